@@ -1,0 +1,13 @@
+"""How is an array split over a mesh, and what does each device hold?
+
+The book's language: arrays `A[I_XY, J]`, partial sums `C[I, K]{U_X}`, meshes `X4 Y2` and products
+`A[I, J_X] · B[J_X, K] -> C[I, K]`. Read once, printed back exactly as it was read. Chapter: Sharding.
+"""
+
+from .array import Array, Dim
+from .error import NotationError
+from .mesh import Mesh, parse_sizes
+from .product import Product
+from .reading import parse, parse_product
+
+__all__ = ["Array", "Dim", "Mesh", "NotationError", "Product", "parse", "parse_product", "parse_sizes"]
