@@ -1,0 +1,115 @@
+"""Where do the ticks of an axis go, and how are its values written?
+
+Three scales: linear, log (decades) and pow2 (octaves). Everything here is pure and small, because it runs
+for every event of a slider.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+from scalingbook_lib.units import binary, count, si
+
+KINDS = ("linear", "log", "pow2")
+PREFIXED = {"s", "B", "bytes", "FLOP", "FLOPs", "OP", "OPs", "W", "Hz", "bit", "bits"}
+
+Projection = Callable[[Sequence[float]], list[float]]
+
+
+def written(value: float, unit: str = "", *, kind: str = "linear") -> str:
+    """A value for people, with its unit: '43.6 µs', '8,192 tokens', '240 FLOPs/byte', '16 GiB' on a pow2 scale."""
+    if kind == "pow2" and unit in ("B", "bytes") and value >= 1:
+        return binary(value, "B")
+    if prefixed(unit):
+        return si(value, unit)
+    if not math.isfinite(value):
+        return f"{value} {unit}".strip()
+    space = "" if unit in ("", "×") else " "
+    return f"{count(value)}{space}{unit}"
+
+
+def prefixed(unit: str) -> bool:
+    """Whether a unit takes prefixes: seconds, bytes and FLOPs do and so do their rates; tokens and ratios do not."""
+    top, slash, bottom = unit.partition("/")
+    return top in PREFIXED and (not slash or bottom == "s")
+
+
+def project(kind: str, low: float, high: float, start: float, end: float) -> Projection:
+    """The function from values to pixels that puts `low` at `start` and `high` at `end`."""
+    if kind == "linear":
+        slope = (end - start) / (high - low)
+        offset = start - slope * low
+        return lambda values: [offset + slope * v for v in values]
+    log = math.log
+    slope = (end - start) / (log(high) - log(low))
+    offset = start - slope * log(low)
+    return lambda values: [offset + slope * log(v) for v in values]
+
+
+def ticks(kind: str, low: float, high: float, most: int) -> list[float]:
+    """At most `most` round values between `low` and `high`: 1-2-5 steps, decades or powers of two."""
+    if kind == "linear":
+        return _linear_ticks(low, high, most)
+    if kind == "pow2":
+        return [2.0**e for e in _whole_powers(math.log2(low), math.log2(high), most, (1, 2, 3, 4, 5, 10, 20))]
+    decades = _whole_powers(math.log10(low), math.log10(high), most, (1, 2, 3, 6, 9, 12))
+    return [10.0**e for e in decades] if len(decades) > 2 else _between_decades(low, high, most)
+
+
+def _linear_ticks(low: float, high: float, most: int) -> list[float]:
+    rough = (high - low) / max(most - 1, 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= rough * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [i * step for i in range(first, last + 1)]
+
+
+def _whole_powers(low: float, high: float, most: int, steps: Sequence[int]) -> list[int]:
+    """The whole exponents between two logarithms, every 1st, 2nd, 3rd ... so that at most `most` are left."""
+    first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
+    step = next((s for s in steps if (last // s) + (-first // s) + 1 <= most), steps[-1])
+    return list(range(-(-first // step) * step, last + 1, step))
+
+
+def _between_decades(low: float, high: float, most: int) -> list[float]:
+    """Ticks for less than three decades: 1, 2 and 5 of each, else 1 and 3; round linear steps within one decade."""
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for marks in ((1, 2, 5), (1, 3), (1,)):
+        found = [
+            m * 10.0**e
+            for e in exponents
+            for m in marks
+            if low <= m * 10.0**e * (1 + 1e-9) <= high * (1 + 2e-9)
+        ]
+        if 1 < len(found) <= most:
+            return found
+    return [t for t in _linear_ticks(low, high, most) if t > 0]
+
+
+def tick_texts(values: Sequence[float], kind: str, unit: str) -> tuple[list[str], str]:
+    """What stands at each tick, and the unit that stands in the axis label because the ticks leave it out."""
+    if kind == "pow2":
+        return _pow2_texts(values, unit)
+    if not prefixed(unit):
+        return [count(v) for v in values], unit
+    if kind == "linear":
+        return _shared_prefix(values, unit)
+    if "/" in unit:  # a rate is too long for a tick: '100 T' there, FLOP/s in the label
+        return [si(v).replace(" ", "\u202f") for v in values], unit
+    return [si(v, unit) for v in values], ""
+
+
+def _pow2_texts(values: Sequence[float], unit: str) -> tuple[list[str], str]:
+    if unit in ("B", "bytes"):
+        return [binary(v, "B") for v in values], ""
+    if values and values[-1] >= 2**20:
+        return [binary(v, "") for v in values], unit
+    return [count(v) for v in values], unit
+
+
+def _shared_prefix(values: Sequence[float], unit: str) -> tuple[list[str], str]:
+    """One prefix for a whole linear axis: ticks 0, 5, 10 and the label's unit ms."""
+    top = max((abs(v) for v in values), default=0)
+    text = si(top, unit, 6)
+    number, _, with_prefix = text.partition(" ")
+    factor = top / float(number.replace(",", "")) if top else 1.0
+    return [f"{v / factor:.4g}" for v in values], with_prefix
