@@ -1,0 +1,143 @@
+"""How large is a number, and how do people write it?
+
+Everything inside the library is in base units: bytes, seconds, FLOPs, bytes/s, FLOPs/s. This module
+turns base units into words (`si`, `binary`) and words back into base units (`parse`), and knows how many
+bytes an element of each data type takes.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+
+KB, MB, GB, TB = 1e3, 1e6, 1e9, 1e12  # links and datasheets count in powers of ten
+KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40  # memories are sized in powers of two
+
+_SI = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_NO_SMALL = {"B", "bytes", "FLOP", "FLOPs", "OPs", "tokens"}  # counts: there is no millibyte
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """A data type by its name in the book and the bytes that one element takes in memory."""
+
+    name: str
+    bytes: float
+
+    def __str__(self) -> str:
+        return self.name
+
+
+FP32, BF16, FP16 = DType("fp32", 4), DType("bf16", 2), DType("fp16", 2)
+FP8, INT8 = DType("fp8", 1), DType("int8", 1)
+FP4, INT4 = DType("fp4", 0.5), DType("int4", 0.5)
+DTYPES = {d.name: d for d in (FP32, BF16, FP16, FP8, INT8, FP4, INT4)}
+
+
+def dtype(name: str) -> DType:
+    """The data type of that name; a ValueError that lists the known ones where there is none."""
+    try:
+        return DTYPES[name]
+    except KeyError:
+        raise ValueError(f"{name!r} is no data type of this book; write one of {', '.join(DTYPES)}") from None
+
+
+def si(value: float, unit: str = "", digits: int = 3) -> str:
+    """A number with a decimal prefix and `digits` significant figures: `si(4.36e-5, "s")` is '43.6 µs'."""
+    if value == 0 or not math.isfinite(value):
+        return f"{_plain(value, digits)} {unit}".strip()
+    rounded = float(f"{value:.{digits - 1}e}")  # 999.6 rounds up into the next prefix
+    power = 3 * math.floor(math.floor(math.log10(abs(rounded))) / 3)
+    power = min(max(power, 0 if unit in _NO_SMALL else -12), 18)
+    return f"{_plain(rounded / 10.0**power, digits)} {_SI[power]}{unit}".strip()
+
+
+def binary(value: float, unit: str = "B", digits: int = 3) -> str:
+    """A number with a binary prefix: `binary(2**34)` is '16 GiB'."""
+    if value == 0 or not math.isfinite(value):
+        return f"{_plain(value, digits)} {unit}".strip()
+    step = min(max(math.floor(math.log2(abs(value)) / 10), 0), len(_BINARY) - 1)
+    if abs(float(f"{value / 2 ** (10 * step):.{digits - 1}e}")) >= 1024 and step + 1 < len(_BINARY):
+        step += 1
+    return f"{_plain(value / 2 ** (10 * step), max(digits, 4))} {_BINARY[step]}{unit}".strip()
+
+
+def count(value: float, digits: int = 3) -> str:
+    """A count as people say it: thousands separated below a million, a prefix above (`70 G` reads as 70e9)."""
+    if abs(value) < 1e6:
+        return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.{digits}g}"
+    return si(value, "", digits)
+
+
+def _plain(value: float, digits: int) -> str:
+    if not math.isfinite(value):
+        return str(value)
+    text = f"{value:.{digits}g}"
+    return f"{float(text):,.0f}" if "e" in text else text
+
+
+_QUANTITY = re.compile(
+    r"""\s*(?P<number>[-+]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)
+        (?:\s*(?:\^|\*\*)\s*(?P<power>[-+]?\d+))?
+        \s*(?P<unit>[^\d\s].*?)?\s*""",
+    re.VERBOSE,
+)
+_PREFIX = {p: 10.0**e for e, p in _SI.items()} | {"u": 1e-6, "K": 1e3}
+_PREFIX |= {p: float(2 ** (10 * i)) for i, p in enumerate(_BINARY)}
+_UNITS = {
+    "s": ("s", 1.0), "sec": ("s", 1.0), "second": ("s", 1.0), "seconds": ("s", 1.0),
+    "min": ("s", 60.0), "h": ("s", 3600.0), "hours": ("s", 3600.0), "day": ("s", 86400.0), "days": ("s", 86400.0),
+    "B": ("B", 1.0), "byte": ("B", 1.0), "bytes": ("B", 1.0), "b": ("B", 0.125), "bit": ("B", 0.125),
+    "bits": ("B", 0.125), "FLOP": ("FLOP", 1.0), "FLOPs": ("FLOP", 1.0), "flops": ("FLOP", 1.0),
+    "OPs": ("FLOP", 1.0), "tokens": ("tokens", 1.0), "token": ("tokens", 1.0), "chips": ("chips", 1.0),
+    "%": ("", 0.01),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number in base units and the unit it was written with ('' where none was)."""
+
+    value: float
+    unit: str
+
+
+def parse(text: str) -> Quantity:
+    """Read a number as people write it: '43.6 µs', '1.5 GiB', '2^20', '8.2e11 B/s', '40 %'.
+
+    Raises ValueError that says what was read and what to write instead.
+    """
+    match = _QUANTITY.fullmatch(text.replace("×10^", "e").replace("·", "*"))
+    if match is None:
+        raise ValueError(f"{text!r} is not a number; write one as in 43.6e-6, 2^20 or 43.6 µs")
+    number = float(match["number"].replace(",", "").replace("_", ""))
+    power = int(match["power"] or 1)
+    if abs(power) > 1000 or (number == 0 and power < 0):
+        raise ValueError(f"{text!r} is out of range; write a number such as 2^20")
+    try:
+        number = number**power
+    except OverflowError:
+        raise ValueError(f"{text!r} is out of range; write a number such as 2^20") from None
+    scale, unit = _unit(match["unit"] or "", text)
+    return Quantity(number * scale, unit)
+
+
+def _unit(written: str, text: str) -> tuple[float, str]:
+    """The factor and the base unit of what stands behind a number; a rate keeps its denominator."""
+    top, slash, bottom = (part.strip() for part in written.partition("/"))
+    if not top:
+        return 1.0, ""
+    scale, base = _prefixed(top, text)
+    return scale, base + slash + bottom
+
+
+def _prefixed(top: str, text: str) -> tuple[float, str]:
+    if top in _UNITS:
+        base, scale = _UNITS[top]
+        return scale, base
+    for prefix, factor in _PREFIX.items():
+        rest = top.removeprefix(prefix).strip()
+        if prefix and top.startswith(prefix) and (rest in _UNITS or not rest):
+            base, scale = _UNITS.get(rest, ("", 1.0))
+            return factor * scale, base
+    raise ValueError(f"{top!r} in {text!r} is no unit of this book; write s, bytes, bits or FLOPs, with a prefix if you like")
