@@ -1,0 +1,127 @@
+"""How are the chips of a slice joined, and which slices exist?
+
+Geometry alone: the axes of a torus, when an axis closes into a ring, and the shapes that a generation is
+sold in. A chip's figures and the slice as a machine are in `hardware`.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+type Shape = tuple[int, ...]
+
+
+class SliceError(ValueError):
+    """A slice or a mesh that does not exist; the message names the nearest that do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One torus axis as a collective sees it: `size` chips on a ring (wrapped) or on a line.
+
+    `link_bytes_per_s` is one link in one direction.
+    """
+
+    size: int
+    wrapped: bool
+    link_bytes_per_s: float
+    hop_s: float
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or self.link_bytes_per_s <= 0 or self.hop_s < 0:
+            raise ValueError(
+                f"an axis of {self.size} chips, {self.link_bytes_per_s} bytes/s a link, {self.hop_s} s a hop: "
+                "write a size of at least 1, a positive rate and no negative time"
+            )
+
+    @property
+    def bytes_per_s(self) -> float:
+        """What one chip can take in along this axis: the book's W, two links on a ring, one on a line."""
+        return 2 * self.link_bytes_per_s if self.wrapped else self.link_bytes_per_s
+
+    @property
+    def diameter_hops(self) -> int:
+        """The hops between the two chips that are farthest apart."""
+        return self.size // 2 if self.wrapped else self.size - 1
+
+    @property
+    def mean_hops(self) -> float:
+        """The mean distance of two chips drawn at random (a chip may be drawn twice)."""
+        n = self.size
+        if not self.wrapped:
+            return (n * n - 1) / (3 * n)
+        return n / 4 if n % 2 == 0 else (n * n - 1) / (4 * n)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Torus:
+    """How one generation is wired: its pod, its small slices, its cubes and its wrap rule.
+
+    Slices come in every shape of `small`; where there are cubes, also in every product of multiples of
+    `cube` up to the pod's chips, whichever way round it is written. With `wrap_at`, an axis closes into a
+    ring only at that size (v5e and v6e: 16); with cubes, every axis of a slice made of whole cubes does,
+    because optical switches join them. Twisted tori are not modelled.
+    """
+
+    dims: int
+    pod_chips: int
+    small: tuple[Shape, ...]
+    cube: int = 0
+    longest: int = 256
+    wrap_at: int = 0
+
+    def wraps(self, size: int) -> bool:
+        """Whether an axis of that size is a ring, the slice being large enough for rings at all."""
+        return size == self.wrap_at if self.wrap_at else self.cube > 0 and size % self.cube == 0
+
+    def wrapped_axes(self, shape: Shape) -> tuple[bool, ...]:
+        """For each axis of a slice, whether it is a ring: with cubes, all axes wrap or none does."""
+        if self.cube:
+            return (self._of_cubes(shape),) * len(shape)
+        return tuple(self.wraps(size) for size in shape)
+
+    def exists(self, shape: Shape) -> bool:
+        """Whether a slice of that shape can be had."""
+        if len(shape) != self.dims or min(shape) < 1:
+            return False
+        fits = math.prod(shape) <= self.pod_chips and max(shape) <= self.longest
+        return sorted(shape) in map(sorted, self.small) or (self._of_cubes(shape) and fits)
+
+    def shapes(self) -> Iterator[Shape]:
+        """Every shape that exists, each once: the small ones, then those of cubes."""
+        yield from self.small
+        if self.cube:
+            sides = range(self.cube, self.longest + 1, self.cube)
+            for shape in itertools.product(*[sides] * (self.dims - 1)):
+                room = self.pod_chips // math.prod(shape)
+                last = range(shape[-1], min(room, self.longest) + 1, self.cube)
+                yield from ((*shape, side) for side in last if list(shape) == sorted(shape))
+
+    def _of_cubes(self, shape: Shape) -> bool:
+        return self.cube > 0 and all(size % self.cube == 0 for size in shape)
+
+    def nearest(self, shape: Shape, count: int = 3) -> tuple[Shape, ...]:
+        """The shapes that exist and differ least, in octaves side by side, then in chips."""
+        rank = max(self.dims, len(shape))
+        wanted = [1] * (rank - len(shape)) + sorted(max(size, 1) for size in shape)
+
+        def distance(other: Shape) -> tuple[float, float]:
+            sides = zip(wanted, [1] * (rank - self.dims) + sorted(other), strict=True)
+            octaves = [math.log2(a / b) for a, b in sides]
+            return round(sum(map(abs, octaves)), 9), abs(sum(octaves))
+
+        return tuple(sorted(self.shapes(), key=distance)[:count])
+
+
+def read_shape(text: str) -> Shape:
+    """'4x4x8' as (4, 4, 8)."""
+    try:
+        return tuple(int(side) for side in text.lower().replace("×", "x").split("x"))
+    except ValueError:
+        raise SliceError(f"{text!r} is no slice shape; write one as in 4x8 or 4x4x4") from None
+
+
+def write_shape(shape: Shape) -> str:
+    """(4, 4, 8) as '4x4x8'."""
+    return "x".join(map(str, shape))
