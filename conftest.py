@@ -1,0 +1,34 @@
+"""What holds for every test: quiet kernels, whole notebooks on one worker, and no skipping where CI looks."""
+
+import os
+
+import pytest
+
+from tools import environment
+
+environment.apply()
+CI = os.environ.get("CI", "").lower() in ("1", "true")
+
+
+def pytest_configure(config):
+    if getattr(config.option, "dist", "no") == "load":  # the cells of a notebook share a kernel
+        config.option.dist = "loadfile"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """In CI a skipped test has tested nothing, and that is a failure."""
+    report = yield
+    if CI and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped, and in CI a skip is a failure: {report.longrepr}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    report = yield
+    if CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"{collector.nodeid} was skipped, and in CI a skip is a failure: {report.longrepr}"
+    return report

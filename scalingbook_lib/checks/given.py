@@ -1,0 +1,88 @@
+"""What did the reader write? A number in the unit asked for, or the reason why it cannot be read."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from scalingbook_lib import units
+
+_ENDLESS = {"inf", "infinity", "∞", "infinite", "never"}
+
+
+class Unread(ValueError):
+    """What was given cannot be judged; the message says what to write instead."""
+
+
+def unanswered(given: Any) -> bool:
+    """Is the place for the answer still empty?"""
+    return given is ... or given is None or (isinstance(given, str) and given.strip() in ("", "...", "…"))
+
+
+def number(given: Any, unit: str) -> float:
+    """The given number in base units; a number without a unit is taken to be in the unit asked for."""
+    if isinstance(given, str):
+        return _quantity(given, unit)
+    if isinstance(given, units.Quantity):
+        return _in_unit(given, unit)
+    return _plain(given)
+
+
+def _plain(given: Any) -> float:
+    """A number of whatever library: Python's, NumPy's, JAX's; arrays of one element too."""
+    if isinstance(given, (bool, bytes)):
+        raise Unread(f"This asks for a number, and {type(given).__name__} is none.")
+    try:
+        value = float(given)
+    except OverflowError:
+        raise Unread("That number is too large to be meant; check the units of every term.") from None
+    except Exception:  # whatever a foreign object raises
+        raise Unread(
+            f"This asks for one number, and what you gave is of type {type(given).__name__}. "
+            "Give the number itself: one field of a result, one element of an array."
+        ) from None
+    if math.isnan(value):
+        raise Unread("That is not a number (nan): something on the way was 0/0 or inf - inf.")
+    return value
+
+
+def _quantity(text: str, unit: str) -> float:
+    if len(text) > 200:
+        raise Unread("That is too long for a number; write one as in 43.6e-6, 2^20 or 43.6 µs.")
+    if text.strip().lower() in _ENDLESS:
+        return math.inf
+    try:
+        quantity = units.parse(text)
+    except ValueError as error:
+        raise Unread(f"{error}.") from None
+    return _in_unit(quantity, unit)
+
+
+def _in_unit(quantity: units.Quantity, unit: str) -> float:
+    given, asked = canonical(quantity.unit), canonical(unit)
+    if quantity.unit and given.unit != asked.unit:
+        what = f"asks for {asked.unit}" if asked.unit else "asks for a plain number"
+        raise Unread(
+            f"Your answer is in {given.unit}, but this {what}: check which two things you divide or multiply."
+        )
+    return _plain(quantity.value * (given.value if quantity.unit else 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Canonical:
+    unit: str
+    value: float  # how many of the base unit one of the written unit is
+
+
+def canonical(unit: str) -> _Canonical:
+    """A unit with numerator and denominator in base units: 'FLOPs/byte' is FLOP/B, 'B/ms' is 1000 B/s."""
+    top, slash, bottom = (part.strip() for part in unit.partition("/"))
+    upper, lower = _base(top), _base(bottom)
+    return _Canonical(upper.unit + slash + lower.unit, upper.value / lower.value)
+
+
+def _base(unit: str) -> units.Quantity:
+    """One of this unit; a word the book has no unit for stands for itself."""
+    try:
+        return units.parse(f"1 {unit}") if unit else units.Quantity(1.0, "")
+    except ValueError:
+        return units.Quantity(1.0, unit)

@@ -1,0 +1,254 @@
+"""A check knows right from wrong, names the slip, never tells the answer and never raises."""
+
+import json
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from scalingbook_lib import checks, units
+from scalingbook_lib.checks import Check, Mistake, diagnosis
+from scalingbook_lib.checks.given import Unread, canonical, number
+
+TIME = Check(
+    key="here.1",
+    title="A matmul's time",
+    answer=lambda: 43.61e-6,
+    unit="s",
+    chips=16,
+    hints=("Count FLOPs first.", "Divide by FLOP/s."),
+    mistakes=(
+        Mistake(lambda: 166e-6, "That is the time for memory."),
+        Mistake(3.0, "Three matmuls, not one."),
+    ),
+    right="Right: arithmetic takes longer than a hop.",
+)
+BOUND = Check(
+    key="here.2",
+    title="What binds?",
+    answer=lambda: "memory",
+    choices=("compute", "memory", "network"),
+    mistakes=(Mistake("compute", "64 tokens is few."),),
+)
+ARRAY = Check(key="here.3", title="The result", answer=lambda: "C[I_XY, K]{U_Z}", kind="notation")
+
+
+@pytest.mark.parametrize(
+    "given", [43.6e-6, "43.6 µs", "43.6us", "0.0436 ms", 4.4e-5, Decimal("43.6e-6"), Fraction(436, 10**7)]
+)
+def test_a_right_number_is_right_however_it_is_written(given):
+    assert TIME(given).ok
+    assert TIME(given).message == TIME.right
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        (166e-6, "memory"),
+        ("130.8 µs", "Three matmuls"),
+        (2 * 43.61e-6, "twice"),
+        (43.61e-6 / 2, "half"),
+        (8 * 43.61e-6, "bits"),
+        (43.61e-6 / 8, "bits"),
+        (16 * 43.61e-6, "number of chips"),
+        (43.61e-6 / 16, "number of chips"),
+        (43.61e-6 * 16 / 15, r"\(N - 1\)/N"),
+        ("43.6 ms", "one prefix too large"),
+        ("43.6 ns", "one prefix too small"),
+        ("43.6 s", "2 prefixes too large"),
+        (1 / 43.61e-6, "upside down"),
+        (-43.61e-6, "sign"),
+        (0, "not zero"),
+        (math.inf, "finite"),
+        (60e-6, "less than a factor of two"),
+        (1.0, "more than a factor of ten"),
+    ],
+)
+def test_a_slip_is_named(given, word):
+    outcome = TIME(given)
+    assert outcome.status == "wrong"
+    assert re.search(word, outcome.message), outcome.message
+
+
+@pytest.mark.parametrize(
+    ("answer", "given", "unit", "word"),
+    [
+        (16e9, 16 * 2**30, "B", "GiB"),
+        (16 * 2**30, 16e9, "B", "GiB"),
+        (2**20, 1e6, "B", "MiB"),
+        (1e12, 2e12, "FLOP", "multiply-add"),
+        (50e9, 100e9, "B/s", "one way"),
+        (0.4, 40, "", "percentage"),
+        (240.0, math.log2(240.0), "", "logarithm"),
+        (math.inf, 5, "", "No finite number"),
+    ],
+)
+def test_a_slip_is_named_by_what_the_answer_measures(answer, given, unit, word):
+    check = Check(key="here.4", title="", answer=lambda: answer, unit=unit, rel_tol=1e-3)
+    assert word in check(given).message
+
+
+def test_units_are_read_and_a_wrong_one_is_told_before_the_number():
+    assert "in B" in TIME("43.6 GB").message
+    assert TIME("43.6 GB").status == "unread"
+    intensity = Check(key="here.5", title="", answer=lambda: 240.0, unit="FLOP/B")
+    assert intensity("240 FLOPs/byte").ok
+    assert intensity("0.24 kFLOPs/byte").ok
+    assert intensity("240").ok
+    assert not intensity("240 s").ok
+    assert canonical("GB/ms") == canonical("TB/s")
+    assert Check(key="here.6", title="", answer=lambda: 0.4)("40 %").ok
+    assert Check(key="here.7", title="", answer=lambda: 256.0, unit="tokens")("256 tokens").ok
+
+
+def test_an_exact_count_is_compared_exactly():
+    exact = Check(key="here.8", title="", answer=lambda: 2**40 + 1, unit="FLOP", rel_tol=0)
+    assert exact(2**40 + 1).ok
+    assert not exact(2**40 + 10).ok
+
+
+@pytest.mark.parametrize("empty", [..., None, "", "  ", "...", "…"])
+@pytest.mark.parametrize("check", [TIME, BOUND, ARRAY])
+def test_an_empty_place_is_open_and_not_wrong(check, empty):
+    assert check(empty).status == "open"
+
+
+@pytest.mark.parametrize("given", ["memory", " Memory ", "b", "B"])
+def test_a_choice_is_known_by_its_word_or_letter(given):
+    assert BOUND(given).ok
+
+
+def test_a_wrong_choice_is_told_why_and_no_choice_what_to_write():
+    assert BOUND("compute").message == "64 tokens is few."
+    assert BOUND("network").status == "wrong"
+    for no_choice in ("latency", 3.0, [], "d"):
+        assert BOUND(no_choice).status == "unread"
+        assert "network" in BOUND(no_choice).message
+
+
+@pytest.mark.parametrize("given", ["C[I_XY, K]{U_Z}", "C[I_XY,K]{U_Z}", "D[I_{XY}, K]{U_Z}"])
+def test_notation_is_compared_by_meaning(given):
+    assert ARRAY(given).ok
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ("C[I_XY, K]", "still owed"),
+        ("C[I_YX, K]{U_Z}", "order"),
+        ("C[I_X, K]{U_Z}", "split I "),
+        ("C[K, I_XY]{U_Z}", "dimensions are not"),
+        ("C[I_XY, K_X]{U_Z}", ""),
+        ("C(I)", ""),
+        (3.0, "as text"),
+    ],
+)
+def test_wrong_notation_is_told_where_it_differs(given, word):
+    outcome = ARRAY(given)
+    assert not outcome.ok
+    assert word in outcome.message
+    assert "I_XY, K]{U_Z}" not in outcome.message
+
+
+class Hostile:
+    def __float__(self):
+        raise RuntimeError("boo")
+
+    def __eq__(self, other):
+        raise RuntimeError("boo")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("check", [TIME, BOUND, ARRAY])
+@pytest.mark.parametrize(
+    "given",
+    [Hostile(), object(), [], [1.0], {}, b"1", True, 1j, math.nan, math.inf, -math.inf, 10**400, -(10**5000),
+     "9" * 5000, "1e999999", "nan", "2^99999", "0^-1", "1 B/", "/s", "5 /", "\0", "\ud800", int, units.Quantity(1.0, "B")],
+    ids=lambda given: type(given).__name__,
+)  # fmt: skip
+def test_nothing_a_reader_gives_makes_a_check_raise(check, given):
+    assert not check(given).ok
+
+
+def test_numbers_of_other_libraries_are_numbers():
+    class Scalar:
+        def __float__(self):
+            return 43.6e-6
+
+    assert TIME(Scalar()).ok
+    assert TIME(units.Quantity(43.6e-6, "s")).ok
+    with pytest.raises(Unread, match="one number"):
+        number([1, 2], "s")
+
+
+def test_hints_are_a_ladder_with_an_end():
+    assert str(TIME.hint()) == "Hint 1 of 2: Count FLOPs first."
+    assert TIME.hint(2).text == "Divide by FLOP/s."
+    assert TIME.hint(3).n == TIME.hint(0).n == 0
+    assert "no hint" in str(BOUND.hint())
+
+
+def test_every_factor_a_slip_stands_for_is_one_slip_only():
+    for unit in ("s", "B", "B/s", "FLOP", "FLOP/s", "", "FLOP/B"):
+        factors = [slip.factor for slip in diagnosis.slips(unit, None)]
+        assert len(factors) == len(set(factors))
+        assert 1.0 not in factors
+
+
+def test_a_check_is_told_as_text_alone():
+    assert not hasattr(TIME(1.0), "_repr_html_")
+    assert str(TIME(43.6e-6)).startswith("✓")
+    assert str(TIME(1.0)).startswith("✗")
+
+
+def test_a_difficulty_is_one_of_three():
+    with pytest.raises(ValueError, match="difficulty"):
+        Check(key="here.9", title="", answer=lambda: 1, difficulty=4)
+
+
+def test_a_key_that_does_not_exist_is_answered_and_not_raised_in_the_page():
+    assert json.loads(checks.judge_json("nowhere.1", "3"))["status"] == "unread"
+    assert json.loads(checks.hint_json("nowhere.1", 1))["n"] == 0
+    with pytest.raises(ValueError, match="no chapter"):
+        checks.find("nowhere.1")
+    for stem in checks.stems():
+        with pytest.raises(ValueError, match="nearest"):
+            checks.find(f"{stem}.no-such-exercise")
+
+
+EVERY = [pytest.param(check, id=key) for key, check in checks.catalogue().items()]
+
+
+@pytest.mark.parametrize("check", EVERY)
+def test_the_librarys_own_answer_is_right(check):
+    assert check(check.answer()).ok
+    assert json.loads(checks.judge_json(check.key, str(check.answer())))["ok"]
+
+
+@pytest.mark.parametrize("check", EVERY)
+def test_every_known_mistake_is_wrong_and_told(check):
+    for mistake in check.mistakes:
+        outcome = check(mistake.value(check.answer()))
+        assert (outcome.status, outcome.message) == ("wrong", mistake.says)
+
+
+@pytest.mark.parametrize("check", EVERY)
+def test_every_exercise_helps_without_telling(check):
+    assert check.title
+    assert len(check.hints) >= 2
+    texts = [*check.hints, *(m.says for m in check.mistakes), check.right, check.title]
+    for told in digits(check):
+        assert not any(re.search(rf"(?<![\d.]){re.escape(told)}(?!\d)", text) for text in texts), told
+
+
+def digits(check):
+    """How an answer would look in a sentence, where it looks like nothing else."""
+    if check.kind != "number":
+        return []
+    answer = float(check.answer())
+    forms = {units.si(answer), units.binary(answer, ""), f"{answer:g}", f"{answer:,.0f}"}
+    numbers = {form.split()[0] for form in forms if form}
+    return [n for n in numbers if sum(c.isdigit() for c in n.lstrip("0.")) >= 3 and n.strip("0") != "1"]

@@ -1,0 +1,1 @@
+"""The tools that make the book from its sources; no part of the library."""

@@ -1,0 +1,27 @@
+"""What every kernel that runs the book's cells is told, so that two runs print the same.
+
+Standard library only: the tests' conftest applies it before anything else is imported.
+"""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+QUIET = {
+    "JAX_PLATFORMS": "cpu",  # the stored outputs come from simulated devices, whatever this machine has
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # two notebooks may compile for TPU at once
+    "TPU_SKIP_MDS_QUERY": "1",  # no metadata server to ask
+    "TPU_MIN_LOG_LEVEL": "3",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "TPU_STDERR_LOG_LEVEL": "3",
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    "PYTHONHASHSEED": "0",
+}
+
+
+def apply() -> None:
+    """Set what is not set, for this process and the kernels that it starts."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
