@@ -11,7 +11,7 @@ say() { printf '==> %s\n' "$*" >&2; }
 fail() { printf 'set-up: %s\n' "$*" >&2; exit 1; }
 
 case "${1:-}" in
-  book) layers="--extra viz --group site --group notebooks" ;;
+  book) layers="--extra viz --group site" ;;
   test) layers="--all-extras --all-groups" ;;
   *) fail "say which layers to set up: tools/setup.sh book, or tools/setup.sh test" ;;
 esac
@@ -103,7 +103,7 @@ if [ -z "$(version_of .venv/bin/python)" ]; then
 fi
 if ! .venv/bin/uv --version >/dev/null 2>&1; then
   say "bringing uv into .venv"
-  .venv/bin/python -m pip install --quiet 'uv>=0.9,<1' || fail "pip could not install uv; is a package index reachable?"
+  .venv/bin/python -m pip install --quiet 'uv>=0.13,<1' || fail "pip could not install uv; is a package index reachable?"
 fi
 say "installing what uv.lock pins for '$1' (the first time takes minutes)"
 # shellcheck disable=SC2086

@@ -1,7 +1,7 @@
 """Is the reader's answer right, and if not, what went wrong?
 
-One check an exercise, used by the page, the notebook and the tests. Every chapter's checks are a module of this
-package named after the chapter, with a tuple `CHECKS`; it is imported when somebody asks for it.
+One check an exercise, used by the page, the notebook and the tests. Every chapter's checks are a module of
+this package named after the chapter, with a tuple `CHECKS`; it is imported when somebody asks for it.
 """
 
 import difflib

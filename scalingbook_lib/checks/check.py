@@ -1,7 +1,7 @@
 """What is one exercise's check?
 
-The answer is computed by the library; what a reader gives is compared with it and a slip is diagnosed. No message
-ever holds the answer, and nothing that a reader gives makes a check raise.
+The answer is computed by the library; what a reader gives is compared with it and a slip is diagnosed. No
+message ever holds the answer, and nothing that a reader gives makes a check raise.
 """
 
 import math
@@ -48,8 +48,8 @@ class Hint(Told):
 class Mistake:
     """A wrong answer whose cause is known.
 
-    `gives` is what the mistake leads to: a number is a multiple of the right answer, a function computes the wrong
-    value, and a text is the wrong choice or notation.
+    `gives` is what the mistake leads to: a number is a multiple of the right answer, a function computes the
+    wrong value, and a text is the wrong choice or notation.
     """
 
     gives: float | str | Callable[[], float | str]
@@ -66,8 +66,8 @@ class Mistake:
 class Check(Told):
     """One exercise: the answer, how near is near enough, and what helps whoever is not there yet.
 
-    A `choice` has `choices`, a `notation` check has `kind="notation"` and an answer such as "C[I_X, K]{U_Y}"; any other
-    is a number in base units of `unit`. `chips` lets a per-chip-for-per-slice slip be recognised.
+    A choice has `choices`; a check of `kind="notation"` has an answer such as "C[I_X, K]{U_Y}"; any other
+    asks for a number in base units of `unit`. `chips` lets a per-chip-for-per-slice slip be recognised.
     """
 
     key: str
@@ -96,8 +96,9 @@ class Check(Told):
         return self.key.partition(".")[0]
 
     def __str__(self) -> str:
+        number = f"a number in {self.unit}" if self.unit else "a plain number"
         asks = {"choice": f"one of {', '.join(self.choices)}", "notation": "an array, as in A[I_X, J]"}
-        return f"{self.key}, {self.title}: answer with {asks.get(self.kind, f'a number in {self.unit or "no unit"}')}"
+        return f"{self.key}, {self.title}: answer with {asks.get(self.kind, number)}"
 
     def __call__(self, given: Any) -> Outcome:
         """Judge what was given; anything may be."""

@@ -1,6 +1,7 @@
 """A wrong number: what is the likeliest cause?
 
-Every slip multiplies the right answer by a factor that gives it away. The message names the slip, never the answer.
+Every slip multiplies the right answer by a factor that gives it away. The message names the slip, never the
+answer.
 """
 
 import math

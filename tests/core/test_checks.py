@@ -166,7 +166,8 @@ class Hostile:
 @pytest.mark.parametrize(
     "given",
     [Hostile(), object(), [], [1.0], {}, b"1", True, 1j, math.nan, math.inf, -math.inf, 10**400, -(10**5000),
-     "9" * 5000, "1e999999", "nan", "2^99999", "0^-1", "1 B/", "/s", "5 /", "\0", "\ud800", int, units.Quantity(1.0, "B")],
+     "9" * 5000, "1e999999", "nan", "2^99999", "0^-1", "1 B/", "/s", "5 /", "\0", "\ud800", int,
+     units.Quantity(1.0, "B")],
     ids=lambda given: type(given).__name__,
 )  # fmt: skip
 def test_nothing_a_reader_gives_makes_a_check_raise(check, given):
