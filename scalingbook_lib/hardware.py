@@ -198,11 +198,11 @@ class Slice(Told):
 
     def __str__(self) -> str:
         rings = " and ".join(str(a.size) for a in self.axes if a.wrapped)
-        hosts = f"{self.hosts:,} host" + "s" * (self.hosts > 1)
-        return (
-            f"{self.name}: {self.chips:,} chips on {hosts}, {f'rings of {rings}' if rings else 'no axis wraps'}, "
-            f"bisection {si(self.bisection_bytes_per_s, 'B/s')} each way"
+        chips, hosts = (
+            f"{n:,} {word}{'s' * (n > 1)}" for n, word in ((self.chips, "chip"), (self.hosts, "host"))
         )
+        cut = f", bisection {si(self.bisection_bytes_per_s, 'B/s')} each way" * (self.chips > 1)
+        return f"{self.name}: {chips} on {hosts}, {f'rings of {rings}' if rings else 'no axis wraps'}{cut}"
 
 
 @dataclass(frozen=True)

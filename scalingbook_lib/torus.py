@@ -31,7 +31,7 @@ class Axis:
     def __post_init__(self) -> None:
         if self.size < 1 or self.link_bytes_per_s <= 0 or self.hop_s < 0:
             raise ValueError(
-                f"an axis of {self.size} chips, {self.link_bytes_per_s} bytes/s a link, {self.hop_s} s a hop: "
+                f"an axis of {self.size} chips, {self.link_bytes_per_s} B/s a link, {self.hop_s} s a hop: "
                 "write a size of at least 1, a positive rate and no negative time"
             )
 

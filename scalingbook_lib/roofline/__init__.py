@@ -1,0 +1,58 @@
+"""How long does one operation take on one chip, and what limits it?
+
+Arithmetic takes FLOPs over FLOP/s, moving operands takes bytes over bytes/s; with perfect overlap the longer
+of the two is the time, with none their sum. Every rate is a documented peak. Chapter: Rooflines.
+"""
+
+from scalingbook_lib.roofline.levels import Ladder, bytes_in_flight, ladder, levels
+from scalingbook_lib.roofline.operations import (
+    dot,
+    elementwise,
+    matmul,
+    matvec,
+    operation,
+    own_matrices,
+    reduction,
+    softmax,
+)
+from scalingbook_lib.roofline.split import break_even_contraction, contraction_split, split_matmul
+from scalingbook_lib.roofline.thresholds import (
+    RuleOfThumb,
+    attainable,
+    break_even_batch,
+    hopeless_width,
+    ridge,
+    rule_of_thumb_batch,
+)
+from scalingbook_lib.roofline.tiling import TiledMatmul, square_tile, tiled_matmul
+from scalingbook_lib.roofline.time import Roofline, overlapped, pipelined
+
+__all__ = [
+    "Ladder",
+    "Roofline",
+    "RuleOfThumb",
+    "TiledMatmul",
+    "attainable",
+    "break_even_batch",
+    "break_even_contraction",
+    "bytes_in_flight",
+    "contraction_split",
+    "dot",
+    "elementwise",
+    "hopeless_width",
+    "ladder",
+    "levels",
+    "matmul",
+    "matvec",
+    "operation",
+    "overlapped",
+    "own_matrices",
+    "pipelined",
+    "reduction",
+    "ridge",
+    "rule_of_thumb_batch",
+    "softmax",
+    "split_matmul",
+    "square_tile",
+    "tiled_matmul",
+]

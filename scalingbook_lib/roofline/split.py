@@ -1,0 +1,45 @@
+"""Which dimension of a matmul can be split over chips, and when do the links limit?
+
+One axis, and links against arithmetic only; `sharded_matmul` weighs every sharding with all its terms.
+"""
+
+from typing import Literal
+
+from scalingbook_lib.chips import Axis, Chip
+from scalingbook_lib.roofline.operations import operation
+from scalingbook_lib.roofline.time import Roofline, at_least_one
+from scalingbook_lib.units import BF16, DType
+
+
+def split_matmul(
+    B: int, D: int, F: int, chip: Chip, axis: Axis, dtype: DType = BF16, *,
+    split: Literal["B", "D", "F"], keep_sharded: bool = False, out: DType | None = None,
+) -> Roofline:  # fmt: skip
+    """X[B, D] · W[D, F] → Y[B, F] with one dimension split over `axis`: each chip's math against its links.
+
+    Splitting B or F needs no link. Splitting D leaves every chip with a partial sum of all of Y: an
+    all-reduce, or with `keep_sharded` the reduce-scatter that is half of it. HBM and hop latency left out.
+    """
+    at_least_one(B=B, D=D, F=F)
+    if split not in ("B", "D", "F"):
+        raise ValueError(f"split={split!r} is no dimension of this matmul; write 'B', 'D' or 'F'")
+    n = axis.size
+    crossings = {"D": 1 if keep_sharded else 2}.get(split, 0)
+    nbytes = crossings * (1 - 1 / n) * (out or dtype).bytes * B * F  # each chip already holds 1/n of them
+    return operation(2 * B * D * F / n, nbytes, chip, dtype, bytes_per_s=axis.bytes_per_s, over="network")
+
+
+def contraction_split(
+    B: int, D: int, F: int, chip: Chip, axis: Axis, dtype: DType = BF16, *,
+    keep_sharded: bool = False, out: DType | None = None,
+) -> Roofline:  # fmt: skip
+    """X[B, D_X] · W[D_X, F] → Y[B, F]: the network roofline that depends on D, and not on B or F."""
+    return split_matmul(B, D, F, chip, axis, dtype, split="D", keep_sharded=keep_sharded, out=out)
+
+
+def break_even_contraction(
+    chip: Chip, axis: Axis, dtype: DType = BF16, *, keep_sharded: bool = False, out: DType | None = None
+) -> float:
+    """The D above which contraction_split() is compute-bound: for two bf16 chips on a line, 2 C / W."""
+    one = contraction_split(1, 1, 1, chip, axis, dtype, keep_sharded=keep_sharded, out=out)
+    return one.memory_s / one.math_s
