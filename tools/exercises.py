@@ -1,0 +1,144 @@
+"""What does a reader get to solve? One source, `solutions/<stem>.md`, read and blanked.
+
+CONTRIBUTING.md defines the format; the page's answer boxes, the exercise notebooks and the tests read it here.
+"""
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import jupytext
+from nbformat import NotebookNode
+
+from tools.environment import ROOT
+
+_HEADING = re.compile(r"## (?P<number>\d+)\. (?P<title>[^\n]+)\n?(?P<question>.*)", re.DOTALL)
+_CHECK = re.compile(r"""checks\.find\("(?P<key>[^"]+)"\)\((?P<name>\w+)\)\s*""")
+
+
+class ExerciseError(ValueError):
+    """A source that does not follow the format; the message says where and what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of a worked solution."""
+
+    kind: str  # "markdown" or "code"
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """One exercise as its source tells it; difficulty, unit and hints are the check's."""
+
+    key: str
+    number: int
+    title: str
+    question_md: str
+    given: tuple[Cell, ...]  # code that the reader is given between question and answer
+    stub: str  # what stands in the exercise notebook where the answer goes
+    solution: tuple[Cell, ...]
+
+
+def stems(root: Path = ROOT) -> tuple[str, ...]:
+    """The chapters that have exercises."""
+    return tuple(sorted(path.stem for path in (root / "solutions").glob("*.md")))
+
+
+def source(stem: str, root: Path = ROOT) -> NotebookNode:
+    """The source of a chapter's exercises as a notebook."""
+    return jupytext.read(root / "solutions" / f"{stem}.md", fmt="md:myst")
+
+
+def read(stem: str, root: Path = ROOT) -> list[Exercise]:
+    """A chapter's exercises, in order; ExerciseError where the source breaks the format."""
+    exercises = [_exercise(cells) for cells in _groups(source(stem, root))]
+    for expected, exercise in enumerate(exercises, 1):
+        if exercise.number != expected or exercise.key != f"{stem}.{expected}":
+            raise ExerciseError(
+                f"solutions/{stem}.md: {exercise.key}, number {exercise.number}, stands in place {expected}; "
+                f"number the exercises in order and give this one the key {stem}.{expected}"
+            )
+    return exercises
+
+
+def blanked(notebook: NotebookNode) -> NotebookNode:
+    """The exercise notebook of a source: solutions gone, a stub where the answer goes."""
+    cells = [_blank(cell) for cell in notebook.cells if not _is_solution(cell) or "stub" in cell.metadata]
+    metadata = {k: v for k, v in notebook.metadata.items() if k != "jupytext"}
+    return NotebookNode(notebook | {"cells": cells, "metadata": NotebookNode(metadata)})
+
+
+def _groups(notebook: NotebookNode) -> list[list[NotebookNode]]:
+    """The cells of each exercise: from its heading to the next one."""
+    groups: list[list[NotebookNode]] = []
+    for cell in notebook.cells:
+        if "exercise" in cell.metadata:
+            groups.append([])
+        if groups:
+            groups[-1].append(cell)
+    return groups
+
+
+def _exercise(cells: list[NotebookNode]) -> Exercise:
+    head, *rest = cells
+    key = head.metadata["exercise"]
+    heading = _HEADING.fullmatch(head.source.strip())
+    if head.cell_type != "markdown" or heading is None:
+        raise ExerciseError(
+            f'{key}: open it with `+++ {{"exercise": "{key}"}}` and a heading `## 3. Its title`'
+        )
+    answers = [cell for cell in rest if "stub" in cell.metadata]
+    if len(answers) != 1 or not _is_solution(answers[0]):
+        raise ExerciseError(
+            f"{key}: give exactly one code cell the tag `solution` and a `:stub:`; it holds the answer"
+        )
+    name, check = _answer_name(answers[0]), _CHECK.fullmatch(rest[-1].source.strip())
+    if check is None or (check["key"], check["name"]) != (key, name):
+        raise ExerciseError(f'{key}: let its last cell be `checks.find("{key}")({name})`')
+    cells_of = {
+        wanted: tuple(_cell(c) for c in rest[:-1] if _is_solution(c) == wanted) for wanted in (True, False)
+    }
+    question = "\n\n".join(
+        [heading["question"].strip(), *(c.source for c in cells_of[False] if c.kind == "markdown")]
+    )
+    given = tuple(c for c in cells_of[False] if c.kind == "code")
+    return Exercise(
+        key,
+        int(heading["number"]),
+        heading["title"].strip(),
+        question.strip(),
+        given,
+        _stub(answers[0]),
+        cells_of[True],
+    )
+
+
+def _cell(cell: NotebookNode) -> Cell:
+    return Cell(cell.cell_type, cell.source)
+
+
+def _is_solution(cell: NotebookNode) -> bool:
+    return "solution" in cell.metadata.get("tags", ())
+
+
+def _answer_name(cell: NotebookNode) -> str:
+    """The name that the last statement of a solution assigns."""
+    last = ast.parse(cell.source).body[-1] if cell.source.strip() else None
+    if isinstance(last, ast.Assign) and len(last.targets) == 1 and isinstance(last.targets[0], ast.Name):
+        return last.targets[0].id
+    raise ExerciseError(f"a solution has to end in an assignment of the answer to one name:\n{cell.source}")
+
+
+def _stub(cell: NotebookNode) -> str:
+    return f"{_answer_name(cell)} = ...  # {cell.metadata['stub']}"
+
+
+def _blank(cell: NotebookNode) -> NotebookNode:
+    """A cell as the reader finds it."""
+    if "stub" not in cell.metadata:
+        return cell
+    kept = {k: v for k, v in cell.metadata.items() if k not in ("stub", "tags")}
+    return NotebookNode(cell | {"source": _stub(cell), "metadata": NotebookNode(kept)})

@@ -1,0 +1,224 @@
+"""Do the notebooks say what their sources say, and are their outputs true?
+
+`python -m tools.notebooks execute [stems] [--force]` runs chapters/<stem>.md and solutions/<stem>.md, blanks
+the exercises, and writes the three .ipynb; what has not changed since the last run is left alone.
+`python -m tools.notebooks check` tells which committed notebooks are not what their source makes them.
+"""
+
+import argparse
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbformat import NotebookNode
+
+from tools import environment, exercises
+from tools.environment import ROOT
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+@dataclass(frozen=True, slots=True)
+class Notebook:
+    """One generated notebook and the source that it comes from."""
+
+    folder: str  # chapters, solutions or exercises
+    stem: str
+    root: Path = ROOT
+
+    def __str__(self) -> str:
+        return f"{self.folder}/{self.stem}"
+
+    @property
+    def source_path(self) -> Path:
+        return self.root / ("chapters" if self.folder == "chapters" else "solutions") / f"{self.stem}.md"
+
+    @property
+    def path(self) -> Path:
+        return self.root / self.folder / f"{self.stem}.ipynb"
+
+    def made(self) -> NotebookNode:
+        """The notebook as its source makes it, before any cell has run."""
+        notebook = jupytext.read(self.source_path, fmt="md:myst")
+        if self.folder == "exercises":
+            notebook = exercises.blanked(notebook)
+        return _fixed(notebook)
+
+    def committed(self) -> NotebookNode:
+        """The notebook as it was last executed."""
+        return nbformat.read(self.path, as_version=4)
+
+
+def every(stems: list[str] | None = None, root: Path = ROOT) -> list[Notebook]:
+    """All notebooks of the book, or those of some chapters."""
+    found = [
+        Notebook(folder, path.stem, root)
+        for folder, sources in (
+            ("chapters", "chapters"),
+            ("solutions", "solutions"),
+            ("exercises", "solutions"),
+        )
+        for path in sorted((root / sources).glob("*.md"))
+    ]
+    if stems is None or not stems:
+        return found
+    if unknown := set(stems) - {notebook.stem for notebook in found}:
+        raise SystemExit(
+            f"no source for {', '.join(sorted(unknown))}; there is chapters/<stem>.md, solutions/<stem>.md"
+        )
+    return [notebook for notebook in found if notebook.stem in stems]
+
+
+def differences(notebook: Notebook) -> list[str]:
+    """What in a committed notebook is not what its source makes, or was not executed."""
+    if not notebook.path.exists():
+        return [f"{notebook}.ipynb is missing; run make execute"]
+    made, committed = notebook.made(), notebook.committed()
+    if [_told(cell) for cell in made.cells] != [_told(cell) for cell in committed.cells]:
+        return [f"{notebook}.ipynb is not what {notebook.source_path.name} makes of it; run make execute"]
+    return list(_unexecuted(notebook, committed))
+
+
+def _unexecuted(notebook: Notebook, committed: NotebookNode) -> Iterator[str]:
+    for number, cell in enumerate(c for c in committed.cells if c.cell_type == "code"):
+        if cell.execution_count != number + 1:
+            yield f"{notebook}.ipynb: code cell {number} was not executed in order; run make execute"
+        for output in cell.outputs:
+            if output.output_type == "error" and "raises-exception" not in cell.metadata.get("tags", ()):
+                yield f"{notebook}.ipynb: code cell {number} ended in {output.ename}"
+            if output.get("name") == "stderr":
+                yield f"{notebook}.ipynb: code cell {number} writes to standard error: {output.text[:80]!r}"
+            if WIDGET in output.get("data", {}):
+                yield f"{notebook}.ipynb: code cell {number} stores a widget's id, which no reader can show"
+
+
+def _told(cell: NotebookNode) -> tuple:
+    return cell.id, cell.cell_type, cell.source, cell.metadata
+
+
+def execute(notebook: Notebook) -> None:
+    """Run every cell in a fresh kernel and write the notebook in one step."""
+    from nbclient import NotebookClient
+
+    made = notebook.made()
+    where = {"metadata": {"path": str(notebook.path.parent)}}
+    notebook.path.parent.mkdir(exist_ok=True)
+    client = NotebookClient(made, timeout=900, kernel_name="python3", resources=where, record_timing=False)
+    client.execute()
+    half = notebook.path.with_suffix(".half")
+    nbformat.write(_stripped(made), half)
+    os.replace(half, notebook.path)
+
+
+def _fixed(notebook: NotebookNode) -> NotebookNode:
+    """Metadata that no run and no machine changes, and ids that follow from what the cells say."""
+    paired = notebook.metadata.get("jupytext", {}).get("formats")
+    notebook.metadata = NotebookNode(
+        {"kernelspec": NotebookNode(KERNEL), "language_info": {"name": "python"}}
+    )
+    if paired:
+        notebook.metadata.jupytext = {"formats": paired}
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    seen: set[str] = set()
+    for cell in notebook.cells:
+        salt = 0
+        while (name := _short(f"{salt}{cell.cell_type}{cell.source}")) in seen:
+            salt += 1
+        seen.add(name)
+        cell.id = name
+    return notebook
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _stripped(notebook: NotebookNode) -> NotebookNode:
+    """What is left when widgets' random ids and the kernel's version are gone."""
+    notebook.metadata.pop("widgets", None)
+    notebook.metadata.language_info = NotebookNode(name="python")
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)
+        for output in cell.get("outputs", ()):
+            output.get("data", {}).pop(WIDGET, None)
+        if cell.cell_type == "code":
+            cell.outputs = [o for o in cell.outputs if o.get("data", True)]
+    return notebook
+
+
+def _digest(paths: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _library(root: Path) -> str:
+    """What an output may depend on besides its own source."""
+    code = sorted((root / "scalingbook_lib").rglob("*.py"))
+    return _digest([*code, *sorted((root / "data").glob("*.csv")), root / "uv.lock", Path(__file__)])
+
+
+def _mark(notebook: Notebook) -> Path:
+    return notebook.root / ".make" / "executed" / str(notebook).replace("/", "-")
+
+
+def _state(notebook: Notebook, library: str) -> str:
+    """The fingerprint of a notebook that is as its source and the library make it."""
+    made = notebook.path.read_bytes() if notebook.path.exists() else b""
+    return hashlib.sha256(library.encode() + notebook.source_path.read_bytes() + made).hexdigest()
+
+
+def _up_to_date(notebook: Notebook, library: str) -> bool:
+    mark = _mark(notebook)
+    return mark.exists() and mark.read_text() == _state(notebook, library)
+
+
+def _bring_up_to_date(notebook: Notebook, library: str) -> str | None:
+    """Execute, remember, and return what went wrong."""
+    try:
+        execute(notebook)
+    except Exception as error:  # every notebook gets its turn; all failures are told at the end
+        return f"{notebook}: {error}"
+    for problem in differences(notebook):
+        return problem
+    mark = _mark(notebook)
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.write_text(_state(notebook, library))
+    print(f"executed {notebook}.ipynb", flush=True)
+    return None
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Execute or check the notebooks; 1 where something is wrong."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.notebooks", description="Execute or check the notebooks."
+    )
+    parser.add_argument("verb", choices=["execute", "check"])
+    parser.add_argument("stems", nargs="*")
+    parser.add_argument("--force", action="store_true", help="run what has not changed, too")
+    parser.add_argument("--jobs", type=int, default=2)
+    asked = parser.parse_args(argv)
+    notebooks = every(asked.stems)
+    if asked.verb == "check":
+        problems = [problem for notebook in notebooks for problem in differences(notebook)]
+    else:
+        environment.apply()
+        library = _library(ROOT)
+        stale = [n for n in notebooks if asked.force or not _up_to_date(n, library)]
+        with ThreadPoolExecutor(asked.jobs) as pool:
+            problems = [p for p in pool.map(lambda n: _bring_up_to_date(n, library), stale) if p]
+        print(f"{len(notebooks)} notebooks: {len(stale)} executed, {len(notebooks) - len(stale)} up to date")
+    print(*problems, sep="\n", file=sys.stderr, end="\n" if problems else "")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
