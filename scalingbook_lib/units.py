@@ -69,6 +69,11 @@ def count(value: float, digits: int = 3) -> str:
     return si(value, "", digits)
 
 
+def percent(share: float, digits: int = 2) -> str:
+    """A share as people say it: `percent(0.256)` is '26 %'."""
+    return f"{_plain(100 * share, digits)} %"
+
+
 def _plain(value: float, digits: int) -> str:
     if not math.isfinite(value):
         return str(value)

@@ -9,12 +9,15 @@ from scalingbook_lib.units import BF16, DType, si
 
 
 def levels(chip: Chip) -> dict[str, float]:
-    """Every bandwidth that the chip's sources document, fastest kind first; ICI is one ring, NVLink all links."""
-    network = (
-        {"ICI": 2 * chip.link_bytes_per_s} if chip.torus else {"NVLink": chip.links * chip.link_bytes_per_s}
-    )
-    ladder = {"VMEM": chip.vmem_bytes_per_s, "HBM": chip.hbm_bytes_per_s, **network,
-              "PCIe": chip.pcie_bytes_per_s, "DCN": chip.dcn_bytes_per_s}  # fmt: skip
+    """Every documented bandwidth of the chip, one way: ICI is one axis with wrap-around, NVLink all links."""
+    ladder = {
+        "VMEM": chip.vmem_bytes_per_s,
+        "HBM": chip.hbm_bytes_per_s,
+        "ICI": 2 * chip.link_bytes_per_s if chip.torus else None,
+        "NVLink": None if chip.torus else chip.links * chip.link_bytes_per_s,
+        "PCIe": chip.pcie_bytes_per_s,
+        "DCN": chip.dcn_bytes_per_s,
+    }
     return {name: rate for name, rate in ladder.items() if rate}
 
 
@@ -46,11 +49,12 @@ class Ladder(Told):
         return sum(self.terms.values())
 
     def __str__(self) -> str:
-        return f"{self.slowest} wins: " + ", ".join(f"{name} {si(s, 's')}" for name, s in self.terms.items())
+        terms = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in self.terms.items())
+        return f"{self.slowest} takes longest: {terms}"
 
 
 def ladder(flops: float, nbytes: Mapping[str, float], chip: Chip, dtype: DType = BF16) -> Ladder:
-    """An operation that moves `nbytes` over several levels: `ladder(f, {"HBM": 1e9, "ICI": 1e8}, chips.V5E)`."""
+    """An operation that moves bytes over several levels: `ladder(f, {"HBM": 1e9, "ICI": 1e8}, V5E)`."""
     known = levels(chip)
     for name in nbytes:
         if name not in known:

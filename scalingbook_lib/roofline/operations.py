@@ -39,6 +39,59 @@ def operation(
     )
 
 
+def dot(N: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]) -> Roofline:
+    """x[N] · y[N] → a scalar: 1 FLOP for every element read, whatever N."""
+    at_least_one(N=N)
+    return operation(2 * N - 1, dtype.bytes * (2 * N + 1), chip, dtype, **against)
+
+
+def elementwise(
+    N: int, chip: Chip, dtype: DType = BF16, *, inputs: int = 2, flops: int = 1, **against: Unpack[Against]
+) -> Roofline:
+    """z[N] from `inputs` arrays of N elements, with `flops` for each element: x · y, or α · x + y with 2."""
+    at_least_one(N=N)
+    return operation(flops * N, dtype.bytes * (inputs + 1) * N, chip, dtype, **against)
+
+
+def reduction(N: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]) -> Roofline:
+    """Σ x[N] → a scalar."""
+    at_least_one(N=N)
+    return operation(N - 1, dtype.bytes * (N + 1), chip, dtype, **against)
+
+
+def softmax(N: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]) -> Roofline:
+    """exp(x[N] - max x) / Σ, read and written once: max, subtract, exp (as one FLOP), sum, divide."""
+    return elementwise(N, chip, dtype, inputs=1, flops=5, **against)
+
+
+def matvec(D: int, F: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]) -> Roofline:
+    """x[D] · W[D, F] → y[F]: a matmul of one row."""
+    return matmul(1, D, F, chip, dtype, **against)
+
+
+def own_matrices(
+    B: int, D: int, F: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]
+) -> Roofline:
+    """x[B, D] · W[B, D, F] → y[B, F]: a private matrix for every row, so a larger B does not help."""
+    at_least_one(B=B, D=D, F=F)
+    return operation(2 * B * D * F, dtype.bytes * (B * D + B * D * F + B * F), chip, dtype, **against)
+
+
+def matmul(
+    B: int, D: int, F: int, chip: Chip, dtype: DType = BF16, *,
+    weights: DType | None = None, out: DType | None = None, **against: Unpack[Against],
+) -> Roofline:  # fmt: skip
+    """X[B, D] · W[D, F] → Y[B, F] on one chip, operands in HBM.
+
+    `dtype` is how X is stored; W and Y are stored in the same unless `weights` and `out` say otherwise.
+    """
+    at_least_one(B=B, D=D, F=F)
+    a, w, o = stored(dtype, weights, out)
+    flops = 2 * B * D * F  # one multiply and one add for each of the B · D · F terms
+    nbytes = a * B * D + w * D * F + o * B * F  # read X, read W, write Y
+    return operation(flops, nbytes, chip, dtype, **against)
+
+
 def stored(dtype: DType, weights: DType | None, out: DType | None) -> tuple[float, float, float]:
     """Bytes an element of the activations, the weights and the output."""
     return dtype.bytes, (weights or dtype).bytes, (out or dtype).bytes

@@ -98,8 +98,11 @@ def overlapped(math_s: float, comms_s: float, hidden: float) -> float:
 
 
 def pipelined(math_s: float, comms_s: float, chunks: int) -> float:
-    """The time in equal chunks, each copied while the one before is computed: the max and a chunk of the min."""
-    _at_least_one(chunks=chunks)
+    """The time in equal chunks, each copied while the one before is computed.
+
+    The longer term in full, and one chunk of the shorter, which nothing hides.
+    """
+    at_least_one(chunks=chunks)
     return overlapped(math_s, comms_s, 1 - 1 / chunks)
 
 
