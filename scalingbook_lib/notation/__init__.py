@@ -5,9 +5,20 @@ The book's language: arrays `A[I_XY, J]`, partial sums `C[I, K]{U_X}`, meshes `X
 """
 
 from .array import Array, Dim
-from .error import NotationError
-from .mesh import Mesh, parse_sizes
+from .error import RULES, NotationError
+from .mesh import Mesh
 from .product import Product
 from .reading import parse, parse_product
+from .sizes import parse_sizes
 
-__all__ = ["Array", "Dim", "Mesh", "NotationError", "Product", "parse", "parse_product", "parse_sizes"]
+__all__ = [
+    "RULES",
+    "Array",
+    "Dim",
+    "Mesh",
+    "NotationError",
+    "Product",
+    "parse",
+    "parse_product",
+    "parse_sizes",
+]

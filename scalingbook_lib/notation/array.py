@@ -1,20 +1,26 @@
 """What does one device hold of a sharded array?
 
-`A[I_XY, J]{U_Z}`: dimension I is split over mesh axes X and Y (X slowest), J is whole on every device, and the
-true array is the sum over Z of what the devices hold.
+`A[I_XY, J]{U_Z}`: dimension I is split over mesh axes X and Y (X slowest), J is whole on every device, and
+the true array is the sum over Z of what the devices hold.
 """
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from operator import mul
 from typing import Self
 
 from ..told import Told
 from ..units import DType
-from .error import NotationError
-from .mesh import Mesh, is_axis, size_of, unknown_axis
+from .error import broken
+from .mesh import Mesh, is_axis
+from .sizes import size_of
 
+NAME = r"[A-Za-z][A-Za-z0-9']*"  # of a dimension; an array's name may join several by underscores
 MOST_DEVICES = 2**16  # that blocks() lists one by one
+
+_DIM_NAME, _ARRAY_NAME = re.compile(NAME), re.compile(rf"{NAME}(?:_[A-Za-z0-9']+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +32,21 @@ class Dim(Told):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", tuple(self.axes))  # "XY" is as good as ("X", "Y")
-        if not is_name(self.name) or "_" in self.name:
-            raise NotationError(
-                "dim-name", str(self.name), "this cannot name a dimension", "write a letter, as in I"
-            )
-        for axis in self.axes:
+        if not isinstance(self.name, str) or not _DIM_NAME.fullmatch(self.name):
+            raise broken("dim-name", str(self.name), found=repr(self.name))
+        if sum(map(str.isupper, self.name)) > 1:
+            raise self._run_together()
+        for k, axis in enumerate(self.axes):
             if not is_axis(axis):
-                raise NotationError(
-                    "axis-name",
-                    str(self),
-                    f"{axis!r} cannot name a mesh axis",
-                    "write one capital letter, as in I_X",
-                )
+                raise broken("axis-name", str(self), None, f"axis.{k}", found=repr(axis))
+
+    def _run_together(self) -> Exception:
+        first, axes = self.name[0], "".join(c for c in self.name[1:] if is_axis(c))
+        words = {"found": self.name, "first": first, "axes": axes, "split": f"{first}_{axes}"}
+        return broken("run-together", self.name, **words)
 
     def __str__(self) -> str:
-        return self.name + _subscript(self.axes)
+        return f"{self.name}{_subscript(self.axes)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ class Array(Told):
         object.__setattr__(self, "dims", tuple(self.dims))
         object.__setattr__(self, "partial", tuple(self.partial))
         _check_names(self)
-        _check_axes(self)
+        _check_partial(self, _check_dims(self))
 
     def __str__(self) -> str:
         return self.text or self.canonical()
@@ -83,8 +89,7 @@ class Array(Told):
     def check(self, mesh: Mesh) -> None:
         """Raise NotationError where the array uses an axis that the mesh does not have."""
         for k, axis in enumerate(self.axes + self.partial):
-            if axis not in mesh.axes:
-                raise unknown_axis(axis, mesh, str(self), f"axis.{k}")
+            mesh.known(axis, str(self), f"axis.{k}")
 
     def unused_axes(self, mesh: Mesh) -> tuple[str, ...]:
         """The axes of the mesh along which every device holds the same thing."""
@@ -97,21 +102,15 @@ class Array(Told):
 
     def shape(self, /, **sizes: int) -> tuple[int, ...]:
         """The shape of the whole array."""
-        return tuple(size_of(name, sizes, str(self)) for name in self.names)
+        return tuple(size_of(name, sizes, str(self), f"dim.{k}") for k, name in enumerate(self.names))
 
     def local_shape(self, mesh: Mesh, /, **sizes: int) -> tuple[int, ...]:
         """The shape of one device's block; an uneven split is padded, so it rounds up."""
-        self.check(mesh)
-        return tuple(
-            -(-n // mesh.size(dim.axes)) for n, dim in zip(self.shape(**sizes), self.dims, strict=True)
-        )
+        return tuple(-(-n // parts) for n, parts in zip(self.shape(**sizes), self._parts(mesh), strict=True))
 
     def is_even(self, mesh: Mesh, /, **sizes: int) -> bool:
         """Does every device hold a block of the same size, with no padding?"""
-        self.check(mesh)
-        return all(
-            n % mesh.size(dim.axes) == 0 for n, dim in zip(self.shape(**sizes), self.dims, strict=True)
-        )
+        return all(n % parts == 0 for n, parts in zip(self.shape(**sizes), self._parts(mesh), strict=True))
 
     def global_bytes(self, dtype: DType, /, **sizes: int) -> float:
         """The bytes of one whole copy of the array."""
@@ -128,20 +127,16 @@ class Array(Told):
     def blocks(self, mesh: Mesh, /, **sizes: int) -> dict[tuple[int, ...], tuple[range, ...]]:
         """For every device, by its coordinates on the mesh, the range of indices it holds of each dimension.
 
-        The first axis of a subscript is the slow one: device (x, y) holds block x * Y + y of `I_XY` and block
-        y * X + x of `I_YX`. Where an uneven split leaves nothing for a device, its range is empty.
+        The first axis of a subscript is the slow one: device (x, y) holds block x · Y + y of `I_XY` and block
+        y · X + x of `I_YX`. Where an uneven split leaves nothing for a device, its range is empty.
         """
         if mesh.devices > MOST_DEVICES:
-            broke = f"a block for each of the {mesh.devices:,} devices of {mesh} is too much to list"
-            raise NotationError(
-                "too-many-devices", str(self), broke, f"use a mesh of at most {MOST_DEVICES:,} devices"
-            )
+            raise broken("too-many-devices", str(self), devices=mesh.devices, most=MOST_DEVICES)
         whole, local = self.shape(**sizes), self.local_shape(mesh, **sizes)
+        strides = [_strides(dim.axes, mesh) for dim in self.dims]
+        held = list(zip(strides, local, whole, strict=True))
         return {
-            at: tuple(
-                _block(_place(dim.axes, mesh, at), step, n)
-                for dim, step, n in zip(self.dims, local, whole, strict=True)
-            )
+            at: tuple(_block(sum(map(mul, stride, at)), step, n) for stride, step, n in held)
             for at in mesh.coordinates()
         }
 
@@ -149,25 +144,22 @@ class Array(Told):
         """The same array with other subscripts: `with_axes(I="XY", J="")`."""
         for name in axes:
             self._known(name)
-        dims = tuple(Dim(d.name, tuple(axes.get(d.name, d.axes))) for d in self.dims)
+        dims = tuple(Dim(dim.name, tuple(axes.get(dim.name, dim.axes))) for dim in self.dims)
         return replace(self, dims=dims)
 
     def with_partial(self, axes: Iterable[str]) -> Self:
         """The same array as a partial sum over these axes: `with_partial("X")`, `with_partial("")`."""
         return replace(self, partial=tuple(axes))
 
+    def _parts(self, mesh: Mesh) -> tuple[int, ...]:
+        """Into how many blocks each dimension is split."""
+        self.check(mesh)
+        return tuple(mesh.size(dim.axes) for dim in self.dims)
+
     def _known(self, name: str) -> str:
         if name not in self.names:
-            raise NotationError(
-                "unknown-dim", str(self), f"there is no dimension {name}", f"use {' or '.join(self.names)}"
-            )
+            raise broken("unknown-dim", str(self), name=name, known=", ".join(self.names))
         return name
-
-
-def is_name(name: object) -> bool:
-    """Is this a name: an ASCII letter, then letters, digits, primes and underscores?"""
-    rest = name.replace("_", "").replace("'", "") if isinstance(name, str) else ""
-    return isinstance(name, str) and name[:1].isalpha() and rest.isalnum() and rest.isascii()
 
 
 def _subscript(axes: Iterable[str]) -> str:
@@ -177,83 +169,52 @@ def _subscript(axes: Iterable[str]) -> str:
 
 def _check_names(a: Array) -> None:
     """An array has a name and at least one dimension, and no dimension twice."""
-    if not is_name(a.name):
-        raise NotationError(
-            "missing-name",
-            a.canonical(),
-            f"{a.name!r} cannot name an array",
-            "write a letter first, as in A[I, J]",
-            part="name",
-        )
+    if not isinstance(a.name, str) or not _ARRAY_NAME.fullmatch(a.name):
+        raise broken("array-name", a.canonical(), None, "name", found=repr(a.name))
     if not a.dims:
-        raise NotationError(
-            "empty-dims", a.canonical(), "an array needs a dimension", f"write one as in {a.name}[I]"
-        )
+        raise broken("empty-dims", a.canonical(), name=a.name)
     for k, name in enumerate(a.names):
         if name in a.names[:k]:
-            write = "give each dimension its own letter"
-            raise NotationError(
-                "duplicate-dim",
-                a.canonical(),
-                f"dimension {name} stands twice in {a.name}",
-                write,
-                part=f"dim.{k}",
-            )
+            raise broken("duplicate-dim", a.canonical(), None, f"dim.{k}", name=name, array=a.name)
 
 
-def _check_axes(a: Array) -> None:
-    """A mesh axis is used once: for one dimension or for the partial sum."""
+def _check_dims(a: Array) -> dict[str, str]:
+    """A mesh axis splits one dimension: which, by axis."""
     used: dict[str, str] = {}
-    for k, (axis, dim) in enumerate((axis, dim.name) for dim in a.dims for axis in dim.axes):
-        if used.get(axis) == dim:
-            broke, write = f"mesh axis {axis} stands twice on {dim}", "write each axis once"
-            raise NotationError("axis-repeated", a.canonical(), broke, write, part=f"axis.{k}")
+    for k, (axis, name) in enumerate((axis, dim.name) for dim in a.dims for axis in dim.axes):
+        if used.get(axis) == name:
+            words = {"axis": axis, "name": name, "example": name + _subscript(dict.fromkeys(a.axes_of(name)))}
+            raise broken("axis-repeated", a.canonical(), None, f"axis.{k}", **words)
         if axis in used:
-            broke = f"mesh axis {axis} already splits {used[axis]}, so it cannot split {dim} too"
-            write = f"leave {axis} on one of them, as in {a.name}[{_without(a, axis, dim)}]"
-            raise NotationError("axis-twice", a.canonical(), broke, write, part=f"axis.{k}")
-        used[axis] = dim
-    _check_partial(a, used)
+            words = {"axis": axis, "first": used[axis], "name": name, "example": _without(a, axis, name)}
+            raise broken("axis-twice", a.canonical(), None, f"axis.{k}", **words)
+        used[axis] = name
+    return used
 
 
 def _check_partial(a: Array, used: dict[str, str]) -> None:
+    """A partial sum runs over other axes than those that split a dimension, each once."""
     for k, axis in enumerate(a.partial):
         part = f"axis.{len(a.axes) + k}"
         if not is_axis(axis):
-            raise NotationError(
-                "axis-name",
-                a.canonical(),
-                f"{axis!r} cannot name a mesh axis",
-                "write one capital letter, as in {U_X}",
-                part=part,
-            )
+            raise broken("axis-name", a.canonical(), None, part, found=repr(axis))
         if axis in a.partial[:k]:
-            raise NotationError(
-                "partial-twice",
-                a.canonical(),
-                f"axis {axis} stands twice in the partial sum",
-                f"write {{U_{axis}}} once",
-                part=part,
-            )
+            raise broken("partial-twice", a.canonical(), None, part, axis=axis)
         if axis in used:
-            broke = (
-                f"mesh axis {axis} splits {used[axis]}, so the array cannot also be a partial sum over {axis}"
-            )
-            write = f"keep {used[axis]}_{axis} or {{U_{axis}}}, not both"
-            raise NotationError("split-and-partial", a.canonical(), broke, write, part=part)
+            raise broken("split-and-partial", a.canonical(), None, part, axis=axis, name=used[axis])
 
 
-def _without(a: Array, axis: str, dim: str) -> str:
-    """The dimensions of `a` with `axis` taken off `dim`."""
-    return ", ".join(d.name + _subscript(x for x in d.axes if (x, d.name) != (axis, dim)) for d in a.dims)
+def _without(a: Array, axis: str, name: str) -> str:
+    """How the array reads with `axis` taken off the dimension `name`."""
+    axes = [[x for x in dim.axes if (x, dim.name) != (axis, name)] for dim in a.dims]
+    dims = ", ".join(dim.name + _subscript(kept) for dim, kept in zip(a.dims, axes, strict=True))
+    return f"{a.name}[{dims}]"
 
 
-def _place(axes: tuple[str, ...], mesh: Mesh, at: tuple[int, ...]) -> int:
-    """Which block of a dimension split over `axes` the device at these coordinates holds."""
-    place = 0
-    for axis in axes:
-        place = place * mesh.size(axis) + at[mesh.axes.index(axis)]
-    return place
+def _strides(axes: tuple[str, ...], mesh: Mesh) -> list[int]:
+    """How many blocks of a dimension split over `axes` one step along each axis of the mesh moves on."""
+    after = {axis: mesh.size(axes[k + 1 :]) for k, axis in enumerate(axes)}
+    return [after.get(axis, 0) for axis in mesh.axes]
 
 
 def _block(place: int, step: int, n: int) -> range:

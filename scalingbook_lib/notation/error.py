@@ -2,13 +2,94 @@
 
 LONGEST_SHOWN = 120
 
+# Every rule by its code: how a text breaks it, and what to write instead.
+RULES = {
+    # any text
+    "not-text": ("this is no text", "write it in quotes, as in 'A[I_X, J]'"),
+    "too-long": ("this has more than {most:,} characters", "write less"),
+    "unknown-character": (
+        "{found} has no meaning in the notation",
+        "write letters A to z, [ ], commas, _, {{ }}, · and ->",
+    ),
+    "unclosed": ("this {sign} is never closed", "add its {other}"),
+    "unopened": ("this {sign} closes nothing", "take it out, or open it with {other}"),
+    "mismatched": ("{opened} is closed by {sign}", "write {other} instead of {sign}"),
+    # one array
+    "missing-array": ("an array is missing", "write one, as in A[I_X, J]"),
+    "missing-name": ("{found} stands where an array's name should", "write a name first, as in A[I, J]"),
+    "array-name": ("{found} cannot name an array", "start with a letter, as in A or W_in"),
+    "no-brackets": ("{name} has no dimensions in square brackets", "write them as in {name}[I_X, J]"),
+    "one-array": ("{found} follows the array", "write one array alone, as in A[I_X, J]"),
+    # its dimensions
+    "empty-dims": ("an array needs a dimension", "write one, as in {name}[I]"),
+    "missing-dim": ("a dimension is missing before {found}", "write a letter there, as in A[I, J]"),
+    "no-comma": ("{found} follows dimension {name}", "separate dimensions by commas, as in A[I_X, J]"),
+    "dim-is-size": ("{found} is a size, no dimension", "write a letter, as in A[I], and give its size apart"),
+    "dim-name": ("{found} cannot name a dimension", "write a letter, as in I"),
+    "run-together": (
+        "{found} has several capitals, and a dimension has one",
+        "write {split} to split {first} over {axes}, or a comma between dimensions",
+    ),
+    "duplicate-dim": ("dimension {name} stands twice in {array}", "give each dimension its own letter"),
+    "unknown-dim": ("there is no dimension {name}", "choose from {known}"),
+    # the axes that split them
+    "no-underscore": ("{{ follows {name} directly", "put an underscore between, as in {name}_{{XY}}"),
+    "empty-subscript": ("an underscore without a mesh axis", "write the axis, as in I_X, or leave out the _"),
+    "axis-name": ("{found} cannot name a mesh axis", "write one capital letter for each axis, as in I_XY"),
+    "axis-repeated": ("mesh axis {axis} stands twice on {name}", "write each axis once, as in {example}"),
+    "axis-twice": (
+        "mesh axis {axis} already splits {first}, so it cannot split {name} too",
+        "leave {axis} on one of them, as in {example}",
+    ),
+    "unknown-axis": ("the mesh {mesh} has no axis {axis}", "choose from {known}, or add {axis} to the mesh"),
+    # partial sums
+    "partial-marker": ("{found} cannot stand in a partial sum", "write U and its mesh axes, as in {{U_X}}"),
+    "empty-partial": ("a partial sum without a mesh axis", "write the axis, as in {{U_X}}, or leave it out"),
+    "partial-twice": (
+        "mesh axis {axis} stands twice in the partial sum",
+        "write it once, as in {{U_{axis}}}",
+    ),
+    "split-and-partial": (
+        "mesh axis {axis} splits {name}, so the array cannot also be a partial sum over {axis}",
+        "keep {name}_{axis} or {{U_{axis}}}, not both",
+    ),
+    # products
+    "no-arrow": ("there is no result", "write it after an arrow, as in -> C[I, K]"),
+    "two-arrows": ("there are two arrows", "write one result, as in A[I, J] · B[J, K] -> C[I, K]"),
+    "equals": ("= is not used in a product", "write -> before the result, as in -> C[I, K]"),
+    "one-operand": ("there is nothing to multiply {name} by", "write two arrays, as in A[I, J] · B[J, K]"),
+    "three-operands": ("{found} follows two operands", "write two, as in A[I, J] · B[J, K] -> C[I, K]"),
+    "one-result": ("{found} follows the result", "end with one array, as in -> C[I, K]"),
+    "result-only-dim": (
+        "dimension {name} of {array} is in neither operand",
+        "take {name} out of {array}, or give it to an operand",
+    ),
+    "lost-dim": (
+        "dimension {name} is in {array} only, so the product does not sum it away",
+        "keep {name} in {result}, or give it to both operands",
+    ),
+    # meshes and sizes
+    "empty-mesh": ("a mesh needs an axis", "write one, as in X4 Y2"),
+    "mesh-syntax": ("{found} is no axis with its size", "write a mesh as in X4 Y2 or X=4, Y=2"),
+    "mesh-axis": ("{found} cannot name a mesh axis", "write one capital letter, as in X4"),
+    "mesh-axis-twice": ("the mesh has two axes {name}", "give each axis its own letter"),
+    "too-many-devices": ("{devices:,} devices are too many to list one by one", "use at most {most:,}"),
+    "empty-sizes": ("there are no sizes", "write them as in I=128, J=2048"),
+    "size-syntax": ("{found} is no dimension with its size", "write sizes as in I=128, J=2048"),
+    "size-twice": ("{name} has two sizes", "give {name} one size"),
+    "missing-size": ("dimension {name} has no size", "give it, as in {name}=1024"),
+    "not-whole": ("the size of {name} is {size}, no whole number", "write one, as in {name}=4"),
+    "not-positive": ("the size of {name} is less than 1", "write a positive number, as in {name}=4"),
+    "too-large": ("the size of {name} is above {most:,}", "write a smaller number"),
+}
+
 
 class NotationError(ValueError):
     """One illegal use of the notation.
 
-    `rule` is a short code, one for each rule of the notation; `read` is the text that was read; `span` is the
-    part of it that breaks the rule, so that a page can underline it (None where the error is in no text).
-    `part` names that part in the array or product (`dim.1`, `b.axis.0`) for whoever knows where it stands.
+    `rule` is the code of the broken rule, a key of `RULES`; `read` is the text that was read; `span` is the
+    stretch of it that breaks the rule, so that a page can underline it (None where the error is in no text).
+    `part` names that stretch in the array or product (`dim.1`, `b.axis.0`) for whoever knows where it stands.
     """
 
     def __init__(
@@ -32,7 +113,7 @@ class NotationError(ValueError):
         """Where in `read` the trouble starts; None where the error is in no text."""
         return self.span[0] if self.span else None
 
-    def at(self, read: str, span: tuple[int, int] | None) -> "NotationError":
+    def at(self, read: str, span: tuple[int, int]) -> "NotationError":
         """The same error, placed in the text that was read."""
         return NotationError(self.rule, read, self.broke, self.write, span, self.part)
 
@@ -41,6 +122,14 @@ class NotationError(ValueError):
         line = "".join(c if c.isprintable() else "?" for c in self.read)
         start, end = self.span or (0, len(line))
         return f"{line}\n{' ' * start}{'^' * max(1, end - start)}"
+
+
+def broken(
+    rule: str, read: str, span: tuple[int, int] | None = None, part: str = "", /, **words: object
+) -> NotationError:
+    """The error for that rule of `RULES`, its sentences filled in."""
+    broke, write = RULES[rule]
+    return NotationError(rule, read, broke.format(**words), write.format(**words), span, part)
 
 
 def shown(text: str) -> str:

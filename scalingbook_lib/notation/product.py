@@ -1,13 +1,13 @@
-"""Which dimensions does a product contract, keep and batch over?
+"""Which dimensions does a product contract, which does it keep, and over which does it batch?
 
-`A[I, J_X] · B[J_X, K] -> C[I, K]`: J is contracted, I and K are kept. A dimension in all three arrays is a batch.
+`A[I, J_X] · B[J_X, K] -> C[I, K]`: J is contracted, I and K are kept. A dimension in all three is a batch.
 """
 
 from dataclasses import dataclass, field
 
 from ..told import Told
 from .array import Array
-from .error import NotationError
+from .error import broken
 from .mesh import Mesh
 
 
@@ -24,30 +24,18 @@ class Product(Told):
     text: str = field(default="", init=False, compare=False, repr=False)  # as it was read; lost by replace()
 
     def __post_init__(self) -> None:
-        for label, operand in (("a", self.a), ("b", self.b)):
-            for k, name in enumerate(operand.names):
-                if name not in self.c.names and name not in (self.b if label == "a" else self.a).names:
-                    raise self._lost(operand, name, f"{label}.dim.{k}")
+        self._check_kept("a", self.a, self.b)
+        self._check_kept("b", self.b, self.a)
         for k, name in enumerate(self.c.names):
-            if name not in self.a.names + self.b.names:
-                broke = f"dimension {name} of the result {self.c.name} is in neither {self.a.name} nor {self.b.name}"
-                raise NotationError(
-                    "result-only-dim",
-                    str(self),
-                    broke,
-                    f"take {name} out of {self.c.name}",
-                    part=f"c.dim.{k}",
-                )
+            if name not in self.names:
+                raise broken("result-only-dim", str(self), None, f"c.dim.{k}", name=name, array=self.c.name)
 
-    def _lost(self, operand: Array, name: str, part: str) -> NotationError:
-        broke = f"dimension {name} is only in {operand.name}, so it cannot be summed away"
-        return NotationError(
-            "lost-dim",
-            str(self),
-            broke,
-            f"keep {name} in {self.c.name}, or give it to both operands",
-            part=part,
-        )
+    def _check_kept(self, label: str, operand: Array, other: Array) -> None:
+        """A dimension of one operand alone stays: only what both have can be summed over."""
+        for k, name in enumerate(operand.names):
+            if name not in other.names + self.c.names:
+                words = {"name": name, "array": operand.name, "result": self.c.name}
+                raise broken("lost-dim", str(self), None, f"{label}.dim.{k}", **words)
 
     def __str__(self) -> str:
         return self.text or self.canonical()
@@ -74,22 +62,22 @@ class Product(Told):
     @property
     def contracting(self) -> tuple[str, ...]:
         """The dimensions that are summed over: in both operands, not in the result."""
-        return tuple(n for n in self.a.names if n in self.b.names and n not in self.c.names)
+        return tuple(name for name in self._shared if name not in self.c.names)
 
     @property
     def batch(self) -> tuple[str, ...]:
         """The dimensions of both operands and the result."""
-        return tuple(n for n in self.a.names if n in self.b.names and n in self.c.names)
+        return tuple(name for name in self._shared if name in self.c.names)
 
     @property
     def kept_a(self) -> tuple[str, ...]:
         """The dimensions of the result that only the first operand has."""
-        return tuple(n for n in self.a.names if n not in self.b.names)
+        return tuple(name for name in self.a.names if name not in self.b.names)
 
     @property
     def kept_b(self) -> tuple[str, ...]:
         """The dimensions of the result that only the second operand has."""
-        return tuple(n for n in self.b.names if n not in self.a.names)
+        return tuple(name for name in self.b.names if name not in self.a.names)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -98,5 +86,10 @@ class Product(Told):
 
     def check(self, mesh: Mesh) -> None:
         """Raise NotationError where an array uses an axis that the mesh does not have."""
-        for array in self.arrays:
-            array.check(mesh)
+        for label, array in zip("abc", self.arrays, strict=True):
+            for k, axis in enumerate(array.axes + array.partial):
+                mesh.known(axis, str(self), f"{label}.axis.{k}")
+
+    @property
+    def _shared(self) -> tuple[str, ...]:
+        return tuple(name for name in self.a.names if name in self.b.names)

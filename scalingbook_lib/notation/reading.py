@@ -1,310 +1,196 @@
-"""What does this text say? From `A[I_XY, J]{U_Z}` to an array, from `A[I, J] · B[J, K] -> C[I, K]` to a product."""
+"""What does this text say? `A[I_XY, J]{U_Z}` is an array, `A[I, J] · B[J, K] -> C[I, K]` a product."""
 
-import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
 
 from .array import Array, Dim
-from .error import NotationError, shown
-from .mesh import check_text, is_axis
+from .error import NotationError, broken
+from .mesh import Mesh, is_axis
 from .product import Product
-
-_TOKEN = re.compile(
-    r"""(?P<arrow>->|→|⟶|⇒|\\to|\\rightarrow)
-      | (?P<times>[·⋅∙•×*@]|\\cdot|\\times)
-      | (?P<name>[A-Za-z][A-Za-z0-9']*(?:_[A-Za-z0-9']+)*)
-      | (?P<number>[0-9]+)
-      | (?P<sign>[][(){},_:=])""",
-    re.VERBOSE,
-)
-_CLOSES = {"[": "]", "(": ")", "{": "}"}
+from .tokens import Token, tokens
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str  # arrow, times, name, number, end, or the sign itself
-    text: str
-    span: tuple[int, int]
+def parse(text: str, mesh: Mesh | None = None) -> Array:
+    """Read one array, `A[I_XY, J]{U_Z}`; with a mesh, check its axes too.
 
-
-def parse(text: str) -> Array:
-    """Read one array: `A[I_XY, J]{U_Z}`; `A[I_{XY},J]` and `A[I_{X,Y}, J] {U:Z}` say the same."""
+    `A[I_{XY},J] {U:Z}` says the same and is printed as it was written; `canonical()` is the book's own way.
+    """
     reader = _Reader(text)
-    array = reader.array("")
+    array = reader.array("", mesh)
     if reader.next.kind != "end":
-        reader.fail(
-            "one-array", f"{shown(reader.next.text)} follows the array", "write one array, as in A[I_X, J]"
-        )
+        reader.fail("one-array", found=reader.next)
     return array
 
 
-def parse_product(text: str) -> Product:
-    """Read a product: `A[I, J_X] · B[J_X, K] -> C[I, K]`; `*` and `@` or nothing say `·`, `→` says `->`."""
-    return _Reader(text).product()
+def parse_product(text: str, mesh: Mesh | None = None) -> Product:
+    """Read a product, `A[I, J_X] · B[J_X, K] -> C[I, K]`; with a mesh, check its axes too.
+
+    For `·` one may write `*`, `@` or nothing; for `->` also `→`.
+    """
+    return _Reader(text).product(mesh)
 
 
 class _Reader:
     """Reads tokens one after the other and knows where every part of what it read stands."""
 
     def __init__(self, text: str) -> None:
-        self.text = check_text(text)
-        self.tokens = _tokens(text)
+        self.tokens = tokens(text)
+        self.text = text
         self.index = 0
         self.spans: dict[str, tuple[int, int]] = {}
-        self._balance()
 
     @property
-    def next(self) -> _Token:
+    def next(self) -> Token:
         return self.tokens[self.index]
 
-    def take(self, *kinds: str) -> _Token | None:
-        """The next token, if it is of such a kind; the reader moves on."""
+    def take(self, *kinds: str) -> Token | None:
+        """The next token if it is of such a kind, and the reader moves on; else None."""
         token = self.next
-        if token.kind not in kinds:
+        if token.kind not in kinds or token.kind == "end":
             return None
-        self.index += token.kind != "end"
+        self.index += 1
         return token
 
-    def fail(self, rule: str, broke: str, write: str, token: _Token | None = None) -> None:
-        raise NotationError(rule, self.text, broke, write, (token or self.next).span)
+    def need(self, kind: str, rule: str, **words: object) -> Token:
+        """The next token, which has to be of that kind."""
+        return self.take(kind) or self.fail(rule, **{"found": self.next, **words})
 
-    def _balance(self) -> None:
-        """Every bracket is closed by its own kind."""
-        opened: list[_Token] = []
-        for token in self.tokens:
-            if token.kind in _CLOSES:
-                opened.append(token)
-            elif token.kind in _CLOSES.values() and (not opened or _CLOSES[opened.pop().kind] != token.kind):
-                self.fail(
-                    "unbalanced",
-                    f"nothing opened that this {token.kind} closes",
-                    "write brackets in pairs, as in A[I, J]",
-                    token,
-                )
-        if opened:
-            last = opened[-1]
-            self.fail("unbalanced", f"the {last.kind} is never closed", f"add its {_CLOSES[last.kind]}", last)
+    def fail(self, rule: str, token: Token | None = None, **words: object) -> NoReturn:
+        raise broken(rule, self.text, (token or self.next).span, **words)
 
-    def product(self) -> Product:
-        arrows = [t for t in self.tokens if t.kind == "arrow"]
-        if len(arrows) != 1:
-            self._no_arrow(arrows)
-        a = self.array("a.")
+    @contextmanager
+    def placing(self, prefix: str, start: Token) -> Iterator[None]:
+        """An error raised inside stands at the part it names, or between `start` and the last token read."""
+        try:
+            yield
+        except NotationError as error:
+            span = self.spans.get(prefix + error.part, self.since(start))
+            raise error.at(self.text, span) from None
+
+    def since(self, start: Token) -> tuple[int, int]:
+        return start.span[0], self.tokens[self.index - 1].span[1]
+
+    # a product: array · array -> array
+
+    def product(self, mesh: Mesh | None) -> Product:
+        self._check_arrow()
+        start = self.next
+        a = self.array("a.", mesh)
         self.take("times")
         if self.next.kind == "arrow":
-            self.fail(
-                "operands",
-                f"there is nothing to multiply {a.name} with",
-                "write two arrays, as in A[I, J] · B[J, K]",
-            )
-        b = self.array("b.")
-        if self.next.kind != "arrow":
-            self.fail(
-                "operands",
-                f"a product has two operands, and {shown(self.next.text)} follows them",
-                "write A[I, J] · B[J, K] -> C[I, K]",
-            )
-        self.take("arrow")
-        c = self.array("c.")
+            self.fail("one-operand", name=a.name)
+        b = self.array("b.", mesh)
+        self.need("arrow", "three-operands")
+        c = self.array("c.", mesh)
         if self.next.kind != "end":
-            self.fail(
-                "one-result",
-                f"{shown(self.next.text)} follows the result {c.name}",
-                "end with one array, as in -> C[I, K]",
-            )
-        return self._placed(lambda: Product(a, b, c), "", (0, len(self.text)))
+            self.fail("one-result", found=self.next)
+        with self.placing("", start):
+            return self._kept_text(Product(a, b, c), start)
 
-    def _no_arrow(self, arrows: list[_Token]) -> None:
-        if arrows:
-            self.fail(
-                "two-arrows", "a product has one arrow", "write A[I, J] · B[J, K] -> C[I, K]", arrows[1]
-            )
-        for token in self.tokens:
-            if token.kind == "=":
-                self.fail("equals", "= says nothing about a product", "write -> before the result", token)
-        self.fail(
-            "no-arrow", "there is no result", "write it after an arrow, as in -> C[I, K]", self.tokens[-1]
-        )
+    def _check_arrow(self) -> None:
+        arrows = [token for token in self.tokens if token.kind == "arrow"]
+        equals = [token for token in self.tokens if token.kind == "="]
+        if len(arrows) > 1:
+            self.fail("two-arrows", arrows[1])
+        if equals:
+            self.fail("equals", equals[0])
+        if not arrows:
+            self.fail("no-arrow", self.tokens[-1])
 
-    def array(self, prefix: str) -> Array:
-        """One array; the spans of its parts are kept under `prefix`."""
-        name, start = self._name(), self.tokens[max(self.index - 1, 0)].span[0]
-        self.spans[f"{prefix}name"] = name.span
+    # an array: name [ dimensions ] and perhaps { U_axes }
+
+    def array(self, prefix: str, mesh: Mesh | None) -> Array:
+        """One array; where its parts stand is kept under `prefix`."""
+        if self.next.kind == "end":
+            self.fail("missing-array")
+        name = self.need("name", "missing-name")
+        self.need("[", "no-brackets", name=name)
+        if self.next.kind == "]":
+            self.fail("empty-dims", name=name)
         dims, axes = self._dims(prefix)
         partial = self._partial()
-        for k, axis in enumerate([*axes, *partial]):
-            self.spans[f"{prefix}axis.{k}"] = axis.span
-        build = lambda: Array(name.text, dims, tuple(a.text for a in partial))  # noqa: E731
-        return self._placed(build, prefix, (start, self.tokens[self.index - 1].span[1]))
+        self.spans[f"{prefix}name"] = name.span
+        self.spans |= {f"{prefix}axis.{k}": axis.span for k, axis in enumerate(axes + partial)}
+        with self.placing(prefix, name):
+            array = self._kept_text(Array(name.text, dims, tuple(axis.text for axis in partial)), name)
+            if mesh:
+                array.check(mesh)
+        return array
 
-    def _name(self) -> _Token:
-        name = self.take("name")
-        if name is None:
-            if self.next.kind == "end":
-                self.fail("missing-array", "an array is missing", "write one, as in A[I_X, J]")
-            if self.next.kind == "[":
-                self.fail("missing-name", "the array has no name", "write one before the [, as in A[I, J]")
-            self.fail(
-                "missing-name",
-                f"{shown(self.next.text)} cannot begin an array",
-                "write a name first, as in A[I, J]",
-            )
-        assert name is not None
-        if self.next.kind != "[":
-            self.fail(
-                "no-brackets",
-                f"{name.text} has no dimensions in square brackets",
-                f"write them as in {name.text}[I_X, J]",
-            )
-        return name
+    def _kept_text[T: Array | Product](self, made: T, start: Token) -> T:
+        object.__setattr__(made, "text", self.text[slice(*self.since(start))])
+        return made
 
-    def _dims(self, prefix: str) -> tuple[tuple[Dim, ...], list[_Token]]:
-        self.take("[")
-        if self.next.kind == "]":
-            self.fail("empty-dims", "an array needs a dimension", "write one as in A[I]")
+    def _dims(self, prefix: str) -> tuple[tuple[Dim, ...], list[Token]]:
+        """The dimensions up to the closing bracket, and the tokens of their axes."""
         dims: list[Dim] = []
-        axes: list[_Token] = []
+        axes: list[Token] = []
         while True:
             name, subscript = self._dim()
             self.spans[f"{prefix}dim.{len(dims)}"] = name.span
-            dims.append(Dim(name.text, tuple(a.text for a in subscript)))
+            with self.placing("", name):
+                dims.append(Dim(name.text, tuple(axis.text for axis in subscript)))
             axes += subscript
             if self.take("]"):
                 return tuple(dims), axes
-            if not self.take(","):
-                self.fail(
-                    "no-comma",
-                    f"{shown(self.next.text)} follows dimension {name.text}",
-                    "separate dimensions with commas, as in A[I_X, J]",
-                )
+            if self.next.kind == "{":
+                self.fail("no-underscore", name=name)
+            self.need(",", "no-comma", name=name)
 
-    def _dim(self) -> tuple[_Token, list[_Token]]:
-        token = self.take("name")
-        if token is None:
-            if self.next.kind == "number":
-                self.fail(
-                    "dim-name",
-                    f"{self.next.text} is a size, not a dimension",
-                    "name the dimension with a letter, and give its size apart",
-                )
-            self.fail(
-                "missing-dim",
-                f"a dimension is missing before {shown(self.next.text)}",
-                "write a letter, as in A[I, J]",
-            )
-        assert token is not None
-        name, mark, axes = token.text.partition("_")
-        start, end = token.span
-        dim = _Token("name", name, (start, start + len(name)))
+    def _dim(self) -> tuple[Token, list[Token]]:
+        """The name of a dimension and its axes, whether one word (`I_XY`) or several (`I_{X, Y}`)."""
+        if self.next.kind == "number":
+            self.fail("dim-is-size", found=self.next)
+        word = self.need("name", "missing-dim")
+        return self._subscripted(word, "_")
+
+    def _subscripted(self, word: Token, *marks: str) -> tuple[Token, list[Token]]:
+        name, mark, _ = word.text.partition("_")
         if mark:
-            return dim, self._axes(_Token("name", axes, (end - len(axes), end)))
-        return dim, self._subscript() if self.take("_") else []
+            return word.cut(0, len(name)), self._axes(word.cut(len(name) + 1))
+        return word, self._subscript() if self.take(*marks) else []
 
-    def _subscript(self) -> list[_Token]:
-        """What stands after a free underscore: {XY}, {X, Y} or XY."""
+    def _subscript(self) -> list[Token]:
+        """What follows a free underscore: XY, {XY} or {X, Y}."""
         if not self.take("{"):
-            word = self.take("name")
-            if word is None:
-                self.fail(
-                    "empty-subscript",
-                    "an underscore without a mesh axis",
-                    "write the axis, as in I_X, or leave out the _",
-                )
-            assert word is not None
-            return self._axes(word)
-        axes: list[_Token] = []
-        while not (closing := self.take("}")):
-            word = self.take("name")
-            if word is None:
-                self.fail(
-                    "axis-name",
-                    f"{shown(self.next.text)} cannot name a mesh axis",
-                    "write capital letters, as in I_{XY}",
-                )
-            assert word is not None
-            axes += self._axes(word)
+            return self._axes(self.need("name", "empty-subscript"))
+        if self.next.kind == "}":
+            self.fail("empty-subscript")
+        axes: list[Token] = []
+        while not self.take("}"):
+            axes += self._axes(self.need("name", "axis-name"))
             self.take(",")
-        if not axes:
-            self.fail(
-                "empty-subscript",
-                "a subscript without a mesh axis",
-                "write the axis, as in I_X, or leave out the _",
-                closing,
-            )
         return axes
 
-    def _axes(self, word: _Token) -> list[_Token]:
-        """The axes of a subscript, one token each."""
-        axes = [_Token("axis", c, (word.span[0] + k, word.span[0] + k + 1)) for k, c in enumerate(word.text)]
+    def _axes(self, word: Token) -> list[Token]:
+        """The axes of a subscript, a token each."""
+        axes = [word.cut(k, k + 1) for k in range(len(word.text))]
         for axis in axes:
             if not is_axis(axis.text):
-                self.fail(
-                    "axis-name",
-                    f"{axis.text!r} cannot name a mesh axis",
-                    "write one capital letter for each axis, as in I_XY",
-                    axis,
-                )
+                self.fail("axis-name", axis, found=axis)
         return axes
 
-    def _partial(self) -> list[_Token]:
-        """The axes of {U_X}; none where there is no marker."""
+    def _partial(self) -> list[Token]:
+        """The axes of {U_X} or {U_X, U_Y}; none where there is no marker."""
         if self.next.kind == "_" and self.tokens[self.index + 1].kind == "{":
-            self.take("_")
+            self.take("_")  # C[I, K]_{U_X}
         if not self.take("{"):
             return []
-        axes: list[_Token] = []
-        while True:
+        axes = self._unreduced()
+        while not self.take("}"):
+            self.need(",", "partial-marker")
             axes += self._unreduced()
-            if self.take("}"):
-                return axes
-            if not self.take(","):
-                self.fail(
-                    "partial-marker",
-                    f"{shown(self.next.text)} has no meaning in a partial sum",
-                    "write it as in {U_X}",
-                )
+        return axes
 
-    def _unreduced(self) -> list[_Token]:
-        token = self.take("name")
-        name, mark, axes = token.text.partition("_") if token else ("", "", "")
-        if token is None or name != "U":
-            self.fail(
-                "partial-marker",
-                "braces after an array hold the axes of its partial sum",
-                "write U first, as in {U_X}",
-                token,
-            )
-        assert token is not None
-        if mark:
-            return self._axes(_Token("name", axes, (token.span[1] - len(axes), token.span[1])))
-        if self.take("_", ":"):
-            return self._subscript()
-        self.fail("partial-marker", "U names no mesh axis", "write the axis, as in {U_X}", token)
-        return []
-
-    def _placed[T: (Array, Product)](self, build, prefix: str, span: tuple[int, int]) -> T:  # pyright: ignore
-        """What `build` makes, with its text; an error in it is placed in the text."""
-        try:
-            made = build()
-        except NotationError as error:
-            raise error.at(self.text, self.spans.get(prefix + error.part, span)) from None
-        object.__setattr__(made, "text", self.text[slice(*span)])
-        return made
-
-
-def _tokens(text: str) -> list[_Token]:
-    """The words and signs of the text, and an end."""
-    tokens, at = [], 0
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
-            continue
-        match = _TOKEN.match(text, at)
-        if match is None:
-            broke = f"{shown(text[at])} has no meaning here"
-            raise NotationError(
-                "unknown-character", text, broke, "write letters, brackets, commas, _, · and ->", (at, at + 1)
-            )
-        kind = match.lastgroup or ""
-        tokens.append(_Token(match[0] if kind == "sign" else kind, match[0], match.span()))
-        at = match.end()
-    return [*tokens, _Token("end", "", (len(text), len(text)))]
+    def _unreduced(self) -> list[Token]:
+        """The axes of one U_X."""
+        word = self.next
+        if word.kind == "}":
+            self.fail("empty-partial")
+        if not self.take("name") or word.text.partition("_")[0] != "U":
+            self.fail("partial-marker", word, found=word)
+        _, axes = self._subscripted(word, "_", ":")
+        if not axes:
+            self.fail("empty-partial", word)
+        return axes
