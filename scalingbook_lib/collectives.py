@@ -73,7 +73,7 @@ def all_gather(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
     The chip with the fewest links (a corner, where axes do not wrap) waits longest. Exact for axes of one
     size; for axes of different sizes, the bound that balanced trees over all the links approach.
     """
-    axes = _real(nbytes, axes)
+    axes = _real(nbytes, axes, both_ways)
     if not axes:
         return replace(NOTHING, name="AllGather")
     n = chips(*axes)
@@ -99,7 +99,7 @@ def all_to_all(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
     Over d axes the shards travel in d equal parts, each starting on another axis, so that all links work in
     every phase; the slowest axis sets the pace.
     """
-    axes = _real(nbytes, axes)
+    axes = _real(nbytes, axes, both_ways)
     if not axes:
         return replace(NOTHING, name="AllToAll")
     slowest = max((_exchange(nbytes, axis, axes, both_ways) for axis in axes), key=lambda t: t.total_s)
@@ -136,7 +136,7 @@ def permute(nbytes: float, axis: Axis, shift: int = 1) -> Transfer:
 
 
 def hierarchical_all_reduce(nbytes: float, *axes: Axis, dcn: Axis) -> Transfer:
-    """[I]{U_SX} → [I] over slices S: reduce-scatter in the slice, all-reduce over DCN, all-gather in the slice.
+    """[I]{U_SX} → [I] over slices S: ReduceScatter in the slice, AllReduce over DCN, AllGather in it.
 
     `dcn` is an unwrapped axis whose link is one chip's share of the data-centre network.
     """
@@ -160,11 +160,12 @@ def bus_bandwidth(collective: str, nbytes: float, n: int, seconds: float) -> flo
     """NCCL's busbw: the size over the time (algbw), times the share of the size that a link must carry.
 
     A perfect ring that gathers or reduces reports busbw = W whatever `n`, which makes it comparable with a
-    datasheet. NCCL counts sizes as this book does, except an all-to-all's, which there is one chip's nbytes / n.
+    datasheet. NCCL counts sizes as this book does, except an all-to-all's: there it is one chip's nbytes / n.
     """
     share = (n - 1) / n
     factors = {
-        "all-gather": share, "reduce-scatter": share, "all-reduce": 2 * share, "all-to-all": share / n, "permute": 1,
+        "all-gather": share, "reduce-scatter": share, "all-reduce": 2 * share,
+        "all-to-all": share / n, "permute": 1,
     }  # fmt: skip
     return _named(factors, collective) * nbytes / seconds
 
@@ -204,10 +205,12 @@ def _textbook(nbytes: float, axes: tuple[Axis, ...]) -> float:
     return max(latency_s, nbytes / sum(2 * axis.link_bytes_per_s for axis in axes))
 
 
-def _real(nbytes: float, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
-    """The axes that have someone to talk to; sizes that cannot be are refused."""
+def _real(nbytes: float, axes: tuple[Axis, ...], both_ways: bool = True) -> tuple[Axis, ...]:
+    """The axes that have someone to talk to; what cannot be is refused."""
     if nbytes < 0:
         raise ValueError(f"{nbytes} bytes cannot be moved; give the size of the array, at least 0")
+    if not both_ways and not all(axis.wrapped or axis.size == 1 for axis in axes):
+        raise ValueError("a line has no way round: both_ways=False needs axes that are wrapped")
     return tuple(axis for axis in axes if axis.size > 1)
 
 

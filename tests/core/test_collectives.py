@@ -1,0 +1,289 @@
+"""The formulas of `collectives` are the times of an exact link simulator, and match published numbers."""
+
+import itertools
+from collections import defaultdict
+from dataclasses import replace
+from fractions import Fraction as F
+
+import pytest
+from link_simulator import execute
+
+from scalingbook_lib import chips, collectives, schedules
+from scalingbook_lib.torus import Axis
+from scalingbook_lib.units import BF16, GB, KB, MB
+
+approx = pytest.approx
+M, W1, HOP = F(5040), F(7, 3), F(11, 13)  # any array, link and hop: the equalities are exact
+PAIRS = [
+    (collectives.all_gather, schedules.all_gather),
+    (collectives.reduce_scatter, schedules.reduce_scatter),
+    (collectives.all_reduce, schedules.all_reduce),
+    (collectives.all_to_all, schedules.all_to_all),
+]
+NAMED = pytest.mark.parametrize(("formula", "plan"), PAIRS, ids=[plan.__name__ for _, plan in PAIRS])
+
+
+def axes(sizes, wrapped=True, link=W1, hop=HOP):
+    wraps = [wrapped] * len(sizes) if isinstance(wrapped, bool) else wrapped
+    return [Axis(n, w, link, hop) for n, w in zip(sizes, wraps, strict=True)]
+
+
+def simulated(plan, torus, **how):
+    schedule = plan([a.size for a in torus], [a.wrapped for a in torus], **how)
+    return execute(schedule, torus, M).seconds
+
+
+@NAMED
+@pytest.mark.parametrize("n", range(1, 17))
+class TestTheFormulaIsTheSimulatedTime:
+    def test_on_a_ring(self, formula, plan, n):
+        assert formula(M, *axes([n])).total_s == simulated(plan, axes([n]))
+
+    def test_on_a_ring_used_in_one_direction(self, formula, plan, n):
+        assert formula(M, *axes([n]), both_ways=False).total_s == simulated(plan, axes([n]), both_ways=False)
+
+    def test_on_a_line(self, formula, plan, n):
+        assert formula(M, *axes([n], False)).total_s == simulated(plan, axes([n], False))
+
+
+@NAMED
+@pytest.mark.parametrize("sizes", [(2, 2), (3, 3), (4, 4), (5, 5), (6, 6), (2, 2, 2), (3, 3, 3)])
+@pytest.mark.parametrize("wrapped", [True, False], ids=["torus", "mesh"])
+def test_on_several_axes_of_one_size_the_formula_is_the_simulated_time(formula, plan, sizes, wrapped):
+    assert formula(M, *axes(sizes, wrapped)).total_s == simulated(plan, axes(sizes, wrapped))
+
+
+@pytest.mark.parametrize("sizes", [(2, 4), (3, 4), (4, 8), (5, 2), (1, 6), (2, 2, 4), (2, 3, 4), (4, 2, 2)])
+def test_all_to_all_on_unequal_axes_is_the_simulated_time_whichever_axes_wrap(sizes):
+    for wraps in itertools.product((True, False), repeat=len(sizes)):
+        torus = axes(sizes, wraps)
+        assert collectives.all_to_all(M, *torus).total_s == simulated(schedules.all_to_all, torus), wraps
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 7])
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_a_permute_is_the_simulated_time(n, wrapped):
+    for shift in range(-n, n + 1):
+        schedule, (axis,) = schedules.permute(n, shift, wrapped), axes([n], wrapped)
+        assert collectives.permute(M, axis, shift).total_s == execute(schedule, [axis], n * M).seconds, shift
+
+
+# In an AllGather over unequal axes the parts finish at different times, so the schedule of equal parts is
+# slower than the formula. Its links are not: weigh the parts, and all of them carry what the formula says.
+@pytest.mark.parametrize("sizes", [(4, 8), (2, 16), (3, 5), (4, 16), (2, 4)])
+@pytest.mark.parametrize("wraps", [(True, True), (False, True), (False, False)])
+def test_all_gather_on_unequal_axes_loads_the_busiest_link_of_each_axis_as_the_formula_says(sizes, wraps):
+    torus = axes(sizes, wraps, link=F(1), hop=F(0))
+    schedule = schedules.all_gather(sizes, wraps)
+    (a0, a1), (b0, b1) = (busiest(schedule, part) for part in (0, 1))  # per axis, for part 0 and part 1
+    weight = (b1 - b0) / (a0 - a1 + b1 - b0)  # of part 0, so that both axes carry the same
+    assert 0 < weight < 1
+    loads = [weight * a + (1 - weight) * b for a, b in ((a0, b0), (a1, b1))]
+    if wraps[0] == wraps[1]:
+        bound = collectives.all_gather(1, *torus).bandwidth_s
+        assert loads == [bound, bound]
+    else:  # the line's two links end in one chip: it needs half the ring's share
+        weight = (b1 - b0) / (a0 - a1 + b1 - b0)
+        assert loads[0] == loads[1] == collectives.all_gather(1, *torus).bandwidth_s
+
+
+def busiest(schedule, part):
+    """What share of its own bytes one part puts on the busiest link of each axis."""
+    halves = 2 if any(w and n % 2 == 0 for n, w in zip(schedule.sizes, schedule.wrapped, strict=True)) else 1
+    loads = defaultdict(int)
+    for step in schedule.steps:
+        for send in step.sends:
+            loads[send.link] += sum(piece.part // halves == part for piece in send.pieces)
+    share = F(len(schedule.sizes), schedule.pieces)
+    return [share * max(v for link, v in loads.items() if link.axis == axis) for axis in (0, 1)]
+
+
+@pytest.mark.parametrize("sizes", [(4, 8), (2, 16), (2, 2, 4)])
+def test_equal_parts_on_unequal_axes_are_never_faster_than_the_formula(sizes):
+    ideal = collectives.all_gather(M, *axes(sizes)).total_s
+    assert ideal < simulated(schedules.all_gather, axes(sizes)) < F(8, 5) * ideal
+
+
+# --- laws ---------------------------------------------------------------------------------------------------
+
+
+@NAMED
+@pytest.mark.parametrize("n", range(2, 17))
+def test_a_line_takes_exactly_twice_the_bytes_time_of_a_ring(formula, plan, n):
+    assert formula(M, *axes([n], False)).bandwidth_s == 2 * formula(M, *axes([n])).bandwidth_s
+
+
+@pytest.mark.parametrize("n", range(2, 17, 2))
+def test_an_all_to_all_takes_a_quarter_of_the_textbook_all_gather(n):
+    gather, exchange = collectives.all_gather(M, *axes([n])), collectives.all_to_all(M, *axes([n]))
+    assert exchange.bandwidth_s == gather.textbook_s / 4
+    assert exchange.bandwidth_s / gather.bandwidth_s == F(1, 4) * F(n, n - 1)
+
+
+@pytest.mark.parametrize("n", range(2, 17))
+def test_in_one_direction_an_all_to_all_takes_half_an_all_gather(n):
+    one_way = {"both_ways": False}
+    gather = collectives.all_gather(M, *axes([n]), **one_way)
+    assert collectives.all_to_all(M, *axes([n]), **one_way).bandwidth_s == gather.bandwidth_s / 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [([8], 4), ([16], 4), ([4, 4], 16), ([4, 8], 16), ([4, 4, 4], 64), ([8, 16], 32)],
+)
+def test_all_to_all_on_a_torus_is_set_by_its_longest_axis(sizes, expected):
+    torus = axes(sizes, link=F(1, 2), hop=F(0))  # W = 1
+    n = collectives.chips(*torus)
+    assert collectives.all_to_all(1, *torus).bandwidth_s == F(1, expected) == F(max(sizes), 4 * n)
+    assert collectives.all_to_all(1, *axes(sizes, False, F(1, 2), F(0))).bandwidth_s == F(2, expected)
+
+
+def test_8x16_with_only_the_long_axis_wrapped_is_no_slower_than_the_torus():
+    mixed, full = axes((8, 16), (False, True), hop=F(0)), axes((8, 16), hop=F(0))
+    assert collectives.all_to_all(M, *mixed) == collectives.all_to_all(M, *full)
+
+
+def test_a_square_exchanges_faster_than_an_oblong_of_as_many_chips():
+    square, oblong = axes((16, 16), hop=F(0)), axes((8, 32), hop=F(0))
+    assert collectives.all_to_all(M, *oblong).total_s == 2 * collectives.all_to_all(M, *square).total_s
+
+
+@pytest.mark.parametrize("n", range(2, 17))
+def test_no_collective_beats_the_bytes_that_must_arrive(n):
+    (ring,) = axes([n])
+    for formula, _ in PAIRS:
+        least = collectives.bytes_received(formula.__name__.replace("_", "-"), M, n)
+        assert formula(M, ring).bandwidth_s >= least / ring.bytes_per_s
+
+
+def test_all_reduce_over_two_axes_at_once_beats_one_after_the_other():
+    x, y = axes((4, 4))
+    at_once = collectives.all_reduce(M, x, y)
+    in_turn = collectives.all_reduce(M, x) + collectives.all_reduce(M, y)
+    assert in_turn.bandwidth_s == F(16, 5) * at_once.bandwidth_s  # (3/4 + 3/4) / W against (15/16) / 2W
+    assert in_turn.latency_s == at_once.latency_s
+
+
+def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather():
+    torus = axes((4, 8))
+    parts = collectives.reduce_scatter(M, *torus) + collectives.all_gather(M, *torus)
+    assert collectives.all_reduce(M, *torus) == replace(parts, name="AllReduce")
+
+
+def test_times_do_not_depend_on_the_number_of_chips_once_it_is_large():
+    few, many = (collectives.all_gather(M, Axis(n, True, W1, F(0))).total_s for n in (64, 4096))
+    assert many / few < F(64, 63)
+
+
+# --- the numbers of the literature ------------------------------------------------------------------------
+
+V5E = chips.V5E
+DERATED = replace(V5E, link_bytes_per_s=45e9)  # what the scaling book uses: 90 % of the documented 50 GB/s
+V4_DERATED = replace(chips.V4, link_bytes_per_s=45e9)
+
+
+def test_gathering_34_megabytes_over_a_line_of_four():
+    nbytes = 2 * 2048 * 8192
+    line = DERATED.axis(4)
+    assert not line.wrapped
+    took = collectives.all_gather(nbytes, line)
+    assert took.bandwidth_s == approx(559e-6, rel=2e-3)
+    assert took.textbook_s == approx(373e-6, rel=2e-3)  # the naive ring; 377 from a rounded size
+    assert collectives.all_gather(nbytes, DERATED.axis(4, wrapped=True)).bandwidth_s == approx(
+        280e-6, rel=2e-3
+    )
+    assert took.bandwidth_s / 680e-6 == approx(0.82, abs=0.005)  # measured on a real v5e: 680 µs
+    assert collectives.all_gather(nbytes, V5E.axis(4)).bandwidth_s == approx(503.3e-6, rel=1e-3)
+
+
+def test_gathering_128_kilobytes_over_a_line_of_four_is_latency_bound():
+    took = collectives.all_gather(2 * 256 * 256, DERATED.axis(4))
+    assert took.latency_s == approx(3e-6)
+    assert took.bandwidth_s / 3 == approx(0.73e-6, rel=5e-3)
+    assert took.bound == "latency"
+
+
+def test_three_collectives_on_a_v4_cube():
+    x = y = z = V4_DERATED.axis(4, wrapped=True)
+    whole = 2 * 1024 * 4096
+    one = collectives.all_gather(whole / 4, x)
+    assert (one.textbook_s, one.bandwidth_s) == (approx(23.3e-6, rel=2e-3), approx(17.5e-6, rel=2e-3))
+    two = collectives.all_gather(whole, x, y)
+    assert (two.textbook_s, two.bandwidth_s) == (approx(46.6e-6, rel=2e-3), approx(43.7e-6, rel=2e-3))
+    three = collectives.all_reduce(whole / 16, z)
+    assert (three.textbook_s, three.bandwidth_s) == (approx(11.65e-6, rel=2e-3), approx(8.74e-6, rel=2e-3))
+    assert [t.latency_s for t in (one, two, three)] == [approx(2e-6), approx(4e-6), approx(4e-6)]
+    documented = collectives.all_gather(whole / 4, chips.V4.axis(4, wrapped=True))
+    assert documented.bandwidth_s == approx(15.73e-6, rel=1e-3)
+
+
+def test_256_bytes_take_as_long_as_their_hops():
+    took = collectives.all_gather(128 * BF16.bytes, chips.V4.axis(4, wrapped=True))
+    assert took.total_s == approx(2e-6, rel=1e-2)
+    assert took.textbook_s == 2e-6
+
+
+def test_the_textbook_form_on_a_ring_overestimates_by_n_over_n_minus_1():
+    for n, error in [(4, 1 / 3), (16, 1 / 15)]:
+        took = collectives.all_gather(1 * GB, Axis(n, True, 45e9, 0))
+        assert took.textbook_error == approx(error)
+
+
+def test_a_wrapped_ring_of_16_is_latency_bound_below_three_quarters_of_a_megabyte():
+    ring = DERATED.axis(16)
+    assert ring.wrapped
+    assert collectives.hop_crossover_bytes(ring) == approx(45 * KB)
+    assert collectives.latency_bound_below(ring) == approx(16 / 15 * 16 * 45 * KB)
+    below = collectives.latency_bound_below(ring)
+    assert collectives.all_gather(0.99 * below, ring).bound == "latency"
+    assert collectives.all_gather(1.01 * below, ring).bound == "bandwidth"
+    assert collectives.latency_bound_below(ring, collective=collectives.all_to_all) > 3 * below
+
+
+def test_nccl_bus_bandwidth_of_a_perfect_ring_is_the_ring():
+    for n in (2, 4, 8, 16):
+        ring = Axis(n, True, 45e9, 0)
+        for formula in (collectives.all_gather, collectives.reduce_scatter, collectives.all_reduce):
+            name = formula.__name__.replace("_", "-")
+            seconds = formula(64 * MB, ring).total_s
+            assert collectives.bus_bandwidth(name, 64 * MB, n, seconds) == approx(90e9)
+
+
+def test_across_slices_only_the_scattered_part_crosses_the_network():
+    slice_axes = [chips.V5P.axis(4, wrapped=True)] * 3
+    dcn = Axis(2, False, 6.25e9, 0)
+    took = collectives.hierarchical_all_reduce(1 * GB, *slice_axes, dcn=dcn)
+    inside = collectives.all_reduce(1 * GB, *slice_axes)
+    assert took.bandwidth_s - inside.bandwidth_s == approx(2 * (1 - 1 / 2) * 1 * GB / 64 / 6.25e9)
+    assert took.textbook_s == approx(2 * GB / (3 * 2e11) + 2 * GB / (64 * 6.25e9))
+
+
+# --- words and refusals ---------------------------------------------------------------------------------
+
+
+def test_results_tell_themselves():
+    ring = Axis(16, True, 50e9, 1e-6)
+    assert str(collectives.all_gather(10 * MB, ring)) == (
+        "AllGather: 102 µs (93.8 µs for the bytes, 8 µs for the hops), bandwidth-bound"
+    )
+    assert str(collectives.all_gather(10 * MB)) == "AllGather: free"
+    assert sum([collectives.permute(1, ring)], collectives.NOTHING).name == "CollectivePermute"
+
+
+def test_a_shift_by_nothing_is_free():
+    assert collectives.permute(1 * GB, Axis(4, True, 1e9, 1e-6), shift=4).total_s == 0
+
+
+@pytest.mark.parametrize("formula", [formula for formula, _ in PAIRS])
+def test_what_cannot_be_is_refused(formula):
+    with pytest.raises(ValueError, match="cannot be moved"):
+        formula(-1, Axis(4, True, 1, 0))
+    with pytest.raises(ValueError, match="no way round"):
+        formula(1, Axis(4, False, 1, 0), both_ways=False)
+
+
+def test_an_unknown_collective_lists_the_known():
+    with pytest.raises(ValueError, match="all-gather, reduce-scatter"):
+        collectives.bus_bandwidth("gossip", 1, 2, 1)
+    with pytest.raises(ValueError, match="all-gather, reduce-scatter"):
+        collectives.bytes_received("gossip", 1, 2)
