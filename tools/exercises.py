@@ -1,6 +1,7 @@
 """What does a reader get to solve? One source, `solutions/<stem>.md`, read and blanked.
 
-CONTRIBUTING.md defines the format; the page's answer boxes, the exercise notebooks and the tests read it here.
+CONTRIBUTING.md defines the format. The page's answer boxes, the exercise notebooks and the tests all read it
+here.
 """
 
 import ast

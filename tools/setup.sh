@@ -4,7 +4,7 @@
 # Running it again does nothing where all is up to date, and mends what a killed run left half done.
 set -eu
 cd "$(dirname "$0")/.."
-export UV_SYSTEM_CERTS=1 PIP_DISABLE_PIP_VERSION_CHECK=1 UV_NO_PROGRESS="${UV_NO_PROGRESS:-}"
+export UV_SYSTEM_CERTS=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 unset VIRTUAL_ENV UV_PROJECT_ENVIRONMENT PYTHONHOME 2>/dev/null || true
 
 say() { printf '==> %s\n' "$*" >&2; }
@@ -103,6 +103,7 @@ if [ -z "$(version_of .venv/bin/python)" ]; then
 fi
 if ! .venv/bin/uv --version >/dev/null 2>&1; then
   say "bringing uv into .venv"
+  .venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip >/dev/null
   .venv/bin/python -m pip install --quiet 'uv>=0.13,<1' || fail "pip could not install uv; is a package index reachable?"
 fi
 say "installing what uv.lock pins for '$1' (the first time takes minutes)"

@@ -1,0 +1,68 @@
+# make book: read it.  make test: prove it.  Both set up .venv by themselves; see `make help`.
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+PYTHON := .venv/bin/python
+PYTEST := $(PYTHON) -m pytest
+NOTEBOOKS := $(wildcard chapters) $(wildcard solutions) $(wildcard exercises)
+TESTS := $(wildcard tests/lab) $(wildcard tests/book) $(wildcard tests/viz) $(wildcard tests/core)
+
+export UV_SYSTEM_CERTS := 1
+export NODE_USE_SYSTEM_CA := 1
+export PYTHONUTF8 := 1
+unexport VIRTUAL_ENV
+
+.PHONY: help book site serve test lint bare tests site-for-tests browser execute lab clean set-up set-up-book
+
+help: ## say what can be made
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
+
+book: set-up-book ## build the site and serve it on this machine
+	$(PYTHON) -m web.site book
+
+site: set-up-book ## build the site into _build/html
+	$(PYTHON) -m web.site build
+
+serve: set-up-book ## serve the site as it was last built
+	$(PYTHON) -m web.site serve
+
+test: set-up lint bare tests site-for-tests browser ## run every check there is
+
+lint: set-up ## style, types and floors
+	@echo "==> style, types and floors"
+	$(PYTHON) -m ruff check --quiet .
+	$(PYTHON) -m ruff format --quiet --check .
+	$(PYTHON) -m pyright --warnings
+	.venv/bin/lint-imports --no-cache
+	@for script in tools/*.sh .ci/run; do sh -n $$script || exit 1; done
+
+bare: set-up ## the core's tests where nothing but pytest is installed
+	@echo "==> the core, with nothing but pytest beside it"
+	UV_PROJECT_ENVIRONMENT=.make/bare .venv/bin/uv sync --quiet --frozen --no-install-project --only-group bare --python $(PYTHON)
+	.make/bare/bin/python -m pytest -q -p no:cacheprovider --ignore-glob='*test_fuzz_*' tests/core
+
+tests: set-up ## the library, the laboratory, the tools and every cell of every notebook
+	@echo "==> the library, and every cell of every notebook"
+	$(PYTEST) -q -n 2 --nbval $(NOTEBOOKS) $(TESTS)
+
+site-for-tests: set-up
+	@echo "==> the site"
+	$(PYTHON) -m web.site build
+
+browser: set-up ## every page in a real browser (needs the site)
+	@echo "==> the site in a browser"
+	CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTEST) -q $(wildcard tests/browser)
+
+execute: set-up ## run the chapters and solutions and write their notebooks; STEMS=rooflines for one
+	$(PYTHON) -m tools.notebooks execute $(STEMS)
+
+lab: set-up ## open the notebooks in JupyterLab
+	.venv/bin/jupyter lab --ServerApp.ip=127.0.0.1
+
+clean: ## remove what was built (the environment stays)
+	rm -rf _build .make
+
+set-up:
+	@tools/setup.sh test
+
+set-up-book:
+	@tools/setup.sh book
