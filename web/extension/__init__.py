@@ -1,0 +1,14 @@
+"""The site's own Sphinx extension: formulas, exercises, term cards, and a page that carries no dead weight."""
+
+from typing import Any
+
+from sphinx.application import Sphinx
+
+from web.extension import assets, cards, exercises, maths, page
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Set up every part."""
+    for part in (page, maths, exercises, cards, assets):
+        part.setup(app)
+    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": False}

@@ -1,0 +1,123 @@
+"""What does a page load? One stylesheet, one script, and what its formulas and explorers ask for.
+
+When Sphinx is done, the theme's stylesheets are pruned and joined, the few icons in use become masks, and every
+file of `_static` that no page asks for is removed.
+"""
+
+import base64
+import json
+import re
+import shutil
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from web import vendor
+from web.extension import exercises, stylesheet
+
+PAGE = vendor.HERE / "page"
+SHEETS = (
+    "pygments.css", "styles/theme.css", "styles/pydata-sphinx-theme.css", "styles/sphinx-book-theme.css",
+    "mystnb.*.css", "sphinx-design.min.css",
+)  # fmt: skip
+SEARCH = (
+    "documentation_options.js", "doctools.js", "sphinx_highlight.js", "language_data.js", "searchtools.js",
+    "file.png", "minus.png", "plus.png",
+)  # fmt: skip
+_ICON = re.compile(r"\bfa-(solid|regular|brands)\s+fa-([a-z0-9-]+)")
+_ICON_RULE = (
+    ".fa-solid,.fa-regular,.fa-brands{display:inline-block;width:1em;height:1em;vertical-align:-.125em;"
+    "background:currentColor;-webkit-mask:var(--icon) center/contain no-repeat;"
+    "mask:var(--icon) center/contain no-repeat}"
+    "@media (forced-colors:active){.fa-solid,.fa-regular,.fa-brands{background:ButtonText}}\n"
+)
+
+
+def finish(app: Sphinx, error: Exception | None) -> None:
+    """Write the stylesheet and the scripts, and drop what no page loads."""
+    if error or app.builder.format != "html":
+        return
+    static = Path(app.outdir) / "_static"
+    pages = [path.read_text(encoding="utf-8") for path in Path(app.outdir).rglob("*.html")]
+    whole = Path(app.doctreedir) / "theme.css"
+    if any(static.glob("styles/pydata*")):  # else Sphinx had nothing to do, and copied nothing
+        _join_sheets(static, whole)
+    css = _theme_rules(whole, pages) + katex_rules() + icon_rules(pages) + own_rules()
+    (static / "site.css").write_text(css, encoding="utf-8")
+    for script in PAGE.glob("*.mjs"):
+        shutil.copyfile(script, static / script.name)
+    (static / "site.js").write_text(_counts(app) + (PAGE / "site.js").read_text(encoding="utf-8"), encoding="utf-8")
+    _copy_fonts(static / "fonts", "".join(pages))
+    _drop_unused(static)
+
+
+def _counts(app: Sphinx) -> str:
+    """How many exercises each chapter has, for the counts in the table of contents."""
+    found = exercises.counts(app.env)
+    chapters = {stem: {"page": f"{page}.html", "count": count} for page, (stem, count) in sorted(found.items())}
+    return f"globalThis.bookExercises = {json.dumps(chapters)};\n"
+
+
+def _join_sheets(static: Path, whole: Path) -> None:
+    """The theme's rules as one file outside the site, so that a build that copies nothing can prune them again."""
+    paths = [path for pattern in SHEETS for path in sorted(static.glob(pattern))]
+    whole.write_text("\n".join(path.read_text(encoding="utf-8") for path in paths), encoding="utf-8")
+
+
+def _theme_rules(whole: Path, pages: list[str]) -> str:
+    used: set[str] = set()
+    for text in pages:
+        used |= stylesheet.names_in_html(text)
+    library = vendor.ROOT / "scalingbook_lib"
+    for path in (*PAGE.glob("*.*js"), *library.glob("explorers/*.py")):
+        used |= stylesheet.names_in_source(path.read_text(encoding="utf-8"))
+    css = whole.read_text(encoding="utf-8")
+    return stylesheet.prune(re.sub(r"@font-face\s*{[^}]*}", "", css), used)
+
+
+def katex_rules() -> str:
+    """KaTeX's own stylesheet, with one font format."""
+    css = (vendor.package("katex") / "dist" / "katex-swap.min.css").read_text(encoding="utf-8")
+    return re.sub(r",url\([^)]*\.(?:woff|ttf)\) format\(\"(?:woff|truetype)\"\)", "", css)
+
+
+def icon_rules(pages: list[str]) -> str:
+    """A mask for each icon that some page shows."""
+    folder = vendor.package("@fortawesome/fontawesome-free") / "svgs"
+    rules = [_ICON_RULE]
+    for style, name in sorted({icon for text in pages for icon in _ICON.findall(text)}):
+        path = folder / style / f"{name}.svg"
+        if path.exists():
+            drawn = re.sub(r"<!--.*?-->", "", path.read_text(encoding="utf-8"))
+            code = base64.b64encode(drawn.encode()).decode()
+            rules.append(f'.fa-{name}{{--icon:url("data:image/svg+xml;base64,{code}")}}\n')
+    return "".join(rules)
+
+
+def own_rules() -> str:
+    """The book's own styles: the page's, and the explorers'."""
+    paths = [*sorted(PAGE.glob("*.css")), vendor.HERE / "explorer.css"]
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths if path.exists())
+
+
+def _copy_fonts(folder: Path, text: str) -> None:
+    folder.mkdir(exist_ok=True)
+    if 'class="katex"' in text:
+        for font in (vendor.package("katex") / "dist" / "fonts").glob("*.woff2"):
+            shutil.copyfile(font, folder / font.name)
+
+
+def _drop_unused(static: Path) -> None:
+    kept = {*SEARCH, "site.css", "fonts", "live", *(p.name for p in PAGE.glob("*.*js"))}
+    for path in static.iterdir():
+        if path.name in kept:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def setup(app: Sphinx) -> None:
+    """Run after everything else that writes into `_static`."""
+    app.connect("build-finished", finish, priority=900)

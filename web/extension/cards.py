@@ -1,0 +1,77 @@
+"""What does this word mean? The definition of every term that a page links to travels with the page.
+
+The page's script shows it beside the pointer or the focus; to a screen reader it is the link's description; with
+scripts off the link leads to the glossary.
+"""
+
+import re
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+GLOSSARY = "glossary"
+_TERM = re.compile(r'<a class="reference internal" href="(?P<href>[^"#]*#(?P<id>term-[^"]+))"><span class="xref std std-term">')
+_LINK = re.compile(r"</?a\b[^>]*>")
+
+
+def definitions(app: Sphinx) -> dict[str, str]:
+    """The HTML of every definition by its term's anchor, without links."""
+    if GLOSSARY not in app.env.found_docs:
+        return {}
+    found: dict[str, str] = {}
+    for item in app.env.get_and_resolve_doctree(GLOSSARY, app.builder).findall(nodes.definition_list_item):
+        for term in item.findall(nodes.term):
+            meaning = next(iter(item.findall(nodes.definition)), None)
+            if term["ids"] and meaning is not None:
+                found[term["ids"][0]] = _html(app, term, meaning)
+    return found
+
+
+def _html(app: Sphinx, term: nodes.term, meaning: nodes.definition) -> str:
+    parts = [app.builder.render_partial(part)["fragment"] for part in meaning.children]  # type: ignore[attr-defined]
+    return f"<strong>{term.astext()}</strong>" + _LINK.sub("", "".join(parts))
+
+
+def attach(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """Describe each term's link by its definition, and put the definitions at the end of the text."""
+    body = context.get("body")
+    if not body or page == GLOSSARY:
+        return
+    known = _known(app)
+    used = dict.fromkeys(m["id"] for m in _TERM.finditer(body) if m["id"] in known)
+    if used:
+        meanings = "".join(f'<div id="meaning-{name}">{known[name]}</div>' for name in used)
+        context["body"] = f'{_TERM.sub(_described(known), body)}<div id="term-definitions" hidden>{meanings}</div>'
+
+
+def _described(known: dict[str, str]) -> Any:
+    def link(match: re.Match[str]) -> str:
+        described = f' aria-describedby="meaning-{match["id"]}"' if match["id"] in known else ""
+        return f'<a class="reference internal term" href="{match["href"]}"{described}><span class="xref std std-term">'
+
+    return link
+
+
+def _known(app: Sphinx) -> dict[str, str]:
+    if not hasattr(app, "book_terms"):
+        app.book_terms = definitions(app)  # type: ignore[attr-defined]
+    return app.book_terms  # type: ignore[attr-defined]
+
+
+def before_reading(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
+    """Notice that the glossary has changed."""
+    app.book_glossary_changed = GLOSSARY in docnames  # type: ignore[attr-defined]
+
+
+def rewrite(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Every page shows terms: all are written again when a definition has changed."""
+    return sorted(env.found_docs) if app.book_glossary_changed else []  # type: ignore[attr-defined]
+
+
+def setup(app: Sphinx) -> None:
+    """Run before the page is written, after everything else has read it."""
+    app.connect("env-before-read-docs", before_reading)
+    app.connect("env-updated", rewrite)
+    app.connect("html-page-context", attach, priority=800)

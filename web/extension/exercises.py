@@ -1,0 +1,133 @@
+"""How does an exercise stand in a page? Its question, a box for the answer, hints, and a link to the solution.
+
+`{exercises} rooflines` shows every exercise of `solutions/rooflines.md`. The box says how the answer is given; what
+is right stays in the library's check, which the page's worker asks.
+"""
+
+import posixpath
+from html import escape
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from scalingbook_lib import checks
+from scalingbook_lib.checks.check import Check
+from tools import exercises
+from tools.environment import ROOT
+
+LOG = logging.getLogger(__name__)
+LEVELS = {1: "warm-up", 2: "core", 3: "stretch"}
+
+
+class Exercises(SphinxDirective):
+    """The exercises of one chapter."""
+
+    required_arguments = 1
+    has_content = False
+    option_spec: ClassVar[dict[str, Any]] = {}
+
+    def run(self) -> list[nodes.Node]:
+        """Every exercise of the chapter, in order."""
+        stem = self.arguments[0]
+        self.env.note_dependency(str(ROOT / "solutions" / f"{stem}.md"))
+        self.env.note_dependency(str(ROOT / "scalingbook_lib" / "checks" / f"{stem}.py"))
+        try:
+            known, read = checks.catalogue(stem), exercises.read(stem)
+        except (ValueError, OSError) as error:
+            LOG.warning("exercises %s: %s", stem, error, location=self.get_location())
+            return []
+        counts(self.env)[self.env.docname] = (stem, len(read))
+        return [self._exercise(one, known.get(one.key)) for one in read]
+
+    def _exercise(self, exercise: exercises.Exercise, check: Check | None) -> nodes.Node:
+        if check is None:
+            LOG.warning("%s has no check", exercise.key, location=self.get_location())
+            return nodes.container()
+        box = nodes.container(classes=["exercise"])
+        box += _raw(_heading(exercise, check))
+        self.state.nested_parse(StringList(exercise.question_md.splitlines(), "exercise"), 0, box)
+        for cell in exercise.given:
+            box += nodes.literal_block(cell.source, cell.source, language="python")
+        box += _raw(form(exercise, check, self._solution(exercise)))
+        return box
+
+    def _solution(self, exercise: exercises.Exercise) -> str:
+        stem = exercise.key.partition(".")[0]
+        page = posixpath.relpath(f"solutions/{stem}.html", posixpath.dirname(self.env.docname) or ".")
+        return f"{page}#{nodes.make_id(f'{exercise.number}. {exercise.title}')}"
+
+
+def _raw(html: str) -> nodes.raw:
+    return nodes.raw("", html, format="html")
+
+
+def name(key: str) -> str:
+    """The id of an exercise in its page."""
+    return f"exercise-{key.replace('.', '-')}"
+
+
+def _heading(exercise: exercises.Exercise, check: Check) -> str:
+    level = LEVELS[check.difficulty]
+    stars = "●" * check.difficulty + "○" * (3 - check.difficulty)
+    return (
+        f'<h3 class="exercise-title" id="{name(exercise.key)}">{exercise.number}. {escape(exercise.title)} '
+        f'<span class="difficulty" title="{level}"><span aria-hidden="true">{stars}</span> {level}</span></h3>'
+    )
+
+
+def form(exercise: exercises.Exercise, check: Check, solution: str) -> str:
+    """The answer box as HTML: it holds no answer and no hint."""
+    hint = f'<button type="button" class="answer-hint">Hint 1 of {len(check.hints)}</button>' if check.hints else ""
+    return f"""<form class="answer-box" data-check="{exercise.key}" autocomplete="off">
+{_field(exercise, check)}
+<p class="answer-buttons"><button type="submit" class="answer-check js-only">Check</button>
+<span class="js-only">{hint}</span>
+<a class="answer-solution" href="{solution}">Worked solution</a></p>
+<p class="answer-result" role="status" aria-live="polite"></p>
+<ol class="answer-hints" aria-live="polite"></ol>
+</form>"""
+
+
+def _field(exercise: exercises.Exercise, check: Check) -> str:
+    ident = f"answer-{exercise.key.replace('.', '-')}"
+    if check.choices:
+        radios = "".join(
+            f'<label><input type="radio" name="answer" value="{escape(choice)}"> <span>{escape(choice)}</span></label>'
+            for choice in check.choices
+        )
+        return f'<fieldset class="answer-choices"><legend>Your answer</legend>{radios}</fieldset>'
+    asks, shape = ("in the notation", "A[I_X, J]") if check.kind == "notation" else _number(check)
+    return (
+        f'<p class="answer-line"><label for="{ident}">Your answer <span class="answer-unit">{escape(asks)}</span></label>'
+        f'<input type="text" id="{ident}" name="answer" spellcheck="false" autocapitalize="off" '
+        f'placeholder="{escape(shape)}"></p>'
+    )
+
+
+def _number(check: Check) -> tuple[str, str]:
+    """What the label asks for, and a shape to follow."""
+    shapes = {"s": "such as 1.5 ms", "B": "such as 1.5 MB", "bytes": "such as 1.5 MB"}
+    return (f"in {check.unit}" if check.unit else "a number"), shapes.get(check.unit, "such as 1.5e6")
+
+
+def counts(env: BuildEnvironment) -> dict[str, tuple[str, int]]:
+    """How many exercises each page holds: docname to (chapter, count)."""
+    if not hasattr(env, "book_exercises"):
+        env.book_exercises = {}  # type: ignore[attr-defined]
+    return env.book_exercises  # type: ignore[attr-defined]
+
+
+def forget(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
+    """A page is read again: what was counted on it is gone."""
+    counts(env).pop(docname, None)
+
+
+def setup(app: Sphinx) -> None:
+    """Register the directive."""
+    app.add_directive("exercises", Exercises)
+    app.connect("env-purge-doc", forget)

@@ -1,0 +1,64 @@
+"""What stands around the text: templates of the book's own, and no script that a page does not use."""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+from web import vendor
+
+TEMPLATES = vendor.HERE / "templates"
+
+
+def add_templates(app: Sphinx, config: Config) -> None:
+    """The book's templates come before the theme's."""
+    config.templates_path.insert(0, str(TEMPLATES))
+
+
+def repository(app: Sphinx) -> str:
+    """Where the source can be read: the configured address, or the git remote's; '' where there is none."""
+    options: dict[str, Any] = app.config.html_theme_options
+    known = options.get("repository_url") or _remote(Path(app.srcdir))
+    return known.removesuffix("/").removesuffix(".git")
+
+
+def _remote(folder: Path) -> str:
+    command = ["git", "-C", str(folder), "remote", "get-url", "origin"]
+    try:
+        url = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
+    found = re.fullmatch(r"(?:https://|git@)github\.com[/:](?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?/?", url)
+    return f"https://github.com/{found['name']}" if found else ""
+
+
+def trim(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """One stylesheet, one script; the search page also gets Sphinx's search."""
+    keep = ("documentation_options", "doctools", "sphinx_highlight", "language_data", "searchtools")
+    scripts = context.get("script_files", []) if page == "search" else []
+    context["script_files"] = [s for s in scripts if any(k in str(getattr(s, "filename", s)) for k in keep)]
+    context["css_files"] = []
+    context["book_repository"] = app.book_repository  # type: ignore[attr-defined]
+    context["book_source"] = _source(app, page)
+
+
+def _source(app: Sphinx, page: str) -> str:
+    """The notebook a page was made from, below the root; '' where it was made from none."""
+    path = app.env.doc2path(page, base=False) if page in app.env.found_docs else ""
+    return str(path) if str(path).endswith(".ipynb") else ""
+
+
+def start(app: Sphinx) -> None:
+    """Ask once for what every page shows."""
+    app.book_repository = repository(app)  # type: ignore[attr-defined]
+
+
+def setup(app: Sphinx) -> None:
+    """Run after the theme has had its say."""
+    app.connect("config-inited", add_templates, priority=900)
+    app.connect("builder-inited", start)
+    app.connect("html-page-context", trim, priority=900)

@@ -1,0 +1,208 @@
+// Explorers: a control's event goes to the worker, what comes back goes into the page. No arithmetic here.
+const FRAME_MS = 700; // how long a step shows while it plays
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+
+const mounted = [];
+
+export function setup(engine) {
+  const seen = new Map();
+  for (const root of document.querySelectorAll(".explorer[data-explorer]")) {
+    const times = (seen.get(root.dataset.explorer) ?? 0) + 1;
+    seen.set(root.dataset.explorer, times);
+    mounted.push(new Mounted(root, engine, times > 1 ? `~${times}` : ""));
+  }
+  const tell = (state, problem) => { for (const explorer of mounted) explorer.status(state, problem); };
+  engine.onchange(tell);
+  tell(engine.state);
+  const narrow = matchMedia("(max-width: 640px)");
+  let timer;
+  const refit = () => { for (const explorer of mounted) explorer.refit(); };
+  narrow.addEventListener("change", refit);
+  addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(refit, 200); });
+}
+
+class Mounted {
+  constructor(root, engine, suffix) {
+    Object.assign(this, { root, engine, key: root.dataset.explorer, address: root.dataset.explorer + suffix });
+    this.find = (selector) => root.querySelector(selector);
+    this.inputs = [...root.querySelectorAll("input[name], select[name]")];
+    this.start = this.state();
+    this.busy = false;
+    this.again = false;
+    root.addEventListener("input", (event) => this.touched(event.target));
+    root.addEventListener("submit", (event) => event.preventDefault());
+    this.find(".ex-reset")?.addEventListener("click", () => this.reset());
+    this.find(".ex-play")?.addEventListener("click", () => this.play());
+    this.restore();
+  }
+
+  /** What the controls hold, by parameter name: positions, options, texts. */
+  state() {
+    const state = {};
+    for (const input of this.inputs) {
+      if (input.type === "radio") { if (input.checked) state[input.name] = input.value; }
+      else if (input.type === "checkbox") state[input.name] = input.checked;
+      else if (input.type === "range" || input.type === "number") state[input.name] = Number(input.value);
+      else state[input.name] = input.value;
+    }
+    return state;
+  }
+
+  set(state) {
+    for (const input of this.inputs) {
+      if (!(input.name in state)) continue;
+      const value = state[input.name];
+      if (input.type === "radio") input.checked = input.value === String(value);
+      else if (input.type === "checkbox") input.checked = value === true || value === "true";
+      else input.value = value;
+    }
+  }
+
+  touched(target) {
+    if (target.type === "range" && this.playing && target !== this.steps()) this.pause();
+    this.paint();
+    this.remember();
+  }
+
+  /** Paint the newest state; while one is on its way, later ones wait and only the last is asked for. */
+  async paint() {
+    if (this.busy) { this.again = true; return; }
+    this.busy = true;
+    do {
+      this.again = false;
+      const wide = this.wide();
+      try {
+        this.show(await this.engine.ask("paint", this.key, JSON.stringify(this.state()), wide), wide);
+      } catch { /* the status says why */ }
+    } while (this.again && this.engine.state !== "failed");
+    this.busy = false;
+  }
+
+  wide() {
+    if (this.isWide === undefined) {
+      const wide = this.find(".ex-wide");
+      this.isWide = !wide || getComputedStyle(wide).display !== "none";
+    }
+    return this.isWide;
+  }
+
+  refit() {
+    const before = this.isWide;
+    this.isWide = undefined;
+    if (before !== undefined && before !== this.wide() && this.moved) this.paint();
+  }
+
+  show(painted, wide) {
+    const error = this.find(".ex-error");
+    if (error) {
+      error.textContent = painted.error ?? "";
+      error.hidden = !painted.error;
+    }
+    for (const [name, text] of Object.entries(painted.outputs ?? {})) this.output(name, text);
+    if (painted.error) return;
+    this.moved = true;
+    this.find(wide ? ".ex-wide" : ".ex-narrow").innerHTML = painted.figure;
+    this.text(".ex-verdict", painted.verdict);
+    const readouts = this.find(".ex-readouts");
+    if (readouts) readouts.innerHTML = painted.readouts;
+    this.frames(painted.frames);
+    this.root.dispatchEvent(new CustomEvent("book:painted", { bubbles: true }));
+  }
+
+  text(selector, text) {
+    const box = this.find(selector);
+    if (box && box.textContent !== text) box.textContent = text;
+  }
+
+  output(name, text) {
+    const input = this.inputs.find((one) => one.name === name);
+    if (!input) return;
+    if (input.type === "range") input.setAttribute("aria-valuetext", text);
+    const output = input.id && this.find(`output[for="${CSS.escape(input.id)}"]`);
+    if (output && output.textContent !== text) output.textContent = text;
+  }
+
+  // ---- steps that play
+  steps() { return this.stepsInput ??= this.inputs.find((one) => one.hasAttribute("data-steps")) ?? null; }
+
+  frames(count) {
+    const steps = this.steps();
+    if (steps && Number(steps.max) !== count - 1) steps.max = count - 1;
+  }
+
+  play() {
+    if (this.playing) { this.pause(); return; }
+    const steps = this.steps();
+    if (calm.matches) { this.step(steps); return; }
+    if (Number(steps.value) >= Number(steps.max)) this.goTo(steps, 0);
+    this.playing = setInterval(() => { if (!this.step(steps)) this.pause(); }, FRAME_MS);
+    this.playButton(true);
+    if (Number(steps.value) < Number(steps.max)) this.step(steps);
+  }
+
+  step(steps) {
+    const last = Number(steps.value) >= Number(steps.max);
+    if (last && !calm.matches) return false;
+    this.goTo(steps, last ? 0 : Number(steps.value) + 1);
+    return Number(steps.value) < Number(steps.max);
+  }
+
+  goTo(steps, value) {
+    steps.value = value;
+    this.touched(steps);
+  }
+
+  pause() {
+    clearInterval(this.playing);
+    this.playing = undefined;
+    this.playButton(false);
+  }
+
+  playButton(playing) {
+    const button = this.find(".ex-play");
+    button.setAttribute("aria-pressed", String(playing));
+    button.textContent = playing ? "Pause" : "Play";
+  }
+
+  reset() {
+    if (this.playing) this.pause();
+    this.set(this.start);
+    this.paint();
+    this.remember();
+  }
+
+  // ---- the address: one query parameter for each control that is not at its start
+  remember() {
+    clearTimeout(this.remembering);
+    this.remembering = setTimeout(() => {
+      const url = new URL(location.href);
+      for (const name of Object.keys(this.start)) url.searchParams.delete(`${this.address}.${name}`);
+      for (const [name, value] of Object.entries(this.state())) {
+        if (value !== this.start[name]) url.searchParams.set(`${this.address}.${name}`, value);
+      }
+      if (url.href !== location.href) history.replaceState(history.state, "", url);
+    }, 250);
+  }
+
+  restore() {
+    const wanted = {};
+    for (const [name, value] of new URLSearchParams(location.search)) {
+      const control = name.startsWith(`${this.address}.`) && name.slice(this.address.length + 1);
+      if (control && control in this.start) wanted[control] = value;
+    }
+    if (!Object.keys(wanted).length) return;
+    const steps = this.steps();
+    if (steps && steps.name in wanted) steps.max = Math.max(Number(steps.max), Number(wanted[steps.name]) || 0);
+    this.set(wanted);
+    this.paint();
+  }
+
+  status(state, problem) {
+    this.root.dataset.live = state;
+    const box = this.find(".ex-status");
+    if (!box) return;
+    const words = { asleep: "", starting: "starting…", live: "live" };
+    box.dataset.state = state;
+    box.textContent = words[state] ?? `Not live: ${problem}. What you see is the starting view.`;
+  }
+}

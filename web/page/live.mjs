@@ -1,0 +1,83 @@
+// What computes on a page: one Python worker for its explorers and answer boxes, started on touch or when idle.
+import * as answers from "./answers.mjs";
+import * as explorers from "./explorers.mjs";
+
+const PATIENCE_MS = 90_000;
+let worker, problem, nextId = 0;
+const waiting = new Map();
+const listeners = new Set();
+
+export const engine = {
+  state: "asleep", // asleep, starting, live, failed
+  get problem() { return problem; },
+  onchange(listener) { listeners.add(listener); },
+
+  /** Ask the worker; before it is live the question waits, and none is lost. */
+  ask(call, ...args) {
+    engine.start();
+    if (engine.state === "failed") return Promise.reject(new Error(problem));
+    return new Promise((resolve, reject) => {
+      waiting.set(++nextId, { resolve, reject });
+      worker.postMessage({ id: nextId, call, args });
+    });
+  },
+
+  start() {
+    if (engine.state !== "asleep") return;
+    change("starting");
+    performance.mark("book:starting");
+    try {
+      worker = new Worker(new URL("./worker.mjs", import.meta.url), { type: "module" });
+    } catch (error) {
+      fail(error.message);
+      return;
+    }
+    const timer = setTimeout(() => { if (engine.state === "starting") fail("Python did not start within 90 seconds"); }, PATIENCE_MS);
+    worker.onerror = (event) => { event.preventDefault?.(); fail(event.message || "the worker's script could not be loaded"); };
+    worker.onmessage = ({ data }) => {
+      if (data.ready) { clearTimeout(timer); performance.mark("book:live"); change("live"); }
+      else if (data.failed) fail(data.failed);
+      else answer(data);
+    };
+  },
+};
+
+function answer({ id, answer: text }) {
+  const { resolve } = waiting.get(id);
+  waiting.delete(id);
+  resolve(JSON.parse(text));
+}
+
+function fail(reason) {
+  problem = reason;
+  worker?.terminate();
+  change("failed");
+  for (const { reject } of waiting.values()) reject(new Error(reason));
+  waiting.clear();
+}
+
+function change(state) {
+  engine.state = state;
+  document.documentElement.dataset.live = state;
+  for (const listener of listeners) listener(state, problem);
+}
+
+/** Start when a control is touched, or when one is near and the browser has nothing else to do. */
+function wakeUp() {
+  const boxes = [...document.querySelectorAll(".explorer, .answer-box")];
+  for (const box of boxes) {
+    for (const touch of ["pointerdown", "focusin", "keydown"]) box.addEventListener(touch, engine.start, { once: true, passive: true });
+  }
+  if (navigator.connection?.saveData) return;
+  const near = new IntersectionObserver((changes) => {
+    if (!changes.some((one) => one.isIntersecting)) return;
+    near.disconnect();
+    (window.requestIdleCallback ?? ((run) => setTimeout(run, 1500)))(() => engine.start(), { timeout: 5000 });
+  }, { rootMargin: "50% 0px" });
+  for (const box of boxes) near.observe(box);
+}
+
+explorers.setup(engine);
+answers.setup(engine);
+document.documentElement.dataset.live = engine.state;
+if (document.readyState === "complete") wakeUp(); else addEventListener("load", wakeUp);

