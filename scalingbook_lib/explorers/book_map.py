@@ -1,0 +1,170 @@
+"""What will a reader own after each chapter? The map of the book: a question, a formula and a number each.
+
+Every number is computed here from the catalogue, so the map promises nothing that the chapters do not hold.
+"""
+
+# ruff: noqa: E501   a chapter's promise stands on one line
+
+import math
+from dataclasses import dataclass
+
+from scalingbook_lib import chips, collectives, scaling
+from scalingbook_lib.explorers.controls import Choice, Steps
+from scalingbook_lib.explorers.explorer import Explorer
+from scalingbook_lib.explorers.view import Cell, Grid, Readout, View
+from scalingbook_lib.units import BF16, GiB, MiB, binary, count, si
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """One chapter: its file's stem, its title, whether it is written, and what a reader takes away."""
+
+    stem: str
+    title: str
+    written: bool
+    question: str
+    formula: str
+    number: str
+
+
+def _ring_s() -> float:
+    """32 MiB gathered over a ring of 16 v5e chips."""
+    return collectives.all_gather(32 * MiB, chips.V5E.axis(16)).total_s
+
+
+def _run_days() -> float:
+    """70e9 parameters on 15e12 tokens with a whole v5p pod at 40 % of its peak."""
+    pod = chips.V5P.torus.pod_chips if chips.V5P.torus else 0
+    return 6 * 70e9 * 15e12 / (pod * chips.V5P.bf16_flops_per_s * 0.4) / 86_400
+
+
+def _pod_flops_per_s() -> float:
+    return (chips.V5P.torus.pod_chips if chips.V5P.torus else 0) * chips.V5P.bf16_flops_per_s
+
+
+def _ridge(chip: chips.Chip) -> float:
+    return chip.bf16_flops_per_s / chip.hbm_bytes_per_s
+
+
+def _padded_bytes(rows: int, columns: int) -> int:
+    """A bf16 array in tiles of 8 x 128."""
+    return 2 * 8 * math.ceil(rows / 8) * 128 * math.ceil(columns / 128)
+
+
+CHAPTERS = (
+    Chapter(
+        "intro", "Introduction", True, "What do more chips buy?",
+        "knee n* = 1 + B · W / C",
+        f"{count(round(scaling.tokens_per_chip(chips.V5P)))} tokens per chip hide a gradient AllReduce on one axis of TPU v5p",
+    ),
+    Chapter(
+        "rooflines", "Rooflines", True, "How long does an operation take, and what limits it?",
+        "T ≥ max(FLOPs / C, bytes / W)",
+        f"{_ridge(chips.V5E):.1f} FLOPs per byte keep TPU v5e busy from HBM",
+    ),
+    Chapter(
+        "tpus", "TPUs", False, "What is a TPU, and how are pods wired?",
+        "bytes / W + hops · α",
+        f"{si(_pod_flops_per_s(), 'FLOPs/s')} is the bf16 peak of a TPU v5p pod",
+    ),
+    Chapter(
+        "sharding", "Sharding", True, "What does a product of split matrices cost?",
+        "AllGather: (1 - 1/n) · M / W + hops · α",
+        f"{si(_ring_s(), 's')} gather 32 MiB over a ring of 16 TPU v5e",
+    ),
+    Chapter(
+        "transformers", "Transformer arithmetic", False, "How many FLOPs and bytes is a Transformer?",
+        "training: 6 · parameters · tokens",
+        f"{si(6 * 70e9, 'FLOPs')} to train 70 billion parameters on one token",
+    ),
+    Chapter(
+        "training", "Training", False, "Which way of splitting for which model?",
+        "data parallel: B / n > C / W",
+        f"{count(round(scaling.tokens_per_chip(chips.V5P, axes=3)))} tokens per chip on all three axes of TPU v5p",
+    ),
+    Chapter(
+        "training_llama3", "Training LLaMA 3", False, "What does a real run cost?",
+        "6 · P · tokens / (n · C · MFU)",
+        f"{_run_days():.1f} days for 70 billion parameters and 15 trillion tokens on a TPU v5p pod at 40 % MFU",
+    ),
+    Chapter(
+        "inference", "Inference", False, "What limits a served token?",
+        "KV cache: 2 · L · K · H elements per token",
+        f"{binary(2 * 80 * 8 * 128 * BF16.bytes)} of cache for each token of LLaMA 3 70B in bf16",
+    ),
+    Chapter(
+        "inference_llama3", "Serving LLaMA 3", False, "Which chips, and at what price per token?",
+        "step ≥ bytes of weights / (n · W_hbm)",
+        f"{si(140e9 / (16 * chips.V5E.hbm_bytes_per_s), 's')} to read 70 billion bf16 weights on 16 TPU v5e",
+    ),
+    Chapter(
+        "profiling", "Profiling", False, "Where did the time go?",
+        "arrays are stored in tiles of 8 × 128",
+        f"{count(_padded_bytes(20, 200))} bytes for a bf16[20, 200] of {count(20 * 200 * 2)}",
+    ),
+    Chapter(
+        "jax", "Programming in JAX", False, "Who decides about the collectives?",
+        "compiler, types, or you: three modes",
+        "1/n of the shorter term stays exposed in a collective matmul of n chunks",
+    ),
+    Chapter(
+        "conclusion", "Conclusions", False, "Does the method work on your model?",
+        "T = max(math, memory, network), then α",
+        "7 questions to ask of any workload",
+    ),
+    Chapter(
+        "gpus", "GPUs", False, "What changes when the chip is a GPU?",
+        "W is one GPU's share of a switch",
+        f"{_ridge(chips.H100):.0f} FLOPs per byte keep an H100 busy from its {chips.H100.hbm_bytes / GiB:.0f} GiB of HBM",
+    ),
+)  # fmt: skip
+
+_HARDWARE = "intro rooflines tpus gpus sharding transformers training training_llama3 inference inference_llama3 jax profiling conclusion"
+_MODELS = "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus gpus jax profiling conclusion"
+_JAX = "intro jax sharding rooflines profiling tpus transformers training training_llama3 inference inference_llama3 gpus conclusion"
+_BY_STEM = {chapter.stem: chapter for chapter in CHAPTERS}
+
+PATHS = {
+    "in order": CHAPTERS,
+    "hardware first": tuple(_BY_STEM[stem] for stem in _HARDWARE.split()),
+    "Transformer first": tuple(_BY_STEM[stem] for stem in _MODELS.split()),
+    "JAX first": tuple(_BY_STEM[stem] for stem in _JAX.split()),
+}
+
+
+def _map(path: str, step: int) -> View:
+    order = PATHS[path]
+    at = min(step, len(order) - 1)
+    here = order[at]
+    cells = [[_box(chapter, order.index(chapter), at)] for chapter in CHAPTERS]
+    return View(
+        f"{at + 1} of {len(order)}: {here.title}. {here.question}",
+        (Grid(f"Reading {path}", [_numbered(c) for c in CHAPTERS], (), cells),),
+        (
+            Readout("formula", 0, "", here.formula),
+            Readout("number", 0, "", here.number),
+            Readout("state", float(here.written), "", "written" if here.written else "forthcoming"),
+        ),
+        frames=len(order),
+    )
+
+
+def _numbered(chapter: Chapter) -> str:
+    return f"{CHAPTERS.index(chapter)}"
+
+
+def _box(chapter: Chapter, place: int, at: int) -> Cell:
+    color = 2 if place == at else 0 if place < at else None
+    later = "" if chapter.written else " (forthcoming)"
+    return Cell(
+        f"{chapter.title}{later}", color, f"{place + 1}. {chapter.question}", level=1 if place == at else 0.4
+    )
+
+
+BOOK_MAP = Explorer(
+    key="intro.map",
+    title="Map of the book",
+    question="What will you own after each chapter?",
+    controls={"path": Choice("reading path", tuple(PATHS)), "step": Steps("chapter")},
+    view=_map,
+)

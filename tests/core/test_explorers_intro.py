@@ -1,0 +1,167 @@
+"""The introduction's explorers show what the text says they show."""
+
+import pytest
+
+from scalingbook_lib import chips, explorers, scaling
+from scalingbook_lib.explorers.book_map import CHAPTERS, PATHS
+from scalingbook_lib.explorers.view import Band, Bars, Chart, Curve, Grid, RefLine
+from scalingbook_lib.units import GiB
+
+ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("intro")}
+
+
+def marks(view, kind):
+    return [m for p in view.panels if isinstance(p, Chart) for m in p.marks if isinstance(m, kind)]
+
+
+def curve(view, label):
+    return next(c for c in marks(view, Curve) if c.label == label)
+
+
+def readout(view, label):
+    return next(r for r in view.readouts if r.label == label)
+
+
+def test_five_explorers_and_the_hero_first():
+    assert list(ALL) == ["add_chips", "break_even", "units", "regimes", "map"]
+
+
+@pytest.mark.parametrize("explorer", ALL.values(), ids=list(ALL))
+def test_every_choice_and_both_ends_of_every_slider_paint(explorer):
+    for name, control in explorer.controls.items():
+        for value in getattr(control, "options", None) or (
+            getattr(control, "low", 0),
+            getattr(control, "high", 12),
+        ):
+            painted = explorer.paint({name: control.position(value)})
+            assert not painted.error, (name, value, painted.error)
+            assert painted.verdict
+
+
+@pytest.mark.parametrize("chip", ALL["add_chips"].controls["chip"].options)
+def test_the_drawn_curves_cross_at_the_knee(chip):
+    view = ALL["add_chips"].see(chip=chip)
+    knee = next(line.at for line in marks(view, RefLine))
+    backward, reduce = curve(view, "backward pass"), curve(view, "AllReduce")
+    waits = [n for n, ar in zip(reduce.xs, reduce.ys, strict=True) if ar > backward.ys[backward.xs.index(n)]]
+    assert min(waits) > knee
+    assert max(n for n in reduce.xs if n not in waits) <= knee
+
+
+def test_adding_chips_beyond_the_knee_is_called_network_bound():
+    assert "compute-bound" in ALL["add_chips"].see(n=1800).verdict
+    assert "network-bound" in ALL["add_chips"].see(n=1900).verdict
+
+
+def test_the_model_does_not_move_the_knee_and_the_batch_does():
+    knees = {P: readout(ALL["add_chips"].see(P=P), "knee").value for P in (1e9, 70e9, 1e12)}
+    assert len(set(knees.values())) == 1
+    wider = readout(ALL["add_chips"].see(B=2**23), "knee").value
+    assert wider == pytest.approx(2 * knees[1e9], rel=1e-3)
+
+
+def test_all_axes_move_the_knee_by_their_number_on_a_tpu_and_not_on_a_gpu():
+    def tokens(chip, network):
+        return readout(ALL["regimes"].see(chip=chip, network=network), "C/W").value
+
+    assert tokens("TPU v5p", "one torus axis") == pytest.approx(3 * tokens("TPU v5p", "all torus axes"))
+    assert tokens("TPU v5e", "one torus axis") == pytest.approx(2 * tokens("TPU v5e", "all torus axes"))
+    assert tokens("H100", "one torus axis") == tokens("H100", "all torus axes")
+
+
+def test_the_step_is_inside_its_band_whatever_the_overlap():
+    for overlap in (0, 30, 100):
+        view = ALL["add_chips"].see(n=2048, overlap=overlap)
+        band = marks(view, Band)[0]
+        at = band.xs.index(2048)
+        assert band.low[at] <= readout(view, "step").value * (1 + 1e-12)
+        assert readout(view, "step").value <= band.high[at] * (1 + 1e-12)
+
+
+def test_what_a_chip_must_store_is_compared_with_its_memory():
+    assert (
+        readout(ALL["add_chips"].see(P=8e9, chip="TPU v5p"), "stored per chip").text
+        == "96 GB of 102 GB: fits"
+    )
+    assert "does not fit" in readout(ALL["add_chips"].see(P=8e9, chip="TPU v5e"), "stored per chip").text
+
+
+@pytest.mark.parametrize(
+    ("gain", "loss", "share", "says"),
+    [
+        (20, 20, 100, "0.96: a loss of 4 %"),
+        (25, 20, 100, "buys nothing and costs nothing"),
+        (20, 20, 50, "a gain of 6.67 %"),
+        (0, 0, 100, "buys nothing and costs nothing"),
+    ],
+)
+def test_break_even(gain, loss, share, says):
+    assert says in ALL["break_even"].see(gain=gain, loss=loss, share=share).verdict
+
+
+def test_the_point_is_worth_it_exactly_above_the_curve():
+    for gain in range(0, 51, 5):
+        for loss in range(0, 51, 5):
+            view = ALL["break_even"].see(gain=gain, loss=loss)
+            even = curve(view, "break-even").ys[loss]
+            if even == even and abs(gain - even) > 0.1:  # nan: off the chart
+                assert ("a gain" in view.verdict) == (gain > even)
+
+
+def test_units_keep_the_prefixes_apart():
+    assert ALL["units"].see().verdict == "16 GiB are 17.18 GB: a GiB is 7.4 % more than a GB."
+    assert "4.9 %" in ALL["units"].see(unit="MiB").verdict
+    assert "4.6 % less" in ALL["units"].see(unit="MB").verdict
+
+
+@pytest.mark.parametrize("unit", ALL["units"].controls["unit"].options)
+def test_the_table_names_what_was_given(unit):
+    view = ALL["units"].see(amount=100, unit=unit)
+    grid = next(p for p in view.panels if isinstance(p, Grid))
+    pairs = [(row[i].text, row[i + 1].text) for row in grid.cells for i in (0, 2)]
+    assert dict(pairs)[unit] == "100"
+    assert len(pairs) == len(ALL["units"].controls["unit"].options)
+
+
+def test_a_full_v5e_is_sixteen_gibibytes():
+    assert readout(ALL["units"].see(amount=16, unit="GiB"), "chips that hold it").value == 1
+    assert readout(ALL["units"].see(amount=16, unit="GiB"), "from HBM").value == 16 * GiB / 819e9
+
+
+def test_strong_falls_where_weak_holds():
+    view = ALL["regimes"].see(n=16384)
+    strong, weak = curve(view, "strong").ys, curve(view, "weak").ys
+    assert strong[-1] < 20
+    assert weak[-1] == pytest.approx(100)
+    assert strong[0] == weak[0] == pytest.approx(100)
+
+
+def test_the_two_regimes_meet_where_their_batches_are_equal():
+    view = ALL["regimes"].see(n=1024, B=2**22, per_chip=2**12)
+    bars = next(p for p in view.panels if isinstance(p, Bars))
+    strong, weak = bars.lengths()
+    assert strong == pytest.approx(weak)
+
+
+def test_the_map_walks_every_path_through_every_chapter_once():
+    assert len(CHAPTERS) == 13
+    for name, path in PATHS.items():
+        assert sorted(c.stem for c in path) == sorted(c.stem for c in CHAPTERS), name
+        seen = [ALL["map"].see(path=name, step=s).verdict for s in range(13)]
+        assert len(set(seen)) == 13
+        assert path[0].stem == "intro"
+
+
+def test_the_map_promises_numbers_from_the_catalogue():
+    numbers = {c.stem: c.number for c in CHAPTERS}
+    assert f"{scaling.tokens_per_chip(chips.V5P):,.0f}" in numbers["intro"]
+    assert numbers["rooflines"].startswith("240.5 ")
+    assert numbers["training_llama3"].startswith("44.3 days")
+    assert numbers["inference_llama3"].startswith("10.7 ms")
+
+
+def test_forthcoming_chapters_say_so():
+    grid = ALL["map"].see().panels[0]
+    texts = [row[0].text for row in grid.cells]
+    assert [c.title for c in CHAPTERS if c.written] == [t for t in texts if "forthcoming" not in t]
+    assert sum("forthcoming" in t for t in texts) == sum(not c.written for c in CHAPTERS)
