@@ -1,15 +1,40 @@
-"""How is a view drawn? As SVG and HTML text, by the standard library alone."""
+"""How is a view drawn? As SVG and HTML text, by the standard library alone.
 
-from html import escape
+The same text is in the page as built and comes from the page's worker for every event, so that the first
+view and the live one are the same picture.
+"""
 
-from scalingbook_lib.explorers.view import View
+from scalingbook_lib.explorers import draw_bars, draw_chart, draw_grid, draw_network, draw_timeline, svg
+from scalingbook_lib.explorers.view import Bars, Chart, Grid, Network, Panel, Timeline, View
+
+WIDE, NARROW = 680.0, 340.0
 
 
 def figure(view: View, *, wide: bool) -> str:
-    """All panels of a view as SVG."""
-    return ""
+    """All panels of a view: 680 units wide, or 340 for a phone and for panels that stand side by side."""
+    if not wide:
+        return "".join(panel(p, NARROW) for p in view.panels)
+    if view.columns == 1:
+        return "".join(panel(p, WIDE) for p in view.panels)
+    return f'<div class="ex-columns">{"".join(panel(p, NARROW) for p in view.panels)}</div>'
+
+
+def panel(panel: Panel, width: float) -> str:
+    """One panel as SVG."""
+    match panel:
+        case Chart():
+            return draw_chart.chart(panel, width)
+        case Bars():
+            return draw_bars.bars(panel, width)
+        case Grid():
+            return draw_grid.grid(panel, width)
+        case Timeline():
+            return draw_timeline.timeline(panel, width)
+        case Network():
+            return draw_network.network(panel, width)
 
 
 def readouts(view: View) -> str:
     """The readouts as the inside of a description list."""
-    return "".join(f"<div><dt>{escape(r.label)}</dt><dd>{escape(str(r))}</dd></div>" for r in view.readouts)
+    pairs = [(svg.escape(r.label), svg.escape(str(r))) for r in view.readouts]
+    return "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in pairs)

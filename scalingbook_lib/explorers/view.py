@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from scalingbook_lib.explorers import scales
 
-COLORS = 8  # colours of the palette; a mark's colour is an index that wraps around
+COLORS = 6  # colours of the palette; a mark's colour is an index that wraps around
 Numbers = Sequence[float]
 
 

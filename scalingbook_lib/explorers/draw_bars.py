@@ -1,0 +1,112 @@
+"""How are bars drawn? Lying, one row a label, the value written at the end of each."""
+
+import math
+
+from scalingbook_lib.explorers import scales, svg
+from scalingbook_lib.explorers.palette import ink
+from scalingbook_lib.explorers.view import Bars
+
+THICK, THIN, BETWEEN, FOOT = 22.0, 14.0, 13.0, 44.0
+
+
+def bars(panel: Bars, width: float) -> str:
+    """The bars as one SVG drawing; on a narrow one the labels stand above their bars."""
+    wide = width > 400
+    head, top = svg.title(panel.title, width)
+    keys, key_height = svg.legend(_keys(panel), width, top)
+    top += key_height + (8 if key_height else 0) + (16 if panel.refs else 0)
+    left = min(max(map(svg.measure, panel.labels)) + 12, 0.36 * width) if wide else 0.0
+    row = (THICK if _rows(panel) == 1 else THIN * _rows(panel)) + BETWEEN + (0 if wide else 18)
+    bottom = top + row * len(panel.labels) + 4
+    values = [scales.written(v, panel.value.unit) for v in panel.lengths()]
+    right = width - max(map(svg.measure, values)) - 8
+    low, high = panel.range()
+    place = scales.project(panel.value.scale, low, high, left, right)
+    body = [_axis(panel, place, (left, top, right, bottom), width)]
+    for i, label in enumerate(panel.labels):
+        y = top + i * row + BETWEEN / 2
+        body.append(_label(label, left, y, row, wide))
+        body += _row(panel, i, place, (left, right), y + (0 if wide else 18))
+    body += [
+        _ref(r.label, place([r.at])[0], (left, top, right, bottom), width)
+        for r in panel.refs
+        if low <= r.at <= high
+    ]
+    return svg.picture(width, bottom + FOOT, panel.title or panel.value.label, head + keys + body)
+
+
+def _rows(panel: Bars) -> int:
+    return 1 if panel.stacked else len(panel.series)
+
+
+def _keys(panel: Bars) -> list[tuple[str, str]]:
+    if len(panel.series) == 1:
+        return []
+    return [(s.label, f'fill="{ink(_color(panel, i))}"') for i, s in enumerate(panel.series)]
+
+
+def _color(panel: Bars, i: int) -> int:
+    color = panel.series[i].color
+    return i if color is None else color
+
+
+def _label(words: str, left: float, y: float, row: float, wide: bool) -> str:
+    if wide:
+        return svg.text(
+            left - 8, y + (row - BETWEEN) / 2 + 4.5, svg.fit(words, left - 8), 'text-anchor="end"'
+        )
+    return svg.text(0, y + 11, svg.fit(words, 330))
+
+
+def _row(panel: Bars, i: int, place: scales.Projection, ends: tuple[float, float], y: float) -> list[str]:
+    """The bars of one label, and their values."""
+    parts, start, thick = [], ends[0], THICK if _rows(panel) == 1 else THIN
+    pixel = lambda v: min(max(place([v])[0], ends[0]), ends[1]) if v > 0 else ends[0]  # noqa: E731
+    total = 0.0
+    for n, series in enumerate(panel.series):
+        value = series.values[i]
+        total = total + value if panel.stacked else value
+        end = pixel(total)
+        length = max(end - start, 0.0)
+        paint = f'fill="{ink(_color(panel, n))}" fill-opacity=".85"'
+        parts.append(
+            f'<rect x="{start:.1f}" y="{y:.1f}" width="{length:.1f}" height="{thick - (0 if _rows(panel) == 1 else 2):g}" '
+            f"{paint}><title>{svg.escape(f'{series.label}: {scales.written(value, panel.value.unit)}')}</title></rect>"
+        )
+        if not panel.stacked:
+            parts.append(svg.text(end + 6, y + thick / 2 + 4, scales.written(value, panel.value.unit)))
+            y += thick if len(panel.series) > 1 else 0
+        start = end if panel.stacked else ends[0]
+    if panel.stacked:
+        parts.append(svg.text(start + 6, y + thick / 2 + 4.5, scales.written(total, panel.value.unit)))
+    return parts
+
+
+def _axis(panel: Bars, place: scales.Projection, box: tuple[float, float, float, float], width: float) -> str:
+    left, top, right, bottom = box
+    low, high = panel.range()
+    most = max(int((right - left) / 70), 2)
+    values = scales.ticks(panel.value.scale, low, high, most)
+    texts, unit = scales.tick_texts(values, panel.value.scale, panel.value.unit)
+    xs = place(values)
+    grid = "".join([f"M{x:.1f},{top:.1f}V{bottom:.1f}" for x in xs])
+    name = f"{panel.value.label} ({unit}) →" if unit else f"{panel.value.label} →"
+    middles = [max(x, svg.measure(t) / 2) for x, t in zip(xs, texts, strict=True)]
+    ticks = svg.group(
+        'text-anchor="middle"', [svg.text(x, bottom + 17, t) for x, t in zip(middles, texts, strict=True)]
+    )
+    return f'<path d="{grid}" stroke="currentColor" stroke-opacity=".11"/>' + svg.group(
+        svg.QUIET, [ticks, svg.text(width, bottom + 38, svg.fit(name, width), 'text-anchor="end"')]
+    )
+
+
+def _ref(label: str, x: float, box: tuple[float, float, float, float], width: float) -> str:
+    words = svg.fit(label, width - 8)
+    half = svg.measure(words) / 2
+    middle = min(max(x, half), width - half)
+    return (
+        f'<path d="M{x:.1f},{box[1] - 2:.1f}V{box[3]:.1f}" stroke="currentColor" stroke-opacity=".6" '
+        'stroke-dasharray="4 3"/>'
+    ) + svg.text(
+        middle, math.floor(box[1]) - 6, words, 'text-anchor="middle" fill-opacity=".8" font-weight="500"'
+    )

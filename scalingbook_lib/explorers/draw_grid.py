@@ -1,0 +1,95 @@
+"""How is a grid of cells drawn? Tinted cells that read on light and dark; text where it fits, else only its note."""
+
+from collections.abc import Iterable, Sequence
+
+from scalingbook_lib.explorers import svg
+from scalingbook_lib.explorers.palette import ink
+from scalingbook_lib.explorers.view import Cell, Grid
+
+GAP, LARGEST, SMALLEST_TYPE = 3.0, 92.0, 9.0
+LINE = 15.0
+
+
+def grid(panel: Grid, width: float) -> str:
+    """The grid as one SVG drawing."""
+    head, top = svg.title(panel.title, width)
+    left = min(max(map(svg.measure, panel.rows)) + 10, 0.3 * width) if any(panel.rows) else 0.0
+    top += 20 if any(panel.columns) else 0
+    wide, high, size = _cell_size(panel, width - left)
+    sides = [
+        (left + i * wide, top + j * high) for j in range(len(panel.cells)) for i in range(len(panel.cells[0]))
+    ]
+    cells = [c for row in panel.cells for c in row]
+    names = [
+        svg.text(left + (i + 0.5) * wide, top - 7, svg.fit(c, wide), 'text-anchor="middle"')
+        for i, c in enumerate(panel.columns)
+    ] + [
+        svg.text(left - 8, top + (j + 0.5) * high + 3, svg.fit(r, left - 8), 'text-anchor="end"')
+        for j, r in enumerate(panel.rows)
+    ]
+    body = [_box(c, x, y, wide - GAP, high - GAP) for c, (x, y) in zip(cells, sides, strict=True)]
+    texts = [_text(c, x, y, wide - GAP, high - GAP, size) for c, (x, y) in zip(cells, sides, strict=True)]
+    height = top + high * len(panel.cells)
+    parts = [
+        svg.group(svg.QUIET, names),
+        *body,
+        svg.group(f'text-anchor="middle" font-size="{size:g}"', texts),
+    ]
+    return svg.picture(width, height, panel.title or "grid", head + parts)
+
+
+def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
+    """Width and height of a cell, and the size of type that fits into it."""
+    columns = len(panel.cells[0])
+    cells = [c for row in panel.cells for c in row]
+    lines = max(len(c.text.split("\n")) for c in cells)
+    longest = max((svg.measure(t) for c in cells for t in c.text.split("\n")), default=0.0)
+    parts = any(c.part for c in cells)
+    wide = room / columns
+    wide = min(wide, max(longest + 20, LARGEST if parts else 44.0)) if room > 400 or columns < 5 else wide
+    size = min(svg.SIZE, max(svg.SIZE * (wide - GAP - 6) / longest, SMALLEST_TYPE)) if longest else svg.SIZE
+    texts = lines * LINE if longest else 0.0
+    high = min(wide, LARGEST) + texts if parts else max(texts + 12, min(wide, 34.0))
+    return wide, high, round(size, 1)
+
+
+def _box(cell: Cell, x: float, y: float, wide: float, high: float) -> str:
+    """The cell's ground; of a cell with a part, the small array above its text."""
+    note = f"<title>{svg.escape(cell.note)}</title>" if cell.note else ""
+    if cell.part is None:
+        return f'<rect {_place(x, y, wide, high)} rx="3" {_paint(cell)}>{note}</rect>' if note else (
+            f'<rect {_place(x, y, wide, high)} rx="3" {_paint(cell)}/>'
+        )  # fmt: skip
+    lines = len(cell.text.split("\n")) if cell.text else 0
+    side = min(wide, high - lines * LINE)
+    left = x + (wide - side) / 2
+    top, bottom, start, end = cell.part
+    held = _place(left + start * side, y + top * side, (end - start) * side, (bottom - top) * side)
+    outline = f'<rect {_place(left, y, side, side)} rx="2" fill="currentColor" fill-opacity=".04" {EDGE}>{note}</rect>'
+    return f'{outline}<rect {held} fill="{ink(cell.color or 0)}" fill-opacity="{0.85 * cell.level:.2g}"/>'
+
+
+EDGE = 'stroke="currentColor" stroke-opacity=".3"'
+
+
+def _place(x: float, y: float, wide: float, high: float) -> str:
+    return f'x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}"'
+
+
+def _paint(cell: Cell) -> str:
+    if cell.color is None:
+        return 'fill="currentColor" fill-opacity=".06"'
+    return f'fill="{ink(cell.color)}" fill-opacity="{0.42 * cell.level:.2g}"'
+
+
+def _text(cell: Cell, x: float, y: float, wide: float, high: float, size: float) -> str:
+    lines = cell.text.split("\n") if cell.text else []
+    if not lines or max(svg.measure(t, size) for t in lines) > wide:
+        return ""
+    above = (high - len(lines) * LINE) / 2 if cell.part is None else high - len(lines) * LINE
+    first = y + above + LINE / 2 + size * 0.36 + (2 if cell.part else 0)
+    return "".join(_lines(lines, x + wide / 2, first))
+
+
+def _lines(lines: Sequence[str], x: float, first: float) -> Iterable[str]:
+    return (svg.text(x, first + i * LINE, line) for i, line in enumerate(lines))

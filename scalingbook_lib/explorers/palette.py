@@ -1,0 +1,15 @@
+"""Which colours do the pictures use? Six that stay apart for the colour-blind and read as text on their ground.
+
+Every colour has at least 4.5:1 contrast, light ones on white, dark ones on #121212. A page sets the custom
+properties `--ex-c0` ... `--ex-c5` to the set of its theme; where no stylesheet does, the light set stands.
+"""
+
+LIGHT = ("#1a68e0", "#c24600", "#0a7a60", "#7a1fa2", "#5c3b00", "#475569")
+DARK = ("#6ea8fe", "#f5924e", "#7ff0c5", "#d176b4", "#ffd24a", "#b8bcc4")
+
+INKS = tuple(f"var(--ex-c{i},{light})" for i, light in enumerate(LIGHT))
+
+
+def ink(color: int) -> str:
+    """The colour of that index as an SVG paint; indices wrap around."""
+    return INKS[color % len(INKS)]

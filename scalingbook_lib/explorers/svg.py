@@ -1,0 +1,95 @@
+"""How is a picture written as text? The few SVG pieces that every panel is made of.
+
+Coordinates have one decimal, numbers go through one `%` a line, and colours are custom properties with a
+fallback, so that a picture is small, fast to write and at home on light and dark pages.
+"""
+
+from collections.abc import Iterable, Sequence
+from html import escape as _escape
+
+FONT = "-apple-system,BlinkMacSystemFont,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif"
+SIZE = 13  # font size in the units of the drawing
+QUIET = 'fill-opacity=".72"'  # ticks and axis labels
+HALO = 'stroke="var(--ex-bg,none)" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
+
+_UNPRINTABLE = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF])
+_WIDTHS = {c: w for w, cs in (
+    (0.24, "ijl.,:;'|!"), (0.3, " ftI()[]/\\\u00b7\u202f-"), (0.36, "r\"*`{}"), (0.5, "cksvxyzJ\u2192^"),
+    (0.68, "ABCDEFGHKNPRSTUVXYZ&w"), (0.8, "OQmM%"), (0.95, "W@"),
+) for c in cs}  # fmt: skip
+
+
+def escape(text: str) -> str:
+    """Text that may stand anywhere in HTML or XML, whoever typed it."""
+    return _escape(text.translate(_UNPRINTABLE))
+
+
+def measure(text: str, size: float = SIZE) -> float:
+    """About how wide a text is, in a common sans serif; a little generous."""
+    widths = _WIDTHS.get
+    return sum([widths(c, 0.57) for c in text]) * size * 1.02
+
+
+def fit(text: str, room: float, size: float = SIZE) -> str:
+    """The text, cut with an ellipsis where it is wider than the room."""
+    if measure(text, size) <= room:
+        return text
+    while text and measure(text + "…", size) > room:
+        text = text[:-1]
+    return text.rstrip() + "…" if text else ""
+
+
+def number(value: float) -> str:
+    """A coordinate with at most one decimal: '3', '3.5'."""
+    text = f"{value:.1f}"
+    return text[:-2] if text.endswith(".0") else text
+
+
+def text(x: float, y: float, words: str, attributes: str = "") -> str:
+    """A line of text with its baseline at y."""
+    space = " " if attributes else ""
+    return f'<text x="{number(x)}" y="{number(y)}"{space}{attributes}>{escape(words)}</text>'
+
+
+def points(xs: Sequence[float], ys: Sequence[float]) -> str:
+    """Pixel lists as 'x,y x,y ...'."""
+    flat = [0.0] * (2 * len(xs))
+    flat[::2], flat[1::2] = xs, ys
+    return (("%.1f,%.1f " * len(xs)) % tuple(flat))[:-1]
+
+
+def group(attributes: str, parts: Iterable[str]) -> str:
+    """Parts that share attributes; nothing where there are none."""
+    inside = "".join(parts)
+    return f"<g {attributes}>{inside}</g>" if inside else ""
+
+
+def picture(width: float, height: float, label: str, parts: Iterable[str]) -> str:
+    """The whole drawing, as wide as its place allows and never wider than drawn."""
+    w, h = number(width), number(height)
+    return (
+        f'<svg class="ex-panel" viewBox="0 0 {w} {h}" role="img" aria-label="{escape(label)}" '
+        f'style="width:100%;max-width:{w}px;height:auto" font-family="{FONT}" font-size="{SIZE}" '
+        f'fill="currentColor">{"".join(parts)}</svg>'
+    )
+
+
+def title(words: str, width: float) -> tuple[list[str], float]:
+    """A panel's heading, if it has one, and how much height it takes."""
+    if not words:
+        return [], 0.0
+    return [text(0, 14, fit(words, width, SIZE * 1.06), 'font-weight="600"')], 24.0
+
+
+def legend(items: Sequence[tuple[str, str]], width: float, top: float) -> tuple[list[str], float]:
+    """Swatches (`paint` attributes of a 10 × 10 square) with their labels, in rows; and the height they take."""
+    parts, x, y = [], 0.0, top + 11
+    for label, paint in items:
+        words = fit(label, width - 18)
+        wide = measure(words) + 34
+        if x and x + wide - 16 > width:
+            x, y = 0.0, y + 20
+        parts.append(f'<rect x="{number(x)}" y="{number(y - 10)}" width="11" height="11" rx="2" {paint}/>')
+        parts.append(text(x + 17, y, words))
+        x += wide
+    return parts, (y - top + 11 if items else 0.0)
