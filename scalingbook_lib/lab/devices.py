@@ -44,10 +44,8 @@ def simulate(n: int = 8) -> Devices:
     prepare()
     import jax
 
-    with suppress(RuntimeError):  # where JAX has started, what counts is how many devices it has
-        if not (has_accelerator() or jax.config.jax_platforms):
-            jax.config.update("jax_platforms", "cpu")
-        if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+    if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+        with suppress(RuntimeError):  # where JAX has started, what counts is how many devices it has
             jax.config.update("jax_num_cpu_devices", n)
     return used(n)
 
@@ -74,7 +72,7 @@ def get(n: int | None = None) -> list[Any]:
 
 
 def prepare() -> None:
-    """Set what must stand in the environment before JAX and libtpu load; what is already set stays."""
+    """Set what must stand before JAX and libtpu start; what is already set stays as it is."""
     os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")  # else a second process on the machine dies
     if has_accelerator():
         return
@@ -87,6 +85,11 @@ def prepare() -> None:
         "TPU_MIN_LOG_LEVEL": "3",
     }.items():
         os.environ.setdefault(name, value)
+    import jax
+
+    if not jax.config.jax_platforms:  # JAX was imported before the environment said so
+        with suppress(RuntimeError):
+            jax.config.update("jax_platforms", "cpu")
 
 
 def has_accelerator() -> bool:

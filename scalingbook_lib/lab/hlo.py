@@ -133,7 +133,7 @@ def collectives(program: Any, mesh: Any = None) -> Collectives:
     out where the compiled program knows its own.
     """
     sizes = sizes_of(mesh if mesh is not None else mesh_of(program))
-    found = (_collective(visit, sizes) for visit in hlo_text.read(program).visits())
+    found = (collective(visit, sizes) for visit in hlo_text.read(program).visits())
     return Collectives(tuple(c for c in found if c is not None))
 
 
@@ -179,7 +179,7 @@ def table(rows: list[tuple[str, ...]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _collective(visit: Visit, sizes: Mapping[str, int]) -> Collective | None:
+def collective(visit: Visit, sizes: Mapping[str, int]) -> Collective | None:
     """The collective that this instruction starts, if it starts one."""
     instruction = visit.instruction
     kind = instruction.opcode.removesuffix("-start")

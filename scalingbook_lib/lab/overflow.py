@@ -1,0 +1,66 @@
+"""What did not fit, into which memory, and by how much?
+
+XLA reports an overflow as a RESOURCE_EXHAUSTED error with pages of text; here it is an error with figures.
+"""
+
+import re
+from dataclasses import dataclass
+
+from scalingbook_lib.units import binary
+
+_SUFFIX = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_SPACE = re.compile(
+    r"memory in memory space (?P<memory>\w+).*?Used (?P<used>[\d.]+[KMGT]?) of (?P<limit>[\d.]+[KMGT]?)", re.S
+)
+_TOTAL = re.compile(
+    r"memory on (?P<memory>\w+).*?\((?P<used>[\d.]+[KMGT]?)\) exceeds available \w+ \((?P<limit>[\d.]+[KMGT]?)\)",
+    re.S,
+)
+_ALLOCATION = re.compile(r"Size: (?P<size>[\d.]+[KMGT]?)B?\s*$(?P<rest>.*?)(?=^\s*={5,}|\Z)", re.S | re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """One of the buffers that asked for room."""
+
+    nbytes: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{binary(self.nbytes)} for {self.what}"
+
+
+class DoesNotFit(RuntimeError):
+    """A program that needs more of a memory than the chip has; `memory` is 'HBM' or 'VMEM'."""
+
+    def __init__(self, memory: str, used_bytes: int, limit_bytes: int, largest: tuple[Allocation, ...] = ()):
+        super().__init__(memory, used_bytes, limit_bytes, largest)
+        self.memory, self.used_bytes, self.limit_bytes = memory, used_bytes, limit_bytes
+        self.largest = largest
+
+    def __str__(self) -> str:
+        most = f"; most of it is {'; '.join(map(str, self.largest[:3]))}" if self.largest else ""
+        return (
+            f"the program needs {binary(self.used_bytes)} of {self.memory} and a chip has "
+            f"{binary(self.limit_bytes)}{most}; make the arrays smaller, or split them over more chips"
+        )
+
+
+def read(message: str) -> DoesNotFit | None:
+    """The overflow that an error of the compiler speaks of; None where it speaks of something else."""
+    found = (_SPACE.search(message) or _TOTAL.search(message)) if "RESOURCE_EXHAUSTED" in message else None
+    if found is None:
+        return None
+    largest = tuple(_allocation(size, rest) for size, rest in _ALLOCATION.findall(message))
+    return DoesNotFit(found["memory"].upper(), _bytes(found["used"]), _bytes(found["limit"]), largest)
+
+
+def _allocation(size: str, rest: str) -> Allocation:
+    shape = re.search(r"window shape is (\S+\])", rest) or re.search(r"Shape: (\S+?\])", rest)
+    what = re.search(r"Tag: (.*?)(?:\.\s|$)", rest, re.M) or re.search(r"XLA label: (.*)$", rest, re.M)
+    words = what[1].strip() if what else "a buffer"
+    return Allocation(_bytes(size), f"{shape[1]}, {words}" if shape else words)
+
+
+def _bytes(text: str) -> int:
+    return round(float(text.rstrip("KMGT")) * _SUFFIX[text.lstrip("0123456789.")])
