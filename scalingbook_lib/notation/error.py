@@ -71,7 +71,7 @@ RULES = {
     # meshes and sizes
     "empty-mesh": ("a mesh needs an axis", "write one, as in X4 Y2"),
     "mesh-syntax": ("{found} is no axis with its size", "write a mesh as in X4 Y2 or X=4, Y=2"),
-    "mesh-axis": ("{found} cannot name a mesh axis", "write one capital letter, as in X4"),
+    "mesh-axis": ("axis {found} is no single capital letter", "write one capital letter, as in X4"),
     "mesh-axis-twice": ("the mesh has two axes {name}", "give each axis its own letter"),
     "too-many-devices": ("{devices:,} devices are too many to list one by one", "use at most {most:,}"),
     "empty-sizes": ("there are no sizes", "write them as in I=128, J=2048"),

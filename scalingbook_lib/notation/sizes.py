@@ -11,7 +11,7 @@ LONGEST_TEXT = 1000  # characters: a page hands over what readers type
 LARGEST_SIZE = 10**15  # of a dimension; no array of this book comes near it
 
 _ENTRY = re.compile(
-    r"\s*(?P<name>[A-Za-z][A-Za-z0-9']*)\s*[=:]\s*(?P<size>-?[0-9][0-9_]*)\s*(?:[,;](?!\s*$))?"
+    r"\s*(?P<name>[A-Za-z][A-Za-z0-9']*)\s*[=:]\s*(?P<size>-?[0-9]+(?:_[0-9]+)*)\s*(?:[,;](?!\s*$))?"
 )
 
 
@@ -37,12 +37,16 @@ def entries(
         if match["name"] in found:
             raise broken(twice, text, match.span("name"), name=match["name"])
         try:
-            found[match["name"]] = size = int(match["size"][:30])  # longer is too large anyhow
+            found[match["name"]] = size = _number(match["size"])
             check(**{match["name"]: size})
         except NotationError as error:
             raise error.at(text, match.span("size" if error.part == "size" else "name")) from None
         at = match.end()
     return found
+
+
+def _number(digits: str) -> int:
+    return int(digits) if len(digits) < 100 else LARGEST_SIZE + 1  # Python reads no endless numbers
 
 
 def whole(name: str, size: object, read: str, *, most: int = LARGEST_SIZE) -> int:
