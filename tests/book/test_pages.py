@@ -1,0 +1,157 @@
+"""Every committed notebook says what its source says, was executed, and can be read a cell at a time."""
+
+import re
+import statistics
+import subprocess
+import sys
+
+import pytest
+
+from scalingbook_lib.explorers import catalogue
+from tools import notebooks
+from tools.environment import ROOT
+from tools.notebooks import Notebook
+
+EVERY = [pytest.param(notebook, id=str(notebook)) for notebook in notebooks.every()]
+CHAPTERS = [pytest.param(n, id=str(n)) for n in notebooks.every() if n.folder == "chapters"]
+FOLDERS = ("chapters", "solutions", "exercises")
+
+HIDDEN = {"remove-cell", "remove-input", "hide-input", "hide-cell"}
+UNCOMPARED = re.compile(r"#\s*(NBVAL_IGNORE_OUTPUT|PYTEST_VALIDATE_IGNORE_OUTPUT|NBVAL_SKIP)")
+UNCOMPARED_TAGS = {"nbval-ignore-output", "pytest-validate-ignore-output", "nbval-skip"}
+MACHINE = re.compile(
+    r"/root/|/home/(?!jovyan|user\b)\w|/Users/\w|/work/|/tmp/|/mnt/|pyenv|site-packages|[A-Z]:\\\\Users"
+)
+
+
+def code(notebook: Notebook):
+    return [cell for cell in notebook.made().cells if cell.cell_type == "code"]
+
+
+def tags(cell):
+    return set(cell.metadata.get("tags", ()))
+
+
+def length(cell):
+    return len(cell.source.splitlines())
+
+
+@pytest.mark.parametrize("notebook", EVERY)
+def test_a_notebook_is_what_its_source_makes_and_every_cell_was_executed(notebook):
+    assert notebooks.differences(notebook) == []
+
+
+def test_every_notebook_has_a_source():
+    committed = {path for folder in FOLDERS for path in (ROOT / folder).glob("*.ipynb")}
+    assert committed == {notebook.path for notebook in notebooks.every()}
+
+
+@pytest.mark.parametrize("notebook", EVERY)
+def test_cells_fit_the_eye(notebook):
+    long = [cell.source.splitlines()[0] for cell in code(notebook) if length(cell) > 25]
+    assert not long, f"{notebook}: these cells exceed 25 lines; name a step and move it to the library"
+    assert statistics.median(length(cell) for cell in code(notebook)) <= 5
+
+
+@pytest.mark.parametrize("notebook", CHAPTERS)
+def test_prose_stands_before_every_visible_code_cell(notebook):
+    shown = [cell for cell in notebook.made().cells if "remove-cell" not in tags(cell)]
+    alone = [
+        cell.source
+        for before, cell in zip([None, *shown], shown, strict=False)
+        if cell.cell_type == "code"
+        and not tags(cell) & HIDDEN
+        and (before is None or before.cell_type == "code")
+    ]
+    assert not alone, f"{notebook}: say what to expect before each of these cells: {alone}"
+
+
+@pytest.mark.parametrize("notebook", EVERY)
+def test_hardly_any_output_goes_uncompared(notebook):
+    cells = code(notebook)
+    uncompared = [c for c in cells if tags(c) & UNCOMPARED_TAGS or UNCOMPARED.search(c.source)]
+    assert not [c.source for c in cells if "nbval-skip" in tags(c) or "NBVAL_SKIP" in c.source]
+    assert len(uncompared) <= max(2, len(cells) // 20), [c.source for c in uncompared]
+
+
+@pytest.mark.parametrize("notebook", CHAPTERS)
+def test_a_chapter_stands_in_the_table_of_contents(notebook):
+    assert re.search(rf"(file|root): {notebook}\s", (ROOT / "_toc.yml").read_text())
+
+
+@pytest.mark.parametrize("notebook", EVERY)
+def test_no_page_needs_another_page_to_run(notebook):
+    stems = "|".join(n.stem for n in notebooks.every() if n.folder == "chapters")
+    for cell in code(notebook):
+        assert not re.search(
+            r"^\s*(from|import) (chapters|solutions|exercises)\b|%run|%store", cell.source, re.M
+        )
+        assert not re.search(rf"^\s*(from|import) ({stems})\b", cell.source, re.M)
+
+
+@pytest.mark.parametrize("notebook", EVERY)
+def test_no_page_names_a_machine(notebook):
+    for path in (notebook.source_path, notebook.path):
+        assert not MACHINE.findall(path.read_text()), path
+
+
+@pytest.mark.parametrize("notebook", EVERY)
+def test_stored_outputs_load_nothing_from_elsewhere(notebook):
+    for cell in notebook.committed().cells:
+        for output in cell.get("outputs", ()):
+            page = output.get("data", {}).get("text/html", "")
+            assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//|@import|url\(\s*["']?http""", page)
+            assert "<script" not in page
+
+
+@pytest.mark.parametrize("notebook", EVERY)
+def test_a_notebook_is_small_enough_to_be_shown(notebook):
+    assert notebook.path.stat().st_size < 2_000_000
+
+
+@pytest.mark.parametrize("notebook", CHAPTERS)
+def test_a_chapter_asks_its_exercises_and_shows_its_explorers(notebook):
+    text = notebook.source_path.read_text()
+    assert re.search(rf"{{exercises}} {notebook.stem}\b", text)
+    shown = set(re.findall(r'explore\.show\("([^"]+)"\)', text))
+    assert shown <= set(catalogue())
+    assert {key for key in catalogue() if key.startswith(f"{notebook.stem}.")} <= shown
+
+
+@pytest.mark.parametrize("notebook", EVERY)
+def test_headings_go_down_one_step_at_a_time(notebook):
+    prose = re.sub(
+        r"```.*?```",
+        "",
+        "\n".join(c.source for c in notebook.made().cells if c.cell_type == "markdown"),
+        flags=re.S,
+    )
+    levels = [len(marks) for marks in re.findall(r"^(#{1,6}) ", prose, re.M)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1, "one title a page"
+    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+
+
+def test_the_readmes_example_runs():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    example = next(block for block in blocks if "import" in block)
+    done = subprocess.run(
+        [sys.executable, "-c", example], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "bound" in done.stdout
+
+
+def test_the_readme_is_short_and_leads_with_the_two_commands():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) < 120
+    assert text.index("make book") < text.index("make test") < text.index("## ")
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "errata.md", "CHANGELOG.md"])
+def test_links_between_the_projects_files_lead_somewhere(page):
+    links = re.findall(
+        r"\]\((?!https?:|#)([^)#\s]+)", re.sub(r"````?.*?````?", "", (ROOT / page).read_text(), flags=re.S)
+    )
+    missing = [link for link in links if not (ROOT / link).exists()]
+    assert not missing
