@@ -1,0 +1,62 @@
+"""The day-one questions: published answers, and every known mistake is named."""
+
+import pytest
+
+from scalingbook_lib import checks
+
+CHECKS = checks.catalogue("intro")
+
+
+@pytest.mark.parametrize(
+    ("key", "given"),
+    [
+        ("intro.1", "1.09 ms"),
+        ("intro.2", "10.4 ms"),
+        ("intro.3", "2.68 GB"),
+        ("intro.3", "2.5 GiB"),
+        ("intro.4", "2.8 s"),
+        ("intro.5", 8.59e9),
+        ("intro.6", "weak scaling at 90 %"),
+        ("intro.7", "44.3 days"),
+        ("intro.8", 9),
+        ("intro.9", "1.4 s"),
+        ("intro.10", "42.9 %"),
+        ("intro.10", 3 / 7),
+        ("intro.11", 4364),
+        ("intro.12", 798),
+        ("intro.13", "200 chips"),
+        ("intro.14", 0.9615),
+        ("intro.15", "60.7 %"),
+    ],
+)
+def test_answers_worked_out_by_hand(key, given):
+    assert CHECKS[key](given).ok, CHECKS[key](given)
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "says"),
+    [
+        ("intro.4", "0.35 s", "bits"),
+        ("intro.5", 8e9, "powers of two"),
+        ("intro.7", "17.7 days", "full peak"),
+        ("intro.8", 8, "not enough"),
+        ("intro.9", "1.56 s", "reference"),
+        ("intro.2", "333 ms", "number of chips"),
+        ("intro.10", "30 %", "does not make up"),
+    ],
+)
+def test_usual_mistakes_are_named(key, given, says):
+    outcome = CHECKS[key](given)
+    assert outcome.status == "wrong"
+    assert says in outcome.message
+
+
+@pytest.mark.parametrize("check", CHECKS.values(), ids=list(CHECKS))
+def test_every_listed_mistake_gets_its_own_sentence(check):
+    for mistake in check.mistakes:
+        outcome = check(mistake.value(check.answer()))
+        assert (outcome.status, outcome.message) == ("wrong", mistake.says)
+
+
+def test_three_difficulties():
+    assert sorted(c.difficulty for c in CHECKS.values()) == [1] * 6 + [2] * 5 + [3] * 4
