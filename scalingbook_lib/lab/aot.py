@@ -1,8 +1,9 @@
 """What would a TPU slice do with this program? Ask its compiler, with no TPU.
 
-`compile(fn, "A[I, J_X]", "B[J_X, K]", out="C[I, K]", topology="v5e:2x4", mesh=Mesh(X=2, Y=4), I=…, J=…, K=…)`
-hands back what the real TPU compiler made of a sharded function: its collectives, its memory on each chip, its FLOPs,
-its own estimate in cycles. With no topology, the same for this machine's (simulated) devices, which can also run it.
+`compile(fn, "A[I, J_X]", "B[J_X, K]", out="C[I, K]", topology="v5e:2x4", mesh=Mesh(X=2, Y=4), I=512, ...)`
+hands back what the real TPU compiler made of a sharded function: its collectives, its memory on each chip, its
+FLOPs, its own estimate in cycles. With no topology, the same for this machine's devices (simulated ones, if
+need be), which can also run it.
 """
 
 import functools
@@ -14,7 +15,6 @@ import jax
 
 from scalingbook_lib import notation
 from scalingbook_lib.chips import Chip
-from scalingbook_lib.lab import devices as lab_devices
 from scalingbook_lib.lab import hlo, overflow, sharding, slices, work
 from scalingbook_lib.lab import schedule as lab_schedule
 from scalingbook_lib.lab.overflow import Allocation, DoesNotFit
@@ -23,7 +23,7 @@ from scalingbook_lib.notation import Array
 from scalingbook_lib.told import Told
 from scalingbook_lib.units import BF16, DType, binary, si
 
-__all__ = ["DoesNotFit", "Memory", "NoTpuCompiler", "Program", "available", "compile", "mesh", "why_not"]
+__all__ = ["DoesNotFit", "Memory", "NoTpuCompiler", "Program", "available", "compile", "mesh_for", "why_not"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Program(Told):
 
     @property
     def estimated_s(self) -> float | None:
-        """The compiler's estimate in seconds at the chip's clock: no measurement, and without the links' time."""
+        """The compiler's estimate in seconds at the chip's clock: no measurement, and no time on links."""
         clock = self.chip.clock_hz if self.chip else None
         return self.cycles / clock if clock and self.cycles else None
 
@@ -104,7 +104,7 @@ class Program(Told):
 
     @property
     def xla_optimal_s(self) -> float | None:
-        """XLA's own roofline (HBM and FLOPs, no links, a loop's body once); None where it is no positive number."""
+        """XLA's own roofline (HBM and FLOPs, no links, a loop's body once); None where it is not positive."""
         seconds = (self.compiled.cost_analysis() or {}).get("optimal_seconds", 0)
         return seconds if seconds > 0 else None
 
@@ -113,24 +113,17 @@ class Program(Told):
         return lab_schedule.schedule(self.text, self.mesh, copies=copies)
 
     def run(self, *arrays: Any) -> Any:
-        """Its result for these arrays, which are placed as it expects them; for this machine's devices alone."""
+        """Its result for these arrays, placed as it expects them; on this machine's devices alone."""
         if self.chip is not None:
-            raise NoTpuCompiler(
-                f"{self.target} is not here to run on; compile with topology=None to run on this machine"
-            )
+            raise RuntimeError(f"{self.target} is not here to run on; compile with topology=None to run here")
         placed = [jax.device_put(x, s) for x, s in zip(arrays, self.compiled.input_shardings[0], strict=True)]
         return self.compiled(*placed)
 
     def __str__(self) -> str:
-        seconds = (
-            f", {si(self.estimated_s, 's')} at {si(self.chip.clock_hz, 'Hz')}" if self.estimated_s else ""
-        )
+        seconds = f", {si(self.estimated_s, 's')} at its clock" if self.estimated_s else ""
         estimate = f"; the compiler estimates {self.cycles:,} cycles{seconds}" if self.cycles else ""
-        return "\n".join((
-            f"{self.target} as {_shown(self.mesh)}: {si(self.flops, 'FLOPs')} of matmuls per device{estimate}",
-            str(self.memory),
-            str(self.collectives),
-        ))  # fmt: skip
+        work = f"{si(self.flops, 'FLOPs')} of matmuls per device{estimate}"
+        return f"{self.target} as {_shown(self.mesh)}: {work}\n{self.memory}\n{self.collectives}"
 
 
 def available() -> bool:
@@ -138,8 +131,8 @@ def available() -> bool:
     return not why_not()
 
 
-def mesh(sizes: Any, topology: str | None = None) -> jax.sharding.Mesh:
-    """The JAX mesh for a slice, or for this machine's devices: for functions that name their mesh themselves."""
+def mesh_for(topology: str | None, sizes: Any) -> jax.sharding.Mesh:
+    """The JAX mesh over a slice, or over this machine's devices, for functions that name their mesh."""
     if topology is None:
         return sharding.mesh(sizes)
     return sharding.mesh(sizes, slices.topology(topology).grid(hlo.sizes_of(sizes)).flatten().tolist())
@@ -160,14 +153,14 @@ def compile(
 ) -> Program:
     """Compile a sharded function for a TPU slice (`topology="v5e:2x4"`) or, without one, for this machine.
 
-    Arguments are arrays in the notation, alone or within lists and dicts, their dimensions given by `sizes` and
-    their type by `dtype` (one for all, or by array name), or whatever `jax.jit(fn).lower` takes. `out` fixes the
-    result's sharding; without it the compiler chooses. With `local`, `fn` is written for one device's blocks and
-    communicates by itself. DoesNotFit where HBM or VMEM is too small (HBM unless `overflow_ok`).
+    Arguments are arrays in the notation, alone or within lists and dicts, their dimensions given by `sizes`
+    and their type by `dtype` (one for all, or by array name), or whatever `jax.jit(fn).lower` takes. `out` fixes
+    the result's sharding; without it the compiler chooses. With `local`, `fn` is written for one device's blocks
+    and communicates by itself. DoesNotFit where HBM or VMEM is too small (HBM unless `overflow_ok`).
     """
     where = slices.topology(topology) if topology else None
     sizes_of_mesh = hlo.sizes_of(mesh) if mesh is not None else {"X": where.devices.size if where else 1}
-    on = _mesh(sizes_of_mesh, topology)
+    on = mesh_for(topology, sizes_of_mesh)
     structs = jax.tree.map(lambda a: _struct(a, on, dtype, sizes), args)
     if local:
         if out is None or not all(isinstance(a, str | Array) for a in args):
@@ -180,9 +173,6 @@ def compile(
         raise DoesNotFit("HBM", memory.needed, int(memory.limit or 0), _parts(memory))
     target = f"{where.chip.name} {topology.partition(':')[2]}" if where and topology else _machine(on)
     return Program(target, where.chip if where else None, on, memory, compiled.as_text(), compiled)
-
-
-_mesh = mesh
 
 
 def _struct(a: Any, on: jax.sharding.Mesh, dtype: DType | Mapping[str, DType], sizes: dict[str, int]) -> Any:

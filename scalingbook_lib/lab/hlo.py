@@ -1,4 +1,4 @@
-"""Which collectives did the compiler write, over which mesh axes, of how many bytes, and how often do they run?
+"""Which collectives did the compiler write, over which mesh axes, of how many bytes, run how often?
 
 `collectives(compiled, mesh)` reads them out of a compiled program for simulated CPU devices or for TPUs:
 asynchronous pairs count once, loops count every trip, fused forms are seen through. Chapter: Sharding.
@@ -129,8 +129,8 @@ class Collectives(Told):
 def collectives(program: Any, mesh: Any = None) -> Collectives:
     """The collectives of a compiled program: `collectives(jit(f).lower(x).compile(), Mesh(X=4, Y=2))`.
 
-    The program may also be its text; the mesh a notation Mesh, a JAX mesh or {'X': 4, 'Y': 2}, and may be left
-    out where the compiled program knows its own.
+    The program may also be its text; the mesh a notation Mesh, a JAX mesh or {'X': 4, 'Y': 2}. It may be left out
+    where the compiled program knows its own.
     """
     sizes = sizes_of(mesh if mesh is not None else mesh_of(program))
     found = (collective(visit, sizes) for visit in hlo_text.read(program).visits())
@@ -200,7 +200,7 @@ def collective(visit: Visit, sizes: Mapping[str, int]) -> Collective | None:
         dtype=shapes[0].dtype,
         devices=n,
         shift=shift,
-        overlapped=instruction.opcode.endswith("-start") or visit.inside is not None and _starts(visit),
+        overlapped=instruction.opcode.endswith("-start") or (visit.inside is not None and _starts(visit)),
         name=instruction.name,
         source=instruction.text("op_name"),
     )
@@ -242,6 +242,6 @@ def _starts(visit: Visit) -> bool:
 
 def _is_scattered(visit: Visit) -> bool:
     """Is this all-reduce the inside of a fusion that keeps one shard: a reduce-scatter by another name?"""
-    return visit.inside is not None and visit.computation.root.opcode in ("dynamic-slice", "bitcast", "copy") and (
-        visit.computation.has("dynamic-slice")
-    )  # fmt: skip
+    if visit.inside is None or not visit.computation.has("dynamic-slice"):
+        return False
+    return visit.computation.root.opcode in ("dynamic-slice", "bitcast", "copy")

@@ -13,7 +13,8 @@ _SPACE = re.compile(
     r"memory in memory space (?P<memory>\w+).*?Used (?P<used>[\d.]+[KMGT]?) of (?P<limit>[\d.]+[KMGT]?)", re.S
 )
 _TOTAL = re.compile(
-    r"memory on (?P<memory>\w+).*?\((?P<used>[\d.]+[KMGT]?)\) exceeds available \w+ \((?P<limit>[\d.]+[KMGT]?)\)",
+    r"memory on (?P<memory>\w+).*?\((?P<used>[\d.]+[KMGT]?)\) exceeds "
+    r"available \w+ \((?P<limit>[\d.]+[KMGT]?)\)",
     re.S,
 )
 _ALLOCATION = re.compile(r"Size: (?P<size>[\d.]+[KMGT]?)B?\s*$(?P<rest>.*?)(?=^\s*={5,}|\Z)", re.S | re.M)

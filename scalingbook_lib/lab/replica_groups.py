@@ -44,10 +44,10 @@ def pairs(attributes: str) -> Groups:
 def axes_of(groups: Groups, sizes: Mapping[str, int], *, ordered: bool = True) -> str | None:
     """The mesh axes along which the devices of every group differ: 'X', 'XY'; None where no axes fit.
 
-    Devices are numbered along the mesh, last axis fastest. With `ordered`, the slowest axis of the group is
-    named first (a gather over YX is not one over XY); without, axes stand in the mesh's order (a sum does not care).
+    Devices are numbered along the mesh, last axis fastest. With `ordered`, the slowest axis of the group is named
+    first (a gather over YX is not one over XY); without, axes stand in the mesh's order: a sum does not care.
     """
-    places = {n: at for n, at in enumerate(itertools.product(*map(range, sizes.values())))}
+    places = dict(enumerate(itertools.product(*map(range, sizes.values()))))
     if sum(map(len, groups)) > len(places) or any(n not in places for group in groups for n in group):
         return None
     names = tuple(sizes)
@@ -64,7 +64,7 @@ def axes_of(groups: Groups, sizes: Mapping[str, int], *, ordered: bool = True) -
 def shift_of(moves: Groups, sizes: Mapping[str, int]) -> tuple[str | None, int | None]:
     """The mesh axes along which a permute moves data and by how many places: ('Y', 1).
 
-    (None, None) where the devices do not fit the mesh; the shift is None where devices move by different amounts.
+    (None, None) where the devices do not fit the mesh; no shift where they move by different amounts.
     """
     moves = [(a, b) for a, b in moves if a != b]
     places = dict(enumerate(itertools.product(*map(range, sizes.values()))))

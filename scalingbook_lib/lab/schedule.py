@@ -16,7 +16,7 @@ from scalingbook_lib.units import si
 
 @dataclass(frozen=True, slots=True)
 class Step(Told):
-    """One line of the schedule: 'start' and 'done' of a transfer, 'wait' for one without overlap, or 'compute'.
+    """One line: 'start' and 'done' of a transfer, 'wait' for one without overlap, 'compute', or 'loop'.
 
     `cycles` is the compiler's estimate of a kernel; of a 'done', the sum of what ran since its start.
     """
@@ -60,7 +60,7 @@ class Schedule(Told):
 
 
 def schedule(program: Any, mesh: Any = None, *, copies: bool = False) -> Schedule:
-    """The order in which a compiled program computes and communicates; with `copies`, its moves into VMEM too."""
+    """The order in which a program computes and communicates; with `copies`, its moves into VMEM too."""
     sizes = hlo.sizes_of(mesh if mesh is not None else hlo.mesh_of(program))
     text = hlo_text.read(program)
     return Schedule(tuple(_steps(text, text.entry, sizes, copies, 0)))

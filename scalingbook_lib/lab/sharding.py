@@ -50,7 +50,7 @@ def spec(text: str | Array) -> PartitionSpec:
     """`A[I_XY, J]` as `PartitionSpec(('X', 'Y'), None)`; a partial sum `{U_Z}` as `unreduced={'Z'}`."""
     a = array(text)
     entries = [dim.axes if len(dim.axes) > 1 else dim.axes[0] if dim.axes else None for dim in a.dims]
-    return PartitionSpec(*entries, unreduced=set(a.partial)) if a.partial else PartitionSpec(*entries)
+    return PartitionSpec(*entries, unreduced=frozenset(a.partial)) if a.partial else PartitionSpec(*entries)
 
 
 def named(text: str | Array, on: AnyMesh) -> NamedSharding:
@@ -61,9 +61,9 @@ def named(text: str | Array, on: AnyMesh) -> NamedSharding:
 
 
 def array_of(given: Any, names: Sequence[str] = "IJKLM", name: str = "A") -> Array:
-    """Back to the notation: how a JAX array, a sharding or a PartitionSpec is split. `names` are its dimensions'.
+    """Back to the notation: how a JAX array, a sharding or a PartitionSpec is split.
 
-    A spec shorter than the array leaves the other dimensions whole; give as many names as there are dimensions.
+    A spec may be shorter than its array; give as many dimension names as there are dimensions.
     """
     found = getattr(given, "sharding", given)
     found = found if isinstance(found, PartitionSpec) else getattr(found, "spec", PartitionSpec())
@@ -92,7 +92,7 @@ def struct(text: str | Array, on: AnyMesh, dtype: DType = BF16, /, **sizes: int)
 def local(
     fn: Callable, *arrays: str | Array, out: str | Array | Sequence[str | Array], on: AnyMesh
 ) -> Callable:
-    """`fn` written for one device's blocks, with its own collectives, as a function of whole arrays (`shard_map`)."""
+    """`fn`, which sees one device's blocks and communicates by itself, as a function of whole arrays."""
     ins = tuple(spec(a) for a in arrays)
     outs = spec(out) if isinstance(out, str | Array) else tuple(spec(a) for a in out)
     return jax.shard_map(fn, mesh=mesh(on), in_specs=ins, out_specs=outs, check_vma=False)

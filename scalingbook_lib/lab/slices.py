@@ -23,7 +23,8 @@ from scalingbook_lib.chips import Chip, SliceError
 from scalingbook_lib.lab import devices as lab_devices
 
 GENERATIONS = {
-    "v3": chips.V3, "v4": chips.V4, "v5e": chips.V5E, "v5p": chips.V5P, "v6e": chips.V6E, "tpu7x": chips.TPU7X,
+    "v3": chips.V3, "v4": chips.V4, "v5e": chips.V5E,
+    "v5p": chips.V5P, "v6e": chips.V6E, "tpu7x": chips.TPU7X,
 }  # fmt: skip
 
 

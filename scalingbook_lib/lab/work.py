@@ -1,8 +1,8 @@
 """How much work is in a compiled program, and how long does the compiler expect it to take?
 
 FLOPs of every matmul, counted from the program's text with loops included (XLA's own `cost_analysis` counts a
-loop's body once), and `estimated_cycles`, the TPU compiler's estimate for each fusion: an estimate, no measurement,
-and one without the time on the links.
+loop's body once), and `estimated_cycles`, the TPU compiler's estimate for each fusion: an estimate, no
+measurement, and one without the time on the links.
 """
 
 import math
@@ -21,7 +21,7 @@ COPIES = ("copy", "copy-start")
 
 @dataclass(frozen=True, slots=True)
 class Fusion(Told):
-    """One kernel of a program: what it computes, the compiler's estimate for one run, and how often it runs."""
+    """One kernel of a program: what it computes, the compiler's estimate for one run, how often it runs."""
 
     name: str
     kind: str
