@@ -52,21 +52,23 @@ def si(value: float, unit: str = "", digits: int = 3) -> str:
     return f"{_plain(rounded / 10.0**power, digits)} {_SI[power]}{unit}".strip()
 
 
-def binary(value: float, unit: str = "B", digits: int = 3) -> str:
+def binary(value: float, unit: str = "B", digits: int = 4) -> str:
     """A number with a binary prefix: `binary(2**34)` is '16 GiB'."""
     if value == 0 or not math.isfinite(value):
         return f"{_plain(value, digits)} {unit}".strip()
-    step = min(max(math.floor(math.log2(abs(value)) / 10), 0), len(_BINARY) - 1)
-    if abs(float(f"{value / 2 ** (10 * step):.{digits - 1}e}")) >= 1024 and step + 1 < len(_BINARY):
-        step += 1
-    return f"{_plain(value / 2 ** (10 * step), max(digits, 4))} {_BINARY[step]}{unit}".strip()
+    step = max(math.floor(math.log2(abs(value)) / 10), 0)
+    step += (
+        abs(float(f"{value / 2 ** (10 * step):.{digits}g}")) >= 1024
+    )  # 1023.99 rounds into the next prefix
+    step = min(step, len(_BINARY) - 1)
+    return f"{_plain(value / 2 ** (10 * step), digits)} {_BINARY[step]}{unit}".strip()
 
 
 def count(value: float, digits: int = 3) -> str:
-    """A count as people say it: thousands separated below a million, a prefix above (`70 G` reads as 70e9)."""
-    if abs(value) < 1e6:
-        return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.{digits}g}"
-    return si(value, "", digits)
+    """A count as people say it: thousands separated below a million, a prefix above ('70 G' is 70e9)."""
+    if not abs(value) < 1e6:
+        return si(value, "", digits)
+    return f"{value:,.0f}" if float(value).is_integer() else _plain(value, max(digits, _digits(value)))
 
 
 def percent(share: float, digits: int = 2) -> str:
@@ -75,26 +77,35 @@ def percent(share: float, digits: int = 2) -> str:
 
 
 def _plain(value: float, digits: int) -> str:
-    if not math.isfinite(value):
-        return str(value)
-    text = f"{value:.{digits}g}"
-    return f"{float(text):,.0f}" if "e" in text else text
+    """Significant figures without an exponent, but for numbers too small to be written without one."""
+    text = f"{value:,.{digits}g}"
+    return f"{float(text):,.0f}" if "e+" in text else text
+
+
+def _digits(value: float) -> int:
+    return math.floor(math.log10(abs(value))) + 1 if abs(value) >= 1 else 1
 
 
 _QUANTITY = re.compile(
-    r"""\s*(?P<number>[-+]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)
-        (?:\s*(?:\^|\*\*)\s*(?P<power>[-+]?\d+))?
-        \s*(?P<unit>[^\d\s].*?)?\s*""",
+    r"""(?P<sign>[-+]?)(?P<number>(?:[0-9][0-9_,]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)
+        (?:\s*(?:\^|\*\*)\s*(?P<power>[-+]?[0-9]{1,4}))?
+        \s*(?P<unit>[^0-9\s].*)?""",
     re.VERBOSE,
 )
+_TIMES_TEN = re.compile(r"(?<=[0-9])\s*[×x·*]\s*10\s*(?:\^|\*\*)\s*(?=[-+]?[0-9])")  # 3 × 10^6
+_RAISED = re.compile("[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_KEYBOARD = str.maketrans("−⁻⁰¹²³⁴⁵⁶⁷⁸⁹μ", "--0123456789µ")  # minus, superscripts, the Greek mu
+_THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.|$|[eE])|[^,]*$")
 _PREFIX = {p: 10.0**e for e, p in _SI.items()} | {"u": 1e-6, "K": 1e3}
 _PREFIX |= {p: float(2 ** (10 * i)) for i, p in enumerate(_BINARY)}
 _UNITS = {
     "s": ("s", 1.0), "sec": ("s", 1.0), "second": ("s", 1.0), "seconds": ("s", 1.0),
-    "min": ("s", 60.0), "h": ("s", 3600.0), "hours": ("s", 3600.0), "day": ("s", 86400.0), "days": ("s", 86400.0),
+    "min": ("s", 60.0), "h": ("s", 3600.0), "hour": ("s", 3600.0), "hours": ("s", 3600.0),
+    "day": ("s", 86400.0), "days": ("s", 86400.0),
     "B": ("B", 1.0), "byte": ("B", 1.0), "bytes": ("B", 1.0), "b": ("B", 0.125), "bit": ("B", 0.125),
     "bits": ("B", 0.125), "FLOP": ("FLOP", 1.0), "FLOPs": ("FLOP", 1.0), "flops": ("FLOP", 1.0),
-    "OPs": ("FLOP", 1.0), "tokens": ("tokens", 1.0), "token": ("tokens", 1.0), "chips": ("chips", 1.0),
+    "OPs": ("FLOP", 1.0), "tokens": ("tokens", 1.0), "token": ("tokens", 1.0),
+    "chips": ("chips", 1.0), "chip": ("chips", 1.0),
     "%": ("", 0.01),
 }  # fmt: skip
 
@@ -108,32 +119,40 @@ class Quantity:
 
 
 def parse(text: str) -> Quantity:
-    """Read a number as people write it: '43.6 µs', '1.5 GiB', '2^20', '8.2e11 B/s', '40 %'.
+    """Read a number as people write it: '43.6 µs', '1.5 GiB', '2^20', '3 × 10⁶', '8.2e11 B/s', '40 %'.
 
-    Raises ValueError that says what was read and what to write instead.
+    A unit is brought to its base: '2 GB/ms' is 2e12 'B/s'. Raises ValueError that says what was read and
+    what to write instead.
     """
-    match = _QUANTITY.fullmatch(text.replace("×10^", "e").replace("·", "*"))
-    if match is None:
+    plain = _RAISED.sub(lambda raised: "^" + raised[0], text).translate(_KEYBOARD)
+    match = _QUANTITY.fullmatch(_TIMES_TEN.sub("e", plain).strip())
+    if match is None or (match["unit"] or "").startswith("/"):
         raise ValueError(f"{text!r} is not a number; write one as in 43.6e-6, 2^20 or 43.6 µs")
-    number = float(match["number"].replace(",", "").replace("_", ""))
-    power = int(match["power"] or 1)
-    if abs(power) > 1000 or (number == 0 and power < 0):
-        raise ValueError(f"{text!r} is out of range; write a number such as 2^20")
-    try:
-        number = number**power
-    except OverflowError:
-        raise ValueError(f"{text!r} is out of range; write a number such as 2^20") from None
+    if not _THOUSANDS.match(match["number"]):
+        raise ValueError(f"{text!r} has a comma that parts no thousands; write the decimal point as in 1.5")
     scale, unit = _unit(match["unit"] or "", text)
-    return Quantity(number * scale, unit)
+    try:
+        value = float(match["number"].replace(",", "").replace("_", "")) ** int(match["power"] or 1) * scale
+    except (OverflowError, ZeroDivisionError):
+        value = math.inf
+    if math.isinf(value):
+        raise ValueError(f"{text!r} is too large a number; write one such as 2^20")
+    return Quantity(-value if match["sign"] == "-" else value, unit)
 
 
 def _unit(written: str, text: str) -> tuple[float, str]:
     """The factor and the base unit of what stands behind a number; a rate keeps its denominator."""
+    if written.endswith(("bps", "Bps")):
+        written = written[:-2] + "/s"
     top, slash, bottom = (part.strip() for part in written.partition("/"))
     if not top:
         return 1.0, ""
     scale, base = _prefixed(top, text)
-    return scale, base + slash + bottom
+    try:
+        per, under = _prefixed(bottom, text) if bottom else (1.0, "")
+    except ValueError:
+        per, under = 1.0, bottom  # per layer, per chip and row: the reader's own words
+    return scale / per, base + slash + (under or bottom)
 
 
 def _prefixed(top: str, text: str) -> tuple[float, str]:
@@ -145,4 +164,6 @@ def _prefixed(top: str, text: str) -> tuple[float, str]:
         if prefix and top.startswith(prefix) and (rest in _UNITS or not rest):
             base, scale = _UNITS.get(rest, ("", 1.0))
             return factor * scale, base
-    raise ValueError(f"{top!r} in {text!r} is no unit of this book; write s, bytes, bits or FLOPs, with a prefix if you like")
+    raise ValueError(
+        f"{top!r} in {text!r} is no unit of this book; write s, bytes, bits or FLOPs, or one with a prefix"
+    )

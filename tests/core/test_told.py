@@ -1,0 +1,63 @@
+"""A result introduces itself with a sentence, and still shows its fields to a debugger."""
+
+from dataclasses import dataclass
+
+import pytest
+from scalingbook_lib import chips, roofline
+from scalingbook_lib.told import Told
+
+
+@dataclass(frozen=True, slots=True)
+class Distance(Told):
+    metres: float
+
+    def __str__(self):
+        return f"{self.metres} metres"
+
+
+class Printer:
+    """The one method of IPython's pretty printer that a result uses."""
+
+    def __init__(self):
+        self.written = ""
+
+    def text(self, words):
+        self.written += words
+
+
+def test_a_notebook_shows_the_sentence():
+    Distance(3)._repr_pretty_(printer := Printer(), cycle=False)
+    assert printer.written == "3 metres"
+
+
+def test_a_result_that_holds_itself_does_not_print_for_ever():
+    Distance(3)._repr_pretty_(printer := Printer(), cycle=True)
+    assert printer.written == "Distance"
+
+
+def test_a_debugger_shows_the_fields():
+    assert repr(Distance(3)) == "Distance(metres=3)"
+
+
+def test_a_result_has_no_room_for_anything_but_its_fields():
+    with pytest.raises((AttributeError, TypeError)):
+        object.__setattr__(Distance(3), "feet", 10)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        chips.V5E,
+        chips.Slice.of(chips.V5P, "4x4x8"),
+        chips.Slice.of(chips.V5E, "4x8").mesh(X=4, Y=8),
+        roofline.matmul(64, 8192, 8192, chips.V5E),
+        roofline.rule_of_thumb_batch(1024, 1024, chips.V5E),
+        roofline.tiled_matmul(64, 64, 64, chips.V5E, rows=8, columns=8, depth=8),
+        roofline.ladder(1e12, {"HBM": 1e9}, chips.V5E),
+    ],
+    ids=lambda result: type(result).__name__,
+)
+def test_every_result_is_one_line_of_words(result):
+    assert isinstance(result, Told)
+    assert "\n" not in str(result)
+    assert str(result) != repr(result)
