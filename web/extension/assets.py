@@ -17,13 +17,14 @@ from web.extension import exercises, stylesheet
 
 PAGE = vendor.HERE / "page"
 SHEETS = (
-    "pygments.css", "styles/theme.css", "styles/pydata-sphinx-theme.css", "styles/sphinx-book-theme.css",
+    "basic.css", "pygments.css", "styles/theme.css", "styles/pydata-sphinx-theme.css", "styles/sphinx-book-theme.css",
     "mystnb.*.css", "sphinx-design.min.css",
 )  # fmt: skip
 SEARCH = (
     "documentation_options.js", "doctools.js", "sphinx_highlight.js", "language_data.js", "searchtools.js",
     "file.png", "minus.png", "plus.png",
 )  # fmt: skip
+TEXT_FONT = "source-sans-3-latin-wght"
 _ICON = re.compile(r"\bfa-(solid|regular|brands)\s+fa-([a-z0-9-]+)")
 _ICON_RULE = (
     ".fa-solid,.fa-regular,.fa-brands{display:inline-block;width:1em;height:1em;vertical-align:-.125em;"
@@ -42,7 +43,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     whole = Path(app.doctreedir) / "theme.css"
     if any(static.glob("styles/pydata*")):  # else Sphinx had nothing to do, and copied nothing
         _join_sheets(static, whole)
-    css = _theme_rules(whole, pages) + katex_rules() + icon_rules(pages) + own_rules()
+    css = _theme_rules(whole, pages) + katex_rules() + text_font_rules() + icon_rules(pages) + own_rules()
     (static / "site.css").write_text(css, encoding="utf-8")
     for script in PAGE.glob("*.mjs"):
         shutil.copyfile(script, static / script.name)
@@ -100,8 +101,20 @@ def own_rules() -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in paths if path.exists())
 
 
+def text_font_rules() -> str:
+    """The text's own font: two files of the Latin letters."""
+    return "".join(
+        '@font-face{font-family:"Source Sans 3 Variable";font-display:swap;font-weight:200 900;'
+        f'font-style:{style};src:url(fonts/{TEXT_FONT}-{style}.woff2) format("woff2")}}\n'
+        for style in ("normal", "italic")
+    )
+
+
 def _copy_fonts(folder: Path, text: str) -> None:
     folder.mkdir(exist_ok=True)
+    for style in ("normal", "italic"):
+        name = f"{TEXT_FONT}-{style}.woff2"
+        shutil.copyfile(vendor.package("@fontsource-variable/source-sans-3") / "files" / name, folder / name)
     if 'class="katex"' in text:
         for font in (vendor.package("katex") / "dist" / "fonts").glob("*.woff2"):
             shutil.copyfile(font, folder / font.name)

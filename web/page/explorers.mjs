@@ -31,9 +31,24 @@ class Mounted {
     this.again = false;
     root.addEventListener("input", (event) => this.touched(event.target));
     root.addEventListener("submit", (event) => event.preventDefault());
-    this.find(".ex-reset")?.addEventListener("click", () => this.reset());
-    this.find(".ex-play")?.addEventListener("click", () => this.play());
+    this.statusBox = this.addStatus();
+    this.enable(".ex-reset", () => this.reset());
+    this.enable(".ex-play", () => this.play());
     this.restore();
+  }
+
+  enable(selector, act) {
+    const button = this.find(selector);
+    if (!button) return;
+    button.disabled = false;
+    button.addEventListener("click", act);
+  }
+
+  addStatus() {
+    const box = Object.assign(document.createElement("span"), { className: "ex-status" });
+    box.setAttribute("role", "status");
+    (this.find(".ex-buttons") ?? this.root).append(box);
+    return box;
   }
 
   /** What the controls hold, by parameter name: positions, options, texts. */
@@ -123,7 +138,7 @@ class Mounted {
   }
 
   // ---- steps that play
-  steps() { return this.stepsInput ??= this.inputs.find((one) => one.hasAttribute("data-steps")) ?? null; }
+  steps() { return this.stepsInput ??= this.find(".ex-steps input[type=range]"); }
 
   frames(count) {
     const steps = this.steps();
@@ -199,8 +214,7 @@ class Mounted {
 
   status(state, problem) {
     this.root.dataset.live = state;
-    const box = this.find(".ex-status");
-    if (!box) return;
+    const box = this.statusBox;
     const words = { asleep: "", starting: "starting…", live: "live" };
     box.dataset.state = state;
     box.textContent = words[state] ?? `Not live: ${problem}. What you see is the starting view.`;

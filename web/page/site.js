@@ -179,9 +179,10 @@
       const reason = location.protocol === "file:"
         ? "this page was opened as a file, and browsers start no programs from files; serve the folder instead (make book)"
         : String(problem.message || problem);
-      for (const box of all(".ex-status, .answer-result")) {
+      for (const box of all(".explorer .ex-error, .answer-result")) {
+        box.hidden = false;
         box.dataset.state = "failed";
-        box.textContent = `Not live: ${reason}. What you see is the starting view.`;
+        box.textContent = `Not live: ${reason}.`;
       }
     });
   }
