@@ -268,8 +268,11 @@ CATALOGUE = {chip.name: chip for chip in (V3, V4, V5E, V5P, V6E, TPU7X, A100, H1
 
 def find(name: str) -> Chip:
     """The chip of that name, however spelled: 'TPU v5e', 'v5e', 'h100'."""
-    wanted = "".join(name.lower().removeprefix("tpu").split())
     for known, chip in CATALOGUE.items():
-        if wanted == "".join(known.lower().removeprefix("tpu").split()):
+        if _spelled(known) == _spelled(name):
             return chip
     raise ValueError(f"no chip {name!r} in the catalogue; there are {', '.join(CATALOGUE)}")
+
+
+def _spelled(name: str) -> str:
+    return "".join(name.lower().split()).removeprefix("tpu")

@@ -8,6 +8,7 @@ import pytest
 hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
+
 from scalingbook_lib.units import Quantity, binary, parse, si  # noqa: E402
 
 NUMBERISH = st.text(st.sampled_from("0123456789.,_-+eE^*×·x/ µμkKMGTPiBbs%⁻⁰²⁹FLOPstoken"), max_size=20)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import pytest
+
 from scalingbook_lib import chips, roofline
 from scalingbook_lib.told import Told
 

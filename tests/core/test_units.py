@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from scalingbook_lib import units
 from scalingbook_lib.units import GiB, MiB, Quantity, binary, count, parse, percent, si
 
@@ -54,9 +55,18 @@ def test_binary_writes_powers_of_two(value, words):
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(8960, "8,960"), (453.6, "454"), (12345.6, "12,346"), (999_999.5, "1,000,000"), (0.5, "0.5"), (70e9, "70 G"),
-     (1_234_567, "1.23 M"), (math.inf, "inf"), (-3, "-3")],
-)  # fmt: skip
+    [
+        (8960, "8,960"),
+        (453.6, "454"),
+        (12345.6, "12,346"),
+        (999_999.5, "1,000,000"),
+        (0.5, "0.5"),
+        (70e9, "70 G"),
+        (1_234_567, "1.23 M"),
+        (math.inf, "inf"),
+        (-3, "-3"),
+    ],
+)
 def test_counts_are_written_as_people_say_them(value, words):
     assert count(value) == words
 
@@ -70,28 +80,53 @@ def test_memory_and_links_count_differently():
     assert (units.KiB, units.MiB, units.GiB, units.TiB) == (1024, 1024**2, 1024**3, 1024**4)
 
 
-@pytest.mark.parametrize(("name", "nbytes"), [("fp32", 4), ("bf16", 2), ("fp16", 2), ("fp8", 1), ("int8", 1), ("fp4", 0.5), ("int4", 0.5)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "nbytes"),
+    [("fp32", 4), ("bf16", 2), ("fp16", 2), ("fp8", 1), ("int8", 1), ("fp4", 0.5), ("int4", 0.5)],
+)
 def test_data_types_by_name(name, nbytes):
     assert (units.dtype(name).bytes, str(units.dtype(name))) == (nbytes, name)
 
 
 def test_an_unknown_data_type_names_the_known_ones():
-    with pytest.raises(ValueError, match="'bfloat16' is no data type.*fp32, bf16"):
+    with pytest.raises(ValueError, match=r"'bfloat16' is no data type.*fp32, bf16"):
         units.dtype("bfloat16")
 
 
 @pytest.mark.parametrize(
     ("text", "value", "unit"),
     [
-        ("43.6 µs", 43.6e-6, "s"), ("43.6 μs", 43.6e-6, "s"), ("43.6us", 43.6e-6, "s"), ("2 min", 120, "s"),
-        ("1.5 GiB", 1.5 * 2**30, "B"), ("1.5 GB", 1.5e9, "B"), ("8 Gb", 1e9, "B"), ("100 Gbps", 12.5e9, "B/s"),
-        ("2^20", 2**20, ""), ("2**20", 2**20, ""), ("2²⁰", 2**20, ""), ("10⁻⁶ s", 1e-6, "s"), ("-2^2", -4, ""),
-        ("8.2e11 B/s", 8.2e11, "B/s"), ("3 × 10^6", 3e6, ""), ("3·10⁶", 3e6, ""), ("2x10**3 B", 2000, "B"),
-        ("40 %", 0.4, ""), ("−5", -5, ""), ("1,000,000", 1e6, ""), ("1_000", 1000, ""), (".5", 0.5, ""),
-        ("240 FLOPs/byte", 240, "FLOP/B"), ("2 GB/ms", 2e12, "B/s"), ("4 k tokens", 4000, "tokens"),
-        ("12 MB/layer", 12e6, "B/layer"), ("5 EB", 5e18, "B"), ("5E3", 5000, ""), ("3 ki", 3, None),
+        ("43.6 µs", 43.6e-6, "s"),
+        ("43.6 μs", 43.6e-6, "s"),
+        ("43.6us", 43.6e-6, "s"),
+        ("2 min", 120, "s"),
+        ("1.5 GiB", 1.5 * 2**30, "B"),
+        ("1.5 GB", 1.5e9, "B"),
+        ("8 Gb", 1e9, "B"),
+        ("100 Gbps", 12.5e9, "B/s"),
+        ("2^20", 2**20, ""),
+        ("2**20", 2**20, ""),
+        ("2²⁰", 2**20, ""),
+        ("10⁻⁶ s", 1e-6, "s"),
+        ("-2^2", -4, ""),
+        ("8.2e11 B/s", 8.2e11, "B/s"),
+        ("3 × 10^6", 3e6, ""),
+        ("3·10⁶", 3e6, ""),
+        ("2x10**3 B", 2000, "B"),
+        ("40 %", 0.4, ""),
+        ("−5", -5, ""),
+        ("1,000,000", 1e6, ""),
+        ("1_000", 1000, ""),
+        (".5", 0.5, ""),
+        ("240 FLOPs/byte", 240, "FLOP/B"),
+        ("2 GB/ms", 2e12, "B/s"),
+        ("4 k tokens", 4000, "tokens"),
+        ("12 MB/layer", 12e6, "B/layer"),
+        ("5 EB", 5e18, "B"),
+        ("5E3", 5000, ""),
+        ("3 ki", 3, None),
     ],
-)  # fmt: skip
+)
 def test_parse_reads_what_people_write(text, value, unit):
     if unit is None:
         with pytest.raises(ValueError, match="no unit of this book"):
@@ -102,10 +137,21 @@ def test_parse_reads_what_people_write(text, value, unit):
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("", "not a number"), ("abc", "not a number"), ("1/3", "not a number"), ("1,5", "decimal point"), ("12,34", "comma"),
-     ("1e400", "too large"), ("2^9999", "too large"), ("0^-1", "too large"), ("5 parsecs", "'parsecs' in '5 parsecs'"),
-     ("1 2", "not a number"), ("٣", "not a number"), ("9" * 400, "too large")],
-)  # fmt: skip
+    [
+        ("", "not a number"),
+        ("abc", "not a number"),
+        ("1/3", "not a number"),
+        ("1,5", "decimal point"),
+        ("12,34", "comma"),
+        ("1e400", "too large"),
+        ("2^9999", "too large"),
+        ("0^-1", "too large"),
+        ("5 parsecs", "'parsecs' in '5 parsecs'"),
+        ("1 2", "not a number"),
+        ("٣", "not a number"),
+        ("9" * 400, "too large"),
+    ],
+)
 def test_parse_says_what_it_could_not_read(text, says):
     with pytest.raises(ValueError, match=says):
         parse(text)
