@@ -7,13 +7,14 @@ across, a narrow one 340 with the same type, fewer ticks and less height.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from scalingbook_lib.explorers import draw_labels, scales, svg
 from scalingbook_lib.explorers.draw_labels import Box, Line, Placer
 from scalingbook_lib.explorers.palette import ink
 from scalingbook_lib.explorers.view import Band, Chart, Curve, Points, RefLine, Regions, Scale
 
+Ticks = tuple[list[float], list[float], list[str], str]
 RIGHT, FOOT = 14.0, 44.0  # margins: right of the plot, and below it for ticks and the label of x
 
 
@@ -39,7 +40,7 @@ def chart(panel: Chart, width: float) -> str:
     regions = [m for m in panel.marks if isinstance(m, Regions)]
     keys, key_height = svg.legend(_region_keys(regions), width, top)
     top += key_height + (8 if key_height else 0)
-    height = top + (350.0 if width > 400 else 270.0) + FOOT
+    height = top + (320.0 if width > 400 else 260.0) + FOOT
     frame, axes = _axes(panel, width, top + 26, height - FOOT)
     colored = list(_colored(panel))
     lines = {i: frame.line(m.xs, m.ys) for i, (m, _) in enumerate(colored) if isinstance(m, Curve)}
@@ -81,19 +82,18 @@ def _axes(panel: Chart, width: float, top: float, bottom: float) -> tuple[Frame,
     y_texts, y_unit = scales.tick_texts(y_ticks, panel.y.scale, panel.y.unit)
     left = 8 * math.ceil((max(map(svg.measure, y_texts), default=0) + 9) / 8)
     right = width - RIGHT
-    x_ticks, x_texts, x_unit = _fitting_ticks(panel.x, x0, x1, right - left, 9 if wide else 6)
     box = (left, top, right, bottom)
     frame = Frame(
         box,
         scales.project(panel.x.scale, x0, x1, left, right),
         scales.project(panel.y.scale, y0, y1, bottom, top),
     )
+    x_ticks, middles, x_texts, x_unit = _fitting_ticks(panel.x, frame.x, (x0, x1), 9 if wide else 6, width)
     xs, ys = frame.x(x_ticks), frame.y(y_ticks)
     grid = "".join(
         [f"M{left},{y:.1f}H{right:.1f}" for y in ys] + [f"M{x:.1f},{top:.1f}V{bottom:.1f}" for x in xs]
     )
-    ends = [_centred(x, t, width) for x, t in zip(xs, x_texts, strict=True)]
-    ticks = [svg.text(x, bottom + 18, t) for x, t in zip(ends, x_texts, strict=True)]
+    ticks = [svg.text(x, bottom + 18, t) for x, t in zip(middles, x_texts, strict=True)]
     sides = [svg.text(left - 7, y + 4.5, t) for y, t in zip(ys, y_texts, strict=True)]
     return frame, (
         f'<path d="{grid}" stroke="currentColor" stroke-opacity=".11"/>'
@@ -106,22 +106,17 @@ def _axes(panel: Chart, width: float, top: float, bottom: float) -> tuple[Frame,
     )  # fmt: skip
 
 
-def _fitting_ticks(
-    axis: Scale, low: float, high: float, room: float, most: int
-) -> tuple[list[float], list[str], str]:
-    """As many ticks as stand beside each other with some air."""
+def _fitting_ticks(axis: Scale, x: scales.Projection, ends: tuple[float, float], most: int, width: float) -> Ticks:
+    """As many ticks as stand beside each other with some air: values, the middles of their texts, texts, unit."""
     while True:
-        values = scales.ticks(axis.scale, low, high, most)
+        values = scales.ticks(axis.scale, *ends, most)
         texts, unit = scales.tick_texts(values, axis.scale, axis.unit)
-        if most <= 2 or sum([svg.measure(t) + 14 for t in texts]) <= room:
-            return values, texts, unit
+        halves = [svg.measure(t) / 2 for t in texts]
+        middles = [min(max(at, half), width - half) for at, half in zip(x(values), halves, strict=True)]
+        spots = list(zip(middles, halves, strict=True))
+        if most <= 2 or all(b - a >= left + right + 9 for (a, left), (b, right) in pairwise(spots)):
+            return values, middles, texts, unit
         most -= 1
-
-
-def _centred(x: float, words: str, width: float) -> float:
-    """The middle of a tick's text, moved in from the edge of the drawing where it would stand out."""
-    half = svg.measure(words) / 2
-    return min(max(x, half), width - half)
 
 
 def _named(axis: Scale, unit: str) -> str:

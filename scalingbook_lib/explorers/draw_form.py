@@ -33,7 +33,8 @@ def explorer(explorer: Described, view: View, suffix: str = "") -> str:
         f'<p class="ex-title" id="{base}-title">{svg.escape(explorer.title)}</p>\n'
         f'<p class="ex-question">{svg.escape(explorer.question)}</p>\n'
         f'<form class="ex-controls" autocomplete="off">\n{fields}'
-        '<div class="ex-buttons"><button type="button" class="ex-reset" disabled>Reset</button></div>\n</form>\n'
+        '<div class="ex-buttons"><button type="button" class="ex-reset" disabled>Reset</button>'
+        '<span class="ex-status" role="status"></span></div>\n</form>\n'
         f'<div class="ex-figure"><div class="ex-wide">{draw.figure(view, wide=True)}</div>\n'
         f'<div class="ex-narrow" hidden>{draw.figure(view, wide=False)}</div></div>\n'
         f'<dl class="ex-readouts">{draw.readouts(view)}</dl>\n'
@@ -76,7 +77,7 @@ def _range(name: str, id: str, control: Slider) -> str:
 
 def _steps(name: str, id: str, control: Steps, view: View) -> str:
     stops = (0, view.frames - 1, 1, min(control.start, view.frames - 1))
-    slider = _slider(name, id, stops, control.text(control.start, view.frames))
+    slider = _slider(name, id, stops, control.text(control.start, view.frames)).replace(">", " data-steps>")
     return f'{slider}<button type="button" class="ex-play" aria-controls="{id}" disabled>Play</button>'
 
 

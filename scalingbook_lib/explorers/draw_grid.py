@@ -49,7 +49,11 @@ def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
     wide = min(wide, max(longest + 20, LARGEST if parts else 44.0)) if room > 400 or columns < 5 else wide
     size = min(svg.SIZE, max(svg.SIZE * (wide - GAP - 6) / longest, SMALLEST_TYPE)) if longest else svg.SIZE
     texts = lines * LINE if longest else 0.0
-    high = min(wide, LARGEST) + texts if parts else max(texts + 12, min(wide, 34.0))
+    high = (
+        min(wide, LARGEST) + texts + (12 if parts and texts else 4)
+        if parts
+        else max(texts + 12, min(wide, 34.0))
+    )
     return wide, high, round(size, 1)
 
 
@@ -61,7 +65,7 @@ def _box(cell: Cell, x: float, y: float, wide: float, high: float) -> str:
             f'<rect {_place(x, y, wide, high)} rx="3" {_paint(cell)}/>'
         )  # fmt: skip
     lines = len(cell.text.split("\n")) if cell.text else 0
-    side = min(wide, high - lines * LINE)
+    side = min(wide, high - lines * LINE - (9 if lines else 0))
     left = x + (wide - side) / 2
     top, bottom, start, end = cell.part
     held = _place(left + start * side, y + top * side, (end - start) * side, (bottom - top) * side)
@@ -86,8 +90,8 @@ def _text(cell: Cell, x: float, y: float, wide: float, high: float, size: float)
     lines = cell.text.split("\n") if cell.text else []
     if not lines or max(svg.measure(t, size) for t in lines) > wide:
         return ""
-    above = (high - len(lines) * LINE) / 2 if cell.part is None else high - len(lines) * LINE
-    first = y + above + LINE / 2 + size * 0.36 + (2 if cell.part else 0)
+    above = (high - len(lines) * LINE) / 2 if cell.part is None else high - len(lines) * LINE - 5
+    first = y + above + LINE / 2 + size * 0.36
     return "".join(_lines(lines, x + wide / 2, first))
 
 

@@ -2,43 +2,62 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from scalingbook_lib.explorers import svg
 from scalingbook_lib.explorers.palette import ink
 from scalingbook_lib.explorers.view import Link, Network, Node
 
-MARGIN = 46.0
-LARGEST = 72.0
+MARGIN, WRAP_MARGIN = 46.0, 66.0
+LARGEST, STUB = 64.0, 30.0
+TYPE = 12.0
 
 Spot = tuple[float, float]
+Course = tuple[Spot, Spot, Spot]  # start, the point that bends the curve, end
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where the boxes stand, half their side, and the edges of the drawing."""
+
+    spots: Sequence[Spot]
+    half: float
+    bounds: tuple[float, float, float, float]
+
+    def inside(self, spot: Spot, across: float = 0.0, down: float = 0.0) -> Spot:
+        """The nearest point that leaves room to the edges."""
+        left, top, right, bottom = self.bounds
+        x = min(max(spot[0], left + across), right - across)
+        return x, min(max(spot[1], top + down), bottom - down)
 
 
 def network(panel: Network, width: float) -> str:
     """The network as one SVG drawing."""
     head, top = svg.title(panel.title, width)
-    aspect = panel.aspect if width > 400 else min(max(panel.aspect * 1.35, 0.3), 1.1)
-    deep = max(width * aspect, 2 * MARGIN + 10)
-    spots = [
-        (MARGIN + n.x * (width - 2 * MARGIN), top + MARGIN + n.y * (deep - 2 * MARGIN)) for n in panel.nodes
-    ]
-    half = _half_size(spots)
+    plan, height = _plan(panel, width, top)
     most = max((abs(link.value) for link in panel.links), default=0.0)
-    bounds = (4.0, top + 4.0, width - 4.0, top + deep - 4.0)
-    quiet = [_link(link, spots, half, most, bounds) for link in panel.links if link.color is None]
-    busy = [_link(link, spots, half, most, bounds) for link in panel.links if link.color is not None]
-    nodes = [_node(n, spot, half) for n, spot in zip(panel.nodes, spots, strict=True)]
-    labels = [_link_label(link, spots, half, bounds) for link in panel.links if link.label]
+    courses = [(link, course) for link in panel.links for course in _courses(link, plan)]
+    quiet = [f'<path d="{_way(c)}"/>' for link, c in courses if link.color is None]
+    busy = [_arrow(link, c, most) for link, c in courses if link.color is not None]
+    nodes = [_node(n, spot, plan.half) for n, spot in zip(panel.nodes, plan.spots, strict=True)]
+    labels = [_label(link, _courses(link, plan)[-1], plan) for link in panel.links if link.label]
     body = [
-        svg.group('fill="none" stroke="currentColor" stroke-opacity=".28"', quiet), *busy, *nodes,
-        svg.group(f'class="ex-labels" text-anchor="middle" font-size="12" font-weight="500" {svg.HALO}', labels),
+        svg.group('fill="none" stroke="currentColor" stroke-opacity=".3"', quiet), *busy, *nodes,
+        svg.group(f'class="ex-labels" text-anchor="middle" font-size="{TYPE:g}" font-weight="500" {svg.HALO}', labels),
     ]  # fmt: skip
-    return svg.picture(width, top + deep, panel.title or "network", head + body)
+    return svg.picture(width, height, panel.title or "network", head + body)
 
 
-def _half_size(spots: Sequence[Spot]) -> float:
-    """Half the side of a box, so that links between neighbours stay visible."""
-    nearest = min((math.dist(a, b) for i, a in enumerate(spots) for b in spots[:i]), default=LARGEST / 0.56)
-    return min(nearest * 0.28, LARGEST / 2)
+def _plan(panel: Network, width: float, top: float) -> tuple[Plan, float]:
+    margin = WRAP_MARGIN if any(link.wrap for link in panel.links) else MARGIN
+    aspect = panel.aspect if width > 400 else min(max(panel.aspect * 1.35, 0.3), 1.1)
+    deep = max(width * aspect, 2 * margin + 2)
+    spots = [
+        (margin + n.x * (width - 2 * margin), top + margin + n.y * (deep - 2 * margin)) for n in panel.nodes
+    ]
+    nearest = min((math.dist(a, b) for i, a in enumerate(spots) for b in spots[:i]), default=LARGEST / 0.54)
+    half = min(max(nearest, 8.0) * 0.27, LARGEST / 2)
+    return Plan(spots, half, (3.0, top + 3.0, width - 3.0, top + deep - 3.0)), top + deep
 
 
 def _node(node: Node, spot: Spot, half: float) -> str:
@@ -50,78 +69,86 @@ def _node(node: Node, spot: Spot, half: float) -> str:
     )
     if not node.parts:
         return box + svg.text(x, y + 4.5, svg.fit(node.label, 2 * half), 'text-anchor="middle"')
-    name = svg.text(
-        x, y + half + 14, svg.fit(node.label, 3 * half), f'text-anchor="middle" font-size="12" {svg.QUIET}'
-    )
+    words = svg.fit(node.label, 3.2 * half, TYPE)
+    name = svg.text(x, y + half + 13, words, f'text-anchor="middle" font-size="{TYPE:g}" {svg.QUIET} {svg.HALO}')
     return box + _parts(node.parts, x, y, half - 3) + name
 
 
 def _parts(parts: Sequence[int | None], x: float, y: float, half: float) -> str:
-    """The slots of a box: columns up to eight, else rows of them."""
+    """The slots of a box: columns up to eight, else rows of them; slots of one colour share a path."""
     columns = len(parts) if len(parts) <= 8 else math.ceil(math.sqrt(len(parts)))
-    rows = math.ceil(len(parts) / columns)
-    wide, high = 2 * half / columns, 2 * half / rows
-    return "".join(
-        f'<rect x="{x - half + i % columns * wide:.1f}" y="{y - half + i // columns * high:.1f}" '
-        f'width="{max(wide - 1, 0.6):.1f}" height="{max(high - 1, 0.6):.1f}" '
-        + (f'fill="{ink(c)}"/>' if c is not None else 'fill-opacity=".09"/>')
-        for i, c in enumerate(parts)
-    )
+    wide, high = 2 * half / columns, 2 * half / math.ceil(len(parts) / columns)
+    air = 1.0 if wide > 3 else 0.4
+    paths: dict[int | None, list[str]] = {}
+    for i, color in enumerate(parts):
+        left, top = x - half + i % columns * wide, y - half + i // columns * high
+        paths.setdefault(color, []).append(
+            f"M{left:.1f},{top:.1f}h{wide - air:.1f}v{high - air:.1f}h{air - wide:.1f}z"
+        )
+    paint = {c: 'fill-opacity=".09"' if c is None else f'fill="{ink(c)}"' for c in paths}
+    return "".join(f'<path d="{"".join(way)}" {paint[c]}/>' for c, way in paths.items())
 
 
-def _course(link: Link, spots: Sequence[Spot], half: float, bounds: tuple) -> tuple[Spot, Spot, Spot]:
-    """Where a link starts, bends and ends: at the boxes' edges, a little to the right of the straight line."""
-    (x0, y0), (x1, y1) = spots[link.start], spots[link.end]
+# Links
+
+
+def _courses(link: Link, plan: Plan) -> list[Course]:
+    """The curve of a link, at the boxes' edges and a little to the right; of a wrap, one stub at each end."""
+    (x0, y0), (x1, y1) = plan.spots[link.start], plan.spots[link.end]
     length = math.dist((x0, y0), (x1, y1)) or 1.0
-    right = (-(y1 - y0) / length, (x1 - x0) / length)
-    aside = half * 0.3 if link.color is not None else 0.0
-    x0, y0, x1, y1 = (
-        x0 + right[0] * aside,
-        y0 + right[1] * aside,
-        x1 + right[0] * aside,
-        y1 + right[1] * aside,
-    )
+    ux, uy = (x1 - x0) / length, (y1 - y0) / length
+    aside = plan.half * 0.3 if link.color is not None else 0.0
+    x0, y0, x1, y1 = x0 - uy * aside, y0 + ux * aside, x1 - uy * aside, y1 + ux * aside
+    if link.wrap:
+        near, far = plan.half + 2, plan.half + STUB
+        out = (x0 - ux * near, y0 - uy * near), plan.inside((x0 - ux * far, y0 - uy * far))
+        back = plan.inside((x1 + ux * far, y1 + uy * far)), (x1 + ux * (near + 2), y1 + uy * (near + 2))
+        return [(a, ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2), b) for a, b in (back, out)]
     push = link.bend * length
-    middle = ((x0 + x1) / 2 + right[0] * push, (y0 + y1) / 2 + right[1] * push)
-    middle = (min(max(middle[0], bounds[0]), bounds[2]), min(max(middle[1], bounds[1]), bounds[3]))
-    return _edge((x0, y0), middle, half + 3), middle, _edge((x1, y1), middle, half + 5)
+    middle = plan.inside(((x0 + x1) / 2 - uy * push, (y0 + y1) / 2 + ux * push))
+    return [(_edge((x0, y0), middle, plan.half + 3), middle, _edge((x1, y1), middle, plan.half + 5))]
 
 
 def _edge(centre: Spot, towards: Spot, half: float) -> Spot:
     """Where the way from a box's centre leaves the box."""
     dx, dy = towards[0] - centre[0], towards[1] - centre[1]
-    reach = max(abs(dx), abs(dy)) or 1.0
-    share = min(half / reach, 1.0)
+    share = min(half / (max(abs(dx), abs(dy)) or 1.0), 1.0)
     return centre[0] + dx * share, centre[1] + dy * share
 
 
-def _link(link: Link, spots: Sequence[Spot], half: float, most: float, bounds: tuple) -> str:
-    start, middle, end = _course(link, spots, half, bounds)
-    way = f"M{start[0]:.1f},{start[1]:.1f}Q{middle[0]:.1f},{middle[1]:.1f} {end[0]:.1f},{end[1]:.1f}"
-    if link.color is None:
-        return f'<path d="{way}"/>'
-    thick = 1.6 + (2.4 * abs(link.value) / most if most else 0.4)
-    paint = ink(link.color)
-    return f'<path d="{way}" fill="none" stroke="{paint}" stroke-width="{thick:.1f}"/>{_head(middle, end, thick, paint)}'
-
-
-def _head(middle: Spot, end: Spot, thick: float, paint: str) -> str:
-    """An arrow's head at the end of a link."""
-    length = math.dist(middle, end) or 1.0
-    ux, uy = (end[0] - middle[0]) / length, (end[1] - middle[1]) / length
-    tip, side = 4.0, 3.0 + thick
-    base = (end[0] - ux * (tip + thick), end[1] - uy * (tip + thick))
-    return (
-        f'<path d="M{end[0] + ux * 2:.1f},{end[1] + uy * 2:.1f}L{base[0] - uy * side:.1f},{base[1] + ux * side:.1f}'
-        f'L{base[0] + uy * side:.1f},{base[1] - ux * side:.1f}z" fill="{paint}"/>'
+def _way(course: Course) -> str:
+    (x0, y0), (xm, ym), (x1, y1) = course
+    straight = abs((xm - x0) * (y1 - y0) - (ym - y0) * (x1 - x0)) < 1.0
+    return f"M{x0:.1f},{y0:.1f}" + (
+        f"L{x1:.1f},{y1:.1f}" if straight else f"Q{xm:.1f},{ym:.1f} {x1:.1f},{y1:.1f}"
     )
 
 
-def _link_label(link: Link, spots: Sequence[Spot], half: float, bounds: tuple) -> str:
-    start, middle, end = _course(link, spots, half, bounds)
-    x, y = (start[0] + 2 * middle[0] + end[0]) / 4, (start[1] + 2 * middle[1] + end[1]) / 4
+def _arrow(link: Link, course: Course, most: float) -> str:
+    """A coloured curve with a head at its end."""
+    _, middle, end = course
+    thick = 1.6 + (2.4 * abs(link.value) / most if most else 0.4)
+    length = math.dist(middle, end) or 1.0
+    ux, uy = (end[0] - middle[0]) / length, (end[1] - middle[1]) / length
+    x, y, side = end[0] - ux * (3 + thick), end[1] - uy * (3 + thick), 3.0 + thick * 0.8
+    head = f"M{end[0] + ux * 2:.1f},{end[1] + uy * 2:.1f}L{x - uy * side:.1f},{y + ux * side:.1f}L{x + uy * side:.1f},{y - ux * side:.1f}z"
+    paint = ink(link.color or 0)
+    return (
+        f'<path d="{_way((course[0], middle, (x, y)))}" fill="none" stroke="{paint}" stroke-width="{thick:.1f}"/>'
+        f'<path d="{head}" fill="{paint}"/>'
+    )
+
+
+def _label(link: Link, course: Course, plan: Plan) -> str:
+    """The label at the middle of the curve, on the right of its way, clear of the line."""
+    start, middle, end = course
+    half = svg.measure(link.label, TYPE) / 2
     length = math.dist(start, end) or 1.0
-    x, y = x - (end[1] - start[1]) / length * 9, y + (end[0] - start[0]) / length * 9
-    wide = svg.measure(link.label, 12) / 2
-    x, y = min(max(x, bounds[0] + wide), bounds[2] - wide), min(max(y + 4, bounds[1] + 10), bounds[3] - 3)
-    return svg.text(x, y, link.label, f'fill="{ink(link.color)}"' if link.color is not None else "")
+    nx, ny = -(end[1] - start[1]) / length, (end[0] - start[0]) / length
+    clear = abs(nx) * half + abs(ny) * 5 + 6
+    x, y = (
+        (start[0] + 2 * middle[0] + end[0]) / 4 + nx * clear,
+        (start[1] + 2 * middle[1] + end[1]) / 4 + ny * clear,
+    )
+    x, y = plan.inside((x, y), half, 6.0)
+    return svg.text(x, y + 4, link.label, f'fill="{ink(link.color)}"' if link.color is not None else "")

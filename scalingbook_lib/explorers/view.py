@@ -290,7 +290,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An arrow from one node to another (indices); `value` makes it thicker, `bend` curves it, `active` colours it."""
+    """From one node to another (indices): a thin line, or an arrow where it has a colour.
+
+    `value` makes the arrow thicker, `bend` curves it; a `wrap` leaves on one side and comes back on the other.
+    """
 
     start: int
     end: int
@@ -298,6 +301,7 @@ class Link:
     label: str = ""
     color: int | None = None
     bend: float = 0.0
+    wrap: bool = False
 
 
 @dataclass(frozen=True, slots=True)
