@@ -39,7 +39,6 @@ candidates() {
     for home in "${XDG_DATA_HOME:-${HOME:-/nonexistent}/.local/share}/uv/python" "${UV_PYTHON_INSTALL_DIR:-/nonexistent}"; do
       ls -d "$home/cpython-$version"*/bin/python3 2>/dev/null || true
     done
-    ls -d "/usr/local/bin/python$version" "/opt/homebrew/bin/python$version" "/usr/bin/python$version" 2>/dev/null || true
   done
   command -v python3 || true
   command -v python || true

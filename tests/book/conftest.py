@@ -1,6 +1,11 @@
 """A small book to try the tools on."""
 
+import shutil
+
 import pytest
+
+from tools import notebooks
+from tools.notebooks import Notebook
 
 FRONT = """\
 ---
@@ -105,11 +110,30 @@ checks.find("sums.2")(following)
 )
 
 
+def written(folder):
+    for name, text in (("chapters", CHAPTER), ("solutions", SOLUTIONS)):
+        (folder / name).mkdir()
+        (folder / name / "sums.md").write_text(text)
+    (folder / "uv.lock").write_text("")
+    return folder
+
+
 @pytest.fixture
 def book(tmp_path):
-    """A book of one chapter with two exercises."""
-    for folder, text in (("chapters", CHAPTER), ("solutions", SOLUTIONS)):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "sums.md").write_text(text)
-    (tmp_path / "uv.lock").write_text("")
-    return tmp_path
+    """A book of one chapter with two exercises, not executed."""
+    return written(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def executed_once(tmp_path_factory):
+    """The same book after every cell has run."""
+    folder = written(tmp_path_factory.mktemp("book"))
+    for name in ("chapters", "exercises"):
+        notebooks.execute(Notebook(name, "sums", root=folder))
+    return folder
+
+
+@pytest.fixture
+def executed(executed_once, tmp_path):
+    """A copy of the executed book, to change."""
+    return shutil.copytree(executed_once, tmp_path / "executed")

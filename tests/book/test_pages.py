@@ -1,5 +1,6 @@
 """Every committed notebook says what its source says, was executed, and can be read a cell at a time."""
 
+import itertools
 import re
 import statistics
 import subprocess
@@ -129,7 +130,7 @@ def test_headings_go_down_one_step_at_a_time(notebook):
     levels = [len(marks) for marks in re.findall(r"^(#{1,6}) ", prose, re.M)]
     assert levels[0] == 1
     assert levels.count(1) == 1, "one title a page"
-    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
 
 
 def test_the_readmes_example_runs():
