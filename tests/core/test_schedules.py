@@ -6,7 +6,7 @@ import link_simulator
 import pytest
 from link_simulator import Broken, execute
 
-from scalingbook_lib import schedules, steps
+from scalingbook_lib import schedules
 from scalingbook_lib.torus import Axis
 
 COLLECTIVES = (schedules.all_gather, schedules.reduce_scatter, schedules.all_reduce, schedules.all_to_all)
@@ -32,13 +32,13 @@ def test_a_collective_is_symmetric_on_rings():
 def test_reduce_scatter_uses_every_link_as_much_as_all_gather_does_in_the_other_direction():
     gather, scatter = schedules.all_gather(6, False), schedules.reduce_scatter(6, False)
     for link, load in gather.loads.items():
-        back = steps.Link(gather.neighbour(link), link.axis, -link.way)
+        back = schedules.Link(gather.neighbour(link), link.axis, -link.way)
         assert scatter.loads[back] == load
 
 
 def test_the_middle_link_of_a_line_is_busy_in_every_step_of_an_all_to_all():
     schedule = schedules.all_to_all(8, wrapped=False)
-    middle = steps.Link(3, 0, 1)
+    middle = schedules.Link(3, 0, 1)
     assert [step.loads[middle] for step in schedule.steps] == [1, 2, 3, 4, 3, 2, 1]
     assert all(max(step.loads.values()) == step.loads[middle] for step in schedule.steps)
 
@@ -51,15 +51,15 @@ def test_two_directions_halve_the_steps(n, both, one):
 
 def test_holdings_grow_by_two_shards_a_step():
     schedule = schedules.all_gather(7)
-    counts = [len(steps.holdings(schedule, after)[0]) for after in range(4)]
+    counts = [len(schedules.holdings(schedule, after)[0]) for after in range(4)]
     assert counts == [1, 3, 5, 7]
 
 
 def test_an_all_reduce_first_sums_then_spreads():
     schedule = schedules.all_reduce(5)
-    half = steps.holdings(schedule, len(schedule.steps) // 2)
+    half = schedules.holdings(schedule, len(schedule.steps) // 2)
     assert [set(chip.values()) for chip in half] == [{5}] * 5
-    assert all(len(chip) == 5 for chip in steps.holdings(schedule, len(schedule.steps)))
+    assert all(len(chip) == 5 for chip in schedules.holdings(schedule, len(schedule.steps)))
 
 
 def test_step_seconds_add_up_to_the_simulated_time():

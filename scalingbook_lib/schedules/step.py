@@ -1,7 +1,7 @@
 """What does a collective do, step by step, and who holds what in between?
 
 The nouns of a plan: a piece of the array, a link, a message, a step, a schedule. The plans themselves are in
-`schedules`. The array is cut into equal pieces; in one step every link carries at most one message, which may
+`plan`. The array is cut into equal pieces; in one step every link carries at most one message, which may
 hold several pieces. Chapter: Sharding.
 """
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from scalingbook_lib.steps import Link, Piece, Schedule, Send, Step, neighbour
+from scalingbook_lib.schedules.step import Link, Piece, Schedule, Send, Step, neighbour
 
 type Lanes = Iterator[list[Send]]  # for every step of a phase, the messages of one part
 type Moves = Iterator[Callable[[int], list]]  # for every step, from a position on the line to what it sends

@@ -1,0 +1,11 @@
+"""How should chips multiply two sharded arrays, and what does it cost?
+
+`solve("A[I, J_X] · B[J_X, K] -> C[I, K]", mesh, sizes)`: which of the four cases, every strategy that works
+with its moves and its time by term, which wins and by how much. Chapter: Sharding.
+"""
+
+from scalingbook_lib.sharded_matmul.overlap import Overlap
+from scalingbook_lib.sharded_matmul.solve import cases, solve
+from scalingbook_lib.sharded_matmul.strategy import CASES, Rejected, Solution, Strategy
+
+__all__ = ["CASES", "Overlap", "Rejected", "Solution", "Strategy", "cases", "solve"]

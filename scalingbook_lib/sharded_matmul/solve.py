@@ -1,0 +1,187 @@
+"""Which strategies does a sharded product have?
+
+Bring the operands into shardings whose local blocks can be multiplied, multiply, and bring the result into
+the sharding that was asked for: every assignment of mesh axes to the product's dimensions is one strategy.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from scalingbook_lib.notation import Array, Mesh, Product, parse_product
+from scalingbook_lib.resharding import (
+    Layout,
+    Machine,
+    Move,
+    Moves,
+    Path,
+    cheapest_from,
+    cheapest_to,
+    check_even,
+    layout,
+)
+from scalingbook_lib.sharded_matmul.strategy import Rejected, Solution, Strategy
+from scalingbook_lib.units import BF16, DType, binary
+
+type Roles = dict[str, tuple[str, ...]]  # the mesh axes on each dimension while the blocks are multiplied
+
+
+def solve(
+    product: Product | str,
+    machine: Machine,
+    sizes: Mapping[str, int],
+    dtype: DType = BF16,
+    *,
+    idle_axes: bool = False,
+) -> Solution:
+    """All strategies for A · B -> C on that machine, for these sizes of the product's dimensions.
+
+    Mesh axes that the product does not name are left alone: along them, all chips do the same. With
+    `idle_axes` they may split the work too.
+    """
+    product = parse_product(product) if isinstance(product, str) else product
+    for array in product.arrays:
+        check_even(array, machine, sizes)
+    axes = [x for x in machine.sizes if machine.sizes[x] > 1 and (idle_axes or x in product.axes)]
+    found = list(_Job(product, machine, sizes, dtype, axes).strategies())
+    works = [s for s in found if isinstance(s, Strategy)]
+    rejected = tuple(s for s in found if isinstance(s, Rejected))
+    if not works:
+        raise ValueError(f"{product} cannot be done on {machine.chip.name}: {rejected[0]}")
+    works.sort(key=lambda s: (s.lower_s, s.upper_s, len(s.steps)))
+    return Solution(product, cases(product), tuple(_one_of_a_name(works)), rejected)
+
+
+def cases(product: Product) -> dict[str, int]:
+    """Which of the four cases each mesh axis of the operands makes."""
+    return {axis: _case(product, axis) for axis in dict.fromkeys(product.a.axes + product.b.axes)}
+
+
+def _case(product: Product, axis: str) -> int:
+    split = [next((dim.name for dim in x.dims if axis in dim.axes), None) for x in (product.a, product.b)]
+    summed = [name in product.contracting for name in split]
+    if split[0] == split[1]:
+        return 3 if summed[0] else 1
+    if any(summed):
+        return 2
+    return 1 if None in split else 4
+
+
+def _roles(product: Product, axes: list[str]) -> Iterator[Roles]:
+    """Every way to give each mesh axis one dimension to split, or none: then its chips all do the same."""
+    for choice in itertools.product((*product.names, None), repeat=len(axes)):
+        given = {name: [x for x, d in zip(axes, choice, strict=True) if d == name] for name in product.names}
+        orders = [_orders(product, name, used) for name, used in given.items()]
+        for order in itertools.product(*orders):
+            yield dict(zip(product.names, order, strict=True))
+
+
+def _orders(product: Product, name: str, axes: list[str]) -> list[tuple[str, ...]]:
+    """The orders in which a subscript may list these axes: each array's own order, and the mesh's."""
+    found = {}
+    for array in product.arrays:
+        own = array.axes_of(name) if name in array.names else ()
+        found[tuple([x for x in own if x in axes] + [x for x in axes if x not in own])] = None
+    return list(found)
+
+
+def _one_of_a_name(strategies: list[Strategy]) -> list[Strategy]:
+    """The best of each name: strategies of one name differ only in the order of axes."""
+    found: dict[str, Strategy] = {}
+    for strategy in strategies:
+        found.setdefault(strategy.name, strategy)
+    return list(found.values())
+
+
+@dataclass
+class _Job:
+    """One product on one machine; remembers what moves there are and the paths they make."""
+
+    product: Product
+    machine: Machine
+    sizes: Mapping[str, int]
+    dtype: DType
+    axes: list[str]
+
+    def __post_init__(self) -> None:
+        self.mesh = Mesh(**self.machine.sizes)
+        self.roles = list(_roles(self.product, self.axes))
+        self.locals = [self._local(roles) for roles in self.roles]
+        self._moves: dict[tuple[str, frozenset[str]], Moves] = {}
+        self._paths: dict[tuple[str, frozenset[str]], dict[Layout, Path]] = {}
+
+    def strategies(self) -> Iterator[Strategy | Rejected]:
+        """For all roles of the mesh axes: the strategy, or why there is none."""
+        for roles, local in zip(self.roles, self.locals, strict=True):
+            yield self._uneven(roles, local) or self._strategy(roles, local)
+
+    def _local(self, roles: Roles) -> Product:
+        """The operands as they are multiplied, and the result with its partial sums."""
+        a, b, c = (x.with_partial("").with_axes(**{name: roles[name] for name in x.names})
+                   for x in self.product.arrays)  # fmt: skip
+        partial = [axis for name in self.product.contracting for axis in roles[name]]
+        return Product(a, b, c.with_partial(sorted(partial)))
+
+    def _uneven(self, roles: Roles, local: Product) -> Rejected | None:
+        for name, axes in roles.items():
+            if self.sizes[name] % self.mesh.size(axes):
+                size = self.sizes[name]
+                return Rejected(local, f"{name} = {size} does not split evenly over {''.join(axes)}")
+        return None
+
+    def _strategy(self, roles: Roles, local: Product) -> Strategy | Rejected:
+        before = self._bring(self.product.a, local.a) + self._bring(self.product.b, local.b)
+        after = self._hand_over(local.c)
+        if after is None:
+            return Rejected(local, f"no collective makes {self.product.c.canonical()} of it")
+        peak, chip = self._peak(local, before + after), self.machine.chip
+        if peak > chip.hbm_bytes:
+            return Rejected(local, f"needs {binary(peak)} a chip, {chip.name} has {binary(chip.hbm_bytes)}")
+        # one multiply and one add for every term, shared by the chips that split some dimension
+        flops = (
+            2
+            * math.prod(self.sizes[name] for name in roles)
+            // math.prod(map(self.mesh.size, roles.values()))
+        )
+        hbm_bytes = sum(map(self._local_bytes, local.arrays))
+        return Strategy(
+            before=before, local=local, after=after, peak_bytes=peak,
+            flops=flops, math_s=flops / chip.flops_per_s(self.dtype),
+            hbm_bytes=hbm_bytes, hbm_s=hbm_bytes / chip.hbm_bytes_per_s,
+        )  # fmt: skip
+
+    def _bring(self, held: Array, wanted: Array) -> tuple[Move, ...]:
+        """The cheapest moves of an operand, over the axes that either sharding names."""
+        moves = self._over(held, wanted)
+        if (key := (held.name, moves.over)) not in self._paths:
+            self._paths[key] = cheapest_from(moves, layout(held))
+        return tuple(moves.move(*step) for step in self._paths[key][layout(wanted)])
+
+    def _hand_over(self, made: Array) -> tuple[Move, ...] | None:
+        """The cheapest moves of the result to the sharding that was asked for; None where there are none."""
+        goal = self.product.c
+        moves = self._over(made, goal)
+        if (key := (goal.name, moves.over)) not in self._paths:
+            starts = [layout(x.c) for x in self.locals if _axes(x.c, goal) == moves.over]
+            self._paths[key] = cheapest_to(moves, layout(goal), starts)
+        path = self._paths[key].get(layout(made))
+        return None if path is None else tuple(moves.move(*step) for step in path)
+
+    def _over(self, one: Array, other: Array) -> Moves:
+        over = _axes(one, other)
+        if (key := (one.name, over)) not in self._moves:
+            self._moves[key] = Moves(one, self.machine, self.sizes, self.dtype, over)
+        return self._moves[key]
+
+    def _peak(self, local: Product, steps: tuple[Move, ...]) -> float:
+        """What one chip holds at once: what it was given, what it was brought, and the result."""
+        held = {*self.product.arrays[:2], *local.arrays, *(move.after for move in steps)}
+        return sum(map(self._local_bytes, held))
+
+    def _local_bytes(self, array: Array) -> float:
+        return array.local_bytes(self.mesh, self.dtype, **self.sizes)
+
+
+def _axes(*arrays: Array) -> frozenset[str]:
+    return frozenset(axis for x in arrays for axis in x.axes + x.partial)

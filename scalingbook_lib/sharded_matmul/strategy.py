@@ -1,0 +1,157 @@
+"""One way to do a sharded product with its time by term, and all ways side by side."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scalingbook_lib.collectives import NOTHING, Transfer
+from scalingbook_lib.notation import Product
+from scalingbook_lib.resharding import Move
+from scalingbook_lib.sharded_matmul.overlap import Overlap
+from scalingbook_lib.told import Told
+from scalingbook_lib.units import si
+
+CASES = {
+    1: "case 1, no axis splits what is summed over: the blocks multiply as they are",
+    2: "case 2, one operand is split along what is summed over: gather it, or split the other one too",
+    3: "case 3, both are split along what is summed over: the local products are partial sums",
+    4: "case 4, one axis splits a kept dimension of both: only the diagonal blocks are there; gather one",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy(Told):
+    """One way to do a sharded product: moves before, a local product, moves after, and the time by term."""
+
+    before: tuple[Move, ...]
+    local: Product  # the arrays as they are multiplied, the result with its partial sums
+    after: tuple[Move, ...]
+    flops: float  # of one chip
+    math_s: float
+    hbm_bytes: float  # of one chip: both local operands read, the local result written
+    hbm_s: float
+    peak_bytes: float  # of one chip: both operands and the result of the local product
+
+    @property
+    def steps(self) -> tuple[Move, ...]:
+        """Every move, before and after the product."""
+        return self.before + self.after
+
+    @property
+    def name(self) -> str:
+        """'gather B over X'."""
+        return ", ".join(move.says for move in self.steps) or "nothing to move"
+
+    @property
+    def transfer(self) -> Transfer:
+        """All moves as one sum."""
+        return sum((move.transfer for move in self.steps), NOTHING)
+
+    @property
+    def comms_s(self) -> float:
+        """All moves, one after the other, hops included."""
+        return self.transfer.total_s
+
+    @property
+    def latency_s(self) -> float:
+        """The share of `comms_s` that the hops take."""
+        return self.transfer.latency_s
+
+    @property
+    def nbytes(self) -> float:
+        """What the formulas count as moved, all moves together."""
+        return sum(move.nbytes for move in self.steps)
+
+    @property
+    def chip_s(self) -> float:
+        """The local product: arithmetic or HBM, whichever takes longer."""
+        return max(self.math_s, self.hbm_s)
+
+    @property
+    def lower_s(self) -> float:
+        """Everything overlaps."""
+        return max(self.chip_s, self.comms_s)
+
+    @property
+    def upper_s(self) -> float:
+        """Nothing overlaps: move, then multiply, then move."""
+        return self.chip_s + self.comms_s
+
+    @property
+    def bound(self) -> str:
+        """'network', 'memory' or 'compute', whichever takes longest."""
+        terms = {"compute": self.math_s, "memory": self.hbm_s, "network": self.comms_s}
+        return max(terms, key=lambda term: terms[term])
+
+    def overlapped(self, chunks: int) -> "Overlap":
+        """The same strategy as a collective matmul in that many chunks."""
+        return Overlap(chunks, self.chip_s, self.comms_s)
+
+    def __str__(self) -> str:
+        terms = f"math {_s(self.math_s)}, HBM {_s(self.hbm_s)}, network {_s(self.comms_s)}"
+        return f"{self.name}: {_s(self.lower_s)} if all overlaps, {self.bound}-bound ({terms})"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected(Told):
+    """A strategy that does not work here, and why."""
+
+    local: Product
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.local.canonical()}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Solution(Told):
+    """Every strategy for one sharded product, the fastest first, and those that do not work here."""
+
+    product: Product
+    cases: Mapping[str, int]  # by mesh axis
+    strategies: tuple[Strategy, ...]
+    rejected: tuple[Rejected, ...]
+
+    @property
+    def case(self) -> int:
+        """The one of the four cases that the product falls into: an axis that conflicts decides."""
+        found = set(self.cases.values())
+        return next((case for case in (4, 2, 3) if case in found), 1)
+
+    @property
+    def best(self) -> Strategy:
+        """The fastest, by `lower_s` and, between equals, by `upper_s`."""
+        return self.strategies[0]
+
+    @property
+    def margin(self) -> float:
+        """How many times as long the second-best takes, everything overlapped; inf where there is none."""
+        return self.strategies[1].lower_s / self.best.lower_s if len(self.strategies) > 1 else math.inf
+
+    def why(self, strategy: Strategy) -> str:
+        """How a strategy compares with the best, and what holds it back."""
+        if strategy is self.best:
+            return f"fastest, {strategy.bound}-bound"
+        times = strategy.lower_s / self.best.lower_s
+        if times > 1.001:
+            return f"{times:.3g} times as long, {strategy.bound}-bound"
+        more = strategy.upper_s / self.best.upper_s
+        return f"as long if all overlaps, {more:.3g} times as long if nothing does"
+
+    def named(self, name: str) -> Strategy:
+        """The strategy of that name, as in 'gather B over X'."""
+        for strategy in self.strategies:
+            if strategy.name == name:
+                return strategy
+        known = "; ".join(strategy.name for strategy in self.strategies)
+        raise ValueError(f"no strategy is called {name!r}; there are: {known}")
+
+    def __str__(self) -> str:
+        told = f"{self.product} is {CASES[self.case]}. Fastest: {self.best}"
+        if len(self.strategies) == 1:
+            return told
+        return f"{told}. Next: {self.strategies[1].name}: {self.why(self.strategies[1])}"
+
+
+def _s(seconds: float) -> str:
+    return si(float(seconds), "s")
