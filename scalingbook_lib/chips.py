@@ -9,7 +9,8 @@ print. `chips.V5E`, `chips.find("H100")`, `chips.CATALOGUE`; slices of them with
 
 from typing import Any
 
-from scalingbook_lib.hardware import Chip, Slice, SliceMesh, Source
+from scalingbook_lib.hardware import Chip, Source
+from scalingbook_lib.slices import Slice, SliceMesh
 from scalingbook_lib.torus import Axis, SliceError, Torus
 from scalingbook_lib.units import GB, GiB, KiB, MiB
 

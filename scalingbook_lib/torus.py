@@ -1,7 +1,7 @@
 """How are the chips of a slice joined, and which slices exist?
 
 Geometry alone: the axes of a torus, when an axis closes into a ring, and the shapes that a generation is
-sold in. A chip's figures and the slice as a machine are in `hardware`.
+sold in. A chip's figures are in `hardware`, the slice as a machine in `slices`.
 """
 
 import itertools
