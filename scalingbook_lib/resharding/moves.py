@@ -83,7 +83,6 @@ class Edge(NamedTuple):
     nbytes: float
     transfer: Transfer
     after: Layout
-    dim: int  # the dimension that it changes (its target, for an all-to-all); -1 for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,7 @@ class Moves:
     def _slices(self, at: Layout) -> Iterator[Edge]:
         """[I] → [I_X]: every chip keeps its part of what it already has."""
         for name, d in itertools.product(self._free(at), range(len(at.dims))):
-            yield Edge("slice", name, 0, collectives.NOTHING, _with(at, d, (*at.dims[d], name)), d)
+            yield Edge("slice", name, 0, collectives.NOTHING, _with(at, d, (*at.dims[d], name)))
 
     def _gathers(self, at: Layout) -> Iterator[Edge]:
         """[I_XY] → [I_X] → [I]: only the fastest axes of a dimension can go, for a block to stay a block."""
@@ -180,7 +179,7 @@ class Moves:
             for k in range(len(axes)):
                 after = _with(at, d, axes[:k])
                 nbytes = self.local_bytes(after)
-                yield self._edge("AllGather", collectives.all_gather, axes[k:], nbytes, after, d)
+                yield self._edge("AllGather", collectives.all_gather, axes[k:], nbytes, after)
 
     def _exchanges(self, at: Layout) -> Iterator[Edge]:
         """[I_X, J] → [I, J_X]."""
@@ -189,7 +188,7 @@ class Moves:
                 moving = at.dims[d][k:]
                 after = _with(_with(at, d, at.dims[d][:k]), e, (*at.dims[e], *moving))
                 nbytes = self.local_bytes(at) * self.parts(moving)
-                yield self._edge("AllToAll", collectives.all_to_all, moving, nbytes, after, e)
+                yield self._edge("AllToAll", collectives.all_to_all, moving, nbytes, after)
 
     def _sums(self, at: Layout) -> Iterator[Edge]:
         """[I]{U_X} → [I] or [I_X]; over several axes at once too, in either order of the scatter."""
@@ -198,10 +197,10 @@ class Moves:
             for names in itertools.combinations(at.partial, k):
                 rest = tuple(name for name in at.partial if name not in names)
                 done = Layout(at.dims, rest)
-                yield self._edge("AllReduce", collectives.all_reduce, names, nbytes, done, -1)
+                yield self._edge("AllReduce", collectives.all_reduce, names, nbytes, done)
                 for order, d in itertools.product(itertools.permutations(names), range(len(at.dims))):
                     after = _with(done, d, (*at.dims[d], *order))
-                    yield self._edge("ReduceScatter", collectives.reduce_scatter, order, nbytes, after, d)
+                    yield self._edge("ReduceScatter", collectives.reduce_scatter, order, nbytes, after)
 
     def _permutes(self, at: Layout) -> Iterator[Edge]:
         """[I_XY] → [I_YX], or X and Y of one size trade places: chips swap whole shards."""
@@ -239,7 +238,7 @@ class Moves:
         torus = {name: self.machine.axes(name) for name in self.machine.sizes if name in before[between]}
         return routing.relabel(nbytes, torus, before[between], after[between])
 
-    def _edge(self, kind, formula, names, nbytes: float, after: Layout, dim: int) -> Edge:
+    def _edge(self, kind, formula, names, nbytes: float, after: Layout) -> Edge:
         return Edge(
             kind, "".join(names), nbytes, formula(nbytes, *self.machine.axes("".join(names))), after, dim
         )

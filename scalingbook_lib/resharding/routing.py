@@ -76,8 +76,8 @@ def _latency(axes: tuple[Axis, ...], start: Place, goal: Place) -> float:
 def relabel(nbytes: float, torus: Mapping[str, tuple[Axis, ...]], before: Roles, after: Roles) -> Transfer:
     """The shuffle by which a mesh's axes change roles: shards counted by `before` are counted by `after`.
 
-    `relabel(nbytes, {"X": ..., "Y": ...}, ["X", "Y"], ["Y", "X"])`: the shard of chip (x, y), number x · Y + y,
-    goes to the chip whose y · X + x is that number. `torus` gives the torus axes under each mesh axis.
+    `relabel(nbytes, torus, "XY", "YX")`: the shard of chip (x, y), number x · Y + y, goes to the chip whose
+    y · X + x is that number. `torus` gives the torus axes under each mesh axis.
     """
     one_byte = _relabel(tuple(torus.items()), tuple(before), tuple(after))
     bandwidth_s = nbytes * one_byte.bandwidth_s

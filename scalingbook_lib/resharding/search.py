@@ -177,9 +177,9 @@ def _detour(path: Path, better: Path) -> bool:
     return all(mine.count(step) >= theirs.count(step) for step in theirs)
 
 
-def _does(path: Path) -> list[tuple[str, frozenset[str], int]]:
-    """What a path moves, whatever the order of axes in a subscript; slices move nothing."""
-    return [(edge.kind, frozenset(edge.axes), edge.dim) for _, edge in path if edge.kind != "slice"]
+def _does(path: Path) -> list[tuple[str, frozenset[str]]]:
+    """What a path moves, whatever dimension or order of axes it goes by; slices move nothing."""
+    return [(edge.kind, frozenset(edge.axes)) for _, edge in path if edge.kind != "slice"]
 
 
 def _why(way: Sequence, best: Sequence) -> str:
