@@ -4,7 +4,7 @@ Arithmetic takes FLOPs over FLOP/s, moving operands takes bytes over bytes/s; wi
 of the two is the time, with none their sum. Every rate is a documented peak. Chapter: Rooflines.
 """
 
-from scalingbook_lib.roofline.levels import Ladder, bytes_in_flight, ladder, levels
+from scalingbook_lib.roofline.ladders import Ladder, bytes_in_flight, ladder, levels
 from scalingbook_lib.roofline.operations import (
     dot,
     elementwise,
