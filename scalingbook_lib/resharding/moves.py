@@ -208,9 +208,8 @@ class Moves:
         for after, roles in itertools.chain(self._reordered(at), self._traded(at)):
             if after not in seen:
                 seen.add(after)
-                yield Edge(
-                    "CollectivePermute", "", nbytes, self._shuffle(nbytes, self._roles(at), roles), after, -1
-                )
+                transfer = self._shuffle(nbytes, self._roles(at), roles)
+                yield Edge("CollectivePermute", "", nbytes, transfer, after)
 
     def _reordered(self, at: Layout) -> Iterator[tuple[Layout, list[str]]]:
         for d, axes in enumerate(at.dims):
@@ -239,9 +238,8 @@ class Moves:
         return routing.relabel(nbytes, torus, before[between], after[between])
 
     def _edge(self, kind, formula, names, nbytes: float, after: Layout) -> Edge:
-        return Edge(
-            kind, "".join(names), nbytes, formula(nbytes, *self.machine.axes("".join(names))), after, dim
-        )
+        over = "".join(names)
+        return Edge(kind, over, nbytes, formula(nbytes, *self.machine.axes(over)), after)
 
 
 def _with(at: Layout, dim: int, axes: tuple[str, ...]) -> Layout:

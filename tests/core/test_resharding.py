@@ -159,7 +159,7 @@ def test_a_shuffle_that_is_a_shift_takes_as_long_as_a_permute(n, wrapped):
 
 
 def test_a_transposition_of_a_torus_loads_its_links_as_counted_by_hand():
-    """Half of each message goes along this axis first: to the diagonal, from a neighbour and half an antipode."""
+    """Half of each message takes this axis first: to the diagonal come a neighbour and half an antipode."""
     axes = (Axis(4, True, 1.0, 0.0), Axis(4, True, 1.0, 0.0))
     goals = {(i, j): (j, i) for i in range(4) for j in range(4)}
     assert routing.busiest_links(axes, goals) == (0.75, 0.75)
