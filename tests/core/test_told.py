@@ -31,6 +31,12 @@ def test_a_notebook_shows_the_sentence():
     assert printer.written == "3 metres"
 
 
+def test_a_dataclass_repr_does_not_come_before_the_sentence():
+    """IPython walks the classes and takes the first that has either method in its own dictionary."""
+    first = next(c for c in Distance.__mro__ if {"__repr__", "_repr_pretty_"} & vars(c).keys())
+    assert "_repr_pretty_" in vars(first)
+
+
 def test_a_result_that_holds_itself_does_not_print_for_ever():
     Distance(3)._repr_pretty_(printer := Printer(), cycle=True)
     assert printer.written == "Distance"
