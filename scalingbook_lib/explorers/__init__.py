@@ -21,7 +21,8 @@ A chapter's explorers live in one module, named after the chapter, which ends wi
                 RefLine("you are here", batch, axis="x"),
             ),
         )
-        return View(f"At {batch} tokens this matmul is {now.bound}.", (chart,), (Readout("time", now.lower_s, "s"),))
+        said = f"At {batch} tokens this matmul is {now.bound}."
+        return View(said, (chart,), (Readout("time", now.lower_s, "s"),))
 
     WAITING = Explorer(
         key="rooflines.waiting",
@@ -35,14 +36,15 @@ A chapter's explorers live in one module, named after the chapter, which ends wi
     )
     EXPLORERS = (WAITING,)
 
-`view`: View, Scale, Chart (of Curve, Points, Band, RefLine, Regions), Bars, Grid, Timeline, Network, Readout.
-`controls`: Slider, Choice, Switch, Notation, Steps. A view raises ValueError (NotationError, SliceError ...) for
-input that it cannot read; the explorer shows the sentence. `explorer.see(batch=128)` is the view for a test.
+`view` has View, Scale, Chart (of Curve, Points, Band, RefLine, Regions), Bars, Grid, Timeline, Network and
+Readout; `controls` has Slider, Choice, Switch, Notation and Steps; `layouts` places the nodes of a Network.
+A view raises ValueError (NotationError, SliceError ...) for input that it cannot read, and the explorer shows
+the sentence. `explorer.see(batch=128)` is the view for a test.
 
-The page's worker calls `paint_json`; the page finds `<div class="explorer" data-explorer=KEY>`, whose inputs
-carry the parameters' names; `outputs` belong to `output[for=ID]` and to a range's `aria-valuetext`, `figure` into
-`.ex-wide` or `.ex-narrow`, `readouts` into `.ex-readouts`, `verdict` as text into `.ex-verdict`, `error` as text
-into `.ex-error`, and a Steps range's `max` is `frames - 1`.
+The page's worker calls `paint_json`. The page finds `<div class="explorer" data-explorer=KEY>`, whose inputs
+carry the parameters' names; `outputs` belong to `output[for=ID]` and to a range's `aria-valuetext`, `figure`
+into `.ex-wide` or `.ex-narrow`, `readouts` into `.ex-readouts`, `verdict` as text into `.ex-verdict`, `error`
+as text into `.ex-error`; the range of a Steps control has `data-steps`, its `max` is `frames - 1`.
 """
 
 import json
@@ -77,16 +79,14 @@ def catalogue() -> dict[str, Explorer]:
 
 
 def paint_json(key: str, state_json: str, wide: bool) -> str:
-    """What the page's worker calls for every event: a state in, the painted HTML out, both as JSON; never raises."""
+    """What the page's worker calls for every event: a state in, painted HTML out, as JSON; never raises."""
     try:
         painted = find(key).paint(json.loads(state_json), wide=wide)
     except Exception as problem:
         return json.dumps({"error": f"This explorer stopped: {type(problem).__name__}: {problem}"})
-    return json.dumps(
-        {
-            "figure": painted.figure, "readouts": painted.readouts, "verdict": painted.verdict,
-            "frames": painted.frames, "outputs": painted.outputs, "state": painted.state,
-            "error": painted.error or None, "notes": painted.notes,
-        },
-        ensure_ascii=False,
-    )  # fmt: skip
+    seen = painted.seen
+    told = {"outputs": seen.outputs, "state": seen.state, "notes": seen.notes, "error": seen.error or None}
+    if seen.view:
+        told |= {"figure": painted.figure, "readouts": painted.readouts, "verdict": painted.verdict}
+        told["frames"] = painted.frames
+    return json.dumps(told)

@@ -20,7 +20,7 @@ State = str | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a control made of a state: the view's value, the state as corrected, and what was wrong with it."""
+    """What a control made of a state: the view's value, the state as corrected, what was wrong with it."""
 
     value: Any
     state: State
@@ -91,7 +91,7 @@ class Slider:
         )
 
     def value(self, position: float) -> float:
-        """The value at a position: exact at the start and the ends, else rounded to three figures on a log scale."""
+        """The value at a position: exact at the start and the ends, else three figures on a log scale."""
         first, last, _ = self.stops
         position = min(max(position, first), last)
         if position == self.initial:
@@ -201,7 +201,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """A text that the view reads, such as `A[I_X, J]`; a text that it cannot read becomes the explorer's error."""
+    """A text that the view reads, such as `A[I_X, J]`; what it cannot read becomes the explorer's error."""
 
     label: str
     start: str
@@ -229,8 +229,10 @@ class Notation:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Moves through the frames of a view, with a play button. The view is given 0, 1, 2 ... and shows its last
-    frame for any step beyond it."""
+    """Moves through the frames of a view, with a play button.
+
+    The view is given 0, 1, 2 ... and shows its last frame for any step beyond it.
+    """
 
     label: str = "step"
     start: int = 0

@@ -1,12 +1,10 @@
 """How are bars drawn? Lying, one row a label, the value written at the end of each."""
 
-import math
-
-from scalingbook_lib.explorers import scales, svg
+from scalingbook_lib.explorers import draw_axes, scales, svg
 from scalingbook_lib.explorers.palette import ink
 from scalingbook_lib.explorers.view import Bars
 
-THICK, THIN, BETWEEN, FOOT = 22.0, 14.0, 13.0, 44.0
+THICK, THIN, BETWEEN = 22.0, 14.0, 13.0
 
 
 def bars(panel: Bars, width: float) -> str:
@@ -22,17 +20,14 @@ def bars(panel: Bars, width: float) -> str:
     right = width - max(map(svg.measure, values)) - 8
     low, high = panel.range()
     place = scales.project(panel.value.scale, low, high, left, right)
-    body = [_axis(panel, place, (left, top, right, bottom), width)]
+    most = max(int((right - left) / 70), 2)
+    body = [draw_axes.across(panel.value, (low, high), place, (left, top, right, bottom), width, most)]
     for i, label in enumerate(panel.labels):
         y = top + i * row + BETWEEN / 2
         body.append(_label(label, left, y, row, wide))
         body += _row(panel, i, place, (left, right), y + (0 if wide else 18))
-    body += [
-        _ref(r.label, place([r.at])[0], (left, top, right, bottom), width)
-        for r in panel.refs
-        if low <= r.at <= high
-    ]
-    return svg.picture(width, bottom + FOOT, panel.title or panel.value.label, head + keys + body)
+    body.append(draw_axes.uprights(panel.refs, (low, high), place, (top, bottom), width))
+    return svg.picture(width, bottom + draw_axes.FOOT, panel.title or panel.value.label, head + keys + body)
 
 
 def _rows(panel: Bars) -> int:
@@ -60,7 +55,8 @@ def _label(words: str, left: float, y: float, row: float, wide: bool) -> str:
 
 def _row(panel: Bars, i: int, place: scales.Projection, ends: tuple[float, float], y: float) -> list[str]:
     """The bars of one label, and their values."""
-    parts, start, thick = [], ends[0], THICK if _rows(panel) == 1 else THIN
+    parts, start = [], ends[0]
+    thick, air = (THICK, 0.0) if _rows(panel) == 1 else (THIN, 2.0)
     pixel = lambda v: min(max(place([v])[0], ends[0]), ends[1]) if v > 0 else ends[0]  # noqa: E731
     total = 0.0
     for n, series in enumerate(panel.series):
@@ -69,10 +65,8 @@ def _row(panel: Bars, i: int, place: scales.Projection, ends: tuple[float, float
         end = pixel(total)
         length = max(end - start, 0.0)
         paint = f'fill="{ink(_color(panel, n))}" fill-opacity=".85"'
-        parts.append(
-            f'<rect x="{start:.1f}" y="{y:.1f}" width="{length:.1f}" height="{thick - (0 if _rows(panel) == 1 else 2):g}" '
-            f"{paint}><title>{svg.escape(f'{series.label}: {scales.written(value, panel.value.unit)}')}</title></rect>"
-        )
+        note = f"{series.label}: {scales.written(value, panel.value.unit)}"
+        parts.append(svg.rect(start, y, length, thick - air, paint, note))
         if not panel.stacked:
             parts.append(svg.text(end + 6, y + thick / 2 + 4, scales.written(value, panel.value.unit)))
             y += thick if len(panel.series) > 1 else 0
@@ -80,33 +74,3 @@ def _row(panel: Bars, i: int, place: scales.Projection, ends: tuple[float, float
     if panel.stacked:
         parts.append(svg.text(start + 6, y + thick / 2 + 4.5, scales.written(total, panel.value.unit)))
     return parts
-
-
-def _axis(panel: Bars, place: scales.Projection, box: tuple[float, float, float, float], width: float) -> str:
-    left, top, right, bottom = box
-    low, high = panel.range()
-    most = max(int((right - left) / 70), 2)
-    values = scales.ticks(panel.value.scale, low, high, most)
-    texts, unit = scales.tick_texts(values, panel.value.scale, panel.value.unit)
-    xs = place(values)
-    grid = "".join([f"M{x:.1f},{top:.1f}V{bottom:.1f}" for x in xs])
-    name = f"{panel.value.label} ({unit}) →" if unit else f"{panel.value.label} →"
-    middles = [max(x, svg.measure(t) / 2) for x, t in zip(xs, texts, strict=True)]
-    ticks = svg.group(
-        'text-anchor="middle"', [svg.text(x, bottom + 17, t) for x, t in zip(middles, texts, strict=True)]
-    )
-    return f'<path d="{grid}" stroke="currentColor" stroke-opacity=".11"/>' + svg.group(
-        svg.QUIET, [ticks, svg.text(width, bottom + 38, svg.fit(name, width), 'text-anchor="end"')]
-    )
-
-
-def _ref(label: str, x: float, box: tuple[float, float, float, float], width: float) -> str:
-    words = svg.fit(label, width - 8)
-    half = svg.measure(words) / 2
-    middle = min(max(x, half), width - half)
-    return (
-        f'<path d="M{x:.1f},{box[1] - 2:.1f}V{box[3]:.1f}" stroke="currentColor" stroke-opacity=".6" '
-        'stroke-dasharray="4 3"/>'
-    ) + svg.text(
-        middle, math.floor(box[1]) - 6, words, 'text-anchor="middle" fill-opacity=".8" font-weight="500"'
-    )

@@ -1,4 +1,7 @@
-"""How does an explorer stand in a page before any script runs? Native inputs, the first view, its numbers and verdict."""
+"""How does an explorer stand in a page before any script runs?
+
+As native inputs with their labels, the first view, its numbers and its verdict.
+"""
 
 from collections.abc import Mapping
 from typing import Protocol

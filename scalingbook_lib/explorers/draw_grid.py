@@ -1,4 +1,4 @@
-"""How is a grid of cells drawn? Tinted cells that read on light and dark; text where it fits, else only its note."""
+"""How is a grid of cells drawn? As tinted cells that read on light and dark, with text where it fits."""
 
 from collections.abc import Iterable, Sequence
 
@@ -59,25 +59,19 @@ def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
 
 def _box(cell: Cell, x: float, y: float, wide: float, high: float) -> str:
     """The cell's ground; of a cell with a part, the small array above its text."""
-    note = f"<title>{svg.escape(cell.note)}</title>" if cell.note else ""
     if cell.part is None:
-        return f'<rect {_place(x, y, wide, high)} rx="3" {_paint(cell)}>{note}</rect>' if note else (
-            f'<rect {_place(x, y, wide, high)} rx="3" {_paint(cell)}/>'
-        )  # fmt: skip
+        return svg.rect(x, y, wide, high, f'rx="3" {_paint(cell)}', cell.note)
     lines = len(cell.text.split("\n")) if cell.text else 0
     side = min(wide, high - lines * LINE - (9 if lines else 0))
-    left = x + (wide - side) / 2
-    top, bottom, start, end = cell.part
-    held = _place(left + start * side, y + top * side, (end - start) * side, (bottom - top) * side)
-    outline = f'<rect {_place(left, y, side, side)} rx="2" fill="currentColor" fill-opacity=".04" {EDGE}>{note}</rect>'
-    return f'{outline}<rect {held} fill="{ink(cell.color or 0)}" fill-opacity="{0.85 * cell.level:.2g}"/>'
+    x += (wide - side) / 2
+    top, bottom, start, end = (edge * side for edge in cell.part)
+    paint = f'fill="{ink(cell.color or 0)}" fill-opacity="{0.85 * cell.level:.2g}"'
+    return svg.rect(x, y, side, side, f'rx="2" {EMPTY}', cell.note) + svg.rect(
+        x + start, y + top, end - start, bottom - top, paint
+    )
 
 
-EDGE = 'stroke="currentColor" stroke-opacity=".3"'
-
-
-def _place(x: float, y: float, wide: float, high: float) -> str:
-    return f'x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}"'
+EMPTY = 'fill="currentColor" fill-opacity=".04" stroke="currentColor" stroke-opacity=".3"'
 
 
 def _paint(cell: Cell) -> str:

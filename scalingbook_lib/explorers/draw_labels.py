@@ -8,8 +8,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-Line = tuple[list[float], list[float]]  # pixels, from left to right
-Box = tuple[float, float, float, float]  # left, top, right, bottom
+from scalingbook_lib.explorers.clip import Box, Line
+
 Place = tuple[float, float, float]
 
 ASCENT, DESCENT, GAP = 10.0, 3.0, 6.0
@@ -72,7 +72,7 @@ def between(line: Line, left: float, right: float) -> tuple[float, float] | None
 
 
 def along(line: Line, width: float, box: Box) -> Iterator[Place]:
-    """Places for a line's label: at its right end first, then further and further left; above, below and beside."""
+    """Places for a line's label: from its right end to its left; above, below and beside it."""
     start, end = max(line[0][0], box[0]), min(line[0][-1], box[2])
     for step, share in enumerate((1.0, 0.88, 0.74, 0.6, 0.46, 0.32, 0.18, 0.0)):
         x = start + share * (end - start)

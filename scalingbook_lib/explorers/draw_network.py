@@ -1,4 +1,4 @@
-"""How are devices and the links between them drawn? Boxes with the chunks they hold, arrows for what moves."""
+"""How are devices and their links drawn? As boxes with the chunks they hold, and arrows for what moves."""
 
 import math
 from collections.abc import Sequence
@@ -11,6 +11,8 @@ from scalingbook_lib.explorers.view import Link, Network, Node
 MARGIN, WRAP_MARGIN = 46.0, 66.0
 LARGEST, STUB = 64.0, 30.0
 TYPE = 12.0
+NAMES = f'text-anchor="middle" font-size="{TYPE:g}"'
+BOX = 'rx="4" fill="var(--ex-bg,#fff)" stroke="currentColor" stroke-opacity=".55"'
 
 Spot = tuple[float, float]
 Course = tuple[Spot, Spot, Spot]  # start, the point that bends the curve, end
@@ -43,7 +45,7 @@ def network(panel: Network, width: float) -> str:
     labels = [_label(link, _courses(link, plan)[-1], plan) for link in panel.links if link.label]
     body = [
         svg.group('fill="none" stroke="currentColor" stroke-opacity=".3"', quiet), *busy, *nodes,
-        svg.group(f'class="ex-labels" text-anchor="middle" font-size="{TYPE:g}" font-weight="500" {svg.HALO}', labels),
+        svg.group(f'class="ex-labels" {NAMES} font-weight="500" {svg.HALO}', labels),
     ]  # fmt: skip
     return svg.picture(width, height, panel.title or "network", head + body)
 
@@ -62,15 +64,11 @@ def _plan(panel: Network, width: float, top: float) -> tuple[Plan, float]:
 
 def _node(node: Node, spot: Spot, half: float) -> str:
     x, y = spot
-    note = f"<title>{svg.escape(node.note)}</title>" if node.note else ""
-    box = (
-        f'<rect x="{x - half:.1f}" y="{y - half:.1f}" width="{2 * half:.1f}" height="{2 * half:.1f}" rx="4" '
-        f'fill="var(--ex-bg,#fff)" stroke="currentColor" stroke-opacity=".55">{note}</rect>'
-    )
+    box = svg.rect(x - half, y - half, 2 * half, 2 * half, BOX, node.note)
     if not node.parts:
         return box + svg.text(x, y + 4.5, svg.fit(node.label, 2 * half), 'text-anchor="middle"')
     words = svg.fit(node.label, 3.2 * half, TYPE)
-    name = svg.text(x, y + half + 13, words, f'text-anchor="middle" font-size="{TYPE:g}" {svg.QUIET} {svg.HALO}')
+    name = svg.text(x, y + half + 13, words, f"{NAMES} {svg.QUIET} {svg.HALO}")
     return box + _parts(node.parts, x, y, half - 3) + name
 
 
@@ -131,11 +129,16 @@ def _arrow(link: Link, course: Course, most: float) -> str:
     length = math.dist(middle, end) or 1.0
     ux, uy = (end[0] - middle[0]) / length, (end[1] - middle[1]) / length
     x, y, side = end[0] - ux * (3 + thick), end[1] - uy * (3 + thick), 3.0 + thick * 0.8
-    head = f"M{end[0] + ux * 2:.1f},{end[1] + uy * 2:.1f}L{x - uy * side:.1f},{y + ux * side:.1f}L{x + uy * side:.1f},{y - ux * side:.1f}z"
-    paint = ink(link.color or 0)
+    head = [
+        (end[0] + ux * 2, end[1] + uy * 2),
+        (x - uy * side, y + ux * side),
+        (x + uy * side, y - ux * side),
+    ]
+    corners, paint = svg.points(*zip(*head, strict=True)), ink(link.color or 0)
+    way = _way((course[0], middle, (x, y)))
     return (
-        f'<path d="{_way((course[0], middle, (x, y)))}" fill="none" stroke="{paint}" stroke-width="{thick:.1f}"/>'
-        f'<path d="{head}" fill="{paint}"/>'
+        f'<path d="{way}" fill="none" stroke="{paint}" stroke-width="{thick:.1f}"/>'
+        f'<polygon points="{corners}" fill="{paint}"/>'
     )
 
 

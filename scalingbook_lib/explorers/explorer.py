@@ -15,21 +15,31 @@ from scalingbook_lib.told import Told
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What a state shows: the view, or the error in its place; and each control as value and text."""
+
+    values: Mapping[str, Any]  # what the view was given
+    state: Mapping[str, State]  # the state as corrected
+    outputs: Mapping[str, str]  # what stands beside each control
+    notes: tuple[str, ...] = ()  # what was out of range, or of no control
+    view: View | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Painted:
-    """One state, painted: HTML of the figure and the readouts, the verdict, and each control as text.
+    """A state as HTML: figure, readouts and verdict of the view. With an error there is no figure."""
 
-    With an `error` there is no figure: the one before it stays.
-    """
-
+    seen: Seen
     figure: str = ""
     readouts: str = ""
     verdict: str = ""
     frames: int = 1
-    values: Mapping[str, Any] | None = None  # what the view was given
-    state: Mapping[str, State] | None = None  # the state as corrected
-    outputs: Mapping[str, str] | None = None  # what stands beside each control
-    error: str = ""
-    notes: tuple[str, ...] = ()
+
+    @property
+    def error(self) -> str:
+        """The sentence that says what could not be read; empty where all could."""
+        return self.seen.error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +61,7 @@ class Explorer(Told):
         return self.text()
 
     def state(self) -> dict[str, State]:
-        """The state at the start: positions, options and texts; an address stores only what differs from it."""
+        """The state at the start: positions, options, texts; an address stores only what differs from it."""
         return {name: control.initial for name, control in self.controls.items()}
 
     def starting(self, **values: Any) -> "Explorer":
@@ -72,25 +82,27 @@ class Explorer(Told):
         """The view at these values; the others are at their start."""
         return self.view(**{n: r.value for n, r in self.read({}).items()} | values)
 
-    def paint(self, state: Mapping[str, State], *, wide: bool = True) -> Painted:
-        """Paint a state; what the view refuses with a ValueError comes back as the error."""
+    def look(self, state: Mapping[str, State]) -> Seen:
+        """The view of a state; what the view refuses with a ValueError becomes the error."""
         readings = self.read(state)
-        notes = tuple(r.note for r in readings.values() if r.note) + self._strangers(state)
         values = {name: r.value for name, r in readings.items()}
         given = {name: r.state for name, r in readings.items()}
+        notes = tuple(r.note for r in readings.values() if r.note) + self._strangers(state)
         try:
             view = self.view(**values)
-            figure = draw.figure(view, wide=wide)
         except (ValueError, ArithmeticError) as problem:
-            outputs = self._outputs(values, None)
-            return Painted(values=values, state=given, outputs=outputs, error=str(problem), notes=notes)
-        return Painted(
-            figure, draw.readouts(view), view.verdict, view.frames, values, given,
-            self._outputs(values, view.frames), "", notes,
-        )  # fmt: skip
+            return Seen(values, given, self._outputs(values, None), notes, error=str(problem))
+        return Seen(values, given, self._outputs(values, view.frames), notes, view)
+
+    def paint(self, state: Mapping[str, State], *, wide: bool = True) -> Painted:
+        """The view of a state as HTML."""
+        seen = self.look(state)
+        if (view := seen.view) is None:
+            return Painted(seen)
+        return Painted(seen, draw.figure(view, wide=wide), draw.readouts(view), view.verdict, view.frames)
 
     def html(self, suffix: str = "") -> str:
-        """The page's static HTML: controls and the first view; `suffix` keeps ids apart where it is shown twice."""
+        """The page's static HTML: controls and first view; a `suffix` keeps ids apart if shown twice."""
         return draw_form.explorer(self, self.see(), suffix)
 
     def text(self) -> str:

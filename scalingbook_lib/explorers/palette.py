@@ -1,4 +1,4 @@
-"""Which colours do the pictures use? Six that stay apart for the colour-blind and read as text on their ground.
+"""Which colours do the pictures use? Six that stay apart for the colour-blind and can be read as text.
 
 Every colour has at least 4.5:1 contrast, light ones on white, dark ones on #121212. A page sets the custom
 properties `--ex-c0` ... `--ex-c5` to the set of its theme; where no stylesheet does, the light set stands.

@@ -34,10 +34,6 @@ def _two_rooflines(B: int, D: int, F: int, numbers: str, level: str, left: str, 
         (
             Readout("intensity", times[0].intensity, "FLOPs/byte"),
             *(Readout(f"{c.name}: ridge", t.ridge, "FLOPs/byte") for c, t in zip(on, times, strict=True)),
-            *(
-                Readout(f"{c.name}: share of peak", t.attained_fraction, text=percent(t.attained_fraction))
-                for c, t in zip(on, times, strict=True)
-            ),
         ),
     )
 

@@ -16,7 +16,7 @@ Projection = Callable[[Sequence[float]], list[float]]
 
 
 def written(value: float, unit: str = "", *, kind: str = "linear") -> str:
-    """A value for people, with its unit: '43.6 µs', '8,192 tokens', '240 FLOPs/byte', '16 GiB' on a pow2 scale."""
+    """A value for people: '43.6 µs', '8,192 tokens', '240 FLOPs/byte'; '16 GiB' on a pow2 scale."""
     if kind == "pow2" and unit in ("B", "bytes") and value >= 1:
         return binary(value, "B")
     if prefixed(unit):
@@ -28,7 +28,7 @@ def written(value: float, unit: str = "", *, kind: str = "linear") -> str:
 
 
 def prefixed(unit: str) -> bool:
-    """Whether a unit takes prefixes: seconds, bytes and FLOPs do and so do their rates; tokens and ratios do not."""
+    """Whether a unit takes prefixes: seconds, bytes, FLOPs and their rates do, tokens and ratios do not."""
     top, slash, bottom = unit.partition("/")
     return top in PREFIXED and (not slash or bottom == "s")
 
@@ -71,7 +71,7 @@ def _whole_powers(low: float, high: float, most: int, steps: Sequence[int]) -> l
 
 
 def _between_decades(low: float, high: float, most: int) -> list[float]:
-    """Ticks for less than three decades: 1, 2 and 5 of each, else 1 and 3; round linear steps within one decade."""
+    """Ticks for less than three decades: 1, 2 and 5 of each, or 1 and 3; within one decade, round steps."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for marks in ((1, 2, 5), (1, 3), (1,)):
         found = [

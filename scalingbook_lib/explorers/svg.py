@@ -51,6 +51,12 @@ def text(x: float, y: float, words: str, attributes: str = "") -> str:
     return f'<text x="{number(x)}" y="{number(y)}"{space}{attributes}>{escape(words)}</text>'
 
 
+def rect(x: float, y: float, wide: float, high: float, attributes: str, note: str = "") -> str:
+    """A rectangle, with a note for the pointer."""
+    head = f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}" {attributes}'
+    return f"{head}><title>{escape(note)}</title></rect>" if note else f"{head}/>"
+
+
 def points(xs: Sequence[float], ys: Sequence[float]) -> str:
     """Pixel lists as 'x,y x,y ...'."""
     flat = [0.0] * (2 * len(xs))
@@ -82,7 +88,7 @@ def title(words: str, width: float) -> tuple[list[str], float]:
 
 
 def legend(items: Sequence[tuple[str, str]], width: float, top: float) -> tuple[list[str], float]:
-    """Swatches (`paint` attributes of a 10 × 10 square) with their labels, in rows; and the height they take."""
+    """Labels with swatches, given as (label, paint attributes), in rows; and the height they take."""
     parts, x, y = [], 0.0, top + 11
     for label, paint in items:
         words = fit(label, width - 18)

@@ -1,0 +1,1 @@
+"""How do views look with matplotlib, and how do explorers move in a notebook?"""

@@ -1,0 +1,125 @@
+"""How are charts, bars and time lines drawn with matplotlib? Each on axes it is given."""
+
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import Patch
+
+from scalingbook_lib.explorers import scales
+from scalingbook_lib.explorers.view import (
+    Band,
+    Bars,
+    Chart,
+    Curve,
+    Mark,
+    Points,
+    RefLine,
+    Regions,
+    Scale,
+    Timeline,
+    colored,
+)
+from scalingbook_lib.viz.style import color
+
+
+def chart(panel: Chart, ax: Axes) -> None:
+    """Curves, points, bands, reference lines and regions over two axes."""
+    for mark, paint in colored(panel):
+        _mark(mark, color(paint), ax)
+    (x, y), (of_x, of_y) = panel.ranges(), (panel.x, panel.y)
+    _axis("x", of_x, x, ax)
+    _axis("y", of_y, y, ax)
+    _legend(
+        ax, [Patch(color=color(m.paint(i)), alpha=m.shade(i), label=label) for m, i, label in _keys(panel)]
+    )
+
+
+def _mark(mark: Mark, paint: str, ax: Axes) -> None:
+    match mark:
+        case Curve():
+            ax.plot(mark.xs, mark.ys, "--" if mark.dashed else "-", color=paint, label=mark.label)
+        case Points():
+            ax.plot(mark.xs, mark.ys, "o", color=paint, label=mark.label or "_", zorder=3)
+            for label, x, y in zip(mark.labels, mark.xs, mark.ys, strict=False):
+                ax.annotate(label, (x, y), xytext=(6, 4), textcoords="offset points", color=paint)
+        case Band():
+            ax.fill_between(mark.xs, mark.low, mark.high, color=paint, alpha=0.16, label=mark.label)
+        case RefLine():
+            _ref_line(mark, ax)
+        case Regions():
+            for i in range(len(mark.labels)):
+                only = [[1.0 if cell == i else float("nan") for cell in row] for row in mark.cells]
+                ax.pcolormesh(
+                    mark.xs, mark.ys, only, cmap=ListedColormap([color(mark.paint(i))]), alpha=mark.shade(i)
+                )
+
+
+def _keys(panel: Chart) -> list[tuple[Regions, int, str]]:
+    return [(m, i, label) for m in panel.marks if isinstance(m, Regions) for i, label in enumerate(m.labels)]
+
+
+def _ref_line(mark: RefLine, ax: Axes) -> None:
+    draw = ax.axvline if mark.axis == "x" else ax.axhline
+    draw(mark.at, color="#777777", linestyle="--", linewidth=1, label=mark.label)
+
+
+def _axis(name: str, of: Scale, ends: tuple[float, float], ax: Axes) -> None:
+    """Scale, ends, ticks and label of one axis, as in the page's picture."""
+    ticks = scales.ticks(of.scale, *ends, 7)
+    texts, unit = scales.tick_texts(ticks, of.scale, of.unit)
+    kind = {f"{name}scale": "linear" if of.scale == "linear" else "log", f"{name}lim": ends}
+    ax.set(**kind, **{f"{name}label": f"{of.label} ({unit})" if unit else of.label})
+    ax.set(**{f"{name}ticks": ticks, f"{name}ticklabels": texts})
+    getattr(ax, f"{name}axis").minorticks_off()
+
+
+def _legend(ax: Axes, more: list[Patch]) -> None:
+    handles = [*ax.get_legend_handles_labels()[0], *more]
+    if len(handles) > 1:
+        ax.legend(handles=handles)
+
+
+def bars(panel: Bars, ax: Axes) -> None:
+    """Lying bars, stacked or one below the other."""
+    thick = 0.7 if panel.stacked else 0.7 / len(panel.series)
+    starts = [0.0] * len(panel.labels)
+    for n, series in enumerate(panel.series):
+        ys = [i if panel.stacked else i + n * thick - 0.35 + thick / 2 for i in range(len(panel.labels))]
+        paint = color(n if series.color is None else series.color)
+        ax.barh(
+            ys,
+            series.values,
+            thick * 0.94,
+            starts if panel.stacked else None,
+            color=paint,
+            label=series.label,
+        )
+        starts = [a + b for a, b in zip(starts, series.values, strict=True)]
+    _lanes(list(panel.labels), panel.value, panel.range(), list(panel.refs), ax)
+
+
+def timeline(panel: Timeline, ax: Axes) -> None:
+    """Spans on lanes over time."""
+    for span in panel.spans:
+        lane = panel.lanes.index(span.lane)
+        ax.barh(
+            lane,
+            span.end - span.start,
+            0.7,
+            span.start,
+            color=color(span.color),
+            alpha=0.5,
+            edgecolor="white",
+        )
+        middle = (span.start + span.end) / 2
+        ax.text(middle, lane, span.label, ha="center", va="center", fontsize="small", clip_on=True)
+    _lanes(list(panel.lanes), Scale(panel.label, panel.unit), panel.range(), list(panel.refs), ax)
+
+
+def _lanes(labels: list[str], of: Scale, ends: tuple[float, float], refs: list[RefLine], ax: Axes) -> None:
+    for ref in refs:
+        _ref_line(ref, ax)
+    _axis("x", of, ends, ax)
+    ax.set_yticks(range(len(labels)), labels)
+    ax.invert_yaxis()
+    ax.grid(axis="y", visible=False)
+    _legend(ax, [])
