@@ -9,7 +9,7 @@ class Told:
     __slots__ = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Give every result its own entry: IPython asks a class for its `__repr__` before it asks the bases."""
+        """Give every result its own: IPython asks a class for its `__repr__` before it asks the bases."""
         super().__init_subclass__(**kwargs)
         cls._repr_pretty_ = Told._repr_pretty_
 
