@@ -13,6 +13,7 @@ from scalingbook_lib.resharding.search import (
     cheapest_to,
     check_even,
     reshard,
+    split_only,
 )
 
 __all__ = [
@@ -29,4 +30,5 @@ __all__ = [
     "check_even",
     "layout",
     "reshard",
+    "split_only",
 ]

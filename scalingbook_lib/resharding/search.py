@@ -110,6 +110,13 @@ def check_even(array: Array, machine: Machine, sizes: Mapping[str, int]) -> None
                              f"{''.join(dim.axes)}; pad it to {-(-size // parts) * parts}")  # fmt: skip
 
 
+def split_only(array: Array, machine: Machine) -> Array:
+    """The array without the axes of one chip, which split nothing."""
+    real = {name for name, size in machine.sizes.items() if size > 1}
+    axes = {dim.name: [name for name in dim.axes if name in real] for dim in array.dims}
+    return array.with_axes(**axes).with_partial([name for name in array.partial if name in real])
+
+
 def cheapest_from(moves: Moves, start: Layout) -> dict[Layout, Path]:
     """The cheapest path from `start` to every layout that can be reached."""
     return _search(

@@ -20,6 +20,7 @@ from scalingbook_lib.resharding import (
     cheapest_to,
     check_even,
     layout,
+    split_only,
 )
 from scalingbook_lib.sharded_matmul.strategy import Rejected, Solution, Strategy
 from scalingbook_lib.units import BF16, DType, binary
@@ -44,7 +45,8 @@ def solve(
     for array in product.arrays:
         check_even(array, machine, sizes)
     axes = [x for x in machine.sizes if machine.sizes[x] > 1 and (idle_axes or x in product.axes)]
-    found = list(_Job(product, machine, sizes, dtype, axes).strategies())
+    split = Product(*(split_only(array, machine) for array in product.arrays))
+    found = list(_Job(split, machine, sizes, dtype, axes).strategies())
     works = [s for s in found if isinstance(s, Strategy)]
     rejected = tuple(s for s in found if isinstance(s, Rejected))
     if not works:
