@@ -4,6 +4,9 @@ from scalingbook_lib import chips, roofline
 from scalingbook_lib.chips import Chip
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
+from scalingbook_lib.explorers.rooflines_batch import BATCH, CRITICAL_BATCH
+from scalingbook_lib.explorers.rooflines_overlap import OVERLAP
+from scalingbook_lib.explorers.rooflines_tiles import SPLIT, TILES
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Points, Readout, RefLine, Scale, Series, View
 from scalingbook_lib.roofline import Roofline
 from scalingbook_lib.units import DType, dtype, percent, si
@@ -98,4 +101,4 @@ ROOFLINE = Explorer(
     view=_two_rooflines,
 )
 
-EXPLORERS = (ROOFLINE,)
+EXPLORERS = (OVERLAP, ROOFLINE, BATCH, CRITICAL_BATCH, TILES, SPLIT)
