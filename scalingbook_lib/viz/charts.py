@@ -20,11 +20,14 @@ from scalingbook_lib.explorers.view import (
 )
 from scalingbook_lib.viz.style import color
 
+BELOW = {"xytext": (7, -12), "textcoords": "offset points", "ha": "left"}
+ABOVE = {"xytext": (-7, 6), "textcoords": "offset points", "ha": "right"}
+
 
 def chart(panel: Chart, ax: Axes) -> None:
     """Curves, points, bands, reference lines and regions over two axes."""
     for mark, paint in colored(panel):
-        _mark(mark, color(paint), ax)
+        _mark(mark, paint, ax)
     (x, y), (of_x, of_y) = panel.ranges(), (panel.x, panel.y)
     _axis("x", of_x, x, ax)
     _axis("y", of_y, y, ax)
@@ -33,14 +36,16 @@ def chart(panel: Chart, ax: Axes) -> None:
     )
 
 
-def _mark(mark: Mark, paint: str, ax: Axes) -> None:
+def _mark(mark: Mark, index: int, ax: Axes) -> None:
+    paint = color(index)
     match mark:
         case Curve():
             ax.plot(mark.xs, mark.ys, "--" if mark.dashed else "-", color=paint, label=mark.label)
         case Points():
             ax.plot(mark.xs, mark.ys, "o", color=paint, label=mark.label or "_", zorder=3)
+            aside = BELOW if index % 2 == 0 else ABOVE  # two points that lie close are labelled on two sides
             for label, x, y in zip(mark.labels, mark.xs, mark.ys, strict=False):
-                ax.annotate(label, (x, y), xytext=(6, 4), textcoords="offset points", color=paint)
+                ax.annotate(label, (x, y), color=paint, **aside)
         case Band():
             ax.fill_between(mark.xs, mark.low, mark.high, color=paint, alpha=0.16, label=mark.label)
         case RefLine():
@@ -79,20 +84,17 @@ def _legend(ax: Axes, more: list[Patch]) -> None:
 
 
 def bars(panel: Bars, ax: Axes) -> None:
-    """Lying bars, stacked or one below the other."""
+    """Lying bars, stacked or one below the other, with their values."""
     thick = 0.7 if panel.stacked else 0.7 / len(panel.series)
     starts = [0.0] * len(panel.labels)
     for n, series in enumerate(panel.series):
         ys = [i if panel.stacked else i + n * thick - 0.35 + thick / 2 for i in range(len(panel.labels))]
         paint = color(n if series.color is None else series.color)
-        ax.barh(
-            ys,
-            series.values,
-            thick * 0.94,
-            starts if panel.stacked else None,
-            color=paint,
-            label=series.label,
-        )
+        left = starts if panel.stacked else None
+        drawn = ax.barh(ys, series.values, thick * 0.94, left, color=paint, label=series.label)
+        if not panel.stacked or series is panel.series[-1]:
+            ends = panel.lengths() if panel.stacked else series.values
+            ax.bar_label(drawn, [scales.written(v, panel.value.unit) for v in ends], padding=4)
         starts = [a + b for a, b in zip(starts, series.values, strict=True)]
     _lanes(list(panel.labels), panel.value, panel.range(), list(panel.refs), ax)
 

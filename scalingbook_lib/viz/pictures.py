@@ -1,5 +1,7 @@
 """How are grids and networks drawn with matplotlib? Each on axes it is given."""
 
+from typing import Any
+
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
@@ -40,7 +42,10 @@ def network(panel: Network, ax: Axes) -> None:
         start, end = spots[link.start], spots[link.end]
         paint = "#bbbbbb" if link.color is None else color(link.color)
         bend = -link.bend or (0.3 if link.wrap else 0.08 if link.color is not None else 0.0)
-        style = {"arrowstyle": "-" if link.color is None else "-|>", "connectionstyle": f"arc3,rad={bend}"}
+        style: dict[str, Any] = {
+            "arrowstyle": "-" if link.color is None else "-|>",
+            "connectionstyle": f"arc3,rad={bend}",
+        }
         ax.add_patch(
             FancyArrowPatch(start, end, color=paint, shrinkA=18, shrinkB=18, mutation_scale=10, **style)
         )
