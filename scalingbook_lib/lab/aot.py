@@ -1,12 +1,13 @@
 """What would a TPU slice do with this program? Ask its compiler, with no TPU.
 
-`compile(fn, "A[I, J_X]", "B[J_X, K]", out="C[I, K]", topology="v5e:2x4", mesh=Mesh(X=2, Y=4), I=512, ...)`
-hands back what the real TPU compiler made of a sharded function: its collectives, its memory on each chip, its
-FLOPs, its own estimate in cycles. With no topology, the same for this machine's devices (simulated ones, if
-need be), which can also run it.
+`compile(fn, "A[I, J_X]", "B[J_X, K]", out="C[I, K]", topology="v5e:2x4", mesh=Mesh(X=2, Y=4), I=512, …)`
+hands back what the real TPU compiler made of a sharded function: its collectives, its memory on each chip,
+its FLOPs, its own estimate in cycles. With no topology, the same for this machine's devices (simulated ones,
+if need be), which can also run it.
 """
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -154,9 +155,10 @@ def compile(
     """Compile a sharded function for a TPU slice (`topology="v5e:2x4"`) or, without one, for this machine.
 
     Arguments are arrays in the notation, alone or within lists and dicts, their dimensions given by `sizes`
-    and their type by `dtype` (one for all, or by array name), or whatever `jax.jit(fn).lower` takes. `out` fixes
-    the result's sharding; without it the compiler chooses. With `local`, `fn` is written for one device's blocks
-    and communicates by itself. DoesNotFit where HBM or VMEM is too small (HBM unless `overflow_ok`).
+    and their type by `dtype` (one for all, or by array name), or whatever `jax.jit(fn).lower` takes. `out`
+    fixes the result's sharding; without it the compiler chooses. With `local`, `fn` is written for one
+    device's blocks and communicates by itself. Where HBM or VMEM is too small the error is DoesNotFit; with
+    `overflow_ok`, arguments and results may be larger than HBM.
     """
     where = slices.topology(topology) if topology else None
     sizes_of_mesh = hlo.sizes_of(mesh) if mesh is not None else {"X": where.devices.size if where else 1}
@@ -197,9 +199,9 @@ def _compiled(jitted: Any, structs: Any, options: Mapping[str, Any] | None) -> A
         with slices.quiet():
             return lowered.compile(compiler_options=dict(options) if options else None)
     except jax.errors.JaxRuntimeError as error:
-        if (known := overflow.read(str(error))) is not None:
-            raise known from None
-        raise
+        if (known := overflow.read(str(error))) is None:
+            raise
+        raise known.asked_for(_arguments(structs)) from None
 
 
 def _memory(compiled: Any, limit: float | None) -> Memory:
@@ -207,6 +209,16 @@ def _memory(compiled: Any, limit: float | None) -> Memory:
     return Memory(
         m.argument_size_in_bytes, m.output_size_in_bytes, m.temp_size_in_bytes, m.alias_size_in_bytes, limit
     )
+
+
+def _arguments(structs: Any) -> tuple[Allocation, ...]:
+    """One device's share of every argument."""
+    arrays = [a for a in jax.tree.leaves(structs) if getattr(a, "sharding", None) is not None]
+    blocks = [(a.sharding.shard_shape(a.shape), a.dtype) for a in arrays]
+    named = [
+        (math.prod(shape) * dtype.itemsize, f"argument {dtype.name}{list(shape)}") for shape, dtype in blocks
+    ]
+    return tuple(Allocation(nbytes, what) for nbytes, what in sorted(named, reverse=True))
 
 
 def _parts(m: Memory) -> tuple[Allocation, ...]:

@@ -129,8 +129,8 @@ class Collectives(Told):
 def collectives(program: Any, mesh: Any = None) -> Collectives:
     """The collectives of a compiled program: `collectives(jit(f).lower(x).compile(), Mesh(X=4, Y=2))`.
 
-    The program may also be its text; the mesh a notation Mesh, a JAX mesh or {'X': 4, 'Y': 2}. It may be left out
-    where the compiled program knows its own.
+    The program may also be its text; the mesh a notation Mesh, a JAX mesh or {'X': 4, 'Y': 2}. It may be left
+    out where the compiled program knows its own.
     """
     sizes = sizes_of(mesh if mesh is not None else mesh_of(program))
     found = (collective(visit, sizes) for visit in hlo_text.read(program).visits())

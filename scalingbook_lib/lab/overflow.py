@@ -39,8 +39,13 @@ class DoesNotFit(RuntimeError):
         self.memory, self.used_bytes, self.limit_bytes = memory, used_bytes, limit_bytes
         self.largest = largest
 
+    def asked_for(self, arguments: tuple[Allocation, ...]) -> "DoesNotFit":
+        """The same error, with the program's arguments where the compiler lists nothing itself."""
+        known = self.largest or (arguments if self.memory == "HBM" else ())
+        return DoesNotFit(self.memory, self.used_bytes, self.limit_bytes, known)
+
     def __str__(self) -> str:
-        most = f"; most of it is {'; '.join(map(str, self.largest[:3]))}" if self.largest else ""
+        most = f"; the largest: {'; '.join(map(str, self.largest[:3]))}" if self.largest else ""
         return (
             f"the program needs {binary(self.used_bytes)} of {self.memory} and a chip has "
             f"{binary(self.limit_bytes)}{most}; make the arrays smaller, or split them over more chips"

@@ -44,8 +44,8 @@ def pairs(attributes: str) -> Groups:
 def axes_of(groups: Groups, sizes: Mapping[str, int], *, ordered: bool = True) -> str | None:
     """The mesh axes along which the devices of every group differ: 'X', 'XY'; None where no axes fit.
 
-    Devices are numbered along the mesh, last axis fastest. With `ordered`, the slowest axis of the group is named
-    first (a gather over YX is not one over XY); without, axes stand in the mesh's order: a sum does not care.
+    Devices are numbered along the mesh, last axis fastest. With `ordered`, the slowest axis of the group is
+    named first (a gather over YX is not one over XY); without, axes stand in the mesh's order.
     """
     places = dict(enumerate(itertools.product(*map(range, sizes.values()))))
     if sum(map(len, groups)) > len(places) or any(n not in places for group in groups for n in group):
