@@ -73,9 +73,10 @@ def _tokens(batch: float) -> str:
 def _knee_verdict(B: int, now: roofline.Roofline, exact: float) -> str:
     tokens, reached = f"{B:,} token{'s' * (B > 1)}", percent(now.attained_fraction)
     if math.isinf(exact):
-        return f"No batch is enough, the layer is too narrow for this chip; {tokens} reach {reached} of the peak."
+        return f"No batch is enough, the layer is too narrow; {tokens} reach {reached} of the peak."
     if now.bound == "compute-bound":
-        return f"{tokens}, above the break-even of {exact:,.0f}: compute-bound; twice the batch, twice the time."
+        above = f"{tokens}, above the break-even of {exact:,.0f}"
+        return f"{above}: compute-bound, and twice the batch takes twice the time."
     return (
         f"{tokens}, below the break-even of {exact:,.0f}: memory-bound at {reached} of the peak, "
         "and another token is nearly free."
