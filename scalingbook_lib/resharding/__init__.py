@@ -4,7 +4,8 @@
 exchanges, permutes and sums that takes least time, and the next-best that lost. Chapter: Sharding.
 """
 
-from scalingbook_lib.resharding.moves import Layout, Machine, Move, Moves, Rings, layout
+from scalingbook_lib.resharding.machine import Machine, Rings
+from scalingbook_lib.resharding.moves import Layout, Move, Moves, layout
 from scalingbook_lib.resharding.search import (
     Path,
     Resharding,

@@ -7,60 +7,20 @@ arrays, bytes and time. Chapter: Sharding.
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from functools import cached_property
+from typing import NamedTuple
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Transfer
-from scalingbook_lib.hardware import Chip
 from scalingbook_lib.notation import Array
 from scalingbook_lib.resharding import routing
+from scalingbook_lib.resharding.machine import Machine
 from scalingbook_lib.told import Told
-from scalingbook_lib.torus import Axis
 from scalingbook_lib.units import DType, si
 
-
-class Machine(Protocol):
-    """Chips joined by named mesh axes: a `chips.SliceMesh`, or `Rings`."""
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The size of each mesh axis, in order."""
-        ...
-
-    @property
-    def chip(self) -> Chip:
-        """What the mesh is made of."""
-        ...
-
-    def axes(self, names: str) -> tuple[Axis, ...]:
-        """The torus axes under these mesh axes."""
-        ...
-
-
-class Rings(Told):
-    """A mesh that nobody need sell: each of its axes is a ring of its own (or any `Axis`), to think with."""
-
-    __slots__ = ("_axes", "chip")
-
-    def __init__(self, chip: Chip, /, **axes: int | Axis) -> None:
-        self.chip = chip
-        self._axes = {name: a if isinstance(a, Axis) else Axis(a, True, chip.link_bytes_per_s, chip.hop_s)
-                      for name, a in axes.items()}  # fmt: skip
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The size of each mesh axis, in order."""
-        return {name: axis.size for name, axis in self._axes.items()}
-
-    def axes(self, names: str) -> tuple[Axis, ...]:
-        """The ring under each of these mesh axes."""
-        return tuple(self._axes[name] for name in names)
-
-    def __str__(self) -> str:
-        shapes = (f"{'ring' if a.wrapped else 'line'} {name} of {a.size}" for name, a in self._axes.items())
-        return f"{self.chip.name}: {', '.join(shapes)}"
+type Formula = Callable[..., Transfer]  # of `collectives`: bytes and torus axes to a time
 
 
 class Layout(NamedTuple):
@@ -129,11 +89,16 @@ class Moves:
     dtype: DType
     over: frozenset[str]  # the mesh axes that may be used
     _seen: dict[Layout, list[Edge]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _named: dict[Layout, Array] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def chips(self) -> dict[str, int]:
+        """The size of each mesh axis."""
+        return dict(self.machine.sizes)
 
     def parts(self, axes: tuple[str, ...] | str) -> int:
         """How many chips these mesh axes count."""
-        sizes = self.machine.sizes
-        return math.prod(sizes[name] for name in axes)
+        return math.prod(self.chips[name] for name in axes)
 
     def local_bytes(self, at: Layout) -> float:
         """What one chip holds."""
@@ -147,8 +112,10 @@ class Moves:
 
     def named(self, at: Layout) -> Array:
         """The array in that layout, to be read by people."""
-        axes = {dim.name: used for dim, used in zip(self.array.dims, at.dims, strict=True)}
-        return self.array.with_partial("").with_axes(**axes).with_partial(at.partial)
+        if at not in self._named:
+            axes = {dim.name: used for dim, used in zip(self.array.dims, at.dims, strict=True)}
+            self._named[at] = self.array.with_partial("").with_axes(**axes).with_partial(at.partial)
+        return self._named[at]
 
     def move(self, before: Layout, edge: Edge) -> Move:
         """An edge with its arrays."""
@@ -165,8 +132,8 @@ class Moves:
         return self._seen[at]
 
     def _free(self, at: Layout) -> list[str]:
-        used = {name for axes in at.dims for name in axes} | set(at.partial)
-        return [name for name, size in self.machine.sizes.items() if size > 1 and name in self.over - used]
+        free = self.over.difference(at.partial, *at.dims)
+        return [name for name, size in self.chips.items() if size > 1 and name in free]
 
     def _slices(self, at: Layout) -> Iterator[Edge]:
         """[I] → [I_X]: every chip keeps its part of what it already has."""
@@ -219,7 +186,7 @@ class Moves:
 
     def _traded(self, at: Layout) -> Iterator[tuple[Layout, list[str]]]:
         """Two axes of one size trade places, or a used one its place with a free one."""
-        used, sizes = [name for axes in at.dims for name in axes], self.machine.sizes
+        used, sizes = [name for axes in at.dims for name in axes], self.chips
         for x, y in itertools.combinations(self._roles(at), 2):
             if sizes[x] == sizes[y] and x in used:
                 trade = {x: y, y: x}
@@ -234,10 +201,10 @@ class Moves:
         """The permutation that gives the axes other roles; what comes before and behind keeps its place."""
         differ = [k for k in range(len(before)) if before[k] != after[k]]
         between = slice(min(differ), max(differ) + 1)
-        torus = {name: self.machine.axes(name) for name in self.machine.sizes if name in before[between]}
+        torus = {name: self.machine.axes(name) for name in self.chips if name in before[between]}
         return routing.relabel(nbytes, torus, before[between], after[between])
 
-    def _edge(self, kind, formula, names, nbytes: float, after: Layout) -> Edge:
+    def _edge(self, kind: str, formula: Formula, names: Iterable[str], nbytes: float, after: Layout) -> Edge:
         over = "".join(names)
         return Edge(kind, over, nbytes, formula(nbytes, *self.machine.axes(over)), after)
 

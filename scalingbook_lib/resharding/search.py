@@ -6,16 +6,18 @@ and the next-best ones say why they lose. Chapter: Sharding.
 
 import heapq
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from scalingbook_lib.notation import Array, Mesh, parse
-from scalingbook_lib.resharding.moves import Edge, Layout, Machine, Move, Moves, layout
+from scalingbook_lib.resharding.machine import Machine
+from scalingbook_lib.resharding.moves import Edge, Layout, Move, Moves, layout
 from scalingbook_lib.told import Told
 from scalingbook_lib.units import BF16, DType, si
 
 type Path = tuple[tuple[Layout, Edge], ...]
 type Cost = tuple[float, int]  # seconds, and then the number of steps
+type Steps = Callable[[Layout], list[tuple[Layout, Layout, Edge]]]  # to where, and the edge with its start
 
 NEXT_BEST = 4  # how many other ways are shown
 DETOUR = 3  # how often a search for other ways may pass the same sharding
@@ -90,11 +92,11 @@ def reshard(
     _check_pair(a, b)
     for array in (a, b):
         check_even(array, machine, sizes)
-    over = machine.sizes if idle_links else (*a.axes, *a.partial, *b.axes)
-    moves = Moves(a, machine, sizes, dtype, frozenset(over))
-    ways = [
-        Sequence(tuple(moves.move(*step) for step in path)) for path in _ways(moves, layout(a), layout(b))
-    ]
+    start, goal = split_only(a, machine), split_only(b, machine)
+    over = machine.sizes if idle_links else (*start.axes, *start.partial, *goal.axes)
+    moves = Moves(start, machine, sizes, dtype, frozenset(over))
+    paths = _ways(moves, layout(start), layout(goal))
+    ways = [Sequence(tuple(moves.move(*step) for step in path)) for path in paths]
     best, *others = ways
     return Resharding(a, b, best, tuple(Sequence(way.moves, _why(way, best)) for way in others))
 
@@ -119,9 +121,7 @@ def split_only(array: Array, machine: Machine) -> Array:
 
 def cheapest_from(moves: Moves, start: Layout) -> dict[Layout, Path]:
     """The cheapest path from `start` to every layout that can be reached."""
-    return _search(
-        moves, [start], lambda at: [(edge.after, at, edge) for edge in moves.edges(at)], forward=True
-    )
+    return _search(start, lambda at: [(edge.after, at, edge) for edge in moves.edges(at)], forward=True)
 
 
 def cheapest_to(moves: Moves, goal: Layout, starts: Iterable[Layout]) -> dict[Layout, Path]:
@@ -135,14 +135,14 @@ def cheapest_to(moves: Moves, goal: Layout, starts: Iterable[Layout]) -> dict[La
             for edge in moves.edges(at):
                 into.setdefault(edge.after, []).append((at, at, edge))
                 ahead.append(edge.after)
-    return _search(moves, [goal], lambda at: into.get(at, []), forward=False)
+    return _search(goal, lambda at: into.get(at, []), forward=False)
 
 
-def _search(moves: Moves, starts: list[Layout], steps, forward: bool) -> dict[Layout, Path]:
+def _search(start: Layout, steps: Steps, forward: bool) -> dict[Layout, Path]:
     """Dijkstra's: always go on from the cheapest layout reached so far."""
     tie = itertools.count()
     paths: dict[Layout, Path] = {}
-    heap: list[tuple[Cost, int, Layout, Path]] = [((0, 0), next(tie), at, ()) for at in starts]
+    heap: list[tuple[Cost, int, Layout, Path]] = [((0, 0), next(tie), start, ())]
     while heap:
         (seconds, length), _, at, path = heapq.heappop(heap)
         if at in paths:
@@ -151,9 +151,8 @@ def _search(moves: Moves, starts: list[Layout], steps, forward: bool) -> dict[La
         for there, source, edge in steps(at):
             if there not in paths:
                 longer = (*path, (source, edge)) if forward else ((source, edge), *path)
-                heapq.heappush(
-                    heap, ((seconds + edge.transfer.total_s, length + 1), next(tie), there, longer)
-                )
+                cost = (seconds + edge.transfer.total_s, length + 1)
+                heapq.heappush(heap, (cost, next(tie), there, longer))
     return paths
 
 

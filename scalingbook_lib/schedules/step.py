@@ -91,7 +91,10 @@ class Schedule(Told):
         return neighbour(link, self.sizes, self.wrapped)
 
     def step_seconds(self, nbytes: float, *axes: Axis) -> tuple[float, ...]:
-        """How long each step takes if all links wait for the slowest: a hop, and the bytes over the link."""
+        """How long each step takes if all links wait for the slowest: a hop, and the bytes over the link.
+
+        `nbytes` is the whole array, all its pieces together: for a permute, every chip's shard.
+        """
         return tuple(
             max(axes[link.axis].hop_s + load * nbytes / (self.pieces * axes[link.axis].link_bytes_per_s)
                 for link, load in step.loads.items())

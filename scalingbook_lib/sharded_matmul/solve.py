@@ -8,6 +8,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from scalingbook_lib.notation import Array, Mesh, Product, parse_product
 from scalingbook_lib.resharding import (
@@ -70,7 +71,19 @@ def _case(product: Product, axis: str) -> int:
     return 1 if None in split else 4
 
 
-def _roles(product: Product, axes: list[str]) -> Iterator[Roles]:
+@lru_cache(maxsize=64)
+def _locals(product: Product, axes: tuple[str, ...]) -> list[tuple[Roles, Product]]:
+    """For all roles of the axes: the operands as they are multiplied, and the result as it comes out."""
+    return [(roles, _local(product, roles)) for roles in _roles(product, axes)]
+
+
+def _local(product: Product, roles: Roles) -> Product:
+    a, b, c = (x.with_partial("").with_axes(**{name: roles[name] for name in x.names})
+               for x in product.arrays)  # fmt: skip
+    return Product(a, b, c.with_partial(sorted(axis for name in product.contracting for axis in roles[name])))
+
+
+def _roles(product: Product, axes: tuple[str, ...]) -> Iterator[Roles]:
     """Every way to give each mesh axis one dimension to split, or none: then its chips all do the same."""
     for choice in itertools.product((*product.names, None), repeat=len(axes)):
         given = {name: [x for x, d in zip(axes, choice, strict=True) if d == name] for name in product.names}
@@ -108,22 +121,14 @@ class _Job:
 
     def __post_init__(self) -> None:
         self.mesh = Mesh(**self.machine.sizes)
-        self.roles = list(_roles(self.product, self.axes))
-        self.locals = [self._local(roles) for roles in self.roles]
+        self.locals = _locals(self.product, tuple(self.axes))
         self._moves: dict[tuple[str, frozenset[str]], Moves] = {}
         self._paths: dict[tuple[str, frozenset[str]], dict[Layout, Path]] = {}
 
     def strategies(self) -> Iterator[Strategy | Rejected]:
         """For all roles of the mesh axes: the strategy, or why there is none."""
-        for roles, local in zip(self.roles, self.locals, strict=True):
+        for roles, local in self.locals:
             yield self._uneven(roles, local) or self._strategy(roles, local)
-
-    def _local(self, roles: Roles) -> Product:
-        """The operands as they are multiplied, and the result with its partial sums."""
-        a, b, c = (x.with_partial("").with_axes(**{name: roles[name] for name in x.names})
-                   for x in self.product.arrays)  # fmt: skip
-        partial = [axis for name in self.product.contracting for axis in roles[name]]
-        return Product(a, b, c.with_partial(sorted(partial)))
 
     def _uneven(self, roles: Roles, local: Product) -> Rejected | None:
         for name, axes in roles.items():
@@ -165,7 +170,7 @@ class _Job:
         goal = self.product.c
         moves = self._over(made, goal)
         if (key := (goal.name, moves.over)) not in self._paths:
-            starts = [layout(x.c) for x in self.locals if _axes(x.c, goal) == moves.over]
+            starts = [layout(x.c) for _, x in self.locals if _axes(x.c, goal) == moves.over]
             self._paths[key] = cheapest_to(moves, layout(goal), starts)
         path = self._paths[key].get(layout(made))
         return None if path is None else tuple(moves.move(*step) for step in path)
@@ -182,7 +187,8 @@ class _Job:
         return sum(map(self._local_bytes, held))
 
     def _local_bytes(self, array: Array) -> float:
-        return array.local_bytes(self.mesh, self.dtype, **self.sizes)
+        cells = math.prod(self.sizes[dim.name] for dim in array.dims)
+        return self.dtype.bytes * cells / self.mesh.size(array.axes)
 
 
 def _axes(*arrays: Array) -> frozenset[str]:

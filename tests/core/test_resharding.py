@@ -133,6 +133,12 @@ def test_replicas_may_fetch_over_links_that_would_be_idle():
     assert helped.total_s < alone.total_s / 2
 
 
+def test_an_axis_of_one_chip_splits_nothing():
+    one = Rings(chips.V5P, X=4, Y=1)
+    assert reshard("A[I_Y, J]", "A[I, J]", one, SIZES).best.says == "nothing to move"
+    assert reshard("A[I_X, J]{U_Y}", "A[I, J_YX]", one, SIZES).best.says == "exchange A over X"
+
+
 def test_nothing_changes_for_free():
     found = reshard("A[I_X, J]", "A[I_X, J]", CUBE, SIZES)
     assert (found.total_s, found.best.says) == (0, "nothing to move")
