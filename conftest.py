@@ -11,6 +11,10 @@ CI = os.environ.get("CI", "").lower() in ("1", "true")
 
 
 def pytest_configure(config):
+    if (
+        getattr(config.option, "nbval_cell_timeout", None) == 2000
+    ):  # its default; a dead kernel is noticed by it alone
+        config.option.nbval_cell_timeout = 300
     if getattr(config.option, "dist", "no") == "load":  # the cells of a notebook share a kernel
         config.option.dist = "loadfile"
 

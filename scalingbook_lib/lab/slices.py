@@ -10,10 +10,12 @@ import itertools
 import math
 import os
 import platform
+import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -80,7 +82,15 @@ def why_not() -> str:
         return f"the TPU compiler (libtpu) exists for Linux on x86-64 alone, and this is {here}"
     if importlib.util.find_spec("libtpu") is None:
         return "the TPU compiler is not installed; install it with: pip install libtpu (about 590 MB)"
-    return ""
+    return too_old(metadata.version("libtpu"), metadata.requires("jax") or [])
+
+
+def too_old(installed: str, requirements: Iterable[str]) -> str:
+    """Why a libtpu older than JAX was built for will not do: it ends the process with a segfault."""
+    wanted = next(iter(re.findall(r"libtpu==([\d.]*\d)", " ".join(requirements))), "0")
+    if [int(n) for n in re.findall(r"\d+", installed)] >= [int(n) for n in wanted.split(".")]:
+        return ""
+    return f"libtpu {installed} is older than this JAX needs; install it with: pip install libtpu=={wanted}"
 
 
 @functools.cache

@@ -1,0 +1,27 @@
+"""A TPU compiler that would crash the kernel is refused before it can."""
+
+import pytest
+
+from scalingbook_lib.lab import slices
+
+JAX_072 = ["numpy>=1.26", 'libtpu==0.0.23; extra == "tpu"']
+JAX_012 = ['libtpu==0.0.50.*; extra == "tpu"']
+
+
+@pytest.mark.parametrize(
+    ("installed", "requirements", "fits"),
+    [
+        ("0.0.21.1", JAX_072, False),  # together they end in a segmentation fault
+        ("0.0.23", JAX_072, True),
+        ("0.0.23.1", JAX_072, True),
+        ("0.0.51", JAX_012, True),
+        ("0.0.49", JAX_012, False),
+        ("0.0.21.1", [], True),
+    ],
+)
+def test_a_compiler_older_than_jax_needs_is_refused(installed, requirements, fits):
+    assert (slices.too_old(installed, requirements) == "") == fits
+
+
+def test_the_refusal_says_what_to_install():
+    assert "pip install libtpu==0.0.23" in slices.too_old("0.0.21.1", JAX_072)
