@@ -191,7 +191,7 @@ def chips(*axes: Axis) -> int:
 
 def hops(axis: Axis, both_ways: bool = True) -> int:
     """The most hops that any chunk travels: half-way round a ring, or from end to end."""
-    return axis.size // 2 if axis.wrapped and both_ways else axis.size - 1
+    return axis.diameter_hops if both_ways else axis.size - 1
 
 
 def _inflow(axis: Axis, both_ways: bool) -> float:
