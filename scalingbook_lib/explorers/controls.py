@@ -114,7 +114,7 @@ class Slider:
         """The value at a position that arrived as a number or a text; outside the slider it is clamped."""
         try:
             position = float(state)
-        except ValueError:
+        except (TypeError, ValueError, OverflowError):
             position = math.nan
         if not math.isfinite(position):
             return Reading(
@@ -250,7 +250,7 @@ class Steps:
         """A step as a whole number of 0 or more."""
         try:
             step = min(max(int(float(state)), 0), 10**6)
-        except (ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError):
             return Reading(
                 self.start, self.start, f"{self.label}: {str(state)[:40]!r} is no step; the start is shown"
             )

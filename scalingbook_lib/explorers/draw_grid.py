@@ -8,6 +8,7 @@ from scalingbook_lib.explorers.view import Cell, Grid
 
 GAP, LARGEST, SMALLEST_TYPE = 3.0, 92.0, 9.0
 LINE = 15.0
+MANY = 64  # cells, from which on they share elements
 
 
 def grid(panel: Grid, width: float) -> str:
@@ -27,7 +28,8 @@ def grid(panel: Grid, width: float) -> str:
         svg.text(left - 8, top + (j + 0.5) * high + 3, svg.fit(r, left - 8), 'text-anchor="end"')
         for j, r in enumerate(panel.rows)
     ]
-    body = [_box(c, x, y, wide - GAP, high - GAP) for c, (x, y) in zip(cells, sides, strict=True)]
+    boxes = _tiles if len(cells) > MANY else _boxes
+    body = boxes(cells, sides, wide - GAP, high - GAP)
     texts = [_text(c, x, y, wide - GAP, high - GAP, size) for c, (x, y) in zip(cells, sides, strict=True)]
     height = top + high * len(panel.cells)
     parts = [
@@ -55,6 +57,26 @@ def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
         else max(texts + 12, min(wide, 34.0))
     )
     return wide, high, round(size, 1)
+
+
+def _boxes(
+    cells: Sequence[Cell], sides: Sequence[tuple[float, float]], wide: float, high: float
+) -> list[str]:
+    return [_box(c, x, y, wide, high) for c, (x, y) in zip(cells, sides, strict=True)]
+
+
+def _tiles(
+    cells: Sequence[Cell], sides: Sequence[tuple[float, float]], wide: float, high: float
+) -> list[str]:
+    """Many cells in few elements: one path for all that are painted alike and carry neither part nor note."""
+    plain: dict[str, list[str]] = {}
+    parts = []
+    for cell, (x, y) in zip(cells, sides, strict=True):
+        if cell.part or cell.note:
+            parts.append(_box(cell, x, y, wide, high))
+        else:
+            plain.setdefault(_paint(cell), []).append(f"M{x:.1f},{y:.1f}h{wide:.1f}v{high:.1f}h{-wide:.1f}z")
+    return [f'<path d="{"".join(way)}" {paint}/>' for paint, way in plain.items()] + parts
 
 
 def _box(cell: Cell, x: float, y: float, wide: float, high: float) -> str:

@@ -8,8 +8,8 @@ from scalingbook_lib.explorers import svg
 from scalingbook_lib.explorers.palette import ink
 from scalingbook_lib.explorers.view import Link, Network, Node
 
-MARGIN, WRAP_MARGIN = 46.0, 66.0
-LARGEST, STUB = 64.0, 30.0
+MARGIN, WRAP_MARGIN = 50.0, 66.0
+LARGEST, STUB = 60.0, 30.0
 TYPE = 12.0
 NAMES = f'text-anchor="middle" font-size="{TYPE:g}"'
 BOX = 'rx="4" fill="var(--ex-bg,#fff)" stroke="currentColor" stroke-opacity=".55"'

@@ -226,7 +226,9 @@ def _values(mark: Mark, axis: str) -> list[Numbers]:
 
 def _positive(axis: Scale, lists: Sequence[Numbers]) -> None:
     for values in lists:
-        low = min((v for v in values if not v > 0), default=1.0) if values and not min(values) > 0 else 1.0
+        if values and min(values) > 0:
+            continue
+        low = min((v for v in values if v <= 0), default=1.0)
         if low <= 0:
             said = f"{low:g} has no place on a {axis.scale} axis; drop it or use a linear one"
             raise ValueError(f"axis {axis.label!r}: {said}")

@@ -56,10 +56,12 @@ def ticks(kind: str, low: float, high: float, most: int) -> list[float]:
 
 
 def _linear_ticks(low: float, high: float, most: int) -> list[float]:
-    rough = (high - low) / max(most - 1, 1)
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= rough * (1 - 1e-9))
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    """The finest 1-2-2.5-5 steps that leave at most `most` ticks."""
+    power = 10.0 ** math.floor(math.log10((high - low) / max(most, 1)))
+    for step in (m * power for m in (1, 2, 2.5, 5, 10, 20, 25, 50)):
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last - first < most:
+            break
     return [i * step for i in range(first, last + 1)]
 
 
