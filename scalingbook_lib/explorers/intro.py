@@ -26,6 +26,7 @@ from scalingbook_lib.units import count, si
 _ONE, _ALL = "one torus axis", "all torus axes"
 _CHIPS = ("TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "H100")
 _COUNTS = [2.0 ** (e / 4) for e in range(57)]  # 1 to 16,384 chips, four points an octave
+_TOP = 60.0  # % of efficiency lost: where the break-even chart ends
 _STORED = 12  # bytes a parameter: bf16 weight and gradient, two fp32 moments of Adam
 
 
@@ -33,19 +34,19 @@ def _axes(chip: Chip, network: str) -> int:
     return chip.torus.dims if network == _ALL and chip.torus else 1
 
 
-def _add_chips(P: float, B: int, n: int, chip: str, network: str, overlap: int) -> View:
+def _add_chips(P: int, B: int, n: int, chip: str, network: str, overlap: int) -> View:
     on = chips.find(chip)
     axes = _axes(on, network)
 
     def step(n: float) -> scaling.Step:
-        return scaling.data_parallel(P, B, n, on, axes=axes, overlap=overlap / 100)
+        return scaling.data_parallel(P * 1e9, B, n, on, axes=axes, overlap=overlap / 100)
 
     one, now, knee = step(1), step(n), scaling.knee(B, on, axes=axes)
     many = [step(c) for c in _COUNTS]
     return View(
         _wall(now, knee, n, on),
         (_step_chart(many, now, knee), _efficiency_chart(many, one, now, knee)),
-        _first_wall_readouts(now, one, knee, P, on),
+        _first_wall_readouts(now, one, knee, P * 1e9, on),
         columns=2,
     )
 
@@ -109,7 +110,7 @@ ADD_CHIPS = Explorer(
     title="Add chips",
     question="How many chips can one batch keep busy?",
     controls={
-        "P": Slider("parameters P", 1e9, 1e12, 8e9, "log", "params"),
+        "P": Slider("parameters P", 1, 1000, 8, "log", "billion"),
         "B": Slider("batch B", 2**16, 2**24, 2**22, "pow2", "tokens"),
         "n": Slider("chips n", 1, 16384, 256, "log", "chips"),
         "chip": Choice("chip", _CHIPS, "TPU v5p"),
@@ -122,16 +123,15 @@ ADD_CHIPS = Explorer(
 
 def _break_even(gain: int, loss: int, share: int) -> View:
     g, h = 1 + gain / 100, _hardware_efficiency(loss, share)
-    losses = list(range(0, 51))
-    even = [100 * (1 / _hardware_efficiency(x, share) - 1) for x in losses]
-    top = 60.0
+    gains = list(range(0, 51))
+    even = [_bearable(x, share) for x in gains]
     chart = Chart(
-        Scale("efficiency loss of the part", "%", "linear", 0, 50),
-        Scale("quality gain, as compute", "%", "linear", 0, top),
+        Scale("quality gain, as compute", "%", "linear", 0, 50),
+        Scale("efficiency loss of the part", "%", "linear", 0, _TOP),
         (
-            Band("worth it", losses, [min(e, top) for e in even], [top] * len(losses), 2),
-            Curve("break-even", losses, [e if e <= top else float("nan") for e in even], 1),
-            Points("your change", [loss], [gain], ["your change"], 0),
+            Band("worth it", gains, [0.0] * len(gains), [min(e, _TOP) for e in even], 2),
+            Curve("break-even", gains, [e if e <= _TOP else float("nan") for e in even], 1),
+            Points("your change", [gain], [loss], ["your change"], 0),
         ),
     )
     return View(
@@ -150,6 +150,12 @@ def _hardware_efficiency(loss: float, share: float) -> float:
     """h of the step when a part that takes `share` % of it loses `loss` % of its efficiency: Amdahl's law."""
     s = share / 100
     return 1 / (1 - s + s / (1 - loss / 100))
+
+
+def _bearable(gain: float, share: float) -> float:
+    """The loss in % of a part of `share` % of the step that a gain of `gain` % just pays for."""
+    g, s = 1 + gain / 100, share / 100
+    return 100 * (1 - s / (g - 1 + s))
 
 
 def _worth(g: float, h: float) -> str:

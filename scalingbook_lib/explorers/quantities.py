@@ -13,6 +13,7 @@ _UNITS = {
 }  # fmt: skip
 _BINARY = {"KiB": "kB", "MiB": "MB", "GiB": "GB", "TiB": "TB"}
 _BINARY_OF = {decimal: binary for binary, decimal in _BINARY.items()}
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _CHIPS = ("TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "H100", "B200")
 
 
@@ -62,7 +63,7 @@ def _amount(value: float) -> str:
     if 1e-3 <= value < 1e6:
         return f"{value:,.0f}" if value >= 1e4 else f"{value:.4g}"
     digits, _, power = f"{value:.3e}".partition("e")
-    return f"{digits} · 10^{int(power)}"
+    return f"{digits} × 10{str(int(power)).translate(_RAISED)}"
 
 
 def _sentence(amount: int, unit: str, nbytes: float) -> str:
