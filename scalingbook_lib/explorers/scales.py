@@ -58,11 +58,13 @@ def ticks(kind: str, low: float, high: float, most: int) -> list[float]:
 def _linear_ticks(low: float, high: float, most: int) -> list[float]:
     """The finest 1-2-2.5-5 steps that leave at most `most` ticks."""
     power = 10.0 ** math.floor(math.log10((high - low) / max(most, 1)))
-    for step in (m * power for m in (1, 2, 2.5, 5, 10, 20, 25, 50)):
-        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-        if last - first < most:
-            break
-    return [i * step for i in range(first, last + 1)]
+    steps = (m * power for m in (1, 2, 2.5, 5, 10, 20, 25))
+    step = next((s for s in steps if len(_multiples(s, low, high)) <= most), 50 * power)
+    return [i * step for i in _multiples(step, low, high)]
+
+
+def _multiples(step: float, low: float, high: float) -> range:
+    return range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
 
 
 def _whole_powers(low: float, high: float, most: int, steps: Sequence[int]) -> list[int]:
