@@ -104,10 +104,8 @@ class Machine(Told):
         return self.operation(2 * B * D * F, FP32.bytes * (B * D + D * F + B * F))
 
     def __str__(self) -> str:
-        return (
-            f"{self.device.kind.upper()}: {si(self.flops_per_s, 'FLOPs/s')} in fp32 and {si(self.bytes_per_s, 'B/s')}, "
-            f"so compute-bound above {self.ridge:.3g} FLOPs per byte"
-        )
+        rates = f"{si(self.flops_per_s, 'FLOPs/s')} in fp32 and {si(self.bytes_per_s, 'B/s')}"
+        return f"{self.device.kind.upper()}: {rates}, so compute-bound above {self.ridge:.3g} FLOPs per byte"
 
 
 def time(fn: Callable, *args: Any, samples: int = 11, least_s: float = SAMPLE_S) -> Timing:
@@ -150,7 +148,7 @@ def _finished(fn: Callable, args: tuple[Any, ...]) -> Any:
 
 def _sample(fn: Callable, args: tuple[Any, ...], calls: int) -> float:
     """The seconds that so many calls take one after the other, the last one's result waited for."""
-    start = clock.perf_counter()
+    out, start = None, clock.perf_counter()
     for _ in range(calls):
         out = fn(*args)
     jax.block_until_ready(out)
