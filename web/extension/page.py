@@ -11,6 +11,10 @@ from sphinx.config import Config
 
 from web import vendor
 
+MENDED = {  # what other extensions write and screen readers stumble over
+    '<div role="list" class="citation-list">': '<div class="citation-list">',  # its entries are no list items
+    '<summary aria-label="Toggle hidden content">': "<summary>",  # the name would hide the visible words
+}
 TEMPLATES = vendor.HERE / "templates"
 
 
@@ -42,6 +46,8 @@ def trim(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree
     scripts = context.get("script_files", []) if page == "search" else []
     context["script_files"] = [s for s in scripts if any(k in str(getattr(s, "filename", s)) for k in keep)]
     context["css_files"] = []
+    for wrong, right in MENDED.items():
+        context["body"] = (context.get("body") or "").replace(wrong, right)
     context["book_repository"] = app.book_repository  # type: ignore[attr-defined]
     context["book_source"] = _source(app, page)
 

@@ -121,6 +121,7 @@ class Mounted {
     const readouts = this.find(".ex-readouts");
     if (readouts) readouts.innerHTML = painted.readouts;
     this.frames(painted.frames);
+    void this.root.offsetHeight; // lay it out now, while the frame has time; the next one only paints
     this.root.dispatchEvent(new CustomEvent("book:painted", { bubbles: true }));
   }
 

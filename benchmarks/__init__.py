@@ -1,0 +1,1 @@
+"""How fast: what a reader waits for, measured where a reader is."""

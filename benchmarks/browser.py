@@ -1,0 +1,48 @@
+"""A Chromium to measure in, and the site served beside it."""
+
+import contextlib
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+from web import serve
+
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+def chromium_path() -> str | None:
+    """The system's Chromium, or the one that CHROMIUM names; None where there is none."""
+    names = (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return next((found for name in names if name and (found := shutil.which(name))), None)
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Browser]:
+    """A headless Chromium for as long as the block runs."""
+    path = chromium_path()
+    if path is None:
+        raise SystemExit("no Chromium here: tools/chromium.sh installs one, or set CHROMIUM to its path")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """A folder's address while the block runs."""
+    running = serve.server(folder)
+    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{running.server_address[1]}"
+    finally:
+        running.shutdown()
+        running.server_close()

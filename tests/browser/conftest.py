@@ -1,0 +1,120 @@
+"""Every page of the built site in a real browser. `make site` first; SITE names another folder with a built site."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright", reason="the browser tests need playwright")
+from benchmarks import browser as chromium
+from web import vendor
+
+SITE = Path(os.environ.get("SITE", vendor.ROOT / "_build" / "html"))
+SKIPPED = {"search.html", "genindex.html", "index.html"}  # not written by the book
+
+
+def pages(site=SITE):
+    """Every page of the book, by its path."""
+    found = (p.relative_to(site).as_posix() for p in site.rglob("*.html"))
+    return sorted(name for name in found if name not in SKIPPED and not name.startswith("_"))
+
+
+def with_text(*needles):
+    """The pages that hold one of these texts."""
+    return [name for name in pages() if any(n in (SITE / name).read_text(encoding="utf-8") for n in needles)]
+
+
+def pytest_generate_tests(metafunc):
+    if "path" in metafunc.fixturenames:
+        metafunc.parametrize("path", pages() or ["(no site: run make site)"])
+    if "live_path" in metafunc.fixturenames:
+        found = with_text('data-explorer="', 'class="answer-box"')
+        metafunc.parametrize("live_path", found or ["(no site: run make site)"], scope="module")
+
+
+@dataclass
+class Visit:
+    """A page in the browser, and what went wrong on it."""
+
+    page: object
+    base: str
+    console: list = field(default_factory=list)
+    asked: list = field(default_factory=list)
+    foreign: list = field(default_factory=list)
+    failed: list = field(default_factory=list)
+
+    def watch(self):
+        page = self.page
+        page.on("console", lambda m: self.console.append(f"{m.type}: {m.text}"))
+        page.on("pageerror", lambda e: self.console.append(f"error: {e}"))
+        page.on("request", lambda r: (self.asked if self._ours(r.url) else self.foreign).append(r.url))
+        page.on("requestfailed", lambda r: self.failed.append(r.url))
+        page.on("response", lambda r: self.failed.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+        return self
+
+    def _ours(self, url):
+        return url.startswith((self.base, "data:", "blob:", "about:"))
+
+    def assert_clean(self):
+        assert (self.console, self.foreign, self.failed) == ([], [], [])
+
+    def go(self, path, **options):
+        self.page.goto(f"{self.base}/{path}", wait_until="load", **options)
+        return self.page
+
+    def wake(self):
+        """Touch the page's first control, and wait until Python answers."""
+        self.page.evaluate("document.querySelector('.explorer, .answer-box').dispatchEvent(new Event('pointerdown'))")
+        self.page.wait_for_function("['live', 'failed'].includes(document.documentElement.dataset.live)", timeout=90_000)
+        assert self.page.evaluate("document.documentElement.dataset.live") == "live"
+
+
+ASLEEP = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } });"  # Python waits for a touch
+
+
+@pytest.fixture(scope="session")
+def browser():
+    assert pages(), f"no site in {SITE}: run make site"
+    if chromium.chromium_path() is None:
+        pytest.skip("no Chromium here: tools/chromium.sh installs one")
+    with chromium.chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def base():
+    with chromium.served(SITE) as address:
+        yield address
+
+
+@pytest.fixture
+def visit(browser, base):
+    """Opens a fresh page with the context's options: `visit(width=390, dark=True, javascript=False)`."""
+    contexts = []
+
+    def open_page(*, width=1280, dark=False, asleep=True, javascript=True, **options):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light",
+            java_script_enabled=javascript, **options,
+        )  # fmt: skip
+        contexts.append(context)
+        if asleep and javascript:
+            context.add_init_script(ASLEEP)
+        return Visit(context.new_page(), base).watch()
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def live(browser, base, live_path):
+    """One page with explorers or answer boxes, live; its tests share it, because Python takes seconds to start."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+    context.add_init_script(ASLEEP)
+    visit = Visit(context.new_page(), base).watch()
+    visit.go(live_path)
+    visit.wake()
+    yield visit
+    context.close()

@@ -1,0 +1,217 @@
+"""Explorers move and their numbers change; answer boxes judge; what was set is in the address. Every page, by itself."""
+
+import json
+import random
+
+import pytest
+
+from scalingbook_lib import checks, explorers
+from scalingbook_lib.explorers.controls import Choice, Notation, Slider, Steps, Switch
+
+SHOWN = """(root) => ['.ex-figure', '.ex-readouts', '.ex-verdict'].map((part) => root.querySelector(part)?.innerHTML ?? '').join('|')"""
+PAINT = """([root, name, value]) => new Promise((done, failed) => {
+  const all = [...root.querySelectorAll(`[name="${name}"]`)];
+  const input = all.find((one) => one.type !== 'radio' || one.value === value);
+  const timer = setTimeout(() => failed(new Error('nothing was painted')), 20000);
+  const finish = () => { clearTimeout(timer); setTimeout(done, 0); };
+  root.addEventListener('book:painted', finish, { once: true });
+  if (['radio', 'checkbox'].includes(input.type)) input.checked = value === true || input.type === 'radio';
+  else input.value = value;
+  input.dispatchEvent(new Event('input', { bubbles: true }));
+})"""
+
+
+def others(control):
+    """Some states that a control is not in at the start, near and far."""
+    match control:
+        case Slider():
+            low, high, step = control.stops
+            return [low, high, control.initial + step, control.initial - step]
+        case Choice():
+            return [option for option in control.options if option != control.initial]
+        case Switch():
+            return [not control.initial]
+        case Steps():
+            return [control.initial + 1, control.initial + 2]
+        case Notation():
+            return []
+    raise TypeError(control)
+
+
+def roots(live):
+    """Each explorer of a page with the object behind it."""
+    return [(root, explorers.find(root.get_attribute("data-explorer"))) for root in live.page.query_selector_all(".explorer")]
+
+
+def test_every_control_of_every_explorer_moves_something(live):
+    idle = []
+    for root, explorer in roots(live):
+        for name, control in explorer.controls.items():
+            if not any(changes(live, root, name, state) for state in others(control)) and others(control):
+                idle.append(f"{explorer.key}: {name}")
+    assert idle == []
+
+
+def changes(live, root, name, state):
+    """Whether the picture, the numbers or the verdict differ after one control was set; the explorer is reset."""
+    before = root.evaluate(SHOWN)
+    live.page.evaluate(PAINT, [root, name, state])
+    after = root.evaluate(SHOWN)
+    root.query_selector(".ex-reset").click()
+    live.page.wait_for_function("([root, shown]) => (%s)(root) === shown" % SHOWN, arg=[root, before], timeout=20_000)
+    return after != before
+
+
+def test_the_live_view_at_the_start_is_the_view_that_was_built(live):
+    for root, explorer in roots(live):
+        built = root.query_selector(".ex-verdict").inner_text()
+        painted = explorer.paint(explorer.state())
+        assert " ".join(built.split()) == " ".join(painted.verdict.split())
+
+
+def test_notation_that_cannot_be_read_says_why_and_loses_nothing(live):
+    for root, explorer in roots(live):
+        for name, control in explorer.controls.items():
+            if isinstance(control, Notation):
+                before = root.query_selector(".ex-figure").inner_html()
+                field = root.query_selector(f'[name="{name}"]')
+                field.fill("A[I_X, J_X")
+                live.page.wait_for_function("(root) => !root.querySelector('.ex-error').hidden", arg=root)
+                assert root.query_selector(".ex-error").inner_text().strip()
+                assert root.query_selector(".ex-figure").inner_html() == before
+                root.query_selector(".ex-reset").click()
+                live.page.wait_for_function("(root) => root.querySelector('.ex-error').hidden", arg=root)
+
+
+def test_sliders_answer_to_the_keyboard(live):
+    for root, explorer in roots(live):
+        slider = root.query_selector('input[type="range"]')
+        if slider is None:
+            continue
+        slider.focus()
+        before = slider.input_value(), slider.get_attribute("aria-valuetext")
+        live.page.keyboard.press("ArrowLeft" if float(before[0]) >= float(slider.get_attribute("max")) else "ArrowRight")
+        live.page.wait_for_function(
+            "([slider, value]) => slider.value !== value", arg=[slider, before[0]], timeout=10_000
+        )
+        live.page.wait_for_function(
+            "([slider, words]) => slider.getAttribute('aria-valuetext') !== words", arg=[slider, before[1]], timeout=10_000
+        )
+        root.query_selector(".ex-reset").press("Enter")
+        live.page.wait_for_function("([slider, value]) => slider.value === value", arg=[slider, before[0]])
+        assert explorer.key in live.page.content()
+
+
+def test_steps_play(live):
+    for root, explorer in roots(live):
+        steps = next((n for n, c in explorer.controls.items() if isinstance(c, Steps)), None)
+        if steps is None:
+            continue
+        field, play = root.query_selector(f'[name="{steps}"]'), root.query_selector(".ex-play")
+        if float(field.get_attribute("max")) == 0:
+            continue
+        before = field.input_value()
+        play.click()
+        live.page.wait_for_function("([field, value]) => field.value !== value", arg=[field, before], timeout=10_000)
+        if play.get_attribute("aria-pressed") == "true":
+            play.click()
+        root.query_selector(".ex-reset").click()
+
+
+def test_the_address_holds_what_is_not_at_its_start(live):
+    for root, explorer in roots(live):
+        name = next((n for n, c in explorer.controls.items() if others(c)), None)
+        if name is None:
+            continue
+        live.page.evaluate(PAINT, [root, name, others(explorer.controls[name])[0]])
+        live.page.wait_for_function("(key) => location.search.includes(key)", arg=f"{explorer.key}.{name}=")
+        root.query_selector(".ex-reset").click()
+        live.page.wait_for_function("(key) => !location.search.includes(key)", arg=f"{explorer.key}.")
+
+
+# ---- answer boxes
+
+
+def boxes(live):
+    """Each answer box of a page with its check."""
+    return [(form, checks.find(form.get_attribute("data-check"))) for form in live.page.query_selector_all("form.answer-box")]
+
+
+def give(live, form, text):
+    """Type or choose an answer, press Check, and return the judgement."""
+    live.page.evaluate("(form) => { form.querySelector('.answer-result').dataset.state = 'asked'; }", form)
+    if form.query_selector("input[type=radio]"):
+        form.query_selector(f"input[type=radio][value={json.dumps(text)}]").check()
+    else:
+        form.query_selector("input[type=text]").fill(text)
+    form.query_selector(".answer-check").click()
+    live.page.wait_for_function(
+        "(form) => !['asked', 'starting'].includes(form.querySelector('.answer-result').dataset.state)", arg=form, timeout=20_000
+    )
+    result = form.query_selector(".answer-result")
+    return result.get_attribute("data-state"), result.inner_text()
+
+
+def right(check):
+    answer = check.answer()
+    return repr(float(answer)) if check.kind == "number" else str(answer)
+
+
+def wrong(check):
+    if check.kind == "choice":
+        return next(choice for choice in check.choices if choice != check.answer())
+    return "Q[Z, W_X]" if check.kind == "notation" else repr(float(check.answer()) * 17.3 + 1)
+
+
+def test_answers_are_judged_and_hints_come_one_by_one(live):
+    for form, check in boxes(live):
+        state, text = give(live, form, wrong(check))
+        assert (check.key, state) == (check.key, "wrong"), text
+        assert right(check) not in text.split()
+        assert give(live, form, right(check))[0] == "right", check.key
+        if check.hints:
+            form.query_selector(".answer-hint").click()
+            live.page.wait_for_function("(form) => form.querySelectorAll('.answer-hints li').length === 1", arg=form)
+            assert form.query_selector(".answer-hints").inner_text().strip() == check.hints[0].strip()
+
+
+def test_no_answer_and_no_hint_is_in_the_page(live, live_path, base):
+    source = live.page.request.get(f"{base}/{live_path}").text()
+    for _, check in boxes(live):
+        form = source[source.index(f'data-check="{check.key}"') :]
+        form = form[: form.index("</form>")]
+        assert not any(hint in form for hint in check.hints)
+        if check.kind == "number":
+            assert right(check) not in form
+
+
+def test_progress_is_kept_shown_exported_and_erased(live):
+    solved = boxes(live)
+    if not solved:
+        return
+    form, check = random.Random(0).choice(solved)
+    give(live, form, right(check))
+    kept = json.loads(live.page.evaluate("localStorage.getItem('scalingbook.progress')"))
+    assert kept[check.key]["solved"]
+    count = live.page.locator(".bd-sidebar-primary li.current .progress-count, .bd-sidebar-primary .active .progress-count")
+    assert not count.first.inner_text().startswith("0/")
+    with live.page.expect_download() as saved:
+        live.page.click('[data-progress="export"]')
+    exported = json.loads(saved.value.path().read_text(encoding="utf-8"))
+    assert exported["progress"] == kept
+    erase = live.page.locator('[data-progress="erase"]').first
+    erase.click()
+    assert json.loads(live.page.evaluate("localStorage.getItem('scalingbook.progress')")) == kept, "one press erases nothing"
+    erase.click()
+    assert json.loads(live.page.evaluate("localStorage.getItem('scalingbook.progress')")) == {}
+    with live.page.expect_file_chooser() as chooser:
+        live.page.click('[data-progress="import"]')
+    chooser.value.set_files({"name": "p.json", "mimeType": "application/json", "buffer": json.dumps(exported).encode()})
+    live.page.wait_for_function(
+        "(key) => JSON.parse(localStorage.getItem('scalingbook.progress'))[key]?.solved", arg=check.key
+    )
+
+
+@pytest.mark.parametrize("last", [True])
+def test_all_that_was_clean(live, last):
+    live.assert_clean()

@@ -1,0 +1,103 @@
+"""What every page owes its reader before anything is touched."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks import weight
+from tests.browser.conftest import SITE, pages
+from web import vendor
+
+AXE = vendor.MODULES / "axe-core" / "axe.min.js"
+LIMIT_BYTES = 350_000
+
+RAW_MATHS = """() => {
+  const walker = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
+  const found = [];
+  for (let node; (node = walker.nextNode());) {
+    if (node.parentElement.closest("pre, code, script, style, .katex, .explorer, textarea")) continue;
+    if (/\\$[^$]+\\$|\\\\\\(|\\\\frac|\\\\text\\{/.test(node.data)) found.push(node.data.trim().slice(0, 80));
+  }
+  return found;
+}"""
+
+TOO_WIDE = """() => {
+  const width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= width) return [];
+  return [...document.querySelectorAll("article *")].filter((e) => e.getBoundingClientRect().right > width + 1)
+    .slice(0, 5).map((e) => e.outerHTML.slice(0, 120));
+}"""
+
+
+def axe(page, *rules):
+    """What axe calls serious or critical, each with the element."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    options = {"resultTypes": ["violations"], "runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
+    found = page.evaluate("(options) => axe.run(document, options)", options)["violations"]
+    return [
+        (v["id"], node["html"][:160], node.get("failureSummary", "")[:300])
+        for v in found if v["impact"] in ("serious", "critical") for node in v["nodes"][:4]
+    ]  # fmt: skip
+
+
+def test_a_page_is_light_asks_nobody_else_and_says_nothing_in_the_console(visit, path):
+    visited = visit()
+    page = visited.go(path)
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    page.evaluate("document.fonts.ready")
+    page.wait_for_timeout(100)
+    visited.assert_clean()
+    parts = weight.of(SITE, visited.asked)
+    assert len(parts) > 3, "the page's files were not seen"
+    assert sum(parts.values()) <= LIMIT_BYTES, parts
+    assert page.locator("h1").count() == 1
+    assert page.evaluate(RAW_MATHS) == []
+    assert page.locator(".katex-error").count() == 0
+
+
+def test_a_page_fits_a_phone(visit, path):
+    page = visit(width=390).go(path)
+    assert page.evaluate(TOO_WIDE) == []
+    for narrow in page.locator(".explorer .ex-narrow").all():
+        assert narrow.is_visible()
+
+
+def test_axe_finds_nothing_serious(visit, path):
+    page = visit().go(path)
+    assert axe(page) == []
+
+
+def test_a_dark_page_is_legible(visit, path):
+    page = visit(dark=True).go(path)
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert axe(page, "color-contrast") == []
+
+
+def test_a_page_can_be_read_with_scripts_off(visit, path):
+    page = visit(javascript=False).go(path)
+    assert page.locator("h1").is_visible()
+    for explorer in page.locator(".explorer").all():
+        assert explorer.locator(".ex-wide svg").first.is_visible()
+        assert explorer.locator(".ex-verdict").inner_text().strip()
+    assert not any(box.is_visible() for box in page.locator(".js-only, .pst-js-only").all())
+
+
+@pytest.mark.parametrize("name", pages() or ["(no site)"])
+def test_every_link_inside_the_book_leads_somewhere(name):
+    text = (SITE / name).read_text(encoding="utf-8")
+    dead = []
+    for link in sorted(set(re.findall(r'<a\b[^>]*\bhref="([^"]+)"', text))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (SITE / name).parent / file if file else SITE / name
+        if not target.exists() or (anchor and not has_id(target, anchor)):
+            dead.append(link)
+    assert dead == []
+
+
+def has_id(target: Path, anchor: str, known: dict = {}) -> bool:  # noqa: B006: read once a session
+    if target not in known:
+        known[target] = set(re.findall(r'\bid="([^"]+)"', target.read_text(encoding="utf-8")))
+    return anchor in known[target]

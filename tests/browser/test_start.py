@@ -1,0 +1,141 @@
+"""How a page comes to life, how it fails to, and what a reader is told. On one page that has an explorer."""
+
+import json
+
+import pytest
+
+from benchmarks import browser as chromium
+from scalingbook_lib import explorers
+from scalingbook_lib.explorers.controls import Slider
+from tests.browser.conftest import SITE, with_text
+
+
+@pytest.fixture(scope="module")
+def chapter():
+    found = with_text('data-explorer="')
+    assert found, "no page has an explorer"
+    return next((name for name in found if "rooflines" in name), found[0])
+
+
+def without(folder, *missing):
+    """The site in another folder, as links, with some files gone."""
+    for file in (p for p in SITE.rglob("*") if p.is_file() and p.name not in missing):
+        link = folder / file.relative_to(SITE)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(file)
+    return folder
+
+
+def first_slider(page):
+    for root in page.query_selector_all(".explorer"):
+        for name, control in explorers.find(root.get_attribute("data-explorer")).controls.items():
+            if isinstance(control, Slider) and control.initial != control.stops[1]:
+                return root, name, control
+    raise AssertionError("no explorer of this page has a slider")
+
+
+def test_an_address_shares_a_state_and_a_touch_before_live_is_not_lost(visit, chapter):
+    visited = visit()
+    page = visited.go(chapter)
+    root, name, control = first_slider(page)
+    before = root.query_selector(f'[name="{name}"]').get_attribute("aria-valuetext")
+    root.query_selector(f'[name="{name}"]').evaluate(
+        "(slider, value) => { slider.value = value; slider.dispatchEvent(new Event('input', { bubbles: true })); }",
+        control.stops[1],
+    )
+    page.wait_for_function("document.documentElement.dataset.live === 'live'", timeout=90_000)
+    changed = "([root, name, before]) => root.querySelector(`[name='${name}']`).getAttribute('aria-valuetext') !== before"
+    page.wait_for_function(changed, arg=[root, name, before], timeout=20_000)
+    page.wait_for_function("(name) => location.search.includes(name)", arg=f".{name}=")
+    verdict, address = root.query_selector(".ex-verdict").inner_text(), page.url
+    key = root.get_attribute("data-explorer")
+    page.goto(address)
+    page.wait_for_function("document.documentElement.dataset.live === 'live'", timeout=90_000)
+    again = page.query_selector(f'[data-explorer="{key}"]')
+    page.wait_for_function(changed, arg=[again, name, before], timeout=20_000)
+    assert float(again.query_selector(f'[name="{name}"]').input_value()) == control.stops[1]
+    assert again.query_selector(".ex-verdict").inner_text() == verdict
+    visited.assert_clean()
+
+
+def test_an_idle_page_starts_by_itself_when_an_explorer_is_near(visit, chapter):
+    page = visit(asleep=False).go(chapter)
+    page.locator(".explorer").first.scroll_into_view_if_needed()
+    page.wait_for_function("document.documentElement.dataset.live === 'live'", timeout=90_000)
+    assert page.locator(".ex-status").first.inner_text() == "live"
+
+
+@pytest.mark.parametrize("missing", ["pyodide.asm.wasm", "library.whl", "worker.mjs"])
+def test_a_failed_start_says_so_and_keeps_the_view(visit, chapter, missing, tmp_path):
+    with chromium.served(without(tmp_path, missing)) as address:
+        page = visit().page
+        page.goto(f"{address}/{chapter}", wait_until="load")
+        shown = page.locator(".ex-figure").first.inner_html()
+        page.locator(".explorer input, .explorer select").first.focus()
+        fails_aloud(page, shown)
+
+
+def fails_aloud(page, shown):
+    page.wait_for_function("document.documentElement.dataset.live === 'failed'", timeout=60_000)
+    assert page.locator(".ex-status").first.inner_text().startswith("Not live:")
+    assert page.locator(".ex-figure").first.inner_html() == shown
+
+
+def test_a_page_opened_as_a_file_says_why_nothing_moves(visit, chapter):
+    page = visit().page
+    page.goto((SITE / chapter).as_uri(), wait_until="load")
+    page.wait_for_function("document.querySelector('.explorer .ex-error').textContent.includes('file')", timeout=10_000)
+    assert page.locator(".ex-wide svg").first.is_visible()
+
+
+def test_the_color_mode_switches_and_is_kept(visit, chapter):
+    page = visit().go(chapter)
+    button = page.locator(".theme-switch-button").first
+    button.click()
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.reload()
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    button.click()
+    assert page.evaluate("document.documentElement.dataset.mode") == "light"
+
+
+def test_search_finds_a_word_of_the_book(visit, chapter):
+    visited = visit()
+    page = visited.go(chapter)
+    page.keyboard.press("Control+k")
+    page.locator("#pst-search-dialog input").fill("bandwidth")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#search-results li a", timeout=20_000)
+    assert visited.foreign == []
+
+
+def test_the_contents_open_on_a_phone(visit, chapter):
+    page = visit(width=390).go(chapter)
+    page.locator(".primary-toggle").click()
+    assert page.locator("#pst-primary-sidebar-modal a.reference").first.is_visible()
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.classList.contains('primary-toggle')")
+
+
+def test_a_term_shows_its_definition_to_pointer_and_keyboard(visit):
+    pages = with_text('class="reference internal term"')
+    assert pages, "no page links to the glossary"
+    page = visit().go(pages[0])
+    term = page.locator("a.term[aria-describedby]").first
+    meaning = page.evaluate("(id) => document.getElementById(id).textContent", term.get_attribute("aria-describedby"))
+    term.scroll_into_view_if_needed()
+    term.hover()
+    page.wait_for_selector(".term-card:not([hidden])")
+    assert page.locator(".term-card").inner_text().split() == meaning.split()
+    page.keyboard.press("Escape")
+    assert page.locator(".term-card").is_hidden()
+
+
+def test_a_word_that_is_no_progress_file_is_refused(visit, chapter):
+    page = visit().go(chapter)
+    if page.locator('[data-progress="import"]').first.is_hidden():
+        return
+    with page.expect_file_chooser() as chooser:
+        page.locator('[data-progress="import"]').first.click()
+    chooser.value.set_files({"name": "p.json", "mimeType": "application/json", "buffer": json.dumps([1]).encode()})
+    page.wait_for_function("document.querySelector('.progress-note').textContent.startsWith('Not imported')")
