@@ -84,7 +84,7 @@ class Chip(Told):
 
     def flops_per_s(self, dtype: DType = BF16) -> float:
         """The peak rate of the matrix unit on operands of that type."""
-        rate = self.rates().get(dtype.name)
+        rate = getattr(self, _rate_of(dtype.name), None)  # asked hundreds of times for one picture
         if rate is None:
             raise ValueError(
                 f"{self.name} has no {dtype.name} matrix unit; compute in one of "
