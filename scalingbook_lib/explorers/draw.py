@@ -16,7 +16,9 @@ def figure(view: View, *, wide: bool) -> str:
         return "".join(panel(p, NARROW) for p in view.panels)
     if view.columns == 1:
         return "".join(panel(p, WIDE) for p in view.panels)
-    return f'<div class="ex-columns">{"".join(panel(p, NARROW) for p in view.panels)}</div>'
+    paired = len(view.panels) // 2 * 2
+    pairs = "".join(panel(p, NARROW) for p in view.panels[:paired])
+    return f'<div class="ex-columns">{pairs}</div>' + "".join(panel(p, WIDE) for p in view.panels[paired:])
 
 
 def panel(panel: Panel, width: float) -> str:

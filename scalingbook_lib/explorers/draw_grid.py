@@ -41,22 +41,25 @@ def grid(panel: Grid, width: float) -> str:
 
 
 def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
-    """Width and height of a cell, and the size of type that fits into it."""
-    columns = len(panel.cells[0])
+    """Width and height of a cell, and the size of type that fits into it.
+
+    Few cells are as wide as their text and heads need, many fill the room; cells with a part are square.
+    """
     cells = [c for row in panel.cells for c in row]
-    lines = max(len(c.text.split("\n")) for c in cells)
-    longest = max((svg.measure(t) for c in cells for t in c.text.split("\n")), default=0.0)
+    lines = [line for c in cells for line in c.text.split("\n")]
+    longest = max(map(svg.measure, lines))
+    heads = max(map(svg.measure, panel.columns), default=0.0)
+    columns = len(panel.cells[0])
     parts = any(c.part for c in cells)
-    wide = room / columns
-    wide = min(wide, max(longest + 20, LARGEST if parts else 44.0)) if room > 400 or columns < 5 else wide
+    least = LARGEST if parts else 64.0 if columns < 5 else 44.0
+    wide = min(room / columns, max(longest + 20, heads + 12, least))
+    if room < 400 and columns >= 5:
+        wide = room / columns
     size = min(svg.SIZE, max(svg.SIZE * (wide - GAP - 6) / longest, SMALLEST_TYPE)) if longest else svg.SIZE
-    texts = lines * LINE if longest else 0.0
-    high = (
-        min(wide, LARGEST) + texts + (12 if parts and texts else 4)
-        if parts
-        else max(texts + 12, min(wide, 34.0))
-    )
-    return wide, high, round(size, 1)
+    written = LINE * max(c.text.count("\n") + 1 for c in cells) if longest else 0.0
+    if parts:
+        return wide, min(wide, LARGEST) + (written + 12 if written else 4), round(size, 1)
+    return wide, max(written + 12, min(wide, 34.0)), round(size, 1)
 
 
 def _boxes(

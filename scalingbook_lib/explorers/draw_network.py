@@ -41,7 +41,7 @@ def network(panel: Network, width: float) -> str:
     courses = [(link, course) for link in panel.links for course in _courses(link, plan)]
     quiet = [f'<path d="{_way(c)}"/>' for link, c in courses if link.color is None]
     busy = [_arrow(link, c, most) for link, c in courses if link.color is not None]
-    nodes = [_node(n, spot, plan.half) for n, spot in zip(panel.nodes, plan.spots, strict=True)]
+    nodes = [_node(n, spot, plan) for n, spot in zip(panel.nodes, plan.spots, strict=True)]
     labels = [_label(link, _courses(link, plan)[-1], plan) for link in panel.links if link.label]
     body = [
         svg.group('fill="none" stroke="currentColor" stroke-opacity=".3"', quiet), *busy, *nodes,
@@ -62,14 +62,31 @@ def _plan(panel: Network, width: float, top: float) -> tuple[Plan, float]:
     return Plan(spots, half, (3.0, top + 3.0, width - 3.0, top + deep - 3.0)), top + deep
 
 
-def _node(node: Node, spot: Spot, half: float) -> str:
-    x, y = spot
+def _node(node: Node, spot: Spot, plan: Plan) -> str:
+    (x, y), half = spot, plan.half
     box = svg.rect(x - half, y - half, 2 * half, 2 * half, BOX, node.note)
     if not node.parts:
         return box + svg.text(x, y + 4.5, svg.fit(node.label, 2 * half), 'text-anchor="middle"')
+    return box + _parts(node.parts, x, y, half - 3) + _name(node, spot, plan)
+
+
+def _name(node: Node, spot: Spot, plan: Plan) -> str:
+    """A box's name on the side where no link leaves: above the upper half of the drawing, below the lower."""
+    (x, y), half = spot, plan.half
     words = svg.fit(node.label, 3.2 * half, TYPE)
-    name = svg.text(x, y + half + 13, words, f"{NAMES} {svg.QUIET} {svg.HALO}")
-    return box + _parts(node.parts, x, y, half - 3) + name
+    ys, xs = [s[1] for s in plan.spots], [s[0] for s in plan.spots]
+    ends = min(xs), max(xs)
+    style = f'font-size="{TYPE:g}" {svg.QUIET} {svg.HALO}'
+    if (
+        x in ends
+        and min(ys) + 1 < y < max(ys) - 1
+        and svg.measure(words, TYPE) <= plan.bounds[2] - ends[1] - half - 4
+    ):
+        side = -1 if x == ends[0] else 1
+        anchor = "end" if side < 0 else "start"
+        return svg.text(x + side * (half + 4), y + 4, words, f'text-anchor="{anchor}" {style}')
+    up = min(ys) < max(ys) and y < (min(ys) + max(ys)) / 2
+    return svg.text(x, y - half - 5 if up else y + half + 13, words, f'text-anchor="middle" {style}')
 
 
 def _parts(parts: Sequence[int | None], x: float, y: float, half: float) -> str:

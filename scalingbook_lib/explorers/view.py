@@ -48,7 +48,8 @@ class Readout:
 class View:
     """What there is to see: one sentence, pictures, numbers; `frames` where a Steps control moves through it.
 
-    `columns=2` sets panels side by side where there is room, each then as on a narrow screen.
+    `columns=2` sets panels side by side where there is room, each then as on a narrow screen; a last one that
+    has no neighbour is as wide as both.
     """
 
     verdict: str
@@ -60,7 +61,7 @@ class View:
     def __post_init__(self) -> None:
         if not self.verdict:
             raise ValueError("a view needs a verdict: one sentence that says what is seen")
-        if self.frames < 1 or self.columns < 1:
+        if self.frames < 1 or self.columns not in (1, 2):
             raise ValueError(
-                f"a view has at least one frame and one column, not {self.frames} and {self.columns}"
+                f"a view has at least one frame, and one or two columns, not {self.frames} and {self.columns}"
             )

@@ -153,7 +153,10 @@ def test_readouts_are_pairs_of_term_and_description():
 
 def test_panels_side_by_side_are_drawn_narrow():
     view = View("v", (PANELS["chart"], PANELS["log"]), columns=2)
-    assert draw.figure(view, wide=True) == f'<div class="ex-columns">{draw.figure(view, wide=False)}</div>'
+    paired = f'<div class="ex-columns">{draw.figure(view, wide=False)}</div>'
+    assert draw.figure(view, wide=True) == paired
+    last = View("v", (*view.panels, PANELS["timeline"]), columns=2)
+    assert draw.figure(last, wide=True) == paired + draw.panel(PANELS["timeline"], draw.WIDE)
 
 
 def test_curves_are_cut_at_the_box_where_they_cross_it():

@@ -65,6 +65,7 @@ REFUSED = {
     "x and y go from 0 to 1": lambda: Network([Node("n", 2, 0)]),
     "needs a verdict": lambda: View("", ()),
     "at least one frame": lambda: View("v", (), frames=0),
+    "one or two columns, not 1 and 3": lambda: View("v", (), columns=3),
 }
 
 
