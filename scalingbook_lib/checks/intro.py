@@ -82,7 +82,7 @@ CHECKS = (
             Mistake(1 / 80, "One layer, not 80."),
             Mistake(1 / 8192, "That is one token. The sequence has 8,192."),
         ),
-        right="Right: 2.68 GB for one sequence, so a v5e could keep six of them and no weights.",
+        right="Right: a v5e could keep six such sequences and no weights.",
     ),
     Check(
         key="intro.4",
@@ -104,7 +104,7 @@ CHECKS = (
             ),
             Mistake(2.0, "That is the number of bytes; an element of bf16 takes two."),
         ),
-        right="Right: 8.59 billion, 7 % more than 8.",
+        right="Right: 7 % more than the round number suggests.",
         rel_tol=0.005,
     ),
     Check(
@@ -117,7 +117,10 @@ CHECKS = (
             "strong scaling at 180 %",
             "neither: the batch changed, so nothing can be compared",
         ),
-        hints=("Is the work the same, or the work per chip?",),
+        hints=(
+            "Is the work the same, or the work per chip?",
+            "Then compare the two times of a step: without loss they would be equal.",
+        ),
         mistakes=(
             Mistake("strong scaling at 90 %", "For strong scaling the batch would have to stay as it was."),
             Mistake(

@@ -45,7 +45,9 @@ CHECKS = (
             "FLOPs are 2 · B · D · F. Bytes are two for every element of X, W and Y.",
         ),
         mistakes=(
-            Mistake(lambda: _upper().lower_s, "That is the time with perfect overlap. The question asks for none."),
+            Mistake(
+                lambda: _upper().lower_s, "That is the time with perfect overlap. The question asks for none."
+            ),
             Mistake(lambda: _upper().memory_s, "That is the memory's term alone."),
         ),
         right="Right. With overlap it could be almost twice as fast, never more.",
@@ -57,11 +59,14 @@ CHECKS = (
         unit="tokens",
         hints=(
             "The bytes halve, so the intensity is not B.",
-            "The rate doubles, so the ridge is not 240.5 either.",
+            "The rate doubles, so the ridge is not that of bf16 either.",
             "Intensity 2B against a ridge of 481 OPs per byte.",
         ),
         mistakes=(
-            Mistake(lambda: roofline.ridge(chips.V5E, INT8), "That is the ridge. At one byte an element, the intensity is 2B."),
+            Mistake(
+                lambda: roofline.ridge(chips.V5E, INT8),
+                "That is the ridge. At one byte an element, the intensity is 2B.",
+            ),
             Mistake(0.5, "The rate doubles as well as the bytes halve: the arithmetic is in int8."),
         ),
         right="Right: bytes and rate both change by two, and the threshold stays.",
@@ -71,7 +76,10 @@ CHECKS = (
         title="int8 weights alone",
         answer=lambda: _wide_int8(weights=INT8),
         unit="tokens",
-        hints=("Which of the three arrays dominates the bytes?", "Only the bytes of the weights halve. The rate stays that of bf16."),
+        hints=(
+            "Which of the three arrays dominates the bytes?",
+            "Only the bytes of the weights halve. The rate stays that of bf16.",
+        ),
         mistakes=(
             Mistake(2, "That is the batch for bf16 weights. The bytes that dominate have halved."),
             Mistake(0.5, "That is what int4 weights would need."),
@@ -83,10 +91,15 @@ CHECKS = (
         title="The ridge of an H200",
         answer=lambda: roofline.ridge(chips.H200),
         unit="FLOP/B",
-        hints=("FLOPs/s over bytes/s.", "The datasheet's 1,979 TFLOPs are with sparsity: half of it is dense."),
+        hints=(
+            "FLOPs/s over bytes/s.",
+            "The datasheet's 1,979 TFLOPs are with sparsity: half of it is dense.",
+        ),
         mistakes=(
             Mistake(2, "That uses the rate with sparsity. Dense matrices get half of it."),
-            Mistake(lambda: roofline.ridge(chips.H100), "That is the ridge of an H100, whose memory is slower."),
+            Mistake(
+                lambda: roofline.ridge(chips.H100), "That is the ridge of an H100, whose memory is slower."
+            ),
         ),
         right="Right. The same arithmetic as an H100 with 1.43 times the bandwidth.",
     ),
@@ -95,9 +108,15 @@ CHECKS = (
         title="A matrix for every row",
         answer=lambda: roofline.own_matrices(1024, 8192, 8192, chips.V5E, INT8).intensity,
         unit="FLOP/B",
-        hints=("Count the bytes: there are B matrices now.", "B cancels. What is left is 2 / (1 + 1/D + 1/F)."),
+        hints=(
+            "Count the bytes: there are B matrices now.",
+            "B cancels. What is left is 2 / (1 + 1/D + 1/F).",
+        ),
         mistakes=(
-            Mistake(lambda: roofline.matmul(1024, 8192, 8192, chips.V5E, INT8).intensity, "That is one matrix shared by all rows."),
+            Mistake(
+                lambda: roofline.matmul(1024, 8192, 8192, chips.V5E, INT8).intensity,
+                "That is one matrix shared by all rows.",
+            ),
             Mistake(0.5, "One multiply and one add: two FLOPs for every weight read, at one byte each."),
         ),
         right="Right, and no batch changes it. Attention over a cache in decoding works like this.",
@@ -115,11 +134,7 @@ CHECKS = (
         ),
         mistakes=(
             Mistake(lambda: _wide_int8(weights=INT8), "That is the rule of thumb for very wide layers."),
-            Mistake(2, "That is for bf16 weights."),
-            Mistake(
-                lambda: roofline.break_even_batch(4096, 16384, chips.V5E, INT8),
-                "That has int8 everywhere. Here activations and arithmetic are bf16.",
-            ),
+            Mistake(2, "That is for bf16 everywhere, or int8 everywhere; here only the weights are int8."),
         ),
         right="Right: 8 % above the rule of thumb.",
     ),
@@ -128,9 +143,15 @@ CHECKS = (
         title="What a narrow layer costs",
         answer=lambda: _narrow(1024) / _narrow(4096),
         difficulty=2,
-        hints=("Work out the exact batch for both widths.", "B = (w R / 2) / (1 - R (1/D + 1/F)), with R = 240.5 and w = 1."),
+        hints=(
+            "Work out the exact batch for both widths.",
+            "B = (w R / 2) / (1 - R (1/D + 1/F)), with R = 240.5 and w = 1.",
+        ),
         mistakes=(
-            Mistake(lambda: _narrow(4096) / _narrow(1024), "That is the inverse: the narrow layer needs the larger batch."),
+            Mistake(
+                lambda: _narrow(4096) / _narrow(1024),
+                "That is the inverse: the narrow layer needs the larger batch.",
+            ),
             Mistake(4, "The batch does not grow in proportion to the width."),
         ),
         right="Right: close to twice the batch for a quarter of the width.",
@@ -141,7 +162,10 @@ CHECKS = (
         answer=lambda: roofline.hopeless_width(chips.V6E),
         rel_tol=0.01,
         difficulty=2,
-        hints=("For which D = F does even an infinite batch not reach the ridge?", "As B grows, the intensity goes to D F / (D + F)."),
+        hints=(
+            "For which D = F does even an infinite batch not reach the ridge?",
+            "As B grows, the intensity goes to D F / (D + F).",
+        ),
         mistakes=(
             Mistake(0.5, "An infinite batch reaches an intensity of D/2, not of D."),
             Mistake(lambda: roofline.hopeless_width(chips.V5E), "That is for a v5e."),
@@ -159,8 +183,13 @@ CHECKS = (
             "The two input tiles are there twice, because of double buffering. The sums are fp32.",
         ),
         mistakes=(
-            Mistake(lambda: 2 * 2 * 1121 * 512 + 4 * 1121**2, "One buffer for each input: nothing could be copied while it is used."),
-            Mistake(lambda: 4 * 2 * 1121 * 512 + 2 * 1121**2, "The accumulator is kept in fp32, four bytes a sum."),
+            Mistake(
+                lambda: 2 * 2 * 1121 * 512 + 4 * 1121**2,
+                "One buffer for each input: nothing could be copied while it is used.",
+            ),
+            Mistake(
+                lambda: 4 * 2 * 1121 * 512 + 2 * 1121**2, "The accumulator is kept in fp32, four bytes a sum."
+            ),
         ),
         right="Right: a small part of the 128 MiB, so much larger tiles fit.",
     ),
@@ -169,7 +198,10 @@ CHECKS = (
         title="Thirty-two conversations",
         answer=lambda: _served().attained_fraction,
         difficulty=2,
-        hints=("Each conversation adds one token to the batch of a decoding step.", "The share of the peak is intensity over ridge."),
+        hints=(
+            "Each conversation adds one token to the batch of a decoding step.",
+            "The share of the peak is intensity over ridge.",
+        ),
         mistakes=(
             Mistake(lambda: 32 / roofline.ridge(chips.V5E), "That is the ridge of a v5e. A v6e needs more."),
             Mistake(100, "Write a share between 0 and 1, or a number followed by %."),
@@ -198,7 +230,9 @@ CHECKS = (
         unit="B",
         difficulty=2,
         hints=("Below which size is bytes/W less than a microsecond?", "Rate times latency."),
-        mistakes=(Mistake(lambda: roofline.bytes_in_flight(chips.V5E.hbm_bytes_per_s, 1e-6), "That is a v5e."),),
+        mistakes=(
+            Mistake(lambda: roofline.bytes_in_flight(chips.V5E.hbm_bytes_per_s, 1e-6), "That is a v5e."),
+        ),
         right="Right. Smaller copies all take about a microsecond.",
     ),
     Check(
@@ -207,7 +241,10 @@ CHECKS = (
         answer=lambda: roofline.ridge(chips.V5E, bytes_per_s=chips.V5E.pcie_bytes_per_s),
         unit="tokens",
         difficulty=2,
-        hints=("Only the weights cross PCIe, two bytes each, and each does 2B FLOPs.", "So the intensity over PCIe is B. What is the ridge?"),
+        hints=(
+            "Only the weights cross PCIe, two bytes each, and each does 2B FLOPs.",
+            "So the intensity over PCIe is B. What is the ridge?",
+        ),
         mistakes=(
             Mistake(2, "Two bytes a weight, and two FLOPs a weight for each token: the twos cancel."),
             Mistake(lambda: roofline.ridge(chips.V5E), "That is the ridge against HBM."),
@@ -234,11 +271,15 @@ CHECKS = (
         rel_tol=0.01,
         difficulty=3,
         hints=(
-            "The sum is an all-reduce: each chip takes in 2 (1 - 1/16) of the 2BF bytes, over both directions of its ring.",
+            "The sum is an all-reduce: each chip takes in 2 (1 - 1/16) of the 2BF bytes, "
+            "over both directions of its ring.",
             "Each chip does 2BDF/16 FLOPs. Solve for D.",
         ),
         mistakes=(
-            Mistake(lambda: 2 * 16 * roofline.ridge(chips.V5E, bytes_per_s=1e11), "That leaves out the (1 - 1/16): a chip need not receive what it has."),
+            Mistake(
+                lambda: 2 * 16 * roofline.ridge(chips.V5E, bytes_per_s=1e11),
+                "That leaves out the (1 - 1/16): a chip need not receive what it has.",
+            ),
             Mistake(0.5, "That is the threshold when the sum may stay split."),
             Mistake(2, "A ring brings bytes in from both sides: W is twice the one-way rate."),
         ),
@@ -251,7 +292,8 @@ CHECKS = (
         difficulty=3,
         hints=(
             "Unfused: read X, W1, write H; read H, W2, write Y.",
-            "Fused: H is neither written nor read. The FLOPs are the same, so the intensities compare as the bytes do.",
+            "Fused: H is neither written nor read. The FLOPs are the same, "
+            "so the intensities compare as the bytes do.",
         ),
         mistakes=(
             Mistake(lambda: 1 / _fused(), "That is the inverse: fewer bytes, higher intensity."),
@@ -259,4 +301,4 @@ CHECKS = (
         ),
         right="Right: the FLOPs stay, the bytes of the hidden array go.",
     ),
-)  # fmt: skip
+)
