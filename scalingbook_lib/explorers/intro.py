@@ -173,7 +173,7 @@ BREAK_EVEN = Explorer(
     controls={
         "gain": Slider("quality gain, as compute", 0, 50, 20, unit="%"),
         "loss": Slider("efficiency loss of the part", 0, 50, 20, unit="%"),
-        "share": Slider("share of the step it touches", 5, 100, 100, unit="%", step=5),
+        "share": Slider("its share of the step", 5, 100, 100, unit="%", step=5),
     },
     view=_break_even,
 )

@@ -41,7 +41,7 @@ def _trainer(amount: int, unit: str, chip: str) -> View:
     )
     return View(
         _sentence(amount, unit, nbytes),
-        (bars, Grid("The same quantity", (), ("unit", "amount", "unit", "amount"), _table(nbytes))),
+        (bars, Grid("The same quantity", (), ("unit", "amount", "unit", "amount"), _table(nbytes, unit))),
         (
             Readout("from HBM", nbytes / on.hbm_bytes_per_s, "s"),
             Readout("over one link", nbytes / on.link_bytes_per_s, "s"),
@@ -50,11 +50,15 @@ def _trainer(amount: int, unit: str, chip: str) -> View:
     )
 
 
-def _table(nbytes: float) -> list[list[Cell]]:
+def _table(nbytes: float, given: str) -> list[list[Cell]]:
     names = list(_UNITS)
     half = len(names) // 2
     return [
-        [Cell(text) for name in pair for text in (name, _amount(nbytes / _UNITS[name]))]
+        [
+            Cell(text, 0 if name == given else None, level=0.4)
+            for name in pair
+            for text in (name, _amount(nbytes / _UNITS[name]))
+        ]
         for pair in zip(names[:half], names[half:], strict=True)
     ]
 
