@@ -5,7 +5,7 @@ asynchronous pairs count once, loops count every trip, fused forms are seen thro
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from scalingbook_lib.lab import hlo_text, replica_groups
@@ -37,8 +37,8 @@ class Collective(Told):
     devices: int
     shift: int | None = None
     overlapped: bool = False
-    name: str = ""
-    source: str = ""
+    name: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
 
     @property
     def received_bytes(self) -> float:

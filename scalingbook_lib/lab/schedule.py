@@ -45,6 +45,9 @@ class Schedule(Told):
     def __len__(self) -> int:
         return len(self.steps)
 
+    def __getitem__(self, place: int) -> Step:
+        return self.steps[place]
+
     @property
     def hidden(self) -> tuple[Step, ...]:
         """The transfers that end after other work has run since their start."""

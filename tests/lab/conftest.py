@@ -1,0 +1,43 @@
+"""Eight simulated devices for every test of the laboratory, and programs compiled once for all of them."""
+
+import functools
+import os
+from pathlib import Path
+
+import pytest
+
+from scalingbook_lib.lab import devices
+
+devices.simulate(8)  # before JAX starts: each test process has its own
+
+HLO = Path(__file__).parent / "hlo"
+
+
+@pytest.fixture(scope="session")
+def stored():
+    """The text of a stored program, cut out of what the compiler really wrote."""
+    return lambda name: (HLO / f"{name}.txt").read_text()
+
+
+@pytest.fixture(scope="session")
+def tpu():
+    """Compile for a TPU slice; the same program is compiled once in a session."""
+    from scalingbook_lib.lab import aot
+
+    if not aot.available():
+        if os.environ.get("CI"):
+            pytest.fail(aot.why_not())
+        pytest.skip(aot.why_not())
+    return functools.cache(_compile)
+
+
+@pytest.fixture(scope="session")
+def cpu():
+    """Compile for the simulated devices."""
+    return functools.cache(_compile)
+
+
+def _compile(fn, *arrays, **how):
+    from scalingbook_lib.lab import aot
+
+    return aot.compile(fn, *arrays, **how)

@@ -1,0 +1,233 @@
+"""Every form in which XLA writes a collective counts once, with its axes, its bytes and its trips."""
+
+import pytest
+
+from scalingbook_lib import collectives
+from scalingbook_lib.lab import hlo, hlo_text
+from scalingbook_lib.notation import Mesh
+
+X2Y4 = Mesh(X=2, Y=4)
+
+HEAD = """HloModule small, is_scheduled=true
+
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %sum = f32[] add(%x, %y)
+}
+"""
+
+
+def program(*lines, more=""):
+    body = "\n".join(f"  {line}" for line in lines)
+    entry = "ENTRY %main (p: f32[16,8]) -> f32[16,8] {\n  %p = f32[16,8]{1,0} parameter(0)"
+    return f"{HEAD}\n{more}\n{entry}\n{body}\n}}\n"
+
+
+def rows(text, mesh=X2Y4):
+    return [(c.kind, c.over, c.nbytes, c.times) for c in hlo.collectives(text, mesh)]
+
+
+P_BYTES = 16 * 8 * 4
+ALONG_Y = "replica_groups=[2,4]<=[8], channel_id=1"
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "nbytes"),
+    [
+        ("%r = f32[64,8]{1,0} all-gather(%p), " + ALONG_Y, "all-gather", 4 * P_BYTES),
+        ("%r = f32[4,8]{1,0} reduce-scatter(%p), to_apply=%add, " + ALONG_Y, "reduce-scatter", P_BYTES),
+        ("%r = f32[16,8]{1,0} all-reduce(%p), to_apply=%add, " + ALONG_Y, "all-reduce", P_BYTES),
+        ("%r = f32[16,8]{1,0} all-to-all(%p), dimensions={0}, " + ALONG_Y, "all-to-all", 4 * P_BYTES),
+        ("%r = f32[16,8]{1,0} ragged-all-to-all(%p), " + ALONG_Y, "ragged-all-to-all", 4 * P_BYTES),
+        # as older versions print it, with the types of the operands and no sign before names
+        (
+            "ROOT r = f32[16,8]{1,0} all-reduce(f32[16,8]{1,0} p), to_apply=add, " + ALONG_Y,
+            "all-reduce",
+            P_BYTES,
+        ),
+        ("%r = (f32[16,8], f32[64,8]) all-gather-start(%p), " + ALONG_Y, "all-gather", 4 * P_BYTES),
+        ("%r = f32[16,8]{1,0} all-reduce-start(%p), to_apply=%add, " + ALONG_Y, "all-reduce", P_BYTES),
+        (
+            "%r = (f32[16,8], f32[16,8]) all-reduce(%p, %p), to_apply=%add, " + ALONG_Y,
+            "all-reduce",
+            2 * P_BYTES,
+        ),
+    ],
+)
+def test_bytes_are_those_of_the_formulas(line, kind, nbytes):
+    (found,) = hlo.collectives(program(line), X2Y4)
+    assert (found.kind, found.axes, found.nbytes, found.times) == (kind, "Y", nbytes, 1)
+    assert found.devices == 4
+    if kind in ("all-gather", "reduce-scatter", "all-reduce", "all-to-all"):
+        assert found.received_bytes == collectives.bytes_received(kind, nbytes, 4)
+
+
+def test_a_permute_counts_what_one_device_sends():
+    text = program("%r = f32[16,8]{1,0} collective-permute(%p), source_target_pairs={{0,4},{4,0}}")
+    (found,) = hlo.collectives(text, X2Y4)
+    assert (found.over, found.nbytes) == ("X +1", P_BYTES)
+    assert found.received_bytes == collectives.bytes_received("permute", P_BYTES, 2)
+
+
+def test_a_pair_of_start_and_done_is_one_collective():
+    text = program(
+        "%s = (f32[16,8], f32[64,8]) all-gather-start(%p), " + ALONG_Y,
+        "%d = f32[64,8]{1,0} all-gather-done(%s)",
+    )
+    (found,) = hlo.collectives(text, X2Y4)
+    assert found.overlapped
+
+
+def test_an_async_wrapper_is_seen_through_once():
+    wrapped = f"""%wrapped (q: f32[16,8]) -> f32[4,8] {{
+  %q = f32[16,8]{{1,0}} parameter(0)
+  ROOT %rs = f32[4,8]{{1,0}} reduce-scatter(%q), to_apply=%add, {ALONG_Y}
+}}
+"""
+    text = program(
+        "%s = ((f32[16,8]), f32[4,8], u32[]) async-start(%p), calls=%wrapped",
+        "%d = f32[4,8]{1,0} async-done(%s), calls=%wrapped",
+        more=wrapped,
+    )
+    assert rows(text) == [("reduce-scatter", "Y", P_BYTES, 1)]
+
+
+def test_groups_of_one_device_move_nothing():
+    text = program(
+        "%a = f32[16,8]{1,0} all-reduce(%p), to_apply=%add, replica_groups={{0},{1},{2},{3},{4},{5},{6},{7}}",
+        "%b = f32[16,8]{1,0} collective-permute(%p), source_target_pairs={{0,0},{1,1}}",
+    )
+    assert rows(text) == []
+    assert str(hlo.collectives(text, X2Y4)) == "no collectives"
+
+
+def test_the_start_of_an_asynchronous_fusion_counts_and_what_carries_it_on_does_not(stored):
+    """libtpu writes the same all-gather into the fusions that start it, run beside it and end it."""
+    text = stored("tpu_async_fusion")
+    assert text.count(" all-gather(") > 2
+    assert rows(text, Mesh(X=4, Y=8)) == [
+        ("all-gather", "X", 2 * 2048 * 1024, 3),
+        ("all-gather", "X", 2 * 1024 * 2048, 3),
+        ("all-reduce", "Y", 2 * 2048 * 2048, 3),
+    ]
+    first, second, _ = hlo.collectives(text, Mesh(X=4, Y=8))
+    assert first.overlapped != second.overlapped
+
+
+def test_an_all_reduce_fused_with_its_slice_is_a_reduce_scatter(stored):
+    """This one the compiler has padded from 2048 to 2112 rows; it then moves the odd rows to their owners."""
+    assert rows(stored("tpu_fused_reduce_scatter")) == [
+        ("reduce-scatter", "Y", 2 * 2112 * 2048, 1),
+        ("collective-permute", "Y +1", 2 * 48 * 2048, 1),
+    ]
+
+
+@pytest.mark.parametrize(("name", "element"), [("cpu_nested_loops", 4), ("tpu_nested_loops", 2)])
+def test_loops_multiply(stored, name, element):
+    """Five trips, each with three of an inner loop; one compiler notes the trips, the other does not."""
+    assert rows(stored(name)) == [
+        ("all-reduce", "Y", element * 2048**2, 15),
+        ("all-reduce", "X", element * 2048**2, 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "trips"),
+    [("direction=LT", 4), ("direction=LE", 5), ("direction=NE", None)],
+)
+def test_trips_are_counted_from_start_step_and_limit(condition, trips):
+    assert [c.times for c in hlo.collectives(loop(condition), X2Y4)] == [trips]
+
+
+def test_an_open_loop_is_told_and_not_summed():
+    found = hlo.collectives(loop("direction=NE"), X2Y4)
+    assert str(found).endswith("?")
+    with pytest.raises(hlo_text.HloError, match="trips"):
+        found.counts()
+
+
+def loop(direction):
+    """From 2 in steps of 3 towards 12."""
+    parts = f"""%body (s: (s32[], f32[16,8])) -> (s32[], f32[16,8]) {{
+  %s = (s32[], f32[16,8]{{1,0}}) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %step = s32[] constant(3)
+  %next = s32[] add(%i, %step)
+  %v = f32[16,8]{{1,0}} get-tuple-element(%s), index=1
+  %r = f32[16,8]{{1,0}} all-reduce(%v), to_apply=%add, {ALONG_Y}
+  ROOT %t = (s32[], f32[16,8]) tuple(%next, %r)
+}}
+
+%condition (c: (s32[], f32[16,8])) -> pred[] {{
+  %c = (s32[], f32[16,8]{{1,0}}) parameter(0)
+  %j = s32[] get-tuple-element(%c), index=0
+  %limit = s32[] constant({14 if "LE" in direction else 12})
+  ROOT %lt = pred[] compare(%j, %limit), {direction}
+}}
+"""
+    return program(
+        "%start = s32[] constant(2)",
+        "%state = (s32[], f32[16,8]) tuple(%start, %p)",
+        "%w = (s32[], f32[16,8]) while(%state), condition=%condition, body=%body",
+        more=parts,
+    )
+
+
+def test_calls_and_branches_are_entered():
+    branch = f"""%branch (b: f32[16,8]) -> f32[16,8] {{
+  %b = f32[16,8]{{1,0}} parameter(0)
+  ROOT %r = f32[16,8]{{1,0}} all-reduce(%b), to_apply=%add, {ALONG_Y}
+}}
+"""
+    called = program("%k = f32[16,8]{1,0} call(%p), to_apply=%branch", more=branch)
+    chosen = program(
+        "%c = s32[] constant(0)",
+        "%k = f32[16,8]{1,0} conditional(%c, %p, %p), branch_computations={%branch, %branch}",
+        more=branch,
+    )
+    assert hlo.counts(called, X2Y4) == {"all-reduce": 1}
+    assert hlo.counts(chosen, X2Y4) == {"all-reduce": 2}  # an upper bound: only one of them runs
+
+
+def test_several_arrays_in_one_collective_are_one_collective(stored):
+    assert rows(stored("tpu_variadic_all_reduce")) == [("all-reduce", "X", 2 * 2048 * (2048 + 4096), 1)]
+    assert rows(stored("cpu_tuple_all_to_all")) == [("all-to-all", "Y", 4 * 2048**2, 1)]
+
+
+def test_a_table_prints_the_same_every_time_and_compares_with_counts(stored):
+    found = hlo.collectives(stored("tpu_collective_matmul"), X2Y4)
+    assert str(found) == (
+        "collective          axes  array         received  times\n"
+        "collective-permute  Y +1  bf16 16.8 MB   16.8 MB      3"
+    )
+    assert found == {"collective-permute": 3}
+    assert found != {"collective-permute": 2}
+    assert found.over_axes() == {"collective-permute Y": 3}
+    assert found.nbytes() == {"collective-permute Y": 3 * 2 * 4096 * 2048}
+    assert found.received_bytes == 3 * 2 * 4096 * 2048
+
+
+def test_groups_along_no_axis_are_told_as_such():
+    text = program(
+        "%r = f32[16,8]{1,0} all-reduce(%p), to_apply=%add, replica_groups={{0,1},{2,3},{4,5},{6,7}}"
+    )
+    assert rows(text) == [("all-reduce", "?", P_BYTES, 1)]
+
+
+@pytest.mark.parametrize("text", ["", "module @jit_f {}", "HloModule x"])
+def test_what_is_no_program_is_refused(text):
+    with pytest.raises(hlo_text.HloError, match="no compiled program"):
+        hlo.collectives(text, X2Y4)
+
+
+def test_a_text_does_not_know_its_mesh():
+    with pytest.raises(hlo_text.HloError, match="which mesh"):
+        hlo.collectives(program())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "nbytes"), [("bf16", 2), ("pred", 1), ("s4", 0.5), ("f8e4m3fn", 1), ("c64", 8)]
+)
+def test_elements_have_their_bytes(dtype, nbytes):
+    assert hlo_text.dtype_bytes(dtype) == nbytes

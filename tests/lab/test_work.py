@@ -1,0 +1,137 @@
+"""FLOPs agree with the formula and, without loops, with XLA; cycles, VMEM and prefetches are read."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+from scalingbook_lib.lab import hlo_text, work
+from scalingbook_lib.notation import Mesh
+from scalingbook_lib.units import BF16, FP32, INT8
+
+ONE = {"topology": "v5e:1x1"}
+
+
+def multiply(x, w):
+    return x @ w
+
+
+def batched(x, w):
+    return jnp.einsum("gbd,gdf->gbf", x, w)
+
+
+def mlp(x, w, v):
+    return (x @ w) @ v
+
+
+@pytest.mark.parametrize("how", [{}, ONE], ids=["cpu", "tpu"])
+@pytest.mark.parametrize(
+    ("fn", "arrays", "flops"),
+    [
+        (multiply, ("X[B, D]", "W[D, F]"), 2 * 256 * 512 * 1024),
+        (batched, ("X[G, B, D]", "W[G, D, F]"), 4 * 2 * 256 * 512 * 1024),
+        (mlp, ("X[B, D]", "W[D, F]", "V[F, D]"), 4 * 256 * 512 * 1024),
+    ],
+)
+def test_flops_are_those_of_the_formula_and_of_xla(cpu, fn, arrays, flops, how):
+    program = cpu(fn, *arrays, **how, mesh=Mesh(X=1), dtype=FP32, B=256, D=512, F=1024, G=4)
+    assert program.flops == flops
+    assert program.compiled.cost_analysis()["flops"] == pytest.approx(flops, rel=0.01)
+
+
+def test_a_scanned_layer_counts_every_time_where_xla_counts_it_once(tpu):
+    def layers(x, w):
+        return lax.scan(lambda h, _: (h @ w, None), x, None, length=6)[0]
+
+    program = tpu(layers, "X[B, D]", "W[D, E]", **ONE, B=512, D=512, E=512)
+    once = 2 * 512**3
+    assert program.flops == 6 * once
+    assert program.compiled.cost_analysis()["flops"] == pytest.approx(once, rel=0.01)
+    assert {f.times for f in program.fusions if f.kind == "matmul"} == {6}
+
+
+def test_a_layer_s_gradient_is_three_matmuls_split_over_the_chips(tpu):
+    def loss(ws, x):
+        return jnp.sum(mlp(x, *ws).astype(jnp.float32) ** 2)
+
+    program = tpu(jax.grad(loss), ("W[D, F_Y]", "V[F_Y, D]"), "X[B_X, D]", mesh=Mesh(X=2, Y=4),
+                  topology="v5e:2x4", B=1024, D=512, F=2048)  # fmt: skip
+    products = 2 + 3  # forward W and V; backward W, V and the hidden layer
+    assert program.flops == products * 2 * 1024 * 512 * 2048 // 8
+
+
+def test_cycles_stand_still_below_the_critical_batch_and_then_grow_with_it(tpu):
+    at = {B: tpu(multiply, "X[B, D]", "W[D, F]", **ONE, B=B, D=8192, F=8192) for B in (8, 64, 4096)}
+    assert at[64].cycles < 1.1 * at[8].cycles
+    knee = at[8].cycles / (at[4096].cycles / 4096)
+    assert 240 < knee < 360  # the datasheet says 255
+    assert at[8].estimated_s == at[8].cycles / at[8].chip.clock_hz
+    flops_per_cycle = at[4096].flops / at[4096].cycles
+    assert 0.95 < flops_per_cycle / (4 * 128 * 128 * 2) <= 1  # four MXUs of 128 x 128
+
+
+def test_int8_takes_half_the_cycles_of_bf16(tpu):
+    def product(x, w):
+        return lax.dot(x, w, preferred_element_type=jnp.int32 if x.dtype == jnp.int8 else None)
+
+    cycles = {
+        d.name: tpu(product, "X[B, D]", "W[D, F]", **ONE, dtype=d, B=2048, D=4096, F=4096).cycles
+        for d in (BF16, INT8)
+    }
+    assert cycles["bf16"] / cycles["int8"] == pytest.approx(2, rel=0.05)
+
+
+def test_a_weight_that_fits_into_vmem_is_fetched_ahead(tpu):
+    small, large = (tpu(multiply, "X[B, D]", "W[D, F]", **ONE, B=8, D=8192, F=F) for F in (4096, 16384))
+    assert small.prefetched_bytes == 2 * 8192 * 4096
+    assert large.prefetched_bytes < 2**20
+    assert large.cycles / 4 > 5 * small.cycles  # four times the weight, and each byte far slower
+    assert 0 < small.vmem_bytes <= small.chip.vmem_bytes
+
+
+def test_xla_s_roofline_back_solves_the_datasheet(tpu):
+    program = tpu(multiply, "X[B, D]", "W[D, F]", **ONE, B=8192, D=8192, F=16384)
+    assert program.flops / program.xla_optimal_s == pytest.approx(program.chip.bf16_flops_per_s, rel=0.01)
+
+
+def test_a_negative_roofline_is_not_shown(tpu, monkeypatch):
+    program = tpu(multiply, "X[B, D]", "W[D, F]", **ONE, B=256, D=512, F=1024)
+
+    class Broken:
+        def cost_analysis(self):
+            return {"optimal_seconds": -2.0}
+
+    object.__setattr__(program, "compiled", Broken())
+    assert program.xla_optimal_s is None
+
+
+CONVOLUTION = """HloModule c
+
+ENTRY %main (x: f32[32,{size},8], w: f32[{window},8,16]) -> f32[32,{out},16] {{
+  %x = f32[32,{size},8] parameter(0)
+  %w = f32[{window},8,16] parameter(1)
+  ROOT %c = f32[32,{out},16] convolution(%x, %w), window={{{how}}}, dim_labels=b0f_0io->b0f
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "window", "out", "how", "touched"),
+    [
+        (1, 1, 1, "size=1", 1),
+        (4, 3, 2, "size=3", 6),
+        (4, 3, 4, "size=3 pad=1_1", 10),  # the two ends see a padding each
+        (1, 2, 2, "size=2 pad=1_1 rhs_reversal=1", 2),  # two products in one, as XLA:TPU batches them
+        (4, 2, 2, "size=2 stride=2", 4),
+        (3, 2, 4, "size=2 lhs_dilate=2", 4),  # every second place is a hole
+        (4, 2, 2, "size=2 rhs_dilate=2", 4),
+    ],
+)
+def test_a_convolution_counts_what_it_touches(size, window, out, how, touched):
+    text = CONVOLUTION.format(size=size, window=window, out=out, how=how)
+    assert work.matmul_flops(text) == 2 * 32 * 8 * 16 * touched
+
+
+def test_a_truncated_text_is_refused():
+    with pytest.raises(hlo_text.HloError, match="not closed"):
+        work.fusions("ENTRY %main () -> f32[] {\n  %a = (f32[], f32[\n}")
