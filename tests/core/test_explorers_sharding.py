@@ -1,0 +1,191 @@
+"""The sharding chapter's explorers obey the laws of what they show."""
+
+import itertools
+
+import pytest
+
+from scalingbook_lib import chips, collectives, explorers
+from scalingbook_lib.explorers.controls import Notation, Steps
+from scalingbook_lib.explorers.sharding_painter import painting
+from scalingbook_lib.explorers.sharding_player import COLLECTIVES, exact, plan
+from scalingbook_lib.explorers.view import Chart, Curve, Grid, Network, RefLine, View
+from scalingbook_lib.notation import Mesh
+
+ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("sharding")}
+PLAYER, PAINTER, LATENCY = (ALL[name] for name in ("player", "painter", "latency"))
+
+
+def panels[T](view: View, kind: type[T]) -> list[T]:
+    return [p for p in view.panels if isinstance(p, kind)]
+
+
+def marks[T](view: View, kind: type[T]) -> list[T]:
+    return [m for p in panels(view, Chart) for m in p.marks if isinstance(m, kind)]
+
+
+def readout(view, label):
+    return next(r.value for r in view.readouts if r.label == label)
+
+
+def values(control):
+    """Both ends and the start of a control; all of its options."""
+    if isinstance(control, Steps):
+        return [0, 1, 10**6]
+    if isinstance(control, Notation):
+        return [control.start]
+    ends = getattr(control, "options", None) or (
+        getattr(control, "low", False),
+        getattr(control, "high", True),
+    )
+    return list(dict.fromkeys([control.start or ends[0], *ends]))
+
+
+# Laws of all of them
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_pair_of_settings_paints_or_says_why_not(name):
+    explorer = ALL[name]
+    for (a, first), (b, second) in itertools.combinations(explorer.controls.items(), 2):
+        for one, other in itertools.product(values(first), values(second)):
+            state = {a: first.position(one), b: second.position(other)}
+            painted = explorer.paint(state)
+            assert painted.verdict or painted.error.endswith(".")
+            assert explorer.paint(state, wide=False).figure.count("<svg") == painted.figure.count("<svg")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_control_changes_something(name):
+    explorer = ALL[name]
+    start = explorer.paint({})
+    for control_name, control in explorer.controls.items():
+        if not isinstance(control, Notation):
+            others = [explorer.paint({control_name: control.position(v)}) for v in values(control)[1:]]
+            assert any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others), control_name
+
+
+# The player
+
+
+@pytest.mark.parametrize("op", COLLECTIVES)
+@pytest.mark.parametrize("n", [2, 3, 8, 9])
+@pytest.mark.parametrize(("wrapped", "both"), [(True, True), (False, True), (True, False)])
+def test_the_last_step_ends_at_the_exact_time(op, n, wrapped, both):
+    view = PLAYER.see(op=op, n=n, wrapped=wrapped, both=both, nbytes=3e6, step=10**6)
+    axis = chips.V5E.axis(n, wrapped=wrapped)
+    assert readout(view, "elapsed") == pytest.approx(exact(op, 3e6, axis, both).total_s)
+    assert readout(view, "exact total") == pytest.approx(readout(view, "elapsed"))
+
+
+@pytest.mark.parametrize("op", COLLECTIVES)
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_the_bytes_shown_on_the_links_are_those_of_the_schedule(op, wrapped):
+    schedule = plan(op, 8, wrapped, True)
+    view = PLAYER.see(op=op, n=8, wrapped=wrapped, nbytes=schedule.pieces * 1e3, step=10**6)
+    (table,) = panels(view, Grid)
+    shown = [cell.note or "0 B" for row in table.cells for cell in (row[1], row[3])]
+    loads = schedule.loads
+    assert sum(float(text.split()[0].replace(",", "")) for text in shown) == sum(loads.values())
+    assert readout(view, "busiest link carries") == max(loads.values()) * 1e3
+
+
+def test_the_arrows_of_a_step_are_its_messages():
+    for step in range(1, 5):
+        (network,) = panels(PLAYER.see(op="AllGather", n=8, step=step), Network)
+        arrows = [link for link in network.links if link.color is not None]
+        assert len(arrows) == len(plan("AllGather", 8, True, True).steps[step - 1].sends) == 16
+
+
+@pytest.mark.parametrize(
+    ("op", "start", "end"), [("AllGather", 1, 8), ("ReduceScatter", 8, 1), ("AllReduce", 8, 8)]
+)
+def test_a_collective_starts_and_ends_with_the_chunks_that_it_should(op, start, end):
+    for step, held in ((0, start), (10**6, end)):
+        (network,) = panels(PLAYER.see(op=op, n=8, step=step), Network)
+        assert {sum(part is not None for part in node.parts) for node in network.nodes} == {held}
+
+
+def test_an_all_to_all_brings_every_device_its_own_color():
+    (network,) = panels(PLAYER.see(op="AllToAll", n=5, step=10**6), Network)
+    assert [set(node.parts) for node in network.nodes] == [{k} for k in range(5)]
+
+
+def test_a_line_takes_twice_a_ring_and_says_so():
+    assert "1/2 of the time" in PLAYER.see(wrapped=False).verdict
+    assert "hardly matters" in PLAYER.see().verdict
+    assert "The hops take" in PLAYER.see(nbytes=1e3).verdict
+
+
+def test_a_line_in_one_direction_is_refused_with_a_way_out():
+    painted = PLAYER.paint({"wrapped": False, "both": False})
+    assert painted.error.endswith("use both directions.")
+
+
+# The painter
+
+
+@pytest.mark.parametrize(
+    "text", ["A[I, J]", "A[I_X, J_Y]", "A[I_XY, J_Z]", "A[I_ZYX, J]", "x[D_Y]", "A[I_X, J]{U_Y}"]
+)
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (3, 2, 1), (1, 8, 4)])
+def test_the_blocks_cover_the_array_once(text, sizes):
+    picture = painting(text, Mesh(**dict(zip("XYZ", sizes, strict=True))), 128, 64)
+    covered = [cell for block in picture.holders for cell in itertools.product(*block)]
+    shape = picture.array.shape(**picture.sizes)
+    assert sorted(covered) == list(itertools.product(*map(range, shape)))
+    assert sum(len(who) for who in picture.holders.values()) == picture.mesh.devices
+
+
+def test_every_block_is_on_as_many_devices_as_there_are_replicas():
+    view = PAINTER.see(text="A[I_X, J]", X=2, Y=4, Z=2)
+    assert readout(view, "copies of each block") == 8
+    assert "names Y or Z" in view.verdict
+
+
+def test_the_pop_quiz_of_the_chapter():
+    view = PAINTER.see(text="A[I_XY, J]", X=2, Y=8, Z=2, I=128, J=2048, numbers="int8")
+    assert readout(view, "bytes per device") == 16384
+    assert readout(view, "all devices together") == 524288
+
+
+def test_the_order_of_subscripts_moves_blocks_to_other_devices():
+    xy, yx = (PAINTER.see(text=f"A[I_{axes}, J]", Z=1).panels[0] for axes in ("XY", "YX"))
+    assert [row[0].text.split()[1] for row in xy.cells] == ["0", "1", "2", "3"]
+    assert [row[0].text.split()[1] for row in yx.cells] == ["0", "2", "1", "3"]
+
+
+def test_an_illegal_text_becomes_the_sentence_of_the_notation():
+    assert "already splits I" in PAINTER.paint({"text": "A[I_X, J_X]"}).error
+    assert "write one or two" in PAINTER.paint({"text": "A[I_X, J, K]"}).error
+    assert "no axis W" in PAINTER.paint({"text": "A[I_W, J]"}).error
+
+
+def test_an_uneven_split_tells_its_padding():
+    view = PAINTER.see(text="A[I_X, J]", X=3, I=8, Y=1, Z=1)
+    assert "11 % padding" in view.verdict  # 9 rows stored for 8
+    assert readout(view, "all devices together") == pytest.approx(9 / 8 * readout(view, "one whole array"))
+
+
+# Hops or bytes
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+@pytest.mark.parametrize("op", ["AllGather", "AllReduce", "AllToAll"])
+def test_at_the_marked_size_hops_and_bytes_take_equally_long(op, wrapped):
+    (knee,) = marks(LATENCY.see(op=op, wrapped=wrapped), RefLine)
+    view = LATENCY.see(op=op, wrapped=wrapped, nbytes=knee.at)
+    assert readout(view, "bytes take") == pytest.approx(readout(view, "hops take"))
+
+
+def test_large_arrays_take_equally_long_on_every_large_ring_and_twice_as_long_on_a_line():
+    curves = {c.label: c for c in marks(LATENCY.see(n=16), Curve)}
+    assert curves["ring of 64"].ys[-1] == pytest.approx(curves["ring of 16"].ys[-1], rel=0.06)
+    assert curves["line of 16"].ys[-1] == pytest.approx(2 * curves["ring of 16"].ys[-1], rel=0.01)
+    assert curves["ring of 64"].ys[0] == pytest.approx(4 * curves["ring of 16"].ys[0], rel=0.01)
+
+
+def test_the_curve_is_the_formula():
+    axis = chips.V5P.axis(16, wrapped=True)
+    curve = marks(LATENCY.see(n=16, chip="TPU v5p"), Curve)[0]
+    for nbytes, seconds in zip(curve.xs, curve.ys, strict=True):
+        assert seconds == collectives.all_gather(nbytes, axis).total_s
