@@ -19,7 +19,13 @@ FLAGS = [
 
 def chromium_path() -> str | None:
     """The system's Chromium, or the one that CHROMIUM names; None where there is none."""
-    names = (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    names = (
+        os.environ.get("CHROMIUM"),
+        "chromium",
+        "chromium-browser",
+        "google-chrome",
+        "google-chrome-stable",
+    )
     return next((found for name in names if name and (found := shutil.which(name))), None)
 
 

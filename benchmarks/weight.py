@@ -1,4 +1,4 @@
-"""What does a page weigh before anything is touched? The files that a browser asked for, each compressed as a server would."""
+"""What does a page weigh before anything is touched? The files that a browser asked for, each compressed."""
 
 import gzip
 from collections.abc import Iterable

@@ -6,23 +6,24 @@ import http.server
 import socketserver
 from pathlib import Path
 
+TYPES = {
+    ".mjs": "text/javascript",
+    ".js": "text/javascript",
+    ".wasm": "application/wasm",
+    ".woff2": "font/woff2",
+    ".whl": "application/octet-stream",
+    ".ipynb": "application/x-ipynb+json",
+    ".svg": "image/svg+xml",
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+}
+
 
 class Handler(http.server.SimpleHTTPRequestHandler):
     """Files of the site, with the types that browsers insist on; quiet."""
 
     protocol_version = "HTTP/1.1"
-    extensions_map = {  # noqa: RUF012: what the standard library declares
-        **http.server.SimpleHTTPRequestHandler.extensions_map,
-        ".mjs": "text/javascript",
-        ".js": "text/javascript",
-        ".wasm": "application/wasm",
-        ".woff2": "font/woff2",
-        ".whl": "application/octet-stream",
-        ".ipynb": "application/x-ipynb+json",
-        ".svg": "image/svg+xml",
-        ".css": "text/css; charset=utf-8",
-        ".html": "text/html; charset=utf-8",
-    }
+    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | TYPES  # noqa: RUF012
 
     def end_headers(self) -> None:
         """Ask browsers to look again: a rebuilt page shows at the next reload."""
@@ -53,7 +54,10 @@ def serve(folder: Path, port: int = 8000, tries: int = 20) -> None:
     """Serve until interrupted, at the first free port from `port` on, and print the address."""
     for candidate in (*range(port, port + tries), 0):
         with contextlib.suppress(OSError), server(folder, candidate) as running:
-            print(f"\nThe book is at http://127.0.0.1:{running.server_address[1]}/  (Ctrl+C ends it)", flush=True)
+            print(
+                f"\nThe book is at http://127.0.0.1:{running.server_address[1]}/  (Ctrl+C ends it)",
+                flush=True,
+            )
             with contextlib.suppress(KeyboardInterrupt):
                 running.serve_forever()
             return

@@ -1,7 +1,7 @@
 """How is the site built? `python -m web.site build`, `serve`, `book` (both), `vendor`, `clean`.
 
-Sphinx works in `_build/work`; only a build that succeeded becomes `_build/html`, in one rename. A build that was
-killed or failed leaves its mark, and the next one starts from nothing.
+Sphinx works in `_build/work`; only a build that succeeded becomes `_build/html`, in one rename. A build that
+was killed or failed leaves its mark, and the next one starts from nothing.
 """
 
 import argparse
@@ -20,19 +20,20 @@ BUILD = vendor.ROOT / "_build"
 TOOLS = ("jupyter-book", "sphinx", "sphinx-book-theme", "myst-nb", "sphinxcontrib-bibtex", "sphinx-design")
 
 
-def build(source: Path = vendor.ROOT, target: Path = BUILD) -> Path:
-    """Build the book below `source` into `target`/html and return that folder."""
+def build(source: Path = vendor.ROOT, target: Path = BUILD, *, draft: bool = False) -> Path:
+    """Build the book below `source` into `target`/html, and return that; a warning fails all but a draft."""
     started = time.monotonic()
     vendor.install()
     mend(target)
     work = target / "work"
     _start(work, source)
-    _sphinx(source, work)
+    _sphinx(source, work, strict=not draft)
     made = work / "_build" / "html"
     live.write(made / "_static" / "live")
     (made / ".nojekyll").touch()
     publish(made, target)
-    (work / "unfinished").unlink()
+    if not draft:  # what a draft warns of is asked again
+        (work / "unfinished").unlink()
     print(f"site: {target / 'html'} stands after {time.monotonic() - started:.0f} s", flush=True)
     return target / "html"
 
@@ -59,10 +60,10 @@ def _machinery(source: Path) -> str:
     return digest.hexdigest()
 
 
-def _sphinx(source: Path, work: Path) -> None:
-    # -n and -W: a dead reference or any other warning fails the build
+def _sphinx(source: Path, work: Path, *, strict: bool) -> None:
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(source)]
-    command += ["--path-output", str(work), "-n", "-W", "--keep-going"]
+    command += ["--path-output", str(work), "-n", "--keep-going"]
+    command += ["-W"] if strict else []  # a dead reference or any other warning fails the build
     paths = os.pathsep.join(filter(None, [str(vendor.ROOT), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": paths, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     done = subprocess.run(command, cwd=vendor.ROOT, env=environment, check=False)
@@ -95,6 +96,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--source", type=Path, default=vendor.ROOT, help="the folder with _config.yml")
     parser.add_argument("--target", type=Path, default=BUILD, help="where html/ is put")
     parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--draft", action="store_true", help="show warnings, and build all the same")
     given = parser.parse_args(arguments)
     if given.task == "vendor":
         vendor.install()
@@ -102,7 +104,7 @@ def main(arguments: list[str] | None = None) -> None:
         for name in ("work", "html", "html.new", "html.old"):
             shutil.rmtree(given.target / name, ignore_errors=True)
     if given.task in ("build", "book"):
-        build(given.source.resolve(), given.target.resolve())
+        build(given.source.resolve(), given.target.resolve(), draft=given.draft)
     if given.task in ("serve", "book"):
         serve.serve(given.target / "html", given.port)
 

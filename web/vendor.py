@@ -67,7 +67,9 @@ def _npm_ci() -> None:
     path = os.pathsep.join([str(Path(node()).parent), os.environ.get("PATH", "")])
     done = subprocess.run(command, cwd=STORE, env=os.environ | {"PATH": path}, check=False)
     if done.returncode:
-        raise SystemExit(f"npm ci failed with status {done.returncode}; see above, then run the same command again")
+        raise SystemExit(
+            f"npm ci failed with status {done.returncode}; see above, then run the same command again"
+        )
 
 
 def package(name: str) -> Path:

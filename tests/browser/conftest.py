@@ -1,4 +1,4 @@
-"""Every page of the built site in a real browser. `make site` first; SITE names another folder with a built site."""
+"""Every page of the built site in a real browser. `make site` first; SITE may name another built site."""
 
 import os
 from dataclasses import dataclass, field
@@ -65,12 +65,18 @@ class Visit:
 
     def wake(self):
         """Touch the page's first control, and wait until Python answers."""
-        self.page.evaluate("document.querySelector('.explorer, .answer-box').dispatchEvent(new Event('pointerdown'))")
-        self.page.wait_for_function("['live', 'failed'].includes(document.documentElement.dataset.live)", timeout=90_000)
+        self.page.wait_for_function("document.documentElement.dataset.live")
+        self.page.evaluate(
+            "document.querySelector('.explorer, .answer-box').dispatchEvent(new Event('pointerdown'))"
+        )
+        self.page.wait_for_function(
+            "['live', 'failed'].includes(document.documentElement.dataset.live)", timeout=90_000
+        )
         assert self.page.evaluate("document.documentElement.dataset.live") == "live"
 
 
-ASLEEP = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } });"  # Python waits for a touch
+# Python then waits for a touch
+ASLEEP = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } });"
 
 
 @pytest.fixture(scope="session")
@@ -110,7 +116,7 @@ def visit(browser, base):
 
 @pytest.fixture(scope="module")
 def live(browser, base, live_path):
-    """One page with explorers or answer boxes, live; its tests share it, because Python takes seconds to start."""
+    """One page with explorers or answer boxes, live; its tests share it: Python takes seconds to start."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
     context.add_init_script(ASLEEP)
     visit = Visit(context.new_page(), base).watch()

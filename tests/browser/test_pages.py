@@ -1,5 +1,6 @@
 """What every page owes its reader before anything is touched."""
 
+import functools
 import re
 from pathlib import Path
 
@@ -25,7 +26,8 @@ RAW_MATHS = """() => {
 TOO_WIDE = """() => {
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth <= width) return [];
-  return [...document.querySelectorAll("article *")].filter((e) => e.getBoundingClientRect().right > width + 1)
+  return [...document.querySelectorAll("article *")]
+    .filter((e) => e.getBoundingClientRect().right > width + 1)
     .slice(0, 5).map((e) => e.outerHTML.slice(0, 120));
 }"""
 
@@ -33,7 +35,9 @@ TOO_WIDE = """() => {
 def axe(page, *rules):
     """What axe calls serious or critical, each with the element."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
-    options = {"resultTypes": ["violations"], "runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
+    options = (
+        {"resultTypes": ["violations"], "runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
+    )
     found = page.evaluate("(options) => axe.run(document, options)", options)["violations"]
     return [
         (v["id"], node["html"][:160], node.get("failureSummary", "")[:300])
@@ -92,12 +96,11 @@ def test_every_link_inside_the_book_leads_somewhere(name):
             continue
         file, _, anchor = link.partition("#")
         target = (SITE / name).parent / file if file else SITE / name
-        if not target.exists() or (anchor and not has_id(target, anchor)):
+        if not target.exists() or (anchor and anchor not in ids(target)):
             dead.append(link)
     assert dead == []
 
 
-def has_id(target: Path, anchor: str, known: dict = {}) -> bool:  # noqa: B006: read once a session
-    if target not in known:
-        known[target] = set(re.findall(r'\bid="([^"]+)"', target.read_text(encoding="utf-8")))
-    return anchor in known[target]
+@functools.cache
+def ids(target: Path) -> set[str]:
+    return set(re.findall(r'\bid="([^"]+)"', target.read_text(encoding="utf-8")))

@@ -40,11 +40,15 @@ def test_an_address_shares_a_state_and_a_touch_before_live_is_not_lost(visit, ch
     root, name, control = first_slider(page)
     before = root.query_selector(f'[name="{name}"]').get_attribute("aria-valuetext")
     root.query_selector(f'[name="{name}"]').evaluate(
-        "(slider, value) => { slider.value = value; slider.dispatchEvent(new Event('input', { bubbles: true })); }",
+        """(slider, value) => {
+          slider.value = value;
+          slider.dispatchEvent(new Event('input', { bubbles: true }));
+        }""",
         control.stops[1],
     )
     page.wait_for_function("document.documentElement.dataset.live === 'live'", timeout=90_000)
-    changed = "([root, name, before]) => root.querySelector(`[name='${name}']`).getAttribute('aria-valuetext') !== before"
+    changed = """([root, name, before]) =>
+      root.querySelector(`[name='${name}']`).getAttribute('aria-valuetext') !== before"""
     page.wait_for_function(changed, arg=[root, name, before], timeout=20_000)
     page.wait_for_function("(name) => location.search.includes(name)", arg=f".{name}=")
     verdict, address = root.query_selector(".ex-verdict").inner_text(), page.url
@@ -84,7 +88,9 @@ def fails_aloud(page, shown):
 def test_a_page_opened_as_a_file_says_why_nothing_moves(visit, chapter):
     page = visit().page
     page.goto((SITE / chapter).as_uri(), wait_until="load")
-    page.wait_for_function("document.querySelector('.explorer .ex-error').textContent.includes('file')", timeout=10_000)
+    page.wait_for_function(
+        "document.querySelector('.explorer .ex-error').textContent.includes('file')", timeout=10_000
+    )
     assert page.locator(".ex-wide svg").first.is_visible()
 
 
@@ -122,11 +128,13 @@ def test_a_term_shows_its_definition_to_pointer_and_keyboard(visit):
     assert pages, "no page links to the glossary"
     page = visit().go(pages[0])
     term = page.locator("a.term[aria-describedby]").first
-    meaning = page.evaluate("(id) => document.getElementById(id).textContent", term.get_attribute("aria-describedby"))
+    meaning = page.evaluate(
+        "(id) => document.getElementById(id).textContent", term.get_attribute("aria-describedby")
+    )
     term.scroll_into_view_if_needed()
     term.hover()
     page.wait_for_selector(".term-card:not([hidden])")
-    assert page.locator(".term-card").inner_text().split() == meaning.split()
+    assert "".join(page.locator(".term-card").text_content().split()) == "".join(meaning.split())
     page.keyboard.press("Escape")
     assert page.locator(".term-card").is_hidden()
 
@@ -137,5 +145,7 @@ def test_a_word_that_is_no_progress_file_is_refused(visit, chapter):
         return
     with page.expect_file_chooser() as chooser:
         page.locator('[data-progress="import"]').first.click()
-    chooser.value.set_files({"name": "p.json", "mimeType": "application/json", "buffer": json.dumps([1]).encode()})
+    chooser.value.set_files(
+        {"name": "p.json", "mimeType": "application/json", "buffer": json.dumps([1]).encode()}
+    )
     page.wait_for_function("document.querySelector('.progress-note').textContent.startsWith('Not imported')")

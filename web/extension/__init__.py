@@ -1,4 +1,4 @@
-"""The site's own Sphinx extension: formulas, exercises, term cards, and a page that carries no dead weight."""
+"""The site's own Sphinx extension: formulas, exercises, term cards, and pages without dead weight."""
 
 from typing import Any
 

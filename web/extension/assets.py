@@ -1,7 +1,7 @@
 """What does a page load? One stylesheet, one script, and what its formulas and explorers ask for.
 
-When Sphinx is done, the theme's stylesheets are pruned and joined, the few icons in use become masks, and every
-file of `_static` that no page asks for is removed.
+When Sphinx is done, the theme's stylesheets are pruned and joined, the few icons in use become masks, and
+every file of `_static` that no page asks for is removed.
 """
 
 import base64
@@ -17,8 +17,8 @@ from web.extension import exercises, stylesheet
 
 PAGE = vendor.HERE / "page"
 SHEETS = (
-    "basic.css", "pygments.css", "styles/theme.css", "styles/pydata-sphinx-theme.css", "styles/sphinx-book-theme.css",
-    "mystnb.*.css", "sphinx-design.min.css",
+    "basic.css", "pygments.css", "styles/theme.css", "styles/pydata-sphinx-theme.css",
+    "styles/sphinx-book-theme.css", "mystnb.*.css", "sphinx-design.min.css",
 )  # fmt: skip
 SEARCH = (
     "documentation_options.js", "doctools.js", "sphinx_highlight.js", "language_data.js", "searchtools.js",
@@ -47,7 +47,9 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     (static / "site.css").write_text(css, encoding="utf-8")
     for script in PAGE.glob("*.mjs"):
         shutil.copyfile(script, static / script.name)
-    (static / "site.js").write_text(_counts(app) + (PAGE / "site.js").read_text(encoding="utf-8"), encoding="utf-8")
+    (static / "site.js").write_text(
+        _counts(app) + (PAGE / "site.js").read_text(encoding="utf-8"), encoding="utf-8"
+    )
     _copy_fonts(static / "fonts", "".join(pages))
     _drop_unused(static)
 
@@ -55,12 +57,14 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 def _counts(app: Sphinx) -> str:
     """How many exercises each chapter has, for the counts in the table of contents."""
     found = exercises.counts(app.env)
-    chapters = {stem: {"page": f"{page}.html", "count": count} for page, (stem, count) in sorted(found.items())}
+    chapters = {
+        stem: {"page": f"{page}.html", "count": count} for page, (stem, count) in sorted(found.items())
+    }
     return f"globalThis.bookExercises = {json.dumps(chapters)};\n"
 
 
 def _join_sheets(static: Path, whole: Path) -> None:
-    """The theme's rules as one file outside the site, so that a build that copies nothing can prune them again."""
+    """The theme's rules as one file outside the site: a build that copies nothing prunes them again."""
     paths = [path for pattern in SHEETS for path in sorted(static.glob(pattern))]
     whole.write_text("\n".join(path.read_text(encoding="utf-8") for path in paths), encoding="utf-8")
 

@@ -1,7 +1,7 @@
 """What does this word mean? The definition of every term that a page links to travels with the page.
 
-The page's script shows it beside the pointer or the focus; to a screen reader it is the link's description; with
-scripts off the link leads to the glossary.
+The page's script shows it beside the pointer or the focus; to a screen reader it is the link's description;
+with scripts off the link leads to the glossary.
 """
 
 import re
@@ -12,7 +12,10 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 GLOSSARY = "glossary"
-_TERM = re.compile(r'<a class="reference internal" href="(?P<href>[^"#]*#(?P<id>term-[^"]+))"><span class="xref std std-term">')
+_TERM = re.compile(
+    r'<a class="reference internal" href="(?P<href>[^"#]*#(?P<id>term-[^"]+))">'
+    r'(?=<span class="xref std std-term">)'
+)
 _LINK = re.compile(r"</?a\b[^>]*>")
 
 
@@ -34,7 +37,9 @@ def _html(app: Sphinx, term: nodes.term, meaning: nodes.definition) -> str:
     return f"<strong>{term.astext()}</strong>" + _LINK.sub("", "".join(parts))
 
 
-def attach(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+def attach(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
     """Describe each term's link by its definition, and put the definitions at the end of the text."""
     body = context.get("body")
     if not body or page == GLOSSARY:
@@ -43,13 +48,15 @@ def attach(app: Sphinx, page: str, template: str, context: dict[str, Any], doctr
     used = dict.fromkeys(m["id"] for m in _TERM.finditer(body) if m["id"] in known)
     if used:
         meanings = "".join(f'<div id="meaning-{name}">{known[name]}</div>' for name in used)
-        context["body"] = f'{_TERM.sub(_described(known), body)}<div id="term-definitions" hidden>{meanings}</div>'
+        context["body"] = (
+            f'{_TERM.sub(_described(known), body)}<div id="term-definitions" hidden>{meanings}</div>'
+        )
 
 
 def _described(known: dict[str, str]) -> Any:
     def link(match: re.Match[str]) -> str:
         described = f' aria-describedby="meaning-{match["id"]}"' if match["id"] in known else ""
-        return f'<a class="reference internal term" href="{match["href"]}"{described}><span class="xref std std-term">'
+        return f'<a class="reference internal term" href="{match["href"]}"{described}>'
 
     return link
 

@@ -1,12 +1,11 @@
-"""How does an exercise stand in a page? Its question, a box for the answer, hints, and a link to the solution.
+"""How does an exercise stand in a page? Its question, a box for the answer, hints, a link to the solution.
 
-`{exercises} rooflines` shows every exercise of `solutions/rooflines.md`. The box says how the answer is given; what
-is right stays in the library's check, which the page's worker asks.
+`{exercises} rooflines` shows every exercise of `solutions/rooflines.md`. The box says how the answer is
+given; what is right stays in the library's check, which the page's worker asks.
 """
 
 import posixpath
 from html import escape
-from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.statemachine import StringList
@@ -29,7 +28,6 @@ class Exercises(SphinxDirective):
 
     required_arguments = 1
     has_content = False
-    option_spec: ClassVar[dict[str, Any]] = {}
 
     def run(self) -> list[nodes.Node]:
         """Every exercise of the chapter, in order."""
@@ -76,13 +74,17 @@ def _heading(exercise: exercises.Exercise, check: Check) -> str:
     stars = "●" * check.difficulty + "○" * (3 - check.difficulty)
     return (
         f'<h3 class="exercise-title" id="{name(exercise.key)}">{exercise.number}. {escape(exercise.title)} '
-        f'<span class="difficulty" title="{level}"><span aria-hidden="true">{stars}</span> {level}</span></h3>'
+        f'<span class="difficulty"><span aria-hidden="true">{stars}</span> {level}</span></h3>'
     )
 
 
 def form(exercise: exercises.Exercise, check: Check, solution: str) -> str:
     """The answer box as HTML: it holds no answer and no hint."""
-    hint = f'<button type="button" class="answer-hint">Hint 1 of {len(check.hints)}</button>' if check.hints else ""
+    hint = (
+        f'<button type="button" class="answer-hint">Hint 1 of {len(check.hints)}</button>'
+        if check.hints
+        else ""
+    )
     return f"""<form class="answer-box" data-check="{exercise.key}" autocomplete="off">
 {_field(exercise, check)}
 <p class="answer-buttons"><button type="submit" class="answer-check js-only">Check</button>
@@ -97,13 +99,15 @@ def _field(exercise: exercises.Exercise, check: Check) -> str:
     ident = f"answer-{exercise.key.replace('.', '-')}"
     if check.choices:
         radios = "".join(
-            f'<label><input type="radio" name="answer" value="{escape(choice)}"> <span>{escape(choice)}</span></label>'
+            f'<label><input type="radio" name="answer" value="{escape(choice)}"> '
+            f"<span>{escape(choice)}</span></label>"
             for choice in check.choices
         )
         return f'<fieldset class="answer-choices"><legend>Your answer</legend>{radios}</fieldset>'
     asks, shape = ("in the notation", "A[I_X, J]") if check.kind == "notation" else _number(check)
     return (
-        f'<p class="answer-line"><label for="{ident}">Your answer <span class="answer-unit">{escape(asks)}</span></label>'
+        f'<p class="answer-line"><label for="{ident}">Your answer '
+        f'<span class="answer-unit">{escape(asks)}</span></label>'
         f'<input type="text" id="{ident}" name="answer" spellcheck="false" autocapitalize="off" '
         f'placeholder="{escape(shape)}"></p>'
     )

@@ -42,7 +42,8 @@ class Katex:
 
     def _ask(self, question: str) -> str:
         server = self.process = self.process or self._start()
-        assert server.stdin is not None and server.stdout is not None
+        assert server.stdin is not None
+        assert server.stdout is not None
         server.stdin.write(question + "\n")
         server.stdin.flush()
         answer = json.loads(server.stdout.readline() or '{"error": "KaTeX stopped"}')
@@ -82,7 +83,7 @@ def visit_inline(writer: Any, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
-def visit_block(writer: Any, node: nodes.Element) -> None:
+def visit_block(writer: Any, node: nodes.math_block) -> None:
     """Write a displayed formula, with its number where it has a label."""
     writer.body.append(writer.starttag(node, "div", CLASS="math"))
     if node["number"]:

@@ -40,7 +40,9 @@ def _remote(folder: Path) -> str:
     return f"https://github.com/{found['name']}" if found else ""
 
 
-def trim(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+def trim(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
     """One stylesheet, one script; the search page also gets Sphinx's search."""
     keep = ("documentation_options", "doctools", "sphinx_highlight", "language_data", "searchtools")
     scripts = context.get("script_files", []) if page == "search" else []

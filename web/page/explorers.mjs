@@ -21,12 +21,14 @@ export function setup(engine) {
   addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(refit, 200); });
 }
 
+const asBuilt = (input) => ([...(input.options ?? [])].find((one) => one.defaultSelected) ?? input.options?.[0])?.value ?? input.defaultValue;
+
 class Mounted {
   constructor(root, engine, suffix) {
     Object.assign(this, { root, engine, key: root.dataset.explorer, address: root.dataset.explorer + suffix });
     this.find = (selector) => root.querySelector(selector);
     this.inputs = [...root.querySelectorAll("input[name], select[name]")];
-    this.start = this.state();
+    this.start = this.state(true);
     this.busy = false;
     this.again = false;
     root.addEventListener("input", (event) => this.touched(event.target));
@@ -45,20 +47,21 @@ class Mounted {
   }
 
   addStatus() {
+    const there = this.find(".ex-status");
+    if (there) return there;
     const box = Object.assign(document.createElement("span"), { className: "ex-status" });
     box.setAttribute("role", "status");
     (this.find(".ex-buttons") ?? this.root).append(box);
     return box;
   }
 
-  /** What the controls hold, by parameter name: positions, options, texts. */
-  state() {
+  /** What the controls hold, by parameter name: positions, options, texts; or what they held as built. */
+  state(built = false) {
     const state = {};
     for (const input of this.inputs) {
-      if (input.type === "radio") { if (input.checked) state[input.name] = input.value; }
-      else if (input.type === "checkbox") state[input.name] = input.checked;
-      else if (input.type === "range" || input.type === "number") state[input.name] = Number(input.value);
-      else state[input.name] = input.value;
+      const value = built ? asBuilt(input) : input.value;
+      if (input.type === "checkbox") state[input.name] = built ? input.defaultChecked : input.checked;
+      else state[input.name] = input.type === "range" ? Number(value) : value;
     }
     return state;
   }
@@ -67,8 +70,7 @@ class Mounted {
     for (const input of this.inputs) {
       if (!(input.name in state)) continue;
       const value = state[input.name];
-      if (input.type === "radio") input.checked = input.value === String(value);
-      else if (input.type === "checkbox") input.checked = value === true || value === "true";
+      if (input.type === "checkbox") input.checked = value === true || value === "true";
       else input.value = value;
     }
   }
@@ -114,7 +116,10 @@ class Mounted {
       error.hidden = !painted.error;
     }
     for (const [name, text] of Object.entries(painted.outputs ?? {})) this.output(name, text);
-    if (painted.error) return;
+    if (painted.error) {
+      this.painted();
+      return;
+    }
     this.moved = true;
     this.find(wide ? ".ex-wide" : ".ex-narrow").innerHTML = painted.figure;
     this.text(".ex-verdict", painted.verdict);
@@ -122,8 +127,10 @@ class Mounted {
     if (readouts) readouts.innerHTML = painted.readouts;
     this.frames(painted.frames);
     void this.root.offsetHeight; // lay it out now, while the frame has time; the next one only paints
-    this.root.dispatchEvent(new CustomEvent("book:painted", { bubbles: true }));
+    this.painted();
   }
+
+  painted() { this.root.dispatchEvent(new CustomEvent("book:painted", { bubbles: true })); }
 
   text(selector, text) {
     const box = this.find(selector);
@@ -206,7 +213,8 @@ class Mounted {
       const control = name.startsWith(`${this.address}.`) && name.slice(this.address.length + 1);
       if (control && control in this.start) wanted[control] = value;
     }
-    if (!Object.keys(wanted).length) return;
+    const touched = JSON.stringify(this.state()) !== JSON.stringify(this.start); // before this script ran
+    if (!Object.keys(wanted).length && !touched) return;
     const steps = this.steps();
     if (steps && steps.name in wanted) steps.max = Math.max(Number(steps.max), Number(wanted[steps.name]) || 0);
     this.set(wanted);

@@ -49,6 +49,7 @@ function answer({ id, answer: text }) {
 }
 
 function fail(reason) {
+  if (engine.state === "failed") return;
   problem = reason;
   worker?.terminate();
   change("failed");

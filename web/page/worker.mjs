@@ -10,9 +10,16 @@ from scalingbook_lib.checks import hint_json as hint, judge_json as judge
 gc.freeze()
 `;
 
+// a file that is missing fails the start at once: Python's own loader would wait for it
+const ask = self.fetch.bind(self);
+self.fetch = async (...request) => {
+  const response = await ask(...request);
+  if (!response.ok) postMessage({ failed: `${response.url.split("/").pop()}: the server answered ${response.status}` });
+  return response;
+};
+
 async function bytes(name) {
   const response = await fetch(new URL(name, live));
-  if (!response.ok) throw new Error(`${name}: the server answered ${response.status}`);
   return new Uint8Array(await response.arrayBuffer());
 }
 
