@@ -24,7 +24,23 @@ QUIET = {
 }
 
 
+PROFILE = """# Written by tools/environment.py
+c.IPKernelApp.log_level = 40  # its warnings are about the machine, not about a cell
+c.HistoryManager.enabled = False
+"""
+
+
 def apply() -> None:
     """Set what is not set, for this process and the kernels that it starts."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
+    os.environ.setdefault("IPYTHONDIR", str(_profile(ROOT / ".make" / "ipython")))
+
+
+def _profile(folder: Path) -> Path:
+    """A profile of the book's own: no reader's start-up files change what a cell prints."""
+    config = folder / "profile_default" / "ipython_kernel_config.py"
+    if not config.exists() or config.read_text() != PROFILE:
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(PROFILE)
+    return folder
