@@ -8,9 +8,12 @@ import pytest
 
 pytest.importorskip("playwright", reason="the browser tests need playwright")
 from benchmarks import browser as chromium
+from web import site as builder
 from web import vendor
 
 SITE = Path(os.environ.get("SITE", vendor.ROOT / "_build" / "html"))
+if "SITE" not in os.environ and not SITE.is_dir():  # a plain `pytest` where nothing has been built yet
+    builder.build()
 SKIPPED = {"search.html", "genindex.html", "index.html"}  # not written by the book
 
 
