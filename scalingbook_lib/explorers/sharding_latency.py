@@ -1,13 +1,18 @@
-"""When does a collective wait for its hops? Time over size, on rings and lines of several lengths."""
+"""When does a collective wait for its hops? Time over size, on rings, lines and tori."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from scalingbook_lib import chips, collectives
-from scalingbook_lib.explorers.controls import Choice, Slider, Switch
+from scalingbook_lib.collectives import Transfer
+from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
 from scalingbook_lib.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
 from scalingbook_lib.torus import Axis
 from scalingbook_lib.units import percent, si
+
+type Axes = tuple[Axis, ...]
+type Formula = Callable[..., Transfer]
 
 _FORMULAS = {
     "AllGather": collectives.all_gather,
@@ -16,31 +21,33 @@ _FORMULAS = {
 }
 _LEAST, _MOST = 1e2, 1e9
 _SIZES = [_LEAST * 10 ** (k / 5) for k in range(36)]
-_OTHERS = (4, 16, 64)
+_OTHERS = (4, 64)
 _CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 
 
-def _latency(op: str, n: int, wrapped: bool, nbytes: float, hop: float, chip: str) -> View:
+def _latency(op: str, n: int, wired: str, nbytes: float, hop: float, chip: str) -> View:
     formula = _FORMULAS[op]
-    link = replace(chips.find(chip).axis(n, wrapped=wrapped), hop_s=hop)
-    now = formula(nbytes, link)
-    knee = collectives.latency_bound_below(link, collective=formula)
-    curves = (
-        _curve(f"{_shape(link)} of {n}", formula, link, 0),
-        _curve(f"{_shape(_other(link))} of {n}", formula, _other(link), 1, dashed=True),
-        *(_curve(f"ring of {m}", formula, replace(link, size=m, wrapped=True), 5) for m in _OTHERS if m != n),
-    )
+    link = replace(chips.find(chip).axis(n, wrapped=True), hop_s=hop)
+    here = _WIRED[wired](link)
+    now = formula(nbytes, *here)
+    knee = collectives.latency_bound_below(*here, collective=formula)
+    curves = [
+        *(_curve(f"{name} of {n}", formula, make(link), color)
+          for color, (name, make) in enumerate(_WIRED.items()) if name != "torus" or n > 2),
+        *(_curve(f"ring of {m}", formula, _ring(replace(link, size=m)), 5, dashed=True)
+          for m in _OTHERS if m != n),
+    ]  # fmt: skip
     chart = Chart(
         Scale("array M", "B", "log", _LEAST, _MOST),
         Scale("time", "s", "log", low=0.7 * min(curve.ys[0] for curve in curves)),
         (
             *curves,
             RefLine("hops = bytes", knee),
-            Points("you", [nbytes], [now.total_s], [si(now.total_s, "s")], 2),
+            Points("you", [nbytes], [now.total_s], [si(now.total_s, "s")], 3),
         ),
     )
     return View(
-        _verdict(op, nbytes, link, now, knee),
+        _verdict(f"{op} of {si(nbytes, 'B')} on a {wired} of {n}", formula, nbytes, here),
         (chart,),
         (
             Readout("bytes take", now.bandwidth_s, "s"),
@@ -52,27 +59,32 @@ def _latency(op: str, n: int, wrapped: bool, nbytes: float, hop: float, chip: st
     )
 
 
-def _curve(label: str, formula, axis: Axis, color: int, *, dashed: bool = False) -> Curve:
-    return Curve(label, _SIZES, [formula(size, axis).total_s for size in _SIZES], color, dashed)
+def _ring(axis: Axis) -> Axes:
+    return (axis,)
 
 
-def _other(axis: Axis) -> Axis:
-    return replace(axis, wrapped=not axis.wrapped)
+def _line(axis: Axis) -> Axes:
+    return (replace(axis, wrapped=False),)
 
 
-def _shape(axis: Axis) -> str:
-    return "ring" if axis.wrapped else "line"
+def _torus(axis: Axis) -> Axes:
+    """As many chips, a power of two, on two wrapped axes as equal as can be."""
+    bits = axis.size.bit_length() - 1
+    return replace(axis, size=2 ** (bits // 2)), replace(axis, size=2 ** (bits - bits // 2))
 
 
-def _verdict(op: str, nbytes: float, axis: Axis, now: collectives.Transfer, knee: float) -> str:
-    ten = _FORMULAS[op](10 * nbytes, axis).total_s / now.total_s
-    said = f"{op} of {si(nbytes, 'B')} on a {_shape(axis)} of {axis.size}: {si(now.total_s, 's')}"
-    share = percent(now.latency_s / now.total_s)
-    if nbytes < knee:
-        return (
-            f"{said}, of which the hops take {share}; ten times the bytes take only {ten:.3g} times as long."
-        )
-    return f"{said}, of which the hops take {share}; ten times the bytes take {ten:.3g} times as long."
+_WIRED = {"ring": _ring, "line": _line, "torus": _torus}
+
+
+def _curve(label: str, formula: Formula, axes: Axes, color: int, *, dashed: bool = False) -> Curve:
+    return Curve(label, _SIZES, [formula(size, *axes).total_s for size in _SIZES], color, dashed)
+
+
+def _verdict(said: str, formula: Formula, nbytes: float, axes: Axes) -> str:
+    now, ten = formula(nbytes, *axes), formula(10 * nbytes, *axes)
+    only = "only " if now.bound == "latency" else ""
+    return (f"{said}: {si(now.total_s, 's')}, of which the hops take {percent(now.latency_s / now.total_s)}; "
+            f"ten times the bytes take {only}{ten.total_s / now.total_s:.3g} times as long.")  # fmt: skip
 
 
 LATENCY = Explorer(
@@ -82,10 +94,10 @@ LATENCY = Explorer(
     controls={
         "op": Choice("collective", tuple(_FORMULAS)),
         "n": Slider("devices n", 2, 64, 16, "pow2"),
+        "wired": Choice("wired as a", tuple(_WIRED)),
         "nbytes": Slider("array M", _LEAST, _MOST, 3.2e4, "log", "B"),
         "hop": Slider("one hop \N{GREEK SMALL LETTER ALPHA}", 1e-7, 1e-5, 1e-6, "log", "s"),
         "chip": Choice("chip", _CHIPS, "TPU v5e"),
-        "wrapped": Switch("ring (off: a line)", True),
     },
     view=_latency,
 )

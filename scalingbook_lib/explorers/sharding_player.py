@@ -32,7 +32,7 @@ def plan(op: str, n: int, wrapped: bool, both: bool) -> Schedule:
     if not wrapped and not both:
         raise ValueError(
             "A line cannot be used in one direction only: nothing would reach its first device. "
-            "Close it to a ring, or use both directions."
+            "Close it to a ring, or use both ways."
         )
     formulas = {
         "AllGather": schedules.all_gather, "ReduceScatter": schedules.reduce_scatter,
@@ -227,8 +227,8 @@ PLAYER = Explorer(
         "n": Slider("devices n", 2, 16, 8),
         "nbytes": Slider("array M", 1e3, 1e9, 32e6, "log", "B"),
         "chip": Choice("chip", CHIPS, "TPU v5e"),
-        "wrapped": Switch("ring (off: a line)", True),
-        "both": Switch("both directions", True),
+        "wrapped": Switch("wrapped (a ring)", True),
+        "both": Switch("both ways", True),
         "step": Steps("step", 2),
     },
     view=_player,

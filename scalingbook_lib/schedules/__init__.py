@@ -5,6 +5,7 @@ The book's player shows these steps; the tests execute them link by link and fin
 states as formulas. Chapter: Sharding.
 """
 
+from scalingbook_lib.schedules.loads import all_gather_shares, all_to_all_shares
 from scalingbook_lib.schedules.plan import all_gather, all_reduce, all_to_all, permute, reduce_scatter
 from scalingbook_lib.schedules.step import Link, Piece, Schedule, Send, Step, holdings, neighbour
 
@@ -15,8 +16,10 @@ __all__ = [
     "Send",
     "Step",
     "all_gather",
+    "all_gather_shares",
     "all_reduce",
     "all_to_all",
+    "all_to_all_shares",
     "holdings",
     "neighbour",
     "permute",

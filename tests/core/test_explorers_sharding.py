@@ -1,18 +1,19 @@
 """The sharding chapter's explorers obey the laws of what they show."""
 
 import itertools
+import math
 
 import pytest
 
-from scalingbook_lib import chips, collectives, explorers
+from scalingbook_lib import chips, collectives, explorers, schedules
 from scalingbook_lib.explorers.controls import Notation, Steps
 from scalingbook_lib.explorers.sharding_painter import painting
 from scalingbook_lib.explorers.sharding_player import COLLECTIVES, exact, plan
-from scalingbook_lib.explorers.view import Chart, Curve, Grid, Network, RefLine, View
+from scalingbook_lib.explorers.view import Chart, Curve, Grid, Network, RefLine, Regions, View
 from scalingbook_lib.notation import Mesh
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("sharding")}
-PLAYER, PAINTER, LATENCY = (ALL[name] for name in ("player", "painter", "latency"))
+PLAYER, PAINTER, LATENCY, TORUS = (ALL[name] for name in ("player", "painter", "latency", "torus"))
 
 
 def panels[T](view: View, kind: type[T]) -> list[T]:
@@ -118,7 +119,7 @@ def test_a_line_takes_twice_a_ring_and_says_so():
 
 def test_a_line_in_one_direction_is_refused_with_a_way_out():
     painted = PLAYER.paint({"wrapped": False, "both": False})
-    assert painted.error.endswith("use both directions.")
+    assert painted.error.endswith("use both ways.")
 
 
 # The painter
@@ -169,11 +170,11 @@ def test_an_uneven_split_tells_its_padding():
 # Hops or bytes
 
 
-@pytest.mark.parametrize("wrapped", [True, False])
+@pytest.mark.parametrize("wired", ["ring", "line", "torus"])
 @pytest.mark.parametrize("op", ["AllGather", "AllReduce", "AllToAll"])
-def test_at_the_marked_size_hops_and_bytes_take_equally_long(op, wrapped):
-    (knee,) = marks(LATENCY.see(op=op, wrapped=wrapped), RefLine)
-    view = LATENCY.see(op=op, wrapped=wrapped, nbytes=knee.at)
+def test_at_the_marked_size_hops_and_bytes_take_equally_long(op, wired):
+    (knee,) = marks(LATENCY.see(op=op, wired=wired), RefLine)
+    view = LATENCY.see(op=op, wired=wired, nbytes=knee.at)
     assert readout(view, "bytes take") == pytest.approx(readout(view, "hops take"))
 
 
@@ -181,6 +182,7 @@ def test_large_arrays_take_equally_long_on_every_large_ring_and_twice_as_long_on
     curves = {c.label: c for c in marks(LATENCY.see(n=16), Curve)}
     assert curves["ring of 64"].ys[-1] == pytest.approx(curves["ring of 16"].ys[-1], rel=0.06)
     assert curves["line of 16"].ys[-1] == pytest.approx(2 * curves["ring of 16"].ys[-1], rel=0.01)
+    assert curves["torus of 16"].ys[-1] == pytest.approx(curves["ring of 16"].ys[-1] / 2, rel=0.01)
     assert curves["ring of 64"].ys[0] == pytest.approx(4 * curves["ring of 16"].ys[0], rel=0.01)
 
 
@@ -189,3 +191,44 @@ def test_the_curve_is_the_formula():
     curve = marks(LATENCY.see(n=16, chip="TPU v5p"), Curve)[0]
     for nbytes, seconds in zip(curve.xs, curve.ys, strict=True):
         assert seconds == collectives.all_gather(nbytes, axis).total_s
+
+
+# The torus
+
+
+@pytest.mark.parametrize("sizes", [(4,), (5,), (2, 4), (3, 4), (2, 2, 3), (1, 4)])
+@pytest.mark.parametrize("wrapped", [True, False])
+@pytest.mark.parametrize("op", ["all_gather", "all_to_all"])
+def test_the_loads_of_all_links_are_those_of_the_steps(op, sizes, wrapped):
+    schedule = getattr(schedules, op)(sizes, wrapped)
+    axes = [chips.V5E.axis(n, wrapped=wrapped) for n in sizes]
+    shares = getattr(schedules, f"{op}_shares")(*axes)
+    for link, load in schedule.loads.items():
+        stride = math.prod(sizes[link.axis + 1 :])
+        place = link.source // stride % sizes[link.axis]
+        if link.way < 0:  # the link from i down to i - 1 mirrors the one up from n - 1 - i
+            place = sizes[link.axis] - 1 - place
+        assert shares[link.axis][place] == pytest.approx(load / schedule.pieces)
+
+
+@pytest.mark.parametrize("sizes", [(4, 16, 1), (8, 8, 1), (4, 4, 4), (16, 1, 1)])
+@pytest.mark.parametrize("wraps", ["all axes", "none"])
+def test_the_busiest_link_of_an_all_to_all_sets_its_time(sizes, wraps):
+    view = TORUS.see(wraps=wraps, **dict(zip("ABC", sizes, strict=True)))
+    by_formula = readout(view, "time, by the formula") - readout(view, "hops take")
+    assert readout(view, "busiest link takes") == pytest.approx(by_formula)
+
+
+def test_the_longest_axis_is_the_bottleneck_and_a_cut_wrap_doubles():
+    view = TORUS.see(A=4, B=16)
+    assert "along B carry most" in view.verdict
+    assert "As 8 × 8, the bytes would take 1/2" in view.verdict
+    cut = TORUS.see(A=4, B=16, wraps="none")
+    assert readout(cut, "busiest link takes") == 2 * readout(view, "busiest link takes")
+    assert "1/2 of the time" in cut.verdict
+
+
+def test_the_lattice_has_a_stub_where_an_axis_wraps_and_none_where_not():
+    for wraps, stubs in (("all axes", True), ("axes of 16 (v5e, v6e)", True), ("none", False)):
+        links = marks(TORUS.see(A=4, B=16, wraps=wraps), Regions)[0]
+        assert [row[-1] is not None for row in links.cells] == [stubs, False] * 4
