@@ -148,7 +148,6 @@ def compile(
     dtype: DType | Mapping[str, DType] = BF16,
     local: bool = False,
     options: Mapping[str, Any] | None = None,
-    overflow_ok: bool = False,
     donate: Sequence[int] = (),
     **sizes: int,
 ) -> Program:
@@ -157,8 +156,7 @@ def compile(
     Arguments are arrays in the notation, alone or within lists and dicts, their dimensions given by `sizes`
     and their type by `dtype` (one for all, or by array name), or whatever `jax.jit(fn).lower` takes. `out`
     fixes the result's sharding; without it the compiler chooses. With `local`, `fn` is written for one
-    device's blocks and communicates by itself. Where HBM or VMEM is too small the error is DoesNotFit; with
-    `overflow_ok`, arguments and results may be larger than HBM.
+    device's blocks and communicates by itself. Where HBM or VMEM is too small the error is DoesNotFit.
     """
     where = slices.topology(topology) if topology else None
     sizes_of_mesh = hlo.sizes_of(mesh) if mesh is not None else {"X": where.devices.size if where else 1}
@@ -171,8 +169,6 @@ def compile(
     jitted = jax.jit(fn, donate_argnums=tuple(donate), **_out(None if local else out, on))
     compiled = _compiled(jitted, structs, options)
     memory = _memory(compiled, where.hbm_bytes if where else None)
-    if not memory.fits and not overflow_ok:
-        raise DoesNotFit("HBM", memory.needed, int(memory.limit or 0), _parts(memory))
     target = f"{where.chip.name} {topology.partition(':')[2]}" if where and topology else _machine(on)
     return Program(target, where.chip if where else None, on, memory, compiled.as_text(), compiled)
 
@@ -219,11 +215,6 @@ def _arguments(structs: Any) -> tuple[Allocation, ...]:
         (math.prod(shape) * dtype.itemsize, f"argument {dtype.name}{list(shape)}") for shape, dtype in blocks
     ]
     return tuple(Allocation(nbytes, what) for nbytes, what in sorted(named, reverse=True))
-
-
-def _parts(m: Memory) -> tuple[Allocation, ...]:
-    named = (("arguments", m.arguments), ("results", m.results - m.aliased), ("temporaries", m.temporaries))
-    return tuple(Allocation(n, what) for what, n in sorted(named, key=lambda part: -part[1]) if n)
 
 
 def _machine(on: jax.sharding.Mesh) -> str:

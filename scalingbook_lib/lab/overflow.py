@@ -17,6 +17,11 @@ _TOTAL = re.compile(
     r"available \w+ \((?P<limit>[\d.]+[KMGT]?)\)",
     re.S,
 )
+_ONE_BUFFER = re.compile(
+    r"Allocation \(size=(?P<used>\d+)\) would exceed memory \(size=(?P<limit>\d+)\)"
+    r".*?shape = '(?P<shape>\w+\[[\d,]*\]).*?space=(?P<memory>\w+).*?tag = '(?P<what>[^']*)'",
+    re.S,
+)
 _ALLOCATION = re.compile(r"Size: (?P<size>[\d.]+[KMGT]?)B?\s*$(?P<rest>.*?)(?=^\s*={5,}|\Z)", re.S | re.M)
 
 
@@ -54,9 +59,14 @@ class DoesNotFit(RuntimeError):
 
 def read(message: str) -> DoesNotFit | None:
     """The overflow that an error of the compiler speaks of; None where it speaks of something else."""
-    found = (_SPACE.search(message) or _TOTAL.search(message)) if "RESOURCE_EXHAUSTED" in message else None
+    if "RESOURCE_EXHAUSTED" not in message:
+        return None
+    found = _SPACE.search(message) or _TOTAL.search(message) or _ONE_BUFFER.search(message)
     if found is None:
         return None
+    if found.re is _ONE_BUFFER:
+        largest = (Allocation(int(found["used"]), f"{found['shape']}, {found['what']}"),)
+        return DoesNotFit(found["memory"].upper(), int(found["used"]), int(found["limit"]), largest)
     largest = tuple(_allocation(size, rest) for size, rest in _ALLOCATION.findall(message))
     return DoesNotFit(found["memory"].upper(), _bytes(found["used"]), _bytes(found["limit"]), largest)
 

@@ -151,6 +151,7 @@ def gradient(topology, n, batch):
                        mesh=Mesh(X=n), B=batch, D=1024, F=1024)  # fmt: skip
 
 
+@pytest.mark.usefixtures("tpu")
 def test_a_gradient_is_as_large_on_any_number_of_chips_and_only_the_arithmetic_shrinks():
     strong = {n: gradient(t, n, 4096) for n, t in {4: "v5e:2x2", 8: "v5e:2x4"}.items()}
     assert strong[4].collectives.nbytes() == strong[8].collectives.nbytes() == {"all-reduce X": 2 * 1024**2}

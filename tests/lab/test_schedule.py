@@ -3,7 +3,7 @@
 import pytest
 from jax import lax
 
-from scalingbook_lib.lab import hlo_text, schedule
+from scalingbook_lib.lab import aot, hlo_text, schedule
 from scalingbook_lib.notation import Mesh
 
 X2Y4 = Mesh(X=2, Y=4)
@@ -44,11 +44,10 @@ def test_the_compiler_of_today_orders_it_so_too(tpu):
 
 
 @pytest.mark.parametrize("by_itself", [True, False])
+@pytest.mark.usefixtures("tpu")
 def test_xla_does_it_by_itself_unless_told_not_to(by_itself):
-    from scalingbook_lib.lab import aot
-
-    program = aot.compile(multiply, "X[B_X, D_Y]", "W[D, F_Y]", out="Y[B_X, F_Y]", mesh=X2Y4, topology="v5e:2x4",
-                          options=None if by_itself else OFF, **SIZES)  # fmt: skip
+    where = {"mesh": X2Y4, "topology": "v5e:2x4", "options": None if by_itself else OFF}
+    program = aot.compile(multiply, "X[B_X, D_Y]", "W[D, F_Y]", out="Y[B_X, F_Y]", **where, **SIZES)
     kinds = set(program.collectives.counts())
     assert kinds == ({"collective-permute"} if by_itself else {"all-gather"})
     assert bool(program.schedule().hidden) == by_itself

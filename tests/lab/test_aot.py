@@ -1,0 +1,262 @@
+"""A TPU slice without a TPU: its devices in place, its memory counted, its overflows told in figures."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from scalingbook_lib import chips
+from scalingbook_lib.chips import SliceError
+from scalingbook_lib.lab import aot, hlo, overflow, sharding, slices
+from scalingbook_lib.notation import Mesh
+from scalingbook_lib.units import BF16, FP32, INT8, GiB
+
+SMALL = {"I": 256, "J": 512, "K": 1024}
+
+
+def multiply(a, b):
+    return a @ b
+
+
+def coordinates(topology, sizes):
+    """For every mesh axis, the torus axes along which it moves, by their sizes."""
+    grid = slices.topology(topology).grid(sizes)
+    torus = slices.topology(topology).torus
+    moves = {}
+    for k, name in enumerate(sizes):
+        line = np.moveaxis(grid, k, 0).reshape(grid.shape[k], -1)[:, 0]
+        at = [d.coords for d in line]
+        moves[name] = sorted(torus[i] for i in range(len(torus)) if len({c[i] for c in at}) > 1)
+    return moves
+
+
+@pytest.mark.usefixtures("tpu")
+@pytest.mark.parametrize(
+    ("chip", "topology", "sizes"),
+    [
+        (chips.V5E, "v5e:2x4", {"X": 2, "Y": 4}),
+        (chips.V5E, "v5e:2x4", {"X": 4, "Y": 2}),
+        (chips.V5E, "v5e:4x8", {"X": 32}),
+        (chips.V5P, "v5p:4x4x4", {"X": 4, "Y": 16}),
+        (chips.V5P, "v5p:4x4x8", {"X": 8, "Y": 4, "Z": 4}),
+        (chips.V4, "v4:2x2x1", {"X": 2, "Y": 2}),
+        (chips.V6E, "v6e:16x16", {"Y": 16, "X": 16}),
+    ],
+)
+def test_a_mesh_lies_on_the_torus_as_the_library_lays_it(chip, topology, sizes):
+    laid = chips.Slice.of(chip, topology.partition(":")[2]).mesh(**sizes)
+    library = {name: sorted(a.size for a in laid.axes(name)) for name in sizes}
+    assert coordinates(topology, sizes) == library
+    assert slices.topology(topology).grid(sizes).size == laid.slice.chips
+
+
+@pytest.mark.parametrize(
+    ("topology", "devices", "hbm"),
+    [
+        ("v3:2x2", 8, chips.V3.hbm_bytes / 2), ("v4:2x2x1", 4, chips.V4.hbm_bytes),
+        ("v5e:1x1", 1, chips.V5E.hbm_bytes), ("v5p:2x2x1", 4, chips.V5P.hbm_bytes),
+        ("v6e:2x4", 8, chips.V6E.hbm_bytes), ("tpu7x:2x2x1", 8, chips.TPU7X.hbm_bytes / 2),
+    ],
+)  # fmt: skip
+def test_every_generation_compiles(tpu, topology, devices, hbm):
+    """A chip of v3 and of TPU7x is two devices, with half the memory each."""
+    program = tpu(multiply, "A[I_X, J]", "B[J, K]", out="C[I_X, K]", topology=topology, **SMALL)
+    assert program.mesh.size == devices
+    assert program.memory.limit == hbm
+    assert program.flops == 2 * 256 * 512 * 1024 // devices
+    assert program.cycles > 0
+
+
+@pytest.mark.usefixtures("tpu")
+@pytest.mark.parametrize(
+    ("topology", "sizes", "says"),
+    [
+        ("v5e:2x4", {"X": 8, "Y": 2}, "product of whole axes"),
+        ("v5e:3x3", {"X": 9}, "knows no slice"),
+        ("v9:2x2", {"X": 4}, "write one as in v5e:2x4"),
+        ("v5e:two", {"X": 4}, "no shape of a slice"),
+    ],
+)
+def test_a_slice_that_does_not_exist_says_what_does(topology, sizes, says):
+    with pytest.raises(SliceError, match=says):
+        aot.compile(multiply, "A[I, J]", "B[J, K]", topology=topology, mesh=Mesh(**sizes), **SMALL)
+
+
+@pytest.mark.parametrize(("dtype", "element"), [(BF16, 2), (INT8, 1), ({"A": INT8, "B": FP32}, None)])
+def test_memory_is_that_of_the_notation(tpu, dtype, element):
+    def first(a, b):
+        return a[:1, :1].astype(jnp.float32) + b[:1, :1]
+
+    how = {"mesh": Mesh(X=2, Y=4), "topology": "v5e:2x4"}
+    program = tpu.__wrapped__(first, "A[I_X, J]", "B[J_Y, K]", dtype=dtype, **how, **SMALL)
+    a, b = 256 * 512 // 2, 512 * 1024 // 4
+    assert program.memory.arguments == (element * (a + b) if element else a + 4 * b)
+    assert program.memory.fits
+
+
+def test_a_donated_argument_is_not_needed_twice(tpu):
+    def update(w):
+        return w + 1
+
+    held = {
+        donate: tpu(update, "W[I, J]", topology="v5e:1x1", donate=donate, I=1024, J=1024).memory
+        for donate in ((), (0,))
+    }
+    assert held[()].needed == 2 * 2 * 1024**2
+    assert held[(0,)].needed == 2 * 1024**2
+
+
+@pytest.mark.usefixtures("tpu")
+def test_an_array_larger_than_hbm_is_an_error_with_figures():
+    with pytest.raises(aot.DoesNotFit, match="of HBM") as caught:
+        aot.compile(lambda a: a + 1, "A[I, J]", topology="v5e:1x1", I=200_000, J=100_000)
+    error = caught.value
+    assert (error.memory, error.used_bytes > 37 * GiB) == ("HBM", True)
+    assert error.limit_bytes < chips.V5E.hbm_bytes  # the runtime keeps a little for itself
+    assert error.largest[0].nbytes == 2 * 200_000 * 100_000
+    assert "bfloat16[200000, 100000]" in str(error)
+
+
+@pytest.mark.usefixtures("tpu")
+def test_results_count_beside_the_arguments():
+    with pytest.raises(aot.DoesNotFit, match=r"18\.6\d* GiB"):
+        aot.compile(lambda a: a + 1, "A[I, J]", topology="v5e:1x1", I=50_000, J=100_000)
+    in_place = aot.compile(lambda a: a + 1, "A[I, J]", topology="v5e:1x1", donate=(0,), I=50_000, J=100_000)
+    assert in_place.memory.needed < 10 * GiB
+
+
+def kernel_with_scratch(scratch):
+    from jax.experimental import pallas
+    from jax.experimental.pallas import tpu as pltpu
+
+    def kernel(x, out, *room):
+        for r in room:
+            r[:8, :128] = x[...]
+        out[...] = sum(r[:8, :128] for r in room)
+
+    def call(x):
+        shapes = [pltpu.VMEM(shape, jnp.float32) for shape in scratch]
+        result = jax.ShapeDtypeStruct((8, 128), jnp.float32)
+        return pallas.pallas_call(kernel, out_shape=result, scratch_shapes=shapes)(x)
+
+    return aot.compile(call, "X[I, J]", topology="v5e:1x1", dtype=FP32, I=8, J=128)
+
+
+@pytest.mark.usefixtures("tpu")
+@pytest.mark.parametrize(
+    ("scratch", "largest"),
+    [
+        ([(8192, 8192)], 2**28),  # one buffer larger than VMEM
+        ([(4096, 4096), (4096, 4096), (1024, 1024)], 2**26),  # several that do not fit together
+    ],
+)
+def test_a_kernel_larger_than_vmem_is_an_error_with_figures(scratch, largest):
+    with pytest.raises(aot.DoesNotFit, match="of VMEM") as caught:
+        kernel_with_scratch(scratch)
+    error = caught.value
+    assert error.memory == "VMEM"
+    assert error.limit_bytes == chips.V5E.vmem_bytes <= error.used_bytes
+    assert error.largest[0].nbytes == largest
+    assert f"f32[{scratch[0][0]},{scratch[0][1]}]" in str(error)
+
+
+@pytest.mark.usefixtures("tpu")
+def test_a_kernel_that_fits_compiles():
+    assert kernel_with_scratch([(1024, 1024)]).memory.needed > 0
+
+
+@pytest.mark.parametrize(
+    ("message", "memory", "used"),
+    [
+        (
+            "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 20.5G of 15.75G hbm. Exceeded",
+            "HBM",
+            20.5 * GiB,
+        ),
+        (
+            "RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem. Used 900.0K of 512K vmem.",
+            "VMEM",
+            900 * 1024,
+        ),
+    ],
+)
+def test_older_messages_are_read_too(message, memory, used):
+    error = overflow.read(message)
+    assert error is not None
+    assert (error.memory, error.used_bytes) == (memory, used)
+
+
+@pytest.mark.parametrize(
+    "message", ["INTERNAL: something else", "Ran out of memory in memory space hbm. Used 1G of 2G"]
+)
+def test_other_errors_stay_what_they_are(message):
+    assert overflow.read(message) is None
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "says"),
+    [
+        ("Darwin", "arm64", "Darwin on arm64"),
+        ("Windows", "AMD64", "Windows"),
+        ("Linux", "aarch64", "aarch64"),
+    ],
+)
+def test_where_there_is_no_tpu_compiler_the_error_says_why(monkeypatch, system, machine, says):
+    monkeypatch.setattr(slices.platform, "system", lambda: system)
+    monkeypatch.setattr(slices.platform, "machine", lambda: machine)
+    slices.topology.cache_clear()
+    assert not aot.available()
+    with pytest.raises(aot.NoTpuCompiler, match=says):
+        aot.compile(multiply, "A[I, J]", "B[J, K]", topology="v5e:2x4", **SMALL)
+
+
+def test_where_it_is_not_installed_the_error_says_how(monkeypatch):
+    monkeypatch.setattr(slices.importlib.util, "find_spec", lambda name: None)
+    if not aot.why_not().startswith("the TPU compiler (libtpu) exists"):
+        assert "pip install libtpu" in aot.why_not()
+
+
+def test_a_program_for_this_machine_runs_and_one_for_a_slice_does_not(tpu, cpu):
+    a, b = np.ones((256, 512), np.float32), np.ones((512, 1024), np.float32)
+    here = cpu(multiply, "A[I_X, J]", "B[J, K_Y]", mesh=Mesh(X=4, Y=2), dtype=FP32, **SMALL)
+    assert (here.run(a, b) == 512).all()
+    there = tpu(multiply, "A[I_X, J]", "B[J, K]", out="C[I_X, K]", topology="v6e:2x4", **SMALL)
+    with pytest.raises(RuntimeError, match="not here to run on"):
+        there.run(a, b)
+
+
+def test_arguments_may_stand_in_lists_and_dicts_and_be_jax_s_own(cpu):
+    mesh = Mesh(X=8)
+
+    def apply(weights, x):
+        return x @ weights["up"] @ weights["down"][0]
+
+    x = sharding.struct("X[B_X, D]", mesh, FP32, B=64, D=32)
+    program = aot.compile(
+        apply, {"up": "W[D, F]", "down": ["V[F, D]"]}, x, mesh=mesh, dtype=FP32, D=32, F=128
+    )
+    assert program.flops == 4 * 8 * 32 * 128
+    assert program.collectives == {}
+    assert hlo.counts(program) == {}
+
+
+def test_several_results_have_several_shardings():
+    def both(a):
+        return a, a
+
+    program = aot.compile(both, "A[I_X, J]", out=["B[I, J]", "C[I_X, J]"], mesh=Mesh(X=8), I=64, J=8)
+    assert program.collectives == {"all-gather": 1}
+
+
+def test_a_local_function_needs_its_result_in_the_notation():
+    with pytest.raises(ValueError, match="local=True needs"):
+        aot.compile(multiply, "A[I, J]", "B[J, K]", local=True, mesh=Mesh(X=8), **SMALL)
+
+
+def test_a_program_tells_itself(tpu):
+    program = tpu(multiply, "A[I_X, J]", "B[J, K]", out="C[I_X, K]", topology="v5e:2x2", **SMALL)
+    first, memory, collectives = str(program).splitlines()
+    assert first.startswith("TPU v5e 2x2 as X4: 67.1 MFLOPs of matmuls per device; the compiler estimates ")
+    assert memory.startswith("1.188 MiB of 16 GiB per device: ")
+    assert collectives == "no collectives"
+    assert "HloModule" not in repr(program)

@@ -1,0 +1,66 @@
+"""A measurement is waited for, repeated, and set beside a roofline. No test here asks how fast."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from scalingbook_lib.lab import measure, sharding
+from scalingbook_lib.lab.devices import Devices
+from scalingbook_lib.lab.measure import Machine, Timing
+from scalingbook_lib.notation import Mesh
+from scalingbook_lib.roofline import Roofline
+
+ONE_CPU = Devices("cpu", "cpu", 1, False)
+TIMING = Timing(2e-3, 1.9e-3, 2.2e-3, 1.8e-3, 11, 4, ONE_CPU)
+
+
+def test_the_result_is_waited_for_and_repeated():
+    calls = []
+
+    def fn(x):
+        calls.append(1)
+        return x + 1
+
+    timing = measure.time(fn, jnp.ones(4), samples=5, least_s=1e-4)
+    assert timing.samples == 5
+    assert len(calls) >= 1 + 1 + 5 * timing.calls  # warm-up, calibration, samples
+    assert 0 < timing.best_s <= timing.low_s <= timing.median_s <= timing.high_s
+    assert timing.device.count == 1
+    assert timing.meaningful
+
+
+def test_a_tiny_function_is_called_many_times_a_sample():
+    assert measure.time(jax.jit(lambda x: x), jnp.ones(2), samples=2).calls > 1
+
+
+def test_simulated_devices_give_no_meaningful_time():
+    x = sharding.place(jnp.ones((8, 8)), "A[I_X, J]", Mesh(X=8))
+    timing = measure.time(jax.jit(lambda a: a + 1), x, samples=2, least_s=0)
+    assert timing.device.simulated == (jax.devices()[0].platform == "cpu")
+    assert ("means nothing" in str(timing)) == timing.device.simulated
+
+
+def test_a_time_beside_its_roofline():
+    bound = Roofline(flops=1e9, bytes=1e6, flops_per_s=1e12, bytes_per_s=1e11)
+    beside = TIMING.beside(bound)
+    assert beside.fraction == bound.lower_s / TIMING.median_s == 0.5
+    assert beside.flops_per_s == 5e11
+    assert beside.bytes_per_s == 5e8
+    assert str(beside).endswith("the roofline says 1 ms, compute-bound: 50% of it attained")
+    assert TIMING.spread == pytest.approx(0.15)
+
+
+def test_a_machine_is_a_roofline_of_its_own():
+    machine = Machine(ONE_CPU, flops_per_s=80e9, bytes_per_s=20e9)
+    assert machine.ridge == 4
+    product = machine.matmul(B=64, D=2048, F=512)
+    assert product.flops == 2 * 64 * 2048 * 512
+    assert product.bytes == 4 * (64 * 2048 + 2048 * 512 + 64 * 512)
+    assert str(machine) == "CPU: 80 GFLOPs/s in fp32 and 20 GB/s, so compute-bound above 4 FLOPs per byte"
+
+
+def test_this_machine_can_be_measured():
+    machine = measure.machine(size=128, stream_bytes=2**20)
+    assert machine.flops_per_s > 0
+    assert machine.bytes_per_s > 0
+    assert machine.device.count == 1
