@@ -11,7 +11,7 @@ export NODE_USE_SYSTEM_CA := 1
 export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
 
-.PHONY: help book site serve test lint bare tests site-for-tests browser execute lab clean set-up set-up-book
+.PHONY: help book site serve test lint bare tests site-for-tests browser execute lab colab clean set-up set-up-book
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -57,6 +57,12 @@ execute: set-up ## run the chapters and solutions and write their notebooks; STE
 
 lab: set-up ## open the notebooks in JupyterLab
 	.venv/bin/jupyter lab --ServerApp.ip=127.0.0.1
+
+colab: set-up ## run every notebook on the versions that Colab has
+	.venv/bin/uv venv --quiet --allow-existing --python $(PYTHON) .make/colab
+	.venv/bin/uv pip install --quiet --python .make/colab/bin/python --requirement tools/colab.txt
+	.venv/bin/uv pip install --quiet --python .make/colab/bin/python --no-deps --editable .
+	.make/colab/bin/python -m pytest -q -n 2 --nbval-lax $(NOTEBOOKS)
 
 clean: ## remove what was built (the environment stays)
 	rm -rf _build .make
