@@ -50,10 +50,12 @@ class DoesNotFit(RuntimeError):
         return DoesNotFit(self.memory, self.used_bytes, self.limit_bytes, known)
 
     def __str__(self) -> str:
+        smaller = {"HBM": "make the arrays smaller, or split them over more chips"}
+        instead = smaller.get(self.memory, "use smaller tiles")
         most = f"; the largest: {'; '.join(map(str, self.largest[:3]))}" if self.largest else ""
         return (
             f"the program needs {binary(self.used_bytes)} of {self.memory} and a chip has "
-            f"{binary(self.limit_bytes)}{most}; make the arrays smaller, or split them over more chips"
+            f"{binary(self.limit_bytes)}{most}; {instead}"
         )
 
 

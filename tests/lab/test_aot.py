@@ -125,44 +125,40 @@ def test_results_count_beside_the_arguments():
     assert in_place.memory.needed < 10 * GiB
 
 
-def kernel_with_scratch(scratch):
+def kernel_of_tiles(side, count):
+    """A kernel that takes `count` square tiles of fp32 into VMEM, and does next to nothing with them."""
     from jax.experimental import pallas
-    from jax.experimental.pallas import tpu as pltpu
 
-    def kernel(x, out, *room):
-        for r in room:
-            r[:8, :128] = x[...]
-        out[...] = sum(r[:8, :128] for r in room)
+    def corners(*refs):
+        *tiles, out = refs
+        out[...] = sum(tile[:8, :128] for tile in tiles)
 
-    def call(x):
-        shapes = [pltpu.VMEM(shape, jnp.float32) for shape in scratch]
+    def call(*tiles):
         result = jax.ShapeDtypeStruct((8, 128), jnp.float32)
-        return pallas.pallas_call(kernel, out_shape=result, scratch_shapes=shapes)(x)
+        return pallas.pallas_call(corners, out_shape=result)(*tiles)
 
-    return aot.compile(call, "X[I, J]", topology="v5e:1x1", dtype=FP32, I=8, J=128)
+    return aot.compile(call, *["X[I, J]"] * count, topology="v5e:1x1", dtype=FP32, I=side, J=side)
 
 
 @pytest.mark.usefixtures("tpu")
 @pytest.mark.parametrize(
-    ("scratch", "largest"),
-    [
-        ([(8192, 8192)], 2**28),  # one buffer larger than VMEM
-        ([(4096, 4096), (4096, 4096), (1024, 1024)], 2**26),  # several that do not fit together
-    ],
+    ("side", "count"),
+    [(8192, 1), (4096, 3)],
+    ids=["one tile larger than VMEM", "three that do not fit together"],
 )
-def test_a_kernel_larger_than_vmem_is_an_error_with_figures(scratch, largest):
+def test_a_kernel_larger_than_vmem_is_an_error_with_figures(side, count):
     with pytest.raises(aot.DoesNotFit, match="of VMEM") as caught:
-        kernel_with_scratch(scratch)
+        kernel_of_tiles(side, count)
     error = caught.value
     assert error.memory == "VMEM"
     assert error.limit_bytes == chips.V5E.vmem_bytes <= error.used_bytes
-    assert error.largest[0].nbytes == largest
-    assert f"f32[{scratch[0][0]},{scratch[0][1]}]" in str(error)
+    assert error.largest[0].nbytes == 4 * side * side
+    assert f"f32[{side},{side}]" in str(error)
 
 
 @pytest.mark.usefixtures("tpu")
 def test_a_kernel_that_fits_compiles():
-    assert kernel_with_scratch([(1024, 1024)]).memory.needed > 0
+    assert kernel_of_tiles(1024, 2).memory.needed > 0
 
 
 @pytest.mark.parametrize(
