@@ -23,7 +23,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     """Files of the site, with the types that browsers insist on; quiet."""
 
     protocol_version = "HTTP/1.1"
-    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | TYPES  # noqa: RUF012
+    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | TYPES
 
     def end_headers(self) -> None:
         """Ask browsers to look again: a rebuilt page shows at the next reload."""

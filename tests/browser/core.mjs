@@ -1,0 +1,24 @@
+// Runs the core's tests inside Pyodide, offline: {files: {path: text}, arguments: [...]} as JSON in, pytest's words out.
+import { pathToFileURL } from "node:url";
+import { text } from "node:stream/consumers";
+
+const { loadPyodide } = await import(pathToFileURL(process.argv[2]).href);
+const python = await loadPyodide({ env: { HOME: "/home", PYTHONDONTWRITEBYTECODE: "1" } });
+python.globals.set("question", await text(process.stdin));
+try {
+  process.exitCode = python.runPython(`
+import json, os, pathlib, sys
+asked = json.loads(question)
+for path, words in asked["files"].items():
+    file = pathlib.Path("/book", path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(words, encoding="utf-8")
+os.chdir("/book")
+sys.path[:0] = ["/book", "/book/site"]
+import pytest
+int(pytest.main(asked["arguments"]))
+`);
+} catch (problem) {
+  console.log(String(problem.message ?? problem).slice(-3000)); // node would print a megabyte of source with it
+  process.exitCode = 1;
+}

@@ -1,0 +1,45 @@
+"""The core's own tests pass inside Pyodide: the numbers on the page are the library's, on Python 3.14 in WebAssembly.
+
+pytest and what it needs are pure Python; they are carried in from this environment, so nothing is downloaded.
+"""
+
+import importlib.util
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from web import live, vendor
+
+PYTEST = ("_pytest", "pytest", "pluggy", "iniconfig", "packaging", "pygments")
+CORE = vendor.ROOT / "tests" / "core"
+SCRIPT = Path(__file__).with_name("core.mjs")
+
+
+def carried():
+    """pytest, the library and its tests, as texts by path."""
+    files = {name: text.decode() for name, text in live.sources().items()}
+    for name in PYTEST:
+        folder = Path(importlib.util.find_spec(name).origin).parent
+        for path in folder.rglob("*.py"):
+            files[f"site/{name}/{path.relative_to(folder).as_posix()}"] = path.read_text(encoding="utf-8")
+    for path in (*CORE.rglob("*.py"), *(vendor.ROOT / "data").glob("*.csv")):
+        if not path.name.startswith("test_fuzz_"):  # they need hypothesis
+            files[path.relative_to(vendor.ROOT).as_posix()] = path.read_text(encoding="utf-8")
+    files["site/py.py"] = Path(importlib.util.find_spec("py").origin).read_text(encoding="utf-8")
+    files["pytest.ini"] = "[pytest]\n"
+    return files
+
+
+def test_the_core_passes_its_tests_in_pyodide():
+    arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--capture=sys", "tests/core"]
+    question = json.dumps({"files": carried(), "arguments": arguments})
+    pyodide = vendor.package("pyodide") / "pyodide.mjs"
+    done = subprocess.run(
+        [vendor.node(), str(SCRIPT), str(pyodide)],
+        input=question, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+    told = re.search(r"(\d+) passed", done.stdout)
+    assert told, done.stdout[-2000:]
+    assert int(told[1]) > 100, "too few tests ran"
