@@ -19,7 +19,7 @@ _TOTAL = re.compile(
 )
 _ONE_BUFFER = re.compile(
     r"Allocation \(size=(?P<used>\d+)\) would exceed memory \(size=(?P<limit>\d+)\)"
-    r".*?shape = '(?P<shape>\w+\[[\d,]*\]).*?space=(?P<memory>\w+).*?tag = '(?P<what>[^']*)'",
+    r"(?P<rest>.*?space=(?P<memory>\w+).*?tag = '[^']*')",
     re.S,
 )
 _ALLOCATION = re.compile(r"Size: (?P<size>[\d.]+[KMGT]?)B?\s*$(?P<rest>.*?)(?=^\s*={5,}|\Z)", re.S | re.M)
@@ -66,16 +66,18 @@ def read(message: str) -> DoesNotFit | None:
     found = _SPACE.search(message) or _TOTAL.search(message) or _ONE_BUFFER.search(message)
     if found is None:
         return None
+    buffers = _ALLOCATION.findall(message)
     if found.re is _ONE_BUFFER:
-        largest = (Allocation(int(found["used"]), f"{found['shape']}, {found['what']}"),)
-        return DoesNotFit(found["memory"].upper(), int(found["used"]), int(found["limit"]), largest)
-    largest = tuple(_allocation(size, rest) for size, rest in _ALLOCATION.findall(message))
+        buffers = [(found["used"], found["rest"])]
+    largest = tuple(_allocation(size, rest) for size, rest in buffers)
     return DoesNotFit(found["memory"].upper(), _bytes(found["used"]), _bytes(found["limit"]), largest)
 
 
 def _allocation(size: str, rest: str) -> Allocation:
-    shape = re.search(r"window shape is (\S+\])", rest) or re.search(r"Shape: (\S+?\])", rest)
-    what = re.search(r"Tag: (.*?)(?:\.\s|$)", rest, re.M) or re.search(r"XLA label: (.*)$", rest, re.M)
+    """A buffer by its shape, a window's own where there is one, and the first sentence on what it is for."""
+    shape = re.search(r"window shape is (\S+\])", rest) or re.search(r"[Ss]hape(?::| =) '?(\S+?\])", rest)
+    what = re.search(r"[Tt]ag(?::| =) '?([^\n']*?)(?:\.\s|'|$)", rest, re.M)
+    what = what or re.search(r"XLA label: (.*)$", rest, re.M)
     words = what[1].strip() if what else "a buffer"
     return Allocation(_bytes(size), f"{shape[1]}, {words}" if shape else words)
 

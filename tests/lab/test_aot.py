@@ -153,7 +153,8 @@ def test_a_kernel_larger_than_vmem_is_an_error_with_figures(side, count):
     assert error.memory == "VMEM"
     assert error.limit_bytes == chips.V5E.vmem_bytes <= error.used_bytes
     assert error.largest[0].nbytes == 4 * side * side
-    assert f"f32[{side},{side}]" in str(error)
+    tile = f"f32[{side},{side}], input window allocation for operator input 0"
+    assert error.largest[0].what == tile
 
 
 @pytest.mark.usefixtures("tpu")

@@ -83,6 +83,28 @@ def test_an_axis_left_idle_is_used_by_the_compiler(tpu):
     ]
 
 
+def moved(compiler, fn, mesh, axis, I):
+    program = compiler(fn, "A[I, J]", f"B[J_{axis}, K]", out="C[I, K]", mesh=mesh, topology="v5e:2x4",
+                       I=I, J=4096, K=4096)  # fmt: skip
+    return program.collectives.over_axes()
+
+
+def slice_first(a, b):
+    split = sharding.named("A[I, J_Y]", aot.mesh_for("v5e:2x4", MESH))
+    return lax.with_sharding_constraint(a, split) @ b
+
+
+def test_where_an_axis_is_idle_the_compiler_gathers_the_weight_however_small_the_result(tpu):
+    """Its partial sums would be 32 times smaller; it takes that way only where the slice is written down."""
+    assert moved(tpu, multiply, MESH, "Y", 128) == {"all-gather Y": 1}
+    assert moved(tpu, slice_first, MESH, "Y", 128) == {"all-reduce Y": 1}
+
+
+def test_where_no_axis_is_idle_it_chooses_the_fewer_bytes(tpu):
+    assert moved(tpu, multiply, Mesh(X=8), "X", 128) == {"all-reduce X": 1}
+    assert moved(tpu, multiply, Mesh(X=8), "X", 8192) == {"all-gather X": 1}
+
+
 COLLECTIVES = {
     "all-gather": (lambda x: lax.all_gather(x, "Y", tiled=True), "A[I_Y, J]", "A[I, J]"),
     "reduce-scatter": (
