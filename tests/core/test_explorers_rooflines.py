@@ -1,0 +1,320 @@
+"""The rooflines explorers show what the library computes and what the text says they show."""
+
+import itertools
+import math
+import re
+
+import pytest
+
+from scalingbook_lib import chips, explorers, roofline
+from scalingbook_lib.explorers.controls import Slider
+from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Points, RefLine, Regions, Timeline
+from scalingbook_lib.units import BF16, FP32, INT4, INT8
+
+ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("rooflines")}
+OVERLAP, ROOFLINE, BATCH, MAP, TILES, SPLIT = ALL.values()
+TORI = ("TPU v3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
+
+
+def panel(view, kind):
+    return next(p for p in view.panels if isinstance(p, kind))
+
+
+def marks(view, kind):
+    return [m for p in view.panels if isinstance(p, Chart) for m in p.marks if isinstance(m, kind)]
+
+
+def curve(view, label):
+    return next(c for c in marks(view, Curve) if c.label == label)
+
+
+def readout(view, label):
+    return next(r for r in view.readouts if r.label == label).value
+
+
+def ends(control):
+    """A few values of a control: its ends, where it starts, and its first, middle and last option."""
+    if isinstance(control, Slider):
+        return [control.position(value) for value in (control.low, control.high)]
+    options = getattr(control, "options", (False, True))
+    return list(dict.fromkeys([options[0], options[len(options) // 2], options[-1]]))
+
+
+def corners(explorer):
+    values = [ends(control) for control in explorer.controls.values()]
+    return [dict(zip(explorer.controls, state, strict=True)) for state in itertools.product(*values)]
+
+
+def shown(painted):
+    return painted.figure, painted.readouts, painted.verdict, painted.error
+
+
+# All of them
+
+
+def test_six_explorers_in_the_order_of_the_chapter():
+    assert list(ALL) == ["overlap", "roofline", "batch", "critical_batch", "tiles", "split"]
+
+
+@pytest.mark.parametrize("explorer", ALL.values(), ids=list(ALL))
+def test_every_corner_of_the_controls_is_seen_or_answered(explorer):
+    """A view, or the sentence for a level or a unit that a chip does not have; never anything else."""
+    for state in corners(explorer):
+        seen = explorer.look(state)
+        if seen.error:
+            assert re.search(r"has no (documented \w+ bandwidth|\w+ matrix unit)", seen.error), (
+                state,
+                seen.error,
+            )
+        else:
+            assert seen.view.verdict
+            assert not any(math.isnan(r.value) for r in seen.view.readouts), state
+
+
+@pytest.mark.parametrize("explorer", ALL.values(), ids=list(ALL))
+def test_corners_paint_in_both_widths(explorer):
+    states = corners(explorer)
+    for state in states[:: max(1, len(states) // 12)]:
+        for wide in (True, False):
+            painted = explorer.paint(state, wide=wide)
+            assert painted.error or "<svg" in painted.figure, state
+
+
+@pytest.mark.parametrize(("explorer", "name"), [(e, n) for e in ALL.values() for n in e.controls],
+                         ids=lambda x: x if isinstance(x, str) else x.key)  # fmt: skip
+def test_every_control_changes_what_is_painted(explorer, name):
+    starts = [{}, *corners(explorer)[:8], {"chunks": 4}]  # with one chunk a second buffer changes nothing
+    values = [*ends(explorer.controls[name]), explorer.state()[name]]
+    for start in starts:
+        start = {k: v for k, v in start.items() if k in explorer.controls}
+        if len({shown(explorer.paint(start | {name: value})) for value in values}) > 1:
+            return
+    pytest.fail(f"{explorer.key}: {name} changes nothing")
+
+
+# The roofline
+
+
+@pytest.mark.parametrize(("left", "right"), [("TPU v5e", "TPU v6e"), ("H100", "H200"), ("TPU v5p", "B200")])
+def test_the_ridges_that_are_read_out_are_the_chips(left, right):
+    view = ROOFLINE.see(left=left, right=right)
+    for name in (left, right):
+        assert readout(view, f"{name}: ridge") == roofline.ridge(chips.find(name))
+
+
+@pytest.mark.parametrize("numbers", ["bf16", "int8"])
+def test_a_roof_is_flat_at_the_peak_and_has_slope_one_before_it(numbers):
+    roof = curve(ROOFLINE.see(numbers=numbers), "TPU v5e")
+    peak = {"bf16": 1.97e14, "int8": 3.94e14}[numbers]
+    assert roof.ys[1] == roof.ys[2] == pytest.approx(peak)
+    assert roof.ys[1] / roof.ys[0] == pytest.approx(roof.xs[1] / roof.xs[0])
+
+
+def test_an_operation_never_lies_above_its_roof_and_always_on_it():
+    for B in (1, 64, 500, 16384):
+        view = ROOFLINE.see(B=B)
+        for point, chip in zip(marks(view, Points), (chips.V5E, chips.V6E), strict=True):
+            assert point.ys[0] == pytest.approx(roofline.attainable(point.xs[0], chip))
+
+
+def test_the_intensity_is_the_operations_and_the_share_the_chips():
+    view = ROOFLINE.see(B=64, D=8192, F=32768)
+    assert readout(view, "intensity") == pytest.approx(1 / (1 / 64 + 1 / 8192 + 1 / 32768))
+    assert "26 % of its peak" in view.verdict
+    assert "11 % of its peak" in view.verdict
+    assert ROOFLINE.see(left="H100").readouts[0].value == readout(view, "intensity")
+
+
+def test_a_level_that_a_chip_lacks_is_answered_with_those_it_has():
+    painted = ROOFLINE.paint({"level": "VMEM", "left": "H100"})
+    assert "H100 has no documented VMEM bandwidth" in painted.error
+    assert "HBM" in painted.error
+
+
+def test_one_chip_twice_is_drawn_once():
+    view = ROOFLINE.see(left="TPU v5e", right="TPU v5e")
+    assert len(marks(view, Curve)) == 1
+    assert "times as fast" not in view.verdict
+
+
+# Overlap
+
+
+@pytest.mark.parametrize(("math_us", "memory_us"), [(44, 166), (166, 44), (100, 100), (1, 400)])
+@pytest.mark.parametrize("chunks", [1, 2, 3, 8, 64])
+def test_overlap_ends_where_the_pipeline_does(math_us, memory_us, chunks):
+    view = OVERLAP.see(math_us=math_us, memory_us=memory_us, chunks=chunks, buffered=True)
+    end = max(span.end for span in panel(view, Timeline).spans)
+    took = roofline.pipelined(math_us * 1e-6, memory_us * 1e-6, chunks)
+    assert end == pytest.approx(took)
+    assert readout(view, "time") == pytest.approx(took)
+    assert readout(view, "hidden") == pytest.approx(1 - 1 / chunks)
+
+
+@pytest.mark.parametrize("chunks", [1, 7, 64])
+def test_one_buffer_hides_nothing(chunks):
+    view = OVERLAP.see(math_us=44, memory_us=166, chunks=chunks, buffered=False)
+    assert readout(view, "time") == pytest.approx(210e-6)
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+def test_no_chunk_is_computed_before_it_has_arrived_and_no_lane_does_two_things(buffered):
+    spans = panel(OVERLAP.see(chunks=9, buffered=buffered), Timeline).spans
+    copies, sums = ([s for s in spans if s.lane == lane] for lane in ("copy", "compute"))
+    assert all(copy.end <= done.start + 1e-15 for copy, done in zip(copies, sums, strict=True))
+    for lane in (copies, sums):
+        assert all(a.end <= b.start + 1e-15 for a, b in itertools.pairwise(lane))
+
+
+# The batch
+
+
+@pytest.mark.parametrize("chip", ["TPU v5e", "TPU v6e", "H100"])
+@pytest.mark.parametrize(("mix", "kinds"), [
+    ("bf16 everything", (BF16, BF16, BF16)), ("int8 everything", (INT8, INT8, INT8)),
+    ("int8 weights, bf16 math", (BF16, INT8, BF16)), ("int4 weights, bf16 math", (BF16, INT4, BF16)),
+    ("fp32 weights, bf16 math", (BF16, FP32, BF16)),
+])  # fmt: skip
+def test_the_break_even_is_the_librarys_and_the_verdict_flips_across_it(chip, mix, kinds):
+    at = {"D": 8192, "F": 32768, "mix": mix, "chip": chip}
+    exact = roofline.break_even_batch(
+        8192, 32768, chips.find(chip), kinds[0], weights=kinds[1], maths=kinds[2]
+    )
+    assert readout(BATCH.see(**at), "break-even batch") == exact
+    assert "memory-bound" in BATCH.see(B=math.floor(exact), **at).verdict
+    assert "compute-bound" in BATCH.see(B=math.ceil(exact) + 1, **at).verdict
+
+
+def test_the_two_curves_cross_at_the_line():
+    view = BATCH.see(D=8192, F=32768)
+    memory, arithmetic = curve(view, "memory"), curve(view, "math")
+    (line,) = marks(view, RefLine)
+    for batch, m, a in zip(memory.xs, memory.ys, arithmetic.ys, strict=True):
+        assert (a > m) == (batch > line.at)
+
+
+def test_where_no_batch_is_enough_there_is_no_line_and_the_verdict_says_so():
+    view = BATCH.see(B=16384, D=256, F=256)
+    assert not marks(view, RefLine)
+    assert view.verdict.startswith("No batch is enough")
+    assert math.isinf(readout(view, "break-even batch"))
+
+
+def test_below_the_break_even_a_token_is_nearly_free():
+    one, many = (readout(BATCH.see(B=B, D=8192, F=8192), "time") for B in (1, 128))
+    assert many / one < 1.04
+
+
+# The map of layers
+
+
+@pytest.mark.parametrize("ridge", [100, 240, 560, 1200])
+def test_the_border_is_the_hyperbola_where_no_batch_is_enough(ridge):
+    border = marks(MAP.see(ridge=ridge), Curve)[0]
+    assert len(border.xs) > 3
+    for D, F in zip(border.xs, border.ys, strict=True):
+        narrow = 1 / D + 1 / F
+        assert narrow == pytest.approx(1 / ridge)
+
+
+@pytest.mark.parametrize("ridge", [100, 240, 560])
+@pytest.mark.parametrize("weights", ["2 bytes (bf16)", "1 byte (int8)", "half a byte (int4)"])
+def test_exactly_the_layers_below_the_border_have_no_batch(ridge, weights):
+    (cells,) = marks(MAP.see(ridge=ridge, weights=weights), Regions)
+    middle = [math.sqrt(a * b) for a, b in itertools.pairwise(cells.xs)]
+    for row, F in zip(cells.cells, middle, strict=True):
+        for level, D in zip(row, middle, strict=True):
+            hopeless = ridge * (1 / D + 1 / F) >= 1
+            assert (cells.labels[level] == "no batch") == hopeless
+
+
+def test_smaller_weights_lower_the_batch_and_leave_the_border():
+    wide, narrow = (MAP.see(weights=w) for w in ("2 bytes (bf16)", "1 byte (int8)"))
+    assert readout(wide, "very wide layers") == 2 * readout(narrow, "very wide layers") == 240
+    assert readout(wide, "widest hopeless D = F") == readout(narrow, "widest hopeless D = F")
+    assert marks(wide, Curve) == marks(narrow, Curve)
+
+
+def test_smaller_activations_move_the_border():
+    assert readout(MAP.see(activations="1 byte (int8)"), "widest hopeless D = F") == pytest.approx(240)
+
+
+# Tiles
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(256, 256), (512, 512), (128, 2048), (8192, 8192)])
+def test_a_tile_has_the_intensity_of_its_two_strips(rows, columns):
+    """b_m · b_n / (b_m + b_n) for the inputs; the output, written once, adds 1/8192."""
+    seen = readout(TILES.see(rows=rows, columns=columns), "intensity")
+    assert 1 / seen == pytest.approx((rows + columns) / (rows * columns) + 1 / 8192)
+
+
+def test_one_tile_as_large_as_the_result_reads_everything_once():
+    view = TILES.see(rows=8192, columns=8192)
+    assert readout(view, "bytes read and written") == 3 * 2 * 8192**2
+    assert "move 1 times the bytes" in view.verdict
+
+
+@pytest.mark.parametrize("chip", ["TPU v5e", "TPU v6e"])
+def test_the_line_is_where_square_tiles_turn_compute_bound_but_for_the_output(chip):
+    view = TILES.see(chip=chip)
+    memory, arithmetic = curve(view, "HBM"), curve(view, "math")
+    (line,) = marks(view, RefLine)
+    assert line.at == roofline.square_tile(chips.find(chip))
+    bound = [b for b, m, a in zip(memory.xs, memory.ys, arithmetic.ys, strict=True) if a >= m]
+    assert line.at < min(bound) < 1.6 * line.at  # half an octave a point, and the output on top
+
+
+def test_tiles_that_do_not_fit_are_said_not_to():
+    assert "do not fit" in TILES.see(rows=8192, columns=8192, depth=8192).verdict
+    assert readout(TILES.see(rows=8192, columns=8192, depth=8192), "share of VMEM") > 1
+    assert "and they fit" in TILES.see(rows=512, columns=512).verdict
+
+
+def test_the_map_shows_as_many_tiles_as_there_are_up_to_eight_a_side():
+    for rows, columns in ((8192, 8192), (4096, 2048), (8, 8192)):
+        cells = panel(TILES.see(rows=rows, columns=columns), Grid).cells
+        assert (len(cells), len(cells[0])) == (min(8192 // rows, 8), min(8192 // columns, 8))
+
+
+# Splits
+
+
+@pytest.mark.parametrize("chip", [c for c in TORI if c in SPLIT.controls["chip"].options])
+@pytest.mark.parametrize("sharded", [True, False])
+def test_b_and_f_cancel_in_the_threshold_and_in_the_verdict(chip, sharded):
+    thresholds, bounds = set(), set()
+    for B, F in itertools.product((1, 512, 65536), (256, 131072)):
+        view = SPLIT.see(B=B, D=4096, F=F, n=4, sharded=sharded, chip=chip)
+        thresholds.add(readout(view, "break-even D"))
+        bounds.add(view.verdict)
+    assert len(thresholds) == len(bounds) == 1
+    on = chips.find(chip)
+    assert thresholds == {roofline.break_even_contraction(on, on.axis(4), keep_sharded=sharded)}
+
+
+def test_math_and_exchange_cross_at_the_break_even():
+    view = SPLIT.see(n=2)
+    arithmetic, exchange = curve(view, "math"), curve(view, "exchange")
+    line = next(m for m in marks(view, RefLine) if m.label == "break-even D")
+    for D, a, e in zip(arithmetic.xs, arithmetic.ys, exchange.ys, strict=True):
+        assert (a > e) == (line.at < D)
+
+
+@pytest.mark.parametrize("split", ["B (rows of X)", "F (columns of W)"])
+def test_only_the_contraction_exchanges_anything(split):
+    view = SPLIT.see(split=split)
+    assert readout(view, "exchange") == readout(view, "bytes into each chip") == 0
+    assert "exchange nothing" in view.verdict
+    bars = panel(view, Bars)
+    assert [value > 0 for value in bars.series[1].values] == [False, True, False]
+
+
+def test_a_sum_that_stays_split_costs_half():
+    whole, half = (readout(SPLIT.see(sharded=s), "exchange") for s in (False, True))
+    assert whole == pytest.approx(2 * half)
+
+
+def test_two_v5e_need_a_width_of_7880_and_sixteen_on_a_ring_59100():
+    assert readout(SPLIT.see(n=2), "break-even D") == pytest.approx(7880)
+    assert readout(SPLIT.see(n=16), "break-even D") == pytest.approx(59_100)
