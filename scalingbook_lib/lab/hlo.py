@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from scalingbook_lib.lab import hlo_text, replica_groups
-from scalingbook_lib.lab.hlo_text import HloError, Visit
+from scalingbook_lib.lab import hlo_text, hlo_walk, replica_groups
+from scalingbook_lib.lab.hlo_text import HloError
+from scalingbook_lib.lab.hlo_walk import Visit
 from scalingbook_lib.told import Told
 from scalingbook_lib.units import si
 
@@ -133,7 +134,7 @@ def collectives(program: Any, mesh: Any = None) -> Collectives:
     out where the compiled program knows its own.
     """
     sizes = sizes_of(mesh if mesh is not None else mesh_of(program))
-    found = (collective(visit, sizes) for visit in hlo_text.read(program).visits())
+    found = (collective(visit, sizes) for visit in hlo_walk.visits(hlo_text.read(program)))
     return Collectives(tuple(c for c in found if c is not None))
 
 

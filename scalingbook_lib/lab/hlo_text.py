@@ -1,8 +1,8 @@
 """What does the text of a compiled program say, instruction by instruction?
 
 HLO, the language of XLA's optimised programs, as `compiled.as_text()` prints it: computations made of
-instructions, one a line. This module reads the text, follows calls, and counts how often each instruction
-runs, loops included. What the instructions mean is the business of `hlo`, `schedule` and `work`.
+instructions, one a line. Which of them run, and how often, is the business of `hlo_walk`; what they mean, of
+`hlo`, `schedule` and `work`.
 """
 
 import math
@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
-
-TRANSPARENT = {"copy", "bitcast", "convert", "reshape", "copy-start", "copy-done", "optimization-barrier"}
 
 _BITS = re.compile(r"^(?:pred|token|[a-z]+(\d+))")
 _ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,<= ]*)\]")
@@ -93,38 +91,12 @@ class Computation:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """An instruction, where it stands, how often it runs (None: unknown), and the fusion it is part of."""
-
-    instruction: Instruction
-    computation: Computation
-    times: int | None
-    inside: Instruction | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Text:
     """A whole program: its computations by name, and the one that starts."""
 
     computations: dict[str, Computation]
     entry: Computation
     header: str
-
-    def visits(self) -> Iterator[Visit]:
-        """Every instruction that runs, with the number of times it does; calls and fusions are entered."""
-        return self._visits(self.entry, 1, None)
-
-    def _visits(self, here: Computation, times: int | None, inside: Instruction | None) -> Iterator[Visit]:
-        for instruction in here.instructions.values():
-            yield Visit(instruction, here, times, inside)
-            if instruction.opcode == "while":
-                trips = trip_count(self, here, instruction)
-                times_inside = None if trips is None or times is None else times * trips
-                yield from self._visits(self.computations[_body(instruction)], times_inside, inside)
-                continue
-            fused = instruction if instruction.opcode == "fusion" else inside
-            for name in callees(instruction):
-                yield from self._visits(self.computations[name], times, fused)
 
 
 def read(program: Any) -> Text:
@@ -196,90 +168,3 @@ def dtype_bytes(dtype: str) -> float:
     if bits is None or bits[1] is None:
         raise HloError(f"{dtype!r} is no data type of a compiled program")
     return int(bits[1]) / 8
-
-
-def callees(instruction: Instruction) -> list[str]:
-    """The computations that an instruction runs once each; a reducer's `to_apply` is not one of them."""
-    match instruction.opcode:
-        case "fusion" | "async-start":
-            names = [instruction.callee("calls")]
-        case "call":
-            names = [instruction.callee("to_apply") or instruction.callee("calls")]
-        case "conditional":
-            branches = re.search(r"branch_computations=\{([^}]*)\}", instruction.attributes)
-            listed = branches[1].replace("%", "").split(", ") if branches else []
-            names = listed or [instruction.callee(f"{case}_computation") for case in ("true", "false")]
-        case _:
-            names = []
-    return [name for name in names if name]
-
-
-def _body(loop: Instruction) -> str:
-    body = loop.callee("body")
-    if body is None:
-        raise HloError(f"while loop {loop.name} names no body; give the whole text of the program")
-    return body
-
-
-def trip_count(text: Text, here: Computation, loop: Instruction) -> int | None:
-    """How often a loop runs: as the compiler notes it, or from its start, its step and its limit."""
-    noted = re.search(r'known_trip_count"?[:=]\{"?n"?[:=]"?(\d+)', loop.attributes)
-    if noted:
-        return int(noted[1])
-    condition = text.computations.get(loop.callee("condition") or "")
-    compare = condition.root if condition else None
-    if condition is None or compare is None or compare.opcode != "compare":
-        return None
-    counter = _element(condition, compare.operands[0])
-    start = _carried(here, loop, counter)
-    limit_at = _element(condition, compare.operands[1])
-    limit = _constant(condition, compare.operands[1]) if limit_at is None else _carried(here, loop, limit_at)
-    step = _step(text, loop, counter)
-    if start is None or limit is None or not step:
-        return None
-    last = limit + 1 if "direction=LE" in compare.attributes else limit
-    return max(0, -(-(last - start) // step)) if re.search("direction=L[TE]", compare.attributes) else None
-
-
-def _element(here: Computation, name: str) -> int | None:
-    """Which element of the loop's state `name` reads."""
-    instruction = _behind(here, name)
-    if instruction is None or instruction.opcode != "get-tuple-element":
-        return None
-    index = re.search(r"index=(\d+)", instruction.attributes)
-    return int(index[1]) if index else None
-
-
-def _carried(here: Computation, loop: Instruction, element: int | None) -> int | None:
-    """The value with which an element of the loop's state starts."""
-    state = here.instructions.get(loop.operands[0])
-    if element is None or state is None or state.opcode != "tuple" or element >= len(state.operands):
-        return None
-    return _constant(here, state.operands[element])
-
-
-def _step(text: Text, loop: Instruction, counter: int | None) -> int | None:
-    """What one trip adds to the counter."""
-    body = text.computations[_body(loop)]
-    if counter is None or body.root.opcode != "tuple" or counter >= len(body.root.operands):
-        return None
-    add = _behind(body, body.root.operands[counter])
-    if add is None or add.opcode != "add":
-        return None
-    steps = [_constant(body, name) for name in add.operands if _element(body, name) is None]
-    return steps[0] if len(steps) == 1 else None
-
-
-def _constant(here: Computation, name: str) -> int | None:
-    instruction = _behind(here, name)
-    if instruction is None or instruction.opcode != "constant":
-        return None
-    return int(instruction.operands[0]) if re.fullmatch(r"-?\d+", instruction.operands[0]) else None
-
-
-def _behind(here: Computation, name: str) -> Instruction | None:
-    """The instruction that `name` stands for, seen through copies and conversions."""
-    instruction = here.instructions.get(name)
-    while instruction is not None and instruction.opcode in TRANSPARENT and instruction.operands:
-        instruction = here.instructions.get(instruction.operands[0])
-    return instruction

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scalingbook_lib.lab import hlo, hlo_text, work
-from scalingbook_lib.lab.hlo_text import Computation, HloError, Instruction, Text, Visit
+from scalingbook_lib.lab import hlo, hlo_text, hlo_walk, work
+from scalingbook_lib.lab.hlo_text import Computation, HloError, Instruction, Text
+from scalingbook_lib.lab.hlo_walk import Visit
 from scalingbook_lib.told import Told
 from scalingbook_lib.units import si
 
@@ -75,9 +76,9 @@ def _steps(
     since: dict[str, int] = {}  # what has run since each open transfer started
     for i in here.instructions.values():
         if i.opcode == "while":
-            trips = hlo_text.trip_count(text, here, i)
+            trips = hlo_walk.trip_count(text, here, i)
             yield Step("loop", f"{'?' if trips is None else trips} times:", 0, 0, depth)
-            yield from _steps(text, text.computations[i.callee("body") or ""], sizes, copies, depth + 1)
+            yield from _steps(text, hlo_walk.body_of(text, i), sizes, copies, depth + 1)
         for step in _step(text, here, i, sizes, copies, depth):
             yield from _timed(step, i, here, since)
 
@@ -119,7 +120,7 @@ def _transfer(
         return _transfer(text, here, start, sizes) if start is not None else None
     visits = [Visit(i, here, 1)]
     if i.opcode in ("fusion", "async-start"):
-        bodies = (text.computations[name] for name in hlo_text.callees(i))
+        bodies = (text.computations[name] for name in hlo_walk.callees(i))
         visits = [Visit(part, c, 1, i) for c in bodies for part in c.instructions.values()]
     found = [c for c in (hlo.collective(visit, sizes) for visit in visits) if c is not None]
     return (f"{found[0].kind} {found[0].over}", sum(c.nbytes for c in found)) if found else None

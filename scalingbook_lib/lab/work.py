@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from scalingbook_lib.lab import hlo_text
-from scalingbook_lib.lab.hlo_text import Computation, HloError, Instruction, Text, Visit
+from scalingbook_lib.lab import hlo_text, hlo_walk
+from scalingbook_lib.lab.hlo_text import Computation, HloError, Instruction, Text
+from scalingbook_lib.lab.hlo_walk import Visit
 from scalingbook_lib.told import Told
 from scalingbook_lib.units import si
 
@@ -40,7 +41,7 @@ class Fusion(Told):
 def fusions(program: Any) -> tuple[Fusion, ...]:
     """The kernels of a program with the compiler's estimates, in the order of the schedule."""
     text = hlo_text.read(program)
-    found = (fusion(text, visit) for visit in text.visits() if visit.inside is None)
+    found = (fusion(text, visit) for visit in hlo_walk.visits(text) if visit.inside is None)
     return tuple(f for f in found if f.cycles or f.flops)
 
 
@@ -61,19 +62,21 @@ def matmul_flops(program: Any) -> int:
     """The FLOPs of all matmuls that one device computes in one run, loops included."""
     text = hlo_text.read(program)
     found = (
-        (v, _flops(v.computation, v.instruction)) for v in text.visits() if v.instruction.opcode in MATMULS
+        (v, _flops(v.computation, v.instruction))
+        for v in hlo_walk.visits(text)
+        if v.instruction.opcode in MATMULS
     )
     return sum(flops * _times(visit) for visit, flops in found)
 
 
 def vmem_bytes(program: Any) -> int:
     """The largest scratch in VMEM that any one kernel reserves, where the compiler reports it."""
-    return max((vmem_of(v.instruction) for v in hlo_text.read(program).visits()), default=0)
+    return max((vmem_of(v.instruction) for v in hlo_walk.visits(hlo_text.read(program))), default=0)
 
 
 def prefetched_bytes(program: Any) -> int:
     """The bytes that the program copies from HBM into VMEM ahead of their use."""
-    moves = (v for v in hlo_text.read(program).visits() if v.instruction.opcode == "copy-start")
+    moves = (v for v in hlo_walk.visits(hlo_text.read(program)) if v.instruction.opcode == "copy-start")
     into = ((v, v.instruction.type.lstrip("(").split("}")[0]) for v in moves)
     return sum(int(hlo_text.shapes_in(to)[0].nbytes) * _times(visit) for visit, to in into if "S(1)" in to)
 
@@ -103,7 +106,7 @@ def _flops_within(text: Text, here: Computation, i: Instruction) -> int:
     """The matmul FLOPs of one instruction: its own, or those of the computation it calls."""
     if i.opcode in MATMULS:
         return _flops(here, i)
-    within = [text.computations[name] for name in hlo_text.callees(i)] if i.opcode == "fusion" else []
+    within = [text.computations[name] for name in hlo_walk.callees(i)] if i.opcode == "fusion" else []
     return sum(_flops_within(text, c, part) for c in within for part in c.instructions.values())
 
 
