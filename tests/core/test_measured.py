@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib import chips, collectives, roofline
+from scalingbook_lib import chips, collectives, measured, roofline
 from scalingbook_lib.units import BF16, FP8
 
 DATA = Path(__file__).parents[2] / "data"
 IRONWOOD_DEVICE = replace(
     chips.TPU7X,
-    name="half a TPU7x, one JAX device",
+    name="half a TPU7x",
     bf16_flops_per_s=chips.TPU7X.bf16_flops_per_s / 2,
     hbm_bytes_per_s=chips.TPU7X.hbm_bytes_per_s / 2,
 )
@@ -99,3 +99,41 @@ def test_only_sums_inside_the_switch_exceed_the_wire():
     wire = chips.H100.links * chips.H100.link_bytes_per_s / 1e9
     faster = {row["collective"] for row in rows("collectives.csv") if float(row["busbw_GBps"] or 0) > wire}
     assert faster == {"all_reduce"}
+
+
+def carried(row):
+    """A row of kernels.csv as the library's own measurement has it, without the source."""
+    kind = predicted(row)
+    return (SYSTEMS[row["system"]].name, int(row["m"]), kind.flops, kind.bytes, float(row["latency_us"]))
+
+
+def test_the_library_carries_the_rows_of_the_table_and_no_others():
+    own = [
+        (m.chip.name, m.batch, m.roofline.flops, m.roofline.bytes, round(1e6 * m.seconds, 6))
+        for m in measured.MATMULS
+    ]
+    assert sorted(own) == sorted(carried(row) for row in matmuls())
+    assert len(own) == 82
+
+
+def test_every_measurement_names_the_file_of_its_row_and_the_day_it_was_read():
+    files = {row["source"].split(") ")[-1] for row in matmuls("H100 80GB HBM3")}
+    assert {m.source.text.split(", ")[-1] for m in measured.SWEEPS["H100, bf16, 4,096 wide"].rows} == files
+    assert all(m.source.url and m.source.as_of == "2026-11-21" for m in (*measured.MATMULS, measured.COPY))
+
+
+def test_the_copy_of_the_library_is_that_of_the_table():
+    (row,) = [row for row in rows("kernels.csv") if row["op"] == "hbm_copy"]
+    assert round(1e6 * measured.COPY.seconds, 6) == float(row["latency_us"])
+    rate = measured.COPY.roofline.bytes / measured.COPY.seconds
+    assert rate / 1e9 == pytest.approx(float(row["hbm_GBps"]), rel=1e-4)
+    assert str(measured.COPY).endswith("41 µs: 83 % of the roofline")
+
+
+@pytest.mark.parametrize("name", measured.SWEEPS)
+def test_a_sweep_is_called_what_it_is(name):
+    sweep = measured.SWEEPS[name]
+    assert name == f"{sweep.chip.name}, {sweep.dtype.name}, {sweep.width:,} wide"
+    assert [row.roofline.bound == "compute-bound" for row in sweep.rows] == [
+        row.batch > sweep.break_even for row in sweep.rows
+    ]
