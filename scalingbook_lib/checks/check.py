@@ -148,13 +148,17 @@ def _choice(check: Check, given: Any) -> Outcome:
 
 
 def _chosen(choices: tuple[str, ...], given: Any) -> str:
-    """The choice that was meant: written out in any case, or by its letter."""
-    text = given.strip().casefold() if isinstance(given, str) else ""
+    """The choice that was meant: written out, or by its letter, bare or in parentheses."""
+    text = _bare(given) if isinstance(given, str) else ""
     by_letter = {chr(ord("a") + place): choice for place, choice in enumerate(choices)}
-    written_out = {choice.casefold(): choice for choice in choices}
+    written_out = {_bare(choice): choice for choice in choices}
     if chosen := (by_letter | written_out).get(text):
         return chosen
     raise Unread(f"Choose one of these: {'; '.join(choices)}.")
+
+
+def _bare(text: str) -> str:
+    return text.strip(" ().").casefold().replace(" %", "%")
 
 
 def _notation(check: Check, given: Any) -> Outcome:

@@ -51,6 +51,8 @@ def slips(unit: str, chips: int | None) -> Iterator[Slip]:
             100.0, "It is 100 times too large: a percentage where a fraction is meant? Write 40 % or 0.4."
         )
         yield Slip(0.01, "It is 100 times too small: a fraction where a percentage is meant?")
+    if "B" in unit.split("/") or unit == "s":
+        yield from _binary_for_decimal()
     yield from _prefixes()
 
 
@@ -79,7 +81,7 @@ def _per_chip(chips: int) -> Iterator[Slip]:
         )
 
 
-def _prefixes() -> Iterator[Slip]:
+def _binary_for_decimal() -> Iterator[Slip]:
     for power, binary, decimal in ((1, "KiB", "KB"), (2, "MiB", "MB"), (3, "GiB", "GB"), (4, "TiB", "TB")):
         excess = 1.024**power
         mixed = (
@@ -87,6 +89,9 @@ def _prefixes() -> Iterator[Slip]:
         )
         yield Slip(excess, f"Slightly too large, as when binary and decimal prefixes are mixed: {mixed}")
         yield Slip(1 / excess, f"Slightly too small, as when binary and decimal prefixes are mixed: {mixed}")
+
+
+def _prefixes() -> Iterator[Slip]:
     for steps in (1, 2, 3, 4):
         prefixes = "one prefix" if steps == 1 else f"{steps} prefixes"
         for base in (1000.0, 1024.0):

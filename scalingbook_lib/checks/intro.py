@@ -48,7 +48,8 @@ CHECKS = (
         hints=("Time is work over rate.", "TPU v6e does 918 TFLOPs/s in bf16, that is 9.18e14."),
         mistakes=(
             Mistake(
-                lambda: 1e12 / chips.H100.bf16_flops_per_s, "That is an H100. The question is about TPU v6e."
+                lambda: 1e12 / chips.H100.bf16_flops_per_s,
+                "An H100 takes that long. The question is about TPU v6e.",
             ),
             Mistake(
                 lambda: 1e12 / chips.V6E.flops_per_s(INT8), "That is the int8 rate; bf16 runs at half of it."
@@ -61,11 +62,15 @@ CHECKS = (
         title="Reading a large model once",
         answer=lambda: 200e9 * BF16.bytes / (32 * chips.V4.hbm_bytes_per_s),
         unit="s",
-        chips=32,
         hints=(
             "How many bytes are 200 billion bf16 parameters, and how many of them does one chip hold?",
             "Every chip reads its share at 1.2 TB/s, all at the same time.",
         ),
+        mistakes=(
+            Mistake(32.0, "One chip would need that long for all of it. There are 32, and all read at once."),
+            Mistake(0.5, "An element of bf16 takes two bytes."),
+        ),
+        rel_tol=0.05,
         right="Right. No decoding step of this model is faster on these chips, at whatever batch.",
     ),
     Check(
@@ -79,7 +84,11 @@ CHECKS = (
         ),
         mistakes=(
             Mistake(8.0, "64 query heads share 8 key/value heads; only the latter are cached."),
-            Mistake(1 / 80, "One layer, not 80."),
+            Mistake(
+                0.5, "A two is missing: there are a key and a value, and a bf16 element takes two bytes."
+            ),
+            Mistake(1 / 8, "One key/value head, and there are 8."),
+            Mistake(1 / 80, "One layer, and there are 80."),
             Mistake(1 / 8192, "That is one token. The sequence has 8,192."),
         ),
         right="Right: a v5e could keep six such sequences and no weights.",
@@ -103,9 +112,9 @@ CHECKS = (
                 lambda: 16 * GB / BF16.bytes, "That is 16 GB. Memories are counted in powers of two: GiB."
             ),
             Mistake(2.0, "That is the number of bytes; an element of bf16 takes two."),
+            Mistake(lambda: 16 * GB, "Those are bytes, and of 16 GB. Ask for parameters, in 16 GiB."),
         ),
         right="Right: 7 % more than the round number suggests.",
-        rel_tol=0.005,
     ),
     Check(
         key="intro.6",
@@ -124,7 +133,8 @@ CHECKS = (
         mistakes=(
             Mistake("strong scaling at 90 %", "For strong scaling the batch would have to stay as it was."),
             Mistake(
-                "strong scaling at 180 %", "No efficiency is above 100 % here: there are twice the chips."
+                "strong scaling at 180 %",
+                "1.8 is how much the throughput grew. The chips doubled: efficiency divides by that.",
             ),
             Mistake(
                 "neither: the batch changed, so nothing can be compared",
@@ -139,7 +149,6 @@ CHECKS = (
         answer=_run_s,
         unit="s",
         difficulty=2,
-        chips=8960,
         hints=(
             "Training takes 6 FLOPs for each parameter and token.",
             "The pod's rate is 8,960 · 4.59e14 FLOPs/s, and 40 % of it is used.",
@@ -147,6 +156,11 @@ CHECKS = (
         mistakes=(
             Mistake(0.4, "That is at the full peak; 40 % of it is used, so it takes longer."),
             Mistake(0.16, "The 40 % belongs in the denominator: lower utilization, longer run."),
+            Mistake(
+                1 / 86400,
+                "Days, it seems. A bare number is read as seconds: write the unit, as in '10 days'.",
+            ),
+            Mistake(8960.0, "One chip alone would need that long."),
             Mistake(1 / 3, "Two FLOPs are the forward pass alone. The backward pass needs four more."),
         ),
         right="Right: 44 days.",
@@ -161,10 +175,12 @@ CHECKS = (
         mistakes=(
             Mistake(lambda: 8, "8 chips hold 137 GB, which is not enough."),
             Mistake(lambda: _LLAMA_70B / chips.V5E.hbm_bytes, "Chips come whole: round up."),
+            Mistake(lambda: _LLAMA_70B / (16 * GB), "Chips come whole, and each holds 16 GiB, not 16 GB."),
             Mistake(
                 lambda: 16, "16 is the next slice that can be had. The question asks what capacity demands."
             ),
             Mistake(lambda: 5, "An element of bf16 takes two bytes."),
+            Mistake(lambda: 17, "An element of bf16 takes two bytes, not four."),
         ),
         right="Right. A slice of 9 does not exist; the next is 4x4, and the rest of its memory holds caches.",
         rel_tol=1e-3,
@@ -183,6 +199,10 @@ CHECKS = (
         mistakes=(
             Mistake(0.5, "An AllReduce is a ReduceScatter and an AllGather: the bytes count twice."),
             Mistake(2.0, "A ring brings data in from both sides: 2 · 100 GB/s. Gradients are bf16, 2 bytes."),
+            Mistake(1 / 3, "That is over all three axes. The question has one."),
+            Mistake(
+                1 / 6, "1,200 GB/s are six links in both directions. One axis has two links into the chip."
+            ),
             Mistake(
                 1 / 0.9, "That is with the reference's 90 GB/s a link; this book takes the documented 100."
             ),
@@ -198,6 +218,7 @@ CHECKS = (
         hints=("g · h = 1 at break-even.", "h is 0.7. What must g be, and by how much is that above 1?"),
         mistakes=(
             Mistake(lambda: 0.3, "1.3 · 0.7 = 0.91: a gain as large as the loss does not make up for it."),
+            Mistake(lambda: 0.7, "That is h. The question asks for the gain that makes up for it."),
             Mistake(lambda: 1 / 0.7, "That is g itself. The gain is what it is above 1."),
         ),
         right="Right: 43 % more quality, as compute, for 30 % less efficiency.",
@@ -224,6 +245,10 @@ CHECKS = (
                 lambda: scaling.knee(2**24, chips.V5P, axes=3),
                 "That is v5p. TPU7x has five times its arithmetic on the same links.",
             ),
+            Mistake(
+                lambda: scaling.tokens_per_chip(chips.TPU7X, axes=3),
+                "That many tokens each chip needs. How many such shares are in the batch?",
+            ),
         ),
         right="Right. On v5p it would be five times as many: arithmetic grew, and the links did not.",
     ),
@@ -239,6 +264,8 @@ CHECKS = (
         mistakes=(
             Mistake(1 / 1.5, "That is the knee. Beyond it the forward pass still shrinks."),
             Mistake(2.0, "Both axes? The question has one."),
+            Mistake(0.5, "One direction only? A ring brings data in from both sides."),
+            Mistake(0.9, "With the reference's 45 GB/s a link? This book takes the documented 50."),
         ),
         right="Right: 1.5 times the knee, for every model.",
     ),
@@ -254,8 +281,9 @@ CHECKS = (
             "Each of the two halves of an AllReduce takes n/2 hops of 1 µs on a ring.",
         ),
         mistakes=(
-            Mistake(0.5, "On a ring the farthest chip is n/2 hops away, and there are two passes."),
-            Mistake(2.0, "Two passes of n/2 hops each make n hops, not n/2."),
+            Mistake(0.5, "Half. Are the hops n and not 2n, and do the bytes count for both passes?"),
+            Mistake(2.0, "Twice. Are the hops n and not n/2, and does the ring bring bytes from both sides?"),
+            Mistake(1 / 0.9, "With the reference's 90 GB/s a link? This book takes the documented 100."),
         ),
         right="Right. With 8 billion parameters it would be 160,000 chips: large models feel no hops.",
     ),
@@ -272,6 +300,8 @@ CHECKS = (
         mistakes=(
             Mistake(lambda: 1.25 * 0.5, "Only 30 % of the step became slower."),
             Mistake(lambda: 1.25 * 0.85, "Times add, efficiencies do not: 0.7 + 0.3/0.5 is the new time."),
+            Mistake(lambda: 1.25 * 0.7, "The part is not lost: it takes twice as long as before."),
+            Mistake(lambda: 1.3, "The step takes that long now, if it took 1 before. h is the inverse."),
             Mistake(lambda: _part(0.3, 0.5), "That is h. Multiply by g."),
         ),
         right="Right: a small loss, in spite of a gain of a quarter.",
@@ -281,7 +311,6 @@ CHECKS = (
         title="Too few tokens",
         answer=lambda: _too_few(1000),
         difficulty=3,
-        rel_tol=0.01,
         hints=(
             "Which is longer with 1,000 tokens per chip: the backward pass or the AllReduce?",
             "One chip: 6Pb/C. Many chips: 2Pb/C + 4P/W. P cancels, and C/W is 1,970.",

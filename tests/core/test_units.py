@@ -124,6 +124,10 @@ def test_an_unknown_data_type_names_the_known_ones():
         ("12 MB/layer", 12e6, "B/layer"),
         ("5 EB", 5e18, "B"),
         ("5E3", 5000, ""),
+        ("8.6 billion", 8.6e9, ""),
+        ("4 million tokens", 4e6, "tokens"),
+        ("6.3 weeks", 6.3 * 7 * 86400, "s"),
+        ("798 ×", 798, ""),
         ("3 ki", 3, None),
     ],
 )
