@@ -8,6 +8,7 @@ from scalingbook_lib.explorers.view import Cell, Grid
 
 GAP, LARGEST, SMALLEST_TYPE = 3.0, 92.0, 9.0
 LINE = 15.0
+TALL = 12  # rows, beyond which they are low
 MANY = 64  # cells, from which on they share elements
 
 
@@ -44,6 +45,7 @@ def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
     """Width and height of a cell, and the size of type that fits into it.
 
     Few cells are as wide as their text and heads need, many fill the room; cells with a part are square.
+    Many rows are low ones.
     """
     cells = [c for row in panel.cells for c in row]
     lines = [line for c in cells for line in c.text.split("\n")]
@@ -59,7 +61,8 @@ def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
     written = LINE * max(c.text.count("\n") + 1 for c in cells) if longest else 0.0
     if parts:
         return wide, min(wide, LARGEST) + (written + 12 if written else 4), round(size, 1)
-    return wide, max(written + 12, min(wide, 34.0)), round(size, 1)
+    air, high = (4, 20.0) if len(panel.cells) > TALL else (12, 34.0)
+    return wide, max(written + air, min(wide, high)), round(size, 1)
 
 
 def _boxes(

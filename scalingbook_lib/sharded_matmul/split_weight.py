@@ -1,0 +1,113 @@
+"""X[B, D] · W[D_X, F] -> Z[B, F]: gather the weight, or sum the result?
+
+The four strategies of `solve` for this product, in closed form, so that a whole map of them is drawn in
+milliseconds; as the textbook counts, or exactly. Chapter: Sharding.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from scalingbook_lib import collectives
+from scalingbook_lib.collectives import Transfer
+from scalingbook_lib.hardware import Chip
+from scalingbook_lib.told import Told
+from scalingbook_lib.torus import Axis
+from scalingbook_lib.units import BF16, DType, si
+
+type Terms = tuple[float, float, float]  # math, HBM, network: seconds
+type Cost = Callable[[float], float]  # from bytes to seconds
+
+BOUNDS = ("compute", "memory", "network")
+GATHER, REDUCE = "gather W over X", "slice X over X, all-reduce Z over X"
+EXCHANGE, SPLIT_BATCH = (
+    "exchange W over X, gather Z over X",
+    "slice X over X, gather W over X, gather Z over X",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Way(Told):
+    """One of the four strategies and its time by term."""
+
+    name: str
+    math_s: float
+    hbm_s: float
+    comms_s: float
+
+    @property
+    def lower_s(self) -> float:
+        """Everything overlaps."""
+        return max(self.math_s, self.hbm_s, self.comms_s)
+
+    @property
+    def bound(self) -> str:
+        """'network', 'memory' or 'compute', whichever takes longest."""
+        terms = self.math_s, self.hbm_s, self.comms_s
+        return BOUNDS[terms.index(max(terms))]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {si(self.lower_s, 's')}, {self.bound}-bound"
+
+
+@dataclass(frozen=True)
+class SplitWeight(Told):
+    """The product for one F on n chips of one axis.
+
+    `exact` counts (1 - 1/n), the hops and the bytes from HBM; without it, only arithmetic and M / W.
+    """
+
+    chip: Chip
+    axis: Axis
+    F: int
+    dtype: DType = BF16
+    exact: bool = True
+    _costs: tuple[Cost, Cost, Cost] = field(init=False, repr=False, compare=False)
+    _flops_per_s: float = field(init=False, repr=False, compare=False)
+    _hbm_s_per_byte: float = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        axis = self.axis if self.exact else replace(self.axis, hop_s=0.0)
+        formulas = (collectives.all_gather, collectives.all_reduce, collectives.all_to_all)
+        object.__setattr__(self, "_costs", tuple(_cost(f(1, axis), self.exact) for f in formulas))
+        object.__setattr__(self, "_flops_per_s", self.chip.flops_per_s(self.dtype))
+        object.__setattr__(self, "_hbm_s_per_byte", 1 / self.chip.hbm_bytes_per_s if self.exact else 0.0)
+
+    @property
+    def r(self) -> float:
+        """C / W: the FLOPs that take as long as one byte over this axis."""
+        return self.chip.flops_per_s(self.dtype) / self.axis.bytes_per_s
+
+    def ways(self, B: float, D: float) -> tuple[Way, Way, Way, Way]:
+        """Gather W; slice X and sum Z; exchange W and gather Z; split the batch, gather W and Z."""
+        one, two, three, four = self._terms(B, D)
+        return Way(GATHER, *one), Way(REDUCE, *two), Way(EXCHANGE, *three), Way(SPLIT_BATCH, *four)
+
+    def _terms(self, B: float, D: float) -> tuple[Terms, Terms, Terms, Terms]:
+        gather, reduce, exchange = self._costs
+        n, a = self.axis.size, self.dtype.bytes
+        math_s = 2 * B * D * self.F / self._flops_per_s
+        x, w, z = a * B * D, a * D * self.F, a * B * self.F  # bytes of the whole arrays
+        hbm = self._hbm_s_per_byte
+        return (
+            (math_s, (x + w + z) * hbm, gather(w)),
+            (math_s / n, (x / n + w / n + z) * hbm, reduce(z)),
+            (math_s / n, (x + w / n + z / n) * hbm, exchange(w) + gather(z)),
+            (math_s / n, (x / n + w + z / n) * hbm, gather(w) + gather(z)),
+        )
+
+    def fastest(self, B: float, D: float, among: int = 4) -> tuple[int, str]:
+        """Which of the first `among` ways takes least, everything overlapped, and what it waits for."""
+        ways = self._terms(B, D)[:among]
+        times = [max(terms) for terms in ways]
+        least = min(times)
+        best = times.index(least)
+        return best, BOUNDS[ways[best].index(least)]
+
+    def __str__(self) -> str:
+        return f"X[B, D] · W[D_X, F] -> Z[B, F] on {self.axis.size} chips: r = {self.r:,.0f}"
+
+
+def _cost(one_byte: Transfer, exact: bool) -> Cost:
+    """A collective's time as a straight line over the bytes."""
+    per_byte_s, hops_s = (one_byte.bandwidth_s, one_byte.latency_s) if exact else (one_byte.textbook_s, 0.0)
+    return lambda nbytes: nbytes * per_byte_s + hops_s
