@@ -169,6 +169,8 @@ def compile(
     jitted = jax.jit(fn, donate_argnums=tuple(donate), **_out(None if local else out, on))
     compiled = _compiled(jitted, structs, options)
     memory = _memory(compiled, where.hbm_bytes if where else None)
+    if not memory.fits:  # today's libtpu has refused by now; older ones leave it to us
+        raise DoesNotFit("HBM", memory.needed, int(memory.limit or 0), _parts(memory))
     target = f"{where.chip.name} {topology.partition(':')[2]}" if where and topology else _machine(on)
     return Program(target, where.chip if where else None, on, memory, compiled.as_text(), compiled)
 
@@ -215,6 +217,11 @@ def _arguments(structs: Any) -> tuple[Allocation, ...]:
         (math.prod(shape) * dtype.itemsize, f"argument {dtype.name}{list(shape)}") for shape, dtype in blocks
     ]
     return tuple(Allocation(nbytes, what) for nbytes, what in sorted(named, reverse=True))
+
+
+def _parts(m: Memory) -> tuple[Allocation, ...]:
+    named = (("arguments", m.arguments), ("results", m.results - m.aliased), ("temporaries", m.temporaries))
+    return tuple(Allocation(n, what) for what, n in sorted(named, key=lambda part: -part[1]) if n)
 
 
 def _machine(on: jax.sharding.Mesh) -> str:

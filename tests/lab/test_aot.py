@@ -125,6 +125,15 @@ def test_results_count_beside_the_arguments():
     assert in_place.memory.needed < 10 * GiB
 
 
+@pytest.mark.usefixtures("tpu")
+def test_what_an_older_compiler_lets_pass_is_refused_by_the_count(monkeypatch):
+    monkeypatch.setattr(slices.Topology, "hbm_bytes", 2**20)
+    with pytest.raises(
+        aot.DoesNotFit, match="of HBM and a chip has 1 MiB; the largest: 1 MiB for results; 512 KiB"
+    ):
+        aot.compile(lambda a: a.astype(jnp.float32), "A[I, J]", topology="v5e:1x1", I=512, J=512)
+
+
 def kernel_of_tiles(side, count):
     """A kernel that takes `count` square tiles of fp32 into VMEM, and does next to nothing with them."""
     from jax.experimental import pallas
