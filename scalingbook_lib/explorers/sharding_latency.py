@@ -20,7 +20,7 @@ _FORMULAS = {
     "AllToAll": collectives.all_to_all,
 }
 _LEAST, _MOST = 1e2, 1e9
-_SIZES = [_LEAST * 10 ** (k / 5) for k in range(36)]
+_SIZES = [_LEAST * 10 ** (k / 4) for k in range(29)]
 _OTHERS = (4, 64)
 _CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 

@@ -28,11 +28,13 @@ class Painting:
     sizes: dict[str, int]
     held: dict[Device, Block]
     holders: dict[Block, tuple[Device, ...]]
+    shape: tuple[int, ...]  # of the mesh
+    splitting: list[int]  # the mesh axes that split a dimension, by their place in the mesh
 
     def number(self, device: Device) -> int:
         """Devices are counted with the last mesh axis fastest."""
         number = 0
-        for at, size in zip(device, self.mesh.shape, strict=True):
+        for at, size in zip(device, self.shape, strict=True):
             number = number * size + at
         return number
 
@@ -51,7 +53,9 @@ def painting(text: str, mesh: Mesh, rows: int, columns: int) -> Painting:
     holders: dict[Block, list[Device]] = {}
     for device, block in held.items():
         holders.setdefault(block, []).append(device)
-    return Painting(array, mesh, sizes, held, {block: tuple(who) for block, who in holders.items()})
+    splitting = [mesh.axes.index(axis) for axis in sorted(array.axes)]
+    who = {block: tuple(devices) for block, devices in holders.items()}
+    return Painting(array, mesh, sizes, held, who, mesh.shape, splitting)
 
 
 def _painter(text: str, X: int, Y: int, Z: int, I: int, J: int, numbers: str) -> View:
@@ -146,11 +150,11 @@ def _bounds(span: range) -> str:
 
 def _paint(picture: Painting, device: Device) -> tuple[int, float]:
     """A color for the place along the first axis that splits the array, stronger along the second."""
-    order = [picture.mesh.axes.index(axis) for axis in sorted(picture.array.axes)]
+    order = picture.splitting
     first = device[order[0]] if order else 0
     rest, steps = 0, 1
     for k in order[1:]:
-        rest, steps = rest * picture.mesh.shape[k] + device[k], steps * picture.mesh.shape[k]
+        rest, steps = rest * picture.shape[k] + device[k], steps * picture.shape[k]
     return first, 1.0 - 0.6 * rest / max(steps - 1, 1)
 
 

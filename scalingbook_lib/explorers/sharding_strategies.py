@@ -30,7 +30,7 @@ _KINDS = {  # two ways by what they wait for, and their colors
 }  # fmt: skip
 _TEXTBOOK, _EXACT, _ALL = "1 and 2, textbook", "1 and 2, exact", "all four, exact"
 _LOW_B, _HIGH_B, _LOW_D, _HIGH_D = 16, 65536, 64, 262144
-_COLUMNS, _ROWS = 48, 40
+_COLUMNS, _ROWS = 44, 36
 
 
 @lru_cache(maxsize=64)
@@ -45,7 +45,7 @@ def regions(split: SplitWeight, among: int) -> Regions:
     """The fastest way in the middle of every cell of the map; of two, also what it waits for."""
     xs, ys = _edges(_LOW_B, _HIGH_B, _COLUMNS), _edges(_LOW_D, _HIGH_D, _ROWS)
     middles = [math.sqrt(a * b) for a, b in pairwise(xs)]
-    found = [[split.fastest(B, math.sqrt(low * high), among) for B in middles] for low, high in pairwise(ys)]
+    found = split.fastest_of_all(middles, [math.sqrt(a * b) for a, b in pairwise(ys)], among)
     if among > 2:
         return Regions(_LABELS, xs, ys, [[way for way, _ in row] for row in found], colors=(1, 2, 0, 3))
     kinds = list(_KINDS)[: 6 if split.exact else 4]

@@ -21,7 +21,7 @@ _WIDTHS = {c: w for w, cs in (
 
 def escape(text: str) -> str:
     """Text that may stand anywhere in HTML or XML, whoever typed it."""
-    return _escape(text.translate(_UNPRINTABLE))
+    return _escape(text if text.isprintable() else text.translate(_UNPRINTABLE))
 
 
 def measure(text: str, size: float = SIZE) -> float:

@@ -4,7 +4,7 @@ The four strategies of `solve` for this product, in closed form, so that a whole
 milliseconds; as the textbook counts, or exactly. Chapter: Sharding.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from scalingbook_lib import collectives
@@ -15,11 +15,13 @@ from scalingbook_lib.torus import Axis
 from scalingbook_lib.units import BF16, DType, si
 
 type Terms = tuple[float, float, float]  # math, HBM, network: seconds
+type Moved = tuple[float, float, float]  # bytes, and the seconds of two ways to move them
 type Cost = Callable[[float], float]  # from bytes to seconds
 
 BOUNDS = ("compute", "memory", "network")
-GATHER, REDUCE = "gather W over X", "slice X over X, all-reduce Z over X"
-EXCHANGE, SPLIT_BATCH = (
+NAMES = (
+    "gather W over X",
+    "slice X over X, all-reduce Z over X",
     "exchange W over X, gather Z over X",
     "slice X over X, gather W over X, gather Z over X",
 )
@@ -77,34 +79,58 @@ class SplitWeight(Told):
         """C / W: the FLOPs that take as long as one byte over this axis."""
         return self.chip.flops_per_s(self.dtype) / self.axis.bytes_per_s
 
-    def ways(self, B: float, D: float) -> tuple[Way, Way, Way, Way]:
+    def ways(self, B: float, D: float) -> tuple[Way, ...]:
         """Gather W; slice X and sum Z; exchange W and gather Z; split the batch, gather W and Z."""
-        one, two, three, four = self._terms(B, D)
-        return Way(GATHER, *one), Way(REDUCE, *two), Way(EXCHANGE, *three), Way(SPLIT_BATCH, *four)
-
-    def _terms(self, B: float, D: float) -> tuple[Terms, Terms, Terms, Terms]:
-        gather, reduce, exchange = self._costs
-        n, a = self.axis.size, self.dtype.bytes
-        math_s = 2 * B * D * self.F / self._flops_per_s
-        x, w, z = a * B * D, a * D * self.F, a * B * self.F  # bytes of the whole arrays
-        hbm = self._hbm_s_per_byte
-        return (
-            (math_s, (x + w + z) * hbm, gather(w)),
-            (math_s / n, (x / n + w / n + z) * hbm, reduce(z)),
-            (math_s / n, (x + w / n + z / n) * hbm, exchange(w) + gather(z)),
-            (math_s / n, (x / n + w + z / n) * hbm, gather(w) + gather(z)),
-        )
+        found = self._terms(B * D, self._weight(D), self._result(B))
+        return tuple(Way(name, *terms) for name, terms in zip(NAMES, found, strict=True))
 
     def fastest(self, B: float, D: float, among: int = 4) -> tuple[int, str]:
         """Which of the first `among` ways takes least, everything overlapped, and what it waits for."""
-        ways = self._terms(B, D)[:among]
-        times = [max(terms) for terms in ways]
-        least = min(times)
-        best = times.index(least)
-        return best, BOUNDS[ways[best].index(least)]
+        return _fastest(self._terms(B * D, self._weight(D), self._result(B))[:among])
+
+    def fastest_of_all(
+        self, Bs: Sequence[float], Ds: Sequence[float], among: int = 4
+    ) -> list[list[tuple[int, str]]]:
+        """`fastest` for every D, a row, and every B: what depends on one of them is computed once."""
+        results = [(B, self._result(B)) for B in Bs]
+        return [
+            [_fastest(self._terms(B * D, weight, result)[:among]) for B, result in results]
+            for D, weight in ((D, self._weight(D)) for D in Ds)
+        ]
+
+    def _weight(self, D: float) -> Moved:
+        """The bytes of W, and the seconds to gather and to exchange it."""
+        gather, _, exchange = self._costs
+        nbytes = self.dtype.bytes * D * self.F
+        return nbytes, gather(nbytes), exchange(nbytes)
+
+    def _result(self, B: float) -> Moved:
+        """The bytes of Z, and the seconds to gather and to sum it."""
+        gather, reduce, _ = self._costs
+        nbytes = self.dtype.bytes * B * self.F
+        return nbytes, gather(nbytes), reduce(nbytes)
+
+    def _terms(self, BD: float, weight: Moved, result: Moved) -> tuple[Terms, Terms, Terms, Terms]:
+        (w, gather_w, exchange_w), (z, gather_z, sum_z) = weight, result
+        n, x, hbm = self.axis.size, self.dtype.bytes * BD, self._hbm_s_per_byte
+        math_s = 2 * BD * self.F / self._flops_per_s
+        shared = math_s / n
+        return (
+            (math_s, (x + w + z) * hbm, gather_w),
+            (shared, (x / n + w / n + z) * hbm, sum_z),
+            (shared, (x + w / n + z / n) * hbm, exchange_w + gather_z),
+            (shared, (x / n + w + z / n) * hbm, gather_w + gather_z),
+        )
 
     def __str__(self) -> str:
         return f"X[B, D] · W[D_X, F] -> Z[B, F] on {self.axis.size} chips: r = {self.r:,.0f}"
+
+
+def _fastest(ways: Sequence[Terms]) -> tuple[int, str]:
+    times = [max(terms) for terms in ways]
+    least = min(times)
+    best = times.index(least)
+    return best, BOUNDS[ways[best].index(least)]
 
 
 def _cost(one_byte: Transfer, exact: bool) -> Cost:
