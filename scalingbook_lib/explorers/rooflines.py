@@ -5,8 +5,11 @@ from scalingbook_lib.chips import Chip
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
 from scalingbook_lib.explorers.rooflines_batch import BATCH, CRITICAL_BATCH
+from scalingbook_lib.explorers.rooflines_levels import LEVELS
+from scalingbook_lib.explorers.rooflines_measured import MEASURED
 from scalingbook_lib.explorers.rooflines_overlap import OVERLAP
 from scalingbook_lib.explorers.rooflines_tiles import SPLIT, TILES
+from scalingbook_lib.explorers.rooflines_tokens import TOKENS
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Points, Readout, RefLine, Scale, Series, View
 from scalingbook_lib.roofline import Roofline
 from scalingbook_lib.units import DType, dtype, percent, si
@@ -101,4 +104,4 @@ ROOFLINE = Explorer(
     view=_two_rooflines,
 )
 
-EXPLORERS = (OVERLAP, ROOFLINE, BATCH, CRITICAL_BATCH, TILES, SPLIT)
+EXPLORERS = (OVERLAP, ROOFLINE, BATCH, CRITICAL_BATCH, TOKENS, TILES, SPLIT, LEVELS, MEASURED)

@@ -100,10 +100,10 @@ BATCH = Explorer(
 
 # Many layers at once
 
-_WIDTHS = [2.0 ** (7 + e / 3) for e in range(28)]  # edges: 128 to 65,536
-_CENTERS = [2.0 ** (7 + e / 3 + 1 / 6) for e in range(27)]
-_LEVELS = (128, 256, 512, 1024, 4096, math.inf)
-_LABELS = ("up to 128", "256", "512", "1,024", "4,096", "more", "no batch")
+_WIDTHS = [2.0 ** (7 + e / 4) for e in range(37)]  # edges: 128 to 65,536
+_CENTERS = [2.0 ** (7 + e / 4 + 1 / 8) for e in range(36)]
+_LEVELS = (128, 256, 512, 1024, 4096)
+_LABELS = ("up to 128", "up to 256", "up to 512", "up to 1,024", "up to 4,096", "more")
 
 
 def _critical(ridge: int, weights: str, activations: str) -> View:
@@ -120,7 +120,9 @@ def _critical(ridge: int, weights: str, activations: str) -> View:
         [half[max(i, j)][min(i, j)] for j in range(len(half))] for i in range(len(half))
     ]  # D and F may trade places
     edge = roofline.hopeless_width(hardware, a, maths=BF16)
-    border = [(D, 1 / (2 / (edge) - 1 / D)) for D in _WIDTHS if 2 / edge - 1 / D > 1 / _WIDTHS[-1]]
+    hopeless = [[0 if level is None else None for level in row] for row in cells]
+    narrowest = 1 / (2 / edge - 1 / _WIDTHS[-1])  # the D at which the border leaves the map at its top
+    border = [(D, 1 / (2 / edge - 1 / D)) for D in _between(narrowest, _WIDTHS[-1])]
     width = roofline.break_even_batch(4096, 4096, hardware, a, weights=w, maths=BF16)
     needs = "no batch is enough" if math.isinf(width) else f"it takes {width:,.0f} tokens"
     chart = Chart(
@@ -128,7 +130,8 @@ def _critical(ridge: int, weights: str, activations: str) -> View:
         Scale("width F", "", "log", _WIDTHS[0], _WIDTHS[-1]),
         (
             Regions(_LABELS, _WIDTHS, _WIDTHS, cells, ramp=True),
-            Curve("no batch is enough below", [D for D, _ in border], [F for _, F in border], 1),
+            Regions(("no batch is enough",), _WIDTHS, _WIDTHS, hopeless, colors=(1,)),
+            Curve("", [D for D, _ in border], [F for _, F in border], 1),
         ),
         "Tokens needed to be compute-bound",
     )
@@ -152,8 +155,13 @@ def _with_ridge(ridge: float) -> Chip:
     return replace(chips.V5E, name=f"ridge {ridge}", hbm_bytes_per_s=chips.V5E.bf16_flops_per_s / ridge)
 
 
-def _level(batch: float) -> int:
-    return len(_LEVELS) if math.isinf(batch) else sum(batch > level for level in _LEVELS)
+def _level(batch: float) -> int | None:
+    return None if math.isinf(batch) else sum(batch > level for level in _LEVELS)
+
+
+def _between(low: float, high: float) -> list[float]:
+    """Widths from `low` to `high`, close together near `low`, where the border is steep."""
+    return [low * (high / low) ** ((e / 40) ** 3) for e in range(41)]
 
 
 CRITICAL_BATCH = Explorer(

@@ -52,7 +52,7 @@ OVERLAP = Explorer(
     controls={
         "math_us": Slider("arithmetic", 1, 400, 44, unit="µs"),
         "memory_us": Slider("moving bytes", 1, 400, 166, unit="µs"),
-        "chunks": Slider("chunks", 1, 64, 1),
+        "chunks": Slider("chunks", 1, 64, 2),
         "buffered": Switch("two buffers that take turns", True),
     },
     view=_overlap,

@@ -1,6 +1,7 @@
 """What does a tile re-read, and what does a split exchange? Two ways to cut one matmul."""
 
 import math
+from itertools import pairwise
 
 from scalingbook_lib import chips, roofline
 from scalingbook_lib.chips import Chip
@@ -23,35 +24,43 @@ from scalingbook_lib.units import binary, count, percent, si
 
 _WITH_VMEM = tuple(name for name, chip in chips.CATALOGUE.items() if chip.vmem_bytes)
 _SHOWN = 8  # tiles drawn along each side
-_SIDES = [2.0 ** (3 + e / 2) for e in range(21)]  # 8 to 8,192
+_SIZE = 8192  # of X, W and Y
+_SIDES = sorted(_SIZE / (k * 2**e) for k in (1, 3) for e in range(11 - k))  # 8 to 8,192: whole tiles
 
 
 # Tiles
 
 
 def _tiles(rows: int, columns: int, depth: int, chip: str) -> View:
-    on, size = chips.find(chip), 8192
+    on = chips.find(chip)
 
     def tiled(rows: float, columns: float) -> roofline.TiledMatmul:
-        sides = {"rows": min(rows, size), "columns": min(columns, size)}
-        return roofline.tiled_matmul(size, size, size, on, **sides, depth=depth)  # type: ignore[arg-type]
+        sides = {"rows": rows, "columns": columns, "depth": depth}
+        return roofline.tiled_matmul(_SIZE, _SIZE, _SIZE, on, **sides)  # type: ignore[arg-type]
 
     now = tiled(rows, columns)
     square = [tiled(side, side) for side in _SIDES]
-    read = now.roofline.bytes / (2 * 3 * size**2)
+    read = now.roofline.bytes / (2 * 3 * _SIZE**2)
+    fits = [t.roofline.memory_s if t.fits else math.nan for t in square]
+    too_large = [
+        math.nan if t.fits and after.fits else t.roofline.memory_s
+        for t, after in pairwise([*square, square[-1]])
+    ]
+    side = 2 * rows * columns / (rows + columns)  # of the square tile with the same intensity
     chart = Chart(
         Scale("side of a square tile", "", "log", _SIDES[0], _SIDES[-1]),
         Scale("time", "s", "log"),
         (
-            Curve("HBM", _SIDES, [t.roofline.memory_s for t in square], 0),
+            Curve("HBM", _SIDES, fits, 0),
+            Curve("too large for VMEM", _SIDES, too_large, 0, dashed=True),
             Curve("math", _SIDES, [t.roofline.math_s for t in square], 1),
             RefLine("2 · ridge", roofline.square_tile(on)),
-            Points("your tile", [math.sqrt(rows * columns)], [now.roofline.lower_s], ["your tile"], 2),
+            Points("your tile", [side], [now.roofline.lower_s], ["your tile"], 2),
         ),
     )
     return View(
         _tiles_verdict(rows, columns, now, read, on),
-        (_tile_map(rows, columns, size), chart),
+        (_tile_map(rows, columns), chart),
         (
             Readout("intensity", now.roofline.intensity, "FLOPs/byte"),
             Readout("ridge", now.roofline.ridge, "FLOPs/byte"),
@@ -63,18 +72,25 @@ def _tiles(rows: int, columns: int, depth: int, chip: str) -> View:
     )
 
 
-def _tile_map(rows: int, columns: int, size: int) -> Grid:
-    """Y as tiles, at most 8 by 8 of them, one marked; its row shares a strip of X, its column one of W."""
-    down, across = math.ceil(size / rows), math.ceil(size / columns)
-    cells = [[_tile(i, j) for j in range(min(across, _SHOWN))] for i in range(min(down, _SHOWN))]
-    more = f", its corner of {_SHOWN} × {_SHOWN}" if max(down, across) > _SHOWN else ""
+def _tile_map(rows: int, columns: int) -> Grid:
+    """Y as tiles, at most 8 by 8 of them, with the strips of X on their left and those of W above."""
+    down, across = math.ceil(_SIZE / rows), math.ceil(_SIZE / columns)
+    high, wide = min(down, _SHOWN), min(across, _SHOWN)
+    marked = (min(2, high - 1), min(4, wide - 1))
+    cells = [[Cell(level=0), *(_strip(i == marked[1], "W") for i in range(wide))]]
+    cells += [
+        [_strip(j == marked[0], "X"), *(_tile((j, i) == marked) for i in range(wide))] for j in range(high)
+    ]
+    more = f", {high} × {wide} shown" if (down, across) != (high, wide) else ""
     return Grid(f"Y in {down:,} × {across:,} tiles{more}", (), (), cells)
 
 
-def _tile(i: int, j: int) -> Cell:
-    if i == 0 and j == 0:
-        return Cell("", 2, "this tile reads one strip of X and one of W")
-    return Cell("", 0, "", level=0.35 if i == 0 or j == 0 else 0.12)
+def _strip(read: bool, name: str) -> Cell:
+    return Cell(name if read else "", 3, level=1.0 if read else 0.25)
+
+
+def _tile(marked: bool) -> Cell:
+    return Cell("Y" if marked else "", 2 if marked else 0, level=1.0 if marked else 0.25)
 
 
 def _tiles_verdict(rows: int, columns: int, now: roofline.TiledMatmul, read: float, on: Chip) -> str:

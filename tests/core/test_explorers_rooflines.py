@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from scalingbook_lib import chips, explorers, roofline
+from scalingbook_lib import chips, explorers, measured, roofline
 from scalingbook_lib.explorers.controls import Slider
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Points, RefLine, Regions, Timeline
 from scalingbook_lib.units import BF16, FP32, INT4, INT8
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("rooflines")}
-OVERLAP, ROOFLINE, BATCH, MAP, TILES, SPLIT = ALL.values()
+OVERLAP, ROOFLINE, BATCH, MAP, TOKENS, TILES, SPLIT, LEVELS, MEASURED = ALL.values()
 TORI = ("TPU v3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 
 
@@ -52,8 +52,19 @@ def shown(painted):
 # All of them
 
 
-def test_six_explorers_in_the_order_of_the_chapter():
-    assert list(ALL) == ["overlap", "roofline", "batch", "critical_batch", "tiles", "split"]
+def test_nine_explorers_in_the_order_of_the_chapter():
+    order = [
+        "overlap",
+        "roofline",
+        "batch",
+        "critical_batch",
+        "tokens",
+        "tiles",
+        "split",
+        "levels",
+        "measured",
+    ]
+    assert list(ALL) == order
 
 
 @pytest.mark.parametrize("explorer", ALL.values(), ids=list(ALL))
@@ -62,7 +73,8 @@ def test_every_corner_of_the_controls_is_seen_or_answered(explorer):
     for state in corners(explorer):
         seen = explorer.look(state)
         if seen.error:
-            assert re.search(r"has no (documented \w+ bandwidth|\w+ matrix unit)", seen.error), (
+            known = r"has no (documented \w+ bandwidth|\w+ matrix unit)|tokens? cannot feed"
+            assert re.search(known, seen.error), (
                 state,
                 seen.error,
             )
@@ -220,12 +232,12 @@ def test_the_border_is_the_hyperbola_where_no_batch_is_enough(ridge):
 @pytest.mark.parametrize("ridge", [100, 240, 560])
 @pytest.mark.parametrize("weights", ["2 bytes (bf16)", "1 byte (int8)", "half a byte (int4)"])
 def test_exactly_the_layers_below_the_border_have_no_batch(ridge, weights):
-    (cells,) = marks(MAP.see(ridge=ridge, weights=weights), Regions)
+    cells, never = marks(MAP.see(ridge=ridge, weights=weights), Regions)
     middle = [math.sqrt(a * b) for a, b in itertools.pairwise(cells.xs)]
-    for row, F in zip(cells.cells, middle, strict=True):
-        for level, D in zip(row, middle, strict=True):
+    for row, marked, F in zip(cells.cells, never.cells, middle, strict=True):
+        for level, mark, D in zip(row, marked, middle, strict=True):
             hopeless = ridge * (1 / D + 1 / F) >= 1
-            assert (cells.labels[level] == "no batch") == hopeless
+            assert (level is None) == (mark == 0) == hopeless
 
 
 def test_smaller_weights_lower_the_batch_and_leave_the_border():
@@ -274,7 +286,13 @@ def test_tiles_that_do_not_fit_are_said_not_to():
 def test_the_map_shows_as_many_tiles_as_there_are_up_to_eight_a_side():
     for rows, columns in ((8192, 8192), (4096, 2048), (8, 8192)):
         cells = panel(TILES.see(rows=rows, columns=columns), Grid).cells
-        assert (len(cells), len(cells[0])) == (min(8192 // rows, 8), min(8192 // columns, 8))
+        strips = 1  # of X on the left and of W above
+        assert (len(cells), len(cells[0])) == (
+            min(8192 // rows, 8) + strips,
+            min(8192 // columns, 8) + strips,
+        )
+        read = [cell.text for row in cells for cell in row if cell.text]
+        assert sorted(read) == ["W", "X", "Y"]
 
 
 # Splits
@@ -318,3 +336,71 @@ def test_a_sum_that_stays_split_costs_half():
 def test_two_v5e_need_a_width_of_7880_and_sixteen_on_a_ring_59100():
     assert readout(SPLIT.see(n=2), "break-even D") == pytest.approx(7880)
     assert readout(SPLIT.see(n=16), "break-even D") == pytest.approx(59_100)
+
+
+# The batch, counted
+
+
+def test_only_the_tokens_of_one_copy_count():
+    for m in (1, 8, 64):
+        view = TOKENS.see(sequences=512, length=4096, copies=2048, m=m)
+        assert readout(view, "tokens of each copy: B") == 1024
+        assert "above the ridge of 241" in view.verdict
+
+
+def test_decoding_takes_one_token_of_each_sequence():
+    phase = TOKENS.controls["phase"].options[1]
+    view = TOKENS.see(phase=phase, sequences=64, copies=2)
+    assert readout(view, "tokens of each copy: B") == 32
+    assert "memory-bound" in view.verdict
+    assert "cannot feed 128 copies" in TOKENS.look({"phase": phase, "sequences": 6, "copies": 7}).error
+
+
+# Several levels
+
+
+@pytest.mark.parametrize("chip", ["TPU v4", "TPU v5e", "TPU v6e"])
+@pytest.mark.parametrize("n", [1, 2, 16])
+def test_the_lowest_dot_is_the_rate_that_is_reached(chip, n):
+    view, on = LEVELS.see(chip=chip, n=n), chips.find(chip)
+    lowest = min(point.ys[0] for point in marks(view, Points))
+    assert readout(view, "share of the peak") == pytest.approx(lowest / on.bf16_flops_per_s)
+
+
+def test_the_levels_agree_with_the_split_of_the_contraction():
+    for n, D in itertools.product((2, 16), (1024, 32768, 131072)):
+        axis = chips.V5E.axis(n)
+        split = roofline.contraction_split(512, D, 8192, chips.V5E, axis)
+        bars = panel(LEVELS.see(n=n, D=D), Bars)
+        took = dict(zip(bars.labels, bars.series[0].values, strict=True))
+        assert took["ICI"] == pytest.approx(split.comms_s)
+        assert took["math"] == pytest.approx(split.math_s)
+
+
+def test_one_chip_exchanges_nothing_and_dcn_is_the_slowest_way():
+    assert set(panel(LEVELS.see(n=1), Bars).labels) == {"math", "HBM"}
+    assert readout(LEVELS.see(crosses="DCN"), "lower bound") == pytest.approx(
+        32 * readout(LEVELS.see(crosses="ICI"), "lower bound")
+    )
+
+
+# Measured
+
+
+@pytest.mark.parametrize("sweep", measured.SWEEPS)
+def test_every_measured_point_is_drawn_above_the_curve(sweep):
+    view, rows = MEASURED.see(sweep=sweep), measured.SWEEPS[sweep].rows
+    times = view.panels[0]
+    points = [p for p in times.marks if isinstance(p, Points)]
+    drawn = sorted((x, y) for p in points for x, y in zip(p.xs, p.ys, strict=True))
+    assert drawn == [(row.batch, row.seconds) for row in rows]
+    bound = curve(view, "lower bound")
+    for row in rows:
+        nearest = min(range(len(bound.xs)), key=lambda i: abs(bound.xs[i] - row.batch))
+        assert bound.xs[nearest] == pytest.approx(row.batch)
+        assert row.seconds > bound.ys[nearest]
+
+
+def test_a_batch_that_was_not_measured_is_answered_with_the_nearest():
+    assert MEASURED.see(B=64).verdict.startswith("64 was not measured; at ")
+    assert MEASURED.see(B=128).verdict.startswith("At 128 tokens H100 took 193 µs")
