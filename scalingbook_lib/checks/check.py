@@ -158,7 +158,7 @@ def _chosen(choices: tuple[str, ...], given: Any) -> str:
 
 
 def _bare(text: str) -> str:
-    return text.strip(" ().").casefold().replace(" %", "%")
+    return text.strip().strip(" ().").casefold().replace(" %", "%")
 
 
 def _notation(check: Check, given: Any) -> Outcome:
