@@ -121,17 +121,15 @@ def _block_cell(picture: Painting, down: range | str, across: range | str | None
     block = (down,) if across is None else (down, across)
     devices = picture.holders[block]
     color, level = _paint(picture, devices[0])
-    names = _devices(picture, devices)
-    where = ", ".join(
-        f"{name} {_bounds(span)}" for name, span in zip(picture.array.names, block, strict=True)
-    )
-    text = _who(picture, devices)
-    words = f"device{'s' * (len(devices) > 1)}\n{text}" if roomy and len(devices) <= 4 else text
-    return Cell(words, color, f"{where}: {names}", level=level)
+    noun, text = f"device{'s' * (len(devices) > 1)}", _who(picture, devices)
+    words = f"{noun}\n{text}" if roomy and len(devices) <= 4 else text
+    note = f"{_where(picture, block)}: {noun} {_listed(map(picture.number, devices))}"
+    return Cell(words, color, note, level=level)
 
 
-def _devices(picture: Painting, devices: tuple[Device, ...]) -> str:
-    return f"device{'s' * (len(devices) > 1)} {_listed(map(picture.number, devices))}"
+def _where(picture: Painting, block: Block) -> str:
+    names = zip(picture.array.names, block, strict=True)
+    return ", ".join(f"{name} {_bounds(span)}" for name, span in names)
 
 
 def _who(picture: Painting, devices: tuple[Device, ...]) -> str:
@@ -192,12 +190,8 @@ def _device_cell(picture: Painting, device: Device) -> Cell:
     part = (*edges[0], *edges[1])
     if not all(block):
         return Cell(str(picture.number(device)), None, "only padding", (0.0, 0.0, 0.0, 0.0))
-    where = ", ".join(
-        f"{name} {_bounds(span)}" for name, span in zip(picture.array.names, block, strict=True)
-    )
-    note = f"device {picture.number(device)} holds {where}" + (
-        " (a partial sum)" * bool(picture.array.partial)
-    )
+    partial = " (a partial sum)" * bool(picture.array.partial)
+    note = f"device {picture.number(device)} holds {_where(picture, block)}{partial}"
     return Cell(str(picture.number(device)), color, note, part, level)
 
 
