@@ -60,8 +60,9 @@ def _step_chart(many: list[scaling.Step], now: scaling.Step, knee: float) -> Cha
                  [s.math_s + s.network_s for s in many], 3),
             Curve("backward pass", _COUNTS, [s.backward_s for s in many], 0),
             Curve("AllReduce", _COUNTS[4:], [s.network_s for s in many[4:]], 1),
+            Curve("step", _COUNTS, [s.total_s for s in many], 2),
             RefLine("knee", knee),
-            Points("step", [now.chips], [now.total_s], ["your step"], 2),
+            Points("now", [now.chips], [now.total_s], ["you"], 2),
         ),
         "Time",
     )  # fmt: skip
