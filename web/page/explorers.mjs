@@ -21,6 +21,32 @@ export function setup(engine) {
   addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(refit, 200); });
 }
 
+/** Give an element new content, touching only the nodes that differ: what stays is not laid out or painted again. */
+function become(element, html) {
+  const fresh = document.createElement("template");
+  fresh.innerHTML = html;
+  morphChildren(element, fresh.content);
+}
+
+function morphChildren(old, fresh) {
+  const before = [...old.childNodes], after = [...fresh.childNodes];
+  if (before.length !== after.length) { old.replaceChildren(...after); return; }
+  before.forEach((node, place) => morph(node, after[place]));
+}
+
+function morph(old, fresh) {
+  if (old.nodeName !== fresh.nodeName) { old.replaceWith(fresh); return; }
+  if (old.nodeType !== Node.ELEMENT_NODE) {
+    if (old.data !== fresh.data) old.data = fresh.data;
+    return;
+  }
+  for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  if (old.attributes.length !== fresh.attributes.length) {
+    for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+  }
+  morphChildren(old, fresh);
+}
+
 const asBuilt = (input) => ([...(input.options ?? [])].find((one) => one.defaultSelected) ?? input.options?.[0])?.value ?? input.defaultValue;
 
 class Mounted {
@@ -121,10 +147,10 @@ class Mounted {
       return;
     }
     this.moved = true;
-    this.find(wide ? ".ex-wide" : ".ex-narrow").innerHTML = painted.figure;
+    become(this.find(wide ? ".ex-wide" : ".ex-narrow"), painted.figure);
     this.text(".ex-verdict", painted.verdict);
     const readouts = this.find(".ex-readouts");
-    if (readouts) readouts.innerHTML = painted.readouts;
+    if (readouts) become(readouts, painted.readouts);
     this.frames(painted.frames);
     void this.root.offsetHeight; // lay it out now, while the frame has time; the next one only paints
     this.painted();

@@ -35,9 +35,20 @@ async function start() {
 const calls = start();
 calls.then(() => postMessage({ ready: true }), (problem) => postMessage({ failed: String(problem.message ?? problem) }));
 
-onmessage = async ({ data: { id, call, args } }) => {
+function share(shared, id, text) {
+  const bytes = new TextEncoder().encode(text);
+  if (bytes.length > shared.byteLength - 8) return;
+  const head = new Int32Array(shared, 0, 2);
+  new Uint8Array(shared, 8).set(bytes);
+  Atomics.store(head, 1, bytes.length);
+  Atomics.store(head, 0, id);
+}
+
+onmessage = async ({ data: { id, call, args, shared } }) => {
   try {
-    postMessage({ id, answer: (await calls)[call](...args) });
+    const answer = (await calls)[call](...args);
+    if (shared) share(shared, id, answer);
+    postMessage({ id, answer });
   } catch (problem) {
     postMessage({ id, answer: JSON.stringify({ error: String(problem.message ?? problem) }) });
   }

@@ -1,0 +1,301 @@
+"""How long does a reader wait? `python -m benchmarks.page` measures the built site in headless Chromium.
+
+Event to paint for every explorer (real key presses and real drags), the start of Python against bare Pyodide,
+the weight of every page before any touch, and requests to other hosts; beside them, in the same run, Observable
+Plot drawing the same curves. Prints tables; --keep writes results/page.json.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import random
+import shutil
+import statistics
+import tempfile
+from pathlib import Path
+
+from benchmarks import browser as chromium
+from benchmarks import weight
+from web import vendor
+
+SITE = vendor.ROOT / "_build" / "html"
+RESULTS = Path(__file__).with_name("results") / "page.json"
+EVENTS = 120
+FRAME_MS, LIMIT_MS, LIMIT_RATIO, LIMIT_BYTES = 1000 / 60, 18.0, 1.3, 350_000
+
+ASLEEP = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } });"
+RECORDER = """
+globalThis.delays = [];
+let since = null, drawing = 0;                 // drawing: inside a frame's callbacks and their microtasks
+const after = new MessageChannel();            // its message is the first task after a frame was painted
+after.port1.onmessage = ({ data: from }) => globalThis.delays.push(performance.now() - from);
+const ask = requestAnimationFrame.bind(window);
+globalThis.requestAnimationFrame = (call) => ask(async (time) => {
+  drawing += 1;
+  call(time);
+  for (let i = 0; i < 30; i++) await null;
+  drawing -= 1;
+});
+addEventListener('input', () => { since ??= performance.now(); }, true);
+addEventListener('book:painted', () => {
+  const from = since;
+  since = null;
+  if (from === null) return;
+  if (drawing) after.port2.postMessage(from);  // this frame shows it
+  else ask(() => after.port2.postMessage(from));
+});
+"""
+PLOT = """async ([curves, moves]) => {
+  const box = document.body.appendChild(document.createElement('div'));
+  const delays = [];
+  const worker = new Worker(URL.createObjectURL(new Blob(['onmessage = (e) => postMessage(e.data)'])));
+  for (let i = 0; i < moves; i++) {
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done, Math.random() * 16)));
+    const from = performance.now();
+    const data = await new Promise((done) => { worker.onmessage = (e) => done(e.data); worker.postMessage(curves); });
+    box.replaceChildren(Plot.plot({ width: 680, height: 320, grid: true, x: { type: 'log' }, y: { type: 'log' },
+      marks: data.map((points, k) => Plot.line(points, { stroke: ['blue', 'red', 'green'][k] })) }));
+    await new Promise((done) => requestAnimationFrame(() => {
+      const after = new MessageChannel();
+      after.port1.onmessage = done;
+      after.port2.postMessage(0);
+    }));
+    delays.push(performance.now() - from);
+  }
+  box.remove();
+  worker.terminate();
+  return delays;
+}"""
+BARE = """async (address) => {
+  const code = `import { loadPyodide } from "${address}/_static/live/pyodide.mjs";
+    await loadPyodide({ indexURL: "${address}/_static/live/" }); postMessage("live");`;
+  const blob = URL.createObjectURL(new Blob([code], { type: 'text/javascript' }));
+  const from = performance.now();
+  const worker = new Worker(blob, { type: 'module' });
+  await new Promise((done, failed) => { worker.onmessage = done; worker.onerror = failed; });
+  worker.terminate();
+  return performance.now() - from;
+}"""
+
+
+def quantile(values: list[float], share: float) -> float:
+    """The value that this share of the values does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+
+def pages(site: Path) -> list[str]:
+    """Every page of the book."""
+    return sorted(
+        p.relative_to(site).as_posix()
+        for p in site.rglob("*.html")
+        if p.stem not in ("search", "genindex", "index")
+    )
+
+
+def explorers(browser, base: str, site: Path) -> dict[str, dict[str, list[float]]]:
+    """Milliseconds from event to paint for every explorer that has a slider, by keys and by dragging."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for name in pages(site):
+        if 'data-explorer="' not in (site / name).read_text(encoding="utf-8"):
+            continue
+        page = _open(browser, f"{base}/{name}")
+        page.locator(".explorer input, .explorer select").first.focus()
+        page.wait_for_function("document.documentElement.dataset.live === 'live'", timeout=120_000)
+        for root in page.locator(".explorer").all():
+            slider = root.locator("input[type=range]").first
+            if slider.count():
+                key = root.get_attribute("data-explorer")
+                found[key] = {"keys": _keys(page, slider), "drag": _drag(page, slider)}
+        page.context.close()
+    return found
+
+
+def _open(browser, address: str):
+    page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    page.add_init_script(ASLEEP + RECORDER)
+    page.goto(address, wait_until="load")
+    page.wait_for_function("document.documentElement.dataset.live")
+    return page
+
+
+def _keys(page, slider) -> list[float]:
+    slider.scroll_into_view_if_needed()
+    slider.focus()
+    low, high = float(slider.get_attribute("min")), float(slider.get_attribute("max"))
+    run = max(1, min(10, int(high - low)))
+    for warm_up in (True, False):
+        page.evaluate("delays.length = 0")
+        for event in range(20 if warm_up else EVENTS):
+            page.keyboard.press("ArrowRight" if event // run % 2 == 0 else "ArrowLeft")
+            page.wait_for_timeout(random.uniform(35, 55))
+    return page.evaluate("delays")
+
+
+def _drag(page, slider) -> list[float]:
+    box = slider.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.evaluate("delays.length = 0")
+    page.mouse.move(box["x"] + box["width"] * 0.15, middle)
+    page.mouse.down()
+    for event in range(EVENTS):
+        share = 0.15 + 0.7 * abs((event / 40) % 2 - 1)
+        page.mouse.move(box["x"] + box["width"] * share, middle)
+        page.wait_for_timeout(random.uniform(20, 35))
+    page.mouse.up()
+    page.wait_for_timeout(100)
+    return page.evaluate("delays")
+
+
+def plot(browser, base: str) -> list[float]:
+    """Milliseconds from event to paint with Observable Plot: three curves of 200 points, one worker round trip."""
+    page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    page.goto(f"{base}/search.html", wait_until="load")
+    for path in ("d3/dist/d3.min.js", "@observablehq/plot/dist/plot.umd.min.js"):
+        page.evaluate(
+            vendor.package(path.split("/dist")[0])
+            .joinpath("dist", Path(path).name)
+            .read_text(encoding="utf-8")
+        )
+    curves = [[[1 + x, (k + 1) * (1 + x) ** (1 + k / 3)] for x in range(200)] for k in range(3)]
+    page.evaluate(PLOT, [curves, 20])
+    delays = page.evaluate(PLOT, [curves, EVENTS])
+    page.context.close()
+    return delays
+
+
+def starts(browser, base: str, name: str, times: int = 3) -> dict[str, list[float]]:
+    """Milliseconds until Python answers: the page's worker with the library, and bare Pyodide, in turn."""
+    found: dict[str, list[float]] = {"live": [], "bare": []}
+    for _ in range(times + 1):  # the first of each fills the caches
+        page = _open(browser, f"{base}/{name}")
+        page.locator(".explorer input, .explorer select").first.focus()
+        page.wait_for_function("document.documentElement.dataset.live === 'live'", timeout=120_000)
+        marks = "performance.getEntriesByName('book:%s')[0].startTime"
+        found["live"].append(page.evaluate(f"{marks % 'live'} - {marks % 'starting'}"))
+        page.context.close()
+        page = browser.new_context().new_page()
+        page.goto(f"{base}/search.html", wait_until="load")
+        found["bare"].append(page.evaluate(BARE, base))
+        page.context.close()
+    return {name: times[1:] for name, times in found.items()}
+
+
+def weights(browser, base: str, site: Path) -> dict[str, dict]:
+    """Bytes of every page before any touch, compressed, and what it asked other hosts for."""
+    found = {}
+    for name in pages(site):
+        page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+        page.add_init_script(ASLEEP)
+        asked: list[str] = []
+        page.on("request", lambda request, asked=asked: asked.append(request.url))
+        page.goto(f"{base}/{name}", wait_until="load")
+        page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        page.evaluate("document.fonts.ready")
+        page.wait_for_timeout(100)
+        foreign = [url for url in asked if not url.startswith((base, "data:", "blob:"))]
+        found[name] = {"bytes": sum(weight.of(site, asked).values()), "foreign": len(foreign)}
+        page.context.close()
+    return found
+
+
+def device() -> str:
+    """What this was measured on, in words."""
+    model = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), model)
+    return f"{os.cpu_count()} cores, {model}, {platform.system()}, headless Chromium without a GPU"
+
+
+def measure(site: Path) -> dict:
+    """Everything, in one run."""
+    with chromium.served(site) as base, chromium.chromium() as browser:
+        moved = explorers(browser, base, site)
+        peer = plot(browser, base)
+        begun = starts(browser, base, next(n for n in pages(site) if _has_explorer(site, n)))
+        weighed = weights(browser, base, site)
+        version = browser.version
+    return {
+        "date": datetime.date.today().isoformat(),
+        "device": device(),
+        "chromium": version,
+        "load": round(os.getloadavg()[0], 1),
+        "paint_ms": {key: {how: _summary(ms) for how, ms in ways.items()} for key, ways in moved.items()},
+        "plot_ms": _summary(peer),
+        "start_ms": {name: round(statistics.median(times)) for name, times in begun.items()},
+        "start_ratio": round(statistics.median(begun["live"]) / statistics.median(begun["bare"]), 2),
+        "pages": weighed,
+    }
+
+
+def _has_explorer(site: Path, name: str) -> bool:
+    return 'data-explorer="' in (site / name).read_text(encoding="utf-8")
+
+
+def _summary(delays: list[float]) -> dict[str, float]:
+    return {
+        "events": len(delays),
+        "median": round(statistics.median(delays), 1),
+        "p95": round(quantile(delays, 0.95), 1),
+    }
+
+
+def tell(found: dict) -> None:
+    """The results as tables."""
+    print(f"\n{found['date']}, {found['device']}, Chromium {found['chromium']}, load {found['load']}")
+    print(f"\n{'event to paint (ms)':32}{'keys: median':>14}{'p95':>7}{'drag: median':>14}{'p95':>7}")
+    for key, ways in found["paint_ms"].items():
+        print(f"{key:32}" + "".join(f"{ways[h]['median']:>14}{ways[h]['p95']:>7}" for h in ("keys", "drag")))
+    peer = found["plot_ms"]
+    print(f"{'Observable Plot, three curves':32}{peer['median']:>14}{peer['p95']:>7}")
+    start = found["start_ms"]
+    print(f"\nlive after {start['live']} ms, bare Pyodide {start['bare']} ms: {found['start_ratio']} times")
+    print(f"\n{'page':32}{'kB compressed':>14}{'other hosts':>14}")
+    for name, page in found["pages"].items():
+        print(f"{name:32}{page['bytes'] / 1e3:>14.0f}{page['foreign']:>14}")
+    for verdict in verdicts(found):
+        print(verdict)
+
+
+def verdicts(found: dict) -> list[str]:
+    """Each target, and whether it is met."""
+    worst = max((w["drag"]["p95"], key) for key, w in found["paint_ms"].items())
+    heaviest = max((page["bytes"], name) for name, page in found["pages"].items())
+    targets = [
+        (
+            worst[0] <= LIMIT_MS,
+            f"event to paint at most {LIMIT_MS:g} ms at p95: worst {worst[0]} ms, {worst[1]}",
+        ),
+        (
+            found["start_ratio"] <= LIMIT_RATIO,
+            f"live at most {LIMIT_RATIO} times bare: {found['start_ratio']}",
+        ),
+        (
+            heaviest[0] <= LIMIT_BYTES,
+            f"at most {LIMIT_BYTES // 1000} kB a page: {heaviest[0] / 1e3:.0f} kB, {heaviest[1]}",
+        ),
+        (not any(p["foreign"] for p in found["pages"].values()), "no request to another host"),
+    ]
+    return ["", *(f"{'met   ' if met else 'MISSED'} {words}" for met, words in targets)]
+
+
+def main() -> None:
+    """Measure, tell, and keep."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
+    parser.add_argument("--site", type=Path, default=SITE)
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/page.json")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:  # a rebuild meanwhile changes nothing
+        site = Path(shutil.copytree(given.site, Path(scratch) / "html"))
+        found = measure(site)
+    tell(found)
+    if given.keep:
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
