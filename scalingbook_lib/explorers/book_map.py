@@ -136,10 +136,10 @@ def _map(path: str, step: int) -> View:
     order = PATHS[path]
     at = min(step, len(order) - 1)
     here = order[at]
-    cells = [[_box(chapter, order.index(chapter), at)] for chapter in CHAPTERS]
+    cells = [[_box(chapter, place, at)] for place, chapter in enumerate(order)]
     return View(
         f"{at + 1} of {len(order)}: {here.title}. {here.question}",
-        (Grid(f"Reading {path}", [_numbered(c) for c in CHAPTERS], (), cells),),
+        (Grid(f"Reading {path}", [str(CHAPTERS.index(c)) for c in order], (), cells),),
         (
             Readout("formula", 0, "", here.formula),
             Readout("number", 0, "", here.number),
@@ -149,16 +149,13 @@ def _map(path: str, step: int) -> View:
     )
 
 
-def _numbered(chapter: Chapter) -> str:
-    return f"{CHAPTERS.index(chapter)}"
-
-
 def _box(chapter: Chapter, place: int, at: int) -> Cell:
     color = 2 if place == at else 0 if place < at else None
     later = "" if chapter.written else " (forthcoming)"
     return Cell(
-        f"{chapter.title}{later}", color, f"{place + 1}. {chapter.question}", level=1 if place == at else 0.4
-    )
+        f"{chapter.title}{later}\n{chapter.formula}", color, f"{place + 1}. {chapter.question}",
+        level=1 if place == at else 0.4,
+    )  # fmt: skip
 
 
 BOOK_MAP = Explorer(

@@ -80,8 +80,7 @@ def test_the_step_is_inside_its_band_whatever_the_overlap():
 
 def test_what_a_chip_must_store_is_compared_with_its_memory():
     assert (
-        readout(ALL["add_chips"].see(P=8, chip="TPU v5p"), "stored per chip").text
-        == "96 GB of 102 GB: fits"
+        readout(ALL["add_chips"].see(P=8, chip="TPU v5p"), "stored per chip").text == "96 GB of 102 GB: fits"
     )
     assert "does not fit" in readout(ALL["add_chips"].see(P=8, chip="TPU v5e"), "stored per chip").text
 
@@ -167,8 +166,15 @@ def test_the_map_promises_numbers_from_the_catalogue():
     assert numbers["inference_llama3"].startswith("10.7 ms")
 
 
+@pytest.mark.parametrize("name", PATHS)
+def test_the_map_lists_a_path_in_its_order_with_the_formula_of_each_chapter(name):
+    grid = ALL["map"].see(path=name).panels[0]
+    assert [row[0].text.split("\n")[1] for row in grid.cells] == [c.formula for c in PATHS[name]]
+    assert list(grid.rows) == [str(CHAPTERS.index(c)) for c in PATHS[name]]
+
+
 def test_forthcoming_chapters_say_so():
     grid = ALL["map"].see().panels[0]
-    texts = [row[0].text for row in grid.cells]
+    texts = [row[0].text.split("\n")[0] for row in grid.cells]
     assert [c.title for c in CHAPTERS if c.written] == [t for t in texts if "forthcoming" not in t]
     assert sum("forthcoming" in t for t in texts) == sum(not c.written for c in CHAPTERS)
