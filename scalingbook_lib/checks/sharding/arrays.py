@@ -1,5 +1,7 @@
 """What does every chip hold, and what does a sharding say? The exercises on the notation."""
 
+from functools import cache
+
 from scalingbook_lib import chips, notation
 from scalingbook_lib.checks.check import Check, Mistake
 from scalingbook_lib.notation import Mesh
@@ -28,6 +30,7 @@ def _fullest() -> float:
     return notation.parse("A[I_X, J]").local_bytes(Mesh(X=16), BF16, I=1000, J=4096)
 
 
+@cache
 def _unfinished() -> str:
     cube = Rings(chips.V4, X=4, Y=4, Z=4)
     product = "A[I_X, J_Y] · B[J_Y, K_Z] -> C[I_X, K_Z]"
@@ -35,6 +38,7 @@ def _unfinished() -> str:
     return found.named("all-reduce C over Y").local.c.canonical()
 
 
+@cache
 def _between() -> str:
     way = reshard("A[I_X, J]", "A[I, J_Y]", Rings(chips.V4, X=4, Y=4), {"I": 4096, "J": 8192})
     return way.steps[0].after.canonical()

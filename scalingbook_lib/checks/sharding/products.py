@@ -1,9 +1,12 @@
 """Which way to do a sharded product, and what limits it? The exercises on strategies."""
 
+from collections.abc import Callable
+from functools import cache
 from itertools import count
 
 from scalingbook_lib import chips, collectives
 from scalingbook_lib.checks.check import Check, Mistake
+from scalingbook_lib.collectives import Transfer
 from scalingbook_lib.resharding import Machine, Rings
 from scalingbook_lib.sharded_matmul import Strategy, solve
 from scalingbook_lib.units import BF16, FP32, MiB
@@ -17,6 +20,7 @@ _MIXED = chips.Slice.of(chips.V5E, "2x4").mesh(X=2, Y=4)
 _IK = {"I": 4096, "K": 4096}
 
 
+@cache
 def _scattered_or_gathered() -> float:
     """Bytes that gathering A moves over bytes that scattering C moves."""
     sizes = {"I": 4096, "J": 8192, "K": 2048}
@@ -28,6 +32,7 @@ def _scattered_or_gathered() -> float:
     return first.nbytes / last.nbytes
 
 
+@cache
 def _strategies(B: int, D: int = 8192) -> tuple[Strategy, Strategy]:
     found = solve("A[B, D] · W[D_X, F] -> Z[B, F]", _V6E, {"B": B, "D": D, "F": 16384})
     return found.named("gather W over X"), found.named("slice A over X, all-reduce Z over X")
@@ -51,24 +56,26 @@ def _share(text: str, name: str, machine: Machine, **sizes: int) -> float:
     return strategy.transfer.bandwidth_s / strategy.math_s
 
 
+@cache
 def _no_wrap(J: int = 8192) -> float:
     text = "A[I_X, J_Y] · B[J_Y, K] -> C[I_X, K]"
     return _share(text, "all-reduce C over Y", _SQUARE, J=J, **_IK)
 
 
+@cache
 def _pod_rows(I: int = 16384) -> float:
     text = "A[I_X, J] · B[J_X, K_Y] -> C[I_X, K_Y]"
     return I * _share(text, "gather B over X", _POD, I=I, J=4096, K=4096)
 
 
-def _lowest(local: str = "C[I_XYZ, K]") -> float:
-    """Every chip has A and B and needs C; named after the result before it is brought together."""
-    sizes = {"I": 4096, "J": 16384, "K": 4096}
-    found = solve("A[I, J] · B[J, K] -> C[I, K]", _CUBE, sizes, idle_axes=True)
-    made = {strategy.local.c.canonical(): strategy for strategy in found.strategies}
-    return made[local].math_s + made[local].comms_s
+def _lowest(axes: str = "XYZ", bring: Callable[..., Transfer] = collectives.all_gather) -> float:
+    """2IJK FLOPs shared over these axes of the cube, then the result brought together, hops included."""
+    I, J, K = 4096, 16384, 4096
+    math_s = 2 * I * J * K / _CUBE.size(axes) / chips.V4.bf16_flops_per_s
+    return math_s + bring(BF16.bytes * I * K, *_CUBE.axes(axes)).total_s
 
 
+@cache
 def _layer_s(term: str, B: int = 128) -> float:
     """A feed-forward layer by tensor parallelism on four v6e, term by term."""
     sizes = {"B": B, "D": 8192, "F": 32768}
@@ -81,6 +88,7 @@ def _weights_s() -> float:
     return 2 * BF16.bytes * 8192 * 32768 / 4 / chips.V6E.hbm_bytes_per_s
 
 
+@cache
 def _overlapped(K: int = 8192) -> Strategy:
     sizes = {"I": 4096, "J": 8192, "K": K}
     found = solve("A[I, J_Y] · B[J, K_Y] -> C[I, K_Y]", _MIXED, sizes)
@@ -225,14 +233,14 @@ PRODUCTS = (
         ),
         mistakes=(
             Mistake(
-                lambda: _lowest("C[I, K]"),
+                lambda: _lowest(""),
                 "That is every chip doing all the work: nothing to move, and a lot to compute.",
             ),
             Mistake(
-                lambda: _lowest("C[I, K]{U_XYZ}"),
+                lambda: _lowest(bring=collectives.all_reduce),
                 "Cutting J leaves sums, and an AllReduce costs twice an AllGather.",
             ),
-            Mistake(lambda: _lowest("C[I_X, K]"), "That shares the work among the four chips of one axis."),
+            Mistake(lambda: _lowest("X"), "That shares the work among the four chips of one axis."),
         ),
         right="Right. Most of it is bringing the result together.",
     ),
