@@ -104,7 +104,11 @@ def test_the_arrows_of_a_step_are_its_messages():
     for step in range(1, 5):
         (network,) = panels(PLAYER.see(op="AllGather", n=8, step=step), Network)
         arrows = [link for link in network.links if link.color is not None]
-        assert len(arrows) == len(plan("AllGather", 8, True, True).steps[step - 1].sends) == 16
+        sends = plan("AllGather", 8, True, True).steps[step - 1].sends
+        assert [(a.start, a.end, a.value) for a in arrows] == [
+            (s.link.source, s.target, len(s.pieces)) for s in sends
+        ]
+        assert [a.color for a in arrows] == [s.pieces[0].block % 5 for s in sends]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +157,15 @@ def test_every_block_is_on_as_many_devices_as_there_are_replicas():
     assert "names Y or Z" in view.verdict
 
 
+def test_every_device_is_drawn_with_the_part_that_it_holds():
+    mesh = panels(PAINTER.see(text="A[I_YX, J_Z]", X=2, Y=3, Z=2, I=96, J=64), Grid)[1]
+    picture = painting("A[I_YX, J_Z]", Mesh(X=2, Y=3, Z=2), 96, 64)
+    drawn = {cell.text: cell.part for row in mesh.cells for cell in row}
+    for device, (down, across) in picture.held.items():
+        part = (down.start / 96, down.stop / 96, across.start / 64, across.stop / 64)
+        assert drawn[str(picture.number(device))] == part
+
+
 def test_the_pop_quiz_of_the_chapter():
     view = PAINTER.see(text="A[I_XY, J]", X=2, Y=8, Z=2, I=128, J=2048, numbers="int8")
     assert readout(view, "bytes per device") == 16384
@@ -194,6 +207,14 @@ def test_large_arrays_take_equally_long_on_every_large_ring_and_twice_as_long_on
     assert curves["line of 16"].ys[-1] == pytest.approx(2 * curves["ring of 16"].ys[-1], rel=0.01)
     assert curves["torus of 16"].ys[-1] == pytest.approx(curves["ring of 16"].ys[-1] / 2, rel=0.01)
     assert curves["ring of 64"].ys[0] == pytest.approx(4 * curves["ring of 16"].ys[0], rel=0.01)
+
+
+@pytest.mark.parametrize("n", [4, 8, 32])
+def test_ring_line_and_torus_have_the_hops_of_as_many_chips(n):
+    hops = {wired: round(readout(LATENCY.see(n=n, wired=wired), "hops take") / 1e-6)
+            for wired in ("ring", "line", "torus")}  # fmt: skip
+    sides = {4: (2, 2), 8: (2, 4), 32: (4, 8)}[n]
+    assert hops == {"ring": n // 2, "line": n - 1, "torus": sum(side // 2 for side in sides)}
 
 
 def test_the_curve_is_the_formula():
@@ -242,6 +263,14 @@ def test_the_lattice_has_a_stub_where_an_axis_wraps_and_none_where_not():
     for wraps, stubs in (("all axes", True), ("axes of 16 (v5e, v6e)", True), ("none", False)):
         links = marks(TORUS.see(A=4, B=16, wraps=wraps), Regions)[0]
         assert [row[-1] is not None for row in links.cells] == [stubs, False] * 4
+
+
+@pytest.mark.parametrize("op", ["AllToAll", "AllGather"])
+def test_on_a_line_the_busier_direction_of_a_link_is_shown_so_both_ends_look_alike(op):
+    links = marks(TORUS.see(op=op, A=1, B=16, wraps="none"), Regions)[0]
+    across = list(links.cells[0])[1:-1:2]
+    assert across == across[::-1]
+    assert max(cell or 0 for cell in across) == 4  # the darkest of five levels
 
 
 # The four cases
@@ -333,6 +362,17 @@ def test_the_borders_of_the_textbook_are_the_analytic_ones():
     assert split.fastest(100, 2 * r * 4 * 1.01, 2) == (1, "compute")
 
 
+def test_the_map_is_painted_by_the_middle_of_each_cell_and_its_border_is_drawn():
+    view = STRATEGIES.see()
+    regions, (border,) = marks(view, Regions)[0], marks(view, Curve)
+    assert list(border.ys) == [32, 4590, 4590]
+    for j, i in itertools.product(range(0, len(regions.ys) - 1), range(0, len(regions.xs) - 1, 5)):
+        B, D = (math.sqrt(e[k] * e[k + 1]) for e, k in ((regions.xs, i), (regions.ys, j)))
+        label = regions.labels[regions.cells[j][i] or 0]
+        assert label.startswith("sum" if 2 * min(B, 2295) < D else "gather")
+        assert ("compute" in label) == (D > 2 * 2295 * 4 if label.startswith("sum") else B > 2295)
+
+
 def test_the_verdict_names_the_winner_on_both_sides_of_the_border():
     assert "way 1 wins" in STRATEGIES.see(B=4096, D=2048).verdict
     assert "way 2 wins" in STRATEGIES.see(B=1024, D=8192).verdict
@@ -392,6 +432,8 @@ def apply(matrix, vector):
 def test_the_grids_are_transposes_of_each_other():
     down, over = panels(TRANSPOSE.see(p=3, n=2), Grid)
     ones = [[cell.text for cell in row] for row in down.cells]
+    assert [row[k % 6].color for k, row in enumerate(down.cells)] == [0, 0, 1, 1, 2, 2] * 3  # from whom
+    assert [[c.color for c in row[k::6]] for k, row in enumerate(over.cells)] == [[0, 1, 2]] * 6
     assert [list(column) for column in zip(*ones, strict=True)] == [
         [c.text for c in row] for row in over.cells
     ]
@@ -418,6 +460,8 @@ def test_no_chunk_is_multiplied_before_it_arrives_and_no_lane_does_two_things(ch
         assert worked.start >= arrived.end * (1 - 1e-12)
     for spans in lanes.values():
         assert all(a.end <= b.start * (1 + 1e-12) for a, b in itertools.pairwise(spans))
+    for spans in lanes.values():
+        assert [s.label for s in spans] == [str(k) for k in range(1, chunks + 1)]
     assert max(s.end for s in gantt.spans) == pytest.approx(readout(view, "in chunks"))
 
 
