@@ -133,6 +133,6 @@ def test_an_exchange_takes_twice_as_long_where_the_longest_axis_is_twice_as_long
     assert long == 2 * even
 
 
-def test_difficulties_rise_within_each_part():
+def test_twenty_nine_in_three_difficulties():
     assert {check.difficulty for check in CHECKS.values()} == {1, 2, 3}
     assert len(CHECKS) == 29
