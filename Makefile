@@ -3,15 +3,16 @@
 MAKEFLAGS += --no-print-directory
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
-NOTEBOOKS := $(wildcard chapters) $(wildcard solutions) $(wildcard exercises)
-TESTS := $(wildcard tests/lab) $(wildcard tests/book) $(wildcard tests/viz) $(wildcard tests/core)
+NOTEBOOKS := chapters solutions exercises
+# `bare` runs the rest of the core's
+TESTS := tests/lab tests/book tests/viz $(wildcard tests/core/test_fuzz_*.py)
 
 export UV_SYSTEM_CERTS := 1
 export NODE_USE_SYSTEM_CA := 1
 export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
 
-.PHONY: help book site serve test lint bare tests site-for-tests browser execute lab colab clean set-up set-up-book
+.PHONY: help book site serve test lint bare tests site-for-tests browser bench execute lab colab clean set-up set-up-book
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -50,7 +51,10 @@ site-for-tests: set-up
 
 browser: set-up ## every page in a real browser (needs the site)
 	@echo "==> the site in a browser"
-	CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTEST) -q $(wildcard tests/browser)
+	CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTEST) -q tests/browser
+
+bench: set-up ## measure the built site in a browser: paints, start, weight
+	$(PYTHON) -m benchmarks.page
 
 execute: set-up ## run the chapters and solutions and write their notebooks; STEMS=rooflines for one
 	$(PYTHON) -m tools.notebooks execute $(STEMS)
