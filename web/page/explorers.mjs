@@ -47,6 +47,7 @@ function morph(old, fresh) {
   morphChildren(old, fresh);
 }
 
+/** What an input held before any touch. */
 const asBuilt = (input) => ([...(input.options ?? [])].find((one) => one.defaultSelected) ?? input.options?.[0])?.value ?? input.defaultValue;
 
 class Mounted {
@@ -57,6 +58,7 @@ class Mounted {
     this.start = this.state(true);
     this.busy = false;
     this.again = false;
+    this.loosen();
     root.addEventListener("input", (event) => this.touched(event.target));
     root.addEventListener("submit", (event) => event.preventDefault());
     this.statusBox = this.addStatus();
@@ -132,6 +134,7 @@ class Mounted {
   refit() {
     const before = this.isWide;
     this.isWide = undefined;
+    this.loosen();
     if (before !== undefined && before !== this.wide() && this.moved) this.paint();
   }
 
@@ -143,6 +146,7 @@ class Mounted {
     }
     for (const [name, text] of Object.entries(painted.outputs ?? {})) this.output(name, text);
     if (painted.error) {
+      this.settle();
       this.painted();
       return;
     }
@@ -152,8 +156,34 @@ class Mounted {
     const readouts = this.find(".ex-readouts");
     if (readouts) become(readouts, painted.readouts);
     this.frames(painted.frames);
-    void this.root.offsetHeight; // lay it out now, while the frame has time; the next one only paints
+    this.settle();
     this.painted();
+  }
+
+  /**
+   * Lay it out now, while the frame has time. The box takes a fixed height that only grows: the page below stays where
+   * it is, and the browser need not look at it for every event.
+   */
+  settle() {
+    const figure = this.find(".ex-figure"), { top } = this.root.getBoundingClientRect();
+    if (figure.offsetHeight > this.figureHeight) {
+      this.figureHeight = figure.offsetHeight;
+      figure.style.minHeight = `${this.figureHeight}px`;
+    }
+    const bottom = Math.max(...[...this.root.children].map((child) => child.getBoundingClientRect().bottom));
+    const height = Math.ceil(bottom - top + this.foot);
+    if (height <= this.height) return;
+    this.height = height;
+    this.root.style.height = `${height}px`;
+    this.root.classList.add("settled");
+  }
+
+  loosen() {
+    this.height = this.figureHeight = 0;
+    this.root.classList.remove("settled");
+    this.root.style.height = this.find(".ex-figure").style.minHeight = "";
+    const { paddingBottom, borderBottomWidth } = getComputedStyle(this.root);
+    this.foot = parseFloat(paddingBottom) + parseFloat(borderBottomWidth);
   }
 
   painted() { this.root.dispatchEvent(new CustomEvent("book:painted", { bubbles: true })); }

@@ -90,12 +90,18 @@ function change(state) {
   for (const listener of listeners) listener(state, problem);
 }
 
-/** Start when a control is touched, or when one is near and the browser has nothing else to do. */
-function wakeUp() {
-  const boxes = [...document.querySelectorAll(".explorer, .answer-box")];
+const boxes = [...document.querySelectorAll(".explorer, .answer-box")];
+
+/** Start when a control is touched ... */
+function onTouch() {
   for (const box of boxes) {
     for (const touch of ["pointerdown", "focusin", "keydown"]) box.addEventListener(touch, engine.start, { once: true, passive: true });
   }
+  if (boxes.some((box) => box.contains(document.activeElement))) engine.start();
+}
+
+/** ... or when one is near and the browser has nothing else to do. */
+function whenIdle() {
   if (navigator.connection?.saveData) return;
   const near = new IntersectionObserver((changes) => {
     if (!changes.some((one) => one.isIntersecting)) return;
@@ -108,4 +114,5 @@ function wakeUp() {
 explorers.setup(engine);
 answers.setup(engine);
 document.documentElement.dataset.live = engine.state;
-if (document.readyState === "complete") wakeUp(); else addEventListener("load", wakeUp);
+onTouch();
+if (document.readyState === "complete") whenIdle(); else addEventListener("load", whenIdle);
