@@ -1,8 +1,8 @@
 """How long does a reader wait? `python -m benchmarks.page` measures the built site in headless Chromium.
 
 Event to paint for every explorer (real key presses and real drags), the start of Python against bare Pyodide,
-the weight of every page before any touch, and requests to other hosts; beside them, in the same run, Observable
-Plot drawing the same curves. Prints tables; --keep writes results/page.json.
+the weight of every page before any touch, and requests to other hosts; beside them, in the same run,
+Observable Plot drawing the same curves. Prints tables; --keep writes results/page.json.
 """
 
 import argparse
@@ -54,8 +54,12 @@ PLOT = """async ([curves, moves]) => {
   for (let i = 0; i < moves; i++) {
     await new Promise((done) => requestAnimationFrame(() => setTimeout(done, Math.random() * 16)));
     const from = performance.now();
-    const data = await new Promise((done) => { worker.onmessage = (e) => done(e.data); worker.postMessage(curves); });
-    box.replaceChildren(Plot.plot({ width: 680, height: 320, grid: true, x: { type: 'log' }, y: { type: 'log' },
+    const data = await new Promise((done) => {
+      worker.onmessage = (e) => done(e.data);
+      worker.postMessage(curves);
+    });
+    box.replaceChildren(Plot.plot({
+      width: 680, height: 320, grid: true, x: { type: 'log' }, y: { type: 'log' },
       marks: data.map((points, k) => Plot.line(points, { stroke: ['blue', 'red', 'green'][k] })) }));
     await new Promise((done) => requestAnimationFrame(() => {
       const after = new MessageChannel();
@@ -150,7 +154,7 @@ def _drag(page, slider) -> list[float]:
 
 
 def plot(browser, base: str) -> list[float]:
-    """Milliseconds from event to paint with Observable Plot: three curves of 200 points, one worker round trip."""
+    """Milliseconds from event to paint with Observable Plot: three curves of 200 points, one round trip."""
     page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
     page.goto(f"{base}/search.html", wait_until="load")
     for path in ("d3/dist/d3.min.js", "@observablehq/plot/dist/plot.umd.min.js"):

@@ -1,4 +1,4 @@
-"""The core's tests pass inside Pyodide: the numbers on the page are the library's, on Python 3.14 in WebAssembly.
+"""The core's tests pass inside Pyodide: the page's numbers are the library's, on Python 3.14 in WebAssembly.
 
 pytest and what it needs are pure Python; they are carried in from this environment, so nothing is downloaded.
 """
