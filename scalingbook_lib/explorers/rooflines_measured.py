@@ -33,7 +33,7 @@ def _times(seen: Sweep, now: Measured) -> Chart:
     others = [row for row in seen.rows if row.batch != now.batch]
     return Chart(
         Scale("batch B", "tokens", "log", _BATCHES[0], _BATCHES[-1]),
-        Scale("time", "s", "log"),
+        Scale("time", "s", "log", seen.bound(1).lower_s / 2),
         (
             Curve("lower bound", _BATCHES, [seen.bound(batch).lower_s for batch in _BATCHES], 0),
             RefLine("break-even", seen.break_even),

@@ -159,7 +159,7 @@ def _split(B: int, D: int, F: int, split: str, n: int, sharded: bool, chip: str)
             Readout("exchange", now.comms_s, "s"),
             Readout("bytes into each chip", now.bytes, "B"),
             Readout("break-even D", threshold, "", count(round(threshold))),
-            Readout("W of the axis, both ways", axis.bytes_per_s, "B/s"),
+            Readout("a chip receives", axis.bytes_per_s, "B/s"),
         ),
         columns=2,
     )

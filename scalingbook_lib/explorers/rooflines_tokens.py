@@ -7,7 +7,7 @@ from scalingbook_lib.explorers.view import Bars, Readout, RefLine, Scale, Series
 from scalingbook_lib.units import count
 
 _CHIPS = tuple(chips.CATALOGUE)
-_PHASES = ("training or prefill: every token of a sequence", "decoding: one token of each sequence")
+_PHASES = ("training, prefill", "decoding")  # every token of a sequence at once, or one of each
 
 
 def _tokens(phase: str, sequences: int, length: int, copies: int, m: int, chip: str) -> View:
