@@ -100,7 +100,7 @@ RESHARD = Explorer(
     question="What is the cheapest sequence of collectives from one sharding to another?",
     controls={
         "before": Notation("from", "A[I_X, J]", "such as A[I_XY, J] or A[I, J]{U_X}"),
-        "after": Notation("to", "A[I, J_Y]", "the same letters, other subscripts"),
+        "after": Notation("to", "A[I, J_Y]", "the same letters, as in A[I, J] or A[I, J_X]"),
         "X": Slider("mesh axis X", 1, 16, 4, "pow2"),
         "Y": Slider("mesh axis Y", 1, 16, 4, "pow2"),
         "I": Slider("rows", 16, 131072, 4096, "pow2"),

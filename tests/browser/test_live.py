@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 
 import pytest
 
@@ -9,6 +10,7 @@ from scalingbook_lib import checks, explorers
 from scalingbook_lib.explorers.controls import Choice, Notation, Slider, Steps, Switch
 from tests.browser.conftest import SITE
 
+EXAMPLE = re.compile(r"[A-Z]\[[^\]]*\](?:\{\w+\})?")  # an array in the notation
 SHOWN = """(root) => ['.ex-figure', '.ex-readouts', '.ex-verdict', '.ex-error']
   .map((part) => root.querySelector(part)?.innerHTML ?? '').join('|')"""
 PAINT = """([root, name, value]) => new Promise((done, failed) => {
@@ -35,8 +37,8 @@ def others(control):
             return [not control.initial]
         case Steps():
             return [control.initial + 1, control.initial + 2]
-        case Notation():
-            return []
+        case Notation():  # the examples that its hint gives
+            return [text for text in EXAMPLE.findall(control.hint) if text != control.initial]
     raise TypeError(control)
 
 
