@@ -100,6 +100,7 @@ ARRAYS = (
             ),
             Mistake(lambda: 1e6 / chips.V5P.hbm_bytes_per_s, "The part is 2^20 bytes, not 10^6."),
             Mistake(lambda: _read_bytes("A[I_X, J]") / chips.V5P.hbm_bytes_per_s, "Y cuts I as well."),
+            Mistake(0.5, "fp32 takes four bytes an element."),
         ),
         right="Right. At this size even a microsecond of latency would be longer.",
     ),
@@ -152,6 +153,9 @@ ARRAYS = (
                 "C[I_X, K_Z]", "Every chip has summed over its own part of J alone: a sum over Y is owed."
             ),
             Mistake("C[I_X, K]{U_Y}", "B's columns are cut over Z, and nobody has gathered them."),
+            Mistake(
+                "C[I_X, K_Z]{U_J}", "U names the mesh axis whose chips hold the parts, not the dimension."
+            ),
             Mistake("C[I_XY, K_Z]", "J is gone from the result, and Y with it; what it leaves is a sum."),
         ),
         right="Right. An AllReduce or a ReduceScatter over Y finishes it.",
@@ -170,6 +174,7 @@ ARRAYS = (
             Mistake(
                 "A[I, J]", "Gathering first moves four times as much, and throws three quarters of it away."
             ),
+            Mistake("A[I_XY, J]", "Free as well, but then Y has to move from I to J: an AllToAll more."),
             Mistake("A[I, J_X]", "That is an AllToAll, and it costs more than what it saves. What is free?"),
             Mistake("A[I_Y, J]", "That permutes whole shards between chips, and leaves J as it was."),
         ),

@@ -217,6 +217,9 @@ PRODUCTS = (
             Mistake(16 / 15, "A chip has a sixteenth of it already."),
             Mistake(lambda: 3 * 3940, "That is the threshold on the 4 × 4 slice."),
             Mistake(1 / 16, "That is the number of rows on each chip."),
+            Mistake(
+                lambda: 1970, "That is C/W, about the rows of one chip. X cuts I, and all rows are asked for."
+            ),
         ),
         right="Right: a larger slice needs a larger batch, in proportion to the chips on X.",
     ),
@@ -241,6 +244,11 @@ PRODUCTS = (
                 "Cutting J leaves sums, and an AllReduce costs twice an AllGather.",
             ),
             Mistake(lambda: _lowest("X"), "That shares the work among the four chips of one axis."),
+            Mistake(lambda: _lowest() - 6e-6, "Add the hops: two along each of three rings."),
+            Mistake(
+                lambda: collectives.all_gather(BF16.bytes * 4096**2, *_CUBE.axes("XYZ")).total_s,
+                "That is the network alone. Without overlap the arithmetic comes on top.",
+            ),
         ),
         right="Right. Most of it is bringing the result together.",
     ),
@@ -260,6 +268,18 @@ PRODUCTS = (
         mistakes=(
             Mistake(lambda: _layer_s("math_s"), "That is the arithmetic. Something else takes longer."),
             Mistake(lambda: _layer_s("comms_s"), "That is the network. Something else takes longer."),
+            Mistake(
+                lambda: 2 * collectives.all_gather(BF16.bytes * 128 * 8192, *_FOUR.axes("XY")).bandwidth_s,
+                "Those are the bytes of the network. Something else takes longer.",
+            ),
+            Mistake(
+                lambda: _weights_s() + _layer_s("math_s"),
+                "That adds arithmetic and memory. Everything overlaps, so only the longest counts.",
+            ),
+            Mistake(
+                lambda: _weights_s() + _layer_s("math_s") + _layer_s("comms_s"),
+                "That adds all three times. Everything overlaps, so only the longest counts.",
+            ),
             Mistake(
                 lambda: _weights_s() * chips.V6E.hbm_bytes_per_s / chips.V5E.hbm_bytes_per_s,
                 "That is a v5e. A v6e's memory is twice as fast.",
@@ -284,6 +304,7 @@ PRODUCTS = (
                 lambda: _chunks(_overlapped(32768)), "That is for the K of the text, four times this one."
             ),
             Mistake(lambda: _chunks(_overlapped()) - 1, "Not quite: one chunk more."),
+            Mistake(lambda: 8, "That would be a ring. This axis of four is a line, which is the slower."),
         ),
         right="Right.",
     ),
@@ -292,7 +313,7 @@ PRODUCTS = (
         title="Four collectives, written and counted",
         answer=_four_programs,
         unit="B",
-        rel_tol=1e-3,
+        rel_tol=3e-3,
         chips=8,
         difficulty=3,
         hints=(
@@ -312,6 +333,7 @@ PRODUCTS = (
                 lambda: 7 / 8 * 4 * MiB * 5,
                 "An AllToAll gives each device only an eighth of what a gather does.",
             ),
+            Mistake(lambda: 7 / 8 * 4 * MiB * 4, "An AllToAll receives little, and not nothing."),
             Mistake(lambda: 4 * 4 * MiB, "Those are the sizes of the arrays. What does one device receive?"),
             Mistake(0.5, "The array is fp32, four bytes an element."),
         ),

@@ -190,6 +190,7 @@ TRANSFERS = (
         title="Sum over one axis, cut by two others",
         answer=lambda: _summed_s(_BD / 16),
         unit="s",
+        rel_tol=0.01,
         difficulty=2,
         hints=(
             "What does one chip hold? Both B and D are cut.",
@@ -202,6 +203,22 @@ TRANSFERS = (
             Mistake(
                 lambda: _gathered_s(_BD / 16, _RING),
                 "That is a ReduceScatter. Everybody needs the whole sum.",
+            ),
+            Mistake(
+                lambda: collectives.all_reduce(_BD / 16, _RING).bandwidth_s,
+                "Those are the bytes alone. Each of the two passes takes two hops as well.",
+            ),
+            Mistake(
+                lambda: collectives.all_reduce(_BD / 16, _RING).bandwidth_s + 2e-6,
+                "There are two passes, and each of them takes two hops.",
+            ),
+            Mistake(
+                lambda: collectives.all_reduce(_BD / 16, chips.V4.axis(4, wrapped=False)).total_s,
+                "That is a line. This axis closes into a ring.",
+            ),
+            Mistake(
+                lambda: 2 * _BD / 16 / 9e10,
+                "That is the reference's figure: 45 GB/s a link, no hops, and without 1 - 1/4.",
             ),
             Mistake(
                 lambda: 2 * _BD / 16 / 1e11,
@@ -271,6 +288,10 @@ TRANSFERS = (
                 "That is with one direction only. Two directions shorten the ways of an exchange as well.",
             ),
             Mistake(lambda: 1 / _gather_to_exchange(), "That is upside down: the gather takes longer."),
+            Mistake(
+                lambda: 16,
+                "A chip receives that many times less, but most pieces cross several links on their way.",
+            ),
         ),
         right="Right: nearly four.",
     ),
@@ -300,6 +321,10 @@ TRANSFERS = (
                 "That is an AllGather. Here each pair of chips has its own, small piece.",
             ),
             Mistake(lambda: 256 * 32 * MiB / 4 / 2e11, "That is a single ring of all the chips."),
+            Mistake(
+                lambda: 32 * MiB / 4 / 2e11,
+                "32 MiB is what one chip holds. How many chips' bytes cross one link of the long axis?",
+            ),
         ),
         right="Right. In 4 × 8 × 8 it is half of that, with as many chips: for an AllToAll, shape matters.",
     ),
@@ -342,6 +367,14 @@ TRANSFERS = (
             Mistake(
                 lambda: _GRADIENTS / _DCN.link_bytes_per_s,
                 "That sends all gradients of every chip over the data-center network.",
+            ),
+            Mistake(
+                lambda: 2 * _GRADIENTS * (1 / 6e11 + 1 / 512 / _DCN.link_bytes_per_s),
+                "That is the form for many slices. With two, 2 (1 - 1/2) of a chip's share crosses.",
+            ),
+            Mistake(
+                lambda: 2 * _GRADIENTS / 3e11 + _GRADIENTS / 512 / _DCN.link_bytes_per_s,
+                "On a ring two links bring data in: 200 GB/s an axis, both directions together.",
             ),
             Mistake(
                 lambda: collectives.all_reduce(_GRADIENTS, *_BIG).bandwidth_s,
