@@ -51,7 +51,7 @@ site-for-tests: set-up
 
 browser: set-up ## every page in a real browser (needs the site)
 	@echo "==> the site in a browser"
-	CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTEST) -q tests/browser
+	CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTEST) -q -n 2 --dist worksteal tests/browser
 
 bench: set-up ## measure the built site in a browser: paints, start, weight
 	$(PYTHON) -m benchmarks.page
