@@ -22,7 +22,7 @@ from web import vendor
 
 SITE = vendor.ROOT / "_build" / "html"
 RESULTS = Path(__file__).with_name("results") / "page.json"
-EVENTS = 120
+EVENTS = 100
 FRAME_MS, LIMIT_MS, LIMIT_RATIO, LIMIT_BYTES = 1000 / 60, 18.0, 1.3, 350_000
 
 ASLEEP = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } });"
@@ -132,9 +132,9 @@ def _keys(page, slider) -> list[float]:
     run = max(1, min(10, int(high - low)))
     for warm_up in (True, False):
         page.evaluate("delays.length = 0")
-        for event in range(20 if warm_up else EVENTS):
+        for event in range(10 if warm_up else EVENTS):
             page.keyboard.press("ArrowRight" if event // run % 2 == 0 else "ArrowLeft")
-            page.wait_for_timeout(random.uniform(35, 55))
+            page.wait_for_timeout(random.uniform(25, 42))
     return page.evaluate("delays")
 
 

@@ -1,0 +1,80 @@
+"""A build that dies leaves nothing half-written, and no rule that a page needs is pruned."""
+
+import json
+
+import pytest
+
+pytest.importorskip("sphinx", reason="the site's layer is not set up")
+from web import site, vendor
+from web.extension import stylesheet
+
+
+def folder(path, text):
+    path.mkdir(parents=True)
+    (path / "index.html").write_text(text)
+    return path
+
+
+def test_a_finished_build_takes_the_place_of_the_last(tmp_path):
+    folder(tmp_path / "html", "old")
+    site.publish(folder(tmp_path / "made", "new"), tmp_path)
+    assert (tmp_path / "html" / "index.html").read_text() == "new"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["html", "made"]
+
+
+def test_a_kill_between_the_renames_is_mended(tmp_path):
+    folder(tmp_path / "html.old", "old")  # html itself is gone: the second rename never came
+    site.mend(tmp_path)
+    assert (tmp_path / "html" / "index.html").read_text() == "old"
+
+
+def test_a_kill_while_copying_leaves_the_last_build_and_the_next_one_succeeds(tmp_path):
+    folder(tmp_path / "html", "old")
+    folder(tmp_path / "html.new", "hal")
+    site.mend(tmp_path)
+    assert (tmp_path / "html" / "index.html").read_text() == "old"
+    site.publish(folder(tmp_path / "made", "new"), tmp_path)
+    assert (tmp_path / "html" / "index.html").read_text() == "new"
+
+
+@pytest.mark.parametrize("mark", ["unfinished", "machinery"])
+def test_an_unfinished_build_or_another_machinery_starts_from_nothing(tmp_path, mark):
+    work = tmp_path / "work"
+    site._start(work, vendor.ROOT)
+    (work / "unfinished").unlink()
+    (work / "half.html").write_text("hal")
+    site._start(work, vendor.ROOT)
+    assert (work / "half.html").exists(), "a finished build is built upon"
+    (work / "unfinished").unlink()
+    (work / mark).write_text("something else")
+    site._start(work, vendor.ROOT)
+    assert not (work / "half.html").exists()
+
+
+RULES = """/* a { } */ .used { color: red } .gone, .used > .also { top: 0 } .gone { left: 0 }
+@media (max-width: 9px) { .gone { a: b } } @media print { .used:not(.gone) { a: "}" } }
+@font-face { font-family: X; src: url(x.woff2) } #id.used { a: b } #other { a: b }
+html[data-x=".gone"] { a: b }"""
+
+
+def test_only_rules_that_can_match_stay():
+    kept = stylesheet.prune(RULES, {"used", "also", "id"})
+    assert kept.replace("\n", "") == (
+        ".used{color: red}.used > .also{top: 0}"
+        '@media print{.used:not(.gone){a: "}"}}'
+        '@font-face{font-family: X; src: url(x.woff2)}#id.used{a: b}html[data-x=".gone"]{a: b}'
+    )
+
+
+def test_names_come_from_classes_ids_and_scripts():
+    assert stylesheet.names_in_html("""<a class="b c-d" id='e'>""") == {"b", "c-d", "e"}
+    assert "ex-wide" in stylesheet.names_in_source("root.querySelector('.ex-wide')")
+
+
+def test_what_is_vendored_is_pinned_with_integrity():
+    lock = json.loads((vendor.HERE / "package-lock.json").read_text(encoding="utf-8"))
+    packages = {name: entry for name, entry in lock["packages"].items() if name}
+    assert len(packages) > 3
+    assert [
+        name for name, entry in packages.items() if not entry.get("integrity", "").startswith("sha512-")
+    ] == []
