@@ -47,6 +47,14 @@ addEventListener('book:painted', () => {
   else ask(() => after.port2.postMessage(from));
 });
 """
+ONE_NUMBER = """() => {
+  document.body.innerHTML = '<input type="range" min="0" max="100" style="width: 40rem"><output></output>';
+  const [slider, number] = document.body.children;
+  slider.addEventListener('input', () => {
+    number.textContent = slider.value;
+    slider.dispatchEvent(new CustomEvent('book:painted', { bubbles: true }));
+  });
+}"""
 PLOT = """async ([curves, moves]) => {
   const box = document.body.appendChild(document.createElement('div'));
   const delays = [];
@@ -153,6 +161,18 @@ def _drag(page, slider) -> list[float]:
     return page.evaluate("delays")
 
 
+def floor(browser, base: str) -> dict[str, list[float]]:
+    """The same events on a page that has one slider and one number: what the browser itself takes."""
+    page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    page.add_init_script(RECORDER)
+    page.goto(f"{base}/search.html", wait_until="load")
+    page.evaluate(ONE_NUMBER)
+    slider = page.locator("input[type=range]").first
+    found = {"keys": _keys(page, slider), "drag": _drag(page, slider)}
+    page.context.close()
+    return found
+
+
 def plot(browser, base: str) -> list[float]:
     """Milliseconds from event to paint with Observable Plot: three curves of 200 points, one round trip."""
     page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
@@ -218,6 +238,7 @@ def measure(site: Path) -> dict:
     """Everything, in one run."""
     with chromium.served(site) as base, chromium.chromium() as browser:
         moved = explorers(browser, base, site)
+        least = floor(browser, base)
         peer = plot(browser, base)
         begun = starts(browser, base, next(n for n in pages(site) if _has_explorer(site, n)))
         weighed = weights(browser, base, site)
@@ -228,6 +249,7 @@ def measure(site: Path) -> dict:
         "chromium": version,
         "load": round(os.getloadavg()[0], 1),
         "paint_ms": {key: {how: _summary(ms) for how, ms in ways.items()} for key, ways in moved.items()},
+        "floor_ms": {how: _summary(ms) for how, ms in least.items()},
         "plot_ms": _summary(peer),
         "start_ms": {name: round(statistics.median(times)) for name, times in begun.items()},
         "start_ratio": round(statistics.median(begun["live"]) / statistics.median(begun["bare"]), 2),
@@ -251,7 +273,7 @@ def tell(found: dict) -> None:
     """The results as tables."""
     print(f"\n{found['date']}, {found['device']}, Chromium {found['chromium']}, load {found['load']}")
     print(f"\n{'event to paint (ms)':32}{'keys: median':>14}{'p95':>7}{'drag: median':>14}{'p95':>7}")
-    for key, ways in found["paint_ms"].items():
+    for key, ways in {**found["paint_ms"], "one number on an empty page": found["floor_ms"]}.items():
         print(f"{key:32}" + "".join(f"{ways[h]['median']:>14}{ways[h]['p95']:>7}" for h in ("keys", "drag")))
     peer = found["plot_ms"]
     print(f"{'Observable Plot, three curves':32}{peer['median']:>14}{peer['p95']:>7}")

@@ -28,10 +28,6 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     def end_headers(self) -> None:
         """Ask browsers to look again: a rebuilt page shows at the next reload."""
         self.send_header("Cache-Control", "no-cache")
-        self.send_header(
-            "Cross-Origin-Opener-Policy", "same-origin"
-        )  # with the next: shared memory for explorers
-        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
         super().end_headers()
 
     def log_message(self, format: str, *args: object) -> None:

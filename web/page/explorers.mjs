@@ -1,5 +1,7 @@
 // Explorers: a control's event goes to the worker, what comes back goes into the page. No arithmetic here.
 const FRAME_MS = 700; // how long a step shows while it plays
+const AHEAD = 12, KEPT = 96; // pictures made before they are asked for, and kept
+const QUICK_MS = 20; // a view that takes longer is not made ahead: the reader's own event must never wait for it
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 const mounted = [];
@@ -58,8 +60,10 @@ class Mounted {
     this.start = this.state(true);
     this.busy = false;
     this.again = false;
+    this.known = new Map();
     this.loosen();
     root.addEventListener("input", (event) => this.touched(event.target));
+    for (const touch of ["focusin", "pointerdown"]) root.addEventListener(touch, (event) => this.expect(event.target), { passive: true });
     root.addEventListener("submit", (event) => event.preventDefault());
     this.statusBox = this.addStatus();
     this.enable(".ex-reset", () => this.reset());
@@ -106,21 +110,66 @@ class Mounted {
   touched(target) {
     if (target.type === "range" && this.playing && target !== this.steps()) this.pause();
     this.paint();
+    this.expect(target);
     this.remember();
   }
 
   /** Paint the newest state; while one is on its way, later ones wait and only the last is asked for. */
   async paint() {
     if (this.busy) { this.again = true; return; }
+    const ready = this.known.get(this.question(this.state()));
+    if (ready) { this.show(JSON.parse(ready), this.wide()); return; }
     this.busy = true;
     do {
       this.again = false;
       const wide = this.wide();
       try {
-        this.show(await this.engine.ask("paint", this.key, JSON.stringify(this.state()), wide), wide);
+        this.show(JSON.parse(await this.fetch(this.state())), wide);
       } catch { /* the status says why */ }
     } while (this.again && this.engine.state !== "failed");
     this.busy = false;
+    this.lookAhead();
+  }
+
+  // ---- looking ahead: while a reader thinks, the worker makes the pictures that the next move will ask for
+  question(state) { return JSON.stringify([state, this.wide()]); }
+
+  async fetch(state) {
+    const question = this.question(state), from = performance.now();
+    const painted = await this.engine.text("paint", this.key, JSON.stringify(state), this.wide());
+    this.quick = performance.now() - from < QUICK_MS;
+    this.known.set(question, painted);
+    if (this.known.size > KEPT) this.known.delete(this.known.keys().next().value);
+    return painted;
+  }
+
+  /** A slider was touched: its next move is likely as long as its last, and what is near that is next likely. */
+  expect(target) {
+    if (target.type !== "range" || !this.inputs.includes(target)) return;
+    const value = Number(target.value);
+    this.next = { target, middle: target === this.next?.target ? 2 * value - this.next.value : value, value };
+    this.lookAhead();
+  }
+
+  async lookAhead() {
+    if (this.looking || this.engine.state !== "live") return;
+    this.looking = true;
+    for (let state; !this.busy && this.quick !== false && (state = this.likely());) await this.fetch(state).catch(() => {});
+    this.looking = false;
+  }
+
+  /** The likeliest state not painted yet. */
+  likely() {
+    if (!this.next) return undefined;
+    const { target: { name, min, max, step }, middle } = this.next, size = Number(step) || 1, state = this.state();
+    for (let far = 0; far <= AHEAD; far++) {
+      for (const value of [middle + far * size, middle - far * size]) {
+        if (value < Number(min) || value > Number(max)) continue;
+        const near = { ...state, [name]: value };
+        if (!this.known.has(this.question(near))) return near;
+      }
+    }
+    return undefined;
   }
 
   wide() {

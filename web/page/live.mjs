@@ -5,11 +5,6 @@ import * as explorers from "./explorers.mjs";
 const PATIENCE_MS = 90_000;
 let worker, problem, nextId = 0;
 
-// Where the host isolates the page (web/serve.py does), answers also come through shared memory and are painted in the
-// frame that is about to be drawn. Elsewhere they come as messages, which browsers put off until after that frame.
-const shared = globalThis.crossOriginIsolated ? new SharedArrayBuffer(8 + 2 ** 20) : null;
-const SPIN_MS = 6; // how long an event may wait for an answer that is nearly there
-let wanted = 0, polling = false, skip = 0;
 const waiting = new Map();
 const listeners = new Set();
 
@@ -18,16 +13,17 @@ export const engine = {
   get problem() { return problem; },
   onchange(listener) { listeners.add(listener); },
 
-  /** Ask the worker; before it is live the question waits, and none is lost. */
-  ask(call, ...args) {
+  /** What the worker answers, as the text it sends; before it is live the question waits, and none is lost. */
+  text(call, ...args) {
     engine.start();
     if (engine.state === "failed") return Promise.reject(new Error(problem));
     return new Promise((resolve, reject) => {
       waiting.set(++nextId, { resolve, reject });
-      worker.postMessage({ id: nextId, call, args, shared });
-      if (shared && call === "paint" && engine.state === "live") expect(nextId);
+      worker.postMessage({ id: nextId, call, args });
     });
   },
+
+  async ask(call, ...args) { return JSON.parse(await engine.text(call, ...args)); },
 
   start() {
     if (engine.state !== "asleep") return;
@@ -42,37 +38,24 @@ export const engine = {
     const timer = setTimeout(() => { if (engine.state === "starting") fail("Python did not start within 90 seconds"); }, PATIENCE_MS);
     worker.onerror = (event) => { event.preventDefault?.(); fail(event.message || "the worker's script could not be loaded"); };
     worker.onmessage = ({ data }) => {
-      if (data.ready) { clearTimeout(timer); performance.mark("book:live"); change("live"); }
+      if (data.ready) { clearTimeout(timer); performance.mark("book:live"); skipUnseen(); change("live"); }
       else if (data.failed) fail(data.failed);
       else answer(data);
     };
   },
 };
 
+/** What is out of sight is skipped, at the height it has: an event then costs what its own screen costs. */
+function skipUnseen() {
+  const sections = [...document.querySelectorAll("article > section > section")];
+  const heights = sections.map((section) => section.offsetHeight);
+  sections.forEach((section, at) => { section.style.containIntrinsicHeight = `auto ${heights[at]}px`; });
+  document.documentElement.classList.add("skips-unseen");
+}
+
 function answer({ id, answer: text }) {
-  const asked = waiting.get(id);
+  waiting.get(id).resolve(text);
   waiting.delete(id);
-  asked?.resolve(JSON.parse(text)); // else the frame before took it from shared memory
-}
-
-/** Wait a little for an answer that is nearly there; else look for it in every frame before that is drawn. */
-function expect(id) {
-  wanted = id;
-  skip = take(id, skip > 0 ? 0 : SPIN_MS) ? 0 : skip > 0 ? skip - 1 : 20; // a slow one is not waited for each time
-  if (waiting.has(id) && !polling) { polling = true; requestAnimationFrame(poll); }
-}
-
-function poll() {
-  polling = waiting.has(wanted) && !take(wanted, 0);
-  if (polling) requestAnimationFrame(poll);
-}
-
-function take(id, patience) {
-  const head = new Int32Array(shared, 0, 2), until = performance.now() + patience;
-  while (Atomics.load(head, 0) !== id && performance.now() < until);
-  if (Atomics.load(head, 0) !== id) return false;
-  answer({ id, answer: new TextDecoder().decode(new Uint8Array(shared, 8, head[1]).slice()) });
-  return true;
 }
 
 function fail(reason) {

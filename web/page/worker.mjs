@@ -35,20 +35,9 @@ async function start() {
 const calls = start();
 calls.then(() => postMessage({ ready: true }), (problem) => postMessage({ failed: String(problem.message ?? problem) }));
 
-function share(shared, id, text) {
-  const bytes = new TextEncoder().encode(text);
-  if (bytes.length > shared.byteLength - 8) return;
-  const head = new Int32Array(shared, 0, 2);
-  new Uint8Array(shared, 8).set(bytes);
-  Atomics.store(head, 1, bytes.length);
-  Atomics.store(head, 0, id);
-}
-
-onmessage = async ({ data: { id, call, args, shared } }) => {
+onmessage = async ({ data: { id, call, args } }) => {
   try {
-    const answer = (await calls)[call](...args);
-    if (shared) share(shared, id, answer);
-    postMessage({ id, answer });
+    postMessage({ id, answer: (await calls)[call](...args) });
   } catch (problem) {
     postMessage({ id, answer: JSON.stringify({ error: String(problem.message ?? problem) }) });
   }
