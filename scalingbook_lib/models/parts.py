@@ -1,0 +1,106 @@
+"""What may stand in a layer in place of plain attention and a plain MLP?
+
+Experts (MoE), latent attention (MLA) and linear attention. Chapter: Transformers.
+"""
+
+from dataclasses import dataclass
+
+from .error import MOST_LAYERS, ModelError, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experts:
+    """E routed experts of width F, k of them for each token, and `shared` ones for every token.
+
+    The first `first_dense` layers keep a dense MLP; of the layers, every `every`-th has experts, the last of each
+    group. `shared_F` is the width of one shared expert (F where it is None); `shared_gate` is a product of width
+    1 that scales them (Qwen).
+    """
+
+    E: int
+    k: int
+    F: int
+    shared: int = 0
+    shared_F: int | None = None
+    shared_gate: bool = False
+    first_dense: int = 0
+    every: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("E", "k", "F"):
+            whole(f"experts.{name}", getattr(self, name))
+        whole("experts.shared", self.shared, least=0, most=10_000)
+        whole("experts.first_dense", self.first_dense, least=0, most=MOST_LAYERS)
+        whole("experts.every", self.every, most=MOST_LAYERS)
+        if self.shared_F is not None:
+            whole("experts.shared_F", self.shared_F)
+        if self.k > self.E:
+            raise ModelError("experts.k", f"a token cannot choose {self.k} of {self.E} experts", "lower k")
+
+    @property
+    def shared_width(self) -> int:
+        """The width of all shared experts together."""
+        return self.shared * (self.F if self.shared_F is None else self.shared_F)
+
+    def layers(self, L: int) -> int:
+        """How many of L layers have experts."""
+        return sum(1 for layer in range(self.first_dense, L) if (layer + 1) % self.every == 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latent:
+    """Multi-head latent attention: queries through a rank `q_rank` (None: directly), keys and values through `kv_rank`.
+
+    A head's query and key have `nope` elements without and `rope` elements with a rotary position; the rotary part
+    of the key is shared by all heads. A head's value has `v` elements. The cache keeps kv_rank + rope.
+    """
+
+    q_rank: int | None
+    kv_rank: int
+    nope: int
+    rope: int
+    v: int
+
+    def __post_init__(self) -> None:
+        for name in ("kv_rank", "nope", "rope", "v"):
+            whole(f"latent.{name}", getattr(self, name))
+        if self.q_rank is not None:
+            whole("latent.q_rank", self.q_rank)
+
+    @property
+    def qk(self) -> int:
+        """The elements of one head's query."""
+        return self.nope + self.rope
+
+    @property
+    def cached(self) -> int:
+        """The elements that one layer keeps of one token."""
+        return self.kv_rank + self.rope
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear:
+    """Linear attention (gated DeltaNet) in all layers but every `every`-th, which keeps softmax attention.
+
+    A state of `v_heads` matrices [key, value] replaces the cache; `conv` is the length of the short convolution.
+    """
+
+    k_heads: int
+    v_heads: int
+    key: int
+    value: int
+    conv: int
+    every: int
+
+    def __post_init__(self) -> None:
+        for name in ("k_heads", "v_heads", "key", "value", "conv"):
+            whole(f"linear.{name}", getattr(self, name))
+        whole("linear.every", self.every, most=MOST_LAYERS)
+        if self.v_heads % self.k_heads:
+            raise ModelError(
+                "linear.v_heads", f"{self.v_heads} is no multiple of {self.k_heads} key heads", "make it one"
+            )
+
+    def softmax_layers(self, L: int) -> int:
+        """How many of L layers keep softmax attention."""
+        return L // self.every

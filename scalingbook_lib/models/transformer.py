@@ -1,0 +1,174 @@
+"""Which shapes make a Transformer, and how many parameters do they have?
+
+Everything is counted from the list of its weights (`weights()`), part by part and exact. Chapter: Transformers.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from scalingbook_lib.told import Told
+
+from .counting import weights_of
+from .error import MOST_LAYERS, ModelError, shown, whole
+from .parts import Experts, Latent, Linear
+from .weight import Weight
+
+BIASES = ("q", "k", "v", "o", "mlp", "router", "experts", "unembedding")
+QK_NORMS = (None, "head", "all")
+
+
+@dataclass(frozen=True, slots=True)
+class LayerKind:
+    """Layers that attend alike: how many, how far back (None: to the start), and what they keep of a token."""
+
+    layers: int
+    window: int | None
+    kv_elements_per_token: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transformer(Told):
+    """The shapes of a decoder-only Transformer, in the book's letters.
+
+    D width, L layers, V vocabulary, N query heads, K key-value heads, H head width, F width of the dense MLP.
+    With `latent`, every head has its own keys and values: K is N, and H is the width of a head's query.
+    `windows` is repeated over the layers: None sees everything. `norms` counts the norms of a layer (query and
+    key norms apart), `norm_bias` says that each has a shift besides its scale. `biases` lists the products that
+    add one. `positions` is the number of learned positions, `sinks` gives each head a learned logit,
+    `attention_gate` a gate as wide as its output.
+    """
+
+    name: str
+    D: int
+    L: int
+    V: int
+    N: int
+    K: int
+    H: int
+    F: int
+    gated: bool = True
+    tied: bool = False
+    experts: Experts | None = None
+    latent: Latent | None = None
+    linear: Linear | None = None
+    windows: tuple[int | None, ...] = (None,)
+    norms: int = 2
+    norm_bias: bool = False
+    embedding_norm: bool = False
+    final_norm: bool = True
+    qk_norm: str | None = None
+    biases: tuple[str, ...] = ()
+    positions: int = 0
+    sinks: bool = False
+    attention_gate: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise ModelError("name", f"{shown(self.name)} is no name", "write a text")
+        for letter in "DVNKHF":
+            whole(letter, getattr(self, letter))
+        whole("L", self.L, most=MOST_LAYERS)
+        whole("norms", self.norms, least=0, most=8)
+        whole("positions", self.positions, least=0)
+        self._heads()
+        self._choices()
+
+    def _heads(self) -> None:
+        if self.K > self.N:
+            raise ModelError(
+                "K", f"{self.K} key-value heads are more than the {self.N} query heads", "lower K"
+            )
+        if self.N % self.K:
+            raise ModelError(
+                "K", f"{self.N} query heads cannot share {self.K} key-value heads evenly", "let K divide N"
+            )
+        if self.latent and (self.K, self.H) != (self.N, self.latent.qk):
+            raise ModelError(
+                "latent",
+                f"K = {self.K} and H = {self.H} contradict it",
+                f"write K = {self.N} and H = {self.latent.qk}",
+            )
+
+    def _choices(self) -> None:
+        if not isinstance(self.windows, tuple) or not self.windows:
+            raise ModelError("windows", "it is no tuple with an entry", "write (None,) or (4096, None)")
+        for window in self.windows:
+            if window is not None:
+                whole("windows", window)
+        if self.qk_norm not in QK_NORMS:
+            raise ModelError("qk_norm", f"{shown(self.qk_norm)} is unknown", "write 'head', 'all' or None")
+        for bias in self.biases:
+            if bias not in BIASES:
+                raise ModelError("biases", f"{shown(bias)} is unknown", f"choose from {', '.join(BIASES)}")
+
+    def weights(self) -> tuple[Weight, ...]:
+        """Every weight, by part."""
+        return self._weights
+
+    @cached_property
+    def _weights(self) -> tuple[Weight, ...]:
+        return weights_of(self)
+
+    @property
+    def params(self) -> int:
+        """All parameters, each counted once."""
+        return sum(w.params for w in self.weights())
+
+    @property
+    def active_params(self) -> int:
+        """The parameters that serve one token: all but the experts it does not choose."""
+        return sum(w.active_params for w in self.weights())
+
+    @property
+    def by_part(self) -> dict[str, int]:
+        """The parameters of every part that has any."""
+        return _summed((w.part, w.params) for w in self.weights())
+
+    @property
+    def active_by_part(self) -> dict[str, int]:
+        """The parameters of every part that serve one token."""
+        return _summed((w.part, w.active_params) for w in self.weights())
+
+    @property
+    def G(self) -> int:
+        """How many query heads share one key-value head."""
+        return self.N // self.K
+
+    @property
+    def moe_layers(self) -> int:
+        """The layers with experts."""
+        return self.experts.layers(self.L) if self.experts else 0
+
+    @property
+    def softmax_layers(self) -> int:
+        """The layers with softmax attention: all, unless some are linear."""
+        return self.linear.softmax_layers(self.L) if self.linear else self.L
+
+    @property
+    def layer_kinds(self) -> tuple[LayerKind, ...]:
+        """The softmax layers, grouped by their window."""
+        kept = self.latent.cached if self.latent else 2 * self.K * self.H  # a key and a value per head
+        cycle = len(self.windows)
+        count = Counter(self.windows[layer % cycle] for layer in range(self.softmax_layers))
+        return tuple(LayerKind(layers, window, kept) for window, layers in count.items())
+
+    @property
+    def kv_elements_per_token(self) -> int:
+        """The elements that all layers together keep of one token (within every window)."""
+        return sum(kind.layers * kind.kv_elements_per_token for kind in self.layer_kinds)
+
+    def __str__(self) -> str:
+        active = f", {self.active_params:,} active for one token" if self.experts else ""
+        return (
+            f"{self.name}: {self.params:,} parameters{active}; D={self.D} L={self.L} F={self.F} "
+            f"N={self.N} K={self.K} H={self.H} V={self.V}"
+        )
+
+
+def _summed(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for part, params in pairs:
+        total[part] += params
+    return {part: params for part, params in total.items() if params}
