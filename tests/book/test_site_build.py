@@ -1,6 +1,7 @@
 """A build that dies leaves nothing half-written, and no rule that a page needs is pruned."""
 
 import json
+import shutil
 
 import pytest
 
@@ -78,3 +79,22 @@ def test_what_is_vendored_is_pinned_with_integrity():
     assert [
         name for name, entry in packages.items() if not entry.get("integrity", "").startswith("sha512-")
     ] == []
+
+
+def test_editing_a_chapter_rebuilds_it_and_no_other(tmp_path):
+    book = tmp_path / "book"
+    book.mkdir()
+    for name in ("_config.yml", "references.bib"):
+        shutil.copy(vendor.ROOT / name, book)
+    (book / "_toc.yml").write_text("format: jb-book\nroot: first\nchapters:\n- file: edited\n- file: other\n")
+    for name in ("first", "edited", "other"):
+        (book / f"{name}.md").write_text(f"# Page {name}\n\nText.\n")
+    site.build(book, tmp_path / "out")
+    made = tmp_path / "out" / "work" / "_build" / "html"
+    before = {path.name: path.stat().st_mtime_ns for path in made.glob("*.html")}
+    (book / "edited.md").write_text("# Page edited\n\nNew text.\n")
+    site.build(book, tmp_path / "out")
+    rebuilt = {name for name, time_ns in before.items() if (made / name).stat().st_mtime_ns != time_ns}
+    assert "edited.html" in rebuilt
+    assert "other.html" not in rebuilt
+    assert "New text." in (tmp_path / "out" / "html" / "edited.html").read_text(encoding="utf-8")

@@ -259,3 +259,39 @@ def test_progress_is_kept_shown_exported_and_erased(live):
 @pytest.mark.parametrize("last", [True])
 def test_all_that_was_clean(live, last):
     live.assert_clean()
+
+
+AHEAD = """async ([root, name]) => {
+  const slider = root.querySelector(`[name="${name}"]`), verdict = root.querySelector('.ex-verdict');
+  let painted = false;
+  root.addEventListener('book:painted', () => { painted = true; });
+  const step = Number(slider.value) < Number(slider.max) ? 1 : -1;
+  for (let waited = 0; waited < 200; waited++) {       // until a move is painted within its own event
+    slider.dispatchEvent(new Event('pointerdown', { bubbles: true }));
+    await new Promise((done) => setTimeout(done, 50));
+    painted = false;
+    slider.value = Number(slider.value) + step;
+    slider.dispatchEvent(new Event('input', { bubbles: true }));
+    const figure = root.querySelector('.ex-wide').innerHTML;
+    if (painted) return { value: slider.value, verdict: verdict.textContent, figure };
+    await new Promise((done) => root.addEventListener('book:painted', done, { once: true }));
+    slider.value = Number(slider.value) - step;
+    slider.dispatchEvent(new Event('input', { bubbles: true }));
+  }
+  return null;
+}"""
+
+
+def test_a_picture_made_ahead_is_painted_at_once_and_is_the_right_one(live):
+    root, explorer = roots(live)[0]
+    name = next(n for n, control in explorer.controls.items() if isinstance(control, Slider))
+    reset(live, root)
+    ahead = live.page.evaluate(AHEAD, [root, name])
+    assert ahead is not None, "no move was painted within its own event"
+    painted = explorer.paint(explorer.state() | {name: ahead["value"]})
+    assert ahead["verdict"] == painted.verdict
+    expected = live.page.evaluate(
+        "(html) => { const t = document.createElement('div'); t.innerHTML = html; return t.innerHTML; }",
+        painted.figure,
+    )
+    assert ahead["figure"] == expected
