@@ -1,70 +1,14 @@
-"""How long does it take to move an array between chips?
+"""How long does a collective take on rings, lines and tori?
 
-Each collective on a ring, an unwrapped line, or several torus axes at once: a bandwidth term with its exact
-(1 - 1/N), a latency term that counts hops, and the textbook's asymptotic form beside them. `nbytes` is always
-the array *after* sharding over other axes is accounted for:
-
-    all_gather       the gathered array, as every chip holds it in the end
-    reduce_scatter   the unreduced array, as every chip holds it at the start
-    all_reduce       the array, as every chip holds it before and after
-    all_to_all       the array over the whole axis: each of N chips holds nbytes / N before and after
-    permute          what one chip sends
-
+Several torus axes work at once: a bandwidth term with its exact (1 - 1/N), a latency term that counts hops.
 Only + - * / are used, so exact inputs (fractions.Fraction) give exact times; tests/core/link_simulator.py
 moves every chunk over every link and arrives at the same fractions. Chapter: Sharding.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from scalingbook_lib.told import Told
+from scalingbook_lib.collectives.transfer import NOTHING, Transfer
 from scalingbook_lib.torus import Axis
-from scalingbook_lib.units import si
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer(Told):
-    """The time of a collective: bytes over bandwidth, plus a latency for every hop in a row."""
-
-    name: str
-    bandwidth_s: float
-    latency_s: float
-    textbook_s: float
-
-    @property
-    def total_s(self) -> float:
-        """The last byte has arrived: the two terms added, as the step-by-step schedule has it."""
-        return self.bandwidth_s + self.latency_s
-
-    @property
-    def bound(self) -> str:
-        """The larger of the two terms: 'bandwidth' or 'latency'."""
-        return "latency" if self.latency_s > self.bandwidth_s else "bandwidth"
-
-    @property
-    def textbook_error(self) -> float:
-        """How far the textbook's form is off, relative to the exact time (0 where nothing moves)."""
-        return self.textbook_s / self.total_s - 1 if self.total_s else 0.0
-
-    def __add__(self, other: "Transfer") -> "Transfer":
-        """One after the other: every term adds."""
-        return Transfer(
-            " + ".join(name for name in (self.name, other.name) if name),
-            self.bandwidth_s + other.bandwidth_s,
-            self.latency_s + other.latency_s,
-            self.textbook_s + other.textbook_s,
-        )
-
-    def __str__(self) -> str:
-        if not self.total_s:
-            return f"{self.name or 'nothing to move'}: free"
-        terms = (
-            f"{si(float(self.bandwidth_s), 's')} for the bytes, {si(float(self.latency_s), 's')} for the hops"
-        )
-        return f"{self.name}: {si(float(self.total_s), 's')} ({terms}), {self.bound}-bound"
-
-
-NOTHING = Transfer("", 0, 0, 0)
 
 
 def all_gather(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
@@ -76,7 +20,7 @@ def all_gather(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
     axes = _real(nbytes, axes, both_ways)
     if not axes:
         return replace(NOTHING, name="AllGather")
-    n = chips(*axes)
+    n = _chips(axes)
     bandwidth_s = (n - 1) * nbytes / (n * sum(_inflow(axis, both_ways) for axis in axes))
     latency_s = sum(hops(axis, both_ways) * axis.hop_s for axis in axes)
     return Transfer("AllGather", bandwidth_s, latency_s, _textbook(nbytes, axes))
@@ -103,13 +47,13 @@ def all_to_all(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
     if not axes:
         return replace(NOTHING, name="AllToAll")
     slowest = max((_exchange(nbytes, axis, axes, both_ways) for axis in axes), key=lambda t: t.total_s)
-    n, wide = chips(*axes), max(axis.size / (8 * axis.link_bytes_per_s) for axis in axes)
+    n, wide = _chips(axes), max(axis.size / (8 * axis.link_bytes_per_s) for axis in axes)
     return replace(slowest, textbook_s=nbytes / n * wide)  # M · max(A, B, C) / (4 N W) with W = 2 links
 
 
 def _exchange(nbytes: float, axis: Axis, axes: tuple[Axis, ...], both_ways: bool) -> Transfer:
     """The all-to-all traffic of one axis among several: N/n rings of n chips, each with n/N of the bytes."""
-    share = axis.size * nbytes / (chips(*axes) * axis.link_bytes_per_s)  # one ring's bytes over one link
+    share = axis.size * nbytes / (_chips(axes) * axis.link_bytes_per_s)  # one ring's bytes over one link
     bandwidth_s = busiest_link_chunks(axis, both_ways) * share / (8 * axis.size**2)
     return Transfer("AllToAll", bandwidth_s, len(axes) * hops(axis, both_ways) * axis.hop_s, 0)
 
@@ -140,53 +84,15 @@ def hierarchical_all_reduce(nbytes: float, *axes: Axis, dcn: Axis) -> Transfer:
 
     `dcn` is an unwrapped axis whose link is one chip's share of the data-centre network.
     """
-    over_dcn = all_reduce(nbytes / chips(*axes), dcn)
-    over_dcn = replace(over_dcn, textbook_s=2 * nbytes / (chips(*axes) * dcn.link_bytes_per_s))
+    over_dcn = all_reduce(nbytes / _chips(axes), dcn)
+    over_dcn = replace(over_dcn, textbook_s=2 * nbytes / (_chips(axes) * dcn.link_bytes_per_s))
     steps = reduce_scatter(nbytes, *axes) + over_dcn + all_gather(nbytes, *axes)
     return replace(steps, name="hierarchical AllReduce")
-
-
-def bytes_received(collective: str, nbytes: float, n: int) -> float:
-    """How many bytes each of `n` chips must receive, whatever the network: a lower bound no link can beat."""
-    missing = (n - 1) * nbytes / n
-    amounts = {
-        "all-gather": missing, "reduce-scatter": missing, "all-reduce": 2 * missing,
-        "all-to-all": missing / n, "permute": nbytes,
-    }  # fmt: skip
-    return _named(amounts, collective)
-
-
-def bus_bandwidth(collective: str, nbytes: float, n: int, seconds: float) -> float:
-    """NCCL's busbw: the size over the time (algbw), times the share of the size that a link must carry.
-
-    A perfect ring that gathers or reduces reports busbw = W whatever `n`, which makes it comparable with a
-    datasheet. NCCL counts sizes as this book does, except an all-to-all's: there it is one chip's nbytes / n.
-    """
-    share = (n - 1) / n
-    factors = {
-        "all-gather": share, "reduce-scatter": share, "all-reduce": 2 * share,
-        "all-to-all": share / n, "permute": 1,
-    }  # fmt: skip
-    return _named(factors, collective) * nbytes / seconds
-
-
-def latency_bound_below(*axes: Axis, collective: Callable[..., Transfer] = all_gather) -> float:
-    """The array size (bytes) at which the hops cost as much as the bytes; smaller ones are latency-bound."""
-    one_byte = collective(1, *axes)
-    return one_byte.latency_s / one_byte.bandwidth_s if one_byte.bandwidth_s else 0.0
 
 
 def hop_crossover_bytes(axis: Axis) -> float:
     """The rule of thumb: a *shard* below W1 · α takes longer to start than to send."""
     return axis.link_bytes_per_s * axis.hop_s
-
-
-def chips(*axes: Axis) -> int:
-    """How many chips take part: the product of the axes."""
-    n = 1
-    for axis in axes:
-        n *= axis.size
-    return n
 
 
 def hops(axis: Axis, both_ways: bool = True) -> int:
@@ -214,7 +120,8 @@ def _real(nbytes: float, axes: tuple[Axis, ...], both_ways: bool = True) -> tupl
     return tuple(axis for axis in axes if axis.size > 1)
 
 
-def _named(table: dict[str, float], collective: str) -> float:
-    if collective not in table:
-        raise ValueError(f"{collective!r} is no collective of this book; write one of {', '.join(table)}")
-    return table[collective]
+def _chips(axes: tuple[Axis, ...]) -> int:
+    n = 1
+    for axis in axes:
+        n *= axis.size
+    return n

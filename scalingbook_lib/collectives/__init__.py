@@ -1,0 +1,44 @@
+"""How long does it take to move an array between chips?
+
+On the axes of a torus (`rings`) or the levels of a cluster of switches (`switched`), by the same names.
+Chapters: Sharding, GPUs.
+"""
+
+from scalingbook_lib.collectives.networks import (
+    Network,
+    all_gather,
+    all_reduce,
+    all_to_all,
+    chips,
+    latency_bound_below,
+    permute,
+    reduce_scatter,
+)
+from scalingbook_lib.collectives.rings import (
+    busiest_link_chunks,
+    hierarchical_all_reduce,
+    hop_crossover_bytes,
+    hops,
+)
+from scalingbook_lib.collectives.traffic import bus_bandwidth, bytes_received, reached
+from scalingbook_lib.collectives.transfer import NOTHING, Transfer
+
+__all__ = [
+    "NOTHING",
+    "Network",
+    "Transfer",
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "bus_bandwidth",
+    "busiest_link_chunks",
+    "bytes_received",
+    "chips",
+    "hierarchical_all_reduce",
+    "hop_crossover_bytes",
+    "hops",
+    "latency_bound_below",
+    "permute",
+    "reached",
+    "reduce_scatter",
+]

@@ -1,0 +1,93 @@
+"""Which network is asked: the axes of a torus, or the levels of a cluster?
+
+One name for each collective. `nbytes` is always the array *after* sharding over other axes is accounted for:
+
+    all_gather       the gathered array, as every chip holds it in the end
+    reduce_scatter   the unreduced array, as every chip holds it at the start
+    all_reduce       the array, as every chip holds it before and after
+    all_to_all       the array over the whole axis: each of N chips holds nbytes / N before and after
+    permute          what one chip sends
+
+Chapters: Sharding, GPUs.
+"""
+
+from collections.abc import Callable
+from typing import TypeGuard
+
+from scalingbook_lib.clusters import Level
+from scalingbook_lib.collectives import rings, switched
+from scalingbook_lib.collectives.transfer import Transfer
+from scalingbook_lib.torus import Axis
+
+type Network = Axis | Level
+
+
+def all_gather(nbytes: float, *axes: Network, both_ways: bool = True, overlap: bool = True) -> Transfer:
+    """[I_X] → [I]: every chip receives the (1 - 1/N) of the array that it lacks, over all its links at once.
+
+    `both_ways` is for rings, `overlap` (all levels at work at once) for the levels of a cluster.
+    """
+    if _levels(axes):
+        return switched.all_gather(nbytes, *axes, overlap=overlap)
+    return rings.all_gather(nbytes, *_torus(axes), both_ways=both_ways)
+
+
+def reduce_scatter(nbytes: float, *axes: Network, both_ways: bool = True, overlap: bool = True) -> Transfer:
+    """[I]{U_X} → [I_X]: an AllGather played backwards, adding where that one copies."""
+    if _levels(axes):
+        return switched.reduce_scatter(nbytes, *axes, overlap=overlap)
+    return rings.reduce_scatter(nbytes, *_torus(axes), both_ways=both_ways)
+
+
+def all_reduce(
+    nbytes: float,
+    *axes: Network,
+    both_ways: bool = True,
+    in_switch: bool = False,
+    overlap: bool = True,
+) -> Transfer:
+    """[I]{U_X} → [I]: a reduce-scatter, then an all-gather; with `in_switch`, switches that can sum do."""
+    if _levels(axes):
+        return switched.all_reduce(nbytes, *axes, in_switch=in_switch, overlap=overlap)
+    if in_switch:
+        raise ValueError("a torus has no switch that could sum; write in_switch=False, or give levels")
+    return rings.all_reduce(nbytes, *_torus(axes), both_ways=both_ways)
+
+
+def all_to_all(nbytes: float, *axes: Network, both_ways: bool = True, overlap: bool = True) -> Transfer:
+    """[I_X, J] → [I, J_X]: every chip sends a different 1/N of its shard to every other."""
+    if _levels(axes):
+        return switched.all_to_all(nbytes, *axes, overlap=overlap)
+    return rings.all_to_all(nbytes, *_torus(axes), both_ways=both_ways)
+
+
+def permute(nbytes: float, axis: Network, shift: int = 1) -> Transfer:
+    """Every chip sends its shard `shift` places along the axis, by the shorter way; on a line, none wraps."""
+    if isinstance(axis, Level):
+        return switched.permute(nbytes, axis, shift)
+    return rings.permute(nbytes, axis, shift)
+
+
+def latency_bound_below(*axes: Network, collective: Callable[..., Transfer] = all_gather) -> float:
+    """The array size (bytes) at which the hops cost as much as the bytes; smaller ones are latency-bound."""
+    one_byte = collective(1, *axes)
+    return one_byte.latency_s / one_byte.bandwidth_s if one_byte.bandwidth_s else 0.0
+
+
+def chips(*axes: Network) -> int:
+    """How many chips take part: the product of the axes."""
+    n = 1
+    for axis in axes:
+        n *= axis.size
+    return n
+
+
+def _levels(axes: tuple[Network, ...]) -> TypeGuard[tuple[Level, ...]]:
+    return bool(axes) and all(isinstance(axis, Level) for axis in axes)
+
+
+def _torus(axes: tuple[Network, ...]) -> tuple[Axis, ...]:
+    found = tuple(axis for axis in axes if isinstance(axis, Axis))
+    if len(found) < len(axes):
+        raise ValueError("give the axes of one torus or the levels of one cluster, not some of each")
+    return found

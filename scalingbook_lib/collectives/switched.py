@@ -1,0 +1,142 @@
+"""How long does a collective take on switches, level by level?
+
+Levels come from the inside out (`clusters.Level`). A chip sends to all others of a level directly; what
+crosses an outer level was split over all chips below it, so that each carries its own part (rails). Levels
+of one `port` share the wires out of a chip, and these carry the traffic of all of them: so the total number
+of domains counts, at any depth of the tree, and not the degree of one switch. With `overlap` the levels work
+at once, on different parts, and the slowest sets the pace; without it, one waits for the other.
+
+Only + - * / are used; tests/core/switch_simulator.py routes every message and arrives at the same fractions.
+Chapter: GPUs.
+"""
+
+import itertools
+from dataclasses import dataclass, replace
+
+from scalingbook_lib.clusters import Level
+from scalingbook_lib.collectives.transfer import NOTHING, Transfer
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """Where traffic enters a level: the chips below it, and all chips that its port reaches."""
+
+    level: Level
+    below: int
+    reach: int
+
+    def gathered_s(self, nbytes: float) -> float:
+        """All that the chips below lack of what their port brings, over all their wires."""
+        return nbytes * (self.reach - self.below) / (self.reach * self._bytes_per_s)
+
+    def alone_s(self, nbytes: float) -> float:
+        """What this level alone brings, the outer ones done before."""
+        return nbytes * (self.level.size - 1) / (self.level.size * self._bytes_per_s)
+
+    def summed_s(self, nbytes: float) -> float:
+        """Everything once up to the switch, everything once down."""
+        return nbytes / self._bytes_per_s
+
+    def exchanged_s(self, shard: float) -> float:
+        """What one chip has for receivers beyond the chips below."""
+        return shard * (self.reach - self.below) / (self.reach * self.level.bytes_per_s)
+
+    @property
+    def _bytes_per_s(self) -> float:
+        return self.below * self.level.bytes_per_s
+
+
+type _Port = list[_Edge]
+
+
+def all_gather(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
+    """[I_X] → [I]: from the outside in, every chip fetches its part over a level, then shares it below."""
+    ports = _ports(nbytes, levels)
+    times = [_gathered_s(nbytes, port, overlap) for port in ports]
+    textbook_s = max((edge.summed_s(nbytes) for port in ports for edge in port), default=0)
+    latency_s = sum(edge.level.hop_s for port in ports for edge in port)
+    return Transfer("AllGather", _together(times, overlap), latency_s, textbook_s)
+
+
+def reduce_scatter(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
+    """[I]{U_X} → [I_X]: an AllGather played backwards. A switch that sums saves nothing here."""
+    return replace(all_gather(nbytes, *levels, overlap=overlap), name="ReduceScatter")
+
+
+def all_reduce(nbytes: float, *levels: Level, in_switch: bool = False, overlap: bool = True) -> Transfer:
+    """[I]{U_X} → [I]: a reduce-scatter, then an all-gather; or sums in the switches that can sum.
+
+    In the switch, each chip sends its part once and receives the sum once: M/W in place of 2(1 - 1/N)M/W.
+    Below the outermost port that needs both halves under way at once, hence `overlap`.
+    """
+    ports = _ports(nbytes, levels)
+    if in_switch and ports and not any(map(_sums, ports)):
+        names = ", ".join(level.name for level in levels)
+        raise ValueError(f"no switch of these levels sums ({names}); write in_switch=False")
+    times, textbook_s, latency_s = [], 0, 0
+    for port in ports:
+        once = in_switch and _sums(port) and (overlap or port is ports[-1])
+        times.append(_summed_s(nbytes, port) if once else 2 * _gathered_s(nbytes, port, overlap))
+        textbook_s = max(textbook_s, (1 if once else 2) * _summed_s(nbytes, port))
+        hops = [edge.level.hop_s for edge in port]
+        latency_s += max(hops) if once and port is ports[-1] else 2 * sum(hops)
+    return Transfer("AllReduce", _together(times, overlap), latency_s, textbook_s)
+
+
+def all_to_all(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
+    """[I_X, J] → [I, J_X]: every chip sends a different 1/N of its shard to every other.
+
+    First to the chip of its own domain on the receiver's rail, then over the network to the receiver.
+    """
+    ports = _ports(nbytes, levels)
+    n = ports[-1][-1].reach if ports else 1
+    times = [max(edge.exchanged_s(nbytes / n) for edge in port) for port in ports]
+    textbook_s = max((nbytes / n / edge.level.bytes_per_s for port in ports for edge in port), default=0)
+    latency_s = sum(max(edge.level.hop_s for edge in port) for port in ports)
+    return Transfer("AllToAll", _together(times, overlap), latency_s, textbook_s)
+
+
+def permute(nbytes: float, level: Level, shift: int = 1) -> Transfer:
+    """Every chip sends its shard to one other: over its whole port, or over the one link to that peer."""
+    if not _ports(nbytes, (level,)) or not shift % level.size:
+        return replace(NOTHING, name="CollectivePermute")
+    bandwidth_s = nbytes / (level.peer_bytes_per_s or level.bytes_per_s)
+    return Transfer("CollectivePermute", bandwidth_s, level.hop_s, bandwidth_s)
+
+
+def _gathered_s(nbytes: float, port: _Port, overlap: bool) -> float:
+    if overlap:
+        return max(edge.gathered_s(nbytes) for edge in port)
+    return sum(edge.alone_s(nbytes) for edge in port)
+
+
+def _summed_s(nbytes: float, port: _Port) -> float:
+    return max(edge.summed_s(nbytes) for edge in port)
+
+
+def _sums(port: _Port) -> bool:
+    """Whether all switches that this port leads to can sum."""
+    return all(edge.level.reduces for edge in port)
+
+
+def _together(times: list[float], overlap: bool) -> float:
+    return (max if overlap else sum)(times) if times else 0
+
+
+def _ports(nbytes: float, levels: tuple[Level, ...]) -> list[_Port]:
+    """The levels by port, from the inside out, each with the chips below it; what cannot be is refused."""
+    if nbytes < 0:
+        raise ValueError(f"{nbytes} bytes cannot be moved; give the size of the array, at least 0")
+    real = [level for level in levels if level.size > 1]
+    ports, below = [], 1
+    for _, group in itertools.groupby(real, key=lambda level: level.port):
+        found = list(group)
+        reach = below
+        for level in found:
+            reach *= level.size
+        port = []
+        for level in found:
+            port.append(_Edge(level, below, reach))
+            below *= level.size
+        ports.append(port)
+    return ports
