@@ -1,0 +1,67 @@
+"""What does a Transformer cost? FLOPs, bytes and intensities, counted part by part.
+
+`einsum` counts one product; `params`, `flops`, `kv_cache`, `activations` and `training_state` count a model
+of `models`; `training_flops`, `crossover` and `mfu` a training run. Every result has named terms that sum to
+it. Chapter: Transformers.
+"""
+
+from .cache import KVCache, kv_cache
+from .experts import BreakEven, Routing, all_to_all_bytes, moe_break_even, routing
+from .forward import Flops, flops
+from .intensity import (
+    Intensity,
+    attention_intensity,
+    block_bytes,
+    latent_intensity,
+    prefill_tokens,
+    query_block,
+)
+from .kept import POLICIES, Activations, Policy, activations
+from .layers import pairs
+from .parameters import Parameters, TrainingState, params, training_state
+from .products import Einsum, EinsumError, einsum
+from .softmax import OnlineSoftmax, State, Step, merge, online_softmax
+from .terms import Term, Terms
+from .training import TrainingFlops, Utilization, crossover, mfu, training_flops
+
+__all__ = [
+    "POLICIES",
+    "Activations",
+    "BreakEven",
+    "Einsum",
+    "EinsumError",
+    "Flops",
+    "Intensity",
+    "KVCache",
+    "OnlineSoftmax",
+    "Parameters",
+    "Policy",
+    "Routing",
+    "State",
+    "Step",
+    "Term",
+    "Terms",
+    "TrainingFlops",
+    "TrainingState",
+    "Utilization",
+    "activations",
+    "all_to_all_bytes",
+    "attention_intensity",
+    "block_bytes",
+    "crossover",
+    "einsum",
+    "flops",
+    "kv_cache",
+    "latent_intensity",
+    "merge",
+    "mfu",
+    "moe_break_even",
+    "online_softmax",
+    "pairs",
+    "params",
+    "prefill_tokens",
+    "query_block",
+    "routing",
+    "training_flops",
+    "training_state",
+]

@@ -1,0 +1,42 @@
+"""How many pairs of a query and a key meet, and how many FLOPs does one pair cost?"""
+
+from scalingbook_lib.models import Transformer
+
+
+def score_width(model: Transformer, *, absorbed: bool = False) -> int:
+    """The length of a query, and of the key that it meets."""
+    return model.latent.cached if model.latent and absorbed else model.H
+
+
+def value_width(model: Transformer, *, absorbed: bool = False) -> int:
+    """The length of a value as the probabilities weight it."""
+    if model.latent is None:
+        return model.H
+    return model.latent.kv_rank if absorbed else model.latent.v
+
+
+def pair_flops(model: Transformer, *, absorbed: bool = False) -> int:
+    """One query position and one key position in one layer, all heads: a score, and a weighted value."""
+    return 2 * model.N * (score_width(model, absorbed=absorbed) + value_width(model, absorbed=absorbed))
+
+
+def up_projection(model: Transformer) -> int:
+    """The weights, in all layers, that make keys and values of latent vectors; 0 where nothing is latent."""
+    a = model.latent
+    return model.softmax_layers * a.kv_rank * model.N * (a.nope + a.v) if a else 0
+
+
+def pairs(T: int, S: int, *, causal: bool = False, window: int | None = None) -> int:
+    """How many pairs of a query and a key meet, for T queries at the end of S positions.
+
+    Without `causal`, every query meets min(S, window) keys, as in a program that computes what the mask
+    throws away. With it, each meets those up to its own position.
+    """
+    if not 1 <= T <= S:
+        raise ValueError(f"T = {T} and S = {S}: the T new positions are among all S; write 1 ≤ T ≤ S")
+    width = min(S, window or S)
+    if not causal:
+        return T * width
+    first = S - T + 1  # what the first query meets
+    growing = min(max(width - first + 1, 0), T)  # queries whose window is not yet full
+    return growing * (2 * first + growing - 1) // 2 + (T - growing) * width
