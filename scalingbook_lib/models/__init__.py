@@ -5,12 +5,14 @@
 
 from .catalogue import CATALOGUE
 from .error import ModelError
+from .hf import KNOWN_TYPES, from_hf
 from .parts import Experts, Latent, Linear
 from .transformer import LayerKind, Transformer
 from .weight import PARTS, Weight
 
 __all__ = [
     "CATALOGUE",
+    "KNOWN_TYPES",
     "PARTS",
     "Experts",
     "Latent",
@@ -19,4 +21,5 @@ __all__ = [
     "ModelError",
     "Transformer",
     "Weight",
+    "from_hf",
 ]

@@ -1,7 +1,7 @@
 """What is wrong with this model, and what should be written instead?"""
 
 MOST = 10**9  # no dimension of a model is larger
-MOST_LAYERS = 10_000
+MOST_LAYERS = 1000
 
 
 class ModelError(ValueError):

@@ -1,0 +1,136 @@
+"""How is one field of a `config.json` read, and what is said where it is missing or makes no sense?"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .error import MOST, ModelError, shown, whole
+
+SLIDING = {"sliding_attention": True, "chunked_attention": True, "full_attention": False}
+
+
+class Fields:
+    """The fields of one configuration, under the several names that they have been given."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.config = config
+
+    def value(self, *names: str) -> Any:
+        """The value under the first of these names that has one; None where no name has.
+
+        Two names with different values contradict each other.
+        """
+        given = {name: self.config[name] for name in names if self.config.get(name) is not None}
+        for name, value in given.items():
+            first = next(iter(given))
+            if type(value) is not type(given[first]) or value != given[first]:
+                raise ModelError(
+                    name,
+                    f"{shown(value)} contradicts {first}, which is {shown(given[first])}",
+                    "keep one of them",
+                )
+        return next(iter(given.values()), None)
+
+    def number(self, *names: str, default: int | None = None, least: int = 1, most: int = MOST) -> int:
+        """A whole number that the configuration must have, unless there is a default."""
+        value = self.value(*names)
+        if value is None and default is None:
+            also = f" (or {', '.join(names[1:])})" if names[1:] else ""
+            raise ModelError(names[0], "it is missing", f"add {names[0]}{also}, a whole number")
+        found = next((n for n in names if self.config.get(n) is not None), names[0])
+        return whole(found, default if value is None else value, least=least, most=most)
+
+    def maybe(self, *names: str, least: int = 1) -> int | None:
+        """A whole number, or None where the configuration has none."""
+        return None if self.value(*names) is None else self.number(*names, least=least)
+
+    def flag(self, name: str, default: bool) -> bool:
+        """True or false."""
+        value = self.value(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise ModelError(name, f"{shown(value)} is neither true nor false", "write true or false")
+        return value
+
+    def must(self, name: str, allowed: Any, default: Any = None) -> None:
+        """Refuse a variant that this family does not cover."""
+        value = self.value(name)
+        value = default if value is None else value
+        if type(value) is not type(allowed) or value != allowed:
+            raise ModelError(
+                name,
+                f"{shown(value)} is a variant that is not counted here",
+                f"give a model with {shown(allowed)}, or write its shapes as a Transformer",
+            )
+
+    def listed(self, name: str, length: int | None = None) -> list[Any] | None:
+        """A list, or None where the configuration has none; of that length, if one is given."""
+        value = self.value(name)
+        if value is None:
+            return None
+        if not isinstance(value, list):
+            raise ModelError(name, f"{shown(value)} is no list", "write it in [ ]")
+        if length is not None and len(value) != length:
+            raise ModelError(
+                name,
+                f"its {len(value)} entries contradict num_hidden_layers, {length}",
+                "write one for each layer",
+            )
+        return value
+
+    def inner(self, name: str) -> "Fields":
+        """The fields of an object inside this one; empty where there is none."""
+        value = self.value(name)
+        if value is not None and not isinstance(value, dict):
+            raise ModelError(name, f"{shown(value)} is no object", "write it in { }")
+        return Fields(value or {})
+
+    def heads(self, N: int, K: int, name: str = "num_key_value_heads") -> int:
+        """K, once it is known that N query heads can share so many key-value heads."""
+        if K > N or N % K:
+            raise ModelError(
+                name, f"{K} contradicts num_attention_heads, {N}", "let it divide the number of heads"
+            )
+        return K
+
+    def heads_of(self, name: str, of: str) -> int:
+        """A number of heads that is a multiple of another one."""
+        many, few = self.number(name), self.number(of)
+        if many % few:
+            raise ModelError(name, f"{many} contradicts {of}, {few}", "let it be a multiple")
+        return many
+
+    def head_width(self, D: int, N: int, name: str = "head_dim") -> int:
+        """The width of a head: its own field, or the width of the model over its heads."""
+        H = self.maybe(name)
+        if H is None and D % N:
+            raise ModelError(
+                "num_attention_heads",
+                f"{N} heads do not divide hidden_size, {D}",
+                f"change one, or add {name}",
+            )
+        return H or D // N
+
+    def window(self) -> int:
+        """The window of the layers that have one."""
+        return self.number("sliding_window", "attention_chunk_size")
+
+    def windows(self, L: int, otherwise: tuple[bool, ...]) -> tuple[int | None, ...]:
+        """The window of each layer, as a cycle; `otherwise` says which layers slide where `layer_types` does not."""
+        slides = otherwise
+        types = self.listed("layer_types", L)
+        if types is not None:
+            slides = _cycle(tuple(self._slides(kind) for kind in types))
+        return tuple(self.window() if slide else None for slide in slides)
+
+    def _slides(self, kind: object) -> bool:
+        if not isinstance(kind, str) or kind not in SLIDING:
+            raise ModelError("layer_types", f"{shown(kind)} is unknown", f"write one of {', '.join(SLIDING)}")
+        return SLIDING[kind]
+
+
+def _cycle(entries: tuple[bool, ...]) -> tuple[bool, ...]:
+    """The shortest start of these entries that repeats into all of them."""
+    count = len(entries)
+    fits = (p for p in range(1, count) if entries[p:] == entries[: count - p])
+    return entries[: next(fits, count)]

@@ -1,0 +1,142 @@
+"""Which Transformer does a `config.json` describe? It is read from a dict, a text, or a file.
+
+Every family has a function that turns its fields into the book's letters; what it cannot count it refuses.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from . import dense, older, sparse
+from .error import ModelError, shown
+from .fields import Fields
+from .transformer import Transformer
+
+MOST_CHARACTERS = 2_000_000
+READERS: Mapping[str, Callable[[Fields], dict[str, Any]]] = {
+    "llama": dense.llama,
+    "mistral": dense.mistral,
+    "qwen2": dense.qwen2,
+    "qwen3": dense.qwen3,
+    "smollm3": dense.smollm3,
+    "phi3": dense.phi3,
+    "olmo2": dense.olmo2,
+    "gemma": dense.gemma,
+    "gemma2": dense.gemma2,
+    "gemma3": dense.gemma3,
+    "gemma3_text": dense.gemma3,
+    "mixtral": sparse.mixtral,
+    "qwen2_moe": sparse.qwen2_moe,
+    "qwen3_moe": sparse.qwen3_moe,
+    "qwen3_next": sparse.qwen3_next,
+    "deepseek_v2": sparse.deepseek,
+    "deepseek_v3": sparse.deepseek,
+    "kimi_k2": sparse.deepseek,
+    "glm4_moe": sparse.glm4_moe,
+    "gpt_oss": sparse.gpt_oss,
+    "llama4": sparse.llama4,
+    "llama4_text": sparse.llama4,
+    "gpt2": older.gpt2,
+    "opt": older.opt,
+    "bloom": older.bloom,
+    "gpt_neox": older.neox,
+    "phi": older.phi,
+    "falcon": older.falcon,
+    "RefinedWeb": older.falcon,
+    "RefinedWebModel": older.falcon,
+    "mpt": older.mpt,
+}
+KNOWN_TYPES = tuple(READERS)
+
+
+def from_hf(config: Mapping[str, Any] | str | Path, *, name: str | None = None) -> Transformer:
+    """The Transformer of a `config.json`: a dict, its JSON text, or the path of the file or its folder."""
+    fields = _text_part(_read(config))
+    kind = _kind(fields)
+    return Transformer(name=name or _name(fields, kind), **READERS[kind](Fields(fields)))
+
+
+def _read(config: object) -> dict[str, Any]:
+    if isinstance(config, str) and "{" in config:
+        config = _parsed(config)
+    elif isinstance(config, str | Path):
+        config = _parsed(_file(Path(config)))
+    if not isinstance(config, Mapping):
+        raise ModelError("config", f"{shown(config)} is no object", "give the whole config.json, in { }")
+    if not all(isinstance(key, str) for key in config):
+        raise ModelError("config", "a field's name is no text", "give the config.json as it was published")
+    return dict(config)
+
+
+def _file(path: Path) -> str:
+    try:
+        path = path / "config.json" if path.is_dir() else path
+        with path.open(encoding="utf-8") as file:
+            return file.read(MOST_CHARACTERS + 1)
+    except (OSError, ValueError) as error:  # also: no UTF-8, a null byte in the path
+        raise ModelError(
+            "config", f"{shown(str(path))} cannot be read", "give the path of a config.json"
+        ) from error
+
+
+def _parsed(text: str) -> object:
+    if len(text) > MOST_CHARACTERS:
+        raise ModelError("config", f"it has more than {MOST_CHARACTERS:,} characters", "give a config.json")
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise ModelError(
+            "config", f"it is no JSON from {where} on", "paste the whole file, { to }"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(
+            "config", "it is nested too deeply or has a number too long", "give a config.json"
+        ) from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    read: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in read and repr(read[key]) != repr(value):
+            raise ModelError(shown(key).strip("'"), "it stands twice, with two values", "keep one of them")
+        read[key] = value
+    return read
+
+
+def _text_part(config: dict[str, Any]) -> dict[str, Any]:
+    """The language model of a configuration that also has a picture or a sound part."""
+    inner = config.get("text_config")
+    if inner is None:
+        return config
+    if not isinstance(inner, Mapping) or not all(isinstance(key, str) for key in inner):
+        raise ModelError("text_config", f"{shown(inner)} is no object", "write it in { }")
+    outer = {key: config[key] for key in ("tie_word_embeddings", "model_type") if key in config}
+    return {**outer, **{key: value for key, value in inner.items() if value is not None}}
+
+
+def _kind(config: dict[str, Any]) -> str:
+    kind = config.get("model_type")
+    if kind is None:
+        raise ModelError("model_type", "it is missing", f"add it: one of {', '.join(KNOWN_TYPES)}")
+    if not isinstance(kind, str) or kind not in READERS:
+        near = get_close_matches(kind[:40], KNOWN_TYPES, 3, 0.5) if isinstance(kind, str) else []
+        raise ModelError(
+            "model_type",
+            f"{shown(kind)} is not counted here",
+            f"give one of {', '.join(near or KNOWN_TYPES)}, or write its shapes as a Transformer",
+        )
+    return kind
+
+
+def _name(config: dict[str, Any], kind: str) -> str:
+    """The last part of the name that the file gives itself, if it gives one."""
+    path = config.get("_name_or_path")
+    if not isinstance(path, str):
+        return kind
+    last = path.rstrip("/").rsplit("/", 1)[-1].strip()
+    return last if last.isprintable() and 0 < len(last) <= 60 else kind
