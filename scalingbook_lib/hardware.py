@@ -1,7 +1,7 @@
 """What is a chip, in figures, and who says so?
 
 The chips themselves are in `chips`, which also hands on these names, so that a reader imports `chips` alone.
-Chapters: Rooflines, TPUs.
+Chapters: Rooflines, TPUs, GPUs.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from scalingbook_lib.told import Told
 from scalingbook_lib.torus import Axis, SliceError, Torus
 from scalingbook_lib.units import BF16, DTYPES, DType, binary, si
 
-_WORDS = {"name", "vendor", "sources"}  # every other field is a figure, and needs a source
+_WORDS = {"name", "vendor", "full_mesh", "sources"}  # every other field is a figure, and needs a source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +40,15 @@ class Chip(Told):
 
     FLOP/s are dense, without sparsity. Every link figure is one link in one direction, at its documented
     peak; `link_achieved_fraction` is what large collectives reach of it, and no formula applies it by
-    itself. Network and PCIe figures are per chip and one way. None: the chip has no such unit, or nobody
-    documents it. For a what-if, `dataclasses.replace(chip, name=..., hbm_bytes_per_s=...)`: give it a name.
+    itself. Network, PCIe and host figures are per chip and one way. None: the chip has no such unit, or
+    nobody documents it (the V100 alone has no bf16: ask `flops_per_s(FP16)`). For a what-if,
+    `dataclasses.replace(chip, name=..., hbm_bytes_per_s=...)`: give it a name.
+
+    `cores` are TensorCores, SMs or CUs; `matrix_units` are those of the whole chip (MXUs, tensor cores),
+    of `matrix_side` rows where the vendor says. Beside each core: `smem_bytes_per_core` (a TPU's scalar
+    memory; a GPU's L1 and shared memory in one), registers, tensor memory. `domain_chips` are joined at
+    full speed, by switches or, with `full_mesh`, by one link for each pair. `power_w` is the most that it
+    draws by its vendor; `usd_per_hour` is a price on the day of its source.
     """
 
     name: str
@@ -65,10 +72,25 @@ class Chip(Told):
     dcn_bytes_per_s: float | None = None
     chips_per_host: int
     clock_hz: float | None = None
+    cores: int | None = None
+    matrix_units: int | None = None
+    matrix_side: int | None = None
+    smem_bytes_per_core: float | None = None
+    registers_bytes_per_core: float | None = None
+    tmem_bytes_per_core: float | None = None
+    l2_bytes: float | None = None
+    l3_bytes: float | None = None
+    host_bytes_per_s: float | None = None
+    power_w: float | None = None
+    usd_per_hour: float | None = None
+    domain_chips: int | None = None
+    full_mesh: bool = False
     torus: Torus | None = None
     sources: Mapping[str, Source] = field(repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.bf16_flops_per_s is None and self.fp16_flops_per_s is None:
+            raise ValueError(f"{self.name} has no 16-bit rate; write bf16_flops_per_s or fp16_flops_per_s")
         for name, value in self.figures().items():
             if name not in self.sources:
                 raise ValueError(f"{self.name}: {name} has no source; say where it was read, in `sources`")
@@ -106,12 +128,28 @@ class Chip(Told):
     def wiring(self) -> Torus:
         """Its torus; a SliceError where the chip has none."""
         if self.torus is None:
-            raise SliceError(f"{self.name} is joined by switches, not in a torus; take a TPU")
+            how = "link by link to each other chip" if self.full_mesh else "by switches"
+            raise SliceError(f"{self.name} is joined {how}, not in a torus; take a TPU")
         return self.torus
 
+    def domain_bytes_per_s(self, chips: int | None = None) -> float:
+        """What one chip can send to `chips` - 1 others of its domain at once (without a number, to all).
+
+        Through switches all links lead to any peer; in a full mesh, one link does.
+        """
+        if self.domain_chips is None:
+            raise SliceError(f"{self.name} is joined in a torus; ask the axes of a slice for their bandwidth")
+        size = self.domain_chips if chips is None else chips
+        if not 2 <= size <= self.domain_chips:
+            raise SliceError(
+                f"{size} chips are no group within one domain of {self.name}; write 2 to {self.domain_chips}"
+            )
+        return self.link_bytes_per_s * (size - 1 if self.full_mesh else self.links)
+
     def __str__(self) -> str:
+        kind = "bf16" if "bf16" in self.rates() else "fp16"
         return (
-            f"{self.name}: {si(self.bf16_flops_per_s, 'FLOPs/s')} in bf16, {binary(self.hbm_bytes)} of HBM "
+            f"{self.name}: {si(self.rates()[kind], 'FLOPs/s')} in {kind}, {binary(self.hbm_bytes)} of HBM "
             f"at {si(self.hbm_bytes_per_s, 'B/s')}, {self.links} links of "
             f"{si(self.link_bytes_per_s, 'B/s')} each way"
         )

@@ -61,7 +61,7 @@ class Torus:
     Slices come in every shape of `small`; where there are cubes, also in every product of multiples of
     `cube` up to the pod's chips, whichever way round it is written. With `wrap_at`, an axis closes into a
     ring only at that size (v5e and v6e: 16); with cubes, every axis of a slice made of whole cubes does,
-    because optical switches join them. Twisted tori are not modelled.
+    because optical switches join them. Twisted tori are named (`twistable`), not modelled.
     """
 
     dims: int
@@ -80,6 +80,11 @@ class Torus:
         if self.cube:
             return (self._of_cubes(shape),) * len(shape)
         return tuple(self.wraps(size) for size in shape)
+
+    def twistable(self, shape: Shape) -> bool:
+        """Whether the shape is also wired as a twisted torus: k x k x 2k or k x 2k x 2k, of whole cubes."""
+        a, _, c = sides = sorted(shape) if len(shape) == 3 else [0, 0, 0]
+        return a > 0 and c == 2 * a and set(sides) == {a, c} and self._of_cubes(shape)
 
     def exists(self, shape: Shape) -> bool:
         """Whether a slice of that shape can be had."""

@@ -5,6 +5,7 @@ from scalingbook_lib.chips import Chip
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
 from scalingbook_lib.explorers.rooflines_batch import BATCH, CRITICAL_BATCH
+from scalingbook_lib.explorers.rooflines_chips import CHIPS
 from scalingbook_lib.explorers.rooflines_levels import LEVELS
 from scalingbook_lib.explorers.rooflines_measured import MEASURED
 from scalingbook_lib.explorers.rooflines_overlap import OVERLAP
@@ -14,7 +15,6 @@ from scalingbook_lib.explorers.view import Bars, Chart, Curve, Points, Readout, 
 from scalingbook_lib.roofline import Roofline
 from scalingbook_lib.units import DType, dtype, percent, si
 
-_CHIPS = tuple(chips.CATALOGUE)
 _LOWEST, _HIGHEST = 1.0, 1e5  # FLOPs per byte
 
 
@@ -98,8 +98,8 @@ ROOFLINE = Explorer(
         "F": Slider("width F", 256, 131072, 32768, "pow2"),
         "numbers": Choice("data type", ("bf16", "int8", "fp8"), "bf16"),
         "level": Choice("operands come from", ("HBM", "VMEM", "ICI", "PCIe", "DCN"), "HBM"),
-        "left": Choice("one chip", _CHIPS, "TPU v5e"),
-        "right": Choice("the other chip", _CHIPS, "TPU v6e"),
+        "left": Choice("one chip", CHIPS, "TPU v5e"),
+        "right": Choice("the other chip", CHIPS, "TPU v6e"),
     },
     view=_two_rooflines,
 )

@@ -7,6 +7,7 @@ from scalingbook_lib import chips, roofline
 from scalingbook_lib.chips import Chip
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
+from scalingbook_lib.explorers.rooflines_chips import CHIPS
 from scalingbook_lib.explorers.view import (
     Chart,
     Curve,
@@ -19,7 +20,6 @@ from scalingbook_lib.explorers.view import (
 )  # fmt: skip
 from scalingbook_lib.units import BF16, FP8, FP32, INT4, INT8, DType, percent
 
-_CHIPS = tuple(chips.CATALOGUE)
 _MIXES = {  # how X and Y are stored, how W is stored, what the matrix unit computes in
     "bf16 everything": (BF16, BF16, BF16),
     "int8 everything": (INT8, INT8, INT8),
@@ -92,7 +92,7 @@ BATCH = Explorer(
         "D": Slider("width D", 128, 32768, 8192, "pow2"),
         "F": Slider("width F", 128, 131072, 32768, "pow2"),
         "mix": Choice("numbers", tuple(_MIXES), "bf16 everything"),
-        "chip": Choice("chip", _CHIPS, "TPU v5e"),
+        "chip": Choice("chip", CHIPS, "TPU v5e"),
     },
     view=_knee,
 )

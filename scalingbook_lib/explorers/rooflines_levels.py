@@ -4,10 +4,10 @@ from scalingbook_lib import chips, roofline
 from scalingbook_lib.chips import Chip
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
+from scalingbook_lib.explorers.rooflines_chips import WITH_TORUS
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Points, Readout, Scale, Series, View
 from scalingbook_lib.units import BF16, percent, si
 
-_WITH_TORUS = tuple(name for name, chip in chips.CATALOGUE.items() if chip.torus)
 _LOWEST, _HIGHEST = 1.0, 1e6  # FLOPs per byte
 
 
@@ -96,7 +96,7 @@ LEVELS = Explorer(
         "n": Slider("chips n on the axis", 1, 16, 16, "pow2"),
         "weights": Choice("weights come from", ("HBM", "the host, over PCIe"), "HBM"),
         "crosses": Choice("the sums cross", ("ICI", "DCN"), "ICI"),
-        "chip": Choice("chip", _WITH_TORUS, "TPU v5e"),
+        "chip": Choice("chip", WITH_TORUS, "TPU v5e"),
     },
     view=_levels,
 )

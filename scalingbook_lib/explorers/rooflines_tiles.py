@@ -7,6 +7,7 @@ from scalingbook_lib import chips, roofline
 from scalingbook_lib.chips import Chip
 from scalingbook_lib.explorers.controls import Choice, Slider, Switch
 from scalingbook_lib.explorers.explorer import Explorer
+from scalingbook_lib.explorers.rooflines_chips import WITH_TORUS, WITH_VMEM
 from scalingbook_lib.explorers.view import (
     Bars,
     Cell,
@@ -22,7 +23,6 @@ from scalingbook_lib.explorers.view import (
 )  # fmt: skip
 from scalingbook_lib.units import binary, count, percent, si
 
-_WITH_VMEM = tuple(name for name, chip in chips.CATALOGUE.items() if chip.vmem_bytes)
 _SHOWN = 8  # tiles drawn along each side
 _SIZE = 8192  # of X, W and Y
 _SIDES = sorted(_SIZE / (k * 2**e) for k in (1, 3) for e in range(11 - k))  # 8 to 8,192: whole tiles
@@ -109,7 +109,7 @@ TILES = Explorer(
         "rows": Slider("rows of a tile", 8, 8192, 256, "pow2"),
         "columns": Slider("columns of a tile", 8, 8192, 256, "pow2"),
         "depth": Slider("depth of one step", 64, 8192, 512, "pow2"),
-        "chip": Choice("chip", _WITH_VMEM, "TPU v5e"),
+        "chip": Choice("chip", WITH_VMEM, "TPU v5e"),
     },
     view=_tiles,
 )
@@ -117,7 +117,6 @@ TILES = Explorer(
 
 # Two chips or more
 
-_WITH_TORUS = tuple(name for name, chip in chips.CATALOGUE.items() if chip.torus)
 _SPLITS = {
     "B (rows of X)": "B", "D (summed over)": "D", "F (columns of W)": "F",
 }  # fmt: skip
@@ -186,7 +185,7 @@ SPLIT = Explorer(
         "F": Slider("width F", 256, 131072, 8192, "pow2"),
         "n": Slider("chips on the axis", 2, 16, 2, "pow2"),
         "sharded": Switch("the result may stay split", False),
-        "chip": Choice("chip", _WITH_TORUS, "TPU v5e"),
+        "chip": Choice("chip", WITH_TORUS, "TPU v5e"),
     },
     view=_split,
 )

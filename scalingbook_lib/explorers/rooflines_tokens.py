@@ -3,10 +3,10 @@
 from scalingbook_lib import chips, roofline
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
+from scalingbook_lib.explorers.rooflines_chips import CHIPS
 from scalingbook_lib.explorers.view import Bars, Readout, RefLine, Scale, Series, View
 from scalingbook_lib.units import count
 
-_CHIPS = tuple(chips.CATALOGUE)
 _PHASES = ("training, prefill", "decoding")  # every token of a sequence at once, or one of each
 
 
@@ -59,7 +59,7 @@ TOKENS = Explorer(
         "length": Slider("tokens in a sequence", 128, 131072, 4096, "pow2"),
         "copies": Slider("copies of the weights", 1, 16384, 2048, "pow2"),
         "m": Slider("chips that share a copy", 1, 64, 8, "pow2"),
-        "chip": Choice("chip", _CHIPS, "TPU v5e"),
+        "chip": Choice("chip", CHIPS, "TPU v5e"),
     },
     view=_tokens,
 )

@@ -22,7 +22,11 @@ EVERY_TPU = pytest.mark.parametrize("chip", TPUS, ids=lambda chip: chip.name)
         (chips.V5E, "8x16", 16, (False, True)),
         (chips.V5E, "16x16", 32, (True, True)),
         (chips.V6E, "16x8", 16, (True, False)),
+        (chips.V2, "2x2", 1, (False, False)),
+        (chips.V2, "8x16", 32, (False, True)),
+        (chips.V2, "16x16", 64, (True, True)),
         (chips.V3, "32x32", 128, (True, True)),
+        (chips.V3, "16x16", 32, (False, False)),
         (chips.V3, "16x32", 64, (False, True)),
         (chips.V4, "2x2x1", 1, (False, False, False)),
         (chips.V5P, "2x4x4", 8, (False, False, False)),
@@ -115,6 +119,19 @@ def test_a_slice_that_does_not_exist_is_refused_with_the_nearest(chip, shape, ne
 def test_a_shape_that_is_none(text):
     with pytest.raises(SliceError, match="is no slice shape; write one as in 4x8"):
         Slice.of(chips.V5E, text)
+
+
+@pytest.mark.parametrize(
+    ("chip", "shape", "twisted"),
+    [
+        (chips.V4, (4, 4, 8), True), (chips.V5P, (8, 4, 8), True), (chips.V4, (12, 12, 24), True),
+        (chips.V4, (4, 4, 4), False), (chips.V5P, (4, 8, 16), False), (chips.V5P, (2, 2, 4), False),
+        (chips.V5E, (8, 16), False), (chips.TPU7X, (8, 16, 16), True),
+    ],
+)  # fmt: skip
+def test_shapes_that_are_also_wired_as_a_twisted_torus(chip, shape, twisted):
+    """Google's page v4: k x k x 2k and k x 2k x 2k, where k is a multiple of 4."""
+    assert chip.torus.twistable(shape) is twisted
 
 
 def test_gpus_come_in_no_slice():
