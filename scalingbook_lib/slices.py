@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass, field
 
 from scalingbook_lib.hardware import Chip
+from scalingbook_lib.routes import Route
 from scalingbook_lib.told import Told
 from scalingbook_lib.torus import Axis, Shape, SliceError, read_shape, write_shape
 from scalingbook_lib.units import BF16, DType, si
@@ -72,6 +73,10 @@ class Slice(Told):
         """What can cross the narrowest cut into two halves, in one direction."""
         cuts = [self.chips // a.size * a.bytes_per_s for a in self.axes if a.size > 1]
         return min(cuts, default=math.inf)
+
+    def route(self, source: tuple[int, ...], target: tuple[int, ...]) -> Route:
+        """The shortest ways from one chip to another, `slice.route((0, 0), (3, 3))`."""
+        return Route.between(self.axes, source, target)
 
     @property
     def hbm_bytes(self) -> float:

@@ -16,6 +16,7 @@ from scalingbook_lib.roofline.operations import (
     softmax,
 )
 from scalingbook_lib.roofline.split import break_even_contraction, contraction_split, split_matmul
+from scalingbook_lib.roofline.stages import Pipeline, Turn, pipeline
 from scalingbook_lib.roofline.thresholds import (
     RuleOfThumb,
     attainable,
@@ -29,9 +30,11 @@ from scalingbook_lib.roofline.time import Roofline, overlapped, pipelined
 
 __all__ = [
     "Ladder",
+    "Pipeline",
     "Roofline",
     "RuleOfThumb",
     "TiledMatmul",
+    "Turn",
     "attainable",
     "break_even_batch",
     "break_even_contraction",
@@ -47,6 +50,7 @@ __all__ = [
     "operation",
     "overlapped",
     "own_matrices",
+    "pipeline",
     "pipelined",
     "reduction",
     "ridge",

@@ -1,0 +1,107 @@
+"""How long do chunks take through stages in a row, each stage working on another chunk?
+
+Copy in, compute, copy out: the first chunk passes every stage, and each further one leaves a turn of the
+slowest stage later.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+
+from scalingbook_lib.roofline.time import at_least_one
+from scalingbook_lib.told import Told
+from scalingbook_lib.units import percent, si
+
+
+@dataclass(frozen=True, slots=True)
+class Turn(Told):
+    """One chunk in one stage, from `start_s` to `end_s`; chunks count from 0."""
+
+    stage: str
+    chunk: int
+    start_s: float
+    end_s: float
+
+    def __str__(self) -> str:
+        return f"chunk {self.chunk} in {self.stage}: {si(self.start_s, 's')} to {si(self.end_s, 's')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline(Told):
+    """Equal chunks through stages; `chunk_s` is what one chunk takes in each stage, in their order."""
+
+    chunk_s: Mapping[str, float]
+    chunks: int
+
+    @property
+    def slowest(self) -> str:
+        """The stage that sets the pace: the first of those with the longest turn."""
+        return max(self.chunk_s, key=lambda stage: self.chunk_s[stage])
+
+    @property
+    def pace_s(self) -> float:
+        """One turn of the slowest stage: the time from one chunk's end to the next one's."""
+        return self.chunk_s[self.slowest]
+
+    @property
+    def first_s(self) -> float:
+        """When the first chunk has passed every stage."""
+        return sum(self.chunk_s.values())
+
+    @property
+    def total_s(self) -> float:
+        """The sum of all stages for one chunk, and the slowest stage for every further one."""
+        return self.first_s + (self.chunks - 1) * self.pace_s
+
+    @property
+    def lower_s(self) -> float:
+        """What the slowest stage needs for all chunks: no schedule is faster."""
+        return self.chunks * self.pace_s
+
+    @property
+    def upper_s(self) -> float:
+        """The time if nothing overlapped."""
+        return self.chunks * self.first_s
+
+    @property
+    def busy(self) -> dict[str, float]:
+        """The share of the total in which each stage works."""
+        total = self.total_s
+        return {stage: self.chunks * t / total if total else 0.0 for stage, t in self.chunk_s.items()}
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The schedule, stage by stage: every chunk as early as its own last stage and this stage allow.
+
+        Chunk c enters a stage after the stages before it, and c turns of the slowest so far.
+        """
+        times = list(self.chunk_s.values())
+        before = [0.0, *accumulate(times)][: len(times)]
+        paces = accumulate(times, max)
+        return tuple(
+            Turn(stage, c, reached + c * pace, reached + c * pace + t)
+            for (stage, t), reached, pace in zip(self.chunk_s.items(), before, paces, strict=True)
+            for c in range(self.chunks)
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.chunks:,} chunk{'s' * (self.chunks > 1)} through {', '.join(self.chunk_s)}: "
+            f"{si(self.total_s, 's')}, paced by {self.slowest}, which works "
+            f"{percent(self.busy[self.slowest], 3)} of the time"
+        )
+
+
+def pipeline(stages: Mapping[str, float], chunks: int) -> Pipeline:
+    """`chunks` equal chunks through `stages`, a name and the seconds of one chunk each: Σ + (n - 1) · max.
+
+    The time of the whole work in each stage, cut into n: `pipeline({name: t / n ...}, n)`. A buffer of two
+    chunks between stages is enough; `pipelined` is the case of two stages.
+    """
+    at_least_one(chunks=chunks)
+    if not stages:
+        raise ValueError("a pipeline needs at least one stage, as in {'copy in': 2e-6, 'compute': 3e-6}")
+    for stage, seconds in stages.items():
+        if not seconds >= 0:
+            raise ValueError(f"stage {stage!r} takes {seconds} s a chunk; write a time of at least 0")
+    return Pipeline(dict(stages), chunks)
