@@ -1,0 +1,130 @@
+"""Clusters exist as vendors build them, refuse to be anything else, and answer what a slice answers."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from scalingbook_lib import chips
+from scalingbook_lib.clusters import Cluster, Level
+
+approx = pytest.approx
+H100 = chips.H100
+MESHED = replace(H100, name="a full mesh", vendor="AMD", links=7, link_bytes_per_s=64e9, dcn_bytes_per_s=50e9)
+
+
+@pytest.mark.parametrize(
+    ("n", "leaves", "spines", "cores"),
+    [(8, 0, 0, 0), (1024, 32, 16, 0), (2048, 64, 32, 0), (4096, 128, 128, 64)],
+)
+def test_switches_of_64_ports_are_counted_as_in_the_superpod(n, leaves, spines, cores):
+    cluster = Cluster.of(H100, n)
+    assert (cluster.leaves, cluster.spines, cluster.cores) == (leaves, spines, cores)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 16, 64, 256, 512, 1024, 2048, 4096, 6144, 16384, 65536])
+def test_the_levels_multiply_to_the_chips_and_none_gets_wider(n):
+    levels = Cluster.of(H100, n).levels
+    assert math.prod(level.size for level in levels) == n
+    rates = [level.bytes_per_s for level in levels]
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_each_domain_of_a_non_blocking_tree_sends_400_gigabytes_a_second_at_every_level():
+    pod = Cluster.of(H100, 4096)
+    assert pod.node_bytes_per_s == 400e9
+    assert [8 * level.bytes_per_s for level in pod.levels[1:]] == [400e9] * 3
+    assert pod.bisection_bytes_per_s == 4096 / 2 * 50e9
+    assert pod.diameter_hops == 5
+
+
+def test_a_domain_bisects_at_half_its_wires():
+    node = Cluster.of(H100, 8)
+    assert node.bisection_bytes_per_s == 1.8e12  # 3.6e12 both directions together
+    assert node.diameter_hops == 1
+    assert node.hbm_bytes == 8 * H100.hbm_bytes
+    assert node.flops_per_s() == 8 * H100.bf16_flops_per_s
+    assert node.hosts == 1
+    assert node.host_bytes_per_s == 63e9
+
+
+def test_oversubscription_thins_what_is_above_the_leaves():
+    thin = Cluster.of(H100, 1024, oversubscription=2)
+    assert [level.bytes_per_s for level in thin.levels] == [450e9, 50e9, 25e9]
+    assert thin.spines == 8
+
+
+def test_the_switches_of_nvlink_4_sum_and_those_before_do_not():
+    assert Cluster.of(H100, 8).levels[0].reduces
+    assert not Cluster.of(chips.A100, 8).levels[0].reduces
+    assert not Cluster.of(H100, 8, in_switch=False).levels[0].reduces
+    assert [level.reduces for level in Cluster.of(H100, 64, network_reduces=True).levels] == [True, True]
+
+
+def test_a_domain_of_72_sends_3_6_terabytes_a_second():
+    rack = Cluster.of(chips.B200, 576, domain=72, nic_bytes_per_s=50e9)
+    assert rack.node_bytes_per_s == 3.6e12
+    assert [level.size for level in rack.levels] == [72, 8]
+
+
+def test_a_full_mesh_has_one_link_to_each_peer():
+    (level,) = Cluster.of(MESHED, 8).levels
+    assert (level.bytes_per_s, level.peer_bytes_per_s) == (448e9, 64e9)
+    mesh = Cluster.of(MESHED, 8).mesh(X=2, Y=4)
+    assert (mesh.bytes_per_s("X"), mesh.bytes_per_s("Y"), mesh.bytes_per_s("XY")) == (64e9, 192e9, 448e9)
+    assert Cluster.of(MESHED, 2).levels[0].bytes_per_s == 64e9
+    assert Cluster.of(MESHED, 8).bisection_bytes_per_s == 16 * 64e9
+
+
+def test_a_mesh_answers_what_a_slice_mesh_answers():
+    mesh = Cluster.of(H100, 1024).mesh(X=8, Y=128)
+    assert mesh.sizes == {"X": 8, "Y": 128}
+    assert mesh.size("XY") == 1024
+    assert mesh.chip is H100
+    assert [level.name for level in mesh.axes("Y")] == ["leaf", "spine"]
+    assert mesh.bytes_per_s("X") == 450e9
+    assert mesh.bytes_per_s("Y") == 50e9
+    assert mesh.bytes_per_s("XY") == 400e9
+    assert str(mesh) == "1,024 H100 as X8 at 450 GB/s, Y128 at 50 GB/s"
+
+
+def test_axes_take_factors_of_levels_from_the_inside():
+    mesh = Cluster.of(H100, 1024).mesh(X=2, Y=16, Z=32)
+    sizes = {name: [(v.name, v.size) for v in mesh.axes(name)] for name in "XYZ"}
+    assert sizes == {
+        "X": [("NVLink", 2)], "Y": [("NVLink", 4), ("leaf", 4)], "Z": [("leaf", 8), ("spine", 4)],
+    }  # fmt: skip
+    assert mesh.axes("XYZ") == Cluster.of(H100, 1024).levels
+    assert mesh.axes("YX") == mesh.axes("XY")
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: Cluster.of(chips.V5E, 8), "take a Slice"),
+        (lambda: Cluster.of(H100, 12), "take 8 or 16"),
+        (lambda: Cluster.of(H100, 320), "take 256 or 512"),
+        (lambda: Cluster.of(H100, 131072), "at most 65,536 chips"),
+        (lambda: Cluster.of(H100, 0), "at least 1 chip"),
+        (lambda: Cluster.of(H100, 64, oversubscription=0.5), "at least 1"),
+        (lambda: Cluster.of(replace(H100, dcn_bytes_per_s=None), 16), "give nic_bytes_per_s"),
+        (lambda: Cluster.of(H100, 64).mesh(X=8, Y=4), "must be the number of chips"),
+        (lambda: Cluster.of(H100, 64).mesh(), "no axes"),
+        (lambda: Cluster.of(H100, 48).mesh(X=3, Y=16), "from the inside"),
+        (lambda: Cluster.of(H100, 64).mesh(X=8, Y=8).axes("Z"), "name each of X, Y"),
+        (lambda: Level("NVLink", 0, 1), "at least 1"),
+        (lambda: Level("mesh", 2, 1, reduces=True, peer_bytes_per_s=1), "no switch that could sum"),
+    ],
+)
+def test_what_does_not_exist_is_refused_with_what_does(build, words):
+    with pytest.raises(ValueError, match=words):
+        build()
+
+
+def test_clusters_tell_themselves():
+    assert str(Cluster.of(H100, 1024)) == (
+        "1,024 H100 in 128 domains of 8 under 32 leaf, 16 spine switches: "
+        "each chip sends 450 GB/s (NVLink), then 50 GB/s (leaf), then 50 GB/s (spine)"
+    )
+    assert str(Cluster.of(H100, 8)) == "8 H100 in 1 domain of 8: each chip sends 450 GB/s (NVLink)"
+    assert str(Level.full_mesh("mesh", 8, 64e9)) == "mesh: 8 at 448 GB/s a chip, 64 GB/s to each peer"
