@@ -136,6 +136,7 @@ class Mounted {
 
   async fetch(state) {
     const question = this.question(state), from = performance.now();
+    if (this.known.has(question)) return this.known.get(question);
     const painted = await this.engine.text("paint", this.key, JSON.stringify(state), this.wide());
     this.quick = performance.now() - from < QUICK_MS;
     this.known.set(question, painted);
@@ -154,7 +155,9 @@ class Mounted {
   async lookAhead() {
     if (this.looking || this.engine.state !== "live") return;
     this.looking = true;
-    for (let state; !this.busy && this.quick !== false && (state = this.likely());) await this.fetch(state).catch(() => {});
+    try {
+      for (let state; !this.busy && this.quick !== false && (state = this.likely());) await this.fetch(state);
+    } catch { /* the status says why */ }
     this.looking = false;
   }
 
