@@ -175,7 +175,7 @@ def _amd(name: str, *, cus: int, **figures: tuple[Any, Source]) -> Chip:
     """An AMD chip on its board of eight: 4 matrix cores a CU, one link to each of seven peers."""
     shared: dict[str, Any] = {
         "cores": (cus, rocm(f"{cus} compute units on 8 XCDs")),
-        "matrix_units": (4 * cus, rocm("4 matrix cores a compute unit", but="the unit's own table counts compute units alone")),
+        "matrix_units": (4 * cus, said("four matrix cores a compute unit of CDNA 3 and 4, with which the peaks come out")),
         "registers_bytes_per_core": (512 * KiB, rocm("512 KiB of vector registers a compute unit")),
         "l2_bytes": (32 * MiB, rocm("4 MiB for each XCD, shared by its compute units alone")),
         "l3_bytes": (256 * MiB, rocm("Infinity Cache")),

@@ -66,7 +66,7 @@ V3 = chip(
     chips_per_host=(8, v4_paper("8 chips a CPU host", but="a Cloud VM (v3-8) has 4 chips, 8 cores")),
     cores=(2, google("v3", "two TensorCores, each with two MXUs")), matrix_units=(4, google("v3", "two TensorCores, each with two MXUs")),
     matrix_side=(128, jax()), smem_bytes_per_core=(16 * KiB, jax("SMEM of one core")),
-    power_w=(262, google("v3", "the most measured; 123 at least, 220 in the mean", but="450 W by Patterson et al. 2021, with the host's share")),
+    power_w=(262, google("v3", "the most measured; 123 at least, 220 in the mean", but="Patterson et al. 2021, table 4, print 450 W")),
     torus=(
         Torus(dims=2, pod_chips=1024, small=((2, 2), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16), (16, 32), (32, 32)), wrap_at=32),
         google("v3", "v3-8 to v3-2048; taken to wrap at the pod's full 32 only", but="the wrap rule of sub-slices is not documented"),
