@@ -1,9 +1,10 @@
 """Which shapes does a model have, and how many parameters, part by part and exact?
 
-`models.find("LLaMA-3 70B")`, `models.from_hf("config.json")`, `Transformer(...).weights()`. Chapter: Transformers.
+`models.find("LLaMA-3 70B")`, `models.from_hf("config.json")`, `Transformer(...).weights()`.
+Chapter: Transformers.
 """
 
-from .catalogue import CATALOGUE
+from .catalogue import CATALOGUE, find
 from .error import ModelError
 from .hf import KNOWN_TYPES, from_hf
 from .parts import Experts, Latent, Linear
@@ -21,5 +22,6 @@ __all__ = [
     "ModelError",
     "Transformer",
     "Weight",
+    "find",
     "from_hf",
 ]

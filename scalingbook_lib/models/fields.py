@@ -116,7 +116,7 @@ class Fields:
         return self.number("sliding_window", "attention_chunk_size")
 
     def windows(self, L: int, otherwise: tuple[bool, ...]) -> tuple[int | None, ...]:
-        """The window of each layer, as a cycle; `otherwise` says which layers slide where `layer_types` does not."""
+        """The window of each layer, as a cycle: `layer_types` says which slide, or else `otherwise`."""
         slides = otherwise
         types = self.listed("layer_types", L)
         if types is not None:

@@ -12,9 +12,9 @@ from .error import MOST_LAYERS, ModelError, whole
 class Experts:
     """E routed experts of width F, k of them for each token, and `shared` ones for every token.
 
-    The first `first_dense` layers keep a dense MLP; of the layers, every `every`-th has experts, the last of each
-    group. `shared_F` is the width of one shared expert (F where it is None); `shared_gate` is a product of width
-    1 that scales them (Qwen).
+    The first `first_dense` layers keep a dense MLP; of the layers, every `every`-th has experts, the last
+    of each group. `shared_F` is the width of one shared expert (F where it is None); `shared_gate` is a
+    product of width 1 that scales them (Qwen).
     """
 
     E: int
@@ -49,10 +49,11 @@ class Experts:
 
 @dataclass(frozen=True, kw_only=True)
 class Latent:
-    """Multi-head latent attention: queries through a rank `q_rank` (None: directly), keys and values through `kv_rank`.
+    """Multi-head latent attention: queries through rank `q_rank`, keys and values through rank `kv_rank`.
 
-    A head's query and key have `nope` elements without and `rope` elements with a rotary position; the rotary part
-    of the key is shared by all heads. A head's value has `v` elements. The cache keeps kv_rank + rope.
+    Where `q_rank` is None, queries are projected directly. A head's query and key have `nope` elements
+    without and `rope` elements with a rotary position; the rotary part of the key is shared by all heads.
+    A head's value has `v` elements. The cache keeps kv_rank + rope.
     """
 
     q_rank: int | None
@@ -82,7 +83,8 @@ class Latent:
 class Linear:
     """Linear attention (gated DeltaNet) in all layers but every `every`-th, which keeps softmax attention.
 
-    A state of `v_heads` matrices [key, value] replaces the cache; `conv` is the length of the short convolution.
+    A state of `v_heads` matrices [key, value] replaces the cache; `conv` is the length of the short
+    convolution.
     """
 
     k_heads: int

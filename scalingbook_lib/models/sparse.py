@@ -107,7 +107,7 @@ def _interval(f: Fields, L: int) -> int:
 
 
 def deepseek(f: Fields) -> Shapes:
-    """DeepSeek V2, V2-Lite, V3 and R1, Kimi K2: latent attention, many small experts, some for every token."""
+    """DeepSeek V2, V2-Lite, V3 and R1, Kimi K2: latent attention, many small experts, some shared."""
     f.must("attention_bias", False, False)
     f.must("moe_layer_freq", 1, 1)
     latent = Latent(

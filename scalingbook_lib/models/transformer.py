@@ -1,11 +1,12 @@
 """Which shapes make a Transformer, and how many parameters do they have?
 
-Everything is counted from the list of its weights (`weights()`), part by part and exact. Chapter: Transformers.
+Everything is counted from the list of its weights (`weights()`), part by part and exact.
+Chapter: Transformers.
 """
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from scalingbook_lib.told import Told
@@ -21,7 +22,7 @@ QK_NORMS = (None, "head", "all")
 
 @dataclass(frozen=True, slots=True)
 class LayerKind:
-    """Layers that attend alike: how many, how far back (None: to the start), and what they keep of a token."""
+    """Layers that attend alike: how many, how far back (None: to the start), what they keep of a token."""
 
     layers: int
     window: int | None
@@ -34,10 +35,10 @@ class Transformer(Told):
 
     D width, L layers, V vocabulary, N query heads, K key-value heads, H head width, F width of the dense MLP.
     With `latent`, every head has its own keys and values: K is N, and H is the width of a head's query.
-    `windows` is repeated over the layers: None sees everything. `norms` counts the norms of a layer (query and
-    key norms apart), `norm_bias` says that each has a shift besides its scale. `biases` lists the products that
-    add one. `positions` is the number of learned positions, `sinks` gives each head a learned logit,
-    `attention_gate` a gate as wide as its output.
+    `windows` is repeated over the layers: None sees everything. `norms` counts the norms of a layer (query
+    and key norms apart), `norm_bias` says that each has a shift besides its scale. `biases` lists the
+    products that add one. `positions` is the number of learned positions, `sinks` gives each head a learned
+    logit, `attention_gate` a gate as wide as its output.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Transformer(Told):
     positions: int = 0
     sinks: bool = False
     attention_gate: bool = False
+    source: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -84,7 +86,7 @@ class Transformer(Told):
             raise ModelError(
                 "K", f"{self.N} query heads cannot share {self.K} key-value heads evenly", "let K divide N"
             )
-        if self.latent and (self.K, self.H) != (self.N, self.latent.qk):
+        if self.latent and (self.N, self.latent.qk) != (self.K, self.H):
             raise ModelError(
                 "latent",
                 f"K = {self.K} and H = {self.H} contradict it",
