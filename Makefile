@@ -8,7 +8,6 @@ NOTEBOOKS := chapters solutions exercises
 TESTS := tests/lab tests/book tests/viz $(wildcard tests/core/test_fuzz_*.py)
 
 export UV_SYSTEM_CERTS := 1
-export NODE_USE_SYSTEM_CA := 1
 export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
 

@@ -65,7 +65,8 @@ def install(say=print) -> Path:
 def _npm_ci() -> None:
     command = [*_npm_command(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     path = os.pathsep.join([str(Path(node()).parent), os.environ.get("PATH", "")])
-    done = subprocess.run(command, cwd=STORE, env=os.environ | {"PATH": path}, check=False)
+    trust = {"NODE_USE_SYSTEM_CA": os.environ.get("NODE_USE_SYSTEM_CA", "1")}  # a company's proxy, for one
+    done = subprocess.run(command, cwd=STORE, env=os.environ | trust | {"PATH": path}, check=False)
     if done.returncode:
         raise SystemExit(
             f"npm ci failed with status {done.returncode}; see above, then run the same command again"
