@@ -1,0 +1,7 @@
+"""How does a TPU work, and how long does anything on it take? The explorers of the TPU chapter."""
+
+from scalingbook_lib.explorers.tpus_padding import PADDING
+from scalingbook_lib.explorers.tpus_pipeline import PIPELINE
+from scalingbook_lib.explorers.tpus_systolic import SYSTOLIC
+
+EXPLORERS = (SYSTOLIC, PIPELINE, PADDING)
