@@ -8,7 +8,7 @@ from scalingbook_lib.explorers.explorer import Explorer
 from scalingbook_lib.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, RefLine, Scale, View
 from scalingbook_lib.units import percent
 
-_BUSY, _LOADING, _FULL = 0, 3, 2
+_ROWS, _LOADING = 3, 3  # rows of X take colors 0 to 2 in turn
 _TEXTS = 5  # sides up to this show numbers in their cells
 
 
@@ -43,14 +43,17 @@ def _systolic(t: int, M: int, tiles: int, double: bool, step: int) -> View:
 
 
 def _array(run: systolic.Run, frame: systolic.Frame) -> Grid:
-    """Every cell's activation and weight, and below them the sum that it hands down."""
+    """Every cell in the color of the row of X that passes, with its activation, weight and sum."""
     entering = [f"row {k}" for k in range(run.side)]
     cells = [[_cell(cell, k, n, run.side) for n, cell in enumerate(row)] for k, row in enumerate(frame.cells)]
-    return Grid(f"Cycle {frame.cycle}: activation × weight, sum below", entering, (), cells)
+    shown = "activation × weight, sum below" if run.side <= _TEXTS else "the sum in every cell"
+    return Grid(f"Cycle {frame.cycle}: {shown}", entering, (), cells)
 
 
 def _cell(cell: systolic.Cell, k: int, n: int, t: int) -> Cell:
-    color = _BUSY if cell.busy else _LOADING if cell.loading else None
+    color = _LOADING if cell.loading else None
+    if cell.busy:
+        color = (cell.row or 0) % _ROWS
     level = 1.0 if cell.busy else 0.45
     return Cell(_text(cell) if t <= _TEXTS else _short(cell), color, _note(cell, k, n), level=level)
 
@@ -88,10 +91,10 @@ def _curve(run: systolic.Run, frame: systolic.Frame) -> Chart:
         Scale("cycle", "", "linear", 0, max(len(cycles) - 1, 1)),
         Scale("cells at work", ""),
         (
-            Curve("multiplying", cycles, run.busy, _BUSY),
+            Curve("multiplying", cycles, run.busy, 0),
             Curve("taking a weight", cycles, [f.loading for f in run.frames], _LOADING, dashed=True),
             RefLine(f"all {run.side**2}", run.side**2, axis="y"),
-            Points("now", [frame.cycle], [frame.busy], [], _FULL),
+            Points("now", [frame.cycle], [frame.busy], [], 1),
         ),
     )
 

@@ -7,7 +7,7 @@ follows from it: cycles, utilization, padding, peak FLOPs/s. Chapter: TPUs.
 from scalingbook_lib.systolic.array import Cell, Frame, Run, simulate
 from scalingbook_lib.systolic.cycles import cycles, rows_for, tile_period, utilization
 from scalingbook_lib.systolic.padding import Padding, Storage, padding, storage
-from scalingbook_lib.systolic.peak import Peak, peak
+from scalingbook_lib.systolic.peak import Peak, peak, peak_of
 
 __all__ = [
     "Cell",
@@ -19,6 +19,7 @@ __all__ = [
     "cycles",
     "padding",
     "peak",
+    "peak_of",
     "rows_for",
     "simulate",
     "storage",

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from scalingbook_lib.chips import Chip
 from scalingbook_lib.told import Told
 from scalingbook_lib.units import si
 
@@ -59,3 +60,20 @@ class Peak(Told):
 def peak(cores: int, units: int, side: int, clock_hz: float, *, arrays_per_unit: int = 1) -> Peak:
     """cores · units of each · 2 side² · clock."""
     return Peak(cores=cores, units=units, side=side, clock_hz=clock_hz, arrays_per_unit=arrays_per_unit)
+
+
+def peak_of(chip: Chip, *, clock_hz: float | None = None, arrays_per_unit: int = 1) -> Peak:
+    """The peak of a chip of the catalogue, counted from its documented units, side and clock.
+
+    From v6e on no clock is documented: give one, 1.75 GHz for v6e.
+    """
+    clock = clock_hz or chip.clock_hz
+    if not (chip.cores and chip.matrix_units and chip.matrix_side):
+        raise ValueError(
+            f"{chip.name} has no documented number of cores, matrix units or side of one; "
+            "write them to peak(cores, units, side, clock_hz)"
+        )
+    if not clock:
+        raise ValueError(f"{chip.name} has no documented clock; give one, as in clock_hz=1.75e9")
+    units = chip.matrix_units // chip.cores
+    return peak(chip.cores, units, chip.matrix_side, clock, arrays_per_unit=arrays_per_unit)

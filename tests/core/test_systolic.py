@@ -134,6 +134,25 @@ def test_datasheets_are_cells_times_clock(chip, cores, units, side, clock, facto
     assert twice.flops_per_s == pytest.approx(chip.bf16_flops_per_s, rel=5e-3)
 
 
+@pytest.mark.parametrize("chip", [chips.V3, chips.V4, chips.V5E, chips.V5P], ids=lambda chip: chip.name)
+def test_up_to_v5p_the_catalogue_s_own_figures_explain_its_peak(chip):
+    assert systolic.peak_of(chip).unexplained(chip.bf16_flops_per_s) == pytest.approx(1, rel=5e-3)
+
+
+def test_from_v6e_on_they_explain_half_of_it():
+    units = systolic.peak_of(chips.V6E, clock_hz=1.75e9)
+    assert units.unexplained(chips.V6E.bf16_flops_per_s) == pytest.approx(2, rel=1e-3)
+    arrays = systolic.peak_of(chips.V6E, clock_hz=1.75e9, arrays_per_unit=2)
+    assert arrays.flops_per_s == pytest.approx(918e12, rel=1e-3)
+
+
+def test_a_chip_that_cannot_be_counted():
+    with pytest.raises(ValueError, match="H100 has no documented number of cores, matrix units or side"):
+        systolic.peak_of(chips.H100)
+    with pytest.raises(ValueError, match="TPU v6e has no documented clock"):
+        systolic.peak_of(chips.V6E)
+
+
 def test_a_peak_tells_itself():
     assert str(systolic.peak(1, 4, 128, 1.5e9)) == (
         "1 core x 4 units of 128 x 128 cells at 1.5 GHz: 197 TFLOPs/s"
