@@ -54,7 +54,10 @@ class Einsum(Told):
     def role(self, index: str) -> str:
         """'contracting', 'batching' or 'free'."""
         roles = {"contracting": self.contracting, "batching": self.batching, "free": self.free}
-        return next(name for name, indices in roles.items() if index in indices)
+        for name, indices in roles.items():
+            if index in indices and index:
+                return name
+        raise EinsumError(f"{index!r} is no index of {self.text!r}; its indices are {', '.join(self.size)}")
 
     @property
     def multiplies(self) -> int:
