@@ -122,7 +122,7 @@ CATALOGUE = (
         *("Qwen3-Next 80B-A3B", 2048, 48, 16, 2, 5120, 151936, _OWN),
         **_QWEN3 | {"H": 256},
         attention_gate=True,
-        experts=Experts(E=512, k=10, F=512, shared=1, shared_gate=True),
+        experts=Experts(E=512, k=10, F=512, shared=1, shared_F=512, shared_gate=True),
         linear=Linear(k_heads=16, v_heads=32, key=128, value=128, conv=4, every=4),
     ),
     _of(

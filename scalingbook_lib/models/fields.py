@@ -43,6 +43,12 @@ class Fields:
         """A whole number, or None where the configuration has none."""
         return None if self.value(*names) is None else self.number(*names, least=least)
 
+    def present(self, *names: str) -> None:
+        """Refuse to guess: these fields may be 0 or null, but they must be there."""
+        for name in names:
+            if name not in self.config:
+                raise ModelError(name, "it is missing", f"add {name}, or null where the model has none")
+
     def flag(self, name: str, default: bool) -> bool:
         """True or false."""
         value = self.value(name)

@@ -30,6 +30,8 @@ READERS: Mapping[str, Callable[[Fields], dict[str, Any]]] = {
     "mixtral": sparse.mixtral,
     "qwen2_moe": sparse.qwen2_moe,
     "qwen3_moe": sparse.qwen3_moe,
+    "qwen3_vl_text": dense.qwen3,
+    "qwen3_vl_moe_text": sparse.qwen3_moe,
     "qwen3_next": sparse.qwen3_next,
     "deepseek_v2": sparse.deepseek,
     "deepseek_v3": sparse.deepseek,

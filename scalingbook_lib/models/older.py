@@ -11,7 +11,7 @@ LAYER_NORM = {"gated": False, "norm_bias": True}
 
 
 def _own(f: Fields, D: int, N: int, L: int, *, tied: bool) -> Shapes:
-    """The letters of a model whose heads split its width and do not share keys."""
+    """The letters of a model whose heads split its width; it shares no keys, unless more is said."""
     if D % N:
         raise ModelError(
             "num_attention_heads", f"{N} heads do not divide the width, {D}", "change one of them"

@@ -40,6 +40,8 @@ def _first_dense(f: Fields) -> int:
 
 
 def _qwen_experts(f: Fields, *, shared: bool) -> Experts:
+    if shared:
+        f.present("shared_expert_intermediate_size")
     width = (f.maybe("shared_expert_intermediate_size", least=0) or 0) if shared else 0
     return experts(
         f,
@@ -129,8 +131,10 @@ def deepseek(f: Fields) -> Shapes:
 
 
 def _many_experts(f: Fields, L: int) -> Experts | None:
-    if f.value("n_routed_experts") is None:
-        return None
+    experts_have = ("num_experts_per_tok", "moe_intermediate_size", "n_shared_experts")
+    if f.value("n_routed_experts") is None and all(f.value(name) is None for name in experts_have):
+        return None  # a dense model of the family
+    f.present("n_shared_experts", "first_k_dense_replace")
     return experts(
         f,
         "n_routed_experts",

@@ -1,0 +1,270 @@
+"""Parameter counts are the published integers; parts sum to the whole; every bad field is named."""
+
+import csv
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hf_configs import CONFIGS
+
+from scalingbook_lib import models
+from scalingbook_lib.models import CATALOGUE, KNOWN_TYPES, PARTS, Experts, Latent, ModelError, Transformer
+
+CSV = Path(__file__).parents[2] / "data" / "model_configs.csv"
+ROWS = {row["model"]: row for row in csv.DictReader(CSV.open(encoding="utf-8"))}
+NAMES = {
+    "Llama-3-8B / 3.1-8B": "LLaMA-3 8B",
+    "Llama-3-70B / 3.1-70B": "LLaMA-3 70B",
+    "Llama-3.1-405B": "LLaMA-3 405B",
+    "Gemma-3-4B (text only)": "Gemma-3 4B",
+    "DeepSeek-V3/R1 (excl. MTP)": "DeepSeek-V3",
+    "GPT-2 (124M)": "GPT-2 124M",
+}
+VISION_4B = 419_816_304  # Gemma-3 4B's vision tower, and the projector [1152, 2560] into its width
+NEXT_LAYER = 1_650_471_424  # Qwen3-Next's layer that predicts one token more (below, part by part)
+# What a published total counts beyond the parameters of the language model.
+BEYOND = {
+    "Llama-2-7B": 32 * 64,  # rotary buffers
+    "Llama-2-13B": 40 * 64,
+    "Llama-2-70B": 80 * 64,
+    "DeepSeek-V3/R1 (excl. MTP)": 58 * 256,  # router bias buffers
+    "Gemma-3-4B (text only)": VISION_4B,
+    "Gemma-3-12B": VISION_4B + 1152 * (3840 - 2560),
+    "Gemma-3-27B": VISION_4B + 1152 * (5376 - 2560),
+    "Llama-4-Scout": 871_932_416,  # the vision tower
+    "Qwen3-Next-80B-A3B": NEXT_LAYER,
+    "BLOOM-176B": -271_424,  # printed in millions
+    "Kimi-K2": 60 * 384 + 3416,  # router bias buffers, and 3,416 that no source explains
+}
+
+
+def model_of(row):
+    return models.find(NAMES.get(row, row))
+
+
+def next_token(m, *, own_vocabulary):
+    """One layer more that predicts a token more: a layer, the join of two inputs, three norms (MTP)."""
+    one = replace(m, L=1, linear=None, experts=replace(m.experts, first_dense=0))
+    layer = one.params - 2 * m.D * m.V - m.D
+    return layer + 2 * m.D * m.D + 3 * m.D + (2 * m.D * m.V if own_vocabulary else 0)
+
+
+COUNTED = [name for name, row in ROWS.items() if row["total_params_computed"]]
+PUBLISHED = [name for name, row in ROWS.items() if row["published_params"] and not name.startswith("MPT")]
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_every_counted_model_is_counted_alike(name):
+    row, m = ROWS[name], model_of(name)
+    assert m.params == int(row["total_params_computed"])
+    assert m.active_params == int(row["active_params_computed"])
+    assert m.by_part["embedding"] == int(row["embedding_params"])
+    assert m.by_part["norms"] == int(row["norm_params"])
+    shifts = m.by_part["norms"] // 2 if m.norm_bias else 0  # the table counts them among both
+    assert m.by_part.get("biases", 0) + shifts == int(row["bias_params"])
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_every_counted_model_has_the_shapes_of_the_table(name):
+    row, m = ROWS[name], model_of(name)
+    letters = {"layers": m.L, "d_model": m.D, "heads": m.N, "kv_heads": m.K, "vocab": m.V, "d_ff_dense": m.F}
+    assert letters == {column: int(row[column]) for column in letters}
+    assert (str(m.gated), str(m.tied)) == (row["gated_mlp"], row["tied_embeddings"])
+    assert row["experts"] in ("", str(m.experts and m.experts.E))
+    assert bool(row["kv_lora_rank"]) == (m.latent is not None)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_published_count_is_met_exactly(name):
+    published, m = int(ROWS[name]["published_params"]), model_of(name)
+    beyond = BEYOND.get(name, 0)
+    if name.startswith("GLM"):  # its extra layer has an embedding of its own, and routers have bias buffers
+        beyond = next_token(m, own_vocabulary=True) + (m.moe_layers + 1) * m.experts.E
+    assert m.params + beyond == published
+
+
+def test_the_extra_layer_of_qwen3_next_is_what_its_file_has_more():
+    assert next_token(models.find("Qwen3-Next 80B-A3B"), own_vocabulary=False) == NEXT_LAYER
+
+
+def test_the_bench_models_of_mpt_have_the_printed_counts():
+    rows = [row for name, row in ROWS.items() if name.startswith("MPT") and row["published_params"]]
+    assert len(rows) >= 5
+    for row in rows:
+        m = models.from_hf(
+            {
+                "model_type": "mpt",
+                "d_model": int(row["d_model"]),
+                "n_heads": int(row["heads"]),
+                "n_layers": int(row["layers"]),
+                "max_seq_len": 2048,
+                "vocab_size": int(row["vocab"]),
+            }
+        )
+        assert m.params == int(row["published_params"]), row["model"]
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_published_config_is_the_model_of_the_catalogue(name):
+    read = models.from_hf(CONFIGS[name], name=name)
+    assert read == models.find(name)
+    assert models.from_hf(json.dumps(CONFIGS[name]), name=name) == read
+
+
+def test_every_family_has_a_config_here():
+    kinds = {config["model_type"] for config in CONFIGS.values()}
+    untried = {"gemma3_text", "llama4_text", "gpt_neox", "qwen2_moe", "RefinedWeb", "RefinedWebModel"}
+    assert set(KNOWN_TYPES) - kinds - untried == {"qwen3_vl_text", "qwen3_vl_moe_text"}
+
+
+def test_qwen2_moe_and_pythia_have_the_counts_their_makers_print():
+    qwen = {"num_experts": 60, "num_experts_per_tok": 4, "moe_intermediate_size": 1408}
+    heads = {"num_attention_heads": 16, "num_key_value_heads": 16, "num_hidden_layers": 24}
+    shared = {"shared_expert_intermediate_size": 5632, "intermediate_size": 5632, "decoder_sparse_step": 1}
+    sizes = {"model_type": "qwen2_moe", "hidden_size": 2048, "vocab_size": 151936}
+    assert models.from_hf(qwen | heads | shared | sizes).params == 14_315_784_192
+    pythia = {"model_type": "gpt_neox", "hidden_size": 768, "intermediate_size": 3072, "vocab_size": 50304}
+    assert models.from_hf(pythia | {"num_attention_heads": 12, "num_hidden_layers": 12}).params == 162_322_944
+
+
+@pytest.mark.parametrize("m", CATALOGUE, ids=lambda m: m.name)
+def test_parts_sum_to_the_whole_and_every_model_names_its_source(m):
+    assert sum(m.by_part.values()) == m.params
+    assert sum(m.active_by_part.values()) == m.active_params <= m.params
+    assert set(m.by_part) <= set(PARTS)
+    assert re.search(r"2026-\d\d-\d\d$", m.source)
+    assert (m.experts is None) == (m.active_params == m.params)
+    assert sum(kind.layers for kind in m.layer_kinds) == m.softmax_layers
+    assert str(m).startswith(f"{m.name}: {m.params:,} parameters")
+    assert models.find(m.name.upper().replace(" ", "_")) is m
+
+
+def test_what_a_token_is_multiplied_by():
+    m = models.find("LLaMA-3 8B")
+    looked_up = sum(w.params for w in m.weights() if w.part in ("embedding", "norms"))
+    assert sum(w.flops_per_token for w in m.weights()) == 2 * (m.params - looked_up)
+    tied = replace(m, tied=True)
+    assert sum(w.flops_per_token for w in tied.weights()) == sum(w.flops_per_token for w in m.weights())
+    assert str(m.weights()[0]) == "embed[128256, 4096] × 1 (embedding): 525,336,576 parameters"
+
+
+def test_laws():
+    m = Transformer(name="m", D=512, L=6, V=1000, N=8, K=2, H=64, F=2048)
+    assert m.params - replace(m, tied=True).params == m.V * m.D  # tying saves one matrix exactly
+    full = replace(m, K=8)
+    assert full.by_part["attention"] == 4 * m.L * m.D * m.N * m.H  # MHA is GQA with K = N
+    assert full.params - m.params == 2 * m.L * m.D * (8 - 2) * m.H
+    assert m.by_part["mlp"] * 2 == replace(m, gated=False).by_part["mlp"] * 3
+    sparse = replace(m, experts=Experts(E=8, k=2, F=2048))
+    assert sparse.by_part["experts"] == 8 * m.by_part["mlp"] == 4 * sparse.active_by_part["experts"]
+    lone = replace(m, experts=Experts(E=1, k=1, F=2048))  # one expert is an MLP and its router
+    assert lone.params == lone.active_params == m.params + m.L * m.D
+
+
+def test_kv_elements():
+    assert models.find("LLaMA-3 70B").kv_elements_per_token == 2 * 80 * 8 * 128
+    assert models.find("DeepSeek-V3").kv_elements_per_token == 61 * 576
+    assert [(k.layers, k.window) for k in models.find("Gemma-3 4B").layer_kinds] == [(29, 1024), (5, None)]
+    assert [(k.layers, k.window) for k in models.find("gpt-oss 20B").layer_kinds] == [(12, 128), (12, None)]
+    assert models.find("Qwen3-Next 80B-A3B").kv_elements_per_token == 12 * 2 * 2 * 256
+
+
+def without(field):
+    return {key: value for key, value in CONFIGS["LLaMA-3 8B"].items() if key != field}
+
+
+GOOD = CONFIGS["LLaMA-3 8B"]
+V3 = CONFIGS["DeepSeek-V3"]
+BAD = {
+    "missing": (without("hidden_size"), "hidden_size"),
+    "null": (GOOD | {"vocab_size": None}, "vocab_size"),
+    "zero": (GOOD | {"hidden_size": 0}, "hidden_size"),
+    "negative": (GOOD | {"num_hidden_layers": -1}, "num_hidden_layers"),
+    "text": (GOOD | {"hidden_size": "4096"}, "hidden_size"),
+    "fraction": (GOOD | {"hidden_size": 4096.5}, "hidden_size"),
+    "NaN": (GOOD | {"intermediate_size": float("nan")}, "intermediate_size"),
+    "true": (GOOD | {"num_attention_heads": True}, "num_attention_heads"),
+    "huge": (GOOD | {"hidden_size": 10**4000}, "hidden_size"),
+    "list": (GOOD | {"vocab_size": [1]}, "vocab_size"),
+    "heads do not divide": (GOOD | {"num_attention_heads": 31}, "num_key_value_heads"),
+    "width does not divide": (
+        GOOD | {"num_attention_heads": 24, "num_key_value_heads": 8},
+        "num_attention_heads",
+    ),
+    "more key heads": (GOOD | {"num_key_value_heads": 64}, "num_key_value_heads"),
+    "tied in words": (GOOD | {"tie_word_embeddings": "no"}, "tie_word_embeddings"),
+    "unknown type": (GOOD | {"model_type": "lama"}, "model_type"),
+    "no type": (without("model_type"), "model_type"),
+    "two names, two values": (CONFIGS["GPT-2 124M"] | {"hidden_size": 1024}, "hidden_size"),
+    "too few layer types": (CONFIGS["gpt-oss 20B"] | {"layer_types": ["full_attention"]}, "layer_types"),
+    "no window": (CONFIGS["gpt-oss 20B"] | {"sliding_window": None}, "sliding_window"),
+    "more chosen than there are": (V3 | {"num_experts_per_tok": 300}, "num_experts_per_tok"),
+    "latent and grouped": (V3 | {"num_key_value_heads": 8}, "num_key_value_heads"),
+    "dense layers beyond the last": (V3 | {"first_k_dense_replace": 62}, "first_k_dense_replace"),
+    "another variant": (CONFIGS["OPT 125M"] | {"word_embed_proj_dim": 512}, "word_embed_proj_dim"),
+    "nested text": ({"text_config": 3, "model_type": "gemma3"}, "text_config"),
+    "empty": ({}, "model_type"),
+    "no object": ([], "config"),
+    "nothing": (None, "config"),
+    "a number": (3, "config"),
+    "truncated": (json.dumps(GOOD)[:-20], "config"),
+    "deep": ('{"a":' * 100_000, "config"),
+    "twice": (json.dumps(GOOD)[:-1] + ', "hidden_size": 5120}', "hidden_size"),
+    "no such file": ("/no/such/config.json", "config"),
+    "null byte": ("config\0.json", "config"),
+    "key that is no text": ({1: 2}, "config"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_configuration_names_its_field(case):
+    config, field = BAD[case]
+    with pytest.raises(ModelError) as error:
+        models.from_hf(config)
+    assert error.value.field == field
+    assert str(error.value).startswith(f"{field}: ")
+    assert len(str(error.value)) < 600
+
+
+def test_a_file_and_its_folder_are_read(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(GOOD | {"_name_or_path": "someone/a-llama"}))
+    assert models.from_hf(tmp_path) == models.from_hf(str(tmp_path / "config.json"))
+    assert models.from_hf(tmp_path).name == "a-llama"
+    (tmp_path / "bad.json").write_bytes(b"\xff\xfe{")
+    with pytest.raises(ModelError, match=r"^config: .* cannot be read"):
+        models.from_hf(tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("K", {"K": 3}),
+        ("K", {"K": 16}),
+        ("D", {"D": 0}),
+        ("L", {"L": 10**6}),
+        ("F", {"F": 1.5}),
+        ("name", {"name": " "}),
+        ("windows", {"windows": ()}),
+        ("windows", {"windows": (0,)}),
+        ("qk_norm", {"qk_norm": "both"}),
+        ("biases", {"biases": ("x",)}),
+        ("latent", {"latent": Latent(q_rank=None, kv_rank=8, nope=4, rope=4, v=8)}),
+    ],
+)
+def test_a_transformer_that_cannot_be_is_refused(field, change):
+    m = Transformer(name="m", D=512, L=6, V=1000, N=8, K=2, H=64, F=2048)
+    with pytest.raises(ModelError) as error:
+        replace(m, **change)
+    assert error.value.field == field
+
+
+def test_find_says_what_is_near():
+    with pytest.raises(ModelError, match="LLaMA-3 8B"):
+        models.find("lama 3 8b")
+    with pytest.raises(ModelError, match="write one of"):
+        models.find("")
+    with pytest.raises(ModelError, match="no text"):
+        models.find(3)
+    assert models.find("llama-3.1-8b") is models.find("LLaMA-3 8B")
