@@ -42,7 +42,12 @@ class Cluster(Told):
     def __post_init__(self) -> None:
         if self.chip.torus:
             raise ClusterError(f"{self.chip.name} is joined in a torus, not by switches; take a Slice")
-        known = getattr(self.chip, "domain_chips", None) or self.chip.chips_per_host
+        known = self.chip.domain_chips or self.chip.chips_per_host
+        if not self.domain and self.chip.links < self.chip.chips_per_host - 1:
+            raise ClusterError(
+                f"{self.chip.name} has {self.chip.links} links for {known - 1} peers and no switch between "
+                "(a hybrid cube mesh), which is not modelled; domain=16 makes it a DGX-2's"
+            )
         object.__setattr__(self, "domain", self.domain or known)
         self._refuse()
         if self.nodes > 1 and not self.nic_bytes_per_s:
@@ -107,7 +112,7 @@ class Cluster(Told):
 
     def _domain_level(self, size: int) -> Level:
         chip, wire = self.chip, self.chip.links * self.chip.link_bytes_per_s
-        if chip.vendor == "AMD":  # Infinity Fabric: a link to each of the other chips of the host
+        if chip.full_mesh:  # a link to each of the other chips of the host
             return Level.full_mesh("mesh", size, wire / (self.domain - 1), chip.hop_s)
         sums = self.in_switch and chip.links >= 18  # the third NVSwitch, which came with NVLink 4, sums
         return Level("NVLink", size, wire, chip.hop_s, sums)
@@ -134,7 +139,7 @@ class Cluster(Told):
     @property
     def host_bytes_per_s(self) -> float | None:
         """Between one chip and its host, one way; None where nobody documents it."""
-        return getattr(self.chip, "host_bytes_per_s", None) or self.chip.pcie_bytes_per_s
+        return self.chip.host_bytes_per_s or self.chip.pcie_bytes_per_s
 
     @property
     def hosts(self) -> int:
@@ -145,7 +150,7 @@ class Cluster(Told):
     def diameter_hops(self) -> int:
         """The switches between the two chips farthest apart: 1 in a domain, then 1, 3 or 5 in the network."""
         if self.nodes == 1:
-            return 0 if self.chip.vendor == "AMD" else 1
+            return 0 if self.chip.full_mesh else 1
         return {"leaf": 1, "spine": 3, "core": 5}[self.levels[-1].name]
 
     @property

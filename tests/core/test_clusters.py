@@ -10,7 +10,7 @@ from scalingbook_lib.clusters import Cluster, Level
 
 approx = pytest.approx
 H100 = chips.H100
-MESHED = replace(H100, name="a full mesh", vendor="AMD", links=7, link_bytes_per_s=64e9, dcn_bytes_per_s=50e9)
+MESHED = chips.MI300X
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_switches_of_nvlink_4_sum_and_those_before_do_not():
 
 
 def test_a_domain_of_72_sends_3_6_terabytes_a_second():
-    rack = Cluster.of(chips.B200, 576, domain=72, nic_bytes_per_s=50e9)
+    rack = Cluster.of(chips.GB200, 576)
     assert rack.node_bytes_per_s == 3.6e12
     assert [level.size for level in rack.levels] == [72, 8]
 
@@ -102,6 +102,7 @@ def test_axes_take_factors_of_levels_from_the_inside():
     ("build", "words"),
     [
         (lambda: Cluster.of(chips.V5E, 8), "take a Slice"),
+        (lambda: Cluster.of(chips.V100, 8), "domain=16"),
         (lambda: Cluster.of(H100, 12), "take 8 or 16"),
         (lambda: Cluster.of(H100, 320), "take 256 or 512"),
         (lambda: Cluster.of(H100, 131072), "at most 65,536 chips"),
@@ -128,3 +129,12 @@ def test_clusters_tell_themselves():
     )
     assert str(Cluster.of(H100, 8)) == "8 H100 in 1 domain of 8: each chip sends 450 GB/s (NVLink)"
     assert str(Level.full_mesh("mesh", 8, 64e9)) == "mesh: 8 at 448 GB/s a chip, 64 GB/s to each peer"
+
+
+@pytest.mark.parametrize("chip", chips.GPUS, ids=lambda chip: chip.name)
+def test_every_gpu_of_the_catalogue_fills_a_domain_at_its_full_rate(chip):
+    if chip is chips.V100:
+        pytest.skip("a hybrid cube mesh, which is refused")
+    (level,) = Cluster.of(chip, chip.domain_chips).levels
+    assert level.bytes_per_s == approx(chip.domain_bytes_per_s())
+    assert level.part(2).bytes_per_s == approx(chip.domain_bytes_per_s(2))
