@@ -206,6 +206,7 @@ class Notation:
     label: str
     start: str
     hint: str = ""
+    most: int = LONGEST  # characters; a pasted file needs more than a product does
 
     @property
     def initial(self) -> str:
@@ -217,10 +218,10 @@ class Notation:
         return value
 
     def read(self, state: State) -> Reading:
-        """The text as typed, cut at 200 characters."""
-        typed = str(state)
-        note = "" if len(typed) <= LONGEST else f"{self.label}: only the first {LONGEST} characters are read"
-        return Reading(typed[:LONGEST].strip(), typed, note)
+        """The text as typed, cut at `most` characters."""
+        typed, most = str(state), self.most
+        note = "" if len(typed) <= most else f"{self.label}: only the first {most:,} characters are read"
+        return Reading(typed[:most].strip(), typed, note)
 
     def text(self, value: str) -> str:
         """Nothing: the input shows the text already."""

@@ -104,6 +104,7 @@ def _textbox(name: str, id: str, control: Notation) -> str:
     hint = f'<span class="ex-hint" id="{id}-hint">{svg.escape(control.hint)}</span>' if control.hint else ""
     described = f' aria-describedby="{id}-hint"' if hint else ""
     return (
-        f'<input type="text" id="{id}" name="{name}" value="{svg.escape(control.start)}" maxlength="200" '
+        f'<input type="text" id="{id}" name="{name}" value="{svg.escape(control.start)}" '
+        f'maxlength="{control.most}" '
         f'spellcheck="false" autocapitalize="off"{described}>{hint}'
     )

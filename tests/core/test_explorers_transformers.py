@@ -1,0 +1,144 @@
+"""The Transformer chapter's explorers obey the laws of what they show."""
+
+import itertools
+import json
+import time
+
+import pytest
+
+from scalingbook_lib import arithmetic, explorers, models
+from scalingbook_lib.explorers import transformers_model, transformers_share
+from scalingbook_lib.explorers.controls import Notation, Steps
+from scalingbook_lib.explorers.view import Bars, Chart, Curve
+
+ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("transformers")}
+LLAMA_8B = {
+    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,
+    "num_hidden_layers": 32, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": False,
+    "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "_name_or_path": "somebody/my-8b",
+}  # fmt: skip
+
+
+def panels(view, kind):
+    return [p for p in view.panels if isinstance(p, kind)]
+
+
+def curve(view, label):
+    return next(m for p in panels(view, Chart) for m in p.marks if isinstance(m, Curve) and m.label == label)
+
+
+def readout(view, label):
+    return next(r.value for r in view.readouts if r.label == label)
+
+
+def values(control):
+    if isinstance(control, Steps):
+        return [control.start, 0, 10**6]
+    if isinstance(control, Notation):
+        return [control.start, TEXTS[control.label]]
+    options = getattr(control, "options", None)
+    ends = options or (getattr(control, "low", False), getattr(control, "high", True))
+    return list(dict.fromkeys([control.start or ends[0], *ends]))
+
+
+TEXTS = {"or a config.json": json.dumps(LLAMA_8B), "product": "AEIOUB,BD->AEIOUD"}
+
+
+# Laws of all of them
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_pair_of_settings_paints(name):
+    explorer = ALL[name]
+    for (a, first), (b, second) in itertools.combinations(explorer.controls.items(), 2):
+        for one, other in itertools.product(values(first)[:16], values(second)[:16]):
+            painted = explorer.look({a: first.position(one), b: second.position(other)})
+            assert painted.view, (a, one, b, other, painted.error)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_control_changes_something(name):
+    explorer = ALL[name]
+    start = explorer.paint({})
+    for control_name, control in explorer.controls.items():
+        others = [explorer.paint({control_name: control.position(v)}) for v in values(control)[1:]]
+        assert any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others), control_name
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_view_is_ready_before_the_next_frame(name):
+    taken = []
+    for _ in range(7):
+        begin = time.perf_counter()
+        ALL[name].see()
+        taken.append(time.perf_counter() - begin)
+    assert min(taken) < 0.01
+
+
+# A model
+
+
+def test_a_pasted_config_is_counted_to_the_last_parameter():
+    view = ALL["model"].see(text=json.dumps(LLAMA_8B, indent=2))
+    assert readout(view, "parameters") == models.find("LLaMA-3 8B").params == 8_030_261_248
+    assert view.verdict.startswith("my-8b has 8.03 G parameters, 70 % of them in the MLPs")
+    assert readout(view, "KV cache, a token") == 131_072
+
+
+@pytest.mark.parametrize("text", ["{", '{"model_type": "bert"}', "LLaMA-9 80B", "A[I_X, J_X", '{"a": 1}'])
+def test_a_text_that_is_no_model_gives_the_words_of_the_error_and_stays(text):
+    with pytest.raises(models.ModelError) as refused:
+        transformers_model.read(text, "LLaMA-3 8B")
+    painted = ALL["model"].paint({"text": text, "T": 12})
+    assert painted.error == str(refused.value)
+    assert painted.seen.state["text"] == text
+    assert painted.seen.outputs["T"] == ALL["model"].paint({"T": 12}).seen.outputs["T"]
+
+
+def test_a_whole_file_fits_into_the_text_and_a_longer_one_is_said_to_be_cut():
+    long = json.dumps(LLAMA_8B | {f"unused_{i}": None for i in range(400)})
+    assert 200 < len(long) < transformers_model.LONGEST_CONFIG
+    assert not ALL["model"].paint({"text": long}).error
+    cut = ALL["model"].paint({"text": long + " " * 20_000 + "}"})
+    assert "first 20,000 characters" in cut.seen.notes[0]
+    assert 'maxlength="20000"' in ALL["model"].html()
+
+
+@pytest.mark.parametrize("model", models.CATALOGUE, ids=lambda m: m.name)
+def test_the_bars_of_a_model_sum_to_what_is_read_out(model):
+    view = ALL["model"].see(name=model.name)
+    parts, flops, _ = panels(view, Bars)
+    assert sum(parts.series[0].values) == readout(view, "parameters") == model.params
+    assert sum(parts.series[-1].values) == readout(view, "active for a token")
+    assert sum(flops.series[0].values) == pytest.approx(readout(view, "forward, a token"))
+    assert readout(view, "training, a token") == pytest.approx(3 * readout(view, "forward, a token"))
+
+
+# The share of attention
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("name", ALL["share"].controls["first"].options)
+def test_the_share_is_that_of_the_counted_flops(name, causal):
+    model = models.find(name)
+    for T in (128, 8192, 2**20):
+        counted = arithmetic.flops(model, 1, T, causal=causal)
+        layers = counted.total - counted["unembedding"]
+        here = transformers_share.share(name, T, causal=causal, windows=True)
+        assert here == pytest.approx(counted.attention / layers)
+
+
+@pytest.mark.parametrize("windows", [True, False])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("name", ALL["share"].controls["first"].options)
+def test_the_crossing_is_where_the_share_is_half(name, causal, windows):
+    at = arithmetic.crossover(models.find(name), causal=causal, windows=windows)
+    assert transformers_share.share(name, at, causal=causal, windows=windows) == pytest.approx(0.5, abs=1e-3)
+
+
+def test_gemma_crosses_late_and_the_rule_of_thumb_early():
+    plain = ALL["share"].see(windows=False)
+    assert readout(plain, "Gemma-2 27B: T*") == 69_120
+    assert readout(plain, "rule of thumb for the first") == 36_864
+    assert readout(ALL["share"].see(windows=False, causal=True), "Gemma-2 27B: T*") == 138_240
+    assert "3.6 times what the rule of thumb says" in ALL["share"].see().verdict
