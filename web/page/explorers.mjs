@@ -1,6 +1,6 @@
 // Explorers: a control's event goes to the worker, what comes back goes into the page. No arithmetic here.
 const FRAME_MS = 700; // how long a step shows while it plays
-const AHEAD = 12, KEPT = 96; // pictures made before they are asked for, and kept
+const KEPT = 512; // pictures of one explorer that are kept: a whole slider, in a few megabytes
 const QUICK_MS = 20; // a view that takes longer is not made ahead: the reader's own event must never wait for it
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -47,6 +47,14 @@ function morph(old, fresh) {
     for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
   }
   morphChildren(old, fresh);
+}
+
+/** All positions of a slider, from where it is likely to be next, and from where it is, outwards. */
+function* positions({ slider, value, next }) {
+  const low = Number(slider.min), high = Number(slider.max), step = Number(slider.step) || 1;
+  for (let far = 0; far <= high - low; far += step) {
+    for (const one of [next + far, next - far, value + far, value - far]) if (one >= low && one <= high) yield one;
+  }
 }
 
 /** What an input held before any touch. */
@@ -144,11 +152,17 @@ class Mounted {
     return painted;
   }
 
-  /** A slider was touched: its next move is likely as long as its last, and what is near that is next likely. */
+  /** A slider was touched: its next move is likely as long as its last, then comes what is near, in the end all of it. */
   expect(target) {
-    if (target.type !== "range" || !this.inputs.includes(target)) return;
-    const value = Number(target.value);
-    this.next = { target, middle: target === this.next?.target ? 2 * value - this.next.value : value, value };
+    if (!this.inputs.includes(target)) return;
+    if (target.type === "range") {
+      const value = Number(target.value), { slider, value: before } = this.last ?? {};
+      this.last = { slider: target, value, next: slider === target ? 2 * value - before : value };
+    }
+    if (!this.last) return;
+    const rest = this.question({ ...this.state(), [this.last.slider.name]: null });
+    if (this.made?.rest !== rest) this.made = { rest, positions: new Set() };
+    this.likely = positions(this.last);
     this.lookAhead();
   }
 
@@ -156,23 +170,15 @@ class Mounted {
     if (this.looking || this.engine.state !== "live") return;
     this.looking = true;
     try {
-      for (let state; !this.busy && this.quick !== false && (state = this.likely());) await this.fetch(state);
+      while (!this.busy && this.quick !== false) {
+        const { value, done } = this.likely?.next() ?? { done: true };
+        if (done) break;
+        if (this.made.positions.has(value)) continue;
+        this.made.positions.add(value);
+        await this.fetch({ ...this.state(), [this.last.slider.name]: value });
+      }
     } catch { /* the status says why */ }
     this.looking = false;
-  }
-
-  /** The likeliest state not painted yet. */
-  likely() {
-    if (!this.next) return undefined;
-    const { target: { name, min, max, step }, middle } = this.next, size = Number(step) || 1, state = this.state();
-    for (let far = 0; far <= AHEAD; far++) {
-      for (const value of [middle + far * size, middle - far * size]) {
-        if (value < Number(min) || value > Number(max)) continue;
-        const near = { ...state, [name]: value };
-        if (!this.known.has(this.question(near))) return near;
-      }
-    }
-    return undefined;
   }
 
   wide() {
