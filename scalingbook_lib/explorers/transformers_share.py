@@ -11,8 +11,8 @@ from scalingbook_lib.explorers.view import Chart, Curve, Points, Readout, RefLin
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import count, percent
 
-_SHORTEST, _LONGEST = 128, 2**22
-_CONTEXTS = [2 ** (e / 2) for e in range(14, 45)]
+_SHORTEST, _LONGEST = 128, 2**20
+_CONTEXTS = [2 ** (e / 2) for e in range(14, 41)]
 
 
 @lru_cache(maxsize=64)
@@ -45,7 +45,7 @@ def _share(first: str, second: str, third: str, T: int, causal: bool, windows: b
         Scale("share of FLOPs", "", "linear", 0, 1),
         (
             *(_curve(name, color, causal, windows) for color, name in enumerate(names)),
-            Curve(f"T* = {8 * (1 + causal)}D", _CONTEXTS, rule, 5, dashed=True),
+            Curve(f"rule of thumb, {8 * (1 + causal)}D", _CONTEXTS, rule, 5, dashed=True),
             *(_crossing(at, color) for color, at in enumerate(crossings) if _SHORTEST <= at <= _LONGEST),
             RefLine("your T", T),
         ),
@@ -71,7 +71,7 @@ def _curve(name: str, color: int, causal: bool, windows: bool) -> Curve:
 
 
 def _crossing(at: float, color: int) -> Points:
-    return Points("", [at], [0.5], [f"T* {count(round(at))}"], color)
+    return Points("", [at], [0.5], [f"T* {count(round(at))}" if color == 0 else ""], color)
 
 
 def _length(tokens: float) -> str:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from scalingbook_lib import arithmetic, explorers, models
-from scalingbook_lib.explorers import transformers_model, transformers_share
+from scalingbook_lib.explorers import transformers_kv, transformers_model, transformers_share
 from scalingbook_lib.explorers.controls import Notation, Steps
 from scalingbook_lib.explorers.view import Bars, Chart, Curve
 
@@ -142,3 +142,63 @@ def test_gemma_crosses_late_and_the_rule_of_thumb_early():
     assert readout(plain, "rule of thumb for the first") == 36_864
     assert readout(ALL["share"].see(windows=False, causal=True), "Gemma-2 27B: T*") == 138_240
     assert "3.6 times what the rule of thumb says" in ALL["share"].see().verdict
+
+
+# The budget for keys and values
+
+
+def test_grouped_queries_are_the_published_model_and_a_cache_eight_times_smaller():
+    made = transformers_kv.kinds("LLaMA-3 70B")
+    assert made["GQA"] == made["as published"]
+    each = [readout(ALL["kv"].see(kind=kind), "cache of a sequence") for kind in ("MHA", "GQA", "MQA", "MLA")]
+    assert each[0] == 8 * each[1] == 64 * each[2]
+    assert each[3] == 2 * 80 * 576 * 8192
+
+
+@pytest.mark.parametrize("name", ALL["kv"].controls["name"].options)
+def test_only_attention_changes_with_the_kind_of_attention(name):
+    for model in transformers_kv.kinds(name).values():
+        mine, published = model.by_part, models.find(name).by_part
+        same = set(published) - {"attention", "norms", "biases"}
+        assert {part: mine[part] for part in same} == {part: published[part] for part in same}
+
+
+@pytest.mark.parametrize("kind", ALL["kv"].controls["kind"].options)
+def test_what_fits_fits_and_one_more_does_not(kind):
+    for S, cache in itertools.product((1024, 8192, 131072), ("bf16", "int8")):
+        view = ALL["kv"].see(kind=kind, S=S, cache=cache, name="Gemma-2 27B", chip="H100", n=1)
+        each, free = readout(view, "cache of a sequence"), readout(view, "left beside the weights")
+        fits = readout(view, "sequences that fit")
+        assert fits * each <= max(free, 0) < (fits + 1) * each
+
+
+def test_weights_that_do_not_fit_are_said_to_be_too_large():
+    assert "the weights alone need" in ALL["kv"].see(n=1).verdict
+    assert "49 sequences of 8,192 positions fit" in ALL["kv"].see().verdict
+
+
+# Keep or compute again
+
+
+@pytest.mark.parametrize("flash", [True, False])
+@pytest.mark.parametrize("name", ALL["remat"].controls["name"].options)
+def test_keeping_less_never_computes_less(name, flash):
+    kept, again, _ = panels(ALL["remat"].see(name=name, flash=flash), Bars)
+    assert list(kept.series[0].values) == sorted(kept.series[0].values, reverse=True)
+    assert list(again.series[0].values) == sorted(again.series[0].values)
+    assert 0 <= again.series[0].values[-1] <= 50  # a forward pass, and the scores once more in the kernel
+
+
+@pytest.mark.parametrize("keeps", ALL["remat"].controls["keeps"].options)
+def test_the_arrays_sum_to_what_is_kept(keeps):
+    view = ALL["remat"].see(keeps=keeps)
+    assert sum(panels(view, Bars)[2].series[0].values) == readout(view, "kept")
+
+
+def test_only_what_holds_scores_grows_with_the_length():
+    policies = ALL["remat"].controls["keeps"].options
+    short, long = (
+        {k: readout(ALL["remat"].see(keeps=k, T=T), "kept for a token") for k in policies}
+        for T in (1024, 8192)
+    )
+    assert {k for k in short if long[k] > short[k]} == {"everything", "every product"}
