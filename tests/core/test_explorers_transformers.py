@@ -2,14 +2,20 @@
 
 import itertools
 import json
+import random
 import time
 
 import pytest
 
 from scalingbook_lib import arithmetic, explorers, models
-from scalingbook_lib.explorers import transformers_kv, transformers_model, transformers_share
+from scalingbook_lib.explorers import (
+    transformers_kv,
+    transformers_model,
+    transformers_router,
+    transformers_share,
+)
 from scalingbook_lib.explorers.controls import Notation, Steps
-from scalingbook_lib.explorers.view import Bars, Chart, Curve
+from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Points
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("transformers")}
 LLAMA_8B = {
@@ -41,7 +47,7 @@ def values(control):
     return list(dict.fromkeys([control.start or ends[0], *ends]))
 
 
-TEXTS = {"or a config.json": json.dumps(LLAMA_8B), "product": "AEIOUB,BD->AEIOUD"}
+TEXTS = {"or a config.json": json.dumps(LLAMA_8B), "product": "BTD,DF->BTF"}
 
 
 # Laws of all of them
@@ -202,3 +208,77 @@ def test_only_what_holds_scores_grows_with_the_length():
         for T in (1024, 8192)
     )
     assert {k for k in short if long[k] > short[k]} == {"everything", "every product"}
+
+
+# A product
+
+
+def test_the_product_is_counted_as_the_library_counts_it():
+    view = ALL["einsum"].see(text="BTD,DF->BTF", a=4, b=512, c=1024, d=2048)
+    counted = arithmetic.einsum("BTD,DF->BTF", B=4, T=512, D=1024, F=2048)
+    assert readout(view, "forward") == counted.flops == 2 * 4 * 512 * 1024 * 2048
+    assert readout(view, "backward") == 2 * counted.flops
+    assert "sums over D: " in view.verdict
+    assert "sums over h for each b and k" in ALL["einsum"].see().verdict
+
+
+def test_every_index_has_one_color_in_both_of_its_arrays():
+    grid = panels(ALL["einsum"].see(), Grid)[0]
+    for column in zip(*grid.cells, strict=True):
+        *arrays, role = column
+        colors = {cell.color for cell in arrays if cell.text}
+        assert len(colors) == 1
+        assert colors == {{"summed": 1, "shared": 0, "free": 2}[role.text]}
+        assert sum(bool(cell.text) for cell in arrays) == (3 if role.text == "shared" else 2)
+
+
+@pytest.mark.parametrize("text", ["", "A[I_X, J_X", "ab,cd", "ab,bc->ax", "abcd,defg->abcefg"])
+def test_a_text_that_is_no_product_says_why(text):
+    painted = ALL["einsum"].paint({"text": text})
+    assert painted.error
+    assert painted.seen.state["text"] == text
+
+
+# The router
+
+
+@pytest.mark.parametrize(("E", "k", "skew"), [(8, 1, 0.0), (64, 8, 0.3), (8, 8, 1.5), (512, 16, 1.5)])
+def test_every_token_visits_k_experts(E, k, skew):
+    found = transformers_router.chances(E, k, skew)
+    assert sum(found) == pytest.approx(k)
+    assert list(found) == sorted(found, reverse=True)
+    assert max(found) <= 1 + 1e-12
+
+
+def test_what_is_turned_away_is_what_a_simulated_expert_turns_away():
+    dice = random.Random(1)
+    B, chance, capacity = 200, 0.15, 32
+    lost = [max(sum(dice.random() < chance for _ in range(B)) - capacity, 0) for _ in range(4000)]
+    assert transformers_router.dropped(B, chance, capacity) == pytest.approx(sum(lost) / len(lost), rel=0.08)
+
+
+def test_an_even_router_turns_away_only_by_chance_and_a_skewed_one_more():
+    even, skewed = (readout(ALL["router"].see(skew=skew), "turned away") for skew in (0.0, 1.0))
+    assert even < 0.01 < 0.2 < skewed
+    assert readout(ALL["router"].see(skew=0.0), "busiest expert / even") == pytest.approx(1)
+    assert readout(ALL["router"].see(), "batch for compute-bound") == pytest.approx(240.5 * 8, rel=1e-3)
+
+
+# The softmax
+
+
+@pytest.mark.parametrize("order", ALL["softmax"].controls["order"].options)
+@pytest.mark.parametrize("chunk", range(1, 17))
+def test_the_last_chunk_leaves_the_whole_softmax_whatever_the_chunks(chunk, order):
+    view = ALL["softmax"].see(order=order, chunk=chunk, step=10**6)
+    assert readout(view, "output so far") == readout(view, "output of the whole")
+    assert view.frames == -(-16 // chunk)
+    points = next(m for m in panels(view, Chart)[0].marks if isinstance(m, Points))
+    assert sum(points.ys) == pytest.approx(1)
+    assert list(points.ys) == pytest.approx(list(curve(view, "in the end").ys))
+
+
+def test_falling_scores_never_shrink_the_sums():
+    for step in (1, 2, 3):
+        assert readout(ALL["softmax"].see(order="falling", step=step), "earlier sums times") == 1
+        assert readout(ALL["softmax"].see(order="rising", step=step), "earlier sums times") < 1
