@@ -1,7 +1,7 @@
 """What is kept for the backward pass, and what is computed twice? Activations by policy."""
 
 from scalingbook_lib import arithmetic, chips, models
-from scalingbook_lib.arithmetic import POLICIES, Activations
+from scalingbook_lib.arithmetic import POLICIES, Activations, Policy
 from scalingbook_lib.explorers.controls import Choice, Slider, Switch
 from scalingbook_lib.explorers.explorer import Explorer
 from scalingbook_lib.explorers.rooflines_chips import CHIPS
@@ -9,7 +9,7 @@ from scalingbook_lib.explorers.transformers_models import MODELS
 from scalingbook_lib.explorers.view import Bars, Readout, RefLine, Scale, Series, View
 from scalingbook_lib.units import count, percent, si
 
-_WORDS = {
+_WORDS: dict[Policy, str] = {
     "all": "everything",
     "dots": "every product",
     "dots_no_batch": "products with weights",

@@ -45,7 +45,7 @@ def _share(first: str, second: str, third: str, T: int, causal: bool, windows: b
         Scale("share of FLOPs", "", "linear", 0, 1),
         (
             *(_curve(name, color, causal, windows) for color, name in enumerate(names)),
-            Curve(f"rule of thumb, {8 * (1 + causal)}D", _CONTEXTS, rule, 5, dashed=True),
+            Curve(f"rule, {8 * (1 + causal)}D", _CONTEXTS, rule, 5, dashed=True),
             *(_crossing(at, color) for color, at in enumerate(crossings) if _SHORTEST <= at <= _LONGEST),
             RefLine("your T", T),
         ),
