@@ -15,7 +15,7 @@ _WORDS: dict[Policy, str] = {
     "dots_no_batch": "products with weights",
     "full": "layer inputs",
 }
-_POLICY = {_WORDS[policy]: policy for policy in POLICIES}
+_POLICY: dict[str, Policy] = {_WORDS[policy]: policy for policy in POLICIES}
 
 
 def _remat(
