@@ -4,6 +4,7 @@ Every family has a function that turns its fields into the book's letters; what 
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,6 +16,7 @@ from .fields import Fields
 from .transformer import Transformer
 
 MOST_CHARACTERS = 2_000_000
+MOST_LEVELS = 50  # a published file has four; a browser's Python dies of a few thousand
 READERS: Mapping[str, Callable[[Fields], dict[str, Any]]] = {
     "llama": dense.llama,
     "mistral": dense.mistral,
@@ -86,6 +88,8 @@ def _file(path: Path) -> str:
 def _parsed(text: str) -> object:
     if len(text) > MOST_CHARACTERS:
         raise ModelError("config", f"it has more than {MOST_CHARACTERS:,} characters", "give a config.json")
+    if _levels(text) > MOST_LEVELS:
+        raise ModelError("config", "it is nested too deeply", "give a config.json")
     try:
         return json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
@@ -97,8 +101,17 @@ def _parsed(text: str) -> object:
         if isinstance(error, ModelError):
             raise
         raise ModelError(
-            "config", "it is nested too deeply or has a number too long", "give a config.json"
+            "config", "it has a number too long or is nested too deeply", "give a config.json"
         ) from error
+
+
+def _levels(text: str) -> int:
+    """How deep its brackets open, those in strings left out."""
+    level = deepest = 0
+    for bracket in re.findall(r"[][{}]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text)):
+        level += 1 if bracket in "[{" else -1
+        deepest = max(deepest, level)
+    return deepest
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
