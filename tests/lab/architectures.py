@@ -1,0 +1,153 @@
+"""A Transformer of any shapes the library can describe, written in JAX, and small ones of every published structure.
+
+One set of weights serves all layers: counting needs their shapes alone.
+"""
+
+from dataclasses import replace
+from math import lcm
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from scalingbook_lib.models import CATALOGUE, Experts, Latent, Linear, Transformer
+
+T = 12  # longer than the small window
+
+
+def norm(x):
+    return x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6)
+
+
+def silu(x):
+    return x * lax.logistic(x)
+
+
+def grouped(q, k, v, window):
+    """Softmax attention of N query heads over K key-value heads; a window meets its own keys and no others."""
+    q = q.reshape(*q.shape[:2], k.shape[2], -1, q.shape[-1])
+    if window is None or window >= k.shape[1]:
+        p = jax.nn.softmax(jnp.einsum("btkgh,bskh->bkgts", q, k), -1)
+        return jnp.einsum("bkgts,bskv->btkgv", p, v)
+    at = jnp.arange(k.shape[1])[:, None] + jnp.arange(1 - window, 1)
+    near_k, near_v = (x[:, jnp.maximum(at, 0)] for x in (k, v))
+    scores = jnp.where(at >= 0, jnp.einsum("btkgh,btwkh->bkgtw", q, near_k), -1e9)
+    return jnp.einsum("bkgtw,btwkv->btkgv", jax.nn.softmax(scores, -1), near_v)
+
+
+def heads(m, w, h, window):
+    q, k, v = (jnp.einsum("btd,dnh->btnh", h, w[name]) for name in "qkv")
+    out = grouped(q, k, v, window).reshape(q.shape)
+    if m.attention_gate:
+        out *= lax.logistic(jnp.einsum("btd,dnh->btnh", h, w["attention gate"]))
+    return jnp.einsum("btnh,nhd->btd", out, w["o"])
+
+
+def latent(m, w, h, window):
+    c, rope = norm(h @ w["kv down"]), h @ w["k rope"]
+    low, up = (norm(h @ w["q down"]), w["q up"]) if m.latent.q_rank else (h, w["q"])
+    k, v = (jnp.einsum("bsc,cnh->bsnh", c, w[name]) for name in ("k up", "v up"))
+    k = jnp.concatenate([k, jnp.broadcast_to(rope[:, :, None], (*k.shape[:3], rope.shape[-1]))], -1)
+    out = grouped(jnp.einsum("btr,rnh->btnh", low, up), k, v, window)
+    return jnp.einsum("btnh,nhd->btd", out.reshape(v.shape), w["o"])
+
+
+def convolved(x, taps):
+    """A short causal convolution of every channel by itself: the vector unit's work, no matmul."""
+    padded = jnp.pad(x, ((0, 0), (len(taps) - 1, 0), (0, 0), (0, 0)))
+    return silu(sum(tap * padded[:, i : i + x.shape[1]] for i, tap in enumerate(taps)))
+
+
+def delta(m, w, h):
+    """Gated DeltaNet a token at a time: read with the key, write the difference, read with the query."""
+    a = m.linear
+    q, k, v = (jnp.einsum("btd,dnh->btnh", h, w[f"linear {name}"]) for name in "qkv")
+    taps = jnp.arange(1.0, 1 + a.conv) / a.conv
+    q, k = (jnp.repeat(norm(convolved(x, taps)), a.v_heads // a.k_heads, 2) for x in (q, k))
+    beta, decay = (lax.logistic(h @ w[f"linear {name}"]) for name in ("beta", "decay"))
+
+    def step(state, now):
+        q, k, v, beta, decay = now
+        state *= decay[..., None, None]
+        new = beta[..., None] * (v - jnp.einsum("bnk,bnkv->bnv", k, state))
+        state += lax.dot_general(k, new, (((), ()), ((0, 1), (0, 1))))
+        return state, jnp.einsum("bnk,bnkv->bnv", q, state)
+
+    start = jnp.zeros((h.shape[0], a.v_heads, a.key, a.value))
+    over = [jnp.moveaxis(x, 1, 0) for x in (q, k, convolved(v, taps), beta, decay)]
+    out = norm(jnp.moveaxis(lax.scan(step, start, over)[1], 0, 1))
+    out *= silu(jnp.einsum("btd,dnh->btnh", h, w["linear gate"]))
+    return jnp.einsum("btnh,nhd->btd", out, w["linear o"])
+
+
+def mlp(m, w, h, name=""):
+    up = h @ w[f"{name}up"]
+    return (silu(h @ w[f"{name}gate"]) * up if m.gated else silu(up)) @ w[f"{name}down"]
+
+
+def routed(m, w, h):
+    """Every expert gets B·T·k/E tokens, as a perfectly even router sends them."""
+    e, rows = m.experts, h.reshape(-1, h.shape[-1])
+    share, chosen = lax.top_k(jax.nn.softmax(rows @ w["router"]), e.k)
+    order = jnp.argsort(chosen.reshape(-1))
+    x = rows[order // e.k].reshape(e.E, -1, rows.shape[-1])
+    up = jnp.einsum("ebd,edf->ebf", x, w["expert up"])
+    up = silu(jnp.einsum("ebd,edf->ebf", x, w["expert gate"])) * up if m.gated else silu(up)
+    y = jnp.einsum("ebf,efd->ebd", up, w["expert down"]).reshape(-1, rows.shape[-1])
+    out = jnp.zeros_like(rows).at[order // e.k].add(y * share.reshape(-1)[order][:, None])
+    return out.reshape(h.shape) + (shared(m, w, h) if e.shared_width else 0)
+
+
+def shared(m, w, h):
+    out = mlp(m, w, h, "shared ")
+    return out * lax.logistic(h @ w["shared scale"]) if m.experts.shared_gate else out
+
+
+def forward(m, w, x):
+    """The logits of embedded tokens x[B, T, D]."""
+    softmax = 0
+    for layer in range(m.L):
+        if m.linear and (layer + 1) % m.linear.every:
+            x += delta(m, w, norm(x))
+        else:
+            x += (latent if m.latent else heads)(m, w, norm(x), m.windows[softmax % len(m.windows)])
+            softmax += 1
+        is_routed = m.experts and layer >= m.experts.first_dense and (layer + 1) % m.experts.every == 0
+        x += (routed if is_routed else mlp)(m, w, norm(x))
+    return norm(x) @ w["unembed"]
+
+
+def weights(m):
+    """Arrays of the shapes that the library lists, by name."""
+    stacked = {"experts": (m.experts.E,) if m.experts else ()}
+    return {
+        w.name: jax.ShapeDtypeStruct((*stacked.get(w.part, ()), *w.shape), jnp.float32)
+        for w in m.weights()
+        if w.matmul
+    }
+
+
+def small(m: Transformer) -> Transformer:
+    """The same structure with few and small layers."""
+    N, K = (3, m.K if m.K == 1 else 3) if m.K in (1, m.N) else (4, 2)
+    e, a, d = m.experts, m.latent, m.linear
+    experts = e and Experts(
+        E=4, k=min(e.k, 2), F=20, shared=min(e.shared, 2), shared_F=e.shared_F and 24,
+        shared_gate=e.shared_gate, first_dense=min(e.first_dense, 1), every=e.every,
+    )  # fmt: skip
+    tiny = a and Latent(q_rank=a.q_rank and 10, kv_rank=14, nope=6, rope=4, v=5)
+    linear = d and Linear(k_heads=2, v_heads=4, key=6, value=5, conv=d.conv, every=d.every)
+    L = lcm(len(m.windows), d.every if d else 1, e.every if e else 1) + (1 if e and e.first_dense else 0)
+    return replace(
+        m, D=16, L=L, V=40, N=N, K=N if a else K, H=10 if a else 8, F=28, experts=experts, latent=tiny, linear=linear,
+        windows=tuple(w and 5 for w in m.windows), positions=min(m.positions, T),
+    )  # fmt: skip
+
+
+def structures() -> dict[str, Transformer]:
+    """A small model of every structure in the catalogue, by the first model that has it."""
+    found = {}
+    for model in CATALOGUE:
+        cut = small(model)
+        found.setdefault(replace(cut, name="small", source=""), model.name)
+    return {name: model for model, name in found.items()}

@@ -1,0 +1,43 @@
+"""The FLOPs of every published structure, cut down to small sizes, against the compiled program: to the last one."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from scalingbook_lib import arithmetic
+from scalingbook_lib.lab import work
+from scalingbook_lib.models import CATALOGUE
+from tests.lab.architectures import T, forward, structures, weights
+
+B = 2
+STRUCTURES = structures()
+
+
+def counted(fn, *args):
+    return work.matmul_flops(jax.jit(fn).lower(*args).compile().as_text())
+
+
+def tokens(m):
+    return jax.ShapeDtypeStruct((B, T, m.D), jnp.float32)
+
+
+def outer_products(m):
+    """What linear attention writes has no contraction: XLA makes it a broadcast and a multiply."""
+    a = m.linear
+    return 2 * B * T * a.v_heads * a.key * a.value * (m.L - m.softmax_layers) if a else 0
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_a_forward_pass_s_matmuls_are_the_formula_s_to_the_last_flop(name):
+    m = STRUCTURES[name]
+    found = counted(lambda w, x: forward(m, w, x), weights(m), tokens(m))
+    assert found + outer_products(m) == arithmetic.flops(m, B, T).total
+
+
+def test_no_kind_of_layer_is_lost_when_the_models_are_cut_down():
+    kinds = [
+        {(bool(m.experts), bool(m.latent), bool(m.linear), m.gated, m.attention_gate) for m in some}
+        for some in (CATALOGUE, STRUCTURES.values())
+    ]
+    assert kinds[0] == kinds[1]
+    assert {m.K for m in STRUCTURES.values() if not m.latent} == {1, 2, 3}  # multi-query, grouped, one each
