@@ -1,4 +1,4 @@
-"""A Transformer of any shapes the library can describe, written in JAX, and small ones of every published structure.
+"""A Transformer of any shapes the library describes, written in JAX, and a small one of every structure.
 
 One set of weights serves all layers: counting needs their shapes alone.
 """
@@ -24,7 +24,7 @@ def silu(x):
 
 
 def grouped(q, k, v, window):
-    """Softmax attention of N query heads over K key-value heads; a window meets its own keys and no others."""
+    """Softmax attention of N query heads over K key-value heads; a window meets only its keys."""
     q = q.reshape(*q.shape[:2], k.shape[2], -1, q.shape[-1])
     if window is None or window >= k.shape[1]:
         p = jax.nn.softmax(jnp.einsum("btkgh,bskh->bkgts", q, k), -1)
@@ -139,8 +139,9 @@ def small(m: Transformer) -> Transformer:
     linear = d and Linear(k_heads=2, v_heads=4, key=6, value=5, conv=d.conv, every=d.every)
     L = lcm(len(m.windows), d.every if d else 1, e.every if e else 1) + (1 if e and e.first_dense else 0)
     return replace(
-        m, D=16, L=L, V=40, N=N, K=N if a else K, H=10 if a else 8, F=28, experts=experts, latent=tiny, linear=linear,
-        windows=tuple(w and 5 for w in m.windows), positions=min(m.positions, T),
+        m, D=16, L=L, V=40, N=N, K=N if a else K, H=10 if a else 8, F=28,
+        experts=experts, latent=tiny, linear=linear, windows=tuple(w and 5 for w in m.windows),
+        positions=min(m.positions, T),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The FLOPs of every published structure, cut down to small sizes, against the compiled program: to the last one."""
+"""The FLOPs of every published structure, cut down to small sizes, against its compiled program."""
 
 import jax
 import jax.numpy as jnp
