@@ -1,0 +1,5 @@
+"""What joins GPUs, and what does it carry? The explorers of the GPU chapter."""
+
+from scalingbook_lib.explorers.gpus_atlas import ATLAS
+
+EXPLORERS = (ATLAS,)
