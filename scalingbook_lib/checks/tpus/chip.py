@@ -80,7 +80,6 @@ CHIP = (
                 lambda: systolic.storage(4096, 129).useful_bytes,
                 "That is what the elements need, without padding.",
             ),
-            Mistake(lambda: systolic.storage(4096, 128).bytes, "The last column begins another tile."),
         ),
     ),
 )
