@@ -22,6 +22,12 @@ _ONE_BUFFER = re.compile(
     r"(?P<rest>.*?space=(?P<memory>\w+).*?tag = '[^']*')",
     re.S,
 )
+_KERNEL = re.compile(
+    r"memory in memory space (?P<memory>\w+) .*?(?P<said>Scoped allocation with size (?P<used>[\d.]+[KMGT]?) "
+    r"and limit (?P<limit>[\d.]+[KMGT]?) exceeded scoped vmem limit by [\d.]+[KMGT]?)\.",
+    re.S,
+)
+_FORMS = (_SPACE, _TOTAL, _ONE_BUFFER, _KERNEL)
 _ALLOCATION = re.compile(r"Size: (?P<size>[\d.]+[KMGT]?)B?\s*$(?P<rest>.*?)(?=^\s*={5,}|\Z)", re.S | re.M)
 
 
@@ -37,19 +43,34 @@ class Allocation:
 
 
 class DoesNotFit(RuntimeError):
-    """A program that needs more of a memory than the chip has; `memory` is 'HBM' or 'VMEM'."""
+    """A program that needs more of a memory than the chip has; `memory` is 'HBM' or 'VMEM'.
 
-    def __init__(self, memory: str, used_bytes: int, limit_bytes: int, largest: tuple[Allocation, ...] = ()):
-        super().__init__(memory, used_bytes, limit_bytes, largest)
+    `said`: the compiler's own words, where one kernel asked for more of VMEM than a kernel may have.
+    """
+
+    def __init__(
+        self,
+        memory: str,
+        used_bytes: int,
+        limit_bytes: int,
+        largest: tuple[Allocation, ...] = (),
+        said: str = "",
+    ):
+        super().__init__(memory, used_bytes, limit_bytes, largest, said)
         self.memory, self.used_bytes, self.limit_bytes = memory, used_bytes, limit_bytes
-        self.largest = largest
+        self.largest, self.said = largest, said
 
     def asked_for(self, arguments: tuple[Allocation, ...]) -> "DoesNotFit":
         """The same error, with the program's arguments where the compiler lists nothing itself."""
         known = self.largest or (arguments if self.memory == "HBM" else ())
-        return DoesNotFit(self.memory, self.used_bytes, self.limit_bytes, known)
+        return DoesNotFit(self.memory, self.used_bytes, self.limit_bytes, known, self.said)
 
     def __str__(self) -> str:
+        if self.said:
+            return (
+                f"one kernel needs {binary(self.used_bytes)} of {self.memory} at once and may have "
+                f"{binary(self.limit_bytes)}; use smaller tiles, or allow it more with vmem_limit_bytes"
+            )
         smaller = {"HBM": "make the arrays smaller, or split them over more chips"}
         instead = smaller.get(self.memory, "use smaller tiles")
         most = f"; the largest: {'; '.join(map(str, self.largest[:3]))}" if self.largest else ""
@@ -63,9 +84,13 @@ def read(message: str) -> DoesNotFit | None:
     """The overflow that an error of the compiler speaks of; None where it speaks of something else."""
     if "RESOURCE_EXHAUSTED" not in message:
         return None
-    found = _SPACE.search(message) or _TOTAL.search(message) or _ONE_BUFFER.search(message)
+    found = next(filter(None, (form.search(message) for form in _FORMS)), None)
     if found is None:
         return None
+    if found.re is _KERNEL:
+        return DoesNotFit(
+            found["memory"].upper(), _bytes(found["used"]), _bytes(found["limit"]), said=found["said"]
+        )
     buffers = _ALLOCATION.findall(message)
     if found.re is _ONE_BUFFER:
         buffers = [(found["used"], found["rest"])]
