@@ -5,10 +5,9 @@ Every number is computed here from the catalogue, so the map promises nothing th
 
 # ruff: noqa: E501   a chapter's promise stands on one line
 
-import math
 from dataclasses import dataclass
 
-from scalingbook_lib import chips, collectives, scaling
+from scalingbook_lib import chips, collectives, scaling, systolic
 from scalingbook_lib.explorers.controls import Choice, Steps
 from scalingbook_lib.explorers.explorer import Explorer
 from scalingbook_lib.explorers.view import Cell, Grid, Readout, View
@@ -44,11 +43,6 @@ def _pod_flops_per_s() -> float:
 
 def _ridge(chip: chips.Chip) -> float:
     return chip.bf16_flops_per_s / chip.hbm_bytes_per_s
-
-
-def _padded_bytes(rows: int, columns: int) -> int:
-    """A bf16 array in tiles of 8 x 128."""
-    return 2 * 8 * math.ceil(rows / 8) * 128 * math.ceil(columns / 128)
 
 
 CHAPTERS = (
@@ -100,7 +94,7 @@ CHAPTERS = (
     Chapter(
         "profiling", "Profiling", False, "Where did the time go?",
         "arrays are stored in tiles of 8 × 128",
-        f"{count(_padded_bytes(20, 200))} bytes for a bf16[20, 200] of {count(20 * 200 * 2)}",
+        f"{systolic.storage(20, 200).bytes:,.0f} bytes for a bf16[20, 200] of {count(20 * 200 * 2)}",
     ),
     Chapter(
         "jax", "Programming in JAX", False, "Who decides about the collectives?",
