@@ -1,0 +1,35 @@
+"""How far can training be spread before the network sets the pace? The limits of DP, TP, EP and PP.
+
+On a `clusters.Cluster` level by level, and on a TPU `Slice` over whole torus axes: `limits.data_parallel`,
+`tensor_parallel`, `widest_tensor_parallel`, `expert_parallel`, `pipeline_parallel`; `table()` machine by
+machine; `audit` for a whole plan. An MLP stands for its layer; C is the documented peak. Chapter: GPUs.
+"""
+
+from scalingbook_lib.limits.audit import Audit, audit
+from scalingbook_lib.limits.data import data_parallel
+from scalingbook_lib.limits.expert import Exchange, exchange, expert_parallel
+from scalingbook_lib.limits.limit import Limit, Machine, Term
+from scalingbook_lib.limits.pipeline import Pipeline, pipeline_parallel
+from scalingbook_lib.limits.rules import MACHINES, Rules, rules, table
+from scalingbook_lib.limits.tensor import Widest, tensor_parallel, widest_tensor_parallel
+
+__all__ = [
+    "MACHINES",
+    "Audit",
+    "Exchange",
+    "Limit",
+    "Machine",
+    "Pipeline",
+    "Rules",
+    "Term",
+    "Widest",
+    "audit",
+    "data_parallel",
+    "exchange",
+    "expert_parallel",
+    "pipeline_parallel",
+    "rules",
+    "table",
+    "tensor_parallel",
+    "widest_tensor_parallel",
+]

@@ -1,0 +1,404 @@
+"""The limits of parallelism: published numbers, cases derived by hand, and laws."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from scalingbook_lib import chips, limits, models
+from scalingbook_lib.clusters import Cluster, ClusterError
+from scalingbook_lib.slices import Slice
+from scalingbook_lib.units import BF16, FP8
+
+approx = pytest.approx
+C = 989e12  # H100 in bf16
+POD = Cluster.of(chips.H100, 4096)
+DENSE, DEEPSEEK = models.find("LLaMA-3 70B"), models.find("DeepSeek-V3")
+
+
+# --- machine by machine, in round numbers -----------------------------------------------------------------
+
+CRITICAL = [  # data parallel in the domain, across; tensor-parallel ways for F = 28,672; experts far
+    ("A100", 1040, 1560, 27.6, 12_480),
+    ("H100", 2200, 2475, 13.0, 19_800),
+    ("H200", 2200, 2475, 13.0, 19_800),
+    ("B200", 2500, 5625, 11.5, 45_000),
+    ("B300", 2500, 2813, 11.5, 22_500),
+    ("GB200", 2778, 694, 10.3, 50_000),
+    ("GB300", 2778, 347, 10.3, 25_000),
+    ("MI300X", 2917, 3268, 9.8, 26_140),
+]
+
+
+@pytest.mark.parametrize(("name", "inside", "across", "ways", "far"), CRITICAL, ids=[c[0] for c in CRITICAL])
+def test_the_critical_numbers_of_every_machine(name, inside, across, ways, far):
+    row = limits.rules(chips.find(name))
+    assert (row.domain_tokens, row.network_tokens) == (approx(inside, rel=2e-3), approx(across, rel=2e-3))
+    assert row.tensor_ways == approx(ways, rel=5e-3)
+    assert (row.expert_F, row.far_expert_F) == (row.domain_tokens, approx(far, rel=2e-3))
+
+
+@pytest.mark.parametrize("row", limits.table(), ids=lambda row: row.chip)
+def test_the_rules_are_what_the_exact_limits_near(row):
+    chip = chips.find(row.chip)
+    machine = Cluster.of(chip, 288 * row.domain if row.domain <= 32 else 8 * row.domain)
+    nodes, g = machine.nodes, row.domain
+    across = limits.data_parallel(machine, model_parallel=g)
+    assert across.least == approx(row.network_tokens * (1 - 1 / nodes))
+    inside = limits.data_parallel(Cluster.of(chip, g))
+    assert inside.least == approx(row.domain_tokens * (1 - 1 / g))
+    assert limits.tensor_parallel(machine, g).least == approx((g - 1) * row.expert_F)
+    assert limits.expert_parallel(machine, g, k=2).least == approx((1 - 1 / g) * row.expert_F)
+    far = limits.expert_parallel(machine, machine.chips, k=1)
+    assert far.least == approx(row.far_expert_F * (1 - 1 / nodes))
+
+
+def test_the_table_has_every_machine_of_the_chapter_and_refuses_a_torus():
+    assert [row.chip for row in limits.table()] == list(limits.MACHINES)
+    with pytest.raises(ValueError, match="take `data_parallel` on a Slice"):
+        limits.rules(chips.V5P)
+
+
+# --- data parallelism -------------------------------------------------------------------------------------
+
+
+def test_two_domains_are_held_by_nvlink_and_not_by_the_network():
+    """The scaling book says 1,237 tokens; its own quiz 4.5 shows that NVLink sets the pace: 1,923."""
+    found = limits.data_parallel(Cluster.of(chips.H100, 16))
+    assert (found.bound, found.least) == ("NVLink", approx(C / 450e9 * 7 / 8))
+    assert found.term("leaf") == approx(C / 400e9 / 2)
+    filled = limits.data_parallel(Cluster.of(chips.H100, 16), model_parallel=8)
+    assert (filled.bound, filled.least) == ("leaf", approx(C / 400e9 / 2))
+
+
+@pytest.mark.parametrize(("m", "tokens"), [(1, 2475), (4, 2475), (8, 2475), (16, 1238), (64, 309)])
+def test_megatron_rows(m, tokens):
+    """Narayanan et al. 2021, 16 to 70 B parameters: the thresholds that the scaling book's quiz asks for."""
+    groups = max(m // 8, 1)
+    found = limits.data_parallel(POD, model_parallel=m)
+    assert found.least == approx(tokens * (1 - groups / 512), rel=2e-3)
+
+
+def test_llama_3_70b_on_4096_h100_needs_pipeline_stages():
+    """4 M tokens are 977 a chip: not enough for FSDP with TP 8, enough with eight stages as well."""
+    each = 4e6 / 4096
+    assert not limits.data_parallel(POD, model_parallel=8).holds(each)
+    assert limits.data_parallel(POD, model_parallel=64).holds(each)
+
+
+@pytest.mark.parametrize("m", [1, 2, 4, 8, 16, 64, 512])
+def test_the_closed_form_of_the_docstring(m):
+    g, nodes = 8, 512
+    mi, mn = min(m, g), max(1, m // g)
+    inside, across = (1 - mi / g) / (450e9 * mi), (1 - mn / nodes) / (400e9 * mn)
+    assert limits.data_parallel(POD, model_parallel=m).least == approx(C * max(inside, across))
+
+
+def test_a_rack_of_72_is_held_by_nvlink_and_many_racks_by_less():
+    """Within one rack 2,739 tokens, and over racks only 694 (1 - 1/8): the rack stays what binds."""
+    rack = limits.data_parallel(Cluster.of(chips.GB200, 72))
+    assert rack.least == approx(2500e12 / 900e9 * 71 / 72) == approx(2739, rel=1e-3)
+    eight = limits.data_parallel(Cluster.of(chips.GB200, 576))
+    assert (eight.bound, eight.least) == ("NVLink", approx(rack.least))
+    assert eight.term("leaf") == approx(2500e12 / 3600e9 * 7 / 8)
+
+
+def test_experts_ask_for_more_tokens_and_fp8_arithmetic_too():
+    plain = limits.data_parallel(POD)
+    assert limits.data_parallel(POD, sparsity=32).least == approx(32 * plain.least)
+    assert limits.data_parallel(POD, dtype=FP8).least == approx(1979 / 989 * plain.least)
+    assert limits.data_parallel(POD, dtype=FP8, moved=FP8).least == approx(1979 / 989 / 2 * plain.least)
+
+
+def test_summing_in_the_switch_halves_what_a_domain_asks_for_at_most():
+    one = Cluster.of(chips.H100, 8)
+    summed, gathered = limits.data_parallel(one, in_switch=True), limits.data_parallel(one)
+    assert gathered.least / summed.least == approx(1.75)
+
+
+def test_on_a_slice_all_axes_work_at_once():
+    cube = Slice.of(chips.V5P, "8x8x8")
+    wires = 6 * chips.V5P.link_bytes_per_s
+    found = limits.data_parallel(cube)
+    assert (found.bound, found.least) == ("torus", approx(459e12 / wires * 511 / 512))
+    two = limits.data_parallel(cube, model_parallel=8)  # two axes are left, each chip moves an eighth
+    assert two.least == approx(459e12 / (wires * 2 / 3) * 63 / 64 / 8)
+
+
+# --- tensor parallelism -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("Y", range(2, 9))
+def test_within_a_domain_the_width_is_y_minus_1_times_c_over_w(Y):
+    assert limits.tensor_parallel(POD, Y).least == approx((Y - 1) * C / 450e9)
+
+
+@pytest.mark.parametrize("q", [2, 4, 16])
+def test_over_domains_nvlink_asks_for_more_than_the_network_until_many(q):
+    Y, found = 8 * q, limits.tensor_parallel(POD, 8 * q)
+    assert found.term("NVLink") == approx((Y - Y / 8) * C / 450e9)
+    assert found.term("leaf") == approx((Y - 8) * C / 400e9)
+
+
+def test_sixteen_ways_over_two_nodes_is_slightly_too_many_for_28672():
+    """Case N4: 14 · 2,198 = 30,769; the scaling book's 19-way counts the network alone."""
+    found = limits.tensor_parallel(POD, 16)
+    assert (found.bound, found.least) == ("NVLink", approx(30_769, rel=1e-4))
+    widest = limits.widest_tensor_parallel(POD, 28_672)
+    assert (widest.Y, widest.limit.least) == (8, approx(7 * C / 450e9))
+    assert str(widest) == (
+        "F = 28,672 can be split over 8 chips, which needs 15,384; 16 H100 would need 30,769 (NVLink)"
+    )
+    assert limits.widest_tensor_parallel(POD, 1000).Y == 1
+    assert limits.widest_tensor_parallel(Cluster.of(chips.H100, 8), 10**6).beyond is None
+
+
+def test_on_a_full_mesh_two_chips_need_as_wide_an_mlp_as_eight():
+    """Case N7: with fewer chips a chip uses fewer links, so F > 2 · C / (2 W_link) whatever Y."""
+    mesh = Cluster.of(chips.MI300X, 64)
+    found = {limits.tensor_parallel(mesh, Y).least for Y in (2, 4, 8)}
+    assert [*found] == [approx(1307e12 / 64e9)] * len(found)
+
+
+def test_a_gated_mlp_needs_two_thirds():
+    for Y in (8, 16):
+        plain, gated = limits.tensor_parallel(POD, Y), limits.tensor_parallel(POD, Y, gated=True)
+        assert gated.least == approx(plain.least * 2 / 3)
+
+
+def test_one_axis_of_a_slice():
+    cube = Slice.of(chips.V5P, "8x8x8")
+    assert limits.tensor_parallel(cube, 8).least == approx(7 * 459e12 / (2 * chips.V5P.link_bytes_per_s))
+    assert limits.widest_tensor_parallel(cube, 28_672).Y == 8
+
+
+# --- expert parallelism -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 2, 8])
+@pytest.mark.parametrize("Z", [2, 8, 36, 72])
+def test_in_a_domain_the_width_depends_neither_on_k_nor_much_on_z(Z, k):
+    found = limits.expert_parallel(Cluster.of(chips.GB200, 72), Z, k=k)
+    assert found.least == approx((1 - 1 / Z) * 2500e12 / 900e9)
+
+
+@pytest.mark.parametrize("k", [1, 2, 8])
+@pytest.mark.parametrize("nodes", [2, 8, 32])
+def test_over_domains_one_copy_goes_to_each(nodes, k):
+    found = limits.expert_parallel(POD, 8 * nodes, k=k, once=True)
+    copies = (nodes - 1) * (1 - (1 - 1 / nodes) ** k)
+    assert found.term("leaf") == approx(C / 50e9 * copies / k)
+    rule = C / 400e9 * (8 * nodes - 8) * min(k / nodes, 1) / k  # the scaling book's
+    assert found.term("leaf") <= rule * (1 + 1e-12)
+
+
+def test_many_domains_near_g_c_over_w():
+    far = limits.expert_parallel(POD, 4096, k=2, once=True)
+    assert far.least == approx(8 * C / 400e9, rel=5e-3)
+
+
+DEEP = {"k": 8, "shared": 1, "gated": True, "once": True, "dispatch": FP8}
+
+
+def test_deepseek_v3_moves_tokens_for_longer_than_it_multiplies_them():
+    """F = 2,048, EP 64 over 8 nodes: 2.5 times as long; 1.7 with experts on 4 nodes."""
+    free = limits.expert_parallel(POD, 64, **DEEP)
+    assert free.least / 2048 == approx(2.47, rel=5e-3)
+    limited = limits.expert_parallel(POD, 64, most_domains=4, **DEEP)
+    reached = 4 * (1 - (3 / 4) ** 8)
+    assert limited.least / 2048 == approx(1.88 * reached / 4, rel=5e-3)
+    fp8 = limits.expert_parallel(POD, 64, dtype=FP8, **DEEP)
+    assert fp8.least / free.least == approx(2, rel=1e-3)
+
+
+def test_a_rack_of_72_gives_deepseek_what_eight_nodes_do_not():
+    """Case N5: with a gated MLP, F > 2,778 · 2/3 · 63/64, which 2,048 satisfies."""
+    rack = limits.expert_parallel(Cluster.of(chips.GB200, 72), 64, k=8, gated=True)
+    assert rack.least == approx(2500e12 / 900e9 * 2 / 3 * 63 / 64)
+    assert rack.holds(2048)
+    naive = C / 400e9 * (64 - 8) / 8
+    assert naive == approx(17_307, rel=1e-3)
+    assert limits.expert_parallel(POD, 64, k=8, once=True).least == approx(naive * (1 - (7 / 8) ** 8))
+
+
+def test_copies_of_a_token_are_counted():
+    found = limits.exchange(POD, 64, tokens=4096, D=7168, k=8)
+    copies = dict(found.copies)
+    assert copies["leaf"] == approx(7 * (1 - (7 / 8) ** 8))
+    assert copies["NVLink"] == approx(64 * (1 - (63 / 64) ** 8) * 7 / 8)
+    assert dict(found.seconds)["leaf"] == approx(copies["leaf"] * 2 * 4096 * 7168 / 50e9)
+    every = limits.exchange(POD, 64, tokens=4096, D=7168, k=8, once=False)
+    assert dict(every.copies)["leaf"] == approx(8 * 7 / 8)
+    assert found.total_s < every.total_s
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_one_expert_is_one_copy(once):
+    found = limits.exchange(POD, 64, tokens=1, D=1, k=1, once=once)
+    assert dict(found.copies)["leaf"] == approx(7 / 8)
+
+
+def test_over_one_chip_nothing_moves():
+    for found in (limits.expert_parallel(POD, 1, k=8), limits.tensor_parallel(POD, 1)):
+        assert found.least == 0
+        assert found.bound == ""
+        assert "moves nothing" in str(found)
+    assert limits.data_parallel(POD, model_parallel=4096).holds(0)
+    assert "at hand" in str(limits.exchange(POD, 1, tokens=1, D=1, k=2))
+
+
+# --- laws -------------------------------------------------------------------------------------------------
+
+FORMS = {
+    "data": lambda machine: limits.data_parallel(machine, model_parallel=2),
+    "tensor": lambda machine: limits.tensor_parallel(machine, 32),
+    "expert": lambda machine: limits.expert_parallel(machine, 64, k=4, once=True),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
+@pytest.mark.parametrize("factor", [1.5, 4])
+class TestLaws:
+    def test_faster_links_never_ask_for_more_and_faster_chips_for_as_much_more(self, form, factor):
+        faster = replace(chips.H100, name="H", link_bytes_per_s=factor * 25e9)
+        assert form(Cluster.of(faster, 1024)).least <= form(Cluster.of(chips.H100, 1024)).least
+        wide = form(Cluster.of(chips.H100, 1024, nic_bytes_per_s=factor * 50e9))
+        assert wide.least <= form(Cluster.of(chips.H100, 1024)).least
+        hot = replace(chips.H100, name="H", bf16_flops_per_s=factor * C)
+        assert form(Cluster.of(hot, 1024)).least == approx(factor * form(Cluster.of(chips.H100, 1024)).least)
+
+    def test_a_thinner_tree_never_asks_for_less(self, form, factor):
+        thin = Cluster.of(chips.H100, 1024, oversubscription=factor)
+        assert form(thin).least >= form(Cluster.of(chips.H100, 1024)).least
+
+    def test_the_limit_is_its_largest_term(self, form, factor):
+        found = form(Cluster.of(chips.H100, 1024, nic_bytes_per_s=factor * 50e9))
+        assert found.least == approx(max(term.least for term in found.terms))
+        assert found.term(found.bound) == approx(found.least)
+
+
+def test_one_stage_after_the_other_the_terms_add():
+    found = limits.data_parallel(Cluster.of(chips.H100, 256), overlap=False)
+    assert found.least == approx(sum(term.least for term in found.terms))
+
+
+def test_more_ways_need_a_wider_mlp_and_more_model_parallelism_fewer_tokens():
+    widths = [limits.tensor_parallel(POD, 2**e).least for e in range(10)]
+    tokens = [limits.data_parallel(POD, model_parallel=2**e).least for e in range(13)]
+    assert widths == sorted(widths)
+    assert tokens == sorted(tokens, reverse=True)
+
+
+# --- pipelines --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("p", "m", "v"), [(1, 4, 1), (4, 4, 1), (8, 16, 1), (8, 16, 2), (16, 64, 5)])
+def test_the_bubble(p, m, v):
+    found = limits.pipeline_parallel(POD, p, tokens=1000, m=m, D=8192, F=28672, L=80, interleave=v)
+    assert found.bubble == approx((p - 1) / (v * m + p - 1), abs=1e-12)
+
+
+def test_a_hop_is_light_and_does_not_depend_on_the_batch():
+    """w C p / (2 matrices F L W): 8 stages of LLaMA-3 70B on H100 hide a hop of 2 % of their work."""
+    for tokens in (100, 1000):
+        found = limits.pipeline_parallel(
+            POD, 8, tokens=tokens, m=32, D=8192, F=28672, L=80, gated=True, model_parallel=8
+        )
+        assert found.ratio == approx(2 * C * 8 / (6 * 28672 * 80 * 50e9))
+        assert found.hop_bytes == 2 * 8 * tokens / 32 * 8192
+
+
+def test_stages_of_unequal_size_wait_for_the_largest():
+    uneven = limits.pipeline_parallel(POD, 4, tokens=100, m=8, D=8, F=8, L=61)
+    assert uneven.bubble == approx(1 - 8 * 61 / 4 / (11 * 16))
+    inside = limits.pipeline_parallel(Cluster.of(chips.H100, 8), 4, tokens=1000, m=8, D=8192, F=8192, L=64)
+    assert inside.hop_s == approx(inside.hop_bytes / 450e9)
+
+
+# --- a whole plan -----------------------------------------------------------------------------------------
+
+PLANS = [{}, {"tp": 8}, {"tp": 8, "pp": 8, "m": 32}, {"tp": 4, "pp": 16, "m": 64}, {"tp": 16}]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=str)
+def test_the_terms_of_a_plan_cross_the_arithmetic_at_the_limits(plan):
+    found = limits.audit(POD, DENSE, tokens=4e6, **plan)
+    inside = found.tp * found.pp * found.ep
+    needed = limits.data_parallel(POD, model_parallel=inside).least
+    assert found.data_s / found.math_s == approx(needed / found.tokens_per_chip)
+    width = limits.tensor_parallel(POD, found.tp, gated=True).least
+    assert found.tensor_s / found.math_s == approx(width / DENSE.F)
+    pipe = limits.pipeline_parallel(
+        POD, found.pp, tokens=found.tokens_per_chip, m=plan.get("m", 1), D=DENSE.D, F=DENSE.F, L=DENSE.L,
+        gated=True, model_parallel=found.tp,
+    )  # fmt: skip
+    assert found.bubble == pipe.bubble
+    assert found.hop_s / found.math_s == approx(pipe.ratio)
+
+
+def test_the_experts_of_a_plan_cross_at_their_limit():
+    found = limits.audit(Cluster.of(chips.H100, 2048), DEEPSEEK, tokens=62.9e6, ep=64)
+    width = limits.expert_parallel(POD, 64, k=8, shared=1, gated=True, once=True).least
+    assert found.expert_s / found.math_s == approx(width / 2048)
+    needed = limits.data_parallel(Cluster.of(chips.H100, 2048), model_parallel=64, sparsity=257 / 9).least
+    assert found.data_s / found.math_s == approx(needed / found.tokens_per_chip)
+    assert found.bound == "expert"
+
+
+def test_eight_stages_turn_llama_3_70b_from_the_network_to_the_arithmetic():
+    flat, deep = (limits.audit(POD, DENSE, tokens=4e6, **PLANS[i]) for i in (1, 2))
+    assert (flat.bound, deep.bound) == ("data", "arithmetic")
+    assert flat.utilization == approx(0.396, abs=1e-3)
+    assert deep.utilization == approx(32 / 39)
+    assert str(deep) == (
+        "4,096 H100 as DP 64, TP 8, PP 8, 977 tokens a chip: arithmetic binds (arithmetic 111 ms, "
+        "data 34.7 ms, tensor 39.8 ms, pipeline 2.56 ms; bubble 18 %), at most 82 % of the peak"
+    )
+    for found in (flat, deep):
+        assert found.math_s <= found.lower_s <= found.upper_s
+
+
+def test_a_plan_on_a_slice():
+    found = limits.audit(Slice.of(chips.V5P, "8x8x8"), DENSE, tokens=2e6, tp=8)
+    needed = limits.data_parallel(Slice.of(chips.V5P, "8x8x8"), model_parallel=8).least
+    assert found.data_s / found.math_s == approx(needed / found.tokens_per_chip)
+
+
+# --- what is refused --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (lambda: limits.data_parallel(POD, model_parallel=3), "write a divisor"),
+        (lambda: limits.data_parallel(POD, sparsity=0.5), "sparsity=0.5: write a number of at least 1"),
+        (lambda: limits.tensor_parallel(POD, 8192), "write 1 to 4,096"),
+        (lambda: limits.tensor_parallel(POD, 0), "Y=0"),
+        (lambda: limits.expert_parallel(POD, 8, k=0), "k=0"),
+        (lambda: limits.exchange(POD, 8, tokens=-1, D=1, k=1), "at least 0"),
+        (lambda: limits.pipeline_parallel(POD, 8, tokens=1, m=1, D=1, F=1, L=4), "lower p"),
+        (lambda: limits.pipeline_parallel(POD, 3, tokens=1, m=1, D=1, F=1, L=4), "do not divide"),
+        (lambda: limits.audit(POD, DENSE, tokens=1e6, ep=2), "has 1 experts"),
+        (lambda: limits.audit(POD, DENSE, tokens=1e6, tp=3), "powers of two"),
+        (lambda: limits.data_parallel(POD).term("mesh"), "it uses NVLink, leaf, spine"),
+        (lambda: limits.data_parallel(POD, in_switch=True, overlap=True, sparsity=math.nan), "sparsity=nan"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_can(asked, says):
+    with pytest.raises(ValueError, match=says):
+        asked()
+
+
+def test_errors_of_a_cluster_are_a_clusters():
+    with pytest.raises(ClusterError):
+        limits.tensor_parallel(POD, 12)
+
+
+def test_limits_tell_themselves():
+    assert str(limits.data_parallel(POD, model_parallel=8)) == (
+        "data parallelism over the 4,096 H100, 8 chips to a copy needs 2,468 tokens per chip for the "
+        "arithmetic to take longer: leaf binds (alone: spine 72, core 14)"
+    )
+    assert str(limits.rules(chips.B200)).startswith("B200, domains of 8: data parallel 2,500 tokens a chip")
+    for told in (limits.exchange(POD, 64, tokens=1, D=8, k=2), limits.expert_parallel(POD, 64, dtype=BF16)):
+        assert "leaf binds" in str(told)
