@@ -71,7 +71,7 @@ def test_vmem_is_what_the_buffers_take_and_little_more(b):
 
 @pytest.mark.usefixtures("tpu")
 def test_a_kernel_over_its_share_of_vmem_is_refused_in_figures_and_in_the_compilers_words():
-    with pytest.raises(aot.DoesNotFit, match="one kernel needs .* MiB of VMEM") as caught:
+    with pytest.raises(aot.DoesNotFit, match=r"one kernel needs \d+ MiB of VMEM") as caught:
         compiled(2048)
     error = caught.value
     assert error.limit_bytes == 16 * MiB < error.used_bytes <= buffers(2048)  # all, or up to what broke it
