@@ -5,13 +5,13 @@ import math
 
 import pytest
 
-from scalingbook_lib import chips, collectives, explorers, roofline
+from scalingbook_lib import chips, collectives, explorers, roofline, systolic
 from scalingbook_lib.chips import Slice
 from scalingbook_lib.explorers import tpus_slices
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Network
 from scalingbook_lib.units import INT8
 
-LADDER, SLICES = (explorers.find(f"tpus.{name}") for name in ("ladder", "slices"))
+LADDER, SLICES, PEAK = (explorers.find(f"tpus.{name}") for name in ("ladder", "slices", "peak"))
 
 
 def panel(view, kind):
@@ -143,3 +143,42 @@ def test_what_is_there_to_discover_in_a_slice():
     assert "twisted" in SLICES.see(shape="8x4x4").verdict
     assert SLICES.paint({"shape": "5x5x5"}).error.endswith("the nearest slices are 4x4x4, 4x4x8, 4x8x8")
     assert "write one as in 4x8" in SLICES.paint({"shape": "a fox"}).error
+
+
+# The peak
+
+DOCUMENTED = {"TPU v2": (2, 1), "TPU v3": (2, 2), "TPU v4": (2, 4), "TPU v5e": (1, 4), "TPU v5p": (2, 4)}
+
+
+@pytest.mark.parametrize("chip", DOCUMENTED)
+def test_documented_units_explain_the_datasheet(chip):
+    cores, units = DOCUMENTED[chip]
+    clock = chips.find(chip).clock_hz
+    view = PEAK.see(chip=chip, cores=cores, units=units, side=128, clock=clock)
+    assert f"as {chip}'s datasheet prints" in view.verdict
+    assert next(str(r) for r in view.readouts if r.label == f"{chip} documents").startswith(
+        f"{cores} × {units} of 128²"
+    )
+
+
+def test_from_v6e_on_every_unit_counts_twice():
+    asked = {"chip": "TPU v6e", "cores": 1, "units": 2, "side": 256, "clock": 1.75e9}
+    assert "prints twice that" in PEAK.see(**asked).verdict
+    assert readout(PEAK.see(**asked), "datasheet : yours") == pytest.approx(2, rel=1e-3)
+    assert "as TPU v6e's datasheet prints" in PEAK.see(**asked, each="two").verdict
+
+
+@pytest.mark.parametrize(("K", "side", "used"), [(128, 256, 0.5), (128, 128, 1), (129, 128, 129 / 256)])
+def test_padding_leaves_the_used_share_of_the_count(K, side, used):
+    view = PEAK.see(K=K, side=side, N=1024)
+    yours, left, *_ = panel(view, Bars).lengths()
+    assert left / yours == pytest.approx(used) == pytest.approx(readout(view, "cells used"))
+    assert panel(view, Chart).marks[2].ys == [left]
+
+
+def test_the_curve_passes_your_k_and_meets_the_other_side_at_common_multiples():
+    other, yours = (m for m in panel(PEAK.see(side=256, N=1024), Chart).marks if isinstance(m, Curve))
+    assert other.label.startswith("side 128")
+    for K, a, b in zip(yours.xs, yours.ys, other.ys, strict=True):
+        assert a <= b * (1 + 1e-12)
+        assert K % 256 or a == pytest.approx(b) == pytest.approx(systolic.peak(1, 4, 256, 1.5e9).flops_per_s)
