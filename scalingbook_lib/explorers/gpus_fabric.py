@@ -45,7 +45,7 @@ def _fabric(
     alone = [_seconds(op, nbytes, _only(cluster.levels, i), sums) for i in range(len(cluster.levels))]
     took = _transfer(op, nbytes, cluster.levels, sums)
     return View(
-        _verdict(op, nbytes, cluster, alone, took.total_s),
+        _verdict(op, nbytes, cluster, alone, took),
         (
             tree(cluster, cluster.levels[alone.index(max(alone))].name),
             _levels(cluster, alone),
@@ -170,15 +170,17 @@ def _growth(
     )
 
 
-def _verdict(op: str, nbytes: float, cluster: Cluster, alone: list[float], total: float) -> str:
-    said = f"{op} of {si(nbytes, 'B')} on {cluster.name} takes {si(total, 's')}"
+def _verdict(op: str, nbytes: float, cluster: Cluster, alone: list[float], took: collectives.Transfer) -> str:
+    said = f"{op} of {si(nbytes, 'B')} on {cluster.name} takes {si(took.total_s, 's')}"
+    if took.bound == "latency":
+        said += ", most of it for hops"
     if len(alone) == 1:
-        return f"{said}, all of it within one domain."
+        return f"{said}, within one domain."
     first, second = sorted(range(len(alone)), key=lambda i: -alone[i])[:2]
     names = [level.name for level in cluster.levels]
     return (
-        f"{said}. The {names[first]} level sets the pace; {names[second]}, at work at the same time, "
-        f"would take {si(alone[second], 's')} alone."
+        f"{said}. For the bytes, the {names[first]} level sets the pace; {names[second]}, at work at the "
+        f"same time, would take {si(alone[second], 's')} alone, not {si(alone[first], 's')}."
     )
 
 

@@ -212,6 +212,14 @@ def test_what_is_there_to_discover_in_the_fabric():
     assert readout(FABRIC.see(op="AllGather", chip="GB200", n=1024), "time") < many / 2
 
 
+def test_the_verdict_of_the_fabric_names_what_takes_longest():
+    assert "the leaf level sets the pace; NVLink" in FABRIC.see().verdict
+    assert "the NVLink level sets the pace; leaf" in FABRIC.see(n=16).verdict
+    assert "within one domain" in FABRIC.see(n=8).verdict
+    assert "most of it for hops" in FABRIC.see(nbytes=1e5).verdict
+    assert "hops" not in FABRIC.see(nbytes=1e9).verdict
+
+
 def test_a_cluster_that_cannot_be_built_says_why():
     assert "pair by pair" in FABRIC.paint({"chip": "MI300X", "domain": "72"}).error
     position = FABRIC.controls["n"].position(16384)
