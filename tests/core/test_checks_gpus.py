@@ -1,8 +1,12 @@
 """The GPU exercises: answers worked out by hand, and message by message through the switches."""
 
+from fractions import Fraction
+
 import pytest
+import switch_simulator as simulator
 
 from scalingbook_lib import checks
+from scalingbook_lib.clusters import Level
 
 CHECKS = checks.catalogue("gpus")
 H100, B200, GB200, MI300X = 989e12, 2250e12, 2500e12, 1307e12  # FLOPs/s in bf16
@@ -87,6 +91,45 @@ def test_usual_mistakes_are_named(key, given, says):
     outcome = CHECKS[key](given)
     assert outcome.status == "wrong"
     assert says in outcome.message
+
+
+def nodes(n, nvlink=450, card=50, eight=8):
+    """n nodes under one tier of switches, rates in GB/s, no hops."""
+    levels = [Level("NVLink", eight, Fraction(nvlink * 10**9)), Level("leaf", n, Fraction(card * 10**9))]
+    return [level for level in levels if level.size > 1]
+
+
+def routed(name, plan, levels, nbytes=1):
+    """Seconds of the busiest wire, every message routed."""
+    n = 1
+    for level in levels:
+        n *= level.size
+    pieces = n * n if name == "AllToAll" else n
+    return simulator.execute(name, plan(levels), levels, nbytes, pieces).busiest_s
+
+
+def gathered(levels):
+    return routed("AllGather", simulator.gather, levels)
+
+
+def test_ratios_and_times_are_those_of_every_message_routed():
+    one, two = (routed("AllToAll", simulator.exchange, nodes(n)) for n in (1, 2))
+    summed = routed("AllReduce", simulator.reduce, nodes(4, nvlink=900), 2**32)
+    in_switch = [Level("NVLink", 8, Fraction(450 * 10**9), reduces=True)]
+    once = routed("AllReduce", simulator.sum_in_switches, in_switch)
+    found = {
+        "gpus.7": gathered(nodes(1)) * 2**29,
+        "gpus.10": two / one,
+        "gpus.11": 3 * gathered(nodes(1)) / once,
+        "gpus.12": summed,
+        "gpus.14": gathered([Level("leaf", 4, Fraction(50 * 10**9))]) * 2**29 / 64,
+        "gpus.16": 2 * MI300X * gathered([Level.full_mesh("mesh", 2, Fraction(64 * 10**9))]),
+        "gpus.18": H100 * gathered(nodes(2)),
+        "gpus.19": 16 * H100 * gathered(nodes(2)),
+        "gpus.24": GB200 / 8 * gathered(nodes(8, nvlink=900, eight=9)),
+    }
+    for key, seconds in found.items():
+        assert CHECKS[key].answer() == pytest.approx(float(seconds), rel=1e-9), key
 
 
 def test_twenty_four_in_three_difficulties():

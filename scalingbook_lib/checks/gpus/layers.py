@@ -1,6 +1,6 @@
 """How wide, and how many tokens, until a layer waits for the network? The exercises on one layer."""
 
-from scalingbook_lib import chips, collectives, models
+from scalingbook_lib import chips, limits, models
 from scalingbook_lib.checks.check import Check, Mistake
 from scalingbook_lib.clusters import Cluster
 from scalingbook_lib.hardware import Chip
@@ -11,14 +11,8 @@ _C = chips.H100.bf16_flops_per_s
 
 
 def _width(chip: Chip, Y: int) -> float:
-    """The least F for tensor parallelism over Y chips: 4BDF/Y FLOPs against two transfers of 2BD bytes."""
-    levels = Cluster.of(chip, 8).mesh(Y=Y, X=8 // Y).axes("Y")
-    return Y * chip.bf16_flops_per_s * collectives.all_gather(1, *levels).bandwidth_s
-
-
-def _over_two(chips_along: int = 1) -> float:
-    """Gathering one byte of an array over two nodes, by all GPUs along this axis."""
-    return chips_along * _C * collectives.all_gather(1, *_TWO.levels).bandwidth_s
+    """The least F for tensor parallelism over Y chips of a node."""
+    return limits.tensor_parallel(Cluster.of(chip, 8), Y).least
 
 
 def _copied(chip: Chip = chips.H100, bytes_per_s: float | None = None) -> float:
@@ -68,7 +62,7 @@ LAYERS = (
     Check(
         key="gpus.18",
         title="Data parallelism over two nodes",
-        answer=_over_two,
+        answer=lambda: limits.data_parallel(_TWO).least,
         unit="tokens",
         difficulty=2,
         hints=(
@@ -78,7 +72,7 @@ LAYERS = (
         ),
         mistakes=(
             Mistake(
-                lambda: _C / 400e9 / 2,
+                lambda: limits.data_parallel(_TWO).term("leaf"),
                 "That is the network alone, and half of the array passes it. NVLink takes longer.",
             ),
             Mistake(
@@ -92,7 +86,7 @@ LAYERS = (
     Check(
         key="gpus.19",
         title="Tensor parallelism over two nodes",
-        answer=lambda: _over_two(16),
+        answer=lambda: limits.tensor_parallel(_TWO, 16).least,
         difficulty=3,
         hints=(
             "4BDF / (16 C) of arithmetic; a gather and a scatter of 2BD bytes each.",
@@ -101,7 +95,7 @@ LAYERS = (
         ),
         mistakes=(
             Mistake(
-                lambda: 8 * _C / 400e9,
+                lambda: limits.tensor_parallel(_TWO, 16).term("leaf"),
                 "That is the network's stage. The stage over NVLink lasts longer.",
             ),
             Mistake(lambda: 15 * _C / 450e9, "That is one node of 16. Half of what comes has one way more."),

@@ -1,20 +1,22 @@
 """Which plan keeps thousands of GPUs busy? The exercises on published runs."""
 
-from scalingbook_lib import chips, collectives, models
+from typing import Any
+
+from scalingbook_lib import chips, collectives, limits, models
 from scalingbook_lib.checks.check import Check, Mistake
 from scalingbook_lib.clusters import Cluster
 from scalingbook_lib.hardware import Chip
+from scalingbook_lib.units import BF16, FP8, DType
 
 _STEP = 4_000_000  # tokens
 _MEGATRON = 384 * 4096  # tokens
 _DEEPSEEK = models.find("DeepSeek-V3")
+_NODES = 4 * collectives.reached(4, 8)  # that a token needs, of the four it may
 
 
 def _tokens(chip: Chip, gpus: int, model_parallel: int) -> float:
-    """Tokens per GPU above which gathers and sums over the outer axis hide behind the arithmetic."""
-    mesh = Cluster.of(chip, gpus).mesh(Y=model_parallel, X=gpus // model_parallel)
-    gathered = collectives.all_gather(1 / model_parallel, *mesh.axes("X"))
-    return chip.bf16_flops_per_s * gathered.bandwidth_s
+    """Tokens per GPU above which data parallelism over the others hides behind the arithmetic."""
+    return limits.data_parallel(Cluster.of(chip, gpus), model_parallel=model_parallel).least
 
 
 def _stages(tokens: float = _STEP, gpus: int = 4096) -> int:
@@ -29,22 +31,21 @@ def _most_gpus(model_parallel: int = 16) -> int:
     return max(n for n in units if _MEGATRON / n > _tokens(chips.H100, n, model_parallel))
 
 
-def _per_token(copies: float, bytes_per_s: float, chip: Chip, experts: float = 9) -> float:
-    """Sending copies in fp8 and fetching them in bf16, over the arithmetic of nine gated experts."""
-    D, F = _DEEPSEEK.D, _DEEPSEEK.experts.F if _DEEPSEEK.experts else 0
-    network_s = copies * (1 + 2) * D / bytes_per_s
-    return network_s / (experts * 6 * D * F / chip.bf16_flops_per_s)
+def _exchanged(chip: Chip, out: DType = FP8, back: DType = BF16, **how: Any) -> float:
+    """Exchange over arithmetic: the width that experts of DeepSeek-V3 should have, over the one they have."""
+    experts = _DEEPSEEK.experts
+    assert experts
+    usual = {"k": experts.k, "shared": experts.shared, "gated": True, "once": True}
+    limit = limits.expert_parallel(Cluster.of(chip, 64), 64, dispatch=out, combine=back, **(usual | how))
+    return limit.least / experts.F
 
 
-def _over_nodes(nodes: float = 0, own: float = 1 / 8) -> float:
-    """Copies of a token to so many nodes; to those that eight draws reach of four where none are given."""
-    copies = (nodes or 4 * collectives.reached(4, 8)) * (1 - own)
-    return _per_token(copies, chips.H100.dcn_bytes_per_s or 0, chips.H100)
+def _over_nodes(out: DType = FP8, back: DType = BF16, **how: Any) -> float:
+    return _exchanged(chips.H100, out, back, **({"most_domains": 4} | how))
 
 
-def _in_the_rack() -> float:
-    copies = 63 * collectives.reached(64, 8)
-    return _per_token(copies, chips.GB200.domain_bytes_per_s(), chips.GB200)
+def _in_the_rack(**how: Any) -> float:
+    return _exchanged(chips.GB200, **how)
 
 
 PLANS = (
@@ -60,7 +61,7 @@ PLANS = (
             "The network's limit, about 2,470 tokens per GPU, is divided by p.",
         ),
         mistakes=(
-            Mistake(2, "That is enough, and it is not the least: half as many stages are enough too."),
+            Mistake(2, "That is enough, and it is not the least. Is there slack?"),
             Mistake(0.5, "Work out the limit for that: it is still above the tokens that a GPU has."),
             Mistake(0.25, "Without a pipeline the network limits a GPU to 2,470 tokens. Are there so many?"),
         ),
@@ -80,7 +81,7 @@ PLANS = (
         mistakes=(
             Mistake(lambda: 512, "That is with tensor parallelism alone. The second stage halves the limit."),
             Mistake(lambda: 768, "So many there are. Could it be more?"),
-            Mistake(lambda: 1024, "That is fine, and there is room for another unit."),
+            Mistake(lambda: 1024, "That is fine. Is it the most?"),
             Mistake(lambda: 1536, "Almost: with so many, each GPU has fewer tokens than the limit."),
         ),
         right="Right: two thirds more GPUs than the table has.",
@@ -98,21 +99,24 @@ PLANS = (
         ),
         mistakes=(
             Mistake(
-                lambda: _over_nodes(8 * collectives.reached(8, 8)),
+                lambda: _over_nodes(most_domains=None),
                 "That is without the limit of four nodes to a token.",
             ),
-            Mistake(lambda: _over_nodes(4), "Now and then one of the four gets none of the eight experts."),
             Mistake(
-                lambda: _over_nodes(own=0), "One time in eight, the node of an expert is the token's own."
+                lambda: _over_nodes() * 4 / _NODES,
+                "Now and then one of the four gets none of the eight experts.",
             ),
-            Mistake(lambda: _over_nodes(8), "Copies go once to a node, and there NVLink passes them on."),
+            Mistake(8 / 7, "One time in eight, the node of an expert is the token's own."),
             Mistake(
-                lambda: _over_nodes() * 9 / 8,
+                lambda: _over_nodes(once=False), "Copies go once to a node, and there NVLink passes them on."
+            ),
+            Mistake(
+                lambda: _over_nodes(shared=0),
                 "Nine experts work on a token: eight that are chosen and one that all tokens share.",
             ),
-            Mistake(1.5, "An expert is gated: it has three matrices, not two."),
-            Mistake(4 / 3, "fp8 takes one byte an element on the way out."),
-            Mistake(2 / 3, "bf16 takes two bytes an element on the way back."),
+            Mistake(lambda: _over_nodes(gated=False), "An expert is gated: it has three matrices, not two."),
+            Mistake(lambda: _over_nodes(out=BF16), "fp8 takes one byte an element on the way out."),
+            Mistake(lambda: _over_nodes(back=FP8), "bf16 takes two bytes an element on the way back."),
         ),
         right="Right: the network takes longer than the arithmetic, and must hide behind something else.",
     ),
@@ -129,7 +133,7 @@ PLANS = (
         ),
         mistakes=(
             Mistake(
-                lambda: _per_token(8 * 63 / 64, 900e9, chips.GB200),
+                lambda: _in_the_rack(once=False),
                 "Where two experts of a token are on one GPU, one copy is enough.",
             ),
             Mistake(
