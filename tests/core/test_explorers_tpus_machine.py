@@ -7,11 +7,14 @@ import pytest
 
 from scalingbook_lib import chips, collectives, explorers, roofline, systolic
 from scalingbook_lib.chips import Slice
-from scalingbook_lib.explorers import tpus_slices
-from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Network
+from scalingbook_lib.explorers import tpus_chain, tpus_slices
+from scalingbook_lib.explorers.tpus_chain import Chain
+from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Network, Timeline
 from scalingbook_lib.units import INT8
 
-LADDER, SLICES, PEAK = (explorers.find(f"tpus.{name}") for name in ("ladder", "slices", "peak"))
+LADDER, SLICES, PEAK, CHAIN = (
+    explorers.find(f"tpus.{name}") for name in ("ladder", "slices", "peak", "chain")
+)
 
 
 def panel(view, kind):
@@ -182,3 +185,74 @@ def test_the_curve_passes_your_k_and_meets_the_other_side_at_common_multiples():
     for K, a, b in zip(yours.xs, yours.ys, other.ys, strict=True):
         assert a <= b * (1 + 1e-12)
         assert K % 256 or a == pytest.approx(b) == pytest.approx(systolic.peak(1, 4, 256, 1.5e9).flops_per_s)
+
+
+# The chain
+
+PLANS = tuple(itertools.product(CHAIN.controls["lies"].options, CHAIN.controls["plan"].options))
+
+
+def chain(lies, plan, chunks=1, slice_=None, n=131072, B=8):
+    return Chain(slice_ or Slice.of(chips.V5E, "4x4"), n, B, lies, plan, chunks)
+
+
+def test_the_chapter_s_problem_lane_by_lane():
+    """16 GiB of int8 on the hosts of a 4x4 of v5e, gathered at a corner, times 8 vectors."""
+    lanes = chain(tpus_chain.HOSTS, tpus_chain.FETCH).pipeline.chunk_s
+    nbytes = 2**34
+    assert lanes == pytest.approx(
+        {
+            "PCIe": nbytes / 16 / 16e9,
+            "ICI": 15 / 16 * nbytes / 100e9 + 6e-6,  # a corner has two links of 50 GB/s
+            "HBM": nbytes / 819e9,
+            "VMEM": nbytes / 18e12,
+            "MXU": 2 * 8 * 131072**2 / 197e12,
+        }
+    )
+
+
+@pytest.mark.parametrize(("lies", "plan"), PLANS)
+def test_the_picture_ends_with_the_chain(lies, plan):
+    for chunks in (1, 8, 64):
+        view = CHAIN.see(lies=lies, plan=plan, chunks=chunks)
+        spans = panel(view, Timeline).spans
+        total = chain(lies, plan, chunks).total_s
+        assert max(s.end for s in spans) == pytest.approx(total) == pytest.approx(readout(view, "in all"))
+        assert readout(view, "slowest lane alone") <= total * (1 + 1e-12)
+        assert total <= readout(view, "nothing overlapped") * (1 + 1e-12)
+        assert len(spans) == chunks * len(chain(lies, plan, chunks).pipeline.chunk_s) + (
+            plan == tpus_chain.SEND
+        )
+
+
+@pytest.mark.parametrize(("lies", "plan"), PLANS)
+def test_the_bars_add_up_to_the_time_without_overlap(lies, plan):
+    view = CHAIN.see(lies=lies, plan=plan)
+    values = next(s.values for s in panel(view, Bars).series if s.label == plan)
+    assert sum(values) == pytest.approx(readout(view, "nothing overlapped"))
+
+
+@pytest.mark.parametrize("lies", CHAIN.controls["lies"].options)
+def test_a_few_vectors_should_move_and_not_the_matrix(lies):
+    few = {plan: chain(lies, plan, 8, B=8).total_s for plan in CHAIN.controls["plan"].options}
+    assert few[tpus_chain.SEND] < few[tpus_chain.FETCH]
+    assert "times as fast" in CHAIN.see(lies=lies).verdict
+    assert "times as long" in CHAIN.see(lies=lies, plan=tpus_chain.SEND).verdict
+
+
+def test_from_the_farthest_chip_it_is_a_route():
+    here = Slice.of(chips.V5E, "4x4")
+    lanes = chain(tpus_chain.FAR, tpus_chain.FETCH, slice_=here, n=4096).pipeline.chunk_s
+    assert lanes["ICI"] == here.route((3, 3), (0, 0)).message(4096**2).total_s
+
+
+def test_what_is_there_to_discover_in_a_chain():
+    assert "ICI binds" in CHAIN.see().verdict
+    assert "PCIe binds" in CHAIN.see(plan="bring x to A").verdict
+    assert "DCN binds" in CHAIN.see(lies="another slice").verdict
+    assert "must be used up as it comes" in CHAIN.see().verdict
+    assert "cannot lie there" in CHAIN.see(lies=tpus_chain.FAR).verdict
+    assert "HBM:" not in CHAIN.see(n=65536).verdict
+    assert (
+        "MXU binds" in CHAIN.see(lies="HBM, split", plan="bring x to A", B=4096, on="TPU v5p 4x4x4").verdict
+    )
