@@ -1,5 +1,8 @@
 """How are grids and networks drawn with matplotlib? Each on axes it is given."""
 
+import itertools
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -9,6 +12,8 @@ from scalingbook_lib.explorers.view import Cell, Grid, Network
 from scalingbook_lib.viz.style import color
 
 SIDE = 0.94  # of a cell
+LARGEST = 26.0  # points, the side of a device
+ACROSS, DOWN = (-0.15, 1.15), (-0.2, 1.2)  # the limits of a network's axes
 
 
 def grid(panel: Grid, ax: Axes) -> None:
@@ -38,6 +43,7 @@ def _cell(cell: Cell, i: int, j: int, ax: Axes) -> None:
 def network(panel: Network, ax: Axes) -> None:
     """Devices and the arrows between them; a link that wraps around is bent."""
     spots = [(n.x, 1 - n.y) for n in panel.nodes]
+    side = _side(spots, ax)
     for link in panel.links:
         start, end = spots[link.start], spots[link.end]
         paint = "#bbbbbb" if link.color is None else color(link.color)
@@ -47,13 +53,23 @@ def network(panel: Network, ax: Axes) -> None:
             "connectionstyle": f"arc3,rad={bend}",
         }
         ax.add_patch(
-            FancyArrowPatch(start, end, color=paint, shrinkA=18, shrinkB=18, mutation_scale=10, **style)
+            FancyArrowPatch(
+                start, end, color=paint, shrinkA=0.7 * side, shrinkB=0.7 * side, mutation_scale=10, **style
+            )
         )
         ax.text((start[0] + end[0]) / 2, (start[1] + end[1]) / 2, link.label, color=paint, fontsize="small")
     for node, (x, y) in zip(panel.nodes, spots, strict=True):
-        ax.plot(x, y, "s", markersize=26, markerfacecolor="white", markeredgecolor="#777777")
+        ax.plot(x, y, "s", markersize=side, markerfacecolor="white", markeredgecolor="#777777")
         held = sum(part is not None for part in node.parts)
         words = f"{node.label}\n{held}/{len(node.parts)}" if node.parts else node.label
         ax.text(x, y, words, ha="center", va="center", fontsize="small")
-    ax.set(xlim=(-0.15, 1.15), ylim=(-0.2, 1.2), xticks=[], yticks=[])
+    ax.set(xlim=ACROSS, ylim=DOWN, xticks=[], yticks=[])
     ax.spines.bottom.set_visible(False)
+
+
+def _side(spots: Sequence[tuple[float, float]], ax: Axes) -> float:
+    """How large a device is drawn, in points: half-way to its nearest neighbor, if that is near."""
+    inches = ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted())
+    wide, high = 72 * inches.width / (ACROSS[1] - ACROSS[0]), 72 * inches.height / (DOWN[1] - DOWN[0])
+    pairs = itertools.combinations([(x * wide, y * high) for x, y in spots], 2)
+    return min([LARGEST, *(0.54 * math.dist(a, b) for a, b in pairs)])

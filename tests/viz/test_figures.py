@@ -82,3 +82,11 @@ def test_the_style_leaves_matplotlib_as_it_was():
     axes("chart")
     assert dict(mpl.rcParams) == before
     assert style.color(7) == style.color(1)
+
+
+def test_devices_are_smaller_where_they_stand_close():
+    side = {}
+    for shape in ("2x2x1", "4x4x8", "4x4x256"):
+        fig = figures.draw(find("tpus.slices").see(shape=shape))
+        side[shape] = fig.axes[0].lines[0].get_markersize()
+    assert side["2x2x1"] == 26 > side["4x4x8"] > side["4x4x256"] > 0
