@@ -8,7 +8,7 @@ machine; `audit` for a whole plan. An MLP stands for its layer; C is the documen
 from scalingbook_lib.limits.audit import Audit, audit
 from scalingbook_lib.limits.data import data_parallel
 from scalingbook_lib.limits.expert import Exchange, exchange, expert_parallel
-from scalingbook_lib.limits.limit import Limit, Machine, Term
+from scalingbook_lib.limits.limit import Limit, Machine, Term, each_level
 from scalingbook_lib.limits.pipeline import Pipeline, pipeline_parallel
 from scalingbook_lib.limits.rules import MACHINES, Rules, rules, table
 from scalingbook_lib.limits.tensor import Widest, tensor_parallel, widest_tensor_parallel
@@ -25,6 +25,7 @@ __all__ = [
     "Widest",
     "audit",
     "data_parallel",
+    "each_level",
     "exchange",
     "expert_parallel",
     "pipeline_parallel",

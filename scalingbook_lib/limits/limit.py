@@ -65,8 +65,13 @@ class Limit(Told):
 
 def limit(what: str, unit: str, scale: float, cost: Cost, networks: tuple[Network, ...]) -> Limit:
     """`scale` · the seconds a byte takes, over all levels and over each alone."""
-    terms = tuple(Term(name, scale * cost(1, *alone).bandwidth_s) for name, alone in singled(networks))
+    terms = tuple(Term(name, scale * s) for name, s in each_level(cost, 1, *networks).items())
     return Limit(what, unit, scale * cost(1, *networks).bandwidth_s, terms)
+
+
+def each_level(cost: Cost, nbytes: float, *networks: Network) -> dict[str, float]:
+    """The seconds that a collective keeps each level busy, by its name, from the inside out."""
+    return {name: cost(nbytes, *alone).bandwidth_s for name, alone in singled(networks)}
 
 
 def singled(networks: tuple[Network, ...]) -> tuple[tuple[str, tuple[Network, ...]], ...]:

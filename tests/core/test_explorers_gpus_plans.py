@@ -1,0 +1,227 @@
+"""The GPU chapter's explorers of collectives, plans and warps obey the laws of what they show."""
+
+import itertools
+import time
+
+import pytest
+
+from scalingbook_lib import chips, collectives, explorers, limits, models, occupancy
+from scalingbook_lib.clusters import Cluster
+from scalingbook_lib.explorers import gpus_alltoall, gpus_inner_axis, gpus_machines, gpus_moe, gpus_plan
+from scalingbook_lib.explorers.view import Bars, Chart, Curve, Points
+
+MINE = ("inner_axis", "alltoall", "plan", "moe", "occupancy")
+ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("gpus") if e.key.partition(".")[2] in MINE}
+approx = pytest.approx
+
+
+def panels(view, kind):
+    return [p for p in view.panels if isinstance(p, kind)]
+
+
+def curve(view, label):
+    return next(m for p in panels(view, Chart) for m in p.marks if isinstance(m, Curve) and m.label == label)
+
+
+def readout(view, label):
+    return next(r.value for r in view.readouts if r.label == label)
+
+
+def values(control):
+    options = getattr(control, "options", None)
+    ends = options or (getattr(control, "low", False), getattr(control, "high", True))
+    return list(dict.fromkeys([control.start or ends[0], *ends]))
+
+
+# Laws of all of them
+
+
+def test_all_are_there():
+    assert set(ALL) == set(MINE)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_pair_of_settings_paints_or_says_what_to_write(name):
+    explorer = ALL[name]
+    for (a, first), (b, second) in itertools.combinations(explorer.controls.items(), 2):
+        for one, other in itertools.product(values(first), values(second)):
+            painted = explorer.look({a: first.position(one), b: second.position(other)})
+            refused = any(word in painted.error for word in (": set", ": lower", "use fewer", "a block has"))
+            assert painted.view or refused, (a, one, b, other, painted.error)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_control_changes_something(name):
+    explorer = ALL[name]
+    start = explorer.paint({})
+    for control_name, control in explorer.controls.items():
+        others = [explorer.paint({control_name: control.position(v)}) for v in values(control)[1:]]
+        assert any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others), control_name
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_view_is_ready_before_the_next_frame(name):
+    taken = []
+    for _ in range(7):
+        begin = time.perf_counter()
+        ALL[name].see()
+        taken.append(time.perf_counter() - begin)
+    assert min(taken) < 0.008
+
+
+# An inner axis
+
+
+@pytest.mark.parametrize(
+    ("Y", "ms"), [(1, 1.30), (8, 1.30), (16, 0.629), (32, 0.294), (64, 0.126), (128, 0.042), (256, 0)]
+)
+def test_the_time_of_the_reference_quiz_exact(Y, ms):
+    view = ALL["inner_axis"].see(Y=Y)
+    assert readout(view, "time") == approx(ms / 1e3, rel=6e-3)
+    over = Cluster.of(chips.H100, 256).mesh(Y=Y, X=256 // Y).axes("X")
+    assert readout(view, "time") == approx(collectives.all_gather(2**29 / Y, *over).bandwidth_s)
+
+
+@pytest.mark.parametrize(
+    ("Y", "ms"), [(8, 1.34), (16, 0.67), (32, 0.34), (64, 0.17), (128, 0.084), (256, 0.042)]
+)
+def test_the_rule_keeps_charging_for_what_is_there_already(Y, ms):
+    assert readout(ALL["inner_axis"].see(Y=Y), "rule's time") == approx(ms / 1e3, rel=2e-2)
+
+
+@pytest.mark.parametrize("machine", gpus_machines.MACHINES)
+@pytest.mark.parametrize("op", ["AllGather", "AllReduce", "AllReduce in switches"])
+def test_the_rule_is_never_below_the_exact_time_and_both_fall_with_y(machine, op):
+    for n in (16, 64, 256, 2048):
+        sizes = [2**e for e in range(n.bit_length())]
+        exact = [gpus_inner_axis.stages(machine, n, Y, op)[2] for Y in sizes]
+        rules = [gpus_inner_axis.rule(machine, n, Y, op) for Y in sizes]
+        assert all(r >= e * (1 - 1e-9) for r, e in zip(rules, exact, strict=True))
+        assert all(a >= b * (1 - 1e-9) for a, b in itertools.pairwise(exact))
+        assert exact[-1] == 0
+
+
+def test_within_a_domain_an_inner_axis_saves_nothing_where_the_network_binds():
+    assert "Up to here Y saves nothing" in ALL["inner_axis"].see(Y=8).verdict
+    assert "Without Y it is 4.43 times" in ALL["inner_axis"].see(Y=32).verdict
+    assert "no chip lacks anything" in ALL["inner_axis"].see(Y=256).verdict
+    assert "times as long" in ALL["inner_axis"].see(machine=gpus_machines.RACKS, Y=8).verdict
+
+
+# Tokens to experts
+
+
+def test_the_rule_of_the_reference_fails_where_k_is_the_number_of_chips():
+    """8 of 8: 0.875 by the rule and 0.574 exactly, in units of all tokens to all chips."""
+    here = gpus_alltoall.times("H100", 8, 8)
+    dense = here["to every chip"] * 8 / 7
+    assert here["rule"] / dense == approx(0.875)
+    assert here["no copy twice"] / dense == approx(7 / 8 * (1 - (7 / 8) ** 8)) == approx(0.574, abs=5e-4)
+
+
+@pytest.mark.parametrize("machine", gpus_machines.MACHINES)
+@pytest.mark.parametrize("k", [1, 2, 8, 16])
+def test_no_way_of_copying_beats_sending_none_twice(machine, k):
+    for Z in (2, 8, 32, 64, 128, 512):
+        here = gpus_alltoall.times(machine, Z, k)
+        assert here["no copy twice"] <= min(here["one for each expert"], here["to every chip"]) * (1 + 1e-9)
+        assert here["no copy twice"] <= here["rule"] * (1 + 1e-9)
+        if k == 1:
+            assert here["no copy twice"] == approx(here["one for each expert"])
+
+
+def test_the_points_stand_on_their_curves():
+    view = ALL["alltoall"].see(Z=64, k=4)
+    (chart,) = panels(view, Chart)
+    (point,) = (m for m in chart.marks if isinstance(m, Points))
+    line = curve(view, "no copy twice")
+    assert point.ys[0] == line.ys[line.xs.index(64)]
+    copies = panels(view, Bars)[0].series
+    assert copies[1].values[1] == approx(7 * (1 - (7 / 8) ** 4))
+
+
+# A plan
+
+
+def test_the_plan_is_audited_by_the_library():
+    found = limits.audit(
+        Cluster.of(chips.H100, 4096), models.find("LLaMA-3 70B"), tokens=2**22, tp=8, pp=8, m=32
+    )
+    view = ALL["plan"].see(pp=8)
+    assert panels(view, Bars)[0].series[0].values == list(found.terms.values())
+    assert readout(view, "at most, of the peak") == found.utilization
+    assert "the arithmetic takes longest, less a bubble of 18 %" in view.verdict
+
+
+@pytest.mark.parametrize(("tp", "pp"), [(8, 1), (8, 2), (16, 1), (1, 1), (8, 8)])
+def test_data_parallelism_needs_what_its_limit_says(tp, pp):
+    view = ALL["plan"].see(tp=tp, pp=pp)
+    needed = limits.data_parallel(Cluster.of(chips.H100, 4096), model_parallel=tp * pp)
+    assert readout(view, "data parallel needs") == approx(needed.least)
+
+
+def test_the_terms_cross_where_the_chart_says():
+    view = ALL["plan"].see(pp=1)
+    (point,) = (m for m in panels(view, Chart)[0].marks if isinstance(m, Points))
+    again = gpus_plan.plan("H100", "LLaMA-3 70B", 4096, point.xs[0], 8, 1, 1, 32)
+    assert again.data_s == approx(again.math_s)
+
+
+def test_experts_over_nodes_wait_for_the_network_and_in_a_rack_they_do_not():
+    plan = {"model": "DeepSeek-V3", "n": 2048, "tokens": 2**26, "tp": 1, "pp": 1, "ep": 64}
+    assert "the tokens (EP) take 3.29 times as long" in ALL["plan"].see(**plan).verdict
+    assert "the arithmetic takes longest" in ALL["plan"].see(**plan, machine=gpus_machines.RACKS).verdict
+
+
+def test_a_plan_that_does_not_exist_says_what_to_change():
+    assert ALL["plan"].look({"ep": 1}).error == "LLaMA-3 70B has 1 expert a layer: set EP to at most 1"
+    assert "lower one of them or take more GPUs" in ALL["plan"].look({"n": 6, "tp": 6}).error
+    assert "do not fit" in ALL["plan"].see(model="LLaMA-3 405B", n=64, tp=8).verdict
+
+
+# Small and large domains
+
+
+def test_the_widths_are_those_of_the_library():
+    view = ALL["moe"].see()
+    for name, F in (("H100", 5049), ("B200", 11_487), (gpus_machines.RACKS, 1151)):
+        assert readout(view, f"{name}: F at least") == approx(F, abs=1)
+    bars = panels(view, Bars)[0].series[0].values
+    assert bars[0] == approx(2.47, abs=5e-3)
+
+
+def test_within_a_domain_copies_for_each_expert_need_one_width():
+    how = (8, 0, False, "bf16 out, bf16 back", False)
+    found = [gpus_moe.width(gpus_machines.RACKS, Z, *how).least / (1 - 1 / Z) for Z in (2, 8, 64)]
+    assert found == [approx(2500e12 / 900e9)] * 3
+
+
+def test_who_hides_the_exchange():
+    assert "H100 (domains of 8), B200 (domains of 8) and GB200" in ALL["moe"].see(Z=8).verdict
+    assert "no machine can" in ALL["moe"].see(F=512).verdict
+    assert "5.61 times as wide, because of the network" in ALL["moe"].see().verdict
+
+
+# Warps
+
+
+def test_the_point_is_what_the_library_says():
+    held = occupancy.occupancy(chips.H100, threads=256, registers=64, smem_bytes=2**16)
+    view = ALL["occupancy"].see()
+    (point,) = (m for m in panels(view, Chart)[0].marks if isinstance(m, Points))
+    assert (point.xs[0], point.ys[0]) == (held.warps, held.bytes_per_s(16, 6e-7))
+    assert readout(view, "rate") == approx(0.807 * 3.35e12, rel=1e-3)
+    assert "limited by shared memory: 24 of 64 warps" in view.verdict
+
+
+def test_255_registers_leave_eight_warps():
+    view = ALL["occupancy"].see(registers=255, smem=0)
+    assert readout(view, "warps of an SM") == 8
+    assert view.verdict.startswith("1 block of 8 warps fits on an SM, limited by registers")
+
+
+def test_a_curve_bends_where_all_of_hbm_is_drawn():
+    view = ALL["occupancy"].see(each=64)
+    knee = curve(view, "64 B a thread").xs[1]
+    assert knee == approx(3.35e12 * 6e-7 / (132 * 32 * 64))
+    assert "enough for all of HBM" in view.verdict
