@@ -5,7 +5,8 @@ from scalingbook_lib.explorers.tpus_ladder import LADDER
 from scalingbook_lib.explorers.tpus_padding import PADDING
 from scalingbook_lib.explorers.tpus_peak import PEAK
 from scalingbook_lib.explorers.tpus_pipeline import PIPELINE
+from scalingbook_lib.explorers.tpus_route import ROUTE
 from scalingbook_lib.explorers.tpus_slices import SLICES
 from scalingbook_lib.explorers.tpus_systolic import SYSTOLIC
 
-EXPLORERS = (SYSTOLIC, PIPELINE, PADDING, LADDER, SLICES, PEAK, CHAIN)
+EXPLORERS = (SYSTOLIC, PIPELINE, PADDING, LADDER, SLICES, PEAK, CHAIN, ROUTE)

@@ -12,6 +12,7 @@ from scalingbook_lib.explorers.view import Chart, Curve, Grid, Timeline
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("tpus")}
 REFUSED = {  # what a reader may ask for and cannot get
     "ladder": "has no int8 matrix unit; compute in one of bf16",
+    "route": "there is no chip at|is no chip; write its place",
     "slices": "does not come as|is no slice shape",
 }
 ARRAY, PIPELINE, PADDING = (ALL[name] for name in ("systolic", "pipeline", "padding"))
@@ -33,7 +34,7 @@ def values(control):
     if isinstance(control, Steps):
         return [control.start, 0, 10**6]
     if isinstance(control, Notation):
-        return [control.start, "16x16", "2x2x1", "fox"]
+        return [control.start, "16x16", "2x2x1", "2, 1", "fox"]
     ends = getattr(control, "options", None) or (
         getattr(control, "low", False),
         getattr(control, "high", True),

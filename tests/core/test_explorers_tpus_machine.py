@@ -12,8 +12,8 @@ from scalingbook_lib.explorers.tpus_chain import Chain
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Network, Timeline
 from scalingbook_lib.units import INT8
 
-LADDER, SLICES, PEAK, CHAIN = (
-    explorers.find(f"tpus.{name}") for name in ("ladder", "slices", "peak", "chain")
+LADDER, SLICES, PEAK, CHAIN, ROUTE = (
+    explorers.find(f"tpus.{name}") for name in ("ladder", "slices", "peak", "chain", "route")
 )
 
 
@@ -256,3 +256,51 @@ def test_what_is_there_to_discover_in_a_chain():
     assert (
         "MXU binds" in CHAIN.see(lies="HBM, split", plan="bring x to A", B=4096, on="TPU v5p 4x4x4").verdict
     )
+
+
+# The route
+
+
+@pytest.mark.parametrize("on", ROUTE.controls["on"].options)
+def test_the_map_counts_hops_as_the_slice_does(on):
+    name, _, shape = on.rpartition(" ")
+    here = Slice.of(chips.find(name), shape)
+    cells = panel(ROUTE.see(on=on), Grid).cells
+    assert (len(cells), len(cells[0])) == here.shape[-2:]
+    hops = [int(c.text) for row in cells for c in row]
+    plane = [axis.mean_hops for axis in here.axes[-2:]]
+    assert sum(hops) / len(hops) <= 2 * sum(plane)
+    assert all((c.text == "0") == (i == j == 0) for i, row in enumerate(cells) for j, c in enumerate(row))
+
+
+def test_on_a_torus_the_map_has_the_mean_distance_whatever_the_source():
+    for source in ("0,0", "5,11"):
+        view = ROUTE.see(on="TPU v5e 16x16", source=source, target="9,2")
+        hops = [int(c.text) for row in panel(view, Grid).cells for c in row]
+        assert sum(hops) / 256 == 8 == readout(view, "mean distance here")
+        assert max(hops) == 16
+
+
+def test_the_way_is_marked_hop_by_hop():
+    for on, source, target in (("TPU v5e 8x16", "1,1", "6,14"), ("TPU v5e 4x4", "0,0", "3,3")):
+        view = ROUTE.see(on=on, source=source, target=target)
+        marked = sorted(int(c.text) for row in panel(view, Grid).cells for c in row if c.color == 1)
+        assert marked == list(range(int(readout(view, "hops")) + 1))
+
+
+def test_hops_are_half_of_the_time_at_the_knee():
+    for every in (True, False):
+        knee = readout(ROUTE.see(every=every), "hops = bytes at")
+        view = ROUTE.see(every=every, nbytes=knee)
+        assert readout(view, "first byte after") == pytest.approx(readout(view, "bytes take"))
+
+
+def test_what_is_there_to_discover_on_a_route():
+    assert "173.8 µs: 6 µs for the hops, 167.8 µs" in ROUTE.see().verdict
+    assert "341.5 µs" in ROUTE.see(every=False).verdict
+    assert "crosses its wrap" in ROUTE.see(on="TPU v5e 8x16", target="0,15").verdict
+    assert "crosses its wrap" not in ROUTE.see(on="TPU v5e 8x16", target="7,8").verdict
+    assert "Below 600 kB the hops take longer" in ROUTE.see(nbytes=1e3).verdict
+    assert "no hop" in ROUTE.see(target="0,0").verdict
+    assert "chips go from (0, 0) to (3, 3)" in ROUTE.paint({"target": "4, 0"}).error
+    assert "write its place along each axis" in ROUTE.paint({"target": "corner"}).error
