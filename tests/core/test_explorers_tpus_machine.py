@@ -12,8 +12,8 @@ from scalingbook_lib.explorers.tpus_chain import Chain
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Network, Timeline
 from scalingbook_lib.units import INT8
 
-LADDER, SLICES, PEAK, CHAIN, ROUTE = (
-    explorers.find(f"tpus.{name}") for name in ("ladder", "slices", "peak", "chain", "route")
+LADDER, SLICES, PEAK, CHAIN, ROUTE, GENERATIONS = (
+    explorers.find(f"tpus.{name}") for name in ("ladder", "slices", "peak", "chain", "route", "generations")
 )
 
 
@@ -304,3 +304,38 @@ def test_what_is_there_to_discover_on_a_route():
     assert "no hop" in ROUTE.see(target="0,0").verdict
     assert "chips go from (0, 0) to (3, 3)" in ROUTE.paint({"target": "4, 0"}).error
     assert "write its place along each axis" in ROUTE.paint({"target": "corner"}).error
+
+
+# The generations
+
+
+def test_flops_over_hbm_bandwidth_is_the_ridge():
+    bars = panel(GENERATIONS.see(), Bars)
+    assert dict(zip(bars.labels, bars.lengths(), strict=True)) == pytest.approx(
+        {chip.name: roofline.ridge(chip) for chip in chips.TPUS}
+    )
+
+
+@pytest.mark.parametrize("figure", GENERATIONS.controls["figure"].options)
+@pytest.mark.parametrize("per", GENERATIONS.controls["per"].options)
+def test_who_is_missing_is_named(figure, per):
+    view = GENERATIONS.see(figure=figure, per=per)
+    shown = panel(view, Bars).labels
+    _, _, missing = view.verdict.partition("Nobody documents it for ")
+    assert {chip.name for chip in chips.TPUS} - set(shown) == set(
+        filter(None, missing.rstrip(".").split(", "))
+    )
+
+
+def test_a_figure_stands_beside_its_source_and_what_others_print():
+    told = panel(GENERATIONS.see(chip="TPU v6e", figure="HBM", per="DCN"), Grid).cells
+    assert told[0][0].text.startswith("HBM: 34.36 GB")
+    assert "GiB" in told[0][0].text
+    assert "100 Gbps a chip" in told[1][0].text.replace("\n", " ")
+    assert "not documented" in panel(GENERATIONS.see(chip="TPU7x", figure="PCIe"), Grid).cells[0][0].text
+
+
+def test_what_is_there_to_discover_in_the_generations():
+    assert "grew 50.2 times" in GENERATIONS.see(per="nothing: the figure itself").verdict
+    assert "grew 4.76 times" in GENERATIONS.see().verdict
+    assert "fell" in GENERATIONS.see(figure="one link, one way").verdict
