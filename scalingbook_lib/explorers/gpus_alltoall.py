@@ -14,9 +14,9 @@ _ALL, _EACH, _ONCE, _RULE = "to every chip", "one for each expert", "no copy twi
 
 
 @lru_cache(maxsize=4096)
-def exchanged(machine: str, Z: int, k: int, once: bool) -> limits.Exchange:
-    """One byte of tokens on each of Z chips, to k experts spread evenly over them."""
-    return limits.exchange(cluster(machine, Z), Z, tokens=1, D=1 / BF16.bytes, k=k, once=once)
+def exchanged(machine: str, Z: int, k: int, E: int, once: bool) -> limits.Exchange:
+    """One byte of tokens on each of Z chips, to k of E experts spread evenly over them."""
+    return limits.exchange(cluster(machine, Z), Z, tokens=1, D=1 / BF16.bytes, k=k, E=E, once=once)
 
 
 @lru_cache(maxsize=4096)
@@ -34,35 +34,35 @@ def _dense_s(machine: str, Z: int) -> dict[str, float]:
     return limits.each_level(collectives.all_to_all, Z * Z, *cluster(machine, Z).levels)
 
 
-def times(machine: str, Z: int, k: int) -> dict[str, float]:
+def times(machine: str, Z: int, k: int, E: int) -> dict[str, float]:
     """The seconds of one byte of tokens a chip, by the way of copying."""
     return {
         _ALL: max(_dense_s(machine, Z).values()),
-        _EACH: exchanged(machine, Z, k, False).total_s,
-        _ONCE: exchanged(machine, Z, k, True).total_s,
+        _EACH: exchanged(machine, Z, k, E, False).total_s,
+        _ONCE: exchanged(machine, Z, k, E, True).total_s,
         _RULE: ruled(machine, Z, k),
     }
 
 
-def _alltoall(machine: str, Z: int, k: int, tokens: int, D: int) -> View:
+def _alltoall(machine: str, Z: int, k: int, E: int, tokens: int, D: int) -> View:
     nbytes = BF16.bytes * tokens * D
-    here = {name: nbytes * s for name, s in times(machine, Z, k).items()}
+    here = {name: nbytes * s for name, s in times(machine, Z, k, E).items()}
     return View(
-        _verdict(machine, Z, k, here),
-        (_chart(machine, Z, k, nbytes, here), _copies(machine, Z, k)),
+        _verdict(machine, Z, k, E, here),
+        (_chart(machine, Z, k, E, nbytes, here), _copies(machine, Z, k, E)),
         (
             Readout("exact, one way", here[_ONCE], "s"),
             Readout("one for each expert", here[_EACH], "s"),
             Readout("rule", here[_RULE], "s"),
             Readout("tokens of a chip", nbytes, "B"),
-            Readout("chips that a token reaches", Z * collectives.reached(Z, k)),
+            Readout("chips that a token reaches", Z * limits.reached(Z, k, E / Z)),
         ),
     )
 
 
-def _chart(machine: str, Z: int, k: int, nbytes: float, here: dict[str, float]) -> Chart:
-    sizes = [2**e for e in range(1, _MOST.bit_length())]
-    found = [times(machine, z, k) for z in sizes]
+def _chart(machine: str, Z: int, k: int, E: int, nbytes: float, here: dict[str, float]) -> Chart:
+    sizes = [2**e for e in range(1, E.bit_length())]
+    found = [times(machine, z, k, E) for z in sizes]
     g = DOMAINS[machine][1]
 
     def curve(name: str, color: int, *, dashed: bool = False) -> Curve:
@@ -82,9 +82,9 @@ def _chart(machine: str, Z: int, k: int, nbytes: float, here: dict[str, float]) 
     )
 
 
-def _copies(machine: str, Z: int, k: int) -> Bars:
+def _copies(machine: str, Z: int, k: int, E: int) -> Bars:
     """Copies of one token that leave its chip, over each kind of wire."""
-    ways = [dict(exchanged(machine, Z, k, once).copies) for once in (False, True)]
+    ways = [dict(exchanged(machine, Z, k, E, once).copies) for once in (False, True)]
     levels = [level for level in ("NVLink", "leaf") if level in ways[0]]
     names = {"NVLink": "over NVLink", "leaf": "over the network"}
     return Bars(
@@ -98,15 +98,15 @@ def _copies(machine: str, Z: int, k: int) -> Bars:
     )
 
 
-def _verdict(machine: str, Z: int, k: int, here: dict[str, float]) -> str:
-    found = exchanged(machine, Z, k, True)
+def _verdict(machine: str, Z: int, k: int, E: int, here: dict[str, float]) -> str:
+    found = exchanged(machine, Z, k, E, True)
     which = "NVLink" if found.bound == "NVLink" else "the network"
     spared = 1 - here[_ONCE] / here[_EACH]
     off = here[_RULE] / here[_ONCE] - 1
     guess = "as the rule says" if abs(off) < 0.005 else (
         f"the rule says {percent(abs(off))} {'more' if off > 0 else 'less'}")  # fmt: skip
     return (
-        f"{count(Z)} chips in {joined(machine)}, {k} expert{'s' * (k > 1)} for a token: "
+        f"{count(Z)} chips in {joined(machine)}, {k} of {E} experts for a token: "
         f"{si(here[_ONCE], 's')} one way, set by {which}; {guess}. "
         f"Sending no copy twice to a place spares {percent(spared)}."
     )
@@ -120,6 +120,7 @@ ALLTOALL = Explorer(
         "machine": Choice("machine", MACHINES),
         "Z": Slider("chips Z", 2, _MOST, 8, "pow2"),
         "k": Slider("experts k of a token", 1, 16, 8),
+        "E": Slider("experts E", 16, _MOST, 256, "pow2"),
         "tokens": Slider("tokens on each chip", 128, 65536, 4096, "pow2", "tokens"),
         "D": Slider("D", 1024, 16384, 8192, "pow2"),
     },

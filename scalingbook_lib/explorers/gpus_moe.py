@@ -16,15 +16,15 @@ _OUT = {"bf16 out, bf16 back": BF16, "fp8 out, bf16 back": FP8}
 
 
 @lru_cache(maxsize=8192)
-def width(machine: str, Z: int, k: int, shared: int, gated: bool, out: str, once: bool) -> Limit:
+def width(machine: str, Z: int, k: int, E: int, shared: int, gated: bool, out: str, once: bool) -> Limit:
     """The width that the experts need when Z chips of that machine share them."""
     return limits.expert_parallel(
-        cluster(machine, Z), Z, k=k, shared=shared, gated=gated, dispatch=_OUT[out], once=once
+        cluster(machine, Z), Z, k=k, E=E, shared=shared, gated=gated, dispatch=_OUT[out], once=once
     )
 
 
-def _moe(F: int, Z: int, k: int, shared: int, gated: bool, out: str, once: bool) -> View:
-    how = (k, shared, gated, out, once)
+def _moe(F: int, Z: int, k: int, E: int, shared: int, gated: bool, out: str, once: bool) -> View:
+    how = (k, E, shared, gated, out, once)
     found = {name: width(name, Z, *how) for name in MACHINES}
     return View(
         _verdict(F, Z, found),
@@ -35,9 +35,10 @@ def _moe(F: int, Z: int, k: int, shared: int, gated: bool, out: str, once: bool)
     )
 
 
-def _chart(F: int, Z: int, how: tuple[int, int, bool, str, bool], found: dict[str, Limit]) -> Chart:
+def _chart(F: int, Z: int, how: tuple[int, int, int, bool, str, bool], found: dict[str, Limit]) -> Chart:
+    sizes = [z for z in _SIZES if z <= how[1]]
     curves = [
-        Curve(name, _SIZES, [width(name, z, *how).least for z in _SIZES], color)
+        Curve(name, sizes, [width(name, z, *how).least for z in sizes], color)
         for color, name in enumerate(MACHINES)
     ]
     return Chart(
@@ -91,6 +92,7 @@ MOE = Explorer(
         "F": Slider("width F of an expert", 512, 32768, 2048, "log", step=128),
         "Z": Slider("chips Z", 2, _MOST, 64, "pow2"),
         "k": Slider("experts k of a token", 1, 16, 8),
+        "E": Slider("experts E", 16, _MOST, 256, "pow2"),
         "shared": Slider("shared experts", 0, 2, 1),
         "gated": Switch("gated MLP, three matrices", True),
         "out": Choice("tokens travel as", tuple(_OUT), "fp8 out, bf16 back"),

@@ -7,7 +7,7 @@ machine; `audit` for a whole plan. An MLP stands for its layer; C is the documen
 
 from scalingbook_lib.limits.audit import Audit, audit
 from scalingbook_lib.limits.data import data_parallel
-from scalingbook_lib.limits.expert import Exchange, exchange, expert_parallel
+from scalingbook_lib.limits.expert import Exchange, exchange, expert_parallel, reached
 from scalingbook_lib.limits.limit import Limit, Machine, Term, each_level
 from scalingbook_lib.limits.pipeline import Pipeline, pipeline_parallel
 from scalingbook_lib.limits.rules import MACHINES, Rules, rules, table
@@ -29,6 +29,7 @@ __all__ = [
     "exchange",
     "expert_parallel",
     "pipeline_parallel",
+    "reached",
     "rules",
     "table",
     "tensor_parallel",

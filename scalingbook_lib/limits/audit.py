@@ -105,7 +105,7 @@ def audit(
         math_s=2 * each * layer * (k + shared) * model.L / machine.chip.flops_per_s(dtype),
         data_s=collectives.all_gather(held, *mesh.axes("X")).bandwidth_s,
         tensor_s=2 * collectives.all_gather(passed * tp * (k + shared), *mesh.axes("Y")).bandwidth_s,
-        expert_s=2 * exchange_over(mesh.axes("Z"), passed, k, once=once).total_s,
+        expert_s=2 * exchange_over(mesh.axes("Z"), passed, k, E=E, once=once).total_s,
         hop_s=m * pipe.hop_s, bubble=pipe.bubble,
     )  # fmt: skip
 

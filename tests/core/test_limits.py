@@ -1,6 +1,7 @@
 """The limits of parallelism: published numbers, cases derived by hand, and laws."""
 
 import math
+import random
 from dataclasses import replace
 
 import pytest
@@ -232,6 +233,26 @@ def test_copies_of_a_token_are_counted():
     assert found.total_s < every.total_s
 
 
+@pytest.mark.parametrize(("nodes", "E", "k"), [(2, 16, 2), (8, 64, 8), (8, 256, 8), (4, 32, 6)])
+def test_copies_are_those_of_tokens_routed_at_random(nodes, E, k):
+    draw, Z, tokens = random.Random(7), 8 * nodes, 4000
+    sent = {"NVLink": 0, "leaf": 0}
+    for _ in range(tokens):
+        places = {e * Z // E for e in draw.sample(range(E), k)}  # chips; the token is on chip 0
+        sent["leaf"] += len({p // 8 for p in places} - {0})
+        sent["NVLink"] += sum(p % 8 > 0 for p in places)  # from the token's rail to the expert's
+    found = dict(limits.exchange(POD, Z, tokens=1, D=1, k=k, E=E).copies)
+    for level, copies in sent.items():
+        assert copies / tokens == approx(found[level], rel=0.03)
+
+
+def test_one_expert_a_chip_and_all_of_them_asked_reach_every_chip():
+    assert limits.exchange(POD, 8, tokens=1, D=1, k=8, E=8).copies == (("NVLink", approx(7)),)
+    many = [limits.exchange(POD, 8, tokens=1, D=1, k=8, E=8 * n).total_s for n in (1, 4, 1000)]
+    assert many == sorted(many, reverse=True)
+    assert many[-1] == approx(limits.exchange(POD, 8, tokens=1, D=1, k=8).total_s, rel=1e-3)
+
+
 @pytest.mark.parametrize("once", [True, False])
 def test_one_expert_is_one_copy(once):
     found = limits.exchange(POD, 64, tokens=1, D=1, k=1, once=once)
@@ -338,7 +359,7 @@ def test_the_terms_of_a_plan_cross_the_arithmetic_at_the_limits(plan):
 
 def test_the_experts_of_a_plan_cross_at_their_limit():
     found = limits.audit(Cluster.of(chips.H100, 2048), DEEPSEEK, tokens=62.9e6, ep=64)
-    width = limits.expert_parallel(POD, 64, k=8, shared=1, gated=True, once=True).least
+    width = limits.expert_parallel(POD, 64, k=8, E=256, shared=1, gated=True, once=True).least
     assert found.expert_s / found.math_s == approx(width / 2048)
     needed = limits.data_parallel(Cluster.of(chips.H100, 2048), model_parallel=64, sparsity=257 / 9).least
     assert found.data_s / found.math_s == approx(needed / found.tokens_per_chip)
@@ -375,6 +396,7 @@ def test_a_plan_on_a_slice():
         (lambda: limits.tensor_parallel(POD, 8192), "write 1 to 4,096"),
         (lambda: limits.tensor_parallel(POD, 0), "Y=0"),
         (lambda: limits.expert_parallel(POD, 8, k=0), "k=0"),
+        (lambda: limits.exchange(POD, 16, tokens=1, D=1, k=1, E=8), "8 experts cannot be shared by 16 chips"),
         (lambda: limits.exchange(POD, 8, tokens=-1, D=1, k=1), "at least 0"),
         (lambda: limits.pipeline_parallel(POD, 8, tokens=1, m=1, D=1, F=1, L=4), "lower p"),
         (lambda: limits.pipeline_parallel(POD, 3, tokens=1, m=1, D=1, F=1, L=4), "do not divide"),
