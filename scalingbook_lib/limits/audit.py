@@ -91,8 +91,10 @@ def audit(
     if ep > E:
         raise ValueError(f"{model.name} has {E} experts, not enough for ep={ep}; write at most {E}")
     if machine.chips % (tp * pp * ep):
-        raise ValueError(f"{tp * pp * ep:,} = tp · pp · ep does not divide the {machine.chips:,} chips of "
-                         f"{machine.name}; write powers of two")  # fmt: skip
+        raise ValueError(
+            f"{tp * pp * ep:,} = tp · pp · ep does not divide {machine.chips:,} chips; lower one of them, "
+            "or take powers of two"
+        )
     dp = machine.chips // (tp * pp * ep)
     mesh = machine.mesh(Y=tp, Z=ep, P=pp, X=dp)
     each, layer = tokens / machine.chips, (3 if model.gated else 2) * model.D * F  # weights of one MLP

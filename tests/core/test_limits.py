@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import chips, limits, models
+from scalingbook_lib import chips, limits, models, roofline
 from scalingbook_lib.clusters import Cluster, ClusterError
 from scalingbook_lib.slices import Slice
 from scalingbook_lib.units import BF16, FP8
@@ -319,6 +319,13 @@ def test_the_bubble(p, m, v):
     assert found.bubble == approx((p - 1) / (v * m + p - 1), abs=1e-12)
 
 
+@pytest.mark.parametrize(("p", "m"), [(2, 3), (4, 4), (8, 32)])
+def test_the_bubble_is_that_of_a_pipeline_played_through(p, m):
+    played = roofline.pipeline({f"stage {i}": 1.0 for i in range(p)}, m)
+    found = limits.pipeline_parallel(POD, p, tokens=1000, m=m, D=8, F=8, L=64)
+    assert found.bubble == approx(1 - played.lower_s / played.total_s)
+
+
 def test_a_hop_is_light_and_does_not_depend_on_the_batch():
     """w C p / (2 matrices F L W): 8 stages of LLaMA-3 70B on H100 hide a hop of 2 % of their work."""
     for tokens in (100, 1000):
@@ -377,6 +384,24 @@ def test_eight_stages_turn_llama_3_70b_from_the_network_to_the_arithmetic():
     )
     for found in (flat, deep):
         assert found.math_s <= found.lower_s <= found.upper_s
+
+
+@pytest.mark.parametrize("tp", [1, 4, 16])
+@pytest.mark.parametrize("pp", [1, 8])
+@pytest.mark.parametrize("ep", [1, 8, 64])
+@pytest.mark.parametrize("model", ["Mixtral 8x22B", "DeepSeek-V3", "LLaMA-3 8B"])
+def test_every_plan_is_audited_or_refused_with_a_sentence(tp, pp, ep, model):
+    for machine in (POD, Cluster.of(chips.GB200, 4096, domain=64), Cluster.of(chips.MI300X, 4096)):
+        shape = models.find(model)
+        if tp * pp * ep > 4096 or ep > (shape.experts.E if shape.experts else 1):
+            with pytest.raises(ValueError, match="lower one of them|experts"):
+                limits.audit(machine, shape, tokens=2**22, tp=tp, pp=pp, ep=ep, m=16)
+            continue
+        found = limits.audit(machine, shape, tokens=2**22, tp=tp, pp=pp, ep=ep, m=16)
+        assert 0 < found.utilization <= 1 - found.bubble + 1e-12
+        assert found.math_s <= found.lower_s <= found.upper_s
+        assert found.dp * tp * pp * ep == machine.chips
+        assert [s > 0 for s in list(found.terms.values())[2:]] == [tp > 1, ep > 1, pp > 1]
 
 
 def test_a_plan_on_a_slice():
