@@ -394,7 +394,7 @@ def test_every_plan_is_audited_or_refused_with_a_sentence(tp, pp, ep, model):
     for machine in (POD, Cluster.of(chips.GB200, 4096, domain=64), Cluster.of(chips.MI300X, 4096)):
         shape = models.find(model)
         if tp * pp * ep > 4096 or ep > (shape.experts.E if shape.experts else 1):
-            with pytest.raises(ValueError, match="lower one of them|experts"):
+            with pytest.raises(ValueError, match=r"lower one of them|experts"):
                 limits.audit(machine, shape, tokens=2**22, tp=tp, pp=pp, ep=ep, m=16)
             continue
         found = limits.audit(machine, shape, tokens=2**22, tp=tp, pp=pp, ep=ep, m=16)
