@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import time
 
 import pytest
 
@@ -61,16 +60,6 @@ def test_every_control_changes_something(name):
     for control_name, control in explorer.controls.items():
         others = [explorer.paint({control_name: control.position(v)}) for v in values(control)[1:]]
         assert any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others), control_name
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_a_view_is_ready_before_the_next_frame(name):
-    taken = []
-    for _ in range(7):
-        begin = time.perf_counter()
-        ALL[name].see()
-        taken.append(time.perf_counter() - begin)
-    assert min(taken) < 0.008
 
 
 # An inner axis
