@@ -1,0 +1,153 @@
+"""In which order does each stage of a pipeline do its tasks?
+
+A task is (kind, microbatch, chunk); a turn is one task, or a forward and a backward done together. Kinds:
+F forward, B the whole backward, I the backward of the inputs alone, W the backward of the weights alone.
+Everything counts from 0. Sources: GPipe (arXiv 1811.06965), 1F1B and its interleaved form (Megatron-LM,
+arXiv 2104.04473), zero bubble ZB-H1 (arXiv 2401.10241), DualPipe (DeepSeek-V3, arXiv 2412.19437).
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import NamedTuple
+
+
+class Task(NamedTuple):
+    """What a stage does for one microbatch, in one of its chunks of layers."""
+
+    kind: str
+    microbatch: int
+    chunk: int = 0
+
+
+type Turn = tuple[Task, ...]
+type Order = list[Turn]
+
+
+class PipelineError(ValueError):
+    """A schedule that these stages and microbatches do not allow."""
+
+
+def gpipe(s: int, P: int, M: int, v: int) -> Order:
+    """Every forward, then every backward, the last microbatch first."""
+    return [(Task("F", m),) for m in range(M)] + [(Task("B", m),) for m in reversed(range(M))]
+
+
+def one_forward_one_backward(s: int, P: int, M: int, v: int) -> Order:
+    """As many forwards as there are stages behind, then one forward and one backward in turn."""
+    ahead = min(P - 1 - s, M)
+    return _alternate([Task("F", m) for m in range(M)], [Task("B", m) for m in range(M)], ahead)
+
+
+def interleaved(s: int, P: int, M: int, v: int) -> Order:
+    """1F1B over v chunks of layers a stage: P microbatches through one chunk, then through the next."""
+    forward = [Task("F", first + m, c) for first in range(0, M, P) for c in range(v) for m in range(P)]
+    backward = [
+        Task("B", first + m, c) for first in range(0, M, P) for c in reversed(range(v)) for m in range(P)
+    ]
+    return _alternate(forward, backward, min(2 * (P - 1 - s) + (v - 1) * P, v * M))
+
+
+def _alternate(forward: list[Task], backward: list[Task], ahead: int) -> Order:
+    order: Order = [(task,) for task in forward[:ahead]]
+    for f, b in zip(forward[ahead:], backward, strict=False):
+        order += [(f,), (b,)]
+    return order + [(b,) for b in backward[len(forward) - ahead :]]
+
+
+def zero_bubble(s: int, P: int, M: int, v: int) -> Order:
+    """1F1B with the backward split: stage s puts its weights off by s microbatches, for the end (ZB-H1)."""
+    order: Order = []
+    for turn in one_forward_one_backward(s, P, M, v):
+        ((kind, m, _),) = turn
+        order += [turn] if kind == "F" else [(Task("I", m),)]
+        if kind == "B" and m >= s:
+            order.append((Task("W", m - s),))
+    return order + [(Task("W", m),) for m in range(max(M - s, 0), M)]
+
+
+def dualpipe(s: int, P: int, M: int, v: int) -> Order:
+    """Half of the microbatches from each end; chunk 0 runs from stage 0 on, chunk 1 from the last.
+
+    `outer` counts the stages between this one and the nearer end, `inner` those to the middle.
+    """
+    outer = min(s, P - 1 - s)
+    inner = P // 2 - 1 - outer
+    near, far = (0, 1) if s < P // 2 else (1, 0)
+    desk = _Desk()
+    order = [desk.turn("F", near) for _ in range(2 * inner)]
+    order += [desk.turn("F", way) for _ in range(outer + 1) for way in (near, far)]
+    for _ in range(inner):
+        order += [desk.turn("I", far), desk.weights(), desk.turn("F", far)]
+    order += _middle(desk, near, far, M // 2 - P + outer + 1, apart=inner == 0)
+    for _ in range(inner):
+        order += [desk.turn("B", far), desk.both(far, near)]
+    whole = outer + 1  # of the last 2 · (outer + 1) backwards, half put their weights off
+    for i, way in enumerate([far, near] * (outer + 1)):
+        order.append(desk.turn("B" if i < whole else "I", way))
+    for _ in range(inner):
+        order += [desk.weights(), desk.turn("I", near)]
+    return order + [desk.weights() for _ in range(outer + 1)]
+
+
+def _middle(desk: "_Desk", near: int, far: int, pairs: int, *, apart: bool) -> Iterator[Turn]:
+    """The steady state; the middle stages do not overlap its first two tasks."""
+    for i in range(pairs):
+        if i == 0 and apart:
+            yield desk.turn("F", near)
+            yield desk.turn("B", far)
+        else:
+            yield desk.both(near, far)
+        yield desk.both(far, near)
+
+
+class _Desk:
+    """Hands out the next microbatch of each kind and direction; weights in the order they were put off."""
+
+    def __init__(self) -> None:
+        self._next = {(kind, way): count() for kind in "FB" for way in (0, 1)}
+        self._weights: list[Task] = []
+
+    def task(self, kind: str, way: int) -> Task:
+        task = Task(kind, next(self._next["F" if kind == "F" else "B", way]), way)
+        if kind == "I":
+            self._weights.append(Task("W", task.microbatch, way))
+        return task
+
+    def turn(self, kind: str, way: int) -> Turn:
+        return (self.task(kind, way),)
+
+    def both(self, forward: int, backward: int) -> Turn:
+        return (self.task("F", forward), self.task("B", backward))
+
+    def weights(self) -> Turn:
+        return (self._weights.pop(0),)
+
+
+ORDERS: dict[str, Callable[[int, int, int, int], Order]] = {
+    "gpipe": gpipe,
+    "1f1b": one_forward_one_backward,
+    "interleaved": interleaved,
+    "zero-bubble": zero_bubble,
+    "dualpipe": dualpipe,
+}
+"""Schedules by name: stage, stages, microbatches and chunks → the stage's turns."""
+
+
+def check(schedule: str, P: int, M: int, v: int) -> None:
+    """Refuse what the schedule does not allow, and say what to write instead."""
+    if schedule not in ORDERS:
+        raise PipelineError(f"{schedule!r} is no pipeline schedule; write one of {', '.join(ORDERS)}")
+    for name, value in (("stages", P), ("microbatches", M), ("chunks", v)):
+        if value < 1 or value != int(value):
+            raise PipelineError(f"{name}={value}; write a whole number of at least 1")
+    if v > 1 and schedule != "interleaved":
+        raise PipelineError(f"chunks={v}: only 'interleaved' splits a stage into chunks; write chunks=1")
+    if schedule == "interleaved" and M % P:
+        raise PipelineError(f"interleaved sends {P} microbatches at a time, and {M} are no multiple of that; "
+                            f"write microbatches={-(-M // P) * P}")  # fmt: skip
+    if schedule == "zero-bubble" and M < P:
+        raise PipelineError(f"zero-bubble fills {P} stages with as many microbatches, and {M} are fewer; "
+                            f"write microbatches={P} or more")  # fmt: skip
+    if schedule == "dualpipe" and (P % 2 or M % 2 or M < 2 * P):
+        raise PipelineError(f"dualpipe needs even stages, and even microbatches, two for each stage or more; "
+                            f"{P} and {M} were given")  # fmt: skip

@@ -1,0 +1,141 @@
+"""Pipeline schedules played out: against the published figures, their formulas and each other's limits."""
+
+import time
+from fractions import Fraction
+
+import pytest
+
+from scalingbook_lib import pipelines
+from scalingbook_lib.pipelines import PipelineError, bubble, simulate
+
+
+def letters(run, stage):
+    return " ".join(f"{span.kind}{span.microbatch}" for span in run.stage(stage))
+
+
+def test_gpipe_in_full():
+    run = simulate("gpipe", 2, 2, forward_s=1, backward_s=2)
+    assert [tuple(span) for span in run.spans] == [
+        (0, "F", 0, 0, 0, 1), (0, "F", 1, 0, 1, 2), (0, "B", 1, 0, 5, 7), (0, "B", 0, 0, 7, 9),
+        (1, "F", 0, 0, 1, 2), (1, "F", 1, 0, 2, 3), (1, "B", 1, 0, 3, 5), (1, "B", 0, 0, 5, 7),
+    ]  # fmt: skip
+    assert run.total_s == 9
+    assert run.bubble == Fraction(1, 3)
+    assert run.overhead == Fraction(1, 2)
+    assert run.live == (2, 2)
+
+
+def test_1f1b_as_published():
+    run = simulate("1f1b", 4, 8)
+    assert letters(run, 0) == "F0 F1 F2 F3 B0 F4 B1 F5 B2 F6 B3 F7 B4 B5 B6 B7"
+    assert letters(run, 3) == "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7"
+    assert run.live == (4, 3, 2, 1)
+
+
+def test_interleaved_as_published():
+    run = simulate("interleaved", 4, 8, chunks=2)
+    order = [f"{span.kind}{span.microbatch}{'ab'[span.chunk]}" for span in run.stage(0)]
+    assert order[:8] == ["F0a", "F1a", "F2a", "F3a", "F0b", "F1b", "F2b", "F3b"]
+    assert order[8:15] == ["F4a", "F5a", "F6a", "B0b", "F7a", "B1b", "F4b"]
+    assert run.live == (Fraction(11, 2), Fraction(9, 2), Fraction(7, 2), Fraction(5, 2))
+
+
+def test_zero_bubble_as_published():
+    """ZB-H1 with four stages and eight microbatches: the last stage puts off three weights."""
+    run = simulate("zero-bubble", 4, 8, forward_s=1, backward_s=2)
+    assert letters(run, 0).startswith("F0 F1 F2 F3 B0 W0 F4 B1 W1 F5")
+    assert letters(run, 3).startswith("F0 B0 F1 B1 F2 B2 F3 B3 W0 F4 B4 W1")
+    assert letters(run, 3).endswith("B7 W4 W5 W6 W7")
+    assert run.live == (4, 4, 4, 4)
+    assert run.idle_s * 3 == simulate("1f1b", 4, 8).idle_s
+
+
+def test_dualpipe_as_published():
+    """Eight stages, twenty microbatches, as in DeepSeek-V3's figure."""
+    run = simulate("dualpipe", 8, 20, forward_s=2, backward_s=4, both_s=5)
+    ways = "".join(f"{span.kind}{span.chunk}" for span in run.stage(0))
+    assert ways.startswith("F0" * 7 + "F1" + "B1W1F1" * 3 + "F0B1F1B0")
+    assert ways.endswith("B1B0" + "W0B0" * 3 + "W0")
+    assert run.live == (9,) * 8
+    assert run.idle_s == (8 // 2 - 1) * (5 + 4 - 3 * 2)
+
+
+def test_the_share_and_the_overhead_have_names():
+    """(P - 1)/(M + P - 1) of the step, (P - 1)/M over the work; the latter falls by v where interleaved."""
+    for schedule in ("gpipe", "1f1b"):
+        found = bubble(schedule, 8, 32)
+        assert (found.share, found.overhead) == (Fraction(7, 39), Fraction(7, 32))
+    four = bubble("interleaved", 8, 32, chunks=4)
+    assert (four.share, four.overhead) == (Fraction(7, 135), Fraction(7, 128))
+
+
+def test_the_table_of_deepseek_v3():
+    """The order of the table: DualPipe < ZB < 1F1B, with F = I = W and a free overlap."""
+    times = {"forward_s": 1, "backward_s": 2, "weight_s": 1}
+    idle = [bubble(name, 16, 64, **times).idle_s for name in ("dualpipe", "zero-bubble", "1f1b")]
+    assert idle == [7 * (3 + 2 - 3), 15 * 1, 15 * 3]
+
+
+def test_floats_stay_floats_and_exact_stays_exact():
+    run = simulate("1f1b", 4, 8, forward_s=0.1, backward_s=0.2, hop_s=0.01)
+    assert isinstance(run.total_s, float)
+    assert all(isinstance(span.end, float) for span in run.spans)
+    exact = simulate(
+        "1f1b", 4, 8, forward_s=Fraction(1, 10), backward_s=Fraction(1, 5), hop_s=Fraction(1, 100)
+    )
+    assert run.total_s == pytest.approx(float(exact.total_s))
+    assert isinstance(exact.total_s, Fraction)
+
+
+def test_hops():
+    """Every hop of 1F1B is waited for, once its stages are full; those of chunks only at the ends."""
+    assert simulate("1f1b", 4, 8, hop_s=1).total_s == 33 + 2 * (3 + 5)
+    assert simulate("interleaved", 4, 8, chunks=2, forward_s=2, backward_s=4, hop_s=1).total_s == 57 + 14
+    assert simulate("1f1b", 1, 8, hop_s=9).total_s == 24
+
+
+@pytest.mark.parametrize("schedule", pipelines.SCHEDULES)
+def test_it_is_fast(schedule):
+    best = min(_timed(schedule) for _ in range(5))
+    assert best < 0.05  # 6 to 10 ms on a quiet core
+
+
+def _timed(schedule):
+    begin = time.perf_counter()
+    simulate(schedule, 16, 64)
+    return time.perf_counter() - begin
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("2f2b", 4, 8), "'2f2b' is no pipeline schedule; write one of gpipe, 1f1b"),
+        (("gpipe", 0, 8), "stages=0; write a whole number"),
+        (("1f1b", 4, 8, 2), "only 'interleaved' splits a stage into chunks; write chunks=1"),
+        (("interleaved", 4, 9, 2), "write microbatches=12"),
+        (("zero-bubble", 4, 3), "write microbatches=4 or more"),
+        (("dualpipe", 3, 12), "dualpipe needs even stages"),
+        (("dualpipe", 4, 6), "two for each stage or more; 4 and 6 were given"),
+    ],
+)
+def test_what_cannot_be(arguments, words):
+    schedule, P, M, *chunks = arguments
+    for ask in (simulate, bubble):
+        with pytest.raises(PipelineError, match=words):
+            ask(schedule, P, M, **({"chunks": chunks[0]} if chunks else {}))
+
+
+def test_times_that_cannot_be():
+    with pytest.raises(PipelineError, match="forward_s=-1; write a time"):
+        simulate("gpipe", 2, 2, forward_s=-1)
+    with pytest.raises(PipelineError, match="weight_s=3 is part of backward_s=2"):
+        simulate("gpipe", 2, 2, weight_s=3)
+
+
+def test_they_tell_themselves():
+    run = simulate("1f1b", 4, 8)
+    assert str(run) == (
+        "1f1b, 4 stages, 8 microbatches: 33 s, idle 27 % of the time (38 % over the work); "
+        "a stage holds up to 4 microbatches"
+    )
+    assert str(bubble("1f1b", 4, 8)) == "1f1b: idle 9 s of 33 s, 27 % of the time (38 % over the work)"
