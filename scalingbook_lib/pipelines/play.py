@@ -67,8 +67,10 @@ class _Clock(dict[int, Number]):
         self.scale, self.exact = scale, exact
 
     def __missing__(self, ticks: int) -> Number:
-        time = Fraction(ticks, self.scale)
-        self[ticks] = value = (int(time) if time.denominator == 1 else time) if self.exact else float(time)
+        whole, rest = divmod(ticks, self.scale)
+        self[ticks] = value = (
+            (Fraction(ticks, self.scale) if rest else whole) if self.exact else ticks / self.scale
+        )
         return value
 
 
