@@ -1,0 +1,36 @@
+"""What does a training step cost on these chips, spread by this plan? Memory, collectives, time, days.
+
+`Plan` says how the work is spread; `memory`, `traffic`, `step` and `feasible` judge it for a model, a machine
+(`slices.Slice`, several pods of it, or `clusters.Cluster`) and a batch; `run` and `run_at` tell days and cost;
+`Case(...).judge` is the quick way for a search. `rules` has the closed forms. Chapter: Training.
+"""
+
+from scalingbook_lib.training import rules
+from scalingbook_lib.training.case import Case, Judged
+from scalingbook_lib.training.efficiency import PEAK, Efficiency
+from scalingbook_lib.training.memory import Memory, memory, states
+from scalingbook_lib.training.plan import Plan, PlanError
+from scalingbook_lib.training.run import Run, run, run_at
+from scalingbook_lib.training.step import Step, feasible, step, traffic
+from scalingbook_lib.training.traffic import Traffic
+
+__all__ = [
+    "PEAK",
+    "Case",
+    "Efficiency",
+    "Judged",
+    "Memory",
+    "Plan",
+    "PlanError",
+    "Run",
+    "Step",
+    "Traffic",
+    "feasible",
+    "memory",
+    "rules",
+    "run",
+    "run_at",
+    "states",
+    "step",
+    "traffic",
+]

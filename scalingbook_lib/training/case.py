@@ -1,0 +1,161 @@
+"""What is known of a model on a machine before any plan? Everything, so that a plan is judged in microseconds.
+
+`Case(model, machine, batch=, T=).judge(plan)`: the numbers a search needs. Chapter: Training.
+"""
+
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+from scalingbook_lib.clusters import ClusterError
+from scalingbook_lib.limits import Machine
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.pipelines import PipelineError
+from scalingbook_lib.slices import Slice
+from scalingbook_lib.torus import SliceError
+from scalingbook_lib.training.efficiency import PEAK, Efficiency
+from scalingbook_lib.training.feasible import reasons, too_large
+from scalingbook_lib.training.memory import parts
+from scalingbook_lib.training.placement import (
+    FREE,
+    NAMES,
+    Networks,
+    Placement,
+    Rate,
+    between_pods,
+    exchange_rate,
+    place,
+    rate,
+)
+from scalingbook_lib.training.plan import Plan, PlanError
+from scalingbook_lib.training.shape import Shape, shape
+from scalingbook_lib.training.times import Seconds, seconds
+from scalingbook_lib.training.traffic import Traffic, rows
+from scalingbook_lib.training.work import Work, work
+
+REFUSALS = (PlanError, PipelineError, ClusterError, SliceError, ValueError)
+
+
+class Judged(NamedTuple):
+    """One plan: the step and the memory of a chip, or why there is none. `why` is empty for a legal plan."""
+
+    step_s: float
+    memory_bytes: float
+    why: tuple[str, ...] = ()
+
+
+class Case:
+    """A model, a machine, a batch of sequences of T tokens, and what has been worked out for them so far."""
+
+    __slots__ = (
+        "T",
+        "_networks",
+        "_placed",
+        "_rates",
+        "_works",
+        "batch",
+        "causal",
+        "efficiency",
+        "machine",
+        "model",
+    )
+
+    def __init__(
+        self, model: Transformer, machine: Machine, *, batch: int, T: int, efficiency: Efficiency = PEAK,
+        causal: bool = True,
+    ) -> None:  # fmt: skip
+        """`causal`: kernels skip what the mask throws away, and useful FLOPs are counted without it."""
+        self.model, self.machine, self.batch, self.T = model, machine, batch, T
+        self.efficiency, self.causal = efficiency, causal
+        self._works: dict[tuple[str, str], Work] = {}
+        self._rates: dict[tuple[object, ...], Rate] = {}
+        self._placed: dict[tuple[int, ...], Placement] = {}
+        self._networks: dict[tuple[object, ...], Networks] = {}
+
+    def work(self, plan: Plan) -> Work:
+        """The model's constants under the plan's rematerialization."""
+        key = plan.remat, plan.activations.name
+        if key not in self._works:
+            self._works[key] = work(self.model, self.T, plan.remat, plan.activations, self.causal)
+        return self._works[key]
+
+    def shape(self, plan: Plan) -> Shape:
+        """What the plan makes of the model on each chip."""
+        return shape(self.work(plan), plan, self.batch)
+
+    def placement(self, s: Shape) -> Placement:
+        """The networks under the mesh; a ClusterError or SliceError where the machine has no such mesh."""
+        sizes = s.sizes
+        if sizes not in self._placed:
+            self._placed[sizes] = place(self.machine, sizes)
+        return self._placed[sizes]
+
+    def traffic(self, s: Shape) -> list[Traffic]:
+        """Every collective of the step."""
+        sizes, where = s.sizes, self.placement(s)
+        shared = sizes if isinstance(self.machine, Slice) else ()  # on a cluster only the place counts
+
+        def rates(what: str, inside: int, size: int) -> Rate:
+            if size == 1:
+                return FREE
+            key = what, inside, size, shared
+            if key not in self._rates:
+                self._rates[key] = rate(what, _under(where, sizes, inside, size), self.efficiency)
+            return self._rates[key]
+
+        def experts(inside: int, size: int) -> Rate:
+            key = "exchange", inside, size, shared
+            if key not in self._rates:
+                assert self.model.experts
+                on = _under(where, sizes, inside, size)
+                self._rates[key] = exchange_rate(on, self.model.experts.k, self.efficiency)
+            return self._rates[key]
+
+        return rows(s, rates, experts, self._pods(s.plan.dcn))
+
+    def _pods(self, pods: int) -> Rate:
+        return (
+            rate("all_reduce", between_pods(self.machine.chip, pods), self.efficiency) if pods > 1 else FREE
+        )
+
+    def judge(self, plan: Plan, *, memory_first: bool = True) -> Judged:
+        """The step's time and a chip's memory; where the plan cannot be, the reasons in `why`.
+
+        With `memory_first`, a plan that does not fit is not timed: its step is infinite.
+        """
+        try:
+            why = reasons(self.model, plan, self.T, self.machine)
+            if why:
+                return Judged(float("inf"), float("inf"), why)
+            s = self.shape(plan)
+            held = sum(parts(s))
+            if memory_first and held > self.machine.chip.hbm_bytes:
+                return Judged(float("inf"), held, (too_large(held, self.machine.chip),))
+            return Judged(self.seconds(s).total_s, held)
+        except REFUSALS as refused:
+            return Judged(float("inf"), float("inf"), (str(refused),))
+
+    def seconds(self, s: Shape, traffic: list[Traffic] | None = None) -> Seconds:
+        """Every term of the step, of these collectives where they are known already."""
+        found = self.traffic(s) if traffic is None else traffic
+        return seconds(s, found, self.machine.chip, self.efficiency)
+
+
+def _under(where: Placement, sizes: tuple[int, ...], inside: int, size: int) -> Networks:
+    """The networks of `size` groups of `inside` neighbors: neighboring axes of the mesh, together."""
+    for first in range(len(sizes)):
+        if prod(sizes[:first]) != inside:
+            continue
+        for last in range(first, len(sizes) + 1):
+            if prod(sizes[first:last]) == size:
+                return where.over("".join(NAMES[first:last]))
+    raise PlanError(f"{size} groups of {inside} chips are no axes of the mesh {dict(zip(NAMES, sizes, strict=True))}: "
+                    "let ep be a multiple of (tp/expert_tp) · cp")  # fmt: skip
+
+
+@lru_cache(maxsize=128)
+def case(
+    model: Transformer, machine: Machine, batch: int, T: int, efficiency: Efficiency, causal: bool
+) -> Case:
+    """The same case again for the next plan."""
+    return Case(model, machine, batch=batch, T=T, efficiency=efficiency, causal=causal)

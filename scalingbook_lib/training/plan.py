@@ -1,0 +1,139 @@
+"""How is one training step spread over the chips? A plan: so many ways for each kind of parallelism.
+
+Chapter: Training.
+"""
+
+from dataclasses import dataclass, fields
+
+from scalingbook_lib.told import Told
+from scalingbook_lib.units import BF16, FP32, DType
+
+SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble", "dualpipe")
+REMAT = ("none", "selective", "all", "dots", "dots_no_batch", "full")
+CONTEXTS = ("ring", "gather", "ulysses")
+AXES = ("tp", "cp", "fsdp", "pp", "dp", "dcn")  # from the inside out
+_ZERO = ("DP", "ZeRO-1", "ZeRO-2", "FSDP")
+
+
+class PlanError(ValueError):
+    """A plan that cannot be; the message says which rule it breaks and what to write."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan(Told):
+    """chips = dcn · dp · fsdp · tp · cp · pp, and tp is innermost: neighbors split a product.
+
+    `tp` chips split every matrix, with `sequence_parallel` also the tokens between the products; `cp` chips
+    split a sequence; `pp` groups split the layers; `fsdp · dp · dcn` ranks split the batch.
+    What `zero` splits over the fsdp · cp chips that would hold the same: 1 the optimizer's state, 2 also the
+    gradients, 3 also the weights, 0 nothing. Over dp and dcn (between pods) everything is copied: fsdp with
+    dp is hybrid FSDP. `ep` chips hold each expert once; they are the innermost of the tp/expert_tp · cp ·
+    fsdp · dp chips of a stage, `expert_tp` (tp unless it is 1) of which split one expert.
+    A data rank works on `microbatch` sequences at a time, and sums gradients over microbatches.
+
+    `remat`: "none" keeps what fused kernels keep, "selective" is dots_no_batch, the others are those of
+    `arithmetic.activations`. `overlap`: "full", "none", or the share in between, of what can overlap;
+    collectives of tensor parallelism can only with `collective_matmul`. `weights` are stored, products are
+    of type `compute`, `activations` are kept and sent, `gradients` are stored and summed; `master` is a
+    copy of the weights, None without one.
+    """
+
+    tp: int = 1
+    cp: int = 1
+    fsdp: int = 1
+    pp: int = 1
+    dp: int = 1
+    dcn: int = 1
+    ep: int = 1
+    expert_tp: int | None = None
+    zero: int = 3
+    sequence_parallel: bool = True
+    context: str = "ring"
+    schedule: str = "1f1b"
+    chunks: int = 1
+    microbatch: int = 1
+    remat: str = "none"
+    overlap: str | float = "full"
+    collective_matmul: bool = False
+    weights: DType = BF16
+    compute: DType = BF16
+    activations: DType = BF16
+    gradients: DType = BF16
+    moments: DType = FP32
+    master: DType | None = FP32
+
+    def __post_init__(self) -> None:
+        if (
+            min(
+                self.tp, self.cp, self.fsdp, self.pp, self.dp, self.dcn, self.ep, self.chunks, self.microbatch
+            )
+            < 1
+        ):
+            low = [n for n in (*AXES, "ep", "chunks", "microbatch") if getattr(self, n) < 1]
+            raise PlanError(f"{low[0]}={getattr(self, low[0])}: write a whole number of at least 1")
+        for name, known in (
+            ("schedule", SCHEDULES),
+            ("remat", REMAT),
+            ("context", CONTEXTS),
+            ("zero", (0, 1, 2, 3)),
+        ):
+            if getattr(self, name) not in known:
+                raise PlanError(f"{name}={getattr(self, name)!r}: write one of {', '.join(map(repr, known))}")
+        if self.expert_tp not in (None, 1, self.tp):
+            raise PlanError(f"expert_tp={self.expert_tp}: write 1, or {self.tp} as tp")
+        if self.chunks > 1 and self.schedule != "interleaved":
+            raise PlanError(f"chunks={self.chunks} are for schedule='interleaved', not {self.schedule!r}")
+        if isinstance(self.overlap, str) and self.overlap not in ("full", "none"):
+            raise PlanError(f"overlap={self.overlap!r}: write 'full', 'none' or a share from 0 to 1")
+        if not 0 <= self.hidden <= 1:
+            raise PlanError(f"overlap={self.overlap}: write a share from 0 to 1")
+
+    @property
+    def chips(self) -> int:
+        """All of them, over all pods."""
+        return self.dcn * self.dp * self.fsdp * self.tp * self.cp * self.pp
+
+    @property
+    def ranks(self) -> int:
+        """Data ranks: the groups of tp · cp · pp chips that each work on sequences of their own."""
+        return self.dcn * self.dp * self.fsdp
+
+    @property
+    def hidden(self) -> float:
+        """The share of the overlap that there can be: 1 for "full", 0 for "none"."""
+        return {"full": 1.0, "none": 0.0}[self.overlap] if isinstance(self.overlap, str) else self.overlap
+
+    @property
+    def expert_ways(self) -> int:
+        """The chips that split one expert's matrices."""
+        return self.tp if self.expert_tp is None else self.expert_tp
+
+    def microbatches(self, batch: int) -> int:
+        """How many of them a data rank works through in one step of `batch` sequences."""
+        rest = batch % (self.ranks * self.microbatch)
+        if rest or batch < 1:
+            each = self.ranks * self.microbatch
+            near = max(batch // each, 1) * each
+            raise PlanError(f"{batch:,} sequences do not divide into {self.ranks:,} data ranks with "
+                            f"microbatches of {self.microbatch}: write a multiple of {each:,}, as {near:,}")  # fmt: skip
+        return batch // (self.ranks * self.microbatch)
+
+    def __str__(self) -> str:
+        names = {
+            "dcn": "pods",
+            "dp": "copies",
+            "fsdp": _ZERO[self.zero],
+            "tp": "TP",
+            "cp": "CP",
+            "pp": "PP",
+            "ep": "EP",
+        }
+        ways = [f"{word} {getattr(self, axis):,}" for axis, word in names.items() if getattr(self, axis) > 1]
+        pipe = f", {self.schedule}{f' in {self.chunks} chunks' * (self.chunks > 1)}" * (self.pp > 1)
+        return (
+            f"{self.chips:,} chip{'s' * (self.chips > 1)} as {', '.join(ways) or 'one'}{pipe}, microbatch "
+            f"{self.microbatch}, remat {self.remat}, overlap {self.overlap}"
+        )
+
+
+PLAN_FIELDS = tuple(f.name for f in fields(Plan))

@@ -1,0 +1,147 @@
+"""From how many tokens a chip is a scheme compute-bound, and how many ways are best? The closed forms.
+
+A layer is W_in[D, F] and W_out[F, D], a bf16 element takes 2 bytes, every axis is a long ring: what `step`
+counts exactly is here in one line each. alpha = C/W, W both links of one torus axis, at `links` of their
+documented rate (the scaling book's figures are for 0.9). B is tokens of the global batch, N chips, X data
+ways, Y = N/X tensor ways on M_X and M_Y axes. Chapter: Training.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+
+from scalingbook_lib.arithmetic import training_state
+from scalingbook_lib.hardware import Chip
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.told import Told
+from scalingbook_lib.training.work import work
+from scalingbook_lib.units import BF16, FP32, DType, count, si
+
+
+def alpha(chip: Chip, *, axes: int = 1, links: float = 1.0, dtype: DType = BF16) -> float:
+    """C / (M W): FLOPs for each byte that a chip takes in. 2,550 on v5p at 90 %, 850 on three axes."""
+    return chip.flops_per_s(dtype) / (axes * chip.axis(2, wrapped=True).bytes_per_s * links)
+
+
+def data_tokens(chip: Chip, *, axes: int = 1, links: float = 1.0, gradients: DType = BF16) -> float:
+    """DP and FSDP are compute-bound from B/X = alpha / M tokens a chip; 1.5 times that for fp32 gradients.
+
+    FSDP's backward pass gathers 4DF bytes and scatters 2 · bytes · DF, for 8BDF / X FLOPs.
+    """
+    return alpha(chip, axes=axes, links=links) * (4 + 2 * gradients.bytes) / 8
+
+
+def tensor_ways(F: float, chip: Chip, *, axes: int = 1, links: float = 1.0) -> float:
+    """TP is compute-bound up to Y = M F / alpha, whatever the batch."""
+    return F / alpha(chip, axes=axes, links=links)
+
+
+def pod_tokens(chip: Chip, pods: int, *, gradients: DType = BF16) -> float:
+    """DP between pods is compute-bound from B/P = (P - 1)/P · C / W_dcn tokens a pod and step."""
+    if not chip.dcn_bytes_per_s:
+        raise ValueError(f"nobody says what data-center network {chip.name} has; take another chip")
+    return (pods - 1) / pods * chip.flops_per_s(BF16) / chip.dcn_bytes_per_s * gradients.bytes / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed(Told):
+    """FSDP over X chips and TP over Y: each one's communication over the arithmetic."""
+
+    X: float
+    Y: float
+    data: float  # r_F = alpha X / (B M_X)
+    tensor: float  # r_T = alpha Y / (F M_Y)
+
+    def slowdown(self, dial: float = 0.0) -> float:
+        """max(1, max(r) + dial · min(r)): 0 where both overlap each other, 1 where one waits for the other."""
+        low, high = sorted((self.data, self.tensor))
+        return max(1.0, high + dial * low)
+
+    @property
+    def exposed_slowdown(self) -> float:
+        """max(1, r_F) + r_T: tensor parallelism waited for."""
+        return max(1.0, self.data) + self.tensor
+
+    def __str__(self) -> str:
+        return (
+            f"{count(round(self.X, 1))} · {count(round(self.Y, 1))} ways: data {self.data:.3g}, tensor "
+            f"{self.tensor:.3g} of the arithmetic; together {max(self.data, self.tensor):.3g} to "
+            f"{self.data + self.tensor:.3g}"
+        )
+
+
+def mixed(
+    B: float, N: float, F: float, X: float, chip: Chip, *, data_axes: int = 2, tensor_axes: int = 1,
+    links: float = 1.0,
+) -> Mixed:  # fmt: skip
+    """The ratios of one split; their product, alpha² N / (B F M_X M_Y), does not depend on it."""
+    a = alpha(chip, links=links)
+    return Mixed(X, N / X, a * X / (B * data_axes), a * N / X / (F * tensor_axes))
+
+
+def best_split(B: float, N: float, F: float, *, data_axes: int = 2, tensor_axes: int = 1) -> float:
+    """X_opt = sqrt(B/F · M_X/M_Y · N), where both ratios are equal, and their sum least."""
+    return sqrt(B / F * data_axes / tensor_axes * N)
+
+
+def mixed_tokens(
+    F: float, chip: Chip, *, data_axes: int = 2, tensor_axes: int = 1, dial: float = 0.0, links: float = 1.0
+) -> float:
+    """FSDP with TP is compute-bound from B/N = (1 + dial)² alpha² / (M_X M_Y F) tokens a chip, at X_opt."""
+    return ((1 + dial) * alpha(chip, links=links)) ** 2 / (data_axes * tensor_axes * F)
+
+
+def effective_width(model: Transformer) -> float:
+    """F_eff = p / (2 s D): a real layer's p parameters and s gathered and scattered pairs, in place of F."""
+    found = work(model, 1, "none", BF16, False)
+    return (found.split + found.expert) / (2 * (found.pairs + found.expert_pairs) * model.D)
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled(Told):
+    """The least that a run must hold somewhere: weights, Adam's moments, and checkpoints of D-wide arrays."""
+
+    state: float
+    checkpoints: float
+
+    @property
+    def total(self) -> float:
+        """Over all chips together."""
+        return self.state + self.checkpoints
+
+    def chips(self, chip: Chip | float) -> float:
+        """How many chips, or HBMs of that many bytes, would hold it."""
+        return self.total / (chip.hbm_bytes if isinstance(chip, Chip) else chip)
+
+    def __str__(self) -> str:
+        return (
+            f"{si(self.total, 'B')}: {si(self.state, 'B')} of weights and optimizer, "
+            f"{si(self.checkpoints, 'B')} of activations"
+        )
+
+
+def pooled(model: Transformer, tokens: float, *, arrays: float = 4, params: float | None = None) -> Pooled:
+    """bf16 weights and fp32 moments, 10 bytes a parameter; `arrays` of [tokens, D] in bf16 for each layer."""
+    state = training_state(params or model, weights=BF16, gradients=None, moments=FP32, master=None).total
+    return Pooled(state, 2 * model.D * tokens * model.L * arrays)
+
+
+@dataclass(frozen=True, slots=True)
+class Goodput(Told):
+    """The share of the time that counts, with checkpoints every `every_s`, and the best such interval."""
+
+    every_s: float
+    best_s: float
+    share: float
+
+    def __str__(self) -> str:
+        return f"a checkpoint every {si(self.every_s, 's')} (best {si(self.best_s, 's')}): {self.share:.1%} counts"
+
+
+def goodput(
+    save_s: float, between_failures_s: float, restart_s: float, every_s: float | None = None
+) -> Goodput:
+    """1 - save/every - every/(2 MTBF) - restart/MTBF; best every sqrt(2 · save · MTBF) (Young 1974)."""
+    best = sqrt(2 * save_s * between_failures_s)
+    every = best if every_s is None else every_s
+    lost = save_s / every + every / (2 * between_failures_s) + restart_s / between_failures_s
+    return Goodput(every, best, max(1 - lost, 0.0))

@@ -1,0 +1,76 @@
+"""How many days does a training run take, and what does it cost?
+
+Chapter: Training LLaMA 3.
+"""
+
+from dataclasses import dataclass
+
+from scalingbook_lib.limits import Machine
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.told import Told
+from scalingbook_lib.training.step import Step
+from scalingbook_lib.units import BF16, DType, count, si
+
+DAY_S, HOUR_S = 86400.0, 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run(Told):
+    """A run over `tokens` tokens, without failures and restarts."""
+
+    tokens: float
+    chips: int
+    seconds: float
+    usd_per_hour: float | None = None  # of one chip
+
+    @property
+    def days(self) -> float:
+        """From the first step to the last."""
+        return self.seconds / DAY_S
+
+    @property
+    def chip_hours(self) -> float:
+        """All chips for all the time."""
+        return self.chips * self.seconds / HOUR_S
+
+    @property
+    def usd(self) -> float | None:
+        """What the chip-hours cost; None without a price."""
+        return None if self.usd_per_hour is None else self.chip_hours * self.usd_per_hour
+
+    @property
+    def tokens_per_s_per_chip(self) -> float:
+        """How the run's pace is often reported."""
+        return self.tokens / (self.seconds * self.chips)
+
+    def __str__(self) -> str:
+        cost = (
+            f", {count(round(self.usd))} USD at {self.usd_per_hour:g} an hour" if self.usd is not None else ""
+        )
+        return (
+            f"{si(self.tokens, 'tokens')} on {self.chips:,} chips: {self.days:.3g} days, "
+            f"{si(self.chip_hours)} chip-hours{cost}"
+        )
+
+
+def run(step: Step, tokens: float, usd_per_hour: float | None = None) -> Run:
+    """As many such steps as the tokens take; the price is the chip's own where none is given."""
+    price = step.machine.chip.usd_per_hour if usd_per_hour is None else usd_per_hour
+    return Run(_positive("tokens", tokens), step.chips, tokens / step.tokens * step.total_s, price)
+
+
+def run_at(
+    model: Transformer | float, machine: Machine, tokens: float, *, mfu: float, pods: int = 1,
+    usd_per_hour: float | None = None, dtype: DType = BF16,
+) -> Run:  # fmt: skip
+    """The rule of thumb: 6 · P · tokens over chips · C · MFU, P the parameters that serve a token."""
+    P = model.active_params if isinstance(model, Transformer) else model
+    price = machine.chip.usd_per_hour if usd_per_hour is None else usd_per_hour
+    rate = pods * machine.chips * machine.chip.flops_per_s(dtype) * _positive("mfu", mfu)
+    return Run(_positive("tokens", tokens), pods * machine.chips, 6 * P * tokens / rate, price)
+
+
+def _positive(name: str, value: float) -> float:
+    if not value > 0:
+        raise ValueError(f"{name}={value}: write a positive number")
+    return value

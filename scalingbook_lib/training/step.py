@@ -1,0 +1,196 @@
+"""How long does one training step take, term by term, which term binds, and what would unbind it?
+
+Chapter: Training.
+"""
+
+from dataclasses import dataclass
+
+from scalingbook_lib.limits import Machine
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.told import Told
+from scalingbook_lib.training.case import REFUSALS, Case, case
+from scalingbook_lib.training.efficiency import PEAK, Efficiency
+from scalingbook_lib.training.feasible import reasons, too_large
+from scalingbook_lib.training.memory import Memory, parts
+from scalingbook_lib.training.plan import Plan
+from scalingbook_lib.training.times import Seconds
+from scalingbook_lib.training.traffic import Traffic
+from scalingbook_lib.training.work import CLASSES, Work
+from scalingbook_lib.units import count, percent, si
+
+AXES = {"Y": "tensor", "C": "context", "X": "weights and gradients", "Z": "experts", "P": "stages",
+        "R": "gradients of copies", "S": "gradients between pods"}  # fmt: skip
+UNBIND = {
+    "arithmetic": "more or faster chips, or less to do",
+    "again": "a rematerialization that keeps more, if memory allows",
+    "memory": "more HBM bandwidth, fused kernels, or wider layers",
+    "uneven stages": "a number of stages (times chunks) that divides the layers",
+    "tensor": "fewer tensor ways, collective matmul, or a domain that all of them fit in",
+    "context": "fewer context ways or more tokens on each chip",
+    "weights and gradients": "more tokens on each chip and microbatch, tensor ways that shrink the shards, or ZeRO-1",
+    "experts": "fewer expert ways within one domain, wider experts, or a schedule that overlaps them",
+    "stages": "larger microbatches or fewer chunks",
+    "gradients of copies": "more microbatches between two sums, or fsdp in place of copies",
+    "gradients between pods": "more tokens to a pod, or 16-bit gradients",
+    "bubble": "more microbatches, more chunks, fewer stages or a schedule that splits the backward pass",
+    "optimizer": "its state over more chips (ZeRO)",
+    "fixed": "longer steps",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Told):
+    """One step of a plan. `seconds` are the numbers, `traffic` the collectives, `memory` what a chip holds."""
+
+    model: Transformer
+    machine: Machine
+    plan: Plan
+    batch: int
+    T: int
+    efficiency: Efficiency
+    work: Work
+    seconds: Seconds
+    traffic: tuple[Traffic, ...]
+    memory: Memory
+
+    @property
+    def total_s(self) -> float:
+        """The step: the terms added."""
+        return self.seconds.total_s
+
+    @property
+    def math(self) -> dict[str, float]:
+        """The needed arithmetic by class of operation, in seconds of the mean stage."""
+        return dict(zip(CLASSES, self.seconds.math, strict=True))
+
+    @property
+    def exposed(self) -> dict[str, float]:
+        """What is waited for, by the kind of collective."""
+        return {AXES[axis]: s for axis, s in self.seconds.exposed.items() if s}
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """All that the step consists of, in seconds; collectives as far as they are waited for."""
+        s = self.seconds
+        named = {"arithmetic": sum(s.math), "again": s.again_s, "memory": s.memory_s, "uneven stages": s.uneven_s,
+                 **self.exposed, "bubble": s.bubble_s, "optimizer": s.optimizer_s, "fixed": s.fixed_s}  # fmt: skip
+        return {name: seconds for name, seconds in named.items() if seconds}
+
+    @property
+    def tokens(self) -> int:
+        """Those of one step."""
+        return self.batch * self.T
+
+    @property
+    def chips(self) -> int:
+        """All chips, over all pods."""
+        return self.plan.chips
+
+    @property
+    def useful_flops(self) -> float:
+        """What the model needs: forward and backward, nothing twice, whatever the plan."""
+        return self.tokens * self.work.useful
+
+    @property
+    def hardware_flops(self) -> float:
+        """What the chips do: with rematerialization, and scores that the attention kernel does again."""
+        return self.tokens * self.work.hardware
+
+    @property
+    def peak_flops_per_s(self) -> float:
+        """Of all chips, in the type that the products are computed in."""
+        return self.chips * self.machine.chip.flops_per_s(self.plan.compute)
+
+    @property
+    def mfu(self) -> float:
+        """Useful FLOPs over what the chips could have done in the time."""
+        return self.useful_flops / (self.total_s * self.peak_flops_per_s)
+
+    @property
+    def hfu(self) -> float:
+        """All FLOPs over what the chips could have done in the time."""
+        return self.hardware_flops / (self.total_s * self.peak_flops_per_s)
+
+    @property
+    def flops_per_s_per_chip(self) -> float:
+        """Useful FLOPs each second of each chip, as runs are reported."""
+        return self.useful_flops / (self.total_s * self.chips)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Of all chips together."""
+        return self.tokens / self.total_s
+
+    @property
+    def binds(self) -> str:
+        """The longest term, all that is not arithmetic taken apart."""
+        return max(self.terms, key=lambda name: self.terms[name])
+
+    @property
+    def loss(self) -> str:
+        """The longest term but the arithmetic; '' where there is none."""
+        rest = {name: s for name, s in self.terms.items() if name != "arithmetic"}
+        return max(rest, key=lambda name: rest[name]) if rest else ""
+
+    @property
+    def unbind(self) -> str:
+        """What would shorten the longest term but the arithmetic, or the arithmetic itself."""
+        return UNBIND[self.loss or "arithmetic"]
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        """Every kind of collective, hidden or not, over the arithmetic: above 1 nothing can hide it."""
+        busy: dict[str, float] = {}
+        for row in self.traffic:
+            busy[AXES[row.axes]] = busy.get(AXES[row.axes], 0.0) + row.seconds
+        worked = sum(self.seconds.math) + self.seconds.again_s
+        return {name: s / worked for name, s in busy.items()}
+
+    def __str__(self) -> str:
+        terms = ", ".join(f"{name} {si(s, 's')}" for name, s in self.terms.items())
+        unfit = "" if self.memory.fits else f"; but {too_large(self.memory.total, self.machine.chip)}"
+        return (
+            f"{self.model.name}, {count(self.tokens)} tokens, {self.plan}: {si(self.total_s, 's')} a step, MFU "
+            f"{percent(self.mfu)}, HFU {percent(self.hfu)} ({terms}); {self.binds} binds, and most would be won "
+            f"by {self.unbind}{unfit}"
+        )
+
+
+def step(
+    model: Transformer, machine: Machine, plan: Plan, *, batch: int, T: int, efficiency: Efficiency = PEAK,
+    causal: bool = True,
+) -> Step:  # fmt: skip
+    """One step of `batch` sequences of T tokens. A plan that does not divide raises; one too large tells so.
+
+    `causal`: kernels skip what the mask throws away, and MFU counts useful FLOPs without it. A Slice is one
+    pod of `plan.dcn`.
+    """
+    known = case(model, machine, batch, T, efficiency, causal)
+    why = reasons(model, plan, T, machine)
+    if why:
+        raise ValueError(f"{plan}: {'; '.join(why)}")
+    s = known.shape(plan)
+    rows = known.traffic(s)
+    return Step(
+        model, machine, plan, batch, T, efficiency, s.work, known.seconds(s, rows), tuple(rows),
+        Memory(parts(s), machine.chip),
+    )  # fmt: skip
+
+
+def traffic(model: Transformer, plan: Plan, machine: Machine, *, batch: int, T: int) -> tuple[Traffic, ...]:
+    """Every collective of one step, at the peak of the links."""
+    known = case(model, machine, batch, T, PEAK, True)
+    return tuple(known.traffic(known.shape(plan)))
+
+
+def feasible(model: Transformer, machine: Machine, plan: Plan, batch: int, T: int) -> tuple[str, ...]:
+    """Why the plan cannot be, one sentence each; nothing where it can."""
+    found = list(reasons(model, plan, T, machine))
+    known = Case(model, machine, batch=batch, T=T)
+    try:
+        s = known.shape(plan)
+        known.seconds(s)
+    except REFUSALS as refused:
+        return (*found, str(refused))
+    total = sum(parts(s))
+    return (*found, *([too_large(total, machine.chip)] if total > machine.chip.hbm_bytes else ()))
