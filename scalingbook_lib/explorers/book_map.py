@@ -57,7 +57,7 @@ CHAPTERS = (
         f"{_ridge(chips.V5E):.1f} FLOPs per byte keep TPU v5e busy from HBM",
     ),
     Chapter(
-        "tpus", "TPUs", False, "What is a TPU, and how are pods wired?",
+        "tpus", "TPUs", True, "What is a TPU, and how are pods wired?",
         "bytes / W + hops · α",
         f"{si(_pod_flops_per_s(), 'FLOPs/s')} is the bf16 peak of a TPU v5p pod",
     ),
@@ -107,7 +107,7 @@ CHAPTERS = (
         "7 questions to ask of any workload",
     ),
     Chapter(
-        "gpus", "GPUs", False, "What changes when the chip is a GPU?",
+        "gpus", "GPUs", True, "What changes when the chip is a GPU?",
         "W is one GPU's share of a switch",
         f"{_ridge(chips.H100):.0f} FLOPs per byte keep an H100 busy from its {chips.H100.hbm_bytes / GiB:.0f} GiB of HBM",
     ),
