@@ -5,7 +5,7 @@ PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
 NOTEBOOKS := chapters solutions exercises
 # `bare` runs the rest of the core's
-TESTS := tests/lab tests/book tests/viz $(wildcard tests/core/test_fuzz_*.py)
+TESTS := tests/lab tests/book tests/viz tests/cli $(wildcard tests/core/test_fuzz_*.py)
 
 export UV_SYSTEM_CERTS := 1
 export PYTHONUTF8 := 1

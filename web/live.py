@@ -15,7 +15,7 @@ from pathlib import Path
 from web import vendor
 
 LIBRARY = vendor.ROOT / "scalingbook_lib"
-WINGS = ("viz", "lab", "__main__.py", "cli.py")  # what needs more than the standard library, or a terminal
+WINGS = ("viz", "lab", "cli", "__main__.py")  # what needs more than the standard library, or a terminal
 PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 _COMPILER = Path(__file__).with_name("compile.mjs")
 _EPOCH = (2020, 1, 1, 0, 0, 0)  # the same library gives the same wheel

@@ -1,0 +1,39 @@
+"""What does a command answer? A sentence, tables, values for programs, and how they were derived."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text under a title; the first column is words, the others are right-justified."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One line of a derivation: a formula in the book's letters, the same with numbers, and what it gives.
+
+    `numbers` is an expression that can be computed by hand; where there is none, words that say how it was
+    counted.
+    """
+
+    name: str
+    formula: str
+    numbers: str
+    value: float
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """All that a command has to say. `values` has the unit in the name of every key; `refused` is why not."""
+
+    told: str
+    tables: tuple[Table, ...] = ()
+    values: Mapping[str, object]
+    steps: tuple[Step, ...] = ()
+    refused: bool = False

@@ -1,0 +1,59 @@
+"""Which chips are there? `scalingbook chips`: the catalogue as a table, or one chip with its sources."""
+
+import click
+
+from scalingbook_lib import chips
+from scalingbook_lib.cli import kinds
+from scalingbook_lib.cli.answer import Answer, Table
+from scalingbook_lib.cli.answering import answering
+from scalingbook_lib.cli.numbers import figure
+from scalingbook_lib.hardware import Chip
+from scalingbook_lib.units import binary, si
+
+
+@click.command("chips", short_help="The chips of the catalogue, with sources.")
+@click.argument("chip", type=kinds.CHIP, required=False)
+@answering
+def command(chip: Chip | None) -> Answer:
+    """The chips of the catalogue, or all figures of one CHIP with their sources."""
+    return _one(chip) if chip else _all()
+
+
+def _all() -> Answer:
+    found = tuple(chips.CATALOGUE.values())
+    columns = ("chip", "16-bit", "8-bit", "HBM", "HBM rate", "links", "link, one way", "network")
+    return Answer(
+        told=f"{len(found)} chips; every rate is a documented peak, every link one link in one direction",
+        tables=(Table("", columns, tuple(map(_row, found))),),
+        values={"chips": [_values(chip) for chip in found]},
+    )
+
+
+def _row(chip: Chip) -> tuple[str, ...]:
+    rates = chip.rates()
+    eight = rates.get("fp8") or rates.get("int8")
+    return (
+        chip.name,
+        si(rates.get("bf16") or rates["fp16"], "FLOPs/s"),
+        si(eight, "FLOPs/s") if eight else "",
+        binary(chip.hbm_bytes),
+        si(chip.hbm_bytes_per_s, "B/s"),
+        str(chip.links),
+        si(chip.link_bytes_per_s, "B/s"),
+        si(chip.dcn_bytes_per_s, "B/s") if chip.dcn_bytes_per_s else "",
+    )
+
+
+def _one(chip: Chip) -> Answer:
+    named = {name: value for name, value in chip.figures().items() if isinstance(value, int | float)}
+    rows = tuple((name, figure(value), str(chip.sources[name])) for name, value in named.items())
+    return Answer(
+        told=str(chip),
+        tables=(Table("", ("figure, in base units", "value", "source"), rows),),
+        values=_values(chip) | {"sources": {name: str(chip.sources[name]) for name in named}},
+    )
+
+
+def _values(chip: Chip) -> dict[str, object]:
+    named = {name: value for name, value in chip.figures().items() if isinstance(value, int | float)}
+    return {"name": chip.name, "vendor": chip.vendor, **named}

@@ -1,0 +1,22 @@
+"""How does a shell learn to complete names? It reads a script that `scalingbook completion` prints."""
+
+import click
+from click.shell_completion import get_completion_class
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command("completion", short_help="Teach a shell to complete names.")
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def command(ctx: click.Context, shell: str) -> None:
+    """Print the script that makes a shell complete commands, chips and models.
+
+    \b
+    bash: eval "$(scalingbook completion bash)"          in ~/.bashrc
+    zsh:  eval "$(scalingbook completion zsh)"           in ~/.zshrc
+    fish: scalingbook completion fish | source           in ~/.config/fish/config.fish
+    """
+    of_shell = get_completion_class(shell)
+    assert of_shell
+    click.echo(of_shell(ctx.find_root().command, {}, "scalingbook", "_SCALINGBOOK_COMPLETE").source())

@@ -1,0 +1,141 @@
+"""What does a model cost, part by part? `scalingbook model`."""
+
+import click
+
+from scalingbook_lib import arithmetic
+from scalingbook_lib.arithmetic import Flops, KVCache, Terms, TrainingFlops, TrainingState
+from scalingbook_lib.cli import derive_model, kinds
+from scalingbook_lib.cli.answer import Answer, Table
+from scalingbook_lib.cli.answering import answering
+from scalingbook_lib.cli.numbers import nbytes, told
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.units import BF16, FP32, DType, count, percent
+
+LETTERS = "DLVNKHF"
+
+
+@click.command("model", short_help="Parameters, FLOPs, KV cache and training state of a model.")
+@click.argument("model", type=kinds.MODEL)
+@click.option(
+    "--sequence", "T", type=kinds.WHOLE, default="8192", show_default=True, help="Tokens of a sequence."
+)
+@click.option("--batch", type=kinds.WHOLE, default="1", show_default=True, help="Sequences at once.")
+@click.option("--context", "S", type=kinds.WHOLE, help="Positions in the KV cache, where not --sequence.")
+@click.option("--causal", is_flag=True, help="Leave out the scores that the mask throws away.")
+@click.option(
+    "--cache", type=kinds.DTYPE, default=BF16.name, show_default=True, help="The type of the KV cache."
+)
+@click.option(
+    "--weights", type=kinds.DTYPE, default=BF16.name, show_default=True, help="The type of the weights."
+)
+@click.option("--gradients", type=kinds.DTYPE_OR_NONE, default=BF16.name, show_default=True,
+              help="The type of the gradients, or none.")  # fmt: skip
+@click.option(
+    "--moments", type=kinds.DTYPE, default=FP32.name, show_default=True, help="Of Adam's two moments."
+)
+@click.option("--master", type=kinds.DTYPE_OR_NONE, default=FP32.name, show_default=True,
+              help="Of a master copy of the weights, or none.")  # fmt: skip
+@click.option("--tokens", type=kinds.TOKENS, help="Tokens of a whole training run, as in 15T: its FLOPs too.")
+@answering
+def command(
+    model: Transformer, T: int, batch: int, S: int | None, causal: bool, cache: DType, weights: DType,
+    gradients: DType | None, moments: DType, master: DType | None, tokens: int | None,
+) -> Answer:  # fmt: skip
+    """Parameters by part, FLOPs, KV cache and training state of one MODEL.
+
+    MODEL is a name of the catalogue (llama-3-70b), the path of a config.json or of its folder, or - for a
+    config.json on standard input.
+    """
+    forward = arithmetic.flops(model, batch, T, causal=causal)
+    training = arithmetic.flops(model, batch, T, causal=causal, training=True)
+    kept = arithmetic.kv_cache(model, S or T, cache, sequences=batch)
+    state = arithmetic.training_state(
+        model, weights=weights, gradients=gradients, moments=moments, master=master
+    )
+    run = arithmetic.training_flops(model, tokens, T, causal=causal) if tokens else None
+    return Answer(
+        told=str(model),
+        tables=(_parameters(model), _flops(forward, training, run), _cache(kept), _state(state)),
+        values={"model": model.name, "shape": {letter: getattr(model, letter) for letter in LETTERS}}
+        | _values(model, forward, training, kept, state)
+        | (_run_values(run) if run else {}),
+        steps=derive_model.steps(model, forward, training, kept, state, run),
+    )
+
+
+def _parameters(model: Transformer) -> Table:
+    counted = arithmetic.params(model)
+    active = {term.name: term.value for term in counted.active_terms}
+    rows = [
+        (t.name, count(t.value), f"{t.value:,}", count(active.get(t.name, 0)), percent(counted.share(t.name)))
+        for t in counted.terms
+    ]
+    rows.append(("all", count(counted.total), f"{counted.total:,}", count(counted.active), ""))
+    return Table("Parameters", ("part", "", "exactly", "for one token", "share"), tuple(rows))
+
+
+def _flops(forward: Flops, training: Flops, run: TrainingFlops | None) -> Table:
+    what = f"{count(forward.sequences)} × {count(forward.T)} tokens"
+    columns = ["part", "forward", "forward and backward", "share"]
+    rows = [
+        [name, told(forward[name], "FLOPs"), told(training[name], "FLOPs"), percent(forward.share(name))]
+        for name in forward.names
+    ]
+    rows.append(["all", told(forward.total, "FLOPs"), told(training.total, "FLOPs"), ""])
+    if run:
+        columns.append(f"{count(run.tokens)} tokens")
+        for row, name in zip(rows, forward.names, strict=False):
+            row.append(told(run.exact[name], "FLOPs"))
+        rows[-1].append(told(run.total, "FLOPs"))
+        rows.append(["6 · P · tokens", "", "", percent(run.six_nd_error), told(run.six_nd, "FLOPs")])
+    return Table(f"FLOPs, {what}", tuple(columns), tuple(map(tuple, rows)))
+
+
+def _cache(kept: KVCache) -> Table:
+    rows = [(term.name, term.why, nbytes(term.value)) for term in kept.terms]
+    rows.append(("one more token", "", nbytes(kept.bytes_per_token)))
+    rows.append(("all", "", nbytes(kept.total)))
+    title = f"KV cache, {count(kept.sequences)} × {count(kept.S)} positions in {kept.dtype}"
+    return Table(title, ("layers", "", "bytes"), tuple(rows))
+
+
+def _state(state: TrainingState) -> Table:
+    rows = [(term.name, term.why, nbytes(term.value)) for term in state.terms]
+    rows.append(("all", f"{state.bytes_per_parameter:g} bytes each", nbytes(state.total)))
+    return Table("Training state", ("part", "", "bytes"), tuple(rows))
+
+
+def _by_name(terms: Terms) -> dict[str, float]:
+    return {term.name: term.value for term in terms.terms}
+
+
+def _values(
+    model: Transformer, forward: Flops, training: Flops, kept: KVCache, state: TrainingState
+) -> dict[str, object]:
+    return {
+        "parameters": {
+            "total": model.params, "active": model.active_params,
+            "by_part": model.by_part, "active_by_part": model.active_by_part,
+        },
+        "flops": {
+            "sequences": forward.sequences, "sequence_tokens": forward.T, "tokens": forward.tokens,
+            "forward_flops": forward.total, "training_flops": training.total,
+            "forward_flops_per_token": forward.per_token, "forward_flops_by_part": _by_name(forward),
+            "attention_share": forward.attention_share,
+            "attention_crossover_tokens": arithmetic.crossover(model),
+        },
+        "kv_cache": {
+            "dtype": kept.dtype.name, "sequences": kept.sequences, "context_tokens": kept.S,
+            "total_bytes": kept.total, "bytes_per_token": kept.bytes_per_token,
+            "bytes_by_layers": _by_name(kept),
+        },
+        "training_state": {
+            "total_bytes": state.total, "bytes_per_parameter": state.bytes_per_parameter,
+            "bytes_by_part": _by_name(state),
+        },
+    }  # fmt: skip
+
+
+def _run_values(run: TrainingFlops) -> dict[str, object]:
+    exact = {"tokens": run.tokens, "total_flops": run.total}
+    return {"training_run": exact | {"six_nd_flops": run.six_nd, "six_nd_error": run.six_nd_error}}

@@ -1,0 +1,81 @@
+"""How is an answer put on the screen? As tables, or as JSON."""
+
+import json
+import math
+from collections.abc import Mapping
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table as Drawn
+from rich.text import Text
+
+from scalingbook_lib.cli import numbers
+from scalingbook_lib.cli.answer import Answer, Step, Table
+
+PIPED_COLUMNS = 120  # where nobody says how wide a line is
+
+
+def show(answer: Answer, *, as_json: bool, explain: bool) -> None:
+    """Print an answer, with its derivation where that is asked for."""
+    steps = answer.steps if explain else ()
+    if as_json:
+        values = dict(answer.values) | (
+            {"derivation": [_as_value(step) for step in steps]} if explain else {}
+        )
+        click.echo(json.dumps(_plain(values), indent=2, allow_nan=False))
+        return
+    console = _console()
+    console.print(Text(answer.told))
+    for table in answer.tables:
+        console.print()
+        console.print(_drawn(table))
+    if steps:
+        console.print(Text("\nDerivation", "bold"))
+    for step in steps:
+        console.print(_written(step))
+
+
+def _console() -> Console:
+    probe = Console(markup=False, highlight=False, emoji=False)
+    width = None if probe.is_terminal or "COLUMNS" in probe._environ else PIPED_COLUMNS
+    return Console(markup=False, highlight=False, emoji=False, width=width)
+
+
+def _drawn(table: Table) -> Drawn:
+    drawn = Drawn(
+        title=Text(table.title, "bold") if table.title else None,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+    )
+    for number, column in enumerate(table.columns):
+        drawn.add_column(Text(column), justify="right" if number else "left", overflow="fold")
+    for row in table.rows:
+        drawn.add_row(*map(Text, row))
+    return drawn
+
+
+def _written(step: Step) -> Text:
+    """The formula, the numbers and the result below each other, the equality signs in a column."""
+    lines = [Text.assemble((step.name, "bold"), f" = {step.formula}")]
+    if step.numbers:
+        lines.append(Text(f"  = {step.numbers}"))
+    lines.append(Text.assemble("  = ", (numbers.told(step.value, step.unit), "green")))
+    return Text("\n").join(lines)
+
+
+def _as_value(step: Step) -> dict[str, object]:
+    return {
+        "name": step.name, "formula": step.formula, "numbers": step.numbers,
+        "value": step.value, "unit": step.unit,
+    }  # fmt: skip
+
+
+def _plain(value: object) -> object:
+    """What JSON can hold: null for what is infinite or unknown."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

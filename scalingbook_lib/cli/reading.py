@@ -1,0 +1,156 @@
+"""What did the person mean? Counts, bytes, types, chips, machines, models and meshes as they are typed.
+
+Every function returns a value of the library or raises a ValueError with one sentence.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from scalingbook_lib import chips, models
+from scalingbook_lib.clusters import Cluster
+from scalingbook_lib.hardware import Chip
+from scalingbook_lib.slices import Slice
+from scalingbook_lib.units import DTYPES, DType, parse
+
+MOST = 2**53  # larger whole numbers are not exact as they are read
+MOST_CHARACTERS = 200
+MOST_MODEL = 2_000_000  # characters; `from_hf` refuses more
+MOST_AMOUNT = 1e30  # FLOPs of a run, bytes of an array
+_MESH = re.compile(r"([A-Z])\s*=?\s*([0-9]{1,9})")
+
+type Machine = Cluster | Slice
+
+
+def whole(text: str, *, least: int = 1, words: tuple[str, ...] = ()) -> int:
+    """A count: '4096', '8Ki' (8,192), '16M' (16,000,000); `words` are the units that it may have."""
+    read = parse(text)
+    if read.unit not in ("", *words):
+        raise ValueError(f"{text!r} is in {read.unit}; write a plain count, as in 4096, 8Ki or 16M")
+    if not least <= read.value <= MOST or read.value != int(read.value):
+        raise ValueError(
+            f"{text!r} is no whole number from {least} to 2^53; write one as in 4096, 8Ki or 16M"
+        )
+    return int(read.value)
+
+
+def tokens(text: str) -> int:
+    """A number of tokens: '15T', '16Mi tokens'."""
+    return whole(text, words=("tokens",))
+
+
+def amount(text: str, unit: str) -> float:
+    """A number of bytes ('B') or of FLOPs ('FLOP'), the unit written or not: '2TiB', '16M', '8.6 GFLOPs'."""
+    read = parse(text)
+    example = {"B": "16M, 2TiB or 3.5 GB", "FLOP": "8.6G, 2^40 or 3.5 TFLOPs"}[unit]
+    if read.unit not in ("", unit):
+        raise ValueError(f"{text!r} is in {read.unit}; write {example}")
+    if not 0 <= read.value <= MOST_AMOUNT:
+        raise ValueError(f"{text!r} is not between 0 and {MOST_AMOUNT:g}; write {example}")
+    return int(read.value) if read.value.is_integer() else read.value
+
+
+def nbytes(text: str) -> float:
+    """'2TiB', '16M', '3.5 GB'."""
+    return amount(text, "B")
+
+
+def flops(text: str) -> float:
+    """'8.6G', '3.5 TFLOPs'."""
+    return amount(text, "FLOP")
+
+
+def positive(text: str) -> float:
+    """A number above 0, without a unit or in percent: '0.4', '40 %'."""
+    read = parse(text)
+    if read.unit or not 0 < read.value <= MOST_AMOUNT:
+        raise ValueError(f"{text!r} is no positive number; write one as in 0.4, 40% or 2.5")
+    return read.value
+
+
+def share(text: str) -> float:
+    """A share from 0 to 1: '0.4', '40%'."""
+    read = parse(text)
+    if read.unit or not 0 <= read.value <= 1:
+        raise ValueError(f"{text!r} is no share; write one from 0 to 1, as in 0.4 or 40%")
+    return read.value
+
+
+def dtype(text: str) -> DType:
+    """'bf16', 'FP8'."""
+    if text.lower() not in DTYPES:
+        raise ValueError(f"{text!r} is no data type of this book; write one of {', '.join(DTYPES)}")
+    return DTYPES[text.lower()]
+
+
+def dtype_or_none(text: str) -> DType | None:
+    """A data type, or 'none' for what is not kept."""
+    return None if text.lower() == "none" else dtype(text)
+
+
+def chip(text: str) -> Chip:
+    """'v5p', 'H100', 'TPU v5e'; with hyphens or underscores for spaces."""
+    return chips.find(text.replace("-", "").replace("_", ""))
+
+
+def machine(text: str) -> Machine:
+    """'v5p:16x20x28' is a slice, 'h100:1024' a cluster, 'h100' one domain of it."""
+    name, colon, size = text.partition(":")
+    found = chip(name)
+    if found.torus:
+        if not colon:
+            some = "x".join("4" * found.torus.dims)
+            raise ValueError(
+                f"{found.name} is joined in a torus; write the shape of its slice, as in {name}:{some}"
+            )
+        return Slice.of(found, size)
+    known = found.domain_chips or found.chips_per_host
+    return Cluster.of(found, whole(size, words=("chips",)) if colon else known)
+
+
+def shape(text: str) -> tuple[int, int, int]:
+    """B, D and F of a product: '64x8192x8192', '16Ki,8192,28672'."""
+    sides = tuple(whole(side) for side in re.split(r"[x×·*,]", text))
+    if len(sides) != 3:
+        raise ValueError(
+            f"{text!r} has {len(sides)} sizes; write B, D and F of X[B, D] · W[D, F], as in 64x8192x8192"
+        )
+    return sides[0], sides[1], sides[2]
+
+
+def mesh(text: str) -> dict[str, int]:
+    """Mesh axes and their sizes, as the book writes them: 'X=8,Y=128', 'X8 Y128'."""
+    sizes: dict[str, int] = {}
+    for part in filter(None, re.split(r"[,\s]+", text.strip())):
+        match = _MESH.fullmatch(part)
+        if match is None or match[1] in sizes:
+            raise ValueError(f"{text!r} is no mesh; name each axis once by a capital letter, as in X=8,Y=128")
+        sizes[match[1]] = int(match[2])
+    if not 1 <= len(sizes) <= 6:
+        raise ValueError(f"{text!r} has {len(sizes)} mesh axes; write one to six, as in X=8,Y=128")
+    return sizes
+
+
+def model(text: str) -> models.Transformer:
+    """A name of the catalogue, the path of a config.json or of its folder, or '-' for standard input."""
+    if text == "-":
+        return models.from_hf(_piped())
+    if text.endswith(".json") or os.sep in text:
+        return models.from_hf(Path(text))
+    try:
+        return models.find(text)
+    except models.ModelError:
+        if os.path.exists(text):
+            return models.from_hf(Path(text))
+        raise
+
+
+def _piped() -> str:
+    try:
+        text = sys.stdin.read(2 * MOST_MODEL)
+    except (OSError, ValueError) as error:
+        raise ValueError("standard input is no text in UTF-8; pipe a config.json into it") from error
+    if "{" not in text:
+        raise ValueError("standard input has no config.json; pipe one into it, { to }")
+    return text

@@ -1,0 +1,72 @@
+"""What does `scalingbook` do, and how does it end? Commands, their errors and their exit codes."""
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+import scalingbook_lib
+from scalingbook_lib.cli import FAILED, chips, collective, completion, model, roofline
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+EXAMPLES = """\b
+Examples:
+  scalingbook model llama-3-70b --sequence 8192
+  scalingbook roofline v5e --matmul 64x8192x8192 --explain
+  scalingbook collective all-gather 2GiB v5p:4x4x8
+  scalingbook collective all-reduce 16M h100:1024 --mesh X=8,Y=128 --over X --json
+"""
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
+    epilog=EXAMPLES,
+)
+@click.version_option(scalingbook_lib.__version__, message="scalingbook %(version)s")
+@click.pass_context
+def scalingbook(ctx: click.Context) -> None:
+    """How fast can it run, what limits it, and how should it be split?
+
+    The cost models of the book. Sizes may have prefixes: 16M is 16,000,000, and 16Mi is 16,777,216. A chip
+    is a name as in v5e or h100, a machine is a slice (v5p:16x20x28) or a number of chips under switches
+    (h100:1024). Rates are documented peaks.
+
+    Exit codes: 0 answered, 1 it cannot be done, 2 the question could not be read.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+for module in (model, roofline, collective, chips, completion):
+    scalingbook.add_command(module.command)
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run it and return the exit code; an error is one sentence on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without the sign for 'times' still gets numbers
+    try:
+        args = None if argv is None else list(argv)
+        code = scalingbook.main(args, prog_name="scalingbook", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except click.ClickException as error:
+        ctx = getattr(error, "ctx", None)
+        print(f"{ctx.command_path if ctx else 'scalingbook'}: {_sentence(error)}", file=sys.stderr)
+        return BAD_INPUT
+    except click.Abort:
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+
+
+def _sentence(error: click.ClickException) -> str:
+    text = " ".join(error.format_message().split())
+    return text.encode("utf-8", "backslashreplace").decode()
