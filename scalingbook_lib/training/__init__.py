@@ -1,7 +1,7 @@
 """What does a training step cost on these chips, spread by this plan? Memory, collectives, time, days.
 
 `Plan` says how the work is spread; `memory`, `traffic`, `step` and `feasible` judge it for a model, a machine
-(`slices.Slice`, several pods of it, or `clusters.Cluster`) and a batch; `run` and `run_at` tell days and cost;
+(`slices.Slice`, several pods of it, or `clusters.Cluster`) and a batch; `run` and `run_at` tell days, cost;
 `Case(...).judge` is the quick way for a search. `rules` has the closed forms. Chapter: Training.
 """
 

@@ -1,4 +1,4 @@
-"""What is known of a model on a machine before any plan? Everything, so that a plan is judged in microseconds.
+"""What is known of a model on a machine before any plan? Everything, so that a plan takes microseconds.
 
 `Case(model, machine, batch=, T=).judge(plan)`: the numbers a search needs. Chapter: Training.
 """
@@ -30,7 +30,7 @@ from scalingbook_lib.training.placement import (
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Seconds, seconds
-from scalingbook_lib.training.traffic import Traffic, rows
+from scalingbook_lib.training.traffic import Links, Traffic, rows
 from scalingbook_lib.training.work import Work, work
 
 REFUSALS = (PlanError, PipelineError, ClusterError, SliceError, ValueError)
@@ -104,14 +104,14 @@ class Case:
             return self._rates[key]
 
         def experts(inside: int, size: int) -> Rate:
-            key = "exchange", inside, size, shared
+            key = s.plan.expert_domains, inside, size, shared
             if key not in self._rates:
                 assert self.model.experts
-                on = _under(where, sizes, inside, size)
-                self._rates[key] = exchange_rate(on, self.model.experts.k, self.efficiency)
+                on, most = _under(where, sizes, inside, size), s.plan.expert_domains
+                self._rates[key] = exchange_rate(on, self.model.experts.k, self.efficiency, most)
             return self._rates[key]
 
-        return rows(s, rates, experts, self._pods(s.plan.dcn))
+        return rows(s, Links(rates, experts, self._pods(s.plan.dcn)))
 
     def _pods(self, pods: int) -> Rate:
         return (
@@ -149,8 +149,9 @@ def _under(where: Placement, sizes: tuple[int, ...], inside: int, size: int) -> 
         for last in range(first, len(sizes) + 1):
             if prod(sizes[first:last]) == size:
                 return where.over("".join(NAMES[first:last]))
-    raise PlanError(f"{size} groups of {inside} chips are no axes of the mesh {dict(zip(NAMES, sizes, strict=True))}: "
-                    "let ep be a multiple of (tp/expert_tp) · cp")  # fmt: skip
+    mesh = " · ".join(map(str, sizes))
+    raise PlanError(f"{size} groups of {inside} chips are no axes of a mesh of {mesh}: let ep be a multiple of "
+                    "(tp/expert_tp) · cp")  # fmt: skip
 
 
 @lru_cache(maxsize=128)

@@ -1,6 +1,7 @@
 """What does each chip hold in one training step, part by part, and does it fit?
 
-Of a pipeline's stages the first is counted, which holds most microbatches, or the last, with the logits. What a runtime keeps for itself
+Of a pipeline's stages the first is counted, which holds most microbatches, or the last, with the logits.
+What a runtime keeps for itself
 (CUDA's context, fragments) is not. Chapter: Training.
 """
 
@@ -13,7 +14,7 @@ from scalingbook_lib.told import Told
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.work import work
-from scalingbook_lib.units import FP32, binary, percent, si
+from scalingbook_lib.units import binary, percent, si
 
 PARTS = (
     "weights",
@@ -65,8 +66,9 @@ class Memory(Told):
         if self.chip is None:
             return f"{si(self.total, 'B')} on each chip: {parts}"
         verb = "fits" if self.fits else "does not fit"
+        room = f"{binary(self.chip.hbm_bytes)} of {self.chip.name}"
         share = percent(self.total / self.chip.hbm_bytes)
-        return f"{si(self.total, 'B')} {verb} in {binary(self.chip.hbm_bytes)} of {self.chip.name} ({share}): {parts}"
+        return f"{si(self.total, 'B')} {verb} in {room} ({share}): {parts}"
 
 
 def memory(model: Transformer, plan: Plan, *, batch: int, T: int, machine: Machine | None = None) -> Memory:
@@ -78,8 +80,8 @@ def memory(model: Transformer, plan: Plan, *, batch: int, T: int, machine: Machi
 def states(params: float, plan: Plan) -> Memory:
     """The state of `params` parameters alone: with K = 12 bytes for the optimizer, the ZeRO paper's table.
 
-    (2 + 2 + K) P; ZeRO-1 2 P + 2 P + K P / N, ZeRO-2 2 P + (2 + K) P / N, ZeRO-3 (2 + 2 + K) P / N, of P / tp /
-    pp parameters over N = fsdp · cp chips. Source: Rajbhandari et al., arXiv 1910.02054, figure 1.
+    (2 + 2 + K) P; ZeRO-1 2 P + 2 P + K P / N, ZeRO-2 2 P + (2 + K) P / N, ZeRO-3 (2 + 2 + K) P / N, of P / tp
+    / pp parameters over N = fsdp · cp chips. Source: Rajbhandari et al., arXiv 1910.02054, figure 1.
     """
     return Memory((*_states(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp), *(0.0,) * 5))
 
@@ -105,15 +107,14 @@ def parts(s: Shape) -> tuple[float, ...]:
         weights, gradients, optimizer = weights + more[0], gradients + more[1], optimizer + more[2]
     kept = s.t * s.share * (w.kept_wide / s.wide + w.kept_split / plan.tp)
     working = s.t * (w.working_wide / s.wide + w.working_split / plan.tp)
-    layer = (s.dense + s.expert) / s.layers
     held = kept * live(plan, s.M)
-    logits = s.t * m.V / plan.tp * (plan.activations.bytes + FP32.bytes)  # the product, and its softmax
+    logits = s.t * m.V / plan.tp * plan.logit_bytes
     if plan.pp > 1:  # the last stage has the logits, and the activations of one microbatch
         ends = kept * s.last / s.share
         held, logits = (ends, logits) if ends + logits > held else (held, 0.0)
     return (
         copies * weights, copies * gradients, optimizer, held, working, logits,
-        _gathered(s), layer * plan.gradients.bytes if plan.zero >= 2 and s.shared > 1 else 0.0,
+        _gathered(s), _buffers(s),
     )  # fmt: skip
 
 
@@ -126,6 +127,14 @@ def _gathered(s: Shape) -> float:
         s.expert if s.expert_shared > 1 else 0.0
     )
     return s.moved * max(2 * layers / s.layers, outer)
+
+
+def _buffers(s: Shape) -> float:
+    """A layer's gradients before they are scattered; the whole input, output and a gradient of a product."""
+    plan = s.plan
+    gradients = plan.gradients.bytes * (s.dense + s.expert) / s.layers
+    whole = 3 * plan.activations.bytes * s.t * s.work.model.D if s.wide > 1 else 0.0
+    return whole + (gradients if plan.zero >= 2 and s.shared > 1 else 0.0)
 
 
 def live(plan: Plan, M: int) -> float:

@@ -71,8 +71,8 @@ def place(machine: Machine, sizes: tuple[int, ...]) -> Placement:
     """The mesh of these sizes (tp, cp, experts, fsdp, pp, dp) on a machine; all its chips are used."""
     if prod(sizes) != machine.chips:
         raise (SliceError if isinstance(machine, Slice) else ClusterError)(
-            f"{prod(sizes):,} = {' · '.join(map(str, sizes))} chips of a plan are not the {machine.chips:,} of "
-            f"{machine.name}; let tp · cp · fsdp · pp · dp be that number"
+            f"{' · '.join(map(str, sizes))} chips of a plan are not the {machine.chips:,} of {machine.name}; "
+            "let tp · cp · fsdp · pp · dp be that number"
         )
     if isinstance(machine, Cluster):
         inside = accumulate(sizes, lambda a, b: a * b, initial=1)
@@ -96,7 +96,7 @@ def _on_torus(machine: Slice, sizes: tuple[int, ...]) -> Placement:
 
 
 def _split(machine: Slice, sizes: tuple[int, ...]) -> Placement:
-    """Innermost first: the whole axis of that size, else the first that it divides, else factors of several."""
+    """Innermost first: the axis of that size, else the first that it divides, else factors of several."""
     axes, taken, laid, told = list(machine.axes), [1] * len(machine.axes), {}, []
     for name, size in zip(NAMES, sizes, strict=True):
         room = [axis.size // done for axis, done in zip(axes, taken, strict=True)]
@@ -158,16 +158,21 @@ def _permute(nbytes: float, *networks: Network) -> Transfer:
 
 
 @lru_cache(maxsize=1 << 12)
-def exchange_rate(networks: Networks, k: int, efficiency: Efficiency = PEAK) -> Rate:
-    """Tokens to their k experts, or back: `limits.exchange_over` for each byte of a chip's own tokens."""
+def exchange_rate(
+    networks: Networks, k: int, efficiency: Efficiency = PEAK, most_domains: int | None = None
+) -> Rate:
+    """Tokens to their k experts, or back, for each byte of the array: k copies of the tokens of all chips.
+
+    `limits.exchange_over`: a copy is saved where two experts sit behind the same wire.
+    """
     real = tuple(n for n in networks if n.size > 1)
     if not real:
         return FREE
-    found = exchange_over(real, _PROBE, k)
+    found = exchange_over(real, _PROBE, k, most_domains=most_domains)
     busy = {name: s / _share(name, real, efficiency) for name, s in found.seconds}
     worst = max(busy, key=lambda name: busy[name])
-    hops_s = collectives.all_to_all(_PROBE, *real).latency_s
-    return Rate(busy[worst] / _PROBE, hops_s, worst)
+    array = _PROBE * k * collectives.chips(*real)
+    return Rate(busy[worst] / array, collectives.all_to_all(array, *real).latency_s, worst)
 
 
 def _share(name: str, networks: Networks, efficiency: Efficiency) -> float:

@@ -9,7 +9,7 @@ from scalingbook_lib.told import Told
 from scalingbook_lib.units import BF16, FP32, DType
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble", "dualpipe")
-REMAT = ("none", "selective", "all", "dots", "dots_no_batch", "full")
+REMAT = ("none", "alternate", "selective", "all", "dots", "dots_no_batch", "full")
 CONTEXTS = ("ring", "gather", "ulysses")
 AXES = ("tp", "cp", "fsdp", "pp", "dp", "dcn")  # from the inside out
 _ZERO = ("DP", "ZeRO-1", "ZeRO-2", "FSDP")
@@ -28,14 +28,17 @@ class Plan(Told):
     What `zero` splits over the fsdp · cp chips that would hold the same: 1 the optimizer's state, 2 also the
     gradients, 3 also the weights, 0 nothing. Over dp and dcn (between pods) everything is copied: fsdp with
     dp is hybrid FSDP. `ep` chips hold each expert once; they are the innermost of the tp/expert_tp · cp ·
-    fsdp · dp chips of a stage, `expert_tp` (tp unless it is 1) of which split one expert.
+    fsdp chips of a stage, `expert_tp` (tp unless it is 1) of which split one expert. Routing may keep a
+    token's experts in at most `expert_domains` domains.
     A data rank works on `microbatch` sequences at a time, and sums gradients over microbatches.
 
-    `remat`: "none" keeps what fused kernels keep, "selective" is dots_no_batch, the others are those of
-    `arithmetic.activations`. `overlap`: "full", "none", or the share in between, of what can overlap;
-    collectives of tensor parallelism can only with `collective_matmul`. `weights` are stored, products are
+    `remat`: "none" keeps what fused kernels keep, "alternate" every second product, "selective" is
+    dots_no_batch, the others are those of `arithmetic.activations`. `overlap`: "full", "none", or the share
+    in between, of what can overlap; collectives of tensor parallelism can only with `collective_matmul`.
+    `weights` are stored, products are
     of type `compute`, `activations` are kept and sent, `gradients` are stored and summed; `master` is a
-    copy of the weights, None without one.
+    copy of the weights, None without one. `logit_bytes` for each logit: 14 for the product in bf16, a copy in
+    fp32, its softmax and their gradient; 6 where these are one array.
     """
 
     tp: int = 1
@@ -46,6 +49,7 @@ class Plan(Told):
     dcn: int = 1
     ep: int = 1
     expert_tp: int | None = None
+    expert_domains: int | None = None
     zero: int = 3
     sequence_parallel: bool = True
     context: str = "ring"
@@ -61,6 +65,7 @@ class Plan(Told):
     gradients: DType = BF16
     moments: DType = FP32
     master: DType | None = FP32
+    logit_bytes: float = 14.0
 
     def __post_init__(self) -> None:
         if (
@@ -114,8 +119,8 @@ class Plan(Told):
         if rest or batch < 1:
             each = self.ranks * self.microbatch
             near = max(batch // each, 1) * each
-            raise PlanError(f"{batch:,} sequences do not divide into {self.ranks:,} data ranks with "
-                            f"microbatches of {self.microbatch}: write a multiple of {each:,}, as {near:,}")  # fmt: skip
+            raise PlanError(f"{batch:,} sequences do not divide into {self.ranks:,} data ranks with microbatches "
+                            f"of {self.microbatch}: write a multiple of {each:,}, as {near:,}")  # fmt: skip
         return batch // (self.ranks * self.microbatch)
 
     def __str__(self) -> str:

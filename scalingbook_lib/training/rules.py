@@ -14,7 +14,7 @@ from scalingbook_lib.hardware import Chip
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.told import Told
 from scalingbook_lib.training.work import work
-from scalingbook_lib.units import BF16, FP32, DType, count, si
+from scalingbook_lib.units import BF16, FP32, DType, count, percent, si
 
 
 def alpha(chip: Chip, *, axes: int = 1, links: float = 1.0, dtype: DType = BF16) -> float:
@@ -52,7 +52,7 @@ class Mixed(Told):
     tensor: float  # r_T = alpha Y / (F M_Y)
 
     def slowdown(self, dial: float = 0.0) -> float:
-        """max(1, max(r) + dial · min(r)): 0 where both overlap each other, 1 where one waits for the other."""
+        """max(1, max(r) + dial · min(r)): 0 where both overlap, 1 where one waits for the other."""
         low, high = sorted((self.data, self.tensor))
         return max(1.0, high + dial * low)
 
@@ -134,7 +134,8 @@ class Goodput(Told):
     share: float
 
     def __str__(self) -> str:
-        return f"a checkpoint every {si(self.every_s, 's')} (best {si(self.best_s, 's')}): {self.share:.1%} counts"
+        best = f"best {si(self.best_s, 's')}"
+        return f"a checkpoint every {si(self.every_s, 's')} ({best}): {percent(self.share, 3)} counts"
 
 
 def goodput(

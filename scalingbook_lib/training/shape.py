@@ -32,6 +32,7 @@ class Shape:
     expert_shared: int
     moved: float  # bytes of a weight on its way: as stored, or as the activations where that is less
     wide: int  # chips over which the residual stream is split
+    chips: int  # of one pod
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -50,13 +51,13 @@ def shape(work: Work, plan: Plan, batch: int) -> Shape:
     outer = (work.embedding + work.head) if P == 1 else max(work.embedding, work.head)
     stage = plan.tp // plan.expert_ways * plan.cp * plan.fsdp
     if stage % plan.ep:
-        raise PlanError(f"ep={plan.ep} does not divide the {stage:,} = tp/expert_tp · cp · fsdp chips that "
-                        "would hold the same experts; write a divisor, or make fsdp larger and dp smaller")  # fmt: skip
+        raise PlanError(f"ep={plan.ep} does not divide the {stage:,} = tp/expert_tp · cp · fsdp chips of a "
+                        "stage; write a divisor, or make fsdp larger and dp smaller")  # fmt: skip
     return Shape(
         plan, work, plan.microbatches(batch), plan.microbatch * work.T / plan.cp, layers, share,
         max(model.L - layers * (P - 1), 0) / model.L,
         (share * work.split + outer) / plan.tp + share * work.copied,
         share * work.expert / (plan.expert_ways * plan.ep),
         plan.fsdp * plan.cp, stage // plan.ep, min(plan.weights.bytes, plan.activations.bytes),
-        plan.tp if plan.sequence_parallel else 1,
+        plan.tp if plan.sequence_parallel else 1, plan.tp * plan.cp * plan.fsdp * plan.pp * plan.dp,
     )  # fmt: skip

@@ -27,7 +27,7 @@ UNBIND = {
     "uneven stages": "a number of stages (times chunks) that divides the layers",
     "tensor": "fewer tensor ways, collective matmul, or a domain that all of them fit in",
     "context": "fewer context ways or more tokens on each chip",
-    "weights and gradients": "more tokens on each chip and microbatch, tensor ways that shrink the shards, or ZeRO-1",
+    "weights and gradients": "more tokens to a chip and microbatch, tensor ways that shrink shards, or ZeRO-1",
     "experts": "fewer expert ways within one domain, wider experts, or a schedule that overlaps them",
     "stages": "larger microbatches or fewer chunks",
     "gradients of copies": "more microbatches between two sums, or fsdp in place of copies",
@@ -40,7 +40,7 @@ UNBIND = {
 
 @dataclass(frozen=True, slots=True)
 class Step(Told):
-    """One step of a plan. `seconds` are the numbers, `traffic` the collectives, `memory` what a chip holds."""
+    """One step of a plan. `seconds` are numbers, `traffic` the collectives, `memory` what a chip holds."""
 
     model: Transformer
     machine: Machine
@@ -72,8 +72,9 @@ class Step(Told):
     def terms(self) -> dict[str, float]:
         """All that the step consists of, in seconds; collectives as far as they are waited for."""
         s = self.seconds
-        named = {"arithmetic": sum(s.math), "again": s.again_s, "memory": s.memory_s, "uneven stages": s.uneven_s,
-                 **self.exposed, "bubble": s.bubble_s, "optimizer": s.optimizer_s, "fixed": s.fixed_s}  # fmt: skip
+        named = {"arithmetic": sum(s.math), "again": s.again_s, "memory": s.memory_s,
+                 "uneven stages": s.uneven_s, **self.exposed, "bubble": s.bubble_s,
+                 "optimizer": s.optimizer_s, "fixed": s.fixed_s}  # fmt: skip
         return {name: seconds for name, seconds in named.items() if seconds}
 
     @property
@@ -150,9 +151,9 @@ class Step(Told):
         terms = ", ".join(f"{name} {si(s, 's')}" for name, s in self.terms.items())
         unfit = "" if self.memory.fits else f"; but {too_large(self.memory.total, self.machine.chip)}"
         return (
-            f"{self.model.name}, {count(self.tokens)} tokens, {self.plan}: {si(self.total_s, 's')} a step, MFU "
-            f"{percent(self.mfu)}, HFU {percent(self.hfu)} ({terms}); {self.binds} binds, and most would be won "
-            f"by {self.unbind}{unfit}"
+            f"{self.model.name}, {count(self.tokens)} tokens, {self.plan}: {si(self.total_s, 's')} a step, "
+            f"MFU {percent(self.mfu)}, HFU {percent(self.hfu)} ({terms}); {self.binds} binds, and most would "
+            f"be won by {self.unbind}{unfit}"
         )
 
 

@@ -13,7 +13,6 @@ from scalingbook_lib.hardware import Chip
 from scalingbook_lib.training.efficiency import Efficiency
 from scalingbook_lib.training.shape import Shape
 from scalingbook_lib.training.traffic import Traffic
-from scalingbook_lib.training.work import CLASSES
 
 
 class Seconds(NamedTuple):
@@ -32,85 +31,87 @@ class Seconds(NamedTuple):
     backward_s: float
 
 
-class _Pass(NamedTuple):
-    """One pass of one microbatch: the time it takes, and what of it is waited for, by axis."""
-
-    total_s: float
-    exposed: dict[str, float]
+type Waits = dict[str, float]  # seconds by mesh axis
 
 
 def seconds(s: Shape, traffic: Sequence[Traffic], chip: Chip, efficiency: Efficiency) -> Seconds:
-    """Every term of one step; the bubble is `pipelines.bubble` of the passes as they are, waiting included."""
-    plan, e = s.plan, efficiency
-    math, again, pointwise = _each(s, chip, e)  # whole model, one microbatch
-    mean_f, mean_b = sum(math) + pointwise, 2 * (sum(math) + pointwise) + again
-    if plan.remat == "full":
-        mean_b += pointwise
-    scale_f = _pace(s, sum(math[:3]) + pointwise, math[3])
-    scale_b = _pace(s, mean_b - 2 * math[3], 2 * math[3])
-    forward = _passed(scale_f, traffic, "fwd", s.M, plan.hidden)
-    backward = _passed(scale_b, traffic, "bwd", s.M, plan.hidden)
-    ahead = _passed(scale_f, traffic, "fwd", s.M, plan.hidden, once=True)
-    behind = _passed(scale_b, traffic, "bwd", s.M, plan.hidden, once=True)
-    bubble_s = _idle(s, forward.total_s, backward.total_s, min(sum(math) / plan.pp, backward.total_s))
-    exposed: dict[str, float] = {}
-    for each, last in ((forward, ahead), (backward, behind)):
-        for axis in {**each.exposed, **last.exposed}:
-            part = (s.M - 1) * each.exposed.get(axis, 0.0) + last.exposed.get(axis, 0.0)
-            exposed[axis] = exposed.get(axis, 0.0) + part
-    mean = s.M / plan.pp
-    optimizer_s = _update(s) / (chip.hbm_bytes_per_s * e.memory)
-    worked = s.M * (forward.total_s + backward.total_s)
-    once = ahead.total_s - forward.total_s + behind.total_s - backward.total_s
-    twice = 4.0 if plan.remat == "full" else 3.0
+    """Every term of one step; the bubble is `pipelines.bubble` of the passes, waiting included."""
+    M, hidden, mean = s.M, s.plan.hidden, s.M / s.plan.pp
+    math, again, pointwise = _each(s, chip, efficiency)  # of the whole model, for one microbatch
+    forward, worked = sum(math), sum(math[:3]) + pointwise
+    anew = pointwise if s.plan.remat not in ("none", "all") else 0.0
+    long_f = _pace(s, worked, math[3])
+    long_b = _pace(s, 2 * worked + again + anew, 2 * math[3])
+    exposed: Waits = {}
+    each_f, step_f = _passes(long_f, traffic, "fwd", M, hidden, exposed)
+    each_b, step_b = _passes(long_b, traffic, "bwd", M, hidden, exposed)
+    bubble_s = _idle(s, each_f, each_b, min(forward / s.plan.pp, each_b))
+    optimizer_s = _update(s) / (chip.hbm_bytes_per_s * efficiency.memory)
+    uneven_s = M * (long_f + long_b) - mean * (3 * (forward + pointwise) + again + anew)
     return Seconds(
-        tuple(3 * mean * one for one in math), mean * again, twice * mean * pointwise,  # type: ignore[arg-type]
-        s.M * (scale_f + scale_b) - mean * (mean_f + mean_b), exposed, bubble_s, optimizer_s, e.fixed_s,
-        worked + once + bubble_s + optimizer_s + e.fixed_s, forward.total_s, backward.total_s,
+        (3 * mean * math[0], 3 * mean * math[1], 3 * mean * math[2], 3 * mean * math[3]), mean * again,
+        mean * (3 * pointwise + anew), uneven_s if s.plan.pp > 1 else 0.0, exposed, bubble_s, optimizer_s,
+        efficiency.fixed_s, step_f + step_b + bubble_s + optimizer_s + efficiency.fixed_s, each_f, each_b,
     )  # fmt: skip
 
 
+def _passes(
+    math_s: float, traffic: Sequence[Traffic], when: str, M: int, hidden: float, exposed: Waits
+) -> tuple[float, float]:
+    """One microbatch's pass, and all of a step; what is waited for is added to `exposed`.
+
+    What comes once a step is beside one microbatch, the first forward or the last backward.
+    """
+    waited: Waits = {}
+    beside: Waits = {}
+    once: Waits = {}
+    for _, _, axes, its, _, _, times, each_s, overlappable, single, _ in traffic:
+        if its == when:
+            which = once if single else beside if overlappable else waited
+            which[axes] = which.get(axes, 0.0) + (times * each_s if single else times * each_s / M)
+    busy = math_s + sum(waited.values())
+    for axis, part in waited.items():
+        exposed[axis] = exposed.get(axis, 0.0) + M * part
+    each = busy + _left(busy, beside, hidden, exposed, M - 1 if once else M)
+    if not once:
+        return each, M * each
+    for axis, part in beside.items():
+        once[axis] = once.get(axis, 0.0) + part
+    return each, (M - 1) * each + busy + _left(busy, once, hidden, exposed, 1)
+
+
+def _left(busy: float, beside: Waits, hidden: float, exposed: Waits, often: int) -> float:
+    """What `busy` seconds do not hide: full overlap leaves the longest axis's excess, none leaves all."""
+    if not beside:
+        return 0.0
+    left = 0.0
+    worst = max(beside, key=beside.__getitem__)
+    for axis, part in beside.items():
+        rest = (1 - hidden) * part + (hidden * max(part - busy, 0.0) if axis == worst else 0.0)
+        if rest:
+            left += rest
+            exposed[axis] = exposed.get(axis, 0.0) + often * rest
+    return left
+
+
 def _each(s: Shape, chip: Chip, e: Efficiency) -> tuple[tuple[float, float, float, float], float, float]:
-    """One microbatch through all layers on the chips of one stage: products by class, those done again, the rest.
+    """One microbatch through all layers: products by class, those done again, and the pointwise operations.
 
     Attention and the unembedding compute in the type of the activations.
     """
     plan, w, t = s.plan, s.work, s.t / s.plan.tp
-    fast, plain = chip.flops_per_s(plan.compute), chip.flops_per_s(plan.activations)
-    per = tuple(
-        t / (rate * getattr(e, name)) for name, rate in zip(CLASSES, (fast, plain, fast, plain), strict=True)
-    )
-    math = tuple(n * one for n, one in zip(w.forward, per, strict=True))
-    again = sum(n * one for n, one in zip(w.again, per, strict=True))
+    fast, plain = t / chip.flops_per_s(plan.compute), t / chip.flops_per_s(plan.activations)
+    per = fast / e.matmul, plain / e.attention, fast / e.experts, plain / e.head
+    f, g = w.forward, w.again
+    math = f[0] * per[0], f[1] * per[1], f[2] * per[2], f[3] * per[3]
+    again = g[0] * per[0] + g[1] * per[1] + g[2] * per[2]
     moved = s.t * (w.pointwise_wide / s.wide + w.pointwise_split / plan.tp)
-    return math, again, moved / (chip.hbm_bytes_per_s * e.memory)  # type: ignore[return-value]
+    return math, again, moved / (chip.hbm_bytes_per_s * e.memory)
 
 
 def _pace(s: Shape, layers_s: float, head_s: float) -> float:
     """The longest stage: one with the most layers, or the last with the unembedding."""
     return max(s.share * layers_s, s.last * layers_s + head_s) if s.plan.pp > 1 else layers_s + head_s
-
-
-def _passed(
-    math_s: float, traffic: Sequence[Traffic], when: str, M: int, hidden: float, *, once: bool = False
-) -> _Pass:  # fmt: skip
-    """One microbatch's pass; with `once`, the one that also has what comes once a step."""
-    waited: dict[str, float] = {}
-    beside: dict[str, float] = {}
-    for row in traffic:
-        if row.when == when and (once or not row.once):
-            which = beside if row.overlappable else waited
-            part = row.each_s * row.times / (1 if row.once else M)
-            which[row.axes] = which.get(row.axes, 0.0) + part
-    busy = math_s + sum(waited.values())
-    if beside:
-        worst = max(beside, key=lambda axis: beside[axis])
-        excess = hidden * max(beside[worst] - busy, 0.0)
-        for axis, part in beside.items():
-            left = (1 - hidden) * part + (excess if axis == worst else 0.0)
-            if left:
-                waited[axis] = waited.get(axis, 0.0) + left
-    return _Pass(math_s + sum(waited.values()), waited)
 
 
 def _idle(s: Shape, forward_s: float, backward_s: float, weight_s: float) -> float:

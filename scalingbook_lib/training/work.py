@@ -1,8 +1,6 @@
-"""What does one token cost, and what does one layer hold? A model's constants, counted once for all its plans.
+"""What does one token cost, and what does a layer hold? A model's constants, counted once for all plans.
 
-FLOPs are those of `arithmetic.flops`, what is done again and kept is `arithmetic.activations`, but for "none":
-there kernels are fused, and each input of a product, of a norm and of attention is kept once
-(Korthikanti et al., arXiv 2205.05198, section 4, without dropout). Chapter: Training.
+FLOPs are those of `arithmetic.flops`; what is kept and done again is in `kept`. Chapter: Training.
 """
 
 from dataclasses import dataclass
@@ -10,27 +8,22 @@ from functools import lru_cache
 
 from scalingbook_lib import arithmetic
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.training import kept
 from scalingbook_lib.units import DType
 
 CLASSES = ("matmul", "attention", "experts", "head")
 _WHOLE = ("norms", "router", "positions")  # weights that tensor parallelism copies
-_WIDE = (
-    "norms",
-    "norm statistics",
-    "layer inputs",
-    "o",
-    "router",
-)  # kept arrays as wide as the residual stream
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """Per token where not said otherwise, all layers together, undivided by any parallelism.
 
-    `forward` and `again` (what the backward pass does a second time) are FLOPs by class; `kept_wide` bytes are
-    as wide as the residual stream, `kept_split` ones are split by tensor parallelism; `working` is what one
-    layer holds while it is done again. `split`, `copied` and `expert` are the parameters of all layers that
-    tensor parallelism splits, copies, and those of routed experts; `pointwise_*` are bytes read and written.
+    `forward` and `again` (what the backward pass does a second time) are FLOPs by class; `kept_wide` bytes
+    are as wide as the residual stream, `kept_split` ones are split by tensor parallelism; `working` is what
+    one layer holds while it is done again. `split`, `copied` and `expert` are the parameters of all layers
+    that tensor parallelism splits, copies, and those of routed experts; `pointwise_*` are bytes read and
+    written.
     """
 
     model: Transformer
@@ -67,13 +60,11 @@ class Work:
 @lru_cache(maxsize=256)
 def work(model: Transformer, T: int, remat: str, dtype: DType, causal: bool) -> Work:
     """The constants of a model under one policy of rematerialization, `dtype` that of the activations."""
-    policy = "dots_no_batch" if remat == "selective" else remat
-    kept = _fused(model, dtype.bytes) if policy == "none" else _kept(model, T, policy, dtype)
-    working = (0.0, 0.0) if remat in ("none", "all") else _fused(model, dtype.bytes)
+    wide, split = (0.0, 0.0) if remat in ("none", "all") else kept.fused(model, dtype.bytes)
     return Work(
-        model, T, _forward(model, T, causal), _again(model, T, remat, causal), *kept,
-        *(one / model.L for one in working), *_parameters(model), *_pointwise(model, dtype.bytes),
-        *_pairs(model), _keys_and_values(model), _heads(model),
+        model, T, _forward(model, T, causal), kept.again(model, T, remat, causal),
+        *kept.kept(model, T, remat, dtype), wide / model.L, split / model.L, *_parameters(model),
+        *_pointwise(model, dtype.bytes), *_pairs(model), _keys_and_values(model), _heads(model),
     )  # fmt: skip
 
 
@@ -81,43 +72,6 @@ def _forward(m: Transformer, T: int, causal: bool) -> tuple[float, float, float,
     counted = arithmetic.flops(m, 1, T, causal=causal)
     experts, head, attention = counted.get("experts"), counted.get("unembedding"), counted.attention
     return (counted.total - experts - head - attention) / T, attention / T, experts / T, head / T
-
-
-def _again(m: Transformer, T: int, remat: str, causal: bool) -> tuple[float, float, float, float]:
-    """By class: scores are done again inside the attention kernel whatever is kept."""
-    counted = arithmetic.flops(m, 1, T, causal=causal)
-    scores, values = counted.get("scores"), counted.get("weighted values")
-    policy = {"none": "all", "selective": "dots_no_batch"}.get(remat, remat)
-    total = arithmetic.activations(m, 1, T, policy, flash=True, causal=causal).extra_flops
-    attention = scores if policy == "all" else 2 * scores + values
-    experts = counted.get("experts") if policy == "full" else 0.0
-    return (total - attention - experts) / T, attention / T, experts / T, 0.0
-
-
-def _kept(m: Transformer, T: int, policy: str, dtype: DType) -> tuple[float, float]:
-    terms = arithmetic.activations(m, 1, T, policy, dtype=dtype, flash=True).terms
-    wide = sum(t.value for t in terms if t.name in _WIDE)
-    return wide / T, (sum(t.value for t in terms) - wide) / T
-
-
-def _fused(m: Transformer, size: float) -> tuple[float, float]:
-    """Korthikanti's count: inputs of norms and products, queries, keys, values; D-wide ones, and the others."""
-    products = 2 if m.norms > 1 else 1  # a parallel block has one input for attention and MLP
-    wide = m.L * (m.norms + products) * m.D
-    attended = m.N * (m.latent.v if m.latent else m.H)
-    return size * wide, size * (m.softmax_layers * ((m.N + 2 * m.K) * m.H + attended) + _hidden(m))
-
-
-def _hidden(m: Transformer) -> float:
-    """Elements between the MLP's products in all layers: the input of the pointwise function and its output."""
-    each = 3 if m.gated else 2
-    dense = (m.L - m.moe_layers) * m.F
-    if not m.experts:
-        return each * dense
-    return (
-        each * (dense + m.moe_layers * (m.experts.k * m.experts.F + m.experts.shared_width))
-        + m.moe_layers * m.experts.k * m.D
-    )  # the tokens, copied for their experts
 
 
 def _parameters(m: Transformer) -> tuple[int, int, int, int, int]:
@@ -130,10 +84,10 @@ def _parameters(m: Transformer) -> tuple[int, int, int, int, int]:
 
 
 def _pointwise(m: Transformer, size: float) -> tuple[float, float]:
-    """Forward bytes: a norm reads and writes, a sum reads two and writes one, an activation function likewise."""
+    """Forward bytes: a norm reads and writes, a sum reads two and writes one, so do the MLP's."""
     sums = 2 if m.norms > 1 else 1
     rotated = 2 * m.softmax_layers * (m.N + m.K) * m.H
-    return size * m.L * m.D * (2 * m.norms + 3 * sums), size * (rotated + _hidden(m))
+    return size * m.L * m.D * (2 * m.norms + 3 * sums), size * (rotated + kept.hidden(m))
 
 
 def _pairs(m: Transformer) -> tuple[float, float]:

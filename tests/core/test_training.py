@@ -1,7 +1,6 @@
 """Plans of a training step: memory, collectives and time, against the closed forms and published figures."""
 
 import pytest
-from pytest import approx
 
 from scalingbook_lib import chips, clusters, models, training
 from scalingbook_lib.slices import Slice
@@ -14,51 +13,51 @@ CUBE = Slice.of(chips.V5P, "16x16x16")
 
 
 def test_the_thresholds_of_the_book_are_those_at_90_percent_of_the_links():
-    assert rules.alpha(chips.V5P, links=0.9) == approx(2550)
-    assert rules.data_tokens(chips.V5P, axes=3, links=0.9) == approx(850)
-    assert rules.mixed_tokens(32768, chips.V5P, links=0.9) == approx(99.2, rel=1e-3)
-    assert rules.mixed_tokens(32768, chips.V5P, links=0.9, dial=1) == approx(397, rel=1e-3)
+    assert rules.alpha(chips.V5P, links=0.9) == pytest.approx(2550)
+    assert rules.data_tokens(chips.V5P, axes=3, links=0.9) == pytest.approx(850)
+    assert rules.mixed_tokens(32768, chips.V5P, links=0.9) == pytest.approx(99.2, rel=1e-3)
+    assert rules.mixed_tokens(32768, chips.V5P, links=0.9, dial=1) == pytest.approx(397, rel=1e-3)
 
 
 def test_the_best_split_of_the_book():
-    assert rules.best_split(4e6, 8960, 28672) == approx(1581, abs=1)
-    assert rules.best_split(2**22, 8960, 28672) == approx(1619, abs=1)
-    assert rules.best_split(48e3, 64, 32768) == approx(13.7, abs=0.01)
+    assert rules.best_split(4e6, 8960, 28672) == pytest.approx(1581, abs=1)
+    assert rules.best_split(2**22, 8960, 28672) == pytest.approx(1619, abs=1)
+    assert rules.best_split(48e3, 64, 32768) == pytest.approx(13.7, abs=0.01)
 
 
 def test_the_product_of_both_ratios_does_not_depend_on_the_split():
     found = [rules.mixed(2**22, 4096, 28672, X, chips.V5P, links=0.9) for X in (256, 512, 1024, 2048)]
-    assert [m.data * m.tensor for m in found] == approx([found[0].data * found[0].tensor] * 4)
-    assert found[2].data == approx(0.31, abs=0.005)
-    assert found[2].tensor == approx(0.356, abs=0.001)
+    assert [m.data * m.tensor for m in found] == pytest.approx([found[0].data * found[0].tensor] * 4)
+    assert found[2].data == pytest.approx(0.31, abs=0.005)
+    assert found[2].tensor == pytest.approx(0.356, abs=0.001)
 
 
 @pytest.mark.parametrize(
     ("name", "width"), [("LLaMA-3 70B", 26112), ("LLaMA-3 405B", 48640), ("LLaMA-2 13B", 15488)]
 )
 def test_the_effective_width_of_a_real_layer(name, width):
-    assert rules.effective_width(models.find(name)) == approx(width, rel=1e-3)
+    assert rules.effective_width(models.find(name)) == pytest.approx(width, rel=1e-3)
 
 
 @pytest.mark.parametrize(("zero", "gigabytes"), [(0, 120), (1, 31.4), (2, 16.6), (3, 1.9)])
 def test_the_table_of_the_zero_paper(zero, gigabytes):
     state = training.states(7.5e9, Plan(fsdp=64, zero=zero))
-    assert state.total / GB == approx(gigabytes, abs=0.05)
+    assert state.total / GB == pytest.approx(gigabytes, abs=0.05)
 
 
 def test_the_reference_run_of_70b():
     pod = Slice.of(chips.V5P, "16x20x28")
-    assert training.run_at(70e9, pod, 15e12, mfu=0.4).days == approx(44.3, abs=0.05)
-    assert training.run_at(70.4e9, pod, 15e12, mfu=0.4).days == approx(44.6, abs=0.1)
+    assert training.run_at(70e9, pod, 15e12, mfu=0.4).days == pytest.approx(44.3, abs=0.05)
+    assert training.run_at(70.4e9, pod, 15e12, mfu=0.4).days == pytest.approx(44.6, abs=0.1)
     held = rules.pooled(B70, 4e6, arrays=4, params=70e9)
-    assert held.total / pod.chips / GB == approx(2.42, abs=0.005)
-    assert held.chips(96e9) == approx(225.7, abs=0.1)
+    assert held.total / pod.chips / GB == pytest.approx(2.42, abs=0.005)
+    assert held.chips(96e9) == pytest.approx(225.7, abs=0.1)
 
 
 def test_the_terms_of_a_step_sum_to_it():
     plan = Plan(tp=8, fsdp=128, pp=16, zero=1, schedule="interleaved", chunks=4)
     step = training.step(B405, H100, plan, batch=2048, T=8192)
-    assert sum(step.terms.values()) == approx(step.total_s)
+    assert sum(step.terms.values()) == pytest.approx(step.total_s)
     assert step.memory.total == sum(step.memory.terms.values())
     assert "interleaved" in str(step)
     assert "MFU" in str(step)

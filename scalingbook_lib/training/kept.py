@@ -1,0 +1,85 @@
+"""What does one token leave in memory for the backward pass, and what is done again? Policy by policy.
+
+"none" is fused kernels, which keep each input of a product, of a norm and of attention once (Korthikanti et
+al., arXiv 2205.05198, section 4, without dropout). "alternate" keeps every second product of a layer and
+attention's output, as PyTorch's torchtitan does ("selective op"). The others are those of
+`arithmetic.activations`, "selective" its dots_no_batch. Scores are done again inside the attention kernel,
+whatever is kept. Chapter: Training.
+"""
+
+from typing import cast
+
+from scalingbook_lib import arithmetic
+from scalingbook_lib.arithmetic import Policy
+from scalingbook_lib.models import Transformer, Weight
+from scalingbook_lib.units import FP32, DType
+
+type Pair = tuple[float, float]  # as wide as the residual stream; split by tensor parallelism
+_WIDE = ("norms", "norm statistics", "layer inputs", "o", "router")
+_POLICY = {"selective": "dots_no_batch", "none": "all", "alternate": "all"}
+
+
+def kept(m: Transformer, T: int, remat: str, dtype: DType) -> Pair:
+    """Bytes for each token in all layers."""
+    if remat == "none":
+        return fused(m, dtype.bytes)
+    if remat == "alternate":
+        return _alternate(m, dtype.bytes)
+    terms = arithmetic.activations(m, 1, T, _policy(remat), dtype=dtype, flash=True).terms
+    wide = sum(t.value for t in terms if t.name in _WIDE)
+    return wide / T, (sum(t.value for t in terms) - wide) / T
+
+
+def again(m: Transformer, T: int, remat: str, causal: bool) -> tuple[float, float, float, float]:
+    """FLOPs for each token that the backward pass does a second time: matmul, attention, experts, head."""
+    counted = arithmetic.flops(m, 1, T, causal=causal)
+    scores, values = counted.get("scores"), counted.get("weighted values")
+    extra = arithmetic.activations(m, 1, T, _policy(remat), flash=True, causal=causal).extra_flops
+    attention = scores if _policy(remat) == "all" else 2 * scores + values
+    experts = counted.get("experts") if remat == "full" else 0.0
+    rest = (extra - attention - experts) / T
+    if remat == "alternate":
+        rest = sum(w.flops_per_token for w in _products(m)[1::2] if w.part != "experts")
+        experts = T * sum(w.flops_per_token for w in _products(m)[1::2] if w.part == "experts")
+    return rest, attention / T, experts / T, 0.0
+
+
+def fused(m: Transformer, size: float) -> Pair:
+    """Korthikanti's count: a layer's inputs of norms and products; queries, keys, values, and the MLP's."""
+    products = 2 if m.norms > 1 else 1  # a parallel block has one input for attention and MLP
+    wide = m.L * (m.norms + products) * m.D
+    return size * wide, size * (m.softmax_layers * (m.N + 2 * m.K) * m.H + _attended(m) + hidden(m))
+
+
+def hidden(m: Transformer) -> float:
+    """Elements within the MLPs of all layers: what the activation function reads, and what it writes."""
+    each, dense = (3 if m.gated else 2), (m.L - m.moe_layers) * m.F
+    if not m.experts:
+        return each * dense
+    routed = each * m.experts.F + m.D  # the token, copied for each of its experts
+    shared = each * m.experts.shared_width
+    return each * dense + m.moe_layers * (m.experts.k * routed + shared)
+
+
+def _alternate(m: Transformer, size: float) -> Pair:
+    """The inputs of layers, the first, third, ... product of each, attention's output and its statistics."""
+    saved = [(w.name, w.active_copies * _outputs(m, w)) for w in _products(m)[::2]]
+    wide = sum(n for name, n in saved if name in _WIDE or name.endswith("down"))
+    split = sum(n for _, n in saved) - wide + _attended(m)
+    return size * (m.L * m.D + wide), size * split + FP32.bytes * m.softmax_layers * m.N
+
+
+def _products(m: Transformer) -> list[Weight]:
+    return [w for w in m.weights() if w.matmul and w.part != "unembedding"]
+
+
+def _outputs(m: Transformer, w: Weight) -> int:
+    return m.D if w.name == "o" or w.name.endswith("down") else w.size // w.shape[0]
+
+
+def _attended(m: Transformer) -> float:
+    return m.softmax_layers * m.N * (m.latent.v if m.latent else m.H)
+
+
+def _policy(remat: str) -> Policy:
+    return cast(Policy, _POLICY.get(remat, remat))
