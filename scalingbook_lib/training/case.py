@@ -150,8 +150,8 @@ def _under(where: Placement, sizes: tuple[int, ...], inside: int, size: int) -> 
             if prod(sizes[first:last]) == size:
                 return where.over("".join(NAMES[first:last]))
     mesh = " · ".join(map(str, sizes))
-    raise PlanError(f"{size} groups of {inside} chips are no axes of a mesh of {mesh}: let ep be a multiple of "
-                    "(tp/expert_tp) · cp")  # fmt: skip
+    raise PlanError(f"{size} groups of {inside} chips are no axes of the mesh {mesh}: let ep be a multiple "
+                    "of (tp/expert_tp) · cp")  # fmt: skip
 
 
 @lru_cache(maxsize=128)

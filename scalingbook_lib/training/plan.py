@@ -119,8 +119,8 @@ class Plan(Told):
         if rest or batch < 1:
             each = self.ranks * self.microbatch
             near = max(batch // each, 1) * each
-            raise PlanError(f"{batch:,} sequences do not divide into {self.ranks:,} data ranks with microbatches "
-                            f"of {self.microbatch}: write a multiple of {each:,}, as {near:,}")  # fmt: skip
+            raise PlanError(f"{batch:,} sequences do not divide into {self.ranks:,} data ranks with "
+                            f"microbatches of {self.microbatch}: write a multiple, as {near:,}")  # fmt: skip
         return batch // (self.ranks * self.microbatch)
 
     def __str__(self) -> str:

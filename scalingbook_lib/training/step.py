@@ -27,7 +27,7 @@ UNBIND = {
     "uneven stages": "a number of stages (times chunks) that divides the layers",
     "tensor": "fewer tensor ways, collective matmul, or a domain that all of them fit in",
     "context": "fewer context ways or more tokens on each chip",
-    "weights and gradients": "more tokens to a chip and microbatch, tensor ways that shrink shards, or ZeRO-1",
+    "weights and gradients": "more tokens to a microbatch, tensor ways that shrink the shards, or ZeRO-1",
     "experts": "fewer expert ways within one domain, wider experts, or a schedule that overlaps them",
     "stages": "larger microbatches or fewer chunks",
     "gradients of copies": "more microbatches between two sums, or fsdp in place of copies",
