@@ -67,7 +67,7 @@ CHAPTERS = (
         f"{si(_ring_s(), 's')} gather 32 MiB over a ring of 16 TPU v5e",
     ),
     Chapter(
-        "transformers", "Transformer arithmetic", False, "How many FLOPs and bytes is a Transformer?",
+        "transformers", "Transformer arithmetic", True, "How many FLOPs and bytes is a Transformer?",
         "training: 6 · parameters · tokens",
         f"{si(6 * 70e9, 'FLOPs')} to train 70 billion parameters on one token",
     ),
