@@ -110,7 +110,7 @@ def _time_table(transfer: Transfer, which: str, nbytes: float, networks: tuple[N
         ("T", si(transfer.total_s, "s")),
         ("the textbook's form", f"{si(transfer.textbook_s, 's')} ({percent(transfer.textbook_error)} off)"),
     )
-    return Table("", (transfer.name, ""), rows)
+    return Table(transfer.name, ("", ""), rows)
 
 
 def _values(

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 
-from scalingbook_lib.units import binary, si
+from scalingbook_lib.units import binary, percent, si
+
+SHARE = "share"  # of one, printed in percent
 
 
 def figure(value: float) -> str:
@@ -29,6 +31,10 @@ def told(value: float, unit: str) -> str:
         return f"{value:.3g} {unit}".replace("e+", "e")
     if unit == "B":
         return nbytes(value)
+    if unit == SHARE:
+        return percent(value, 3)
+    if unit == "s" and abs(value) >= 1e4:  # nobody counts kiloseconds
+        return f"{value:,.0f} s"
     return si(value, unit)
 
 

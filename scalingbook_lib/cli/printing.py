@@ -43,12 +43,9 @@ def _console() -> Console:
 
 
 def _drawn(table: Table) -> Drawn:
-    drawn = Drawn(
-        title=Text(table.title, "bold") if table.title else None,
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-    )
+    title = Text(table.title, "bold") if table.title else None
+    drawn = Drawn(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    drawn.show_header = any(table.columns)
     for number, column in enumerate(table.columns):
         drawn.add_column(Text(column), justify="right" if number else "left", overflow="fold")
     for row in table.rows:

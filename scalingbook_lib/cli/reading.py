@@ -12,6 +12,7 @@ from scalingbook_lib import chips, models
 from scalingbook_lib.clusters import Cluster
 from scalingbook_lib.hardware import Chip
 from scalingbook_lib.slices import Slice
+from scalingbook_lib.training import PEAK, Efficiency
 from scalingbook_lib.units import DTYPES, DType, parse
 
 MOST = 2**53  # larger whole numbers are not exact as they are read
@@ -49,6 +50,35 @@ def amount(text: str, unit: str) -> float:
     if not 0 <= read.value <= MOST_AMOUNT:
         raise ValueError(f"{text!r} is not between 0 and {MOST_AMOUNT:g}; write {example}")
     return int(read.value) if read.value.is_integer() else read.value
+
+
+def sequences(text: str, T: int) -> int:
+    """A batch: a plain number counts sequences, one with a prefix or a unit counts tokens ('16Mi')."""
+    if re.fullmatch(r"[0-9][0-9_,]*", text.strip()):
+        return whole(text)
+    n = tokens(text)
+    if n % T:
+        near = max(n // T, 1)
+        raise ValueError(
+            f"{text!r}, {n:,} tokens, is no whole number of sequences of {T:,}; write {near * T:,} tokens, "
+            f"or {near} for {near} sequences"
+        )
+    return n // T
+
+
+def overlap(text: str) -> str | float:
+    """'full', 'none', or the share in between."""
+    return text.lower() if text.lower() in ("full", "none") else share(text)
+
+
+def efficiency(text: str) -> Efficiency:
+    """'peak', or the share of its peak that the matrix unit reaches: '0.4', '40%'."""
+    if text.lower() == PEAK.name:
+        return PEAK
+    reached = share(text)
+    if not reached:
+        raise ValueError(f"{text!r} is no efficiency; write peak, or a share of the peak as in 40%")
+    return Efficiency.flat(reached)
 
 
 def nbytes(text: str) -> float:
