@@ -88,11 +88,22 @@ def _levels(cluster: Cluster, inside: int, size: int) -> Networks:
 
 def _on_torus(machine: Slice, sizes: tuple[int, ...]) -> Placement:
     named = {n: s for n, s in zip(NAMES, sizes, strict=True) if s > 1}
+    if not _products(machine.shape).issuperset(named.values()):
+        return _split(machine, sizes)
     try:
         mesh = machine.mesh(**named or {"Y": 1})
         return Placement({n: mesh.axes(n) if n in named else () for n in NAMES})
     except SliceError:
         return _split(machine, sizes)
+
+
+@lru_cache(maxsize=256)
+def _products(shape: tuple[int, ...]) -> frozenset[int]:
+    """The sizes that products of whole axes have."""
+    found = {1}
+    for side in shape:
+        found |= {side * n for n in found}
+    return frozenset(found)
 
 
 def _split(machine: Slice, sizes: tuple[int, ...]) -> Placement:

@@ -14,8 +14,6 @@ st = hypothesis.strategies
 SETTINGS = hypothesis.settings(max_examples=60, deadline=None, derandomize=True)
 _NAMES = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "GPT-2 124M", "Gemma-2 9B")
 DENSE = [models.find(name) for name in _NAMES]
-    models.find(name) for name in ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "GPT-2 124M", "Gemma-2 9B")
-]
 ROUTED = [models.find(name) for name in ("Mixtral 8x7B", "DeepSeek-V3", "Qwen3 30B-A3B")]
 MACHINES = [clusters.Cluster.of(chips.H100, 256), clusters.Cluster.of(chips.GB200, 576),
             Slice.of(chips.V5P, "4x8x8"), Slice.of(chips.V6E, "16x16")]  # fmt: skip
@@ -37,8 +35,8 @@ def plans(draw, chips_there, ep=(1,)):
         **plan, zero=draw(st.sampled_from((0, 1, 2, 3))), ep=draw(st.sampled_from(ep)),
         remat=draw(st.sampled_from(("none", "alternate", "selective", "full"))),
         sequence_parallel=draw(st.booleans()), collective_matmul=draw(st.booleans()),
-        overlap=draw(st.sampled_from(("full", "none", 0.5))), schedule=draw(st.sampled_from(("gpipe", "1f1b"))),
-        context=draw(st.sampled_from(("ring", "gather", "ulysses"))),
+        overlap=draw(st.sampled_from(("full", "none", 0.5))),
+        schedule=draw(st.sampled_from(("gpipe", "1f1b"))), context=draw(st.sampled_from(("ring", "gather", "ulysses"))),
     )  # fmt: skip
 
 
