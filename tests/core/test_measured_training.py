@@ -9,6 +9,7 @@ import pytest
 from scalingbook_lib import arithmetic
 from scalingbook_lib.measured import training_runs
 from scalingbook_lib.measured.training_runs import CONVENTIONS, REFUSED, RUNS, by_series, counted, find
+from scalingbook_lib.measured.whole_runs import WHOLE_RUNS
 
 DATA = Path(__file__).parents[2] / "data" / "training_runs.csv"
 approx = pytest.approx
@@ -187,14 +188,28 @@ def test_a_run_tells_itself():
     assert training_runs.FAMILIES[0].name == "megatron-sc21"
 
 
-def test_whole_runs_say_six_flops_a_parameter_and_token():
+def test_whole_runs():
     """`training_gpu_hours.csv`: its MFU is 6 · P · tokens over hours at the peak."""
     with (DATA.parent / "training_gpu_hours.csv").open(newline="") as file:
-        whole = list(csv.DictReader(file))
-    assert len(whole) == 17
-    for row in whole:
-        P, tokens, hours, peak = (
-            float(row[name]) for name in ("params", "tokens", "accel_hours", "peak_dense_16bit")
-        )
-        used = arithmetic.mfu(6 * P * tokens, hours * 3600, peak)
-        assert used.share == approx(float(row["mfu_6nd"]), abs=6e-5)
+        table = list(csv.DictReader(file))
+    assert len(table) == len(WHOLE_RUNS) == 17
+    for run, row in zip(WHOLE_RUNS, table, strict=True):
+        assert (run.name, str(run.chips or "")) == (row["name"], row["accel_count"])
+        assert (run.params, run.tokens) == (float(row["params"]), float(row["tokens"]))
+        assert run.chip_hours == float(row["accel_hours"])
+        assert run.utilization.share == approx(float(row["mfu_6nd"]), abs=6e-5)
+
+
+def test_a_whole_run_tells_itself():
+    (run,) = (run for run in WHOLE_RUNS if run.name == "Llama-3.1-405B")
+    assert str(run).startswith(
+        "Llama-3.1-405B: 15.6 T tokens in 30.8 M hours of H100, 78.4 days on 16,384; MFU 34."
+    )
+    assert "days" not in str(WHOLE_RUNS[0])
+
+
+def test_published_memory():
+    held = {run.id: run.memory_bytes for run in RUNS if run.memory_bytes}
+    assert held == {id: float(ROWS[id]["peak_mem_gib"]) * 2**30 for id in held}
+    assert len(held) == 10
+    assert all(find(id).memory_bytes < find(id).chip.hbm_bytes for id in held)

@@ -11,6 +11,7 @@ FAMILIES = (
         convention="hardware",
         url="NVIDIA/Megatron-LM",
         source="Megatron-LM, images/cases_april2021.png at 50a4b5fa (arXiv 2104.04473)",
+        note="The source prints the product tp · pp; the split, heads, the type and the remat are recalled.",
         rows="""
 01 GPT-1.7B A100 32   fp16 2048 512  - dp32.zero0            full tf=137
 01 GPT-3.6B A100 64   fp16 2048 512  - dp32.tp2.zero0        full tf=138
@@ -25,6 +26,7 @@ FAMILIES = (
         convention="full",
         url="NVIDIA/Megatron-LM",
         source="Megatron-Core 0.8, images/model_table.png at d98e8a64",
+        note="bf16 follows from the MFU.",
         rows="""
 01 GPT-1.7B-131k H100 48   bf16 4096 192  - fsdp48.zero1 - tf=408.8
 01 GPT-16B       H100 192  bf16 4096 192  - fsdp48.tp4.zero1 - tf=489.1
@@ -52,6 +54,7 @@ FAMILIES = (
         convention="hardware",
         url="NVIDIA/Megatron-LM",
         source="arXiv 2201.11990, p. 7, as quoted; split recalled",
+        note="The split and the vocabulary are recalled.",
         rows="""
 01 MT-NLG A100 2240 bf16 2048 1920 - dp8.tp8.pp35.v0.zero0 full s=60.1 tf=126
 """,
@@ -113,6 +116,7 @@ FAMILIES = (
         convention="full",
         url="NVIDIA/dgxc-benchmarking",
         source="dgxc-benchmarking, nemo_megatron/README_175b.md at v25.04.02",
+        note="A table says 6 chunks, the text 12.",
         rows="""
 01 GPT3-175B H100 128 bf16 2048 256  1 fsdp4.tp4.pp8.v6.zero1  - s=8.309 mfu=0.5354
 01 GPT3-175B H100 256 bf16 2048 512  1 fsdp8.tp4.pp8.v6.zero1  - s=8.408 mfu=0.5291
@@ -127,6 +131,7 @@ FAMILIES = (
         convention="full",
         url="NVIDIA/dgxc-benchmarking",
         source="dgxc-benchmarking, nemotron/README.md at v25.04.02; widths recalled",
+        note="Widths, heads and the vocabulary are recalled.",
         rows="""
 01 Nemotron4-340B H100 256 bf16 4096 64  1 fsdp4.tp8.pp8.v0.zero1 - s=4.36 mfu=0.4998
 01 Nemotron4-340B H100 512 bf16 4096 128 1 fsdp8.tp8.pp8.v0.zero1 - s=4.39 mfu=0.4964
@@ -182,17 +187,18 @@ FAMILIES = (
         convention=None,
         url="pytorch/torchtitan",
         source="torchtitan, benchmarks/ at b5bcd76",
+        note="T of the 70B runs of 2025 is assumed.",
         rows="""
-01 LLaMA-3_8B  H100-500W 8   bf16 8192  16  2  fsdp8 selective_op tok=5762 as=eager
-02 LLaMA-3_8B  H100-500W 8   bf16 8192  16  2  fsdp8 selective_op tok=6667 as=compiled
-01 LLaMA-3_8B  H100-500W 8   fp8  8192  16  2  fsdp8 selective_op tok=8532 as=compiled
-02 LLaMA-3_8B  H100-500W 8   fp8  32768 8   1  fsdp8 full tok=3890 as=compiled
-03 LLaMA-3_8B  H100-500W 8   fp8  65536 4   1  fsdp4.cp2 full tok=2540 as=compiled
-01 LLaMA-3_8B  H100-500W 128 bf16 8192  256 2  fsdp128 selective_op tok=5605 as=eager
-02 LLaMA-3_8B  H100-500W 128 bf16 8192  256 2  fsdp128 selective_op tok=6514 as=compiled
-01 LLaMA-3_8B  H100-500W 128 fp8  8192  256 2  fsdp128 selective_op tok=8380 as=compiled
-01 LLaMA-3_70B H100-500W 256 fp8  8192  512 16 fsdp32.tp8 full tok=829 as=compiled
-02 LLaMA-3_70B H100-500W 256 fp8  8192  512 16 fsdp32.tp8 full tok=876 as=async_TP
+01 LLaMA-3_8B  H100-500W 8   bf16 8192  16  2  fsdp8 selective_op tok=5762 mem=82.4 as=eager
+02 LLaMA-3_8B  H100-500W 8   bf16 8192  16  2  fsdp8 selective_op tok=6667 mem=77.0 as=compiled
+01 LLaMA-3_8B  H100-500W 8   fp8  8192  16  2  fsdp8 selective_op tok=8532 mem=76.8 as=compiled
+02 LLaMA-3_8B  H100-500W 8   fp8  32768 8   1  fsdp8 full tok=3890 mem=83.9 as=compiled
+03 LLaMA-3_8B  H100-500W 8   fp8  65536 4   1  fsdp4.cp2 full tok=2540 mem=84.2 as=compiled
+01 LLaMA-3_8B  H100-500W 128 bf16 8192  256 2  fsdp128 selective_op tok=5605 mem=67.0 as=eager
+02 LLaMA-3_8B  H100-500W 128 bf16 8192  256 2  fsdp128 selective_op tok=6514 mem=62.0 as=compiled
+01 LLaMA-3_8B  H100-500W 128 fp8  8192  256 2  fsdp128 selective_op tok=8380 mem=61.8 as=compiled
+01 LLaMA-3_70B H100-500W 256 fp8  8192  512 16 fsdp32.tp8 full tok=829 mem=71.9 as=compiled
+02 LLaMA-3_70B H100-500W 256 fp8  8192  512 16 fsdp32.tp8 full tok=876 mem=67.6 as=async_TP
 01 LLaMA-3_70B H100-500W 256 bf16 8192  512 16 fsdp32.tp8 full tok=597.3 as=compiled,2025
 02 LLaMA-3_70B H100-500W 256 bf16 8192  512 16 fsdp32.tp8 full tok=652.4 as=async_TP,2025
 03 LLaMA-3_70B H100-500W 256 fp8  8192  512 16 fsdp32.tp8 full tok=809.8 as=tensorwise,2025

@@ -11,6 +11,7 @@ FAMILIES = (
         convention="full",
         url="AI-Hypercomputer/maxtext",
         source="MaxText, configs/v5p/ at 5310fef",
+        note="Copies over slices is the default, assumed.",
         rows="""
 01 MaxText-32B  TPU_v5p 64   bf16 2048 384  6 fsdp16.tp4 minimal tf=328
 01 MaxText-32B  TPU_v5p 128  bf16 2048 768  6 dcn2.fsdp16.tp4 minimal tf=319
@@ -27,6 +28,7 @@ FAMILIES = (
         convention="full",
         url="AI-Hypercomputer/maxtext",
         source="MaxText, configs/v5e/ at 5310fef",
+        note="Copies over slices is the default, assumed.",
         rows="""
 01 MaxText-16B  TPU_v5e 256  bf16 2048 1536  6 fsdp256 full tf=120
 02 MaxText-32B  TPU_v5e 256  bf16 2048 1024  4 fsdp256 full tf=132
@@ -78,6 +80,7 @@ FAMILIES = (
         convention="half",
         url="AI-Hypercomputer/tpu-recipes",
         source="tpu-recipes, training/ironwood/ at c8cfe2f",
+        note="A device is half a chip; ways and microbatches are those of chips.",
         rows="""
 01 DeepSeek-V3 TPU7x 128 bf16 4096 2048 16 fsdp128 offload:in s=27.02 tok=2425.75 tf=607.53
 01 DeepSeek-V3 TPU7x 128 fp8  4096 2048 16 fsdp128 offload:in s=22.47 tok=2917.15 tf=730.6

@@ -11,7 +11,7 @@ from scalingbook_lib.chips import Chip, Source
 from scalingbook_lib.measured.training_runs.counting import counted
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.told import Told
-from scalingbook_lib.units import FP4, FP8, DType, count, dtype, percent, si
+from scalingbook_lib.units import FP4, FP8, DType, GiB, count, dtype, percent, si
 
 _NARROW = {"mxfp8": FP8, "nvfp4": FP4}
 
@@ -52,6 +52,7 @@ class TrainingRun(Told):
     peak_flops_per_s: float  # what the source's MFU is a share of
     source: Source
     variant: str = ""  # the release, or the setting, where a source has several
+    note: str = ""  # what was assumed or recalled, not read
 
     @property
     def dtype(self) -> DType:
@@ -105,6 +106,12 @@ class TrainingRun(Told):
     def step_s(self) -> float:
         """The time of a step, the one convention for all: as printed, or from tokens/s, or from FLOP/s."""
         return self._based[1]
+
+    @property
+    def memory_bytes(self) -> float | None:
+        """The most memory that a chip held; None where the source does not print it."""
+        printed = dict(self.printed).get("mem")
+        return float(printed) * GiB if printed else None
 
     @property
     def predicts_two(self) -> bool:

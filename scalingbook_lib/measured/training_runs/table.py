@@ -1,10 +1,10 @@
 """How are the rows of a family written down? A line for each run, as short as it can be.
 
 Columns: the last number of its id, model, chip, chips, precision, T, batch, microbatch, split, remat, and
-what the source prints: s= seconds a step, tok= tokens/s a chip, tf= TFLOP/s a chip, mfu=. "-" is what it
-does not say. The split is written like fsdp8.tp4.pp4.v5.zero1: v5 are chunks, v0 a number that the source
-does not say; a missing way is 1, a missing zero 3. by= is a convention of counting and as= a variant, for
-this row alone. Chapter: Training.
+what the source prints: s= seconds a step, tok= tokens/s a chip, tf= TFLOP/s a chip, mfu=, mem= GiB a chip at
+most. "-" is what it does not say. The split is written like fsdp8.tp4.pp4.v5.zero1: v5 are chunks, v0 a
+number that the source does not say; a missing way is 1, a missing zero 3. by= is a convention of counting
+and as= a variant, for this row alone. Chapter: Training.
 """
 
 import re
@@ -25,7 +25,7 @@ class Family:
     """Runs of one source: how it counts FLOPs (None: it does not say), and the rows.
 
     `coarse`: its tokens/s are whole samples/s, so that FLOP/s say more. `peaks`: TFLOP/s by chip that its MFU
-    is a share of, where they are not the documented ones.
+    is a share of, where they are not the documented ones. `note`: what was assumed or recalled, not read.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Family:
     rows: str
     coarse: bool = False
     peaks: tuple[tuple[str, float], ...] = ()
+    note: str = ""
 
     def runs(self) -> Iterator[TrainingRun]:
         """Every row, read."""
@@ -59,6 +60,7 @@ class Family:
             remat=None if remat == "-" else remat,
             convention=None if convention == "-" else convention, printed=tuple(printed.items()),
             coarse=self.coarse, peak_flops_per_s=self._peak(chip, precision), source=source, variant=variant,
+            note=self.note,
         )  # fmt: skip
 
     def _peak(self, chip: str, precision: str) -> float:
