@@ -42,6 +42,24 @@ def pod_tokens(chip: Chip, pods: int, *, gradients: DType = BF16) -> float:
     return (pods - 1) / pods * chip.flops_per_s(BF16) / chip.dcn_bytes_per_s * gradients.bytes / 2
 
 
+def ring_tokens(
+    model: Transformer, chip: Chip, *, axes: int = 1, causal: bool = True, links: float = 1.0
+) -> float:
+    """Ring attention is free from t = alpha / M · K/N tokens of a sequence on each chip; causal, from twice.
+
+    4 T K H bytes pass a chip beside 4 t T N H FLOPs, half of them where the mask is skipped.
+    """
+    return alpha(chip, axes=axes, links=links) * model.K / model.N * (2 if causal else 1)
+
+
+def expert_width(longest: int, chip: Chip, *, gated: bool = True, links: float = 1.0) -> float:
+    """Experts over whole torus axes are compute-bound from F = alpha · A / 6, A the longest axis; or A / 4.
+
+    Both ways 4 b k D bytes, A / 4 of them over each axis's W; 2 · matrices · b k D F FLOPs.
+    """
+    return alpha(chip, links=links) * longest / (6 if gated else 4)
+
+
 @dataclass(frozen=True, slots=True)
 class Mixed(Told):
     """FSDP over X chips and TP over Y: each one's communication over the arithmetic."""

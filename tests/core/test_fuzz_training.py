@@ -36,7 +36,8 @@ def plans(draw, chips_there, ep=(1,)):
         remat=draw(st.sampled_from(("none", "alternate", "selective", "full"))),
         sequence_parallel=draw(st.booleans()), collective_matmul=draw(st.booleans()),
         overlap=draw(st.sampled_from(("full", "none", 0.5))),
-        schedule=draw(st.sampled_from(("gpipe", "1f1b"))), context=draw(st.sampled_from(("ring", "gather", "ulysses"))),
+        schedule=draw(st.sampled_from(("gpipe", "1f1b"))),
+        context=draw(st.sampled_from(("ring", "gather", "ulysses"))),
     )  # fmt: skip
 
 
