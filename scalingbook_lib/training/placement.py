@@ -82,8 +82,24 @@ def place(machine: Machine, sizes: tuple[int, ...]) -> Placement:
 
 @lru_cache(maxsize=1 << 12)
 def _levels(cluster: Cluster, inside: int, size: int) -> Networks:
-    """What joins `size` groups of `inside` neighbors; a ClusterError where a level's groups are cut."""
-    return cluster.mesh(I=inside, A=size, O=cluster.chips // (inside * size)).axes("A") if size > 1 else ()
+    """What joins `size` groups of `inside` neighbors; a ClusterError where a domain would be cut.
+
+    Groups that do not fit the tiers of the network see it as one tier, at the rate of the slowest.
+    """
+    if size == 1:
+        return ()
+    named = {"I": inside, "A": size, "O": cluster.chips // (inside * size)}
+    try:
+        return cluster.mesh(**named).axes("A")
+    except ClusterError:
+        return _one_tier(cluster).mesh(**named).axes("A")
+
+
+def _one_tier(cluster: Cluster) -> Cluster:
+    """Every domain under switches with ports for all: only the domains' own cards limit them."""
+    rate = cluster.nic_bytes_per_s / cluster.oversubscription if cluster.nic_bytes_per_s else None
+    ports = 2 * max(cluster.nodes, cluster.domain)
+    return replace(cluster, nic_bytes_per_s=rate, oversubscription=1.0, ports=max(ports, cluster.ports))
 
 
 def _on_torus(machine: Slice, sizes: tuple[int, ...]) -> Placement:

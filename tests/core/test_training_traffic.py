@@ -168,3 +168,24 @@ def test_the_other_closed_forms():
     assert rules.pod_tokens(chips.V5P, 2) == pytest.approx(36720)
     assert rules.pod_tokens(chips.V5P, 2, gradients=FP32) == pytest.approx(73440)
     assert rules.tensor_ways(28672, chips.V5P, links=0.9) == pytest.approx(11.24, abs=0.01)
+
+
+def test_groups_that_do_not_fit_the_tiers_of_a_network_see_one_tier():
+    cluster = clusters.Cluster.of(chips.H100, 768)  # 96 nodes, 32 to a leaf
+    (network,) = placement.place(cluster, (8, 1, 1, 48, 2, 1)).networks["X"]
+    assert (network.size, network.bytes_per_s, network.port) == (48, chips.H100.dcn_bytes_per_s, "network")
+    with pytest.raises(clusters.ClusterError, match="NVLink"):
+        placement.place(cluster, (3, 1, 1, 256, 1, 1))
+
+
+@pytest.mark.parametrize("expert_tp", [None, 1])
+def test_experts_on_a_torus_take_a_part_of_the_data_ranks(expert_tp):
+    plan = Plan(tp=4, fsdp=256, ep=8, expert_tp=expert_tp, remat="selective")
+    step = training.step(MIXTRAL, CUBE, plan, batch=1024, T=T)
+    rows = {(row.name, row.when): row for row in step.traffic}
+    assert rows["tokens to experts and back", "fwd"].n == 8
+    assert ("tensor, experts", "fwd") in rows or expert_tp == 1
+    experts = 32 * 8 * 3 * 4096 * 14336
+    assert step.memory["weights"] == pytest.approx(
+        2 * (MIXTRAL.params - experts) / 1024 + 2 * experts / 1024, rel=1e-3
+    )
