@@ -21,7 +21,7 @@ def command(chip: Chip | None) -> Answer:
 
 def _all() -> Answer:
     found = tuple(chips.CATALOGUE.values())
-    columns = ("chip", "16-bit", "8-bit", "HBM", "HBM rate", "links", "link, one way", "network")
+    columns = ("chip", "16-bit", "8-bit", "HBM", "HBM rate", "links", "link", "network")
     return Answer(
         told=f"{len(found)} chips; every rate is a documented peak, every link one link in one direction",
         tables=(Table("", columns, tuple(map(_row, found))),),
@@ -49,7 +49,7 @@ def _one(chip: Chip) -> Answer:
     rows = tuple((name, figure(value), str(chip.sources[name])) for name, value in named.items())
     return Answer(
         told=str(chip),
-        tables=(Table("", ("figure, in base units", "value", "source"), rows),),
+        tables=(Table("", ("figure, in base units", "value", "source"), rows, words=(0, 2)),),
         values=_values(chip) | {"sources": {name: str(chip.sources[name]) for name in named}},
     )
 

@@ -47,7 +47,7 @@ def _drawn(table: Table) -> Drawn:
     drawn = Drawn(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
     drawn.show_header = any(table.columns)
     for number, column in enumerate(table.columns):
-        drawn.add_column(Text(column), justify="right" if number else "left", overflow="fold")
+        drawn.add_column(Text(column), justify="left" if number in table.words else "right", overflow="fold")
     for row in table.rows:
         drawn.add_row(*map(Text, row))
     return drawn

@@ -69,5 +69,6 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 
 def _sentence(error: click.ClickException) -> str:
+    """On one line, and without what would steer the terminal."""
     text = " ".join(error.format_message().split())
-    return text.encode("utf-8", "backslashreplace").decode()
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)

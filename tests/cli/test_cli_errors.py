@@ -1,0 +1,142 @@
+"""Whatever is wrong, the answer is one sentence on standard error, exit code 2, and no traceback."""
+
+import subprocess
+import sys
+
+import pytest
+
+from scalingbook_lib.models import CATALOGUE
+
+WRONG = {
+    "nothing": "No such command 'nothing'",
+    "model": "Missing argument 'MODEL'",
+    "model llama-9": "'llama-9' is not in the catalogue; write one of",
+    "model /nowhere/config.json": "cannot be read; give the path of a config.json",
+    "model llama-3-8b --sequence 0": "'0' is no whole number from 1",
+    "model llama-3-8b --sequence 1.5": "'1.5' is no whole number",
+    "model llama-3-8b --sequence 5GB": "'5GB' is in B; write a plain count",
+    "model llama-3-8b --batch -3": "'-3' is no whole number",
+    "model llama-3-8b --tokens many": "'many' is not a number",
+    "model llama-3-8b --cache fp64": "'fp64' is no data type of this book; write one of fp32, bf16",
+    "model llama-3-8b --frobnicate": "No such option",
+    "roofline": "Missing argument 'CHIP'",
+    "roofline v9": "no chip 'v9' in the catalogue; there are TPU v2",
+    "roofline v5e": "write either --matmul BxDxF, or both --flops and --bytes",
+    "roofline v5e --flops 1T": "write either --matmul BxDxF, or both --flops and --bytes",
+    "roofline v5e --matmul 1x2x3 --flops 1T --bytes 1G": "write either --matmul",
+    "roofline v5e --matmul 64x8192": "'64x8192' has 2 sizes; write B, D and F",
+    "roofline v5e --matmul 64xx8192": "is not a number",
+    "roofline v5e --flops 1TB --bytes 1G": "'1TB' is in B; write 8.6G",
+    "roofline v5e --flops 1T --bytes 1e40": "'1e40' is not between 0 and 1e+30",
+    "roofline v5e --flops 1T --bytes 1G --weights int8": "--weights and --out are for --matmul",
+    "roofline v5e --matmul 64x64x64 --dtype fp8": "TPU v5e has no fp8 matrix unit",
+    "collective all-gather": "Missing argument 'BYTES'",
+    "collective all-sum 1G h100": "'all-sum' is no collective of this command; write one of all-gather",
+    "collective all-gather 5s h100": "'5s' is in s; write 16M, 2TiB",
+    "collective all-gather 1G v5p": "write the shape of its slice, as in v5p:4x4x4",
+    "collective all-gather 1G v5e": "write the shape of its slice, as in v5e:4x4",
+    "collective all-gather 1G v5p:4096": "TPU v5p does not come as 4096; the nearest slices are",
+    "collective all-gather 1G v5p:4x4x5": "does not come as 4x4x5; the nearest slices are",
+    "collective all-gather 1G h100:4x4": "'4x4' is no unit",
+    "collective all-gather 1G h100:100": "100 chips do not fill domains of 8: take 96 or 104",
+    "collective all-gather 1G v100": "which is not modelled",
+    "collective all-gather 1G h100:1024 --over X": "write the mesh too, as in --mesh",
+    "collective all-gather 1G h100:1024 --mesh X=8,Y=128": "say which of X, Y the collective is over",
+    "collective all-gather 1G h100:1024 --mesh X=8,X=128 --over X": "is no mesh; name each axis once",
+    "collective all-gather 1G h100:1024 --mesh X=8,Y=100 --over X": "does not use the 1,024 chips",
+    "collective all-gather 1G h100:1024 --mesh X=8,Y=128 --over Z": "'Z' is no set of axes of this mesh",
+    "collective all-gather 1G h100:1024 --mesh eight --over X": "'eight' is no mesh",
+    "collective all-gather 1G h100 --in-switch": "--in-switch is for all-reduce",
+    "collective all-reduce 1G mi300x --in-switch": "no switch of these levels sums",
+    "collective all-reduce 1G v5p:4x4x4 --in-switch": "a torus has no switch that could sum",
+    "plan llama-3-8b": "Missing argument 'MACHINE'",
+    "plan llama-3-8b h100": "Missing option '--batch'",
+    "plan llama-3-8b h100 --batch 16M --fsdp 8": "is no whole number of sequences of 8,192; write 15,998,976",
+    "plan llama-3-8b h100 --batch 8 --fsdp 8 --chunks 2": "chunks=2 are for schedule='interleaved'",
+    "plan llama-3-8b h100 --batch 8 --fsdp 8 --overlap 3": "'3' is no share; write one from 0 to 1",
+    "plan llama-3-8b h100 --batch 8 --fsdp 8 --efficiency 0": "'0' is no efficiency",
+    "plan llama-3-8b h100 --batch 8 --fsdp 8 --usd-per-hour 0": "'0' is no positive number",
+    "plan llama-3-8b h100 --batch 8 --zero 4": "'4' is not one of '0', '1', '2', '3'",
+    "chips v9": "no chip 'v9' in the catalogue",
+    "completion": "Missing argument",
+    "completion tcsh": "'tcsh' is not one of 'bash', 'zsh', 'fish'",
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_what_cannot_be_read_is_told_in_one_sentence(ask, line):
+    told = ask(line)
+    assert (told.code, told.out) == (2, "")
+    assert WRONG[line] in told.err
+    assert told.err.startswith("scalingbook")
+    assert told.err.count("\n") == 1
+
+
+def test_a_plan_that_cannot_be_says_why_and_ends_with_1(ask):
+    told = ask("plan llama-3-8b h100:1024 --batch 1024 --tp 3 --fsdp 8")
+    assert told.code == 1
+    assert "the plan is for 24 chips, there are 1,024; 32 heads do not divide over tp=3" in one_line(told.out)
+    told = ask("plan llama-3-8b h100:1024 --batch 1024 --tp 3 --fsdp 8 --json")
+    assert told.code == 1
+    assert not told.values["feasible"]
+    assert len(told.values["reasons"]) > 1
+    assert "step_s" not in told.values
+
+
+def test_a_plan_too_large_is_timed_and_refused(ask):
+    told = ask("plan llama-3-405b h100 --batch 8 --fsdp 8")
+    assert told.code == 1
+    assert "but a chip would hold" in one_line(told.out)
+
+
+def test_a_name_of_control_characters_does_not_reach_the_terminal(ask):
+    told = ask("model", "\x1b[31mred\n\udc80")
+    assert told.code == 2
+    assert told.err[:-1].isprintable()
+
+
+def test_more_characters_than_a_size_can_have_are_refused(ask):
+    assert "'99999999999999999999'... has 5,000 characters" in ask("roofline v5e --matmul", "9" * 5000).err
+
+
+@pytest.mark.parametrize("missing", ["click", "rich"])
+def test_without_the_extra_one_sentence_says_what_to_install(missing):
+    program = f"import sys; sys.modules[{missing!r}] = None; from scalingbook_lib import cli; "
+    program += "sys.exit(cli.main([]))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"scalingbook: the command line needs {missing}, which is not installed; "
+        "write pip install 'scalingbook-lib[cli]'\n"
+    )
+
+
+def test_an_error_in_an_import_of_our_own_is_not_taken_for_a_missing_extra(monkeypatch):
+    from scalingbook_lib import cli
+
+    monkeypatch.setitem(sys.modules, "scalingbook_lib.cli.script", None)
+    monkeypatch.delattr("scalingbook_lib.cli.script", raising=False)
+    with pytest.raises(ImportError, match="script"):
+        cli.main([])
+
+
+def test_a_reader_who_has_seen_enough_ends_it_quietly():
+    one = f"{sys.executable} -m scalingbook_lib chips h100 --json | head -c 1"
+    done = subprocess.run(["bash", "-c", one], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("{", "")
+
+
+def test_a_terminal_without_our_signs_gets_the_numbers():
+    line = [sys.executable, "-m", "scalingbook_lib", "roofline", "v5e", "--matmul", "64x64x64", "--explain"]
+    env = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "PATH": ""}
+    done = subprocess.run(line, capture_output=True, text=True, check=False, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "FLOPs = 2 ? B ? D ? F" in done.stdout
+
+
+def test_the_catalogue_is_offered_for_a_name_that_resembles_none(ask):
+    assert CATALOGUE[0].name in ask("model zzzzzz").err
+
+
+def one_line(text):
+    return " ".join(text.split())

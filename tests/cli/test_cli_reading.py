@@ -1,0 +1,167 @@
+"""Numbers, names and files are taken as people write them."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from scalingbook_lib import chips, cli, models
+from scalingbook_lib.cli import reading
+from scalingbook_lib.clusters import Cluster
+from scalingbook_lib.slices import Slice
+from scalingbook_lib.training import PEAK
+
+CONFIG = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+          "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256,
+          "tie_word_embeddings": False}  # fmt: skip
+SMALL = 8_030_261_248
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("4096", 4096), ("4,096", 4096), ("4_096", 4096), ("16M", 16_000_000), ("16Mi", 2**24), ("8k", 8000),
+     ("8Ki", 8192), ("2^13", 8192), ("1e3", 1000), ("1.5k", 1500)],
+)  # fmt: skip
+def test_counts(written, read):
+    assert reading.whole(written) == read
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("16M", 16e6), ("2TiB", 2**41), ("2 TiB", 2**41), ("3.5GB", 3.5e9), ("8b", 1), ("100", 100), ("0", 0)],
+)
+def test_bytes(written, read):
+    assert reading.nbytes(written) == read
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("2048", 2048),
+        ("2,048", 2048),
+        ("16Mi", 2048),
+        ("16Mi tokens", 2048),
+        ("8192 tokens", 1),
+        ("4Mitokens", 512),
+    ],
+)
+def test_a_batch_of_sequences_or_of_tokens(written, read):
+    assert reading.sequences(written, 8192) == read
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("h100:1024", Cluster.of(chips.H100, 1024)), ("H100", Cluster.of(chips.H100, 8)),
+     ("gb200", Cluster.of(chips.GB200, 72)), ("v5p:16x20x28", Slice.of(chips.V5P, "16x20x28")),
+     ("TPU v5p:16×20×28", Slice.of(chips.V5P, "16x20x28")), ("tpu-v5e:4x8", Slice.of(chips.V5E, "4x8")),
+     ("trillium:16x16", Slice.of(chips.V6E, "16x16")), ("h100:1Ki", Cluster.of(chips.H100, 1024)),
+     ("ironwood:4x4x4", Slice.of(chips.TPU7X, "4x4x4"))],
+)  # fmt: skip
+def test_machines(written, read):
+    assert reading.machine(written) == read
+
+
+@pytest.mark.parametrize("written", ["X=8,Y=128", "X8 Y128", "X=8, Y=128", "X8,Y128"])
+def test_meshes_as_the_book_writes_them(written):
+    assert reading.mesh(written) == {"X": 8, "Y": 128}
+
+
+def test_types_shares_and_efficiencies():
+    assert reading.dtype("BF16").name == "bf16"
+    assert reading.dtype_or_none("none") is None
+    assert reading.overlap("none") == "none"
+    assert reading.overlap("40%") == 0.4
+    assert reading.efficiency("peak") is PEAK
+    assert reading.efficiency("40%").matmul == 0.4
+
+
+@pytest.mark.parametrize("name", ["AllGather", "all_gather", "all-gather", "ALL GATHER"])
+def test_a_collective_has_many_spellings(ask, name):
+    assert ask("collective", name, "1G", "h100", "--json").values["collective"] == "all-gather"
+
+
+def test_a_config_is_read_from_a_file_its_folder_or_standard_input(ask, tmp_path, monkeypatch):
+    folder = tmp_path / "my {model}"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    for path in (folder, folder / "config.json"):
+        assert ask("model --json", str(path)).values["parameters"]["total"] == SMALL
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(CONFIG)))
+    assert ask("model - --json").values["parameters"]["total"] == SMALL
+    monkeypatch.chdir(folder.parent)
+    assert ask("model --json", folder.name).values["parameters"]["total"] == SMALL
+
+
+def test_a_name_of_the_catalogue_comes_before_a_folder_of_that_name(ask, tmp_path, monkeypatch):
+    (tmp_path / "llama-3-8b").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert ask("model llama-3-8b --json").values["model"] == "LLaMA-3 8B"
+
+
+@pytest.mark.parametrize("text", ["", "nothing", "{", '{"model_type": "llama"}', "[1]", "\x00"])
+def test_standard_input_that_is_no_config_is_refused(ask, monkeypatch, text):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    told = ask("model -")
+    assert told.code == 2
+    assert told.err.count("\n") == 1
+
+
+def test_bytes_that_are_no_text_are_refused(ask, tmp_path, monkeypatch):
+    (tmp_path / "config.json").write_bytes(b"\xff\xfe{}")
+    assert ask("model", str(tmp_path / "config.json")).code == 2
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe{}"), encoding="utf-8"))
+    assert "is no text in UTF-8" in ask("model -").err
+
+
+@pytest.mark.parametrize("model", models.CATALOGUE, ids=lambda model: model.name)
+def test_every_completed_name_is_read_back(model):
+    from scalingbook_lib.cli import kinds
+
+    typed = [kinds.MODEL.names[i] for i, m in enumerate(models.CATALOGUE) if m is model]
+    assert reading.model(typed[0]) is model
+    assert " " not in typed[0]
+
+
+def test_every_completed_chip_is_read_back():
+    from scalingbook_lib.cli import kinds
+
+    assert [reading.chip(name) for name in kinds.CHIP.names] == list(chips.CATALOGUE.values())
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [("", {"model", "roofline", "collective", "plan", "chips", "completion"}),
+     ("model llama-3-", {"llama-3-8b", "llama-3-70b", "llama-3-405b"}),
+     ("roofline v5", {"v5e", "v5p"}), ("roofline H1", {"h100"}),
+     ("collective all-", {"all-gather", "all-reduce", "all-to-all"}),
+     ("collective all-gather 1G v5", {"v5e:", "v5p:"}),
+     ("roofline v5e --dtype fp", {"fp32", "fp16", "fp8", "fp4"}),
+     ("plan llama-3-8b h100 --schedule z", {"zero-bubble"}),
+     ("plan llama-3-8b h100 --remat f", {"full"})],
+)  # fmt: skip
+def test_a_shell_completes_commands_chips_and_models(monkeypatch, capsys, line, offered):
+    monkeypatch.setenv("_SCALINGBOOK_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", f"scalingbook {line}")
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split(" "))))
+    with pytest.raises(SystemExit):
+        cli.main([])
+    words = {word.partition(",") for word in capsys.readouterr().out.split()}
+    assert {name for kind, _, name in words if kind == "plain"} == offered
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_a_shell_asks_this_command(ask, shell):
+    told = ask("completion", shell)
+    assert told.code == 0
+    assert f"_SCALINGBOOK_COMPLETE={shell}_complete" in told.out.replace("env ", "")
+
+
+def test_the_installed_script_is_this_one():
+    import subprocess
+
+    script = Path(sys.executable).with_name("scalingbook")
+    for command in ([script], [sys.executable, "-m", "scalingbook_lib"]):
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+        assert done.stdout == "scalingbook 0.1.0\n"

@@ -1,0 +1,151 @@
+"""JSON says exactly what the library says: nothing is computed, rounded or lost on the way."""
+
+import pytest
+
+from scalingbook_lib import arithmetic, chips, collectives, models, roofline, training
+from scalingbook_lib.cli import plan_options
+from scalingbook_lib.clusters import Cluster
+from scalingbook_lib.slices import Slice
+from scalingbook_lib.training import Plan
+from scalingbook_lib.units import BF16, DTYPES, FP8, FP32, INT8
+
+MODELS = [model.name for model in models.CATALOGUE]
+COLLECTIVES = {
+    "all-gather": collectives.all_gather,
+    "reduce-scatter": collectives.reduce_scatter,
+    "all-reduce": collectives.all_reduce,
+    "all-to-all": collectives.all_to_all,
+}
+MACHINES = {
+    "v5p:4x4x8": Slice.of(chips.V5P, "4x4x8").axes,
+    "v5e:4x8": Slice.of(chips.V5E, "4x8").axes,
+    "tpu7x:2x2x1": Slice.of(chips.TPU7X, "2x2x1").axes,
+    "h100": Cluster.of(chips.H100, 8).levels,
+    "h100:1024": Cluster.of(chips.H100, 1024).levels,
+    "GB200:576": Cluster.of(chips.GB200, 576).levels,
+    "mi300x:64": Cluster.of(chips.MI300X, 64).levels,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_is_counted_as_the_library_counts_it(ask, name):
+    model = models.find(name)
+    told = ask("model --sequence 4096 --batch 3 --causal --json", name).values
+    forward = arithmetic.flops(model, 3, 4096, causal=True)
+    cache = arithmetic.kv_cache(model, 4096, sequences=3)
+    state = arithmetic.training_state(model)
+    assert told["parameters"]["total"] == model.params
+    assert told["parameters"]["active"] == model.active_params
+    assert told["parameters"]["by_part"] == model.by_part
+    assert told["parameters"]["active_by_part"] == model.active_by_part
+    assert told["flops"]["forward_flops"] == forward.total
+    assert told["flops"]["training_flops"] == 3 * forward.total
+    assert told["flops"]["forward_flops_by_part"] == {t.name: t.value for t in forward.terms}
+    assert told["kv_cache"]["total_bytes"] == cache.nbytes
+    assert told["kv_cache"]["bytes_per_token"] == cache.bytes_per_token
+    assert told["training_state"]["total_bytes"] == state.total
+
+
+def test_types_and_a_run_are_the_library_s(ask):
+    model = models.find("LLaMA-3 8B")
+    line = "model llama-3-8b --weights fp32 --gradients none --moments bf16 --master none --cache int8"
+    told = ask(line, "--context", "32Ki", "--tokens", "15T", "--json").values
+    state = arithmetic.training_state(model, weights=FP32, gradients=None, moments=BF16, master=None)
+    run = arithmetic.training_flops(model, 15 * 10**12, 8192)
+    assert told["training_state"]["bytes_by_part"] == {t.name: t.value for t in state.terms}
+    assert told["kv_cache"]["total_bytes"] == arithmetic.kv_cache(model, 2**15, INT8).nbytes
+    assert told["training_run"]["total_flops"] == run.total
+    assert told["training_run"]["six_nd_flops"] == run.six_nd
+
+
+@pytest.mark.parametrize("chip", chips.CATALOGUE.values(), ids=str)
+def test_a_product_on_every_chip_is_the_library_s_roofline(ask, chip):
+    dtype = DTYPES[next(iter(chip.rates()))]
+    told = ask(f"roofline --matmul 64x4096x16Ki --dtype {dtype} --json", chip.name).values
+    line = roofline.matmul(64, 4096, 16384, chip, dtype)
+    assert told["chip"] == chip.name
+    for name in ("flops", "bytes", "flops_per_s", "bytes_per_s", "math_s", "memory_s", "lower_s", "upper_s",
+                 "bound", "attained_flops_per_s"):  # fmt: skip
+        assert told[name] == getattr(line, name)
+    assert told["break_even_batch_tokens"] == finite(roofline.break_even_batch(4096, 16384, chip, dtype))
+
+
+def test_stored_and_computed_types_reach_the_roofline(ask):
+    told = ask("roofline v5e --matmul 8,512,512 --weights int8 --out fp32 --compute int8 --json").values
+    line = roofline.matmul(8, 512, 512, chips.V5E, weights=INT8, out=FP32, maths=INT8)
+    assert (told["bytes"], told["math_s"]) == (line.bytes, line.math_s)
+
+
+def test_any_operation_is_its_flops_and_bytes(ask):
+    told = ask("roofline h100 --flops 2.5TFLOPs --bytes 1.5GiB --dtype fp8 --json").values
+    line = roofline.operation(2.5e12, 1.5 * 2**30, chips.H100, FP8)
+    assert (told["flops"], told["bytes"], told["lower_s"]) == (line.flops, line.bytes, line.lower_s)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("which", COLLECTIVES)
+def test_a_collective_over_a_whole_machine_takes_the_library_s_time(ask, which, machine):
+    told = ask(f"collective {which} 2GiB {machine} --json").values
+    transfer = COLLECTIVES[which](2**31, *MACHINES[machine])
+    assert told["array_bytes"] == 2**31
+    assert told["chips"] == collectives.chips(*MACHINES[machine])
+    for name in ("bandwidth_s", "latency_s", "total_s", "textbook_s", "bound"):
+        assert told[name] == getattr(transfer, name)
+
+
+def test_a_collective_over_mesh_axes_uses_their_links(ask):
+    mesh = Slice.of(chips.V5P, "8x8x16").mesh(X=16, Y=64)
+    told = ask("collective AllGather 1G v5p:8x8x16 --mesh X=16,Y=64 --over Y --json").values
+    assert told["total_s"] == collectives.all_gather(1e9, *mesh.axes("Y")).total_s
+    levels = Cluster.of(chips.H100, 1024).mesh(X=8, Y=128).axes("XY")
+    told = ask("collective all_reduce 16M h100:1024 --mesh X8,Y128 --over XY --in-switch --json").values
+    assert told["total_s"] == collectives.all_reduce(16e6, *levels, in_switch=True).total_s
+
+
+PLANS = [
+    ("llama-3-70b", "v5p:16x16x16", "--batch 2048 --tp 4 --fsdp 1024 --remat full",
+     Plan(tp=4, fsdp=1024, remat="full"), 2048),
+    ("llama-3-405b", "h100:16384", "--batch 16Mi --tp 8 --pp 16 --fsdp 128 --zero 2 --overlap none",
+     Plan(tp=8, pp=16, fsdp=128, zero=2, overlap="none"), 2048),
+    ("deepseek-v3", "h100:2048", "--batch 15360 --sequence 4096 --pp 16 --ep 64 --fsdp 128 --master none "
+     "--schedule dualpipe --no-sequence-parallel --moments bf16",
+     Plan(pp=16, ep=64, fsdp=128, master=None, schedule="dualpipe", sequence_parallel=False,
+          moments=BF16), 15360),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "machine", "line", "plan", "batch"), PLANS)
+def test_a_plan_is_the_library_s_step(ask, model, machine, line, plan, batch):
+    T = 4096 if "4096" in line else 8192
+    told = ask(f"plan {model} {machine} {line} --tokens 15T --usd-per-hour 2 --json")
+    on = Cluster.of(chips.H100, int(machine[5:])) if "h100" in machine else Slice.of(chips.V5P, machine[4:])
+    step = training.step(models.find(model), on, plan, batch=batch, T=T)
+    run = training.run(step, 15e12, 2)
+    why = training.feasible(models.find(model), on, plan, batch, T)
+    assert told.code == bool(why)
+    assert told.values["reasons"] == list(why)
+    assert told.values["step_s"] == step.total_s
+    assert told.values["terms_s"] == step.terms
+    assert told.values["mfu"] == step.mfu
+    assert told.values["memory_bytes_by_part"] == step.memory.terms
+    assert [row["total_s"] for row in told.values["traffic"]] == [row.seconds for row in step.traffic]
+    assert told.values["run"]["usd"] == run.usd
+
+
+def test_every_field_of_a_plan_can_be_written_or_is_left_to_the_library():
+    written = {option.name for option in vars(plan_options.plan_options(lambda: None))["__click_params__"]}
+    assert set(training.plan.PLAN_FIELDS) - written == {"logit_bytes"}
+    assert written <= set(training.plan.PLAN_FIELDS)
+
+
+def test_every_chip_is_listed_with_all_of_its_figures(ask):
+    told = ask("chips --json").values["chips"]
+    assert [chip["name"] for chip in told] == list(chips.CATALOGUE)
+    for chip, row in zip(chips.CATALOGUE.values(), told, strict=True):
+        figures = {name: value for name, value in chip.figures().items() if name != "torus"}
+        assert figures.items() <= row.items()
+        assert all(source for source in ask("chips --json", chip.name).values["sources"].values())
+
+
+def finite(value):
+    return None if value == float("inf") else value
