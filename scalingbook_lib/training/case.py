@@ -111,12 +111,21 @@ class Case:
                 self._rates[key] = exchange_rate(on, self.model.experts.k, self.efficiency, most)
             return self._rates[key]
 
-        return rows(s, Links(rates, experts, self._pods(s.plan.dcn)))
+        return rows(s, Links(rates, experts, self._pods(s.plan.dcn), self._host(s)))
 
     def _pods(self, pods: int) -> Rate:
         return (
             rate("all_reduce", between_pods(self.machine.chip, pods), self.efficiency) if pods > 1 else FREE
         )
+
+    def _host(self, s: Shape) -> Rate:
+        if not (s.work.host_wide or s.work.host_split):
+            return FREE
+        chip = self.machine.chip
+        rate = chip.host_bytes_per_s or chip.pcie_bytes_per_s
+        if not rate:
+            raise PlanError(f"nobody says how fast {chip.name} reaches its host; write remat='save:...'")
+        return Rate(1 / rate, 0.0, "host")
 
     def judge(self, plan: Plan, *, memory_first: bool = True) -> Judged:
         """The step's time and a chip's memory; where the plan cannot be, the reasons in `why`.

@@ -9,7 +9,7 @@ from scalingbook_lib.told import Told
 from scalingbook_lib.units import BF16, FP32, DType
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble", "dualpipe")
-REMAT = ("none", "alternate", "selective", "all", "dots", "dots_no_batch", "full")
+REMAT = ("none", "alternate", "selective", "mlp", "all", "dots", "dots_no_batch", "full")
 CONTEXTS = ("ring", "gather", "ulysses")
 AXES = ("tp", "cp", "fsdp", "pp", "dp", "dcn")  # from the inside out
 _ZERO = ("DP", "ZeRO-1", "ZeRO-2", "FSDP")
@@ -33,8 +33,9 @@ class Plan(Told):
     A data rank works on `microbatch` sequences at a time, and sums gradients over microbatches.
 
     `remat`: "none" keeps what fused kernels keep, "alternate" every second product, "selective" is
-    dots_no_batch, the others are those of `arithmetic.activations`. `overlap`: "full", "none", or the share
-    in between, of what can overlap; collectives of tensor parallelism can only with `collective_matmul`.
+    dots_no_batch, "save:..." and "offload:..." name the products that are kept, here or in the host's memory,
+    the others are those of `arithmetic.activations`. `overlap`: "full", "none", or the share in between, of
+    what can overlap; collectives of tensor parallelism can only with `collective_matmul`.
     `weights` are stored, products are
     of type `compute`, `activations` are kept and sent, `gradients` are stored and summed; `master` is a
     copy of the weights, None without one. `logit_bytes` for each logit: 14 for the product in bf16, a copy in
@@ -78,12 +79,14 @@ class Plan(Told):
             raise PlanError(f"{low[0]}={getattr(self, low[0])}: write a whole number of at least 1")
         for name, known in (
             ("schedule", SCHEDULES),
-            ("remat", REMAT),
             ("context", CONTEXTS),
             ("zero", (0, 1, 2, 3)),
         ):
             if getattr(self, name) not in known:
                 raise PlanError(f"{name}={getattr(self, name)!r}: write one of {', '.join(map(repr, known))}")
+        if self.remat not in REMAT and not self.remat.startswith(("save:", "offload:")):
+            known = ", ".join(map(repr, REMAT))
+            raise PlanError(f"remat={self.remat!r}: write one of {known}, or 'save:q,k,v' or 'offload:q,k,v'")
         if self.expert_tp not in (None, 1, self.tp):
             raise PlanError(f"expert_tp={self.expert_tp}: write 1, or {self.tp} as tp")
         if self.chunks > 1 and self.schedule != "interleaved":
@@ -107,6 +110,11 @@ class Plan(Told):
     def hidden(self) -> float:
         """The share of the overlap that there can be: 1 for "full", 0 for "none"."""
         return {"full": 1.0, "none": 0.0}[self.overlap] if isinstance(self.overlap, str) else self.overlap
+
+    @property
+    def replays(self) -> bool:
+        """Whether the backward pass does a layer's forward pass again, its collectives as well."""
+        return self.remat == "full" or ":" in self.remat
 
     @property
     def expert_ways(self) -> int:

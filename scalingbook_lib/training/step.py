@@ -19,7 +19,7 @@ from scalingbook_lib.training.work import CLASSES, Work
 from scalingbook_lib.units import count, percent, si
 
 AXES = {"Y": "tensor", "C": "context", "X": "weights and gradients", "Z": "experts", "P": "stages",
-        "R": "gradients of copies", "S": "gradients between pods"}  # fmt: skip
+        "R": "gradients of copies", "S": "gradients between pods", "H": "host"}  # fmt: skip
 UNBIND = {
     "arithmetic": "more or faster chips, or less to do",
     "again": "a rematerialization that keeps more, if memory allows",
@@ -34,6 +34,7 @@ UNBIND = {
     "gradients between pods": "more tokens to a pod, or 16-bit gradients",
     "bubble": "more microbatches, more chunks, fewer stages or a schedule that splits the backward pass",
     "optimizer": "its state over more chips (ZeRO)",
+    "host": "less in the host's memory, or more arithmetic for each layer",
     "fixed": "longer steps",
 }
 

@@ -1,7 +1,7 @@
 """Which collectives does one training step need, over which axis, of how many bytes, and how often?
 
 What one chip of the longest stage does. Letters: Y tensor, C context, X the chips that share weights (fsdp ·
-cp), Z experts, P stages, R copies, S pods. Chapter: Training.
+cp), Z experts, P stages, R copies, S pods, H the host. Chapter: Training.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from scalingbook_lib import collectives
 from scalingbook_lib.told import Told
-from scalingbook_lib.training.placement import Rate
+from scalingbook_lib.training.placement import FREE, Rate
 from scalingbook_lib.training.shape import Shape
 from scalingbook_lib.units import si
 
@@ -18,9 +18,10 @@ type Rates = Callable[[str, int, int], Rate]  # a collective over `size` groups 
 GATHER, SCATTER, REDUCE, EXCHANGE, HOP = (
     "AllGather", "ReduceScatter", "AllReduce", "AllToAll", "CollectivePermute",
 )  # fmt: skip
+COPY = "copy"  # between a chip and its host
 RING, BACK = "ring", "ring of sums"  # an all-gather and a reduce-scatter, a piece at a time
 KINDS = {GATHER: "all-gather", SCATTER: "reduce-scatter", REDUCE: "all-reduce", EXCHANGE: "all-to-all",
-         HOP: "permute", RING: "all-gather", BACK: "reduce-scatter"}  # fmt: skip
+         HOP: "permute", COPY: "permute", RING: "all-gather", BACK: "reduce-scatter"}  # fmt: skip
 CALLS = {what: kind.replace("-", "_") for what, kind in KINDS.items()}
 
 
@@ -73,14 +74,15 @@ class Links(NamedTuple):
     rates: Rates
     experts: Callable[[int, int], Rate]
     pods: Rate
+    host: Rate = FREE
 
     def row(
         self, name: str, what: str, axes: str, when: str, inside: int, n: int, nbytes: float, times: float,
         overlappable: bool = True, once: bool = False,
     ) -> Traffic:  # fmt: skip
         """One collective over n groups of `inside` neighbors."""
-        if axes == "S":
-            rate = self.pods
+        if axes in "SH":
+            rate = self.pods if axes == "S" else self.host
         else:
             rate = self.experts(inside, n) if axes == "Z" else self.rates(CALLS[what], inside, n)
         each_s = nbytes * rate.s_per_byte + rate.hops_s
@@ -102,6 +104,8 @@ def rows(s: Shape, links: Links) -> list[Traffic]:
         found += _experts(s, links)
     if plan.pp > 1:
         found += _hops(s, links)
+    if s.work.host_wide or s.work.host_split:
+        found += _offloaded(s, links)
     return found
 
 
@@ -140,12 +144,12 @@ def _tensor(s: Shape, links: Links) -> Iterator[Traffic]:
     """
     plan, w, m = s.plan, s.work, s.work.model
     ends = 1.0 if plan.pp == 1 else 0.0
-    kinds = [("tensor", s.share * w.pairs + ends, s.share * (w.pairs - m.L), 1)]
+    kinds = [("tensor", s.share * w.pairs + ends, s.share * m.L * (m.norms > 1), 1)]
     if plan.expert_ways > 1 and w.expert_pairs and m.experts:
         kinds.append(("tensor, experts", s.share * w.expert_pairs, 0.0, m.experts.k))
     for name, pairs, more, copies in kinds:
         nbytes = plan.activations.bytes * s.t * m.D * copies
-        again = max(more, 0.0) if plan.remat == "full" else 0.0
+        again = max(more, 0.0) if plan.replays else 0.0
         for what, when, times in _pair(plan.sequence_parallel, pairs, again):
             yield links.row(name, what, "Y", when, 1, plan.tp, nbytes, s.M * times, plan.collective_matmul)
 
@@ -185,7 +189,7 @@ def _experts(s: Shape, links: Links) -> Iterator[Traffic]:
     nbytes = plan.activations.bytes * s.t / s.wide * m.D * m.experts.k * plan.ep
     n, hides = s.M * s.share * m.moe_layers, plan.schedule == "dualpipe" and plan.pp > 1
     name, inside = "tokens to experts and back", plan.tp if plan.expert_ways > 1 else 1
-    for when, times in (("fwd", 2 * n), ("bwd", (4 if plan.remat == "full" else 2) * n)):
+    for when, times in (("fwd", 2 * n), ("bwd", (4 if plan.replays else 2) * n)):
         yield links.row(name, EXCHANGE, "Z", when, inside, plan.ep, nbytes, times, hides)
 
 
@@ -195,3 +199,11 @@ def _hops(s: Shape, links: Links) -> Iterator[Traffic]:
     nbytes, times = plan.activations.bytes * s.t * s.work.model.D / s.wide, s.M * plan.chunks
     for when in ("fwd", "bwd"):
         yield links.row("to the next stage", HOP, "P", when, plan.tp * s.shared, plan.pp, nbytes, times)
+
+
+def _offloaded(s: Shape, links: Links) -> Iterator[Traffic]:
+    """Activations out to the host's memory, and back for the backward pass, layer by layer."""
+    w = s.work
+    nbytes = s.t / w.model.L * (w.host_wide / s.wide + w.host_split / s.plan.tp)
+    for when in ("fwd", "bwd"):
+        yield links.row("activations and the host", COPY, "H", when, 1, 1, nbytes, s.M * s.layers)

@@ -45,6 +45,8 @@ class Work:
     expert_pairs: float
     kv: float  # elements of keys and values
     heads: float  # elements of queries, keys, values and outputs
+    host_wide: float  # kept bytes that wait in the host's memory
+    host_split: float
 
     @property
     def useful(self) -> float:
@@ -65,6 +67,7 @@ def work(model: Transformer, T: int, remat: str, dtype: DType, causal: bool) -> 
         model, T, _forward(model, T, causal), kept.again(model, T, remat, causal),
         *kept.kept(model, T, remat, dtype), wide / model.L, split / model.L, *_parameters(model),
         *_pointwise(model, dtype.bytes), *_pairs(model), _keys_and_values(model), _heads(model),
+        *kept.hosted(model, remat, dtype),
     )  # fmt: skip
 
 

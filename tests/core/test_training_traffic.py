@@ -189,3 +189,26 @@ def test_experts_on_a_torus_take_a_part_of_the_data_ranks(expert_tp):
     assert step.memory["weights"] == pytest.approx(
         2 * (MIXTRAL.params - experts) / 1024 + 2 * experts / 1024, rel=1e-3
     )
+
+
+def test_full_rematerialization_scatters_the_outputs_of_attention_once_more_beside_experts_too():
+    rows = found(MIXTRAL, Plan(fsdp=128, tp=8, remat="full"), H100)
+    pairs = MIXTRAL.L + 1  # attention's, and the vocabulary's; the compiler's count in tests/lab agrees
+    assert rows["tensor", "ReduceScatter", "bwd"].times == 8 * (pairs + MIXTRAL.L)
+
+
+def test_named_products_are_kept_on_the_chip_or_on_its_host():
+    pod = Slice.of(chips.V5P, "8x8x8")
+    full, listed, away = (
+        training.step(B70, pod, Plan(fsdp=512, remat=r), batch=512, T=T)
+        for r in ("full", "save:q,k,v,o", "offload:in,q,k,v,o")
+    )
+    assert training.step(B70, pod, Plan(fsdp=512, remat="save:in"), batch=512, T=T).total_s == full.total_s
+    kept = 80 * T * 2 * (2 * 8192 + 2 * 1024)  # q and o, k and v
+    assert listed.memory["activations"] - full.memory["activations"] == kept
+    assert away.memory["activations"] == 0
+    moved = [row for row in away.traffic if row.axes == "H"]
+    assert [row.nbytes * row.times for row in moved] == [kept + 80 * T * 2 * 8192] * 2
+    projections = 512 * T * 80 * 2 * (2 * 8192 * 8192 + 2 * 8192 * 1024)
+    assert full.hardware_flops - listed.hardware_flops == pytest.approx(projections)
+    assert listed.hardware_flops == away.hardware_flops
