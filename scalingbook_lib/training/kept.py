@@ -2,8 +2,7 @@
 
 "none" is fused kernels, which keep each input of a product, of a norm and of attention once (Korthikanti et
 al., arXiv 2205.05198, section 4, without dropout). "alternate" keeps every second product of a layer and
-attention's output, as PyTorch's torchtitan does ("selective op"); "mlp" keeps a layer's input and attention's
-products, as MaxText does where it offloads these. The others are those of
+attention's output, as PyTorch's torchtitan does ("selective op"). The others are those of
 `arithmetic.activations`, "selective" its dots_no_batch. "save:q,k,v,o,context" keeps these products (and
 attention's output) beside the layers' inputs, "offload:..." has them in the host's memory, with the inputs
 where they are named too: "offload:in,q". Scores are done again inside the attention kernel,
@@ -19,7 +18,7 @@ from scalingbook_lib.units import FP32, DType
 
 type Pair = tuple[float, float]  # as wide as the residual stream; split by tensor parallelism
 _WIDE = ("norms", "norm statistics", "layer inputs", "o", "router")
-_POLICY = {"selective": "dots_no_batch", "none": "all", "alternate": "all", "mlp": "full"}
+_POLICY = {"selective": "dots_no_batch", "none": "all", "alternate": "all"}
 
 
 def named(remat: str) -> tuple[str, tuple[str, ...]]:
@@ -38,8 +37,6 @@ def kept(m: Transformer, T: int, remat: str, dtype: DType) -> Pair:
         return fused(m, dtype.bytes)
     if remat == "alternate":
         return _alternate(m, dtype.bytes)
-    if remat == "mlp":
-        return 2 * dtype.bytes * m.L * m.D, dtype.bytes * m.softmax_layers * (m.N + 2 * m.K) * m.H
     terms = arithmetic.activations(m, 1, T, _policy(remat), dtype=dtype, flash=True).terms
     wide = sum(t.value for t in terms if t.name in _WIDE)
     return wide / T, (sum(t.value for t in terms) - wide) / T
@@ -70,10 +67,8 @@ def again(m: Transformer, T: int, remat: str, causal: bool) -> tuple[float, floa
     scores, values = counted.get("scores"), counted.get("weighted values")
     extra = arithmetic.activations(m, 1, T, _policy(remat), flash=True, causal=causal).extra_flops
     attention = scores if _policy(remat) == "all" else 2 * scores + values
-    experts = counted.get("experts") if remat in ("full", "mlp") else 0.0
+    experts = counted.get("experts") if remat == "full" else 0.0
     rest = (extra - attention - experts) / T
-    if remat == "mlp":
-        rest -= sum(w.flops_per_token for w in _products(m) if w.part == "attention")
     if remat == "alternate":
         rest = sum(w.flops_per_token for w in _products(m)[1::2] if w.part != "experts")
         experts = T * sum(w.flops_per_token for w in _products(m)[1::2] if w.part == "experts")

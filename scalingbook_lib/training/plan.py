@@ -9,7 +9,7 @@ from scalingbook_lib.told import Told
 from scalingbook_lib.units import BF16, FP32, DType
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble", "dualpipe")
-REMAT = ("none", "alternate", "selective", "mlp", "all", "dots", "dots_no_batch", "full")
+REMAT = ("none", "alternate", "selective", "all", "dots", "dots_no_batch", "full")
 CONTEXTS = ("ring", "gather", "ulysses")
 AXES = ("tp", "cp", "fsdp", "pp", "dp", "dcn")  # from the inside out
 _ZERO = ("DP", "ZeRO-1", "ZeRO-2", "FSDP")
