@@ -95,9 +95,10 @@ def _left(busy: float, beside: Waits, hidden: float, exposed: Waits, often: int)
 
 
 def _each(s: Shape, chip: Chip, e: Efficiency) -> tuple[tuple[float, float, float, float], float, float]:
-    """One microbatch through all layers: products by class, those done again, and the pointwise operations.
+    """One microbatch through all layers: products by class, those done again, and what waits for the HBM.
 
-    Attention and the unembedding compute in the type of the activations.
+    Attention and the unembedding compute in the type of the activations. The HBM is waited for by pointwise
+    operations, and by products of so few tokens that their weights take longer to read than to multiply.
     """
     plan, w, t = s.plan, s.work, s.t / s.plan.tp
     fast, plain = t / chip.flops_per_s(plan.compute), t / chip.flops_per_s(plan.activations)
@@ -106,7 +107,16 @@ def _each(s: Shape, chip: Chip, e: Efficiency) -> tuple[tuple[float, float, floa
     math = f[0] * per[0], f[1] * per[1], f[2] * per[2], f[3] * per[3]
     again = g[0] * per[0] + g[1] * per[1] + g[2] * per[2]
     moved = s.t * (w.pointwise_wide / s.wide + w.pointwise_split / plan.tp)
-    return math, again, moved / (chip.hbm_bytes_per_s * e.memory)
+    rate = chip.hbm_bytes_per_s * e.memory
+    return math, again, moved / rate + _read(s, math, rate)
+
+
+def _read(s: Shape, math: tuple[float, ...], bytes_per_s: float) -> float:
+    """What reading the layers' weights, once a microbatch, takes longer than their products."""
+    plan, w = s.plan, s.work
+    dense = s.moved * w.split / (plan.tp * bytes_per_s)
+    expert = s.moved * w.expert / (plan.expert_ways * plan.ep * bytes_per_s)
+    return max(dense - math[0], 0.0) + max(expert - math[2], 0.0)
 
 
 def _pace(s: Shape, layers_s: float, head_s: float) -> float:
