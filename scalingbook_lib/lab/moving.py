@@ -5,7 +5,7 @@ scatter, scatter into gather, shift and exchange into themselves the other way r
 Chapter: Training.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 from jax import lax
@@ -16,9 +16,10 @@ def spread(collective: Callable, x: jax.Array, axis: str) -> jax.Array:
     return x if lax.axis_size(axis) == 1 else collective(x, axis)
 
 
-def gather(x: jax.Array, axis: str, dim: int) -> jax.Array:
-    """All blocks of `dim`, in order: A[I_X] → A[I]."""
-    return x if lax.axis_size(axis) == 1 else lax.all_gather(x, axis, axis=dim, tiled=True)
+def gather(x: jax.Array, axes: str | Sequence[str], dim: int) -> jax.Array:
+    """All blocks of `dim`, in order: A[I_XY] → A[I]."""
+    axes = tuple(axis for axis in axes if lax.axis_size(axis) > 1)
+    return lax.all_gather(x, axes, axis=dim, tiled=True) if axes else x
 
 
 def scatter(x: jax.Array, axis: str, dim: int) -> jax.Array:

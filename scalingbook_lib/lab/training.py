@@ -136,13 +136,19 @@ class Trainer(Told):
         return jax.make_array_from_callback((self.batch, self.T + 1), place, rows)
 
     @functools.cached_property
-    def step(self) -> Any:
-        """One step, compiled: (state, tokens) → (state, loss). The state given is used up."""
+    def program(self) -> aot.Program:
+        """One step, compiled: its collectives, its memory on one device, its FLOPs."""
         spread = jax.shard_map(
             self.local, mesh=self.devices, in_specs=(self.specs, READ),
             out_specs=(self.specs, PartitionSpec()), check_vma=False,
         )  # fmt: skip
-        return jax.jit(spread, donate_argnums=0)
+        place = NamedSharding(self.devices, READ)
+        tokens = jax.ShapeDtypeStruct((self.batch, self.T + 1), jnp.int32, sharding=place)
+        return aot.compile(spread, self.structs, tokens, mesh=self.sizes, topology=self.topology, donate=(0,))
+
+    def step(self, state: State, tokens: jax.Array) -> tuple[State, jax.Array]:
+        """One step: the next state, and the mean loss. The state given is used up."""
+        return self.program.compiled(state, tokens)
 
     def local(self, state: State, tokens: jax.Array) -> tuple[State, jax.Array]:
         """One step as one device runs it: loss, gradients, their sums over all copies of a weight, Adam."""
@@ -168,13 +174,6 @@ class Trainer(Told):
             state, loss = self.step(state, self.data(step))
             losses.append(loss)
         return Trained(first, tuple(map(float, losses)), state)
-
-    @functools.cached_property
-    def program(self) -> aot.Program:
-        """The compiled step: its collectives, its memory on one device, its FLOPs."""
-        place = NamedSharding(self.devices, READ)
-        tokens = jax.ShapeDtypeStruct((self.batch, self.T + 1), jnp.int32, sharding=place)
-        return aot.compile(self.step, self.structs, tokens, mesh=self.sizes, topology=self.topology)
 
     def __str__(self) -> str:
         on = " ".join(f"{axis}{n}" for axis, n in self.sizes.items() if n > 1) or "one device"

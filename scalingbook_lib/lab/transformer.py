@@ -4,7 +4,8 @@ The model of `models.Transformer` as the program of one device: every array here
 every collective is written out. On a mesh of one device they all vanish, and what is left is the plain model.
 Six axes, any of them of size 1, each a way to spread the work: P pipeline stages, R replicas (plain data
 parallelism), X data parallelism that also splits the weights (FSDP), Z experts, C context, Y tensor and
-sequence parallelism. Chapter: Training.
+sequence parallelism. Weights are split over Z and C too: those devices would hold the same.
+Chapter: Training.
 """
 
 from collections.abc import Mapping
@@ -22,22 +23,22 @@ from scalingbook_lib.notation import parse
 AXES = "PRXZCY"  # slowest first: neighbors along Y talk most
 
 SPLIT = {
-    "embed": "W[V_Y, D_X]",
-    "attention norm": "W[L_P, D_X]",
-    "q": "W[L_P, D_X, N_Y, H]",
-    "k": "W[L_P, D_X, K_Y, H]",
-    "v": "W[L_P, D_X, K_Y, H]",
-    "o": "W[L_P, N_Y, H, D_X]",
-    "mlp norm": "W[L_P, D_X]",
-    "gate": "W[L_P, D_X, F_Y]",
-    "up": "W[L_P, D_X, F_Y]",
-    "down": "W[L_P, F_Y, D_X]",
-    "router": "W[L_P, D_X, E]",
-    "expert gate": "W[L_P, E_Z, D_X, F_Y]",
-    "expert up": "W[L_P, E_Z, D_X, F_Y]",
-    "expert down": "W[L_P, E_Z, F_Y, D_X]",
-    "final norm": "W[D_X]",
-    "unembed": "W[D_X, V_Y]",
+    "embed": "W[V_Y, D_XZC]",
+    "attention norm": "W[L_P, D_XZC]",
+    "q": "W[L_P, D_XZC, N_Y, H]",
+    "k": "W[L_P, D_XZC, K_Y, H]",
+    "v": "W[L_P, D_XZC, K_Y, H]",
+    "o": "W[L_P, N_Y, H, D_XZC]",
+    "mlp norm": "W[L_P, D_XZC]",
+    "gate": "W[L_P, D_XZC, F_Y]",
+    "up": "W[L_P, D_XZC, F_Y]",
+    "down": "W[L_P, F_Y, D_XZC]",
+    "router": "W[L_P, D_XZC, E]",
+    "expert gate": "W[L_P, E_Z, D_XC, F_Y]",
+    "expert up": "W[L_P, E_Z, D_XC, F_Y]",
+    "expert down": "W[L_P, E_Z, F_Y, D_XC]",
+    "final norm": "W[D_XZC]",
+    "unembed": "W[D_XZC, V_Y]",
 }
 
 type Weights = Mapping[str, jax.Array]
@@ -76,12 +77,16 @@ def summed_over(name: str) -> tuple[str, ...]:
 
 
 def whole(w: Weights, dtype: Any = jnp.float32, *, in_layer: bool = False) -> dict[str, jax.Array]:
-    """Weights gathered over X: an all-gather each, and for their gradients a reduce-scatter.
+    """Weights with all of D: an all-gather each, and for their gradients a reduce-scatter.
 
     `in_layer`: the blocks are those of one layer, without the dimension L.
     """
-    at = {name: [dim.axes for dim in parse(SPLIT[name]).dims].index(("X",)) - in_layer for name in w}
-    return {name: gather(block.astype(dtype), "X", at[name]) for name, block in w.items()}
+    full = {}
+    for name, block in w.items():
+        dims = parse(SPLIT[name]).dims
+        at = next(i for i, dim in enumerate(dims) if dim.name == "D")
+        full[name] = gather(block.astype(dtype), dims[at].axes, at - in_layer)
+    return full
 
 
 def norm(x: jax.Array, scale: jax.Array) -> jax.Array:
@@ -159,6 +164,12 @@ def embed(table: jax.Array, tokens: jax.Array) -> jax.Array:
     return scatter(jnp.where(here[..., None], table[jnp.where(here, place, 0)], 0), "Y", 1)
 
 
+def head(w: Weights, x: jax.Array, targets: jax.Array) -> jax.Array:
+    """The loss of every token of x[b, t_Y, D], by the V_Y of this device and their sums."""
+    full = whole(w, x.dtype)
+    return cross_entropy(gather(norm(x, full["final norm"]), "Y", 1) @ full["unembed"], targets)
+
+
 def cross_entropy(logits: jax.Array, targets: jax.Array) -> jax.Array:
     """-log p of every target, from the logits of this device's V_Y."""
     logits = logits.astype(jnp.float32)
@@ -182,12 +193,12 @@ def loss(
 ) -> jax.Array:
     """This device's share of the mean loss of tokens[b, t]: the shares of all devices add up to it."""
     layers = {name: block for name, block in w.items() if SPLIT[name].startswith("W[L")}
-    ends = whole({name: block for name, block in w.items() if name not in layers}, dtype)
-    x = embed(ends["embed"], tokens)
+    x = embed(whole({"embed": w["embed"]}, dtype)["embed"], tokens)
     x = x.reshape(microbatches, -1, *x.shape[1:])
     x = pipeline(lambda x: stage(m, layers, x, context=context, remat=remat), x)
-    h = gather(norm(x.reshape(-1, *x.shape[2:]), ends["final norm"]), "Y", 1)
-    each = cross_entropy(h @ ends["unembed"], targets)
+    x = x.reshape(-1, *x.shape[2:])
+    ends = {name: w[name] for name in ("final norm", "unembed")}
+    each = (jax.checkpoint(head) if remat else head)(ends, x, targets)
     is_last = lax.axis_index("P") == lax.axis_size("P") - 1
     shared = lax.axis_size("Y") * lax.axis_size(("R", "X", "Z", "C"))  # Y counts the same tokens
     return jnp.where(is_last, each.mean() / shared, 0)

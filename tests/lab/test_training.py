@@ -1,49 +1,36 @@
-"""However the model is spread over eight devices, it learns the same."""
-
-import functools
+"""However the model is spread over eight devices, it learns the same, and sends what the plan says."""
 
 import jax
 import numpy as np
 import pytest
+from ways import STEPS, TOLERANCE, WAYS, alone, trainer
 
-from scalingbook_lib.lab import mixing, training
+from scalingbook_lib.lab import agreement, mixing, text, training
 from scalingbook_lib.lab.training import SMALL, SMALL_MOE, Trainer
 
-STEPS = 10
-TOLERANCE = 1e-5  # of the loss: sums in another order, amplified over the steps
-
-MESHES = {
-    "DP": {"R": 8},
-    "FSDP": {"X": 8},
-    "TP with sequence parallelism": {"Y": 8},
-    "FSDP x TP": {"X": 4, "Y": 2},
-    "PP": {"P": 4, "R": 2},
-    "CP": {"C": 4, "R": 2},
-    "3-D": {"P": 2, "X": 2, "Y": 2},
-}
-MOE = {"EP": {"Z": 4, "R": 2}, "EP x FSDP x TP": {"Z": 2, "X": 2, "Y": 2}}
+DENSE = [ways for ways in WAYS if "EP" not in ways]
 
 
-@functools.cache
-def alone(model):
-    return Trainer(model, {"X": 1}).train(STEPS).losses
-
-
-@pytest.mark.parametrize("ways", MESHES)
+@pytest.mark.parametrize("ways", DENSE)
 def test_the_loss_curve_is_that_of_one_device(ways):
-    mesh = MESHES[ways]
-    trained = Trainer(SMALL, mesh, microbatches=4 if "P" in mesh else 1).train(STEPS)
-    assert trained.losses == pytest.approx(alone(SMALL), rel=TOLERANCE)
+    spread = trainer(ways)
+    assert spread.train(STEPS).losses == pytest.approx(alone(spread.model), rel=TOLERANCE)
 
 
-@pytest.mark.parametrize("ways", MOE)
-def test_with_experts_the_loss_curve_is_that_of_one_device(ways):
-    assert Trainer(SMALL_MOE, MOE[ways]).train(STEPS).losses == pytest.approx(alone(SMALL_MOE), rel=TOLERANCE)
+@pytest.mark.parametrize("ways", DENSE)
+def test_every_collective_is_predicted_in_kind_axes_count_and_bytes(ways):
+    told = agreement.of(trainer(ways))
+    assert told.lines
+    assert not told.differ, str(told)
+
+
+def test_one_device_sends_nothing():
+    assert not agreement.of(Trainer(SMALL, {"X": 1})).lines
 
 
 def test_it_learns_the_book():
     first, last = alone(SMALL)[0], alone(SMALL)[-1]
-    assert first > np.log(256) > 4 > 3.3 > last  # from worse than chance to better than single letters
+    assert first > np.log(text.BYTES) > 4 > 3.3 > last  # from worse than chance to common letters
 
 
 def test_every_parameter_of_the_model_is_there():
@@ -65,3 +52,10 @@ def test_attention_over_blocks_of_keys_is_plain_attention():
     blocks = [(jax.numpy.stack([k, v])[:, :, s : s + 4], -s) for s in (0, 4, 8)]
     plain = jax.nn.dot_product_attention(q, k, v, is_causal=True)
     assert mixing.attend(q, blocks) == pytest.approx(np.array(plain), abs=1e-5)
+
+
+def test_the_data_of_a_step_depend_on_the_step_alone():
+    every = text.batch(3, batch=16, T=64)
+    assert np.array_equal(every[4:6], text.batch(3, batch=16, T=64, rows=slice(4, 6)))
+    assert not np.array_equal(every, text.batch(4, batch=16, T=64))
+    assert "Alice" in text.shown(text.book())
