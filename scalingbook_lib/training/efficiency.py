@@ -10,6 +10,7 @@ from scalingbook_lib.units import percent
 
 MATH = ("matmul", "attention", "experts", "head")
 LINKS = ("torus", "domain", "network", "dcn")
+LOST = ("ramp", "operands", "layer_s", "expert_layer_s", "fixed_s")  # nothing of these is lost at the peak
 _WORDS = {"name", "source"}
 
 
@@ -20,8 +21,13 @@ class Efficiency(Told):
     `matmul`: products with the layers' dense weights, `experts`: those with experts' weights, `attention`:
     scores and weighted values, `head`: the unembedding, all of the matrix unit's rate. `memory`: what is only
     read and written (norms, activation functions, the optimizer), of the HBM's rate. `torus`, `domain`
-    (NVLink, or a full mesh), `network` and `dcn`: collectives, of the rate of these links. `fixed_s` is lost
-    once a step.
+    (NVLink, or a full mesh), `network` and `dcn`: collectives, of the rate of these links. `overlap`: what
+    is hidden of that which a plan can hide.
+
+    What else real chips lose, nothing at the peak: attention has half of its rate at sequences of `ramp`
+    tokens; a share `operands` of the bytes that products read and write (narrower types are written first)
+    is waited for at the rate of `memory`; `layer_s` is lost with each layer of a microbatch, forward once
+    and backward twice, `expert_layer_s` more where it has experts; `fixed_s` once a step.
     """
 
     matmul: float = 1.0
@@ -33,6 +39,11 @@ class Efficiency(Told):
     domain: float = 1.0
     network: float = 1.0
     dcn: float = 1.0
+    overlap: float = 1.0
+    ramp: float = 0.0
+    operands: float = 0.0
+    layer_s: float = 0.0
+    expert_layer_s: float = 0.0
     fixed_s: float = 0.0
     name: str = "peak"
     source: str = ""
@@ -41,13 +52,14 @@ class Efficiency(Told):
         for name, value in self.shares.items():
             if not 0 < value <= 1:
                 raise ValueError(f"{name}={value}: write a share of the peak, above 0 and at most 1")
-        if not self.fixed_s >= 0:
-            raise ValueError(f"fixed_s={self.fixed_s}: write a time of at least 0")
+        for name in LOST:
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name}={getattr(self, name)}: write a number of at least 0")
 
     @property
     def shares(self) -> dict[str, float]:
         """Every class with its share."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _WORDS | {"fixed_s"}}
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _WORDS.union(LOST)}
 
     @classmethod
     def flat(cls, share: float, name: str = "") -> "Efficiency":

@@ -36,7 +36,7 @@ type Waits = dict[str, float]  # seconds by mesh axis
 
 def seconds(s: Shape, traffic: Sequence[Traffic], chip: Chip, efficiency: Efficiency) -> Seconds:
     """Every term of one step; the bubble is `pipelines.bubble` of the passes, waiting included."""
-    M, hidden, mean = s.M, s.plan.hidden, s.M / s.plan.pp
+    M, hidden, mean = s.M, s.plan.hidden * efficiency.overlap, s.M / s.plan.pp
     math, again, pointwise = _each(s, chip, efficiency)  # of the whole model, for one microbatch
     forward, worked = sum(math), sum(math[:3]) + pointwise
     anew = pointwise if s.plan.remat not in ("none", "all") else 0.0
@@ -102,13 +102,22 @@ def _each(s: Shape, chip: Chip, e: Efficiency) -> tuple[tuple[float, float, floa
     """
     plan, w, t = s.plan, s.work, s.t / s.plan.tp
     fast, plain = t / chip.flops_per_s(plan.compute), t / chip.flops_per_s(plan.activations)
-    per = fast / e.matmul, plain / e.attention, fast / e.experts, plain / e.head
+    per = fast / e.matmul, plain / e.attention * (1 + e.ramp / w.T), fast / e.experts, plain / e.head
     f, g = w.forward, w.again
     math = f[0] * per[0], f[1] * per[1], f[2] * per[2], f[3] * per[3]
     again = g[0] * per[0] + g[1] * per[1] + g[2] * per[2]
-    moved = s.t * (w.pointwise_wide / s.wide + w.pointwise_split / plan.tp)
+    moved = s.t * (w.pointwise_wide / s.wide + w.pointwise_split / plan.tp) + e.operands * _operands(s)
     rate = chip.hbm_bytes_per_s * e.memory
-    return math, again, moved / rate + _read(s, math, rate)
+    lost = w.model.L * e.layer_s + w.model.moe_layers * e.expert_layer_s
+    return math, again, moved / rate + lost + _read(s, math, rate)
+
+
+def _operands(s: Shape) -> float:
+    """Bytes that products read and write; a narrower type is written first, as it is and transposed."""
+    plan, w = s.plan, s.work
+    wide, narrow = plan.activations.bytes, plan.compute.bytes
+    each = (wide + narrow) / 2 + ((wide + 2 * narrow) / 2 if narrow < wide else 0)
+    return s.t * (w.operands_wide + w.operands_split / plan.tp) * each
 
 
 def _read(s: Shape, math: tuple[float, ...], bytes_per_s: float) -> float:

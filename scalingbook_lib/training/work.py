@@ -47,6 +47,8 @@ class Work:
     heads: float  # elements of queries, keys, values and outputs
     host_wide: float  # kept bytes that wait in the host's memory
     host_split: float
+    operands_wide: float  # elements that the layers' products read and write, forward
+    operands_split: float
 
     @property
     def useful(self) -> float:
@@ -67,7 +69,7 @@ def work(model: Transformer, T: int, remat: str, dtype: DType, causal: bool) -> 
         model, T, _forward(model, T, causal), kept.again(model, T, remat, causal),
         *kept.kept(model, T, remat, dtype), wide / model.L, split / model.L, *_parameters(model),
         *_pointwise(model, dtype.bytes), *_pairs(model), _keys_and_values(model), _heads(model),
-        *kept.hosted(model, remat, dtype),
+        *kept.hosted(model, remat, dtype), *_operands(model),
     )  # fmt: skip
 
 
@@ -91,6 +93,13 @@ def _pointwise(m: Transformer, size: float) -> tuple[float, float]:
     sums = 2 if m.norms > 1 else 1
     rotated = 2 * m.softmax_layers * (m.N + m.K) * m.H
     return size * m.L * m.D * (2 * m.norms + 3 * sums), size * (rotated + kept.hidden(m))
+
+
+def _operands(m: Transformer) -> tuple[float, float]:
+    """Every product has D elements on one side; tensor parallelism splits the other."""
+    products = [w for w in m.weights() if w.matmul and w.part != "unembedding"]
+    wide = sum(w.active_copies * m.D for w in products)
+    return wide, sum(w.active_copies * w.size / m.D for w in products)
 
 
 def _pairs(m: Transformer) -> tuple[float, float]:

@@ -61,3 +61,27 @@ def test_the_terms_of_a_step_sum_to_it():
     assert step.memory.total == sum(step.memory.terms.values())
     assert "interleaved" in str(step)
     assert "MFU" in str(step)
+
+
+def test_what_real_chips_lose_beside_a_lower_rate():
+    plan, cluster = Plan(fsdp=8), clusters.Cluster.of(chips.H100, 8)
+
+    def after(**lost: float) -> training.Step:
+        return training.step(
+            models.find("LLaMA-3 8B"), cluster, plan, batch=16, T=8192, efficiency=training.Efficiency(**lost)
+        )
+
+    best, L, M = after(), 32, 2
+    assert after(layer_s=1e-3).total_s == pytest.approx(best.total_s + 3 * L * M * 1e-3)
+    assert after(fixed_s=0.25).total_s == pytest.approx(best.total_s + 0.25)
+    slow = after(ramp=8192.0).seconds
+    assert slow.math[1] == pytest.approx(2 * best.seconds.math[1])
+    operands = 2 * 8192 * M * L * (7 * 4096 + 53248) * 3 / chips.H100.hbm_bytes_per_s
+    assert after(operands=1.0).seconds.memory_s == pytest.approx(best.seconds.memory_s + operands)
+    waits = sum(row.seconds for row in best.traffic)
+    assert after(overlap=0.5).total_s == pytest.approx(best.total_s + waits / 2, rel=1e-3)
+
+
+def test_what_is_lost_is_never_negative():
+    with pytest.raises(ValueError, match=r"ramp=-1.*at least 0"):
+        training.Efficiency(ramp=-1)
