@@ -145,15 +145,11 @@ def _verdict(
         why = "it has no switch" if chip.full_mesh else "its switches cannot sum"
         return f"{said}, and nothing to gain: {why}."
     gain = ring.total_s / switch.total_s
-    said += (
-        f" where the GPUs sum, {si(switch.total_s, 's')} where the switch does, {count(gain)} times as fast."
-    )
+    faster = f"{count(gain)} times as fast" if gain > 1.005 else "no faster"
+    said += f" where the GPUs sum, {si(switch.total_s, 's')} where the switch does, {faster}."
     if n not in seen:
-        return (
-            f"{said} Nobody published both for so many."
-            if seen
-            else f"{said} Nobody published both for {chip.name}."
-        )
+        which = f"{n} {chip.name}" if seen else chip.name
+        return f"{said} The data have no measured pair for {which}."
     told, chosen = seen[n]
     if told / chosen < 1.005:
         return f"{said} Measured at 8 GiB: no gain, as NCCL lets so few GPUs sum themselves."

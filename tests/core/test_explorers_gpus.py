@@ -328,7 +328,7 @@ def test_measured_bus_bandwidths_are_the_published_ones():
 def test_what_is_there_to_discover_in_the_sums():
     assert "1.75 times as fast. Measured at 8 GiB: 1.29 times" in SHARP.see().verdict
     assert "so few GPUs" in SHARP.see(n=4).verdict
-    assert "Nobody published both for so many" in SHARP.see(n=3).verdict
-    assert "Nobody published both for GB200" in SHARP.see(chip="GB200", n=72).verdict
+    assert "no measured pair for 3 H200" in SHARP.see(n=3).verdict
+    assert "no measured pair for GB200" in SHARP.see(chip="GB200", n=72).verdict
     assert "has 8, not 72" in SHARP.see(n=72).verdict
     assert readout(SHARP.see(chip="GB200", n=72), "gain") == pytest.approx(1.97, rel=2e-3)

@@ -81,7 +81,10 @@ PLANS = (
         mistakes=(
             Mistake(lambda: 512, "That is with tensor parallelism alone. The second stage halves the limit."),
             Mistake(lambda: 768, "So many there are. Could it be more?"),
-            Mistake(lambda: 1024, "That is fine. Is it the most?"),
+            Mistake(
+                lambda: 1024,
+                "That is fine, but not the most. Of k copies, each pair of nodes already has one: (1 - 1/k).",
+            ),
             Mistake(lambda: 1536, "Almost: with so many, each GPU has fewer tokens than the limit."),
         ),
         right="Right: two thirds more GPUs than the table has.",
