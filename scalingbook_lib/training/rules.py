@@ -69,10 +69,14 @@ class Mixed(Told):
     data: float  # r_F = alpha X / (B M_X)
     tensor: float  # r_T = alpha Y / (F M_Y)
 
+    def ratio(self, dial: float = 0.0) -> float:
+        """Communication over arithmetic, max(r) + dial · min(r): at 0 both overlap, at 1 one waits."""
+        low, high = sorted((self.data, self.tensor))
+        return high + dial * low
+
     def slowdown(self, dial: float = 0.0) -> float:
         """max(1, max(r) + dial · min(r)): 0 where both overlap, 1 where one waits for the other."""
-        low, high = sorted((self.data, self.tensor))
-        return max(1.0, high + dial * low)
+        return max(1.0, self.ratio(dial))
 
     @property
     def exposed_slowdown(self) -> float:

@@ -1,0 +1,8 @@
+"""How is one training step spread over many chips? The explorers of the training chapter."""
+
+from scalingbook_lib.explorers.training_dcn import DCN
+from scalingbook_lib.explorers.training_dial import DIAL
+from scalingbook_lib.explorers.training_pipeline import PIPELINE
+from scalingbook_lib.explorers.training_zero import ZERO
+
+EXPLORERS = (ZERO, DIAL, PIPELINE, DCN)

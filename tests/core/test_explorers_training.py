@@ -1,0 +1,169 @@
+"""The training chapter's explorers obey the laws of what they show."""
+
+import itertools
+
+import pytest
+
+from scalingbook_lib import chips, explorers, pipelines, training
+from scalingbook_lib.explorers import training_pipeline, training_zero
+from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Timeline
+from scalingbook_lib.training import Plan, rules
+from scalingbook_lib.units import FP32
+
+ALL = {e.key: e for stem in ("training", "training_llama3") for e in explorers.chapter(stem)}
+approx = pytest.approx
+
+
+def panel(view, kind, at=0):
+    return [p for p in view.panels if isinstance(p, kind)][at]
+
+
+def curve(view, label):
+    charts = [p for p in view.panels if isinstance(p, Chart)]
+    return next(m for p in charts for m in p.marks if isinstance(m, Curve) and m.label == label)
+
+
+def readout(view, label):
+    return next(r.value for r in view.readouts if r.label == label)
+
+
+def values(control):
+    options = getattr(control, "options", None)
+    ends = options or (getattr(control, "low", False), getattr(control, "high", True))
+    return list(dict.fromkeys([control.start or ends[0], *ends]))
+
+
+# Laws of all of them
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_every_setting_with_the_first_control_paints_or_says_what_to_write(key):
+    explorer = ALL[key]
+    (a, first), *others = explorer.controls.items()
+    for (b, second), one in itertools.product(others, values(first)):
+        for other in values(second):
+            painted = explorer.look({a: first.position(one), b: second.position(other)})
+            told = any(
+                word in painted.error
+                for word in (": set", ": lower", ": take", ": write", "; take", "; write", " needs even")
+            )
+            assert painted.view or told, (a, one, b, other, painted.error)
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_every_control_changes_something(key):
+    explorer = ALL[key]
+    start = explorer.paint({})
+    for name, control in explorer.controls.items():
+        others = [explorer.paint({name: control.position(v)}) for v in values(control)[1:]]
+        assert any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others), name
+
+
+# ZeRO
+
+
+def test_the_table_of_the_zero_paper():
+    bars = panel(ALL["training.zero"].see(), Bars)
+    assert [x / 1e9 for x in bars.lengths()] == approx([120, 31.4, 16.6, 1.88], rel=3e-3)
+
+
+@pytest.mark.parametrize("stage", training_zero.STAGES)
+def test_zero_is_what_the_library_says_of_the_state(stage):
+    view = ALL["training.zero"].see(billions=70.0, ways=256, stage=stage, gradients="fp32", master=False)
+    plan = Plan(fsdp=256, zero=training_zero.STAGES[stage], gradients=FP32, master=None)
+    assert readout(view, "on each chip") == training.states(70e9, plan).total
+
+
+def test_a_higher_stage_never_keeps_more_and_one_chip_has_nothing_to_share():
+    for ways in (1, 8, 4096):
+        lengths = panel(ALL["training.zero"].see(ways=ways), Bars).lengths()
+        assert lengths == sorted(lengths, reverse=True)
+        assert (len(set(lengths)) == 1) == (ways == 1)
+
+
+# The dial
+
+
+def test_the_dial_moves_the_knee_by_four():
+    ends = [readout(ALL["training.dial"].see(dial=d), "mixed needs, at this dial") for d in (0.0, 1.0)]
+    assert ends[1] == approx(4 * ends[0])
+
+
+def test_the_reference_knees_at_90_percent_of_the_links():
+    view = ALL["training.dial"].see(F=28672, links=0.9)
+    assert readout(view, "mixed needs, at this dial") == approx(113.4, abs=0.1)
+    assert readout(view, "FSDP alone needs") == approx(850, abs=0.5)
+
+
+def test_at_the_knee_communication_takes_as_long_as_the_arithmetic():
+    for dial in (0.0, 0.5, 1.0):
+        knee = rules.mixed_tokens(28672, chips.V5P, dial=dial)
+        view = ALL["training.dial"].see(b=knee, dial=dial)
+        assert readout(view, "at most, of the peak") == approx(1)
+        assert "1 times as long" in view.verdict
+
+
+def test_whole_ways_are_never_better_than_the_ideal_split():
+    for b, dial in itertools.product((64, 512, 2048), (0.0, 1.0)):
+        ideal, whole = (ALL["training.dial"].see(b=b, dial=dial, N=8960, whole=w) for w in (False, True))
+        label = "at most, of the peak"
+        assert readout(whole, label) <= readout(ideal, label) * (1 + 1e-12)
+        X, _, Y = next(str(r) for r in whole.readouts if r.label == "best split").replace(",", "").split()
+        assert float(X) * float(Y) == 8960
+
+
+# Pipelines
+
+
+@pytest.mark.parametrize("schedule", training_pipeline.SCHEDULES)
+def test_the_gantt_is_the_simulated_schedule_and_never_overlaps_itself(schedule):
+    view = ALL["training.pipeline"].see(schedule=schedule, P=4, M=12)
+    chunks = 2 if schedule == "interleaved" else 1
+    run = pipelines.simulate(training_pipeline.SCHEDULES[schedule], 4, 12, chunks=chunks)
+    line = panel(view, Timeline)
+    assert line.range()[1] == float(run.total_s)
+    assert len(line.spans) == len(run.spans)
+    assert readout(view, "idle, of the step") == approx(float(run.bubble))
+
+
+@pytest.mark.parametrize("schedule", training_pipeline.SCHEDULES)
+def test_what_a_stage_holds_peaks_at_what_the_library_says(schedule):
+    run = training_pipeline.played(schedule, 4, 12, 2, 2.0, 0.0)
+    moments = sorted({float(s.start) for s in run.spans})
+    for stage in range(4):
+        most = max(training_pipeline.holds(run, stage, now) for now in moments)
+        assert most == float(run.live[stage])
+        assert training_pipeline.holds(run, stage, float(run.total_s)) == 0
+
+
+def test_the_bubble_of_1f1b_is_the_closed_form():
+    for P, M in ((2, 1), (4, 8), (8, 32)):
+        view = ALL["training.pipeline"].see(P=P, M=M)
+        assert readout(view, "idle, of the step") == approx((P - 1) / (M + P - 1))
+        assert readout(view, "idle, over the work") == approx((P - 1) / M)
+
+
+def test_a_stage_does_at_most_one_thing_or_an_overlapped_pair():
+    for schedule, step in itertools.product(training_pipeline.SCHEDULES, range(0, 40, 3)):
+        does = panel(ALL["training.pipeline"].see(schedule=schedule, step=step), Grid).cells[0]
+        assert all(cell.text.count("+") <= (schedule == "DualPipe") for cell in does)
+
+
+# Pods
+
+
+def test_at_the_tokens_needed_the_sum_takes_as_long_as_the_backward_pass():
+    view = ALL["training.dcn"].see(pods=4, batch=4 * rules.pod_tokens(chips.V5P, 4))
+    assert readout(view, "AllReduce over backward pass") == approx(1)
+
+
+def test_two_pods_of_v5p_need_36720_tokens_each_and_twice_that_in_fp32():
+    needed = [readout(ALL["training.dcn"].see(pods=2, gradients=g), "needed") for g in ("bf16", "fp32")]
+    assert needed == [approx(36720), approx(73440)]
+
+
+def test_more_pods_need_more_and_have_less():
+    view = ALL["training.dcn"].see()
+    assert list(curve(view, "needed, bf16 gradients").ys) == sorted(curve(view, "needed, bf16 gradients").ys)
+    shared = list(curve(view, "your batch, shared").ys)
+    assert shared == sorted(shared, reverse=True)
