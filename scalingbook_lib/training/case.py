@@ -100,18 +100,25 @@ class Case:
                 return FREE
             key = what, inside, size, shared
             if key not in self._rates:
-                self._rates[key] = rate(what, _under(where, sizes, inside, size), self.efficiency)
+                self._rates[key] = rate(what, self._under(where, sizes, inside, size), self.efficiency)
             return self._rates[key]
 
         def experts(inside: int, size: int) -> Rate:
             key = s.plan.expert_domains, inside, size, shared
             if key not in self._rates:
                 assert self.model.experts
-                on, most = _under(where, sizes, inside, size), s.plan.expert_domains
+                on, most = self._under(where, sizes, inside, size), s.plan.expert_domains
                 self._rates[key] = exchange_rate(on, self.model.experts.k, self.efficiency, most)
             return self._rates[key]
 
         return rows(s, Links(rates, experts, self._pods(s.plan.dcn), self._host(s)))
+
+    def _under(self, where: Placement, sizes: tuple[int, ...], inside: int, size: int) -> Networks:
+        """What joins `size` groups of `inside` neighbors: on a cluster, whatever the mesh."""
+        if isinstance(self.machine, Slice):
+            return _axes(where, sizes, inside, size)
+        outside = self.machine.chips // (inside * size)
+        return place(self.machine, (inside, size, 1, 1, 1, outside)).over("C")
 
     def _pods(self, pods: int) -> Rate:
         return (
@@ -150,7 +157,7 @@ class Case:
         return seconds(s, found, self.machine.chip, self.efficiency)
 
 
-def _under(where: Placement, sizes: tuple[int, ...], inside: int, size: int) -> Networks:
+def _axes(where: Placement, sizes: tuple[int, ...], inside: int, size: int) -> Networks:
     """The networks of `size` groups of `inside` neighbors: neighboring axes of the mesh, together."""
     for first in range(len(sizes)):
         if prod(sizes[:first]) != inside:

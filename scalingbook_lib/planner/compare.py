@@ -1,0 +1,70 @@
+"""Why is one plan faster than another? Term by term.
+
+Chapter: Training LLaMA 3.
+"""
+
+from dataclasses import dataclass
+
+from scalingbook_lib.told import Told
+from scalingbook_lib.training import Step
+from scalingbook_lib.units import percent, si
+
+_SHOWN = (
+    "tp",
+    "cp",
+    "pp",
+    "fsdp",
+    "dp",
+    "ep",
+    "expert_tp",
+    "zero",
+    "schedule",
+    "chunks",
+    "microbatch",
+    "remat",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Told):
+    """Two steps of one model and batch: what the second spends more (positive) or less on each term."""
+
+    first: Step
+    second: Step
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Seconds that the second takes longer, by term, the largest first; they sum to `lost_s`."""
+        one, other = self.first.terms, self.second.terms
+        found = {name: other.get(name, 0.0) - one.get(name, 0.0) for name in {**one, **other}}
+        return dict(sorted(found.items(), key=lambda item: (-abs(item[1]), item[0])))
+
+    @property
+    def lost_s(self) -> float:
+        """How much longer the second takes."""
+        return self.second.total_s - self.first.total_s
+
+    @property
+    def changed(self) -> dict[str, tuple[object, object]]:
+        """The fields in which the plans differ."""
+        one, other = self.first.plan, self.second.plan
+        pairs = {name: (getattr(one, name), getattr(other, name)) for name in _SHOWN}
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+    def __str__(self) -> str:
+        how = ", ".join(f"{name}={new} in place of {old}" for name, (old, new) in self.changed.items())
+        least = 1e-4 * self.first.total_s
+        shown = {name: s for name, s in self.terms.items() if abs(s) > least}
+        parts = [f"{name} {'+' if s > 0 else '−'}{si(abs(s), 's')}" for name, s in shown.items()]
+        longer = "longer" if self.lost_s >= 0 else "shorter"
+        if abs(self.lost_s) <= least and not parts:
+            return f"{how or 'the same plan'}: no difference in time"
+        return (
+            f"{how or 'the same plan'}: {si(abs(self.lost_s), 's')} {longer} "
+            f"({percent(abs(self.lost_s) / self.first.total_s)}): {', '.join(parts)}"
+        )
+
+
+def compare(first: Step, second: Step) -> Comparison:
+    """What the second plan spends more than the first, and on what."""
+    return Comparison(first, second)

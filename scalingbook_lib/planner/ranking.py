@@ -1,0 +1,175 @@
+"""What did the search find? The best plans, why the first beats the second, and what was refused.
+
+Chapter: Training LLaMA 3.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from scalingbook_lib import training
+from scalingbook_lib.limits import Machine
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.planner.compare import Comparison, compare
+from scalingbook_lib.planner.tally import Rejected
+from scalingbook_lib.told import Told
+from scalingbook_lib.training import Efficiency, Plan, Step
+from scalingbook_lib.units import count, percent, si
+
+
+class Point(NamedTuple):
+    """One legal plan of a search: its step, a chip's memory, and how it is spread."""
+
+    step_s: float
+    memory_bytes: float
+    pp: int
+    cp: int
+    tp: int
+    fsdp: int
+    dp: int
+    dcn: int
+    ep: int
+    expert_tp: int | None
+    zero: int
+    remat: str
+    schedule: str
+    chunks: int
+    microbatch: int
+
+    @property
+    def ways(self) -> dict[str, Any]:
+        """What makes the plan: fields of `training.Plan`."""
+        return dict(zip(self._fields[2:], self[2:], strict=True))
+
+
+class Judged(NamedTuple):
+    """A plan with its step."""
+
+    plan: Plan
+    step: Step
+
+    def __str__(self) -> str:
+        return str(self.step)
+
+
+@dataclass(frozen=True)
+class Ranking(Told):
+    """Every legal plan for a model on a machine, the best first, and the rejected by reason.
+
+    A spread is a mesh, a microbatch and a schedule; `judged` plans are spreads with a kind of ZeRO and a
+    rematerialization. `spared` plans fit too, but do more of one and no less of the other than a judged
+    one of the same spread: no law lets them be faster.
+    """
+
+    model: Transformer
+    machine: Machine
+    batch: int
+    T: int
+    efficiency: Efficiency
+    pods: int
+    fixed: dict[str, Any]
+    tried: dict[str, tuple[Any, ...]]
+    constant: dict[str, Any] = field(repr=False)
+    points: list[Point] = field(repr=False)
+    best: tuple[Judged, ...]
+    spreads: int
+    legal: int
+    spared: int
+    rejected: tuple[Rejected, ...]
+
+    @property
+    def judged(self) -> int:
+        """How many plans were timed."""
+        return len(self.points)
+
+    @property
+    def winner(self) -> Judged:
+        """The best; a ValueError that tells the nearest misses where there is none."""
+        if not self.best:
+            raise ValueError(str(self))
+        return self.best[0]
+
+    @property
+    def runner_up(self) -> Judged:
+        """The best on another mesh than the winner's (else simply the second)."""
+        mesh = _mesh(self.winner.plan)
+        others = [one for one in self.best[1:] if _mesh(one.plan) != mesh] or list(self.best[1:2])
+        if not others:
+            raise ValueError("one plan is legal, and there is no other to compare it with")
+        return others[0]
+
+    @cached_property
+    def why(self) -> Comparison:
+        """Why the winner wins over the runner-up, term by term."""
+        return compare(self.winner.step, self.runner_up.step)
+
+    def plan(self, point: Point) -> Plan:
+        """The plan of a point."""
+        return Plan(**{**self.constant, **point.ways})
+
+    def step(self, point: Point) -> Step:
+        """The step of a point, by term."""
+        return training.step(self.model, self.machine, self.plan(point), batch=self.batch, T=self.T,
+                             efficiency=self.efficiency)  # fmt: skip
+
+    def ordered(self) -> list[Point]:
+        """All legal plans, the fastest first."""
+        return sorted(self.points, key=order)
+
+    @property
+    def counts(self) -> str:
+        """How many plans there are, and why not more."""
+        refused = "; ".join(map(str, self.rejected))
+        spared = f", {self.spared:,} more cannot be faster" if self.spared else ""
+        return (
+            f"{self.spreads:,} ways to spread it, {self.legal:,} legal, {self.judged:,} plans judged"
+            f"{spared}; rejected: {refused or 'none'}"
+        )
+
+    @property
+    def table(self) -> str:
+        """The best plans, a line each."""
+        return "\n".join(("  ".join(_HEADER), *map("  ".join, map(_line, self.best))))
+
+    def __str__(self) -> str:
+        head = f"{self.model.name}, {count(self.batch * self.T)} tokens on {self.machine.name}"
+        if not self.best:
+            return f"{head}: no plan is legal. {self.counts}"
+        also = f"\n{self.why}" if len(self.best) > 1 else ""
+        return f"{head}: {self.winner.plan} is the best.\n{self.table}{also}\n{self.counts}"
+
+    def __iter__(self) -> Iterator[Judged]:
+        return iter(self.best)
+
+
+def order(point: Point) -> tuple[Any, ...]:
+    """By time to ten digits; of equals, fewer stages, then context, tensor, ZeRO, ..., then less memory."""
+    return (float(f"{point.step_s:.9e}"), point.pp, point.cp, point.tp, point.zero, _text(point[2:]))
+
+
+def _text(fields: tuple[Any, ...]) -> tuple[tuple[bool, int, str], ...]:
+    """Comparable, whatever the types."""
+    return tuple((isinstance(f, str), f if isinstance(f, int) else 0, str(f)) for f in fields)
+
+
+def _mesh(plan: Plan) -> tuple[int, ...]:
+    return plan.tp, plan.cp, plan.pp, plan.fsdp * plan.dp
+
+
+_AXES = ("tp", "cp", "pp", "fsdp", "dp", "ep")
+_HEADER = (
+    *(f"{name:>5}" for name in (*_AXES, "ZeRO", "mb")), f"{'schedule':14}", f"{'remat':9}", f"{'step':>8}",
+    f"{'MFU':>6}", f"{'memory':>8}", "loses most to",
+)  # fmt: skip
+
+
+def _line(one: Judged) -> tuple[str, ...]:
+    p, s = one
+    pipe = f"{p.schedule}{f' ×{p.chunks}' if p.chunks > 1 else ''}" if p.pp > 1 else "–"
+    zero = p.zero if p.fsdp * p.cp > 1 else "–"
+    return (
+        *(f"{getattr(p, name):>5,}" for name in _AXES), f"{zero:>5}", f"{p.microbatch:>5}", f"{pipe:14}",
+        f"{p.remat:9}", f"{si(s.total_s, 's'):>8}", f"{percent(s.mfu):>6}", f"{si(s.memory.total, 'B'):>8}",
+        s.loss,
+    )  # fmt: skip

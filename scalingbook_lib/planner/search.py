@@ -1,0 +1,83 @@
+"""Which of all legal plans is the fastest?
+
+Chapter: Training LLaMA 3.
+"""
+
+from collections.abc import Iterator
+from heapq import nsmallest
+from typing import Any
+
+from scalingbook_lib.limits import Machine
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.planner.experts import Experts
+from scalingbook_lib.planner.quick import Quick
+from scalingbook_lib.planner.ranking import Judged, Point, Ranking, order
+from scalingbook_lib.planner.space import Group, Space, has_laws, needs_plans, space
+from scalingbook_lib.training import PEAK, Efficiency
+from scalingbook_lib.training.feasible import too_large
+
+
+def plans(
+    model: Transformer, machine: Machine, *, batch: int, T: int, pods: int = 1,
+    fixed: dict[str, Any] | None = None, tried: dict[str, tuple[Any, ...]] | None = None,
+    efficiency: Efficiency = PEAK, keep: int = 10, every: bool = False,
+) -> Ranking:  # fmt: skip
+    """Every legal plan for `batch` sequences of T tokens on `pods` such machines, judged; the best first.
+
+    `fixed`: fields of `training.Plan` with the one value they may have, `fixed=dict(tp=8, remat="full")`;
+    `tried`: the values to try for a field, else those of `space.TRIED`, and all divisors for the ways of
+    the mesh. With `every`, plans are judged too that no law lets be faster (see `Ranking`).
+    """
+    asked = space(model, machine, batch=batch, T=T, pods=pods, fixed=fixed or {}, tried=tried or {})
+    search = _Search(asked, efficiency, every)
+    points = list(search.points())
+    best = _first(points, keep)
+    ranking = Ranking(
+        model, machine, batch, T, efficiency, asked.pods, fixed or {}, tried or {}, asked.constant, points,
+        (), search.legal + asked.tally.total, search.legal, search.spared, asked.tally.rejected,
+    )  # fmt: skip
+    found = tuple(Judged(step.plan, step) for step in map(ranking.step, best))
+    object.__setattr__(ranking, "best", found)
+    return ranking
+
+
+def _first(points: list[Point], keep: int) -> list[Point]:
+    """The best, in an order that rounding cannot change."""
+    near = nsmallest(keep, points, key=lambda p: p.step_s)
+    if not near:
+        return []
+    most = near[-1].step_s * (1 + 1e-9)
+    return sorted((p for p in points if p.step_s <= most), key=order)[:keep]
+
+
+class _Search:
+    """One run: groups of spreads, judged; counts beside them."""
+
+    def __init__(self, asked: Space, efficiency: Efficiency, every: bool) -> None:
+        self.space, self.tally = asked, asked.tally
+        self.judge = Experts(asked, efficiency) if needs_plans(asked) else Quick(asked, efficiency)
+        self.every = every or not has_laws(asked)
+        self.legal = self.spared = 0
+
+    def points(self) -> Iterator[Point]:
+        for group in self.space.groups():
+            at = self.judge.group(group)
+            for fsdp in self.space.splits(group.rest):
+                yield from self._spread(group, at, fsdp)
+
+    def _spread(self, g: Group, at: Any, fsdp: int) -> list[Point]:
+        """The points of one spread; none, and a count, where it is not legal."""
+        zeros, why = self.space.zeros(fsdp * g.cp)
+        if why:
+            self.tally.refuse("even shards", 1, why, None)
+            return []
+        found, spared, miss = self.judge.spread(g, at, fsdp, zeros, self.every)
+        self.spared += spared
+        if found:
+            self.legal += 1
+        elif miss and self.tally.counts(miss.kind, 1, miss.far):
+            plan = self.space.plan(**miss.ways)
+            self.tally.nearest(
+                miss.kind, miss.why or too_large(miss.far, self.space.machine.chip), plan, miss.far
+            )
+        return found

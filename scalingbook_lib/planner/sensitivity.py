@@ -1,0 +1,130 @@
+"""What if links, memory or arithmetic were twice as fast? The best plan is searched again.
+
+Chapter: Training LLaMA 3.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scalingbook_lib import training
+from scalingbook_lib.hardware import Chip
+from scalingbook_lib.limits import Machine
+from scalingbook_lib.planner.ranking import Judged, Ranking
+from scalingbook_lib.planner.search import plans
+from scalingbook_lib.slices import Slice
+from scalingbook_lib.told import Told
+from scalingbook_lib.units import percent, si
+
+WHAT = ("arithmetic", "HBM", "HBM capacity", "links", "network")
+_RATES = {
+    "HBM": ("hbm_bytes_per_s",),
+    "HBM capacity": ("hbm_bytes",),
+    "links": ("link_bytes_per_s",),
+    "network": ("dcn_bytes_per_s",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Told):
+    """One thing `factor` times as fast (or large): the same plan's step, and the best plan then."""
+
+    what: str
+    factor: float
+    before_s: float
+    same_s: float
+    then: Judged
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast the step becomes, with whatever plan is best then."""
+        return self.before_s / self.then.step.total_s
+
+    @property
+    def same_gain(self) -> float:
+        """How many times as fast the step becomes, with the plan as it was."""
+        return self.before_s / self.same_s
+
+    def __str__(self) -> str:
+        other = (
+            ""
+            if self.gain <= self.same_gain * (1 + 1e-9)
+            else f" ({percent(1 - 1 / self.same_gain)} as it is)"
+        )
+        return (
+            f"{self.what} × {self.factor:g}: a step of {si(self.then.step.total_s, 's')}, "
+            f"{percent(1 - 1 / self.gain)} less{other}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity(Told):
+    """A ranking, and what each change would make of its best plan; the one that helps most comes first."""
+
+    ranking: Ranking
+    changes: tuple[Change, ...]
+
+    def __getitem__(self, what: str) -> Change:
+        for change in self.changes:
+            if change.what == what:
+                return change
+        raise KeyError(f"no change of {what!r}; there are {', '.join(c.what for c in self.changes)}")
+
+    def __str__(self) -> str:
+        now = self.ranking.winner.step.total_s
+        return "\n".join((f"a step takes {si(now, 's')}; with", *map(str, self.changes)))
+
+
+def sensitivity(ranking: Ranking, *, factor: float = 2.0, what: tuple[str, ...] = WHAT) -> Sensitivity:
+    """Search again with each of `what` that the machine has `factor` times as fast, or HBM as large."""
+    changes = [_change(ranking, name, factor) for name in what if _has(ranking, name)]
+    return Sensitivity(ranking, tuple(sorted(changes, key=lambda c: (-c.gain, c.what))))
+
+
+def faster(machine: Machine, what: str, factor: float) -> Machine:
+    """The same machine with one of its rates (or its HBM) `factor` times what it is."""
+    if not factor > 0:
+        raise ValueError(f"factor={factor}: write a positive number, as 2 for twice as fast")
+    if what not in WHAT:
+        raise ValueError(f"{what!r} is none of {', '.join(WHAT)}")
+    chip = _scaled(machine.chip, what, factor)
+    if isinstance(machine, Slice):
+        return replace(machine, chip=chip)
+    nic = machine.nic_bytes_per_s
+    return replace(machine, chip=chip, nic_bytes_per_s=nic * factor if nic and what == "network" else nic)
+
+
+def _scaled(chip: Chip, what: str, factor: float) -> Chip:
+    if what == "arithmetic":
+        return replace(chip, **{name: value * factor for name, value in _arithmetic(chip).items()})
+    names = _RATES[what]
+    return replace(chip, **{name: getattr(chip, name) * factor for name in names if getattr(chip, name)})
+
+
+def _change(ranking: Ranking, what: str, factor: float) -> Change:
+    r = ranking
+    machine = faster(r.machine, what, factor)
+    again: dict[str, Any] = {"batch": r.batch, "T": r.T, "efficiency": r.efficiency}
+    then = plans(r.model, machine, pods=r.pods, fixed=r.fixed, tried=r.tried, keep=1, **again)
+    same = training.step(r.model, machine, r.winner.plan, **again)
+    return Change(what, factor, r.winner.step.total_s, same.total_s, then.winner)
+
+
+def _has(ranking: Ranking, what: str) -> bool:
+    """Whether there is such a thing, and the machine has a figure for it."""
+    if what not in WHAT:
+        raise ValueError(f"{what!r} is none of {', '.join(WHAT)}")
+    if what != "network":
+        return True
+    machine = ranking.machine
+    outside = ranking.pods > 1 if isinstance(machine, Slice) else machine.nodes > 1
+    return outside and machine.chip.dcn_bytes_per_s is not None
+
+
+def _arithmetic(chip: Chip) -> dict[str, float]:
+    """Every rate of the matrix and vector units."""
+    ends = ("flops_per_s", "ops_per_s")
+    return {
+        name: value
+        for name, value in chip.figures().items()
+        if name.endswith(ends) and isinstance(value, float)
+    }

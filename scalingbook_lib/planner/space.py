@@ -1,0 +1,232 @@
+"""Which ways to spread a training step are there at all, and why are the others none?
+
+A spread is a mesh (tp, cp, fsdp, pp, dp), a microbatch and a schedule; ZeRO and rematerialization are tried
+within it. Ways are divisors of the number of chips. Chapter: Training LLaMA 3.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from scalingbook_lib import pipelines
+from scalingbook_lib.limits import Machine
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.planner.tally import Tally
+from scalingbook_lib.slices import Slice
+from scalingbook_lib.training import Plan, PlanError
+from scalingbook_lib.training.feasible import reasons
+from scalingbook_lib.training.plan import PLAN_FIELDS
+
+WAYS = ("tp", "cp", "fsdp", "pp", "dp")
+TRIED: dict[str, tuple[Any, ...]] = {
+    "zero": (1, 2, 3),
+    "remat": ("none", "selective", "full"),
+    "microbatch": (1, 2, 4),
+    "schedule": ("1f1b", "interleaved"),
+    "chunks": (2, 4, 8),
+}
+LADDER = ("none", "selective", "full")  # of remat: each does what the one before does, and more
+
+
+class Group(NamedTuple):
+    """Spreads that differ in fsdp and dp alone, whose product is `rest`; M microbatches each."""
+
+    tp: int
+    cp: int
+    pp: int
+    schedule: str
+    chunks: int
+    microbatch: int
+    M: int
+    rest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The question's side of the search: what is given, and what is tried."""
+
+    model: Transformer
+    machine: Machine
+    batch: int
+    T: int
+    pods: int
+    tried: dict[str, tuple[Any, ...]]
+    constant: dict[str, Any]
+    tally: Tally = field(default_factory=Tally)
+
+    def plan(self, **ways: Any) -> Plan:
+        """A plan of this space; what is not named is the plan's own default."""
+        return Plan(**{**self.constant, "dcn": self.pods, **ways})
+
+    def allowed(self, name: str, value: int) -> bool:
+        """Whether that many ways may be tried."""
+        return name not in self.tried or value in self.tried[name]
+
+    def schedules(self, pp: int) -> tuple[tuple[str, int], ...]:
+        """Schedules and their chunks; one stage has none to choose from."""
+        if pp == 1:
+            return (("1f1b", 1),)
+        kinds = self.tried["schedule"]
+        return tuple((s, v) for s in kinds for v in (self.tried["chunks"] if s == "interleaved" else (1,)))
+
+    def splits(self, rest: int) -> list[int]:
+        """The ways of fsdp, of so many chips; dp is what is left."""
+        return [n for n in divisors(rest) if self.allowed("fsdp", n) and self.allowed("dp", rest // n)]
+
+    def zeros(self, shared: int) -> tuple[tuple[int, ...], str]:
+        """The kinds of ZeRO that so many chips can share weights by; else why none."""
+        tried = self.tried["zero"]
+        if shared == 1:
+            return tried[:1], ""
+        if not isinstance(self.machine, Slice) or self.model.D % shared == 0:
+            return tried, ""
+        plan = self.plan(fsdp=shared, dp=self.machine.chips // shared, zero=1)
+        why = reasons(self.model, plan, self.T, self.machine)
+        return ((0,), "") if 0 in tried or not why else ((), why[0])
+
+    def groups(self) -> Iterator[Group]:
+        """All that divide; what does not is counted in the tally."""
+        chips = self.machine.chips
+        why = reasons(self.model, self.plan(dp=chips, zero=0), self.T, self.machine)
+        if why:
+            self.tally.refuse("model", self._all(), why[0])
+            return
+        for tp in self._ways("tp", chips):
+            for cp in self._ways("cp", chips // tp):
+                below = chips // (tp * cp)
+                refused = self._tokens(tp, cp)
+                if refused:
+                    count = sum(self._under(below, pp) for pp in self._ways("pp", below))
+                    self.tally.refuse(refused[0], count, refused[1], self.plan(tp=tp, cp=cp, dp=below))
+                    continue
+                for pp in self._ways("pp", below):
+                    yield from self._stages(tp, cp, pp, below // pp)
+
+    def _all(self) -> int:
+        n = self.machine.chips
+        return sum(
+            self._under(n // (tp * cp), pp)
+            for tp in self._ways("tp", n)
+            for cp in self._ways("cp", n // tp)
+            for pp in self._ways("pp", n // (tp * cp))
+        )
+
+    def _ways(self, name: str, of: int) -> list[int]:
+        return [n for n in divisors(of) if self.allowed(name, n)]
+
+    def _under(self, below: int, pp: int) -> int:
+        """How many spreads a refused mesh of tp and cp would have had with these stages."""
+        return len(self.splits(below // pp)) * len(self.schedules(pp)) * len(self.tried["microbatch"])
+
+    def _tokens(self, tp: int, cp: int) -> tuple[str, str] | None:
+        """Why heads, widths or tokens do not divide."""
+        for kind, ways in (("tensor ways", {"tp": tp}), ("context ways", {"tp": tp, "cp": cp})):
+            used = ways.get("tp", 1) * ways.get("cp", 1)
+            plan = self.plan(**ways, dp=self.machine.chips // used, zero=0, expert_tp=1)
+            why = reasons(self.model, plan, self.T, self.machine)
+            if why:
+                return kind, why[0]
+        return None
+
+    def _stages(self, tp: int, cp: int, pp: int, rest: int) -> Iterator[Group]:
+        """Layers for the stages, and sequences for the data ranks."""
+        count = len(self.splits(rest))
+        if not count:
+            return
+        for schedule, chunks in self.schedules(pp):
+            for microbatch in self.tried["microbatch"]:
+                ranks, ways = self.pods * rest * microbatch, {"tp": tp, "cp": cp, "pp": pp, "dp": rest}
+                M = self.batch // ranks
+                refused = self._layers(pp, chunks, schedule)
+                if not refused and self.batch % ranks:
+                    refused = "sequences", ""
+                if not refused:
+                    refused = scheduled(schedule, pp, M, chunks)
+                if not refused:
+                    yield Group(tp, cp, pp, schedule, chunks, microbatch, M, rest)
+                    continue
+                far = ranks if refused[0] == "sequences" else pp * chunks
+                if self.tally.counts(refused[0], count, far):
+                    plan = self.plan(**ways, schedule=schedule, chunks=chunks, microbatch=microbatch)
+                    why = refused[1] or self._sequences(plan)
+                    self.tally.nearest(refused[0], why, plan, far)
+
+    def _layers(self, pp: int, chunks: int, schedule: str) -> tuple[str, str] | None:
+        if pp == 1 or pp * chunks <= self.model.L:
+            return None
+        plan = self.plan(pp=pp, chunks=chunks, schedule=schedule, dp=self.machine.chips // pp, zero=0)
+        return "stages", reasons(self.model, plan, self.T, self.machine)[0]
+
+    def _sequences(self, plan: Plan) -> str:
+        try:
+            plan.microbatches(self.batch)
+        except PlanError as error:
+            return str(error)
+        return ""
+
+
+def space(
+    model: Transformer, machine: Machine, *, batch: int, T: int, pods: int, fixed: dict[str, Any],
+    tried: dict[str, tuple[Any, ...]],
+) -> Space:  # fmt: skip
+    """What is fixed is tried alone; names that no plan has are refused."""
+    unknown = [n for n in (*fixed, *tried) if n not in PLAN_FIELDS]
+    if unknown:
+        raise PlanError(f"a plan has no {unknown[0]!r}; it has {', '.join(PLAN_FIELDS)}")
+    searched = {*WAYS, *TRIED, "ep", "expert_tp"}
+    alone = {n: (v,) for n, v in fixed.items() if n in searched}
+    if fixed.get("chunks") == 1 and "schedule" not in fixed:
+        alone["schedule"] = ("1f1b",)
+    constant = {n: v for n, v in fixed.items() if n not in searched and n != "dcn"}
+    pods = fixed.get("dcn", pods)
+    found = {name: tuple(values) for name, values in {**TRIED, **tried, **alone}.items()}
+    found["zero"] = tuple(sorted(found["zero"]))
+    if set(found["remat"]) <= set(LADDER):
+        found["remat"] = tuple(sorted(found["remat"], key=LADDER.index))
+    return Space(model, machine, batch, T, pods, found, constant)
+
+
+def has_laws(asked: Space) -> bool:
+    """Whether plans that do more are never faster: ZeRO's kinds from 1 to 3, and those of LADDER."""
+    return 0 not in asked.tried["zero"] and set(asked.tried["remat"]) <= set(LADDER)
+
+
+def needs_plans(asked: Space) -> bool:
+    """Whether every plan is to be made: experts, and two stages on each chip."""
+    return asked.model.experts is not None or "dualpipe" in asked.tried["schedule"]
+
+
+def frontier(
+    states: list[float], held: list[float], room: float, every: bool
+) -> tuple[list[tuple[int, int]], int]:
+    """Of states per ZeRO and activations per rematerialization, which fit and are to be judged.
+
+    And how many more fit, and cannot be faster.
+    """
+    found, fit, least = [], 0, len(held)
+    for z, state in enumerate(states):
+        for r, kept in enumerate(held):
+            if state + kept <= room:
+                fit += 1
+                if every or r < least:
+                    found.append((z, r))
+                    least = min(least, r)
+    return found, fit - len(found)
+
+
+@lru_cache(maxsize=4096)
+def divisors(n: int) -> tuple[int, ...]:
+    """All of them, ascending: divisors(12) = 1, 2, 3, 4, 6, 12."""
+    low = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
+    return tuple(sorted({*low, *(n // d for d in low)}))
+
+
+@lru_cache(maxsize=1 << 14)
+def scheduled(schedule: str, pp: int, M: int, chunks: int) -> tuple[str, str] | None:
+    """Why a schedule does not take so many microbatches."""
+    try:
+        pipelines.bubble(schedule, pp, M, chunks)
+    except pipelines.PipelineError as error:
+        return "schedule", str(error)
+    return None

@@ -1,0 +1,56 @@
+"""What was refused, how often, and how near did the nearest come?
+
+Chapter: Training LLaMA 3.
+"""
+
+from dataclasses import dataclass, field
+
+from scalingbook_lib.told import Told
+from scalingbook_lib.training import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected(Told):
+    """One kind of reason: how many spreads it ruled out, and the one that came nearest."""
+
+    kind: str
+    count: int
+    why: str
+    plan: Plan | None = None
+
+    def __str__(self) -> str:
+        return f"{self.count:,} for {self.kind}, the nearest: {self.why}"
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts while a search runs; `rejected` are the results."""
+
+    _counts: dict[str, int] = field(default_factory=dict)
+    _far: dict[str, float] = field(default_factory=dict)
+    _found: dict[str, tuple[str, Plan | None]] = field(default_factory=dict)
+
+    def counts(self, kind: str, count: int, far: float) -> bool:
+        """Count; whether it is the nearest so far, which is then to be told."""
+        self._counts[kind] = self._counts.get(kind, 0) + count
+        return far < self._far.get(kind, float("inf"))
+
+    def nearest(self, kind: str, why: str, plan: Plan | None, far: float) -> None:
+        """The nearest of its kind so far."""
+        self._far[kind], self._found[kind] = far, (why, plan)
+
+    def refuse(self, kind: str, count: int, why: str, plan: Plan | None = None) -> None:
+        """Count; the first is the nearest."""
+        if self.counts(kind, count, 0.0):
+            self.nearest(kind, why, plan, 0.0)
+
+    @property
+    def total(self) -> int:
+        """All that was refused."""
+        return sum(self._counts.values())
+
+    @property
+    def rejected(self) -> tuple[Rejected, ...]:
+        """Every kind, the most frequent first."""
+        found = [Rejected(k, n, *self._found[k]) for k, n in self._counts.items() if n]
+        return tuple(sorted(found, key=lambda one: (-one.count, one.kind)))
