@@ -54,6 +54,7 @@ _MODELS = [_typed(model.name) for model in models.CATALOGUE]
 _MACHINES = [f"{_typed(c.name.removeprefix('TPU '))}{':' * bool(c.torus)}" for c in chips.CATALOGUE.values()]
 
 WHOLE = Kind("count", reading.whole)
+FEW = Kind("count", reading.few)
 TOKENS = Kind("tokens", reading.tokens)
 BYTES = Kind("bytes", reading.nbytes)
 FLOPS = Kind("flops", reading.flops)

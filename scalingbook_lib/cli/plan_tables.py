@@ -4,8 +4,11 @@ from dataclasses import fields
 
 from scalingbook_lib.cli.answer import Table
 from scalingbook_lib.cli.numbers import nbytes
+from scalingbook_lib.planner import Ranking, Sensitivity
 from scalingbook_lib.training import Plan, Run, Step, Traffic
 from scalingbook_lib.units import DType, count, percent, si
+
+_WAYS = ("tp", "cp", "fsdp", "pp", "dp", "ep")
 
 
 def plan_values(plan: Plan) -> dict[str, object]:
@@ -19,6 +22,68 @@ def tables(step: Step, run: Run | None) -> tuple[Table, ...]:
     """Time, memory, traffic, and the run where its tokens are known."""
     found = (_times(step), _memory(step), _traffic(step.traffic))
     return (*found, _run(run)) if run else found
+
+
+def best(ranking: Ranking) -> Table:
+    """The best plans, one to a line."""
+    columns = (
+        "",
+        *_WAYS,
+        "ZeRO",
+        "mb",
+        "schedule",
+        "remat",
+        "step",
+        "MFU",
+        "memory",
+        "loses most to",
+    )
+    rows = [
+        (
+            str(place), *(f"{getattr(plan, way):,}" for way in _WAYS), str(plan.zero), str(plan.microbatch),
+            f"{plan.schedule} {plan.chunks}" if plan.chunks > 1 else plan.schedule, plan.remat,
+            si(step.total_s, "s"), percent(step.mfu), si(step.memory.total, "B"), step.loss,
+        )
+        for place, (plan, step) in enumerate(ranking.best, start=1)
+    ]  # fmt: skip
+    return Table("Best plans", columns, tuple(rows))
+
+
+def search_values(ranking: Ranking) -> dict[str, object]:
+    """How many plans there were, what was rejected, and the best for programs."""
+    return {
+        "spreads": ranking.spreads, "legal": ranking.legal,
+        "judged": ranking.judged, "spared": ranking.spared,
+        "rejected": [{"kind": r.kind, "count": r.count, "nearest": r.why} for r in ranking.rejected],
+        "best": [
+            {"plan": plan_values(plan), "step_s": step.total_s, "mfu": step.mfu,
+             "memory_bytes": step.memory.total}
+            for plan, step in ranking.best
+        ],
+    }  # fmt: skip
+
+
+def changes(changed: Sensitivity) -> Table:
+    """What each change would make of the step, with the same plan and with the one that is best then."""
+    rows = [
+        (
+            f"{one.what} × {one.factor:g}",
+            si(one.same_s, "s"),
+            si(one.then.step.total_s, "s"),
+            f"{one.gain:.3g}",
+        )
+        for one in changed.changes
+    ]
+    return Table("What if", ("", "this plan", "the best then", "times as fast"), tuple(rows))
+
+
+def change_values(changed: Sensitivity) -> list[dict[str, object]]:
+    """The same for programs."""
+    return [
+        {"what": one.what, "factor": one.factor, "same_plan_step_s": one.same_s,
+         "step_s": one.then.step.total_s, "gain": one.gain, "plan": plan_values(one.then.plan)}
+        for one in changed.changes
+    ]  # fmt: skip
 
 
 def _times(step: Step) -> Table:

@@ -36,6 +36,13 @@ def whole(text: str, *, least: int = 1, words: tuple[str, ...] = ()) -> int:
     return int(read.value)
 
 
+def few(text: str) -> int:
+    """A number of things to list, 1 to 1,000."""
+    if (n := whole(text)) > 1000:
+        raise ValueError(f"{text!r} is more than anybody reads; write at most 1000")
+    return n
+
+
 def tokens(text: str) -> int:
     """A number of tokens: '15T', '16Mi tokens'."""
     return whole(text, words=("tokens",))

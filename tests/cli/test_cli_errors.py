@@ -52,10 +52,12 @@ WRONG = {
     "plan llama-3-8b": "Missing argument 'MACHINE'",
     "plan llama-3-8b h100": "Missing option '--batch'",
     "plan llama-3-8b h100 --batch 16M --fsdp 8": "is no whole number of sequences of 8,192; write 15,998,976",
-    "plan llama-3-8b h100 --batch 8 --fsdp 8 --chunks 2": "chunks=2 are for schedule='interleaved'",
+    "plan llama-3-8b h100 --batch 8 --fsdp 8 --chunks 2 --as-written": "chunks=2 are for schedule",
     "plan llama-3-8b h100 --batch 8 --fsdp 8 --overlap 3": "'3' is no share; write one from 0 to 1",
     "plan llama-3-8b h100 --batch 8 --fsdp 8 --efficiency 0": "'0' is no efficiency",
     "plan llama-3-8b h100 --batch 8 --fsdp 8 --usd-per-hour 0": "'0' is no positive number",
+    "plan llama-3-8b h100 --batch 8 --what-if --as-written": "--what-if searches again",
+    "plan llama-3-8b h100 --batch 8 --best 2000": "'2000' is more than anybody reads",
     "plan llama-3-8b h100 --batch 8 --zero 4": "'4' is not one of '0', '1', '2', '3'",
     "chips v9": "no chip 'v9' in the catalogue",
     "completion": "Missing argument",
@@ -73,18 +75,28 @@ def test_what_cannot_be_read_is_told_in_one_sentence(ask, line):
 
 
 def test_a_plan_that_cannot_be_says_why_and_ends_with_1(ask):
-    told = ask("plan llama-3-8b h100:1024 --batch 1024 --tp 3 --fsdp 8")
+    told = ask("plan llama-3-8b h100:1024 --batch 1024 --tp 3 --fsdp 8 --as-written")
     assert told.code == 1
     assert "the plan is for 24 chips, there are 1,024; 32 heads do not divide over tp=3" in one_line(told.out)
-    told = ask("plan llama-3-8b h100:1024 --batch 1024 --tp 3 --fsdp 8 --json")
+    told = ask("plan llama-3-8b h100:1024 --batch 1024 --tp 3 --fsdp 8 --as-written --json")
     assert told.code == 1
     assert not told.values["feasible"]
     assert len(told.values["reasons"]) > 1
     assert "step_s" not in told.values
 
 
+def test_a_search_that_finds_nothing_says_why_and_ends_with_1(ask):
+    told = ask("plan llama-3-405b h100 --batch 8")
+    assert told.code == 1
+    assert "no plan is legal" in one_line(told.out)
+    told = ask("plan llama-3-405b h100 --batch 8 --json")
+    assert told.code == 1
+    assert not told.values["feasible"]
+    assert told.values["search"]["rejected"]
+
+
 def test_a_plan_too_large_is_timed_and_refused(ask):
-    told = ask("plan llama-3-405b h100 --batch 8 --fsdp 8")
+    told = ask("plan llama-3-405b h100 --batch 8 --fsdp 8 --as-written")
     assert told.code == 1
     assert "but a chip would hold" in one_line(told.out)
 

@@ -106,7 +106,7 @@ def test_one_chip_alone_has_nothing_to_derive(ask):
     "llama-3-405b h100:16384 --batch 2048 --tp 8 --pp 16 --fsdp 128",
 ])  # fmt: skip
 def test_a_step_is_the_sum_of_its_terms(ask, line):
-    found = steps(ask, f"plan {line}")
+    found = steps(ask, f"plan {line} --as-written")
     for name in ("T", "MFU", "HFU", "memory of one chip"):
         assert worked_out(found[name]["numbers"]) is not None
     assert sum(name.startswith("T, ") for name in found) >= 7

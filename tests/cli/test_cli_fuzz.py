@@ -131,7 +131,7 @@ def test_any_collective(which, nbytes, machine, words, switches):
 )  # fmt: skip
 @example("llama-3-8b", "h100", str(2**53), ["--fsdp", "8"], ["--explain", "--json"])
 def test_any_plan(model, machine, batch, words, switches):
-    answers_or_tells("plan", model, machine, "--batch", batch, *words, *switches)
+    answers_or_tells("plan", model, machine, "--batch", batch, *words, "--as-written", *switches)
 
 
 POWERS = st.sampled_from([1, 2, 4, 8, 16])
@@ -145,7 +145,22 @@ POWERS = st.sampled_from([1, 2, 4, 8, 16])
 def test_plans_that_could_be(model, machine, tp, pp, cp, experts, remat, switches):
     fsdp = 128 // (tp * pp * cp)
     ways = ["--tp", tp, "--pp", pp, "--cp", cp, "--fsdp", fsdp, *(["--ep", tp * cp] if experts else [])]
-    answers_or_tells("plan", model, machine, "--batch", 1024, *ways, "--remat", remat, *switches)
+    answers_or_tells(
+        "plan", model, machine, "--batch", 1024, *ways, "--remat", remat, "--as-written", *switches
+    )
+
+
+@settings(QUIET, max_examples=40)
+@given(
+    MODELS, st.sampled_from(["v5p:4x4x4", "h100:64", "h100:8", "v5e:2x4", "gb200"]), st.integers(1, 3000),
+    options(tp=COUNTS, pp=COUNTS, cp=COUNTS, fsdp=COUNTS, ep=COUNTS, zero=st.sampled_from("0123"),
+            sequence=st.sampled_from(["1", "4Ki", "12345", "2^40"]),
+            pods=st.integers(1, 3), microbatch=COUNTS, chunks=COUNTS,
+            overlap=COUNTS, schedule=st.sampled_from(["1f1b", "dualpipe"])),
+    SWITCHES,
+)  # fmt: skip
+def test_any_search(model, machine, batch, words, switches):
+    answers_or_tells("plan", model, machine, "--batch", batch, *words, *switches)
 
 
 @QUIET

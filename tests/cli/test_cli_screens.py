@@ -5,6 +5,7 @@
 
 import contextlib
 import io
+import json
 import os
 import re
 from pathlib import Path
@@ -30,6 +31,35 @@ SCREENS = {
     "collective_cluster": "collective all-reduce 16M h100:1024 --mesh X=8,Y=128 --over XY --explain",
 }
 
+KEYS = {
+    "keys_model": "model llama-3-8b --tokens 1T",
+    "keys_roofline": "roofline v5e --matmul 64x8192x8192 --explain",
+    "keys_collective_torus": "collective all-gather 2GiB v5p:4x4x8",
+    "keys_collective_cluster": "collective all-gather 2GiB h100:1024",
+    "keys_plan": "plan llama-3-8b h100:64 --batch 512 --tokens 1T --what-if",
+    "keys_plan_as_written": "plan llama-3-8b h100:64 --batch 512 --fsdp 64 --tp 1 --remat full --as-written",
+    "keys_chips": "chips",
+}
+MAPS = ("by_part", "by_layers", "terms_s")  # their names are the library's, and differ
+
+
+def keys(line):
+    """The paths of all names in the JSON; programs rely on them."""
+    paths = dict.fromkeys(_paths(json.loads(screen(f"{line} --json"))))
+    return "".join(f"{path}\n" for path in paths)
+
+
+def _paths(value, at=""):
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            named = "*" if at.endswith(MAPS) else name
+            yield from _paths(inner, f"{at}.{named}" if at else named)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _paths(inner, f"{at}[]")
+    else:
+        yield at
+
 
 def screen(line):
     with contextlib.redirect_stdout(io.StringIO()) as out:
@@ -42,13 +72,18 @@ def test_a_screen_is_as_it_was_read(name):
     assert screen(SCREENS[name]) == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("name", KEYS)
+def test_a_program_finds_the_names_that_it_knows(name):
+    assert keys(KEYS[name]) == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", SCREENS)
 def test_a_screen_fits_100_columns(name):
     assert max(map(len, screen(SCREENS[name]).splitlines())) <= 100
 
 
 def test_every_screen_belongs_to_a_command():
-    assert {path.stem for path in FOLDER.glob("*.txt")} == set(SCREENS)
+    assert {path.stem for path in FOLDER.glob("*.txt")} == {*SCREENS, *KEYS}
 
 
 def test_a_narrow_terminal_loses_no_figure(monkeypatch):
@@ -64,3 +99,5 @@ if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name, line in SCREENS.items():
         (FOLDER / f"{name}.txt").write_text(screen(line), encoding="utf-8")
+    for name, line in KEYS.items():
+        (FOLDER / f"{name}.txt").write_text(keys(line), encoding="utf-8")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from scalingbook_lib import arithmetic, chips, collectives, models, roofline, training
-from scalingbook_lib.cli import plan_options
+from scalingbook_lib import arithmetic, chips, collectives, models, planner, roofline, training
+from scalingbook_lib.cli import plan_options, reading
 from scalingbook_lib.clusters import Cluster
 from scalingbook_lib.slices import Slice
 from scalingbook_lib.training import Plan
@@ -117,7 +117,7 @@ PLANS = [
 @pytest.mark.parametrize(("model", "machine", "line", "plan", "batch"), PLANS)
 def test_a_plan_is_the_library_s_step(ask, model, machine, line, plan, batch):
     T = 4096 if "4096" in line else 8192
-    told = ask(f"plan {model} {machine} {line} --tokens 15T --usd-per-hour 2 --json")
+    told = ask(f"plan {model} {machine} {line} --tokens 15T --usd-per-hour 2 --as-written --json")
     on = Cluster.of(chips.H100, int(machine[5:])) if "h100" in machine else Slice.of(chips.V5P, machine[4:])
     step = training.step(models.find(model), on, plan, batch=batch, T=T)
     run = training.run(step, 15e12, 2)
@@ -130,6 +130,46 @@ def test_a_plan_is_the_library_s_step(ask, model, machine, line, plan, batch):
     assert told.values["memory_bytes_by_part"] == step.memory.terms
     assert [row["total_s"] for row in told.values["traffic"]] == [row.seconds for row in step.traffic]
     assert told.values["run"]["usd"] == run.usd
+
+
+SEARCHES = [
+    ("llama-3-8b", "h100:64", "", {}),
+    ("llama-3-8b", "h100:64", "--tp 2 --remat full", {"tp": 2, "remat": "full"}),
+    ("llama-3-70b", "v5p:4x4x8", "--zero 3 --microbatch 1", {"zero": 3, "microbatch": 1}),
+    ("mixtral-8x7b", "h100:128", "--pp 4 --master none", {"pp": 4, "master": None}),
+]
+
+
+@pytest.mark.parametrize(("model", "machine", "line", "fixed"), SEARCHES)
+def test_a_search_is_the_planner_s(ask, model, machine, line, fixed):
+    told = ask(f"plan {model} {machine} --batch 512 {line} --best 3 --json")
+    on = reading.machine(machine)
+    ranking = planner.plans(models.find(model), on, batch=512, T=8192, fixed=fixed, keep=3)
+    assert told.values["search"]["legal"] == ranking.legal
+    assert [one["step_s"] for one in told.values["search"]["best"]] == [s.total_s for _, s in ranking.best]
+    assert told.values["step_s"] == ranking.winner.step.total_s
+    for name, value in fixed.items():
+        assert told.values["plan"][name] == value
+    people = ask(f"plan {model} {machine} --batch 512 {line} --best 3").out
+    assert " ".join(str(ranking.why).split()) in " ".join(people.split())
+
+
+def test_what_if_is_the_planner_s_sensitivity(ask):
+    told = ask("plan llama-3-8b h100:64 --batch 512 --what-if --json").values["what_if"]
+    ranking = planner.plans(models.find("LLaMA-3 8B"), Cluster.of(chips.H100, 64), batch=512, T=8192, keep=5)
+    changes = planner.sensitivity(ranking).changes
+    assert [one["what"] for one in told] == [change.what for change in changes]
+    assert [one["step_s"] for one in told] == [change.then.step.total_s for change in changes]
+    assert "arithmetic × 2" in ask("plan llama-3-8b h100:64 --batch 512 --what-if").out
+
+
+def test_two_pods_are_searched_together(ask):
+    told = ask("plan llama-3-8b v5p:4x4x4 --batch 512 --pods 2 --json").values
+    ranking = planner.plans(
+        models.find("LLaMA-3 8B"), Slice.of(chips.V5P, "4x4x4"), batch=512, T=8192, pods=2, keep=1
+    )
+    assert told["plan"]["dcn"] == 2
+    assert told["step_s"] == ranking.winner.step.total_s
 
 
 def test_every_field_of_a_plan_can_be_written_or_is_left_to_the_library():
