@@ -13,7 +13,13 @@ from scalingbook_lib.units import MiB
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("gpus")}
 ATLAS, FABRIC, MEASURED, SHARP = (ALL[name] for name in ("atlas", "fabric", "measured", "sharp"))
-REFUSED = {"fabric": ("pair by pair", "join at most")}  # what cannot be built
+REFUSED = {  # what cannot be built, shared or held: a sentence takes the place of the view
+    "fabric": ("pair by pair", "join at most"),
+    "alltoall": ("cannot be shared by",),
+    "moe": ("cannot be shared by",),
+    "plan": ("expert a layer: set EP", "experts a layer: set EP", "lower one of them or take more"),
+    "occupancy": ("KiB of shared memory, not", "registers each ask for"),
+}
 
 
 def panel(view, kind, title=""):
