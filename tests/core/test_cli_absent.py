@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
 BLOCKED = "import sys; sys.modules['click'] = sys.modules['rich'] = None; "
 
 
