@@ -1,11 +1,10 @@
 """Does a compiled training step communicate what `training.traffic` says it must?
 
 `agreement.of(trainer)` sets the two side by side: kind, axes, how often, how many bytes. Where the program of
-the laboratory differs from the plan on purpose, or does what no plan counts (the loss, the gradients of norms),
+the laboratory differs from the plan on purpose, or does what no plan counts (the loss, gradients of norms),
 the difference is a line of this module with its reason and its exact size. Chapter: Training.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -174,9 +173,8 @@ def _present(axes: str, sizes: dict[str, int]) -> str:
 
 
 def _summed(rows: Iterable[Amount]) -> Sums:
-    times: Counter[Key] = Counter()
-    nbytes: Counter[Key] = Counter()
-    for key, often, size in rows:
-        times[key] += often
-        nbytes[key] += size
-    return {key: (times[key], nbytes[key]) for key in times}
+    sums: Sums = {}
+    for key, times, nbytes in rows:
+        before = sums.get(key, (0, 0))
+        sums[key] = (before[0] + times, before[1] + nbytes)
+    return sums
