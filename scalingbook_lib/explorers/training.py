@@ -3,6 +3,7 @@
 from scalingbook_lib.explorers.training_dcn import DCN
 from scalingbook_lib.explorers.training_dial import DIAL
 from scalingbook_lib.explorers.training_pipeline import PIPELINE
+from scalingbook_lib.explorers.training_steps import STEPS
 from scalingbook_lib.explorers.training_zero import ZERO
 
-EXPLORERS = (ZERO, DIAL, PIPELINE, DCN)
+EXPLORERS = (STEPS, ZERO, DIAL, PIPELINE, DCN)

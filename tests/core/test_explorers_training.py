@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from scalingbook_lib import chips, explorers, pipelines, training
-from scalingbook_lib.explorers import training_pipeline, training_zero
+from scalingbook_lib.explorers import training_pipeline, training_program, training_zero
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Timeline
 from scalingbook_lib.training import Plan, rules
 from scalingbook_lib.units import FP32
@@ -167,3 +167,48 @@ def test_more_pods_need_more_and_have_less():
     assert list(curve(view, "needed, bf16 gradients").ys) == sorted(curve(view, "needed, bf16 gradients").ys)
     shared = list(curve(view, "your batch, shared").ys)
     assert shared == sorted(shared, reverse=True)
+
+
+# Move by move
+
+
+def _moved(scheme, what, when=None):
+    return sum(m.what == what and when in (None, m.when) for m in training_program.program(scheme))
+
+
+def test_every_scheme_has_the_collectives_of_its_algorithm():
+    counts = {
+        s: [
+            _moved(s, what, when)
+            for when in ("forward", "backward")
+            for what in ("AllGather", "ReduceScatter")
+        ]
+        for s in training_program.SCHEMES
+    }
+    assert counts == {
+        "DP": [0, 0, 0, 0],
+        "FSDP": [2, 0, 2, 2],
+        "TP": [1, 1, 2, 1],
+        "FSDP with TP": [3, 1, 4, 3],
+    }
+    assert [_moved("DP", "AllReduce", when) for when in ("forward", "backward")] == [0, 2]
+    assert all(_moved(s, "product") == 6 for s in training_program.SCHEMES)
+
+
+@pytest.mark.parametrize(("X", "Y"), [(1, 1), (4, 2), (16, 16)])
+def test_the_bytes_received_are_those_of_the_formulas(X, Y):
+    B, D, F = 8192, 4096, 16384
+    shares = {"DP": 8 * D * F * (X - 1) / X, "FSDP": 12 * D * F * (X - 1) / X, "TP": 10 * B * D * (Y - 1) / Y}
+    shares["FSDP with TP"] = shares["FSDP"] / Y + shares["TP"] / X
+    for scheme, nbytes in shares.items():
+        view = ALL["training.steps"].see(scheme=scheme, X=X, Y=Y, B=B, D=D, F=F)
+        assert readout(view, "received in all") == nbytes
+
+
+def test_in_the_end_a_chip_has_its_weights_their_gradients_and_dIn():
+    for scheme in training_program.SCHEMES:
+        last = training_program.program(scheme)[-1]
+        assert set(last.held) == {"W_in", "W_out", "dW_in", "dW_out", "dIn"}
+        assert "{" not in "".join(last.held.values())
+        for name in ("W_in", "W_out"):
+            assert last.held[name] == last.held[f"d{name}"] == training_program.program(scheme)[0].held[name]
