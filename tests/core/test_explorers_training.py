@@ -4,8 +4,14 @@ import itertools
 
 import pytest
 
-from scalingbook_lib import chips, explorers, pipelines, training
-from scalingbook_lib.explorers import training_pipeline, training_program, training_zero
+from scalingbook_lib import chips, explorers, models, pipelines, training
+from scalingbook_lib.explorers import (
+    training_experts,
+    training_pipeline,
+    training_program,
+    training_split,
+    training_zero,
+)
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Timeline
 from scalingbook_lib.training import Plan, rules
 from scalingbook_lib.units import FP32
@@ -45,7 +51,16 @@ def test_every_setting_with_the_first_control_paints_or_says_what_to_write(key):
             painted = explorer.look({a: first.position(one), b: second.position(other)})
             told = any(
                 word in painted.error
-                for word in (": set", ": lower", ": take", ": write", "; take", "; write", " needs even")
+                for word in (
+                    ": set",
+                    ": lower",
+                    ": take",
+                    ": write",
+                    "; take",
+                    "; write",
+                    " needs even",
+                    "do not divide over cp",
+                )
             )
             assert painted.view or told, (a, one, b, other, painted.error)
 
@@ -212,3 +227,71 @@ def test_in_the_end_a_chip_has_its_weights_their_gradients_and_dIn():
         assert "{" not in "".join(last.held.values())
         for name in ("W_in", "W_out"):
             assert last.held[name] == last.held[f"d{name}"] == training_program.program(scheme)[0].held[name]
+
+
+# Every split
+
+
+def _split(**given):
+    return ALL["training.split"].see(**given)
+
+
+def test_the_fastest_split_is_a_plan_of_the_library_and_no_other_is_faster():
+    base = Plan(remat="selective")
+    found = training_split.judged("LLaMA-3 70B", "TPU v5p 16x16x16", 1024, 4096, "context (CP)", base)
+    best = min(one.step_s for one in found.values() if not one.why)
+    assert readout(_split(), "fastest step") == best
+    legal = sum(not one.why for one in found.values())
+    assert (readout(_split(), "ways to split"), readout(_split(), "of these legal")) == (len(found), legal)
+    cells = [cell for row in panel(_split(), Grid).cells for cell in row]
+    assert sum(cell.color in (0, 2) for cell in cells) == legal
+    assert all(cell.text != "mesh" for cell in cells)
+
+
+def test_no_split_of_a_whole_v5p_pod_is_even_but_with_35_copies():
+    pod = {"where": "TPU v5p 16x20x28"}
+    assert _split(**pod).verdict.startswith("None of")
+    copies = _split(**pod, batch="4480", rest="copies (DP)")
+    assert 0 < readout(copies, "of these legal") < readout(copies, "ways to split")
+    assert "DP 35" in copies.verdict
+
+
+def test_collectives_that_do_not_overlap_never_make_a_step_shorter():
+    for where in ("TPU v5p 8x8x8", "H100 × 512"):
+        times = [readout(_split(where=where, hidden=h, matmul=h), "fastest step") for h in (True, False)]
+        assert times[0] <= times[1]
+
+
+# Context
+
+
+@pytest.mark.parametrize("C", [4, 8, 16, 32, 64])
+def test_a_ring_takes_what_its_closed_form_says(C):
+    T, m = 2**20, models.find("LLaMA-3 70B")
+    view = ALL["training.context"].see(T=T, C=C)
+    least = rules.ring_tokens(m, chips.V5P)
+    assert readout(view, "a ring is free from") == least
+    assert readout(view, "sent over attention") == approx((C - 1) / C * least / (T / C), rel=2e-2)
+
+
+def test_ulysses_stops_at_the_key_value_heads_and_says_so():
+    assert ALL["training.context"].look({"way": "Ulysses", "C": 3}).view  # 8 ways
+    assert "heads" in ALL["training.context"].look({"way": "Ulysses", "C": 4}).error
+
+
+# Experts
+
+
+def test_the_exchange_over_the_products_is_the_width_needed_over_the_width():
+    for name, model in itertools.product(training_experts.JOINED, training_experts.MODELS):
+        s = training_experts.setting(model, "bf16 both ways", False)
+        for Z in (z for z in s.sizes if training_experts.joined(name, z)):
+            times = training_experts.layer_times(s, training_experts.joined(name, Z), 4096)
+            view = ALL["training.experts"].see(model=model, name=name, Z=Z)
+            ratio = times["there and back"] / times["products"]
+            assert readout(view, "exchange over products") == approx(ratio)
+
+
+def test_a_cube_of_whole_rings_needs_what_its_longest_axis_says():
+    view = ALL["training.experts"].see(Z=64)
+    assert readout(view, "needed") == approx(rules.expert_width(4, chips.V5P))
