@@ -1,0 +1,48 @@
+"""How near do predicted steps come to published ones? Their plans, the frozen efficiencies, and the errors.
+
+`calibrated(chip, precision)` is the efficiency to predict with; `scores()` are all usable runs, `by_family()`
+and `total()` their errors, `band()` what to add to a prediction; `ratios`, `orders` and `held` compare runs
+of a series, plans and memory. `fit` says how the table was made. Chapter: Training.
+"""
+
+from scalingbook_lib.training.published.calibrated import DATE
+from scalingbook_lib.training.published.compared import Held, Order, Ratio, held, kendall, orders, ratios
+from scalingbook_lib.training.published.planned import Planned, planned
+from scalingbook_lib.training.published.predicted import seconds
+from scalingbook_lib.training.published.scores import (
+    Score,
+    Summary,
+    band,
+    by_family,
+    scores,
+    source,
+    summary,
+    total,
+    without,
+)
+from scalingbook_lib.training.published.table import TABLE, calibrated
+
+__all__ = [
+    "DATE",
+    "TABLE",
+    "Held",
+    "Order",
+    "Planned",
+    "Ratio",
+    "Score",
+    "Summary",
+    "band",
+    "by_family",
+    "calibrated",
+    "held",
+    "kendall",
+    "orders",
+    "planned",
+    "ratios",
+    "scores",
+    "seconds",
+    "source",
+    "summary",
+    "total",
+    "without",
+]

@@ -1,0 +1,137 @@
+"""The efficiencies of chips in training, as `fit` found them: tools/calibrate_training.py wrote it.
+
+`ROWS` are of all published runs; `LEFT_OUT` has, for each source, the chips that it touches, without it
+(no line where fewer than three are left). Chapter: Training.
+"""
+
+DATE = "2026-11-21"
+ROWS = """
+A100 | bf16 | matmul=0.802 early=0.314 unfused=0.277 memory=0.715 domain=0.713 network=0.743
+  exposed=0.124 layer_s=2.08e-05
+A100 | fp16 | matmul=0.735 unfused=0.272 memory=0.597 domain=0.779 network=0.73 exposed=0.136
+  layer_s=2.06e-05
+A100 40GB | bf16 | matmul=0.798 early=0.309 memory=0.704 domain=0.756 network=0.743 exposed=0.101
+  layer_s=1.92e-05
+B200 | bf16 | matmul=0.717 attention=0.598 memory=0.583 domain=0.745 network=0.689 exposed=0.114
+  layer_s=2.01e-05 experts=0.442 expert_layer_s=0.00386
+B200 | fp8 | matmul=0.703 attention=0.58 memory=0.52 domain=0.74 network=0.745 exposed=0.101
+  layer_s=2.02e-05 experts=0.415 expert_layer_s=0.00062
+B200 | mxfp8 | matmul=0.715 attention=0.603 memory=0.653 domain=0.759 network=0.818 exposed=0.102
+  layer_s=2.02e-05 experts=0.439 expert_layer_s=0.00191
+GB200 | bf16 | matmul=0.716 attention=0.603 memory=0.557 domain=0.74 network=0.75 exposed=0.0994
+  layer_s=2.01e-05 experts=0.343 expert_layer_s=0.00162
+GB200 | fp8 | matmul=0.601 attention=0.571 memory=0.516 domain=0.724 network=0.75 exposed=0.142
+  layer_s=1.93e-05 experts=0.488 expert_layer_s=0.00096
+GB200 | mxfp8 | matmul=0.601 attention=0.595 memory=0.48 domain=0.794 network=0.752 exposed=0.103
+  layer_s=2.11e-05 experts=0.586 expert_layer_s=0.000236
+GB200 | nvfp4 | matmul=0.629 attention=0.548 memory=0.337 domain=0.745 network=0.75 exposed=0.109
+  layer_s=2.2e-05
+GB300 | bf16 | matmul=0.72 attention=0.603 memory=0.573 domain=0.745 network=0.75 exposed=0.0997
+  layer_s=2.01e-05 experts=0.408 expert_layer_s=0.00124
+GB300 | fp8 | matmul=0.702 attention=0.625 memory=0.643 domain=0.743 network=0.75 exposed=0.112
+  layer_s=2.03e-05
+GB300 | mxfp8 | matmul=0.71 attention=0.648 memory=0.635 domain=0.792 network=0.752 exposed=0.115
+  layer_s=2.11e-05 experts=0.612 expert_layer_s=0.000264
+GB300 | nvfp4 | matmul=0.694 attention=0.565 memory=0.476 domain=0.747 network=0.75 exposed=0.106
+  layer_s=2e-05
+H100 | bf16 | matmul=0.679 attention=0.712 early=0.186 memory=0.76 domain=0.718 network=0.816
+  exposed=0.147 layer_s=0.000233 experts=0.539 expert_layer_s=0.00189
+H100 | fp8 | matmul=0.696 attention=0.62 early=0.185 memory=0.844 domain=0.741 network=0.821
+  exposed=0.106 layer_s=0.000346 experts=0.489 expert_layer_s=0.00107
+H100 96GB, 500 W | bf16 | matmul=0.593 attention=0.555 memory=0.383 domain=0.798 network=0.749
+  exposed=0.104 layer_s=2.05e-05
+H100 96GB, 500 W | fp8 | matmul=0.682 attention=0.308 memory=0.544 domain=0.829 network=0.751
+  exposed=0.0965 layer_s=2.03e-05
+TPU v5e | bf16 | matmul=0.923 attention=0.602 memory=0.639 torus=0.81 dcn=0.673 exposed=0.0857
+  layer_s=1.96e-05
+TPU v5p | bf16 | matmul=0.902 attention=0.595 memory=0.577 torus=0.769 dcn=0.694 exposed=0.192
+  layer_s=2.06e-05 experts=0.522 expert_layer_s=0.000548
+TPU v6e | bf16 | matmul=0.741 attention=0.638 memory=0.695 torus=0.792 dcn=0.7 exposed=0.0809
+  layer_s=2e-05
+TPU7x | bf16 | matmul=0.802 attention=0.586 memory=0.544 torus=0.796 dcn=0.7 exposed=0.106 layer_s=2e-05
+  experts=0.408 expert_layer_s=0.000515
+TPU7x | fp8 | matmul=0.88 attention=0.595 memory=0.563 torus=0.794 dcn=0.7 exposed=0.109 layer_s=2e-05
+  experts=0.402 expert_layer_s=0.000534
+"""
+LEFT_OUT = {
+    "automodel": """
+H100 | bf16 | matmul=0.679 attention=0.652 early=0.189 memory=0.699 domain=0.676 network=0.791
+  exposed=0.221 layer_s=0.000102 experts=0.423 expert_layer_s=0.00183
+""",
+    "dgxc-gpt3-175b": """
+H100 | bf16 | matmul=0.681 attention=0.701 early=0.187 memory=0.747 domain=0.716 network=0.815
+  exposed=0.152 layer_s=0.000216 experts=0.54 expert_layer_s=0.00189
+H100 | fp8 | matmul=0.698 attention=0.551 early=0.188 memory=0.726 domain=0.738 network=0.829
+  exposed=0.094 layer_s=0.000137 experts=0.496 expert_layer_s=0.00113
+""",
+    "dgxc-llama3-70b": """
+H100 | bf16 | matmul=0.68 attention=0.71 early=0.186 memory=0.751 domain=0.718 network=0.808
+  exposed=0.145 layer_s=0.000215 experts=0.54 expert_layer_s=0.0019
+H100 | fp8 | matmul=0.663 attention=0.601 early=0.187 memory=0.806 domain=0.737 network=0.831
+  exposed=0.0923 layer_s=0.000197 experts=0.491 expert_layer_s=0.00117
+""",
+    "dgxc-llama3-8b": """
+H100 | bf16 | matmul=0.678 attention=0.666 early=0.187 memory=0.759 domain=0.73 network=0.821
+  exposed=0.116 layer_s=0.000262 experts=0.538 expert_layer_s=0.00185
+H100 | fp8 | matmul=0.697 attention=0.617 early=0.185 memory=0.843 domain=0.741 network=0.821
+  exposed=0.104 layer_s=0.00035 experts=0.489 expert_layer_s=0.00107
+""",
+    "dgxc-maxtext-70b": """
+H100 | bf16 | matmul=0.637 attention=0.666 early=0.191 memory=0.79 domain=0.729 network=0.793
+  exposed=0.23 layer_s=2.54e-05 experts=0.546 expert_layer_s=0.00204
+H100 | fp8 | matmul=0.77 attention=0.623 early=0.183 memory=0.843 domain=0.715 network=0.825 exposed=0.11
+  layer_s=0.000508 experts=0.489 expert_layer_s=0.000933
+""",
+    "dgxc-nemotron-340b": """
+H100 | bf16 | matmul=0.664 attention=0.669 early=0.189 memory=0.737 domain=0.689 network=0.787
+  exposed=0.223 layer_s=7.82e-05 experts=0.546 expert_layer_s=0.00198
+H100 | fp8 | matmul=0.691 attention=0.627 early=0.185 memory=0.853 domain=0.737 network=0.746
+  exposed=0.124 layer_s=0.000338 experts=0.492 expert_layer_s=0.00105
+""",
+    "korthikanti22": """
+A100 | fp16 | matmul=0.668 unfused=0.301 memory=0.62 domain=0.758 network=0.757 exposed=0.105
+  layer_s=1.89e-05
+""",
+    "maxtext-v5e": """
+""",
+    "maxtext-v5p": """
+""",
+    "mbridge": """
+H100 | bf16 | matmul=0.672 attention=0.65 early=0.189 memory=0.709 domain=0.689 network=0.83
+  exposed=0.261 layer_s=5.77e-05 experts=0.629 expert_layer_s=0.000344
+H100 | fp8 | matmul=0.672 attention=0.611 early=0.187 memory=0.827 domain=0.758 network=0.785
+  exposed=0.119 layer_s=0.000282
+""",
+    "megatron-core-h100": """
+H100 | bf16 | matmul=0.656 attention=0.66 early=0.188 memory=0.737 domain=0.716 network=0.829
+  exposed=0.149 layer_s=3.2e-05 experts=0.544 expert_layer_s=0.00203
+""",
+    "megatron-sc21": """
+A100 | fp16 | matmul=0.756 unfused=0.297 memory=0.594 domain=0.747 network=0.749 exposed=0.102
+  layer_s=2.04e-05
+""",
+    "mpt": """
+H100 | bf16 | matmul=0.72 attention=0.678 memory=0.698 domain=0.734 network=0.792 exposed=0.109
+  layer_s=0.000334 experts=0.537 expert_layer_s=0.00179
+H100 | fp8 | matmul=0.712 attention=0.662 memory=0.727 domain=0.741 network=0.823 exposed=0.0984
+  layer_s=0.000311 experts=0.493 expert_layer_s=0.00103
+""",
+    "mt-nlg": """
+A100 | bf16 | matmul=0.812 early=0.313 memory=0.7 domain=0.737 network=0.75 exposed=0.124
+  layer_s=2.06e-05
+""",
+    "nemo-24.07": """
+H100 | fp8 | matmul=0.699 attention=0.607 early=0.185 memory=0.822 domain=0.739 network=0.822
+  exposed=0.0996 layer_s=0.000313 experts=0.49 expert_layer_s=0.00108
+""",
+    "torchtitan": """
+""",
+    "tpu-recipes-ironwood": """
+""",
+    "tpu-recipes-tpuv5p": """
+TPU v5p | bf16 | matmul=0.88 attention=0.599 memory=0.587 torus=0.778 dcn=0.695 exposed=0.146
+  layer_s=2.09e-05
+""",
+    "tpu-recipes-tpuv6e": """
+""",
+}

@@ -1,0 +1,151 @@
+"""What share of its peak does each class of operation reach, if predicted steps shall be near published ones?
+
+For each chip and type of the products apart, the least sum over its runs of h(ln(predicted / published) / s):
+h(x) = 2 (sqrt(1 + x²) - 1) counts far rows less, s is 0.07 (0.175 with experts). Added is, for each class,
+((ln value - ln expected) / spread)²: what is `EXPECTED` was measured on kernels and collectives
+(`data/kernels.csv`, `data/collectives.csv`) or assumed, and holds where the runs say nothing. Levenberg and
+Marquardt's method. Chapter: Training.
+"""
+
+from collections.abc import Callable, Sequence
+from math import copysign, exp, log, sqrt
+from typing import NamedTuple
+
+from scalingbook_lib.measured.training_runs import TrainingRun
+from scalingbook_lib.training.efficiency import Efficiency
+from scalingbook_lib.training.published.planned import planned
+from scalingbook_lib.training.published.predicted import seconds
+
+
+class Expected(NamedTuple):
+    """A value, the spread of its logarithm, and its limits."""
+
+    value: float
+    spread: float
+    low: float
+    high: float
+
+
+KERNELS = ("attention", "early", "unfused")
+EXPECTED = {
+    "matmul": Expected(0.72, 0.15, 0.2, 1.0),  # kernels: 0.70 to 0.87 of the peak at the best shapes
+    "attention": Expected(0.6, 0.2, 0.1, 1.0),  # kernels: 0.55 / (1 + 1024/T) on H100
+    "early": Expected(0.3, 0.3, 0.05, 1.0),
+    "unfused": Expected(0.3, 0.3, 0.05, 1.0),
+    "experts": Expected(0.5, 0.4, 0.05, 1.0),
+    "memory": Expected(0.6, 0.3, 0.1, 1.0),
+    "torus": Expected(0.8, 0.2, 0.2, 1.0),
+    "domain": Expected(0.75, 0.2, 0.1, 1.0),  # collectives: 0.75 to 0.82
+    "network": Expected(0.75, 0.2, 0.1, 1.0),
+    "dcn": Expected(0.7, 0.3, 0.1, 1.0),
+    "exposed": Expected(0.1, 0.7, 0.005, 1.0),  # 1 - overlap
+    "layer_s": Expected(2e-5, 1.0, 1e-6, 5e-3),
+    "expert_layer_s": Expected(5e-4, 1.5, 1e-5, 2e-2),
+}
+TORUS = {"matmul": Expected(0.86, 0.15, 0.2, 1.0)}  # kernels: 0.82 on TPU7x, 0.90 on v6e
+RAMP = 1024.0  # tokens; from the measured attention kernels, for all chips
+NOISE, NOISE_EXPERTS = 0.07, 0.175
+
+type Values = dict[str, float]
+
+
+def efficiency(values: Values, kernel: str, name: str = "") -> Efficiency:
+    """The table for one kernel of attention; what a chip's runs do not have is as `EXPECTED`."""
+    v = {key: one.value for key, one in EXPECTED.items()} | values
+    return Efficiency(
+        matmul=v["matmul"], head=v["matmul"], attention=v[kernel], experts=v["experts"], memory=v["memory"],
+        torus=v["torus"], domain=v["domain"], network=v["network"], dcn=v["dcn"], overlap=1 - v["exposed"],
+        ramp=RAMP, operands=1.0, layer_s=v["layer_s"], expert_layer_s=v["expert_layer_s"], name=name,
+    )  # fmt: skip
+
+
+def expected(name: str, torus: bool) -> Expected:
+    """What is expected of a class on chips joined in a torus, or by switches."""
+    return TORUS.get(name, EXPECTED[name]) if torus else EXPECTED[name]
+
+
+def classes(runs: Sequence[TrainingRun]) -> tuple[str, ...]:
+    """The classes of operation that these runs have."""
+    kernels = [name for name in KERNELS if any(planned(run).kernel == name for run in runs)]
+    links = ["torus", "dcn"] if runs[0].chip.torus else ["domain", "network"]
+    experts = ["experts", "expert_layer_s"] if any(run.experts for run in runs) else []
+    return ("matmul", *kernels, "memory", *links, "exposed", "layer_s", *experts)
+
+
+def fit(runs: Sequence[TrainingRun], rounds: int = 25) -> Values:
+    """The values of all classes of one chip and type."""
+    names, torus = classes(runs), bool(runs[0].chip.torus)
+    assumed = [expected(name, torus) for name in names]
+
+    def residuals(x: Sequence[float]) -> list[float]:
+        values = {name: exp(value) for name, value in zip(names, x, strict=True)}
+        found = [_far(log(seconds(run, efficiency(values, planned(run).kernel)).total_s / run.step_s), run)
+                 for run in runs]  # fmt: skip
+        return found + [(value - log(one.value)) / one.spread for one, value in zip(assumed, x, strict=True)]
+
+    limits = [(log(one.low), log(one.high) - 1e-12) for one in assumed]
+    start = [log(one.value) for one in assumed]
+    found = _least(residuals, start, limits, rounds)
+    return {name: float(f"{exp(value):.4g}") for name, value in zip(names, found, strict=True)}
+
+
+def _far(error: float, run: TrainingRun) -> float:
+    """The square of this is h."""
+    x = error / (NOISE_EXPERTS if run.experts else NOISE)
+    return copysign(sqrt(2 * (sqrt(1 + x * x) - 1)), x)
+
+
+def _least(
+    residuals: Callable[[Sequence[float]], list[float]], start: list[float],
+    limits: list[tuple[float, float]], rounds: int,
+) -> list[float]:  # fmt: skip
+    x, damping = start, 1e-3
+    now = residuals(x)
+    for _ in range(rounds):
+        columns = [_slope(residuals, x, now, k, limits[k]) for k in range(len(x))]
+        while damping < 1e6:
+            tried = _stepped(x, now, columns, damping, limits)
+            then = residuals(tried)
+            if sum(r * r for r in then) < sum(r * r for r in now):
+                break
+            damping *= 4
+        else:
+            return x
+        gain = sum(r * r for r in now) - sum(r * r for r in then)
+        x, now, damping = tried, then, max(damping / 8, 1e-9)
+        if gain < 1e-6:
+            break
+    return x
+
+
+def _slope(
+    residuals: Callable[[Sequence[float]], list[float]], x: list[float], now: list[float], k: int,
+    limit: tuple[float, float],
+) -> list[float]:  # fmt: skip
+    step = 1e-3 if x[k] + 1e-3 <= limit[1] else -1e-3
+    moved = [value + step * (j == k) for j, value in enumerate(x)]
+    return [(after - before) / step for after, before in zip(residuals(moved), now, strict=True)]
+
+
+def _stepped(
+    x: list[float], now: list[float], columns: list[list[float]], damping: float,
+    limits: list[tuple[float, float]],
+) -> list[float]:  # fmt: skip
+    """One damped step, within the limits."""
+    normal = [[sum(a * b for a, b in zip(one, two, strict=True)) for two in columns] for one in columns]
+    for k in range(len(x)):
+        normal[k][k] *= 1 + damping
+    right = [-sum(a * r for a, r in zip(one, now, strict=True)) for one in columns]
+    moved = [a + b for a, b in zip(x, _solved(normal, right), strict=True)]
+    return [min(max(value, low), high) for value, (low, high) in zip(moved, limits, strict=True)]
+
+
+def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:
+    """Elimination by Gauss; the matrix is positive definite."""
+    n, rows = len(right), [[*row, b] for row, b in zip(matrix, right, strict=True)]
+    for k in range(n):
+        for i in range(n):
+            if i != k:
+                share = rows[i][k] / rows[k][k]
+                rows[i] = [a - share * b for a, b in zip(rows[i], rows[k], strict=True)]
+    return [rows[k][n] / rows[k][k] for k in range(n)]

@@ -1,0 +1,123 @@
+"""How near do predicted steps come to published ones, on runs that were fitted and on runs left out?
+
+Chapter: Training.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import exp, log
+from statistics import mean, median
+
+from scalingbook_lib.measured.training_runs import RUNS, TrainingRun
+from scalingbook_lib.told import Told
+from scalingbook_lib.training.published.calibrated import LEFT_OUT
+from scalingbook_lib.training.published.planned import planned
+from scalingbook_lib.training.published.predicted import seconds
+from scalingbook_lib.training.published.table import TABLE, Table, of, read
+from scalingbook_lib.units import percent, si
+
+HOLDS = 0.9  # the share of left out runs that a band contains; of a source that it never saw, fewer
+
+
+@dataclass(frozen=True, slots=True)
+class Score(Told):
+    """A run, the step predicted by the frozen table, and by a table that never saw the run's source."""
+
+    run: TrainingRun
+    predicted_s: float
+    left_out_s: float
+
+    @property
+    def error(self) -> float:
+        """Predicted over published, less 1: above 0 the prediction is too slow."""
+        return self.predicted_s / self.run.step_s - 1
+
+    @property
+    def left_out_error(self) -> float:
+        """The same of the prediction by a table without the run's source."""
+        return self.left_out_s / self.run.step_s - 1
+
+    def __str__(self) -> str:
+        found = f"{si(self.predicted_s, 's')} predicted ({self.error:+.1%})"
+        return f"{self.run}; {found}, {self.left_out_error:+.1%} by a table without {source(self.run)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary(Told):
+    """Errors of several runs: the mean, median and 90th percentile of their sizes, and the signed mean."""
+
+    name: str
+    runs: int
+    mean: float
+    median: float
+    p90: float
+    bias: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}, {self.runs} runs: mean error {percent(self.mean)}, median {percent(self.median)}, "
+            f"90 in 100 within {percent(self.p90)}, bias {self.bias:+.1%}"
+        )
+
+
+def source(run: TrainingRun) -> str:
+    """The family; all releases of Megatron-Bridge are one."""
+    return "mbridge" if run.family.startswith("mbridge") else run.family
+
+
+@cache
+def without(name: str) -> Table:
+    """The table that never saw a source: chips that it touches were fitted without it, or are missing."""
+    touched = {(run.chip.name, run.precision) for run in RUNS if source(run) == name}
+    return {key: row for key, row in TABLE.items() if key not in touched} | read(LEFT_OUT[name])
+
+
+@cache
+def scores() -> tuple[Score, ...]:
+    """Every usable run, predicted."""
+    return tuple(Score(run, _step_s(run, TABLE), _step_s(run, without(source(run)))) for run in RUNS)
+
+
+def _step_s(run: TrainingRun, table: Table) -> float:
+    return seconds(run, of(table, run.chip, run.precision, planned(run).kernel)).total_s
+
+
+def summary(name: str, errors: Sequence[float]) -> Summary:
+    """Their sizes and their bias."""
+    sizes = sorted(map(abs, errors))
+    return Summary(name, len(sizes), mean(sizes), median(sizes), quantile(sizes, 0.9), mean(errors))
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value below which that share of the sorted ones lies, between neighbors in proportion."""
+    at = share * (len(values) - 1)
+    low = int(at)
+    high = min(low + 1, len(values) - 1)
+    return values[low] + (at - low) * (values[high] - values[low])
+
+
+def total(experts: bool, left_out: bool = False) -> Summary:
+    """All dense runs, or all with experts; as fitted, or each by a table that never saw its source."""
+    found = [s.left_out_error if left_out else s.error for s in scores() if s.run.experts == experts]
+    kind = "with experts" if experts else "dense"
+    return summary(f"{kind}{', source left out' if left_out else ''}", found)
+
+
+def by_family() -> tuple[tuple[Summary, Summary], ...]:
+    """For each family, dense and with experts apart: as fitted, and by tables without its source."""
+    groups: dict[str, list[Score]] = {}
+    for s in scores():
+        groups.setdefault(f"{s.run.family}{', experts' if s.run.experts else ''}", []).append(s)
+    return tuple(
+        (summary(name, [s.error for s in group]), summary(name, [s.left_out_error for s in group]))
+        for name, group in sorted(groups.items())
+    )
+
+
+@cache
+def band(experts: bool, besides: str = "") -> float:
+    """The factor, up or down, that holds `HOLDS` of the left out runs (of all sources but one)."""
+    far = sorted(abs(log(s.left_out_s / s.run.step_s)) for s in scores()
+                 if s.run.experts == experts and source(s.run) != besides)  # fmt: skip
+    return exp(quantile(far, HOLDS))

@@ -1,0 +1,129 @@
+"""Predicted steps beside the 402 usable published ones: as fitted, source left out, in series, in order."""
+
+from dataclasses import replace
+from math import log
+
+import pytest
+
+from scalingbook_lib import chips
+from scalingbook_lib.measured.training_runs import RUNS, find
+from scalingbook_lib.training import Efficiency, published
+from scalingbook_lib.training.published.calibrated import LEFT_OUT
+from scalingbook_lib.training.published.fit import EXPECTED, classes, fit
+from scalingbook_lib.training.published.table import TABLE, of, read
+
+CONSTANT_MFU, CALCULON = 0.158, 0.165  # mean errors of dense runs: data/README.md
+
+
+def test_every_usable_run_is_predicted():
+    assert [s.run for s in published.scores()] == list(RUNS)
+    assert all(s.predicted_s > 0 and s.left_out_s > 0 for s in published.scores())
+
+
+def test_dense_steps_are_predicted_within_5_percent_and_nine_in_ten_within_10():
+    dense = published.total(experts=False)
+    assert dense.runs == 312
+    assert dense.mean < 0.05 < min(CONSTANT_MFU, CALCULON)
+    assert dense.p90 < 0.105
+    assert abs(dense.bias) < 0.01
+
+
+def test_dense_steps_of_a_source_that_the_table_never_saw():
+    dense = published.total(experts=False, left_out=True)
+    assert dense.mean < 0.105 < min(CONSTANT_MFU, CALCULON)
+    assert dense.p90 < 0.2
+    assert abs(dense.bias) < 0.02
+
+
+def test_steps_with_experts_are_predicted_within_a_quarter():
+    assert published.total(experts=True).mean < 0.17
+    assert published.total(experts=True, left_out=True).mean < 0.27
+
+
+def test_a_band_holds_four_in_five_of_the_runs_of_a_source_that_it_never_saw():
+    inside = {
+        experts: [
+            abs(log(s.left_out_s / s.run.step_s)) <= log(published.band(experts, published.source(s.run)))
+            for s in published.scores()
+            if s.run.experts == experts
+        ]
+        for experts in (False, True)
+    }
+    assert sum(inside[False]) / len(inside[False]) > 0.87
+    assert sum(inside[True]) / len(inside[True]) > 0.74  # one source has 83 of the 90 runs
+    assert sum(sum(found) for found in inside.values()) / len(RUNS) > 0.84
+    assert published.band(False) < 1.25
+    assert published.band(True) < 1.7
+
+
+def test_ratios_within_a_series_are_right():
+    errors = sorted(abs(one.error) for one in published.ratios())
+    assert len(errors) == 228
+    assert sum(errors) / len(errors) < 0.022
+    assert sum(error <= 0.05 for error in errors) / len(errors) > 0.91
+
+
+def test_plans_that_a_source_compares_are_put_in_its_order():
+    pairs = published.orders()
+    assert len(pairs) == 7
+    assert published.kendall(pairs) == 1.0
+
+
+def test_the_most_memory_of_a_chip():
+    found = published.held()
+    assert len(found) == 10
+    assert all(abs(one.error) < 0.15 for one in found)
+    assert sum(abs(one.error) for one in found) / len(found) < 0.06
+
+
+def test_the_table_is_what_the_fit_finds():
+    for chip, precision in (("TPU7x", "fp8"), ("GB200", "nvfp4")):
+        runs = [run for run in RUNS if (run.chip.name, run.precision) == (chip, precision)]
+        found = fit(runs)
+        assert found == pytest.approx(TABLE[chip, precision], rel=6e-3)
+        assert tuple(found) == classes(runs)
+
+
+def test_one_row_for_a_chip_and_type_and_none_for_a_run_or_a_model():
+    assert set(TABLE) == {(run.chip.name, run.precision) for run in RUNS}
+    assert set(LEFT_OUT) == {published.source(run) for run in RUNS}
+    for row in TABLE.values():
+        assert set(row) <= set(EXPECTED)
+        assert all(EXPECTED[name].low <= value <= EXPECTED[name].high for name, value in row.items())
+
+
+def test_a_chip_that_the_table_never_saw_is_like_its_kin():
+    v4, tpus = published.calibrated(chips.V4), [row for key, row in TABLE.items() if key[0].startswith("TPU")]
+    assert min(row["matmul"] for row in tpus) < v4.matmul < max(row["matmul"] for row in tpus)
+    assert "kin" in v4.name
+    assert published.calibrated(chips.H200).matmul < 0.8
+
+
+def test_a_variant_of_less_power_is_slower_by_the_cube_root():
+    table = read("H100 | bf16 | matmul=0.7 memory=0.8\n")
+    half = replace(chips.H100, name="H100 at half its power", power_w=350)
+    assert of(table, half, "bf16").matmul == pytest.approx(0.7 * 0.5 ** (1 / 3))
+    assert of(table, half, "bf16").memory == pytest.approx(0.8)
+
+
+def test_tables_go_on_in_indented_lines():
+    assert read("A | bf16 | matmul=0.5\n  memory=0.25\nB | fp8 | dcn=1\n") == {
+        ("A", "bf16"): {"matmul": 0.5, "memory": 0.25},
+        ("B", "fp8"): {"dcn": 1.0},
+    }
+
+
+def test_a_score_tells_itself():
+    score = next(s for s in published.scores() if s.run is find("dgxc-llama3-8b-h100-sxm-8-bf16-02"))
+    assert str(score).startswith(
+        "LLaMA-3 8B on 8 H100, bf16, fsdp 4 cp 2, 128 sequences of 8,192: 12.3 s a step"
+    )
+    assert "without dgxc-llama3-8b" in str(score)
+    assert isinstance(published.calibrated(chips.H100), Efficiency)
+    for one in (
+        published.total(False),
+        *published.held()[:1],
+        *published.orders()[:1],
+        *published.ratios()[:1],
+    ):
+        assert "%" in str(one) or "times as long" in str(one)
