@@ -4,13 +4,20 @@ Chapter: Training LLaMA 3.
 """
 
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
-from scalingbook_lib.planner.quick import Miss, Spread
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Group, Space, divisors
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.feasible import reasons
+
+
+class Miss(NamedTuple):
+    """Why a plan is not legal; `far` is its memory, or a size."""
+
+    kind: str
+    far: float
+    why: str
 
 
 class Experts:
@@ -23,24 +30,23 @@ class Experts:
         self.tried = space.tried.get("ep", divisors(E))
         self.expert_tp = space.tried.get("expert_tp", (None, 1)) if space.model.experts else (None,)
 
-    def group(self, g: Group) -> dict[str, Any]:
-        """The fields that its plans share."""
-        return {
-            "pp": g.pp, "cp": g.cp, "tp": g.tp, "schedule": g.schedule, "chunks": g.chunks,
-            "microbatch": g.microbatch,
-        }  # fmt: skip
-
-    def spread(self, g: Group, at: dict[str, Any], fsdp: int, zeros: tuple[int, ...], every: bool) -> Spread:
-        """Every plan of a mesh, microbatch and schedule that fits."""
-        ways = at | {"fsdp": fsdp, "dp": g.rest // fsdp}
-        points, spared, miss = [], 0, None
-        for ep, expert_tp in self._experts(g, fsdp):
-            found, more, missed = self._plans(ways | {"ep": ep, "expert_tp": expert_tp}, zeros, every)
-            points += found
-            spared += more
-            if missed:
+    def judge(self, g: Group, every: bool, found: list[Point]) -> tuple[int, int]:
+        """Every plan of a group that fits goes to `found`; how many spreads are legal, and plans spared."""
+        legal = 0
+        for fsdp in self.space.splits(g.rest):
+            zeros, why = self.space.zeros(fsdp * g.cp)
+            before, miss = len(found), None if zeros else Miss("even shards", fsdp, why)
+            for ep, expert_tp in self._experts(g, fsdp) if zeros else ():
+                ways = {"tp": g.tp, "cp": g.cp, "fsdp": fsdp, "pp": g.pp, "dp": g.rest // fsdp, "ep": ep}
+                more = {"schedule": g.schedule, "chunks": g.chunks, "microbatch": g.microbatch}
+                points, missed = self._plans({**ways, **more, "expert_tp": expert_tp}, zeros, every)
+                found += points
                 miss = nearer(miss, missed)
-        return points, spared, miss or Miss("experts", g.tp * g.cp * fsdp, self._no_ways(g, fsdp), ways)
+            legal += len(found) > before
+            if len(found) == before:
+                miss = miss or Miss("experts", g.tp * g.cp * fsdp, self._no_ways(g, fsdp))
+                self.space.misses(g, fsdp, miss.why, miss.far, miss.kind)
+        return legal, 0
 
     def _experts(self, g: Group, fsdp: int) -> list[tuple[int, int | None]]:
         """Ways that divide what would hold the same experts; with one way of tp, expert_tp says nothing."""
@@ -54,10 +60,12 @@ class Experts:
         asked = ", ".join(map(str, self.tried))
         return f"none of ep={asked} divides the {g.tp * g.cp * fsdp:,} chips of a stage's copy"
 
-    def _plans(self, ways: dict[str, Any], zeros: tuple[int, ...], every: bool) -> Spread:
+    def _plans(
+        self, ways: dict[str, Any], zeros: tuple[int, ...], every: bool
+    ) -> tuple[list[Point], Miss | None]:
         """Up the kinds of ZeRO, and for each up the rematerializations below the least that fitted so far."""
         remats = self.space.tried["remat"]
-        points, spared, miss, least = [], 0, None, len(remats)
+        points, miss, least = [], None, len(remats)
         for zero in zeros:
             for r, remat in enumerate(remats):
                 if r >= least and not every:
@@ -65,24 +73,24 @@ class Experts:
                 plan = self.space.plan(**ways, zero=zero, remat=remat)
                 step_s, held, why = self.case.judge(plan)
                 if why:
-                    miss = nearer(miss, self._miss(plan, held, why[0], ways | {"zero": zero, "remat": remat}))
+                    miss = nearer(miss, self._miss(plan, held, why[0]))
                     continue
                 points.append(_point(plan, step_s, held))
                 least = min(least, r)
-        return points, spared, miss
+        return points, miss
 
-    def _miss(self, plan: Plan, held: float, why: str, ways: dict[str, Any]) -> Miss:
+    def _miss(self, plan: Plan, held: float, why: str) -> Miss:
         if isfinite(held):
-            return Miss("memory", held, why, ways)
+            return Miss("memory", held, why)
         known = reasons(self.space.model, plan, self.space.T, self.space.machine)
-        return Miss("experts" if known or "ep" in why else "mesh", plan.tp * plan.cp * plan.fsdp, why, ways)
+        return Miss("experts" if known or "ep" in why else "mesh", plan.tp * plan.cp * plan.fsdp, why)
 
 
-def nearer(one: Miss | None, other: Miss) -> Miss:
+def nearer(one: Miss | None, other: Miss | None) -> Miss | None:
     """The miss that came nearer: by memory at all, then by less of it."""
-    if one is None or (one.kind != "memory", one.far) > (other.kind != "memory", other.far):
-        return other
-    return one
+    if one is None or other is None:
+        return one or other
+    return min(one, other, key=lambda miss: (miss.kind != "memory", miss.far))
 
 
 def _point(p: Plan, step_s: float, held: float) -> Point:

@@ -15,7 +15,7 @@ from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import seconds
 from scalingbook_lib.training.traffic import CALLS, rows
 
-MANY = 2.0**20  # tokens of a microbatch: enough for any product to bind
+MANY = 2.0**15  # tokens of a microbatch: enough for any product to bind
 
 
 class Row(NamedTuple):
@@ -30,41 +30,54 @@ class Row(NamedTuple):
     once: bool
 
 
-class Work(NamedTuple):
-    """All layers one way: seconds a token where products bind; where the HBM does, less, and `base_s`."""
+class Line(NamedTuple):
+    """The larger of two lines: all layers one way, where products bind, and where the HBM does."""
 
-    many: float
-    few: float
-    base_s: float
+    slope: float
+    base: float
+    slope_few: float
+    base_few: float
 
-    def seconds(self, t: float) -> float:
-        """Of a microbatch of t tokens on each chip, all layers."""
-        return max(self.many * t, self.base_s + self.few * t)
+    def at(self, t: float) -> float:
+        """Seconds of a microbatch of t tokens on each chip."""
+        return max(self.base + self.slope * t, self.base_few + self.slope_few * t)
 
 
-class Passes(NamedTuple):
-    """Both ways, for one number of tensor ways and one rematerialization; `head` is the unembedding's."""
+class Layers(NamedTuple):
+    """All layers, for one number of tensor ways and one rematerialization; bytes and rows are for a token."""
 
-    forward: Work
-    backward: Work
-    head: float
-    math: float  # of the forward pass, with the head
-    tensor: tuple[Row, ...]  # for a token and all layers
+    forward: Line
+    backward: Line
+    head: float  # the unembedding's seconds, forward
+    math: float  # the products' seconds, forward, with the head
+    kept: float  # bytes of the activations of one microbatch
+    working: float  # bytes while a layer is at work
+    logits: float
+    tensor: tuple[Row, ...]
     ends: tuple[Row, ...]  # those of the vocabulary, where there are no stages
 
 
-class Stage(NamedTuple):
-    """The longest stage of a pipeline."""
+class State(NamedTuple):
+    """Bytes that no token has a part in, for one kind of ZeRO and of tensor ways."""
 
-    layers: int
-    share: float
-    last: float
-    dense: float
-    optimizer: float  # seconds where nothing is shared
-    alone: tuple[float, ...]  # bytes of state where nothing is shared, per ZeRO
-    fixed: tuple[float, ...]  # bytes that sharing does not divide, per ZeRO
-    parted: tuple[float, ...]  # bytes that sharing divides, per ZeRO
-    hops: tuple[Row, ...]
+    alone: float  # a parameter's, where nothing is shared
+    whole: float  # what sharing does not divide
+    parted: float  # what it divides
+    gathered: float  # a layer's weights, or the vocabulary's
+    scattered: float  # for each parameter of one layer
+
+    def held(self, dense: float, layers: int, shared: int) -> float:
+        """On a chip that would hold `dense` parameters alone, and has so many to share them."""
+        if shared == 1:
+            return self.alone * dense
+        return dense * (self.whole + self.parted / shared + self.scattered / layers) + self.gathered
+
+
+class Hop(NamedTuple):
+    """To the next stage, for a token and one chunk, either way."""
+
+    nbytes: float
+    times: float
 
 
 class _Recorder:
@@ -100,17 +113,22 @@ class Probe:
         rows(s, recorder)  # type: ignore[arg-type]
         return tuple(recorder.rows)
 
-    def passes(self, tp: int, remat: str) -> Passes:
-        """The time of all layers, and the traffic of tensor parallelism."""
+    def layers(self, tp: int, remat: str) -> Layers:
+        """The time of all layers, what they keep, and the traffic of tensor parallelism."""
         s = self.unit(tp=tp, remat=remat, zero=0)
-        none, one, many = (self._timed(s, t) for t in (0.0, 1.0, MANY))
-        forward, backward = (Work(many[k] / MANY, one[k] - none[k], none[k]) for k in (0, 1))
+        few, more = self._timed(s, 0.0), self._timed(s, 1.0)
+        many, most = self._timed(s, MANY), self._timed(s, 2 * MANY)
+        lines = []
+        for k in (0, 1):
+            slope = (most[k] - many[k]) / MANY
+            lines.append(Line(slope, many[k] - slope * MANY, more[k] - few[k], few[k]))
+        _, _, _, kept, working, logits, _, whole = parts(replace(s, dense=0.0))
         found, staged = self.rows(s), self.rows(replace(s, plan=replace(s.plan, pp=2)))
         tensor = tuple(row for row in staged if row.axes == "Y")
-        ends = (
-            Row(*one[:4], one.times - two.times, *one[5:]) for one, two in zip(found, tensor, strict=True)
-        )
-        return Passes(forward, backward, one[2], one[3], tensor, tuple(ends))
+        pairs = zip(found, tensor, strict=True)
+        ends = tuple(all_._replace(times=all_.times - row.times) for all_, row in pairs)
+        forward, backward = lines
+        return Layers(forward, backward, more[2], more[3], kept, working + whole, logits, tensor, ends)
 
     def _timed(self, s: Shape, t: float) -> tuple[float, float, float, float]:
         """Layers forward and backward, the unembedding, and products alone."""
@@ -118,26 +136,26 @@ class Probe:
         head = found.math[3] / 3
         return found.forward_s - head, found.backward_s - 2 * head, head, sum(found.math) / 3
 
-    def stage(self, tp: int, pp: int, schedule: str, chunks: int) -> Stage:
-        """The layers, the state and the hops."""
-        ways = {"tp": tp, "pp": pp, "schedule": schedule, "chunks": chunks, "remat": self.remats[0]}
-        states = [self._state(self.unit(zero=zero, **ways)) for zero in self.zeros]
-        s = self.unit(pp, zero=1, **ways)
-        update = seconds(s, (), self.chip, self.efficiency).optimizer_s
-        hops = tuple(row for row in self.rows(replace(s, M=1)) if row.axes == "P")
-        alone, fixed, parted = zip(*states, strict=True)
-        return Stage(s.layers, s.share, s.last, s.dense, update, alone, fixed, parted, hops)
+    def state(self, tp: int, zero: int) -> State:
+        """The bytes of a parameter."""
+        s = self.unit(tp=tp, zero=zero, remat=self.remats[0])
+        one, two, four = (parts(replace(s, t=0.0, dense=1.0, layers=1, shared=n)) for n in (1, 2, 4))
+        few, fewer = sum(two[:3]), sum(four[:3])
+        gathered = parts(replace(s, t=0.0, shared=2))[6]
+        return State(sum(one), 2 * fewer - few, 4 * (few - fewer), gathered, two[7])
 
-    def _state(self, s: Shape) -> tuple[float, float, float]:
-        """Bytes that no token has a part in: unshared, and by 1/ways where they are shared."""
-        alone, two, four = (sum(parts(replace(s, t=0.0, shared=n, expert_shared=n))) for n in (1, 2, 4))
-        return alone, 2 * four - two, 4 * (two - four)
+    def update_s(self) -> float:
+        """Seconds of the optimizer for each parameter."""
+        s = replace(self.unit(zero=0, remat=self.remats[0]), dense=1.0)
+        return seconds(s, (), self.chip, self.efficiency).optimizer_s
 
-    def activations(self, tp: int, pp: int, schedule: str, chunks: int, M: int) -> tuple[float, ...]:
-        """Bytes for a token of a microbatch, per rematerialization."""
-        ways = {"tp": tp, "pp": pp, "schedule": schedule, "chunks": chunks}
-        shapes = (self.unit(M, remat=remat, zero=1, **ways) for remat in self.remats)
-        return tuple(sum(parts(replace(s, dense=0.0, expert=0.0))) for s in shapes)
+    def hop(self, tp: int) -> Hop:
+        """Rows of a stage's boundary, the same both ways, which can overlap."""
+        rows = self.rows(self.unit(tp=tp, pp=2, remat=self.remats[0]))
+        forward, backward = (row for row in rows if row.axes == "P")
+        assert forward == backward._replace(when="fwd")
+        assert forward.overlappable
+        return Hop(forward.nbytes, forward.times)
 
     def context(self, tp: int, cp: int) -> tuple[Row, ...]:
         """The rows of a sequence split over cp chips, for a token on each of them and all layers."""

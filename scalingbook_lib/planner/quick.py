@@ -4,48 +4,72 @@ The overlap is that of `training.times`: what cannot overlap is waited for; of t
 longest is waited for as far as nothing hides it. For dense models. Chapter: Training LLaMA 3.
 """
 
-from math import nan
+from collections.abc import Callable
+from math import inf, nan
 from typing import Any, NamedTuple
 
 from scalingbook_lib import pipelines
 from scalingbook_lib.clusters import ClusterError
 from scalingbook_lib.planner.links import Axis, Links, Mesh
-from scalingbook_lib.planner.probe import Passes, Probe, Row, Stage
+from scalingbook_lib.planner.probe import Hop, Layers, Probe, Row
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Group, Space, frontier
 from scalingbook_lib.training import Case, Efficiency, Plan
+from scalingbook_lib.training.memory import live
+from scalingbook_lib.training.shape import Shape
 
+FIRST = [(0, 0)]  # of ZeRO and of rematerialization, the least of each
 LINEAR = ("1f1b", "gpipe", "interleaved")  # idle in proportion to the sum of both passes
 
 
-class Miss(NamedTuple):
-    """Why a spread is not legal; `far` is the memory of the smallest of its plans, or a size."""
-
-    kind: str
-    far: float
-    why: str
-    ways: dict[str, Any]
-
-
-class Known(NamedTuple):
-    """What all spreads of a group share."""
-
-    stage: Stage
-    held: list[float]  # bytes of activations, per rematerialization
-    idle: float  # over the sum of both passes; NaN where it is no such share
-    passes: dict[tuple[int, int], list[tuple[float, ...]]]
-
-
 class Moved(NamedTuple):
-    """Weights and gradients, one way: seconds with each microbatch; and of one with all, longest and sum."""
+    """Weights and gradients, forward and backward, and the optimizer's update, in seconds.
 
-    each: float
-    longest: float
-    total: float
+    With each microbatch; and with the one beside what comes once a step, the longest axis, and the sum.
+    """
+
+    forward: float
+    forward_longest: float
+    forward_sum: float
+    backward: float
+    backward_longest: float
+    backward_sum: float
+    update: float
 
 
-type Spread = tuple[list[Point], int, Miss | None]  # plans judged, plans spared, or why there is none
-type Both = tuple[Moved, Moved]
+class Pass(NamedTuple):
+    """A microbatch without weights and hops: the longest of what overlaps, and the sum, both ways."""
+
+    forward: float
+    forward_sum: float
+    backward: float
+    backward_sum: float
+    weight: float  # the gradients of weights alone
+
+
+class Split:
+    """One way to share the data ranks: fsdp and dp, with all that does not depend on the microbatch."""
+
+    __slots__ = ("dp", "fsdp", "mesh", "most", "moved", "states", "why", "zeros")
+
+    def __init__(self, fsdp: int, dp: int, zeros: tuple[int, ...], why: str, states: list[float]) -> None:
+        self.fsdp, self.dp, self.zeros, self.why, self.states = fsdp, dp, zeros, why, states
+        self.most = max(states, default=inf)
+        self.mesh: Mesh | None = None
+        self.moved: list[Moved | None] = [None] * len(zeros)
+
+
+class Bench(NamedTuple):
+    """What all groups of a mesh and schedule share, whatever the microbatch."""
+
+    shape: Shape
+    idle: float  # over the sum of both passes; NaN where it is no such share
+    hop: Hop | None
+    splits: list[Split]
+
+
+_point = tuple.__new__  # a third of the time that Point(...) takes
+type Ways = tuple[float, float, float, float]  # waited for and beside, forward; the same backward
 
 
 class Quick:
@@ -53,134 +77,174 @@ class Quick:
 
     def __init__(self, space: Space, efficiency: Efficiency) -> None:
         case = Case(space.model, space.machine, batch=space.batch, T=space.T, efficiency=efficiency)
-        self.zeros, self.remats = space.tried["zero"], space.tried["remat"]
+        self.space, self.zeros, self.remats = space, space.tried["zero"], space.tried["remat"]
         self.probe = Probe(case, space.constant, self.zeros, self.remats)
         self.links = Links(space.machine, space.pods, efficiency)
-        self.room, self.T, self.pods = space.machine.chip.hbm_bytes, space.T, space.pods
-        self.fixed_s = efficiency.fixed_s
-        self.hidden = Plan(**space.constant).hidden * efficiency.overlap
+        self.fixed_s, self.hidden = efficiency.fixed_s, Plan(**space.constant).hidden * efficiency.overlap
+        self.update_s = self.probe.update_s()
         self._known: dict[Any, Any] = {}
-        self._rows = {zero: self.probe.weights(zero) for zero in self.zeros}
 
-    def group(self, g: Group) -> Known:
-        """What to know before its spreads."""
-        ways, most = g[:1] + g[2:5], g.M if g.schedule == "gpipe" else min(g.M, 2 * g.pp)
-        stage = self._get(("stage", *ways), lambda: self.probe.stage(*ways))
-        held = self._get(("held", *ways, most), lambda: self.probe.activations(*ways, most))
-        idle = self._get(("idle", *ways[1:]), lambda: _idle(*ways[1:]))
-        t = g.microbatch * self.T / g.cp
-        return Known(stage, [t * one for one in held], idle, {})
-
-    def _get(self, key: tuple[Any, ...], make: Any) -> Any:
-        if key not in self._known:
-            self._known[key] = make()
-        return self._known[key]
-
-    def spread(self, g: Group, at: Known, fsdp: int, zeros: tuple[int, ...], every: bool) -> Spread:
-        """Every plan of a mesh, microbatch and schedule that fits."""
-        shared, dp = fsdp * g.cp, g.rest // fsdp
-        state = [self._state(at.stage, zero, shared) for zero in zeros]
-        judged, spared = frontier(state, at.held, self.room, every)
-        if not judged:
-            return [], 0, _too_large(g, fsdp, min(state) + min(at.held))
-        try:
-            mesh = self.links.mesh(g.tp, g.cp, fsdp, g.pp, dp)
-        except ClusterError as refused:
-            ways = {"tp": g.tp, "cp": g.cp, "fsdp": fsdp, "pp": g.pp, "dp": dp}
-            return [], 0, Miss("mesh", g.tp * g.cp * fsdp, str(refused), ways)
-        key = id(mesh.Y), id(mesh.C)
-        passes = at.passes.get(key) or at.passes.setdefault(key, self._passes(g, at.stage, mesh))
-        hop = _sums(at.stage.hops, mesh.P, g.microbatch * self.T / g.cp)
-        points = []
-        for z, r in judged:
-            moved = self._moved(g, at.stage, mesh, shared, dp, zeros[z])
-            ways = shared if zeros[z] else 1
-            step_s = self._step_s(g, at, passes[r], hop, moved, at.stage.optimizer / ways)
-            points.append(
-                Point(step_s, state[z] + at.held[r], g.pp, g.cp, g.tp, fsdp, dp, self.pods, 1, None, zeros[z],
-                      self.remats[r], g.schedule, g.chunks, g.microbatch)
-            )  # fmt: skip
-        return points, spared, None
-
-    def _state(self, stage: Stage, zero: int, shared: int) -> float:
-        z = self.zeros.index(zero)
-        return stage.alone[z] if shared == 1 else stage.fixed[z] + stage.parted[z] / shared
-
-    def _passes(self, g: Group, stage: Stage, mesh: Mesh) -> list[tuple[float, ...]]:
-        """Forward, then backward: what is waited for, and what tensor and context ways take beside it."""
-        t, found = g.microbatch * self.T / g.cp, []
-        context = _sums(self._get((g.tp, g.cp), lambda: self._context(g)), mesh.C, t)
-        for remat in self.remats:
-            one: Passes = self._get((g.tp, remat), lambda remat=remat: self.probe.passes(g.tp, remat))
-            tensor = _sums(one.tensor, mesh.Y, t)
-            ends = _sums(one.ends, mesh.Y, t) if g.pp == 1 else (0.0, 0.0, 0.0, 0.0)
-            share, row = stage.share, []
-            for w, work, head_s in ((0, one.forward, one.head * t), (2, one.backward, 2 * one.head * t)):
-                layers_s, b = work.seconds(t), w + 1
-                paced = (
-                    max(share * layers_s, stage.last * layers_s + head_s) if g.pp > 1 else layers_s + head_s
+    def judge(self, g: Group, every: bool, found: list[Point]) -> tuple[int, int]:
+        """Every plan of a group that fits goes to `found`; how many spreads are legal, and plans spared."""
+        tp, cp, pp, schedule, chunks, microbatch, _, _ = g
+        bench: Bench = self._get((tp, cp, pp, schedule, chunks), self._bench, g)
+        t, room, pods = microbatch * self.space.T / cp, self.space.machine.chip.hbm_bytes, self.space.pods
+        held = [t * one for one in self._get(("held", *g[2:5], tp, g.M), self._held, g, bench.shape)]
+        most, least, kinds = max(held), min(held), len(held)
+        legal = spared = 0
+        under: Mesh | None = None
+        passes: list[Pass | None] = []
+        for split in bench.splits:
+            if not every and split.most + most <= room:
+                judged, more = FIRST, len(split.zeros) * kinds - 1
+            else:
+                judged, more = frontier(split.states, held, room, every)
+            if not judged:
+                self.space.misses(g, split.fsdp, split.why, min(split.states, default=0.0) + least)
+                continue
+            mesh = split.mesh or self._mesh(g, split)
+            if mesh is None:
+                continue
+            legal, spared = legal + 1, spared + more
+            if under is None or mesh.Y is not under.Y or mesh.C is not under.C:
+                under, passes = mesh, [None] * kinds
+            hop = self._hop(bench.hop, chunks, mesh, t)
+            for z, r in judged:
+                one = passes[r]
+                if one is None:
+                    one = passes[r] = self._pass(g, bench.shape, mesh, t, r)
+                step_s = self._step_s(
+                    g, bench.idle, one, hop, split.moved[z] or self._moved(g, bench, split, z)
                 )
-                waited = paced + share * (tensor[w] + context[w]) + ends[w]
-                row += [waited, share * tensor[b] + ends[b], share * context[b]]
-            found.append((*row, one.math * t / g.pp))
+                found.append(_point(Point, (
+                    step_s, split.states[z] + held[r], pp, cp, tp, split.fsdp, split.dp, pods, 1, None,
+                    split.zeros[z], self.remats[r], schedule, chunks, microbatch,
+                )))  # fmt: skip
+        return legal, spared
+
+    def _step_s(self, g: Group, idle: float, one: Pass, hop: float, moved: Moved) -> float:
+        """All microbatches, one of them beside what comes once a step; the bubble; the update."""
+        f, f_longest, f_sum, b, b_longest, b_sum, update = moved
+        low_f, sum_f, low_b, sum_b, weight = one
+        low_f, low_b = (low_f if low_f > hop else hop), (low_b if low_b > hop else hop)
+        each_f, last_f = (f if f > low_f else low_f), (f_longest if f_longest > low_f else low_f)
+        each_b, last_b = (b if b > low_b else low_b), (b_longest if b_longest > low_b else low_b)
+        h = self.hidden
+        if h != 1:  # what is not hidden is waited for
+            sum_f, sum_b = sum_f + hop, sum_b + hop
+            each_f, last_f = h * each_f + (1 - h) * (sum_f + f), h * last_f + (1 - h) * (sum_f + f_sum)
+            each_b, last_b = h * each_b + (1 - h) * (sum_b + b), h * last_b + (1 - h) * (sum_b + b_sum)
+        both = each_f + each_b
+        waits = idle * both if idle == idle else _bubble(g, each_f, each_b, weight)
+        return (g.M - 1) * both + last_f + last_b + waits + update + self.fixed_s
+
+    def _get(self, key: tuple[Any, ...], make: Callable[..., Any], *how: Any) -> Any:
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = make(*how)
         return found
 
-    def _context(self, g: Group) -> tuple[Row, ...]:
-        return self.probe.context(g.tp, g.cp) if g.cp > 1 else ()
+    def _bench(self, g: Group) -> Bench:
+        ways = {"tp": g.tp, "pp": g.pp, "chunks": g.chunks, "schedule": g.schedule}
+        shape = self._get(("shape", g.tp, g.pp, g.chunks), lambda: self.probe.unit(**ways))
+        hop = self._get(("hop", g.tp), self.probe.hop, g.tp) if g.pp > 1 else None
+        splits = self._get(("splits", g.tp, g.cp, g.pp, shape.layers), self._splits, g, shape)
+        return Bench(shape, self._get(("idle", *g[2:5]), _idle, *g[2:5]), hop, splits)
 
-    def _moved(self, g: Group, stage: Stage, mesh: Mesh, shared: int, dp: int, zero: int) -> Both:
-        """Gathers, scatters, and sums over copies and pods; they do not depend on the microbatch."""
-        key = "moved", g.tp, g.cp, g.pp, stage.layers, shared, zero
-        if key not in self._known:
-            parts = {"X": stage.dense, "R": stage.dense / shared, "S": stage.dense / (shared * dp)}
-            each, once = [0.0, 0.0], [{"X": 0.0, "R": 0.0, "S": 0.0}, {"X": 0.0, "R": 0.0, "S": 0.0}]
-            for row in self._rows[zero]:
-                if {"X": shared, "R": dp, "S": self.pods}[row.axes] > 1:
-                    axis = {"X": mesh.X, "R": mesh.R}
-                    rate = self.links.pods if row.axes == "S" else axis[row.axes][row.call]
-                    one = row.nbytes * parts[row.axes] * rate.s_per_byte + stage.layers * rate.hops_s
-                    if row.once:
-                        once[row.when == "bwd"][row.axes] += row.times * one
-                    else:
-                        each[row.when == "bwd"] += row.times * one
-            self._known[key] = tuple(_merged(*both) for both in zip(each, once, strict=True))
-        return self._known[key]
+    def _splits(self, g: Group, shape: Shape) -> list[Split]:
+        return [self._split(g, shape, fsdp) for fsdp in self.space.splits(g.rest)]
 
-    def _step_s(
-        self,
-        g: Group,
-        at: Known,
-        passes: tuple[float, ...],
-        hop: tuple[float, ...],
-        moved: Both,
-        update_s: float,
-    ) -> float:
-        """The step's seconds: all microbatches, one of them beside what comes once a step; bubble; update."""
-        busy_f, Y_f, C_f, busy_b, Y_b, C_b, weight = passes
-        forward, backward = moved
-        busy_f, busy_b, P_f, P_b = busy_f + hop[0], busy_b + hop[2], hop[1], hop[3]
-        f, last_f = self._pass((busy_f, Y_f, C_f, P_f), forward)
-        b, last_b = self._pass((busy_b, Y_b, C_b, P_b), backward)
-        idle = at.idle * (f + b) if at.idle == at.idle else _bubble(g, f, b, weight)
-        return (g.M - 1) * (f + b) + last_f + last_b + idle + update_s + self.fixed_s
+    def _split(self, g: Group, shape: Shape, fsdp: int) -> Split:
+        zeros, why = self.space.zeros(fsdp * g.cp)
+        key = "states", g.tp, g.pp, shape.layers, fsdp * g.cp
+        return Split(fsdp, g.rest // fsdp, zeros, why, self._get(key, self._states, g, shape, key[-1], zeros))
 
-    def _pass(self, beside: tuple[float, ...], moved: Moved) -> tuple[float, float]:
-        """One microbatch, and the one that also has what comes once; what is not hidden is waited for."""
-        low, h = max(beside), self.hidden
-        each, last = max(low, moved.each), max(low, moved.longest)
-        if h == 1:
-            return each, last
-        rest = (1 - h) * sum(beside)
-        return h * each + rest + (1 - h) * moved.each, h * last + rest + (1 - h) * moved.total
+    def _states(self, g: Group, shape: Shape, shared: int, zeros: tuple[int, ...]) -> list[float]:
+        kinds = [self._get(("state", g.tp, zero), self.probe.state, g.tp, zero) for zero in zeros]
+        return [kind.held(shape.dense, shape.layers, shared) for kind in kinds]
+
+    def _mesh(self, g: Group, split: Split) -> Mesh | None:
+        """The rates under the mesh; counted as refused where the machine has no such mesh."""
+        try:
+            key = "mesh", g.tp, g.cp, split.fsdp, g.pp
+            split.mesh = self._get(key, self.links.mesh, g.tp, g.cp, split.fsdp, g.pp, split.dp)
+        except ClusterError as refused:
+            self.space.misses(g, split.fsdp, str(refused), g.tp * g.cp * split.fsdp, "mesh")
+        return split.mesh
+
+    def _layers(self, tp: int, r: int) -> Layers:
+        return self._get(("layers", tp, r), self.probe.layers, tp, self.remats[r])
+
+    def _held(self, g: Group, shape: Shape) -> list[float]:
+        """Activations of a token, per rematerialization: of the first stage, or the last with its logits."""
+        often, found = live(Plan(pp=g.pp, schedule=g.schedule, chunks=g.chunks), g.M), []
+        for r in range(len(self.remats)):
+            one = self._layers(g.tp, r)
+            first, last = shape.share * one.kept * often, shape.last * one.kept + one.logits
+            found.append(one.working + (max(first, last) if g.pp > 1 else last))
+        return found
+
+    def _hop(self, hop: Hop | None, chunks: int, mesh: Mesh, t: float) -> float:
+        if hop is None:
+            return 0.0
+        rate = mesh.P["permute"]
+        return chunks * hop.times * (hop.nbytes * t * rate.s_per_byte + rate.hops_s)
+
+    def _pass(self, g: Group, shape: Shape, mesh: Mesh, t: float, r: int) -> Pass:
+        key = g.tp, g.cp, g.pp, shape.layers, g.microbatch, r, id(mesh.Y), id(mesh.C)
+        return self._get(key, self._one, g, shape, mesh, t, r)
+
+    def _one(self, g: Group, shape: Shape, mesh: Mesh, t: float, r: int) -> Pass:
+        """Layers at the longest stage's pace, and what tensor and context ways take."""
+        context = self._get(("context", g.tp, g.cp, t, id(mesh.C)), self._context, g, mesh.C, t)
+        one, share, found = self._layers(g.tp, r), shape.share, [0.0] * 4
+        tensor = _sums(one.tensor, mesh.Y, t)
+        ends = _sums(one.ends, mesh.Y, t) if g.pp == 1 else (0.0, 0.0, 0.0, 0.0)
+        for w, line, head_s in ((0, one.forward, one.head * t), (2, one.backward, 2 * one.head * t)):
+            layers_s, b = line.at(t), w + 1
+            last_s = shape.last * layers_s + head_s  # of the last stage, the only one if pp is 1
+            paced = max(share * layers_s, last_s) if g.pp > 1 else last_s
+            busy = paced + share * (tensor[w] + context[w]) + ends[w]
+            beside = busy, share * tensor[b] + ends[b], share * context[b]
+            found[w], found[b] = max(beside), sum(beside)
+        return Pass(found[0], found[1], found[2], found[3], one.math * t / g.pp)
+
+    def _context(self, g: Group, axis: Axis, t: float) -> Ways:
+        rows = self._get(("rows", g.tp, g.cp), self.probe.context, g.tp, g.cp) if g.cp > 1 else ()
+        return _sums(rows, axis, t)
+
+    def _moved(self, g: Group, bench: Bench, split: Split, z: int) -> Moved:
+        """Gathers, scatters, and sums over copies and pods."""
+        zero, shared, shape = split.zeros[z], split.fsdp * g.cp, bench.shape
+        found = split.moved[z] = self._weights(shape, split, zero, shared)
+        return found
+
+    def _weights(self, shape: Shape, split: Split, zero: int, shared: int) -> Moved:
+        assert split.mesh
+        dense, layers, pods = shape.dense, shape.layers, self.space.pods
+        ways = {
+            "X": (shared, dense),
+            "R": (split.dp, dense / shared),
+            "S": (pods, dense / (shared * split.dp)),
+        }
+        axes = {"X": split.mesh.X, "R": split.mesh.R}
+        each, X, R, S = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]
+        for call, axis, when, nbytes, times, _, once in self._get(
+            ("weights", zero), self.probe.weights, zero
+        ):
+            n, params = ways[axis]
+            if n > 1:
+                rate = self.links.pods if axis == "S" else axes[axis][call]
+                to = (X if axis == "X" else R if axis == "R" else S) if once else each
+                to[when == "bwd"] += times * (nbytes * params * rate.s_per_byte + layers * rate.hops_s)
+        (f, b), x, y = each, each[0] + X[0], each[1] + X[1]
+        return Moved(
+            f, max(x, R[0], S[0]), x + R[0] + S[0], b, max(y, R[1], S[1]), y + R[1] + S[1],
+            self.update_s * dense / (shared if zero else 1),
+        )  # fmt: skip
 
 
-def _merged(each: float, once: dict[str, float]) -> Moved:
-    last = each + once["X"]
-    return Moved(each, max(last, once["R"], once["S"]), last + once["R"] + once["S"])
-
-
-def _sums(rows: tuple[Row, ...], axis: Axis, t: float) -> tuple[float, float, float, float]:
-    """Waited for and beside, forward; waited for and beside, backward."""
+def _sums(rows: tuple[Row, ...], axis: Axis, t: float) -> Ways:
     found = [0.0, 0.0, 0.0, 0.0]
     for row in rows:
         rate = axis[row.call]
@@ -199,12 +263,6 @@ def _idle(pp: int, schedule: str, chunks: int) -> float:
 
 
 def _bubble(g: Group, f: float, b: float, weight: float) -> float:
-    found = pipelines.bubble(
-        g.schedule, g.pp, g.M, g.chunks, forward_s=f, backward_s=b, weight_s=min(weight, b)
-    )
+    times = {"forward_s": f, "backward_s": b, "weight_s": min(weight, b)}
+    found = pipelines.bubble(g.schedule, g.pp, g.M, g.chunks, **times)
     return max(float(found.idle_s), 0.0)
-
-
-def _too_large(g: Group, fsdp: int, far: float) -> Miss:
-    ways = {"tp": g.tp, "cp": g.cp, "fsdp": fsdp, "pp": g.pp, "dp": g.rest // fsdp, "schedule": g.schedule}
-    return Miss("memory", far, "", ways | {"chunks": g.chunks, "microbatch": g.microbatch})

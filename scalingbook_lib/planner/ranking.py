@@ -90,14 +90,17 @@ class Ranking(Told):
             raise ValueError(str(self))
         return self.best[0]
 
-    @property
+    @cached_property
     def runner_up(self) -> Judged:
-        """The best on another mesh than the winner's (else simply the second)."""
-        mesh = _mesh(self.winner.plan)
-        others = [one for one in self.best[1:] if _mesh(one.plan) != mesh] or list(self.best[1:2])
-        if not others:
+        """The best plan with other tensor ways or stages than the winner; else simply the second."""
+        first = self.winner.plan
+        others = [p for p in self.points if (p.tp, p.pp) != (first.tp, first.pp)]
+        if not others and len(self.best) < 2:
             raise ValueError("one plan is legal, and there is no other to compare it with")
-        return others[0]
+        if not others:
+            return self.best[1]
+        step = self.step(min(others, key=order))
+        return Judged(step.plan, step)
 
     @cached_property
     def why(self) -> Comparison:
@@ -136,7 +139,7 @@ class Ranking(Told):
         head = f"{self.model.name}, {count(self.batch * self.T)} tokens on {self.machine.name}"
         if not self.best:
             return f"{head}: no plan is legal. {self.counts}"
-        also = f"\n{self.why}" if len(self.best) > 1 else ""
+        also = f"\nNext, {self.why}" if len(self.points) > 1 else ""
         return f"{head}: {self.winner.plan} is the best.\n{self.table}{also}\n{self.counts}"
 
     def __iter__(self) -> Iterator[Judged]:
@@ -151,10 +154,6 @@ def order(point: Point) -> tuple[Any, ...]:
 def _text(fields: tuple[Any, ...]) -> tuple[tuple[bool, int, str], ...]:
     """Comparable, whatever the types."""
     return tuple((isinstance(f, str), f if isinstance(f, int) else 0, str(f)) for f in fields)
-
-
-def _mesh(plan: Plan) -> tuple[int, ...]:
-    return plan.tp, plan.cp, plan.pp, plan.fsdp * plan.dp
 
 
 _AXES = ("tp", "cp", "pp", "fsdp", "dp", "ep")

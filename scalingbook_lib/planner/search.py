@@ -3,7 +3,6 @@
 Chapter: Training LLaMA 3.
 """
 
-from collections.abc import Iterator
 from heapq import nsmallest
 from typing import Any
 
@@ -12,9 +11,8 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.experts import Experts
 from scalingbook_lib.planner.quick import Quick
 from scalingbook_lib.planner.ranking import Judged, Point, Ranking, order
-from scalingbook_lib.planner.space import Group, Space, has_laws, needs_plans, space
+from scalingbook_lib.planner.space import Space, has_laws, needs_plans, space
 from scalingbook_lib.training import PEAK, Efficiency
-from scalingbook_lib.training.feasible import too_large
 
 
 def plans(
@@ -30,7 +28,7 @@ def plans(
     """
     asked = space(model, machine, batch=batch, T=T, pods=pods, fixed=fixed or {}, tried=tried or {})
     search = _Search(asked, efficiency, every)
-    points = list(search.points())
+    points = search.points()
     best = _first(points, keep)
     ranking = Ranking(
         model, machine, batch, T, efficiency, asked.pods, fixed or {}, tried or {}, asked.constant, points,
@@ -54,30 +52,14 @@ class _Search:
     """One run: groups of spreads, judged; counts beside them."""
 
     def __init__(self, asked: Space, efficiency: Efficiency, every: bool) -> None:
-        self.space, self.tally = asked, asked.tally
+        self.space = asked
         self.judge = Experts(asked, efficiency) if needs_plans(asked) else Quick(asked, efficiency)
         self.every = every or not has_laws(asked)
         self.legal = self.spared = 0
 
-    def points(self) -> Iterator[Point]:
+    def points(self) -> list[Point]:
+        found: list[Point] = []
         for group in self.space.groups():
-            at = self.judge.group(group)
-            for fsdp in self.space.splits(group.rest):
-                yield from self._spread(group, at, fsdp)
-
-    def _spread(self, g: Group, at: Any, fsdp: int) -> list[Point]:
-        """The points of one spread; none, and a count, where it is not legal."""
-        zeros, why = self.space.zeros(fsdp * g.cp)
-        if why:
-            self.tally.refuse("even shards", 1, why, None)
-            return []
-        found, spared, miss = self.judge.spread(g, at, fsdp, zeros, self.every)
-        self.spared += spared
-        if found:
-            self.legal += 1
-        elif miss and self.tally.counts(miss.kind, 1, miss.far):
-            plan = self.space.plan(**miss.ways)
-            self.tally.nearest(
-                miss.kind, miss.why or too_large(miss.far, self.space.machine.chip), plan, miss.far
-            )
+            legal, spared = self.judge.judge(group, self.every, found)
+            self.legal, self.spared = self.legal + legal, self.spared + spared
         return found

@@ -15,7 +15,7 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.tally import Tally
 from scalingbook_lib.slices import Slice
 from scalingbook_lib.training import Plan, PlanError
-from scalingbook_lib.training.feasible import reasons
+from scalingbook_lib.training.feasible import reasons, too_large
 from scalingbook_lib.training.plan import PLAN_FIELDS
 
 WAYS = ("tp", "cp", "fsdp", "pp", "dp")
@@ -85,6 +85,22 @@ class Space:
         why = reasons(self.model, plan, self.T, self.machine)
         return ((0,), "") if 0 in tried or not why else ((), why[0])
 
+    def misses(self, g: Group, fsdp: int, why: str, far: float, kind: str = "even shards") -> None:
+        """Count a spread that has no legal plan: `far` is the memory of its smallest, or `why` says more."""
+        if not why:
+            kind = "memory"
+        if self.tally.counts(kind, 1, far):
+            ways = {
+                "tp": g.tp,
+                "cp": g.cp,
+                "fsdp": fsdp,
+                "pp": g.pp,
+                "dp": g.rest // fsdp,
+                "chunks": g.chunks,
+            }
+            plan = self.plan(**ways, schedule=g.schedule, microbatch=g.microbatch)
+            self.tally.nearest(kind, why or too_large(far, self.machine.chip), plan, far)
+
     def groups(self) -> Iterator[Group]:
         """All that divide; what does not is counted in the tally."""
         chips = self.machine.chips
@@ -132,25 +148,20 @@ class Space:
     def _stages(self, tp: int, cp: int, pp: int, rest: int) -> Iterator[Group]:
         """Layers for the stages, and sequences for the data ranks."""
         count = len(self.splits(rest))
-        if not count:
-            return
-        for schedule, chunks in self.schedules(pp):
+        for schedule, chunks in self.schedules(pp) if count else ():
+            why = self._layers(pp, chunks, schedule)
             for microbatch in self.tried["microbatch"]:
-                ranks, ways = self.pods * rest * microbatch, {"tp": tp, "cp": cp, "pp": pp, "dp": rest}
-                M = self.batch // ranks
-                refused = self._layers(pp, chunks, schedule)
-                if not refused and self.batch % ranks:
-                    refused = "sequences", ""
-                if not refused:
-                    refused = scheduled(schedule, pp, M, chunks)
-                if not refused:
+                ranks = self.pods * rest * microbatch
+                M, left = divmod(self.batch, ranks)
+                refused = why or (("sequences", "") if left else scheduled(schedule, pp, M, chunks))
+                if refused is None:
                     yield Group(tp, cp, pp, schedule, chunks, microbatch, M, rest)
                     continue
-                far = ranks if refused[0] == "sequences" else pp * chunks
+                far = ranks if left and not why else pp * chunks
                 if self.tally.counts(refused[0], count, far):
-                    plan = self.plan(**ways, schedule=schedule, chunks=chunks, microbatch=microbatch)
-                    why = refused[1] or self._sequences(plan)
-                    self.tally.nearest(refused[0], why, plan, far)
+                    ways = {"tp": tp, "cp": cp, "pp": pp, "dp": rest, "microbatch": microbatch}
+                    plan = self.plan(**ways, schedule=schedule, chunks=chunks)
+                    self.tally.nearest(refused[0], refused[1] or self._sequences(plan), plan, far)
 
     def _layers(self, pp: int, chunks: int, schedule: str) -> tuple[str, str] | None:
         if pp == 1 or pp * chunks <= self.model.L:
@@ -202,16 +213,17 @@ def frontier(
 ) -> tuple[list[tuple[int, int]], int]:
     """Of states per ZeRO and activations per rematerialization, which fit and are to be judged.
 
-    And how many more fit, and cannot be faster.
+    And how many more fit, and cannot be faster: some other of no more ZeRO and rematerialization fits.
     """
     found, fit, least = [], 0, len(held)
     for z, state in enumerate(states):
-        for r, kept in enumerate(held):
-            if state + kept <= room:
-                fit += 1
-                if every or r < least:
-                    found.append((z, r))
-                    least = min(least, r)
+        fits = [r for r, kept in enumerate(held) if state + kept <= room]
+        fit += len(fits)
+        if every:
+            found += [(z, r) for r in fits]
+        elif fits and fits[0] < least:
+            least = fits[0]
+            found.append((z, least))
     return found, fit - len(found)
 
 
