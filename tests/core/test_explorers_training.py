@@ -7,12 +7,14 @@ import pytest
 from scalingbook_lib import chips, explorers, models, pipelines, training
 from scalingbook_lib.explorers import (
     training_experts,
+    training_llama3_cost,
     training_pipeline,
     training_program,
     training_split,
     training_zero,
 )
-from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Timeline
+from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Points, Regions, Timeline
+from scalingbook_lib.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.training import Plan, rules
 from scalingbook_lib.units import FP32
 
@@ -295,3 +297,78 @@ def test_the_exchange_over_the_products_is_the_width_needed_over_the_width():
 def test_a_cube_of_whole_rings_needs_what_its_longest_axis_says():
     view = ALL["training.experts"].see(Z=64)
     assert readout(view, "needed") == approx(rules.expert_width(4, chips.V5P))
+
+
+# LLaMA 3: days and dollars
+
+
+def test_the_reference_run_on_a_pod():
+    view = ALL["training_llama3.cost"].see()
+    assert readout(view, "days") == approx(44.7, abs=0.05)
+    assert readout(view, "cost") == approx(40.3e6, rel=2e-3)
+    assert readout(view, "tokens/s of a chip") == approx(434, abs=0.5)
+
+
+def test_twice_the_chips_take_half_the_days_for_the_same_money():
+    one, two = (ALL["training_llama3.cost"].see(n=n) for n in (4096, 8192))
+    assert readout(one, "days") == approx(2 * readout(two, "days"))
+    assert readout(one, "cost") == approx(readout(two, "cost"))
+
+
+def test_every_whole_run_is_on_the_chart_at_its_utilization():
+    dots = next(m for m in panel(ALL["training_llama3.cost"].see(), Chart, 1).marks if isinstance(m, Points))
+    assert list(dots.ys) == [100 * run.utilization.share for run in WHOLE_RUNS]
+    assert set(training_llama3_cost.NAMED) <= {run.name for run in WHOLE_RUNS}
+
+
+# LLaMA 3: memory
+
+
+def test_the_reference_minimum_of_chips():
+    view = ALL["training_llama3.memory"].see(tokens=4_000_000)
+    assert readout(view, "on all chips together") == approx(21.7e12, rel=3e-3)
+    assert readout(view, "chips at least") == 213  # of 95 GiB; 226 of the reference's 96 GB
+
+
+def test_every_part_is_shared_by_all_chips():
+    view = ALL["training_llama3.memory"].see(n=1024, state="16 (fp32 copy too)")
+    *parts, total = panel(view, Bars).lengths()
+    assert sum(parts) == approx(total) == approx(readout(view, "on each"))
+    params = models.find("LLaMA-3 70B").params
+    assert sum(parts[:-1]) * 1024 == approx(16 * params)
+
+
+def test_what_is_kept_orders_the_policies():
+    keeps = ("layer inputs", "products with weights", "every product", "everything")
+    each = [readout(ALL["training_llama3.memory"].see(keeps=k), "on each") for k in keeps]
+    assert each == sorted(each)
+
+
+# LLaMA 3: regimes
+
+
+def test_the_map_agrees_with_the_closed_forms():
+    view = ALL["training_llama3.regimes"].see
+    data = rules.data_tokens(chips.V5P, axes=3)
+    for tokens, said in (
+        (data * 1.01, "FSDP alone"),
+        (data * 0.99, "enough for FSDP with TP"),
+        (20, "too few"),
+    ):
+        assert said in view(n=4096, tokens=tokens * 4096).verdict
+    assert "do not hold" in view(n=16, tokens=2**22).verdict
+
+
+def test_a_dial_of_one_makes_the_mixed_regime_start_four_times_as_high():
+    needs = [readout(ALL["training_llama3.regimes"].see(dial=d), "FSDP with TP needs") for d in (0.0, 1.0)]
+    assert needs[1] == approx(4 * needs[0])
+
+
+def test_more_tokens_never_wait_more_for_the_network():
+    regions = next(
+        m for m in panel(ALL["training_llama3.regimes"].see(), Chart).marks if isinstance(m, Regions)
+    )
+    rank = {5: 0, 0: 1, 1: 2, 2: 3, 3: 4, 4: 5}
+    for column in zip(*regions.cells, strict=True):
+        ranks = [rank[cell] for cell in column]
+        assert ranks == sorted(ranks, reverse=True)
