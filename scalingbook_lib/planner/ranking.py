@@ -6,6 +6,7 @@ Chapter: Training LLaMA 3.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import nsmallest
 from typing import Any, NamedTuple
 
 from scalingbook_lib import training
@@ -93,13 +94,13 @@ class Ranking(Told):
     @cached_property
     def runner_up(self) -> Judged:
         """The best plan with other tensor ways or stages than the winner; else simply the second."""
-        first = self.winner.plan
-        others = [p for p in self.points if (p.tp, p.pp) != (first.tp, first.pp)]
+        best = self.winner.plan
+        others = [p for p in self.points if (p.tp, p.pp) != (best.tp, best.pp)]
         if not others and len(self.best) < 2:
             raise ValueError("one plan is legal, and there is no other to compare it with")
         if not others:
             return self.best[1]
-        step = self.step(min(others, key=order))
+        step = self.step(first(others, 1)[0])
         return Judged(step.plan, step)
 
     @cached_property
@@ -149,6 +150,15 @@ class Ranking(Told):
 def order(point: Point) -> tuple[Any, ...]:
     """By time to ten digits; of equals, fewer stages, then context, tensor, ZeRO, ..., then less memory."""
     return (float(f"{point.step_s:.9e}"), point.pp, point.cp, point.tp, point.zero, _text(point[2:]))
+
+
+def first(points: list[Point], keep: int) -> list[Point]:
+    """The best, in an order that rounding cannot change."""
+    near = nsmallest(keep, points, key=lambda p: p.step_s)
+    if not near:
+        return []
+    most = near[-1].step_s * (1 + 1e-9)
+    return sorted((p for p in points if p.step_s <= most), key=order)[:keep]
 
 
 def _text(fields: tuple[Any, ...]) -> tuple[tuple[bool, int, str], ...]:

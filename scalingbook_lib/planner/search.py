@@ -3,14 +3,13 @@
 Chapter: Training LLaMA 3.
 """
 
-from heapq import nsmallest
 from typing import Any
 
 from scalingbook_lib.limits import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.experts import Experts
 from scalingbook_lib.planner.quick import Quick
-from scalingbook_lib.planner.ranking import Judged, Point, Ranking, order
+from scalingbook_lib.planner.ranking import Judged, Point, Ranking, first
 from scalingbook_lib.planner.space import Space, has_laws, needs_plans, space
 from scalingbook_lib.training import PEAK, Efficiency
 
@@ -29,7 +28,7 @@ def plans(
     asked = space(model, machine, batch=batch, T=T, pods=pods, fixed=fixed or {}, tried=tried or {})
     search = _Search(asked, efficiency, every)
     points = search.points()
-    best = _first(points, keep)
+    best = first(points, keep)
     ranking = Ranking(
         model, machine, batch, T, efficiency, asked.pods, fixed or {}, tried or {}, asked.constant, points,
         (), search.legal + asked.tally.total, search.legal, search.spared, asked.tally.rejected,
@@ -37,15 +36,6 @@ def plans(
     found = tuple(Judged(step.plan, step) for step in map(ranking.step, best))
     object.__setattr__(ranking, "best", found)
     return ranking
-
-
-def _first(points: list[Point], keep: int) -> list[Point]:
-    """The best, in an order that rounding cannot change."""
-    near = nsmallest(keep, points, key=lambda p: p.step_s)
-    if not near:
-        return []
-    most = near[-1].step_s * (1 + 1e-9)
-    return sorted((p for p in points if p.step_s <= most), key=order)[:keep]
 
 
 class _Search:
