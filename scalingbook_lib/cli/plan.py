@@ -1,18 +1,21 @@
 """Which plan is best for a training step, and how long does one take? `scalingbook plan`."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from scalingbook_lib import planner, training
 from scalingbook_lib.cli import derive_plan, kinds, plan_tables, reading
-from scalingbook_lib.cli.answer import Answer
+from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.plan_options import given, plan_options
-from scalingbook_lib.cli.reading import Machine
+from scalingbook_lib.cli.reading import Machine, Reached
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
-from scalingbook_lib.training import Efficiency, Plan, Step
+from scalingbook_lib.training import Efficiency, Plan, Step, published
+from scalingbook_lib.training.published.scores import HOLDS
+from scalingbook_lib.units import BF16, percent
 
 
 @click.command("plan", short_help="The best way to spread a training step over chips, or any one.")
@@ -31,13 +34,13 @@ from scalingbook_lib.training import Efficiency, Plan, Step
 )
 @plan_options
 @click.option("--efficiency", type=kinds.EFFICIENCY, default="peak", show_default=True,
-              help="peak, or the share of its peak that the matrix unit reaches.")  # fmt: skip
+              help="peak, calibrated (to published runs), or a share of the matrix unit's peak.")  # fmt: skip
 @click.option("--tokens", type=kinds.TOKENS, help="Tokens of the whole run, as in 15T: days and chip-hours.")
 @click.option("--usd-per-hour", type=kinds.POSITIVE, help="The price of one chip, where not the catalogue's.")
 @answering
 def command(
     model: Transformer, machine: Machine, batch: str, T: int, as_written: bool, keep: int, what_if: bool,
-    efficiency: Efficiency, tokens: int | None, usd_per_hour: float | None, **options: Any,
+    efficiency: Reached, tokens: int | None, usd_per_hour: float | None, **options: Any,
 ) -> Answer:  # fmt: skip
     """The best plan for a training step of MODEL on MACHINE: time, memory, every collective.
 
@@ -45,61 +48,93 @@ def command(
     --as-written, the one plan that the options say. The chips of the machine (times --pods) are
     dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit code is 1.
     """
-    fixed, n = given(options), reading.sequences(batch, T)
-    values: dict[str, Any] = {
-        "model": model.name, "machine": machine.name, "batch_sequences": n, "sequence_tokens": T,
-        "efficiency": efficiency.name,
-    }  # fmt: skip
+    fixed = given(options)
+    reached = efficiency.on(machine.chip, fixed.get("compute", BF16))
+    asked = Asked(model, machine, reading.sequences(batch, T), T, reached)
     if as_written and what_if:
         raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")
-    if as_written:
-        step, told = _one(model, machine, Plan(**fixed), n, T, efficiency, values)
-        ranking = None
-    else:
-        pods = fixed.pop("dcn", 1)
-        how: dict[str, Any] = {"pods": pods, "fixed": fixed, "efficiency": efficiency, "keep": keep}
-        ranking = planner.plans(model, machine, batch=n, T=T, **how)
-        step, told = _first(ranking, values)
-    if step is None:
-        return Answer(told=told, values=values, refused=True)
-    run = training.run(step, tokens, usd_per_hour) if tokens else None
-    listed = (plan_tables.best(ranking),) if ranking else ()
-    if ranking and what_if:
-        changed = planner.sensitivity(ranking)
-        listed, values["what_if"] = (
-            (*listed, plan_tables.changes(changed)),
-            plan_tables.change_values(changed),
-        )
+    found = asked.one(Plan(**fixed)) if as_written else asked.best(fixed, keep, what_if)
+    values = asked.values | found.values
+    if found.step is None:
+        return Answer(told=found.told, values=values, refused=True)
+    run = training.run(found.step, tokens, usd_per_hour) if tokens else None
+    factor = None if efficiency.fixed else published.band(experts=model.experts is not None)
     return Answer(
-        told=told if run is None else f"{told}\n{run}",
-        tables=(*listed, *plan_tables.tables(step, run)),
-        values=values | plan_tables.values(step, run),
-        steps=derive_plan.steps(step, run),
+        told="\n".join((found.told, *_near(factor), *([str(run)] if run else []))),
+        tables=(*found.tables, *plan_tables.tables(found.step, run)),
+        values=values | {"within_factor": factor} | plan_tables.values(found.step, run),
+        steps=derive_plan.steps(found.step, run),
         refused=not values["feasible"],
     )
 
 
-def _one(
-    model: Transformer, machine: Machine, plan: Plan, batch: int, T: int, efficiency: Efficiency,
-    values: dict[str, Any],
-) -> tuple[Step | None, str]:  # fmt: skip
-    """The step of one plan and its sentence; no step where it cannot be."""
-    why = training.feasible(model, machine, plan, batch, T)
-    values |= {"feasible": not why, "reasons": list(why), "plan": plan_tables.plan_values(plan)}
-    try:
-        step = training.step(model, machine, plan, batch=batch, T=T, efficiency=efficiency)
-    except ValueError:
-        if not why:
-            raise
-        return None, f"{plan}: {'; '.join(why)}"
-    return step, str(step)
+def _near(factor: float | None) -> tuple[str, ...]:
+    """How far predictions were off, where published runs say so."""
+    if factor is None:
+        return ()
+    return (f"{percent(HOLDS)} of published runs are within a factor of {factor:.3g} of their predictions",)
 
 
-def _first(ranking: Ranking, values: dict[str, Any]) -> tuple[Step | None, str]:
-    """The step of the best plan, and why it is the best; no step where none is legal."""
-    values |= {"feasible": bool(ranking.best), "search": plan_tables.search_values(ranking)}
-    if not ranking.best:
-        return None, str(ranking)
-    values["plan"] = plan_tables.plan_values(ranking.winner.plan)
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is known of the step; none where no plan can be."""
+
+    step: Step | None
+    told: str
+    values: dict[str, Any]
+    tables: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question without the plan: the model, the machine, the batch, the sequence, the efficiency."""
+
+    model: Transformer
+    machine: Machine
+    batch: int
+    T: int
+    efficiency: Efficiency
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The question, for programs."""
+        return {
+            "model": self.model.name, "machine": self.machine.name, "batch_sequences": self.batch,
+            "sequence_tokens": self.T, "efficiency": self.efficiency.name,
+            "efficiency_shares": self.efficiency.shares,
+        }  # fmt: skip
+
+    def one(self, plan: Plan) -> Found:
+        """One plan, as it is written."""
+        how: dict[str, Any] = {"batch": self.batch, "T": self.T}
+        why = training.feasible(self.model, self.machine, plan, **how)
+        known = {"feasible": not why, "reasons": list(why), "plan": plan_tables.plan_values(plan)}
+        try:
+            step = training.step(self.model, self.machine, plan, **how, efficiency=self.efficiency)
+        except ValueError:
+            if not why:
+                raise
+            return Found(None, f"{plan}: {'; '.join(why)}", known)
+        return Found(step, str(step), known)
+
+    def best(self, fixed: dict[str, Any], keep: int, what_if: bool) -> Found:
+        """The best of all legal plans with these fields, and what faster parts would change."""
+        pods = fixed.pop("dcn", 1)
+        how: dict[str, Any] = {"batch": self.batch, "T": self.T, "efficiency": self.efficiency}
+        ranking = planner.plans(self.model, self.machine, pods=pods, fixed=fixed, keep=keep, **how)
+        known = {"feasible": bool(ranking.best), "search": plan_tables.search_values(ranking)}
+        if not ranking.best:
+            return Found(None, str(ranking), known)
+        known["plan"] = plan_tables.plan_values(ranking.winner.plan)
+        tables = [plan_tables.best(ranking)]
+        if what_if:
+            changed = planner.sensitivity(ranking)
+            tables.append(plan_tables.changes(changed))
+            known["what_if"] = plan_tables.change_values(changed)
+        return Found(ranking.winner.step, _why(ranking), known, tuple(tables))
+
+
+def _why(ranking: Ranking) -> str:
+    """The best, why it is that, and how many there were."""
     why = [str(ranking.why)] if len(ranking.best) > 1 else []
-    return ranking.winner.step, "\n".join((str(ranking.winner.step), *why, ranking.counts))
+    return "\n".join((str(ranking.winner.step), *why, ranking.counts))

@@ -6,19 +6,21 @@ Every function returns a value of the library or raises a ValueError with one se
 import os
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from scalingbook_lib import chips, models
 from scalingbook_lib.clusters import Cluster
 from scalingbook_lib.hardware import Chip
 from scalingbook_lib.slices import Slice
-from scalingbook_lib.training import PEAK, Efficiency
+from scalingbook_lib.training import PEAK, Efficiency, published
 from scalingbook_lib.units import DTYPES, DType, parse
 
 MOST = 2**53  # larger whole numbers are not exact as they are read
 MOST_CHARACTERS = 200
 MOST_MODEL = 2_000_000  # characters; `from_hf` refuses more
 MOST_AMOUNT = 1e30  # FLOPs of a run, bytes of an array
+CALIBRATED = "calibrated"
 _MESH = re.compile(r"([A-Z])\s*=?\s*([0-9]{1,9})")
 
 type Machine = Cluster | Slice
@@ -78,14 +80,28 @@ def overlap(text: str) -> str | float:
     return text.lower() if text.lower() in ("full", "none") else share(text)
 
 
-def efficiency(text: str) -> Efficiency:
-    """'peak', or the share of its peak that the matrix unit reaches: '0.4', '40%'."""
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Which efficiency is meant: a fixed one, or, where none is, what published runs tell of the chip."""
+
+    fixed: Efficiency | None
+
+    def on(self, chip: Chip, compute: DType) -> Efficiency:
+        """That of a chip whose products are of that type."""
+        return self.fixed or published.calibrated(chip, compute.name)
+
+
+def efficiency(text: str) -> Reached:
+    """'peak', 'calibrated' to published runs, or the share that the matrix unit reaches: '40%'."""
+    if text.lower() == CALIBRATED:
+        return Reached(None)
     if text.lower() == PEAK.name:
-        return PEAK
-    reached = share(text)
-    if not reached:
-        raise ValueError(f"{text!r} is no efficiency; write peak, or a share of the peak as in 40%")
-    return Efficiency.flat(reached)
+        return Reached(PEAK)
+    if not (part := share(text)):
+        raise ValueError(
+            f"{text!r} is no efficiency; write peak, calibrated, or a share of the peak as in 40%"
+        )
+    return Reached(Efficiency.flat(part))
 
 
 def nbytes(text: str) -> float:

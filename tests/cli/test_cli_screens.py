@@ -40,7 +40,7 @@ KEYS = {
     "keys_plan_as_written": "plan llama-3-8b h100:64 --batch 512 --fsdp 64 --tp 1 --remat full --as-written",
     "keys_chips": "chips",
 }
-MAPS = ("by_part", "by_layers", "terms_s")  # their names are the library's, and differ
+MAPS = ("by_part", "efficiency_shares", "by_layers", "terms_s")  # their names are the library's, and differ
 
 
 def keys(line):

@@ -6,7 +6,7 @@ from scalingbook_lib import arithmetic, chips, collectives, models, planner, roo
 from scalingbook_lib.cli import plan_options, reading
 from scalingbook_lib.clusters import Cluster
 from scalingbook_lib.slices import Slice
-from scalingbook_lib.training import Plan
+from scalingbook_lib.training import Plan, published
 from scalingbook_lib.units import BF16, DTYPES, FP8, FP32, INT8
 
 MODELS = [model.name for model in models.CATALOGUE]
@@ -161,6 +161,17 @@ def test_what_if_is_the_planner_s_sensitivity(ask):
     assert [one["what"] for one in told] == [change.what for change in changes]
     assert [one["step_s"] for one in told] == [change.then.step.total_s for change in changes]
     assert "arithmetic × 2" in ask("plan llama-3-8b h100:64 --batch 512 --what-if").out
+
+
+def test_calibrated_is_the_efficiency_of_that_chip_and_type(ask):
+    told = ask("plan llama-3-8b h100:64 --batch 512 --efficiency calibrated --compute fp8 --json").values
+    reached = published.calibrated(chips.H100, "fp8")
+    ranking = planner.plans(models.find("LLaMA-3 8B"), Cluster.of(chips.H100, 64), batch=512, T=8192,
+                            fixed={"compute": FP8}, efficiency=reached)  # fmt: skip
+    assert told["efficiency"] == reached.name
+    assert told["efficiency_shares"] == reached.shares
+    assert told["within_factor"] == published.band(experts=False)
+    assert told["step_s"] == ranking.winner.step.total_s
 
 
 def test_two_pods_are_searched_together(ask):
