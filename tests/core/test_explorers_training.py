@@ -7,12 +7,15 @@ import pytest
 from scalingbook_lib import chips, explorers, models, pipelines, training
 from scalingbook_lib.explorers import (
     training_experts,
+    training_llama3_board,
     training_llama3_cost,
+    training_llama3_planner,
     training_pipeline,
     training_program,
     training_split,
     training_zero,
 )
+from scalingbook_lib.explorers.training_machines import machine
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Points, Regions, Timeline
 from scalingbook_lib.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.training import Plan, rules
@@ -372,3 +375,77 @@ def test_more_tokens_never_wait_more_for_the_network():
     for column in zip(*regions.cells, strict=True):
         ranks = [rank[cell] for cell in column]
         assert ranks == sorted(ranks, reverse=True)
+
+
+# LLaMA 3: the board
+
+
+def _board(**given):
+    view = ALL["training_llama3.board"].see(**given)
+    return view, {
+        name: row[0] for name, row in zip(panel(view, Grid).rows, panel(view, Grid).cells, strict=True)
+    }
+
+
+def test_2048_by_4_leaves_768_chips_of_the_pod_idle():
+    _, checks = _board(ways="the largest power of two")
+    assert checks["chips"].text == "2,048 · 4 = 8,192, 768 idle"
+
+
+def test_shards_and_copies_make_a_plan_for_every_chip_of_the_pod():
+    view, checks = _board(ways="shards that divide, and copies", sequences=1120)
+    assert {name for name, cell in checks.items() if cell.color == 1} == {"torus"}
+    assert "no ring" in view.verdict
+
+
+def test_the_board_is_green_but_for_idle_chips_and_lines_where_the_library_has_no_reason():
+    for pod, ways, Y in itertools.product(
+        training_llama3_board.PODS, training_llama3_board.WAYS, (1, 4, 5, 7, 16)
+    ):
+        on = machine(pod)
+        b = training_llama3_board.Board(
+            models.find("LLaMA-3 70B"), on, 1024, Y, training_llama3_board.WAYS[ways], False
+        )
+        wrong = {name for name, (ok, _) in b.checks().items() if not ok} - {"torus"}
+        if on.chips == b.X * b.Y:
+            why = training.feasible(b.model, on, b.plan, 1024, 4096)
+            assert bool(wrong) == any("would hold" not in one for one in why), (pod, ways, Y, wrong, why)
+        else:
+            assert "chips" in wrong
+
+
+def test_the_board_has_the_ratios_of_the_sheet():
+    """1,024 by 4 on 16x16x16 with 90 % of the links: 0.31 and 0.36; here with all of them."""
+    view, _ = _board(pod="TPU v5p 16x16x16")
+    assert readout(view, "FSDP over arithmetic") == approx(0.31 * 0.9, rel=0.02)
+    assert readout(view, "TP over arithmetic") == approx(0.356 * 0.9, rel=0.01)
+
+
+# LLaMA 3: the planner
+
+
+def test_the_planner_shows_the_rankings_best_and_judges_it_as_the_library_does():
+    view = ALL["training_llama3.planner"].see()
+    found = training_llama3_planner.ranked("LLaMA-3 70B", "TPU v5p 16x16x16", 1024, 4096, ())
+    plan = found.winner.plan
+    step = training.step(models.find("LLaMA-3 70B"), machine("TPU v5p 16x16x16"), plan, batch=1024, T=4096)
+    assert readout(view, "best step") == step.total_s == min(point.step_s for point in found.points)
+    assert len(panel(view, Grid).cells) == len(found.best)
+
+
+def test_what_is_fixed_is_kept_and_never_makes_the_best_faster():
+    free = readout(ALL["training_llama3.planner"].see(), "best step")
+    for name, value in (("tp", "8"), ("cp", "2"), ("pp", "4"), ("remat", "full")):
+        view = ALL["training_llama3.planner"].see(**{name: value})
+        assert readout(view, "best step") >= free
+        fixed = {name: int(value) if value.isdigit() else value}
+        found = training_llama3_planner.ranked(
+            "LLaMA-3 70B", "TPU v5p 16x16x16", 1024, 4096, tuple(fixed.items())
+        )
+        assert all(getattr(one.plan, name) == fixed[name] for one in found.best)
+
+
+def test_a_pod_of_odd_sides_wants_a_batch_of_35s():
+    pod = {"where": "TPU v5p 16x20x28"}
+    assert "35 data ranks" in ALL["training_llama3.planner"].see(**pod).verdict
+    assert readout(ALL["training_llama3.planner"].see(**pod, batch="4480"), "of these legal") > 0
