@@ -9,7 +9,7 @@ from scalingbook_lib.clusters import ClusterError
 from scalingbook_lib.limits import Machine
 from scalingbook_lib.slices import Slice
 from scalingbook_lib.training import Efficiency
-from scalingbook_lib.training.placement import FREE, Networks, Rate, between_pods, place, rate
+from scalingbook_lib.training.placement import Networks, Rate, between_pods, place, rate
 
 
 class Axis(dict[str, Rate]):
@@ -43,14 +43,15 @@ class Links:
         self._axes: dict[object, Axis] = {}
         self._refused: dict[tuple[int, int], ClusterError] = {}
         over = between_pods(machine.chip, pods) if pods > 1 else ()
-        self.pods = rate("all_reduce", over, efficiency) if over else FREE
+        self.pods = Axis(over, efficiency)
 
     def mesh(self, tp: int, cp: int, fsdp: int, pp: int, dp: int) -> Mesh:
         """The rates; a ClusterError where the switches' groups would be cut."""
         if isinstance(self.machine, Slice):
             return self._torus((tp, cp, 1, fsdp, pp, dp))
         inside = tp * cp * fsdp
-        return Mesh(self._level(1, tp), self._level(tp, cp), self._shared(tp, cp, fsdp),
+        self._level(tp * cp, fsdp)  # refused where it is not whole groups
+        return Mesh(self._level(1, tp), self._level(tp, cp), self._level(tp, cp * fsdp),
                     self._level(inside, pp), self._level(inside * pp, dp))  # fmt: skip
 
     def _torus(self, sizes: tuple[int, ...]) -> Mesh:
@@ -62,24 +63,16 @@ class Links:
             self._axes[networks] = Axis(networks, self.efficiency)
         return self._axes[networks]
 
-    def _shared(self, tp: int, cp: int, fsdp: int) -> Axis:
-        """Over cp and fsdp together, where each of them lies on whole groups."""
-        self._level(tp * cp, fsdp)
-        key = tp, cp, fsdp
-        if key not in self._axes:
-            chips = self.machine.chips // (tp * cp * fsdp)
-            self._axes[key] = self._axis(place(self.machine, (tp, cp, 1, fsdp, 1, chips)).over("CX"))
-        return self._axes[key]
-
     def _level(self, inside: int, size: int) -> Axis:
         key = inside, size
-        if key in self._refused:
-            raise self._refused[key]
-        if key not in self._axes:
+        found = self._axes.get(key)
+        if found is None:
+            if key in self._refused:
+                raise self._refused[key]
             sizes = (inside, size, 1, 1, 1, self.machine.chips // (inside * size))
             try:
-                self._axes[key] = self._axis(place(self.machine, sizes).over("C"))
+                found = self._axes[key] = self._axis(place(self.machine, sizes).over("C"))
             except ClusterError as refused:
                 self._refused[key] = refused
                 raise
-        return self._axes[key]
+        return found

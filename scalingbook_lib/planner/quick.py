@@ -69,7 +69,20 @@ class Bench(NamedTuple):
 
 
 _point = tuple.__new__  # a third of the time that Point(...) takes
-type Ways = tuple[float, float, float, float]  # waited for and beside, forward; the same backward
+
+
+class Affine(NamedTuple):
+    """Seconds for each token, and for the hops."""
+
+    slope: float
+    base: float
+
+    def at(self, t: float) -> float:
+        """Of a microbatch of t tokens."""
+        return self.slope * t + self.base
+
+
+type Ways = tuple[Affine, Affine, Affine, Affine]  # waited for and beside, forward; the same backward
 
 
 class Quick:
@@ -196,22 +209,26 @@ class Quick:
 
     def _one(self, g: Group, shape: Shape, mesh: Mesh, t: float, r: int) -> Pass:
         """Layers at the longest stage's pace, and what tensor and context ways take."""
-        context = self._get(("context", g.tp, g.cp, t, id(mesh.C)), self._context, g, mesh.C, t)
+        C = self._get(("context", g.tp, g.cp, id(mesh.C)), self._context, g, mesh.C)
+        Y, ends = self._get(("tensor", g.tp, r, id(mesh.Y)), self._tensor, g.tp, r, mesh.Y)
         one, share, found = self._layers(g.tp, r), shape.share, [0.0] * 4
-        tensor = _sums(one.tensor, mesh.Y, t)
-        ends = _sums(one.ends, mesh.Y, t) if g.pp == 1 else (0.0, 0.0, 0.0, 0.0)
         for w, line, head_s in ((0, one.forward, one.head * t), (2, one.backward, 2 * one.head * t)):
             layers_s, b = line.at(t), w + 1
             last_s = shape.last * layers_s + head_s  # of the last stage, the only one if pp is 1
-            paced = max(share * layers_s, last_s) if g.pp > 1 else last_s
-            busy = paced + share * (tensor[w] + context[w]) + ends[w]
-            beside = busy, share * tensor[b] + ends[b], share * context[b]
-            found[w], found[b] = max(beside), sum(beside)
+            busy = share * (Y[w].at(t) + C[w].at(t)) + (max(share * layers_s, last_s) if g.pp > 1 else last_s)
+            tensor_s = share * Y[b].at(t)
+            if g.pp == 1:
+                busy, tensor_s = busy + ends[w].at(t), tensor_s + ends[b].at(t)
+            context_s = share * C[b].at(t)
+            found[w], found[b] = max(busy, tensor_s, context_s), busy + tensor_s + context_s
         return Pass(found[0], found[1], found[2], found[3], one.math * t / g.pp)
 
-    def _context(self, g: Group, axis: Axis, t: float) -> Ways:
-        rows = self._get(("rows", g.tp, g.cp), self.probe.context, g.tp, g.cp) if g.cp > 1 else ()
-        return _sums(rows, axis, t)
+    def _tensor(self, tp: int, r: int, axis: Axis) -> tuple[Ways, Ways]:
+        one = self._layers(tp, r)
+        return _sums(one.tensor, axis), _sums(one.ends, axis)
+
+    def _context(self, g: Group, axis: Axis) -> Ways:
+        return _sums(self.probe.context(g.tp, g.cp) if g.cp > 1 else (), axis)
 
     def _moved(self, g: Group, bench: Bench, split: Split, z: int) -> Moved:
         """Gathers, scatters, and sums over copies and pods."""
@@ -220,37 +237,47 @@ class Quick:
         return found
 
     def _weights(self, shape: Shape, split: Split, zero: int, shared: int) -> Moved:
-        assert split.mesh
-        dense, layers, pods = shape.dense, shape.layers, self.space.pods
-        ways = {
-            "X": (shared, dense),
-            "R": (split.dp, dense / shared),
-            "S": (pods, dense / (shared * split.dp)),
-        }
-        axes = {"X": split.mesh.X, "R": split.mesh.R}
-        each, X, R, S = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]
-        for call, axis, when, nbytes, times, _, once in self._get(
-            ("weights", zero), self.probe.weights, zero
-        ):
-            n, params = ways[axis]
-            if n > 1:
-                rate = self.links.pods if axis == "S" else axes[axis][call]
-                to = (X if axis == "X" else R if axis == "R" else S) if once else each
-                to[when == "bwd"] += times * (nbytes * params * rate.s_per_byte + layers * rate.hops_s)
-        (f, b), x, y = each, each[0] + X[0], each[1] + X[1]
+        """Of X with each microbatch and once; of R and S, which hold one part of what is shared, once."""
+        mesh, dense, layers = split.mesh, shape.dense, shape.layers
+        assert mesh
+        f = b = X_f = X_b = R_f = R_b = S_f = S_b = 0.0
+        if shared > 1:
+            f, b, X_f, X_b = self._copies(zero, "X", mesh.X, dense, layers)
+        if split.dp > 1:
+            _, _, R_f, R_b = self._copies(zero, "R", mesh.R, dense / shared, layers)
+        if self.space.pods > 1:
+            _, _, S_f, S_b = self._copies(zero, "S", self.links.pods, dense / (shared * split.dp), layers)
+        x, y = f + X_f, b + X_b
         return Moved(
-            f, max(x, R[0], S[0]), x + R[0] + S[0], b, max(y, R[1], S[1]), y + R[1] + S[1],
+            f, max(x, R_f, S_f), x + R_f + S_f, b, max(y, R_b, S_b), y + R_b + S_b,
             self.update_s * dense / (shared if zero else 1),
         )  # fmt: skip
 
+    def _copies(self, zero: int, letter: str, axis: Axis, params: float, layers: int) -> tuple[float, ...]:
+        """Seconds forward and backward with each microbatch, and both once a step."""
+        key = zero, letter, id(axis)
+        slopes, bases = self._get(key, self._rows, zero, letter, axis)
+        return tuple(params * slope + layers * base for slope, base in zip(slopes, bases, strict=True))
 
-def _sums(rows: tuple[Row, ...], axis: Axis, t: float) -> Ways:
-    found = [0.0, 0.0, 0.0, 0.0]
+    def _rows(self, zero: int, letter: str, axis: Axis) -> tuple[list[float], list[float]]:
+        slopes, bases = [0.0] * 4, [0.0] * 4
+        for row in self._get(("weights", zero), self.probe.weights, zero):
+            if row.axes == letter:
+                rate, k = axis[row.call], 2 * row.once + (row.when == "bwd")
+                slopes[k] += row.times * row.nbytes * rate.s_per_byte
+                bases[k] += row.times * rate.hops_s
+        return slopes, bases
+
+
+def _sums(rows: tuple[Row, ...], axis: Axis) -> Ways:
+    """Seconds for t tokens: waited for and beside, forward; waited for and beside, backward."""
+    slopes, bases = [0.0] * 4, [0.0] * 4
     for row in rows:
-        rate = axis[row.call]
-        seconds = row.times * (row.nbytes * t * rate.s_per_byte + rate.hops_s)
-        found[2 * (row.when == "bwd") + row.overlappable] += seconds
-    return found[0], found[1], found[2], found[3]
+        rate, k = axis[row.call], 2 * (row.when == "bwd") + row.overlappable
+        slopes[k] += row.times * row.nbytes * rate.s_per_byte
+        bases[k] += row.times * rate.hops_s
+    one, two, three, four = map(Affine, slopes, bases)
+    return one, two, three, four
 
 
 def _idle(pp: int, schedule: str, chunks: int) -> float:

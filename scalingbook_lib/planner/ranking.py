@@ -154,10 +154,10 @@ def order(point: Point) -> tuple[Any, ...]:
 
 def first(points: list[Point], keep: int) -> list[Point]:
     """The best, in an order that rounding cannot change."""
-    near = nsmallest(keep, points, key=lambda p: p.step_s)
+    near = nsmallest(keep, [p.step_s for p in points])
     if not near:
         return []
-    most = near[-1].step_s * (1 + 1e-9)
+    most = near[-1] * (1 + 1e-9)
     return sorted((p for p in points if p.step_s <= most), key=order)[:keep]
 
 
