@@ -94,7 +94,7 @@ def _inside() -> float:
 
 def _tables() -> dict[str, str]:
     return {"by_family": _table(_families()), "values": _table(_values()), "worst": _table(_worst()),
-            "expected": _table(_expected())}  # fmt: skip
+            "expected": _table(_expected()), "sources": _table(_sources())}  # fmt: skip
 
 
 def _table(rows: Iterable[Iterable[str]]) -> str:
@@ -123,6 +123,12 @@ def _expected() -> Iterator[tuple[str, ...]]:
             value,
             f"{one.spread:.2f}",
         )
+
+
+def _sources() -> Iterator[tuple[str, ...]]:
+    families = {run.family: run for run in RUNS}
+    for name, run in sorted(families.items()):
+        yield name, f"[{run.source.text}]({run.source.url})", run.note
 
 
 def _worst(many: int = 16) -> Iterator[tuple[str, ...]]:
