@@ -87,7 +87,7 @@ def _real(mfu: float, flops: float) -> Chart:
     found = [r.utilization for r in WHOLE_RUNS]
     labels = [r.name if r.name in NAMED else "" for r in WHOLE_RUNS]
     return Chart(
-        Scale("FLOPs of the run, in 10²¹", "", "log", 0.1, 1e5),
+        Scale("FLOPs of the run, in 10²¹", "", "log", 0.1, 1e6),
         Scale("MFU of the whole run", "%", "linear", 0, 80),
         (
             Points("", [u.flops / 1e21 for u in found], [100 * u.share for u in found], labels, 3),

@@ -65,7 +65,7 @@ def _split(
             Readout("ways to split", len(found)),
             Readout("of these legal", len(legal)),
             Readout("fastest step", step.total_s, "s"),
-            Readout("its MFU", step.mfu, "", percent(step.mfu)),
+            Readout("its MFU, at most", step.mfu, "", percent(step.mfu)),
             Readout("its memory", step.memory.total, "B"),
             Readout("tokens a chip", step.tokens / step.chips, "", count(round(step.tokens / step.chips))),
         ),
@@ -113,7 +113,7 @@ def _verdict(
     p = step.plan
     also = [f"{n} {w}" for n, w in (("TP", p.tp), ("CP", p.cp), ("PP", p.pp), ("DP", p.dp)) if w > 1]
     said += f" with {', '.join(also)}" if also else " alone"
-    said += f", {si(step.total_s, 's')} at {percent(step.mfu)} MFU"
+    said += f", {si(step.total_s, 's')} at documented peaks, {percent(step.mfu)} MFU"
     if len(legal) > 1:
         said += f"; the slowest takes {slowest / step.total_s:.3g} times as long"
     return f"{said}. {_loses(step)}"
