@@ -11,40 +11,16 @@ from typing import Any, NamedTuple
 from scalingbook_lib import pipelines
 from scalingbook_lib.clusters import ClusterError
 from scalingbook_lib.planner.links import Axis, Links, Mesh
-from scalingbook_lib.planner.probe import Hop, Layers, Probe, Row
+from scalingbook_lib.planner.probe import Hop, Layers, Probe
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Group, Space, frontier
+from scalingbook_lib.planner.sums import Moved, Pass, Ways, sums
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.memory import live
 from scalingbook_lib.training.shape import Shape
 
 FIRST = [(0, 0)]  # of ZeRO and of rematerialization, the least of each
 LINEAR = ("1f1b", "gpipe", "interleaved")  # idle in proportion to the sum of both passes
-
-
-class Moved(NamedTuple):
-    """Weights and gradients, forward and backward, and the optimizer's update, in seconds.
-
-    With each microbatch; and with the one beside what comes once a step, the longest axis, and the sum.
-    """
-
-    forward: float
-    forward_longest: float
-    forward_sum: float
-    backward: float
-    backward_longest: float
-    backward_sum: float
-    update: float
-
-
-class Pass(NamedTuple):
-    """A microbatch without weights and hops: the longest of what overlaps, and the sum, both ways."""
-
-    forward: float
-    forward_sum: float
-    backward: float
-    backward_sum: float
-    weight: float  # the gradients of weights alone
 
 
 class Split:
@@ -69,20 +45,6 @@ class Bench(NamedTuple):
 
 
 _point = tuple.__new__  # a third of the time that Point(...) takes
-
-
-class Affine(NamedTuple):
-    """Seconds for each token, and for the hops."""
-
-    slope: float
-    base: float
-
-    def at(self, t: float) -> float:
-        """Of a microbatch of t tokens."""
-        return self.slope * t + self.base
-
-
-type Ways = tuple[Affine, Affine, Affine, Affine]  # waited for and beside, forward; the same backward
 
 
 class Quick:
@@ -190,7 +152,7 @@ class Quick:
 
     def _held(self, g: Group, shape: Shape) -> list[float]:
         """Activations of a token, per rematerialization: of the first stage, or the last with its logits."""
-        often, found = live(Plan(pp=g.pp, schedule=g.schedule, chunks=g.chunks), g.M), []
+        often, found = self._get(("live", *g[2:5], g.M), _live, g), []
         for r in range(len(self.remats)):
             one = self._layers(g.tp, r)
             first, last = shape.share * one.kept * often, shape.last * one.kept + one.logits
@@ -225,10 +187,10 @@ class Quick:
 
     def _tensor(self, tp: int, r: int, axis: Axis) -> tuple[Ways, Ways]:
         one = self._layers(tp, r)
-        return _sums(one.tensor, axis), _sums(one.ends, axis)
+        return sums(one.tensor, axis), sums(one.ends, axis)
 
     def _context(self, g: Group, axis: Axis) -> Ways:
-        return _sums(self.probe.context(g.tp, g.cp) if g.cp > 1 else (), axis)
+        return sums(self.probe.context(g.tp, g.cp) if g.cp > 1 else (), axis)
 
     def _moved(self, g: Group, bench: Bench, split: Split, z: int) -> Moved:
         """Gathers, scatters, and sums over copies and pods."""
@@ -269,15 +231,8 @@ class Quick:
         return slopes, bases
 
 
-def _sums(rows: tuple[Row, ...], axis: Axis) -> Ways:
-    """Seconds for t tokens: waited for and beside, forward; waited for and beside, backward."""
-    slopes, bases = [0.0] * 4, [0.0] * 4
-    for row in rows:
-        rate, k = axis[row.call], 2 * (row.when == "bwd") + row.overlappable
-        slopes[k] += row.times * row.nbytes * rate.s_per_byte
-        bases[k] += row.times * rate.hops_s
-    one, two, three, four = map(Affine, slopes, bases)
-    return one, two, three, four
+def _live(g: Group) -> float:
+    return live(Plan(pp=g.pp, schedule=g.schedule, chunks=g.chunks), g.M)
 
 
 def _idle(pp: int, schedule: str, chunks: int) -> float:

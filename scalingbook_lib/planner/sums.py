@@ -1,0 +1,59 @@
+"""What do collectives and passes add up to? Lines in tokens, and the few numbers that a plan is made of.
+
+Chapter: Training LLaMA 3.
+"""
+
+from typing import NamedTuple
+
+from scalingbook_lib.planner.links import Axis
+from scalingbook_lib.planner.probe import Row
+
+
+class Moved(NamedTuple):
+    """Weights and gradients, forward and backward, and the optimizer's update, in seconds.
+
+    With each microbatch; and with the one beside what comes once a step, the longest axis, and the sum.
+    """
+
+    forward: float
+    forward_longest: float
+    forward_sum: float
+    backward: float
+    backward_longest: float
+    backward_sum: float
+    update: float
+
+
+class Pass(NamedTuple):
+    """A microbatch without weights and hops: the longest of what overlaps, and the sum, both ways."""
+
+    forward: float
+    forward_sum: float
+    backward: float
+    backward_sum: float
+    weight: float  # the gradients of weights alone
+
+
+class Affine(NamedTuple):
+    """Seconds for each token, and for the hops."""
+
+    slope: float
+    base: float
+
+    def at(self, t: float) -> float:
+        """Of a microbatch of t tokens."""
+        return self.slope * t + self.base
+
+
+type Ways = tuple[Affine, Affine, Affine, Affine]  # waited for and beside, forward; the same backward
+
+
+def sums(rows: tuple[Row, ...], axis: Axis) -> Ways:
+    """Seconds for t tokens: waited for and beside, forward; waited for and beside, backward."""
+    slopes, bases = [0.0] * 4, [0.0] * 4
+    for row in rows:
+        rate, k = axis[row.call], 2 * (row.when == "bwd") + row.overlappable
+        slopes[k] += row.times * row.nbytes * rate.s_per_byte
+        bases[k] += row.times * rate.hops_s
+    one, two, three, four = map(Affine, slopes, bases)
+    return one, two, three, four
