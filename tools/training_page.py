@@ -13,7 +13,7 @@ from scalingbook_lib.explorers.view import Chart, Points, RefLine, Scale, View
 from scalingbook_lib.measured.training_runs import REFUSED, RUNS, find
 from scalingbook_lib.training import published
 from scalingbook_lib.training.published import Score, Summary
-from scalingbook_lib.training.published.calibrated import DATE
+from scalingbook_lib.training.published.calibrated import DATE, ONE_KERNEL
 from scalingbook_lib.training.published.fit import EXPECTED, TORUS
 from scalingbook_lib.units import si
 from tools.environment import ROOT
@@ -42,6 +42,7 @@ def _numbers() -> dict[str, str]:
         "projects": str(len({run.source.url for run in RUNS})),
         **_waits("mbridge-26-04-01-b200-256-mxfp8-01"), "refused": str(sum(map(len, REFUSED.values()))),
         "dense": str(dense.runs), "experts": str(experts.runs), "lines": str(len(published.TABLE)),
+        "one_mean": _share(ONE_KERNEL[0][0]), "one_p90": _share(ONE_KERNEL[0][1]),
         "constant": _share(_constant()), "inside": _share(_inside()),
         **_errors("dense", dense), **_errors("experts", experts),
         **_errors("dense_out", dense_out), **_errors("experts_out", experts_out),

@@ -64,23 +64,23 @@ def expected(name: str, torus: bool) -> Expected:
     return TORUS.get(name, EXPECTED[name]) if torus else EXPECTED[name]
 
 
-def classes(runs: Sequence[TrainingRun]) -> tuple[str, ...]:
-    """The classes of operation that these runs have."""
-    kernels = [name for name in KERNELS if any(planned(run).kernel == name for run in runs)]
+def classes(runs: Sequence[TrainingRun], kernel: str = "") -> tuple[str, ...]:
+    """The classes of operation that these runs have; with a kernel named, as if all had that one."""
+    kernels = [kernel] if kernel else [k for k in KERNELS if any(planned(run).kernel == k for run in runs)]
     links = ["torus", "dcn"] if runs[0].chip.torus else ["domain", "network"]
     experts = ["experts", "expert_layer_s"] if any(run.experts for run in runs) else []
     return ("matmul", *kernels, "memory", *links, "exposed", "layer_s", *experts)
 
 
-def fit(runs: Sequence[TrainingRun], rounds: int = 25) -> Values:
-    """The values of all classes of one chip and type."""
-    names, torus = classes(runs), bool(runs[0].chip.torus)
+def fit(runs: Sequence[TrainingRun], rounds: int = 25, kernel: str = "") -> Values:
+    """The values of all classes of one chip and type; with a kernel named, as if all runs had that one."""
+    names, torus = classes(runs, kernel), bool(runs[0].chip.torus)
     assumed = [expected(name, torus) for name in names]
 
     def residuals(x: Sequence[float]) -> list[float]:
         values = {name: exp(value) for name, value in zip(names, x, strict=True)}
-        found = [_far(log(seconds(run, efficiency(values, planned(run).kernel)).total_s / run.step_s), run)
-                 for run in runs]  # fmt: skip
+        ran = [seconds(run, efficiency(values, kernel or planned(run).kernel)).total_s for run in runs]
+        found = [_far(log(step_s / run.step_s), run) for step_s, run in zip(ran, runs, strict=True)]
         return found + [(value - log(one.value)) / one.spread for one, value in zip(assumed, x, strict=True)]
 
     limits = [(log(one.low), log(one.high) - 1e-12) for one in assumed]
