@@ -9,16 +9,17 @@ from scalingbook_lib.explorers.explorer import Explorer
 from scalingbook_lib.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, Scale, View
 
 _SCORES = (0.4, 1.9, -0.7, 1.1, 2.6, -1.5, 0.2, 3.4, 0.9, 2.1, -0.3, 4.2, 1.4, -2.0, 2.9, 0.6)
+_PAIRS = tuple((score, float(i % 4)) for i, score in enumerate(_SCORES))  # each score with its value
 _ORDERS = {
-    "as they come": _SCORES,
-    "rising": tuple(sorted(_SCORES)),
-    "falling": tuple(sorted(_SCORES, reverse=True)),
+    "as they come": _PAIRS,
+    "rising": tuple(sorted(_PAIRS)),
+    "falling": tuple(sorted(_PAIRS, reverse=True)),
 }
-_VALUES = tuple(float(i % 4) for i in range(len(_SCORES)))
 
 
 def _softmax(order: str, chunk: int, step: int) -> View:
-    run = arithmetic.online_softmax(_ORDERS[order], chunk, _VALUES)
+    scores, values = zip(*_ORDERS[order], strict=True)
+    run = arithmetic.online_softmax(scores, chunk, values)
     at = min(step, len(run.steps) - 1)
     now = run.steps[at]
     exact = run.final.output[0]

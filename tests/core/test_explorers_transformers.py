@@ -267,6 +267,12 @@ def test_the_last_chunk_leaves_the_whole_softmax_whatever_the_chunks(chunk, orde
     assert list(points.ys) == pytest.approx(list(curve(view, "in the end").ys))
 
 
+def test_the_result_does_not_depend_on_the_order_in_which_scores_and_their_values_come():
+    options = ALL["softmax"].controls["order"].options
+    outputs = [readout(ALL["softmax"].see(order=order, step=10**6), "output so far") for order in options]
+    assert outputs == pytest.approx([2.273] * len(options), abs=1e-3)
+
+
 def test_falling_scores_never_shrink_the_sums():
     for step in (1, 2, 3):
         assert readout(ALL["softmax"].see(order="falling", step=step), "earlier sums times") == 1
