@@ -8,10 +8,13 @@ but `quick`, which is held to `training.step`. Chapter: Training LLaMA 3.
 from scalingbook_lib.planner.compare import Comparison, compare
 from scalingbook_lib.planner.ranking import Judged, Point, Ranking
 from scalingbook_lib.planner.search import plans
-from scalingbook_lib.planner.sensitivity import Sensitivity, sensitivity
+from scalingbook_lib.planner.sensitivity import Change, Sensitivity, faster, sensitivity
+from scalingbook_lib.planner.space import TRIED
 from scalingbook_lib.planner.tally import Rejected
 
 __all__ = [
+    "TRIED",
+    "Change",
     "Comparison",
     "Judged",
     "Point",
@@ -19,6 +22,7 @@ __all__ = [
     "Rejected",
     "Sensitivity",
     "compare",
+    "faster",
     "plans",
     "sensitivity",
 ]

@@ -39,7 +39,8 @@ class Experts:
             for ep, expert_tp in self._experts(g, fsdp) if zeros else ():
                 ways = {"tp": g.tp, "cp": g.cp, "fsdp": fsdp, "pp": g.pp, "dp": g.rest // fsdp, "ep": ep}
                 more = {"schedule": g.schedule, "chunks": g.chunks, "microbatch": g.microbatch}
-                points, missed = self._plans({**ways, **more, "expert_tp": expert_tp}, zeros, every)
+                kinds = self.space.tried["zero"] if expert_tp == 1 else zeros  # tp chips share experts
+                points, missed = self._plans({**ways, **more, "expert_tp": expert_tp}, kinds, every)
                 found += points
                 miss = nearer(miss, missed)
             legal += len(found) > before

@@ -45,11 +45,8 @@ class Change(Told):
         return self.before_s / self.same_s
 
     def __str__(self) -> str:
-        other = (
-            ""
-            if self.gain <= self.same_gain * (1 + 1e-9)
-            else f" ({percent(1 - 1 / self.same_gain)} as it is)"
-        )
+        same = f" ({percent(1 - 1 / self.same_gain)} with the plan as it is)"
+        other = same if self.gain > self.same_gain * (1 + 1e-9) else ""
         return (
             f"{self.what} × {self.factor:g}: a step of {si(self.then.step.total_s, 's')}, "
             f"{percent(1 - 1 / self.gain)} less{other}"
