@@ -4,7 +4,9 @@ Rotary positions and grouped-query attention, over keys that travel round a ring
 tokens and back (Ulysses). Chapter: Training.
 """
 
+import functools
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,7 @@ from jax import lax
 
 from scalingbook_lib.lab.moving import exchange, shift
 
+BLOCK = 512  # keys whose scores are in memory at once
 MASKED = -1e30  # finite: the difference of two of them is 0, not nan
 
 
@@ -50,18 +53,27 @@ def attend(q: jax.Array, blocks: Iterable[tuple[jax.Array, int | jax.Array]]) ->
     """Causal softmax attention of q[b, t, n, h] to keys and values [2, b, t, k, h], block after block.
 
     Each block comes with the number of tokens by which it lies before the queries. The sums so far are
-    rescaled to the largest score so far, so the scores of one block at a time are enough.
+    rescaled to the largest score so far, and scores are worked out again for the backward pass, so there are
+    never more scores than those of one block.
     """
-    q = q * q.shape[-1] ** -0.5
-    out, top, total = 0.0, MASKED, 0.0
-    for (k, v), before in blocks:
-        groups = q.reshape(*q.shape[:2], k.shape[2], -1, q.shape[-1])
-        scores = jnp.einsum("btkgh,bskh->bkgts", groups, k).astype(jnp.float32)
-        seen = jnp.arange(q.shape[1])[:, None] + before >= jnp.arange(k.shape[1])
-        scores = jnp.where(seen, scores, MASKED)
-        new = lax.stop_gradient(jnp.maximum(top, scores.max(-1)))
-        kept, p = jnp.exp(top - new), jnp.exp(scores - new[..., None])
-        out = out * kept[..., None] + jnp.einsum("bkgts,bskh->bkgth", p.astype(v.dtype), v)
-        top, total = new, total * kept + p.sum(-1)
-    out = jnp.moveaxis(out / total[..., None], 3, 1)  # type: ignore[index]
+    groups = q.reshape(*q.shape[:2], -1, 1, q.shape[-1]) * q.shape[-1] ** -0.5
+    sums: tuple[Any, ...] = (0.0, MASKED, 0.0)
+    for kv, before in blocks:
+        groups = groups.reshape(*q.shape[:2], kv.shape[3], -1, q.shape[-1])
+        for start in range(0, kv.shape[2], BLOCK):
+            sums = _met(groups, kv[:, :, start : start + BLOCK], before - start, sums)
+    out = jnp.moveaxis(sums[0] / sums[2][..., None], 3, 1)
     return out.reshape(q.shape).astype(q.dtype)  # [b, t, k, g, h] → [b, t, n, h]
+
+
+@functools.partial(jax.checkpoint, prevent_cse=False)
+def _met(q: jax.Array, kv: jax.Array, before: int | jax.Array, sums: tuple) -> tuple:
+    """The outputs, largest score and sum of exponentials of every query, after one more block of keys."""
+    out, top, total = sums
+    scores = jnp.einsum("btkgh,bskh->bkgts", q, kv[0]).astype(jnp.float32)
+    seen = jnp.arange(q.shape[1])[:, None] + before >= jnp.arange(kv.shape[2])
+    scores = jnp.where(seen, scores, MASKED)
+    new = lax.stop_gradient(jnp.maximum(top, scores.max(-1)))
+    kept, p = jnp.exp(top - new), jnp.exp(scores - new[..., None])
+    values = jnp.einsum("bkgts,bskh->bkgth", p.astype(q.dtype), kv[1])
+    return out * kept[..., None] + values, new, total * kept + p.sum(-1)
