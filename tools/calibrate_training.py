@@ -41,7 +41,7 @@ def one_kernel() -> tuple[tuple[float, float], ...]:
     """Mean and 90th percentile, dense and with experts, if attention were one class for all software."""
     errors: tuple[list[float], list[float]] = [], []
     for _, group in grouped(RUNS):
-        table = efficiency(fit(group, kernel="attention"), "attention")
+        table = efficiency(fit(group, kernel="attention"), "attention", group[0].chip)
         for run in group:
             errors[run.experts].append(seconds(run, table).total_s / run.step_s - 1)
     found = [summary("", one) for one in errors]

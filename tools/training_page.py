@@ -12,7 +12,7 @@ from pathlib import Path
 from scalingbook_lib.explorers.view import Chart, Points, RefLine, Scale, View
 from scalingbook_lib.measured.training_runs import REFUSED, RUNS, find
 from scalingbook_lib.training import published
-from scalingbook_lib.training.published import Score, Summary
+from scalingbook_lib.training.published import Score, Summary, kernels
 from scalingbook_lib.training.published.calibrated import DATE, ONE_KERNEL
 from scalingbook_lib.training.published.fit import EXPECTED, TORUS
 from scalingbook_lib.units import si
@@ -43,7 +43,7 @@ def _numbers() -> dict[str, str]:
         **_waits("mbridge-26-04-01-b200-256-mxfp8-01"), "refused": str(sum(map(len, REFUSED.values()))),
         "dense": str(dense.runs), "experts": str(experts.runs), "lines": str(len(published.TABLE)),
         "one_mean": _share(ONE_KERNEL[0][0]), "one_p90": _share(ONE_KERNEL[0][1]),
-        "constant": _share(_constant()), "inside": _share(_inside()),
+        "kernels_most": _share(_kernels(), 0), "constant": _share(_constant()), "inside": _share(_inside()),
         **_errors("dense", dense), **_errors("experts", experts),
         **_errors("dense_out", dense_out), **_errors("experts_out", experts_out),
         "band": f"{published.band(False):.2f}", "band_experts": f"{published.band(True):.2f}",
@@ -78,6 +78,12 @@ def _share(value: float, digits: int = 1) -> str:
 
 def _signed(value: float, digits: int = 1) -> str:
     return f"{value:+.{digits}%}".replace("%", " %").replace("-", "\N{MINUS SIGN}")
+
+
+def _kernels() -> float:
+    """How far measured attention is from the formula, at most."""
+    return max(abs(kernels.attention(chip, T) / share - 1)
+               for chip, row in kernels.MEASURED.items() for T, share in row.items())  # fmt: skip
 
 
 def _constant() -> float:

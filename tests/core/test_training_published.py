@@ -1,7 +1,10 @@
 """Predicted steps beside the 402 usable published ones: as fitted, source left out, in series, in order."""
 
+import csv
 from dataclasses import replace
 from math import log
+from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -10,8 +13,10 @@ from scalingbook_lib.measured.training_runs import RUNS, find
 from scalingbook_lib.training import Efficiency, published
 from scalingbook_lib.training.published.calibrated import LEFT_OUT
 from scalingbook_lib.training.published.fit import EXPECTED, classes, fit
+from scalingbook_lib.training.published.kernels import MEASURED, attention, ramp
 from scalingbook_lib.training.published.table import TABLE, of, read
 
+DATA = Path(__file__).parents[2] / "data"
 CONSTANT_MFU, CALCULON = 0.158, 0.165  # mean errors of dense runs: data/README.md
 
 
@@ -30,14 +35,14 @@ def test_dense_steps_are_predicted_within_5_percent_and_nine_in_ten_within_10():
 
 def test_dense_steps_of_a_source_that_the_table_never_saw():
     dense = published.total(experts=False, left_out=True)
-    assert dense.mean < 0.105 < min(CONSTANT_MFU, CALCULON)
-    assert dense.p90 < 0.2
+    assert dense.mean < 0.1 < min(CONSTANT_MFU, CALCULON)
+    assert dense.p90 < 0.18
     assert abs(dense.bias) < 0.02
 
 
 def test_steps_with_experts_are_predicted_within_a_quarter():
     assert published.total(experts=True).mean < 0.17
-    assert published.total(experts=True, left_out=True).mean < 0.27
+    assert published.total(experts=True, left_out=True).mean < 0.275
 
 
 def test_a_band_holds_four_in_five_of_the_runs_of_a_source_that_it_never_saw():
@@ -50,8 +55,8 @@ def test_a_band_holds_four_in_five_of_the_runs_of_a_source_that_it_never_saw():
         for experts in (False, True)
     }
     assert sum(inside[False]) / len(inside[False]) > 0.87
-    assert sum(inside[True]) / len(inside[True]) > 0.74  # one source has 83 of the 90 runs
-    assert sum(sum(found) for found in inside.values()) / len(RUNS) > 0.84
+    assert sum(inside[True]) / len(inside[True]) > 0.66  # one source has 83 of the 90 runs
+    assert sum(sum(found) for found in inside.values()) / len(RUNS) > 0.83
     assert published.band(False) < 1.25
     assert published.band(True) < 1.7
 
@@ -82,6 +87,20 @@ def test_the_table_is_what_the_fit_finds():
         found = fit(runs)
         assert found == pytest.approx(TABLE[chip, precision], rel=6e-3)
         assert tuple(found) == classes(runs)
+
+
+def test_attention_is_as_measured_kernels_are():
+    with (DATA / "attention.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert all(row["source"] for row in rows)
+    for chip, found in MEASURED.items():
+        own = [row for row in rows if row["system"].startswith(chip.name)]
+        for T, share in found.items():
+            rates = [float(row["tflops"]) * 1e12 for row in own if int(row["seq"]) == T]
+            assert share == pytest.approx(median(rates) / chip.bf16_flops_per_s, abs=1e-3)
+            assert attention(chip, T) == pytest.approx(share, rel=0.1)
+    assert ramp(chips.H100) == 1024
+    assert published.calibrated(chips.B200).ramp == ramp(chips.B200)
 
 
 def test_one_row_for_a_chip_and_type_and_none_for_a_run_or_a_model():

@@ -7,34 +7,34 @@ dense runs, and of those with experts, if all had the same kind of attention. Ch
 
 DATE = "2026-11-21"
 ROWS = """
-A100 | bf16 | matmul=0.802 early=0.314 unfused=0.277 memory=0.715 domain=0.713 network=0.743
-  exposed=0.124 layer_s=2.08e-05
-A100 | fp16 | matmul=0.735 unfused=0.272 memory=0.597 domain=0.779 network=0.73 exposed=0.136
-  layer_s=2.06e-05
-A100 40GB | bf16 | matmul=0.798 early=0.309 memory=0.704 domain=0.756 network=0.743 exposed=0.101
-  layer_s=1.92e-05
-B200 | bf16 | matmul=0.717 attention=0.598 memory=0.583 domain=0.745 network=0.689 exposed=0.114
-  layer_s=2.01e-05 experts=0.442 expert_layer_s=0.00386
-B200 | fp8 | matmul=0.703 attention=0.58 memory=0.52 domain=0.74 network=0.745 exposed=0.101
-  layer_s=2.02e-05 experts=0.415 expert_layer_s=0.00062
-B200 | mxfp8 | matmul=0.715 attention=0.603 memory=0.653 domain=0.759 network=0.818 exposed=0.102
-  layer_s=2.02e-05 experts=0.439 expert_layer_s=0.00191
-GB200 | bf16 | matmul=0.716 attention=0.603 memory=0.557 domain=0.74 network=0.75 exposed=0.0994
-  layer_s=2.01e-05 experts=0.343 expert_layer_s=0.00162
-GB200 | fp8 | matmul=0.601 attention=0.571 memory=0.516 domain=0.724 network=0.75 exposed=0.142
-  layer_s=1.93e-05 experts=0.488 expert_layer_s=0.00096
-GB200 | mxfp8 | matmul=0.601 attention=0.595 memory=0.48 domain=0.794 network=0.752 exposed=0.103
-  layer_s=2.11e-05 experts=0.586 expert_layer_s=0.000236
-GB200 | nvfp4 | matmul=0.629 attention=0.548 memory=0.337 domain=0.745 network=0.75 exposed=0.109
+A100 | bf16 | matmul=0.79 early=0.311 unfused=0.282 memory=0.589 domain=0.716 network=0.744 exposed=0.119
+  layer_s=2.11e-05
+A100 | fp16 | matmul=0.726 unfused=0.238 memory=0.564 domain=0.784 network=0.732 exposed=0.132
   layer_s=2.2e-05
-GB300 | bf16 | matmul=0.72 attention=0.603 memory=0.573 domain=0.745 network=0.75 exposed=0.0997
-  layer_s=2.01e-05 experts=0.408 expert_layer_s=0.00124
-GB300 | fp8 | matmul=0.702 attention=0.625 memory=0.643 domain=0.743 network=0.75 exposed=0.112
-  layer_s=2.03e-05
-GB300 | mxfp8 | matmul=0.71 attention=0.648 memory=0.635 domain=0.792 network=0.752 exposed=0.115
-  layer_s=2.11e-05 experts=0.612 expert_layer_s=0.000264
-GB300 | nvfp4 | matmul=0.694 attention=0.565 memory=0.476 domain=0.747 network=0.75 exposed=0.106
-  layer_s=2e-05
+A100 40GB | bf16 | matmul=0.791 early=0.306 memory=0.591 domain=0.756 network=0.743 exposed=0.101
+  layer_s=1.96e-05
+B200 | bf16 | matmul=0.717 attention=0.598 memory=0.583 domain=0.744 network=0.689 exposed=0.114
+  layer_s=2.01e-05 experts=0.441 expert_layer_s=0.00377
+B200 | fp8 | matmul=0.713 attention=0.584 memory=0.546 domain=0.74 network=0.745 exposed=0.101
+  layer_s=2.01e-05 experts=0.417 expert_layer_s=0.000605
+B200 | mxfp8 | matmul=0.717 attention=0.606 memory=0.661 domain=0.761 network=0.818 exposed=0.102
+  layer_s=2.01e-05 experts=0.454 expert_layer_s=0.00186
+GB200 | bf16 | matmul=0.717 attention=0.603 memory=0.558 domain=0.74 network=0.75 exposed=0.0994
+  layer_s=2.01e-05 experts=0.345 expert_layer_s=0.00156
+GB200 | fp8 | matmul=0.611 attention=0.574 memory=0.541 domain=0.724 network=0.75 exposed=0.141
+  layer_s=1.92e-05 experts=0.491 expert_layer_s=0.000872
+GB200 | mxfp8 | matmul=0.605 attention=0.606 memory=0.504 domain=0.801 network=0.753 exposed=0.102
+  layer_s=2.1e-05 experts=0.597 expert_layer_s=0.000218
+GB200 | nvfp4 | matmul=0.634 attention=0.542 memory=0.357 domain=0.745 network=0.75 exposed=0.109
+  layer_s=2.19e-05
+GB300 | bf16 | matmul=0.72 attention=0.604 memory=0.574 domain=0.745 network=0.75 exposed=0.0997
+  layer_s=2.01e-05 experts=0.409 expert_layer_s=0.00117
+GB300 | fp8 | matmul=0.716 attention=0.634 memory=0.665 domain=0.744 network=0.75 exposed=0.111
+  layer_s=2.02e-05
+GB300 | mxfp8 | matmul=0.716 attention=0.67 memory=0.668 domain=0.801 network=0.753 exposed=0.115
+  layer_s=2.1e-05 experts=0.628 expert_layer_s=0.00025
+GB300 | nvfp4 | matmul=0.705 attention=0.57 memory=0.51 domain=0.747 network=0.75 exposed=0.105
+  layer_s=1.99e-05
 H100 | bf16 | matmul=0.679 attention=0.712 early=0.186 memory=0.76 domain=0.718 network=0.816
   exposed=0.147 layer_s=0.000233 experts=0.539 expert_layer_s=0.00189
 H100 | fp8 | matmul=0.696 attention=0.62 early=0.185 memory=0.844 domain=0.741 network=0.821
@@ -43,16 +43,16 @@ H100 96GB, 500 W | bf16 | matmul=0.593 attention=0.555 memory=0.383 domain=0.798
   exposed=0.104 layer_s=2.05e-05
 H100 96GB, 500 W | fp8 | matmul=0.682 attention=0.308 memory=0.544 domain=0.829 network=0.751
   exposed=0.0965 layer_s=2.03e-05
-TPU v5e | bf16 | matmul=0.923 attention=0.602 memory=0.639 torus=0.81 dcn=0.673 exposed=0.0857
-  layer_s=1.96e-05
-TPU v5p | bf16 | matmul=0.902 attention=0.595 memory=0.577 torus=0.769 dcn=0.694 exposed=0.192
-  layer_s=2.06e-05 experts=0.522 expert_layer_s=0.000548
-TPU v6e | bf16 | matmul=0.741 attention=0.638 memory=0.695 torus=0.792 dcn=0.7 exposed=0.0809
+TPU v5e | bf16 | matmul=0.911 attention=0.598 memory=0.625 torus=0.812 dcn=0.675 exposed=0.0827
+  layer_s=1.95e-05
+TPU v5p | bf16 | matmul=0.896 attention=0.594 memory=0.571 torus=0.77 dcn=0.694 exposed=0.191
+  layer_s=2.06e-05 experts=0.519 expert_layer_s=0.000549
+TPU v6e | bf16 | matmul=0.74 attention=0.638 memory=0.694 torus=0.792 dcn=0.7 exposed=0.0811
   layer_s=2e-05
-TPU7x | bf16 | matmul=0.802 attention=0.586 memory=0.544 torus=0.796 dcn=0.7 exposed=0.106 layer_s=2e-05
-  experts=0.408 expert_layer_s=0.000515
-TPU7x | fp8 | matmul=0.88 attention=0.595 memory=0.563 torus=0.794 dcn=0.7 exposed=0.109 layer_s=2e-05
-  experts=0.402 expert_layer_s=0.000534
+TPU7x | bf16 | matmul=0.813 attention=0.586 memory=0.553 torus=0.796 dcn=0.7 exposed=0.105 layer_s=2e-05
+  experts=0.419 expert_layer_s=0.000513
+TPU7x | fp8 | matmul=0.893 attention=0.599 memory=0.587 torus=0.795 dcn=0.7 exposed=0.108 layer_s=2e-05
+  experts=0.408 expert_layer_s=0.000532
 """
 LEFT_OUT = {
     "automodel": """
@@ -90,8 +90,8 @@ H100 | fp8 | matmul=0.691 attention=0.627 early=0.185 memory=0.853 domain=0.737 
   exposed=0.124 layer_s=0.000338 experts=0.492 expert_layer_s=0.00105
 """,
     "korthikanti22": """
-A100 | fp16 | matmul=0.668 unfused=0.301 memory=0.62 domain=0.758 network=0.757 exposed=0.105
-  layer_s=1.89e-05
+A100 | fp16 | matmul=0.656 unfused=0.266 memory=0.59 domain=0.763 network=0.761 exposed=0.101
+  layer_s=1.98e-05
 """,
     "maxtext-v5e": """
 """,
@@ -108,8 +108,8 @@ H100 | bf16 | matmul=0.656 attention=0.66 early=0.188 memory=0.737 domain=0.716 
   exposed=0.149 layer_s=3.2e-05 experts=0.544 expert_layer_s=0.00203
 """,
     "megatron-sc21": """
-A100 | fp16 | matmul=0.756 unfused=0.297 memory=0.594 domain=0.747 network=0.749 exposed=0.102
-  layer_s=2.04e-05
+A100 | fp16 | matmul=0.746 unfused=0.291 memory=0.566 domain=0.734 network=0.749 exposed=0.101
+  layer_s=2.06e-05
 """,
     "mpt": """
 H100 | bf16 | matmul=0.72 attention=0.678 memory=0.698 domain=0.734 network=0.792 exposed=0.109
@@ -118,8 +118,8 @@ H100 | fp8 | matmul=0.712 attention=0.662 memory=0.727 domain=0.741 network=0.82
   layer_s=0.000311 experts=0.493 expert_layer_s=0.00103
 """,
     "mt-nlg": """
-A100 | bf16 | matmul=0.812 early=0.313 memory=0.7 domain=0.737 network=0.75 exposed=0.124
-  layer_s=2.06e-05
+A100 | bf16 | matmul=0.8 early=0.311 memory=0.577 domain=0.739 network=0.75 exposed=0.119
+  layer_s=2.09e-05
 """,
     "nemo-24.07": """
 H100 | fp8 | matmul=0.699 attention=0.607 early=0.185 memory=0.822 domain=0.739 network=0.822
@@ -130,10 +130,10 @@ H100 | fp8 | matmul=0.699 attention=0.607 early=0.185 memory=0.822 domain=0.739 
     "tpu-recipes-ironwood": """
 """,
     "tpu-recipes-tpuv5p": """
-TPU v5p | bf16 | matmul=0.88 attention=0.599 memory=0.587 torus=0.778 dcn=0.695 exposed=0.146
+TPU v5p | bf16 | matmul=0.874 attention=0.598 memory=0.581 torus=0.778 dcn=0.695 exposed=0.146
   layer_s=2.09e-05
 """,
     "tpu-recipes-tpuv6e": """
 """,
 }
-ONE_KERNEL = ((0.0642, 0.1314), (0.1647, 0.3857))
+ONE_KERNEL = ((0.0642, 0.1317), (0.1667, 0.4037))

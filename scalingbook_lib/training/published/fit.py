@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from math import copysign, exp, log, sqrt
 from typing import NamedTuple
 
+from scalingbook_lib.chips import Chip
 from scalingbook_lib.measured.training_runs import TrainingRun
 from scalingbook_lib.training.efficiency import Efficiency
+from scalingbook_lib.training.published.kernels import ramp
 from scalingbook_lib.training.published.planned import planned
 from scalingbook_lib.training.published.predicted import seconds
 
@@ -29,7 +31,7 @@ class Expected(NamedTuple):
 KERNELS = ("attention", "early", "unfused")
 EXPECTED = {
     "matmul": Expected(0.72, 0.15, 0.2, 1.0),  # kernels: 0.70 to 0.87 of the peak at the best shapes
-    "attention": Expected(0.6, 0.2, 0.1, 1.0),  # kernels: 0.55 / (1 + 1024/T) on H100
+    "attention": Expected(0.6, 0.2, 0.1, 1.0),  # kernels: 0.55, the ramp apart
     "early": Expected(0.3, 0.3, 0.05, 1.0),
     "unfused": Expected(0.3, 0.3, 0.05, 1.0),
     "experts": Expected(0.5, 0.4, 0.05, 1.0),
@@ -43,19 +45,18 @@ EXPECTED = {
     "expert_layer_s": Expected(5e-4, 1.5, 1e-5, 2e-2),
 }
 TORUS = {"matmul": Expected(0.86, 0.15, 0.2, 1.0)}  # kernels: 0.82 on TPU7x, 0.90 on v6e
-RAMP = 1024.0  # tokens; from the measured attention kernels, for all chips
 NOISE, NOISE_EXPERTS = 0.07, 0.175
 
 type Values = dict[str, float]
 
 
-def efficiency(values: Values, kernel: str, name: str = "") -> Efficiency:
+def efficiency(values: Values, kernel: str, chip: Chip, name: str = "") -> Efficiency:
     """The table for one kernel of attention; what a chip's runs do not have is as `EXPECTED`."""
     v = {key: one.value for key, one in EXPECTED.items()} | values
     return Efficiency(
         matmul=v["matmul"], head=v["matmul"], attention=v[kernel], experts=v["experts"], memory=v["memory"],
         torus=v["torus"], domain=v["domain"], network=v["network"], dcn=v["dcn"], overlap=1 - v["exposed"],
-        ramp=RAMP, operands=1.0, layer_s=v["layer_s"], expert_layer_s=v["expert_layer_s"], name=name,
+        ramp=ramp(chip), operands=1.0, layer_s=v["layer_s"], expert_layer_s=v["expert_layer_s"], name=name,
     )  # fmt: skip
 
 
@@ -79,7 +80,9 @@ def fit(runs: Sequence[TrainingRun], rounds: int = 25, kernel: str = "") -> Valu
 
     def residuals(x: Sequence[float]) -> list[float]:
         values = {name: exp(value) for name, value in zip(names, x, strict=True)}
-        ran = [seconds(run, efficiency(values, kernel or planned(run).kernel)).total_s for run in runs]
+        ran = [
+            seconds(run, efficiency(values, kernel or planned(run).kernel, run.chip)).total_s for run in runs
+        ]
         found = [_far(log(step_s / run.step_s), run) for step_s, run in zip(ran, runs, strict=True)]
         return found + [(value - log(one.value)) / one.spread for one, value in zip(assumed, x, strict=True)]
 

@@ -45,7 +45,9 @@ def of(table: Table, chip: Chip, precision: str, kernel: str = "attention") -> E
     """
     values = {name: _value(table, chip, precision, name) for name in EXPECTED}
     seen = (chip.name, precision) in table
-    return efficiency(values, kernel, f"{chip.name}, {precision}, {DATE}{'' if seen else ', by its kin'}")
+    return efficiency(
+        values, kernel, chip, f"{chip.name}, {precision}, {DATE}{'' if seen else ', by its kin'}"
+    )
 
 
 def _value(table: Table, chip: Chip, precision: str, name: str) -> float:
