@@ -13,7 +13,7 @@ from scalingbook_lib.measured.training_runs import RUNS, TrainingRun, by_series
 from scalingbook_lib.told import Told
 from scalingbook_lib.training.memory import memory
 from scalingbook_lib.training.published.planned import planned
-from scalingbook_lib.training.published.scores import Score, scores
+from scalingbook_lib.training.published.scores import Score, scores, signed
 from scalingbook_lib.units import binary
 
 ASYNC = ("async TP", "compiled")  # what torchtitan compares, within one release and one recipe of scales
@@ -27,7 +27,7 @@ class Ratio(Told):
     error: float
 
     def __str__(self) -> str:
-        return f"{self.run}: {self.error:+.1%} against its series"
+        return f"{self.run}: {signed(self.error)} against its series"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Held(Told):
     def __str__(self) -> str:
         return (
             f"{self.run.id}: {binary(self.published)} published, {binary(self.predicted)} predicted "
-            f"({self.error:+.1%})"
+            f"({signed(self.error)})"
         )
 
 

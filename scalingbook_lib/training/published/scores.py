@@ -39,8 +39,8 @@ class Score(Told):
         return self.left_out_s / self.run.step_s - 1
 
     def __str__(self) -> str:
-        found = f"{si(self.predicted_s, 's')} predicted ({self.error:+.1%})"
-        return f"{self.run}; {found}, {self.left_out_error:+.1%} by a table without {source(self.run)}"
+        found = f"{si(self.predicted_s, 's')} predicted ({signed(self.error)})"
+        return f"{self.run}; {found}, {signed(self.left_out_error)} by a table without {source(self.run)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,13 @@ class Summary(Told):
     def __str__(self) -> str:
         return (
             f"{self.name}, {self.runs} runs: mean error {percent(self.mean)}, median {percent(self.median)}, "
-            f"90 in 100 within {percent(self.p90)}, bias {self.bias:+.1%}"
+            f"90 in 100 within {percent(self.p90)}, bias {signed(self.bias)}"
         )
+
+
+def signed(share: float) -> str:
+    """'+4.5 %', or with a minus."""
+    return f"{share:+.1%}".replace("%", " %").replace("-", "\N{MINUS SIGN}")
 
 
 def source(run: TrainingRun) -> str:
