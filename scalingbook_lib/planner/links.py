@@ -3,6 +3,7 @@
 Chapter: Training LLaMA 3.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from scalingbook_lib.clusters import ClusterError
@@ -16,6 +17,9 @@ class Axis(dict[str, Rate]):
     """The rates of the collectives over one axis, found when first asked for."""
 
     __slots__ = ("_efficiency", "_networks")
+
+    def __bool__(self) -> bool:
+        return True  # before anything was asked, too
 
     def __init__(self, networks: Networks, efficiency: Efficiency) -> None:
         self._networks, self._efficiency = networks, efficiency
@@ -41,21 +45,29 @@ class Links:
     def __init__(self, machine: Machine, pods: int, efficiency: Efficiency) -> None:
         self.machine, self.efficiency = machine, efficiency
         self._axes: dict[object, Axis] = {}
+        self._meshes: dict[tuple[int, ...], Mesh] = {}
         self._refused: dict[tuple[int, int], ClusterError] = {}
         over = between_pods(machine.chip, pods) if pods > 1 else ()
         self.pods = Axis(over, efficiency)
 
     def mesh(self, tp: int, cp: int, fsdp: int, pp: int, dp: int) -> Mesh:
         """The rates; a ClusterError where the switches' groups would be cut."""
-        if isinstance(self.machine, Slice):
-            return self._torus((tp, cp, 1, fsdp, pp, dp))
-        inside = tp * cp * fsdp
-        self._level(tp * cp, fsdp)  # refused where it is not whole groups
-        return Mesh(self._level(1, tp), self._level(tp, cp), self._level(tp, cp * fsdp),
-                    self._level(inside, pp), self._level(inside * pp, dp))  # fmt: skip
+        sizes = tp, cp, fsdp, pp, dp
+        found = self._meshes.get(sizes)
+        if found is None:
+            make = self._torus if isinstance(self.machine, Slice) else self._switched
+            found = self._meshes[sizes] = make(*sizes)
+        return found
 
-    def _torus(self, sizes: tuple[int, ...]) -> Mesh:
-        where = place(self.machine, sizes)
+    def _switched(self, tp: int, cp: int, fsdp: int, pp: int, dp: int) -> Mesh:
+        known, inside = self._axes.get, tp * cp * fsdp
+        keys = (tp * cp, fsdp), (1, tp), (tp, cp), (tp, cp * fsdp), (inside, pp), (inside * pp, dp)
+        whole, *axes = [known(key) or self._level(*key) for key in keys]
+        assert whole is not None  # else it is refused: fsdp lies on whole groups
+        return Mesh(*axes)
+
+    def _torus(self, tp: int, cp: int, fsdp: int, pp: int, dp: int) -> Mesh:
+        where = place(self.machine, (tp, cp, 1, fsdp, pp, dp))
         return Mesh(*(self._axis(where.over(letters)) for letters in ("Y", "C", "CX", "P", "R")))
 
     def _axis(self, networks: Networks) -> Axis:
@@ -76,3 +88,9 @@ class Links:
                 self._refused[key] = refused
                 raise
         return found
+
+
+@lru_cache(maxsize=16)
+def links(machine: Machine, pods: int, efficiency: Efficiency) -> Links:
+    """The same links again for the next search."""
+    return Links(machine, pods, efficiency)

@@ -5,11 +5,15 @@ of memory. They are linear in tokens, in parameters and in the inverse of the ch
 holds the sums to `training.step`. For dense models. Chapter: Training LLaMA 3.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache, wraps
 from typing import Any, NamedTuple
 
 from scalingbook_lib import training
-from scalingbook_lib.training import Plan
+from scalingbook_lib.limits import Machine
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.training import Efficiency, Plan
 from scalingbook_lib.training.memory import parts
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import seconds
@@ -93,14 +97,28 @@ class _Recorder:
         self.rows.append(Row(CALLS[what], axes, when, nbytes, times, overlappable, once))
 
 
+def once[**P, R](ask: Callable[P, R]) -> Callable[P, R]:
+    """A method of a probe that is asked once for each of its arguments."""
+
+    @wraps(ask)
+    def asked(*args: P.args, **named: P.kwargs) -> R:
+        probe: Any = args[0]
+        key = ask.__name__, *args[1:]
+        if key not in probe.known:
+            probe.known[key] = ask(*args, **named)
+        return probe.known[key]
+
+    return asked
+
+
 class Probe:
     """One model, T, and constants of a plan; the lists of ZeRO and rematerialization are those tried."""
 
-    def __init__(
-        self, case: training.Case, constant: dict[str, Any], zeros: tuple[int, ...], remats: tuple[str, ...]
-    ) -> None:
-        self.case, self.constant, self.zeros, self.remats = case, constant, zeros, remats
+    def __init__(self, case: training.Case, constant: dict[str, Any], remat: str) -> None:
+        """`remat` is any, for what does not depend on it."""
+        self.case, self.constant, self.remat = case, constant, remat
         self.chip, self.efficiency = case.machine.chip, case.efficiency
+        self.known: dict[Any, Any] = {}
 
     def unit(self, M: int = 1, **ways: Any) -> Shape:
         """A plan's shape with one token a microbatch."""
@@ -113,6 +131,7 @@ class Probe:
         rows(s, recorder)  # type: ignore[arg-type]
         return tuple(recorder.rows)
 
+    @once
     def layers(self, tp: int, remat: str) -> Layers:
         """The time of all layers, what they keep, and the traffic of tensor parallelism."""
         s = self.unit(tp=tp, remat=remat, zero=0)
@@ -136,35 +155,50 @@ class Probe:
         head = found.math[3] / 3
         return found.forward_s - head, found.backward_s - 2 * head, head, sum(found.math) / 3
 
+    @once
     def state(self, tp: int, zero: int) -> State:
         """The bytes of a parameter."""
-        s = self.unit(tp=tp, zero=zero, remat=self.remats[0])
+        s = self.unit(tp=tp, zero=zero, remat=self.remat)
         one, two, four = (parts(replace(s, t=0.0, dense=1.0, layers=1, shared=n)) for n in (1, 2, 4))
         few, fewer = sum(two[:3]), sum(four[:3])
         gathered = parts(replace(s, t=0.0, shared=2))[6]
         return State(sum(one), 2 * fewer - few, 4 * (few - fewer), gathered, two[7])
 
+    @once
     def update_s(self) -> float:
         """Seconds of the optimizer for each parameter."""
-        s = replace(self.unit(zero=0, remat=self.remats[0]), dense=1.0)
+        s = replace(self.unit(zero=0, remat=self.remat), dense=1.0)
         return seconds(s, (), self.chip, self.efficiency).optimizer_s
 
+    @once
     def hop(self, tp: int) -> Hop:
         """Rows of a stage's boundary, the same both ways, which can overlap."""
-        rows = self.rows(self.unit(tp=tp, pp=2, remat=self.remats[0]))
+        rows = self.rows(self.unit(tp=tp, pp=2, remat=self.remat))
         forward, backward = (row for row in rows if row.axes == "P")
         assert forward == backward._replace(when="fwd")
         assert forward.overlappable
         return Hop(forward.nbytes, forward.times)
 
+    @once
     def context(self, tp: int, cp: int) -> tuple[Row, ...]:
         """The rows of a sequence split over cp chips, for a token on each of them and all layers."""
-        found = self.rows(self.unit(tp=tp, cp=cp, zero=0, remat=self.remats[0]))
+        found = self.rows(self.unit(tp=tp, cp=cp, zero=0, remat=self.remat))
         return tuple(row for row in found if row.axes == "C")
 
+    @once
     def weights(self, zero: int) -> tuple[Row, ...]:
         """The rows of one parameter in one layer, as if nothing were shared by copies."""
-        s = self.unit(fsdp=2, dp=2, dcn=2, zero=zero, remat=self.remats[0])
+        s = self.unit(fsdp=2, dp=2, dcn=2, zero=zero, remat=self.remat)
         found = self.rows(replace(s, dense=1.0, layers=1))
         more = {"X": 1, "R": 2, "S": 4}
         return tuple(row._replace(nbytes=row.nbytes * more[row.axes]) for row in found)
+
+
+@lru_cache(maxsize=32)
+def probe(
+    model: Transformer, machine: Machine, T: int, efficiency: Efficiency,
+    constant: tuple[tuple[str, Any], ...], remat: str,
+) -> Probe:  # fmt: skip
+    """The same probe again for the next search."""
+    case = training.Case(model, machine, batch=1, T=T, efficiency=efficiency)
+    return Probe(case, dict(constant), remat)

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from scalingbook_lib import pipelines
 from scalingbook_lib.clusters import ClusterError
-from scalingbook_lib.planner.links import Axis, Links, Mesh
-from scalingbook_lib.planner.probe import Hop, Layers, Probe
+from scalingbook_lib.planner.links import Axis, Mesh, links
+from scalingbook_lib.planner.probe import Hop, Layers, probe
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Group, Space, frontier
-from scalingbook_lib.planner.sums import Moved, Pass, Ways, sums
-from scalingbook_lib.training import Case, Efficiency, Plan
+from scalingbook_lib.planner.sums import Moved, Pass, Way, Ways, paced, sums
+from scalingbook_lib.training import Efficiency, Plan
 from scalingbook_lib.training.memory import live
 from scalingbook_lib.training.shape import Shape
 
@@ -51,10 +51,10 @@ class Quick:
     """The dense plans of one space."""
 
     def __init__(self, space: Space, efficiency: Efficiency) -> None:
-        case = Case(space.model, space.machine, batch=space.batch, T=space.T, efficiency=efficiency)
         self.space, self.zeros, self.remats = space, space.tried["zero"], space.tried["remat"]
-        self.probe = Probe(case, space.constant, self.zeros, self.remats)
-        self.links = Links(space.machine, space.pods, efficiency)
+        constant = tuple(sorted(space.constant.items()))
+        self.probe = probe(space.model, space.machine, space.T, efficiency, constant, self.remats[0])
+        self.links = links(space.machine, space.pods, efficiency)
         self.fixed_s, self.hidden = efficiency.fixed_s, Plan(**space.constant).hidden * efficiency.overlap
         self.update_s = self.probe.update_s()
         self._known: dict[Any, Any] = {}
@@ -141,8 +141,7 @@ class Quick:
     def _mesh(self, g: Group, split: Split) -> Mesh | None:
         """The rates under the mesh; counted as refused where the machine has no such mesh."""
         try:
-            key = "mesh", g.tp, g.cp, split.fsdp, g.pp
-            split.mesh = self._get(key, self.links.mesh, g.tp, g.cp, split.fsdp, g.pp, split.dp)
+            split.mesh = self.links.mesh(g.tp, g.cp, split.fsdp, g.pp, split.dp)
         except ClusterError as refused:
             self.space.misses(g, split.fsdp, str(refused), g.tp * g.cp * split.fsdp, "mesh")
         return split.mesh
@@ -171,19 +170,21 @@ class Quick:
 
     def _one(self, g: Group, shape: Shape, mesh: Mesh, t: float, r: int) -> Pass:
         """Layers at the longest stage's pace, and what tensor and context ways take."""
+        key = "whole", g.tp, g.cp, g.microbatch, r, g.pp == 1, id(mesh.Y), id(mesh.C)
+        f, b, math = self._get(key, self._whole, g, mesh, t, r)
+        share, last, staged = shape.share, shape.last, g.pp > 1
+        return Pass(*paced(f, share, last, staged), *paced(b, share, last, staged), math / g.pp)
+
+    def _whole(self, g: Group, mesh: Mesh, t: float, r: int) -> tuple[Way, Way, float]:
+        """All layers, either way: arithmetic, the unembedding, what is waited for, and what is beside."""
         C = self._get(("context", g.tp, g.cp, id(mesh.C)), self._context, g, mesh.C)
         Y, ends = self._get(("tensor", g.tp, r, id(mesh.Y)), self._tensor, g.tp, r, mesh.Y)
-        one, share, found = self._layers(g.tp, r), shape.share, [0.0] * 4
+        one, found = self._layers(g.tp, r), []
         for w, line, head_s in ((0, one.forward, one.head * t), (2, one.backward, 2 * one.head * t)):
-            layers_s, b = line.at(t), w + 1
-            last_s = shape.last * layers_s + head_s  # of the last stage, the only one if pp is 1
-            busy = share * (Y[w].at(t) + C[w].at(t)) + (max(share * layers_s, last_s) if g.pp > 1 else last_s)
-            tensor_s = share * Y[b].at(t)
-            if g.pp == 1:
-                busy, tensor_s = busy + ends[w].at(t), tensor_s + ends[b].at(t)
-            context_s = share * C[b].at(t)
-            found[w], found[b] = max(busy, tensor_s, context_s), busy + tensor_s + context_s
-        return Pass(found[0], found[1], found[2], found[3], one.math * t / g.pp)
+            end, beside = (ends[w].at(t), ends[w + 1].at(t)) if g.pp == 1 else (0.0, 0.0)
+            waited = Y[w].at(t) + C[w].at(t)
+            found.append((line.at(t), head_s, waited, Y[w + 1].at(t), C[w + 1].at(t), end, beside))
+        return found[0], found[1], one.math * t
 
     def _tensor(self, tp: int, r: int, axis: Axis) -> tuple[Ways, Ways]:
         one = self._layers(tp, r)
@@ -215,20 +216,26 @@ class Quick:
             self.update_s * dense / (shared if zero else 1),
         )  # fmt: skip
 
-    def _copies(self, zero: int, letter: str, axis: Axis, params: float, layers: int) -> tuple[float, ...]:
-        """Seconds forward and backward with each microbatch, and both once a step."""
-        key = zero, letter, id(axis)
-        slopes, bases = self._get(key, self._rows, zero, letter, axis)
-        return tuple(params * slope + layers * base for slope, base in zip(slopes, bases, strict=True))
+    def _copies(self, zero: int, letter: str, axis: Axis, n: float, layers: int) -> tuple[float, ...]:
+        """Seconds for n parameters: forward and backward with each microbatch, and both once a step."""
+        f, b, F, B, f_hops, b_hops, F_hops, B_hops = self._get(
+            (zero, letter, id(axis)), self._rows, zero, letter, axis
+        )
+        return (
+            n * f + layers * f_hops,
+            n * b + layers * b_hops,
+            n * F + layers * F_hops,
+            n * B + layers * B_hops,
+        )
 
-    def _rows(self, zero: int, letter: str, axis: Axis) -> tuple[list[float], list[float]]:
+    def _rows(self, zero: int, letter: str, axis: Axis) -> list[float]:
         slopes, bases = [0.0] * 4, [0.0] * 4
         for row in self._get(("weights", zero), self.probe.weights, zero):
             if row.axes == letter:
                 rate, k = axis[row.call], 2 * row.once + (row.when == "bwd")
                 slopes[k] += row.times * row.nbytes * rate.s_per_byte
                 bases[k] += row.times * rate.hops_s
-        return slopes, bases
+        return slopes + bases
 
 
 def _live(g: Group) -> float:

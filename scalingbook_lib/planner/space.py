@@ -217,13 +217,14 @@ def frontier(
     """
     found, fit, least = [], 0, len(held)
     for z, state in enumerate(states):
-        fits = [r for r, kept in enumerate(held) if state + kept <= room]
-        fit += len(fits)
-        if every:
-            found += [(z, r) for r in fits]
-        elif fits and fits[0] < least:
-            least = fits[0]
-            found.append((z, least))
+        free = room - state
+        fit += sum(map(free.__ge__, held))
+        for r in range(len(held) if every else least):
+            if held[r] <= free:
+                found.append((z, r))
+                if not every:
+                    least = r
+                    break
     return found, fit - len(found)
 
 

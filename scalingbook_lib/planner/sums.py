@@ -57,3 +57,16 @@ def sums(rows: tuple[Row, ...], axis: Axis) -> Ways:
         bases[k] += row.times * rate.hops_s
     one, two, three, four = map(Affine, slopes, bases)
     return one, two, three, four
+
+
+type Way = tuple[float, float, float, float, float, float, float]  # as `paced` takes them
+
+
+def paced(way: Way, share: float, last: float, staged: bool) -> tuple[float, float]:
+    """The longest of what overlaps, and the sum: of the longest stage, or the last with the unembedding."""
+    layers_s, head_s, waited, tensor_s, context_s, end_s, end_beside = way
+    last_s = last * layers_s + head_s  # of the only stage, if pp is 1
+    first_s = share * layers_s
+    busy = (first_s if staged and first_s > last_s else last_s) + share * waited + end_s
+    tensor_s, context_s = share * tensor_s + end_beside, share * context_s
+    return max(busy, tensor_s, context_s), busy + tensor_s + context_s
