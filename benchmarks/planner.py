@@ -1,0 +1,213 @@
+"""How long does a search for the best plan take? `python -m benchmarks.planner`.
+
+LLaMA-3 405B on 16,384 H100 (16.8 M tokens a step): the full search in CPython and in Pyodide; the same
+question, narrowed to what it knows, put to llm-analysis in turn with ours; and searches of other sizes, for how
+the cost grows with the plans. Times are the processor's, but for Pyodide, which has a clock alone: run it where
+nothing else runs. --keep writes results/planner.json.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from scalingbook_lib import chips, clusters, models, planner
+from web import vendor
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "planner.json"
+PEER = ("llm-analysis==0.2.2", "fire==0.7.1", "termcolor==3.2.0")  # without its Hugging Face downloads
+ENVIRONMENT = vendor.ROOT / "_build" / "llm-analysis"
+ROUNDS, LIMIT_MS, BROWSER_LIMIT_MS, LIMIT_GROWTH = 9, 150, 600, 1.1
+
+MODEL, BATCH, T = models.find("LLaMA-3 405B"), 2048, 8192
+H100 = clusters.Cluster.of(chips.H100, 16384)
+NARROW = {
+    "fixed": {"cp": 1, "dp": 1, "schedule": "1f1b"},
+    "tried": {"zero": (0, 1, 2, 3), "remat": ("none", "selective", "full")},
+    "every": True,
+}
+PYODIDE = """
+import { loadPyodide } from "%s/pyodide.mjs";
+const python = await loadPyodide();
+python.FS.mkdirTree("/library");
+python.mountNodeFS("/library", "%s");
+console.log(python.runPython(`
+import json, sys, time
+sys.path.insert(0, "/library")
+from scalingbook_lib import chips, clusters, models, planner
+model, machine = models.find("LLaMA-3 405B"), clusters.Cluster.of(chips.H100, 16384)
+found = []
+for _ in range(%d):
+    since = time.perf_counter()
+    planner.plans(model, machine, batch=2048, T=8192)
+    found.append(1e3 * (time.perf_counter() - since))
+json.dumps({"ms": found, "python": sys.version.split()[0]})
+`));
+"""
+
+
+def search_ms(machine=H100, batch: int = BATCH, **asked) -> tuple[float, planner.Ranking]:
+    """One search: milliseconds of the processor, whatever else runs beside it, and what it found."""
+    since = time.process_time()
+    found = planner.plans(MODEL, machine, batch=batch, T=T, **asked)
+    return 1e3 * (time.process_time() - since), found
+
+
+def ours() -> dict:
+    """The full search, again and again."""
+    times = [search_ms() for _ in range(ROUNDS + 1)]
+    found = times[0][1]
+    counts = {"spreads": found.spreads, "legal": found.legal, "judged": found.judged, "spared": found.spared}
+    return {"first_ms": round(times[0][0]), **_summary([ms for ms, _ in times[1:]]), **counts}
+
+
+def peer() -> dict:
+    """llm-analysis and the same question to us, in turn."""
+    python = _environment()
+    theirs, mine, told = [], [], {}
+    for _ in range(3):
+        run = [str(python), str(HERE / "llm_analysis_peer.py"), "1"]
+        told = json.loads(subprocess.run(run, capture_output=True, text=True, check=True).stdout)
+        theirs += [1e3 * s for s in told["seconds"]]
+        mine += [search_ms(**NARROW)[0] for _ in range(3)]
+    found = search_ms(**NARROW)[1]
+    each, our_each = min(theirs) / told["judged"], min(mine) / found.judged
+    return {
+        "peer": PEER[0],
+        "peer_ms": _summary(theirs),
+        "ours_ms": _summary(mine),
+        "peer_judged": told["judged"],
+        "ours_judged": found.judged,
+        "times_as_fast": round(min(theirs) / min(mine), 1),
+        "times_as_fast_a_plan": round(each / our_each, 1),
+    }
+
+
+def _environment() -> Path:
+    """The peer's own environment: its pins do not go with ours."""
+    python = ENVIRONMENT / "bin" / "python"
+    if not python.exists():
+        uv = [sys.executable, "-m", "uv"] if _has_uv() else ["uv"]
+        subprocess.run([*uv, "venv", "-q", "--python", sys.executable, str(ENVIRONMENT)], check=True)
+        subprocess.run([*uv, "pip", "install", "-q", "--no-deps", "--python", str(python), *PEER], check=True)
+    return python
+
+
+def _has_uv() -> bool:
+    return (
+        subprocess.run([sys.executable, "-m", "uv", "-V"], capture_output=True, check=False).returncode == 0
+    )
+
+
+def growth() -> dict:
+    """Microseconds a judged plan, from small searches to large ones, and the exponent of time over plans."""
+    rows = []
+    for n in (256, 1024, 4096, 16384, 32768):
+        machine = clusters.Cluster.of(chips.H100, n)
+        times = [search_ms(machine, batch=n // 8) for _ in range(3)]
+        plans = max(times[0][1].judged, 1)
+        ms = min(ms for ms, _ in times)
+        rows.append(
+            {"chips": n, "judged": plans, "ms": round(ms, 1), "us_a_plan": round(1e3 * ms / plans, 1)}
+        )
+    return {"rows": rows}
+
+
+def browser() -> dict:
+    """The full search in the page's own Python."""
+    code = PYODIDE % (vendor.package("pyodide").as_posix(), vendor.ROOT.as_posix(), ROUNDS + 1)
+    run = [vendor.node(), "--input-type=module", "-e", code]
+    told = json.loads(subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    return {"python": told["python"], "first_ms": round(told["ms"][0]), **_summary(told["ms"][1:])}
+
+
+def _summary(times: list[float]) -> dict[str, float]:
+    return {"least_ms": round(min(times), 1), "median_ms": round(statistics.median(times), 1)}
+
+
+def device() -> str:
+    """What this was measured on, in words."""
+    model = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), model)
+    return f"{os.cpu_count()} cores, {model}, {platform.system()}"
+
+
+def measure() -> dict:
+    """Everything, in one run."""
+    return {
+        "date": datetime.date.today().isoformat(),
+        "device": device(),
+        "python": platform.python_version(),
+        "load": round(os.getloadavg()[0], 1),
+        "search": ours(),
+        "pyodide": browser(),
+        "peer": peer(),
+        "growth": growth()["rows"],
+    }
+
+
+def tell(found: dict) -> None:
+    """The results as tables."""
+    s, b, p = found["search"], found["pyodide"], found["peer"]
+    print(f"\n{found['date']}, {found['device']}, Python {found['python']}, load {found['load']}")
+    print(
+        f"\n{s['judged']:,} plans judged, {s['legal']:,} legal spreads, {s['spared']:,} plans cannot be faster"
+    )
+    for name, times in (("CPython", s), (f"Pyodide {b['python']}", b)):
+        print(f"{name:16}{times['least_ms']:>8} ms at least, {times['median_ms']} in the median, "
+              f"{times['first_ms']} the first time")  # fmt: skip
+    for name, who in (("peer", p["peer"]), ("ours", "the same question to us")):
+        print(f"{who}: {p[name + '_judged']:,} plans in {p[name + '_ms']['least_ms']} ms")
+    print(f"{p['times_as_fast']} times as fast, {p['times_as_fast_a_plan']} times a plan")
+    print(f"\n{'chips':>8}{'plans':>9}{'ms':>9}{'µs a plan':>11}")
+    for row in found["growth"]:
+        print(f"{row['chips']:>8,}{row['judged']:>9,}{row['ms']:>9}{row['us_a_plan']:>11}")
+    for verdict in verdicts(found):
+        print(verdict)
+
+
+def verdicts(found: dict) -> list[str]:
+    """Each target, and whether it is met."""
+    rows = [row for row in found["growth"] if row["judged"] >= 1000]
+    worst = max(later["us_a_plan"] / rows[0]["us_a_plan"] for later in rows)
+    targets = [
+        (
+            found["search"]["median_ms"] <= LIMIT_MS,
+            f"at most {LIMIT_MS} ms in CPython: {found['search']['median_ms']}",
+        ),
+        (
+            found["pyodide"]["median_ms"] <= BROWSER_LIMIT_MS,
+            f"at most {BROWSER_LIMIT_MS} ms in Pyodide: {found['pyodide']['median_ms']}",
+        ),
+        (
+            worst <= LIMIT_GROWTH,
+            f"no worse than linear in plans: {worst:.2f} times the smallest's time a plan",
+        ),
+        (found["peer"]["times_as_fast"] >= 1, f"{found['peer']['times_as_fast']} times as fast as {PEER[0]}"),
+    ]
+    return ["", *(f"{'met   ' if met else 'MISSED'} {words}" for met, words in targets)]
+
+
+def main() -> None:
+    """Measure, tell, and keep."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.planner", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/planner.json")
+    given = parser.parse_args()
+    found = measure()
+    tell(found)
+    if given.keep:
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
