@@ -40,6 +40,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("tpus.4", "v5e 8x16", "axis of 8"),
         ("tpus.5", "1.06 MB", "without padding"),
         ("tpus.6", 1143, "drain"),
+        ("tpus.6", 3438, "loading"),
         ("tpus.7", "4.68 µs", "useful"),
         ("tpus.8", "687 µs", "without overlap"),
         ("tpus.8", 32 * 2 * 512 * 256 * 8192 / 197e12, "alone"),
@@ -47,10 +48,14 @@ def test_answers_worked_out_by_hand(key, given):
         ("tpus.10", "192.4 µs", "90 %"),  # the reference
         ("tpus.10", 16_777_216 / 1e11, "hops are missing"),
         ("tpus.11", 6, "does not wrap"),
+        ("tpus.11", 6.625 * 128 / 127, "with itself"),
         ("tpus.12", 0.125, "PCIe"),
+        ("tpus.12", 20.48, "32 hosts"),
         ("tpus.13", 28_687, "Activations"),
+        ("tpus.13", 57_375, "square"),
         ("tpus.14", "67 ms", "Another stage"),
         ("tpus.14", 0.179, "90 %"),
+        ("tpus.14", "172 ms", "crosses no link"),
         ("tpus.15", 1 / 2.4, "inverse"),
     ],
 )

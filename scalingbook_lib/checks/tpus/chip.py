@@ -42,12 +42,12 @@ CHIP = (
         title="The matrix units against the vector unit",
         answer=_matrix_over_vector,
         hints=(
-            "A lane position with four arithmetic units finishes four operations a cycle.",
+            "A place with four arithmetic units finishes four operations a cycle.",
             "Compare a chip with a chip: both cores on both sides.",
         ),
         mistakes=(
             Mistake(2.0, "That is the matrix units of both cores against the vector unit of one."),
-            Mistake(4.0, "Each of the lanes has four arithmetic units."),
+            Mistake(4.0, "Each of the 8 × 128 places has four arithmetic units."),
         ),
         right="Right: whatever can be written as a matrix product is, on a TPU, about thirty times cheaper.",
     ),

@@ -37,10 +37,11 @@ INSIDE = (
         mistakes=(
             Mistake(lambda: 0.9 * 127 / 0.1, "The array has to fill and to drain: 2t − 2 cycles, not t − 1."),
             Mistake(lambda: systolic.rows_for(0.9, 256), "That is for an array of 256 × 256."),
+            Mistake(lambda: 0.9 * (3 * 128 - 2) / 0.1, "The weights are in place: loading does not count."),
         ),
         right=(
             "Right. Tiles that follow each other share one filling and one draining, so a large "
-            "product needs far fewer rows for each."
+            "product needs far fewer rows for each tile."
         ),
     ),
     Check(

@@ -39,7 +39,7 @@ PODS = (
         hints=(
             "A 4 × 4 slice of v5e has no wrap: how many hops is it?",
             "The corner has two links, and two shortest ways share none of them.",
-            "Hops and bytes add up: the last byte leaves after the first has begun its way.",
+            "The first byte needs all hops, and the others follow at the rate of both ways: add the two.",
         ),
         mistakes=(
             Mistake(
@@ -68,6 +68,7 @@ PODS = (
         mistakes=(
             Mistake(lambda: 2.0 + 4.0, "The axis of 8 does not wrap on v5e."),
             Mistake(lambda: 2.625 + 255 / 48, "The axis of 16 wraps on v5e."),
+            Mistake(128 / 127, "That leaves out the pairs of a chip with itself, which count here."),
         ),
     ),
     Check(
@@ -85,7 +86,8 @@ PODS = (
                 lambda: _CHECKPOINT / 256 / (chips.V5E.pcie_bytes_per_s or 1),
                 "That is PCIe alone. The network beyond the host is slower.",
             ),
-            Mistake(0.5, "A host has two links of 100 Gbit/s together, not in each of two directions."),
+            Mistake(0.5, "Two cards of 100 Gbit/s are 25 GB/s out of a host; that is with twice as much."),
+            Mistake(32.0, "That is one host sending all of it; there are 32 hosts, which send at once."),
         ),
     ),
     Check(
@@ -104,6 +106,7 @@ PODS = (
             Mistake(
                 lambda: 0.8 * _PCIE, "The limit of the intensity is 0.8 D, so D is the ridge divided by 0.8."
             ),
+            Mistake(lambda: 2 * _PCIE, "That is for a square W; here F = 4D."),
         ),
         right=(
             "Right: below this width no batch, however large, keeps the chip busy. Check every "
@@ -130,6 +133,7 @@ PODS = (
             Mistake(_from_hosts, "PCIe works on all sixteen chips at once. Another stage takes longer."),
             Mistake(2.0, "Both links of the corner bring bytes in."),
             Mistake(0.5, "The corner has two links: no axis of a 4 × 4 slice wraps."),
+            Mistake(16 / 15, "The sixteenth that lies with the corner itself crosses no link."),
             Mistake(lambda: _ARRAY * 15 / 16 / 9e10, "That is at 45 GB/s a link, 90 % of the documented 50."),
         ),
     ),
@@ -142,7 +146,10 @@ PODS = (
             "What has to cross the links now, and how many bytes is it?",
             "Every chip reads its own sixteenth from its host. Which stage is the slowest now?",
         ),
-        mistakes=(Mistake(lambda: _from_hosts() / _corner(), "That is the inverse."),),
-        right="Right: two megabytes travel in place of sixteen gigabytes.",
+        mistakes=(
+            Mistake(lambda: _from_hosts() / _corner(), "That is the inverse."),
+            Mistake(16.0, "HBM and arithmetic are shared by 16 chips now, but neither is the slowest."),
+        ),
+        right="Right: two megabytes travel from chip to chip in place of sixteen gigabytes.",
     ),
 )
