@@ -1,9 +1,9 @@
 """How long does a search for the best plan take? `python -m benchmarks.planner`.
 
 LLaMA-3 405B on 16,384 H100 (16.8 M tokens a step): the full search in CPython and in Pyodide; the same
-question, narrowed to what it knows, put to llm-analysis in turn with ours; and searches of other sizes, for how
-the cost grows with the plans. Times are the processor's, but for Pyodide, which has a clock alone: run it where
-nothing else runs. --keep writes results/planner.json.
+question, narrowed to what it knows, put to llm-analysis in turn with ours; and searches of other sizes, for
+how the cost grows with the plans. Times are the processor's, but for Pyodide, which has a clock alone: run it
+where nothing else runs. --keep writes results/planner.json.
 """
 
 import argparse
@@ -159,9 +159,7 @@ def tell(found: dict) -> None:
     """The results as tables."""
     s, b, p = found["search"], found["pyodide"], found["peer"]
     print(f"\n{found['date']}, {found['device']}, Python {found['python']}, load {found['load']}")
-    print(
-        f"\n{s['judged']:,} plans judged, {s['legal']:,} legal spreads, {s['spared']:,} plans cannot be faster"
-    )
+    print(f"\n{s['judged']:,} plans judged, {s['legal']:,} legal spreads, {s['spared']:,} cannot be faster")
     for name, times in (("CPython", s), (f"Pyodide {b['python']}", b)):
         print(f"{name:16}{times['least_ms']:>8} ms at least, {times['median_ms']} in the median, "
               f"{times['first_ms']} the first time")  # fmt: skip

@@ -125,6 +125,12 @@ class Probe:
         plan = Plan(**{**self.constant, **ways})
         return replace(shape(self.case.work(plan), plan, M * plan.ranks * plan.microbatch), t=1.0)
 
+    @once
+    def shape(self, tp: int, pp: int, chunks: int) -> Shape:
+        """The layers and parameters of the longest stage; they do not depend on the schedule's name."""
+        how = {"schedule": "interleaved", "chunks": chunks} if chunks > 1 else {}
+        return self.unit(tp=tp, pp=pp, remat=self.remat, **how)
+
     def rows(self, s: Shape) -> tuple[Row, ...]:
         """The traffic of a shape."""
         recorder = _Recorder()

@@ -120,8 +120,7 @@ class Quick:
         return found
 
     def _bench(self, g: Group) -> Bench:
-        ways = {"tp": g.tp, "pp": g.pp, "chunks": g.chunks, "schedule": g.schedule}
-        shape = self._get(("shape", g.tp, g.pp, g.chunks), lambda: self.probe.unit(**ways))
+        shape = self.probe.shape(g.tp, g.pp, g.chunks)
         hop = self._get(("hop", g.tp), self.probe.hop, g.tp) if g.pp > 1 else None
         splits = self._get(("splits", g.tp, g.cp, g.pp, shape.layers), self._splits, g, shape)
         return Bench(shape, self._get(("idle", *g[2:5]), _idle, *g[2:5]), hop, splits)
@@ -196,20 +195,22 @@ class Quick:
     def _moved(self, g: Group, bench: Bench, split: Split, z: int) -> Moved:
         """Gathers, scatters, and sums over copies and pods."""
         zero, shared, shape = split.zeros[z], split.fsdp * g.cp, bench.shape
-        found = split.moved[z] = self._weights(shape, split, zero, shared)
+        mesh = split.mesh
+        assert mesh
+        key = "moved", g.tp, g.pp, shape.layers, shared, zero, id(mesh.X), id(mesh.R)
+        found = split.moved[z] = self._get(key, self._weights, shape, mesh, split.dp, zero, shared)
         return found
 
-    def _weights(self, shape: Shape, split: Split, zero: int, shared: int) -> Moved:
+    def _weights(self, shape: Shape, mesh: Mesh, dp: int, zero: int, shared: int) -> Moved:
         """Of X with each microbatch and once; of R and S, which hold one part of what is shared, once."""
-        mesh, dense, layers = split.mesh, shape.dense, shape.layers
-        assert mesh
+        dense, layers = shape.dense, shape.layers
         f = b = X_f = X_b = R_f = R_b = S_f = S_b = 0.0
         if shared > 1:
             f, b, X_f, X_b = self._copies(zero, "X", mesh.X, dense, layers)
-        if split.dp > 1:
+        if dp > 1:
             _, _, R_f, R_b = self._copies(zero, "R", mesh.R, dense / shared, layers)
         if self.space.pods > 1:
-            _, _, S_f, S_b = self._copies(zero, "S", self.links.pods, dense / (shared * split.dp), layers)
+            _, _, S_f, S_b = self._copies(zero, "S", self.links.pods, dense / (shared * dp), layers)
         x, y = f + X_f, b + X_b
         return Moved(
             f, max(x, R_f, S_f), x + R_f + S_f, b, max(y, R_b, S_b), y + R_b + S_b,

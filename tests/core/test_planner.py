@@ -1,12 +1,13 @@
 """The planner: every legal plan judged as `training.step` judges it, the rejected by reason."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from scalingbook_lib import chips, clusters, models, planner, training
 from scalingbook_lib.slices import Slice
-from scalingbook_lib.training import Efficiency, Plan
+from scalingbook_lib.training import Efficiency, Plan, published
 
 B8, B70, B405 = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
 POD, CUBE = Slice.of(chips.V5P, "16x20x28"), Slice.of(chips.V5P, "16x16x16")
@@ -40,6 +41,7 @@ PLAIN = {"overlap": "none", "sequence_parallel": False}
         (B70, ODD, {"batch": 768, "T": 8192, "tried": ALL, "fixed": {"context": "ulysses"}}),
         (B70, CUBE, {"batch": 1024, "T": 4096, "pods": 2, "fixed": PLAIN}),
         (B70, POD, {"batch": 1120, "T": 4096, "every": True}),
+        (B405, H16K, {"batch": 2048, "T": 8192, "efficiency": published.calibrated(chips.H100, "bf16")}),
         (models.find("Mixtral 8x7B"), FEW, {"batch": 256, "T": 4096}),
     ],
 )
@@ -62,12 +64,102 @@ def test_the_best_comes_first_and_holds_what_was_asked():
 
 
 def test_the_reference_plan_of_70b_uses_8192_chips_and_not_the_pod():
-    found = planner.plans(B70, POD, batch=1024, T=4096, fixed={"tp": 4, "pp": 1})
-    assert {"sequences", "even shards"} & {one.kind for one in found.rejected}
+    """2,048 · 4 is 8,192, not 8,960; and 70B's heads, D and 1,024 sequences do not divide by 5 or 7."""
     with pytest.raises(ValueError, match="plan is for 8,192 chips, there are 8,960"):
         training.step(B70, POD, Plan(fsdp=2048, tp=4), batch=2048, T=4096)
+    asked = {"batch": 1024, "T": 4096}
+    found = planner.plans(B70, POD, **asked)
+    assert found.winner.plan.pp % 35 == 0  # nothing but the stages can take the 5 and the 7
+    assert not planner.plans(B70, POD, **asked, fixed={"pp": 1}).best
+    kinds = {one.kind for one in planner.plans(B70, POD, **asked, fixed={"pp": 1}).rejected}
+    assert {"tensor ways", "context ways", "sequences"} <= kinds
+
+
+def test_2240_by_4_works_with_1120_sequences_over_two_chips_each_but_for_the_shards():
+    """A way out of 8,960 chips: 2,240 = 1,120 data · 2 context ways; but D = 8,192 must be split too."""
+    fixed = {"tp": 4, "cp": 2, "pp": 1}
+    found = planner.plans(B70, POD, batch=1120, T=4096, fixed=fixed, tried={"zero": (0, 1, 2, 3)})
+    assert {one.plan.fsdp * one.plan.dp for one in found} <= {1120}
+    assert all((B70.D % (one.plan.fsdp * one.plan.cp) == 0) or one.plan.zero == 0 for one in found)
+    alone = planner.plans(B70, POD, batch=1120, T=4096, fixed=fixed | {"dp": 1})
+    assert "even shards" in {one.kind for one in alone.rejected}
 
 
 def test_4096_chips_are_split_cleanly():
-    found = planner.plans(B70, CUBE, batch=1024, T=4096, fixed={"tp": 4, "pp": 1, "cp": 1, "dp": 1})
-    assert found.winner.plan.fsdp == 1024
+    """The clean alternative: 16x16x16 as FSDP 1,024 · TP 4, for 1,024 sequences."""
+    asked = {"batch": 1024, "T": 4096, "fixed": {"pp": 1, "cp": 1, "dp": 1, "zero": 3}}
+    found = planner.plans(B70, CUBE, **asked)
+    assert found.winner.plan.fsdp * found.winner.plan.tp == 4096
+    by_ways = {point.tp: point.step_s for point in reversed(found.ordered())}
+    assert by_ways[4] < by_ways[16]  # 16 is bound by tensor parallelism
+    assert not {1, 2} & set(by_ways)  # 2,048 and 4,096 data ranks for 1,024 sequences
+    assert "sequences" in {one.kind for one in found.rejected}
+
+
+def test_memory_is_refused_with_the_nearest_miss():
+    found = planner.plans(B405, clusters.Cluster.of(chips.H100, 64), batch=64, T=8192)
+    assert not found.best
+    (memory,) = [one for one in found.rejected if one.kind == "memory"]
+    assert "H100 has 85.9 GB" in memory.why
+    assert memory.plan
+    smallest = training.memory(B405, replace(memory.plan, zero=3, remat="full"), batch=64, T=8192).total
+    assert smallest > chips.H100.hbm_bytes
+    assert "no plan is legal" in str(found)
+    with pytest.raises(ValueError, match="no plan is legal"):
+        _ = found.winner
+
+
+def test_the_published_plan_of_405b_is_of_the_best_kind():
+    """Meta's 16,384 H100 (arXiv 2407.21783, table 4): TP 8 inside a host, PP 16, DP 128, 41 % MFU."""
+    efficiency = published.calibrated(chips.H100, "bf16")
+    found = planner.plans(B405, H16K, batch=2048, T=8192, efficiency=efficiency, fixed={"cp": 1})
+    assert found.winner.plan.tp == 8
+    meta = found.step(min(p for p in found.points if (p.tp, p.pp) == (8, 16)))
+    assert meta.total_s < 1.15 * found.winner.step.total_s
+    assert meta.mfu == pytest.approx(0.41, rel=0.12)
+
+
+def test_the_runner_up_loses_by_its_terms():
+    found = planner.plans(B70, H100, batch=512, T=8192)
+    assert found.why.first == found.winner.step
+    assert found.runner_up.step.total_s >= found.winner.step.total_s
+    assert sum(found.why.terms.values()) == pytest.approx(found.why.lost_s)
+    assert found.why.changed
+    assert "longer" in str(found.why)
+    assert len(found.table.splitlines()) == 1 + len(found.best)
+    assert (
+        str(planner.compare(found.winner.step, found.winner.step)) == "the same plan: no difference in time"
+    )
+
+
+def test_sensitivity_searches_again():
+    found = planner.plans(B70, H100, batch=512, T=8192)
+    told = planner.sensitivity(found)
+    assert [change.gain for change in told.changes] == sorted((c.gain for c in told.changes), reverse=True)
+    assert 1 < told["arithmetic"].gain <= 2
+    for change in told.changes:
+        assert change.gain >= change.same_gain * (1 - 1e-12)
+        assert change.gain >= 1 - 1e-12
+    assert "arithmetic × 2" in str(told)
+    with pytest.raises(KeyError, match="no change of 'hope'"):
+        _ = told["hope"]
+    with pytest.raises(ValueError, match="twice as fast"):
+        planner.faster(H100, "links", 0)
+
+
+def test_pods_are_copies_over_the_data_center_network():
+    found = planner.plans(B405, CUBE, batch=2048, T=8192, pods=4)
+    assert {one.plan.dcn for one in found} == {4}
+    assert {one.plan.chips for one in found} == {4 * 4096}
+    assert planner.sensitivity(found, what=("network",)).changes
+
+
+def test_the_same_question_has_the_same_answer():
+    one, other = (planner.plans(B8, H100, batch=1024, T=8192) for _ in range(2))
+    assert [judged.plan for judged in one] == [judged.plan for judged in other]
+    assert one.points == other.points
+
+
+def test_a_field_that_no_plan_has_is_refused():
+    with pytest.raises(ValueError, match="a plan has no 'pipeline'"):
+        planner.plans(B8, H100, batch=1024, T=8192, fixed={"pipeline": 2})
