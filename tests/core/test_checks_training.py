@@ -1,0 +1,117 @@
+"""The training exercises: answers worked out by hand, and the slips that people make are named."""
+
+import math
+
+import pytest
+
+from scalingbook_lib import checks
+
+CHECKS = checks.catalogue("training")
+C, W = 459e12, 200e9  # a v5p: FLOPs/s in bf16, and bytes/s over both links of a torus axis
+LAYER_70B = 3 * 8192 * 28_672 + 2 * 8192 * 72 * 128
+P_13B = 40 * (3 * 5120 * 13_824 + 4 * 5120 * 5120) + 2 * 32_000 * 5120
+
+
+@pytest.mark.parametrize(
+    ("key", "given"),
+    [
+        ("training.1", "W[D, F]{U_X}"),
+        ("training.2", P_13B),
+        ("training.3", (2 + 14 / 32) * P_13B),
+        ("training.4", 8960 * C / 3 / W),
+        ("training.5", 24_576 / 2295),
+        ("training.6", "41.9 TB"),
+        ("training.7", 765 * 4096 / 3e6),
+        ("training.8", math.sqrt(2 * 3e6 * 4096 / 13_824)),
+        ("training.9", (1 - 2295 * 4 / 13_824) / (2295 * 1024 / 6e6)),
+        ("training.10", 2295 * 1024 / 2e6),
+        ("training.11", (3 * 4096 * 14_336 + 2 * 4096 * 5120) / 16_384),
+        ("training.12", 16 / 3),
+        ("training.13", "5.2 %"),
+        ("training.14", 96),
+        ("training.15", 16 * 985),
+        ("training.16", 3 * 2 * C / 6.25e9),
+        ("training.17", 2 * 8192 / 6.25e9 * C / (80 * LAYER_70B)),
+        ("training.18", 4 * C / 6 / W),
+        ("training.19", 31 / 32 * 4 * 70.55e9 / 32),
+        ("training.20", 1.5 * 4 * 2295 / 13_824),
+        ("training.21", "(e)"),
+        ("training.22", 393 / 240),
+        ("training.23", 2295 * 512 / 2 / (1 - 2295 * 8 / 26_112 / 4)),
+    ],
+)
+def test_answers_worked_out_by_hand(key, given):
+    assert CHECKS[key](given).ok, CHECKS[key](given)
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "says"),
+    [
+        ("training.2", 13.09e9, "reference's sum"),
+        ("training.4", 850 * 8960, "reference"),
+        ("training.5", 19.3, "both halves of the gate"),
+        ("training.7", 1.16, "90 %"),
+        ("training.8", 6.14, "upside down"),
+        ("training.16", 8 * 71_360, "misprint"),
+        ("training.20", 1.11, "90 %"),
+        ("training.21", "FSDP 560, TP 16", "torus"),
+    ],
+)
+def test_what_the_reference_prints_is_named(key, given, says):
+    outcome = CHECKS[key](given)
+    assert outcome.status == "wrong"
+    assert says in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "says"),
+    [
+        ("training.1", "W[D_X, F]", "ReduceScatter"),
+        ("training.1", "W[F, D]{U_X}", "W_out"),
+        ("training.3", "6.5 GB", "stage 3"),
+        ("training.4", 2295 * 8960, "one axis"),
+        ("training.6", "19.7 TB", "F wide"),
+        ("training.8", 3.07, "tensor ways"),
+        ("training.8", 943, "two of the three axes"),
+        ("training.9", 0.65, "Y = 2"),
+        ("training.10", 0.883, "no power of two"),
+        ("training.11", 14_336, "F itself"),
+        ("training.12", 6, "bf16"),
+        ("training.12", 4 / 3, "one microbatch"),
+        ("training.13", "5.47 %", "over work"),
+        ("training.13", "18 %", "without interleaving"),
+        ("training.14", 64, "not twice"),
+        ("training.15", 7880, "without the mask"),
+        ("training.15", 63_040, "key-value heads"),
+        ("training.16", 220_320, "bf16"),
+        ("training.17", "70.3 %", "one layer"),
+        ("training.18", 6120, "ring of 16"),
+        ("training.18", 24_480, "longest axis"),
+        ("training.19", "17.4 GB", "more than half"),
+        ("training.20", 0.664, "long ring"),
+        ("training.20", 0.498, "ring of four"),
+        ("training.21", "d", "sequences of its own"),
+        ("training.22", 1, "search again"),
+        ("training.23", 645_469, "formula"),
+        ("training.23", 587_500, "full overlap"),
+    ],
+)
+def test_usual_mistakes_are_named(key, given, says):
+    outcome = CHECKS[key](given)
+    assert outcome.status == "wrong"
+    assert says in outcome.message
+
+
+def test_the_smallest_batch_is_that_of_a_scan_over_every_split():
+    """Exercise 23 once more, step by step in place of halving."""
+
+    def bound(B, Y):
+        data, tensor = 2295 * 4096 / Y / (2 * B), 2295 * Y / 26_112
+        return max(data, tensor) + min(data, tensor) / 4 <= 1
+
+    scanned = next(B for B in range(600_000, 800_000, 100) if any(bound(B, 2**k) for k in range(7)))
+    assert scanned - 100 <= CHECKS["training.23"].answer() <= scanned
+
+
+def test_twenty_three_in_three_difficulties_the_easy_ones_first():
+    assert [check.difficulty for check in CHECKS.values()] == [1] * 6 + [2] * 12 + [3] * 5
