@@ -122,9 +122,15 @@ def _products(shape: tuple[int, ...]) -> frozenset[int]:
     return frozenset(found)
 
 
+@lru_cache(maxsize=64)
+def _torus_axes(machine: Slice) -> tuple[Axis, ...]:
+    return machine.axes
+
+
 def _split(machine: Slice, sizes: tuple[int, ...]) -> Placement:
     """Innermost first: the axis of that size, else the first that it divides, else factors of several."""
-    axes, taken, laid, told = list(machine.axes), [1] * len(machine.axes), {}, []
+    axes = _torus_axes(machine)
+    taken, laid, told = [1] * len(axes), {}, []
     for name, size in zip(NAMES, sizes, strict=True):
         room = [axis.size // done for axis, done in zip(axes, taken, strict=True)]
         order = sorted(
