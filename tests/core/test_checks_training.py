@@ -3,8 +3,10 @@
 import math
 
 import pytest
+from link_simulator import execute
 
-from scalingbook_lib import checks
+from scalingbook_lib import checks, pipelines, schedules
+from scalingbook_lib.torus import Axis
 
 CHECKS = checks.catalogue("training")
 C, W = 459e12, 200e9  # a v5p: FLOPs/s in bf16, and bytes/s over both links of a torus axis
@@ -111,6 +113,27 @@ def test_the_smallest_batch_is_that_of_a_scan_over_every_split():
 
     scanned = next(B for B in range(600_000, 800_000, 100) if any(bound(B, 2**k) for k in range(7)))
     assert scanned - 100 <= CHECKS["training.23"].answer() <= scanned
+
+
+def carried(plan, wrapped, axes=1):
+    """Seconds for a byte of the array, every message over links of four chips an axis, without hops."""
+    schedule = plan([4] * axes, [wrapped] * axes)
+    return float(execute(schedule, [Axis(4, wrapped, 100 * 10**9, 0)] * axes, 1).seconds)
+
+
+def test_lines_and_cubes_are_those_of_every_message_on_its_link():
+    line = carried(schedules.all_gather, False) + carried(schedules.reduce_scatter, False)
+    cube = carried(schedules.all_to_all, True, axes=3)  # for a byte of what 64 chips have
+    assert CHECKS["training.20"].answer() == pytest.approx(2 * line * C / 13_824)
+    assert CHECKS["training.18"].answer() == pytest.approx(2 * 2 * 64 * cube * C / 6)
+
+
+def test_bubbles_are_those_of_schedules_played_out():
+    found = pipelines.simulate("interleaved", 8, 32, chunks=4).bubble
+    assert CHECKS["training.13"].answer() == pytest.approx(float(found))
+    share = {M: pipelines.simulate("1f1b", 8, M).bubble for M in (95, 96)}
+    assert share[96] <= pipelines.simulate("zero-bubble", 8, 32).bubble < share[95]
+    assert CHECKS["training.14"].answer() == 96
 
 
 def test_twenty_three_in_three_difficulties_the_easy_ones_first():
