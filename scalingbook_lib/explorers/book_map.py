@@ -72,7 +72,7 @@ CHAPTERS = (
         f"{si(6 * 70e9, 'FLOPs')} to train 70 billion parameters on one token",
     ),
     Chapter(
-        "training", "Training", False, "Which way of splitting for which model?",
+        "training", "Training", True, "Which way of splitting for which model?",
         "data parallel: B / n > C / W",
         f"{count(round(scaling.tokens_per_chip(chips.V5P, axes=3)))} tokens per chip on all three axes of TPU v5p",
     ),
