@@ -1,5 +1,7 @@
 """Which plan stands on a real machine, and what does it cost? The last exercises."""
 
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from scalingbook_lib import chips, collectives, models, planner, training
@@ -48,18 +50,20 @@ def _stands() -> str:
     return name
 
 
+@cache
+def _winner(**fixed: Any) -> planner.Judged:
+    """The best plan that the planner finds."""
+    return planner.plans(_13B, _CUBE, batch=96, T=32_768, fixed=fixed, keep=1).winner
+
+
 def _step_s(**fixed: Any) -> float:
-    """The step of the best plan that the planner finds."""
-    return planner.plans(_13B, _CUBE, batch=96, T=32_768, fixed=fixed, keep=1).winner.step.total_s
+    return _winner(**fixed).step.total_s
 
 
 def _same_plan() -> float:
     """What is gained if the best plan without is kept, and its collectives may then overlap."""
-    best = planner.plans(_13B, _CUBE, batch=96, T=32_768, keep=1).winner
-    ways = {name: getattr(best.plan, name) for name in ("tp", "cp", "fsdp", "pp", "dp", "zero", "remat")}
-    again = {"microbatch": best.plan.microbatch, "schedule": best.plan.schedule, "chunks": best.plan.chunks}
-    plan = Plan(**ways, **again, collective_matmul=True)
-    return best.step.total_s / training.step(_13B, _CUBE, plan, batch=96, T=32_768).total_s
+    plan = replace(_winner().plan, collective_matmul=True)
+    return _step_s() / training.step(_13B, _CUBE, plan, batch=96, T=32_768).total_s
 
 
 def _least_batch(Y: int, dial: float = 0.25, width: float = 0.0) -> float:
