@@ -10,7 +10,7 @@ from scalingbook_lib.clusters import ClusterError
 from scalingbook_lib.limits import Machine
 from scalingbook_lib.slices import Slice
 from scalingbook_lib.training import Efficiency
-from scalingbook_lib.training.placement import Networks, Rate, between_pods, place, rate
+from scalingbook_lib.training.placement import Networks, Rate, between_pods, exchange_rate, place, rate
 
 
 class Axis(dict[str, Rate]):
@@ -65,6 +65,16 @@ class Links:
         whole, *axes = [known(key) or self._level(*key) for key in keys]
         assert whole is not None  # else it is refused: fsdp lies on whole groups
         return Mesh(*axes)
+
+    def level(self, inside: int, size: int) -> Axis:
+        """On a cluster, what joins `size` groups of `inside` neighbors."""
+        return self._axes.get((inside, size)) or self._level(inside, size)
+
+    def exchange(self, inside: int, ep: int, k: int, most_domains: int | None) -> dict[str, Rate]:
+        """On a cluster, the rate of tokens to their k experts and back."""
+        sizes = (inside, ep, 1, 1, 1, self.machine.chips // (inside * ep))
+        networks = place(self.machine, sizes).over("C")
+        return {"all_to_all": exchange_rate(networks, k, self.efficiency, most_domains)}
 
     def _torus(self, tp: int, cp: int, fsdp: int, pp: int, dp: int) -> Mesh:
         where = place(self.machine, (tp, cp, 1, fsdp, pp, dp))

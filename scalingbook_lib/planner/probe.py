@@ -19,7 +19,8 @@ from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import seconds
 from scalingbook_lib.training.traffic import CALLS, rows
 
-MANY = 2.0**15  # tokens of a microbatch: enough for any product to bind
+FAR = 2**200  # so many ways that nothing is left to read
+MANY = 2.0**22  # tokens of a microbatch: enough for any product to bind
 
 
 class Row(NamedTuple):
@@ -35,16 +36,19 @@ class Row(NamedTuple):
 
 
 class Line(NamedTuple):
-    """The larger of two lines: all layers one way, where products bind, and where the HBM does."""
+    """All layers one way: a line where products bind; more where the HBM does, for weights or experts'."""
 
     slope: float
     base: float
-    slope_few: float
-    base_few: float
+    dense_slope: float  # less for each token, where dense weights are waited for ...
+    dense_base: float  # ... and this more
+    expert_slope: float
+    expert_base: float
 
     def at(self, t: float) -> float:
         """Seconds of a microbatch of t tokens on each chip."""
-        return max(self.base + self.slope * t, self.base_few + self.slope_few * t)
+        dense, expert = self.dense_base - self.dense_slope * t, self.expert_base - self.expert_slope * t
+        return self.base + self.slope * t + max(dense, 0.0) + max(expert, 0.0)
 
 
 class Layers(NamedTuple):
@@ -58,6 +62,7 @@ class Layers(NamedTuple):
     working: float  # bytes while a layer is at work
     logits: float
     tensor: tuple[Row, ...]
+    exchange: tuple[Row, ...]  # of tokens with their experts
     ends: tuple[Row, ...]  # those of the vocabulary, where there are no stages
 
 
@@ -67,14 +72,22 @@ class State(NamedTuple):
     alone: float  # a parameter's, where nothing is shared
     whole: float  # what sharing does not divide
     parted: float  # what it divides
-    gathered: float  # a layer's weights, or the vocabulary's
+    gathered: float  # the layers at work
+    vocabulary: float  # or the vocabulary's weights, if more
+    expert: float  # for each expert parameter of one layer, gathered
     scattered: float  # for each parameter of one layer
 
-    def held(self, dense: float, layers: int, shared: int) -> float:
-        """On a chip that would hold `dense` parameters alone, and has so many to share them."""
+    def held(self, dense: float, layers: int, shared: int, expert: float = 0.0, experts: int = 1) -> float:
+        """On a chip that would hold so many dense and expert parameters alone, and has others to share."""
+        found = dense * (self.whole + self.parted / shared) + expert * (self.whole + self.parted / experts)
+        gathered = self.expert * expert / layers if experts > 1 else 0.0
         if shared == 1:
-            return self.alone * dense
-        return dense * (self.whole + self.parted / shared + self.scattered / layers) + self.gathered
+            return found + gathered
+        return (
+            found
+            + max(self.gathered + gathered, self.vocabulary)
+            + self.scattered * (dense + expert) / layers
+        )
 
 
 class Hop(NamedTuple):
@@ -138,22 +151,24 @@ class Probe:
         return tuple(recorder.rows)
 
     @once
-    def layers(self, tp: int, remat: str) -> Layers:
-        """The time of all layers, what they keep, and the traffic of tensor parallelism."""
-        s = self.unit(tp=tp, remat=remat, zero=0)
-        few, more = self._timed(s, 0.0), self._timed(s, 1.0)
+    def layers(self, tp: int, remat: str, ep: int = 1, expert_tp: int | None = None) -> Layers:
+        """The time of all layers, what they keep, and the traffic of tensor parallelism and of experts."""
+        s = self.unit(tp=tp, remat=remat, zero=0, ep=ep, expert_tp=expert_tp, fsdp=ep)
+        far = replace(s, plan=replace(s.plan, ep=s.plan.ep * FAR))  # experts' weights in no time
         many, most = self._timed(s, MANY), self._timed(s, 2 * MANY)
-        lines = []
-        for k in (0, 1):
-            slope = (most[k] - many[k]) / MANY
-            lines.append(Line(slope, many[k] - slope * MANY, more[k] - few[k], few[k]))
-        _, _, _, kept, working, logits, _, whole = parts(replace(s, dense=0.0))
+        few, more, far_few, far_more = (self._timed(one, t) for one in (s, far) for t in (0.0, 1.0))
+        forward, backward = (
+            _line(many[k], most[k], few[k], more[k], far_few[k], far_more[k]) for k in (0, 1)
+        )
+        _, _, _, kept, working, logits, _, whole = parts(replace(s, dense=0.0, expert=0.0))
         found, staged = self.rows(s), self.rows(replace(s, plan=replace(s.plan, pp=2)))
         tensor = tuple(row for row in staged if row.axes == "Y")
-        pairs = zip(found, tensor, strict=True)
+        pairs = zip((row for row in found if row.axes == "Y"), tensor, strict=True)
         ends = tuple(all_._replace(times=all_.times - row.times) for all_, row in pairs)
-        forward, backward = lines
-        return Layers(forward, backward, more[2], more[3], kept, working + whole, logits, tensor, ends)
+        exchange = tuple(row for row in staged if row.axes == "Z")
+        return Layers(
+            forward, backward, more[2], more[3], kept, working + whole, logits, tensor, exchange, ends
+        )
 
     def _timed(self, s: Shape, t: float) -> tuple[float, float, float, float]:
         """Layers forward and backward, the unembedding, and products alone."""
@@ -164,16 +179,18 @@ class Probe:
     @once
     def state(self, tp: int, zero: int) -> State:
         """The bytes of a parameter."""
-        s = self.unit(tp=tp, zero=zero, remat=self.remat)
-        one, two, four = (parts(replace(s, t=0.0, dense=1.0, layers=1, shared=n)) for n in (1, 2, 4))
+        s = replace(self.unit(tp=tp, zero=zero, remat=self.remat), t=0.0, expert=0.0, expert_shared=1)
+        one, two, four = (parts(replace(s, dense=1.0, layers=1, shared=n)) for n in (1, 2, 4))
         few, fewer = sum(two[:3]), sum(four[:3])
-        gathered = parts(replace(s, t=0.0, shared=2))[6]
-        return State(sum(one), 2 * fewer - few, 4 * (few - fewer), gathered, two[7])
+        layers = parts(replace(s, shared=2, work=replace(s.work, embedding=0, head=0)))[6]
+        outer = parts(replace(s, shared=2, work=replace(s.work, split=0, copied=0)))[6]
+        expert = parts(replace(s, dense=0.0, shared=1, layers=1, expert=1.0, expert_shared=2))[6]
+        return State(sum(one), 2 * fewer - few, 4 * (few - fewer), layers, outer, expert, two[7])
 
     @once
     def update_s(self) -> float:
         """Seconds of the optimizer for each parameter."""
-        s = replace(self.unit(zero=0, remat=self.remat), dense=1.0)
+        s = replace(self.unit(zero=0, remat=self.remat), dense=1.0, expert=0.0)
         return seconds(s, (), self.chip, self.efficiency).optimizer_s
 
     @once
@@ -195,9 +212,17 @@ class Probe:
     def weights(self, zero: int) -> tuple[Row, ...]:
         """The rows of one parameter in one layer, as if nothing were shared by copies."""
         s = self.unit(fsdp=2, dp=2, dcn=2, zero=zero, remat=self.remat)
-        found = self.rows(replace(s, dense=1.0, layers=1))
+        found = self.rows(replace(s, dense=1.0, layers=1, expert=0.0))
         more = {"X": 1, "R": 2, "S": 4}
         return tuple(row._replace(nbytes=row.nbytes * more[row.axes]) for row in found)
+
+
+def _line(many: float, most: float, few: float, more: float, far_few: float, far_more: float) -> Line:
+    """From the seconds of many tokens, twice as many, none and one; and of few without experts' weights."""
+    slope = (most - many) / MANY
+    base = many - slope * MANY
+    dense_slope, expert_slope = slope - (far_more - far_few), (far_more - far_few) - (more - few)
+    return Line(slope, base, dense_slope, far_few - base, expert_slope, few - far_few)
 
 
 @lru_cache(maxsize=32)

@@ -14,7 +14,7 @@ from scalingbook_lib.planner.links import Axis, Mesh, links
 from scalingbook_lib.planner.probe import Hop, Layers, probe
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Group, Space, frontier
-from scalingbook_lib.planner.sums import Moved, Pass, Way, Ways, paced, sums
+from scalingbook_lib.planner.sums import Moved, Pass, Way, Ways, moved, paced, sums
 from scalingbook_lib.training import Efficiency, Plan
 from scalingbook_lib.training.memory import live
 from scalingbook_lib.training.shape import Shape
@@ -24,12 +24,16 @@ LINEAR = ("1f1b", "gpipe", "interleaved")  # idle in proportion to the sum of bo
 
 
 class Split:
-    """One way to share the data ranks: fsdp and dp, with all that does not depend on the microbatch."""
+    """One way to share the data ranks and the experts, with all that does not depend on the microbatch."""
 
-    __slots__ = ("dp", "fsdp", "mesh", "most", "moved", "states", "why", "zeros")
+    __slots__ = ("dp", "ep", "expert_tp", "fsdp", "mesh", "most", "moved", "states", "why", "zeros")
 
-    def __init__(self, fsdp: int, dp: int, zeros: tuple[int, ...], why: str, states: list[float]) -> None:
+    def __init__(
+        self, fsdp: int, dp: int, zeros: tuple[int, ...], why: str, states: list[float], ep: int = 1,
+        expert_tp: int | None = None,
+    ) -> None:  # fmt: skip
         self.fsdp, self.dp, self.zeros, self.why, self.states = fsdp, dp, zeros, why, states
+        self.ep, self.expert_tp = ep, expert_tp
         self.most = max(states, default=inf)
         self.mesh: Mesh | None = None
         self.moved: list[Moved | None] = [None] * len(zeros)
@@ -66,40 +70,48 @@ class Quick:
         t, room, pods = microbatch * self.space.T / cp, self.space.machine.chip.hbm_bytes, self.space.pods
         held = [t * one for one in self._get(("held", *g[2:5], tp, g.M), self._held, g, bench.shape)]
         most, least, kinds = max(held), min(held), len(held)
-        legal = spared = 0
-        under: Mesh | None = None
-        passes: list[Pass | None] = []
+        missed, spared, legal = {}, 0, set()
+        passes: dict[tuple[int, ...], list[Pass | None]] = {}
         for split in bench.splits:
             if not every and split.most + most <= room:
                 judged, more = FIRST, len(split.zeros) * kinds - 1
             else:
                 judged, more = frontier(split.states, held, room, every)
             if not judged:
-                self.space.misses(g, split.fsdp, split.why, min(split.states, default=0.0) + least)
+                self._missed(missed, split, least)
                 continue
-            mesh = split.mesh or self._mesh(g, split)
+            mesh = split.mesh or self._mesh(g, split, missed)
             if mesh is None:
                 continue
-            legal, spared = legal + 1, spared + more
-            if under is None or mesh.Y is not under.Y or mesh.C is not under.C:
-                under, passes = mesh, [None] * kinds
+            legal.add(split.fsdp)
+            spared += more
+            key = id(mesh.Y), id(mesh.C), split.ep, split.expert_tp or 0
+            known = passes.get(key) or passes.setdefault(key, [None] * kinds)
             hop = self._hop(bench.hop, chunks, mesh, t)
             for z, r in judged:
-                one = passes[r]
+                one = known[r]
                 if one is None:
-                    one = passes[r] = self._pass(g, bench.shape, mesh, t, r)
-                step_s = self._step_s(
-                    g, bench.idle, one, hop, split.moved[z] or self._moved(g, bench, split, z)
-                )
+                    one = known[r] = self._pass(g, bench.shape, split, t, r)
+                weights = split.moved[z] or self._moved(g, bench, split, z)
+                step_s = self._step_s(g, bench.idle, one, hop, weights)
                 found.append(_point(Point, (
-                    step_s, split.states[z] + held[r], pp, cp, tp, split.fsdp, split.dp, pods, 1, None,
-                    split.zeros[z], self.remats[r], schedule, chunks, microbatch,
+                    step_s, split.states[z] + held[r], pp, cp, tp, split.fsdp, split.dp, pods, split.ep,
+                    split.expert_tp, split.zeros[z], self.remats[r], schedule, chunks, microbatch,
                 )))  # fmt: skip
-        return legal, spared
+        for fsdp, (far, kind, why) in missed.items():
+            if fsdp not in legal:
+                self.space.misses(g, fsdp, why, far, kind)
+        return len(legal), spared
 
-    def _step_s(self, g: Group, idle: float, one: Pass, hop: float, moved: Moved) -> float:
+    def _missed(self, missed: dict[int, tuple[float, str, str]], split: Split, least: float) -> None:
+        """The smallest plan of each mesh that does not fit."""
+        far = min(split.states, default=0.0) + least
+        if split.fsdp not in missed or far < missed[split.fsdp][0]:
+            missed[split.fsdp] = far, "even shards", split.why
+
+    def _step_s(self, g: Group, idle: float, one: Pass, hop: float, weights: Moved) -> float:
         """All microbatches, one of them beside what comes once a step; the bubble; the update."""
-        f, f_longest, f_sum, b, b_longest, b_sum, update = moved
+        f, f_longest, f_sum, b, b_longest, b_sum, update = weights
         low_f, sum_f, low_b, sum_b, weight = one
         low_f, low_b = (low_f if low_f > hop else hop), (low_b if low_b > hop else hop)
         each_f, last_f = (f if f > low_f else low_f), (f_longest if f_longest > low_f else low_f)
@@ -137,12 +149,12 @@ class Quick:
         kinds = [self._get(("state", g.tp, zero), self.probe.state, g.tp, zero) for zero in zeros]
         return [kind.held(shape.dense, shape.layers, shared) for kind in kinds]
 
-    def _mesh(self, g: Group, split: Split) -> Mesh | None:
+    def _mesh(self, g: Group, split: Split, missed: dict[int, tuple[float, str, str]]) -> Mesh | None:
         """The rates under the mesh; counted as refused where the machine has no such mesh."""
         try:
             split.mesh = self.links.mesh(g.tp, g.cp, split.fsdp, g.pp, split.dp)
         except ClusterError as refused:
-            self.space.misses(g, split.fsdp, str(refused), g.tp * g.cp * split.fsdp, "mesh")
+            missed[split.fsdp] = float(g.tp * g.cp * split.fsdp), "mesh", str(refused)
         return split.mesh
 
     def _layers(self, tp: int, r: int) -> Layers:
@@ -163,59 +175,59 @@ class Quick:
         rate = mesh.P["permute"]
         return chunks * hop.times * (hop.nbytes * t * rate.s_per_byte + rate.hops_s)
 
-    def _pass(self, g: Group, shape: Shape, mesh: Mesh, t: float, r: int) -> Pass:
-        key = g.tp, g.cp, g.pp, shape.layers, g.microbatch, r, id(mesh.Y), id(mesh.C)
-        return self._get(key, self._one, g, shape, mesh, t, r)
-
-    def _one(self, g: Group, shape: Shape, mesh: Mesh, t: float, r: int) -> Pass:
+    def _pass(self, g: Group, shape: Shape, split: Split, t: float, r: int) -> Pass:
         """Layers at the longest stage's pace, and what tensor and context ways take."""
-        key = "whole", g.tp, g.cp, g.microbatch, r, g.pp == 1, id(mesh.Y), id(mesh.C)
-        f, b, math = self._get(key, self._whole, g, mesh, t, r)
+        assert split.mesh
+        on = g.tp, g.cp, g.microbatch, r, split.ep, split.expert_tp, id(split.mesh.Y), id(split.mesh.C)
+        return self._get(("pass", g.pp, shape.layers, *on), self._one, g, shape, split, t, on)
+
+    def _one(self, g: Group, shape: Shape, split: Split, t: float, on: tuple[Any, ...]) -> Pass:
+        f, b, math = self._get(("whole", g.pp == 1, *on), self._whole, g, split, t, on[3])
         share, last, staged = shape.share, shape.last, g.pp > 1
         return Pass(*paced(f, share, last, staged), *paced(b, share, last, staged), math / g.pp)
 
-    def _whole(self, g: Group, mesh: Mesh, t: float, r: int) -> tuple[Way, Way, float]:
+    def _whole(self, g: Group, split: Split, t: float, r: int) -> tuple[Way, Way, float]:
         """All layers, either way: arithmetic, the unembedding, what is waited for, and what is beside."""
+        mesh, one, found = split.mesh, self.probe.layers(g.tp, self.remats[r], split.ep, split.expert_tp), []
+        assert mesh
         C = self._get(("context", g.tp, g.cp, id(mesh.C)), self._context, g, mesh.C)
-        Y, ends = self._get(("tensor", g.tp, r, id(mesh.Y)), self._tensor, g.tp, r, mesh.Y)
-        one, found = self._layers(g.tp, r), []
+        key = "tensor", g.tp, r, id(mesh.Y), split.ep, split.expert_tp
+        Y, ends, Z = self._get(key, self._tensor, one, mesh.Y, g.tp, split)
         for w, line, head_s in ((0, one.forward, one.head * t), (2, one.backward, 2 * one.head * t)):
             end, beside = (ends[w].at(t), ends[w + 1].at(t)) if g.pp == 1 else (0.0, 0.0)
-            waited = Y[w].at(t) + C[w].at(t)
+            waited = Y[w].at(t) + C[w].at(t) + Z[w].at(t)
             found.append((line.at(t), head_s, waited, Y[w + 1].at(t), C[w + 1].at(t), end, beside))
         return found[0], found[1], one.math * t
 
-    def _tensor(self, tp: int, r: int, axis: Axis) -> tuple[Ways, Ways]:
-        one = self._layers(tp, r)
-        return sums(one.tensor, axis), sums(one.ends, axis)
+    def _tensor(self, one: Layers, axis: Axis, tp: int, split: Split) -> tuple[Ways, Ways, Ways]:
+        return sums(one.tensor, axis), sums(one.ends, axis), sums((), axis)
 
     def _context(self, g: Group, axis: Axis) -> Ways:
         return sums(self.probe.context(g.tp, g.cp) if g.cp > 1 else (), axis)
 
     def _moved(self, g: Group, bench: Bench, split: Split, z: int) -> Moved:
         """Gathers, scatters, and sums over copies and pods."""
-        zero, shared, shape = split.zeros[z], split.fsdp * g.cp, bench.shape
-        mesh = split.mesh
+        zero, shared, shape, mesh = split.zeros[z], split.fsdp * g.cp, bench.shape, split.mesh
         assert mesh
         key = "moved", g.tp, g.pp, shape.layers, shared, zero, id(mesh.X), id(mesh.R)
-        found = split.moved[z] = self._get(key, self._weights, shape, mesh, split.dp, zero, shared)
+        found = split.moved[z] = self._get(key, self._weights, shape, split, zero, shared)
         return found
 
-    def _weights(self, shape: Shape, mesh: Mesh, dp: int, zero: int, shared: int) -> Moved:
+    def _weights(self, shape: Shape, split: Split, zero: int, shared: int) -> Moved:
+        assert split.mesh
+        parts = self._parts(split, zero, split.mesh.X, shared, shape.dense, shape.layers)
+        return moved(parts, self.update_s * shape.dense / (shared if zero else 1))
+
+    def _parts(self, split: Split, zero: int, X: Axis, ways: int, params: float, layers: int) -> list[float]:
         """Of X with each microbatch and once; of R and S, which hold one part of what is shared, once."""
-        dense, layers = shape.dense, shape.layers
-        f = b = X_f = X_b = R_f = R_b = S_f = S_b = 0.0
-        if shared > 1:
-            f, b, X_f, X_b = self._copies(zero, "X", mesh.X, dense, layers)
-        if dp > 1:
-            _, _, R_f, R_b = self._copies(zero, "R", mesh.R, dense / shared, layers)
+        found, copies = [0.0] * 8, split.dp * ways
+        if ways > 1:
+            found[:4] = self._copies(zero, "X", X, params, layers)
+        if split.dp > 1 and split.mesh:
+            found[4:6] = self._copies(zero, "R", split.mesh.R, params / ways, layers)[2:]
         if self.space.pods > 1:
-            _, _, S_f, S_b = self._copies(zero, "S", self.links.pods, dense / (shared * dp), layers)
-        x, y = f + X_f, b + X_b
-        return Moved(
-            f, max(x, R_f, S_f), x + R_f + S_f, b, max(y, R_b, S_b), y + R_b + S_b,
-            self.update_s * dense / (shared if zero else 1),
-        )  # fmt: skip
+            found[6:] = self._copies(zero, "S", self.links.pods, params / copies, layers)[2:]
+        return found
 
     def _copies(self, zero: int, letter: str, axis: Axis, n: float, layers: int) -> tuple[float, ...]:
         """Seconds for n parameters: forward and backward with each microbatch, and both once a step."""

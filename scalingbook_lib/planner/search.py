@@ -10,6 +10,7 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.experts import Experts
 from scalingbook_lib.planner.quick import Quick
 from scalingbook_lib.planner.ranking import Judged, Point, Ranking, first
+from scalingbook_lib.planner.routed import Routed
 from scalingbook_lib.planner.space import Space, has_laws, needs_plans, space
 from scalingbook_lib.training import PEAK, Efficiency
 
@@ -43,7 +44,8 @@ class _Search:
 
     def __init__(self, asked: Space, efficiency: Efficiency, every: bool) -> None:
         self.space = asked
-        self.judge = Experts(asked, efficiency) if needs_plans(asked) else Quick(asked, efficiency)
+        kind = Experts if needs_plans(asked) else Routed if asked.model.experts else Quick
+        self.judge = kind(asked, efficiency)
         self.every = every or not has_laws(asked)
         self.legal = self.spared = 0
 

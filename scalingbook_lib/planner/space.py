@@ -204,8 +204,9 @@ def has_laws(asked: Space) -> bool:
 
 
 def needs_plans(asked: Space) -> bool:
-    """Whether every plan is to be made: experts, and two stages on each chip."""
-    return asked.model.experts is not None or "dualpipe" in asked.tried["schedule"]
+    """Whether every plan is to be made: experts on a torus, and two stages on each chip."""
+    torus = asked.model.experts is not None and isinstance(asked.machine, Slice)
+    return torus or "dualpipe" in asked.tried["schedule"]
 
 
 def frontier(

@@ -3,10 +3,11 @@
 Chapter: Training LLaMA 3.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from scalingbook_lib.planner.links import Axis
 from scalingbook_lib.planner.probe import Row
+from scalingbook_lib.training.placement import Rate
 
 
 class Moved(NamedTuple):
@@ -48,7 +49,7 @@ class Affine(NamedTuple):
 type Ways = tuple[Affine, Affine, Affine, Affine]  # waited for and beside, forward; the same backward
 
 
-def sums(rows: tuple[Row, ...], axis: Axis) -> Ways:
+def sums(rows: tuple[Row, ...], axis: Mapping[str, Rate]) -> Ways:
     """Seconds for t tokens: waited for and beside, forward; waited for and beside, backward."""
     slopes, bases = [0.0] * 4, [0.0] * 4
     for row in rows:
@@ -70,3 +71,10 @@ def paced(way: Way, share: float, last: float, staged: bool) -> tuple[float, flo
     busy = (first_s if staged and first_s > last_s else last_s) + share * waited + end_s
     tensor_s, context_s = share * tensor_s + end_beside, share * context_s
     return max(busy, tensor_s, context_s), busy + tensor_s + context_s
+
+
+def moved(parts: list[float], update_s: float) -> Moved:
+    """Of forward and backward with each microbatch; once a step of X, R and S, forward and backward."""
+    f, b, X_f, X_b, R_f, R_b, S_f, S_b = parts
+    x, y = f + X_f, b + X_b
+    return Moved(f, max(x, R_f, S_f), x + R_f + S_f, b, max(y, R_b, S_b), y + R_b + S_b, update_s)
