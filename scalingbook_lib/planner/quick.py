@@ -5,35 +5,33 @@ longest is waited for as far as nothing hides it. For dense models. Chapter: Tra
 """
 
 from collections.abc import Callable
-from math import inf, nan
+from math import inf
 from typing import Any, NamedTuple
 
-from scalingbook_lib import pipelines
 from scalingbook_lib.clusters import ClusterError
+from scalingbook_lib.planner.bubbles import idle, idle_s, kept_at_once
 from scalingbook_lib.planner.links import Axis, Mesh, links
 from scalingbook_lib.planner.probe import Hop, Layers, probe
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Group, Space, frontier
 from scalingbook_lib.planner.sums import Moved, Pass, Way, Ways, moved, paced, sums
 from scalingbook_lib.training import Efficiency, Plan
-from scalingbook_lib.training.memory import live
 from scalingbook_lib.training.shape import Shape
 
 FIRST = [(0, 0)]  # of ZeRO and of rematerialization, the least of each
-LINEAR = ("1f1b", "gpipe", "interleaved")  # idle in proportion to the sum of both passes
 
 
 class Split:
     """One way to share the data ranks and the experts, with all that does not depend on the microbatch."""
 
-    __slots__ = ("dp", "ep", "expert_tp", "fsdp", "mesh", "most", "moved", "states", "why", "zeros")
+    __slots__ = ("dp", "ep", "expert_tp", "fsdp", "mesh", "most", "moved", "states", "ways", "why", "zeros")
 
     def __init__(
         self, fsdp: int, dp: int, zeros: tuple[int, ...], why: str, states: list[float], ep: int = 1,
         expert_tp: int | None = None,
     ) -> None:  # fmt: skip
         self.fsdp, self.dp, self.zeros, self.why, self.states = fsdp, dp, zeros, why, states
-        self.ep, self.expert_tp = ep, expert_tp
+        self.ep, self.expert_tp = self.ways = ep, expert_tp
         self.most = max(states, default=inf)
         self.mesh: Mesh | None = None
         self.moved: list[Moved | None] = [None] * len(zeros)
@@ -71,7 +69,8 @@ class Quick:
         held = [t * one for one in self._get(("held", *g[2:5], tp, g.M), self._held, g, bench.shape)]
         most, least, kinds = max(held), min(held), len(held)
         missed, spared, legal = {}, 0, set()
-        passes: dict[tuple[int, ...], list[Pass | None]] = {}
+        on: tuple[Axis, Axis, tuple[int, int | None]] | None = None
+        known: list[Pass | None] = []
         for split in bench.splits:
             if not every and split.most + most <= room:
                 judged, more = FIRST, len(split.zeros) * kinds - 1
@@ -85,8 +84,8 @@ class Quick:
                 continue
             legal.add(split.fsdp)
             spared += more
-            key = id(mesh.Y), id(mesh.C), split.ep, split.expert_tp or 0
-            known = passes.get(key) or passes.setdefault(key, [None] * kinds)
+            if on is None or mesh.Y is not on[0] or mesh.C is not on[1] or split.ways != on[2]:
+                on, known = (mesh.Y, mesh.C, split.ways), [None] * kinds
             hop = self._hop(bench.hop, chunks, mesh, t)
             for z, r in judged:
                 one = known[r]
@@ -109,7 +108,7 @@ class Quick:
         if split.fsdp not in missed or far < missed[split.fsdp][0]:
             missed[split.fsdp] = far, "even shards", split.why
 
-    def _step_s(self, g: Group, idle: float, one: Pass, hop: float, weights: Moved) -> float:
+    def _step_s(self, g: Group, share: float, one: Pass, hop: float, weights: Moved) -> float:
         """All microbatches, one of them beside what comes once a step; the bubble; the update."""
         f, f_longest, f_sum, b, b_longest, b_sum, update = weights
         low_f, sum_f, low_b, sum_b, weight = one
@@ -122,7 +121,11 @@ class Quick:
             each_f, last_f = h * each_f + (1 - h) * (sum_f + f), h * last_f + (1 - h) * (sum_f + f_sum)
             each_b, last_b = h * each_b + (1 - h) * (sum_b + b), h * last_b + (1 - h) * (sum_b + b_sum)
         both = each_f + each_b
-        waits = idle * both if idle == idle else _bubble(g, each_f, each_b, weight)
+        waits = (
+            share * both
+            if share == share
+            else idle_s(g.pp, g.schedule, g.chunks, g.M, each_f, each_b, weight)
+        )
         return (g.M - 1) * both + last_f + last_b + waits + update + self.fixed_s
 
     def _get(self, key: tuple[Any, ...], make: Callable[..., Any], *how: Any) -> Any:
@@ -135,7 +138,7 @@ class Quick:
         shape = self.probe.shape(g.tp, g.pp, g.chunks)
         hop = self._get(("hop", g.tp), self.probe.hop, g.tp) if g.pp > 1 else None
         splits = self._get(("splits", g.tp, g.cp, g.pp, shape.layers), self._splits, g, shape)
-        return Bench(shape, self._get(("idle", *g[2:5]), _idle, *g[2:5]), hop, splits)
+        return Bench(shape, self._get(("idle", *g[2:5]), idle, *g[2:5]), hop, splits)
 
     def _splits(self, g: Group, shape: Shape) -> list[Split]:
         return [self._split(g, shape, fsdp) for fsdp in self.space.splits(g.rest)]
@@ -162,7 +165,7 @@ class Quick:
 
     def _held(self, g: Group, shape: Shape) -> list[float]:
         """Activations of a token, per rematerialization: of the first stage, or the last with its logits."""
-        often, found = self._get(("live", *g[2:5], g.M), _live, g), []
+        often, found = self._get(("live", *g[2:5], g.M), kept_at_once, *g[2:5], g.M), []
         for r in range(len(self.remats)):
             one = self._layers(g.tp, r)
             first, last = shape.share * one.kept * often, shape.last * one.kept + one.logits
@@ -249,22 +252,3 @@ class Quick:
                 slopes[k] += row.times * row.nbytes * rate.s_per_byte
                 bases[k] += row.times * rate.hops_s
         return slopes + bases
-
-
-def _live(g: Group) -> float:
-    return live(Plan(pp=g.pp, schedule=g.schedule, chunks=g.chunks), g.M)
-
-
-def _idle(pp: int, schedule: str, chunks: int) -> float:
-    """Idle time over the sum of both passes of a microbatch; NaN where it is no such share."""
-    if pp == 1:
-        return 0.0
-    if schedule not in LINEAR:
-        return nan
-    return float(pipelines.bubble(schedule, pp, pp, chunks, forward_s=1.0, backward_s=1.0).idle_s) / 2
-
-
-def _bubble(g: Group, f: float, b: float, weight: float) -> float:
-    times = {"forward_s": f, "backward_s": b, "weight_s": min(weight, b)}
-    found = pipelines.bubble(g.schedule, g.pp, g.M, g.chunks, **times)
-    return max(float(found.idle_s), 0.0)
