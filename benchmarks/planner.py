@@ -1,9 +1,10 @@
 """How long does a search for the best plan take? `python -m benchmarks.planner`.
 
-LLaMA-3 405B on 16,384 H100 (16.8 M tokens a step): the full search in CPython and in Pyodide; the same
-question, narrowed to what it knows, put to llm-analysis in turn with ours; and searches of other sizes, for
-how the cost grows with the plans. Times are the processor's, but for Pyodide, which has a clock alone: run it
-where nothing else runs. --keep writes results/planner.json.
+LLaMA-3 405B on 16,384 H100 (16.8 M tokens a step): the full search in CPython and in Pyodide (under Node,
+whose engine is Chromium's); the same question, narrowed to what it knows, put to llm-analysis in turn with
+ours; and searches of other sizes, for how the cost grows with the plans. Times are those of the processor, so
+that it matters little what else runs.
+--keep writes results/planner.json.
 """
 
 import argparse
@@ -38,18 +39,20 @@ import { loadPyodide } from "%s/pyodide.mjs";
 const python = await loadPyodide();
 python.FS.mkdirTree("/library");
 python.mountNodeFS("/library", "%s");
-console.log(python.runPython(`
-import json, sys, time
+python.runPython(`
+import sys
 sys.path.insert(0, "/library")
 from scalingbook_lib import chips, clusters, models, planner
 model, machine = models.find("LLaMA-3 405B"), clusters.Cluster.of(chips.H100, 16384)
-found = []
-for _ in range(%d):
-    since = time.perf_counter()
-    planner.plans(model, machine, batch=2048, T=8192)
-    found.append(1e3 * (time.perf_counter() - since))
-json.dumps({"ms": found, "python": sys.version.split()[0]})
-`));
+`);
+const ms = [];
+for (let i = 0; i < %d; i++) {
+  const since = process.threadCpuUsage();
+  python.runPython("len(planner.plans(model, machine, batch=2048, T=8192).points)");
+  const took = process.threadCpuUsage(since);
+  ms.push((took.user + took.system) / 1000);
+}
+console.log(JSON.stringify({ ms, python: python.runPython("sys.version.split()[0]") }));
 """
 
 
