@@ -42,7 +42,7 @@ class Bench(NamedTuple):
 
     shape: Shape
     idle: float  # over the sum of both passes; NaN where it is no such share
-    hop: Hop | None
+    hop: Hop
     splits: list[Split]
 
 
@@ -68,7 +68,9 @@ class Quick:
         t, room, pods = microbatch * self.space.T / cp, self.space.machine.chip.hbm_bytes, self.space.pods
         held = [t * one for one in self._get(("held", *g[2:5], tp, g.M), self._held, g, bench.shape)]
         most, least, kinds = max(held), min(held), len(held)
-        missed, spared, legal = {}, 0, set()
+        missed, spared, legal, remats = {}, 0, set(), self.remats
+        hops = chunks * bench.hop.times
+        hop_bytes = hops * bench.hop.nbytes * t
         on: tuple[Axis, Axis, tuple[int, int | None]] | None = None
         known: list[Pass | None] = []
         for split in bench.splits:
@@ -86,7 +88,10 @@ class Quick:
             spared += more
             if on is None or mesh.Y is not on[0] or mesh.C is not on[1] or split.ways != on[2]:
                 on, known = (mesh.Y, mesh.C, split.ways), [None] * kinds
-            hop = self._hop(bench.hop, chunks, mesh, t)
+            hop = 0.0
+            if pp > 1:
+                rate = mesh.P["permute"]
+                hop = hop_bytes * rate.s_per_byte + hops * rate.hops_s
             for z, r in judged:
                 one = known[r]
                 if one is None:
@@ -95,7 +100,7 @@ class Quick:
                 step_s = self._step_s(g, bench.idle, one, hop, weights)
                 found.append(_point(Point, (
                     step_s, split.states[z] + held[r], pp, cp, tp, split.fsdp, split.dp, pods, split.ep,
-                    split.expert_tp, split.zeros[z], self.remats[r], schedule, chunks, microbatch,
+                    split.expert_tp, split.zeros[z], remats[r], schedule, chunks, microbatch,
                 )))  # fmt: skip
         for fsdp, (far, kind, why) in missed.items():
             if fsdp not in legal:
@@ -136,7 +141,7 @@ class Quick:
 
     def _bench(self, g: Group) -> Bench:
         shape = self.probe.shape(g.tp, g.pp, g.chunks)
-        hop = self._get(("hop", g.tp), self.probe.hop, g.tp) if g.pp > 1 else None
+        hop = self._get(("hop", g.tp), self.probe.hop, g.tp)
         splits = self._get(("splits", g.tp, g.cp, g.pp, shape.layers), self._splits, g, shape)
         return Bench(shape, self._get(("idle", *g[2:5]), idle, *g[2:5]), hop, splits)
 
@@ -171,12 +176,6 @@ class Quick:
             first, last = shape.share * one.kept * often, shape.last * one.kept + one.logits
             found.append(one.working + (max(first, last) if g.pp > 1 else last))
         return found
-
-    def _hop(self, hop: Hop | None, chunks: int, mesh: Mesh, t: float) -> float:
-        if hop is None:
-            return 0.0
-        rate = mesh.P["permute"]
-        return chunks * hop.times * (hop.nbytes * t * rate.s_per_byte + rate.hops_s)
 
     def _pass(self, g: Group, shape: Shape, split: Split, t: float, r: int) -> Pass:
         """Layers at the longest stage's pace, and what tensor and context ways take."""
