@@ -1,9 +1,10 @@
-"""With experts spread over devices the model learns the same, and sends what the plan says."""
+"""With experts, or heads for tokens, spread over devices: the same curve, and what the plan says is sent."""
 
 import pytest
 from ways import STEPS, TOLERANCE, WAYS, alone, trainer
 
 from scalingbook_lib.lab import agreement
+from scalingbook_lib.lab.training import SMALL, Trainer
 
 EXPERTS = [ways for ways in WAYS if "EP" in ways]
 
@@ -19,3 +20,10 @@ def test_every_collective_is_predicted_in_kind_axes_count_and_bytes(ways):
     told = agreement.of(trainer(ways))
     assert told.lines
     assert not told.differ, str(told)
+
+
+def test_heads_traded_for_tokens_and_back_give_the_same_curve():
+    spread = Trainer(SMALL, {"C": 4, "R": 2}, context="ulysses")
+    assert spread.train(STEPS).losses == pytest.approx(alone(SMALL), rel=TOLERANCE)
+    found = spread.program.collectives.over_axes()
+    assert found["all-to-all C"] == SMALL.L * 4 * 3  # forward, done again, and backward
