@@ -1,0 +1,37 @@
+"""How does a cell show a table? As HTML in a page or notebook, as aligned text elsewhere."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Column heads and rows of the same length; cells may hold HTML."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def _repr_html_(self) -> str:
+        lines = [("th", self.heads), *(("td", row) for row in self.rows)]
+        body = "".join(
+            f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>" for tag, cells in lines
+        )
+        return f'<table class="dataframe">{body}</table>'
+
+    def __repr__(self) -> str:
+        lines = (self.heads, *self.rows)
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        )
+
+
+def table(head: str, rows: Iterable[Sequence[object]]) -> Table:
+    """`table("chip, bf16", [("TPU v5e", 197), ...])`: the heads in one text, separated by commas."""
+    heads = tuple(head.split(", "))
+    lines = tuple(tuple(map(str, row)) for row in rows)
+    for line in lines:
+        if len(line) != len(heads):
+            raise ValueError(f"{len(heads)} heads ({head}) and a row of {len(line)}: {', '.join(line)}")
+    return Table(heads, lines)
