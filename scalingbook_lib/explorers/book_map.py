@@ -77,7 +77,7 @@ CHAPTERS = (
         f"{count(round(scaling.tokens_per_chip(chips.V5P, axes=3)))} tokens per chip on all three axes of TPU v5p",
     ),
     Chapter(
-        "training_llama3", "Training LLaMA 3", False, "What does a real run cost?",
+        "training_llama3", "Training LLaMA 3", True, "What does a real run cost?",
         "6 · P · tokens / (n · C · MFU)",
         f"{_run_days():.1f} days for 70 billion parameters and 15 trillion tokens on a TPU v5p pod at 40 % MFU",
     ),
