@@ -30,7 +30,8 @@ def others(control):
     match control:
         case Slider():
             low, high, step = control.stops
-            return [low, high, control.initial + step, control.initial - step]
+            near = (low, high, control.initial + step, control.initial - step)
+            return [stop for stop in near if stop != control.initial and low <= stop <= high]
         case Choice():
             return [option for option in control.options if option != control.initial]
         case Switch():
