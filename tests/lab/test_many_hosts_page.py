@@ -1,5 +1,6 @@
-"""Every command of the page on many hosts is one that the trainer reads, for a mesh that its model can have."""
+"""Every command of the page on many hosts is one that the trainer reads, for a mesh its model can have."""
 
+import math
 import os
 import re
 import shlex
@@ -28,11 +29,8 @@ def test_the_trainer_reads_it(line, slurm):
     trainer = Trainer(
         SMALL, Mesh.parse(asked.mesh), batch=asked.batch, T=asked.T, microbatches=asked.microbatches
     )
-    mesh = trainer.mesh.sizes
-    count = 1
-    for size in mesh.values():
-        count *= size
-    assert not asked.simulate or count == asked.simulate * asked.processes
+    chips = math.prod(trainer.mesh.sizes.values())
+    assert not asked.simulate or chips == asked.simulate * asked.processes
     assert 0 <= asked.process < asked.processes
 
 
