@@ -95,7 +95,8 @@ def _verdict(model: Transformer, forward: Flops, error: float) -> str:
     said += f". At {count(forward.T)} tokens of context scores and weighted values take "
     said += f"{percent(forward.share('scores', 'weighted values'))} of its FLOPs"
     way = "too few" if error < 0 else "too many"
-    return f"{said}, and 6 · P counts {percent(abs(error))} {way}."
+    rule = "6 · active P" if model.params != model.active_params else "6 · P"
+    return f"{said}, and {rule} counts {percent(abs(error))} {way}."
 
 
 MODEL = Explorer(
