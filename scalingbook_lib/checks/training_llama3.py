@@ -132,7 +132,7 @@ CHECKS = (
         mistakes=(
             Mistake(1 / 0.9, "That is at 90 % of the link rate; take the documented one."),
             Mistake(3.0, "Three axes carry three times the traffic of one."),
-            Mistake(2.0, "A ring has two links on each chip, both are used."),
+            Mistake(2.0, "A ring has two links on each chip, and both are used."),
             Mistake(lambda: rules.data_tokens(chips.V5P, axes=3), "That is for one chip; the pod has 8,960."),
         ),
     ),
@@ -145,7 +145,7 @@ CHECKS = (
         rel_tol=0.01,
         hints=(
             "The ratios of FSDP and of TP to the arithmetic are equal at the best split.",
-            "X = √(B/F · M_X/M_Y · n), with the tokens of one pod for B.",
+            "X = √(B/F · n_X/n_Y · n), with the tokens of one pod for B.",
         ),
         mistakes=(
             Mistake(lambda: rules.best_split(2**24, _POD.chips, _M405.F), "Each pod has an eighth of them."),
@@ -179,7 +179,7 @@ CHECKS = (
         answer=lambda: 4.0,
         difficulty=2,
         hints=(
-            "The limit of FSDP with TP is r² / (M_X M_Y F).",
+            "The limit of FSDP with TP is r² / (n_X n_Y F).",
             "What does a doubled C do to r, when the links and the bytes stay?",
         ),
         mistakes=(Mistake(0.5, "That is FSDP alone, where r enters once. Here it enters squared."),),
