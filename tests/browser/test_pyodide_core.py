@@ -24,7 +24,7 @@ def carried():
         for path in folder.rglob("*.py"):
             files[f"site/{name}/{path.relative_to(folder).as_posix()}"] = path.read_text(encoding="utf-8")
     for path in (*CORE.rglob("*.py"), *(vendor.ROOT / "data").glob("*.csv")):
-        if not path.name.startswith("test_fuzz_"):  # they need hypothesis
+        if not path.name.startswith(("test_fuzz_", "test_cli_")):  # they need hypothesis, and processes
             files[path.relative_to(vendor.ROOT).as_posix()] = path.read_text(encoding="utf-8")
     files["site/py.py"] = Path(importlib.util.find_spec("py").origin).read_text(encoding="utf-8")
     files["pytest.ini"] = "[pytest]\n"

@@ -111,7 +111,7 @@
     pre.parentElement.append(button);
   }
   function reachable() {
-    const wide = all("pre, .cell_output .output, .table-wrapper, .ex-figure, .math-wrapper, div.math")
+    const wide = all("pre, .cell_output .output, .table-wrapper, .pst-scrollable-table-container, .ex-figure, .math-wrapper, div.math")
       .map((box) => [box, box.scrollWidth > box.clientWidth + 1]);
     for (const [box, scrolls] of wide) if (scrolls) box.tabIndex = 0; else box.removeAttribute("tabindex");
   }
