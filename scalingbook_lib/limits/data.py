@@ -49,8 +49,4 @@ def _halved(both: Transfer) -> Transfer:
 
 def _what(machine: Machine, inside: int) -> str:
     groups = f", {inside:,} chips to a copy" if inside > 1 else ""
-    return f"data parallelism over {_named(machine)}{groups}"
-
-
-def _named(machine: Machine) -> str:
-    return f"the {machine.name}"
+    return f"data parallelism over the {machine.name}{groups}"
