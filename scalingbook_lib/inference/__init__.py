@@ -1,0 +1,1 @@
+"""What does serving cost: a prefill, a decode step, a million tokens? Chapter: Inference."""
