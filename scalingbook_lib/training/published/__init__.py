@@ -1,8 +1,9 @@
 """How near do predicted steps come to published ones? Their plans, the frozen efficiencies, and the errors.
 
 `calibrated(chip, precision)` is the efficiency to predict with; `scores()` are all usable runs, `by_family()`
-and `total()` their errors, `band()` what to add to a prediction; `ratios`, `orders` and `held` compare runs
-of a series, plans and memory. `fit` says how the table was made. Chapter: Training.
+and `total()` their errors, `band()` the factor to give with a prediction and `held_by_band()` how that did;
+`ratios`, `orders` and `held` compare runs of a series, plans and memory. `fit` says how the table was made.
+Chapter: Training.
 """
 
 from scalingbook_lib.training.published.calibrated import DATE
@@ -14,6 +15,7 @@ from scalingbook_lib.training.published.scores import (
     Summary,
     band,
     by_family,
+    held_by_band,
     scores,
     source,
     summary,
@@ -35,6 +37,7 @@ __all__ = [
     "by_family",
     "calibrated",
     "held",
+    "held_by_band",
     "kendall",
     "orders",
     "planned",

@@ -6,8 +6,8 @@ Chapter: Training.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import exp, log
-from statistics import mean, median
+from math import exp, log, sqrt
+from statistics import NormalDist, mean, median
 
 from scalingbook_lib.measured.training_runs import RUNS, TrainingRun
 from scalingbook_lib.told import Told
@@ -17,7 +17,7 @@ from scalingbook_lib.training.published.predicted import seconds
 from scalingbook_lib.training.published.table import TABLE, Table, of, read
 from scalingbook_lib.units import percent, si
 
-HOLDS = 0.9  # the share of left out runs that a band contains; of a source that it never saw, fewer
+HOLDS = 0.8  # the share of the runs of a new source that a band shall contain
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,34 @@ def by_family() -> tuple[tuple[Summary, Summary], ...]:
 
 @cache
 def band(experts: bool, besides: str = "") -> float:
-    """The factor, up or down, that holds `HOLDS` of the left out runs (of all sources but one)."""
-    far = sorted(abs(log(s.left_out_s / s.run.step_s)) for s in scores()
-                 if s.run.experts == experts and source(s.run) != besides)  # fmt: skip
-    return exp(quantile(far, HOLDS))
+    """The factor, up or down, that shall hold `HOLDS` of the runs of a source that nobody has seen.
+
+    Each source counts once, however many runs it has: the root of the mean over sources of their mean square
+    error, left out, times Student's t for as many sources. `besides`: a source that the band never saw.
+    """
+    squares: dict[str, list[float]] = {}
+    for s in scores():
+        if s.run.experts == experts and source(s.run) != besides:
+            squares.setdefault(source(s.run), []).append(log(s.left_out_s / s.run.step_s) ** 2)
+    return exp(students_t(HOLDS, len(squares)) * sqrt(mean(map(mean, squares.values()))))
+
+
+def students_t(share: float, n: int) -> float:
+    """How many standard deviations, known from n, hold that share: Fisher's expansion in 1/n."""
+    z = NormalDist().inv_cdf((1 + share) / 2)
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / n + second / n**2 + third / n**3
+
+
+def held_by_band(experts: bool) -> dict[str, tuple[int, int]]:
+    """For each source, how many of its runs a band holds that never saw it, and how many there are."""
+    found: dict[str, tuple[int, int]] = {}
+    for s in scores():
+        if s.run.experts == experts:
+            name = source(s.run)
+            inside, runs = found.get(name, (0, 0))
+            held = abs(log(s.left_out_s / s.run.step_s)) <= log(band(experts, name))
+            found[name] = inside + held, runs + 1
+    return found
