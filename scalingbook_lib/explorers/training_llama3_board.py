@@ -10,10 +10,10 @@ from scalingbook_lib.explorers.explorer import Explorer
 from scalingbook_lib.explorers.training_machines import word
 from scalingbook_lib.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, RefLine, Scale, View
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.placement import place
 from scalingbook_lib.slices import Slice
 from scalingbook_lib.training import Plan, PlanError, rules
 from scalingbook_lib.training.feasible import reasons
-from scalingbook_lib.training.placement import place
 from scalingbook_lib.training.rules import Mixed
 from scalingbook_lib.units import percent
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from scalingbook_lib.clusters import ClusterError
 from scalingbook_lib.limits import Machine
+from scalingbook_lib.placement import Networks, Rate, between_pods, exchange_rate, place, rate
 from scalingbook_lib.slices import Slice
 from scalingbook_lib.training import Efficiency
-from scalingbook_lib.training.placement import Networks, Rate, between_pods, exchange_rate, place, rate
 
 
 class Axis(dict[str, Rate]):

@@ -6,8 +6,8 @@ Chapter: Training LLaMA 3.
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from scalingbook_lib.placement import Rate
 from scalingbook_lib.planner.probe import Row
-from scalingbook_lib.training.placement import Rate
 
 
 class Moved(NamedTuple):

@@ -11,12 +11,7 @@ from scalingbook_lib.clusters import ClusterError
 from scalingbook_lib.limits import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.pipelines import PipelineError
-from scalingbook_lib.slices import Slice
-from scalingbook_lib.torus import SliceError
-from scalingbook_lib.training.efficiency import PEAK, Efficiency
-from scalingbook_lib.training.feasible import reasons, too_large
-from scalingbook_lib.training.memory import parts
-from scalingbook_lib.training.placement import (
+from scalingbook_lib.placement import (
     FREE,
     NAMES,
     Networks,
@@ -27,6 +22,11 @@ from scalingbook_lib.training.placement import (
     place,
     rate,
 )
+from scalingbook_lib.slices import Slice
+from scalingbook_lib.torus import SliceError
+from scalingbook_lib.training.efficiency import PEAK, Efficiency
+from scalingbook_lib.training.feasible import reasons, too_large
+from scalingbook_lib.training.memory import parts
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Seconds, seconds

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from scalingbook_lib import collectives
+from scalingbook_lib.placement import FREE, Rate
 from scalingbook_lib.told import Told
-from scalingbook_lib.training.placement import FREE, Rate
 from scalingbook_lib.training.shape import Shape
 from scalingbook_lib.units import si
 

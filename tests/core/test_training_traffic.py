@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import arithmetic, chips, clusters, collectives, models, training
+from scalingbook_lib import arithmetic, chips, clusters, collectives, models, placement, training
 from scalingbook_lib.slices import Slice
 from scalingbook_lib.torus import SliceError
-from scalingbook_lib.training import PEAK, Plan, PlanError, placement, rules
+from scalingbook_lib.training import PEAK, Plan, PlanError, rules
 from scalingbook_lib.units import FP32
 
 B70, MIXTRAL = models.find("LLaMA-3 70B"), models.find("Mixtral 8x7B")

@@ -3,9 +3,9 @@
 from scalingbook_lib import chips, collectives, limits, models, pipelines
 from scalingbook_lib.checks.check import Check, Mistake
 from scalingbook_lib.clusters import Cluster
+from scalingbook_lib.placement import between_pods
 from scalingbook_lib.slices import Slice
 from scalingbook_lib.training import rules
-from scalingbook_lib.training.placement import between_pods
 from scalingbook_lib.units import BF16, FP32
 
 _8B, _70B = models.find("LLaMA-3 8B"), models.find("LLaMA-3 70B")

@@ -1,9 +1,9 @@
-"""On which links does each mesh axis of a plan lie, and what does a byte cost there?
+"""On which links does each mesh axis of a plan or a layout lie, and what does a byte cost there?
 
 From the inside out: tp, cp, the part of fsdp that holds different experts, the rest of fsdp, pp, dp; pods
 outermost. On a cluster each takes the next levels of switches or a factor of one. On a torus each is a
 product of whole axes where `Slice.mesh` finds one; else axes are split: the inner factor is a line without
-wraparound, an outer one has links that its neighbors share. Chapter: Training.
+wraparound, an outer one has links that its neighbors share. Chapters: Training, Inference.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
 from math import gcd, prod
+from typing import Protocol
 
 from scalingbook_lib import collectives
 from scalingbook_lib.clusters import NETWORK_HOP_S, Cluster, ClusterError, Level
@@ -20,10 +21,46 @@ from scalingbook_lib.limits import Machine, each_level
 from scalingbook_lib.limits.expert import exchange_over
 from scalingbook_lib.slices import Slice
 from scalingbook_lib.torus import Axis, SliceError
-from scalingbook_lib.training.efficiency import PEAK, Efficiency
 
 type Networks = tuple[Network, ...]
 NAMES = ("Y", "C", "Z", "X", "P", "R")  # tp, cp, experts' and other data ranks, stages, copies
+
+
+class Reached(Protocol):
+    """What share of its documented rate each kind of link reaches."""
+
+    @property
+    def torus(self) -> float:
+        """Links between neighbors of a torus."""
+        ...
+
+    @property
+    def domain(self) -> float:
+        """NVLink, or a full mesh."""
+        ...
+
+    @property
+    def network(self) -> float:
+        """The network of a cluster."""
+        ...
+
+    @property
+    def dcn(self) -> float:
+        """The data-center network between pods."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Every link at its documented rate, or at these shares of it; `domain` is NVLink or a full mesh."""
+
+    torus: float = 1.0
+    domain: float = 1.0
+    network: float = 1.0
+    dcn: float = 1.0
+
+
+PEAK = Links()
 _PROBE = 2.0**30  # times are linear in the bytes (a power of two divides them exactly)
 
 
@@ -174,7 +211,7 @@ def between_pods(chip: Chip, pods: int) -> Networks:
 
 
 @lru_cache(maxsize=1 << 14)
-def rate(collective: str, networks: Networks, efficiency: Efficiency = PEAK) -> Rate:
+def rate(collective: str, networks: Networks, efficiency: Reached = PEAK) -> Rate:
     """'all_gather', 'all_reduce', ..., or 'permute' to the neighbor: what a byte costs on these networks."""
     real = tuple(n for n in networks if n.size > 1)
     if not real:
@@ -192,7 +229,7 @@ def _permute(nbytes: float, *networks: Network) -> Transfer:
 
 @lru_cache(maxsize=1 << 12)
 def exchange_rate(
-    networks: Networks, k: int, efficiency: Efficiency = PEAK, most_domains: int | None = None
+    networks: Networks, k: int, efficiency: Reached = PEAK, most_domains: int | None = None
 ) -> Rate:
     """Tokens to their k experts, or back, for each byte of the array: k copies of the tokens of all chips.
 
@@ -208,7 +245,7 @@ def exchange_rate(
     return Rate(busy[worst] / array, collectives.all_to_all(array, *real).latency_s, worst)
 
 
-def _share(name: str, networks: Networks, efficiency: Efficiency) -> float:
+def _share(name: str, networks: Networks, efficiency: Reached) -> float:
     """The efficiency of a level: by its port, so that all tiers of one network have one figure."""
     for network in networks:
         if isinstance(network, Level) and network.name == name:
