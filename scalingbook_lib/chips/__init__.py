@@ -18,6 +18,7 @@ from scalingbook_lib.chips.gpus import (
     MI300X,
     MI325X,
     MI355X,
+    RTX_PRO_6000,
     V100,
 )
 from scalingbook_lib.chips.tpus import TPU7X, TPUS, V2, V3, V4, V5E, V5P, V6E
@@ -27,12 +28,12 @@ from scalingbook_lib.torus import Axis, SliceError, Torus
 
 __all__ = [
     "A100", "B200", "B300", "CATALOGUE", "GB200", "GB300", "GPUS", "H100", "H200", "MI300X", "MI325X",
-    "MI355X", "TPU7X", "TPUS", "V2", "V3", "V4", "V5E", "V5P", "V6E", "V100",
+    "MI355X", "RTX_PRO_6000", "TPU7X", "TPUS", "V2", "V3", "V4", "V5E", "V5P", "V6E", "V100",
     "Axis", "Chip", "Slice", "SliceError", "SliceMesh", "Source", "Torus", "find",
 ]  # fmt: skip
 
 CATALOGUE = {chip.name: chip for chip in (*TPUS, *GPUS)}
-_ALSO = {"trillium": V6E, "ironwood": TPU7X, "v7x": TPU7X}
+_ALSO = {"trillium": V6E, "ironwood": TPU7X, "v7x": TPU7X, "rtxpro6000se": RTX_PRO_6000}
 
 
 def find(name: str) -> Chip:

@@ -166,6 +166,29 @@ GB300 = _gpu(
 )  # fmt: skip
 
 
+# A card: no NVLink, its one link is the PCIe slot, and what leads from slot to slot is the host.
+
+_CARD = said(
+    "NVIDIA's datasheet of the RTX PRO 6000 Blackwell Server Edition (December 2025), as quoted: 96 GB, 1,597 GB/s, 120 TFLOPs in fp32, up to 600 W",
+    "https://www.nvidia.com/en-us/data-center/rtx-pro-6000-blackwell-server-edition/",
+)
+_CARD_RATES = said(
+    "dense rates in the proportion to fp32 that NVIDIA's RTX PRO Blackwell whitepaper prints for the Workstation Edition (503.8 to 126 TFLOPs in bf16), fp8 twice that, fp4 four times",
+    but="NVIDIA's page prints 1, 2 and 4 PFLOPs, which count sparsity, rounded",
+)
+_SLOTS = said("eight cards in a host, PCIe Gen5 x16 each, 63 GB/s each way")
+
+RTX_PRO_6000 = _gpu(
+    "RTX PRO 6000 SE", sms=(188, said("188 SMs, 24,064 cores for fp32, in all three editions, as reported at its announcement")),
+    bf16_flops_per_s=(480 * T, _CARD_RATES), fp16_flops_per_s=(480 * T, _CARD_RATES), fp8_flops_per_s=(960 * T, _CARD_RATES), fp4_flops_per_s=(1920 * T, _CARD_RATES),
+    vector_flops_per_s=(120 * T, _CARD),
+    hbm_bytes=(96 * GiB, said("NVIDIA prints 96 GB; nvidia-smi reports 97,887 MiB of the Workstation Edition, so the prefix is binary", but="the driver keeps 0.4 GiB of it")),
+    hbm_bytes_per_s=(1597 * GB, _CARD), link_bytes_per_s=(63 * GB, _GEN5), links=(1, _SLOTS), pcie_bytes_per_s=(63 * GB, _GEN5),
+    chips_per_host=(8, _SLOTS), domain_chips=(8, _SLOTS), power_w=(600, _CARD),
+)  # fmt: skip
+"""The Blackwell of a server's PCIe slots, with GDDR7; `chips.find` knows it, the catalogue of chips joined by links does not."""
+
+
 # AMD
 
 _MESH = survey("eight in a full mesh: one Infinity Fabric link to each of the seven others")

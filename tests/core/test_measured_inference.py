@@ -1,0 +1,130 @@
+"""Published runs of inference: every row of the table used or refused, and each run is its row."""
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from scalingbook_lib import chips, models
+from scalingbook_lib.measured import inference_runs
+from scalingbook_lib.measured.inference_runs import KINDS, REFUSED, RUNS, find
+from scalingbook_lib.measured.inference_runs.shapes import COMPUTES, TYPES
+from scalingbook_lib.units import BF16, FP4, FP8
+
+DATA = Path(__file__).parents[2] / "data" / "inference_runs.csv"
+approx = pytest.approx
+
+
+def rows():
+    with DATA.open(newline="") as file:
+        return {row["run_id"]: row for row in csv.DictReader(file)}
+
+
+ROWS = rows()
+WEIGHTS = {"nvfp4": "fp4", "int4 in groups of 32": "int4-g32"}
+CHIPS = {"A100, 330 W": "A100-80G (330W)", "A100": "A100-80G", "H100": "H100-SXM", "H200": "H200-SXM",
+         "TPU v4": "TPUv4", "TPU v6e": "TPUv6e"}  # fmt: skip
+
+
+def test_every_row_of_the_table_is_used_or_refused_with_a_reason():
+    refused = [id for ids in REFUSED.values() for id in ids]
+    assert sorted([*refused, *(run.id for run in RUNS)]) == sorted(ROWS)
+    assert (len(RUNS), len(refused)) == (201, 3)
+    assert Counter(run.kind for run in RUNS) == {"serving": 182, "decode": 9, "batch": 6, "prefill": 4}
+    assert all(row["source"] for row in ROWS.values())
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.id)
+def test_a_run_is_its_row(run):
+    row = ROWS[run.id]
+    assert run.chips == run.tp * run.pp == int(row["chips"] or 2)  # four devices of TPU7x: two chips
+    assert CHIPS.get(run.chip.name, run.chip.name) == row["chip"]
+    assert WEIGHTS.get(run.weights.name, run.weights.name) == (row["weight_dtype"] or "bf16")
+    for column, value in (("batch_or_concurrency", run.B), ("tp", run.tp), ("pp", run.pp)):
+        if row[column] and "TPU7x" not in row["chip"]:
+            assert value == int(row[column])
+    if row["kv_dtype"]:
+        assert run.kv.name in row["kv_dtype"]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.id)
+def test_its_work_and_its_rate_are_those_of_the_row(run):
+    row, printed = ROWS[run.id], dict(run.printed)
+    random = run.family == "vllm-tpu-fp8"  # from 0.8 of the longest to the longest
+    if row["input_len"] and run.kind != "decode":
+        assert approx(int(row["input_len"]) * (0.9 if random else 1), abs=1) == run.P
+    if row["output_len"] and run.kind in ("serving", "batch"):
+        assert approx(int(row["output_len"]) * (0.9 if random else 1), abs=1) == run.G
+    if row["output_tok_s_total"]:
+        assert run.tokens_per_s == float(row["output_tok_s_total"]) == float(printed["tok"])
+    if row["latency_s"] and "s" in printed:
+        tokens = run.P if run.kind == "prefill" else run.G
+        assert run.B * tokens / run.tokens_per_s == approx(float(row["latency_s"]))
+    if row["tpot_ms"] and run.kind == "decode":
+        assert run.B / run.tokens_per_s * 1e3 == approx(float(row["tpot_ms"]), rel=1e-3)
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.id)
+def test_its_model_has_the_published_parameters(run):
+    published = ROWS[run.id]["params"]
+    if not published:
+        return
+    extra = 118 * 16 * 2 * 18432 * 256 if "64 heads" in run.model.name else 0  # heads added to PaLM's 48
+    known = {"Llama-2-70B": 68976648192, "Qwen3-Embedding-8B": 8190735360}
+    assert run.model.params - extra == approx(float(published), rel=2e-3)
+    assert ROWS[run.id]["model"] not in known or float(published) == known[ROWS[run.id]["model"]]
+
+
+def test_narrow_weights_are_stored_with_their_scales():
+    assert TYPES["fp4"].bytes == 0.5625
+    assert TYPES["int4-g32"].bytes == 0.625
+    assert (COMPUTES["fp4"], COMPUTES["fp8"], COMPUTES["int8"]) == (FP4, FP8, BF16)
+
+
+def test_no_run_reads_its_weights_faster_than_its_memory_allows():
+    """Each step of batch 1 reads every weight once; what is read a second stays below the documented rate."""
+    for run in RUNS:
+        if run.kind == "decode" and run.B == 1:
+            read = (run.model.params - run.model.V * run.model.D) * run.weights.bytes
+            rate = read * run.tokens_per_s_per_chip
+            assert 0.25 < rate / run.chip.hbm_bytes_per_s < 0.8
+
+
+def test_narrow_weights_do_not_speed_decode_by_their_bytes():
+    """gpt-fast on one A100: int8 halves what is read, and tokens/s rise by less than half as much again."""
+    whole, half = find("inf-0019"), find("inf-0020")
+    assert whole.weights.bytes / half.weights.bytes == 2
+    assert half.tokens_per_s / whole.tokens_per_s == approx(1.483, abs=1e-3)
+
+
+def test_a_card_has_no_nvlink():
+    card = chips.find("RTX PRO 6000 SE")
+    assert card is chips.RTX_PRO_6000
+    assert card.fp4_flops_per_s == 4 * card.bf16_flops_per_s == 2 * card.fp8_flops_per_s
+    assert card.domain_bytes_per_s() == card.pcie_bytes_per_s == 63e9
+    assert {name for name in card.figures() if name not in card.sources} == set()
+
+
+def test_shapes_of_models_that_only_these_runs_name():
+    palm = inference_runs.RUNS[[run.id for run in RUNS].index("inf-0001")].model
+    assert palm.K == 1
+    assert models.find("LLaMA-3 70B").kv_elements_per_token == 2 * 80 * 8 * 128
+    assert find("inf-0015").model.params == approx(530e9, rel=0.002)
+
+
+def test_what_is_not_there():
+    with pytest.raises(KeyError, match="how many requests ran at once"):
+        find("inf-0337")
+    with pytest.raises(KeyError, match="the table has no such row"):
+        find("gpt-5")
+
+
+def test_a_run_tells_itself():
+    assert str(find("inf-0092")) == (
+        "LLaMA-3 70B on 1 H200, fp8, requests of 128 + 128 tokens: 3.8 ktokens/s"
+    )
+    assert set(KINDS) == {run.kind for run in RUNS}
+    assert find("inf-0254").key == ("RTX PRO 6000 SE", "nvfp4")
+    assert json.dumps(find("inf-0001").note)
