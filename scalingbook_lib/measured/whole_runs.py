@@ -1,6 +1,7 @@
-"""How many chip-hours did whole training runs take? Published totals, with restarts and everything else.
+"""How many chip-hours did whole training runs take, and how often did they stop? Published totals.
 
-The rows of `data/training_gpu_hours.csv`, held to it by a test; each source stands there. Chapter: Training.
+The rows of `data/training_gpu_hours.csv`, which count restarts and everything else, and of
+`data/interruptions.csv`; a test holds them to these files, where each source stands. Chapter: Training.
 """
 
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ WHOLE_RUNS = (
     _run("Llama-2-7B", 6_738_415_616, 2e12, "A100", None, 184320),
     _run("Llama-2-34B", 34_000_000_000, 2e12, "A100", None, 1038336),
     _run("Llama-3.1-405B", 405_853_388_800, 1.56e13, "H100", 16384, 30840000),
+    _run("Llama-3.1-70B", 70_553_706_496, 1.5e13, "H100", None, 7e6),
     _run("Llama-3.1-8B", 8_030_261_248, 1.5e13, "H100", None, 1460000),
     _run("Pythia-70M", 70_426_624, 299_892_736_000, "A100", 32, 510),
     _run("Pythia-410M", 405_334_016, 299_892_736_000, "A100", 32, 2540),
@@ -70,3 +72,37 @@ WHOLE_RUNS = (
     _run("GLM-130B", 130_000_000_000, 4e11, "A100", 768, 1105920),
 )
 """Every row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stops(Told):
+    """How often a run of that many chips was interrupted within so many days."""
+
+    name: str
+    chip: Chip
+    chips: int
+    days: float
+    planned: int
+    unexpected: int
+
+    @property
+    def between_s(self) -> float:
+        """From one unexpected interruption to the next, on average."""
+        return self.days * 86400 / self.unexpected
+
+    @property
+    def chip_years(self) -> float:
+        """The same for each chip, as if every interruption were the fault of one."""
+        return self.between_s * self.chips / (365.25 * 86400)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} on {self.chips:,} {self.chip.name}: {self.unexpected} unexpected interruptions in "
+            f"{self.days:g} days, one every {self.between_s / 3600:.1f} hours"
+        )
+
+
+LLAMA3_STOPS = Stops(
+    name="Llama-3.1-405B", chip=CATALOGUE["H100"], chips=16384, days=54, planned=47, unexpected=419
+)
+"""The one row."""

@@ -8,8 +8,8 @@ import pytest
 
 from scalingbook_lib import arithmetic
 from scalingbook_lib.measured import training_runs
-from scalingbook_lib.measured.training_runs import CONVENTIONS, REFUSED, RUNS, by_series, counted, find
-from scalingbook_lib.measured.whole_runs import WHOLE_RUNS
+from scalingbook_lib.measured.training_runs import CONVENTIONS, KEPT, REFUSED, RUNS, by_series, counted, find
+from scalingbook_lib.measured.whole_runs import LLAMA3_STOPS, WHOLE_RUNS
 
 DATA = Path(__file__).parents[2] / "data" / "training_runs.csv"
 approx = pytest.approx
@@ -26,10 +26,10 @@ def rows():
 ROWS = rows()
 
 
-def test_every_row_of_the_table_is_used_or_refused_with_a_reason():
+def test_every_row_of_the_table_is_used_or_kept_apart_or_refused_with_a_reason():
     refused = [id for ids in REFUSED.values() for id in ids]
-    assert sorted([*refused, *(run.id for run in RUNS)]) == sorted(ROWS)
-    assert (len(RUNS), len(refused)) == (402, 85)
+    assert sorted([*refused, *(run.id for run in (*RUNS, *KEPT))]) == sorted(ROWS)
+    assert (len(RUNS), len(KEPT), len(refused)) == (402, 3, 85)
     assert {reason: len(ids) for reason, ids in REFUSED.items()} == {
         "the shapes of the model are not given": 50,
         "batch or sequence length is not given": 13,
@@ -51,7 +51,7 @@ def test_what_the_table_warns_of_is_refused():
     assert not {run.id for run in RUNS} & set(warned)
 
 
-@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.id)
+@pytest.mark.parametrize("run", [*RUNS, *KEPT], ids=lambda run: run.id)
 def test_a_run_is_its_row(run):
     row = ROWS[run.id]
     assert (run.chips, run.precision, run.T, run.batch) == (
@@ -192,12 +192,27 @@ def test_whole_runs():
     """`training_gpu_hours.csv`: its MFU is 6 · P · tokens over hours at the peak."""
     with (DATA.parent / "training_gpu_hours.csv").open(newline="") as file:
         table = list(csv.DictReader(file))
-    assert len(table) == len(WHOLE_RUNS) == 17
+    assert len(table) == len(WHOLE_RUNS) == 18
     for run, row in zip(WHOLE_RUNS, table, strict=True):
         assert (run.name, str(run.chips or "")) == (row["name"], row["accel_count"])
         assert (run.params, run.tokens) == (float(row["params"]), float(row["tokens"]))
         assert run.chip_hours == float(row["accel_hours"])
         assert run.utilization.share == approx(float(row["mfu_6nd"]), abs=6e-5)
+
+
+def test_what_stopped_a_run():
+    with (DATA.parent / "interruptions.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    stops = LLAMA3_STOPS
+    assert (stops.name, stops.chips, stops.days) == (row["run"], int(row["chips"]), float(row["days"]))
+    assert (stops.planned, stops.unexpected) == (int(row["planned"]), int(row["unexpected"]))
+    assert str(stops).endswith("419 unexpected interruptions in 54 days, one every 3.1 hours")
+    assert f"{stops.chip_years:.1f}" == "5.8"
+
+
+def test_runs_that_are_kept_apart_are_no_usable_runs_and_can_be_found():
+    assert not {run.family for run in KEPT} & {run.family for run in RUNS}
+    assert all(find(run.id) is run for run in KEPT)
 
 
 def test_a_whole_run_tells_itself():

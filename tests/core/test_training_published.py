@@ -45,6 +45,13 @@ def test_steps_with_experts_are_predicted_within_a_quarter():
     assert published.total(experts=True, left_out=True).mean < 0.275
 
 
+def test_runs_that_are_kept_apart_are_predicted_within_6_percent():
+    errors = [s.error for s in published.kept()]
+    assert len(errors) == 3
+    assert max(map(abs, errors)) < 0.06
+    assert not {s.run.family for s in published.kept()} & set(LEFT_OUT)
+
+
 @pytest.mark.parametrize("experts", [False, True])
 def test_a_band_holds_four_in_five_of_the_runs_of_sources_that_it_never_saw(experts):
     found = published.held_by_band(experts)

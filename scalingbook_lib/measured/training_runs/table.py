@@ -39,7 +39,8 @@ class Family:
 
     def runs(self) -> Iterator[TrainingRun]:
         """Every row, read."""
-        source = Source(text=self.source, as_of="2026-11-21", url=f"https://github.com/{self.url}")
+        url = self.url if self.url.startswith("https:") else f"https://github.com/{self.url}"
+        source = Source(text=self.source, as_of="2026-11-21", url=url)
         for line in self.rows.strip().split("\n"):
             yield self._run(source, *line.split())
 

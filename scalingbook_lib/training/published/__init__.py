@@ -1,9 +1,9 @@
 """How near do predicted steps come to published ones? Their plans, the frozen efficiencies, and the errors.
 
 `calibrated(chip, precision)` is the efficiency to predict with; `scores()` are all usable runs, `by_family()`
-and `total()` their errors, `band()` the factor to give with a prediction and `held_by_band()` how that did;
-`ratios`, `orders` and `held` compare runs of a series, plans and memory. `fit` says how the table was made.
-Chapter: Training.
+and `total()` their errors, `kept()` runs that nothing was fitted to; `band()` the factor to give with a
+prediction, and `held_by_band()` how that did; `ratios`, `orders` and `held` compare runs of a series, plans
+and memory. `fit` says how the table was made. Chapter: Training.
 """
 
 from scalingbook_lib.training.published.calibrated import DATE
@@ -16,6 +16,7 @@ from scalingbook_lib.training.published.scores import (
     band,
     by_family,
     held_by_band,
+    kept,
     scores,
     source,
     summary,
@@ -39,6 +40,7 @@ __all__ = [
     "held",
     "held_by_band",
     "kendall",
+    "kept",
     "orders",
     "planned",
     "ratios",

@@ -27,6 +27,8 @@ UNFUSED = ("megatron-sc21", "korthikanti22", "mt-nlg")
 """Before fused attention: every pair is computed, and its scores pass through memory."""
 EARLY = ("mpt",)
 """The first fused kernels (Triton, 2022 and 2023), written for the A100."""
+GATHERS = ("llama3-405b",)
+"""Context parallelism that gathers keys and values first, and waits for them; the others send them around."""
 RACK = 64  # chips of a GB200's or GB300's domain of 72 that runs use, as powers of two divide them
 
 
@@ -87,7 +89,8 @@ def plan(run: TrainingRun) -> Plan:
         tp=run.tp, cp=run.cp, fsdp=run.fsdp, pp=run.pp, dp=run.dp, dcn=run.dcn, ep=run.ep, zero=run.zero,
         microbatch=run.microbatch or 1, compute=run.dtype, schedule=schedule, chunks=chunks,
         sequence_parallel=run.family not in UNFUSED or run.remat == "selective",
-        collective_matmul=_overlaps(run), master=None if single else FP32,
+        collective_matmul=_overlaps(run),
+        context="gather" if run.family in GATHERS else "ring", master=None if single else FP32,
         expert_tp=1 if run.experts and run.ep > 1 and run.tp > 1 else None,
         expert_domains=4 if run.model.name == "DeepSeek-V3" else None,
     )  # fmt: skip
@@ -106,7 +109,7 @@ def _overlaps(run: TrainingRun) -> bool:
     """Whether products overlap collectives of tensor parallelism: on TPUs, and in Megatron since 2023."""
     if run.family == "torchtitan":
         return "async" in run.variant
-    return run.family not in (*UNFUSED, *EARLY, "dgxc-maxtext-70b")
+    return run.family not in (*UNFUSED, *EARLY, "dgxc-maxtext-70b", "llama3-405b")
 
 
 def _remat(run: TrainingRun, found: Plan) -> str:

@@ -9,7 +9,7 @@ from functools import cache
 from math import exp, log, sqrt
 from statistics import NormalDist, mean, median
 
-from scalingbook_lib.measured.training_runs import RUNS, TrainingRun
+from scalingbook_lib.measured.training_runs import KEPT, RUNS, TrainingRun
 from scalingbook_lib.told import Told
 from scalingbook_lib.training.published.calibrated import LEFT_OUT
 from scalingbook_lib.training.published.planned import planned
@@ -82,6 +82,12 @@ def without(name: str) -> Table:
 def scores() -> tuple[Score, ...]:
     """Every usable run, predicted."""
     return tuple(Score(run, _step_s(run, TABLE), _step_s(run, without(source(run)))) for run in RUNS)
+
+
+@cache
+def kept() -> tuple[Score, ...]:
+    """The runs that are kept apart, which no table has seen: both predictions are by the frozen one."""
+    return tuple(Score(run, step_s, step_s) for run in KEPT for step_s in (_step_s(run, TABLE),))
 
 
 def _step_s(run: TrainingRun, table: Table) -> float:
