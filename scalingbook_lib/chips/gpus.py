@@ -8,7 +8,7 @@ A full mesh (AMD) has one link for each pair: seven together for a collective of
 
 from typing import Any
 
-from scalingbook_lib.chips.sources import T, book, chip, rocm, said, smi, survey, verda, volta
+from scalingbook_lib.chips.sources import T, book, chip, gpu_price, rocm, said, smi, survey, verda, volta
 from scalingbook_lib.hardware import Chip, Source
 from scalingbook_lib.units import GB, GiB, KiB, MiB
 
@@ -82,6 +82,7 @@ A100 = _gpu(
     dcn_bytes_per_s=(25 * GB, survey("8 x 200 Gbps a host of 8")),
     clock_hz=(1.41e9, survey("108 SMs · 4 · 512 FLOPs a cycle give 312 TFLOPs")),
     smem_bytes_per_core=(192 * KiB, survey("L1 and shared memory", but="163 KiB a block")), l2_bytes=(40 * MiB, survey()), power_w=(400, survey()),
+    usd_per_hour=(2.79, gpu_price("lambda.ai/pricing", "1.39 to 3.43 elsewhere: RunPod's community cloud on that day, AWS on 2026-11-09")),
 )  # fmt: skip
 
 H100 = _gpu(
@@ -96,6 +97,7 @@ H100 = _gpu(
     dcn_bytes_per_s=(50 * GB, survey("8 x 400 Gbps a host of 8")),
     clock_hz=(1.83e9, survey("132 SMs · 4 · 1,024 FLOPs a cycle give 989 TFLOPs", but="the highest boost clock is 1.98 GHz")),
     smem_bytes_per_core=(256 * KiB, survey("L1 and shared memory", but="228 KiB of it can be shared memory, 227 a block")), l2_bytes=(50 * MiB, survey()), power_w=(700, survey()),
+    usd_per_hour=(3.85, gpu_price("nebius.com/prices", "2.69 to 12.29 elsewhere: RunPod's community cloud on that day, Azure on 2026-11-09")),
 )  # fmt: skip
 
 H200 = _gpu(
@@ -111,6 +113,7 @@ H200 = _gpu(
     dcn_bytes_per_s=(50 * GB, survey("8 x 400 Gbps a host of 8")),
     clock_hz=(1.83e9, survey("132 SMs · 4 · 1,024 FLOPs a cycle give 989 TFLOPs")),
     smem_bytes_per_core=(256 * KiB, survey("L1 and shared memory", but="228 KiB of it can be shared memory, 227 a block")), l2_bytes=(50 * MiB, survey()), power_w=(700, survey()),
+    usd_per_hour=(4.5, gpu_price("nebius.com/prices", "3.59 to 10.44 elsewhere: RunPod's community cloud on that day, Google on 2026-10-13")),
 )  # fmt: skip
 
 B200 = _gpu(
@@ -124,6 +127,7 @@ B200 = _gpu(
     pcie_bytes_per_s=(63 * GB, _GEN5),
     dcn_bytes_per_s=(50 * GB, survey("8 x 400 Gbps a host of 8")),
     smem_bytes_per_core=(256 * KiB, _TUNING), tmem_bytes_per_core=(256 * KiB, _TMEM), l2_bytes=(126 * MiB, _TUNING), power_w=(1000, survey()),
+    usd_per_hour=(7.15, gpu_price("nebius.com/prices", "5.98 to 6.99 elsewhere: RunPod's community cloud and Lambda on that day")),
 )  # fmt: skip
 
 B300 = _gpu(

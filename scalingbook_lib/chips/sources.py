@@ -65,6 +65,12 @@ def tpu_price() -> Source:
 # GPUs
 
 
+def gpu_price(page: str, but: str) -> Source:
+    """A cloud's price of one chip of a node of eight on demand, as a public table of prices quotes it."""
+    text = f"on demand, from {page} as quoted in silybench-data, derived/csv/gpu_prices.csv at 045df3b"
+    return said(text, "https://github.com/tgarg01/silybench-data", on="2026-09-25", but=but)
+
+
 def survey(what: str = "", *, but: str = "") -> Source:
     """Tables that quote the vendors' data sheets."""
     text = "S. Bekman, Machine Learning Engineering, tables at commit 744d01e, which cite the vendor's pages"

@@ -91,7 +91,8 @@ def test_no_figure_of_the_table_is_lost(chip):
 
 def test_prices_are_those_of_the_table_on_their_day():
     priced = {chip.name: chip for chip in CATALOGUE.values() if chip.usd_per_hour}
-    assert list(priced) == ["TPU v5e", "TPU v5p"]  # every other price of the table was recalled, not read
+    # every other price of the table was recalled, not read
+    assert list(priced) == ["TPU v5e", "TPU v5p", "A100", "H100", "H200", "B200"]
     for name, chip in priced.items():
         row = rows()[ROWS[name]]
         assert chip.usd_per_hour == float(row["price_usd_per_chip_hr"])
