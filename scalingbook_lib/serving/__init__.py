@@ -1,1 +1,26 @@
-"""What do many requests at once see? An event-driven simulator of a server. Chapter: Inference."""
+"""What do many requests at once see? An event-driven simulator of a server. Chapter: Inference.
+
+`simulate(requests, costs, policy)` plays them out: `poisson` and `trace` make requests, `Static`, `Continuous`,
+`Chunked` and `Disaggregated` are the policies, `Blocks` cuts the cache. Costs are whatever has `step_s`:
+`inference.Quick` for a model on chips, `Affine` for lessons.
+"""
+
+from scalingbook_lib.serving.costs import Affine, Costs
+from scalingbook_lib.serving.policies import Blocks, Chunked, Continuous, Disaggregated, Policy, Static
+from scalingbook_lib.serving.requests import (
+    Request,
+    ServingError,
+    geometric,
+    lognormal,
+    poisson,
+    trace,
+    uniform,
+)
+from scalingbook_lib.serving.run import Run
+from scalingbook_lib.serving.served import Moment, Served, Span
+from scalingbook_lib.serving.simulate import simulate
+
+__all__ = [
+    "Affine", "Blocks", "Chunked", "Continuous", "Costs", "Disaggregated", "Moment", "Policy", "Request", "Run",
+    "Served", "ServingError", "Span", "Static", "geometric", "lognormal", "poisson", "simulate", "trace", "uniform",
+]  # fmt: skip

@@ -1,0 +1,148 @@
+"""What does a decode batch do until something happens? Many steps at once. Chapter: Inference."""
+
+import math
+from heapq import heapify, heappop, heappush
+
+from scalingbook_lib.serving.costs import Costs, Pace
+from scalingbook_lib.serving.paging import Pool
+from scalingbook_lib.serving.requests import Request
+from scalingbook_lib.serving.timeline import Stay, Stretch
+
+
+class Sequence:
+    """A request on its way."""
+
+    __slots__ = (
+        "cached",
+        "decode_s",
+        "emitted",
+        "end_s",
+        "evictions",
+        "filled",
+        "first_s",
+        "from_step",
+        "index",
+        "offset",
+        "order",
+        "outcome",
+        "own",
+        "prefiller",
+        "request",
+        "server",
+        "shared",
+        "slot",
+        "start_s",
+        "stays",
+    )  # fmt: skip
+
+    def __init__(self, request: Request, index: int, order: int) -> None:
+        self.request, self.index, self.order = request, index, order
+        self.outcome = ""  # finished, cancelled or refused
+        self.evictions = self.emitted = self.own = self.shared = self.filled = self.cached = 0
+        self.offset = self.from_step = self.slot = self.server = self.prefiller = 0
+        self.start_s = self.first_s = self.decode_s = self.end_s = math.nan
+        self.stays: list[Stay] = []
+
+    @property
+    def tokens(self) -> int:
+        """What a prefill has to put into the cache: the prompt, and what was answered before an eviction."""
+        return self.request.prompt + self.emitted
+
+
+class Batch:
+    """The sequences that one server decodes; its clock stands at the boundary of a step."""
+
+    __slots__ = ("ends", "kv", "live", "now", "pace", "phases", "pool", "rows", "step", "stretches")
+
+    def __init__(self, costs: Costs, pool: Pool, most: int) -> None:
+        self.pace, self.pool = Pace(costs, most), pool
+        self.now, self.step, self.rows, self.live, self.kv = 0.0, 0, 0, 0, 0
+        self.ends: list[tuple[int, int, Sequence]] = []  # the step after which each is done
+        self.phases = [0] * pool.size  # how many sequences need a block at each phase of the step count
+        self.stretches: list[Stretch] = []
+
+    def join(self, sequence: Sequence) -> None:
+        """A prefilled sequence takes part from the next step on; its last token is not in the cache yet."""
+        length = sequence.request.prompt + sequence.emitted - 1
+        sequence.offset, sequence.from_step = length - self.step, self.step
+        end = self.step + sequence.request.output - sequence.emitted
+        heappush(self.ends, (end, sequence.order, sequence))
+        self.rows += 1
+        self.live += 1
+        self.kv += length
+        self.phases[sequence.offset % self.pool.size] += 1
+
+    def leave(self, sequence: Sequence) -> None:
+        """Its row is free."""
+        length = sequence.offset + self.step
+        sequence.own += self._grown(sequence, length)
+        self.rows -= 1
+        self.kv -= length
+        self.phases[sequence.offset % self.pool.size] -= 1
+
+    def _grown(self, sequence: Sequence, length: int) -> int:
+        """Blocks it took while it decoded."""
+        size = self.pool.size
+        return -(-length // size) + -(-(sequence.offset + sequence.from_step) // -size)
+
+    def room(self, steps: int) -> int:
+        """How many of the steps there are blocks for."""
+        available, rows, size = self.pool.available, self.rows, self.pool.size
+        if (steps // size + 1) * rows <= available:
+            return steps
+        rounds = int(available) // rows  # in `size` steps every sequence needs one block
+        spare, more = int(available) - rounds * rows, 0
+        while spare >= (need := self.phases[-(self.step + more) % size]):
+            spare -= need
+            more += 1
+        return min(rounds * size + more, steps)
+
+    def needs(self, steps: int) -> int:
+        """The blocks that so many steps take."""
+        rounds, rest = divmod(steps, self.pool.size)
+        phases, size = self.phases, self.pool.size
+        return rounds * self.rows + sum([phases[-(self.step + i) % size] for i in range(rest)])
+
+    def forget(self, sequence: Sequence) -> None:
+        """It will not get its last token here."""
+        self.ends = [end for end in self.ends if end[2] is not sequence]
+        heapify(self.ends)
+
+    def plan(self, until_s: float) -> tuple[int, float, float]:
+        """Steps until the first is done, or blocks run out, or time is up; the first's seconds, and growth."""
+        steps = self.ends[0][0] - self.step
+        if self.pool.free != math.inf:
+            steps = self.room(steps)
+            if not steps:
+                return 0, 0.0, 0.0
+        steps, first_s, growth_s = self.pace(self.rows, self.kv, steps)
+        if self.now + steps * (first_s + (steps - 1) * 0.5 * growth_s) > until_s:
+            steps = min(steps, after(until_s - self.now, first_s, growth_s))
+        return steps, first_s, growth_s
+
+    def advance(self, steps: int, first_s: float, growth_s: float, chunk: int = 0) -> None:
+        """That many steps are done."""
+        if self.pool.free != math.inf:
+            self.pool.take(self.needs(steps))
+        row = (self.now, self.step, steps, first_s, growth_s, self.live, self.rows, chunk)
+        self.stretches.append(Stretch._make(row))
+        self.now += steps * first_s + steps * (steps - 1) * 0.5 * growth_s
+        self.step += steps
+        self.kv += steps * self.rows
+
+    def ended(self) -> list[Sequence]:
+        """Who has got the last token."""
+        done, ends = [], self.ends
+        while ends and ends[0][0] <= self.step:
+            done.append(heappop(ends)[2])
+        return done
+
+
+def after(seconds: float, first_s: float, growth_s: float) -> int:
+    """The fewest steps, one at least, that take so long: n · first + n (n - 1) / 2 · growth >= seconds."""
+    half = 0.5 * growth_s
+    linear = first_s - half
+    root = linear * linear + 4 * half * seconds
+    steps = seconds / first_s if root <= 0 else 2 * seconds / (linear + math.sqrt(root))
+    n = max(math.ceil(steps - 1e-9), 1)
+    return n if n * (first_s + (n - 1) * half) >= seconds else n + 1

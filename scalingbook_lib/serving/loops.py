@@ -1,0 +1,113 @@
+"""What comes next? The order of work of each policy on one server. Chapter: Inference."""
+
+from scalingbook_lib.serving.batch import Sequence
+from scalingbook_lib.serving.server import Server
+
+
+def continuous(server: Server) -> None:
+    """Whoever can be let in is prefilled at once; else everybody decodes."""
+    while server.busy():
+        server.take()
+        sequence = server.admit()
+        if sequence is not None:
+            server.prefill([sequence])
+        elif server.inside:
+            server.decode()
+        elif server.next < len(server.todo):
+            server.rest()
+
+
+def chunked(server: Server, budget: int) -> None:
+    """Each step decodes, and takes what is left of the budget from prompts, the first to come first."""
+    filling: list[Sequence] = []
+    while server.busy():
+        server.take()
+        filling = [s for s in filling if s.order in server.inside and s.first_s != s.first_s]
+        pieces = _pieces(server, filling, budget - server.batch.rows)
+        if pieces:
+            _mixed(server, pieces)
+        elif server.inside:
+            server.decode()
+        elif server.next < len(server.todo):
+            server.rest()
+
+
+def _pieces(server: Server, filling: list[Sequence], room: int) -> list[tuple[Sequence, int]]:
+    """Who gets how much of the budget in this step."""
+    pieces = []
+    for sequence in filling:
+        if room <= 0:
+            return pieces
+        part = min(sequence.tokens - sequence.filled, room)
+        pieces.append((sequence, part))
+        room -= part
+    while room > 0 and (sequence := server.admit()) is not None:
+        filling.append(sequence)
+        part = min(sequence.tokens - sequence.filled, room)
+        pieces.append((sequence, part))
+        room -= part
+    return pieces
+
+
+def _mixed(server: Server, pieces: list[tuple[Sequence, int]]) -> None:
+    """One step of decodes and pieces of prompts."""
+    batch = server.batch
+    if batch.rows and not batch.room(1):
+        server.evict()
+        return
+    chunk = sum([part for _, part in pieces])
+    seconds = server.costs.step_s(batch.rows, batch.kv, chunk, _context(pieces, chunk))
+    server.chunks.append((0, batch.now, batch.now + seconds, chunk))
+    if batch.rows:
+        batch.advance(1, seconds, 0.0, chunk)
+    else:
+        batch.now += seconds
+    server.step_over()
+    for sequence, part in pieces:
+        sequence.filled += part
+        if sequence.filled == sequence.tokens:
+            server.ready(sequence)
+
+
+def _context(pieces: list[tuple[Sequence, int]], chunk: int) -> float:
+    """The earlier tokens that one chunk would attend to if it did the work of all the pieces.
+
+    A piece of c tokens after s others attends to c (s + c / 2); so do all, where their starts allow it.
+    """
+    if len(pieces) == 1:
+        return pieces[0][0].filled
+    pairs = sum([part * (s.filled + part / 2) for s, part in pieces])
+    return max(pairs / chunk - chunk / 2, 0.0)
+
+
+def static(server: Server, rows: int) -> None:
+    """A batch, to the end of its longest; then the next."""
+    while server.busy():
+        server.take()
+        if server.inside:
+            server.decode(arrivals=False)
+        elif group := _group(server, rows):
+            server.prefill(group)
+        elif server.next < len(server.todo):
+            server.rest()
+
+
+def _group(server: Server, rows: int) -> list[Sequence]:
+    """Who waits, up to so many, as long as each has blocks for as many tokens as the longest may need."""
+    group, longest = [], 0
+    while server.waiting and len(group) < rows:
+        request = server.waiting[0].request
+        longest = max(longest, request.output)
+        members = [s.request for s in group] + [request]
+        if server.blocks and group and not _fits(server, [r.prompt for r in members], longest):
+            break
+        sequence = server.admit()
+        if sequence is None:
+            break
+        group.append(sequence)
+    return group
+
+
+def _fits(server: Server, prompts: list[int], longest: int) -> bool:
+    blocks = server.blocks
+    return blocks is None or sum([blocks.of(p + longest - 1) for p in prompts]) <= blocks.count

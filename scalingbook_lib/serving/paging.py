@@ -1,0 +1,116 @@
+"""Who holds which part of the cache? Blocks handed out, shared prefixes kept, the least recent thrown out.
+
+A family's prefix is a chain of blocks. Who uses its beginning pins it; what nobody pins stays until blocks run
+out, and then goes from the far end of the family that was used least recently. Chapter: Inference.
+"""
+
+from collections import Counter, OrderedDict
+
+from scalingbook_lib.serving.policies import Blocks
+
+
+class Chain:
+    """The blocks of one family's prefix that are kept, and how deep those who use it pin it."""
+
+    __slots__ = ("blocks", "pinned", "pins")
+
+    def __init__(self) -> None:
+        self.blocks = 0
+        self.pinned = 0
+        self.pins: Counter[int] = Counter()
+
+
+class Pool:
+    """The blocks of one server: free, owned by a sequence, or in a chain. Their sum never changes."""
+
+    __slots__ = ("chains", "evicted", "free", "idle", "keep", "size", "spare")
+
+    def __init__(self, blocks: Blocks | None, keep: bool) -> None:
+        self.size = blocks.size if blocks else 16
+        self.free: float = blocks.count if blocks else float("inf")
+        self.spare: float = int(blocks.spare * blocks.count) if blocks else 0
+        self.keep = keep  # whether prefixes are kept at all
+        self.chains: OrderedDict[int, Chain] = OrderedDict()  # the least recently used first
+        self.idle = 0  # blocks of chains that nobody pins
+        self.evicted = 0
+
+    @property
+    def available(self) -> float:
+        """Blocks that can be had, those of idle prefixes included."""
+        return self.free + self.idle
+
+    def hit(self, family: int, prefix: int, tokens: int) -> int:
+        """Blocks of a sequence of `tokens` that are kept; one token at least is left to compute."""
+        chain = self.chains.get(family) if self.keep else None
+        if chain is None:
+            return 0
+        return min(chain.blocks, prefix // self.size, (tokens - 1) // self.size)
+
+    def admits(self, family: int, hit: int, tokens: int, beside: float) -> bool:
+        """Whether a sequence of `tokens`, `hit` blocks of them kept, leaves `beside` blocks for the others."""
+        chain = self.chains[family] if hit else None
+        freed = max(hit - chain.pinned, 0) if chain else 0  # idle now, pinned then
+        return -(-tokens // self.size) - hit + freed + beside <= self.available
+
+    def take(self, blocks: int) -> None:
+        """Blocks for a sequence, from idle prefixes where none is free."""
+        if blocks > self.free:
+            self._evict(blocks - int(self.free))
+        self.free -= blocks
+
+    def give(self, blocks: int) -> None:
+        """Blocks that nobody needs any longer."""
+        self.free += blocks
+
+    def pin(self, family: int, blocks: int) -> None:
+        """Somebody uses the chain's first blocks, and it is the most recently used now."""
+        chain = self.chains[family]
+        self.chains.move_to_end(family)
+        chain.pins[blocks] += 1
+        if blocks > chain.pinned:
+            self.idle -= blocks - chain.pinned
+            chain.pinned = blocks
+
+    def unpin(self, family: int, blocks: int) -> None:
+        """Somebody uses them no longer."""
+        chain = self.chains[family]
+        self.chains.move_to_end(family)
+        chain.pins[blocks] -= 1
+        if not chain.pins[blocks]:
+            del chain.pins[blocks]
+            if blocks == chain.pinned:
+                chain.pinned = max(chain.pins, default=0)
+                self.idle += blocks - chain.pinned
+
+    def extend(self, family: int, held: int, blocks: int) -> None:
+        """A sequence that pins `held` blocks has computed the prefix up to `blocks`: they are the chain's now.
+
+        What the chain had already is given back: two copies of one prefix are not kept.
+        """
+        chain = self.chains.get(family)
+        if chain is None:
+            chain = self.chains[family] = Chain()
+        self.free += max(min(chain.blocks, blocks) - held, 0)
+        grown = max(blocks - chain.blocks, 0)
+        chain.blocks += grown
+        self.idle += grown
+        self.pin(family, blocks)
+        if held:
+            self.unpin(family, held)
+
+    def _evict(self, blocks: int) -> None:
+        """Idle blocks to free ones, from the least recently used family on."""
+        empty = []
+        for family, chain in self.chains.items():
+            gone = min(chain.blocks - chain.pinned, blocks)
+            chain.blocks -= gone
+            blocks -= gone
+            self.idle -= gone
+            self.free += gone
+            self.evicted += gone
+            if not chain.blocks:
+                empty.append(family)
+            if not blocks:
+                break
+        for family in empty:
+            del self.chains[family]

@@ -1,0 +1,192 @@
+"""What did everybody get, and how busy was the server? Latencies by percentile, goodput, who was where when.
+
+Chapter: Inference.
+"""
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+
+from scalingbook_lib.serving.policies import Blocks, Disaggregated, Policy, Static
+from scalingbook_lib.serving.served import Moment, Served, Span, gaps, nearest
+from scalingbook_lib.serving.timeline import Stretch, times
+from scalingbook_lib.told import Told
+from scalingbook_lib.units import count, percent, si
+
+
+@dataclass(frozen=True)
+class Run(Told):
+    """Everything that happened, from time 0 to the end of the last request."""
+
+    policy: Policy
+    blocks: Blocks | None
+    requests: tuple[Served, ...]  # in the order they were given
+    stretches: tuple[list[Stretch], ...]  # decode steps, by decode server
+    chunks: list[tuple[int, float, float, int]]  # steps with prompt tokens: server, from, to, tokens
+    queue: list[Moment]
+    evictions: int  # of sequences, which came back
+    evicted_blocks: int  # of idle prefixes, from the prefix cache
+
+    # Rates.
+
+    @cached_property
+    def end_s(self) -> float:
+        """When the last request was done."""
+        return max((s.end_s for s in self.requests), default=0.0)
+
+    @cached_property
+    def tokens(self) -> int:
+        """Output tokens."""
+        return sum(s.tokens for s in self.requests)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Output tokens over the time of the run."""
+        return self.tokens / self.end_s if self.end_s else 0.0
+
+    @property
+    def requests_per_s(self) -> float:
+        """Finished requests over the time of the run."""
+        return len(self._finished) / self.end_s if self.end_s else 0.0
+
+    @cached_property
+    def _finished(self) -> list[Served]:
+        return [s for s in self.requests if s.outcome == "finished"]
+
+    def outcomes(self) -> dict[str, int]:
+        """How many were finished, cancelled, refused."""
+        kinds = ("finished", "cancelled", "refused")
+        return {kind: sum(s.outcome == kind for s in self.requests) for kind in kinds}
+
+    # Latencies.
+
+    @cached_property
+    def _ttfts(self) -> list[float]:
+        return sorted(s.ttft_s for s in self.requests if s.tokens)
+
+    @cached_property
+    def _latencies(self) -> list[float]:
+        return sorted(s.latency_s for s in self._finished)
+
+    def ttft(self, percentile: float = 50) -> float:
+        """Time to first token, in seconds, of those who got one."""
+        return nearest(self._ttfts, percentile)
+
+    def latency(self, percentile: float = 50) -> float:
+        """From arrival to the last token, in seconds, of the finished."""
+        return nearest(self._latencies, percentile)
+
+    def itl(self, percentile: float = 50) -> float:
+        """Inter-token latency, in seconds: of all gaps between two tokens of one request."""
+        gaps, upto = self._gaps
+        if not gaps:
+            return nearest([], percentile)
+        nearest(gaps, percentile)
+        rank = max(math.ceil(upto[-1] * percentile / 100 - 1e-9), 1)
+        return gaps[bisect_left(upto, rank)]
+
+    def goodput(self, *, ttft_s: float = math.inf, itl_s: float = math.inf) -> float:
+        """Finished requests per second with both: first token in time, and a mean gap that is short enough."""
+        return (
+            self.attained(ttft_s=ttft_s, itl_s=itl_s) * len(self.requests) / self.end_s if self.end_s else 0.0
+        )
+
+    def attained(self, *, ttft_s: float = math.inf, itl_s: float = math.inf) -> float:
+        """The share of all requests that finished within both targets."""
+        good = sum(s.ttft_s <= ttft_s and s.itl_s <= itl_s for s in self._finished)
+        return good / len(self.requests) if self.requests else 1.0
+
+    @cached_property
+    def _gaps(self) -> tuple[list[float], list[int]]:
+        """All gaps in order, and how many there are up to each."""
+        found = sorted(gaps(self.requests, self.stretches))
+        return [gap for gap, _ in found], list(accumulate(often for _, often in found))
+
+    def token_times(self, request: int) -> list[float]:
+        """When each token of that request came."""
+        stays = self.requests[request].stays
+        return [at for stay in stays for at in times(stay, self.stretches[stay.server])]
+
+    # How busy it was.
+
+    @property
+    def slots(self) -> int:
+        """The most sequences that can be decoded at once."""
+        if isinstance(self.policy, Static):
+            return self.policy.batch
+        servers = self.policy.decode if isinstance(self.policy, Disaggregated) else 1
+        return servers * self.policy.slots
+
+    @cached_property
+    def mean_batch(self) -> float:
+        """Sequences that get a token, in the mean over all decode steps."""
+        steps = sum(stretch.steps for row in self.stretches for stretch in row)
+        return (
+            sum(stretch.steps * stretch.live for row in self.stretches for stretch in row) / steps
+            if steps
+            else 0
+        )
+
+    def _area(self, waiting: bool, inside: bool) -> float:
+        """Requests times seconds, from the queue."""
+        moments = [*self.queue, Moment(self.end_s, 0, 0)]
+        return sum(
+            (b.time_s - a.time_s) * (waiting * a.waiting + inside * a.inside) for a, b in pairwise(moments)
+        )
+
+    @property
+    def occupancy(self) -> float:
+        """The share of the slots that are taken, in the mean over time."""
+        return self._area(False, True) / (self.end_s * self.slots) if self.end_s else 0.0
+
+    @property
+    def mean_waiting(self) -> float:
+        """Requests that wait, in the mean over time."""
+        return self._area(True, False) / self.end_s if self.end_s else 0.0
+
+    @property
+    def mean_present(self) -> float:
+        """Requests that wait or have a slot, in the mean over time."""
+        return self._area(True, True) / self.end_s if self.end_s else 0.0
+
+    @cached_property
+    def prompt_tokens(self) -> tuple[int, int]:
+        """Tokens of prompts (and of answers that were prefilled anew) computed, and found in the prefix cache."""
+        stays = [stay for served in self.requests for stay in served.stays]
+        return sum(stay.computed for stay in stays), sum(stay.cached for stay in stays)
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of the tokens of prompts that the prefix cache had."""
+        computed, cached = self.prompt_tokens
+        return cached / (computed + cached) if cached else 0.0
+
+    @cached_property
+    def spans(self) -> tuple[Span, ...]:
+        """Who was where when, for a chart: by time."""
+        found = [span for i, served in enumerate(self.requests) for span in _spans(self, i, served)]
+        return tuple(sorted(found, key=lambda span: (span.start_s, span.row)))
+
+    def __str__(self) -> str:
+        done = ", ".join(f"{count(n)} {kind}" for kind, n in self.outcomes().items() if n)
+        told = f"{self.policy}: {done} in {si(self.end_s, 's')}, {si(self.tokens_per_s, 'tokens')}/s"
+        if self._ttfts:
+            told += f"; first token after {si(self.ttft(50), 's')} ({si(self.ttft(99), 's')} in the 99th percentile)"
+        if self._gaps[0]:
+            told += f", the next ones every {si(self.itl(50), 's')} ({si(self.itl(99), 's')})"
+        return f"{told}; {percent(self.occupancy)} of the slots taken"
+
+
+def _spans(run: Run, index: int, served: Served) -> list[Span]:
+    """One request's."""
+    found, apart = [], isinstance(run.policy, Disaggregated)
+    for stay in served.stays:
+        slot = ("decode", stay.server, stay.slot)
+        whole = stay.first_s == stay.first_s
+        row = ("prefill", stay.prefiller, 0) if apart else slot
+        found.append(Span(row, index, "prefill", stay.start_s, stay.first_s if whole else stay.end_s))
+        if stay.to_step > stay.from_step:
+            found.append(Span(slot, index, "decode", stay.decode_s, stay.end_s))
+    return found

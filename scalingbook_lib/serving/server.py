@@ -1,0 +1,236 @@
+"""What does one server do, boundary by boundary? Who is let in, prefilled, decoded, evicted, done.
+
+The loops of the policies (`loops`) decide; what they can do is here. Chapter: Inference.
+"""
+
+import math
+from collections import deque
+from heapq import heapify, heappop, heappush
+
+from scalingbook_lib.serving.batch import Batch, Sequence
+from scalingbook_lib.serving.costs import Costs
+from scalingbook_lib.serving.paging import Pool
+from scalingbook_lib.serving.policies import Blocks
+from scalingbook_lib.serving.timeline import Stay
+
+
+class Server:
+    """The queue, the slots and the batch of one server, and what was noted on the way."""
+
+    def __init__(
+        self,
+        todo: list[Sequence],
+        costs: Costs,
+        slots: int,
+        blocks: Blocks | None,
+        keep: bool,
+        most: int,
+        padded: bool = False,
+    ) -> None:
+        self.todo, self.next = todo, 0  # in order of arrival
+        self.costs, self.blocks = costs, blocks
+        self.pool = Pool(blocks, keep)
+        self.batch = Batch(costs, self.pool, most)
+        self.waiting: deque[Sequence] = deque()
+        self.slots = list(range(slots))  # the free ones
+        self.inside: dict[int, Sequence] = {}  # who has a slot, by order of arrival
+        self.padded = padded  # a row that is done stays until its batch is done
+        self.rows: list[Sequence] = []  # such rows
+        self.impatient = [(s.request.cancel_s, s.order, s) for s in todo if s.request.cancel_s < math.inf]
+        heapify(self.impatient)
+        self.queue: list[tuple[float, int, int]] = []  # time, waiting, in a slot
+        self.chunks: list[tuple[int, float, float, int]] = []  # server, from, to, prompt tokens
+
+    # Who comes and goes.
+
+    def busy(self) -> bool:
+        """Whether anybody is there or still to come."""
+        return bool(self.inside or self.waiting or self.next < len(self.todo))
+
+    def arrivals(self) -> None:
+        """Whoever has come by now waits."""
+        now, todo = self.batch.now, self.todo
+        while self.next < len(todo) and todo[self.next].request.arrival_s <= now:
+            self.arrive(todo[self.next])
+            self.next += 1
+
+    def take(self) -> None:
+        """Whoever has come by now waits; whoever has had enough goes."""
+        self.arrivals()
+        now = self.batch.now
+        while self.impatient and self.impatient[0][0] <= now:
+            sequence = heappop(self.impatient)[2]
+            if not sequence.outcome:
+                self.cancel(sequence)
+
+    def arrive(self, sequence: Sequence) -> None:
+        """One more waits, unless it could never fit."""
+        request = sequence.request
+        if self.blocks and self.blocks.of(request.prompt + request.output - 1) > self.blocks.count:
+            sequence.outcome, sequence.end_s = "refused", request.arrival_s
+            return
+        self.waiting.append(sequence)
+        self.note(request.arrival_s)
+
+    def note(self, time_s: float) -> None:
+        """The queue from now on."""
+        self.queue.append((time_s, len(self.waiting), len(self.inside)))
+
+    def until(self, arrivals: bool) -> float:
+        """When something may happen that the batch has to stop for."""
+        while self.impatient and self.impatient[0][2].outcome:
+            heappop(self.impatient)
+        first = self.impatient[0][0] if self.impatient else math.inf
+        if arrivals and self.slots and not self.waiting and self.next < len(self.todo):
+            return min(first, self.todo[self.next].request.arrival_s)
+        return first
+
+    def cancel(self, sequence: Sequence) -> None:
+        """It goes away, from the queue or from its slot."""
+        if sequence.order in self.inside:
+            self.vacate(sequence)
+        else:
+            self.waiting.remove(sequence)
+        self.close(sequence, "cancelled")
+
+    def close(self, sequence: Sequence, outcome: str) -> None:
+        """Nothing more happens to it."""
+        sequence.outcome, sequence.end_s = outcome, self.batch.now
+        self.note(self.batch.now)
+
+    # Slots and blocks.
+
+    def admit(self) -> Sequence | None:
+        """The first who waits, in a slot with blocks for its prompt; None where there is no room."""
+        if not self.waiting or not self.slots:
+            return None
+        sequence = self.waiting[0]
+        request, tokens = sequence.request, sequence.tokens
+        hit = self.pool.hit(request.family, request.prefix, tokens)
+        if self.blocks:
+            more = min(tokens + 1, request.prompt + request.output - 1)
+            beside = max(self.batch.needs(1), self.pool.spare) if self.inside else 0
+            if not self.pool.admits(request.family, hit, more, beside):
+                return None
+        self.waiting.popleft()
+        self.seat(sequence, hit)
+        return sequence
+
+    def seat(self, sequence: Sequence, hit: int) -> None:
+        """A slot and blocks; what is kept of its prefix is pinned."""
+        if hit:
+            self.pool.pin(sequence.request.family, hit)
+        size = self.pool.size
+        own = -(-sequence.tokens // size) - hit
+        self.pool.take(own)
+        sequence.own, sequence.shared, sequence.cached = own, hit, hit * size
+        sequence.filled = hit * size
+        sequence.start_s, sequence.first_s, sequence.decode_s = self.batch.now, math.nan, math.nan
+        sequence.slot = heappop(self.slots)
+        self.inside[sequence.order] = sequence
+        self.note(self.batch.now)
+
+    def share(self, sequence: Sequence, tokens: int) -> None:
+        """What it has computed of its family's prefix is there for the others from now on."""
+        request = sequence.request
+        blocks = min(request.prefix, tokens) // self.pool.size
+        if self.pool.keep and blocks > sequence.shared:
+            self.pool.extend(request.family, sequence.shared, blocks)
+            sequence.own -= blocks - sequence.shared
+            sequence.shared = blocks
+
+    def vacate(self, sequence: Sequence) -> None:
+        """It goes before it has its last token."""
+        if sequence.decode_s == sequence.decode_s:
+            self.batch.forget(sequence)
+        self.depart(sequence)
+
+    def depart(self, sequence: Sequence) -> None:
+        """Out of its slot; in a static batch its row stays until all are done."""
+        decoding = sequence.decode_s == sequence.decode_s
+        self.batch.live -= decoding
+        self.stay(sequence, decoding)
+        del self.inside[sequence.order]
+        if decoding and self.padded:
+            self.rows.append(sequence)
+        else:
+            self.release(sequence, decoding)
+        if self.rows and not self.inside:
+            for row in self.rows:
+                self.release(row, True)
+            self.rows = []
+
+    def release(self, sequence: Sequence, decoding: bool) -> None:
+        """Row, slot and blocks are free."""
+        if decoding:
+            self.batch.leave(sequence)
+        self.pool.give(sequence.own)
+        if sequence.shared:
+            self.pool.unpin(sequence.request.family, sequence.shared)
+        sequence.own = sequence.shared = 0
+        heappush(self.slots, sequence.slot)
+
+    def stay(self, s: Sequence, decoding: bool) -> None:
+        """A time in a slot is over."""
+        steps = (s.from_step, self.batch.step) if decoding else (0, 0)
+        computed = s.filled - s.cached
+        row = (s.server, s.slot, s.prefiller, s.start_s, s.first_s, s.decode_s, *steps, self.batch.now)
+        s.stays.append(Stay._make((*row, computed, s.cached)))
+        s.emitted += steps[1] - steps[0]
+
+    # Steps.
+
+    def rest(self) -> None:
+        """Nothing to do before the next comes."""
+        self.batch.now = max(self.batch.now, self.todo[self.next].request.arrival_s)
+
+    def prefill(self, group: list[Sequence]) -> None:
+        """Their prompts alone, one after the other in one pass; all get a token at its end."""
+        start, batch = self.batch.now, self.batch
+        for s in group:
+            chunk = s.tokens - s.filled
+            batch.now += self.costs.step_s(0, 0, chunk, s.filled)
+        self.chunks.append((0, start, batch.now, sum([s.tokens - s.filled for s in group])))
+        self.arrivals()
+        for s in group:
+            self.ready(s)
+        if self.padded:
+            self.step_over()
+
+    def ready(self, sequence: Sequence) -> None:
+        """Its prompt is in the cache, and a token is out."""
+        sequence.filled = sequence.tokens
+        self.share(sequence, sequence.filled)
+        sequence.first_s = self.batch.now
+        sequence.emitted += 1
+        if sequence.emitted < sequence.request.output or self.padded:
+            sequence.decode_s = self.batch.now
+            self.batch.join(sequence)
+            return
+        self.depart(sequence)
+        self.close(sequence, "finished")
+
+    def decode(self, arrivals: bool = True) -> None:
+        """As many steps as nothing happens in; where no block is left for one, the last to come is evicted."""
+        steps, first_s, growth_s = self.batch.plan(self.until(arrivals))
+        if not steps:
+            self.evict()
+            return
+        self.batch.advance(steps, first_s, growth_s)
+        self.step_over()
+
+    def step_over(self) -> None:
+        """At a boundary: who has come is noted, who has all tokens goes."""
+        self.arrivals()
+        for sequence in self.batch.ended():
+            self.share(sequence, sequence.offset + self.batch.step)
+            self.depart(sequence)
+            self.close(sequence, "finished")
+
+    def evict(self) -> None:
+        """The last to come waits again, before all others; its prompt and answer will be prefilled anew."""
+        sequence = self.inside[max(self.inside)]
+        self.vacate(sequence)
+        self.waiting.appendleft(sequence)
+        sequence.evictions += 1
+        self.note(self.batch.now)

@@ -1,0 +1,75 @@
+"""Requests in, a run out. Chapter: Inference."""
+
+from collections.abc import Sequence as Rows
+
+from scalingbook_lib.serving import loops
+from scalingbook_lib.serving.batch import Sequence
+from scalingbook_lib.serving.costs import Costs
+from scalingbook_lib.serving.policies import Blocks, Chunked, Continuous, Disaggregated, Policy, Static
+from scalingbook_lib.serving.requests import Request, ServingError
+from scalingbook_lib.serving.run import Run
+from scalingbook_lib.serving.served import Moment, Served
+from scalingbook_lib.serving.server import Server
+from scalingbook_lib.serving.timeline import last
+
+AT_ONCE = 2**20  # the most steps told at once
+
+
+def simulate(
+    requests: Rows[Request],
+    costs: Costs,
+    policy: Policy,
+    *,
+    blocks: Blocks | None = None,
+    prefix_cache: bool = False,
+    prefill_costs: Costs | None = None,
+    at_once: int = AT_ONCE,
+) -> Run:
+    """What becomes of these requests on a server that takes `costs.step_s` for a step.
+
+    Without `blocks` the cache has no end. `prefill_costs` are those of prefill servers, where they are apart and
+    not like the others. Steps that follow one another without an event are told at once, as long as their times
+    lie on a line (`costs`); `at_once=1` asks for each, for costs that are not piecewise affine in `kv_tokens`.
+    """
+    order = sorted(range(len(requests)), key=lambda i: requests[i].arrival_s)
+    todo = [Sequence(requests[i], i, rank) for rank, i in enumerate(order)]
+    if isinstance(policy, Disaggregated):
+        raise NotImplementedError
+    slots = policy.batch if isinstance(policy, Static) else policy.slots
+    padded = isinstance(policy, Static)
+    server = Server(todo, costs, slots, blocks, prefix_cache, at_once, padded)
+    _serve(server, policy)
+    rows = (server.batch.stretches,)
+    served = tuple(_served(s, rows) for s in sorted(todo, key=lambda s: s.index))
+    queue = [Moment(*row) for row in server.queue]
+    return Run(
+        policy,
+        blocks,
+        served,
+        rows,
+        server.chunks,
+        queue,
+        sum(s.evictions for s in todo),
+        server.pool.evicted,
+    )
+
+
+def _serve(server: Server, policy: Policy) -> None:
+    match policy:
+        case Static(batch=rows):
+            loops.static(server, rows)
+        case Continuous():
+            loops.continuous(server)
+        case Chunked(budget=budget):
+            loops.chunked(server, budget)
+        case _:
+            raise ServingError(f"{policy!r} is no policy; write Static, Continuous, Chunked or Disaggregated")
+
+
+def _served(s: Sequence, rows) -> Served:
+    """Its latencies, from its stays."""
+    stays = [stay for stay in s.stays if stay.tokens]
+    first_s = stays[0].first_s if stays else float("nan")
+    last_s = last(stays[-1], rows[stays[-1].server]) if stays else first_s
+    tokens = sum([stay.tokens for stay in stays])
+    return Served(s.request, s.outcome, tokens, first_s, last_s, s.end_s, s.evictions, tuple(s.stays))

@@ -1,0 +1,77 @@
+"""When did every step end? Stretches of decode steps, told by their first step and what each takes longer.
+
+Chapter: Inference.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Stretch(NamedTuple):
+    """`steps` decode steps with nothing between them; step i (from 0) takes first_s + i · growth_s."""
+
+    start_s: float
+    before: int  # the steps of this server before it
+    steps: int
+    first_s: float
+    growth_s: float
+    live: int  # sequences that get a token in each step
+    rows: int  # sequences that each step costs: more than `live` in a static batch
+    chunk: int  # prompt tokens beside them
+
+    def after(self, steps: int) -> float:
+        """When so many of its steps are over."""
+        return self.start_s + steps * self.first_s + steps * (steps - 1) * 0.5 * self.growth_s
+
+    @property
+    def end_s(self) -> float:
+        """When all of its steps are over."""
+        return self.after(self.steps)
+
+
+class Stay(NamedTuple):
+    """One time in a slot: a prefill, which gives a token where it is not cut off, and decode steps."""
+
+    server: int
+    slot: int
+    prefiller: int  # the server that prefilled: another one only where that is apart
+    start_s: float  # the prefill begins
+    first_s: float  # it ends, with a token; NaN where it was cut off
+    decode_s: float  # decoding can begin
+    from_step: int  # decode steps from_step + 1 to to_step of that server give a token each
+    to_step: int
+    end_s: float
+    computed: int  # tokens prefilled
+    cached: int  # tokens found in the prefix cache
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that came of it."""
+        return 1 + self.to_step - self.from_step if self.first_s == self.first_s else 0
+
+
+def times(stay: Stay, stretches: list[Stretch]) -> Iterator[float]:
+    """When each of a stay's tokens came."""
+    if not stay.tokens:
+        return
+    yield stay.first_s
+    at, step = bisect_right(stretches, stay.from_step, key=_before) - 1, stay.from_step
+    while step < stay.to_step:
+        stretch = stretches[at]
+        upto = min(stay.to_step, stretch.before + stretch.steps)
+        for i in range(step - stretch.before, upto - stretch.before):
+            yield stretch.after(i + 1)
+        step, at = upto, at + 1
+
+
+def last(stay: Stay, stretches: list[Stretch]) -> float:
+    """When the last of its tokens came."""
+    if stay.to_step == stay.from_step:
+        return stay.first_s
+    stretch = stretches[bisect_right(stretches, stay.to_step - 1, key=_before) - 1]
+    return stretch.after(stay.to_step - stretch.before)
+
+
+def _before(stretch: Stretch) -> int:
+    return stretch.before
