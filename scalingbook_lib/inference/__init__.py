@@ -1,1 +1,39 @@
-"""What does serving cost: a prefill, a decode step, a million tokens? Chapter: Inference."""
+"""What does serving cost: a prefill, a decode step, a million tokens?
+
+`Layout` says how one copy of the model is spread over a machine (`slices.Slice` or `clusters.Cluster`);
+`memory` and `largest_batch` what fits; `decode`, `prefill` and `mixed` how long a step takes, term by term;
+`case(...).step_s` the same in microseconds, for simulators and searches; `Efficiency` what real chips reach.
+B counts sequences, S tokens in the cache of each, T new tokens of each, P prompt and G generated tokens.
+Chapters: Inference, Serving LLaMA 3.
+"""
+
+from scalingbook_lib.inference.case import Quick, case
+from scalingbook_lib.inference.critical import Critical, Crossover, critical_batch, crossover_batch
+from scalingbook_lib.inference.efficiency import PEAK, ByType, Efficiency, by_type
+from scalingbook_lib.inference.layout import Layout, LayoutError
+from scalingbook_lib.inference.memory import Memory, largest_batch, memory
+from scalingbook_lib.inference.step import Step, decode, mixed, prefill
+from scalingbook_lib.inference.traffic import Traffic
+
+__all__ = [
+    "PEAK",
+    "ByType",
+    "Critical",
+    "Crossover",
+    "Efficiency",
+    "Layout",
+    "LayoutError",
+    "Memory",
+    "Quick",
+    "Step",
+    "Traffic",
+    "by_type",
+    "case",
+    "critical_batch",
+    "crossover_batch",
+    "decode",
+    "largest_batch",
+    "memory",
+    "mixed",
+    "prefill",
+]

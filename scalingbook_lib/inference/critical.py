@@ -1,0 +1,86 @@
+"""From which batch on is decoding no longer bound by reading the weights?
+
+Chapter: Inference.
+"""
+
+from dataclasses import dataclass
+
+from scalingbook_lib.arithmetic import kv_cache, moe_break_even
+from scalingbook_lib.hardware import Chip
+from scalingbook_lib.inference.layout import Layout
+from scalingbook_lib.inference.memory import weight_bytes
+from scalingbook_lib.inference.shape import shape
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.told import Told
+from scalingbook_lib.units import BF16, DType, count, si
+
+
+@dataclass(frozen=True, slots=True)
+class Critical(Told):
+    """The batch at which the weights take as long to read as to multiply by, in tokens of a step."""
+
+    dense: float  # w C / (2 W)
+    sparsity: float  # (E + shared) / (k + shared), 1 without experts
+    weights: DType
+    compute: DType
+    chip: str
+
+    @property
+    def tokens(self) -> float:
+        """For the experts' products, where there are any."""
+        return self.dense * self.sparsity
+
+    def __float__(self) -> float:
+        return self.tokens
+
+    def __str__(self) -> str:
+        routed = (
+            f", {self.sparsity:.4g} times the {self.dense:.4g} of a dense one" if self.sparsity > 1 else ""
+        )
+        return (
+            f"{count(round(self.tokens))} tokens a step on {self.chip} with {self.weights} weights computed in "
+            f"{self.compute}{routed}"
+        )
+
+
+def critical_batch(
+    model: Transformer | None, chip: Chip, *, weights: DType = BF16, compute: DType = BF16
+) -> Critical:
+    """B = w C / (2 W): w bytes a weight, C the rate of the type that computes, W that of the HBM.
+
+    A token visits k of E experts: for their weights E/k times as much. Without a model, a dense one.
+    """
+    x = model.experts if model else None
+    found = moe_break_even(x.E if x else 1, x.k if x else 1, chip, weights=weights, maths=compute)
+    return Critical(found.dense_tokens, found.sparsity, weights, compute, chip.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Crossover(Told):
+    """The batch from which the cache is more bytes to read than the weights."""
+
+    model: str
+    S: int
+    weight_bytes: float
+    cache_bytes: float  # of one sequence
+
+    @property
+    def sequences(self) -> float:
+        """How many."""
+        return self.weight_bytes / self.cache_bytes
+
+    def __float__(self) -> float:
+        return self.sequences
+
+    def __str__(self) -> str:
+        return (
+            f"{self.model}: the cache of {self.sequences:.4g} sequences of {count(self.S)} tokens, "
+            f"{si(self.cache_bytes, 'B')} each, is as large as the weights' {si(self.weight_bytes, 'B')}"
+        )
+
+
+def crossover_batch(model: Transformer, *, S: int, weights: DType = BF16, kv: DType = BF16) -> Crossover:
+    """Bytes of all weights over those of one sequence's cache; of embeddings only what is multiplied by."""
+    s = shape(model, Layout(weights=weights, kv=kv))
+    looked_up = s.embedding * weights.bytes
+    return Crossover(model.name, S, weight_bytes(s) - looked_up, kv_cache(model, S, kv).nbytes)

@@ -1,0 +1,136 @@
+"""What share of its documented peak does each class of operation reach in serving? Tables, stated and dated.
+
+Nothing here is a property of a model or of a run. Chapter: Inference.
+"""
+
+from dataclasses import dataclass, fields
+
+from scalingbook_lib.told import Told
+from scalingbook_lib.units import DType, percent, si
+
+SHARES = (
+    "matmul",
+    "experts",
+    "head",
+    "attention",
+    "weights",
+    "expert_weights",
+    "head_weights",
+    "kv",
+    "memory",
+)
+LINKS = ("torus", "domain", "network", "dcn")
+LOST = ("ramp", "dequantize_s", "layer_s", "expert_layer_s", "collective_s", "fixed_s", "sequence_s")
+
+
+@dataclass(frozen=True, slots=True)
+class ByType(Told):
+    """One figure for all data types, and others for some: `by_type(0.9, int4=0.6)`."""
+
+    default: float
+    types: tuple[tuple[str, float], ...] = ()
+
+    def __call__(self, dtype: DType) -> float:
+        """The figure of a data type."""
+        return dict(self.types).get(dtype.name, self.default)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """All figures."""
+        return (self.default, *(value for _, value in self.types))
+
+    def __str__(self) -> str:
+        return ", ".join((f"{self.default:.3g}", *(f"{name} {value:.3g}" for name, value in self.types)))
+
+
+def by_type(default: float, **types: float) -> ByType:
+    """A figure for all data types but those named: `by_type(0.9, fp8=0.8, int4=0.6)`."""
+    return ByType(default, tuple(sorted(types.items())))
+
+
+type Figure = float | ByType
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Efficiency(Told):
+    """Achieved over peak, by class of operation; a figure may differ by data type (`by_type`).
+
+    Of the matrix unit's rate, by the type that computes: `matmul` (dense products), `experts` (grouped ones),
+    `head` (the unembedding), `attention`. Of the HBM's rate: `weights`, `expert_weights`, `head_weights` (by
+    the type they are stored in), `kv` (by the cache's), `memory` (activations). Of the links': `torus`,
+    `domain` (NVLink, or a full mesh), `network`, `dcn`. `overlap`: the share of collectives that the rest can
+    hide.
+
+    What else real chips lose, nothing at the peak: a product takes as long as one of `ramp` tokens more;
+    `dequantize_s` for each weight that is read in a narrower type than it computes in (by the stored one);
+    `layer_s` for each layer that a step passes (its kernels; by the type of the weights), `expert_layer_s`
+    more where it has experts; `collective_s` for each collective beside its hops; `fixed_s` once a step, and
+    `sequence_s` for each of its sequences.
+    """
+
+    matmul: Figure = 1.0
+    experts: Figure = 1.0
+    head: Figure = 1.0
+    attention: Figure = 1.0
+    weights: Figure = 1.0
+    expert_weights: Figure = 1.0
+    head_weights: Figure = 1.0
+    kv: Figure = 1.0
+    memory: Figure = 1.0
+    torus: float = 1.0
+    domain: float = 1.0
+    network: float = 1.0
+    dcn: float = 1.0
+    overlap: float = 0.0
+    ramp: Figure = 0.0
+    dequantize_s: Figure = 0.0
+    layer_s: Figure = 0.0
+    expert_layer_s: Figure = 0.0
+    collective_s: float = 0.0
+    fixed_s: float = 0.0
+    sequence_s: float = 0.0
+    name: str = "peak"
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        for name in (*SHARES, *LINKS):
+            if not all(0 < value <= 1 for value in self._values(name)):
+                raise ValueError(
+                    f"{name}={getattr(self, name)}: write a share of the peak, above 0 and at most 1"
+                )
+        for name in LOST:
+            if not all(value >= 0 for value in self._values(name)):
+                raise ValueError(f"{name}={getattr(self, name)}: write a number of at least 0")
+        if not 0 <= self.overlap <= 1:
+            raise ValueError(f"overlap={self.overlap}: write a share from 0 to 1")
+
+    def _values(self, name: str) -> tuple[float, ...]:
+        figure = getattr(self, name)
+        return figure.values if isinstance(figure, ByType) else (figure,)
+
+    def of(self, name: str, dtype: DType) -> float:
+        """The figure of that name for a data type."""
+        figure = getattr(self, name)
+        return figure(dtype) if isinstance(figure, ByType) else figure
+
+    @property
+    def stated(self) -> dict[str, Figure]:
+        """What differs from the peak."""
+        names = [f.name for f in fields(self) if f.name not in ("name", "source")]
+        return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(PEAK, name)}
+
+    def __str__(self) -> str:
+        if not self.stated:
+            return f"{self.name}: everything at its documented peak"
+        return f"{self.name}: " + ", ".join(f"{name} {_said(name, v)}" for name, v in self.stated.items())
+
+
+def _said(name: str, figure: Figure) -> str:
+    if isinstance(figure, ByType):
+        return f"({figure})"
+    if name in LOST:
+        return si(figure, "s" if name.endswith("_s") else "tokens")
+    return percent(figure)
+
+
+PEAK = Efficiency()

@@ -1,0 +1,124 @@
+"""How is one copy of a model spread over chips to serve it?
+
+Chapter: Inference.
+"""
+
+from dataclasses import dataclass
+
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.told import Told
+from scalingbook_lib.units import BF16, DType
+
+WAYS = ("tp", "rows", "pp", "ep", "attention_dp", "kv_batch", "kv_sequence")
+
+
+class LayoutError(ValueError):
+    """A layout that cannot be; the message says which rule it breaks and what to write."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout(Told):
+    """chips = tp · pp for one copy of the model; a machine holds machine.chips // chips copies.
+
+    `tp` chips of a stage share every matrix, and the weights stay where they are: over its width F in
+    `tp // rows` columns and over D in `rows` rows ("2-D weight-stationary"; 1 is 1-D). `pp` stages split the
+    layers. `ep` of the tp ways are over experts, and tp / ep chips split each expert. `attention_dp` groups
+    of the tp chips each hold the attention's weights and own B / attention_dp sequences; with ep > 1 also the
+    dense MLPs and shared experts are held group by group. The chips of a group (all tp without groups) split
+    its cache `kv_batch` ways over sequences, `kv_sequence` ways over tokens, and the rest over heads: where
+    these are more ways than key-value heads, heads are copied.
+
+    Types: `weights` as stored, `kv` of the cache, `compute` of products with weights, `activations` of all
+    that is kept and sent, and of attention. `experts` and `outer` (embedding and unembedding) are stored in
+    their own types where they have one; then what is not quantized computes in the type of the activations.
+    """
+
+    tp: int = 1
+    rows: int = 1
+    pp: int = 1
+    ep: int = 1
+    attention_dp: int = 1
+    kv_batch: int = 1
+    kv_sequence: int = 1
+    weights: DType = BF16
+    kv: DType = BF16
+    compute: DType = BF16
+    activations: DType = BF16
+    experts: DType | None = None
+    experts_compute: DType | None = None
+    outer: DType | None = None
+    dispatch: DType | None = None
+
+    def __post_init__(self) -> None:
+        for name in WAYS:
+            if getattr(self, name) < 1:
+                raise LayoutError(f"{name}={getattr(self, name)}: write a whole number of at least 1")
+        for name in ("rows", "ep", "attention_dp"):
+            if self.tp % getattr(self, name):
+                raise LayoutError(
+                    f"{name}={getattr(self, name)} does not divide tp={self.tp}: write a divisor"
+                )
+        if self.group % (self.kv_batch * self.kv_sequence):
+            ways = self.kv_batch * self.kv_sequence
+            raise LayoutError(f"kv_batch · kv_sequence = {ways} does not divide the {self.group} chips that "
+                              "share a cache: write a divisor")  # fmt: skip
+        if self.rows > 1 and (self.attention_dp > 1 or self.ep > 1):
+            raise LayoutError(f"rows={self.rows} with attention_dp={self.attention_dp} and ep={self.ep}: two "
+                              "dimensions are for one group without expert ways; write rows=1")  # fmt: skip
+
+    @property
+    def chips(self) -> int:
+        """Those of one copy."""
+        return self.tp * self.pp
+
+    @property
+    def group(self) -> int:
+        """Chips that share the attention's weights, and one cache."""
+        return self.tp // self.attention_dp
+
+    @property
+    def columns(self) -> int:
+        """Ways over the heads of the attention's weights."""
+        return self.group // self.rows
+
+    @property
+    def kv_heads(self) -> int:
+        """Ways of a group's cache over heads."""
+        return self.group // (self.kv_batch * self.kv_sequence)
+
+    @property
+    def wide(self) -> bool:
+        """Whether dense MLPs are split over all tp chips, not group by group."""
+        return self.attention_dp == 1 or self.ep == 1
+
+    def check(self, model: Transformer) -> None:
+        """Refuse what the model's sizes do not allow."""
+        if self.pp > model.L:
+            raise LayoutError(f"{model.L} layers are fewer than pp={self.pp} stages: lower pp")
+        if self.ep > 1 and (not model.experts or model.experts.E % self.ep):
+            E = model.experts.E if model.experts else 0
+            raise LayoutError(f"{E} experts do not divide over ep={self.ep}: write a divisor of their number")
+        if self.rows > 1 and (model.experts or model.latent or model.linear):
+            raise LayoutError(f"rows={self.rows}: two dimensions are counted for dense layers and plain "
+                              "attention alone; write rows=1")  # fmt: skip
+        if self.columns > model.N:
+            raise LayoutError(f"{model.N} heads are fewer than the {self.columns} chips that split them: "
+                              "lower tp, or raise attention_dp or rows")  # fmt: skip
+
+    def stored(self, part: str) -> DType:
+        """The type in which the weights of a part are stored."""
+        own = {"experts": self.experts, "embedding": self.outer, "unembedding": self.outer}.get(part)
+        return own or self.weights
+
+    def computed(self, part: str) -> DType:
+        """The type in which the products of a part compute."""
+        if part == "experts":
+            return self.experts_compute or self.compute
+        return self.activations if part == "unembedding" and self.outer else self.compute
+
+    def __str__(self) -> str:
+        words = {"tp": "TP", "rows": "rows", "pp": "PP", "ep": "EP", "attention_dp": "attention DP",
+                 "kv_batch": "cache by sequence", "kv_sequence": "cache by token"}  # fmt: skip
+        ways = [f"{words[n]} {getattr(self, n)}" for n in WAYS if getattr(self, n) > 1]
+        types = f"weights {self.weights}, cache {self.kv}, computing in {self.compute}"
+        return f"{self.chips:,} chip{'s' * (self.chips > 1)} as {', '.join(ways) or 'one'}; {types}"

@@ -1,0 +1,122 @@
+"""What does each chip hold while it serves, and how many sequences fit?
+
+Chapter: Inference.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+from scalingbook_lib.hardware import Chip
+from scalingbook_lib.inference.layout import Layout
+from scalingbook_lib.inference.shape import STATE_BYTES, Shape, shape
+from scalingbook_lib.limits import Machine
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.told import Told
+from scalingbook_lib.units import FP32, binary, percent, si
+
+PARTS = ("weights", "kv", "activations", "logits", "reserve")
+
+
+@dataclass(frozen=True, slots=True)
+class Memory(Told):
+    """Bytes on the fullest chip."""
+
+    weights: float
+    kv: float
+    activations: float
+    logits: float
+    reserve: float
+    chip: Chip
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Every part that has any, by name."""
+        return {name: getattr(self, name) for name in PARTS if getattr(self, name)}
+
+    @property
+    def total(self) -> float:
+        """All parts."""
+        return self.weights + self.kv + self.activations + self.logits + self.reserve
+
+    @property
+    def fits(self) -> bool:
+        """Whether the chip's HBM holds it."""
+        return self.total <= self.chip.hbm_bytes
+
+    def __str__(self) -> str:
+        verb, share = "fits" if self.fits else "does not fit", percent(self.total / self.chip.hbm_bytes)
+        parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items())
+        room = f"{binary(self.chip.hbm_bytes)} of {self.chip.name} ({share})"
+        return f"{si(self.total, 'B')} {verb} in {room}: {parts}"
+
+
+def memory(
+    model: Transformer, layout: Layout, machine: Machine, *, B: int, S: int, step_tokens: int | None = None,
+    reserve: float = 0.0,
+) -> Memory:  # fmt: skip
+    """One chip's share of the weights and of the cache of B sequences of S tokens, all at their end.
+
+    `step_tokens` pass the model at once (B, or more where prompts do); `reserve` is the share of the HBM that
+    stays free for the runtime.
+    """
+    s = shape(model, layout)
+    working, logits = _working(s, B, B if step_tokens is None else step_tokens)
+    held = _weights(s), _cache_of(s, B, S), working, logits, reserve * machine.chip.hbm_bytes
+    return Memory(*held, machine.chip)
+
+
+def largest_batch(
+    model: Transformer, layout: Layout, machine: Machine, *, S: int, reserve: float = 0.0,
+    step_tokens: int | None = None,
+) -> int:  # fmt: skip
+    """The most sequences of S tokens that one copy of the model has room for; 0 where it does not fit."""
+    s = shape(model, layout)
+    room = machine.chip.hbm_bytes * (1 - reserve) - _weights(s)
+
+    def held(B: int) -> float:
+        tokens = B if step_tokens is None else max(B, step_tokens)
+        return _cache_of(s, B, S) + sum(_working(s, B, tokens))
+
+    if held(1) > room:
+        return 0
+    low, high = 1, 2
+    while held(high) <= room:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if held(middle) <= room else (low, middle)
+    return low
+
+
+def weight_bytes(s: Shape) -> float:
+    """All layers' weights and both ends on the chips of one tensor group, one chip's share of them."""
+    o = s.layout
+    layers = (s.projections.stored + s.mlp.stored) * o.weights.bytes + s.other * o.activations.bytes
+    experts = s.experts.stored * o.stored("experts").bytes
+    return layers + experts + (s.embedding + s.head.stored) * o.stored("embedding").bytes
+
+
+def _weights(s: Shape) -> float:
+    """The longest stage with the larger end; without stages both."""
+    o = s.layout
+    outer = o.stored("embedding").bytes
+    ends = (s.embedding + s.head.stored) * outer
+    layers = weight_bytes(s) - ends
+    return s.share()[0] * layers + (ends if o.pp == 1 else outer * max(s.embedding, s.head.stored))
+
+
+def _cache_of(s: Shape, B: int, S: float) -> float:
+    """The stage with most layers keeps its part of the cache of all B sequences, whole ones on each chip."""
+    o = s.layout
+    sequences = ceil(ceil(B / o.attention_dp) / o.kv_batch)
+    each = sum(kind.elements * min(S, kind.window) for kind in s.kinds) * o.kv.bytes / o.kv_sequence
+    states = s.state * STATE_BYTES * B / o.attention_dp
+    return s.share()[0] * (sequences * each + states)
+
+
+def _working(s: Shape, B: int, tokens: int) -> tuple[float, float]:
+    """Two vectors as wide as the model and the widest hidden one; logits of each sequence in fp32."""
+    m, o = s.model, s.layout
+    width = max(m.F, (m.experts.F * m.experts.k) if m.experts else 0) * (2 if m.gated else 1) / o.tp
+    widest = max(width, (m.N + 2 * m.K) * m.H / o.columns)
+    return tokens * o.activations.bytes * (2 * m.D + widest), B * m.V * FP32.bytes / o.tp
