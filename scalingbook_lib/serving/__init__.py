@@ -1,8 +1,8 @@
 """What do many requests at once see? An event-driven simulator of a server. Chapter: Inference.
 
-`simulate(requests, costs, policy)` plays them out: `poisson` and `trace` make requests, `Static`, `Continuous`,
-`Chunked` and `Disaggregated` are the policies, `Blocks` cuts the cache. Costs are whatever has `step_s`:
-`inference.Quick` for a model on chips, `Affine` for lessons.
+`simulate(requests, costs, policy)` plays them out: `poisson` and `trace` make requests; `Static`,
+`Continuous`, `Chunked` and `Disaggregated` are the policies; `Blocks` cuts the cache. Costs are whatever has
+`step_s`: `inference.Quick` for a model on chips, `Affine` for lessons.
 """
 
 from scalingbook_lib.serving.costs import Affine, Costs
@@ -21,6 +21,7 @@ from scalingbook_lib.serving.served import Moment, Served, Span
 from scalingbook_lib.serving.simulate import simulate
 
 __all__ = [
-    "Affine", "Blocks", "Chunked", "Continuous", "Costs", "Disaggregated", "Moment", "Policy", "Request", "Run",
-    "Served", "ServingError", "Span", "Static", "geometric", "lognormal", "poisson", "simulate", "trace", "uniform",
+    "Affine", "Blocks", "Chunked", "Continuous", "Costs", "Disaggregated", "Moment", "Policy", "Request",
+    "Run", "Served", "ServingError", "Span", "Static", "geometric", "lognormal", "poisson", "simulate",
+    "trace", "uniform",
 ]  # fmt: skip

@@ -13,31 +13,15 @@ class Sequence:
     """A request on its way."""
 
     __slots__ = (
-        "cached",
-        "decode_s",
-        "emitted",
-        "end_s",
-        "evictions",
-        "filled",
-        "first_s",
-        "from_step",
-        "index",
-        "offset",
-        "order",
-        "outcome",
-        "own",
-        "prefiller",
-        "request",
-        "server",
-        "shared",
-        "slot",
-        "start_s",
-        "stays",
+        "cached", "decode_s", "emitted", "end_s", "evictions", "filled", "first_s", "from_step", "held", "index",
+        "offset", "order", "outcome", "own", "prefiller", "request", "server", "shared", "slot", "stage",
+        "start_s", "stays",
     )  # fmt: skip
 
     def __init__(self, request: Request, index: int, order: int) -> None:
         self.request, self.index, self.order = request, index, order
         self.outcome = ""  # finished, cancelled or refused
+        self.stage, self.held = "", 0  # where prefill and decode are apart: what it does; blocks for it there
         self.evictions = self.emitted = self.own = self.shared = self.filled = self.cached = 0
         self.offset = self.from_step = self.slot = self.server = self.prefiller = 0
         self.start_s = self.first_s = self.decode_s = self.end_s = math.nan
@@ -47,6 +31,12 @@ class Sequence:
     def tokens(self) -> int:
         """What a prefill has to put into the cache: the prompt, and what was answered before an eviction."""
         return self.request.prompt + self.emitted
+
+    def stayed(self, steps: tuple[int, int], now: float) -> None:
+        """A time in a slot is over, decode steps from and to among it."""
+        row = (self.server, self.slot, self.prefiller, self.start_s, self.first_s, self.decode_s, *steps, now)
+        self.stays.append(Stay._make((*row, self.filled - self.cached, self.cached)))
+        self.emitted += steps[1] - steps[0]
 
 
 class Batch:
@@ -109,7 +99,7 @@ class Batch:
         heapify(self.ends)
 
     def plan(self, until_s: float) -> tuple[int, float, float]:
-        """Steps until the first is done, or blocks run out, or time is up; the first's seconds, and growth."""
+        """Steps until one is done, or blocks run out, or time is up; the first's seconds, and growth."""
         steps = self.ends[0][0] - self.step
         if self.pool.free != math.inf:
             steps = self.room(steps)

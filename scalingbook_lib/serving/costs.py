@@ -1,6 +1,7 @@
 """How long does a step take? What the simulator asks, and many steps answered at once.
 
-Whatever has `step_s` will do: `inference.Quick` for a model on chips, `Affine` for lessons. Chapter: Inference.
+Whatever has `step_s` will do: `inference.Quick` for a model on chips, `Affine` for lessons.
+Chapter: Inference.
 """
 
 from collections.abc import Callable
@@ -82,7 +83,7 @@ class Pace:
         return steps, line[2] + line[3] * kv_tokens, line[3] * decodes
 
     def _line(self, line, decodes: int, first: int, last: int) -> tuple[float, float, float, float]:
-        """A line that holds `first` and as much up to `last` as it can: the known one, drawn out, or a new one."""
+        """A line from `first` to as near `last` as can be: the known one, drawn out, or a new one."""
         if line is not None:
             line = self._drawn(line, decodes, first, last)
             if line[0] <= first <= line[1]:

@@ -1,7 +1,7 @@
 """Who holds which part of the cache? Blocks handed out, shared prefixes kept, the least recent thrown out.
 
-A family's prefix is a chain of blocks. Who uses its beginning pins it; what nobody pins stays until blocks run
-out, and then goes from the far end of the family that was used least recently. Chapter: Inference.
+A family's prefix is a chain of blocks. Who uses its beginning pins it; what nobody pins stays until blocks
+run out, and then goes from the far end of the family that was used least recently. Chapter: Inference.
 """
 
 from collections import Counter, OrderedDict
@@ -47,7 +47,7 @@ class Pool:
         return min(chain.blocks, prefix // self.size, (tokens - 1) // self.size)
 
     def admits(self, family: int, hit: int, tokens: int, beside: float) -> bool:
-        """Whether a sequence of `tokens`, `hit` blocks of them kept, leaves `beside` blocks for the others."""
+        """Whether a sequence of `tokens`, `hit` blocks of them kept, leaves `beside` blocks to others."""
         chain = self.chains[family] if hit else None
         freed = max(hit - chain.pinned, 0) if chain else 0  # idle now, pinned then
         return -(-tokens // self.size) - hit + freed + beside <= self.available
@@ -83,7 +83,7 @@ class Pool:
                 self.idle += blocks - chain.pinned
 
     def extend(self, family: int, held: int, blocks: int) -> None:
-        """A sequence that pins `held` blocks has computed the prefix up to `blocks`: they are the chain's now.
+        """A sequence that pins `held` blocks has computed the prefix to `blocks`: they are the chain's now.
 
         What the chain had already is given back: two copies of one prefix are not kept.
         """

@@ -31,7 +31,7 @@ class Static(Told):
 
 @dataclass(frozen=True, slots=True)
 class Continuous(Told):
-    """A waiting prompt takes a free slot at the next boundary of a step; its prefill holds up all decoding."""
+    """A waiting prompt takes a free slot at the boundary of a step; its prefill holds up all decoding."""
 
     slots: int
 
@@ -58,7 +58,8 @@ class Chunked(Told):
             )
 
     def __str__(self) -> str:
-        return f"continuous batching in {count(self.slots)} slots, prompts in chunks: {count(self.budget)} tokens a step"
+        slots, budget = count(self.slots), count(self.budget)
+        return f"continuous batching in {slots} slots, chunks of prompts in steps of {budget} tokens"
 
 
 @dataclass(frozen=True, slots=True)

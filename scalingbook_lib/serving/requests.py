@@ -139,7 +139,7 @@ def _request(row: Mapping[str, Any] | Sequence[Any]) -> Request:
     missing = [name for name in names[:3] if name not in given]
     if missing:
         raise ServingError(f"{row!r} has no {missing[0]}; write (arrival_s, prompt, output, ...)")
-    kinds = (float, int, int, int, int, float)
+    kinds: tuple[Callable[[Any], Any], ...] = (float, int, int, int, int, float)
     return Request(
         **{n: kind(given[n]) for n, kind in zip(names, kinds, strict=True) if given.get(n) not in (None, "")}
     )

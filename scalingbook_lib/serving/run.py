@@ -88,7 +88,7 @@ class Run(Told):
         return gaps[bisect_left(upto, rank)]
 
     def goodput(self, *, ttft_s: float = math.inf, itl_s: float = math.inf) -> float:
-        """Finished requests per second with both: first token in time, and a mean gap that is short enough."""
+        """Finished requests per second whose first token came in time and whose mean gap is short enough."""
         return (
             self.attained(ttft_s=ttft_s, itl_s=itl_s) * len(self.requests) / self.end_s if self.end_s else 0.0
         )
@@ -136,10 +136,17 @@ class Run(Told):
             (b.time_s - a.time_s) * (waiting * a.waiting + inside * a.inside) for a, b in pairwise(moments)
         )
 
-    @property
+    @cached_property
     def occupancy(self) -> float:
-        """The share of the slots that are taken, in the mean over time."""
-        return self._area(False, True) / (self.end_s * self.slots) if self.end_s else 0.0
+        """The share of the slots with somebody in it who still gets tokens there, in the mean over time."""
+        apart = isinstance(self.policy, Disaggregated)
+        stays = [stay for served in self.requests for stay in served.stays]
+        taken = sum(
+            stay.end_s - (stay.decode_s if apart else stay.start_s)
+            for stay in stays
+            if not apart or stay.decode_s == stay.decode_s
+        )
+        return taken / (self.end_s * self.slots) if self.end_s else 0.0
 
     @property
     def mean_waiting(self) -> float:
@@ -153,7 +160,7 @@ class Run(Told):
 
     @cached_property
     def prompt_tokens(self) -> tuple[int, int]:
-        """Tokens of prompts (and of answers that were prefilled anew) computed, and found in the prefix cache."""
+        """Prompt tokens (and answers prefilled anew) that were computed, and that the prefix cache had."""
         stays = [stay for served in self.requests for stay in served.stays]
         return sum(stay.computed for stay in stays), sum(stay.cached for stay in stays)
 
@@ -173,7 +180,7 @@ class Run(Told):
         done = ", ".join(f"{count(n)} {kind}" for kind, n in self.outcomes().items() if n)
         told = f"{self.policy}: {done} in {si(self.end_s, 's')}, {si(self.tokens_per_s, 'tokens')}/s"
         if self._ttfts:
-            told += f"; first token after {si(self.ttft(50), 's')} ({si(self.ttft(99), 's')} in the 99th percentile)"
+            told += f"; first token after {si(self.ttft(50), 's')} (99th percentile {si(self.ttft(99), 's')})"
         if self._gaps[0]:
             told += f", the next ones every {si(self.itl(50), 's')} ({si(self.itl(99), 's')})"
         return f"{told}; {percent(self.occupancy)} of the slots taken"

@@ -11,7 +11,6 @@ from scalingbook_lib.serving.batch import Batch, Sequence
 from scalingbook_lib.serving.costs import Costs
 from scalingbook_lib.serving.paging import Pool
 from scalingbook_lib.serving.policies import Blocks
-from scalingbook_lib.serving.timeline import Stay
 
 
 class Server:
@@ -149,7 +148,8 @@ class Server:
         """Out of its slot; in a static batch its row stays until all are done."""
         decoding = sequence.decode_s == sequence.decode_s
         self.batch.live -= decoding
-        self.stay(sequence, decoding)
+        steps = (sequence.from_step, self.batch.step) if decoding else (0, 0)
+        sequence.stayed(steps, self.batch.now)
         del self.inside[sequence.order]
         if decoding and self.padded:
             self.rows.append(sequence)
@@ -169,14 +169,6 @@ class Server:
             self.pool.unpin(sequence.request.family, sequence.shared)
         sequence.own = sequence.shared = 0
         heappush(self.slots, sequence.slot)
-
-    def stay(self, s: Sequence, decoding: bool) -> None:
-        """A time in a slot is over."""
-        steps = (s.from_step, self.batch.step) if decoding else (0, 0)
-        computed = s.filled - s.cached
-        row = (s.server, s.slot, s.prefiller, s.start_s, s.first_s, s.decode_s, *steps, self.batch.now)
-        s.stays.append(Stay._make((*row, computed, s.cached)))
-        s.emitted += steps[1] - steps[0]
 
     # Steps.
 
@@ -211,7 +203,7 @@ class Server:
         self.close(sequence, "finished")
 
     def decode(self, arrivals: bool = True) -> None:
-        """As many steps as nothing happens in; where no block is left for one, the last to come is evicted."""
+        """As many steps as nothing happens in; without blocks for one, the last to come is evicted."""
         steps, first_s, growth_s = self.batch.plan(self.until(arrivals))
         if not steps:
             self.evict()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence as Rows
 
 from scalingbook_lib.serving import loops
+from scalingbook_lib.serving.apart import Apart
 from scalingbook_lib.serving.batch import Sequence
 from scalingbook_lib.serving.costs import Costs
 from scalingbook_lib.serving.policies import Blocks, Chunked, Continuous, Disaggregated, Policy, Static
@@ -27,43 +28,35 @@ def simulate(
 ) -> Run:
     """What becomes of these requests on a server that takes `costs.step_s` for a step.
 
-    Without `blocks` the cache has no end. `prefill_costs` are those of prefill servers, where they are apart and
-    not like the others. Steps that follow one another without an event are told at once, as long as their times
-    lie on a line (`costs`); `at_once=1` asks for each, for costs that are not piecewise affine in `kv_tokens`.
+    Without `blocks` the cache has no end. `prefill_costs` are those of prefill servers, where they are apart
+    and not like the others. Steps that follow one another without an event are told at once, as long as their
+    times lie on a line; `at_once=1` asks for each, for costs that are not piecewise affine in `kv_tokens`.
     """
     order = sorted(range(len(requests)), key=lambda i: requests[i].arrival_s)
     todo = [Sequence(requests[i], i, rank) for rank, i in enumerate(order)]
     if isinstance(policy, Disaggregated):
-        raise NotImplementedError
-    slots = policy.batch if isinstance(policy, Static) else policy.slots
-    padded = isinstance(policy, Static)
-    server = Server(todo, costs, slots, blocks, prefix_cache, at_once, padded)
-    _serve(server, policy)
-    rows = (server.batch.stretches,)
+        made = Apart(todo, (prefill_costs or costs, costs), policy, blocks, prefix_cache, at_once)
+        made.play()
+        rows = tuple(decoder.batch.stretches for decoder in made.decoders)
+    else:
+        made = _served_by_one(todo, costs, policy, blocks, prefix_cache, at_once)
+        rows = (made.batch.stretches,)
     served = tuple(_served(s, rows) for s in sorted(todo, key=lambda s: s.index))
-    queue = [Moment(*row) for row in server.queue]
-    return Run(
-        policy,
-        blocks,
-        served,
-        rows,
-        server.chunks,
-        queue,
-        sum(s.evictions for s in todo),
-        server.pool.evicted,
-    )
+    queue, evictions = [Moment(*row) for row in made.queue], sum(s.evictions for s in todo)
+    return Run(policy, blocks, served, rows, made.chunks, queue, evictions, made.pool.evicted)
 
 
-def _serve(server: Server, policy: Policy) -> None:
+def _served_by_one(todo, costs, policy: Policy, blocks, keep: bool, at_once: int) -> Server:
     match policy:
         case Static(batch=rows):
-            loops.static(server, rows)
-        case Continuous():
-            loops.continuous(server)
-        case Chunked(budget=budget):
-            loops.chunked(server, budget)
+            loops.static(server := Server(todo, costs, rows, blocks, keep, at_once, padded=True), rows)
+        case Continuous(slots=slots):
+            loops.continuous(server := Server(todo, costs, slots, blocks, keep, at_once))
+        case Chunked(slots=slots, budget=budget):
+            loops.chunked(server := Server(todo, costs, slots, blocks, keep, at_once), budget)
         case _:
             raise ServingError(f"{policy!r} is no policy; write Static, Continuous, Chunked or Disaggregated")
+    return server
 
 
 def _served(s: Sequence, rows) -> Served:

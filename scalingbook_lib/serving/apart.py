@@ -1,0 +1,233 @@
+"""What happens where prefill and decode have servers of their own? Events by time. Chapter: Inference."""
+
+import math
+from collections import deque
+from heapq import heapify, heappop, heappush
+
+from scalingbook_lib.serving.batch import Sequence
+from scalingbook_lib.serving.costs import Costs
+from scalingbook_lib.serving.decoder import Decoder
+from scalingbook_lib.serving.paging import Pool
+from scalingbook_lib.serving.policies import Blocks, Disaggregated
+
+ARRIVES, LEAVES, PREFILLED, MOVED, BOUNDARY = range(5)
+
+
+class Apart:
+    """The servers, who is between them, and what is due."""
+
+    def __init__(
+        self,
+        todo: list[Sequence],
+        costs: tuple[Costs, Costs],
+        policy: Disaggregated,
+        blocks: Blocks | None,
+        keep: bool,
+        most: int,
+    ) -> None:
+        self.costs, self.policy, self.blocks, self.now = costs[0], policy, blocks, 0.0
+        together = Blocks(blocks.count * policy.prefill, blocks.size, blocks.spare) if blocks else None
+        self.pool = Pool(together, keep)  # of the prefill servers
+        self.prefillers = list(range(policy.prefill))  # the free ones
+        self.decoders = [Decoder(i, costs[1], policy.slots, blocks, most) for i in range(policy.decode)]
+        self.waiting: deque[Sequence] = deque()  # for a prefill server
+        self.placing: deque[Sequence] = deque()  # for a slot
+        self.within = 0  # who is past the queue
+        self.queue: list[tuple[float, int, int]] = []
+        self.chunks: list[tuple[int, float, float, int]] = []
+        self.due: list[tuple[float, int, int, Sequence | Decoder, int]] = []
+        self.tick = 0
+        for s in todo:
+            self.at(s.request.arrival_s, ARRIVES, s)
+            if s.request.cancel_s < math.inf:
+                self.at(s.request.cancel_s, LEAVES, s)
+        heapify(self.due)
+
+    def at(self, time_s: float, what: int, who: Sequence | Decoder, version: int = 0) -> None:
+        """Something is due."""
+        self.tick += 1
+        heappush(self.due, (time_s, self.tick, what, who, version))
+
+    def play(self) -> None:
+        """All events, in order of time, then of their making."""
+        acts = (self.arrive, self.cancel, self.prefilled, self.moved, self.boundary)
+        while self.due:
+            time_s, _, what, who, version = heappop(self.due)
+            if (what == BOUNDARY and version != who.version) or (what == MOVED and version != who.evictions):
+                continue
+            self.now = time_s
+            acts[what](who)
+
+    def note(self) -> None:
+        """The queue from now on."""
+        self.queue.append((self.now, len(self.waiting), self.within))
+
+    def close(self, sequence: Sequence, outcome: str) -> None:
+        """Nothing more happens to it."""
+        sequence.outcome, sequence.end_s, sequence.stage = outcome, self.now, ""
+        self.note()
+
+    # Prefill.
+
+    def arrive(self, sequence: Sequence) -> None:
+        """One more waits, unless it could never fit."""
+        request = sequence.request
+        if self.blocks and self.blocks.of(request.prompt + request.output - 1) > self.blocks.count:
+            sequence.outcome, sequence.end_s = "refused", request.arrival_s
+            return
+        sequence.stage = "waiting"
+        self.waiting.append(sequence)
+        self.note()
+        self.start()
+
+    def start(self) -> None:
+        """Free prefill servers take who waits, as long as there are blocks."""
+        while self.waiting and self.prefillers:
+            sequence = self.waiting[0]
+            request, tokens = sequence.request, sequence.tokens
+            hit = self.pool.hit(request.family, request.prefix, tokens)
+            if self.blocks and not self.pool.admits(request.family, hit, tokens, 0):
+                return
+            self.waiting.popleft()
+            self.within += 1
+            self._prefill(sequence, hit, tokens)
+
+    def _prefill(self, sequence: Sequence, hit: int, tokens: int) -> None:
+        """On a free server, in these blocks."""
+        if hit:
+            self.pool.pin(sequence.request.family, hit)
+        size = self.pool.size
+        sequence.own, sequence.shared = -(-tokens // size) - hit, hit
+        self.pool.take(sequence.own)
+        sequence.cached = sequence.filled = hit * size
+        sequence.start_s, sequence.first_s, sequence.decode_s = self.now, math.nan, math.nan
+        sequence.stage, sequence.prefiller = "prefilling", heappop(self.prefillers)
+        seconds = self.costs.step_s(0, 0, tokens - hit * size, hit * size)
+        self.chunks.append((sequence.prefiller, self.now, self.now + seconds, tokens - hit * size))
+        self.at(self.now + seconds, PREFILLED, sequence)
+        self.note()
+
+    def prefilled(self, sequence: Sequence) -> None:
+        """Its cache is made, a token is out; it waits for a slot, unless it has all tokens or has gone."""
+        heappush(self.prefillers, sequence.prefiller)
+        request, sequence.filled = sequence.request, sequence.tokens
+        blocks = min(request.prefix, sequence.filled) // self.pool.size
+        if self.pool.keep and blocks > sequence.shared:
+            self.pool.extend(request.family, sequence.shared, blocks)
+            sequence.own, sequence.shared = sequence.own - blocks + sequence.shared, blocks
+        sequence.first_s, sequence.emitted = self.now, sequence.emitted + 1
+        if sequence.emitted == request.output or request.cancel_s <= self.now:
+            sequence.stayed((0, 0), self.now)
+            self.drop(sequence)
+            self.within -= 1
+            self.close(sequence, "finished" if sequence.emitted == request.output else "cancelled")
+        else:
+            sequence.stage = "placing"
+            self.placing.append(sequence)
+            self.place()
+        self.start()
+
+    def drop(self, sequence: Sequence) -> None:
+        """The prefill servers need its cache no longer."""
+        self.pool.give(sequence.own)
+        if sequence.shared:
+            self.pool.unpin(sequence.request.family, sequence.shared)
+        sequence.own = sequence.shared = 0
+
+    # Decode.
+
+    def place(self) -> None:
+        """Whoever has a cache gets a slot on the emptiest server, in order; the cache is on its way then."""
+        while self.placing:
+            free = [d for d in self.decoders if d.has_room(self.placing[0], self.now)]
+            if not free:
+                return
+            decoder = min(free, key=lambda d: (len(d.inside), d.index))
+            sequence = self.placing.popleft()
+            decoder.seat(sequence)
+            sequence.stage = "moving"
+            if self.blocks:
+                self.stop(decoder)  # its plan counted on those blocks
+            moved = (sequence.tokens - 1) * self.policy.transfer_s
+            self.at(self.now + moved, MOVED, sequence, sequence.evictions)
+
+    def moved(self, sequence: Sequence) -> None:
+        """The cache is there; it joins at the next boundary."""
+        if sequence.stage != "moving":
+            return
+        self.drop(sequence)
+        sequence.stage = "decoding"
+        decoder = self.decoders[sequence.server]
+        decoder.joining.append(sequence)
+        self.stop(decoder)
+        self.start()
+
+    def stop(self, decoder: Decoder) -> None:
+        """Its step that has begun is its last before we look again."""
+        decoder.cut(self.now)
+        self.at(decoder.boundary_s, BOUNDARY, decoder, decoder.version)
+
+    def boundary(self, decoder: Decoder) -> None:
+        """Who is done or has had enough goes, who is there joins; where blocks run out, the last goes back."""
+        for sequence in decoder.step():
+            self.gone(decoder, sequence, "finished")
+        for sequence in decoder.doomed:
+            if not sequence.outcome:
+                decoder.batch.forget(sequence)
+                self.gone(decoder, sequence, "cancelled")
+        decoder.doomed = []
+        while not decoder.go_on():
+            self.evict(decoder)
+        if decoder.batch.rows:
+            self.at(decoder.boundary_s, BOUNDARY, decoder, decoder.version)
+        self.place()
+
+    def gone(self, decoder: Decoder, sequence: Sequence, outcome: str) -> None:
+        """It leaves its slot for good."""
+        self.unseat(decoder, sequence)
+        self.close(sequence, outcome)
+
+    def unseat(self, decoder: Decoder, sequence: Sequence) -> None:
+        """Out of the slot, wherever its cache is."""
+        if sequence.stage == "moving":
+            self.drop(sequence)
+        decoder.leave(sequence, self.now)
+        self.within -= 1
+
+    def evict(self, decoder: Decoder) -> None:
+        """The last to come waits again, before all others."""
+        sequence = decoder.inside[max(decoder.inside)]
+        decoder.batch.forget(sequence)
+        self.unseat(decoder, sequence)
+        sequence.evictions += 1
+        sequence.stage = "waiting"
+        self.waiting.appendleft(sequence)
+        self.note()
+        self.start()
+
+    def cancel(self, sequence: Sequence) -> None:
+        """It goes: from a queue or the way at once, from a prefill or a step when that is over."""
+        if sequence.outcome or sequence.stage == "prefilling":
+            return
+        if sequence.stage == "waiting":
+            self.waiting.remove(sequence)
+            self.close(sequence, "cancelled")
+        elif sequence.stage == "placing":
+            self.placing.remove(sequence)
+            sequence.stayed((0, 0), self.now)
+            self.drop(sequence)
+            self.within -= 1
+            self.close(sequence, "cancelled")
+            self.start()
+        else:
+            self._cancel_seated(sequence)
+
+    def _cancel_seated(self, sequence: Sequence) -> None:
+        decoder = self.decoders[sequence.server]
+        if sequence.stage == "moving":
+            self.gone(decoder, sequence, "cancelled")
+            self.place()
+            self.start()
+            return
+        decoder.doomed.append(sequence)
+        self.stop(decoder)

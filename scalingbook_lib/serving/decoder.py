@@ -1,0 +1,102 @@
+"""What does a decode server of its own do? It steps ahead, and stops at a boundary when somebody comes.
+
+Chapter: Inference.
+"""
+
+from heapq import heappop, heappush
+
+from scalingbook_lib.serving.batch import Batch, Sequence, after
+from scalingbook_lib.serving.costs import Costs
+from scalingbook_lib.serving.paging import Pool
+from scalingbook_lib.serving.policies import Blocks
+
+NOTHING = (0, 0.0, 0.0)
+
+
+class Decoder:
+    """A batch whose next steps are planned, and can be cut short."""
+
+    def __init__(self, index: int, costs: Costs, slots: int, blocks: Blocks | None, most: int) -> None:
+        self.index, self.pool = index, Pool(blocks, keep=False)
+        self.batch = Batch(costs, self.pool, most)
+        self.slots = list(range(slots))  # the free ones
+        self.inside: dict[
+            int, Sequence
+        ] = {}  # who has a slot, cache there or on the way, by order of arrival
+        self.joining: list[Sequence] = []  # who is there and waits for the boundary
+        self.doomed: list[Sequence] = []  # who goes at the boundary
+        self.plan = NOTHING  # steps, the first's seconds, growth
+        self.version = 0  # of the plan
+
+    @property
+    def boundary_s(self) -> float:
+        """When the planned steps are over."""
+        steps, first_s, growth_s = self.plan
+        return self.batch.now + steps * first_s + steps * (steps - 1) * 0.5 * growth_s
+
+    def cut(self, now: float) -> None:
+        """Only as many of the planned steps as have begun by now."""
+        steps, first_s, growth_s = self.plan
+        begun = after(now - self.batch.now, first_s, growth_s) if steps and now > self.batch.now else 0
+        self.plan = (min(begun, steps), first_s, growth_s)
+        self.version += 1
+        if not self.batch.rows:
+            self.batch.now = max(now, self.batch.now)
+
+    def has_room(self, sequence: Sequence, now: float) -> bool:
+        """A slot, and blocks that those who decode will not need before the next boundary and the step after."""
+        if not self.slots:
+            return False
+        if self.pool.free == float("inf"):
+            return True
+        steps, first_s, growth_s = self.plan
+        begun = (
+            min(after(now - self.batch.now, first_s, growth_s), steps)
+            if steps and now > self.batch.now
+            else 0
+        )
+        request, tokens = sequence.request, sequence.tokens
+        beside = max(self.batch.needs(begun + 1), self.pool.spare) if self.inside else 0
+        return self.pool.admits(0, 0, min(tokens, request.prompt + request.output - 1), beside)
+
+    def seat(self, sequence: Sequence) -> None:
+        """A slot and blocks, before the cache is moved there."""
+        sequence.held = -(-(sequence.tokens - 1) // self.pool.size)
+        self.pool.take(sequence.held)
+        sequence.server, sequence.slot = self.index, heappop(self.slots)
+        self.inside[sequence.order] = sequence
+
+    def step(self) -> list[Sequence]:
+        """The planned steps are done; who has all tokens."""
+        if self.plan[0]:
+            self.batch.advance(*self.plan)
+        self.plan = NOTHING
+        return self.batch.ended()
+
+    def go_on(self) -> bool:
+        """Who waits joins, and the next steps are planned; False where blocks run out first."""
+        for sequence in self.joining:
+            sequence.decode_s, sequence.own, sequence.held = self.batch.now, sequence.held, 0
+            self.batch.join(sequence)
+        self.joining = []
+        self.version += 1
+        if not self.batch.rows:
+            return True
+        self.plan = self.batch.plan(float("inf"))
+        return self.plan[0] > 0
+
+    def leave(self, sequence: Sequence, now: float) -> None:
+        """Out of the slot; the stay is noted."""
+        decoding = sequence.decode_s == sequence.decode_s
+        steps = (sequence.from_step, self.batch.step) if decoding else (0, 0)
+        sequence.stayed(steps, now)
+        if decoding:
+            self.batch.leave(sequence)
+            self.batch.live -= 1
+        elif sequence in self.joining:
+            self.joining.remove(sequence)
+        self.pool.give(sequence.own if decoding else sequence.held)
+        sequence.own = sequence.own if not decoding else 0
+        sequence.held = 0
+        heappush(self.slots, sequence.slot)
+        del self.inside[sequence.order]
