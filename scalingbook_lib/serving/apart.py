@@ -2,7 +2,9 @@
 
 import math
 from collections import deque
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
 
 from scalingbook_lib.serving.batch import Sequence
 from scalingbook_lib.serving.costs import Costs
@@ -10,6 +12,7 @@ from scalingbook_lib.serving.decoder import Decoder
 from scalingbook_lib.serving.paging import Pool
 from scalingbook_lib.serving.policies import Blocks, Disaggregated
 
+ANY = -1  # version
 ARRIVES, LEAVES, PREFILLED, MOVED, BOUNDARY = range(5)
 
 
@@ -38,25 +41,24 @@ class Apart:
         self.due: list[tuple[float, int, int, Sequence | Decoder, int]] = []
         self.tick = 0
         for s in todo:
-            self.at(s.request.arrival_s, ARRIVES, s)
+            self.at(s.request.arrival_s, ANY = -1  # version
+ARRIVES, s)
             if s.request.cancel_s < math.inf:
                 self.at(s.request.cancel_s, LEAVES, s)
-        heapify(self.due)
 
-    def at(self, time_s: float, what: int, who: Sequence | Decoder, version: int = 0) -> None:
-        """Something is due."""
+    def at(self, time_s: float, what: int, who: Sequence | Decoder, version: int = ANY) -> None:
+        """Something is due, if it is the same version then."""
         self.tick += 1
         heappush(self.due, (time_s, self.tick, what, who, version))
 
     def play(self) -> None:
         """All events, in order of time, then of their making."""
-        acts = (self.arrive, self.cancel, self.prefilled, self.moved, self.boundary)
+        acts: tuple[Callable[[Any], None], ...] = (self.arrive, self.cancel, self.prefilled, self.moved, self.boundary)
         while self.due:
             time_s, _, what, who, version = heappop(self.due)
-            if (what == BOUNDARY and version != who.version) or (what == MOVED and version != who.evictions):
-                continue
-            self.now = time_s
-            acts[what](who)
+            if version in (ANY, who.version):
+                self.now = time_s
+                acts[what](who)
 
     def note(self) -> None:
         """The queue from now on."""
@@ -149,7 +151,7 @@ class Apart:
             if self.blocks:
                 self.stop(decoder)  # its plan counted on those blocks
             moved = (sequence.tokens - 1) * self.policy.transfer_s
-            self.at(self.now + moved, MOVED, sequence, sequence.evictions)
+            self.at(self.now + moved, MOVED, sequence, sequence.version)
 
     def moved(self, sequence: Sequence) -> None:
         """The cache is there; it joins at the next boundary."""
@@ -168,7 +170,7 @@ class Apart:
         self.at(decoder.boundary_s, BOUNDARY, decoder, decoder.version)
 
     def boundary(self, decoder: Decoder) -> None:
-        """Who is done or has had enough goes, who is there joins; where blocks run out, the last goes back."""
+        """Who is done or has had enough goes, who is there joins; without blocks the last goes back."""
         for sequence in decoder.step():
             self.gone(decoder, sequence, "finished")
         for sequence in decoder.doomed:

@@ -13,9 +13,9 @@ class Sequence:
     """A request on its way."""
 
     __slots__ = (
-        "cached", "decode_s", "emitted", "end_s", "evictions", "filled", "first_s", "from_step", "held", "index",
-        "offset", "order", "outcome", "own", "prefiller", "request", "server", "shared", "slot", "stage",
-        "start_s", "stays",
+        "cached", "decode_s", "emitted", "end_s", "evictions", "filled", "first_s", "from_step", "held",
+        "index", "offset", "order", "outcome", "own", "prefiller", "request", "server", "shared", "slot",
+        "stage", "start_s", "stays",
     )  # fmt: skip
 
     def __init__(self, request: Request, index: int, order: int) -> None:
@@ -31,6 +31,11 @@ class Sequence:
     def tokens(self) -> int:
         """What a prefill has to put into the cache: the prompt, and what was answered before an eviction."""
         return self.request.prompt + self.emitted
+
+    @property
+    def version(self) -> int:
+        """What is due for it is void after an eviction."""
+        return self.evictions
 
     def stayed(self, steps: tuple[int, int], now: float) -> None:
         """A time in a slot is over, decode steps from and to among it."""

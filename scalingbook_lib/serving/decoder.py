@@ -44,7 +44,7 @@ class Decoder:
             self.batch.now = max(now, self.batch.now)
 
     def has_room(self, sequence: Sequence, now: float) -> bool:
-        """A slot, and blocks that those who decode will not need before the next boundary and the step after."""
+        """A slot, and blocks that nobody needs before the next boundary or in the step after."""
         if not self.slots:
             return False
         if self.pool.free == float("inf"):

@@ -136,10 +136,10 @@ def trace(rows: Iterable[Mapping[str, Any] | Sequence[Any]]) -> tuple[Request, .
 def _request(row: Mapping[str, Any] | Sequence[Any]) -> Request:
     names = tuple(Request.__dataclass_fields__)
     given = row if isinstance(row, Mapping) else dict(zip(names, row, strict=False))
-    missing = [name for name in names[:3] if name not in given]
+    missing = [name for name in names[:3] if given.get(name) in (None, "")]
     if missing:
         raise ServingError(f"{row!r} has no {missing[0]}; write (arrival_s, prompt, output, ...)")
-    kinds: tuple[Callable[[Any], Any], ...] = (float, int, int, int, int, float)
-    return Request(
-        **{n: kind(given[n]) for n, kind in zip(names, kinds, strict=True) if given.get(n) not in (None, "")}
-    )
+    told = {name: given[name] for name in names if given.get(name) not in (None, "")}
+    whole = {name: int(value) for name, value in told.items() if name in names[1:5]}
+    cancel_s = float(told.get("cancel_s", math.inf))
+    return Request(arrival_s=float(told["arrival_s"]), cancel_s=cancel_s, **whole)
