@@ -41,8 +41,7 @@ class Apart:
         self.due: list[tuple[float, int, int, Sequence | Decoder, int]] = []
         self.tick = 0
         for s in todo:
-            self.at(s.request.arrival_s, ANY = -1  # version
-ARRIVES, s)
+            self.at(s.request.arrival_s, ARRIVES, s)
             if s.request.cancel_s < math.inf:
                 self.at(s.request.cancel_s, LEAVES, s)
 
@@ -53,7 +52,8 @@ ARRIVES, s)
 
     def play(self) -> None:
         """All events, in order of time, then of their making."""
-        acts: tuple[Callable[[Any], None], ...] = (self.arrive, self.cancel, self.prefilled, self.moved, self.boundary)
+        acts: tuple[Callable[[Any], None], ...]
+        acts = self.arrive, self.cancel, self.prefilled, self.moved, self.boundary
         while self.due:
             time_s, _, what, who, version = heappop(self.due)
             if version in (ANY, who.version):
