@@ -9,19 +9,13 @@ from math import ceil
 from typing import NamedTuple
 
 from scalingbook_lib.arithmetic.layers import pairs
+from scalingbook_lib.inference.constants import constants
 from scalingbook_lib.inference.efficiency import PEAK, Efficiency
 from scalingbook_lib.inference.layout import Layout, LayoutError
-from scalingbook_lib.inference.shape import STATE_BYTES, Part, Shape, shape
+from scalingbook_lib.inference.shape import Shape, shape
 from scalingbook_lib.inference.traffic import Traffic, rows
 from scalingbook_lib.limits import Machine
 from scalingbook_lib.models import Transformer
-
-
-class Cost(NamedTuple):
-    """One class of products on one chip: seconds for a token, and for reading all its weights."""
-
-    token_s: float
-    read_s: float
 
 
 class Pass(NamedTuple):
@@ -43,7 +37,7 @@ class Pass(NamedTuple):
 
     @property
     def total_s(self) -> float:
-        """All of it but the head's side, which `head_s` has."""
+        """All of it."""
         return (self.weights_s + self.matmul_s + self.kv_s + self.attention_s + self.activations_s
                 + self.collectives_s + self.launch_s + self.head_s)  # fmt: skip
 
@@ -55,10 +49,8 @@ class Quick:
     """The step times of one model on one machine under one layout."""
 
     __slots__ = (
-        "_absorbs", "_activations", "_bytes_s", "_fixed", "_groups", "_head", "_hops", "_kinds", "_kv_batch",
-        "_last", "_launch", "_linear", "_overlap", "_pp", "_ramp", "_routed", "_rows_s", "_sequence_s",
-        "_share", "_state", "_untouched", "_up", "_wide",
-        "efficiency", "layout", "machine", "model", "shape", "traffic",
+        "_constants", "_fixed", "_last", "_pp", "_sequence_s", "_share", "efficiency", "layout", "machine",
+        "model", "shape", "traffic",
     )  # fmt: skip
 
     def __init__(
@@ -70,69 +62,9 @@ class Quick:
         self.model, self.machine, self.layout, self.efficiency = model, machine, layout, efficiency
         self.shape: Shape = shape(model, layout)
         self.traffic: tuple[Traffic, ...] = rows(self.shape, machine, efficiency)
-        self._ways()
-        self._products()
-        self._attention()
-        self._rest()
-
-    def _ways(self) -> None:
-        o = self.layout
-        self._pp, self._groups, self._kv_batch = o.pp, o.attention_dp, o.kv_batch
+        self._pp, self._fixed, self._sequence_s = layout.pp, efficiency.fixed_s, efficiency.sequence_s
         self._share, self._last = self.shape.share()
-        self._wide = o.wide
-
-    def _products(self) -> None:
-        """Seconds for a token and for reading the weights, class by class."""
-        s, e, o = self.shape, self.efficiency, self.layout
-        self._ramp = e.of("ramp", o.compute)
-        dense = "matmul", "weights"
-        self._linear = self._cost(s.projections, "mlp", *dense), self._cost(s.mlp, "mlp", *dense)
-        self._routed = self._cost(s.experts, "experts", "experts", "expert_weights")
-        self._head = self._cost(s.head, "unembedding", "head", "head_weights")
-        x = self.model.experts
-        self._untouched = 1 - x.k / x.E if x else 0.0
-
-    def _cost(self, part: Part, name: str, math: str, read: str) -> Cost:
-        chip, e, o = self.machine.chip, self.efficiency, self.layout
-        stored, computed = o.stored(name), o.computed(name)
-        token_s = 2 * part.met / (chip.flops_per_s(computed) * e.of(math, computed))
-        read_s = part.stored * stored.bytes / (chip.hbm_bytes_per_s * e.of(read, stored))
-        if stored.bytes < computed.bytes:
-            read_s += part.stored * e.of("dequantize_s", stored)
-        return Cost(token_s, read_s)
-
-    def _attention(self) -> None:
-        """Of each kind of layers its window, and seconds for a pair, one expanded, a token's cache."""
-        s, e, o, chip = self.shape, self.efficiency, self.layout, self.machine.chip
-        pair_s = 1 / (chip.flops_per_s(o.activations) * e.of("attention", o.activations))
-        byte_s = 1 / (chip.hbm_bytes_per_s * e.of("kv", o.kv))
-        ways = o.kv_sequence
-        self._state = s.state_flops * pair_s, 2 * s.state * STATE_BYTES * byte_s  # read and written
-        self._kinds = tuple(
-            (
-                k.window,
-                k.flops * pair_s / ways,
-                k.expanded * pair_s / ways,
-                k.elements * o.kv.bytes * byte_s / ways,
-            )
-            for k in s.kinds
-        )
-        self._absorbs = self.model.latent is not None
-        self._up = 2 * s.up / ways / (chip.flops_per_s(o.compute) * e.of("matmul", o.compute))
-
-    def _rest(self) -> None:
-        s, e, o, m = self.shape, self.efficiency, self.layout, self.model
-        byte_s = 1 / (self.machine.chip.hbm_bytes_per_s * e.of("memory", o.activations))
-        logits = 2 * 4 * m.V / o.tp * byte_s  # written and read, in fp32
-        self._activations = s.pointwise * o.activations.bytes * byte_s, logits
-        self._hops = sum(row.hops_s for row in self.traffic)
-        self._bytes_s = sum(row.bandwidth_s(1, 0) for row in self.traffic)
-        self._rows_s = sum(row.bandwidth_s(0, 1) for row in self.traffic)
-        self._overlap = e.overlap
-        self._launch = m.L * e.of("layer_s", o.weights) + m.moe_layers * e.of(
-            "expert_layer_s", o.stored("experts")
-        )
-        self._fixed, self._sequence_s = e.fixed_s, e.sequence_s
+        self._constants = constants(self.shape, machine, efficiency, self.traffic)
 
     def passed(
         self, b: float, kv: float, T: int = 1, c: float = 0, context: float = 0, prompts: int = 1
@@ -141,68 +73,43 @@ class Quick:
 
         Each of the `prompts` has `context` tokens in the cache already.
         """
-        t = b * T + c
+        t, k = b * T + c, self._constants
         if not t:
             return NOTHING
-        A = self._groups
-        own, asked = (b, prompts) if A == 1 else (-(-b // A), -(-prompts // A))
-        mine = own * T + (c * asked / prompts if c else 0)  # tokens of the fullest group
-        weights_s, matmul_s = self._products_s(t, mine)
-        kv_s = attention_s = 0.0
-        if b:
-            math, read = self._decoding(own, kv / b, T)
-            kv_s, attention_s = (read, 0.0) if read > math else (0.0, math)
-        if c:
-            math, read = self._prefilling(asked, c / prompts, context)
-            kv_s, attention_s = (kv_s + read, attention_s) if read > math else (kv_s, attention_s + math)
+        own, asked = -(-b // k.groups), -(-prompts // k.groups)  # of the fullest group
+        weights_s, matmul_s = self._products_s(t, own * T + (c * asked / prompts if c else 0))
+        pairs = [self._decoding(own, kv / b, T)] if b else []
+        pairs += [self._prefilling(asked, c / prompts, context)] if c else []
+        kv_s = sum(read for math, read in pairs if read > math)
+        attention_s = sum(math for math, read in pairs if read <= math)
         rows = b * T + (prompts if c else 0)
-        wide, logits = self._activations
-        activations_s = t * wide + rows * logits
-        per_row, read = self._head
-        head_s = (rows + self._ramp) * per_row
-        waits = read > head_s
-        head_s = read if waits else head_s
-        collectives_s = self._hops + t * self._bytes_s + rows * self._rows_s
-        if self._overlap:
-            busy = weights_s + matmul_s + kv_s + attention_s + activations_s + head_s
-            hidden = min(collectives_s, busy) * self._overlap
-            collectives_s -= hidden
+        head_s, waits = max(((rows + k.ramp) * k.head.token_s, False), (k.head.read_s, True))
+        activations_s = t * k.token_s + rows * k.row_s
+        sent_s = k.hops_s + t * k.token_sent_s + rows * k.row_sent_s
+        busy = weights_s + matmul_s + kv_s + attention_s + activations_s + head_s
+        sent_s -= k.overlap * min(sent_s, busy)
         return Pass(
-            weights_s, matmul_s, kv_s, attention_s, activations_s, collectives_s, self._launch, head_s, waits
-        )
+            weights_s, matmul_s, kv_s, attention_s, activations_s, sent_s, k.launch_s, head_s, waits
+        )  # fmt: skip
 
     def _products_s(self, t: float, mine: float) -> tuple[float, float]:
         """What is waited for: weights, arithmetic. Of experts only those that some token visits are read."""
-        weights_s = matmul_s = 0.0
-        (token_s, read), mlp = self._linear
-        math = (mine + self._ramp) * token_s
-        if read > math:
-            weights_s += read
-        else:
-            matmul_s += math
-        token_s, read = mlp
-        math = ((t if self._wide else mine) + self._ramp) * token_s
-        if read > math:
-            weights_s += read
-        else:
-            matmul_s += math
-        if self._untouched:
-            token_s, read = self._routed
-            math, read = (t + self._ramp) * token_s, read * (1 - self._untouched**t)
-            if read > math:
-                weights_s += read
-            else:
-                matmul_s += math
-        return weights_s, matmul_s
+        k = self._constants
+        found = [(mine, *k.projections), (t if k.wide else mine, *k.mlp)]
+        if k.routed.token_s:
+            found.append((t, k.routed.token_s, k.routed.read_s * (1 - k.untouched**t)))
+        both = [((tokens + k.ramp) * token_s, read) for tokens, token_s, read in found]
+        return sum(read for math, read in both if read > math), sum(
+            math for math, read in both if read <= math
+        )
 
     def _decoding(self, own: float, S: float, T: int) -> tuple[float, float]:
         """Attention of a group's sequences: seconds of arithmetic and of reading the cache, fullest chip."""
-        Z = self._kv_batch
-        n = own if Z == 1 else -(-own // Z)
-        math, read = self._state
+        k = self._constants
+        n, (math, read) = -(-own // k.kv_batch), k.state
         math, read = own * T * math, own * read
-        for window, pair_s, _, token_s in self._kinds:
-            kept = n * (S if window > S else window)
+        for window, pair_s, _, token_s in k.kinds:
+            kept = n * min(S, window)
             math += kept * T * pair_s
             read += kept * token_s
         return math, read
@@ -212,29 +119,85 @@ class Quick:
 
         Latent keys and values are made anew for all positions, or absorbed where that is less.
         """
-        n = -(-asked // self._kv_batch)
-        state, moved = self._state
-        math, read, anew = asked * each * state, asked * moved, n * context * self._up
-        more = math
-        T, S = max(round(each), 1), max(round(each), 1) + round(context)
-        for window, pair_s, expanded_s, token_s in self._kinds:
-            w = None if window > S else int(window)
-            met = n * pairs(T, S, causal=True, window=w) * each / T
-            math += met * pair_s
-            anew += met * expanded_s
-            read += n * min(S, window + T) * token_s
-        return (min(math, anew + more), read) if self._absorbs else (math, read)
+        k = self._constants
+        n, (state, moved) = -(-asked // k.kv_batch), k.state
+        absorbed = expanded = asked * each * state
+        expanded += n * context * k.up
+        read = asked * moved
+        for window, pair_s, expanded_s, token_s in k.kinds:
+            met = n * seen(each, context, window)
+            absorbed += met * pair_s
+            expanded += met * expanded_s
+            read += n * min(context + each, window + each) * token_s
+        return min(absorbed, expanded), read
 
     def step_s(
         self, decodes: float, kv_tokens: float, chunk: float = 0, chunk_context: float = 0, prompts: int = 1
     ) -> float:
-        """Seconds of a step: one token for each of `decodes` sequences, `kv_tokens` cached in all of them,
-        and a chunk of prompts' tokens, each prompt with `chunk_context` tokens before it."""
-        if self._pp == 1:
-            total_s = self.passed(decodes, kv_tokens, 1, chunk, chunk_context, prompts).total_s
-        else:
-            total_s = self.staged(decodes, kv_tokens, 1, chunk, chunk_context, prompts)[2]
-        return total_s + self._fixed + self._sequence_s * decodes
+        """Seconds of a step: one token for each of `decodes` sequences, `kv_tokens` cached in all of them.
+
+        With a `chunk` of that many tokens of prompts, each of which has `chunk_context` read before.
+        """
+        own_s = self._fixed + self._sequence_s * (decodes + prompts if chunk else decodes)
+        m = self._pp
+        if m == 1:
+            layers_s, head_s = self._layers_s(decodes, kv_tokens, chunk, chunk_context, prompts)
+            return layers_s + head_s + own_s
+        if not chunk:
+            m = max(min(m, ceil(decodes)), 1)
+        each = -(-decodes // m)
+        kv = kv_tokens * each / decodes if decodes else 0.0
+        layers_s, head_s = self._layers_s(each, kv, chunk / m, chunk_context, prompts)
+        longest = max(self._share * layers_s, self._last * layers_s + head_s)
+        return max(layers_s + head_s, m * longest) + own_s
+
+    def _layers_s(self, b: float, kv: float, c: float, context: float, prompts: int) -> tuple[float, float]:
+        """`passed` in one go, for one token of each sequence: all layers, and the unembedding."""
+        if not b and not c:
+            return 0.0, 0.0
+        (
+            A, Z, wide, ramp, (dense, read), (mlp, mlp_read), (routed, routed_read), untouched, (head, head_read),
+            (state, moved), kinds, up, token_s, row_s, sent, row_sent, hops, launch, overlap,
+        ) = self._constants  # fmt: skip
+        t, rows, mine, attention_s = b + c, b, 0.0, 0.0
+        if b:
+            mine = own = b if A == 1 else -(-b // A)
+            n, S = own if Z == 1 else -(-own // Z), kv / b
+            math, loaded = own * state, own * moved
+            for window, pair_s, _, cached_s in kinds:
+                kept = n * (S if window > S else window)
+                math += kept * pair_s
+                loaded += kept * cached_s
+            attention_s = loaded if loaded > math else math
+        if c:
+            asked = prompts if A == 1 else -(-prompts // A)
+            n, each = asked if Z == 1 else -(-asked // Z), c / prompts
+            mine += asked * each
+            rows += prompts
+            math = anew = asked * each * state
+            anew, loaded = anew + n * context * up, asked * moved
+            for window, pair_s, expanded_s, cached_s in kinds:
+                S = context + each
+                met = n * (each * (context + (each + 1) / 2) if window >= S else seen(each, context, window))
+                math += met * pair_s
+                anew += met * expanded_s
+                loaded += n * (S if window > context else window + each) * cached_s
+            math = anew if anew < math else math
+            attention_s += loaded if loaded > math else math
+        busy = attention_s + t * token_s + rows * row_s
+        dense *= mine + ramp
+        mlp *= (t if wide else mine) + ramp
+        head *= rows + ramp
+        busy += (read if read > dense else dense) + (mlp_read if mlp_read > mlp else mlp)
+        if routed:
+            routed *= t + ramp
+            routed_read *= 1 - untouched**t
+            busy += routed_read if routed_read > routed else routed
+        head = head_read if head_read > head else head
+        sent = hops + t * sent + rows * row_sent
+        if overlap:
+            sent -= overlap * (sent if sent < busy + head else busy + head)
+        return busy + sent + launch, head
 
     def staged(
         self, b: float, kv: float, T: int = 1, c: float = 0, context: float = 0, prompts: int = 1
@@ -252,6 +215,14 @@ class Quick:
         """What the longest stage does of a pass: most layers, or the last ones and the unembedding."""
         layers = one.total_s - one.head_s
         return max(self._share * layers, self._last * layers + one.head_s)
+
+
+def seen(each: float, context: float, window: float) -> float:
+    """Pairs of `each` new tokens with themselves and `context` tokens before, within the window."""
+    if window >= context + each:
+        return each * (context + (each + 1) / 2)
+    T = max(round(each), 1)
+    return pairs(T, T + round(context), causal=True, window=int(window)) * each / T
 
 
 @lru_cache(maxsize=512)

@@ -34,13 +34,10 @@ class Critical(Told):
         return self.tokens
 
     def __str__(self) -> str:
-        routed = (
-            f", {self.sparsity:.4g} times the {self.dense:.4g} of a dense one" if self.sparsity > 1 else ""
-        )
-        return (
-            f"{count(round(self.tokens))} tokens a step on {self.chip} with {self.weights} weights computed in "
-            f"{self.compute}{routed}"
-        )
+        dense = f", {self.sparsity:.4g} times the {self.dense:.4g} of a dense one"
+        types = f"{self.weights} weights computed in {self.compute}"
+        batch = f"{count(round(self.tokens))} tokens a step on {self.chip}"
+        return f"{batch} with {types}{dense if self.sparsity > 1 else ''}"
 
 
 def critical_batch(

@@ -75,7 +75,8 @@ class Shape:
 def shape(model: Transformer, layout: Layout) -> Shape:
     """The shape of a layout for a model; a LayoutError where the sizes do not allow it."""
     layout.check(model)
-    held = dict.fromkeys(("projections", "mlp", "experts", "head", "embedding", "other"), 0.0)
+    names = "projections", "mlp", "experts", "head", "embedding", "other"
+    held: dict[str, float] = dict.fromkeys(names, 0.0)
     met = dict(held)
     for w in model.weights():
         name, share = _class(w), _share(w, model, layout)

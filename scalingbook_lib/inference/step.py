@@ -121,7 +121,7 @@ class Step(Told):
         each = -(-self.B // m)
         prompts = self.prompts if self.chunk else 0
         if self.what == "prefill":
-            return self.chunk / m, prompts / m
+            return self.chunk / m, -(-prompts // m)
         return each * self.T + self.chunk / m, each * self.T + prompts
 
     @property
