@@ -5,32 +5,28 @@
 writes training-runs.md and training-runs.svg. Every number is the library's; a test compares the text.
 """
 
-import math
-from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 
+from scalingbook_lib import training
 from scalingbook_lib.explorers.view import Chart, Points, RefLine, Scale, View
-from scalingbook_lib.measured.training_runs import REFUSED, RUNS, find
+from scalingbook_lib.measured.training_runs import KEPT, REFUSED, RUNS, find
 from scalingbook_lib.training import published
 from scalingbook_lib.training.published import Score, Summary, kernels
-from scalingbook_lib.training.published.calibrated import DATE, ONE_KERNEL
-from scalingbook_lib.training.published.fit import EXPECTED, TORUS
-from scalingbook_lib.units import si
+from scalingbook_lib.training.published.calibrated import DATE, DOUBLING, ONE_KERNEL
+from scalingbook_lib.training.published.scores import HOLDS
 from tools.environment import ROOT
+from tools.training_tables import share, signed, tables
 
 PAGE, PICTURE = ROOT / "training-runs.md", ROOT / "training-runs.svg"
 TEXT = Path(__file__).with_name("training_page.md")
 KINDS = {"A100": "A100", "H100": "H100", "B200": "Blackwell", "GB200": "Blackwell", "GB300": "Blackwell"}
-SHORT = {
-    "matmul": "products", "experts": "experts", "attention": "attention",
-    "early": "attention, early kernels", "unfused": "attention, unfused", "memory": "HBM", "torus": "torus",
-    "domain": "domain", "network": "network", "dcn": "DCN", "exposed": "exposed",
-}  # fmt: skip
 
 
 def text() -> str:
     """The page: the words of training_page.md with every {name} filled in."""
-    return TEXT.read_text().format(**_numbers(), **_tables())
+    return TEXT.read_text().format(**_numbers(), **tables())
 
 
 def _numbers() -> dict[str, str]:
@@ -42,17 +38,52 @@ def _numbers() -> dict[str, str]:
         "projects": str(len({run.source.url for run in RUNS})),
         **_waits("mbridge-26-04-01-b200-256-mxfp8-01"), "refused": str(sum(map(len, REFUSED.values()))),
         "dense": str(dense.runs), "experts": str(experts.runs), "lines": str(len(published.TABLE)),
-        "one_mean": _share(ONE_KERNEL[0][0]), "one_p90": _share(ONE_KERNEL[0][1]),
-        "kernels_most": _share(_kernels(), 0), "constant": _share(_constant()), "inside": _share(_inside()),
+        "one_mean": share(ONE_KERNEL[0][0]), "one_p90": share(ONE_KERNEL[0][1]),
+        "kernels_most": share(_kernels(), 0), "constant": share(_constant()), **_band(), **_tried(),
         **_errors("dense", dense), **_errors("experts", experts),
         **_errors("dense_out", dense_out), **_errors("experts_out", experts_out),
-        "band": f"{published.band(False):.2f}", "band_experts": f"{published.band(True):.2f}",
-        "series": str(len(ratios)), "series_mean": _share(sum(abs(r.error) for r in ratios) / len(ratios)),
-        "series_near": _share(sum(abs(r.error) <= 0.05 for r in ratios) / len(ratios), 0),
+        "series": str(len(ratios)), "series_mean": share(mean(abs(r.error) for r in ratios)),
+        "series_near": str(sum(abs(r.error) <= 0.05 for r in ratios)),
         "orders": str(len(orders)), "right": str(sum(o.right for o in orders)),
-        "held": str(len(held)), "held_most": _share(max(abs(h.error) for h in held)),
-        "held_mean": _share(sum(abs(h.error) for h in held) / len(held)),
+        "held": str(len(held)), "held_most": share(max(abs(h.error) for h in held)),
+        "held_mean": share(mean(abs(h.error) for h in held)),
     }  # fmt: skip
+
+
+def _band() -> dict[str, str]:
+    """The two bands, and how many runs of sources that they never saw they hold."""
+    found = {experts: published.held_by_band(experts) for experts in (False, True)}
+    far = sorted(
+        (inside / runs, f"{name} ({inside} of {runs})") for name, (inside, runs) in found[False].items()
+    )
+    return {
+        "band": f"{published.band(False):.2f}", "band_experts": f"{published.band(True):.2f}",
+        "holds": share(HOLDS, 0), "most_runs": str(max(runs for _, runs in found[True].values())),
+        "experts_sources": str(len(found[True])), "band_worst": " and ".join(text for _, text in far[:2]),
+    }  # fmt: skip
+
+
+def _tried() -> dict[str, str]:
+    """What goes with the errors of ratios, and the rule that was tried for it."""
+    each, near, dense, experts, kept = DOUBLING
+    crowded = published.crowded()
+    return {
+        "crowded": str(len(crowded)), "crowded_error": signed(mean(one.error for one in crowded)),
+        "per_doubling": share(published.per_doubling()), "tried": share(each), "tried_near": str(near),
+        "tried_dense": share(dense), "tried_experts": share(experts), "tried_kept": share(kept),
+        "kept_mean": share(mean(abs(s.error) for s in published.kept())), "kept_zero2": _zero2(),
+    }  # fmt: skip
+
+
+def _zero2() -> str:
+    """The errors of the runs kept apart, if their gradients were reduced once a microbatch."""
+    found = []
+    for run in KEPT:
+        p, table = published.planned(run), published.calibrated(run.chip, run.precision)
+        plan = replace(p.plan, zero=2)
+        step = training.step(p.model, p.machine, plan, batch=run.batch, T=run.T, efficiency=table)
+        found.append(signed(step.total_s / run.step_s - 1))
+    return f"{', '.join(found[:-1])} and {found[-1]}"
 
 
 def _waits(id: str) -> dict[str, str]:
@@ -65,19 +96,11 @@ def _waits(id: str) -> dict[str, str]:
 
 def _errors(name: str, one: Summary) -> dict[str, str]:
     return {
-        f"{name}_mean": _share(one.mean),
-        f"{name}_median": _share(one.median),
-        f"{name}_p90": _share(one.p90),
-        f"{name}_bias": _signed(one.bias),
+        f"{name}_mean": share(one.mean),
+        f"{name}_median": share(one.median),
+        f"{name}_p90": share(one.p90),
+        f"{name}_bias": signed(one.bias),
     }
-
-
-def _share(value: float, digits: int = 1) -> str:
-    return f"{value:.{digits}%}".replace("%", " %")
-
-
-def _signed(value: float, digits: int = 1) -> str:
-    return f"{value:+.{digits}%}".replace("%", " %").replace("-", "\N{MINUS SIGN}")
 
 
 def _kernels() -> float:
@@ -90,57 +113,6 @@ def _constant() -> float:
     """The mean error of one constant MFU for all dense runs, the best one."""
     shares = sorted(run.mfu for run in RUNS if not run.experts)
     return min(sum(abs(share / mfu - 1) for share in shares) / len(shares) for mfu in shares)
-
-
-def _inside() -> float:
-    scores = published.scores()
-    bands = [math.log(published.band(s.run.experts, published.source(s.run))) for s in scores]
-    far = [abs(math.log(1 + s.left_out_error)) for s in scores]
-    return sum(one <= band for one, band in zip(far, bands, strict=True)) / len(scores)
-
-
-def _tables() -> dict[str, str]:
-    return {"by_family": _table(_families()), "values": _table(_values()), "worst": _table(_worst()),
-            "expected": _table(_expected()), "sources": _table(_sources())}  # fmt: skip
-
-
-def _table(rows: Iterable[Iterable[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def _families() -> Iterator[tuple[str, ...]]:
-    for fitted, out in published.by_family():
-        yield (fitted.name, str(fitted.runs), _share(fitted.mean), _signed(fitted.bias),
-               _share(out.mean), _signed(out.bias))  # fmt: skip
-
-
-def _values() -> Iterator[tuple[str, ...]]:
-    for (chip, precision), row in sorted(published.TABLE.items()):
-        runs = sum((run.chip.name, run.precision) == (chip, precision) for run in RUNS)
-        times = (si(row[name], "s") if name in row else "" for name in ("layer_s", "expert_layer_s"))
-        yield (chip, precision, str(runs), *(f"{row[n]:.2f}" if n in row else "" for n in SHORT), *times)
-
-
-def _expected() -> Iterator[tuple[str, ...]]:
-    for name, one in EXPECTED.items():
-        value = si(one.value, "s") if name.endswith("_s") else f"{one.value:.2f}"
-        value += f" ({TORUS[name].value:.2f} on tori)" if name in TORUS else ""
-        yield (
-            SHORT.get(name, f"lost with {'experts' if 'expert' in name else 'a layer'}"),
-            value,
-            f"{one.spread:.2f}",
-        )
-
-
-def _sources() -> Iterator[tuple[str, ...]]:
-    families = {run.family: run for run in RUNS}
-    for name, run in sorted(families.items()):
-        yield name, f"[{run.source.text}]({run.source.url})", run.note
-
-
-def _worst(many: int = 16) -> Iterator[tuple[str, ...]]:
-    for s in sorted(published.scores(), key=lambda s: -abs(s.error))[:many]:
-        yield s.run.id, s.run.model.name, _signed(s.error, 0)
 
 
 def view() -> View:
@@ -176,10 +148,13 @@ def _chart(title: str, scores: list[Score], *, left_out: bool) -> Chart:
 
 def main() -> None:
     """Write both."""
+    import matplotlib
+
     from scalingbook_lib.viz import figures
 
     PAGE.write_text(text())
-    figures.draw(view()).savefig(PICTURE, metadata={"Date": None})
+    with matplotlib.rc_context({"svg.hashsalt": PICTURE.name}):
+        figures.draw(view()).savefig(PICTURE, metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 from scalingbook_lib import chips
 from scalingbook_lib.measured.training_runs import RUNS, find
 from scalingbook_lib.training import Efficiency, published
-from scalingbook_lib.training.published.calibrated import LEFT_OUT
+from scalingbook_lib.training.published.calibrated import DOUBLING, LEFT_OUT
 from scalingbook_lib.training.published.fit import EXPECTED, classes, fit
 from scalingbook_lib.training.published.kernels import MEASURED, attention, ramp
 from scalingbook_lib.training.published.scores import students_t
@@ -71,6 +71,21 @@ def test_ratios_within_a_series_are_right():
     assert len(errors) == 228
     assert sum(errors) / len(errors) < 0.022
     assert sum(error <= 0.05 for error in errors) / len(errors) > 0.91
+
+
+def test_what_goes_with_the_errors_of_ratios():
+    assert 0.005 < published.per_doubling() < 0.015  # steps grow with the chips, and predictions do not
+    crowded = published.crowded()
+    assert len(crowded) > 50
+    assert abs(mean(one.error for one in crowded)) < 0.005  # a full memory is no reason
+
+
+def test_a_rule_for_many_chips_was_tried_and_helps_only_those_that_it_was_fitted_to():
+    _, near, dense, experts, kept = DOUBLING
+    assert near > sum(abs(one.error) <= 0.05 for one in published.ratios())
+    assert dense < published.total(experts=False, left_out=True).mean
+    assert experts > published.total(experts=True, left_out=True).mean
+    assert kept > 2 * mean(abs(s.error) for s in published.kept())
 
 
 def test_plans_that_a_source_compares_are_put_in_its_order():

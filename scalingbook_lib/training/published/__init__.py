@@ -7,7 +7,7 @@ and memory. `fit` says how the table was made. Chapter: Training.
 """
 
 from scalingbook_lib.training.published.calibrated import DATE
-from scalingbook_lib.training.published.compared import Held, Order, Ratio, held, kendall, orders, ratios
+from scalingbook_lib.training.published.compared import Held, Order, Ratio, held, kendall, orders
 from scalingbook_lib.training.published.planned import Planned, planned
 from scalingbook_lib.training.published.predicted import seconds
 from scalingbook_lib.training.published.scores import (
@@ -23,6 +23,7 @@ from scalingbook_lib.training.published.scores import (
     total,
     without,
 )
+from scalingbook_lib.training.published.series import crowded, per_doubling, ratios
 from scalingbook_lib.training.published.table import TABLE, calibrated
 
 __all__ = [
@@ -37,11 +38,13 @@ __all__ = [
     "band",
     "by_family",
     "calibrated",
+    "crowded",
     "held",
     "held_by_band",
     "kendall",
     "kept",
     "orders",
+    "per_doubling",
     "planned",
     "ratios",
     "scores",

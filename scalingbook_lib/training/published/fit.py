@@ -8,7 +8,7 @@ Marquardt's method. Chapter: Training.
 """
 
 from collections.abc import Callable, Sequence
-from math import copysign, exp, log, sqrt
+from math import copysign, exp, log, log2, sqrt
 from typing import NamedTuple
 
 from scalingbook_lib.chips import Chip
@@ -73,15 +73,20 @@ def classes(runs: Sequence[TrainingRun], kernel: str = "") -> tuple[str, ...]:
     return ("matmul", *kernels, "memory", *links, "exposed", "layer_s", *experts)
 
 
-def fit(runs: Sequence[TrainingRun], rounds: int = 25, kernel: str = "") -> Values:
-    """The values of all classes of one chip and type; with a kernel named, as if all runs had that one."""
+def fit(runs: Sequence[TrainingRun], rounds: int = 25, kernel: str = "", doubling: float = 0.0) -> Values:
+    """The values of all classes of one chip and type; with a kernel named, as if all runs had that one.
+
+    `doubling`: as if a step took that share longer with each doubling of the chips.
+    """
     names, torus = classes(runs, kernel), bool(runs[0].chip.torus)
     assumed = [expected(name, torus) for name in names]
+    slower = [1 + doubling * log2(run.chips) for run in runs]
 
     def residuals(x: Sequence[float]) -> list[float]:
         values = {name: exp(value) for name, value in zip(names, x, strict=True)}
         ran = [
-            seconds(run, efficiency(values, kernel or planned(run).kernel, run.chip)).total_s for run in runs
+            seconds(run, efficiency(values, kernel or planned(run).kernel, run.chip)).total_s * late
+            for run, late in zip(runs, slower, strict=True)
         ]
         found = [_far(log(step_s / run.step_s), run) for step_s, run in zip(ran, runs, strict=True)]
         return found + [(value - log(one.value)) / one.spread for one, value in zip(assumed, x, strict=True)]
