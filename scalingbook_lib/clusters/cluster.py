@@ -5,6 +5,7 @@ Domains of chips (NVSwitch, or a full mesh) under a fat tree of network switches
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from scalingbook_lib.clusters.level import ClusterError, Level
 from scalingbook_lib.clusters.mesh import ClusterMesh
@@ -104,7 +105,7 @@ class Cluster(Told):
         """Switches of the third tier: needed where there are more leaves than a spine has ports."""
         return math.ceil(self.spines / 2) if self.leaves > self.ports else 0
 
-    @property
+    @cached_property
     def levels(self) -> tuple[Level, ...]:
         """What joins the chips, from the inside out; the product of the sizes is the number of chips."""
         inner = self._domain_level(min(self.chips, self.domain))

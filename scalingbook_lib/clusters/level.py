@@ -49,7 +49,7 @@ class Level(Told):
         """The same level for a collective that spans `size` of its groups."""
         if self.peer_bytes_per_s:
             return Level.full_mesh(self.name, size, self.peer_bytes_per_s, self.hop_s)
-        return replace(self, size=size)
+        return replace(self, size=size) if size != self.size else self
 
     def __str__(self) -> str:
         how = f", {si(self.peer_bytes_per_s, 'B/s')} to each peer" if self.peer_bytes_per_s else ""

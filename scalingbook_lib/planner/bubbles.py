@@ -3,6 +3,7 @@
 Chapter: Training LLaMA 3.
 """
 
+from functools import lru_cache
 from math import nan
 
 from scalingbook_lib import pipelines
@@ -12,11 +13,13 @@ from scalingbook_lib.training.memory import live
 LINEAR = ("1f1b", "gpipe", "interleaved")  # idle in proportion to the sum of both passes
 
 
+@lru_cache(maxsize=1 << 12)
 def kept_at_once(pp: int, schedule: str, chunks: int, M: int) -> float:
     """Microbatches, at most."""
     return live(Plan(pp=pp, schedule=schedule, chunks=chunks), M)
 
 
+@lru_cache(maxsize=1 << 12)
 def idle(pp: int, schedule: str, chunks: int) -> float:
     """Idle time over the sum of both passes of a microbatch; NaN where it is no such share."""
     if pp == 1:

@@ -3,6 +3,7 @@
 Chapter: Training LLaMA 3.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,19 +14,19 @@ from scalingbook_lib.slices import Slice
 from scalingbook_lib.training import Efficiency
 
 
-class Axis(dict[str, Rate]):
+class Axis:
     """The rates of the collectives over one axis, found when first asked for."""
 
-    __slots__ = ("_efficiency", "_networks")
-
-    def __bool__(self) -> bool:
-        return True  # before anything was asked, too
+    __slots__ = ("_efficiency", "_found", "_networks")
 
     def __init__(self, networks: Networks, efficiency: Efficiency) -> None:
         self._networks, self._efficiency = networks, efficiency
+        self._found: dict[str, Rate] = {}
 
-    def __missing__(self, call: str) -> Rate:
-        found = self[call] = rate(call, self._networks, self._efficiency)
+    def __getitem__(self, call: str) -> Rate:
+        found = self._found.get(call)
+        if found is None:
+            found = self._found[call] = rate(call, self._networks, self._efficiency)
         return found
 
 
@@ -39,14 +40,34 @@ class Mesh(NamedTuple):
     R: Axis
 
 
+class _Levels(dict[tuple[int, int], Axis]):
+    """On a cluster, what joins `size` groups of `inside` neighbors; found when first asked for."""
+
+    def __init__(self, machine: Machine, axis: Callable[[Networks], Axis]) -> None:
+        self._machine, self._axis = machine, axis
+        self._refused: dict[tuple[int, int], ClusterError] = {}
+
+    def __missing__(self, key: tuple[int, int]) -> Axis:
+        if key in self._refused:
+            raise self._refused[key]
+        (inside, size), chips = key, self._machine.chips
+        try:
+            networks = place(self._machine, (inside, size, 1, 1, 1, chips // (inside * size))).over("C")
+        except ClusterError as refused:
+            self._refused[key] = refused
+            raise
+        found = self[key] = self._axis(networks)
+        return found
+
+
 class Links:
     """All meshes of one machine."""
 
     def __init__(self, machine: Machine, pods: int, efficiency: Efficiency) -> None:
         self.machine, self.efficiency = machine, efficiency
-        self._axes: dict[object, Axis] = {}
+        self._axes: dict[Networks, Axis] = {}
+        self._levels = _Levels(machine, self._axis)
         self._meshes: dict[tuple[int, ...], Mesh] = {}
-        self._refused: dict[tuple[int, int], ClusterError] = {}
         over = between_pods(machine.chip, pods) if pods > 1 else ()
         self.pods = Axis(over, efficiency)
 
@@ -60,15 +81,14 @@ class Links:
         return found
 
     def _switched(self, tp: int, cp: int, fsdp: int, pp: int, dp: int) -> Mesh:
-        known, inside = self._axes.get, tp * cp * fsdp
-        keys = (tp * cp, fsdp), (1, tp), (tp, cp), (tp, cp * fsdp), (inside, pp), (inside * pp, dp)
-        whole, *axes = [known(key) or self._level(*key) for key in keys]
-        assert whole is not None  # else it is refused: fsdp lies on whole groups
-        return Mesh(*axes)
+        level, inside = self._levels, tp * cp * fsdp
+        _ = level[tp * cp, fsdp]  # refused, unless fsdp lies on whole groups
+        X, P, R = level[tp, cp * fsdp], level[inside, pp], level[inside * pp, dp]
+        return Mesh(level[1, tp], level[tp, cp], X, P, R)
 
     def level(self, inside: int, size: int) -> Axis:
         """On a cluster, what joins `size` groups of `inside` neighbors."""
-        return self._axes.get((inside, size)) or self._level(inside, size)
+        return self._levels[inside, size]
 
     def exchange(self, inside: int, ep: int, k: int, most_domains: int | None) -> dict[str, Rate]:
         """On a cluster, the rate of tokens to their k experts and back."""
@@ -84,20 +104,6 @@ class Links:
         if networks not in self._axes:
             self._axes[networks] = Axis(networks, self.efficiency)
         return self._axes[networks]
-
-    def _level(self, inside: int, size: int) -> Axis:
-        key = inside, size
-        found = self._axes.get(key)
-        if found is None:
-            if key in self._refused:
-                raise self._refused[key]
-            sizes = (inside, size, 1, 1, 1, self.machine.chips // (inside * size))
-            try:
-                found = self._axes[key] = self._axis(place(self.machine, sizes).over("C"))
-            except ClusterError as refused:
-                self._refused[key] = refused
-                raise
-        return found
 
 
 @lru_cache(maxsize=16)

@@ -133,16 +133,20 @@ class Probe:
         self.chip, self.efficiency = case.machine.chip, case.efficiency
         self.known: dict[Any, Any] = {}
 
-    def unit(self, M: int = 1, **ways: Any) -> Shape:
-        """A plan's shape with one token a microbatch."""
+    def given(self, **ways: Any) -> Shape:
+        """A plan's shape with one microbatch."""
         plan = Plan(**{**self.constant, **ways})
-        return replace(shape(self.case.work(plan), plan, M * plan.ranks * plan.microbatch), t=1.0)
+        return shape(self.case.work(plan), plan, plan.ranks * plan.microbatch)
+
+    def unit(self, **ways: Any) -> Shape:
+        """A plan's shape with one microbatch of one token."""
+        return replace(self.given(**ways), t=1.0)
 
     @once
     def shape(self, tp: int, pp: int, chunks: int) -> Shape:
         """The layers and parameters of the longest stage; they do not depend on the schedule's name."""
         how = {"schedule": "interleaved", "chunks": chunks} if chunks > 1 else {}
-        return self.unit(tp=tp, pp=pp, remat=self.remat, **how)
+        return self.given(tp=tp, pp=pp, remat=self.remat, **how)
 
     def rows(self, s: Shape) -> tuple[Row, ...]:
         """The traffic of a shape."""

@@ -5,7 +5,6 @@ longest is waited for as far as nothing hides it. For dense models. Chapter: Tra
 """
 
 from collections.abc import Callable
-from math import inf
 from typing import Any, NamedTuple
 
 from scalingbook_lib.clusters import ClusterError
@@ -13,28 +12,14 @@ from scalingbook_lib.planner.bubbles import idle, idle_s, kept_at_once
 from scalingbook_lib.planner.links import Axis, Mesh, links
 from scalingbook_lib.planner.probe import Hop, Layers, probe
 from scalingbook_lib.planner.ranking import Point
-from scalingbook_lib.planner.space import Group, Space, frontier
+from scalingbook_lib.planner.space import Group, Space
+from scalingbook_lib.planner.splits import Picks, Room, Split, States
 from scalingbook_lib.planner.sums import Moved, Pass, Way, Ways, moved, paced, sums
+from scalingbook_lib.planner.weights import Weights
 from scalingbook_lib.training import Efficiency, Plan
 from scalingbook_lib.training.shape import Shape
 
-FIRST = [(0, 0)]  # of ZeRO and of rematerialization, the least of each
-
-
-class Split:
-    """One way to share the data ranks and the experts, with all that does not depend on the microbatch."""
-
-    __slots__ = ("dp", "ep", "expert_tp", "fsdp", "mesh", "most", "moved", "states", "ways", "why", "zeros")
-
-    def __init__(
-        self, fsdp: int, dp: int, zeros: tuple[int, ...], why: str, states: list[float], ep: int = 1,
-        expert_tp: int | None = None,
-    ) -> None:  # fmt: skip
-        self.fsdp, self.dp, self.zeros, self.why, self.states = fsdp, dp, zeros, why, states
-        self.ep, self.expert_tp = self.ways = ep, expert_tp
-        self.most = max(states, default=inf)
-        self.mesh: Mesh | None = None
-        self.moved: list[Moved | None] = [None] * len(zeros)
+type Passes = list[Pass | None]  # per rematerialization, as far as they were asked for
 
 
 class Bench(NamedTuple):
@@ -43,9 +28,12 @@ class Bench(NamedTuple):
     shape: Shape
     idle: float  # over the sum of both passes; NaN where it is no such share
     hop: Hop
+    kept: list[tuple[float, float, float]]
     splits: list[Split]
+    passes: dict[tuple[int, object], Passes]  # of a microbatch on a line
 
 
+type Misses = dict[int, tuple[float, str, str]]  # by fsdp: how far, which kind, and why
 _point = tuple.__new__  # a third of the time that Point(...) takes
 
 
@@ -59,61 +47,79 @@ class Quick:
         self.links = links(space.machine, space.pods, efficiency)
         self.fixed_s, self.hidden = efficiency.fixed_s, Plan(**space.constant).hidden * efficiency.overlap
         self.update_s = self.probe.update_s()
+        self.weights = Weights(self.probe, self.links, space.pods)
+        self.unknown: Passes = [None for _ in self.remats]
+        self._benches: dict[tuple[Any, ...], Bench] = {}
         self._known: dict[Any, Any] = {}
 
     def judge(self, g: Group, every: bool, found: list[Point]) -> tuple[int, int]:
         """Every plan of a group that fits goes to `found`; how many spreads are legal, and plans spared."""
-        tp, cp, pp, schedule, chunks, microbatch, _, _ = g
-        bench: Bench = self._get((tp, cp, pp, schedule, chunks), self._bench, g)
-        t, room, pods = microbatch * self.space.T / cp, self.space.machine.chip.hbm_bytes, self.space.pods
-        held = [t * one for one in self._get(("held", *g[2:5], tp, g.M), self._held, g, bench.shape)]
-        most, least, kinds = max(held), min(held), len(held)
-        missed, spared, legal, remats = {}, 0, set(), self.remats
-        hops = chunks * bench.hop.times
-        hop_bytes = hops * bench.hop.nbytes * t
-        on: tuple[Axis, Axis, tuple[int, int | None]] | None = None
-        known: list[Pass | None] = []
-        for split in bench.splits:
-            if not every and split.most + most <= room:
-                judged, more = FIRST, len(split.zeros) * kinds - 1
-            else:
-                judged, more = frontier(split.states, held, room, every)
-            if not judged:
-                self._missed(missed, split, least)
-                continue
-            mesh = split.mesh or self._mesh(g, split, missed)
-            if mesh is None:
-                continue
-            legal.add(split.fsdp)
-            spared += more
-            if on is None or mesh.Y is not on[0] or mesh.C is not on[1] or split.ways != on[2]:
-                on, known = (mesh.Y, mesh.C, split.ways), [None] * kinds
-            hop = 0.0
-            if pp > 1:
-                rate = mesh.P["permute"]
-                hop = hop_bytes * rate.s_per_byte + hops * rate.hops_s
-            for z, r in judged:
-                one = known[r]
-                if one is None:
-                    one = known[r] = self._pass(g, bench.shape, split, t, r)
-                weights = split.moved[z] or self._moved(g, bench, split, z)
-                step_s = self._step_s(g, bench.idle, one, hop, weights)
-                found.append(_point(Point, (
-                    step_s, split.states[z] + held[r], pp, cp, tp, split.fsdp, split.dp, pods, split.ep,
-                    split.expert_tp, split.zeros[z], remats[r], schedule, chunks, microbatch,
-                )))  # fmt: skip
-        for fsdp, (far, kind, why) in missed.items():
-            if fsdp not in legal:
-                self.space.misses(g, fsdp, why, far, kind)
-        return len(legal), spared
+        bench = self._benches.get(g[:5]) or self._bench(g)
+        t = g.microbatch * self.space.T / g.cp
+        room = Room(self._held(g, bench, t), self.space.machine.chip.hbm_bytes, every)
+        fitting, spared = self._fitting(g, bench.splits, room)
+        self._time(g, bench, t, fitting, room.held, found)
+        return len({split.fsdp for split, _ in fitting}), spared
 
-    def _missed(self, missed: dict[int, tuple[float, str, str]], split: Split, least: float) -> None:
+    def _held(self, g: Group, bench: Bench, t: float) -> list[float]:
+        """Activations, per rematerialization: of the first stage, or the last with its logits."""
+        first, last = bench.shape.share * kept_at_once(*g[2:5], g.M), bench.shape.last
+        return [t * (working + max(first * kept, last * kept + logits)) for kept, working, logits in bench.kept]
+
+    def _fitting(self, g: Group, splits: list[Split], room: Room) -> tuple[list[tuple[Split, Picks]], int]:
+        """The splits that have a mesh and room, with the plans to judge; the others are counted."""
+        found: list[tuple[Split, Picks]] = []
+        spared, missed, picks = 0, {}, room.picks
+        for split in splits:
+            judged, more = picks(split)
+            if not judged:
+                self._missed(missed, split, room.least)
+            elif split.mesh or self._laid(g, split, missed):
+                found.append((split, judged))
+                spared += more
+        if missed:
+            self._misses(g, missed, {split.fsdp for split, _ in found})
+        return found, spared
+
+    def _time(
+        self, g: Group, bench: Bench, t: float, fitting: list[tuple[Split, Picks]], held: list[float],
+        found: list[Point],
+    ) -> None:  # fmt: skip
+        """The step of every plan: a few numbers of its split, and of the passes that splits share."""
+        tp, cp, pp, schedule, chunks, microbatch, M, _ = g
+        pods, remats, step_s, line = self.space.pods, self.remats, self._step_s, None
+        passes: Passes = []
+        hops, run = chunks * bench.hop.times, M - 1 + bench.idle
+        hop_bytes = hops * bench.hop.nbytes * t
+        for split, judged in fitting:
+            if split.line != line:
+                line = split.line
+                passes = bench.passes.setdefault((microbatch, line), list(self.unknown))
+            hop = hop_bytes * split.hop.s_per_byte + hops * split.hop.hops_s
+            for z, r in judged:
+                one = passes[r]
+                if one is None:
+                    one = passes[r] = self._pass(g, bench.shape, split, t, r)
+                weights = split.moved[z] or self._moved(g, bench, split, z)
+                found.append(_point(Point, (
+                    step_s(g, run, one, hop, weights), split.states[z] + held[r], pp, cp, tp, split.fsdp,
+                    split.dp, pods, split.ep, split.expert_tp, split.zeros[z], remats[r], schedule, chunks,
+                    microbatch,
+                )))  # fmt: skip
+
+    def _missed(self, missed: Misses, split: Split, least: float) -> None:
         """The smallest plan of each mesh that does not fit."""
         far = min(split.states, default=0.0) + least
         if split.fsdp not in missed or far < missed[split.fsdp][0]:
             missed[split.fsdp] = far, "even shards", split.why
 
-    def _step_s(self, g: Group, share: float, one: Pass, hop: float, weights: Moved) -> float:
+    def _misses(self, g: Group, missed: Misses, legal: set[int]) -> None:
+        """Spreads without any legal plan are counted."""
+        for fsdp, (far, kind, why) in missed.items():
+            if fsdp not in legal:
+                self.space.misses(g, fsdp, why, far, kind)
+
+    def _step_s(self, g: Group, run: float, one: Pass, hop: float, weights: Moved) -> float:
         """All microbatches, one of them beside what comes once a step; the bubble; the update."""
         f, f_longest, f_sum, b, b_longest, b_sum, update = weights
         low_f, sum_f, low_b, sum_b, weight = one
@@ -125,13 +131,11 @@ class Quick:
             sum_f, sum_b = sum_f + hop, sum_b + hop
             each_f, last_f = h * each_f + (1 - h) * (sum_f + f), h * last_f + (1 - h) * (sum_f + f_sum)
             each_b, last_b = h * each_b + (1 - h) * (sum_b + b), h * last_b + (1 - h) * (sum_b + b_sum)
-        both = each_f + each_b
-        waits = (
-            share * both
-            if share == share
-            else idle_s(g.pp, g.schedule, g.chunks, g.M, each_f, each_b, weight)
-        )
-        return (g.M - 1) * both + last_f + last_b + waits + update + self.fixed_s
+        once = last_f + last_b + update + self.fixed_s
+        if run == run:
+            return run * (each_f + each_b) + once
+        waits = idle_s(g.pp, g.schedule, g.chunks, g.M, each_f, each_b, weight)
+        return (g.M - 1) * (each_f + each_b) + waits + once
 
     def _get(self, key: tuple[Any, ...], make: Callable[..., Any], *how: Any) -> Any:
         found = self._known.get(key)
@@ -141,50 +145,49 @@ class Quick:
 
     def _bench(self, g: Group) -> Bench:
         shape = self.probe.shape(g.tp, g.pp, g.chunks)
-        hop = self._get(("hop", g.tp), self.probe.hop, g.tp)
-        splits = self._get(("splits", g.tp, g.cp, g.pp, shape.layers), self._splits, g, shape)
-        return Bench(shape, self._get(("idle", *g[2:5]), idle, *g[2:5]), hop, splits)
+        splits, passes = self._get(("splits", g.tp, g.cp, g.pp, shape.layers), self._splits, g, shape)
+        kept = self._get(("kept", g.tp), self._kept, g.tp)
+        found = Bench(shape, idle(*g[2:5]), self.probe.hop(g.tp), kept, splits, passes)
+        self._benches[g[:5]] = found
+        return found
 
-    def _splits(self, g: Group, shape: Shape) -> list[Split]:
-        return [self._split(g, shape, fsdp) for fsdp in self.space.splits(g.rest)]
+    def _kept(self, tp: int) -> list[tuple[float, float, float]]:
+        """Bytes of a token, per rematerialization: kept, while a layer is at work, and the logits."""
+        found = (self.probe.layers(tp, remat, 1, None) for remat in self.remats)
+        return [(one.kept, one.working, one.logits) for one in found]
 
-    def _split(self, g: Group, shape: Shape, fsdp: int) -> Split:
-        zeros, why = self.space.zeros(fsdp * g.cp)
-        key = "states", g.tp, g.pp, shape.layers, fsdp * g.cp
-        return Split(fsdp, g.rest // fsdp, zeros, why, self._get(key, self._states, g, shape, key[-1], zeros))
+    def _splits(self, g: Group, shape: Shape) -> tuple[list[Split], dict[Any, Passes]]:
+        """With their passes, none yet."""
+        return self._shared(g, shape, self._get(("states", g.tp, g.pp, shape.layers), dict)), {}
 
-    def _states(self, g: Group, shape: Shape, shared: int, zeros: tuple[int, ...]) -> list[float]:
-        kinds = [self._get(("state", g.tp, zero), self.probe.state, g.tp, zero) for zero in zeros]
-        return [kind.held(shape.dense, shape.layers, shared) for kind in kinds]
+    def _shared(self, g: Group, shape: Shape, known: dict[Any, States]) -> list[Split]:
+        found = []
+        for fsdp in self.space.splits(g.rest):
+            ways = fsdp * g.cp
+            states = known.get(ways)
+            if states is None:
+                states = known[ways] = self._states(g, shape, ways)
+            found.append(Split(fsdp, g.rest // fsdp, states))
+        return found
 
-    def _mesh(self, g: Group, split: Split, missed: dict[int, tuple[float, str, str]]) -> Mesh | None:
-        """The rates under the mesh; counted as refused where the machine has no such mesh."""
+    def _states(self, g: Group, shape: Shape, shared: int) -> States:
+        zeros, why = self.space.zeros(shared)
+        kinds = [self.probe.state(g.tp, zero) for zero in zeros]
+        return States.of(zeros, [kind.held(shape.dense, shape.layers, shared) for kind in kinds], why)
+
+    def _laid(self, g: Group, split: Split, missed: Misses) -> bool:
+        """Whether the machine has such a mesh; its rates, or why not."""
         try:
-            split.mesh = self.links.mesh(g.tp, g.cp, split.fsdp, g.pp, split.dp)
+            split.lay(self.links.mesh(g.tp, g.cp, split.fsdp, g.pp, split.dp), g.pp)
         except ClusterError as refused:
             missed[split.fsdp] = float(g.tp * g.cp * split.fsdp), "mesh", str(refused)
-        return split.mesh
-
-    def _layers(self, tp: int, r: int) -> Layers:
-        return self._get(("layers", tp, r), self.probe.layers, tp, self.remats[r])
-
-    def _held(self, g: Group, shape: Shape) -> list[float]:
-        """Activations of a token, per rematerialization: of the first stage, or the last with its logits."""
-        often, found = self._get(("live", *g[2:5], g.M), kept_at_once, *g[2:5], g.M), []
-        for r in range(len(self.remats)):
-            one = self._layers(g.tp, r)
-            first, last = shape.share * one.kept * often, shape.last * one.kept + one.logits
-            found.append(one.working + (max(first, last) if g.pp > 1 else last))
-        return found
+            return False
+        return True
 
     def _pass(self, g: Group, shape: Shape, split: Split, t: float, r: int) -> Pass:
         """Layers at the longest stage's pace, and what tensor and context ways take."""
-        assert split.mesh
-        on = g.tp, g.cp, g.microbatch, r, split.ep, split.expert_tp, id(split.mesh.Y), id(split.mesh.C)
-        return self._get(("pass", g.pp, shape.layers, *on), self._one, g, shape, split, t, on)
-
-    def _one(self, g: Group, shape: Shape, split: Split, t: float, on: tuple[Any, ...]) -> Pass:
-        f, b, math = self._get(("whole", g.pp == 1, *on), self._whole, g, split, t, on[3])
+        key = "whole", g.pp == 1, g.tp, g.cp, g.microbatch, r, split.line
+        f, b, math = self._get(key, self._whole, g, split, t, r)
         share, last, staged = shape.share, shape.last, g.pp > 1
         return Pass(*paced(f, share, last, staged), *paced(b, share, last, staged), math / g.pp)
 
@@ -192,8 +195,8 @@ class Quick:
         """All layers, either way: arithmetic, the unembedding, what is waited for, and what is beside."""
         mesh, one, found = split.mesh, self.probe.layers(g.tp, self.remats[r], split.ep, split.expert_tp), []
         assert mesh
-        C = self._get(("context", g.tp, g.cp, id(mesh.C)), self._context, g, mesh.C)
-        key = "tensor", g.tp, r, id(mesh.Y), split.ep, split.expert_tp
+        C = self._get(("context", g.tp, g.cp, mesh.C), self._context, g, mesh.C)
+        key = "tensor", g.tp, r, mesh.Y, split.ep, split.expert_tp
         Y, ends, Z = self._get(key, self._tensor, one, mesh.Y, g.tp, split)
         for w, line, head_s in ((0, one.forward, one.head * t), (2, one.backward, 2 * one.head * t)):
             end, beside = (ends[w].at(t), ends[w + 1].at(t)) if g.pp == 1 else (0.0, 0.0)
@@ -211,43 +214,10 @@ class Quick:
         """Gathers, scatters, and sums over copies and pods."""
         zero, shared, shape, mesh = split.zeros[z], split.fsdp * g.cp, bench.shape, split.mesh
         assert mesh
-        key = "moved", g.tp, g.pp, shape.layers, shared, zero, id(mesh.X), id(mesh.R)
-        found = split.moved[z] = self._get(key, self._weights, shape, split, zero, shared)
+        key = "moved", g.tp, g.pp, shape.layers, shared, zero, mesh.X, mesh.R
+        found = split.moved[z] = self._get(key, self._weights, shape, split, mesh, zero, shared)
         return found
 
-    def _weights(self, shape: Shape, split: Split, zero: int, shared: int) -> Moved:
-        assert split.mesh
-        parts = self._parts(split, zero, split.mesh.X, shared, shape.dense, shape.layers)
+    def _weights(self, shape: Shape, split: Split, mesh: Mesh, zero: int, shared: int) -> Moved:
+        parts = self.weights.parts(zero, mesh, mesh.X, shared, split.dp, shape.dense, shape.layers)
         return moved(parts, self.update_s * shape.dense / (shared if zero else 1))
-
-    def _parts(self, split: Split, zero: int, X: Axis, ways: int, params: float, layers: int) -> list[float]:
-        """Of X with each microbatch and once; of R and S, which hold one part of what is shared, once."""
-        found, copies = [0.0] * 8, split.dp * ways
-        if ways > 1:
-            found[:4] = self._copies(zero, "X", X, params, layers)
-        if split.dp > 1 and split.mesh:
-            found[4:6] = self._copies(zero, "R", split.mesh.R, params / ways, layers)[2:]
-        if self.space.pods > 1:
-            found[6:] = self._copies(zero, "S", self.links.pods, params / copies, layers)[2:]
-        return found
-
-    def _copies(self, zero: int, letter: str, axis: Axis, n: float, layers: int) -> tuple[float, ...]:
-        """Seconds for n parameters: forward and backward with each microbatch, and both once a step."""
-        f, b, F, B, f_hops, b_hops, F_hops, B_hops = self._get(
-            (zero, letter, id(axis)), self._rows, zero, letter, axis
-        )
-        return (
-            n * f + layers * f_hops,
-            n * b + layers * b_hops,
-            n * F + layers * F_hops,
-            n * B + layers * B_hops,
-        )
-
-    def _rows(self, zero: int, letter: str, axis: Axis) -> list[float]:
-        slopes, bases = [0.0] * 4, [0.0] * 4
-        for row in self._get(("weights", zero), self.probe.weights, zero):
-            if row.axes == letter:
-                rate, k = axis[row.call], 2 * row.once + (row.when == "bwd")
-                slopes[k] += row.times * row.nbytes * rate.s_per_byte
-                bases[k] += row.times * rate.hops_s
-        return slopes + bases

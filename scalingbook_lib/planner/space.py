@@ -54,6 +54,7 @@ class Space:
     tried: dict[str, tuple[Any, ...]]
     constant: dict[str, Any]
     tally: Tally = field(default_factory=Tally)
+    _splits: dict[int, list[int]] = field(default_factory=dict)
 
     def plan(self, **ways: Any) -> Plan:
         """A plan of this space; what is not named is the plan's own default."""
@@ -72,7 +73,11 @@ class Space:
 
     def splits(self, rest: int) -> list[int]:
         """The ways of fsdp, of so many chips; dp is what is left."""
-        return [n for n in divisors(rest) if self.allowed("fsdp", n) and self.allowed("dp", rest // n)]
+        found = self._splits.get(rest)
+        if found is None:
+            ways = [n for n in divisors(rest) if self.allowed("fsdp", n) and self.allowed("dp", rest // n)]
+            found = self._splits[rest] = ways
+        return found
 
     def zeros(self, shared: int) -> tuple[tuple[int, ...], str]:
         """The kinds of ZeRO that so many chips can share weights by; else why none."""
@@ -149,30 +154,30 @@ class Space:
         """Layers for the stages, and sequences for the data ranks."""
         count = len(self.splits(rest))
         for schedule, chunks in self.schedules(pp) if count else ():
-            why = self._layers(pp, chunks, schedule)
+            few = pp > 1 and pp * chunks > self.model.L
             for microbatch in self.tried["microbatch"]:
                 ranks = self.pods * rest * microbatch
                 M, left = divmod(self.batch, ranks)
-                refused = why or (("sequences", "") if left else scheduled(schedule, pp, M, chunks))
-                if refused is None:
+                refused = "stages" if few else "sequences" if left else scheduled(schedule, pp, M, chunks)
+                if not refused:
                     yield Group(tp, cp, pp, schedule, chunks, microbatch, M, rest)
                     continue
-                far = ranks if left and not why else pp * chunks
-                if self.tally.counts(refused[0], count, far):
+                far = ranks if left and not few else pp * chunks
+                if self.tally.counts(refused, count, far):
                     ways = {"tp": tp, "cp": cp, "pp": pp, "dp": rest, "microbatch": microbatch}
                     plan = self.plan(**ways, schedule=schedule, chunks=chunks)
-                    self.tally.nearest(refused[0], refused[1] or self._sequences(plan), plan, far)
+                    self.tally.nearest(refused, self._why(refused, plan), plan, far)
 
-    def _layers(self, pp: int, chunks: int, schedule: str) -> tuple[str, str] | None:
-        if pp == 1 or pp * chunks <= self.model.L:
-            return None
-        plan = self.plan(pp=pp, chunks=chunks, schedule=schedule, dp=self.machine.chips // pp, zero=0)
-        return "stages", reasons(self.model, plan, self.T, self.machine)[0]
-
-    def _sequences(self, plan: Plan) -> str:
+    def _why(self, refused: str, plan: Plan) -> str:
+        """In words: layers that are too few, sequences that do not divide, or what the schedule says."""
+        if refused == "stages":
+            alone = self.plan(pp=plan.pp, chunks=plan.chunks, schedule=plan.schedule,
+                              dp=self.machine.chips // plan.pp, zero=0)  # fmt: skip
+            return reasons(self.model, alone, self.T, self.machine)[0]
         try:
-            plan.microbatches(self.batch)
-        except PlanError as error:
+            M = plan.microbatches(self.batch)
+            pipelines.bubble(plan.schedule, plan.pp, M, plan.chunks)
+        except (PlanError, pipelines.PipelineError) as error:
             return str(error)
         return ""
 
@@ -209,26 +214,6 @@ def needs_plans(asked: Space) -> bool:
     return torus or "dualpipe" in asked.tried["schedule"]
 
 
-def frontier(
-    states: list[float], held: list[float], room: float, every: bool
-) -> tuple[list[tuple[int, int]], int]:
-    """Of states per ZeRO and activations per rematerialization, which fit and are to be judged.
-
-    And how many more fit, and cannot be faster: some other of no more ZeRO and rematerialization fits.
-    """
-    found, fit, least = [], 0, len(held)
-    for z, state in enumerate(states):
-        free = room - state
-        fit += sum(map(free.__ge__, held))
-        for r in range(len(held) if every else least):
-            if held[r] <= free:
-                found.append((z, r))
-                if not every:
-                    least = r
-                    break
-    return found, fit - len(found)
-
-
 @lru_cache(maxsize=4096)
 def divisors(n: int) -> tuple[int, ...]:
     """All of them, ascending: divisors(12) = 1, 2, 3, 4, 6, 12."""
@@ -237,10 +222,10 @@ def divisors(n: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1 << 14)
-def scheduled(schedule: str, pp: int, M: int, chunks: int) -> tuple[str, str] | None:
-    """Why a schedule does not take so many microbatches."""
+def scheduled(schedule: str, pp: int, M: int, chunks: int) -> str:
+    """'' where a schedule takes so many microbatches, else 'schedule'."""
     try:
         pipelines.bubble(schedule, pp, M, chunks)
-    except pipelines.PipelineError as error:
-        return "schedule", str(error)
-    return None
+    except pipelines.PipelineError:
+        return "schedule"
+    return ""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from scalingbook_lib.placement import Rate
+from scalingbook_lib.planner.links import Axis
 from scalingbook_lib.planner.probe import Row
 
 
@@ -49,7 +50,7 @@ class Affine(NamedTuple):
 type Ways = tuple[Affine, Affine, Affine, Affine]  # waited for and beside, forward; the same backward
 
 
-def sums(rows: tuple[Row, ...], axis: Mapping[str, Rate]) -> Ways:
+def sums(rows: tuple[Row, ...], axis: Axis | Mapping[str, Rate]) -> Ways:
     """Seconds for t tokens: waited for and beside, forward; waited for and beside, backward."""
     slopes, bases = [0.0] * 4, [0.0] * 4
     for row in rows:
