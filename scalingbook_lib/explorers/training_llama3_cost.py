@@ -49,11 +49,21 @@ def _cost(model: str, trillions: float, chip: str, n: int, mfu: float, price: fl
             Readout("days", run.days, "", f"{run.days:.3g}"),
             Readout("chip-hours", run.chip_hours, "", si(run.chip_hours)),
             Readout("cost", usd, "", _usd(usd)),
+            _listed(chip),
             Readout("parameters at work", m.active_params, "", si(m.active_params)),
             Readout("tokens/s of a chip", run.tokens_per_s_per_chip, "", f"{run.tokens_per_s_per_chip:,.0f}"),
         ),
         columns=2,
     )
+
+
+def _listed(chip: str) -> Readout:
+    """What the catalogue says of the price, to set the slider by."""
+    on = chips.find(chip)
+    if on.usd_per_hour is None:
+        return Readout("price in the catalogue", 0.0, "", "none")
+    said = f"${on.usd_per_hour:.2f} on {on.sources['usd_per_hour'].as_of}"
+    return Readout("price in the catalogue", on.usd_per_hour, "", said)
 
 
 def _days(model: str, trillions: float, chip: str, n: int, mfu: float, price: float, run: Run) -> Chart:

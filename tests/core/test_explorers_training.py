@@ -318,6 +318,12 @@ def test_twice_the_chips_take_half_the_days_for_the_same_money():
     assert readout(one, "cost") == approx(readout(two, "cost"))
 
 
+@pytest.mark.parametrize(("chip", "says"), [("H100", "$3.85 on 2026-09-25"), ("TPU7x", "none")])
+def test_the_price_in_the_catalogue_stands_beside_the_cost(chip, says):
+    found = ALL["training_llama3.cost"].see(chip=chip)
+    assert [r.text for r in found.readouts if r.label == "price in the catalogue"] == [says]
+
+
 def test_every_whole_run_is_on_the_chart_at_its_utilization():
     dots = next(m for m in panel(ALL["training_llama3.cost"].see(), Chart, 1).marks if isinstance(m, Points))
     assert list(dots.ys) == [100 * run.utilization.share for run in WHOLE_RUNS]
