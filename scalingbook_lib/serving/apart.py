@@ -36,9 +36,9 @@ class Apart:
         self.waiting: deque[Sequence] = deque()  # for a prefill server
         self.placing: deque[Sequence] = deque()  # for a slot
         self.within = 0  # who is past the queue
-        self.queue: list[tuple[float, int, int]] = []
+        self.queue: list[tuple[float, int, int, int]] = []
         self.chunks: list[tuple[int, float, float, int]] = []
-        self.due: list[tuple[float, int, int, Sequence | Decoder, int]] = []
+        self.due: list[tuple[float, int, int, Any, int]] = []
         self.tick = 0
         for s in todo:
             self.at(s.request.arrival_s, ARRIVES, s)
@@ -62,7 +62,8 @@ class Apart:
 
     def note(self) -> None:
         """The queue from now on."""
-        self.queue.append((self.now, len(self.waiting), self.within))
+        held = self.pool.held + sum([decoder.pool.held for decoder in self.decoders]) if self.blocks else 0
+        self.queue.append((self.now, len(self.waiting), self.within, held))
 
     def close(self, sequence: Sequence, outcome: str) -> None:
         """Nothing more happens to it."""

@@ -78,7 +78,7 @@ class Batch:
     def _grown(self, sequence: Sequence, length: int) -> int:
         """Blocks it took while it decoded."""
         size = self.pool.size
-        return -(-length // size) + -(-(sequence.offset + sequence.from_step) // -size)
+        return -(-length // size) - -(-(sequence.offset + sequence.from_step) // size)
 
     def room(self, steps: int) -> int:
         """How many of the steps there are blocks for."""

@@ -4,6 +4,7 @@ A family's prefix is a chain of blocks. Who uses its beginning pins it; what nob
 run out, and then goes from the far end of the family that was used least recently. Chapter: Inference.
 """
 
+import math
 from collections import Counter, OrderedDict
 
 from scalingbook_lib.serving.policies import Blocks
@@ -23,12 +24,13 @@ class Chain:
 class Pool:
     """The blocks of one server: free, owned by a sequence, or in a chain. Their sum never changes."""
 
-    __slots__ = ("chains", "evicted", "free", "idle", "keep", "size", "spare")
+    __slots__ = ("chains", "evicted", "free", "idle", "keep", "size", "spare", "total")
 
     def __init__(self, blocks: Blocks | None, keep: bool) -> None:
         self.size = blocks.size if blocks else 16
-        self.free: float = blocks.count if blocks else float("inf")
+        self.free: float = blocks.count if blocks else math.inf
         self.spare: float = int(blocks.spare * blocks.count) if blocks else 0
+        self.total = self.free
         self.keep = keep  # whether prefixes are kept at all
         self.chains: OrderedDict[int, Chain] = OrderedDict()  # the least recently used first
         self.idle = 0  # blocks of chains that nobody pins
@@ -38,6 +40,11 @@ class Pool:
     def available(self) -> float:
         """Blocks that can be had, those of idle prefixes included."""
         return self.free + self.idle
+
+    @property
+    def held(self) -> int:
+        """Blocks that somebody uses; 0 where there is no end of them."""
+        return int(self.total - self.free) - self.idle if self.total < math.inf else 0
 
     def hit(self, family: int, prefix: int, tokens: int) -> int:
         """Blocks of a sequence of `tokens` that are kept; one token at least is left to compute."""

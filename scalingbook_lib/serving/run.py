@@ -131,7 +131,7 @@ class Run(Told):
 
     def _area(self, waiting: bool, inside: bool) -> float:
         """Requests times seconds, from the queue."""
-        moments = [*self.queue, Moment(self.end_s, 0, 0)]
+        moments = [*self.queue, Moment(self.end_s, 0, 0, 0)]
         return sum(
             (b.time_s - a.time_s) * (waiting * a.waiting + inside * a.inside) for a, b in pairwise(moments)
         )

@@ -32,6 +32,7 @@ class Moment(NamedTuple):
     time_s: float
     waiting: int
     inside: int
+    held: int  # blocks that somebody uses; 0 where there is no end of them
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Server:
         self.rows: list[Sequence] = []  # such rows
         self.impatient = [(s.request.cancel_s, s.order, s) for s in todo if s.request.cancel_s < math.inf]
         heapify(self.impatient)
-        self.queue: list[tuple[float, int, int]] = []  # time, waiting, in a slot
+        self.queue: list[tuple[float, int, int, int]] = []  # time, waiting, in a slot, blocks held
         self.chunks: list[tuple[int, float, float, int]] = []  # server, from, to, prompt tokens
 
     # Who comes and goes.
@@ -73,7 +73,7 @@ class Server:
 
     def note(self, time_s: float) -> None:
         """The queue from now on."""
-        self.queue.append((time_s, len(self.waiting), len(self.inside)))
+        self.queue.append((time_s, len(self.waiting), len(self.inside), self.pool.held))
 
     def until(self, arrivals: bool) -> float:
         """When something may happen that the batch has to stop for."""
