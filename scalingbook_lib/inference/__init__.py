@@ -4,14 +4,21 @@
 `memory` and `largest_batch` what fits; `decode`, `prefill` and `mixed` how long a step takes, term by term;
 `case(...).step_s` the same in microseconds, for simulators and searches; `Efficiency` what real chips reach.
 B counts sequences, S tokens in the cache of each, T new tokens of each, P prompt and G generated tokens.
-Chapters: Inference, Serving LLaMA 3.
+`serve` is the steady state; `transfer`, `pools` and `prefix` what moving keys and values costs; `speculative`
+drafts; `rules` has the closed forms. Chapters: Inference, Serving LLaMA 3.
 """
 
+from scalingbook_lib.inference import rules
 from scalingbook_lib.inference.case import Quick, case
 from scalingbook_lib.inference.critical import Critical, Crossover, critical_batch, crossover_batch
 from scalingbook_lib.inference.efficiency import PEAK, ByType, Efficiency, by_type
+from scalingbook_lib.inference.handoff import Handoff, Pools, pools, transfer
 from scalingbook_lib.inference.layout import Layout, LayoutError
 from scalingbook_lib.inference.memory import Memory, largest_batch, memory
+from scalingbook_lib.inference.prefix import Prefix, prefix
+from scalingbook_lib.inference.queueing import little, static_waste
+from scalingbook_lib.inference.serve import Serving, serve
+from scalingbook_lib.inference.speculative import Speculation, best_draft, speculative
 from scalingbook_lib.inference.step import Step, decode, mixed, prefill
 from scalingbook_lib.inference.traffic import Traffic
 
@@ -21,19 +28,33 @@ __all__ = [
     "Critical",
     "Crossover",
     "Efficiency",
+    "Handoff",
     "Layout",
     "LayoutError",
     "Memory",
+    "Pools",
+    "Prefix",
     "Quick",
+    "Serving",
+    "Speculation",
     "Step",
     "Traffic",
+    "best_draft",
     "by_type",
     "case",
     "critical_batch",
     "crossover_batch",
     "decode",
     "largest_batch",
+    "little",
     "memory",
     "mixed",
+    "pools",
     "prefill",
+    "prefix",
+    "rules",
+    "serve",
+    "speculative",
+    "static_waste",
+    "transfer",
 ]

@@ -99,9 +99,8 @@ class Quick:
         if k.routed.token_s:
             found.append((t, k.routed.token_s, k.routed.read_s * (1 - k.untouched**t)))
         both = [((tokens + k.ramp) * token_s, read) for tokens, token_s, read in found]
-        return sum(read for math, read in both if read > math), sum(
-            math for math, read in both if read <= math
-        )
+        weights_s = sum(read for math, read in both if read > math)
+        return weights_s, sum(math for math, read in both if read <= math)
 
     def _decoding(self, own: float, S: float, T: int) -> tuple[float, float]:
         """Attention of a group's sequences: seconds of arithmetic and of reading the cache, fullest chip."""
@@ -156,8 +155,8 @@ class Quick:
         if not b and not c:
             return 0.0, 0.0
         (
-            A, Z, wide, ramp, (dense, read), (mlp, mlp_read), (routed, routed_read), untouched, (head, head_read),
-            (state, moved), kinds, up, token_s, row_s, sent, row_sent, hops, launch, overlap,
+            A, Z, wide, ramp, (dense, read), (mlp, mlp_read), (routed, routed_read), untouched,
+            (head, head_read), (state, moved), kinds, up, token_s, row_s, sent, row_sent, hops, launch, overlap,
         ) = self._constants  # fmt: skip
         t, rows, mine, attention_s = b + c, b, 0.0, 0.0
         if b:

@@ -1,0 +1,86 @@
+"""Is a known prefix better read again or loaded from where its keys and values wait?
+
+Chapters: Inference, Serving LLaMA 3.
+"""
+
+from dataclasses import dataclass
+
+from scalingbook_lib.arithmetic import kv_cache
+from scalingbook_lib.inference.efficiency import PEAK, Efficiency
+from scalingbook_lib.inference.layout import Layout
+from scalingbook_lib.inference.step import prefill
+from scalingbook_lib.limits import Machine
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.told import Told
+from scalingbook_lib.units import si
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix(Told):
+    """The first `cached` of P prompt tokens, computed anew or loaded, at bytes/s of all chips together."""
+
+    P: int
+    cached: int
+    nbytes: float
+    whole_s: float  # the prompt, read from the start
+    rest_s: float  # the prompt without its prefix
+    bytes_per_s: float
+
+    @property
+    def recompute_s(self) -> float:
+        """What reading the prefix adds."""
+        return self.whole_s - self.rest_s
+
+    @property
+    def reload_s(self) -> float:
+        """What loading it takes."""
+        return self.nbytes / self.bytes_per_s
+
+    @property
+    def pays(self) -> bool:
+        """Whether loading is quicker."""
+        return self.reload_s < self.recompute_s
+
+    @property
+    def break_even_bytes_per_s(self) -> float:
+        """The rate at which both take as long."""
+        return self.nbytes / self.recompute_s
+
+    @property
+    def saved_s(self) -> float:
+        """Off the first token, where loading is quicker."""
+        return max(self.recompute_s - self.reload_s, 0.0)
+
+    def capacity_tokens(self, nbytes: float) -> float:
+        """How many tokens such a store holds."""
+        return nbytes / (self.nbytes / self.cached)
+
+    def __str__(self) -> str:
+        compute, load = si(self.recompute_s / self.cached, "s"), si(self.reload_s / self.cached, "s")
+        each = f"{compute} a token to compute, {load}"
+        verdict = "load it" if self.pays else "compute it"
+        return (
+            f"a prefix of {self.cached:,} tokens, {si(self.nbytes, 'B')}: {each} to load; {verdict} "
+            f"(even at {si(self.break_even_bytes_per_s, 'B/s')})"
+        )
+
+
+def prefix(
+    model: Transformer, machine: Machine, layout: Layout, *, P: int, cached: int,
+    bytes_per_s: float | None = None, efficiency: Efficiency = PEAK,
+) -> Prefix:  # fmt: skip
+    """The first `cached` of P tokens; without a rate, from the hosts' memory over the PCIe of every chip."""
+    if not 0 < cached < P:
+        raise ValueError(f"cached={cached} of P={P}: write at least 1 and fewer than P")
+    whole = prefill(model, machine, layout, P=P, efficiency=efficiency)
+    rest = prefill(model, machine, layout, P=P, cached=cached, efficiency=efficiency)
+    nbytes = kv_cache(model, cached, layout.kv).nbytes
+    rate = bytes_per_s if bytes_per_s is not None else layout.chips * _host_rate(machine)
+    return Prefix(P, cached, nbytes, whole.total_s, rest.total_s, rate)
+
+
+def _host_rate(machine: Machine) -> float:
+    rate = machine.chip.host_bytes_per_s or machine.chip.pcie_bytes_per_s
+    if not rate:
+        raise ValueError(f"nobody says how fast {machine.chip.name} reaches its host; give bytes_per_s=...")
+    return rate

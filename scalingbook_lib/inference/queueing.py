@@ -1,0 +1,23 @@
+"""How many requests are under way, and what does it cost to wait for the longest?
+
+Chapter: Inference.
+"""
+
+from collections.abc import Sequence
+
+
+def little(rate_per_s: float, seconds: float) -> float:
+    """Requests under way: how many arrive each second, times how long each stays. Source: Little, 1961.
+
+    The batch that decoding needs: requests/s · output tokens · step time.
+    """
+    if rate_per_s < 0 or seconds < 0:
+        raise ValueError(f"{rate_per_s} requests/s for {seconds} s: write no negative numbers")
+    return rate_per_s * seconds
+
+
+def static_waste(lengths: Sequence[float]) -> float:
+    """The share of a static batch's slots that do nothing: 1 - mean/max, as all wait for the longest."""
+    if not lengths or min(lengths) < 0 or max(lengths) <= 0:
+        raise ValueError(f"{list(lengths)[:5]}: write the output lengths of a batch, at least one above 0")
+    return 1 - sum(lengths) / (len(lengths) * max(lengths))

@@ -1,0 +1,63 @@
+"""How much faster is decoding when a small model drafts tokens and the large one checks them together?
+
+Each drafted token is taken to be accepted with the same chance, independently of the others. Source:
+Leviathan et al., arXiv 2211.17192, theorem 3.8 and section 3.1. Chapter: Inference.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scalingbook_lib.told import Told
+from scalingbook_lib.units import count, percent
+
+type Ratio = float | Callable[[int], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation(Told):
+    """`draft` tokens are drafted, each accepted with chance `acceptance`; times are in plain decode steps."""
+
+    acceptance: float
+    draft: int
+    cost: float  # of one drafted token
+    verify: float  # of one step that checks draft + 1 tokens
+
+    @property
+    def tokens(self) -> float:
+        """In the mean for each check: (1 - p^(K+1)) / (1 - p), the large model's own token included."""
+        p, K = self.acceptance, self.draft
+        return K + 1.0 if p == 1 else (1 - p ** (K + 1)) / (1 - p)
+
+    @property
+    def steps(self) -> float:
+        """What a round takes: K drafts and a check."""
+        return self.verify + self.cost * self.draft
+
+    @property
+    def speed_up(self) -> float:
+        """Tokens for the time of one plain step."""
+        return self.tokens / self.steps
+
+    def __str__(self) -> str:
+        return (
+            f"{count(self.draft)} drafted tokens, {percent(self.acceptance)} accepted: {self.tokens:.3g} "
+            f"tokens for {self.steps:.3g} steps, {self.speed_up:.3g} times as fast"
+        )
+
+
+def speculative(acceptance: float, draft: int, *, cost: float, verify: Ratio = 1.0) -> Speculation:
+    """E / (v + c K): `cost` c of one drafted token and `verify` v of a check of K + 1, over a plain step.
+
+    While weights or the cache are waited for, v is 1; `verify` may be a function of the tokens checked.
+    """
+    if not 0 <= acceptance <= 1 or draft < 0 or cost < 0:
+        raise ValueError(f"acceptance={acceptance}, draft={draft}, cost={cost}: write a chance from 0 to 1, "
+                         "and no negative numbers")  # fmt: skip
+    checked = verify(draft + 1) if callable(verify) else verify
+    return Speculation(acceptance, draft, cost, checked if draft or callable(verify) else 1.0)
+
+
+def best_draft(acceptance: float, *, cost: float, verify: Ratio = 1.0, most: int = 32) -> Speculation:
+    """The number of drafted tokens, 0 to `most`, that is fastest; the smallest of equals."""
+    found = [speculative(acceptance, K, cost=cost, verify=verify) for K in range(most + 1)]
+    return max(found, key=lambda one: one.speed_up)
