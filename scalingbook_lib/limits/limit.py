@@ -81,10 +81,8 @@ def singled(networks: tuple[Network, ...]) -> tuple[tuple[str, tuple[Network, ..
     if any(isinstance(network, Axis) for network in networks):
         return (("torus", networks),)
     levels = [level for level in networks if isinstance(level, Level)]
-    return tuple(
-        (one.name, tuple(v if v is one else replace(v, bytes_per_s=math.inf) for v in levels))
-        for one in levels
-    )
+    free = [replace(level, bytes_per_s=math.inf) for level in levels]
+    return tuple((one.name, (*free[:k], one, *free[k + 1 :])) for k, one in enumerate(levels))
 
 
 def inner(machine: Machine, size: int) -> tuple[Network, ...]:

@@ -114,12 +114,14 @@ class Space:
             self.tally.refuse("model", self._all(), why[0])
             return
         for tp in self._ways("tp", chips):
+            narrow = self._uneven(tp=tp)
             for cp in self._ways("cp", chips // tp):
                 below = chips // (tp * cp)
-                refused = self._tokens(tp, cp)
-                if refused:
+                why = narrow or self._uneven(tp=tp, cp=cp)
+                if why:
+                    kind = "tensor ways" if narrow else "context ways"
                     count = sum(self._under(below, pp) for pp in self._ways("pp", below))
-                    self.tally.refuse(refused[0], count, refused[1], self.plan(tp=tp, cp=cp, dp=below))
+                    self.tally.refuse(kind, count, why, self.plan(tp=tp, cp=cp, dp=below))
                     continue
                 for pp in self._ways("pp", below):
                     yield from self._stages(tp, cp, pp, below // pp)
@@ -140,15 +142,11 @@ class Space:
         """How many spreads a refused mesh of tp and cp would have had with these stages."""
         return len(self.splits(below // pp)) * len(self.schedules(pp)) * len(self.tried["microbatch"])
 
-    def _tokens(self, tp: int, cp: int) -> tuple[str, str] | None:
-        """Why heads, widths or tokens do not divide."""
-        for kind, ways in (("tensor ways", {"tp": tp}), ("context ways", {"tp": tp, "cp": cp})):
-            used = ways.get("tp", 1) * ways.get("cp", 1)
-            plan = self.plan(**ways, dp=self.machine.chips // used, zero=0, expert_tp=1)
-            why = reasons(self.model, plan, self.T, self.machine)
-            if why:
-                return kind, why[0]
-        return None
+    def _uneven(self, tp: int, cp: int = 1) -> str:
+        """Why heads, widths or tokens do not divide; '' where they do."""
+        plan = self.plan(tp=tp, cp=cp, dp=self.machine.chips // (tp * cp), zero=0, expert_tp=1)
+        why = reasons(self.model, plan, self.T, self.machine)
+        return why[0] if why else ""
 
     def _stages(self, tp: int, cp: int, pp: int, rest: int) -> Iterator[Group]:
         """Layers for the stages, and sequences for the data ranks."""
