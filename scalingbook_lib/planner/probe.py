@@ -14,7 +14,7 @@ from scalingbook_lib import training
 from scalingbook_lib.limits import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Efficiency, Plan
-from scalingbook_lib.training.memory import parts
+from scalingbook_lib.training.memory import moments, parts
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import seconds
 from scalingbook_lib.training.traffic import CALLS, rows
@@ -60,7 +60,7 @@ class Layers(NamedTuple):
     math: float  # the products' seconds, forward, with the head
     kept: float  # bytes of the activations of one microbatch
     working: float  # bytes while a layer is at work
-    logits: float
+    logits: float  # bytes at the logits
     tensor: tuple[Row, ...]
     exchange: tuple[Row, ...]  # of tokens with their experts
     ends: tuple[Row, ...]  # those of the vocabulary, where there are no stages
@@ -164,15 +164,15 @@ class Probe:
         forward, backward = (
             _line(many[k], most[k], few[k], more[k], far_few[k], far_more[k]) for k in (0, 1)
         )
-        _, _, _, kept, working, logits, _, whole = parts(replace(s, dense=0.0, expert=0.0))
+        bare = replace(s, dense=0.0, expert=0.0)
+        (working, logits), (_, _, _, kept, *_, whole) = moments(bare), parts(bare)
         found, staged = self.rows(s), self.rows(replace(s, plan=replace(s.plan, pp=2)))
         tensor = tuple(row for row in staged if row.axes == "Y")
         pairs = zip((row for row in found if row.axes == "Y"), tensor, strict=True)
         ends = tuple(all_._replace(times=all_.times - row.times) for all_, row in pairs)
         exchange = tuple(row for row in staged if row.axes == "Z")
-        return Layers(
-            forward, backward, more[2], more[3], kept, working + whole, logits, tensor, exchange, ends
-        )
+        held = kept, working + whole, logits + whole
+        return Layers(forward, backward, more[2], more[3], *held, tensor, exchange, ends)
 
     def _timed(self, s: Shape, t: float) -> tuple[float, float, float, float]:
         """Layers forward and backward, the unembedding, and products alone."""

@@ -64,7 +64,7 @@ class Quick:
     def _held(self, g: Group, bench: Bench, t: float) -> list[float]:
         """Activations, per rematerialization: of the first stage, or the last with its logits."""
         first, last = bench.shape.share * kept_at_once(*g[2:5], g.M), bench.shape.last
-        return [t * (working + max(first * kept, last * kept + logits)) for kept, working, logits in bench.kept]
+        return [t * max(first * kept + working, last * kept + logits) for kept, working, logits in bench.kept]
 
     def _fitting(self, g: Group, splits: list[Split], room: Room) -> tuple[list[tuple[Split, Picks]], int]:
         """The splits that have a mesh and room, with the plans to judge; the others are counted."""

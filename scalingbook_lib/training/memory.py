@@ -1,8 +1,9 @@
 """What does each chip hold in one training step, part by part, and does it fit?
 
-Of a pipeline's stages the first is counted, which holds most microbatches, or the last, with the logits.
-What a runtime keeps for itself
-(CUDA's context, fragments) is not. Chapter: Training.
+Two moments are full: at the logits, and in a layer of the backward pass that is done again. They are never
+together, so the larger one is counted. In a pipeline the first stage has most microbatches in its layer, and
+the last one the logits. What a runtime keeps for itself (CUDA's context, fragments) is not counted.
+Chapter: Training.
 """
 
 from dataclasses import dataclass
@@ -26,14 +27,20 @@ PARTS = (
     "gathered weights",
     "buffers",
 )
+LAYER, LOGITS = "recomputed layer", "logits"  # one of the two, at the moment that bears its name
 
 
 @dataclass(frozen=True, slots=True)
 class Memory(Told):
-    """Bytes on one chip, by part: see `PARTS`. `chip` is None where only the sum is asked for."""
+    """Bytes on one chip at the fullest moment, by part: see `PARTS`.
+
+    `chip` is None where only the sum is asked for. `other` is what the other moment has in place of the
+    logits, or of the recomputed layer (0 with stages, where it may be another chip's).
+    """
 
     parts: tuple[float, ...]
     chip: Chip | None = None
+    other: float = 0.0
 
     def __getitem__(self, part: str) -> float:
         """The bytes of one part."""
@@ -57,12 +64,20 @@ class Memory(Told):
         return sum(self.parts[:3])
 
     @property
+    def moment(self) -> str:
+        """When it is the most: "at the logits", or "in a layer"."""
+        return "at the logits" if self[LOGITS] else "in a layer"
+
+    @property
     def fits(self) -> bool:
         """Whether the chip's HBM holds it."""
         return self.chip is None or self.total <= self.chip.hbm_bytes
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items())
+        if self.other:
+            place, instead = (LOGITS, LAYER) if self[LOGITS] else (LAYER, LOGITS)
+            parts += f" ({self.moment}; {instead} {si(self.other, 'B')} when the {place} is gone)"
         if self.chip is None:
             return f"{si(self.total, 'B')} on each chip: {parts}"
         verb = "fits" if self.fits else "does not fit"
@@ -71,10 +86,22 @@ class Memory(Told):
         return f"{si(self.total, 'B')} {verb} in {room} ({share}): {parts}"
 
 
-def memory(model: Transformer, plan: Plan, *, batch: int, T: int, machine: Machine | None = None) -> Memory:
-    """What one chip holds at the fullest moment of a step of `batch` sequences of T tokens."""
-    found = shape(work(model, T, plan.remat, plan.activations, True), plan, batch)
-    return Memory(parts(found), machine.chip if machine else None)
+def memory(
+    model: Transformer, plan: Plan, *, batch: int, T: int, machine: Machine | None = None, loop: bool = False
+) -> Memory:
+    """What one chip holds at the fullest moment of a step of `batch` sequences of T tokens.
+
+    `loop`: as a compiled loop over the layers has it, which gathers no layer ahead and scatters the gradients
+    of each matrix as soon as they are there.
+    """
+    return held(shape(work(model, T, plan.remat, plan.activations, True), plan, batch), machine, loop)
+
+
+def held(s: Shape, machine: Machine | None = None, loop: bool = False) -> Memory:
+    """`memory` of a shape."""
+    found, (working, logits) = parts(s, loop), moments(s)
+    other = working if found[PARTS.index(LOGITS)] else logits
+    return Memory(found, machine.chip if machine else None, other if s.plan.pp == 1 else 0.0)
 
 
 def states(params: float, plan: Plan) -> Memory:
@@ -97,28 +124,35 @@ def _states(params: float, plan: Plan, ways: int) -> tuple[float, float, float]:
     )
 
 
-def parts(s: Shape) -> tuple[float, ...]:
+def parts(s: Shape, loop: bool = False) -> tuple[float, ...]:
     """The bytes of every part, in the order of `PARTS`: the numbers alone, for a search."""
-    plan, w, m = s.plan, s.work, s.work.model
-    copies = 2 if plan.schedule == "dualpipe" and plan.pp > 1 else 1  # two stages on each chip
-    weights, gradients, optimizer = _states(s.dense, plan, s.shared)
+    copies = 2 if s.plan.schedule == "dualpipe" and s.plan.pp > 1 else 1  # two stages on each chip
+    weights, gradients, optimizer = _states(s.dense, s.plan, s.shared)
     if s.expert:
-        more = _states(s.expert, plan, s.expert_shared)
+        more = _states(s.expert, s.plan, s.expert_shared)
         weights, gradients, optimizer = weights + more[0], gradients + more[1], optimizer + more[2]
-    kept = s.t * s.share * (w.kept_wide / s.wide + w.kept_split / plan.tp)
-    working = s.t * (w.working_wide / s.wide + w.working_split / plan.tp)
-    held = kept * live(plan, s.M)
-    logits = s.t * m.V / plan.tp * plan.logit_bytes
-    if plan.pp > 1:  # the last stage has the logits, and the activations of one microbatch
-        ends = kept * s.last / s.share
-        held, logits = (ends, logits) if ends + logits > held else (held, 0.0)
     return (
-        copies * weights, copies * gradients, optimizer, held, working, logits,
-        _gathered(s), _buffers(s),
+        copies * weights, copies * gradients, optimizer, *_fullest(s), _gathered(s, 1 if loop else 2),
+        _buffers(s, loop),
     )  # fmt: skip
 
 
-def _gathered(s: Shape) -> float:
+def moments(s: Shape) -> tuple[float, float]:
+    """What is there beside the kept activations: in a layer that is done again, and at the logits."""
+    w, Y = s.work, s.plan.tp
+    working = s.t * (w.working_wide / s.wide + w.working_split / Y)
+    return working, s.t * w.model.V / Y * s.plan.logit_bytes
+
+
+def _fullest(s: Shape) -> tuple[float, float, float]:
+    """Activations, a layer done again, logits: of the first stage in a layer, or the last at the logits."""
+    w, (working, logits) = s.work, moments(s)
+    kept = s.t * (w.kept_wide / s.wide + w.kept_split / s.plan.tp)
+    first, last = kept * s.share * live(s.plan, s.M), kept * s.last
+    return (last, 0.0, logits) if last + logits > first + working else (first, working, 0.0)
+
+
+def _gathered(s: Shape, at_once: int) -> float:
     """FSDP: the layer at work and the one that is gathered ahead, or the vocabulary's matrix, if larger."""
     if s.plan.zero < 3:
         return 0.0
@@ -126,15 +160,23 @@ def _gathered(s: Shape) -> float:
     layers = (s.share * (s.work.split / s.plan.tp + s.work.copied) if s.shared > 1 else 0.0) + (
         s.expert if s.expert_shared > 1 else 0.0
     )
-    return s.moved * max(2 * layers / s.layers, outer)
+    return s.moved * max(at_once * layers / s.layers, outer)
 
 
-def _buffers(s: Shape) -> float:
+def _buffers(s: Shape, loop: bool) -> float:
     """A layer's gradients before they are scattered; the whole input, output and a gradient of a product."""
     plan = s.plan
-    gradients = plan.gradients.bytes * (s.dense + s.expert) / s.layers
     whole = 3 * plan.activations.bytes * s.t * s.work.model.D if s.wide > 1 else 0.0
-    return whole + (gradients if plan.zero >= 2 and s.shared > 1 else 0.0)
+    if plan.zero < 2 or s.shared == 1:
+        return whole
+    return whole + plan.gradients.bytes * (_largest(s) if loop else (s.dense + s.expert) / s.layers)
+
+
+def _largest(s: Shape) -> float:
+    """The elements of the largest matrix of a layer, those of all experts of a chip together."""
+    weights = [w for w in s.work.model.weights() if w.matmul and w.part != "unembedding"]
+    experts = s.expert / s.layers / (3 if s.work.model.gated else 2)
+    return max(experts, *(w.size / s.plan.tp for w in weights if w.part != "experts"))
 
 
 def live(plan: Plan, M: int) -> float:

@@ -11,7 +11,7 @@ from scalingbook_lib.told import Told
 from scalingbook_lib.training.case import REFUSALS, Case, case
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.feasible import reasons, too_large
-from scalingbook_lib.training.memory import Memory, parts
+from scalingbook_lib.training.memory import Memory, held, parts
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.times import Seconds
 from scalingbook_lib.training.traffic import Traffic
@@ -175,7 +175,7 @@ def step(
     rows = known.traffic(s)
     return Step(
         model, machine, plan, batch, T, efficiency, s.work, known.seconds(s, rows), tuple(rows),
-        Memory(parts(s), machine.chip),
+        held(s, machine),
     )  # fmt: skip
 
 

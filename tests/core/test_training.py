@@ -1,5 +1,7 @@
 """Plans of a training step: memory, collectives and time, against the closed forms and published figures."""
 
+from dataclasses import replace
+
 import pytest
 
 from scalingbook_lib import chips, clusters, models, training
@@ -61,6 +63,42 @@ def test_the_terms_of_a_step_sum_to_it():
     assert step.memory.total == sum(step.memory.terms.values())
     assert "interleaved" in str(step)
     assert "MFU" in str(step)
+
+
+def test_logits_and_a_layer_done_again_are_never_together():
+    plan, asked = Plan(fsdp=8, remat="full"), {"batch": 8, "T": 8192}
+    at_logits = training.memory(models.find("LLaMA-3 8B"), plan, **asked)
+    assert at_logits["logits"] == 8192 * 128256 * 14
+    assert at_logits["recomputed layer"] == 0 < at_logits.other < at_logits["logits"]
+    in_layer = training.memory(models.find("LLaMA-2 7B"), plan, **asked | {"batch": 8, "T": 4096})
+    few = training.memory(models.find("LLaMA-2 7B"), replace(plan, logit_bytes=1.0), batch=8, T=4096)
+    assert in_layer.moment == "at the logits"
+    assert few.moment == "in a layer"
+    assert few.other == 4096 * 32000
+    assert few["recomputed layer"] == in_layer.other
+    assert "(in a layer; logits 131 MB when the recomputed layer is gone)" in str(few)
+
+
+def test_stages_hold_many_microbatches_or_the_logits():
+    few, many = (
+        training.memory(B70, Plan(pp=8, fsdp=8, zero=1, remat="full", tp=tp), batch=128, T=8192)
+        for tp in (1, 8)
+    )
+    assert few["logits"] > 0 == few["recomputed layer"]
+    assert few.other == many.other == 0
+    assert few["activations"] == 10 * 8192 * 8192 * 2
+    in_layer = training.memory(B70, Plan(pp=8, fsdp=8, remat="full", logit_bytes=2), batch=128, T=8192)
+    assert in_layer["activations"] == 8 * few["activations"]
+
+
+def test_a_compiled_loop_gathers_no_layer_ahead():
+    plan = Plan(fsdp=256)
+    ahead, loop = (training.memory(B70, plan, batch=256, T=8192, loop=loop) for loop in (False, True))
+    layer = 2 * 8192 * (2 * (64 + 8) * 128 + 3 * 28672 + 2)
+    assert ahead["gathered weights"] == pytest.approx(2 * layer)
+    assert loop["gathered weights"] == 2 * 128256 * 8192 > layer
+    assert loop["buffers"] == 2 * 8192 * 28672 < ahead["buffers"]
+    assert ahead.state == loop.state
 
 
 def test_what_real_chips_lose_beside_a_lower_rate():
