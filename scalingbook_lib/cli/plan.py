@@ -72,7 +72,7 @@ def _near(factor: float | None) -> tuple[str, ...]:
     """How far predictions were off, where published runs say so."""
     if factor is None:
         return ()
-    return (f"{percent(HOLDS)} of published runs are within a factor of {factor:.3g} of their predictions",)
+    return (f"likely within a factor of {factor:.3g}, which shall hold for {percent(HOLDS)} of new runs",)
 
 
 @dataclass(frozen=True, slots=True)
