@@ -1,0 +1,237 @@
+"""What does one device of a mesh compute, send and receive when a Transformer writes?
+
+The model of `transformer` with a cache of keys and values, as the program of one device: prefill and decode
+are the same program, T new tokens of each sequence after those that the cache has. Five axes, all of which
+share every weight, so that weights never move: A attention groups, each with whole attention weights and its
+own sequences; X rows of D (2-D weight-stationary); Z and C the cache's sequences and its tokens; Y heads.
+Between layers the activations are x[B_A, T, D_XZCY]. Attention is done on Q[B_AXZ, T, N_Y, H] and the cache
+[blocks_AXZ, tokens_C, K_Y, H]; what moves are Q, one token's K and V, and the partial sums over C.
+Chapter: Inference.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from scalingbook_lib.lab import mixing
+from scalingbook_lib.lab.moving import exchange, gather, spread
+from scalingbook_lib.models import Transformer
+
+AXES = "AXZCY"  # slowest first
+COLUMNS = "AZCY"  # over which F and V are split; X has the rows of D
+INNER = "ZCY"  # one attention group
+
+SPLIT = {
+    "embed": "W[V, D_XZCY]",  # a lookup is local
+    "attention norm": "W[D_X]",
+    "q": "W[D_X, N_YCZ, H]",
+    "k": "W[D_X, K_Y, H]",  # every device of Z and C makes the keys of all: it keeps its own
+    "v": "W[D_X, K_Y, H]",
+    "o": "W[N_YCZ, H, D_X]",
+    "mlp norm": "W[D_X]",
+    "gate": "W[D_X, F_AZCY]",
+    "up": "W[D_X, F_AZCY]",
+    "down": "W[F_AZCY, D_X]",
+    "router": "W[D_X, E]",
+    "final norm": "W[D_X]",
+    "unembed": "W[D_X, V_AZCY]",
+}
+CACHE = "KV[J_AXZ, S_C, K_Y, H]"  # J blocks of S tokens; without block tables one for each sequence
+
+type Weights = Mapping[str, jax.Array]
+type Kept = dict[str, jax.Array]  # the cache of one layer
+
+
+def split(name: str, experts: str = "A") -> str:
+    """How a weight is split; experts over the axes `experts`, each of them over the other columns."""
+    if not name.startswith("expert "):
+        return SPLIT[name]
+    rest = "".join(axis for axis in COLUMNS if axis not in experts)
+    e, f = "E_" + experts if experts else "E", "F_" + rest if rest else "F"
+    return f"W[{e}, {f}, D_X]" if name == "expert down" else f"W[{e}, D_X, {f}]"
+
+
+def encoded(k: jax.Array, v: jax.Array) -> Kept:
+    """What the cache keeps of k[b, t, K, H] and v: arrays [b, t, K, ...]."""
+    return {"k": k, "v": v}
+
+
+def decoded(kept: Kept) -> tuple[jax.Array, jax.Array]:
+    """The k and v of what the cache kept."""
+    return kept["k"], kept["v"]
+
+
+def extend(
+    m: Transformer,
+    w: Mapping[str, Any],
+    tokens: jax.Array,
+    cache: Any,
+    start: jax.Array,
+    count: jax.Array,
+    tables: jax.Array | None = None,
+    *,
+    experts: str = "A",
+    every: bool = False,
+    opened: Callable[[Weights], Weights] = dict,
+    codec: tuple[Callable, Callable] = (encoded, decoded),
+) -> tuple[jax.Array, Any]:
+    """The first `count` of tokens[B_A, T] go after `start` others: logits[B, V_AZCY] of the last, the cache.
+
+    With `every`, logits[B, T, V_AZCY] of all. `tables[B_AXZ, M]` name the blocks of each sequence; without
+    them sequence b has block b. Layers are a list, or stacked arrays that a scan goes through. `opened`
+    makes a layer's weights from what is stored of them, `codec` what is cached of k and v, and back.
+    """
+    where = (_own(start), _own(count), tables)
+    ends = opened({name: w[name] for name in ("embed", "final norm", "unembed")})
+    x = ends["embed"][tokens]
+
+    def one(x: jax.Array, of: Any) -> tuple[jax.Array, Kept]:
+        return layer(m, opened(of[0]), x, of[1], where, experts, codec)
+
+    if isinstance(cache, Mapping):
+        x, cache = lax.scan(one, x, (w["layers"], cache))
+    else:
+        layers, cache = cache, []
+        for of in zip(w["layers"], layers, strict=True):
+            x, kept = one(x, of)
+            cache.append(kept)
+    if not every:
+        x = jnp.take_along_axis(x, jnp.maximum(count - 1, 0)[:, None, None], 1)
+    logits = head(m, ends, x)
+    return logits if every else logits[:, 0], cache
+
+
+def layer(
+    m: Transformer, w: Weights, x: jax.Array, kept: Kept, where: tuple, experts: str, codec: tuple
+) -> tuple[jax.Array, Kept]:
+    """x[B_A, T, D_XZCY] → the same: gathered over D for heads and MLP, and their sums scattered."""
+    h = norm(m, gather(x, INNER, 2), w["attention norm"])
+    out, kept = heads(w, h, kept, where, codec)
+    x += scatter(out, INNER, 2)
+    h = gather(norm(m, gather(x, INNER, 2), w["mlp norm"]), "A", 0)
+    out = routed(m, w, h, experts) if m.experts else mlp(w, h)
+    return x + scatter(scatter(out, "A", 0), INNER, 2), kept
+
+
+def norm(m: Transformer, x: jax.Array, scale: jax.Array) -> jax.Array:
+    """RMSNorm of x[..., D_X], in 32 bits."""
+    wide = x.astype(jnp.float32)
+    squares = spread(lax.psum, (wide * wide).sum(-1, keepdims=True), "X")
+    return (wide * lax.rsqrt(squares / m.D + 1e-6)).astype(x.dtype) * scale
+
+
+def heads(w: Weights, h: jax.Array, kept: Kept, where: tuple, codec: tuple) -> tuple[jax.Array, Kept]:
+    """Attention of h[B_A, T, D_X] to the cache and itself: a partial sum over Z, C and Y, and the cache."""
+    start, count, tables = where
+    at = start[:, None] + jnp.arange(h.shape[1])
+    q, k, v = (scatter(jnp.einsum("btd,dnh->btnh", h, w[name]), "X", 0) for name in "qkv")
+    q = gather(exchange(q, "Z", 0, 2), "C", 2)  # [B_AX, T, N_YCZ, H] → [B_AXZ, T, N_Y, H]
+    k, v = (_block(x, "Z") for x in (k, v))
+    q, k = (jax.vmap(mixing.rotary)(x, at) for x in (q, k))
+    kept = written(kept, codec[0](k, v), at, jnp.arange(h.shape[1]) < count[:, None], tables)
+    keys, values, positions = read(kept, codec[1], tables)
+    out = merged(*attend(q, keys, values, positions <= at[..., None]))
+    out = gather(exchange(out.astype(h.dtype), "Z", 2, 0), "X", 0)
+    return jnp.einsum("btnh,nhd->btd", out, w["o"]), kept
+
+
+def written(kept: Kept, new: Kept, at: jax.Array, real: jax.Array, tables: jax.Array | None) -> Kept:
+    """The cache with what is new of [b, t] at positions `at`; each device of C keeps its part of a block."""
+    here = next(iter(kept.values())).shape[1]
+    size = here * lax.axis_size("C")
+    if tables is None:
+        tables = jnp.arange(len(at))[:, None]
+    block = jnp.take_along_axis(tables, at // size, 1, mode="clip")
+    place = at % size - lax.axis_index("C") * here
+    real = real & (place >= 0) & (at < size * tables.shape[1])
+    place = jnp.where(real, place, here)  # past the end: dropped
+    return {name: a.at[block, place].set(new[name].astype(a.dtype), mode="drop") for name, a in kept.items()}
+
+
+def read(kept: Kept, decode: Callable, tables: jax.Array | None) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Keys and values [b, s, K_Y, H] of this device, and the positions [s] that they have."""
+    k, v = decode(kept)
+    here = k.shape[1]
+    blocks = 1 if tables is None else tables.shape[1]
+    first = jnp.arange(blocks) * here * lax.axis_size("C") + lax.axis_index("C") * here
+    positions = (first[:, None] + jnp.arange(here)).reshape(-1)
+    if tables is not None:
+        k, v = (a[tables].reshape(len(tables), -1, *a.shape[2:]) for a in (k, v))
+    return k, v, positions
+
+
+def attend(q: jax.Array, k: jax.Array, v: jax.Array, seen: jax.Array) -> tuple[jax.Array, ...]:
+    """Of q[b, t, n, h] with the keys of this device: weighted sum, largest score, sum of exponentials."""
+    groups = q.reshape(*q.shape[:2], k.shape[2], -1, q.shape[-1]) * q.shape[-1] ** -0.5
+    scores = jnp.einsum("btkgh,bskh->btkgs", groups, k.astype(q.dtype)).astype(jnp.float32)
+    scores = jnp.where(seen[:, :, None, None], scores, mixing.MASKED)
+    top = scores.max(-1)
+    p = jnp.exp(scores - top[..., None])
+    out = jnp.einsum("btkgs,bskh->btkgh", p.astype(q.dtype), v.astype(q.dtype)).astype(jnp.float32)
+    return out.reshape(q.shape), top.reshape(q.shape[:3]), p.sum(-1).reshape(q.shape[:3])
+
+
+def merged(out: jax.Array, top: jax.Array, total: jax.Array) -> jax.Array:
+    """The parts of all devices of C put together (flash-decoding): each keeps N_YC of the heads.
+
+    What moves is the largest score of each head, then a sum of H + 1 numbers for each, in 32 bits.
+    """
+    scale = jnp.exp(top - spread(lax.pmax, top, "C"))[..., None]
+    sums = scatter(jnp.concatenate([out, total[..., None]], -1) * scale, "C", 2)
+    return sums[..., :-1] / sums[..., -1:]
+
+
+def mlp(w: Weights, h: jax.Array, name: str = "") -> jax.Array:
+    """The gated MLP of h[..., D_X] by this device's columns; its inner sums over X scattered, gathered."""
+    both = jnp.stack([h @ w[f"{name}gate"], h @ w[f"{name}up"]])
+    gate, up = scatter(both, "X", both.ndim - 1)
+    return gather(jax.nn.silu(gate) * up, "X", gate.ndim - 1) @ w[f"{name}down"]
+
+
+def routed(m: Transformer, w: Weights, h: jax.Array, experts: str) -> jax.Array:
+    """Each token through its k experts: all tokens are here, so a device adds up what its experts say."""
+    assert m.experts
+    rows = h.reshape(-1, h.shape[-1])
+    scores = spread(lax.psum, (rows @ w["router"]).astype(jnp.float32), "X")
+    share, chosen = lax.top_k(jax.nn.softmax(scores), m.experts.k)
+    share = share / share.sum(-1, keepdims=True)
+    weight = (jax.nn.one_hot(chosen, m.experts.E) * share[..., None]).sum(1)  # [tokens, E]
+    mine = _block(weight, experts, 1).astype(h.dtype)
+    return jnp.einsum("end,ne->nd", mlp(w, rows, "expert "), mine).reshape(h.shape)
+
+
+def head(m: Transformer, w: Weights, x: jax.Array) -> jax.Array:
+    """The logits of x[B_A, T, D_XZCY] by this device's words: [B, T, V_AZCY], in 32 bits."""
+    h = gather(norm(m, gather(x, INNER, 2), w["final norm"]), "A", 0)
+    return spread(lax.psum, (h @ w["unembed"]).astype(jnp.float32), "X")
+
+
+def greedy(logits: jax.Array) -> jax.Array:
+    """The most likely word of logits[..., V_AZCY], of equals the first: an all-gather of the best of each."""
+    here = logits.shape[-1]
+    best = lax.axis_index(tuple(COLUMNS)) * here + logits.argmax(-1)
+    both = jnp.stack([logits.max(-1), best.astype(jnp.float32)])  # exact up to 2^24 words
+    tops, words = gather(both[..., None], COLUMNS, both.ndim)
+    return jnp.take_along_axis(words, tops.argmax(-1, keepdims=True), -1)[..., 0].astype(jnp.int32)
+
+
+def scatter(x: jax.Array, axes: str, dim: int) -> jax.Array:
+    """The sum over the axes, of which this device keeps its block of `dim`."""
+    real = tuple(axis for axis in axes if lax.axis_size(axis) > 1)
+    return lax.psum_scatter(x, real, scatter_dimension=dim, tiled=True) if real else x
+
+
+def _block(x: jax.Array, axes: str, dim: int = 0) -> jax.Array:
+    """This device's block of `dim`, of what all have."""
+    if not axes or (ways := lax.axis_size(tuple(axes))) == 1:
+        return x
+    here = x.shape[dim] // ways
+    return lax.dynamic_slice_in_dim(x, lax.axis_index(tuple(axes)) * here, here, dim)
+
+
+def _own(x: jax.Array) -> jax.Array:
+    """Of what is known of the group's sequences, that of the sequences whose cache is here."""
+    return _block(x, "XZ")

@@ -1,0 +1,80 @@
+"""However cache and weights are spread, a model writes what it writes with no cache on one device."""
+
+import functools
+
+import numpy as np
+import pytest
+from writing import weights, written
+
+from scalingbook_lib.lab import decode, text
+from scalingbook_lib.lab.layout import Config
+from scalingbook_lib.lab.training import SMALL, SMALL_MOE
+
+B, T, LIMIT = 8, 20, 8
+CLOSE = 1e-3  # a hundred times what sums in another order can change
+
+SPREAD = {
+    "one device": {},
+    "heads": {"Y": 8},
+    "sequences": {"Z": 8},
+    "tokens": {"C": 8},
+    "rows": {"X": 8},
+    "attention groups": {"A": 8},
+    "sequences, tokens and heads": {"Z": 2, "C": 2, "Y": 2},
+    "groups, rows and sequences": {"A": 2, "X": 2, "Z": 2},
+    "rows, tokens and heads": {"X": 2, "C": 2, "Y": 2},
+}
+KEPT = {"whole": {}, "paged": {"blocks": 64, "block": 8}, "scanned": {"scanned": True}}
+
+
+@functools.cache
+def prompts():
+    return text.batch(0, batch=B, T=T)[:, :T]
+
+
+@functools.cache
+def plain(model):
+    return written(model, prompts(), LIMIT)
+
+
+def tables(config):
+    """Blocks from the back of every group's pool, so that none has the place it would have without paging."""
+    if not config.blocks:
+        return []
+    groups = config.ways("AXZ")
+    here = np.arange(config.blocks // groups, dtype=np.int32)[::-1].reshape(-1, config.width)
+    return [np.tile(here, (groups, 1))]
+
+
+def step(config, params, tokens, cache, start, count, **how):
+    program = decode.program(config, tokens.shape[1], greedy=True, **how)
+    given = (params, tokens, cache, start.astype(np.int32), count.astype(np.int32), *tables(config))
+    return program.run(*given)
+
+
+def writes(config):
+    params, cache, done = config.params(weights(config.model)), config.cache(), np.zeros(B)
+    last, cache = step(config, params, prompts(), cache, done, done + T)
+    words = [np.array(last)]
+    for i in range(LIMIT - 1):
+        last, cache = step(config, params, words[-1][:, None], cache, done + T + i, done + 1)
+        words.append(np.array(last))
+    return np.stack(words, 1)
+
+
+def test_no_choice_of_the_plain_model_is_close():
+    assert min(plain(SMALL)[1], plain(SMALL_MOE)[1]) > CLOSE
+
+
+@pytest.mark.parametrize("kept", KEPT)
+@pytest.mark.parametrize("spread", SPREAD)
+def test_it_writes_what_it_writes_without_a_cache(spread, kept):
+    config = Config(SMALL, {"A": 1} | SPREAD[spread], sequences=B, tokens=64, **KEPT[kept])
+    assert np.array_equal(writes(config), plain(SMALL)[0])
+
+
+@pytest.mark.parametrize("experts", ["A", "Y", "ACY"])
+@pytest.mark.parametrize("spread", ["heads", "attention groups", "rows, tokens and heads"])
+def test_with_experts_it_writes_the_same_wherever_they_lie(spread, experts):
+    config = Config(SMALL_MOE, SPREAD[spread], sequences=B, tokens=64, experts=experts)
+    assert np.array_equal(writes(config), plain(SMALL_MOE)[0])
