@@ -87,7 +87,7 @@ class Routed(Quick):
         key = "dense", g.tp, g.pp, shape.layers, shared, zero, mesh.X, mesh.R
         how = zero, mesh, mesh.X, shared, split.dp, shape.dense, shape.layers
         parts = self._get(key, self.weights.parts, *how)
-        if shared > 1 or split.dp > 1 or self.space.pods > 1:
+        if ways > 1 or split.dp > 1 or self.space.pods > 1:
             axis = self.links.level(inside, ways)
             more = self.weights.parts(zero, mesh, axis, ways, split.dp, params, shape.layers)
             parts = [one + other for one, other in zip(parts, more, strict=True)]

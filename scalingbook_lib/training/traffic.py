@@ -92,10 +92,9 @@ class Links(NamedTuple):
 def rows(s: Shape, links: Links) -> list[Traffic]:
     """Every collective of a plan."""
     plan, found = s.plan, []
-    if s.shared > 1 or plan.dp > 1 or plan.dcn > 1:
-        found += _weights(s, links, "", s.dense, s.shared, plan.tp)
-        if s.expert:
-            found += _weights(s, links, "expert ", s.expert, s.expert_shared, plan.expert_ways * plan.ep)
+    found += _weights(s, links, "", s.dense, s.shared, plan.tp)
+    if s.expert:  # where tensor ways do not split experts, they too hold the same ones
+        found += _weights(s, links, "expert ", s.expert, s.expert_shared, plan.expert_ways * plan.ep)
     if plan.tp > 1:
         found += _tensor(s, links)
     if plan.cp > 1:

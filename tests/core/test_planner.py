@@ -13,6 +13,7 @@ B8, B70, B405 = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"
 POD, CUBE = Slice.of(chips.V5P, "16x20x28"), Slice.of(chips.V5P, "16x16x16")
 H100, H16K = clusters.Cluster.of(chips.H100, 1024), clusters.Cluster.of(chips.H100, 16384)
 ODD, FEW = clusters.Cluster.of(chips.H100, 768), clusters.Cluster.of(chips.H100, 64)
+EIGHT = clusters.Cluster.of(chips.B300, 8)
 REAL = Efficiency(
     matmul=0.7,
     attention=0.5,
@@ -43,6 +44,7 @@ PLAIN = {"overlap": "none", "sequence_parallel": False}
         (B70, POD, {"batch": 1120, "T": 4096, "every": True}),
         (B405, H16K, {"batch": 2048, "T": 8192, "efficiency": published.calibrated(chips.H100, "bf16")}),
         (models.find("Mixtral 8x7B"), FEW, {"batch": 256, "T": 4096}),
+        (models.find("Mixtral 8x7B"), EIGHT, {"batch": 64, "T": 4096, "tried": ALL, "fixed": {"tp": 8}}),
     ],
 )
 def test_a_plan_is_judged_as_its_step(model, machine, asked):

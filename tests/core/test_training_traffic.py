@@ -191,6 +191,21 @@ def test_experts_on_a_torus_take_a_part_of_the_data_ranks(expert_tp):
     )
 
 
+@pytest.mark.parametrize("ep", [1, 2])
+def test_experts_that_tensor_ways_alone_hold_together_move_as_those_of_data_ranks(ep):
+    """With expert_tp=1 every chip of a tensor group has whole experts, and tokens of its own for them."""
+    eight, experts = clusters.Cluster.of(chips.H100, 8), 32 * 8 * 3 * 4096 * 14336 / ep
+    plan = Plan(tp=8, ep=ep, expert_tp=1, zero=0)
+    (row,) = [row for key, row in found(MIXTRAL, plan, eight).items() if "gradients" in key[0]]
+    assert (row.name, row.what, row.n, row.once) == ("expert gradients", "AllReduce", 8 // ep, True)
+    assert row.times * row.nbytes == 2 * experts
+    rows = found(MIXTRAL, replace(plan, zero=3), eight)
+    assert rows["expert weights", "AllGather", "bwd"].times == 1024 * 32
+    assert ("weights", "AllGather", "fwd") not in rows
+    own = Slice.of(chips.V6E, "2x4") if ep == 1 else eight
+    assert training.step(MIXTRAL, own, plan, batch=1024, T=T).exposed["weights and gradients"] > 0
+
+
 def test_full_rematerialization_scatters_the_outputs_of_attention_once_more_beside_experts_too():
     rows = found(MIXTRAL, Plan(fsdp=128, tp=8, remat="full"), H100)
     pairs = MIXTRAL.L + 1  # attention's, and the vocabulary's; the compiler's count in tests/lab agrees
