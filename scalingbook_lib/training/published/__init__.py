@@ -7,7 +7,7 @@ and memory. `fit` says how the table was made. Chapter: Training.
 """
 
 from scalingbook_lib.training.published.calibrated import DATE
-from scalingbook_lib.training.published.compared import Held, Order, Ratio, held, kendall, orders
+from scalingbook_lib.training.published.compared import Held, Order, held, kendall, orders
 from scalingbook_lib.training.published.planned import Planned, planned
 from scalingbook_lib.training.published.predicted import seconds
 from scalingbook_lib.training.published.scores import (
@@ -23,7 +23,7 @@ from scalingbook_lib.training.published.scores import (
     total,
     without,
 )
-from scalingbook_lib.training.published.series import crowded, per_doubling, ratios
+from scalingbook_lib.training.published.series import Ratio, crowded, per_doubling, ratios
 from scalingbook_lib.training.published.table import TABLE, calibrated
 
 __all__ = [

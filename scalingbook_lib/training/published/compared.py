@@ -1,4 +1,4 @@
-"""Are runs that differ in one thing predicted in the right ratio, plans in the right order, memory right?
+"""Are plans predicted in the right order, and is memory right?
 
 Chapter: Training.
 """
@@ -6,10 +6,8 @@ Chapter: Training.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from math import exp, log
-from statistics import mean
 
-from scalingbook_lib.measured.training_runs import RUNS, TrainingRun, by_series
+from scalingbook_lib.measured.training_runs import RUNS, TrainingRun
 from scalingbook_lib.told import Told
 from scalingbook_lib.training.memory import memory
 from scalingbook_lib.training.published.planned import planned
@@ -17,17 +15,6 @@ from scalingbook_lib.training.published.scores import Score, scores, signed
 from scalingbook_lib.units import binary
 
 ASYNC = ("async TP", "compiled")  # what torchtitan compares, within one release and one recipe of scales
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio(Told):
-    """A run of a series; `error` is how far its ratio to the series' mean is from the published ratio."""
-
-    run: TrainingRun
-    error: float
-
-    def __str__(self) -> str:
-        return f"{self.run}: {signed(self.error)} against its series"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +57,6 @@ class Held(Told):
             f"{self.run.id}: {binary(self.published)} published, {binary(self.predicted)} predicted "
             f"({signed(self.error)})"
         )
-
-
-def ratios() -> tuple[Ratio, ...]:
-    """Every run of a series, which differ in chips, sequence or batch alone, against the series' mean."""
-    error = {s.run.id: log(1 + s.error) for s in scores()}
-    found = []
-    for group in by_series().values():
-        middle = mean(error[run.id] for run in group)
-        found += [Ratio(run, exp(error[run.id] - middle) - 1) for run in group]
-    return tuple(found)
 
 
 def orders(least: float = 0.01) -> tuple[Order, ...]:

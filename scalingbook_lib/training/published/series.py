@@ -4,14 +4,26 @@ Chapter: Training.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import exp, log, log2
 from statistics import mean
 
 from scalingbook_lib.measured.training_runs import TrainingRun, by_series
+from scalingbook_lib.told import Told
 from scalingbook_lib.training.memory import memory
-from scalingbook_lib.training.published.compared import Ratio
 from scalingbook_lib.training.published.planned import planned
-from scalingbook_lib.training.published.scores import scores
+from scalingbook_lib.training.published.scores import scores, signed
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio(Told):
+    """A run of a series; `error` is how far its ratio to the series' mean is from the published ratio."""
+
+    run: TrainingRun
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.run}: {signed(self.error)} against its series"
 
 
 def ratios(errors: Mapping[str, float] | None = None) -> tuple[Ratio, ...]:
