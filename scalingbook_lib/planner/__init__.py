@@ -1,14 +1,17 @@
-"""Which plan is best? Every way to spread a training step over a machine, judged.
+"""Which plan is best? Every way to spread a training step, or to serve, over a machine, judged.
 
 `plans` searches; `sensitivity` asks what faster links, memory or arithmetic would change; `compare` sets two
 plans side by side, term by term. `training` judges, nothing here costs anything by a formula of its own
-but `quick`, which is held to `training.step`. Chapter: Training LLaMA 3.
+but `quick`, which is held to `training.step`. `serve` searches the ways to serve: a front of latency against
+cost. Chapters: Training LLaMA 3, Serving LLaMA 3.
 """
 
 from scalingbook_lib.planner.compare import Comparison, compare
+from scalingbook_lib.planner.front import Front, Option
 from scalingbook_lib.planner.ranking import Judged, Point, Ranking
 from scalingbook_lib.planner.search import plans
 from scalingbook_lib.planner.sensitivity import Change, Sensitivity, faster, sensitivity
+from scalingbook_lib.planner.serving import serve
 from scalingbook_lib.planner.space import TRIED
 from scalingbook_lib.planner.tally import Rejected
 
@@ -16,7 +19,9 @@ __all__ = [
     "TRIED",
     "Change",
     "Comparison",
+    "Front",
     "Judged",
+    "Option",
     "Point",
     "Ranking",
     "Rejected",
@@ -25,4 +30,5 @@ __all__ = [
     "faster",
     "plans",
     "sensitivity",
+    "serve",
 ]

@@ -1,0 +1,131 @@
+"""Which ways to serve are worth choosing? Those that no other beats in latency and in cost.
+
+Chapter: Serving LLaMA 3.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from scalingbook_lib.inference import Layout
+from scalingbook_lib.inference.serve import Serving
+from scalingbook_lib.limits import Machine
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.planner.tally import Rejected
+from scalingbook_lib.told import Told
+from scalingbook_lib.units import count, si
+
+USD, HOURS = "USD", "chip-hours"
+
+
+class Option(NamedTuple):
+    """One way to serve: its latencies, and the cost of a million output tokens, prompts included."""
+
+    itl_s: float
+    cost: float
+    ttft_s: float
+    serving: Serving
+    machine: Machine
+
+    @property
+    def layout(self) -> Layout:
+        """How one copy of the model is spread."""
+        return self.serving.step.layout
+
+    @property
+    def copies(self) -> int:
+        """How many copies the machine holds."""
+        return self.machine.chips // self.layout.chips
+
+    @property
+    def B(self) -> float:
+        """Sequences of one copy that decode at once."""
+        return self.serving.B
+
+    @property
+    def binds(self) -> str:
+        """What takes longest: the prompts, or a term of the decode step."""
+        return "prompts" if self.serving.prefill_share > 0.5 else self.serving.step.binds
+
+    def __str__(self) -> str:
+        return f"{self.copies} copies on {self.machine.name}: {self.serving}"
+
+
+@dataclass(frozen=True, slots=True)
+class Front(Told):
+    """Of all legal ways to serve these requests, those that none beats; from the fastest to the cheapest.
+
+    `itl_s` is the mean time between two tokens of a sequence, `cost` that of a million output tokens in
+    `unit`. `within` are those of `points` that keep the targets; `missed` were legal and kept them not.
+    """
+
+    model: Transformer
+    machines: tuple[Machine, ...]
+    P: int
+    G: int
+    unit: str
+    targets: dict[str, float]
+    points: tuple[Option, ...]
+    layouts: int
+    judged: int
+    rejected: tuple[Rejected, ...]
+    known: dict[str, Any] = field(repr=False)
+
+    @property
+    def best(self) -> Option:
+        """The cheapest; a ValueError with the reasons where there is none."""
+        if not self.points:
+            raise ValueError(str(self))
+        return self.points[-1]
+
+    @property
+    def fastest(self) -> Option:
+        """The one with the least time between two tokens."""
+        if not self.points:
+            raise ValueError(str(self))
+        return self.points[0]
+
+    def within(self, itl_s: float) -> Option:
+        """The cheapest that gives every sequence a token in that time."""
+        kept = [p for p in self.points if p.itl_s <= itl_s]
+        if not kept:
+            raise ValueError(f"no token in {si(itl_s, 's')}: the fastest takes {si(self.fastest.itl_s, 's')}")
+        return kept[-1]
+
+    @property
+    def counts(self) -> str:
+        """How many ways there are, and why not more."""
+        refused = "; ".join(map(str, self.rejected)) or "none"
+        return (
+            f"{self.layouts:,} layouts, {self.judged:,} ways to serve judged with their batches, "
+            f"{len(self.points):,} that none beats; rejected: {refused}"
+        )
+
+    def price(self, option: Option) -> str:
+        """The cost of a million output tokens."""
+        return f"${option.cost:,.3g}" if self.unit == USD else f"{option.cost:,.3g} {self.unit}"
+
+    def __str__(self) -> str:
+        where = " or ".join(m.name for m in self.machines)
+        head = f"{self.model.name}, {count(self.P)} prompt and {count(self.G)} output tokens, on {where}"
+        if not self.points:
+            return f"{head}: no way to serve meets what is asked. {self.counts}"
+        one, other = self.best, self.fastest
+        return (
+            f"{head}: the cheapest takes {self.price(one)} for a million output tokens, one every "
+            f"{si(one.itl_s, 's')} for each of {one.B:,.4g} sequences on {one.layout} ({one.binds} binds); "
+            f"the fastest {self.price(other)}, one every {si(other.itl_s, 's')} for each of {other.B:,.4g} "
+            f"on {other.layout}. {self.counts}"
+        )
+
+    def __iter__(self) -> Iterator[Option]:
+        return iter(self.points)
+
+
+def pareto(options: list[Option]) -> tuple[Option, ...]:
+    """Those that no other beats: sorted by latency, each cheaper than all before."""
+    found: list[Option] = []
+    for one in sorted(options, key=lambda o: (o.itl_s, o.cost, o.layout.chips, str(o.layout))):
+        if not found or one.cost < found[-1].cost * (1 - 1e-12):
+            found.append(one)
+    return tuple(found)

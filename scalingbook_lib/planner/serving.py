@@ -1,0 +1,152 @@
+"""How should a model be served: on which chips, spread how, how many sequences at once?
+
+Every layout that a machine allows is judged with batches from one sequence to all that fit, at the steady
+state of `inference.serve`; latency and cost pull apart, so the answer is a front. Chapter: Serving LLaMA 3.
+"""
+
+from collections.abc import Iterator
+from math import ceil
+from typing import Any
+
+from scalingbook_lib import inference
+from scalingbook_lib.inference import PEAK, Efficiency, Layout, LayoutError
+from scalingbook_lib.inference.serve import POLICIES, Serving
+from scalingbook_lib.inference.serve import serve as steady
+from scalingbook_lib.limits import Machine
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.planner.front import HOURS, USD, Front, Option, pareto
+from scalingbook_lib.planner.space import divisors
+from scalingbook_lib.planner.tally import Tally
+
+WAYS = ("tp", "pp", "rows", "ep", "attention_dp", "kv_batch", "kv_sequence")
+
+
+def serve(
+    model: Transformer, machines: Machine | tuple[Machine, ...], *, P: int, G: int,
+    fixed: dict[str, Any] | None = None, tried: dict[str, tuple[Any, ...]] | None = None,
+    batches: tuple[int, ...] | None = None, ttft_s: float | None = None, itl_s: float | None = None,
+    usd_per_hour: float | None = None, policies: tuple[str, ...] = POLICIES, chunk: int = 512,
+    reserve: float = 0.0, efficiency: Efficiency = PEAK,
+) -> Front:  # fmt: skip
+    """The ways to serve requests of P prompt and G output tokens that none beats in latency and cost.
+
+    `machines`: one or several, as all sizes of a slice; copies of the model fill each. `fixed`: fields of
+    `inference.Layout` with the one value they may have, `fixed=dict(weights=INT8, pp=1)`; `tried`: the values
+    to try for a field, else all divisors of what there is. `batches`: sequences of a copy, else 1, 2, 3, 4,
+    6, 8, 12, ... and the most that fit. Options later than `ttft_s` or `itl_s` are left out. Costs are USD
+    where every machine has a price (or `usd_per_hour` of one chip is given), else chip-hours. ValueError: machines
+    of different chips of which one has no price.
+    """
+    asked = machines if isinstance(machines, tuple) else (machines,)
+    search = _Search(model, P, G, fixed or {}, tried or {}, policies, chunk, reserve, efficiency)
+    unit, prices = _prices(asked, usd_per_hour)
+    options = [
+        Option(s.itl_s, prices[i] * s.chips / 3600 / s.tokens_per_s * 1e6, s.ttft_s, s, machine)
+        for i, machine in enumerate(asked)
+        for s in search.on(machine, batches)
+    ]
+    targets = {name: s for name, s in (("ttft_s", ttft_s), ("itl_s", itl_s)) if s is not None}
+    kept = [o for o in options if all(getattr(o, name) <= s for name, s in targets.items())]
+    _missed(search.tally, options, kept, targets)
+    known = {"fixed": fixed or {}, "tried": tried or {}, "chunk": chunk, "reserve": reserve}
+    return Front(model, asked, P, G, unit, targets, pareto(kept), search.layouts, len(options),
+                 search.tally.rejected, known)  # fmt: skip
+
+
+def _prices(machines: tuple[Machine, ...], given: float | None) -> tuple[str, list[float]]:
+    """Of a chip-hour, one for each machine."""
+    found = [m.chip.usd_per_hour if given is None else given for m in machines]
+    if all(p is not None for p in found):
+        return USD, [p for p in found if p is not None]
+    if len({m.chip for m in machines}) > 1:
+        bare = sorted({m.chip.name for m, p in zip(machines, found, strict=True) if p is None})
+        raise ValueError(f"{', '.join(bare)}: no price, and different chips cannot be compared without; "
+                         "give usd_per_hour=... or machines of one chip")  # fmt: skip
+    return HOURS, [1.0] * len(machines)
+
+
+def _missed(tally: Tally, options: list[Option], kept: list[Option], targets: dict[str, float]) -> None:
+    """Count what is legal and too slow, and tell the nearest."""
+    late = len(options) - len(kept)
+    if not late:
+        return
+    over = {id(o): max(getattr(o, n) / s for n, s in targets.items()) for o in options}
+    near = min((o for o in options if over[id(o)] > 1), key=lambda o: over[id(o)])
+    tally.refuse("latency", late, str(near.serving))
+
+
+class _Search:
+    """One run over machines: layouts, batches, counts."""
+
+    def __init__(
+        self, model: Transformer, P: int, G: int, fixed: dict[str, Any], tried: dict[str, tuple[Any, ...]],
+        policies: tuple[str, ...], chunk: int, reserve: float, efficiency: Efficiency,
+    ) -> None:  # fmt: skip
+        self.model, self.P, self.G = model, P, G
+        self.constant = {name: value for name, value in fixed.items() if name not in WAYS}
+        self.tried = tried | {name: (fixed[name],) for name in WAYS if name in fixed}
+        self.policies, self.chunk, self.reserve, self.efficiency = policies, chunk, reserve, efficiency
+        self.layouts, self.tally = 0, Tally()
+
+    def on(self, machine: Machine, batches: tuple[int, ...] | None) -> Iterator[Serving]:
+        """Every way to serve on this machine."""
+        for ways in self.spreads(machine.chips):
+            self.layouts += 1
+            try:
+                layout = Layout(**ways, **self.constant)
+                inference.case(self.model, machine, layout, self.efficiency)
+            except LayoutError as refused:
+                self.tally.refuse("the model's sizes", 1, str(refused))
+                continue
+            yield from self._served(machine, layout, batches)
+
+    def _served(self, machine: Machine, layout: Layout, batches: tuple[int, ...] | None) -> Iterator[Serving]:
+        """All batches and policies of one layout."""
+        tokens = {"interleaved": None, "chunked": self.chunk}
+        S = ceil(self.P + self.G / 2)
+        for policy in self.policies:
+            most = inference.largest_batch(self.model, layout, machine, S=S, reserve=self.reserve,
+                                           step_tokens=tokens[policy])  # fmt: skip
+            if not most:
+                held = inference.memory(self.model, layout, machine, B=1, S=S, reserve=self.reserve)
+                if self.tally.counts("memory", 1, held.total):
+                    self.tally.nearest("memory", f"{layout}: {held}", None, held.total)
+            for B in sizes(most) if batches is None else (b for b in batches if b <= most):
+                yield steady(
+                    self.model, machine, layout, P=self.P, G=self.G, batch=B, policy=policy,
+                    chunk=self.chunk, efficiency=self.efficiency,
+                )  # fmt: skip
+
+    def spreads(self, chips: int) -> Iterator[dict[str, int]]:
+        """Ways of a layout: divisors of what is left. Heads of the cache are split before they are copied."""
+        for tp in self._of("tp", chips):
+            for pp in self._of("pp", chips // tp):
+                for dp in self._of("attention_dp", tp):
+                    for kv_batch, kv_sequence in self._cache(tp // dp):
+                        for rows in self._of("rows", tp if dp == 1 else 1):
+                            for ep in self._of("ep", tp if self.model.experts and rows == 1 else 1):
+                                yield {"tp": tp, "pp": pp, "rows": rows, "ep": ep, "attention_dp": dp,
+                                       "kv_batch": kv_batch, "kv_sequence": kv_sequence}  # fmt: skip
+
+    def _cache(self, group: int) -> Iterator[tuple[int, int]]:
+        """What heads cannot split goes to sequences or to tokens."""
+        for heads in divisors(group):
+            rest = group // heads
+            for both in dict.fromkeys(((rest, 1), (1, rest))):
+                fits = (
+                    heads <= max(self.model.K, 1) or "kv_batch" in self.tried or "kv_sequence" in self.tried
+                )
+                if fits and self._allowed("kv_batch", both[0]) and self._allowed("kv_sequence", both[1]):
+                    yield both
+
+    def _of(self, name: str, whole: int) -> Iterator[int]:
+        return (n for n in divisors(whole) if self._allowed(name, n))
+
+    def _allowed(self, name: str, value: int) -> bool:
+        return name not in self.tried or value in self.tried[name]
+
+
+def sizes(most: int) -> list[int]:
+    """1, 2, 3, 4, 6, 8, 12, 16, ... and the most."""
+    found = {n for k in range(most.bit_length()) for n in (1 << k, 3 << k >> 1) if 0 < n <= most}
+    return sorted(found | ({most} if most else set()))

@@ -1,0 +1,128 @@
+"""Laws of the front of latency against cost."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalingbook_lib import chips, clusters, inference, models, planner
+from scalingbook_lib.inference.serve import serve as steady
+from scalingbook_lib.planner.serving import sizes
+from scalingbook_lib.slices import Slice
+from scalingbook_lib.units import BF16, FP8, INT8
+
+LLAMA = models.find("LLaMA-3 70B")
+V5E_8, V5E_16 = Slice.of(chips.V5E, "2x4"), Slice.of(chips.V5E, "4x4")
+INT8_ALL = {"weights": INT8, "kv": INT8}
+FEW = {"pp": (1,), "attention_dp": (1,)}
+
+
+def front(machine: Slice | tuple[Slice, ...] = V5E_8, P=2048, G=512, fixed=INT8_ALL, tried=FEW, **how):
+    return planner.serve(LLAMA, machine, P=P, G=G, fixed=fixed, tried=tried, **how)
+
+
+def every(machine: Slice, found: planner.Front, policies=("interleaved", "chunked")):
+    """All legal ways, by brute force over the fields that FEW leaves open."""
+    for tp in (1, 2, 4, 8, 16):
+        for rows in (1, 2, 4, 8, 16):
+            for kv in ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (8, 1), (1, 8), (16, 1), (1, 16)):
+                try:
+                    layout = inference.Layout(tp=tp, rows=rows, kv_batch=kv[0], kv_sequence=kv[1], **INT8_ALL)
+                    layout.check(LLAMA)
+                    inference.case(LLAMA, machine, layout)
+                except ValueError:
+                    continue
+                if layout.kv_heads > LLAMA.K:
+                    continue
+                for policy in policies:
+                    most = inference.largest_batch(LLAMA, layout, machine, S=found.P + found.G // 2,
+                        step_tokens=512 if policy == "chunked" else None)  # fmt: skip
+                    for B in sizes(most):
+                        yield steady(LLAMA, machine, layout, P=found.P, G=found.G, batch=B, policy=policy)
+
+
+def test_nothing_beats_what_is_on_the_front_and_all_else_is_beaten():
+    found = front()
+    price = chips.V5E.usd_per_hour
+    ways = [(s.itl_s, s.usd_per_million(price)) for s in every(V5E_8, found)]
+    assert len(ways) == found.judged
+    on = [(p.itl_s, p.cost) for p in found]
+    for itl_s, cost in ways:
+        assert any(a <= itl_s * (1 + 1e-9) and b <= cost * (1 + 1e-9) for a, b in on)
+    for a, b in on:
+        assert not any(itl_s < a * (1 - 1e-9) and cost < b * (1 - 1e-9) for itl_s, cost in ways)
+
+
+def test_from_the_fastest_to_the_cheapest():
+    points = front(V5E_16).points
+    assert len(points) > 3
+    for one, next_ in pairwise(points):
+        assert one.itl_s < next_.itl_s
+        assert one.cost > next_.cost
+
+
+def test_every_point_fits_and_fills_the_machine():
+    for p in front(V5E_16, tried={}):
+        held = inference.memory(LLAMA, p.layout, V5E_16, B=int(p.B), S=2048 + 256)
+        assert held.fits
+        assert p.copies * p.layout.chips == V5E_16.chips
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.floats(0.1, 50), st.sampled_from((512, 2048, 8192)))
+def test_a_price_moves_costs_and_nothing_else(price, P):
+    one, other = front(P=P, usd_per_hour=price), front(P=P, usd_per_hour=2 * price)
+    assert [p.layout for p in one] == [p.layout for p in other]
+    assert [2 * p.cost for p in one] == pytest.approx([p.cost for p in other])
+
+
+def test_targets_leave_out_what_is_late_and_count_it():
+    free, bound = front(), front(itl_s=0.02)
+    assert all(p.itl_s <= 0.02 for p in bound)
+    assert free.within(0.02).cost == pytest.approx(bound.best.cost)
+    assert any(r.kind == "latency" for r in bound.rejected)
+    with pytest.raises(ValueError, match="the fastest takes"):
+        free.within(1e-6)
+
+
+def test_with_nothing_legal_the_reasons_are_told():
+    none = front(fixed={"weights": BF16, "kv": BF16}, tried={**FEW, "tp": (1, 2)})
+    assert not none.points
+    assert "memory" in {r.kind for r in none.rejected}
+    with pytest.raises(ValueError, match="does not fit"):
+        none.best
+    with pytest.raises(ValueError, match="no way to serve"):
+        none.fastest
+
+
+def test_a_wider_choice_is_never_worse():
+    narrow, wide = front(V5E_16), front(V5E_16, tried={})
+    assert wide.best.cost <= narrow.best.cost
+    assert wide.fastest.itl_s <= narrow.fastest.itl_s
+    both = front((V5E_8, V5E_16))
+    assert both.best.cost <= min(front(V5E_8).best.cost, narrow.best.cost) * (1 + 1e-12)
+
+
+def test_chips_without_a_price_are_counted_in_hours_and_not_mixed():
+    v6e = Slice.of(chips.V6E, "2x4")
+    alone = front(v6e)
+    assert alone.unit == "chip-hours"
+    assert "chip-hours" in str(alone)
+    with pytest.raises(ValueError, match="no price"):
+        front((V5E_8, v6e))
+
+
+def test_experts_are_spread_over_a_node_of_gpus():
+    mixtral = models.find("Mixtral 8x7B")
+    node = clusters.Cluster.of(chips.H100, 8)
+    found = planner.serve(mixtral, node, P=1024, G=256, fixed={"weights": FP8, "kv": FP8, "compute": FP8},
+                          tried={"pp": (1,)})  # fmt: skip
+    assert any(p.layout.ep > 1 or p.layout.tp > 1 for p in found)
+    assert found.judged > 100
+
+
+def test_sizes_double_in_two_steps_and_end_at_the_most():
+    assert sizes(13) == [1, 2, 3, 4, 6, 8, 12, 13]
+    assert sizes(0) == []
+    assert sizes(1) == [1]
