@@ -3,7 +3,7 @@
 import math
 from heapq import heapify, heappop, heappush
 
-from scalingbook_lib.serving.costs import Costs, Pace
+from scalingbook_lib.serving.costs import CLOSE, Costs, Pace
 from scalingbook_lib.serving.paging import Pool
 from scalingbook_lib.serving.requests import Request
 from scalingbook_lib.serving.timeline import Stay, Stretch
@@ -134,10 +134,12 @@ class Batch:
 
 
 def after(seconds: float, first_s: float, growth_s: float) -> int:
-    """The fewest steps, one at least, that take so long: n · first + n (n - 1) / 2 · growth >= seconds."""
+    """The fewest steps, one at least, that take so long: n · first + n (n - 1) / 2 · growth >= seconds.
+
+    To a billionth of a step: sums that should be equal, but for their rounding, are.
+    """
     half = 0.5 * growth_s
     linear = first_s - half
     root = linear * linear + 4 * half * seconds
     steps = seconds / first_s if root <= 0 else 2 * seconds / (linear + math.sqrt(root))
-    n = max(math.ceil(steps - 1e-9), 1)
-    return n if n * (first_s + (n - 1) * half) >= seconds else n + 1
+    return max(math.ceil(steps - CLOSE), 1)

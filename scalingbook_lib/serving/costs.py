@@ -12,6 +12,7 @@ from scalingbook_lib.told import Told
 from scalingbook_lib.units import si
 
 CLOSE = 1e-9  # a value this near a line, relative to it, lies on it
+SAME = 1 + 1e-12  # times nearer to each other than this are one: sums of steps are rounded
 FAR = 512  # how many steps further than asked a line is tried
 
 

@@ -3,10 +3,11 @@
 Chapter: Inference.
 """
 
+import math
 from heapq import heappop, heappush
 
 from scalingbook_lib.serving.batch import Batch, Sequence, after
-from scalingbook_lib.serving.costs import Costs
+from scalingbook_lib.serving.costs import CLOSE, Costs
 from scalingbook_lib.serving.paging import Pool
 from scalingbook_lib.serving.policies import Blocks
 
@@ -34,11 +35,16 @@ class Decoder:
         steps, first_s, growth_s = self.plan
         return self.batch.now + steps * first_s + steps * (steps - 1) * 0.5 * growth_s
 
+    def begun(self, now: float) -> int:
+        """How many of the planned steps have begun by now."""
+        steps, first_s, growth_s = self.plan
+        gone_s = now - self.batch.now
+        return min(after(gone_s, first_s, growth_s), steps) if steps and gone_s > CLOSE * first_s else 0
+
     def cut(self, now: float) -> None:
         """Only as many of the planned steps as have begun by now."""
-        steps, first_s, growth_s = self.plan
-        begun = after(now - self.batch.now, first_s, growth_s) if steps and now > self.batch.now else 0
-        self.plan = (min(begun, steps), first_s, growth_s)
+        _, first_s, growth_s = self.plan
+        self.plan = (self.begun(now), first_s, growth_s)
         self.version += 1
         if not self.batch.rows:
             self.batch.now = max(now, self.batch.now)
@@ -47,16 +53,10 @@ class Decoder:
         """A slot, and blocks that nobody needs before the next boundary or in the step after."""
         if not self.slots:
             return False
-        if self.pool.free == float("inf"):
+        if self.pool.free == math.inf:
             return True
-        steps, first_s, growth_s = self.plan
-        begun = (
-            min(after(now - self.batch.now, first_s, growth_s), steps)
-            if steps and now > self.batch.now
-            else 0
-        )
         request, tokens = sequence.request, sequence.tokens
-        beside = max(self.batch.needs(begun + 1), self.pool.spare) if self.inside else 0
+        beside = max(self.batch.needs(self.begun(now) + 1), self.pool.spare) if self.inside else 0
         return self.pool.admits(0, 0, min(tokens, request.prompt + request.output - 1), beside)
 
     def seat(self, sequence: Sequence) -> None:
@@ -82,7 +82,7 @@ class Decoder:
         self.version += 1
         if not self.batch.rows:
             return True
-        self.plan = self.batch.plan(float("inf"))
+        self.plan = self.batch.plan(math.inf)
         return self.plan[0] > 0
 
     def leave(self, sequence: Sequence, now: float) -> None:

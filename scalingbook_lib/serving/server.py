@@ -8,7 +8,7 @@ from collections import deque
 from heapq import heapify, heappop, heappush
 
 from scalingbook_lib.serving.batch import Batch, Sequence
-from scalingbook_lib.serving.costs import Costs
+from scalingbook_lib.serving.costs import SAME, Costs
 from scalingbook_lib.serving.paging import Pool
 from scalingbook_lib.serving.policies import Blocks
 
@@ -48,7 +48,7 @@ class Server:
 
     def arrivals(self) -> None:
         """Whoever has come by now waits."""
-        now, todo = self.batch.now, self.todo
+        now, todo = self.batch.now * SAME, self.todo
         while self.next < len(todo) and todo[self.next].request.arrival_s <= now:
             self.arrive(todo[self.next])
             self.next += 1
@@ -56,7 +56,7 @@ class Server:
     def take(self) -> None:
         """Whoever has come by now waits; whoever has had enough goes."""
         self.arrivals()
-        now = self.batch.now
+        now = self.batch.now * SAME
         while self.impatient and self.impatient[0][0] <= now:
             sequence = heappop(self.impatient)[2]
             if not sequence.outcome:
@@ -69,7 +69,7 @@ class Server:
             sequence.outcome, sequence.end_s = "refused", request.arrival_s
             return
         self.waiting.append(sequence)
-        self.note(request.arrival_s)
+        self.note(min(request.arrival_s, self.batch.now))
 
     def note(self, time_s: float) -> None:
         """The queue from now on."""

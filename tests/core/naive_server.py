@@ -1,4 +1,4 @@
-"""One server, played out token by token with nothing kept from step to step: what the quick simulator must equal.
+"""One server, played out token by token with nothing kept in mind: what the quick simulator must equal.
 
 Every step looks at every request, counts every block anew and asks for its own seconds.
 """
@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from scalingbook_lib.serving import Blocks, Chunked, Continuous, Request, Static
+
+SAME = 1 + 1e-12  # times nearer to each other than this are one
 
 
 @dataclass
@@ -53,7 +55,7 @@ class Naive:
         return self.guests
 
     def look(self) -> None:
-        while self.seen < len(self.guests) and self.guests[self.seen].request.arrival_s <= self.now:
+        while self.seen < len(self.guests) and self.guests[self.seen].request.arrival_s <= self.now * SAME:
             guest = self.guests[self.seen]
             self.seen += 1
             if self.blocks and ceil(guest.most / self.blocks.size) > self.blocks.count:
@@ -61,7 +63,7 @@ class Naive:
             else:
                 self.waiting.append(guest)
         for guest in [*self.waiting, *self.inside]:
-            if guest.request.cancel_s <= self.now:
+            if guest.request.cancel_s <= self.now * SAME:
                 (self.inside if guest in self.inside else self.waiting).remove(guest)
                 if isinstance(self.policy, Static) and guest.cached:
                     self.rows.append(guest)
