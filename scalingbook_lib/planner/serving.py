@@ -34,8 +34,8 @@ def serve(
     `inference.Layout` with the one value they may have, `fixed=dict(weights=INT8, pp=1)`; `tried`: the values
     to try for a field, else all divisors of what there is. `batches`: sequences of a copy, else 1, 2, 3, 4,
     6, 8, 12, ... and the most that fit. Options later than `ttft_s` or `itl_s` are left out. Costs are USD
-    where every machine has a price (or `usd_per_hour` of one chip is given), else chip-hours. ValueError: machines
-    of different chips of which one has no price.
+    where every machine has a price (or `usd_per_hour` of one chip is given), else chip-hours. ValueError:
+    machines of different chips of which one has no price.
     """
     asked = machines if isinstance(machines, tuple) else (machines,)
     search = _Search(model, P, G, fixed or {}, tried or {}, policies, chunk, reserve, efficiency)

@@ -1,6 +1,7 @@
 """Laws of the front of latency against cost."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from scalingbook_lib.units import BF16, FP8, INT8
 
 LLAMA = models.find("LLaMA-3 70B")
 V5E_8, V5E_16 = Slice.of(chips.V5E, "2x4"), Slice.of(chips.V5E, "4x4")
-INT8_ALL = {"weights": INT8, "kv": INT8}
+INT8_ALL: dict[str, Any] = {"weights": INT8, "kv": INT8}
 FEW = {"pp": (1,), "attention_dp": (1,)}
 
 
