@@ -56,11 +56,11 @@ class Quick:
     def __init__(
         self, model: Transformer, machine: Machine, layout: Layout, efficiency: Efficiency = PEAK
     ) -> None:
+        self.shape: Shape = shape(model, layout)
         if machine.chips % layout.chips:
             raise LayoutError(f"{layout.chips} chips of a copy do not divide the {machine.chips:,} of "
                               f"{machine.name}: let tp · pp be a divisor")  # fmt: skip
         self.model, self.machine, self.layout, self.efficiency = model, machine, layout, efficiency
-        self.shape: Shape = shape(model, layout)
         self.traffic: tuple[Traffic, ...] = rows(self.shape, machine, efficiency)
         self._pp, self._fixed, self._sequence_s = layout.pp, efficiency.fixed_s, efficiency.sequence_s
         self._share, self._last = self.shape.share()
@@ -76,7 +76,7 @@ class Quick:
         t, k = b * T + c, self._constants
         if not t:
             return NOTHING
-        own, asked = -(-b // k.groups), -(-prompts // k.groups)  # of the fullest group
+        own, asked = fullest(b, k.groups), fullest(prompts, k.groups)
         weights_s, matmul_s = self._products_s(t, own * T + (c * asked / prompts if c else 0))
         pairs = [self._decoding(own, kv / b, T)] if b else []
         pairs += [self._prefilling(asked, c / prompts, context)] if c else []
@@ -105,7 +105,7 @@ class Quick:
     def _decoding(self, own: float, S: float, T: int) -> tuple[float, float]:
         """Attention of a group's sequences: seconds of arithmetic and of reading the cache, fullest chip."""
         k = self._constants
-        n, (math, read) = -(-own // k.kv_batch), k.state
+        n, (math, read) = fullest(own, k.kv_batch), k.state
         math, read = own * T * math, own * read
         for window, pair_s, _, token_s in k.kinds:
             kept = n * min(S, window)
@@ -113,13 +113,13 @@ class Quick:
             read += kept * token_s
         return math, read
 
-    def _prefilling(self, asked: int, each: float, context: float) -> tuple[float, float]:
+    def _prefilling(self, asked: float, each: float, context: float) -> tuple[float, float]:
         """Attention of prompts: every token sees those before it; the cache is read once.
 
         Latent keys and values are made anew for all positions, or absorbed where that is less.
         """
         k = self._constants
-        n, (state, moved) = -(-asked // k.kv_batch), k.state
+        n, (state, moved) = fullest(asked, k.kv_batch), k.state
         absorbed = expanded = asked * each * state
         expanded += n * context * k.up
         read = asked * moved
@@ -156,7 +156,8 @@ class Quick:
             return 0.0, 0.0
         (
             A, Z, wide, ramp, (dense, read), (mlp, mlp_read), (routed, routed_read), untouched,
-            (head, head_read), (state, moved), kinds, up, token_s, row_s, sent, row_sent, hops, launch, overlap,
+            (head, head_read), (state, moved), kinds, up, token_s, row_s, sent, row_sent, hops, launch,
+            overlap,
         ) = self._constants  # fmt: skip
         t, rows, mine, attention_s = b + c, b, 0.0, 0.0
         if b:
@@ -206,7 +207,7 @@ class Quick:
         As many as stages, so that all of these work; a sequence is in one of them.
         """
         m = self._pp if c else max(min(self._pp, ceil(b)), 1)
-        each = -(-b // m)
+        each = fullest(b, m)
         one = self.passed(each, kv * each / b if b else 0.0, T, c / m, context, prompts)
         return one, m, max(one.total_s, m * self.longest_s(one))
 
@@ -214,6 +215,11 @@ class Quick:
         """What the longest stage does of a pass: most layers, or the last ones and the unembedding."""
         layers = one.total_s - one.head_s
         return max(self._share * layers, self._last * layers + one.head_s)
+
+
+def fullest(sequences: float, ways: int) -> float:
+    """What the fullest of so many ways has: whole sequences, but a mean stays one where none divide it."""
+    return sequences if ways == 1 else -(-sequences // ways)
 
 
 def seen(each: float, context: float, window: float) -> float:

@@ -20,7 +20,8 @@ SHARES = (
     "memory",
 )
 LINKS = ("torus", "domain", "network", "dcn")
-LOST = ("ramp", "dequantize_s", "layer_s", "expert_layer_s", "collective_s", "fixed_s", "sequence_s")
+LOST = ("ramp", "dequantize_s", "layer_s", "expert_layer_s", "collective_s", "network_s", "fixed_s",
+        "sequence_s")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ class Efficiency(Told):
     What else real chips lose, nothing at the peak: a product takes as long as one of `ramp` tokens more;
     `dequantize_s` for each weight that is read in a narrower type than it computes in (by the stored one);
     `layer_s` for each layer that a step passes (its kernels; by the type of the weights), `expert_layer_s`
-    more where it has experts; `collective_s` for each collective beside its hops; `fixed_s` once a step, and
-    `sequence_s` for each of its sequences.
+    more where it has experts; `collective_s` for each collective beside its hops, `network_s` more where it
+    leaves a domain; `fixed_s` once a step, and `sequence_s` for each of its sequences.
     """
 
     matmul: Figure = 1.0
@@ -87,6 +88,7 @@ class Efficiency(Told):
     layer_s: Figure = 0.0
     expert_layer_s: Figure = 0.0
     collective_s: float = 0.0
+    network_s: float = 0.0
     fixed_s: float = 0.0
     sequence_s: float = 0.0
     name: str = "peak"

@@ -155,6 +155,6 @@ def _pointwise(m: Transformer) -> float:
     each, dense = (3 if m.gated else 2), (m.L - m.moe_layers) * m.F
     hidden = each * dense
     if m.experts:
-        routed = each * m.experts.F + m.D  # the token, copied for each of its experts
+        routed = each * m.experts.F + 3 * m.D  # a copy for the expert; its output written, and summed
         hidden += m.moe_layers * (m.experts.k * routed + each * m.experts.shared_width)
     return m.L * m.D * (2 * m.norms + 3 * sums) + 2 * m.softmax_layers * (m.N + m.K) * m.H + hidden

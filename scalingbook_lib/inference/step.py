@@ -8,7 +8,7 @@ book, "All About Transformer Inference", with collectives, hops and launches add
 
 from dataclasses import dataclass
 
-from scalingbook_lib.inference.case import Pass, Quick, case
+from scalingbook_lib.inference.case import Pass, Quick, case, fullest
 from scalingbook_lib.inference.efficiency import PEAK, Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.traffic import Traffic
@@ -118,7 +118,7 @@ class Step(Told):
     def _passing(self) -> tuple[float, float]:
         """Tokens of a microbatch, and rows that need logits."""
         m = self.microbatches
-        each = -(-self.B // m)
+        each = fullest(self.B, m)
         prompts = self.prompts if self.chunk else 0
         if self.what == "prefill":
             return self.chunk / m, -(-prompts // m)

@@ -87,9 +87,9 @@ class Links:
             found = exchange_rate(on, self.k, self.efficiency)
         else:
             found = rate(_CALLS[what], on, self.efficiency)
-        return Traffic(
-            name, what, axis, span[1], per_token, per_row, times, found, self.efficiency.collective_s
-        )
+        e = self.efficiency
+        lost_s = e.collective_s + (e.network_s if found.link in ("network", "dcn") else 0.0)
+        return Traffic(name, what, axis, span[1], per_token, per_row, times, found, lost_s)
 
     def _networks(self, inside: int, size: int) -> Networks:
         outside = self.machine.chips // (inside * size)

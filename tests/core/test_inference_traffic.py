@@ -1,0 +1,207 @@
+"""The collectives of a serving step: those of training's forward pass, of `limits`, and of `collectives`."""
+
+from dataclasses import replace
+
+import pytest
+
+from scalingbook_lib import chips, collectives, inference, limits, models, training
+from scalingbook_lib.clusters import Cluster
+from scalingbook_lib.inference import Efficiency, Layout, LayoutError, rules
+from scalingbook_lib.slices import Slice
+from scalingbook_lib.units import FP8, INT8
+
+L70B, L405B, V3 = (models.find(n) for n in ("LLaMA-3 70B", "LLaMA-3 405B", "DeepSeek-V3"))
+HOST, HOSTS = Cluster.of(chips.H100, 8), Cluster.of(chips.H100, 64)
+WRAPPED, OPEN = Slice.of(chips.V5E, "16x16"), Slice.of(chips.V5E, "4x4")
+
+
+def traffic(model, machine, layout, **more):
+    return inference.case(model, machine, layout, Efficiency(**more)).traffic
+
+
+def named(rows, name):
+    return [row for row in rows if row.name == name]
+
+
+@pytest.mark.parametrize("machine", [HOST, Slice.of(chips.V5P, "2x2x2")], ids=lambda m: m.name)
+@pytest.mark.parametrize("model", [L70B, replace(L70B, name="parallel", norms=1)], ids=lambda m: m.name)
+def test_a_prefill_receives_what_trainings_forward_pass_does(machine, model):
+    """A sum is a reduce-scatter and an all-gather: the vocabulary as one pair more, a parallel block one."""
+    P = 4096
+    found = sum(row.received(P, 0) for row in traffic(model, machine, Layout(tp=8)))
+    there = training.traffic(model, training.Plan(tp=8), machine, batch=1, T=P)
+    forward = [row for row in there if row.when == "fwd" and row.name == "tensor"]
+    assert len(forward) == 2
+    assert found == pytest.approx(sum(row.received for row in forward))
+
+
+def test_where_products_and_collectives_balance_limits_says_so():
+    """F such that an MLP's products take as long as its inputs and outputs, on one host."""
+    limit = limits.tensor_parallel(HOST, 8)
+    t, D, F = 100_000, 8192, limit.least
+    math = 4 * t * D * F / 8 / chips.H100.bf16_flops_per_s
+    (row,) = named(traffic(L70B, HOST, Layout(tp=8)), "MLP's output")
+    assert row.bandwidth_s(t, 0) / row.times == pytest.approx(math)
+
+
+@pytest.mark.parametrize(("machine", "wrapped"), [(WRAPPED, True), (OPEN, False)])
+def test_wraparound_is_honored(machine, wrapped):
+    layout = Layout(tp=machine.shape[0])
+    (row,) = named(traffic(L70B, machine, layout), "MLP's output")
+    axis = chips.V5E.axis(machine.shape[0], wrapped=wrapped)
+    exact = collectives.all_reduce(2 * 8192 * 64, axis)
+    assert row.bandwidth_s(64, 0) == pytest.approx(80 * exact.bandwidth_s)
+    assert row.hops_s == pytest.approx(80 * exact.latency_s)
+
+
+def test_the_widest_useful_decode_layout_of_the_sheet():
+    """Y < (w/a) M F / (B beta): 57 at F = 16,384, B = 32 and beta 9; here it is 8.19, with W_ici 100 GB/s."""
+    assert rules.tensor_ways_decoding(16384, 32, chips.V5E) == pytest.approx(16384 / 32 / 8.19)
+    assert rules.tensor_ways_decoding(16384, 32, chips.V5E, wrapped=False) == pytest.approx(16384 / 64 / 8.19)
+    half = rules.tensor_ways_decoding(16384, 32, chips.V5E, weights=INT8)
+    assert half == pytest.approx(16384 / 64 / 8.19)
+    Y = rules.tensor_ways_decoding(28672, 64, chips.V5E)
+    read = 2 * 2 * 8192 * 28672 / Y / chips.V5E.hbm_bytes_per_s
+    axis = chips.V5E.axis(16, wrapped=True)
+    assert 2 * 2 * 64 * 8192 / axis.bytes_per_s == pytest.approx(read)  # all but (1 - 1/Y) of it
+
+
+def test_the_widest_layout_bound_by_arithmetic():
+    assert rules.tensor_ways(28672, chips.V5E) == pytest.approx(28672 * 100e9 / 197e12)
+    assert rules.tensor_ways(28672, chips.V5E, activations=INT8) == 2 * rules.tensor_ways(28672, chips.V5E)
+
+
+@pytest.mark.parametrize(("axes", "least"), [((1, 2), 72), ((1, 1), 64)])
+def test_two_dimensions_win_beyond_72_chips_not_81(axes, least):
+    i, j = axes
+    at = rules.two_dimensions(8192, 4 * 8192, least, chips.V5P, rows_axes=i, columns_axes=j)
+    assert at.least == pytest.approx(least)
+    assert at.one_s == pytest.approx(at.two_s)
+    more = rules.two_dimensions(8192, 4 * 8192, 2 * least, chips.V5P, rows_axes=i, columns_axes=j)
+    assert (more.wins and not at.wins) or at.two_s <= at.one_s
+    assert more.rows == pytest.approx((2 * least * i / (4 * j)) ** 0.5)
+
+
+def test_two_dimensions_move_what_the_rule_says():
+    """16 x 16 v5e, 16 rows: the MLP's gathers, sums and scatters, all but the 1/16 that stays."""
+    rows = traffic(L405B, WRAPPED, Layout(tp=256, rows=16))
+    W, D, F = 100e9, 16384, 53248
+    (inputs,), hidden = named(rows, "inputs"), named(rows, "hidden")
+    assert inputs.bandwidth_s(1, 0) / inputs.times == pytest.approx(15 / 16 * 2 * D / 16 / W)
+    sums = sum(row.bandwidth_s(1, 0) / row.times for row in hidden)
+    assert sums == pytest.approx(15 / 16 * 3 * 2 * F / 16 / W)  # two hidden vectors out, one back
+
+
+def test_a_latency_bound_collective_is_one_whose_shard_passes_quicker_than_a_hop():
+    few = rules.latency_bound_batch(8192, 8, chips.V5E, INT8)
+    assert few == pytest.approx(8 * 50e3 / 8192)
+    axis = chips.V5E.axis(8, wrapped=True)
+    one = collectives.all_gather(few * 8192, axis)
+    assert one.bandwidth_s == pytest.approx(one.latency_s, rel=0.15)  # 7/8 of 8 shards over two links, 4 hops
+
+
+def test_groups_of_attention_send_tokens_to_experts_and_nothing_over_all_chips_but_the_vocabulary():
+    rows = traffic(V3, HOSTS, Layout(tp=64, ep=64, attention_dp=64, weights=FP8, dispatch=FP8))
+    assert {row.name for row in rows} == {
+        "embedding",
+        "candidates",
+        "tokens to experts",
+        "tokens from experts",
+    }
+    (out,), (back,) = named(rows, "tokens to experts"), named(rows, "tokens from experts")
+    assert out.times == back.times == 58
+    assert back.per_token == 2 * out.per_token
+    found = limits.exchange(HOSTS, 64, tokens=88, D=7168, k=8)
+    assert back.bandwidth_s(88 * 64, 0) == pytest.approx(58 * found.total_s)
+
+
+def test_groups_without_expert_ways_gather_and_scatter_their_tokens():
+    rows = traffic(L70B, HOST, Layout(tp=8, attention_dp=4))
+    (gather,) = named(rows, "tokens of all groups")
+    assert (gather.what, gather.n, gather.times) == ("AllGather", 4, 80)
+    assert [row.n for row in named(rows, "MLP's output")] == [2]
+    assert named(rows, "attention's output")[0].per_token == pytest.approx(2 * 8192 / 4)
+
+
+def test_experts_that_chips_split_are_gathered_and_summed_there():
+    rows = traffic(V3, HOSTS, Layout(tp=64, ep=16, attention_dp=8))
+    (gather,), (out,) = named(rows, "tokens within experts"), named(rows, "tokens to experts")
+    assert (gather.n, out.n) == (4, 16)
+    tokens = 64 * 8
+    assert gather.nbytes(tokens, 0) == pytest.approx(2 * tokens * 8 * 7168 / 16)  # k copies of each
+
+
+def test_a_cache_over_tokens_moves_queries_and_partial_outputs():
+    rows = traffic(L70B, OPEN, Layout(tp=16, kv_sequence=2))
+    (queries,), (partial,) = named(rows, "queries to tokens"), named(rows, "partial outputs")
+    assert (queries.what, queries.n, partial.what) == ("AllGather", 2, "ReduceScatter")
+    assert queries.per_token == 2 * 64 * 128 / 8
+    assert partial.per_token == 4 * 64 * 130 / 8
+
+
+def test_the_small_rows_of_new_keys_and_values_are_moved_too():
+    """Eight chips with a key-value head each, and four ways over sequences: all heads of a fourth of them."""
+    rows = traffic(L70B, OPEN, Layout(tp=8, kv_batch=4))
+    (new,) = named(rows, "new keys and values")
+    assert new.per_token == 2 * 2 * 8 * 128 / 2
+    assert not named(traffic(L70B, OPEN, Layout(tp=16, kv_batch=2)), "new keys and values")  # copied heads
+
+
+def test_stages_pass_their_tokens_on():
+    (row,) = named(traffic(L70B, HOSTS, Layout(tp=8, pp=4)), "to the next stage")
+    assert (row.what, row.times, row.per_token) == ("CollectivePermute", 3, 2 * 8192 / 8)
+
+
+def test_slower_links_and_calls_cost_what_they_say():
+    (peak,) = named(traffic(L70B, HOST, Layout(tp=8)), "MLP's output")
+    (half,) = named(traffic(L70B, HOST, Layout(tp=8), domain=0.5, collective_s=5e-6), "MLP's output")
+    assert half.bandwidth_s(9, 0) == pytest.approx(2 * peak.bandwidth_s(9, 0))
+    assert half.hops_s == pytest.approx(peak.hops_s + 80 * 5e-6)
+
+
+def test_what_can_overlap_is_hidden_as_far_as_the_rest_is_long():
+    apart = inference.decode(L70B, OPEN, Layout(tp=16), B=32, S=2048)
+    beside = inference.decode(L70B, OPEN, Layout(tp=16), B=32, S=2048, efficiency=Efficiency(overlap=1.0))
+    assert apart.network_s > 0
+    assert beside.network_s == pytest.approx(max(apart.network_s - apart.compute_s, 0))
+    half = inference.decode(L70B, OPEN, Layout(tp=16), B=32, S=2048, efficiency=Efficiency(overlap=0.5))
+    assert half.total_s == pytest.approx((apart.total_s + beside.total_s) / 2)
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        ({"tp": 0}, "whole number"),
+        ({"tp": 8, "ep": 3}, "does not divide tp=8"),
+        ({"tp": 8, "rows": 3}, "divisor"),
+        ({"tp": 8, "kv_batch": 4, "kv_sequence": 4}, "does not divide the 8"),
+        ({"tp": 8, "rows": 2, "attention_dp": 2}, "rows=1"),
+    ],
+)
+def test_a_layout_that_cannot_be_says_why(layout, words):
+    with pytest.raises(LayoutError, match=words):
+        Layout(**layout)
+
+
+@pytest.mark.parametrize(
+    ("model", "layout", "words"),
+    [
+        (L70B, {"tp": 8, "ep": 8}, "0 experts"),
+        (V3, {"tp": 8, "rows": 2}, "rows=1"),
+        (L70B, {"pp": 128}, "lower pp"),
+        (L70B, {"tp": 128}, "64 heads are fewer"),
+        (L70B, {"tp": 5}, "do not divide the 64"),
+    ],
+)
+def test_a_layout_that_the_model_or_the_machine_does_not_allow_says_why(model, layout, words):
+    with pytest.raises(LayoutError, match=words):
+        inference.case(model, HOSTS, Layout(**layout))
+
+
+def test_collectives_have_the_bytes_of_their_kind():
+    (row,) = named(traffic(L70B, HOST, Layout(tp=8)), "embedding")
+    assert row.nbytes(10, 3) == 10 * 2 * 8192
+    assert row.received(10, 3) == pytest.approx(2 * 7 / 8 * 10 * 2 * 8192)
+    (best,) = named(traffic(L70B, HOST, Layout(tp=8)), "candidates")
+    assert best.nbytes(10, 3) == 3 * 8 * 8
+    assert "AllReduce over Y8" in str(row)
