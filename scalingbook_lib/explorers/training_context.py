@@ -108,8 +108,8 @@ CONTEXT = Explorer(
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "chip": Choice("chip", CHIPS, "TPU v5p"),
-        "T": Slider("tokens of a sequence T", 4096, 2**21, 16384, "pow2"),
-        "C": Slider("context ways", 4, 64, 16, "pow2"),
+        "T": Slider("tokens of a sequence T", 4096, 2**21, 8192, "pow2"),
+        "C": Slider("context ways", 4, 64, 8, "pow2"),
         "way": Choice("how", tuple(WAYS), "ring"),
     },
     view=_context,
