@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from scalingbook_lib import collectives
 from scalingbook_lib.arithmetic.layers import score_width, value_width
+from scalingbook_lib.clusters import Level
 from scalingbook_lib.inference.efficiency import Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import Shape
@@ -88,12 +89,17 @@ class Links:
         else:
             found = rate(_CALLS[what], on, self.efficiency)
         e = self.efficiency
-        lost_s = e.collective_s + (e.network_s if found.link in ("network", "dcn") else 0.0)
+        lost_s = e.collective_s + (e.network_s if _leaves(on) else 0.0)
         return Traffic(name, what, axis, span[1], per_token, per_row, times, found, lost_s)
 
     def _networks(self, inside: int, size: int) -> Networks:
         outside = self.machine.chips // (inside * size)
         return place(self.machine, (inside, size, 1, 1, 1, outside)).over("C")
+
+
+def _leaves(on: Networks) -> bool:
+    """Whether it passes the network between domains, or between pods."""
+    return any(isinstance(part, Level) and part.port in ("network", "dcn") for part in on)
 
 
 def rows(s: Shape, machine: Machine, efficiency: Efficiency) -> tuple[Traffic, ...]:

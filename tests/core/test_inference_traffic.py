@@ -205,3 +205,11 @@ def test_collectives_have_the_bytes_of_their_kind():
     (best,) = named(traffic(L70B, HOST, Layout(tp=8)), "candidates")
     assert best.nbytes(10, 3) == 3 * 8 * 8
     assert "AllReduce over Y8" in str(row)
+
+
+def test_a_collective_that_leaves_a_domain_takes_longer():
+    two = Cluster(chip=chips.H100, chips=16, ports=64)
+    for layout, more in ((Layout(tp=16), 80), (Layout(tp=8), 0)):
+        (peak,) = named(traffic(L70B, two, layout), "MLP's output")
+        (slow,) = named(traffic(L70B, two, layout, network_s=1e-4), "MLP's output")
+        assert slow.hops_s == pytest.approx(peak.hops_s + more * 1e-4)
