@@ -19,11 +19,14 @@ FAR = 512  # how many steps further than asked a line is tried
 class Costs(Protocol):
     """Seconds of one step of one server."""
 
-    def step_s(self, decodes: int, kv_tokens: float, chunk: int = 0, chunk_context: float = 0) -> float:
+    def step_s(
+        self, decodes: int, kv_tokens: float, chunk: int = 0, chunk_context: float = 0, prompts: int = 1
+    ) -> float:
         """`decodes` sequences get a token each, with `kv_tokens` in their caches together before the step.
 
-        Beside them (or alone, where decodes is 0) `chunk` prompt tokens are prefilled, which attend to
-        `chunk_context` earlier tokens as well as to each other. Piecewise affine in `kv_tokens`.
+        Beside them (or alone, where decodes is 0) `chunk` tokens of `prompts` prompts are prefilled, as many
+        of each, which attend to `chunk_context` earlier tokens of their prompt as well as to each other.
+        `prompts` is given only where it is not 1. Piecewise affine in `kv_tokens`.
         """
         ...
 
@@ -40,10 +43,12 @@ class Affine(Told):
     cached_s: float = 2e-7  # reading one token of the cache
     fixed_s: float = 0.0
 
-    def step_s(self, decodes: int, kv_tokens: float, chunk: int = 0, chunk_context: float = 0) -> float:
+    def step_s(
+        self, decodes: int, kv_tokens: float, chunk: int = 0, chunk_context: float = 0, prompts: int = 1
+    ) -> float:
         """One step; see `Costs`."""
         linear = max(self.weights_s, self.token_s * (decodes + chunk))
-        return linear + self.cached_s * (kv_tokens + chunk_context) + self.fixed_s
+        return linear + self.cached_s * (kv_tokens + prompts * chunk_context) + self.fixed_s
 
     def __str__(self) -> str:
         return (

@@ -1,16 +1,18 @@
 """What comes next? The order of work of each policy on one server. Chapter: Inference."""
 
 from scalingbook_lib.serving.batch import Sequence
-from scalingbook_lib.serving.server import Server
+from scalingbook_lib.serving.server import Server, beside
 
 
-def continuous(server: Server) -> None:
-    """Whoever can be let in is prefilled at once; else everybody decodes."""
+def continuous(server: Server, prompts: int) -> None:
+    """Who can be let in is prefilled at once, up to so many together; else everybody decodes."""
     while server.busy():
         server.take()
-        sequence = server.admit()
-        if sequence is not None:
-            server.prefill([sequence])
+        group = []
+        while len(group) < prompts and (sequence := server.admit()) is not None:
+            group.append(sequence)
+        if group:
+            server.prefill(group)
         elif server.inside:
             server.decode()
         elif server.next < len(server.todo):
@@ -56,7 +58,7 @@ def _mixed(server: Server, pieces: list[tuple[Sequence, int]]) -> None:
         server.evict()
         return
     chunk = sum([part for _, part in pieces])
-    seconds = server.costs.step_s(batch.rows, batch.kv, chunk, _context(pieces, chunk))
+    seconds = server.costs.step_s(batch.rows, batch.kv, chunk, *beside(pieces, chunk))
     server.chunks.append((0, batch.now, batch.now + seconds, chunk))
     if batch.rows:
         batch.advance(1, seconds, 0.0, chunk)
@@ -67,17 +69,6 @@ def _mixed(server: Server, pieces: list[tuple[Sequence, int]]) -> None:
         sequence.filled += part
         if sequence.filled == sequence.tokens:
             server.ready(sequence)
-
-
-def _context(pieces: list[tuple[Sequence, int]], chunk: int) -> float:
-    """The earlier tokens that one chunk would attend to if it did the work of all the pieces.
-
-    A piece of c tokens after s others attends to c (s + c / 2); so do all, where their starts allow it.
-    """
-    if len(pieces) == 1:
-        return pieces[0][0].filled
-    pairs = sum([part * (s.filled + part / 2) for s, part in pieces])
-    return max(pairs / chunk - chunk / 2, 0.0)
 
 
 def static(server: Server, rows: int) -> None:

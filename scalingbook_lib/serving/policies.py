@@ -31,12 +31,16 @@ class Static(Told):
 
 @dataclass(frozen=True, slots=True)
 class Continuous(Told):
-    """A waiting prompt takes a free slot at the boundary of a step; its prefill holds up all decoding."""
+    """A waiting prompt takes a free slot at the boundary of a step; its prefill holds up all decoding.
+
+    Up to `prompts` of them are prefilled in one pass.
+    """
 
     slots: int
+    prompts: int = 1
 
     def __post_init__(self) -> None:
-        _positive(slots=self.slots)
+        _positive(slots=self.slots, prompts=self.prompts)
 
     def __str__(self) -> str:
         return f"continuous batching in {count(self.slots)} slots, prefill first"

@@ -6,6 +6,7 @@ The loops of the policies (`loops`) decide; what they can do is here. Chapter: I
 import math
 from collections import deque
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 from scalingbook_lib.serving.batch import Batch, Sequence
 from scalingbook_lib.serving.costs import SAME, Costs
@@ -177,12 +178,11 @@ class Server:
         self.batch.now = max(self.batch.now, self.todo[self.next].request.arrival_s)
 
     def prefill(self, group: list[Sequence]) -> None:
-        """Their prompts alone, one after the other in one pass; all get a token at its end."""
-        start, batch = self.batch.now, self.batch
-        for s in group:
-            chunk = s.tokens - s.filled
-            batch.now += self.costs.step_s(0, 0, chunk, s.filled)
-        self.chunks.append((0, start, batch.now, sum([s.tokens - s.filled for s in group])))
+        """Their prompts alone, in one pass; all get a token at its end."""
+        pieces = [(s, s.tokens - s.filled) for s in group]
+        start, chunk = self.batch.now, sum([part for _, part in pieces])
+        self.batch.now += self.costs.step_s(0, 0, chunk, *beside(pieces, chunk))
+        self.chunks.append((0, start, self.batch.now, chunk))
         self.arrivals()
         for s in group:
             self.ready(s)
@@ -226,3 +226,14 @@ class Server:
         self.waiting.appendleft(sequence)
         sequence.evictions += 1
         self.note(self.batch.now)
+
+
+def beside(pieces: list[tuple[Sequence, int]], chunk: int) -> tuple[Any, ...]:
+    """The earlier tokens of each prompt, and the prompts, if a chunk were as many tokens of each.
+
+    A piece of c tokens after s others makes c (s + c / 2) pairs of tokens; these make as many as all pieces.
+    """
+    if len(pieces) == 1:
+        return (pieces[0][0].filled,)
+    pairs = sum([part * (s.filled + part / 2) for s, part in pieces])
+    return max(pairs / chunk - chunk / (2 * len(pieces)), 0.0), len(pieces)

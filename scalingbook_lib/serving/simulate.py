@@ -50,8 +50,8 @@ def _served_by_one(todo, costs, policy: Policy, blocks, keep: bool, at_once: int
     match policy:
         case Static(batch=rows):
             loops.static(server := Server(todo, costs, rows, blocks, keep, at_once, padded=True), rows)
-        case Continuous(slots=slots):
-            loops.continuous(server := Server(todo, costs, slots, blocks, keep, at_once))
+        case Continuous(slots=slots, prompts=prompts):
+            loops.continuous(server := Server(todo, costs, slots, blocks, keep, at_once), prompts)
         case Chunked(slots=slots, budget=budget):
             loops.chunked(server := Server(todo, costs, slots, blocks, keep, at_once), budget)
         case _:

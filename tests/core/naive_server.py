@@ -118,11 +118,7 @@ class Naive:
             self.inside.remove(last)
             self.waiting.insert(0, last)
             return
-        chunk, context = sum(part for _, part in pieces), 0.0
-        if chunk:
-            pairs = sum(part * (g.cached + part / 2) for g, part in pieces)
-            context = max(pairs / chunk - chunk / 2, 0) if len(pieces) > 1 else pieces[0][0].cached
-        self.now += self.costs.step_s(len(batch), sum(g.cached for g in batch), chunk, context)
+        self.now += self.seconds(batch, pieces)
         live = [g for g in batch if g in self.inside]
         for guest in batch:
             guest.cached += 1
@@ -134,17 +130,29 @@ class Naive:
                 self.token(guest)
         self.sweep()
 
+    def seconds(self, batch: list[Guest], pieces: list[tuple[Guest, int]]) -> float:
+        """Prompts in one step cost what as many equal ones would that make as many pairs of tokens."""
+        kv, chunk = sum(g.cached for g in batch), sum(part for _, part in pieces)
+        if not chunk:
+            return self.costs.step_s(len(batch), kv)
+        pairs = sum(part * g.cached + part * part / 2 for g, part in pieces)
+        context = max(pairs / chunk - chunk / len(pieces) / 2, 0.0)
+        return self.costs.step_s(len(batch), kv, chunk, context, len(pieces))
+
     def prefill(self, group: list[Guest]) -> None:
-        self.now += sum(self.costs.step_s(0, 0, g.goal, 0) for g in group)
+        self.now += self.seconds([], [(g, g.goal) for g in group])
         for guest in group:
             guest.cached = guest.goal
             self.token(guest)
         self.sweep()
 
     def continuous(self) -> bool:
-        guest, busy = self.admit(), bool(self.inside)
-        if guest:
-            self.prefill([guest])
+        group: list[Guest] = []
+        while len(group) < self.policy.prompts and (guest := self.admit()):
+            group.append(guest)
+        busy = bool(self.inside)
+        if group:
+            self.prefill(group)
         elif busy:
             self.decode([])
         return busy

@@ -28,11 +28,11 @@ CLOSE = {"rel": 1e-9, "abs": 1e-9}
 class Bent:
     """Costs of many resources: what binds changes with the batch and with the tokens in the cache."""
 
-    def step_s(self, decodes, kv_tokens, chunk=0, chunk_context=0):
+    def step_s(self, decodes, kv_tokens, chunk=0, chunk_context=0, prompts=1):
         window = min(kv_tokens, 60 * decodes)
         attention = max(2e-4 * kv_tokens, 5e-3 + 3e-5 * window)
         linear = max(0.01, 7e-4 * (decodes + chunk))
-        return linear + attention + 1e-6 * chunk * (chunk_context + chunk / 2)
+        return linear + attention + 1e-6 * chunk * (chunk_context + chunk / prompts / 2)
 
 
 seconds = st.floats(0, 3, allow_subnormal=False)
@@ -46,7 +46,7 @@ costs = st.one_of(
 )  # fmt: skip
 alone = st.one_of(
     st.builds(Static, st.integers(1, 6)),
-    st.builds(Continuous, st.integers(1, 6)),
+    st.builds(Continuous, st.integers(1, 6), st.integers(1, 3)),
     st.builds(Chunked, st.integers(1, 6), st.integers(7, 40)),
 )
 apart = st.builds(
