@@ -19,6 +19,7 @@ MODELS = (
 )  # fmt: skip
 CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "A100", "H100", "B200")
 NAMED = ("Llama-3.1-405B", "Llama-3.1-8B", "PaLM-540B", "BLOOM-176B", "LLaMA-65B", "MPT-7B", "Pythia-70M")
+ASSUMED_USD_PER_HOUR = 4.2  # TPU v5p's price, for chips whose price nobody publishes
 _SIZES = [2.0**e for e in range(6, 18)]
 
 
@@ -29,12 +30,17 @@ def host(chip: str) -> Machine:
     return Slice.of(on, "2x2x1" if on.torus.dims == 3 else "2x2") if on.torus else Cluster.of(on, 8)
 
 
+def usd_per_hour(chip: str) -> float:
+    """What an hour of the chip costs by the catalogue, else what is assumed."""
+    return chips.find(chip).usd_per_hour or ASSUMED_USD_PER_HOUR
+
+
 def took(model: str, chip: str, n: float, trillions: float, mfu: float, price: float) -> Run:
-    """The run on n chips, rounded to whole hosts."""
+    """The run on n chips, rounded to whole hosts; `price` in percent of the chip's own."""
     on = host(chip)
     return training.run_at(
         models.find(model), on, trillions * 1e12, mfu=mfu / 100, pods=max(round(n / on.chips), 1),
-        usd_per_hour=price,
+        usd_per_hour=usd_per_hour(chip) * price / 100,
     )  # fmt: skip
 
 
@@ -49,7 +55,7 @@ def _cost(model: str, trillions: float, chip: str, n: int, mfu: float, price: fl
             Readout("days", run.days, "", f"{run.days:.3g}"),
             Readout("chip-hours", run.chip_hours, "", si(run.chip_hours)),
             Readout("cost", usd, "", _usd(usd)),
-            _listed(chip),
+            _paid(chip, price),
             Readout("parameters at work", m.active_params, "", si(m.active_params)),
             Readout("tokens/s of a chip", run.tokens_per_s_per_chip, "", f"{run.tokens_per_s_per_chip:,.0f}"),
         ),
@@ -57,13 +63,12 @@ def _cost(model: str, trillions: float, chip: str, n: int, mfu: float, price: fl
     )
 
 
-def _listed(chip: str) -> Readout:
-    """What the catalogue says of the price, to set the slider by."""
-    on = chips.find(chip)
-    if on.usd_per_hour is None:
-        return Readout("price in the catalogue", 0.0, "", "none")
-    said = f"${on.usd_per_hour:.2f} on {on.sources['usd_per_hour'].as_of}"
-    return Readout("price in the catalogue", on.usd_per_hour, "", said)
+def _paid(chip: str, price: float) -> Readout:
+    """The price of an hour, and the day of its source or that it is assumed."""
+    on, usd = chips.find(chip), usd_per_hour(chip)
+    since = f"on {on.sources['usd_per_hour'].as_of}" if on.usd_per_hour else "assumed"
+    share = "" if price == 100 else f"{price:.0f} % of "
+    return Readout("price of a chip-hour", usd * price / 100, "", f"{share}${usd:.2f}, {since}")
 
 
 def _days(model: str, trillions: float, chip: str, n: int, mfu: float, price: float, run: Run) -> Chart:
@@ -138,7 +143,7 @@ COST = Explorer(
         "chip": Choice("chip", CHIPS, "TPU v5p"),
         "n": Slider("chips", 64, 131072, 8960, "log", step=8),
         "mfu": Slider("MFU", 10.0, 70.0, 40.0, unit="%", step=1.0),
-        "price": Slider("price of a chip-hour", 0.5, 12.0, 4.2, unit="USD", step=0.1),
+        "price": Slider("price, of the chip's own", 20.0, 300.0, 100.0, unit="%", step=5.0),
     },
     view=_cost,
 )

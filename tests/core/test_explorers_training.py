@@ -318,10 +318,19 @@ def test_twice_the_chips_take_half_the_days_for_the_same_money():
     assert readout(one, "cost") == approx(readout(two, "cost"))
 
 
-@pytest.mark.parametrize(("chip", "says"), [("H100", "$3.85 on 2026-09-25"), ("TPU7x", "none")])
-def test_the_price_in_the_catalogue_stands_beside_the_cost(chip, says):
-    found = ALL["training_llama3.cost"].see(chip=chip)
-    assert [r.text for r in found.readouts if r.label == "price in the catalogue"] == [says]
+@pytest.mark.parametrize(
+    ("chip", "price", "says"),
+    [
+        ("H100", 100, "$3.85, on 2026-09-25"),
+        ("H100", 50, "50 % of $3.85, on 2026-09-25"),
+        ("TPU7x", 100, "$4.20, assumed"),
+    ],
+)
+def test_every_chip_is_paid_at_its_own_price_or_at_one_that_is_said_to_be_assumed(chip, price, says):
+    found = ALL["training_llama3.cost"].see(chip=chip, price=price)
+    assert [r.text for r in found.readouts if r.label == "price of a chip-hour"] == [says]
+    usd = (chips.find(chip).usd_per_hour or 4.2) * price / 100
+    assert readout(found, "cost") == approx(usd * readout(found, "chip-hours"))
 
 
 def test_every_whole_run_is_on_the_chart_at_its_utilization():
