@@ -31,6 +31,8 @@ def told(value: float, unit: str) -> str:
         return f"{value:.3g} {unit}".replace("e+", "e")
     if unit == "B":
         return nbytes(value)
+    if unit == "USD":
+        return f"{value:,.3g} USD"
     if unit == SHARE:
         return percent(value, 3)
     if unit == "s" and abs(value) >= 1e4:  # nobody counts kiloseconds

@@ -122,6 +122,14 @@ def positive(text: str) -> float:
     return read.value
 
 
+def seconds(text: str) -> float:
+    """A time above 0: '50ms', '2 s', '0.05' (seconds)."""
+    read = parse(text)
+    if read.unit not in ("", "s") or not 0 < read.value <= MOST_AMOUNT:
+        raise ValueError(f"{text!r} is no time above 0; write one as in 50ms, 2s or 0.05")
+    return read.value
+
+
 def share(text: str) -> float:
     """A share from 0 to 1: '0.4', '40%'."""
     read = parse(text)

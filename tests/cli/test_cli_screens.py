@@ -22,11 +22,13 @@ SCREENS = {
     "help_roofline": "roofline --help",
     "help_collective": "collective --help",
     "help_plan": "plan --help",
+    "help_serve": "serve --help",
     "help_chips": "chips -h",
     "help_completion": "completion --help",
     "chips": "chips",
     "model": "model mixtral-8x7b --sequence 4096 --tokens 1T",
     "roofline": "roofline v5e --matmul 64x8192x8192 --explain",
+    "serve": "serve llama-3-70b v5e:4x4 --prompt 8192 --tp 16 --weights int8 --kv int8 --itl 60ms --explain",
     "collective_torus": "collective all-to-all 2GiB v5p:4x4x8 --explain",
     "collective_cluster": "collective all-reduce 16M h100:1024 --mesh X=8,Y=128 --over XY --explain",
 }
@@ -38,6 +40,8 @@ KEYS = {
     "keys_collective_cluster": "collective all-gather 2GiB h100:1024",
     "keys_plan": "plan llama-3-8b h100:64 --batch 512 --tokens 1T --what-if",
     "keys_plan_as_written": "plan llama-3-8b h100:64 --batch 512 --fsdp 64 --tp 1 --remat full --as-written",
+    "keys_serve": "serve llama-3-8b h100:8 --weights fp8 --kv fp8",
+    "keys_serve_as_written": "serve llama-3-70b v5e:4x4 --tp 16 --kv-batch 2 --weights int8 --as-written",
     "keys_chips": "chips",
 }
 MAPS = ("by_part", "efficiency_shares", "by_layers", "terms_s")  # their names are the library's, and differ

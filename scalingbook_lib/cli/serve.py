@@ -1,0 +1,139 @@
+"""How should a model be served, how fast is it, and what does a million tokens cost? `scalingbook serve`."""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import click
+
+from scalingbook_lib import inference, planner
+from scalingbook_lib.cli import derive_serve, kinds, serve_tables
+from scalingbook_lib.cli.answer import Answer, Table
+from scalingbook_lib.cli.answering import answering
+from scalingbook_lib.cli.plan_options import given
+from scalingbook_lib.cli.reading import Machine
+from scalingbook_lib.cli.serve_options import layout_options
+from scalingbook_lib.inference import Layout
+from scalingbook_lib.inference.serve import POLICIES, Serving
+from scalingbook_lib.inference.serve import serve as steady
+from scalingbook_lib.models import Transformer
+
+
+@click.command(
+    "serve", short_help="The ways to serve a model that none beats in latency and cost, or any one."
+)
+@click.argument("model", type=kinds.MODEL)
+@click.argument("machine", type=kinds.MACHINE)
+@click.option(
+    "--prompt", "P", type=kinds.WHOLE, default="1024", show_default=True, help="Tokens of a prompt."
+)
+@click.option("--output", "G", type=kinds.WHOLE, default="512", show_default=True, help="Tokens generated.")
+@click.option(
+    "--batch", type=kinds.WHOLE, help="Sequences of a copy that decode at once; else all are tried."
+)
+@click.option(
+    "--as-written", is_flag=True, help="Judge the one layout of the options; ways not written are 1."
+)
+@click.option("--itl", "itl_s", type=kinds.SECONDS, help="The most time between two tokens, as in 50ms.")
+@click.option("--ttft", "ttft_s", type=kinds.SECONDS, help="The most time to the first token, as in 2s.")
+@click.option("--best", "keep", type=kinds.FEW, default="8", show_default=True, help="How many are listed.")
+@click.option(
+    "--policy", type=click.Choice(POLICIES), help="Prompts between decode steps, or in chunks with them."
+)
+@click.option(
+    "--chunk", type=kinds.WHOLE, default="512", show_default=True, help="Most prompt tokens of a step."
+)
+@click.option(
+    "--reserve", type=kinds.SHARE, default="10%", show_default=True, help="Share of the HBM kept free."
+)
+@layout_options
+@click.option("--usd-per-hour", type=kinds.POSITIVE, help="The price of one chip, where not the catalogue's.")
+@answering
+def command(
+    model: Transformer, machine: Machine, P: int, G: int, batch: int | None, as_written: bool,
+    itl_s: float | None, ttft_s: float | None, keep: int, policy: str | None, chunk: int, reserve: float,
+    usd_per_hour: float | None, **options: Any,
+) -> Answer:  # fmt: skip
+    """The ways to serve MODEL on MACHINE that none beats: latency against the cost of a million tokens.
+
+    Every layout is judged with batches from one sequence to all that fit, at documented peaks and with
+    requests that never run out; an option leaves only the ways that are like it. With --as-written, the one
+    layout that the options say. The chips of the machine are copies of the model, tp · pp chips each. Where
+    nothing is legal, the reasons are told and the exit code is 1.
+    """
+    asked = Asked(model, machine, P, G, batch, policy, chunk, reserve, usd_per_hour)
+    if as_written:
+        if itl_s or ttft_s:
+            raise ValueError(
+                "--itl and --ttft choose among many ways, and --as-written is one; leave them out"
+            )
+        return asked.one(Layout(**given(options)))
+    return asked.best(given(options), (ttft_s, itl_s), keep)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question without the layout."""
+
+    model: Transformer
+    machine: Machine
+    P: int
+    G: int
+    batch: int | None
+    policy: str | None
+    chunk: int
+    reserve: float
+    usd_per_hour: float | None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The question, for programs."""
+        return {"model": self.model.name, "machine": self.machine.name, "prompt_tokens": self.P,
+                "output_tokens": self.G, "usd_per_chip_hour": self.price}  # fmt: skip
+
+    @property
+    def price(self) -> float | None:
+        """Of one chip-hour; None where nobody knows."""
+        return self.machine.chip.usd_per_hour if self.usd_per_hour is None else self.usd_per_hour
+
+    def one(self, layout: Layout) -> Answer:
+        """One layout, with the batch that was asked or all that fits."""
+        S = ceil(self.P + self.G / 2)
+        most = inference.largest_batch(self.model, layout, self.machine, S=S, reserve=self.reserve)
+        if most < (self.batch or 1):
+            held = inference.memory(
+                self.model, layout, self.machine, B=self.batch or 1, S=S, reserve=self.reserve
+            )
+            values = {"feasible": False, "reasons": [str(held)], "layout": serve_tables.layout_values(layout)}
+            return Answer(told=f"{layout}: {held}", values=self.values | values, refused=True)
+        served = steady(
+            self.model, self.machine, layout, P=self.P, G=self.G, batch=self.batch or most,
+            policy=self.policy or POLICIES[0], chunk=self.chunk,
+        )  # fmt: skip
+        return self._answer(str(served), served, (), {})
+
+    def best(self, fixed: dict[str, Any], targets: tuple[float | None, float | None], keep: int) -> Answer:
+        """The front of all layouts with these fields."""
+        found = planner.serve(
+            self.model, self.machine, P=self.P, G=self.G, fixed=fixed, chunk=self.chunk,
+            ttft_s=targets[0], itl_s=targets[1],
+            batches=(self.batch,) if self.batch else None, usd_per_hour=self.usd_per_hour,
+            policies=(self.policy,) if self.policy else POLICIES, reserve=self.reserve,
+        )  # fmt: skip
+        values = {"search": serve_tables.front_values(found)}
+        if not found.points:
+            told = {"feasible": False, "reasons": [str(r) for r in found.rejected]}
+            return Answer(told=str(found), values=self.values | told | values, refused=True)
+        listed = serve_tables.front(found, keep)
+        return self._answer(str(found), found.best.serving, (listed,), values)
+
+    def _answer(self, told: str, one: Serving, listed: tuple[Table, ...], values: dict[str, Any]) -> Answer:
+        S = ceil(self.P + self.G / 2)
+        held = inference.memory(self.model, one.step.layout, self.machine, B=max(int(one.B), 1), S=S,
+                                reserve=self.reserve)  # fmt: skip
+        usd = None if self.price is None else one.usd_per_million(self.price)
+        return Answer(
+            told=told, tables=(*listed, *serve_tables.tables(one, held, usd)),
+            values=self.values | {"feasible": True} | values | serve_tables.values(one, held, usd),
+            steps=derive_serve.steps(one, held, usd, self.price),
+        )  # fmt: skip
