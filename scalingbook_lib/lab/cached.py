@@ -28,8 +28,8 @@ SPLIT = {
     "embed": "W[V, D_XZCY]",  # a lookup is local
     "attention norm": "W[D_X]",
     "q": "W[D_X, N_YCZ, H]",
-    "k": "W[D_X, K_Y, H]",  # every device of Z and C makes the keys of all: it keeps its own
-    "v": "W[D_X, K_Y, H]",
+    "k": "W[D_X, K_YZ, H]",  # or K_Y where there are too few: then each device of Z makes the keys of all
+    "v": "W[D_X, K_YZ, H]",
     "o": "W[N_YCZ, H, D_X]",
     "mlp norm": "W[D_X]",
     "gate": "W[D_X, F_AZCY]",
@@ -45,8 +45,13 @@ type Weights = Mapping[str, jax.Array]
 type Kept = dict[str, jax.Array]  # the cache of one layer
 
 
-def split(name: str, experts: str = "A") -> str:
-    """How a weight is split; experts over the axes `experts`, each of them over the other columns."""
+def split(name: str, experts: str = "A", *, few: bool = False) -> str:
+    """How a weight is split; experts over the axes `experts`, each of them over the other columns.
+
+    `few`: there are fewer key-value heads than Y and Z have devices, so devices of Z have the same ones.
+    """
+    if name in "kv" and few:
+        return "W[D_X, K_Y, H]"
     if not name.startswith("expert "):
         return SPLIT[name]
     rest = "".join(axis for axis in COLUMNS if axis not in experts)
@@ -127,9 +132,11 @@ def heads(w: Weights, h: jax.Array, kept: Kept, where: tuple, codec: tuple) -> t
     """Attention of h[B_A, T, D_X] to the cache and itself: a partial sum over Z, C and Y, and the cache."""
     start, count, tables = where
     at = start[:, None] + jnp.arange(h.shape[1])
-    q, k, v = (scatter(jnp.einsum("btd,dnh->btnh", h, w[name]), "X", 0) for name in "qkv")
+    qkv = jnp.concatenate([jnp.einsum("btd,dnh->btnh", h, w[name]) for name in "qkv"], 2)
+    n, K = w["q"].shape[1], w["k"].shape[1]
+    q, k, v = jnp.split(scatter(qkv, "X", 0), (n, n + K), 2)
     q = gather(exchange(q, "Z", 0, 2), "C", 2)  # [B_AX, T, N_YCZ, H] → [B_AXZ, T, N_Y, H]
-    k, v = (_block(x, "Z") for x in (k, v))
+    k, v = jnp.split(_to_sequences(jnp.concatenate([k, v], -1), _first(kept).shape[2]), 2, -1)
     q, k = (jax.vmap(mixing.rotary)(x, at) for x in (q, k))
     kept = written(kept, codec[0](k, v), at, jnp.arange(h.shape[1]) < count[:, None], tables)
     keys, values, positions = read(kept, codec[1], tables)
@@ -138,9 +145,14 @@ def heads(w: Weights, h: jax.Array, kept: Kept, where: tuple, codec: tuple) -> t
     return jnp.einsum("btnh,nhd->btd", out, w["o"]), kept
 
 
+def _to_sequences(kv: jax.Array, K: int) -> jax.Array:
+    """New keys and values [B_AX, T, k, H] of the sequences whose cache is here: [B_AXZ, T, K_Y, H]."""
+    return exchange(kv, "Z", 0, 2) if kv.shape[2] < K else _block(kv, "Z")
+
+
 def written(kept: Kept, new: Kept, at: jax.Array, real: jax.Array, tables: jax.Array | None) -> Kept:
     """The cache with what is new of [b, t] at positions `at`; each device of C keeps its part of a block."""
-    here = next(iter(kept.values())).shape[1]
+    here = _first(kept).shape[1]
     size = here * lax.axis_size("C")
     if tables is None:
         tables = jnp.arange(len(at))[:, None]
@@ -222,6 +234,10 @@ def scatter(x: jax.Array, axes: str, dim: int) -> jax.Array:
     """The sum over the axes, of which this device keeps its block of `dim`."""
     real = tuple(axis for axis in axes if lax.axis_size(axis) > 1)
     return lax.psum_scatter(x, real, scatter_dimension=dim, tiled=True) if real else x
+
+
+def _first(kept: Kept) -> jax.Array:
+    return next(iter(kept.values()))
 
 
 def _block(x: jax.Array, axes: str, dim: int = 0) -> jax.Array:

@@ -98,7 +98,8 @@ class Config(Told):
     @functools.cached_property
     def structs(self) -> tuple[Params, Cache]:
         """Shape, type and place of every weight and of the cache, with nothing allocated."""
-        split = lambda name: sharding.spec(cached.split(name, self.experts))  # noqa: E731
+        few = self.model.K % self.ways("YZ") > 0
+        split = lambda name: sharding.spec(cached.split(name, self.experts, few=few))  # noqa: E731
         whole = {
             name: self._struct(shape, self.dtype, split(name), transformer.SPLIT[name].startswith("W[L"))
             for name, shape in transformer.shapes(self.model).items()

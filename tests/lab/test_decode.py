@@ -4,11 +4,10 @@ import functools
 
 import numpy as np
 import pytest
-from writing import weights, written
+from writing import TINY, TINY_MOE, weights, written
 
 from scalingbook_lib.lab import decode, text
 from scalingbook_lib.lab.layout import Config
-from scalingbook_lib.lab.training import SMALL, SMALL_MOE
 
 B, T, LIMIT = 8, 20, 8
 CLOSE = 1e-3  # a hundred times what sums in another order can change
@@ -24,7 +23,7 @@ SPREAD = {
     "groups, rows and sequences": {"A": 2, "X": 2, "Z": 2},
     "rows, tokens and heads": {"X": 2, "C": 2, "Y": 2},
 }
-KEPT = {"whole": {}, "paged": {"blocks": 64, "block": 8}, "scanned": {"scanned": True}}
+PAGED = {"blocks": 64, "block": 8}
 
 
 @functools.cache
@@ -63,18 +62,34 @@ def writes(config):
 
 
 def test_no_choice_of_the_plain_model_is_close():
-    assert min(plain(SMALL)[1], plain(SMALL_MOE)[1]) > CLOSE
+    assert min(plain(TINY)[1], plain(TINY_MOE)[1]) > CLOSE
 
 
-@pytest.mark.parametrize("kept", KEPT)
+@pytest.mark.parametrize("paged", [{}, PAGED], ids=["whole", "paged"])
 @pytest.mark.parametrize("spread", SPREAD)
-def test_it_writes_what_it_writes_without_a_cache(spread, kept):
-    config = Config(SMALL, {"A": 1} | SPREAD[spread], sequences=B, tokens=64, **KEPT[kept])
-    assert np.array_equal(writes(config), plain(SMALL)[0])
+def test_it_writes_what_it_writes_without_a_cache(spread, paged):
+    config = Config(TINY, {"A": 1} | SPREAD[spread], sequences=B, tokens=64, **paged)
+    assert np.array_equal(writes(config), plain(TINY)[0])
 
 
-@pytest.mark.parametrize("experts", ["A", "Y", "ACY"])
-@pytest.mark.parametrize("spread", ["heads", "attention groups", "rows, tokens and heads"])
+def test_scanned_layers_write_the_same():
+    config = Config(TINY, {"Z": 2, "C": 2, "Y": 2}, sequences=B, tokens=64, scanned=True)
+    assert np.array_equal(writes(config), plain(TINY)[0])
+
+
+@pytest.mark.parametrize(
+    ("spread", "experts"),
+    [("heads", "Y"), ("attention groups", "A"), ("attention groups", ""), ("rows, tokens and heads", "CY")],
+)
 def test_with_experts_it_writes_the_same_wherever_they_lie(spread, experts):
-    config = Config(SMALL_MOE, SPREAD[spread], sequences=B, tokens=64, experts=experts)
-    assert np.array_equal(writes(config), plain(SMALL_MOE)[0])
+    config = Config(TINY_MOE, SPREAD[spread], sequences=B, tokens=64, experts=experts)
+    assert np.array_equal(writes(config), plain(TINY_MOE)[0])
+
+
+def test_what_does_not_divide_is_refused_with_its_numbers():
+    with pytest.raises(ValueError, match=r"K = 8 does not divide over Y = 16"):
+        Config(TINY, {"Y": 16})
+    with pytest.raises(ValueError, match="axis P is none of A, X, Z, C, Y"):
+        Config(TINY, {"P": 2})
+    with pytest.raises(ValueError, match="sequences = 6 does not divide over AXZ = 4"):
+        Config(TINY, {"Z": 4}, sequences=6)

@@ -1,5 +1,6 @@
 """What the plain model writes with no cache, everything worked out again for every token."""
 
+import dataclasses
 import functools
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 from scalingbook_lib.lab import decode, training
 
 SEED = 0
+TINY, TINY_MOE = (dataclasses.replace(m, L=2) for m in (training.SMALL, training.SMALL_MOE))
 
 
 @functools.cache
