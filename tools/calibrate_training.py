@@ -13,13 +13,14 @@ from pathlib import Path
 from statistics import mean
 from textwrap import fill
 
+from scalingbook_lib.calibration import Table, Values, summary
 from scalingbook_lib.measured.training_runs import KEPT, RUNS, TrainingRun
-from scalingbook_lib.training.published.fit import Values, efficiency, fit
+from scalingbook_lib.training.published.fit import efficiency, fit
 from scalingbook_lib.training.published.planned import planned
 from scalingbook_lib.training.published.predicted import seconds
-from scalingbook_lib.training.published.scores import source, summary
+from scalingbook_lib.training.published.scores import source
 from scalingbook_lib.training.published.series import ratios
-from scalingbook_lib.training.published.table import Table, of
+from scalingbook_lib.training.published.table import of
 
 PLACE = Path("scalingbook_lib/training/published/calibrated.py")
 FEWEST = 3  # runs of a chip and type that make a line

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 from statistics import mean
 
+from scalingbook_lib.calibration import Values
 from scalingbook_lib.measured.training_runs import RUNS
 from scalingbook_lib.training import published
-from scalingbook_lib.training.published.fit import EXPECTED, TORUS, Values
+from scalingbook_lib.training.published.fit import EXPECTED, TORUS
 from scalingbook_lib.units import si
 
 SHORT = {

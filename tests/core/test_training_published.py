@@ -8,13 +8,13 @@ from statistics import mean, median
 import pytest
 
 from scalingbook_lib import chips
+from scalingbook_lib.calibration import read, students_t
 from scalingbook_lib.measured.training_runs import RUNS, find
 from scalingbook_lib.training import Efficiency, published
 from scalingbook_lib.training.published.calibrated import DOUBLING, LEFT_OUT
 from scalingbook_lib.training.published.fit import EXPECTED, classes, fit
 from scalingbook_lib.training.published.kernels import MEASURED, attention, ramp
-from scalingbook_lib.training.published.scores import students_t
-from scalingbook_lib.training.published.table import TABLE, of, read
+from scalingbook_lib.training.published.table import TABLE, of
 
 DATA = Path(__file__).parents[2] / "data"
 CONSTANT_MFU, CALCULON = 0.158, 0.165  # mean errors of dense runs: data/README.md

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
+from scalingbook_lib.calibration import signed
 from scalingbook_lib.measured.training_runs import RUNS, TrainingRun
 from scalingbook_lib.told import Told
 from scalingbook_lib.training.memory import memory
 from scalingbook_lib.training.published.planned import planned
-from scalingbook_lib.training.published.scores import Score, scores, signed
+from scalingbook_lib.training.published.scores import Score, scores
 from scalingbook_lib.units import binary
 
 ASYNC = ("async TP", "compiled")  # what torchtitan compares, within one release and one recipe of scales

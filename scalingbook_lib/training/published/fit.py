@@ -7,26 +7,16 @@ h(x) = 2 (sqrt(1 + x²) - 1) counts far rows less, s is 0.07 (0.175 with experts
 Marquardt's method. Chapter: Training.
 """
 
-from collections.abc import Callable, Sequence
-from math import copysign, exp, log, log2, sqrt
-from typing import NamedTuple
+from collections.abc import Sequence
+from math import exp, log, log2
 
+from scalingbook_lib.calibration import Expected, Values, far, least
 from scalingbook_lib.chips import Chip
 from scalingbook_lib.measured.training_runs import TrainingRun
 from scalingbook_lib.training.efficiency import Efficiency
 from scalingbook_lib.training.published.kernels import ramp
 from scalingbook_lib.training.published.planned import planned
 from scalingbook_lib.training.published.predicted import seconds
-
-
-class Expected(NamedTuple):
-    """A value, the spread of its logarithm, and its limits."""
-
-    value: float
-    spread: float
-    low: float
-    high: float
-
 
 KERNELS = ("attention", "early", "unfused")
 EXPECTED = {
@@ -46,8 +36,6 @@ EXPECTED = {
 }
 TORUS = {"matmul": Expected(0.86, 0.15, 0.2, 1.0)}  # kernels: 0.82 on TPU7x, 0.90 on v6e
 NOISE, NOISE_EXPERTS = 0.07, 0.175
-
-type Values = dict[str, float]
 
 
 def efficiency(values: Values, kernel: str, chip: Chip, name: str = "") -> Efficiency:
@@ -93,67 +81,10 @@ def fit(runs: Sequence[TrainingRun], rounds: int = 25, kernel: str = "", doublin
 
     limits = [(log(one.low), log(one.high) - 1e-12) for one in assumed]
     start = [log(one.value) for one in assumed]
-    found = _least(residuals, start, limits, rounds)
+    found = least(residuals, start, limits, rounds)
     return {name: float(f"{exp(value):.4g}") for name, value in zip(names, found, strict=True)}
 
 
 def _far(error: float, run: TrainingRun) -> float:
-    """The square of this is h."""
-    x = error / (NOISE_EXPERTS if run.experts else NOISE)
-    return copysign(sqrt(2 * (sqrt(1 + x * x) - 1)), x)
-
-
-def _least(
-    residuals: Callable[[Sequence[float]], list[float]], start: list[float],
-    limits: list[tuple[float, float]], rounds: int,
-) -> list[float]:  # fmt: skip
-    x, damping = start, 1e-3
-    now = residuals(x)
-    for _ in range(rounds):
-        columns = [_slope(residuals, x, now, k, limits[k]) for k in range(len(x))]
-        while damping < 1e6:
-            tried = _stepped(x, now, columns, damping, limits)
-            then = residuals(tried)
-            if sum(r * r for r in then) < sum(r * r for r in now):
-                break
-            damping *= 4
-        else:
-            return x
-        gain = sum(r * r for r in now) - sum(r * r for r in then)
-        x, now, damping = tried, then, max(damping / 8, 1e-9)
-        if gain < 1e-6:
-            break
-    return x
-
-
-def _slope(
-    residuals: Callable[[Sequence[float]], list[float]], x: list[float], now: list[float], k: int,
-    limit: tuple[float, float],
-) -> list[float]:  # fmt: skip
-    step = 1e-3 if x[k] + 1e-3 <= limit[1] else -1e-3
-    moved = [value + step * (j == k) for j, value in enumerate(x)]
-    return [(after - before) / step for after, before in zip(residuals(moved), now, strict=True)]
-
-
-def _stepped(
-    x: list[float], now: list[float], columns: list[list[float]], damping: float,
-    limits: list[tuple[float, float]],
-) -> list[float]:  # fmt: skip
-    """One damped step, within the limits."""
-    normal = [[sum(a * b for a, b in zip(one, two, strict=True)) for two in columns] for one in columns]
-    for k in range(len(x)):
-        normal[k][k] *= 1 + damping
-    right = [-sum(a * r for a, r in zip(one, now, strict=True)) for one in columns]
-    moved = [a + b for a, b in zip(x, _solved(normal, right), strict=True)]
-    return [min(max(value, low), high) for value, (low, high) in zip(moved, limits, strict=True)]
-
-
-def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:
-    """Elimination by Gauss; the matrix is positive definite."""
-    n, rows = len(right), [[*row, b] for row, b in zip(matrix, right, strict=True)]
-    for k in range(n):
-        for i in range(n):
-            if i != k:
-                share = rows[i][k] / rows[k][k]
-                rows[i] = [a - share * b for a, b in zip(rows[i], rows[k], strict=True)]
-    return [rows[k][n] / rows[k][k] for k in range(n)]
+    """Of a run: the square of this is h."""
+    return far(error, NOISE_EXPERTS if run.experts else NOISE)

@@ -3,19 +3,19 @@
 Chapter: Training.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import exp, log, sqrt
-from statistics import NormalDist, mean, median
+from math import log
 
+from scalingbook_lib import calibration
+from scalingbook_lib.calibration import Summary, Table, read, signed, summary
 from scalingbook_lib.measured.training_runs import KEPT, RUNS, TrainingRun
 from scalingbook_lib.told import Told
 from scalingbook_lib.training.published.calibrated import LEFT_OUT
 from scalingbook_lib.training.published.planned import planned
 from scalingbook_lib.training.published.predicted import seconds
-from scalingbook_lib.training.published.table import TABLE, Table, of, read
-from scalingbook_lib.units import percent, si
+from scalingbook_lib.training.published.table import TABLE, of
+from scalingbook_lib.units import si
 
 HOLDS = 0.8  # the share of the runs of a new source that a band shall contain
 
@@ -41,29 +41,6 @@ class Score(Told):
     def __str__(self) -> str:
         found = f"{si(self.predicted_s, 's')} predicted ({signed(self.error)})"
         return f"{self.run}; {found}, {signed(self.left_out_error)} by a table without {source(self.run)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Summary(Told):
-    """Errors of several runs: the mean, median and 90th percentile of their sizes, and the signed mean."""
-
-    name: str
-    runs: int
-    mean: float
-    median: float
-    p90: float
-    bias: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.name}, {self.runs} runs: mean error {percent(self.mean)}, median {percent(self.median)}, "
-            f"90 in 100 within {percent(self.p90)}, bias {signed(self.bias)}"
-        )
-
-
-def signed(share: float) -> str:
-    """'+4.5 %', or with a minus."""
-    return f"{share:+.1%}".replace("%", " %").replace("-", "\N{MINUS SIGN}")
 
 
 def source(run: TrainingRun) -> str:
@@ -94,20 +71,6 @@ def _step_s(run: TrainingRun, table: Table) -> float:
     return seconds(run, of(table, run.chip, run.precision, planned(run).kernel)).total_s
 
 
-def summary(name: str, errors: Sequence[float]) -> Summary:
-    """Their sizes and their bias."""
-    sizes = sorted(map(abs, errors))
-    return Summary(name, len(sizes), mean(sizes), median(sizes), quantile(sizes, 0.9), mean(errors))
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """The value below which that share of the sorted ones lies, between neighbors in proportion."""
-    at = share * (len(values) - 1)
-    low = int(at)
-    high = min(low + 1, len(values) - 1)
-    return values[low] + (at - low) * (values[high] - values[low])
-
-
 def total(experts: bool, left_out: bool = False) -> Summary:
     """All dense runs, or all with experts; as fitted, or each by a table that never saw its source."""
     found = [s.left_out_error if left_out else s.error for s in scores() if s.run.experts == experts]
@@ -133,20 +96,11 @@ def band(experts: bool, besides: str = "") -> float:
     Each source counts once, however many runs it has: the root of the mean over sources of their mean square
     error, left out, times Student's t for as many sources. `besides`: a source that the band never saw.
     """
-    squares: dict[str, list[float]] = {}
+    errors: dict[str, list[float]] = {}
     for s in scores():
         if s.run.experts == experts and source(s.run) != besides:
-            squares.setdefault(source(s.run), []).append(log(s.left_out_s / s.run.step_s) ** 2)
-    return exp(students_t(HOLDS, len(squares)) * sqrt(mean(map(mean, squares.values()))))
-
-
-def students_t(share: float, n: int) -> float:
-    """How many standard deviations, known from n, hold that share: Fisher's expansion in 1/n."""
-    z = NormalDist().inv_cdf((1 + share) / 2)
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / n + second / n**2 + third / n**3
+            errors.setdefault(source(s.run), []).append(log(s.left_out_s / s.run.step_s))
+    return calibration.band(errors, HOLDS)
 
 
 def held_by_band(experts: bool) -> dict[str, tuple[int, int]]:

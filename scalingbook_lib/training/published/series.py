@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from math import exp, log, log2
 from statistics import mean
 
+from scalingbook_lib.calibration import signed
 from scalingbook_lib.measured.training_runs import TrainingRun, by_series
 from scalingbook_lib.told import Told
 from scalingbook_lib.training.memory import memory
 from scalingbook_lib.training.published.planned import planned
-from scalingbook_lib.training.published.scores import scores, signed
+from scalingbook_lib.training.published.scores import scores
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,27 +3,15 @@
 Chapter: Training.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from math import exp, log
 
+from scalingbook_lib.calibration import Key, Table, read
 from scalingbook_lib.chips import CATALOGUE, Chip
 from scalingbook_lib.training.efficiency import MATH, Efficiency
 from scalingbook_lib.training.published.calibrated import DATE, ROWS
-from scalingbook_lib.training.published.fit import EXPECTED, Values, efficiency, expected
-
-type Key = tuple[str, str]  # chip and type of the products
-type Table = Mapping[Key, Values]
-
-
-def read(rows: str) -> dict[Key, Values]:
-    """A table from entries such as 'TPU v5e | bf16 | matmul=0.9 ...', which may go on in indented lines."""
-    found: dict[Key, Values] = {}
-    for line in filter(None, rows.replace("\n ", " ").split("\n")):
-        chip, precision, values = (part.strip() for part in line.split("|"))
-        found[chip, precision] = {name: float(v) for name, v in (one.split("=") for one in values.split())}
-    return found
-
+from scalingbook_lib.training.published.fit import EXPECTED, efficiency, expected
 
 TABLE: Table = read(ROWS)
 """What was fitted, by chip and type: see `fit`."""

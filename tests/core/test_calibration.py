@@ -1,0 +1,66 @@
+"""Fits find what made the data, summaries count right, and bands hold what they say."""
+
+import random
+from math import exp, log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalingbook_lib.calibration import band, far, least, quantile, read, students_t, summary
+
+approx = pytest.approx
+
+
+@given(st.floats(-3, 3), st.floats(-3, 3))
+def test_a_fit_finds_the_line_that_made_the_points(a, b):
+    points = [(x, a + b * x) for x in range(5)]
+    found = least(lambda p: [p[0] + p[1] * x - y for x, y in points], [0.0, 0.0], [(-9.0, 9.0)] * 2, 50)
+    assert found == approx([a, b], abs=1e-3)
+
+
+def test_a_fit_stays_within_its_limits():
+    (found,) = least(lambda p: [p[0] - 5], [0.0], [(-1.0, 2.0)], 50)
+    assert found == approx(2.0)
+
+
+@given(st.floats(-100, 100))
+def test_distant_rows_count_less_and_near_ones_as_squares(error):
+    assert far(error, 1.0) ** 2 <= error**2 + 1e-9
+    assert far(error, 1.0) * error >= 0
+    assert far(1e-3, 1.0) == approx(1e-3, rel=1e-5)
+    assert far(100, 1.0) ** 2 < 200
+
+
+@pytest.mark.parametrize(("n", "printed"), [(5, 1.476), (10, 1.372), (30, 1.310)])
+def test_students_t_is_that_of_the_tables(n, printed):
+    assert students_t(0.8, n) == approx(printed, abs=1e-3)
+
+
+def test_each_source_counts_once_in_a_band():
+    one = band({"a": [0.1], "b": [0.2]}, 0.8)
+    assert band({"a": [0.1] * 50, "b": [0.2]}, 0.8) == approx(one)
+    assert log(one) == approx(students_t(0.8, 2) * ((0.01 + 0.04) / 2) ** 0.5)
+
+
+def test_a_band_of_many_sources_holds_its_share():
+    draw = random.Random(1)
+    errors = {str(k): [draw.gauss(0, 0.1) for _ in range(5)] for k in range(200)}
+    width = log(band(errors, 0.8))
+    held = [abs(draw.gauss(0, 0.1)) <= width for _ in range(20000)]
+    assert sum(held) / len(held) == approx(0.8, abs=0.02)
+
+
+def test_summaries_and_quantiles():
+    found = summary("three", [-0.1, 0.2, 0.3])
+    assert (found.runs, found.mean, found.median, found.bias) == (3, approx(0.2), 0.2, approx(0.4 / 3))
+    assert str(found).endswith("90 in 100 within 28 %, bias +13.3 %")
+    assert quantile([0.0, 1.0], 0.25) == 0.25
+    assert exp(0.0) == quantile([1.0], 0.9)
+
+
+def test_tables_go_on_in_indented_lines():
+    assert read("A | bf16 | matmul=0.5\n  memory=0.25\nB | fp8 | dcn=1\n") == {
+        ("A", "bf16"): {"matmul": 0.5, "memory": 0.25},
+        ("B", "fp8"): {"dcn": 1.0},
+    }
