@@ -19,6 +19,7 @@ from .intensity import (
 from .kept import POLICIES, Activations, Policy, activations
 from .layers import pairs
 from .parameters import Parameters, TrainingState, params, training_state
+from .pointwise import hidden, pointwise
 from .products import Einsum, EinsumError, einsum
 from .softmax import OnlineSoftmax, State, Step, merge, online_softmax
 from .terms import Term, Terms
@@ -51,6 +52,7 @@ __all__ = [
     "crossover",
     "einsum",
     "flops",
+    "hidden",
     "kv_cache",
     "latent_intensity",
     "merge",
@@ -59,6 +61,7 @@ __all__ = [
     "online_softmax",
     "pairs",
     "params",
+    "pointwise",
     "prefill_tokens",
     "query_block",
     "routing",

@@ -79,11 +79,11 @@ class Pools(Told):
         """What one decode copy ends in a second."""
         return self.B / (self.step_s * self.G)
 
-    def rate_per_s(self, prefill: int, decode: int) -> float:
+    def rate_per_s(self, prefill: float, decode: float) -> float:
         """Requests/s of so many copies of each kind: the slower kind sets the pace."""
         return min(prefill / self.prefill_s, decode * self.requests_per_s)
 
-    def idle(self, prefill: int, decode: int) -> tuple[float, float]:
+    def idle(self, prefill: float, decode: float) -> tuple[float, float]:
         """The share of the time that prefill and decode copies have nothing to do."""
         rate = self.rate_per_s(prefill, decode)
         return 1 - rate * self.prefill_s / prefill, 1 - rate / (decode * self.requests_per_s)

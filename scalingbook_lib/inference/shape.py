@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
+from scalingbook_lib.arithmetic import pointwise
 from scalingbook_lib.arithmetic.layers import pair_flops, up_projection
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.models import Transformer, Weight
@@ -88,7 +89,7 @@ def shape(model: Transformer, layout: Layout) -> Shape:
         Part(held["experts"], met["experts"]), head,
         held["embedding"] + held["head"] - met["head"], held["other"], _kinds(model, layout),
         up_projection(model) * _whole_heads(model.N, layout.kv_heads),
-        *_state(model, layout), _pointwise(model) / layout.tp,
+        *_state(model, layout), _between(model) / layout.tp,
         _whole_heads(1 if model.latent else model.K, layout.kv_heads) * layout.kv_heads,
     )  # fmt: skip
 
@@ -149,12 +150,7 @@ def _state(model: Transformer, layout: Layout) -> tuple[float, float]:
     return elements, 6 * elements
 
 
-def _pointwise(m: Transformer) -> float:
-    """Norms read and write, a sum reads two and writes one, so does a gated MLP; queries and keys turn."""
-    sums = 2 if m.norms > 1 else 1
-    each, dense = (3 if m.gated else 2), (m.L - m.moe_layers) * m.F
-    hidden = each * dense
-    if m.experts:
-        routed = each * m.experts.F + 3 * m.D  # a copy for the expert; its output written, and summed
-        hidden += m.moe_layers * (m.experts.k * routed + each * m.experts.shared_width)
-    return m.L * m.D * (2 * m.norms + 3 * sums) + 2 * m.softmax_layers * (m.N + m.K) * m.H + hidden
+def _between(model: Transformer) -> float:
+    """Elements read and written between products; outputs of a token's experts are written, then summed."""
+    routed = 2 * model.D * model.experts.k * model.moe_layers if model.experts else 0
+    return sum(pointwise(model)) + routed

@@ -92,17 +92,9 @@ def fused(m: Transformer, size: float) -> Pair:
     """Korthikanti's count: a layer's inputs of norms and products; queries, keys, values, and the MLP's."""
     products = 2 if m.norms > 1 else 1  # a parallel block has one input for attention and MLP
     wide = m.L * (m.norms + products) * m.D
-    return size * wide, size * (m.softmax_layers * (m.N + 2 * m.K) * m.H + _attended(m) + hidden(m))
-
-
-def hidden(m: Transformer) -> float:
-    """Elements within the MLPs of all layers: what the activation function reads, and what it writes."""
-    each, dense = (3 if m.gated else 2), (m.L - m.moe_layers) * m.F
-    if not m.experts:
-        return each * dense
-    routed = each * m.experts.F + m.D  # the token, copied for each of its experts
-    shared = each * m.experts.shared_width
-    return each * dense + m.moe_layers * (m.experts.k * routed + shared)
+    return size * wide, size * (
+        m.softmax_layers * (m.N + 2 * m.K) * m.H + _attended(m) + arithmetic.hidden(m)
+    )
 
 
 def _alternate(m: Transformer, size: float) -> Pair:

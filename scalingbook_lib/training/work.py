@@ -89,10 +89,8 @@ def _parameters(m: Transformer) -> tuple[int, int, int, int, int]:
 
 
 def _pointwise(m: Transformer, size: float) -> tuple[float, float]:
-    """Forward bytes: a norm reads and writes, a sum reads two and writes one, so do the MLP's."""
-    sums = 2 if m.norms > 1 else 1
-    rotated = 2 * m.softmax_layers * (m.N + m.K) * m.H
-    return size * m.L * m.D * (2 * m.norms + 3 * sums), size * (rotated + kept.hidden(m))
+    wide, split = arithmetic.pointwise(m)
+    return size * wide, size * split
 
 
 def _operands(m: Transformer) -> tuple[float, float]:
