@@ -7,6 +7,8 @@ Chapters: Rooflines, TPUs, GPUs.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date
+from math import nan
+from typing import Any, NoReturn, TypeGuard
 
 from scalingbook_lib.told import Told
 from scalingbook_lib.torus import Axis, SliceError, Torus
@@ -34,6 +36,36 @@ class Source:
         return f"{self.text}, read {self.as_of}{also}"
 
 
+class NoRate(float):
+    """In the place of a rate that a chip does not have: whoever computes with it is told which it has."""
+
+    said: str
+
+    def __new__(cls, said: str) -> "NoRate":
+        """`said` is the error's message."""
+        found = super().__new__(cls, nan)
+        found.said = said
+        return found
+
+    def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]
+        return (self.said,)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise ValueError(self.said)
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __format__ = _refuse
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NoRate) and self.said == other.said
+
+    def __hash__(self) -> int:
+        return hash(self.said)
+
+    def __repr__(self) -> str:
+        return "NoRate"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Chip(Told):
     """Peak figures of one accelerator chip, in base units.
@@ -41,7 +73,7 @@ class Chip(Told):
     FLOP/s are dense, without sparsity. Every link figure is one link in one direction, at its documented
     peak; `link_achieved_fraction` is what large collectives reach of it, and no formula applies it by
     itself. Network, PCIe and host figures are per chip and one way. None: the chip has no such unit, or
-    nobody documents it (the V100 alone has no bf16: ask `flops_per_s(FP16)`). For a what-if,
+    nobody documents it (the V100 alone has no bf16, a `NoRate`: ask `flops_per_s(FP16)`). For a what-if,
     `dataclasses.replace(chip, name=..., hbm_bytes_per_s=...)`: give it a name.
 
     `cores` are TensorCores, SMs or CUs; `matrix_units` are those of the whole chip (MXUs, tensor cores),
@@ -89,8 +121,12 @@ class Chip(Told):
     sources: Mapping[str, Source] = field(repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.bf16_flops_per_s is None and self.fp16_flops_per_s is None:
-            raise ValueError(f"{self.name} has no 16-bit rate; write bf16_flops_per_s or fp16_flops_per_s")
+        if not _known(self.bf16_flops_per_s):
+            if self.fp16_flops_per_s is None:
+                raise ValueError(
+                    f"{self.name} has no 16-bit rate; write bf16_flops_per_s or fp16_flops_per_s"
+                )
+            object.__setattr__(self, "bf16_flops_per_s", NoRate(self._lacks("bf16")))
         for name, value in self.figures().items():
             if name not in self.sources:
                 raise ValueError(f"{self.name}: {name} has no source; say where it was read, in `sources`")
@@ -102,22 +138,25 @@ class Chip(Told):
     def figures(self) -> dict[str, float | Torus]:
         """Every figure this chip has, by name."""
         named = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _WORDS}
-        return {name: value for name, value in named.items() if value is not None}
+        return {name: value for name, value in named.items() if _known(value)}
 
     def flops_per_s(self, dtype: DType = BF16) -> float:
         """The peak rate of the matrix unit on operands of that type."""
         rate = getattr(self, _rate_of(dtype.name), None)  # asked hundreds of times for one picture
-        if rate is None:
-            raise ValueError(
-                f"{self.name} has no {dtype.name} matrix unit; compute in one of "
-                f"{', '.join(self.rates())} and say how the operands are stored"
-            )
+        if not _known(rate):
+            raise ValueError(self._lacks(dtype.name))
         return rate
+
+    def _lacks(self, dtype: str) -> str:
+        return (
+            f"{self.name} has no {dtype} matrix unit; compute in one of "
+            f"{', '.join(self.rates())} and say how the operands are stored"
+        )
 
     def rates(self) -> dict[str, float]:
         """The peak rate of every data type that the matrix unit knows, by the type's name."""
         named = {d: getattr(self, _rate_of(d), None) for d in DTYPES}
-        return {name: rate for name, rate in named.items() if rate is not None}
+        return {name: rate for name, rate in named.items() if _known(rate)}
 
     def axis(self, size: int, *, wrapped: bool | None = None) -> Axis:
         """One torus axis of that size, a ring by this generation's rule unless `wrapped` says otherwise."""
@@ -153,6 +192,10 @@ class Chip(Told):
             f"at {si(self.hbm_bytes_per_s, 'B/s')}, {self.links} links of "
             f"{si(self.link_bytes_per_s, 'B/s')} each way"
         )
+
+
+def _known(figure: object) -> TypeGuard[Any]:
+    return figure is not None and not isinstance(figure, NoRate)
 
 
 def _rate_of(dtype: str) -> str:
