@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 
 from scalingbook_lib.serving.policies import Blocks, Disaggregated, Policy, Static
+from scalingbook_lib.serving.requests import ServingError
 from scalingbook_lib.serving.served import Moment, Served, Span, gaps, nearest
 from scalingbook_lib.serving.timeline import Stretch, times
 from scalingbook_lib.told import Told
@@ -45,6 +46,18 @@ class Run(Told):
     def tokens_per_s(self) -> float:
         """Output tokens over the time of the run."""
         return self.tokens / self.end_s if self.end_s else 0.0
+
+    def tokens_by(self, time_s: float) -> int:
+        """Output tokens that had come by then."""
+        firsts = [stay.first_s for served in self.requests for stay in served.stays if stay.tokens]
+        steps = [stretch.live * stretch.by(time_s) for row in self.stretches for stretch in row]
+        return sum(first_s <= time_s for first_s in firsts) + sum(steps)
+
+    def rate(self, from_s: float, to_s: float) -> float:
+        """Output tokens per second between two times: of the middle of a run, without its ends."""
+        if not from_s < to_s:
+            raise ServingError(f"from {from_s} s to {to_s} s: write a time before and one after")
+        return (self.tokens_by(to_s) - self.tokens_by(from_s)) / (to_s - from_s)
 
     @property
     def requests_per_s(self) -> float:

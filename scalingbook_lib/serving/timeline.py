@@ -24,6 +24,14 @@ class Stretch(NamedTuple):
         """When so many of its steps are over."""
         return self.start_s + steps * self.first_s + steps * (steps - 1) * 0.5 * self.growth_s
 
+    def by(self, time_s: float) -> int:
+        """How many of its steps were over by then."""
+        if self.start_s >= time_s:
+            return 0
+        return (
+            self.steps if self.end_s <= time_s else bisect_right(range(1, self.steps), time_s, key=self.after)
+        )
+
     @property
     def end_s(self) -> float:
         """When all of its steps are over."""

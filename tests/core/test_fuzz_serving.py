@@ -15,6 +15,7 @@ from scalingbook_lib.serving import (
     Static,
     simulate,
 )
+from scalingbook_lib.serving.paging import Pool
 from scalingbook_lib.serving.served import gaps as gaps_of
 from tests.core.naive_server import play
 
@@ -172,3 +173,111 @@ def test_gaps_are_those_between_the_tokens(requests, cost, policy, blocks):
         for percentile in (0, 1, 50, 90, 100):
             rank = max(math.ceil(len(gaps) * percentile / 100 - 1e-9), 1)
             assert run.itl(percentile) == pytest.approx(gaps[rank - 1], abs=1e-9)
+
+
+class Shelf:
+    """The prefix cache, block by block: who uses each, and when each family was used last."""
+
+    def __init__(self, blocks):
+        self.free, self.size, self.evicted = blocks.count, blocks.size, 0
+        self.kept = {}  # family: users of each block
+        self.used = {}  # family: when
+        self.clock = 0
+
+    def touch(self, family):
+        self.clock += 1
+        self.used[family] = self.clock
+
+    def take(self, blocks):
+        while self.free < blocks:
+            idle = [f for f, users in self.kept.items() if users and not users[-1]]
+            family = min(idle, key=self.used.__getitem__)
+            self.kept[family].pop()
+            self.free += 1
+            self.evicted += 1
+        self.free -= blocks
+
+    def idle(self):
+        return sum(not n for users in self.kept.values() for n in users)
+
+    def enter(self, family, prefix, tokens):
+        hit = min(len(self.kept.get(family, [])), prefix // self.size, (tokens - 1) // self.size)
+        need = -(-tokens // self.size) - hit
+        self.kept.setdefault(family, [])
+        for i in range(hit):
+            self.kept[family][i] += 1
+        if need > self.free + self.idle():
+            for i in range(hit):
+                self.kept[family][i] -= 1
+            return None
+        if hit:
+            self.touch(family)
+        self.take(need)
+        return hit, need
+
+    def computed(self, family, held, blocks):
+        users = self.kept[family]
+        for i in range(held, blocks):
+            if i < len(users):
+                users[i] += 1
+                self.free += 1  # there was one already
+            else:
+                users.append(1)
+        self.touch(family)
+
+    def exit(self, family, held, own):
+        self.free += own
+        for i in range(held):
+            self.kept[family][i] -= 1
+        if held:
+            self.touch(family)
+
+
+visits = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 3), st.integers(0, 40), st.integers(1, 60)),
+    min_size=1,
+    max_size=60,
+)
+
+
+@SETTINGS
+@hypothesis.given(visits, st.builds(Blocks, st.integers(4, 20), st.integers(1, 8)))
+def test_the_prefix_cache_equals_one_that_knows_every_block(events, blocks):
+    pool, shelf, guests = Pool(blocks, keep=True), Shelf(blocks), []
+    for enters, family, prefix, tokens in events:
+        if enters:
+            hit = pool.hit(family, prefix, tokens)
+            entered = shelf.enter(family, prefix, tokens)
+            assert pool.admits(family, hit, tokens, 0) == (entered is not None)
+            if entered is not None:
+                assert (hit, -(-tokens // blocks.size) - hit) == entered
+                guests.append(_enter(pool, shelf, family, prefix, tokens, hit))
+        elif guests:
+            family, held, own = guests.pop(tokens % len(guests))
+            pool.give(own)
+            if held:
+                pool.unpin(family, held)
+            shelf.exit(family, held, own)
+        assert (pool.free, pool.idle, pool.evicted) == (shelf.free, shelf.idle(), shelf.evicted)
+        assert pool.held == sum(own for *_, own in guests) + _shared(guests)
+
+
+def _enter(pool, shelf, family, prefix, tokens, hit):
+    own = -(-tokens // pool.size) - hit
+    if hit:
+        pool.pin(family, hit)
+    pool.take(own)
+    blocks = min(prefix, tokens) // pool.size
+    if blocks <= hit:
+        return family, hit, own
+    pool.extend(family, hit, blocks)
+    shelf.computed(family, hit, blocks)
+    return family, blocks, own - blocks + hit
+
+
+def _shared(guests):
+    """Blocks of chains that somebody uses: of each family as deep as its deepest user."""
+    deepest = {}
+    for family, held, _ in guests:
+        deepest[family] = max(deepest.get(family, 0), held)
+    return sum(deepest.values())
