@@ -1,6 +1,7 @@
 """The day-one questions: published answers, and every known mistake is named."""
 
 import pytest
+from judged import right, wrong
 
 from scalingbook_lib import checks
 
@@ -37,7 +38,7 @@ CHECKS = checks.catalogue("intro")
     ],
 )
 def test_answers_worked_out_by_hand(key, given):
-    assert CHECKS[key](given).ok, CHECKS[key](given)
+    right(key, given)
 
 
 @pytest.mark.parametrize(
@@ -58,9 +59,7 @@ def test_answers_worked_out_by_hand(key, given):
     ],
 )
 def test_usual_mistakes_are_named(key, given, says):
-    outcome = CHECKS[key](given)
-    assert outcome.status == "wrong"
-    assert says in outcome.message
+    wrong(key, given, says)
 
 
 @pytest.mark.parametrize("check", CHECKS.values(), ids=list(CHECKS))

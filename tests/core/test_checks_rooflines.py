@@ -1,6 +1,7 @@
 """The rooflines exercises: answers worked out by hand, and the slips that people make are named."""
 
 import pytest
+from judged import right, wrong
 
 from scalingbook_lib import checks
 
@@ -30,7 +31,7 @@ CHECKS = checks.catalogue("rooflines")
     ],
 )
 def test_answers_worked_out_by_hand(key, given):
-    assert CHECKS[key](given).ok, CHECKS[key](given)
+    right(key, given)
 
 
 @pytest.mark.parametrize(
@@ -51,9 +52,7 @@ def test_answers_worked_out_by_hand(key, given):
     ],
 )
 def test_usual_mistakes_are_named(key, given, says):
-    outcome = CHECKS[key](given)
-    assert outcome.status == "wrong"
-    assert says in outcome.message
+    wrong(key, given, says)
 
 
 def test_sixteen_in_three_difficulties_the_easy_ones_first():

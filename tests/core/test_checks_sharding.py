@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import pytest
+from judged import right, wrong
 from link_simulator import execute
 
 from scalingbook_lib import checks, schedules
@@ -48,7 +49,7 @@ V4 = V5E = 50e9  # one link, one direction
     ],
 )
 def test_answers_worked_out_by_hand(key, given):
-    assert CHECKS[key](given).ok, CHECKS[key](given)
+    right(key, given)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +76,7 @@ def test_answers_worked_out_by_hand(key, given):
     ],
 )
 def test_usual_mistakes_are_named(key, given, says):
-    outcome = CHECKS[key](given)
-    assert outcome.status == "wrong"
-    assert says in outcome.message
+    wrong(key, given, says)
 
 
 def links(n, wrapped, hop_s=Fraction(1, 10**6)):

@@ -1,6 +1,7 @@
 """The TPU exercises: answers worked out by hand, and the slips that people make are named."""
 
 import pytest
+from judged import right, wrong
 
 from scalingbook_lib import checks
 
@@ -28,7 +29,7 @@ CHECKS = checks.catalogue("tpus")
     ],
 )
 def test_answers_worked_out_by_hand(key, given):
-    assert CHECKS[key](given).ok, CHECKS[key](given)
+    right(key, given)
 
 
 @pytest.mark.parametrize(
@@ -60,9 +61,7 @@ def test_answers_worked_out_by_hand(key, given):
     ],
 )
 def test_usual_mistakes_are_named(key, given, says):
-    outcome = CHECKS[key](given)
-    assert outcome.status == "wrong"
-    assert says in outcome.message
+    wrong(key, given, says)
 
 
 def test_fifteen_in_three_difficulties_the_easy_ones_first():

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from judged import right, wrong
 from link_simulator import execute
 
 from scalingbook_lib import checks, pipelines, schedules
@@ -43,7 +44,7 @@ P_13B = 40 * (3 * 5120 * 13_824 + 4 * 5120 * 5120) + 2 * 32_000 * 5120
     ],
 )
 def test_answers_worked_out_by_hand(key, given):
-    assert CHECKS[key](given).ok, CHECKS[key](given)
+    right(key, given)
 
 
 @pytest.mark.parametrize(
@@ -60,9 +61,7 @@ def test_answers_worked_out_by_hand(key, given):
     ],
 )
 def test_what_the_reference_prints_is_named(key, given, says):
-    outcome = CHECKS[key](given)
-    assert outcome.status == "wrong"
-    assert says in outcome.message
+    wrong(key, given, says)
 
 
 @pytest.mark.parametrize(
@@ -99,9 +98,7 @@ def test_what_the_reference_prints_is_named(key, given, says):
     ],
 )
 def test_usual_mistakes_are_named(key, given, says):
-    outcome = CHECKS[key](given)
-    assert outcome.status == "wrong"
-    assert says in outcome.message
+    wrong(key, given, says)
 
 
 def test_the_smallest_batch_is_that_of_a_scan_over_every_split():

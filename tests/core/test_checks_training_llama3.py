@@ -1,6 +1,7 @@
 """The exercises on training LLaMA 3: answers worked out by hand, and the slips that people make are named."""
 
 import pytest
+from judged import right, wrong
 
 from scalingbook_lib import checks
 
@@ -25,7 +26,7 @@ CHECKS = checks.catalogue("training_llama3")
     ],
 )
 def test_answers_worked_out_by_hand(key, given):
-    assert CHECKS[key](given).ok, CHECKS[key](given)
+    right(key, given)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +50,7 @@ def test_answers_worked_out_by_hand(key, given):
     ],
 )
 def test_usual_mistakes_are_named(key, given, says):
-    outcome = CHECKS[key](given)
-    assert outcome.status == "wrong"
-    assert says in outcome.message
+    wrong(key, given, says)
 
 
 def test_twelve_in_three_difficulties_the_easy_ones_first():

@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from judged import right, wrong
 
 from scalingbook_lib import checks
 from scalingbook_lib.checks.transformers.attention import GQA_LAYER, SMALL
@@ -38,7 +39,7 @@ CHECKS = checks.catalogue("transformers")
     ],
 )
 def test_answers_worked_out_by_hand(key, given):
-    assert CHECKS[key](given).ok, CHECKS[key](given)
+    right(key, given)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +80,7 @@ def test_answers_worked_out_by_hand(key, given):
     ],
 )
 def test_usual_mistakes_are_named(key, given, says):
-    outcome = CHECKS[key](given)
-    assert outcome.status == "wrong"
-    assert says in outcome.message
+    wrong(key, given, says)
 
 
 def loops(left, right, out):
