@@ -119,16 +119,20 @@ class Quick:
         Latent keys and values are made anew for all positions, or absorbed where that is less.
         """
         k = self._constants
-        n, (state, moved) = fullest(asked, k.kv_batch), k.state
-        absorbed = expanded = asked * each * state
-        expanded += n * context * k.up
-        read = asked * moved
+        Z, (state, moved), up = k.kv_batch, k.state, k.up
+        n = asked if Z == 1 else -(-asked // Z)
+        absorbed, read = asked * each * state, asked * moved
+        expanded = absorbed + n * context * up
         for window, pair_s, expanded_s, token_s in k.kinds:
-            met = n * seen(each, context, window)
+            if window >= context + each:
+                met, kept = n * each * (context + (each + 1) / 2), n * (context + each)
+            else:
+                met = n * seen(each, context, window)
+                kept = n * (context if context < window else window) + n * each
             absorbed += met * pair_s
             expanded += met * expanded_s
-            read += n * min(context + each, window + each) * token_s
-        return min(absorbed, expanded), read
+            read += kept * token_s
+        return (expanded if expanded < absorbed else absorbed), read
 
     def step_s(
         self, decodes: float, kv_tokens: float, chunk: float = 0, chunk_context: float = 0, prompts: int = 1
@@ -156,7 +160,7 @@ class Quick:
             return 0.0, 0.0
         (
             A, Z, wide, ramp, (dense, read), (mlp, mlp_read), (routed, routed_read), untouched,
-            (head, head_read), (state, moved), kinds, up, token_s, row_s, sent, row_sent, hops, launch,
+            (head, head_read), (state, moved), kinds, _, token_s, row_s, sent, row_sent, hops, launch,
             overlap,
         ) = self._constants  # fmt: skip
         t, rows, mine, attention_s = b + c, b, 0.0, 0.0
@@ -171,18 +175,8 @@ class Quick:
             attention_s = loaded if loaded > math else math
         if c:
             asked = prompts if A == 1 else -(-prompts // A)
-            n, each = asked if Z == 1 else -(-asked // Z), c / prompts
-            mine += asked * each
-            rows += prompts
-            math = anew = asked * each * state
-            anew, loaded = anew + n * context * up, asked * moved
-            for window, pair_s, expanded_s, cached_s in kinds:
-                S = context + each
-                met = n * (each * (context + (each + 1) / 2) if window >= S else seen(each, context, window))
-                math += met * pair_s
-                anew += met * expanded_s
-                loaded += n * (S if window > context else window + each) * cached_s
-            math = anew if anew < math else math
+            mine, rows = mine + asked * c / prompts, rows + prompts
+            math, loaded = self._prefilling(asked, c / prompts, context)
             attention_s += loaded if loaded > math else math
         busy = attention_s + t * token_s + rows * row_s
         dense *= mine + ramp
@@ -223,9 +217,7 @@ def fullest(sequences: float, ways: int) -> float:
 
 
 def seen(each: float, context: float, window: float) -> float:
-    """Pairs of `each` new tokens with themselves and `context` tokens before, within the window."""
-    if window >= context + each:
-        return each * (context + (each + 1) / 2)
+    """Pairs of `each` new tokens with themselves and those of `context` tokens before within the window."""
     T = max(round(each), 1)
     return pairs(T, T + round(context), causal=True, window=int(window)) * each / T
 
