@@ -56,7 +56,7 @@ class Front(Told):
     """Of all legal ways to serve these requests, those that none beats; from the fastest to the cheapest.
 
     `itl_s` is the mean time between two tokens of a sequence, `cost` that of a million output tokens in
-    `unit`. `within` are those of `points` that keep the targets; `missed` were legal and kept them not.
+    `unit`. `options` are all that were judged, those that miss the targets too.
     """
 
     model: Transformer
@@ -67,9 +67,14 @@ class Front(Told):
     targets: dict[str, float]
     points: tuple[Option, ...]
     layouts: int
-    judged: int
+    options: tuple[Option, ...] = field(repr=False)
     rejected: tuple[Rejected, ...]
     known: dict[str, Any] = field(repr=False)
+
+    @property
+    def judged(self) -> int:
+        """How many ways to serve there were: layouts, batches and policies."""
+        return len(self.options)
 
     @property
     def best(self) -> Option:

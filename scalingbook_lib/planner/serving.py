@@ -49,7 +49,7 @@ def serve(
     kept = [o for o in options if all(getattr(o, name) <= s for name, s in targets.items())]
     _missed(search.tally, options, kept, targets)
     known = {"fixed": fixed or {}, "tried": tried or {}, "chunk": chunk, "reserve": reserve}
-    return Front(model, asked, P, G, unit, targets, pareto(kept), search.layouts, len(options),
+    return Front(model, asked, P, G, unit, targets, pareto(kept), search.layouts, tuple(options),
                  search.tally.rejected, known)  # fmt: skip
 
 

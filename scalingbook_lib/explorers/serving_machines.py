@@ -1,0 +1,37 @@
+"""Which models, machines and types do the explorers of serving offer?"""
+
+from functools import lru_cache
+
+from scalingbook_lib import chips
+from scalingbook_lib.clusters import Cluster
+from scalingbook_lib.limits import Machine
+from scalingbook_lib.slices import Slice
+from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType
+
+MODELS = (
+    "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 13B", "Gemma-2 27B", "Qwen3 32B", "Mixtral 8x7B",
+    "DeepSeek-V3",
+)  # fmt: skip
+MACHINES = (
+    "TPU v5e 2x2", "TPU v5e 2x4", "TPU v5e 4x4", "TPU v5e 4x8", "TPU v5e 8x8", "TPU v5p 2x2x2",
+    "TPU v5p 2x2x4", "TPU v6e 2x2", "TPU v6e 2x4", "TPU v6e 4x4", "TPU7x 2x2x1", "H100 × 1", "H100 × 8",
+    "H200 × 8", "B200 × 8",
+)  # fmt: skip
+TYPES = {"bf16": BF16, "int8": INT8, "int4": INT4}
+PRICES = ("as listed", "0.5", "1", "1.5", "2", "3", "4", "6", "8", "12")
+
+
+@lru_cache(maxsize=64)
+def machine(name: str) -> Machine:
+    """The machine of that name: a torus, or a cluster under switches."""
+    chip, _, count = name.partition(" × ")
+    if count:
+        return Cluster.of(chips.find(chip), int(count.replace(",", "")))
+    chip, _, shape = name.rpartition(" ")
+    return Slice.of(chips.find(chip), shape)
+
+
+def stored(name: str, where: Machine) -> DType:
+    """The type of that name on that chip: 8 bits are fp8 where the chip has no int8 for products."""
+    found = TYPES[name]
+    return FP8 if found is INT8 and where.chip.torus is None else found
