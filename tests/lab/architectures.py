@@ -10,29 +10,37 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from scalingbook_lib.lab import work
 from scalingbook_lib.models import CATALOGUE, Experts, Latent, Linear, Transformer
 
 T = 12  # longer than the small window
 
 
-def norm(x):
-    return x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6)
+def norm(x, scale=1):
+    """RMSNorm, in 32 bits."""
+    wide = x.astype(jnp.float32)
+    return (wide * lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + 1e-6) * scale).astype(x.dtype)
 
 
 def silu(x):
     return x * lax.logistic(x)
 
 
+def softmax(scores):
+    """In 32 bits, too."""
+    return jax.nn.softmax(scores.astype(jnp.float32), -1).astype(scores.dtype)
+
+
 def grouped(q, k, v, window):
     """Softmax attention of N query heads over K key-value heads; a window meets only its keys."""
     q = q.reshape(*q.shape[:2], k.shape[2], -1, q.shape[-1])
     if window is None or window >= k.shape[1]:
-        p = jax.nn.softmax(jnp.einsum("btkgh,bskh->bkgts", q, k), -1)
+        p = softmax(jnp.einsum("btkgh,bskh->bkgts", q, k))
         return jnp.einsum("bkgts,bskv->btkgv", p, v)
     at = jnp.arange(k.shape[1])[:, None] + jnp.arange(1 - window, 1)
     near_k, near_v = (x[:, jnp.maximum(at, 0)] for x in (k, v))
     scores = jnp.where(at >= 0, jnp.einsum("btkgh,btwkh->bkgtw", q, near_k), -1e9)
-    return jnp.einsum("bkgtw,btwkv->btkgv", jax.nn.softmax(scores, -1), near_v)
+    return jnp.einsum("bkgtw,btwkv->btkgv", softmax(scores), near_v)
 
 
 def heads(m, w, h, window):
@@ -43,13 +51,21 @@ def heads(m, w, h, window):
     return jnp.einsum("btnh,nhd->btd", out, w["o"])
 
 
-def latent(m, w, h, window):
-    c, rope = norm(h @ w["kv down"]), h @ w["k rope"]
+def latents(m, w, h, past):
+    """Queries, and the latent vectors and shared keys of tokens before and of these."""
     low, up = (norm(h @ w["q down"]), w["q up"]) if m.latent.q_rank else (h, w["q"])
+    own = norm(h @ w["kv down"]), h @ w["k rope"]
+    c, rope = (jnp.concatenate(both, 1) for both in zip(past, own, strict=True)) if past else own
+    return jnp.einsum("btr,rnh->btnh", low, up), c, rope
+
+
+def latent(m, w, h, window, past=None):
+    """Keys and values of every latent vector are made."""
+    q, c, rope = latents(m, w, h, past)
     k, v = (jnp.einsum("bsc,cnh->bsnh", c, w[name]) for name in ("k up", "v up"))
     k = jnp.concatenate([k, jnp.broadcast_to(rope[:, :, None], (*k.shape[:3], rope.shape[-1]))], -1)
-    out = grouped(jnp.einsum("btr,rnh->btnh", low, up), k, v, window)
-    return jnp.einsum("btnh,nhd->btd", out.reshape(v.shape), w["o"])
+    out = grouped(q, k, v, window).reshape(*q.shape[:3], -1)
+    return jnp.einsum("btnh,nhd->btd", out, w["o"])
 
 
 def convolved(x, taps):
@@ -103,25 +119,31 @@ def shared(m, w, h):
     return out * lax.logistic(h @ w["shared scale"]) if m.experts.shared_gate else out
 
 
-def forward(m, w, x):
+def forward(m, w, x, attention=None):
     """The logits of embedded tokens x[B, T, D]."""
-    softmax = 0
+    attention = attention or (latent if m.latent else heads)
+    met = 0
     for layer in range(m.L):
         if m.linear and (layer + 1) % m.linear.every:
             x += delta(m, w, norm(x))
         else:
-            x += (latent if m.latent else heads)(m, w, norm(x), m.windows[softmax % len(m.windows)])
-            softmax += 1
+            x += attention(m, w, norm(x), m.windows[met % len(m.windows)])
+            met += 1
         is_routed = m.experts and layer >= m.experts.first_dense and (layer + 1) % m.experts.every == 0
         x += (routed if is_routed else mlp)(m, w, norm(x))
     return norm(x) @ w["unembed"]
 
 
-def weights(m):
+def counted(fn, *args):
+    """The FLOPs of the products in the compiled program."""
+    return work.matmul_flops(jax.jit(fn).lower(*args).compile().as_text())
+
+
+def weights(m, dtype=jnp.float32):
     """Arrays of the shapes that the library lists, by name."""
     stacked = {"experts": (m.experts.E,) if m.experts else ()}
     return {
-        w.name: jax.ShapeDtypeStruct((*stacked.get(w.part, ()), *w.shape), jnp.float32)
+        w.name: jax.ShapeDtypeStruct((*stacked.get(w.part, ()), *w.shape), dtype)
         for w in m.weights()
         if w.matmul
     }

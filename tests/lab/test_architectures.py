@@ -5,16 +5,11 @@ import jax.numpy as jnp
 import pytest
 
 from scalingbook_lib import arithmetic
-from scalingbook_lib.lab import work
 from scalingbook_lib.models import CATALOGUE
-from tests.lab.architectures import T, forward, structures, weights
+from tests.lab.architectures import T, counted, forward, structures, weights
 
 B = 2
 STRUCTURES = structures()
-
-
-def counted(fn, *args):
-    return work.matmul_flops(jax.jit(fn).lower(*args).compile().as_text())
 
 
 def tokens(m):

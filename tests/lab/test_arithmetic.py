@@ -1,14 +1,15 @@
 """The formulas against compiled programs: matmul FLOPs to the last one, and what JAX keeps for a gradient."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import pytest
-from jax import lax
 from jax._src.ad_checkpoint import saved_residuals
 
 from scalingbook_lib import arithmetic
-from scalingbook_lib.lab import work
 from scalingbook_lib.models import Experts, Latent, Transformer
+from tests.lab.architectures import counted, forward, heads, latent, latents, mlp, norm, softmax, weights
 
 B, T = 2, 24
 GQA = Transformer(name="dense", D=32, F=80, L=1, N=4, K=2, H=16, V=100)
@@ -28,94 +29,14 @@ MOE = Transformer(
 )
 
 
-def norm(x, scale=None):
-    wide = x.astype(jnp.float32)
-    wide = wide * lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + 1e-6)
-    return (wide if scale is None else wide * scale).astype(x.dtype)
-
-
-def softmax(scores, dtype):
-    return jax.nn.softmax(scores.astype(jnp.float32), -1).astype(dtype)
-
-
-def attend(w, h, cache=None):
-    """Grouped queries: K key-value heads, G queries for each."""
-    q = jnp.einsum("btd,dkgh->btkgh", h, w["q"].reshape(h.shape[-1], GQA.K, GQA.G, -1))
-    k, v = (jnp.einsum("bsd,dkh->bskh", h, w[name]) for name in "kv")
-    p = softmax(jnp.einsum("btkgh,bskh->bkgts", q, k), h.dtype)
-    o = jnp.einsum("bkgts,bskh->btkgh", p, v)
-    return jnp.einsum("btkgh,kghd->btd", o, w["o"].reshape(GQA.K, GQA.G, -1, h.shape[-1]))
-
-
-def latent_query(w, h):
-    q = jnp.einsum("btr,rnh->btnh", norm(h @ w["q down"]), w["q up"])
-    return jnp.split(q, [MLA.latent.nope], -1)
-
-
-def latent_naive(w, h, c, rope):
-    """Keys and values of every latent vector are made."""
-    nope, turned = latent_query(w, h)
-    k, v = jnp.einsum("bsc,cnh->bsnh", c, w["k up"]), jnp.einsum("bsc,cnh->bsnh", c, w["v up"])
-    shared = jnp.broadcast_to(rope[:, :, None], (*k.shape[:3], rope.shape[-1]))
-    q, k = jnp.concatenate([nope, turned], -1), jnp.concatenate([k, shared], -1)
-    p = softmax(jnp.einsum("btnh,bsnh->bnts", q, k), h.dtype)
-    return jnp.einsum("btnh,nhd->btd", jnp.einsum("bnts,bsnh->btnh", p, v), w["o"])
-
-
-def latent_absorbed(w, h, c, rope):
+def absorbed(m, w, h, window, past):
     """Queries meet the latent vectors themselves."""
-    nope, turned = latent_query(w, h)
+    q, c, rope = latents(m, w, h, past)
+    nope, turned = jnp.split(q, [m.latent.nope], -1)
     q = jnp.concatenate([jnp.einsum("btnh,cnh->btnc", nope, w["k up"]), turned], -1)
-    p = softmax(jnp.einsum("btnc,bsc->bnts", q, jnp.concatenate([c, rope], -1)), h.dtype)
-    o = jnp.einsum("bnts,bsc->btnc", p, c)
-    return jnp.einsum("btnh,nhd->btd", jnp.einsum("btnc,cnh->btnh", o, w["v up"]), w["o"])
-
-
-def latent_layer(attention):
-    def attend(w, h, cache):
-        c, rope = norm(h @ w["kv down"]), h @ w["k rope"]
-        return attention(w, h, jnp.concatenate([cache[0], c], 1), jnp.concatenate([cache[1], rope], 1))
-
-    return attend
-
-
-def mlp(w, h, name=""):
-    gate = h @ w[f"{name}gate"]
-    return (gate * lax.logistic(gate) * (h @ w[f"{name}up"])) @ w[f"{name}down"]
-
-
-def routed(w, h):
-    """Each expert gets B·T·k/E tokens, as a perfectly even router would send them: the FLOPs of dropless."""
-    e = MOE.experts
-    chosen, experts = lax.top_k(jax.nn.softmax(h @ w["router"]), e.k)
-    rows = jnp.argsort(experts.reshape(-1))
-    x = h.reshape(-1, h.shape[-1])[rows // e.k].reshape(e.E, -1, h.shape[-1])
-    gate = jnp.einsum("ebd,edf->ebf", x, w["expert gate"])
-    up = jnp.einsum("ebd,edf->ebf", x, w["expert up"])
-    y = jnp.einsum("ebf,efd->ebd", gate * lax.logistic(gate) * up, w["expert down"]).reshape(-1, h.shape[-1])
-    back = (
-        jnp.zeros_like(x.reshape(-1, h.shape[-1])[: B * T])
-        .at[rows // e.k]
-        .add(y * chosen.reshape(-1)[rows][:, None])
-    )
-    return back.reshape(h.shape) + mlp(w, h, "shared ")
-
-
-def forward(w, x, cache=None, *, attention=attend, feed=mlp):
-    x = x + attention(w, norm(x), cache)
-    x = x + feed(w, norm(x))
-    return norm(x) @ w["unembed"]
-
-
-def weights(model, dtype=jnp.float32):
-    """Arrays of the shapes that the library lists, by name."""
-    named = {w.name: (w, w.shape) for w in model.weights() if w.matmul}
-    stacked = {n: (model.experts.E, *s) if w.part == "experts" else s for n, (w, s) in named.items()}
-    return {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape in stacked.items()}
-
-
-def counted(fn, *args):
-    return work.matmul_flops(jax.jit(fn).lower(*args).compile().as_text())
+    p = softmax(jnp.einsum("btnc,bsc->bnts", q, jnp.concatenate([c, rope], -1)))
+    o = jnp.einsum("btnc,cnh->btnh", jnp.einsum("bnts,bsc->btnc", p, c), w["v up"])
+    return jnp.einsum("btnh,nhd->btd", o, w["o"])
 
 
 def tokens(T=T, dtype=jnp.float32, D=32):
@@ -127,39 +48,26 @@ def latent_cache(S):
     return tuple(jax.ShapeDtypeStruct((B, S, width), jnp.float32) for width in (a.kv_rank, a.rope))
 
 
-def dense(w, x):
-    return forward(w, x)
-
-
-def moe(w, x):
-    return forward(w, x, feed=routed)
-
-
-def naive(w, x, cache):
-    return forward(w, x, cache, attention=latent_layer(latent_naive))
-
-
-def absorbed(w, x, cache):
-    return forward(w, x, cache, attention=latent_layer(latent_absorbed))
-
-
-@pytest.mark.parametrize(("fn", "model"), [(dense, GQA), (moe, MOE)], ids=["dense", "moe"])
-def test_a_layer_s_matmuls_are_the_formula_s_to_the_last_flop(fn, model):
-    found = counted(fn, weights(model), tokens())
+@pytest.mark.parametrize("model", [GQA, MOE], ids=lambda model: model.name)
+def test_a_layer_s_matmuls_are_the_formula_s_to_the_last_flop(model):
+    found = counted(partial(forward, model), weights(model), tokens())
     assert found == arithmetic.flops(model, B, T).total
 
 
-@pytest.mark.parametrize(("fn", "is_absorbed"), [(naive, False), (absorbed, True)], ids=["naive", "absorbed"])
+@pytest.mark.parametrize("how", [latent, absorbed], ids=["naive", "absorbed"])
 @pytest.mark.parametrize(("T", "S"), [(24, 24), (3, 40)])
-def test_latent_attention_s_matmuls_are_the_formula_s(fn, is_absorbed, T, S):
+def test_latent_attention_s_matmuls_are_the_formula_s(how, T, S):
+    def fn(w, x, past):
+        return forward(MLA, w, x, attention=partial(how, past=past))
+
     found = counted(fn, weights(MLA), tokens(T), latent_cache(S - T))
-    assert found == arithmetic.flops(MLA, B, T, S=S, absorbed=is_absorbed).total
+    assert found == arithmetic.flops(MLA, B, T, S=S, absorbed=how is absorbed).total
 
 
-@pytest.mark.parametrize(("fn", "model"), [(dense, GQA), (moe, MOE)], ids=["dense", "moe"])
-def test_a_gradient_s_matmuls_are_three_times_the_forward_pass(fn, model):
+@pytest.mark.parametrize("model", [GQA, MOE], ids=lambda model: model.name)
+def test_a_gradient_s_matmuls_are_three_times_the_forward_pass(model):
     def loss(w, x):
-        return jnp.sum(jnp.sin(fn(w, x)))
+        return jnp.sum(jnp.sin(forward(model, w, x)))
 
     found = counted(jax.value_and_grad(loss, (0, 1)), weights(model), tokens())
     assert found == arithmetic.flops(model, B, T, training=True).total
@@ -180,8 +88,8 @@ def layer_weights(dtype):
 
 
 def layer(w, x):
-    x = x + attend(w, norm(x, w["before attention"]))
-    return x + mlp(w, norm(x, w["before the MLP"]))
+    x = x + heads(PLAIN, w, norm(x, w["before attention"]), None)
+    return x + mlp(PLAIN, w, norm(x, w["before the MLP"]))
 
 
 def under(policy):
