@@ -76,8 +76,10 @@ class Memory(Told):
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items())
         if self.other:
-            place, instead = (LOGITS, LAYER) if self[LOGITS] else (LAYER, LOGITS)
-            parts += f" ({self.moment}; {instead} {si(self.other, 'B')} when the {place} is gone)"
+            instead = f"in a layer done again {si(self.other, 'B')} in their place"
+            if not self[LOGITS]:
+                instead = f"at the logits {si(self.other, 'B')} in its place"
+            parts += f" ({self.moment}; {instead})"
         if self.chip is None:
             return f"{si(self.total, 'B')} on each chip: {parts}"
         verb = "fits" if self.fits else "does not fit"
@@ -91,8 +93,8 @@ def memory(
 ) -> Memory:
     """What one chip holds at the fullest moment of a step of `batch` sequences of T tokens.
 
-    `loop`: as a compiled loop over the layers has it, which gathers no layer ahead and scatters the gradients
-    of each matrix as soon as they are there.
+    `loop`: as a compiled loop over the layers has it, which gathers no layer ahead, and scatters the gradients
+    of each matrix while those of the next are made.
     """
     return held(shape(work(model, T, plan.remat, plan.activations, True), plan, batch), machine, loop)
 
@@ -169,7 +171,7 @@ def _buffers(s: Shape, loop: bool) -> float:
     whole = 3 * plan.activations.bytes * s.t * s.work.model.D if s.wide > 1 else 0.0
     if plan.zero < 2 or s.shared == 1:
         return whole
-    return whole + plan.gradients.bytes * (_largest(s) if loop else (s.dense + s.expert) / s.layers)
+    return whole + plan.gradients.bytes * (2 * _largest(s) if loop else (s.dense + s.expert) / s.layers)
 
 
 def _largest(s: Shape) -> float:

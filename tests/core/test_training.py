@@ -76,7 +76,7 @@ def test_logits_and_a_layer_done_again_are_never_together():
     assert few.moment == "in a layer"
     assert few.other == 4096 * 32000
     assert few["recomputed layer"] == in_layer.other
-    assert "(in a layer; logits 131 MB when the recomputed layer is gone)" in str(few)
+    assert "(in a layer; at the logits 131 MB in its place)" in str(few)
 
 
 def test_stages_hold_many_microbatches_or_the_logits():
@@ -97,7 +97,7 @@ def test_a_compiled_loop_gathers_no_layer_ahead():
     layer = 2 * 8192 * (2 * (64 + 8) * 128 + 3 * 28672 + 2)
     assert ahead["gathered weights"] == pytest.approx(2 * layer)
     assert loop["gathered weights"] == 2 * 128256 * 8192 > layer
-    assert loop["buffers"] == 2 * 8192 * 28672 < ahead["buffers"]
+    assert loop["buffers"] == 2 * 2 * 8192 * 28672 < ahead["buffers"]
     assert ahead.state == loop.state
 
 
