@@ -86,6 +86,7 @@ class Quick:
         head_s, waits = max(((rows + k.ramp) * k.head.token_s, False), (k.head.read_s, True))
         activations_s = t * k.token_s + rows * k.row_s
         sent_s = k.hops_s + t * k.token_sent_s + rows * k.row_sent_s
+        sent_s += (k.decode_hops_s + b * T * k.decode_sent_s) if b else 0.0
         busy = weights_s + matmul_s + kv_s + attention_s + activations_s + head_s
         sent_s -= k.overlap * min(sent_s, busy)
         return Pass(
@@ -107,23 +108,22 @@ class Quick:
         k = self._constants
         n, (math, read) = fullest(own, k.kv_batch), k.state
         math, read = own * T * math, own * read
-        for window, pair_s, _, token_s in k.kinds:
+        for window, pair_s, token_s in k.kinds:
             kept = n * min(S, window)
             math += kept * T * pair_s
             read += kept * token_s
         return math, read
 
     def _prefilling(self, asked: float, each: float, context: float) -> tuple[float, float]:
-        """Attention of prompts: every token sees those before it; the cache is read once.
+        """Attention of prompts, split by heads: every token sees those before it; keys are read once.
 
         Latent keys and values are made anew for all positions, or absorbed where that is less.
         """
         k = self._constants
-        Z, (state, moved), up = k.kv_batch, k.state, k.up
-        n = asked if Z == 1 else -(-asked // Z)
-        absorbed, read = asked * each * state, asked * moved
-        expanded = absorbed + n * context * up
-        for window, pair_s, expanded_s, token_s in k.kinds:
+        (state, moved), n = k.state, asked
+        absorbed, read = n * each * state, n * moved
+        expanded = absorbed + n * context * k.up
+        for window, pair_s, expanded_s, token_s in k.prompts:
             if window >= context + each:
                 met, kept = n * each * (context + (each + 1) / 2), n * (context + each)
             else:
@@ -160,19 +160,20 @@ class Quick:
             return 0.0, 0.0
         (
             A, Z, wide, ramp, (dense, read), (mlp, mlp_read), (routed, routed_read), untouched,
-            (head, head_read), (state, moved), kinds, _, token_s, row_s, sent, row_sent, hops, launch,
-            overlap,
+            (head, head_read), (state, moved), kinds, _, _, token_s, row_s, sent, decode_sent, row_sent,
+            hops, decode_hops, launch, overlap,
         ) = self._constants  # fmt: skip
         t, rows, mine, attention_s = b + c, b, 0.0, 0.0
         if b:
             mine = own = b if A == 1 else -(-b // A)
             n, S = own if Z == 1 else -(-own // Z), kv / b
             math, loaded = own * state, own * moved
-            for window, pair_s, _, cached_s in kinds:
+            for window, pair_s, cached_s in kinds:
                 kept = n * (S if window > S else window)
                 math += kept * pair_s
                 loaded += kept * cached_s
             attention_s = loaded if loaded > math else math
+            hops += decode_hops + b * decode_sent
         if c:
             asked = prompts if A == 1 else -(-prompts // A)
             mine, rows = mine + asked * c / prompts, rows + prompts

@@ -34,13 +34,16 @@ class Constants(NamedTuple):
     untouched: float  # chance that one token does not visit an expert
     head: Cost
     state: tuple[float, float]  # of linear attention: seconds for a token, for reading and writing it
-    kinds: tuple[tuple[float, float, float, float], ...]  # window; seconds for a pair, expanded; for a token
+    kinds: tuple[tuple[float, float, float], ...]  # decoding: window, seconds for a pair, for a token
+    prompts: tuple[tuple[float, float, float, float], ...]  # of prompts: window, a pair, expanded, a token
     up: float  # seconds to make keys and values of one latent vector, 0 where nothing is latent
     token_s: float  # activations and collectives
     row_s: float  # those of rows that need logits
     token_sent_s: float
+    decode_sent_s: float  # of collectives for decoded tokens alone
     row_sent_s: float
     hops_s: float
+    decode_hops_s: float
     launch_s: float
     overlap: float
 
@@ -58,10 +61,13 @@ def constants(s: Shape, machine: Machine, e: Efficiency, traffic: tuple[Traffic,
         _cost(s, chip, e, s.experts, "experts", "experts", "expert_weights"),
         1 - m.experts.k / m.experts.E if m.experts else 0.0,
         _cost(s, chip, e, s.head, "unembedding", "head", "head_weights"), *_attention(s, chip, e),
-        2 * s.up / o.kv_sequence / rate, s.pointwise * o.activations.bytes * byte_s,
+        2 * s.up / rate, s.pointwise * o.activations.bytes * byte_s,
         2 * LOGIT_BYTES * m.V / o.tp * byte_s,  # written, and read by the sampler
-        sum(row.bandwidth_s(1, 0) for row in traffic),
-        sum(row.bandwidth_s(0, 1) for row in traffic), sum(row.hops_s for row in traffic),
+        sum(row.bandwidth_s(1) for row in traffic if not row.decoding),
+        sum(row.bandwidth_s(1) for row in traffic if row.decoding),
+        sum(row.bandwidth_s(0, 1) for row in traffic),
+        sum(row.hops_s for row in traffic if not row.decoding),
+        sum(row.hops_s for row in traffic if row.decoding),
         m.L * e.of("layer_s", o.weights) + m.moe_layers * routed_s, e.overlap,
     )  # fmt: skip
 
@@ -77,15 +83,15 @@ def _cost(s: Shape, chip: Chip, e: Efficiency, part: Part, name: str, math: str,
     return Cost(token_s, read_s)
 
 
-def _attention(
-    s: Shape, chip: Chip, e: Efficiency
-) -> tuple[tuple[float, float], tuple[tuple[float, float, float, float], ...]]:
-    """The state's seconds, and those of each kind of layers."""
+def _attention(s: Shape, chip: Chip, e: Efficiency) -> tuple[
+    tuple[float, float], tuple[tuple[float, float, float], ...], tuple[tuple[float, float, float, float], ...]
+]:  # fmt: skip
+    """The state's seconds, and those of each kind of layers for sequences and for prompts."""
     o = s.layout
     pair_s = 1 / (chip.flops_per_s(o.activations) * e.of("attention", o.activations))
     byte_s = 1 / (chip.hbm_bytes_per_s * e.of("kv", o.kv))
     state = s.state_flops * pair_s, 2 * s.state * STATE_BYTES * byte_s  # read and written
-    pair_s, byte_s = pair_s / o.kv_sequence, o.kv.bytes * byte_s / o.kv_sequence
-    return state, tuple(
-        (k.window, k.flops * pair_s, k.expanded * pair_s, k.elements * byte_s) for k in s.kinds
-    )
+    element_s, ways = o.kv.bytes * byte_s, o.kv_sequence
+    decoding = ((k.window, k.flops * pair_s / ways, k.elements * element_s / ways) for k in s.kinds)
+    reading = ((k.window, k.prompt * pair_s, k.expanded * pair_s, k.read * element_s) for k in s.kinds)
+    return state, tuple(decoding), tuple(reading)

@@ -31,13 +31,16 @@ class Part:
 class Kind:
     """Layers that attend alike: how far back, and what one chip does and reads for each pair and each token.
 
-    `elements` of the cache for one token of a sequence that the chip serves, copies of heads counted;
-    `flops` for one pair of a query and a key, and `expanded` where latent keys and values are made anew.
+    Decoding, a chip has the cache's part of some sequences: `elements` for one token, copies of heads
+    counted, `flops` for one pair of a query and a key. A prompt is split by heads over all chips of a group:
+    `read` elements, `prompt` FLOPs, and `expanded` where latent keys and values are made anew.
     """
 
     window: float
     elements: float
     flops: float
+    read: float
+    prompt: float
     expanded: float
 
 
@@ -88,7 +91,7 @@ def shape(model: Transformer, layout: Layout) -> Shape:
         model, layout, Part(held["projections"], met["projections"]), Part(held["mlp"], met["mlp"]),
         Part(held["experts"], met["experts"]), head,
         held["embedding"] + held["head"] - met["head"], held["other"], _kinds(model, layout),
-        up_projection(model) * _whole_heads(model.N, layout.kv_heads),
+        up_projection(model) * _whole_heads(model.N, layout.group),
         *_state(model, layout), _between(model) / layout.tp,
         _whole_heads(1 if model.latent else model.K, layout.kv_heads) * layout.kv_heads,
     )  # fmt: skip
@@ -127,15 +130,16 @@ def _whole_heads(heads: int, ways: int) -> float:
 
 def _kinds(model: Transformer, layout: Layout) -> tuple[Kind, ...]:
     """Per pair: this chip's query heads; per token: its key-value heads, or the whole latent vector."""
-    heads = _whole_heads(model.N, layout.kv_heads)
-    cached = _whole_heads(1 if model.latent else model.K, layout.kv_heads)
-    each, anew = pair_flops(model, absorbed=True) * heads, pair_flops(model) * heads
+    keys, absorbed = 1 if model.latent else model.K, pair_flops(model, absorbed=True)
+    there, here = layout.kv_heads, layout.group
     return tuple(
         Kind(
             float(kind.window or "inf"),
-            kind.layers * kind.kv_elements_per_token * cached,
-            kind.layers * each,
-            kind.layers * anew,
+            kind.layers * kind.kv_elements_per_token * _whole_heads(keys, there),
+            kind.layers * absorbed * _whole_heads(model.N, there),
+            kind.layers * kind.kv_elements_per_token * _whole_heads(keys, here),
+            kind.layers * absorbed * _whole_heads(model.N, here),
+            kind.layers * pair_flops(model) * _whole_heads(model.N, here),
         )
         for kind in model.layer_kinds
     )

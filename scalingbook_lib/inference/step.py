@@ -99,30 +99,24 @@ class Step(Told):
     @property
     def collectives(self) -> dict[str, float]:
         """What is waited for of collectives, by name, in one pass."""
-        tokens, rows = self._passing
         busy: dict[str, float] = {}
-        for row in self.quick.traffic:
-            busy[row.name] = busy.get(row.name, 0.0) + row.bandwidth_s(tokens, rows) + row.hops_s
+        for row in self.traffic:
+            busy[row.name] = busy.get(row.name, 0.0) + row.bandwidth_s(*self._passing) + row.hops_s
         whole = sum(busy.values())
         return {name: s * self.one.collectives_s / whole for name, s in busy.items()} if whole else {}
 
     @property
     def bound(self) -> dict[str, str]:
         """Of each collective, whether its bytes or its hops take longer."""
-        tokens, rows = self._passing
-        return {
-            r.name: "bytes" if r.bandwidth_s(tokens, rows) > r.hops_s else "hops" for r in self.quick.traffic
-        }
+        passing = self._passing
+        return {r.name: "bytes" if r.bandwidth_s(*passing) > r.hops_s else "hops" for r in self.traffic}
 
     @property
-    def _passing(self) -> tuple[float, float]:
-        """Tokens of a microbatch, and rows that need logits."""
+    def _passing(self) -> tuple[float, float, float]:
+        """Of a microbatch: decoded tokens, rows that need logits, tokens of prompts."""
         m = self.microbatches
-        each = fullest(self.B, m)
-        prompts = self.prompts if self.chunk else 0
-        if self.what == "prefill":
-            return self.chunk / m, -(-prompts // m)
-        return each * self.T + self.chunk / m, each * self.T + prompts
+        decoded, prompts = fullest(self.B, m) * self.T, self.prompts if self.chunk else 0
+        return decoded, decoded + (fullest(prompts, m) if self.what == "prefill" else prompts), self.chunk / m
 
     @property
     def compute_s(self) -> float:
@@ -138,7 +132,7 @@ class Step(Told):
     @property
     def traffic(self) -> tuple[Traffic, ...]:
         """Every collective of the step."""
-        return self.quick.traffic
+        return tuple(row for row in self.quick.traffic if self.B or not row.decoding)
 
     @property
     def tokens(self) -> float:

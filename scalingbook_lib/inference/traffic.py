@@ -41,29 +41,31 @@ class Row(NamedTuple):
     times: float
     rate: Rate
     call_s: float = 0.0
+    decoding: bool = False
 
 
 class Traffic(Row, Told):
-    """One collective over n chips, `times` a step."""
+    """One collective over n chips, `times` a step; `decoding`: for decoded tokens alone, not for prompts."""
 
     __slots__ = ()
 
-    def nbytes(self, tokens: float, rows: float) -> float:
-        """The array of one of them."""
-        return self.per_token * tokens + self.per_row * rows
+    def nbytes(self, decoded: float, rows: float = 0, read: float = 0) -> float:
+        """The array of one of them, for so many decoded tokens, rows of logits and tokens of prompts."""
+        return self.per_token * (decoded if self.decoding else decoded + read) + self.per_row * rows
 
-    def bandwidth_s(self, tokens: float, rows: float) -> float:
+    def bandwidth_s(self, decoded: float, rows: float = 0, read: float = 0) -> float:
         """All of them in one step, the bytes alone."""
-        return self.times * self.nbytes(tokens, rows) * self.rate.s_per_byte
+        return self.times * self.nbytes(decoded, rows, read) * self.rate.s_per_byte
 
     @property
     def hops_s(self) -> float:
         """All of them in one step, the hops alone."""
         return self.times * (self.rate.hops_s + self.call_s)
 
-    def received(self, tokens: float, rows: float) -> float:
+    def received(self, decoded: float, rows: float = 0, read: float = 0) -> float:
         """Bytes that each chip takes in during one step, whatever the network."""
-        return self.times * collectives.bytes_received(_KINDS[self.what], self.nbytes(tokens, rows), self.n)
+        array = self.nbytes(decoded, rows, read)
+        return self.times * collectives.bytes_received(_KINDS[self.what], array, self.n)
 
     def __str__(self) -> str:
         return (
@@ -79,7 +81,7 @@ class Links:
         self.machine, self.efficiency, self.k = machine, efficiency, k
 
     def row(self, name: str, what: str, axis: str, span: tuple[int, int], per_token: float, times: float,
-            per_row: float = 0.0) -> Traffic:  # fmt: skip
+            per_row: float = 0.0, decoding: bool = False) -> Traffic:  # fmt: skip
         """One collective over a span: how many neighbors are inside, how many groups take part."""
         on = self._networks(*span)
         if span[1] == 1:
@@ -90,7 +92,7 @@ class Links:
             found = rate(_CALLS[what], on, self.efficiency)
         e = self.efficiency
         lost_s = e.collective_s + (e.network_s if _leaves(on) else 0.0)
-        return Traffic(name, what, axis, span[1], per_token, per_row, times, found, lost_s)
+        return Traffic(name, what, axis, span[1], per_token, per_row, times, found, lost_s, decoding)
 
     def _networks(self, inside: int, size: int) -> Networks:
         outside = self.machine.chips // (inside * size)
@@ -176,20 +178,22 @@ def _two_dimensions(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic
 def _cache(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """Queries to where their cache is, outputs back; over tokens, partial outputs with their m and l.
 
-    Rows of two dimensions scatter over sequences by themselves, as far as they go.
+    Rows of two dimensions scatter over sequences by themselves, as far as they go. A prompt's attention is
+    split by heads alone; its keys and values then go to where the cache has them, or are there already where
+    heads are copied.
     """
     a, h, Z, C = o.activations.bytes, o.kv_heads, o.kv_batch, o.kv_sequence
     over = Z // o.rows if Z % o.rows == 0 else Z
     heads = m.N / (h * o.attention_dp)
     query, value = heads * score_width(m, absorbed=True), heads * value_width(m, absorbed=True)
     new = 2 * m.K * m.H / (h * o.attention_dp) if h * over <= m.K and not m.latent else 0.0
-    span = (h, over)
-    yield links.row("queries to sequences", EXCHANGE, "B", span, a * query, m.softmax_layers)
-    yield links.row("new keys and values", EXCHANGE, "B", span, a * new, m.softmax_layers if new else 0)
-    yield links.row("outputs to heads", EXCHANGE, "B", span, a * value, m.softmax_layers)
+    span, n = (h, over), m.softmax_layers
+    yield links.row("queries to sequences", EXCHANGE, "B", span, a * query, n, decoding=True)
+    yield links.row("new keys and values", EXCHANGE, "B", span, a * new, n if new else 0)
+    yield links.row("outputs to heads", EXCHANGE, "B", span, a * value, n, decoding=True)
     span, partial = (h * Z, C), FP32.bytes * (value + 2 * heads) / Z
-    yield links.row("queries to tokens", GATHER, "S", span, a * query / Z, m.softmax_layers)
-    yield links.row("partial outputs", SCATTER, "S", span, partial, m.softmax_layers)
+    yield links.row("queries to tokens", GATHER, "S", span, a * query / Z, n, decoding=True)
+    yield links.row("partial outputs", SCATTER, "S", span, partial, n, decoding=True)
 
 
 def _stages(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:

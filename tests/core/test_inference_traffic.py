@@ -147,6 +147,17 @@ def test_the_small_rows_of_new_keys_and_values_are_moved_too():
     assert not named(traffic(L70B, OPEN, Layout(tp=16, kv_batch=2)), "new keys and values")  # copied heads
 
 
+def test_a_prompt_is_split_by_heads_wherever_its_cache_goes():
+    plain = inference.prefill(L70B, OPEN, Layout(tp=16), P=4096)
+    for layout in (Layout(tp=16, kv_batch=2), Layout(tp=16, kv_sequence=4)):
+        step = inference.prefill(L70B, OPEN, layout, P=4096)
+        assert step.terms == plain.terms
+        assert not [row for row in step.traffic if row.decoding]
+    moved = inference.prefill(L70B, OPEN, Layout(tp=8, kv_batch=4), P=4096)
+    (new,) = named(moved.traffic, "new keys and values")
+    assert moved.collectives["new keys and values"] == pytest.approx(new.bandwidth_s(0, 0, 4096) + new.hops_s)
+
+
 def test_stages_pass_their_tokens_on():
     (row,) = named(traffic(L70B, HOSTS, Layout(tp=8, pp=4)), "to the next stage")
     assert (row.what, row.times, row.per_token) == ("CollectivePermute", 3, 2 * 8192 / 8)
