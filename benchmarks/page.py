@@ -5,11 +5,6 @@ the weight of every page before any touch, and requests to other hosts; beside t
 Observable Plot drawing the same curves. Prints tables; --keep writes results/page.json.
 """
 
-import argparse
-import datetime
-import json
-import os
-import platform
 import random
 import shutil
 import statistics
@@ -17,11 +12,10 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import browser as chromium
-from benchmarks import weight
+from benchmarks import kept, weight
 from web import vendor
 
 SITE = vendor.ROOT / "_build" / "html"
-RESULTS = Path(__file__).with_name("results") / "page.json"
 EVENTS = 100
 FRAME_MS, LIMIT_MS, LIMIT_RATIO, LIMIT_BYTES = 1000 / 60, 18.0, 1.3, 350_000
 
@@ -225,17 +219,14 @@ def weights(browser, base: str, site: Path) -> dict[str, dict]:
     return found
 
 
-def device() -> str:
-    """What this was measured on, in words."""
-    model = platform.processor() or platform.machine()
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), model)
-    return f"{os.cpu_count()} cores, {model}, {platform.system()}, headless Chromium without a GPU"
-
-
 def measure(site: Path) -> dict:
-    """Everything, in one run."""
+    """Everything, in one run, on a copy: a rebuild meanwhile changes nothing."""
+    with tempfile.TemporaryDirectory() as scratch:
+        return _measured(Path(shutil.copytree(site, Path(scratch) / "html")))
+
+
+def _measured(site: Path) -> dict:
+    found = kept.circumstances()
     with chromium.served(site) as base, chromium.chromium() as browser:
         moved = explorers(browser, base, site)
         least = floor(browser, base)
@@ -244,10 +235,9 @@ def measure(site: Path) -> dict:
         weighed = weights(browser, base, site)
         version = browser.version
     return {
-        "date": datetime.date.today().isoformat(),
-        "device": device(),
+        **found,
+        "device": f"{found['device']}, headless Chromium without a GPU",
         "chromium": version,
-        "load": round(os.getloadavg()[0], 1),
         "paint_ms": {key: {how: _summary(ms) for how, ms in ways.items()} for key, ways in moved.items()},
         "floor_ms": {how: _summary(ms) for how, ms in least.items()},
         "plot_ms": _summary(peer),
@@ -282,15 +272,14 @@ def tell(found: dict) -> None:
     print(f"\n{'page':32}{'kB compressed':>14}{'other hosts':>14}")
     for name, page in found["pages"].items():
         print(f"{name:32}{page['bytes'] / 1e3:>14.0f}{page['foreign']:>14}")
-    for verdict in verdicts(found):
-        print(verdict)
+    kept.verdicts(targets(found))
 
 
-def verdicts(found: dict) -> list[str]:
-    """Each target, and whether it is met."""
+def targets(found: dict) -> list[tuple[bool, str]]:
+    """Each target: whether it is met, in words."""
     worst = max((w["drag"]["p95"], key) for key, w in found["paint_ms"].items())
     heaviest = max((page["bytes"], name) for name, page in found["pages"].items())
-    targets = [
+    return [
         (
             worst[0] <= LIMIT_MS,
             f"event to paint at most {LIMIT_MS:g} ms at p95: worst {worst[0]} ms, {worst[1]}",
@@ -305,23 +294,7 @@ def verdicts(found: dict) -> list[str]:
         ),
         (not any(p["foreign"] for p in found["pages"].values()), "no request to another host"),
     ]
-    return ["", *(f"{'met   ' if met else 'MISSED'} {words}" for met, words in targets)]
-
-
-def main() -> None:
-    """Measure, tell, and keep."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
-    parser.add_argument("--site", type=Path, default=SITE)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/page.json")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:  # a rebuild meanwhile changes nothing
-        site = Path(shutil.copytree(given.site, Path(scratch) / "html"))
-        found = measure(site)
-    tell(found)
-    if given.keep:
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    kept.main("page", __doc__, measure, tell, site=SITE)
