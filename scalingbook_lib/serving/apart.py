@@ -6,11 +6,11 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
 
-from scalingbook_lib.serving.batch import Sequence
 from scalingbook_lib.serving.costs import Costs
 from scalingbook_lib.serving.decoder import Decoder
 from scalingbook_lib.serving.paging import Pool
 from scalingbook_lib.serving.policies import Blocks, Disaggregated
+from scalingbook_lib.serving.sequence import Sequence
 
 ANY = -1  # version
 ARRIVES, LEAVES, PREFILLED, MOVED, BOUNDARY = range(5)
@@ -87,26 +87,21 @@ class Apart:
         """Free prefill servers take who waits, as long as there are blocks."""
         while self.waiting and self.prefillers:
             sequence = self.waiting[0]
-            request, tokens = sequence.request, sequence.tokens
-            hit = self.pool.hit(request.family, request.prefix, tokens)
-            if self.blocks and not self.pool.admits(request.family, hit, tokens, 0):
+            hit = self.pool.hit(sequence)
+            if self.blocks and not self.pool.admits(sequence, hit, sequence.tokens, 0):
                 return
             self.waiting.popleft()
             self.within += 1
-            self._prefill(sequence, hit, tokens)
+            self._prefill(sequence, hit)
 
-    def _prefill(self, sequence: Sequence, hit: int, tokens: int) -> None:
+    def _prefill(self, sequence: Sequence, hit: int) -> None:
         """On a free server, in these blocks."""
-        if hit:
-            self.pool.pin(sequence.request.family, hit)
-        size = self.pool.size
-        sequence.own, sequence.shared = -(-tokens // size) - hit, hit
-        self.pool.take(sequence.own)
-        sequence.cached = sequence.filled = hit * size
+        self.pool.seat(sequence, hit)
+        chunk = sequence.tokens - sequence.filled
         sequence.start_s, sequence.first_s, sequence.decode_s = self.now, math.nan, math.nan
         sequence.stage, sequence.prefiller = "prefilling", heappop(self.prefillers)
-        seconds = self.costs.step_s(0, 0, tokens - hit * size, hit * size)
-        self.chunks.append((sequence.prefiller, self.now, self.now + seconds, tokens - hit * size))
+        seconds = self.costs.step_s(0, 0, chunk, sequence.filled)
+        self.chunks.append((sequence.prefiller, self.now, self.now + seconds, chunk))
         self.at(self.now + seconds, PREFILLED, sequence)
         self.note()
 
@@ -114,14 +109,11 @@ class Apart:
         """Its cache is made, a token is out; it waits for a slot, unless it has all tokens or has gone."""
         heappush(self.prefillers, sequence.prefiller)
         request, sequence.filled = sequence.request, sequence.tokens
-        blocks = min(request.prefix, sequence.filled) // self.pool.size
-        if self.pool.keep and blocks > sequence.shared:
-            self.pool.extend(request.family, sequence.shared, blocks)
-            sequence.own, sequence.shared = sequence.own - blocks + sequence.shared, blocks
+        self.pool.share(sequence, sequence.filled)
         sequence.first_s, sequence.emitted = self.now, sequence.emitted + 1
         if sequence.emitted == request.output or request.cancel_s <= self.now:
-            sequence.stayed((0, 0), self.now)
-            self.drop(sequence)
+            sequence.stayed(0, self.now, self.now)
+            self.pool.release(sequence)
             self.within -= 1
             self.close(sequence, "finished" if sequence.emitted == request.output else "cancelled")
         else:
@@ -129,13 +121,6 @@ class Apart:
             self.placing.append(sequence)
             self.place()
         self.start()
-
-    def drop(self, sequence: Sequence) -> None:
-        """The prefill servers need its cache no longer."""
-        self.pool.give(sequence.own)
-        if sequence.shared:
-            self.pool.unpin(sequence.request.family, sequence.shared)
-        sequence.own = sequence.shared = 0
 
     # Decode.
 
@@ -158,7 +143,7 @@ class Apart:
         """The cache is there; it joins at the next boundary."""
         if sequence.stage != "moving":
             return
-        self.drop(sequence)
+        self.pool.release(sequence)
         sequence.stage = "decoding"
         decoder = self.decoders[sequence.server]
         decoder.joining.append(sequence)
@@ -193,7 +178,7 @@ class Apart:
     def unseat(self, decoder: Decoder, sequence: Sequence) -> None:
         """Out of the slot, wherever its cache is."""
         if sequence.stage == "moving":
-            self.drop(sequence)
+            self.pool.release(sequence)
         decoder.leave(sequence, self.now)
         self.within -= 1
 
@@ -217,8 +202,8 @@ class Apart:
             self.close(sequence, "cancelled")
         elif sequence.stage == "placing":
             self.placing.remove(sequence)
-            sequence.stayed((0, 0), self.now)
-            self.drop(sequence)
+            sequence.stayed(0, self.now, self.now)
+            self.pool.release(sequence)
             self.within -= 1
             self.close(sequence, "cancelled")
             self.start()

@@ -5,55 +5,21 @@ from heapq import heapify, heappop, heappush
 
 from scalingbook_lib.serving.costs import CLOSE, Costs, Pace
 from scalingbook_lib.serving.paging import Pool
-from scalingbook_lib.serving.requests import Request
-from scalingbook_lib.serving.timeline import Stay, Stretch
-
-
-class Sequence:
-    """A request on its way."""
-
-    __slots__ = (
-        "cached", "decode_s", "emitted", "end_s", "evictions", "filled", "first_s", "from_step", "held",
-        "index", "offset", "order", "outcome", "own", "prefiller", "request", "server", "shared", "slot",
-        "stage", "start_s", "stays",
-    )  # fmt: skip
-
-    def __init__(self, request: Request, index: int, order: int) -> None:
-        self.request, self.index, self.order = request, index, order
-        self.outcome = ""  # finished, cancelled or refused
-        self.stage, self.held = "", 0  # where prefill and decode are apart: what it does; blocks for it there
-        self.evictions = self.emitted = self.own = self.shared = self.filled = self.cached = 0
-        self.offset = self.from_step = self.slot = self.server = self.prefiller = 0
-        self.start_s = self.first_s = self.decode_s = self.end_s = math.nan
-        self.stays: list[Stay] = []
-
-    @property
-    def tokens(self) -> int:
-        """What a prefill has to put into the cache: the prompt, and what was answered before an eviction."""
-        return self.request.prompt + self.emitted
-
-    @property
-    def version(self) -> int:
-        """What is due for it is void after an eviction."""
-        return self.evictions
-
-    def stayed(self, steps: tuple[int, int], now: float) -> None:
-        """A time in a slot is over, decode steps from and to among it."""
-        row = (self.server, self.slot, self.prefiller, self.start_s, self.first_s, self.decode_s, *steps, now)
-        self.stays.append(Stay._make((*row, self.filled - self.cached, self.cached)))
-        self.emitted += steps[1] - steps[0]
+from scalingbook_lib.serving.sequence import Sequence
+from scalingbook_lib.serving.timeline import Stretch
 
 
 class Batch:
     """The sequences that one server decodes; its clock stands at the boundary of a step."""
 
-    __slots__ = ("ends", "kv", "live", "now", "pace", "phases", "pool", "rows", "step", "stretches")
+    __slots__ = ("ends", "kv", "last_s", "live", "now", "pace", "phases", "pool", "rows", "step", "stretches")
 
     def __init__(self, costs: Costs, pool: Pool, most: int) -> None:
         self.pace, self.pool = Pace(costs, most), pool
         self.now, self.step, self.rows, self.live, self.kv = 0.0, 0, 0, 0, 0
+        self.last_s = 0.0  # when the last step ended
         self.ends: list[tuple[int, int, Sequence]] = []  # the step after which each is done
-        self.phases = [0] * pool.size  # how many sequences need a block at each phase of the step count
+        self.phases = [0] * (2 * pool.size)  # how many sequences have each offset, modulo a block; twice over
         self.stretches: list[Stretch] = []
 
     def join(self, sequence: Sequence) -> None:
@@ -65,20 +31,21 @@ class Batch:
         self.rows += 1
         self.live += 1
         self.kv += length
-        self.phases[sequence.offset % self.pool.size] += 1
+        self._phase(sequence, 1)
 
     def leave(self, sequence: Sequence) -> None:
         """Its row is free."""
         length = sequence.offset + self.step
-        sequence.own += self._grown(sequence, length)
+        size = self.pool.size  # it took blocks while it grew
+        sequence.own += -(-length // size) - -(-(sequence.offset + sequence.from_step) // size)
         self.rows -= 1
         self.kv -= length
-        self.phases[sequence.offset % self.pool.size] -= 1
+        self._phase(sequence, -1)
 
-    def _grown(self, sequence: Sequence, length: int) -> int:
-        """Blocks it took while it decoded."""
+    def _phase(self, sequence: Sequence, more: int) -> None:
         size = self.pool.size
-        return -(-length // size) - -(-(sequence.offset + sequence.from_step) // size)
+        self.phases[sequence.offset % size] += more
+        self.phases[sequence.offset % size + size] += more
 
     def room(self, steps: int) -> int:
         """How many of the steps there are blocks for."""
@@ -93,10 +60,11 @@ class Batch:
         return min(rounds * size + more, steps)
 
     def needs(self, steps: int) -> int:
-        """The blocks that so many steps take."""
-        rounds, rest = divmod(steps, self.pool.size)
-        phases, size = self.phases, self.pool.size
-        return rounds * self.rows + sum([phases[-(self.step + i) % size] for i in range(rest)])
+        """The blocks that so many steps take: one when the tokens of a sequence fill those it has."""
+        size = self.pool.size
+        rounds, rest = divmod(steps, size)
+        last = -self.step % size + size + 1  # the offset that needs one now, and then those before it
+        return rounds * self.rows + sum(self.phases[last - rest : last])
 
     def forget(self, sequence: Sequence) -> None:
         """It will not get its last token here."""
@@ -121,7 +89,7 @@ class Batch:
             self.pool.take(self.needs(steps))
         row = (self.now, self.step, steps, first_s, growth_s, self.live, self.rows, chunk)
         self.stretches.append(Stretch._make(row))
-        self.now += steps * first_s + steps * (steps - 1) * 0.5 * growth_s
+        self.last_s = self.now = self.now + steps * first_s + steps * (steps - 1) * 0.5 * growth_s
         self.step += steps
         self.kv += steps * self.rows
 

@@ -6,10 +6,11 @@ Chapter: Inference.
 import math
 from heapq import heappop, heappush
 
-from scalingbook_lib.serving.batch import Batch, Sequence, after
+from scalingbook_lib.serving.batch import Batch, after
 from scalingbook_lib.serving.costs import CLOSE, Costs
 from scalingbook_lib.serving.paging import Pool
 from scalingbook_lib.serving.policies import Blocks
+from scalingbook_lib.serving.sequence import Sequence
 
 NOTHING = (0, 0.0, 0.0)
 
@@ -21,9 +22,7 @@ class Decoder:
         self.index, self.pool = index, Pool(blocks, keep=False)
         self.batch = Batch(costs, self.pool, most)
         self.slots = list(range(slots))  # the free ones
-        self.inside: dict[
-            int, Sequence
-        ] = {}  # who has a slot, cache there or on the way, by order of arrival
+        self.inside: dict[int, Sequence] = {}  # who has a slot, by order of arrival
         self.joining: list[Sequence] = []  # who is there and waits for the boundary
         self.doomed: list[Sequence] = []  # who goes at the boundary
         self.plan = NOTHING  # steps, the first's seconds, growth
@@ -57,7 +56,7 @@ class Decoder:
             return True
         request, tokens = sequence.request, sequence.tokens
         beside = max(self.batch.needs(self.begun(now) + 1), self.pool.spare) if self.inside else 0
-        return self.pool.admits(0, 0, min(tokens, request.prompt + request.output - 1), beside)
+        return self.pool.admits(sequence, 0, min(tokens, request.prompt + request.output - 1), beside)
 
     def seat(self, sequence: Sequence) -> None:
         """A slot and blocks, before the cache is moved there."""
@@ -88,8 +87,7 @@ class Decoder:
     def leave(self, sequence: Sequence, now: float) -> None:
         """Out of the slot; the stay is noted."""
         decoding = sequence.decode_s == sequence.decode_s
-        steps = (sequence.from_step, self.batch.step) if decoding else (0, 0)
-        sequence.stayed(steps, now)
+        sequence.stayed(self.batch.step, self.batch.last_s, now)
         if decoding:
             self.batch.leave(sequence)
             self.batch.live -= 1

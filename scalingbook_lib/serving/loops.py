@@ -1,6 +1,6 @@
 """What comes next? The order of work of each policy on one server. Chapter: Inference."""
 
-from scalingbook_lib.serving.batch import Sequence
+from scalingbook_lib.serving.sequence import Sequence
 from scalingbook_lib.serving.server import Server, beside
 
 

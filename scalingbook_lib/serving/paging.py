@@ -8,6 +8,7 @@ import math
 from collections import Counter, OrderedDict
 
 from scalingbook_lib.serving.policies import Blocks
+from scalingbook_lib.serving.sequence import Sequence
 
 
 class Chain:
@@ -46,18 +47,46 @@ class Pool:
         """Blocks that somebody uses; 0 where there is no end of them."""
         return int(self.total - self.free) - self.idle if self.total < math.inf else 0
 
-    def hit(self, family: int, prefix: int, tokens: int) -> int:
-        """Blocks of a sequence of `tokens` that are kept; one token at least is left to compute."""
-        chain = self.chains.get(family) if self.keep else None
-        if chain is None:
+    def hit(self, sequence: Sequence) -> int:
+        """Blocks of it that are kept; one token at least is left to compute."""
+        request = sequence.request
+        if not self.keep or request.family not in self.chains:
             return 0
-        return min(chain.blocks, prefix // self.size, (tokens - 1) // self.size)
+        blocks = self.chains[request.family].blocks
+        return min(blocks, request.prefix // self.size, (sequence.tokens - 1) // self.size)
 
-    def admits(self, family: int, hit: int, tokens: int, beside: float) -> bool:
-        """Whether a sequence of `tokens`, `hit` blocks of them kept, leaves `beside` blocks to others."""
-        chain = self.chains[family] if hit else None
+    def admits(self, sequence: Sequence, hit: int, tokens: int, beside: float) -> bool:
+        """Whether there is room for its `tokens`, `hit` blocks of them kept, and `beside` blocks more."""
+        chain = self.chains[sequence.request.family] if hit else None
         freed = max(hit - chain.pinned, 0) if chain else 0  # idle now, pinned then
         return -(-tokens // self.size) - hit + freed + beside <= self.available
+
+    def seat(self, sequence: Sequence, hit: int) -> None:
+        """Blocks for all that it has to put into the cache; what is kept of its prefix is pinned."""
+        if hit:
+            self.pin(sequence.request.family, hit)
+        own = -(-sequence.tokens // self.size) - hit
+        self.take(own)
+        sequence.own, sequence.shared = own, hit
+        sequence.filled = sequence.cached = hit * self.size
+
+    def share(self, sequence: Sequence, tokens: int) -> None:
+        """What it has computed of its family's prefix is there for the others from now on."""
+        prefix = sequence.request.prefix
+        if not self.keep or not prefix:
+            return
+        blocks = min(prefix, tokens) // self.size
+        if blocks > sequence.shared:
+            self.extend(sequence.request.family, sequence.shared, blocks)
+            sequence.own -= blocks - sequence.shared
+            sequence.shared = blocks
+
+    def release(self, sequence: Sequence) -> None:
+        """It needs its blocks no longer."""
+        self.free += sequence.own
+        if sequence.shared:
+            self.unpin(sequence.request.family, sequence.shared)
+        sequence.own = sequence.shared = 0
 
     def take(self, blocks: int) -> None:
         """Blocks for a sequence, from idle prefixes where none is free."""

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from scalingbook_lib.serving.requests import Request, ServingError
-from scalingbook_lib.serving.timeline import Stay, Stretch, last
+from scalingbook_lib.serving.timeline import Stay, Stretch
 from scalingbook_lib.told import Told
 from scalingbook_lib.units import count, si
 
@@ -99,7 +99,7 @@ def gaps(requests: Sequence[Served], stretches: Sequence[list[Stretch]]) -> list
         found += [
             (at[stay.server][stay.from_step].after(1) - stay.first_s, 1) for stay in stays if stay.tokens > 1
         ]
-        found += [(b.first_s - last(a, stretches[a.server]), 1) for a, b in pairwise(stays)]
+        found += [(b.first_s - a.last_s, 1) for a, b in pairwise(stays)]
     return found
 
 

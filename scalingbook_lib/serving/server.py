@@ -8,10 +8,11 @@ from collections import deque
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from scalingbook_lib.serving.batch import Batch, Sequence
+from scalingbook_lib.serving.batch import Batch
 from scalingbook_lib.serving.costs import SAME, Costs
 from scalingbook_lib.serving.paging import Pool
 from scalingbook_lib.serving.policies import Blocks
+from scalingbook_lib.serving.sequence import Sequence
 
 
 class Server:
@@ -70,11 +71,13 @@ class Server:
             sequence.outcome, sequence.end_s = "refused", request.arrival_s
             return
         self.waiting.append(sequence)
-        self.note(min(request.arrival_s, self.batch.now))
+        now = self.batch.now
+        self.note(request.arrival_s if request.arrival_s < now else now)
 
     def note(self, time_s: float) -> None:
         """The queue from now on."""
-        self.queue.append((time_s, len(self.waiting), len(self.inside), self.pool.held))
+        held = self.pool.held if self.blocks else 0
+        self.queue.append((time_s, len(self.waiting), len(self.inside), held))
 
     def until(self, arrivals: bool) -> float:
         """When something may happen that the batch has to stop for."""
@@ -104,40 +107,25 @@ class Server:
         """The first who waits, in a slot with blocks for its prompt; None where there is no room."""
         if not self.waiting or not self.slots:
             return None
-        sequence = self.waiting[0]
-        request, tokens = sequence.request, sequence.tokens
-        hit = self.pool.hit(request.family, request.prefix, tokens)
-        if self.blocks:
-            more = min(tokens + 1, request.prompt + request.output - 1)
-            beside = max(self.batch.needs(1), self.pool.spare) if self.inside else 0
-            if not self.pool.admits(request.family, hit, more, beside):
-                return None
+        sequence, pool = self.waiting[0], self.pool
+        hit = pool.hit(sequence)
+        if self.blocks and not self._has_room(sequence, hit):
+            return None
         self.waiting.popleft()
-        self.seat(sequence, hit)
-        return sequence
-
-    def seat(self, sequence: Sequence, hit: int) -> None:
-        """A slot and blocks; what is kept of its prefix is pinned."""
-        if hit:
-            self.pool.pin(sequence.request.family, hit)
-        size = self.pool.size
-        own = -(-sequence.tokens // size) - hit
-        self.pool.take(own)
-        sequence.own, sequence.shared, sequence.cached = own, hit, hit * size
-        sequence.filled = hit * size
+        pool.seat(sequence, hit)
         sequence.start_s, sequence.first_s, sequence.decode_s = self.batch.now, math.nan, math.nan
         sequence.slot = heappop(self.slots)
         self.inside[sequence.order] = sequence
         self.note(self.batch.now)
+        return sequence
 
-    def share(self, sequence: Sequence, tokens: int) -> None:
-        """What it has computed of its family's prefix is there for the others from now on."""
-        request = sequence.request
-        blocks = min(request.prefix, tokens) // self.pool.size
-        if self.pool.keep and blocks > sequence.shared:
-            self.pool.extend(request.family, sequence.shared, blocks)
-            sequence.own -= blocks - sequence.shared
-            sequence.shared = blocks
+    def _has_room(self, sequence: Sequence, hit: int) -> bool:
+        """Whether there are blocks for one more token than its prefill gives, and a step of all others."""
+        request, tokens, pool = sequence.request, sequence.tokens + 1, self.pool
+        if tokens // pool.size + 1 + self.batch.rows + pool.spare <= pool.free:
+            return True  # without counting
+        beside = max(self.batch.needs(1), pool.spare) if self.inside else 0
+        return pool.admits(sequence, hit, min(tokens, request.prompt + request.output - 1), beside)
 
     def vacate(self, sequence: Sequence) -> None:
         """It goes before it has its last token."""
@@ -149,8 +137,7 @@ class Server:
         """Out of its slot; in a static batch its row stays until all are done."""
         decoding = sequence.decode_s == sequence.decode_s
         self.batch.live -= decoding
-        steps = (sequence.from_step, self.batch.step) if decoding else (0, 0)
-        sequence.stayed(steps, self.batch.now)
+        sequence.stayed(self.batch.step, self.batch.last_s, self.batch.now)
         del self.inside[sequence.order]
         if decoding and self.padded:
             self.rows.append(sequence)
@@ -165,10 +152,7 @@ class Server:
         """Row, slot and blocks are free."""
         if decoding:
             self.batch.leave(sequence)
-        self.pool.give(sequence.own)
-        if sequence.shared:
-            self.pool.unpin(sequence.request.family, sequence.shared)
-        sequence.own = sequence.shared = 0
+        self.pool.release(sequence)
         heappush(self.slots, sequence.slot)
 
     # Steps.
@@ -192,7 +176,7 @@ class Server:
     def ready(self, sequence: Sequence) -> None:
         """Its prompt is in the cache, and a token is out."""
         sequence.filled = sequence.tokens
-        self.share(sequence, sequence.filled)
+        self.pool.share(sequence, sequence.filled)
         sequence.first_s = self.batch.now
         sequence.emitted += 1
         if sequence.emitted < sequence.request.output or self.padded:
@@ -215,7 +199,7 @@ class Server:
         """At a boundary: who has come is noted, who has all tokens goes."""
         self.arrivals()
         for sequence in self.batch.ended():
-            self.share(sequence, sequence.offset + self.batch.step)
+            self.pool.share(sequence, sequence.offset + self.batch.step)
             self.depart(sequence)
             self.close(sequence, "finished")
 

@@ -1,17 +1,17 @@
 """Requests in, a run out. Chapter: Inference."""
 
+import math
 from collections.abc import Sequence as Rows
 
 from scalingbook_lib.serving import loops
 from scalingbook_lib.serving.apart import Apart
-from scalingbook_lib.serving.batch import Sequence
 from scalingbook_lib.serving.costs import Costs
 from scalingbook_lib.serving.policies import Blocks, Chunked, Continuous, Disaggregated, Policy, Static
 from scalingbook_lib.serving.requests import Request, ServingError
 from scalingbook_lib.serving.run import Run
+from scalingbook_lib.serving.sequence import Sequence
 from scalingbook_lib.serving.served import Moment, Served
 from scalingbook_lib.serving.server import Server
-from scalingbook_lib.serving.timeline import last
 
 AT_ONCE = 2**20  # the most steps told at once
 
@@ -41,7 +41,7 @@ def simulate(
     else:
         made = _served_by_one(todo, costs, policy, blocks, prefix_cache, at_once)
         rows = (made.batch.stretches,)
-    served = tuple(_served(s, rows) for s in sorted(todo, key=lambda s: s.index))
+    served = tuple(_served(s) for s in sorted(todo, key=lambda s: s.index))
     queue, evictions = [Moment(*row) for row in made.queue], sum(s.evictions for s in todo)
     return Run(policy, blocks, served, rows, made.chunks, queue, evictions, made.pool.evicted)
 
@@ -59,10 +59,8 @@ def _served_by_one(todo, costs, policy: Policy, blocks, keep: bool, at_once: int
     return server
 
 
-def _served(s: Sequence, rows) -> Served:
+def _served(s: Sequence) -> Served:
     """Its latencies, from its stays."""
-    stays = [stay for stay in s.stays if stay.tokens]
-    first_s = stays[0].first_s if stays else float("nan")
-    last_s = last(stays[-1], rows[stays[-1].server]) if stays else first_s
-    tokens = sum([stay.tokens for stay in stays])
-    return Served(s.request, s.outcome, tokens, first_s, last_s, s.end_s, s.evictions, tuple(s.stays))
+    stays = [stay for stay in s.stays if stay.first_s == stay.first_s]
+    first_s, last_s = (stays[0].first_s, stays[-1].last_s) if stays else (math.nan, math.nan)
+    return Served(s.request, s.outcome, s.emitted, first_s, last_s, s.end_s, s.evictions, tuple(s.stays))

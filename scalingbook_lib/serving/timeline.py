@@ -46,10 +46,11 @@ class Stay(NamedTuple):
     prefiller: int  # the server that prefilled: another one only where that is apart
     start_s: float  # the prefill begins
     first_s: float  # it ends, with a token; NaN where it was cut off
-    decode_s: float  # decoding can begin
+    decode_s: float  # it can decode from then on; NaN where it never does
+    last_s: float  # its last token comes
+    end_s: float
     from_step: int  # decode steps from_step + 1 to to_step of that server give a token each
     to_step: int
-    end_s: float
     computed: int  # tokens prefilled
     cached: int  # tokens found in the prefix cache
 
@@ -71,14 +72,6 @@ def times(stay: Stay, stretches: list[Stretch]) -> Iterator[float]:
         for i in range(step - stretch.before, upto - stretch.before):
             yield stretch.after(i + 1)
         step, at = upto, at + 1
-
-
-def last(stay: Stay, stretches: list[Stretch]) -> float:
-    """When the last of its tokens came."""
-    if stay.to_step == stay.from_step:
-        return stay.first_s
-    stretch = stretches[bisect_right(stretches, stay.to_step - 1, key=_before) - 1]
-    return stretch.after(stay.to_step - stretch.before)
 
 
 def _before(stretch: Stretch) -> int:

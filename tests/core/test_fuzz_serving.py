@@ -16,6 +16,7 @@ from scalingbook_lib.serving import (
     simulate,
 )
 from scalingbook_lib.serving.paging import Pool
+from scalingbook_lib.serving.sequence import Sequence
 from scalingbook_lib.serving.served import gaps as gaps_of
 from tests.core.naive_server import play
 
@@ -246,38 +247,28 @@ def test_the_prefix_cache_equals_one_that_knows_every_block(events, blocks):
     pool, shelf, guests = Pool(blocks, keep=True), Shelf(blocks), []
     for enters, family, prefix, tokens in events:
         if enters:
-            hit = pool.hit(family, prefix, tokens)
+            guest = Sequence(Request(0.0, tokens, 40, prefix, family), 0, 0)
+            hit = pool.hit(guest)
             entered = shelf.enter(family, prefix, tokens)
-            assert pool.admits(family, hit, tokens, 0) == (entered is not None)
+            assert pool.admits(guest, hit, tokens, 0) == (entered is not None)
             if entered is not None:
                 assert (hit, -(-tokens // blocks.size) - hit) == entered
-                guests.append(_enter(pool, shelf, family, prefix, tokens, hit))
+                pool.seat(guest, hit)
+                pool.share(guest, tokens)
+                if guest.shared > hit:
+                    shelf.computed(family, hit, guest.shared)
+                guests.append(guest)
         elif guests:
-            family, held, own = guests.pop(tokens % len(guests))
-            pool.give(own)
-            if held:
-                pool.unpin(family, held)
-            shelf.exit(family, held, own)
+            guest = guests.pop(tokens % len(guests))
+            shelf.exit(guest.request.family, guest.shared, guest.own)
+            pool.release(guest)
         assert (pool.free, pool.idle, pool.evicted) == (shelf.free, shelf.idle(), shelf.evicted)
-        assert pool.held == sum(own for *_, own in guests) + _shared(guests)
-
-
-def _enter(pool, shelf, family, prefix, tokens, hit):
-    own = -(-tokens // pool.size) - hit
-    if hit:
-        pool.pin(family, hit)
-    pool.take(own)
-    blocks = min(prefix, tokens) // pool.size
-    if blocks <= hit:
-        return family, hit, own
-    pool.extend(family, hit, blocks)
-    shelf.computed(family, hit, blocks)
-    return family, blocks, own - blocks + hit
+        assert pool.held == sum(guest.own for guest in guests) + _shared(guests)
 
 
 def _shared(guests):
     """Blocks of chains that somebody uses: of each family as deep as its deepest user."""
     deepest = {}
-    for family, held, _ in guests:
-        deepest[family] = max(deepest.get(family, 0), held)
+    for guest in guests:
+        deepest[guest.request.family] = max(deepest.get(guest.request.family, 0), guest.shared)
     return sum(deepest.values())

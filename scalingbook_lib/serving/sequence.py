@@ -1,0 +1,48 @@
+"""What is known of a request while it is on its way? Chapter: Inference."""
+
+import math
+
+from scalingbook_lib.serving.requests import Request
+from scalingbook_lib.serving.timeline import Stay
+
+
+class Sequence:
+    """A request on its way."""
+
+    __slots__ = (
+        "cached", "decode_s", "emitted", "end_s", "evictions", "filled", "first_s", "from_step", "held",
+        "index", "offset", "order", "outcome", "own", "prefiller", "request", "server", "shared", "slot",
+        "stage", "start_s", "stays",
+    )  # fmt: skip
+
+    def __init__(self, request: Request, index: int, order: int) -> None:
+        self.request, self.index, self.order = request, index, order
+        self.outcome = ""  # finished, cancelled or refused
+        self.stage, self.held = "", 0  # where prefill and decode are apart: what it does; blocks for it there
+        self.evictions = self.emitted = self.own = self.shared = self.filled = self.cached = 0
+        self.offset = self.from_step = self.slot = self.server = self.prefiller = 0
+        self.start_s = self.first_s = self.decode_s = self.end_s = math.nan
+        self.stays: list[Stay] = []
+
+    @property
+    def tokens(self) -> int:
+        """What a prefill has to put into the cache: the prompt, and what was answered before an eviction."""
+        return self.request.prompt + self.emitted
+
+    @property
+    def version(self) -> int:
+        """What is due for it is void after an eviction."""
+        return self.evictions
+
+    def stayed(self, step: int, last_s: float, now: float) -> None:
+        """A time in a slot is over; where it decoded, the last step was `step`, over at last_s."""
+        if self.decode_s != self.decode_s:
+            self.from_step = step
+        if step == self.from_step:
+            last_s = self.first_s
+        row = (
+            self.server, self.slot, self.prefiller, self.start_s, self.first_s, self.decode_s, last_s, now,
+            self.from_step, step, self.filled - self.cached, self.cached,
+        )  # fmt: skip
+        self.stays.append(Stay._make(row))
+        self.emitted += step - self.from_step
