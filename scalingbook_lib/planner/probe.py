@@ -14,7 +14,7 @@ from scalingbook_lib import training
 from scalingbook_lib.limits import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Efficiency, Plan
-from scalingbook_lib.training.memory import moments, parts
+from scalingbook_lib.training.memory import across, moments, parts
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import seconds
 from scalingbook_lib.training.traffic import CALLS, rows
@@ -211,6 +211,13 @@ class Probe:
         """The rows of a sequence split over cp chips, for a token on each of them and all layers."""
         found = self.rows(self.unit(tp=tp, cp=cp, zero=0, remat=self.remat))
         return tuple(row for row in found if row.axes == "C")
+
+    @once
+    def across(self, tp: int, cp: int) -> float:
+        """Bytes for each token: all keys and values of a sequence, where they are gathered."""
+        if cp == 1 or self.constant.get("context") != "gather":
+            return 0.0
+        return across(self.given(tp=tp, cp=cp, zero=0, remat=self.remat))
 
     @once
     def weights(self, zero: int) -> tuple[Row, ...]:

@@ -146,15 +146,16 @@ class Quick:
     def _bench(self, g: Group) -> Bench:
         shape = self.probe.shape(g.tp, g.pp, g.chunks)
         splits, passes = self._get(("splits", g.tp, g.cp, g.pp, shape.layers), self._splits, g, shape)
-        kept = self._get(("kept", g.tp), self._kept, g.tp)
+        kept = self._get(("kept", g.tp, g.cp), self._kept, g.tp, g.cp)
         found = Bench(shape, idle(*g[2:5]), self.probe.hop(g.tp), kept, splits, passes)
         self._benches[g[:5]] = found
         return found
 
-    def _kept(self, tp: int) -> list[tuple[float, float, float]]:
+    def _kept(self, tp: int, cp: int) -> list[tuple[float, float, float]]:
         """Bytes of a token, per rematerialization: kept, while a layer is at work, and the logits."""
         found = (self.probe.layers(tp, remat, 1, None) for remat in self.remats)
-        return [(one.kept, one.working, one.logits) for one in found]
+        more = self.probe.across(tp, cp)
+        return [(one.kept, one.working + more, one.logits) for one in found]
 
     def _splits(self, g: Group, shape: Shape) -> tuple[list[Split], dict[Any, Passes]]:
         """With their passes, none yet."""

@@ -93,8 +93,8 @@ def memory(
 ) -> Memory:
     """What one chip holds at the fullest moment of a step of `batch` sequences of T tokens.
 
-    `loop`: as a compiled loop over the layers has it, which gathers no layer ahead, and scatters the gradients
-    of each matrix while those of the next are made.
+    `loop`: as a compiled loop over the layers has it, which gathers no layer ahead, and scatters the
+    gradients of each matrix while those of the next are made.
     """
     return held(shape(work(model, T, plan.remat, plan.activations, True), plan, batch), machine, loop)
 
@@ -142,8 +142,17 @@ def parts(s: Shape, loop: bool = False) -> tuple[float, ...]:
 def moments(s: Shape) -> tuple[float, float]:
     """What is there beside the kept activations: in a layer that is done again, and at the logits."""
     w, Y = s.work, s.plan.tp
-    working = s.t * (w.working_wide / s.wide + w.working_split / Y)
+    working = s.t * (w.working_wide / s.wide + w.working_split / Y + across(s))
     return working, s.t * w.model.V / Y * s.plan.logit_bytes
+
+
+def across(s: Shape) -> float:
+    """Bytes for each token: all keys and values of a sequence with their gradients, where they are gathered."""
+    plan, w = s.plan, s.work
+    if plan.context != "gather" or plan.cp == 1:
+        return 0.0
+    each = plan.activations.bytes * w.kv / w.model.softmax_layers / min(plan.tp, w.model.K)
+    return 2 * plan.cp * each
 
 
 def _fullest(s: Shape) -> tuple[float, float, float]:

@@ -41,6 +41,7 @@ PLAIN = {"overlap": "none", "sequence_parallel": False}
         (B70, H100, {"batch": 1024, "T": 8192, "efficiency": REAL, "fixed": HALF}),
         (B70, ODD, {"batch": 768, "T": 8192, "tried": ALL, "fixed": {"context": "ulysses"}}),
         (B70, CUBE, {"batch": 1024, "T": 4096, "pods": 2, "fixed": PLAIN}),
+        (B70, CUBE, {"batch": 1024, "T": 4096, "fixed": {"context": "gather", "logit_bytes": 1.0}}),
         (B70, POD, {"batch": 1120, "T": 4096, "every": True}),
         (B405, H16K, {"batch": 2048, "T": 8192, "efficiency": published.calibrated(chips.H100, "bf16")}),
         (models.find("Mixtral 8x7B"), FEW, {"batch": 256, "T": 4096}),

@@ -91,6 +91,15 @@ def test_stages_hold_many_microbatches_or_the_logits():
     assert in_layer["activations"] == 8 * few["activations"]
 
 
+def test_gathered_keys_and_values_are_those_of_whole_sequences():
+    ring, gather = (
+        training.memory(B70, Plan(fsdp=8, cp=16, context=context, logit_bytes=0), batch=32, T=4096)
+        for context in ("ring", "gather")
+    )
+    gradients = gather["recomputed layer"] / 2 - ring["recomputed layer"]
+    assert gradients == 4096 * 2 * 8 * 128 * 2
+
+
 def test_a_compiled_loop_gathers_no_layer_ahead():
     plan = Plan(fsdp=256)
     ahead, loop = (training.memory(B70, plan, batch=256, T=8192, loop=loop) for loop in (False, True))
