@@ -102,7 +102,7 @@ def test_narrow_weights_do_not_speed_decode_by_their_bytes():
 def test_a_card_has_no_nvlink():
     card = chips.find("RTX PRO 6000 SE")
     assert card is chips.RTX_PRO_6000
-    assert card.fp4_flops_per_s == 4 * card.bf16_flops_per_s == 2 * card.fp8_flops_per_s
+    assert card.flops_per_s(FP4) == 4 * card.flops_per_s(BF16) == 2 * card.flops_per_s(FP8)
     assert card.domain_bytes_per_s() == card.pcie_bytes_per_s == 63e9
     assert {name for name in card.figures() if name not in card.sources} == set()
 
