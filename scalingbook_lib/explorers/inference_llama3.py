@@ -1,6 +1,8 @@
 """How is LLaMA 3 served? The explorers of the chapter that does it."""
 
 from scalingbook_lib.explorers.inference_llama3_breakdown import BREAKDOWN
+from scalingbook_lib.explorers.inference_llama3_fit import FIT
 from scalingbook_lib.explorers.inference_llama3_pareto import PARETO
+from scalingbook_lib.explorers.inference_llama3_price import PRICE
 
-EXPLORERS = (BREAKDOWN, PARETO)
+EXPLORERS = (PRICE, FIT, BREAKDOWN, PARETO)
