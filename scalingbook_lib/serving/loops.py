@@ -15,7 +15,7 @@ def continuous(server: Server, prompts: int) -> None:
             server.prefill(group)
         elif server.inside:
             server.decode()
-        elif server.next < len(server.todo):
+        else:
             server.rest()
 
 
@@ -30,7 +30,7 @@ def chunked(server: Server, budget: int) -> None:
             _mixed(server, pieces)
         elif server.inside:
             server.decode()
-        elif server.next < len(server.todo):
+        else:
             server.rest()
 
 
@@ -79,7 +79,7 @@ def static(server: Server, rows: int) -> None:
             server.decode(arrivals=False)
         elif group := _group(server, rows):
             server.prefill(group)
-        elif server.next < len(server.todo):
+        else:
             server.rest()
 
 

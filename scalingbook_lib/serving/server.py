@@ -29,6 +29,7 @@ class Server:
         padded: bool = False,
     ) -> None:
         self.todo, self.next = todo, 0  # in order of arrival
+        self.next_s = todo[0].request.arrival_s if todo else math.inf
         self.costs, self.blocks = costs, blocks
         self.pool = Pool(blocks, keep)
         self.batch = Batch(costs, self.pool, most)
@@ -46,14 +47,15 @@ class Server:
 
     def busy(self) -> bool:
         """Whether anybody is there or still to come."""
-        return bool(self.inside or self.waiting or self.next < len(self.todo))
+        return bool(self.inside or self.waiting or self.next_s < math.inf)
 
     def arrivals(self) -> None:
         """Whoever has come by now waits."""
-        now, todo = self.batch.now * SAME, self.todo
-        while self.next < len(todo) and todo[self.next].request.arrival_s <= now:
-            self.arrive(todo[self.next])
+        now = self.batch.now * SAME
+        while self.next_s <= now:
+            self.arrive(self.todo[self.next])
             self.next += 1
+            self.next_s = self.todo[self.next].request.arrival_s if self.next < len(self.todo) else math.inf
 
     def take(self) -> None:
         """Whoever has come by now waits; whoever has had enough goes."""
@@ -84,8 +86,8 @@ class Server:
         while self.impatient and self.impatient[0][2].outcome:
             heappop(self.impatient)
         first = self.impatient[0][0] if self.impatient else math.inf
-        if arrivals and self.slots and not self.waiting and self.next < len(self.todo):
-            return min(first, self.todo[self.next].request.arrival_s)
+        if arrivals and self.slots and not self.waiting and self.next_s < first:
+            return self.next_s
         return first
 
     def cancel(self, sequence: Sequence) -> None:
@@ -159,7 +161,8 @@ class Server:
 
     def rest(self) -> None:
         """Nothing to do before the next comes."""
-        self.batch.now = max(self.batch.now, self.todo[self.next].request.arrival_s)
+        if self.next_s < math.inf:
+            self.batch.now = max(self.batch.now, self.next_s)
 
     def prefill(self, group: list[Sequence]) -> None:
         """Their prompts alone, in one pass; all get a token at its end."""

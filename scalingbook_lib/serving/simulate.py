@@ -1,7 +1,10 @@
 """Requests in, a run out. Chapter: Inference."""
 
+import gc
 import math
+from collections.abc import Iterator
 from collections.abc import Sequence as Rows
+from contextlib import contextmanager
 
 from scalingbook_lib.serving import loops
 from scalingbook_lib.serving.apart import Apart
@@ -32,10 +35,15 @@ def simulate(
     and not like the others. Steps that follow one another without an event are told at once, as long as their
     times lie on a line; `at_once=1` asks for each, for costs that are not piecewise affine in `kv_tokens`.
     """
+    with _all_kept():
+        return _simulate(requests, costs, policy, blocks, prefix_cache, prefill_costs or costs, at_once)
+
+
+def _simulate(requests, costs, policy, blocks, prefix_cache, prefill_costs, at_once) -> Run:
     order = sorted(range(len(requests)), key=lambda i: requests[i].arrival_s)
     todo = [Sequence(requests[i], i, rank) for rank, i in enumerate(order)]
     if isinstance(policy, Disaggregated):
-        made = Apart(todo, (prefill_costs or costs, costs), policy, blocks, prefix_cache, at_once)
+        made = Apart(todo, (prefill_costs, costs), policy, blocks, prefix_cache, at_once)
         made.play()
         rows = tuple(decoder.batch.stretches for decoder in made.decoders)
     else:
@@ -44,6 +52,18 @@ def simulate(
     served = tuple(_served(s) for s in sorted(todo, key=lambda s: s.index))
     queue, evictions = [Moment(*row) for row in made.queue], sum(s.evictions for s in todo)
     return Run(policy, blocks, served, rows, made.chunks, queue, evictions, made.pool.evicted)
+
+
+@contextmanager
+def _all_kept() -> Iterator[None]:
+    """A run keeps all it makes: to look for garbage meanwhile takes time, more in longer runs, in vain."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def _served_by_one(todo, costs, policy: Policy, blocks, keep: bool, at_once: int) -> Server:

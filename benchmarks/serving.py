@@ -1,0 +1,210 @@
+"""How long does it take to play out a served queue? `python -m benchmarks.serving`.
+
+Simulated output tokens a second of the processor, for each policy, with the costs of four constants and with
+LLaMA-3 8B on eight v5e; 200 requests, as in a page that answers at every move of a slider, in CPython and in
+Pyodide (under Node, whose engine is Chromium's); the same loop in SimPy, on the same requests, which must end
+at the same time; and queues of other lengths, for how the cost grows. --keep writes results/serving.json.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+
+from benchmarks.planner import HERE, _has_uv, device
+from scalingbook_lib import chips, inference, models, serving
+from scalingbook_lib.slices import Slice
+from web import vendor
+
+RESULTS = HERE / "results" / "serving.json"
+PEER = "simpy==4.1.2"
+ENVIRONMENT = vendor.ROOT / "_build" / "simpy"
+ROUNDS, LIMIT_TOKENS_PER_S, LIMIT_MS = 7, 1e6, 10
+SLOTS = 64
+POLICIES = {
+    "static": serving.Static(SLOTS),
+    "continuous": serving.Continuous(SLOTS),
+    "chunked": serving.Chunked(SLOTS, 512),
+    "disaggregated": serving.Disaggregated(1, 2, SLOTS, 1e-6),
+}
+BLOCKS = serving.Blocks(6000)
+PYODIDE = """
+import { loadPyodide } from "%s/pyodide.mjs";
+const python = await loadPyodide();
+python.FS.mkdirTree("/library");
+python.mountNodeFS("/library", "%s");
+python.runPython(`
+import sys
+sys.path.insert(0, "/library")
+from scalingbook_lib import serving
+requests = serving.poisson(10, 200, prompt=serving.lognormal(500), output=serving.geometric(200), seed=1)
+policy = serving.Continuous(64)
+costs, blocks = serving.Affine(), serving.Blocks(6000)
+`);
+const ms = [];
+for (let i = 0; i < %d; i++) {
+  const since = process.threadCpuUsage();
+  python.runPython("serving.simulate(requests, costs, policy, blocks=blocks).tokens");
+  const took = process.threadCpuUsage(since);
+  ms.push((took.user + took.system) / 1000);
+}
+console.log(JSON.stringify({ ms, python: python.runPython("sys.version.split()[0]") }));
+"""
+
+
+def queue(count: int, output: int = 200) -> tuple[serving.Request, ...]:
+    """2,000 tokens a second, in answers of so many in the mean to prompts of 500."""
+    lengths = {"prompt": serving.lognormal(500), "output": serving.geometric(output)}
+    return serving.poisson(2000 / output, count, **lengths, seed=1)
+
+
+def costs() -> dict:
+    """Four constants, and a model on chips."""
+    eight = Slice.of(chips.V5E, "2x4")
+    model = inference.case(models.find("LLaMA-3 8B"), eight, inference.Layout(tp=8))
+    return {"constants": serving.Affine(), "model": model}
+
+
+def played(requests, cost, policy, rounds: int = ROUNDS, **more) -> tuple[list[float], serving.Run]:
+    """Milliseconds of the processor, round by round, and the run."""
+    times, run = [], None
+    for _ in range(rounds):
+        since = time.process_time()
+        run = serving.simulate(requests, cost, policy, **more)
+        times.append(1e3 * (time.process_time() - since))
+    return times, run
+
+
+def policies() -> list[dict]:
+    """Every policy and cost: 2,000 requests for the rate, 200 for the wait at a slider."""
+    rows = []
+    for name, policy in POLICIES.items():
+        for kind, cost in costs().items():
+            times, run = played(queue(2000), cost, policy, blocks=BLOCKS)
+            live, _ = played(queue(200), cost, policy, blocks=BLOCKS)
+            rate = run.tokens / statistics.median(times) * 1e3
+            row = {"policy": name, "costs": kind, "tokens": run.tokens, **summary(times)}
+            rows.append({**row, "tokens_per_s": round(rate), "live_ms": round(statistics.median(live), 2)})
+    return rows
+
+
+def growth() -> list[dict]:
+    """Microseconds a request, from short queues to long ones."""
+    rows = []
+    for count in (200, 2000, 20_000, 100_000):
+        times, run = played(queue(count), serving.Affine(), POLICIES["continuous"], rounds=3, blocks=BLOCKS)
+        each = 1e3 * min(times) / count
+        rows.append({"requests": count, "tokens": run.tokens, "us_a_request": round(each, 1)})
+    return rows
+
+
+def peer(output: int) -> dict:
+    """SimPy and we, the same requests at the same costs; both must come to the same end."""
+    requests, cost = queue(2000, output), serving.Affine()
+    rows = [[r.arrival_s, r.prompt, r.output] for r in requests]
+    asked = {"rows": rows, "slots": SLOTS, "cost": asdict(cost), "rounds": 3}
+    run = [str(_environment()), str(HERE / "simpy_peer.py")]
+    answer = subprocess.run(run, input=json.dumps(asked), capture_output=True, text=True, check=True).stdout
+    theirs = json.loads(answer)
+    mine, our_run = played(requests, cost, POLICIES["continuous"])
+    assert theirs["tokens"] == our_run.tokens
+    assert abs(theirs["end_s"] - our_run.end_s) < 1e-6 * our_run.end_s
+    return {
+        "peer": PEER,
+        "output": output,
+        "peer_ms": summary(theirs["ms"]),
+        "ours_ms": summary(mine),
+        "peer_tokens_per_s": round(theirs["tokens"] / min(theirs["ms"]) * 1e3),
+        "times_as_fast": round(min(theirs["ms"]) / min(mine), 1),
+    }
+
+
+def _environment():
+    """The peer's own environment."""
+    python = ENVIRONMENT / "bin" / "python"
+    if not python.exists():
+        uv = [sys.executable, "-m", "uv"] if _has_uv() else ["uv"]
+        subprocess.run([*uv, "venv", "-q", "--python", sys.executable, str(ENVIRONMENT)], check=True)
+        subprocess.run([*uv, "pip", "install", "-q", "--python", str(python), PEER], check=True)
+    return python
+
+
+def browser() -> dict:
+    """200 requests in the page's own Python."""
+    code = PYODIDE % (vendor.package("pyodide").as_posix(), vendor.ROOT.as_posix(), ROUNDS + 1)
+    run = [vendor.node(), "--input-type=module", "-e", code]
+    told = json.loads(subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    return {"python": told["python"], "first_ms": round(told["ms"][0], 1), **summary(told["ms"][1:])}
+
+
+def summary(times: list[float]) -> dict[str, float]:
+    return {"least_ms": round(min(times), 2), "median_ms": round(statistics.median(times), 2)}
+
+
+def measure() -> dict:
+    """Everything, in one run."""
+    return {
+        "date": datetime.date.today().isoformat(),
+        "device": device(),
+        "python": platform.python_version(),
+        "load": round(os.getloadavg()[0], 1),
+        "policies": policies(),
+        "pyodide": browser(),
+        "peers": [peer(output) for output in (200, 2000)],
+        "growth": growth(),
+    }
+
+
+def tell(found: dict) -> None:
+    """The results as tables."""
+    print(f"\n{found['date']}, {found['device']}, Python {found['python']}, load {found['load']}")
+    print(f"\n{'policy':<15}{'costs':<11}{'M tokens/s':>11}{'ms for 200':>12}")
+    for row in found["policies"]:
+        rate = row["tokens_per_s"] / 1e6
+        print(f"{row['policy']:<15}{row['costs']:<11}{rate:>11.1f}{row['live_ms']:>12}")
+    b = found["pyodide"]
+    print(f"\nPyodide {b['python']}: 200 requests in {b['median_ms']} ms, {b['first_ms']} the first time")
+    for p in found["peers"]:
+        theirs, ours = p["peer_ms"]["least_ms"], p["ours_ms"]["least_ms"]
+        print(f"{p['peer']}: 2,000 answers of {p['output']} tokens in {theirs} ms, ours in {ours}")
+    print(f"\n{'requests':>9}{'tokens':>12}{'µs each':>9}")
+    for row in found["growth"]:
+        print(f"{row['requests']:>9,}{row['tokens']:>12,}{row['us_a_request']:>9}")
+    for verdict in verdicts(found):
+        print(verdict)
+
+
+def verdicts(found: dict) -> list[str]:
+    """Each target, and whether it is met."""
+    slowest = min(row["tokens_per_s"] for row in found["policies"])
+    longest = max(row["live_ms"] for row in found["policies"])
+    each = [row["us_a_request"] for row in found["growth"]]
+    faster = [p["times_as_fast"] for p in found["peers"]]
+    targets = [
+        (slowest >= LIMIT_TOKENS_PER_S, f"at least 1 M simulated tokens/s: {slowest / 1e6:.1f} M"),
+        (longest <= LIMIT_MS, f"200 requests in at most {LIMIT_MS} ms in CPython: {longest}"),
+        (each[-1] <= 1.5 * each[1], f"a request of 100,000 in {each[-1] / each[1]:.2f} times one of 2,000"),
+        (min(faster) >= 1, f"{faster[0]} and {faster[1]} times as fast as the loop in {PEER}"),
+    ]
+    return ["", *(f"{'met   ' if met else 'MISSED'} {words}" for met, words in targets)]
+
+
+def main() -> None:
+    """Measure, tell, and keep."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.serving", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/serving.json")
+    given = parser.parse_args()
+    found = measure()
+    tell(found)
+    if given.keep:
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
