@@ -147,7 +147,7 @@ def moments(s: Shape) -> tuple[float, float]:
 
 
 def across(s: Shape) -> float:
-    """Bytes for each token: all keys and values of a sequence with their gradients, where they are gathered."""
+    """Bytes for each token: a sequence's keys and values with their gradients, where they are gathered."""
     plan, w = s.plan, s.work
     if plan.context != "gather" or plan.cp == 1:
         return 0.0
