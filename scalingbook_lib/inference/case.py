@@ -59,7 +59,7 @@ class Quick:
         self.shape: Shape = shape(model, layout)
         if machine.chips % layout.chips:
             raise LayoutError(f"{layout.chips} chips of a copy do not divide the {machine.chips:,} of "
-                              f"{machine.name}: let tp · pp be a divisor")  # fmt: skip
+                              f"{machine.name}: let tp · cp · pp be a divisor")  # fmt: skip
         self.model, self.machine, self.layout, self.efficiency = model, machine, layout, efficiency
         self.traffic: tuple[Traffic, ...] = rows(self.shape, machine, efficiency)
         self._pp, self._fixed, self._sequence_s = layout.pp, efficiency.fixed_s, efficiency.sequence_s
@@ -73,12 +73,13 @@ class Quick:
 
         Each of the `prompts` has `context` tokens in the cache already.
         """
-        t, k = b * T + c, self._constants
-        if not t:
+        k = self._constants
+        if not b and not c:
             return NOTHING
-        own, asked = fullest(b, k.groups), fullest(prompts, k.groups)
-        weights_s, matmul_s = self._products_s(t, own * T + (c * asked / prompts if c else 0))
-        pairs = [self._decoding(own, kv / b, T)] if b else []
+        S, b, mine = kv / b if b else 0.0, fullest(b, k.cp), c / k.cp
+        t, own, asked = b * T + mine, fullest(b, k.groups), fullest(prompts, k.groups)
+        weights_s, matmul_s = self._products_s(t, own * T + mine * asked / prompts)
+        pairs = [self._decoding(own, S, T)] if b else []
         pairs += [self._prefilling(asked, c / prompts, context)] if c else []
         kv_s = sum(read for math, read in pairs if read > math)
         attention_s = sum(math for math, read in pairs if read <= math)
@@ -87,6 +88,7 @@ class Quick:
         activations_s = t * k.token_s + rows * k.row_s
         sent_s = k.hops_s + t * k.token_sent_s + rows * k.row_sent_s
         sent_s += (k.decode_hops_s + b * T * k.decode_sent_s) if b else 0.0
+        sent_s += (k.prompt_hops_s + (c + prompts * context) * k.prompt_sent_s) if c else 0.0
         busy = weights_s + matmul_s + kv_s + attention_s + activations_s + head_s
         sent_s -= k.overlap * min(sent_s, busy)
         return Pass(
@@ -159,14 +161,17 @@ class Quick:
         if not b and not c:
             return 0.0, 0.0
         (
-            A, Z, wide, ramp, (dense, read), (mlp, mlp_read), (routed, routed_read), untouched,
+            cp, A, Z, wide, ramp, (dense, read), (mlp, mlp_read), (routed, routed_read), untouched,
             (head, head_read), (state, moved), kinds, _, _, token_s, row_s, sent, decode_sent, row_sent,
-            hops, decode_hops, launch, overlap,
+            ring, hops, decode_hops, ring_hops, launch, overlap,
         ) = self._constants  # fmt: skip
-        t, rows, mine, attention_s = b + c, b, 0.0, 0.0
+        mine, attention_s, S, t = 0.0, 0.0, kv / b if b else 0.0, c
+        if cp > 1:
+            b, t = -(-b // cp), c / cp
+        rows = b
         if b:
             mine = own = b if A == 1 else -(-b // A)
-            n, S = own if Z == 1 else -(-own // Z), kv / b
+            n = own if Z == 1 else -(-own // Z)
             math, loaded = own * state, own * moved
             for window, pair_s, cached_s in kinds:
                 kept = n * (S if window > S else window)
@@ -176,9 +181,12 @@ class Quick:
             hops += decode_hops + b * decode_sent
         if c:
             asked = prompts if A == 1 else -(-prompts // A)
-            mine, rows = mine + asked * c / prompts, rows + prompts
+            mine, rows = mine + asked * t / prompts, rows + prompts
+            if cp > 1:
+                hops += ring_hops + (c + prompts * context) * ring
             math, loaded = self._prefilling(asked, c / prompts, context)
             attention_s += loaded if loaded > math else math
+        t += b
         busy = attention_s + t * token_s + rows * row_s
         dense *= mine + ramp
         mlp *= (t if wide else mine) + ramp

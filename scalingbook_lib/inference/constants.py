@@ -24,6 +24,7 @@ class Cost(NamedTuple):
 class Constants(NamedTuple):
     """What `step_s` needs of a case, in one go."""
 
+    cp: int
     groups: int
     kv_batch: int
     wide: bool
@@ -42,8 +43,10 @@ class Constants(NamedTuple):
     token_sent_s: float
     decode_sent_s: float  # of collectives for decoded tokens alone
     row_sent_s: float
+    prompt_sent_s: float  # of those for prompts, a token of which
     hops_s: float
     decode_hops_s: float
+    prompt_hops_s: float
     launch_s: float
     overlap: float
 
@@ -55,7 +58,7 @@ def constants(s: Shape, machine: Machine, e: Efficiency, traffic: tuple[Traffic,
     rate = chip.flops_per_s(o.compute) * e.of("matmul", o.compute)
     routed_s = e.of("expert_layer_s", o.stored("experts"))
     return Constants(
-        o.attention_dp, o.kv_batch, o.wide, e.of("ramp", o.compute),
+        o.cp, o.attention_dp, o.kv_batch, o.wide, e.of("ramp", o.compute),
         _cost(s, chip, e, s.projections, "mlp", "matmul", "weights"),
         _cost(s, chip, e, s.mlp, "mlp", "matmul", "weights"),
         _cost(s, chip, e, s.experts, "experts", "experts", "expert_weights"),
@@ -63,11 +66,13 @@ def constants(s: Shape, machine: Machine, e: Efficiency, traffic: tuple[Traffic,
         _cost(s, chip, e, s.head, "unembedding", "head", "head_weights"), *_attention(s, chip, e),
         2 * s.up / rate, s.pointwise * o.activations.bytes * byte_s,
         2 * LOGIT_BYTES * m.V / o.tp * byte_s,  # written, and read by the sampler
-        sum(row.bandwidth_s(1) for row in traffic if not row.decoding),
-        sum(row.bandwidth_s(1) for row in traffic if row.decoding),
+        sum(row.bandwidth_s(1) for row in traffic if row.of == "all"),
+        sum(row.bandwidth_s(1) for row in traffic if row.of == "decoded"),
         sum(row.bandwidth_s(0, 1) for row in traffic),
-        sum(row.hops_s for row in traffic if not row.decoding),
-        sum(row.hops_s for row in traffic if row.decoding),
+        sum(row.bandwidth_s(0, 0, 0, 1) for row in traffic if row.of == "prompts"),
+        sum(row.hops_s for row in traffic if row.of == "all"),
+        sum(row.hops_s for row in traffic if row.of == "decoded"),
+        sum(row.hops_s for row in traffic if row.of == "prompts"),
         m.L * e.of("layer_s", o.weights) + m.moe_layers * routed_s, e.overlap,
     )  # fmt: skip
 
@@ -93,5 +98,6 @@ def _attention(s: Shape, chip: Chip, e: Efficiency) -> tuple[
     state = s.state_flops * pair_s, 2 * s.state * STATE_BYTES * byte_s  # read and written
     element_s, ways = o.kv.bytes * byte_s, o.kv_sequence
     decoding = ((k.window, k.flops * pair_s / ways, k.elements * element_s / ways) for k in s.kinds)
-    reading = ((k.window, k.prompt * pair_s, k.expanded * pair_s, k.read * element_s) for k in s.kinds)
+    own_s = pair_s / o.cp  # all groups attend to all keys, each with its own tokens
+    reading = ((k.window, k.prompt * own_s, k.expanded * own_s, k.read * element_s) for k in s.kinds)
     return state, tuple(decoding), tuple(reading)

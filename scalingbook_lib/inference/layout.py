@@ -9,7 +9,7 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.told import Told
 from scalingbook_lib.units import BF16, DType
 
-WAYS = ("tp", "rows", "pp", "ep", "attention_dp", "kv_batch", "kv_sequence")
+WAYS = ("tp", "rows", "cp", "pp", "ep", "attention_dp", "kv_batch", "kv_sequence")
 
 
 class LayoutError(ValueError):
@@ -18,7 +18,7 @@ class LayoutError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout(Told):
-    """chips = tp · pp for one copy of the model; a machine holds machine.chips // chips copies.
+    """chips = tp · cp · pp for one copy of the model; a machine holds machine.chips // chips copies.
 
     `tp` chips of a stage share every matrix, and the weights stay where they are: over its width F in
     `tp // rows` columns and over D in `rows` rows ("2-D weight-stationary"; 1 is 1-D). `pp` stages split the
@@ -26,7 +26,9 @@ class Layout(Told):
     of the tp chips each hold the attention's weights and own B / attention_dp sequences; with ep > 1 also the
     dense MLPs and shared experts are held group by group. The chips of a group (all tp without groups) split
     its cache `kv_batch` ways over sequences, `kv_sequence` ways over tokens, and the rest over heads: where
-    these are more ways than key-value heads, heads are copied.
+    these are more ways than key-value heads, heads are copied. `cp` times tp chips each hold all weights of a
+    stage and split the tokens of a prompt, whose keys and values pass all of them (a ring), and the sequences
+    of a decode step: for prompts that one group of tp chips is too slow for.
 
     Types: `weights` as stored, `kv` of the cache, `compute` of products with weights, `activations` of all
     that is kept and sent, and of attention. `experts` and `outer` (embedding and unembedding) are stored in
@@ -35,6 +37,7 @@ class Layout(Told):
 
     tp: int = 1
     rows: int = 1
+    cp: int = 1
     pp: int = 1
     ep: int = 1
     attention_dp: int = 1
@@ -69,7 +72,7 @@ class Layout(Told):
     @property
     def chips(self) -> int:
         """Those of one copy."""
-        return self.tp * self.pp
+        return self.tp * self.cp * self.pp
 
     @property
     def group(self) -> int:
@@ -101,6 +104,8 @@ class Layout(Told):
         if self.rows > 1 and (model.experts or model.latent or model.linear):
             raise LayoutError(f"rows={self.rows}: two dimensions are counted for dense layers and plain "
                               "attention alone; write rows=1")  # fmt: skip
+        if self.cp > 1 and model.linear:
+            raise LayoutError(f"cp={self.cp}: linear attention passes one token after the other; write cp=1")
         if self.columns > model.N:
             raise LayoutError(f"{model.N} heads are fewer than the {self.columns} chips that split them: "
                               "lower tp, or raise attention_dp or rows")  # fmt: skip
@@ -117,8 +122,10 @@ class Layout(Told):
         return self.activations if part == "unembedding" and self.outer else self.compute
 
     def __str__(self) -> str:
-        words = {"tp": "TP", "rows": "rows", "pp": "PP", "ep": "EP", "attention_dp": "attention DP",
-                 "kv_batch": "cache by sequence", "kv_sequence": "cache by token"}  # fmt: skip
+        words = {
+            "tp": "TP", "rows": "rows", "cp": "CP", "pp": "PP", "ep": "EP", "attention_dp": "attention DP",
+            "kv_batch": "cache by sequence", "kv_sequence": "cache by token",
+        }  # fmt: skip
         ways = [f"{words[n]} {getattr(self, n)}" for n in WAYS if getattr(self, n) > 1]
         types = f"weights {self.weights}, cache {self.kv}, computing in {self.compute}"
         return f"{self.chips:,} chip{'s' * (self.chips > 1)} as {', '.join(ways) or 'one'}; {types}"

@@ -108,6 +108,7 @@ def _weights(s: Shape) -> float:
 def _cache_of(s: Shape, B: int, S: float) -> float:
     """The stage with most layers keeps its part of the cache of all B sequences, whole ones on each chip."""
     o = s.layout
+    B = ceil(B / o.cp)
     sequences = ceil(ceil(B / o.attention_dp) / o.kv_batch)
     each = sum(kind.elements * min(S, kind.window) for kind in s.kinds) * o.kv.bytes / o.kv_sequence
     states = s.state * STATE_BYTES * B / o.attention_dp
@@ -119,4 +120,5 @@ def _working(s: Shape, B: int, tokens: int) -> tuple[float, float]:
     m, o = s.model, s.layout
     width = max(m.F, (m.experts.F * m.experts.k) if m.experts else 0) * (2 if m.gated else 1) / o.tp
     widest = max(width, (m.N + 2 * m.K) * m.H / o.columns)
-    return tokens * o.activations.bytes * (2 * m.D + widest), B * m.V * FP32.bytes / o.tp
+    ways = o.tp * o.cp
+    return tokens / o.cp * o.activations.bytes * (2 * m.D + widest), B * m.V * FP32.bytes / ways

@@ -112,11 +112,13 @@ class Step(Told):
         return {r.name: "bytes" if r.bandwidth_s(*passing) > r.hops_s else "hops" for r in self.traffic}
 
     @property
-    def _passing(self) -> tuple[float, float, float]:
-        """Of a microbatch: decoded tokens, rows that need logits, tokens of prompts."""
-        m = self.microbatches
-        decoded, prompts = fullest(self.B, m) * self.T, self.prompts if self.chunk else 0
-        return decoded, decoded + (fullest(prompts, m) if self.what == "prefill" else prompts), self.chunk / m
+    def _passing(self) -> tuple[float, float, float, float]:
+        """Of a microbatch in a tensor group: tokens decoded, rows of logits, tokens read, and of prompts."""
+        m, cp = self.microbatches, self.layout.cp
+        decoded = fullest(fullest(self.B, m), cp) * self.T
+        prompts = self.prompts if self.chunk else 0
+        prompts, read = fullest(prompts, m) if self.what == "prefill" else prompts, self.chunk / m
+        return decoded, decoded + prompts, read / cp, read + prompts * self.context
 
     @property
     def compute_s(self) -> float:
@@ -132,7 +134,8 @@ class Step(Told):
     @property
     def traffic(self) -> tuple[Traffic, ...]:
         """Every collective of the step."""
-        return tuple(row for row in self.quick.traffic if self.B or not row.decoding)
+        kinds = ("all", *["decoded"] * bool(self.B), *["prompts"] * bool(self.chunk))
+        return tuple(row for row in self.quick.traffic if row.of in kinds)
 
     @property
     def tokens(self) -> float:

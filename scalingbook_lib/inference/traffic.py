@@ -3,7 +3,7 @@
 Bytes are those of the array as `collectives` counts it, for each token of the step (`per_token`) and for
 each row that needs logits (`per_row`). Letters: Y all tensor ways, C columns and X rows of two dimensions, A
 groups of attention data parallelism, G the chips of one, Z experts, W the chips that split one, B sequences
-and S tokens of a cache, P stages. Chapter: Inference.
+and S tokens of a cache, R groups of a ring, P stages. Chapter: Inference.
 """
 
 from collections.abc import Iterator
@@ -41,30 +41,34 @@ class Row(NamedTuple):
     times: float
     rate: Rate
     call_s: float = 0.0
-    decoding: bool = False
+    of: str = "all"
 
 
 class Traffic(Row, Told):
-    """One collective over n chips, `times` a step; `decoding`: for decoded tokens alone, not for prompts."""
+    """One collective over n chips, `times` a step; `of` all tokens, those decoded, or those of prompts."""
 
     __slots__ = ()
 
-    def nbytes(self, decoded: float, rows: float = 0, read: float = 0) -> float:
-        """The array of one of them, for so many decoded tokens, rows of logits and tokens of prompts."""
-        return self.per_token * (decoded if self.decoding else decoded + read) + self.per_row * rows
+    def nbytes(self, decoded: float, rows: float = 0, read: float = 0, whole: float = 0) -> float:
+        """The array of one of them, for so many decoded tokens, rows of logits, and tokens of prompts.
 
-    def bandwidth_s(self, decoded: float, rows: float = 0, read: float = 0) -> float:
+        `read` are those that the chips of one tensor group read, `whole` all of these prompts up to there.
+        """
+        tokens = {"all": decoded + read, "decoded": decoded, "prompts": whole}[self.of]
+        return self.per_token * tokens + self.per_row * rows
+
+    def bandwidth_s(self, decoded: float, rows: float = 0, read: float = 0, whole: float = 0) -> float:
         """All of them in one step, the bytes alone."""
-        return self.times * self.nbytes(decoded, rows, read) * self.rate.s_per_byte
+        return self.times * self.nbytes(decoded, rows, read, whole) * self.rate.s_per_byte
 
     @property
     def hops_s(self) -> float:
         """All of them in one step, the hops alone."""
         return self.times * (self.rate.hops_s + self.call_s)
 
-    def received(self, decoded: float, rows: float = 0, read: float = 0) -> float:
+    def received(self, decoded: float, rows: float = 0, read: float = 0, whole: float = 0) -> float:
         """Bytes that each chip takes in during one step, whatever the network."""
-        array = self.nbytes(decoded, rows, read)
+        array = self.nbytes(decoded, rows, read, whole)
         return self.times * collectives.bytes_received(_KINDS[self.what], array, self.n)
 
     def __str__(self) -> str:
@@ -81,7 +85,7 @@ class Links:
         self.machine, self.efficiency, self.k = machine, efficiency, k
 
     def row(self, name: str, what: str, axis: str, span: tuple[int, int], per_token: float, times: float,
-            per_row: float = 0.0, decoding: bool = False) -> Traffic:  # fmt: skip
+            per_row: float = 0.0, of: str = "all") -> Traffic:  # fmt: skip
         """One collective over a span: how many neighbors are inside, how many groups take part."""
         on = self._networks(*span)
         if span[1] == 1:
@@ -92,7 +96,7 @@ class Links:
             found = rate(_CALLS[what], on, self.efficiency)
         e = self.efficiency
         lost_s = e.collective_s + (e.network_s if _leaves(on) else 0.0)
-        return Traffic(name, what, axis, span[1], per_token, per_row, times, found, lost_s, decoding)
+        return Traffic(name, what, axis, span[1], per_token, per_row, times, found, lost_s, of)
 
     def _networks(self, inside: int, size: int) -> Networks:
         outside = self.machine.chips // (inside * size)
@@ -108,7 +112,7 @@ def rows(s: Shape, machine: Machine, efficiency: Efficiency) -> tuple[Traffic, .
     """Every collective of a step that has anyone to talk to."""
     k = s.model.experts.k if s.model.experts else 1
     links = Links(machine, efficiency, k)
-    parts = (_ends, _two_dimensions if s.layout.rows > 1 else _one_dimension, _cache, _stages)
+    parts = (_ends, _two_dimensions if s.layout.rows > 1 else _one_dimension, _cache, _ring, _stages)
     found = [row for part in parts for row in part(s.model, s.layout, links)]
     return tuple(row for row in found if row.n > 1 and row.times)
 
@@ -188,14 +192,23 @@ def _cache(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     query, value = heads * score_width(m, absorbed=True), heads * value_width(m, absorbed=True)
     new = 2 * m.K * m.H / (h * o.attention_dp) if h * over <= m.K and not m.latent else 0.0
     span, n = (h, over), m.softmax_layers
-    yield links.row("queries to sequences", EXCHANGE, "B", span, a * query, n, decoding=True)
-    yield links.row("new keys and values", EXCHANGE, "B", span, a * new, n if new else 0)
-    yield links.row("outputs to heads", EXCHANGE, "B", span, a * value, n, decoding=True)
+    own = a / (Z // over)  # where rows have scattered the sequences, each row has its own
+    yield links.row("queries to sequences", EXCHANGE, "B", span, own * query / C, n, of="decoded")
+    yield links.row("new keys and values", EXCHANGE, "B", span, own * new, n if new else 0)
+    yield links.row("outputs to heads", EXCHANGE, "B", span, own * value / C, n, of="decoded")
     span, partial = (h * Z, C), FP32.bytes * (value + 2 * heads) / Z
-    yield links.row("queries to tokens", GATHER, "S", span, a * query / Z, n, decoding=True)
-    yield links.row("partial outputs", SCATTER, "S", span, partial, n, decoding=True)
+    yield links.row("queries to tokens", GATHER, "S", span, a * query / Z, n, of="decoded")
+    yield links.row("partial outputs", SCATTER, "S", span, partial, n, of="decoded")
+
+
+def _ring(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
+    """Keys and values of whole prompts, or latent vectors, pass every group, each chip its own heads."""
+    each = m.kv_elements_per_token / m.softmax_layers / (1 if m.latent else min(o.group, m.K))
+    nbytes = o.activations.bytes * each / o.attention_dp
+    yield links.row("keys and values", GATHER, "R", (o.tp, o.cp), nbytes, m.softmax_layers, of="prompts")
 
 
 def _stages(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """To the next stage, each tensor way its own part."""
-    yield links.row("to the next stage", HOP, "P", (o.tp, o.pp), o.activations.bytes * m.D / o.tp, o.pp - 1)
+    span, nbytes = (o.tp * o.cp, o.pp), o.activations.bytes * m.D / o.tp
+    yield links.row("to the next stage", HOP, "P", span, nbytes, o.pp - 1)

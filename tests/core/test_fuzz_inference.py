@@ -36,7 +36,8 @@ EFFICIENCIES = [inference.PEAK, ROUGH, Efficiency(overlap=1.0)]
 def layouts(draw, chips_there):
     """Any division of a number of chips."""
     tp = draw(st.sampled_from([n for n in POWERS if chips_there % n == 0]))
-    pp = draw(st.sampled_from([n for n in (1, 2, 4) if chips_there % (n * tp) == 0]))
+    cp = draw(st.sampled_from([n for n in (1, 2, 4) if chips_there % (n * tp) == 0]))
+    pp = draw(st.sampled_from([n for n in (1, 2, 4) if chips_there % (n * cp * tp) == 0]))
     below = [n for n in POWERS if tp % n == 0]
     groups = draw(st.sampled_from(below))
     rows = draw(st.sampled_from(below)) if groups == 1 else 1
@@ -45,8 +46,8 @@ def layouts(draw, chips_there):
     kv_batch = draw(st.sampled_from([n for n in POWERS if left % n == 0]))
     kv_sequence = draw(st.sampled_from([n for n in POWERS if (left // kv_batch) % n == 0]))
     return Layout(
-        tp=tp, pp=pp, rows=rows, ep=ep, attention_dp=groups, kv_batch=kv_batch, kv_sequence=kv_sequence,
-        weights=draw(st.sampled_from((BF16, INT8, INT4))), kv=draw(st.sampled_from((BF16, INT8))),
+        tp=tp, cp=cp, pp=pp, rows=rows, ep=ep, attention_dp=groups, kv_batch=kv_batch,
+        kv_sequence=kv_sequence, weights=draw(st.sampled_from((BF16, INT8, INT4))), kv=draw(st.sampled_from((BF16, INT8))),
     )  # fmt: skip
 
 
@@ -120,13 +121,13 @@ def test_steps_grow_with_sequences_contexts_and_chunks(case, B, S, more, tokens)
 def test_throughput_of_a_chip_grows_with_the_batch_and_saturates(case, B, S):
     """Doubling a batch that divides evenly at least keeps tokens/s, and never doubles what memory allows."""
     layout = case[2]
-    B *= layout.pp * layout.attention_dp * layout.kv_batch
+    B *= layout.pp * layout.cp * layout.attention_dp * layout.kv_batch
     once, twice = decode(case, B, S), decode(case, 2 * B, S)
     assert twice.tokens_per_s >= once.tokens_per_s * (1 - 1e-9)
     assert twice.tokens_per_s <= 2 * once.tokens_per_s * (1 + 1e-9)
     one = once.quick.shape
     read_s = sum(k.elements * min(S, k.window) for k in one.kinds) * layout.kv.bytes / layout.kv_sequence
-    ways = layout.attention_dp * layout.kv_batch * layout.pp
+    ways = layout.attention_dp * layout.kv_batch * layout.pp * layout.cp
     limit = ways * case[1].chip.hbm_bytes_per_s / read_s
     assert twice.tokens_per_s <= limit * (1 + 1e-9)
 
@@ -136,7 +137,7 @@ def test_throughput_of_a_chip_grows_with_the_batch_and_saturates(case, B, S):
 def test_sharding_the_cache_never_changes_its_useful_bytes(case, B, S):
     """All chips of a copy hold the cache once, times the copies of heads, where sequences divide."""
     model, machine, layout, _ = case
-    B *= layout.attention_dp * layout.kv_batch
+    B *= layout.attention_dp * layout.kv_batch * layout.cp
     hypothesis.assume(model.L % layout.pp == 0 and not model.linear)
     s = inference.case(model, machine, layout).shape
     held = inference.memory(model, layout, machine, B=B, S=S).kv * layout.chips
@@ -159,7 +160,7 @@ def test_half_the_bytes_of_weights_are_half_of_their_reading(case, B, S):
 
 
 @SETTINGS
-@hypothesis.given(cases(), st.integers(1, 100), CONTEXTS, st.sampled_from(("tp", "pp")))
+@hypothesis.given(cases(), st.integers(1, 100), CONTEXTS, st.sampled_from(("tp", "pp", "cp")))
 def test_a_chip_holds_less_of_weights_and_cache_with_more_ways(case, B, S, name):
     model, _, layout, _ = case
     wider = replace(layout, **{name: 2 * getattr(layout, name)})

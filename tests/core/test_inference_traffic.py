@@ -152,10 +152,46 @@ def test_a_prompt_is_split_by_heads_wherever_its_cache_goes():
     for layout in (Layout(tp=16, kv_batch=2), Layout(tp=16, kv_sequence=4)):
         step = inference.prefill(L70B, OPEN, layout, P=4096)
         assert step.terms == plain.terms
-        assert not [row for row in step.traffic if row.decoding]
+        assert not [row for row in step.traffic if row.of == "decoded"]
     moved = inference.prefill(L70B, OPEN, Layout(tp=8, kv_batch=4), P=4096)
     (new,) = named(moved.traffic, "new keys and values")
     assert moved.collectives["new keys and values"] == pytest.approx(new.bandwidth_s(0, 0, 4096) + new.hops_s)
+
+
+@pytest.mark.parametrize("model", [L70B, models.find("Gemma-3 27B")], ids=lambda m: m.name)
+def test_a_ring_passes_the_keys_and_values_that_trainings_does(model):
+    P, layout = 8192, Layout(tp=4, cp=4)
+    step = inference.prefill(model, OPEN, layout, P=P)
+    plan = training.Plan(tp=4, cp=4)
+    (there,) = [row for row in training.traffic(model, plan, OPEN, batch=1, T=P)
+                if row.name == "keys and values" and row.when == "fwd"]  # fmt: skip
+    (here,) = named(step.traffic, "keys and values")
+    assert here.received(0, 1, P / 4, P) == pytest.approx(there.received)
+    assert step.collectives["keys and values"] == pytest.approx(there.seconds)
+
+
+def test_groups_of_a_ring_split_a_prompt_and_the_sequences_but_no_weights():
+    one, four = Layout(tp=4), Layout(tp=4, cp=4)
+    alone, split = (inference.prefill(L70B, OPEN, layout, P=8192) for layout in (one, four))
+    for name in ("matmul", "attention", "MLP's output"):
+        assert split.terms[name] == pytest.approx(alone.terms[name] / 4, rel=0.01)  # hops stay
+    fewer, many = (
+        inference.decode(L70B, OPEN, one, B=8, S=900),
+        inference.decode(L70B, OPEN, four, B=32, S=900),
+    )
+    assert many.total_s == pytest.approx(fewer.total_s)
+    held = [inference.memory(L70B, layout, OPEN, B=8, S=900) for layout in (one, four)]
+    assert held[0].weights == held[1].weights
+    assert held[0].kv == 4 * held[1].kv
+
+
+def test_on_an_open_4x4_a_prompt_is_read_sooner_with_four_way_tensor_and_context_parallelism():
+    """Which way to shard a prefill on 4x4: the sums of 16 chips take longer than a ring of four groups."""
+    wide, ring = Layout(tp=16, weights=INT8), Layout(tp=4, cp=4, weights=INT8)
+    assert (
+        inference.prefill(L70B, OPEN, ring, P=8192).total_s
+        < inference.prefill(L70B, OPEN, wide, P=8192).total_s
+    )
 
 
 def test_stages_pass_their_tokens_on():
