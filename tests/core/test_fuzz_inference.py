@@ -47,7 +47,8 @@ def layouts(draw, chips_there):
     kv_sequence = draw(st.sampled_from([n for n in POWERS if (left // kv_batch) % n == 0]))
     return Layout(
         tp=tp, cp=cp, pp=pp, rows=rows, ep=ep, attention_dp=groups, kv_batch=kv_batch,
-        kv_sequence=kv_sequence, weights=draw(st.sampled_from((BF16, INT8, INT4))), kv=draw(st.sampled_from((BF16, INT8))),
+        kv_sequence=kv_sequence, weights=draw(st.sampled_from((BF16, INT8, INT4))),
+        kv=draw(st.sampled_from((BF16, INT8))),
     )  # fmt: skip
 
 
