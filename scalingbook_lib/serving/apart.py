@@ -22,12 +22,14 @@ class Apart:
     def __init__(
         self,
         todo: list[Sequence],
+        later: deque[Sequence],
         costs: tuple[Costs, Costs],
         policy: Disaggregated,
         blocks: Blocks | None,
         keep: bool,
         most: int,
     ) -> None:
+        self.later, self.sent = later, len(todo)
         self.costs, self.policy, self.blocks, self.now = costs[0], policy, blocks, 0.0
         together = Blocks(blocks.count * policy.prefill, blocks.size, blocks.spare) if blocks else None
         self.pool = Pool(together, keep)  # of the prefill servers
@@ -41,14 +43,26 @@ class Apart:
         self.due: list[tuple[float, int, int, Any, int]] = []
         self.tick = 0
         for s in todo:
-            self.at(s.request.arrival_s, ARRIVES, s)
-            if s.request.cancel_s < math.inf:
-                self.at(s.request.cancel_s, LEAVES, s)
+            self.expect(s)
 
     def at(self, time_s: float, what: int, who: Sequence | Decoder, version: int = ANY) -> None:
         """Something is due, if it is the same version then."""
         self.tick += 1
         heappush(self.due, (time_s, self.tick, what, who, version))
+
+    def expect(self, sequence: Sequence) -> None:
+        """It will come, and perhaps go."""
+        self.at(sequence.request.arrival_s, ARRIVES, sequence)
+        if sequence.request.cancel_s < math.inf:
+            self.at(sequence.request.cancel_s, LEAVES, sequence)
+
+    def send(self) -> None:
+        """A client that has its answer sends its next request."""
+        if self.later:
+            sequence = self.later.popleft()
+            sequence.sent(self.now, self.sent)
+            self.sent += 1
+            self.expect(sequence)
 
     def play(self) -> None:
         """All events, in order of time, then of their making."""
@@ -69,6 +83,7 @@ class Apart:
         """Nothing more happens to it."""
         sequence.outcome, sequence.end_s, sequence.stage = outcome, self.now, ""
         self.note()
+        self.send()
 
     # Prefill.
 
@@ -77,6 +92,7 @@ class Apart:
         request = sequence.request
         if self.blocks and self.blocks.of(request.prompt + request.output - 1) > self.blocks.count:
             sequence.outcome, sequence.end_s = "refused", request.arrival_s
+            self.send()
             return
         sequence.stage = "waiting"
         self.waiting.append(sequence)

@@ -1,6 +1,7 @@
 """What is known of a request while it is on its way? Chapter: Inference."""
 
 import math
+from dataclasses import replace
 
 from scalingbook_lib.serving.requests import Request
 from scalingbook_lib.serving.timeline import Stay
@@ -28,6 +29,12 @@ class Sequence:
     def tokens(self) -> int:
         """What a prefill has to put into the cache: the prompt, and what was answered before an eviction."""
         return self.request.prompt + self.emitted
+
+    def sent(self, now: float, order: int) -> None:
+        """Whoever waits for an answer to send it, sends it now; its patience begins now."""
+        asked = self.request
+        patience_s = asked.cancel_s - asked.arrival_s
+        self.request, self.order = replace(asked, arrival_s=now, cancel_s=now + patience_s), order
 
     @property
     def version(self) -> int:

@@ -21,6 +21,7 @@ class Server:
     def __init__(
         self,
         todo: list[Sequence],
+        later: deque[Sequence],
         costs: Costs,
         slots: int,
         blocks: Blocks | None,
@@ -29,6 +30,7 @@ class Server:
         padded: bool = False,
     ) -> None:
         self.todo, self.next = todo, 0  # in order of arrival
+        self.later = later  # sent when others are done
         self.next_s = todo[0].request.arrival_s if todo else math.inf
         self.costs, self.blocks = costs, blocks
         self.pool = Pool(blocks, keep)
@@ -53,8 +55,8 @@ class Server:
         """Whoever has come by now waits."""
         now = self.batch.now * SAME
         while self.next_s <= now:
-            self.arrive(self.todo[self.next])
             self.next += 1
+            self.arrive(self.todo[self.next - 1])
             self.next_s = self.todo[self.next].request.arrival_s if self.next < len(self.todo) else math.inf
 
     def take(self) -> None:
@@ -71,6 +73,7 @@ class Server:
         request = sequence.request
         if self.blocks and self.blocks.of(request.prompt + request.output - 1) > self.blocks.count:
             sequence.outcome, sequence.end_s = "refused", request.arrival_s
+            self.send()
             return
         self.waiting.append(sequence)
         now = self.batch.now
@@ -102,6 +105,17 @@ class Server:
         """Nothing more happens to it."""
         sequence.outcome, sequence.end_s = outcome, self.batch.now
         self.note(self.batch.now)
+        self.send()
+
+    def send(self) -> None:
+        """A client that has its answer sends its next request."""
+        if self.later:
+            sequence = self.later.popleft()
+            sequence.sent(self.batch.now, len(self.todo))
+            self.todo.append(sequence)
+            self.next_s = min(self.next_s, self.batch.now)
+            if sequence.request.cancel_s < math.inf:
+                heappush(self.impatient, (sequence.request.cancel_s, sequence.order, sequence))
 
     # Slots and blocks.
 

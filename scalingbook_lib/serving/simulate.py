@@ -2,9 +2,11 @@
 
 import gc
 import math
+from collections import deque
 from collections.abc import Iterator
 from collections.abc import Sequence as Rows
 from contextlib import contextmanager
+from functools import partial
 
 from scalingbook_lib.serving import loops
 from scalingbook_lib.serving.apart import Apart
@@ -26,32 +28,45 @@ def simulate(
     *,
     blocks: Blocks | None = None,
     prefix_cache: bool = False,
+    clients: int | None = None,
     prefill_costs: Costs | None = None,
     at_once: int = AT_ONCE,
 ) -> Run:
     """What becomes of these requests on a server that takes `costs.step_s` for a step.
 
-    Without `blocks` the cache has no end. `prefill_costs` are those of prefill servers, where they are apart
-    and not like the others. Steps that follow one another without an event are told at once, as long as their
-    times lie on a line; `at_once=1` asks for each, for costs that are not piecewise affine in `kv_tokens`.
+    They come when they say, or, with `clients`, each when one before it is done: so many are under way at any
+    time, as with a load generator of that concurrency. Without `blocks` the cache has no end. `prefill_costs`
+    are those of prefill servers, where they are apart and not like the others. Steps that follow one another
+    without an event are told at once, as long as their times lie on a line; `at_once=1` asks for each, for
+    costs that are not piecewise affine in `kv_tokens`.
     """
+    if clients is not None and clients < 1:
+        raise ServingError(
+            f"clients = {clients}: write at least 1, or None for requests that come when they say"
+        )
+    todo, later = _in_order(requests, clients)
+    everybody = [*todo, *later]
     with _all_kept():
-        return _simulate(requests, costs, policy, blocks, prefix_cache, prefill_costs or costs, at_once)
-
-
-def _simulate(requests, costs, policy, blocks, prefix_cache, prefill_costs, at_once) -> Run:
-    order = sorted(range(len(requests)), key=lambda i: requests[i].arrival_s)
-    todo = [Sequence(requests[i], i, rank) for rank, i in enumerate(order)]
-    if isinstance(policy, Disaggregated):
-        made = Apart(todo, (prefill_costs, costs), policy, blocks, prefix_cache, at_once)
-        made.play()
-        rows = tuple(decoder.batch.stretches for decoder in made.decoders)
-    else:
-        made = _served_by_one(todo, costs, policy, blocks, prefix_cache, at_once)
-        rows = (made.batch.stretches,)
-    served = tuple(_served(s) for s in sorted(todo, key=lambda s: s.index))
-    queue, evictions = [Moment(*row) for row in made.queue], sum(s.evictions for s in todo)
+        if isinstance(policy, Disaggregated):
+            both = (prefill_costs or costs, costs)
+            made = Apart(todo, later, both, policy, blocks, prefix_cache, at_once)
+            made.play()
+            rows = tuple(decoder.batch.stretches for decoder in made.decoders)
+        else:
+            made = _served_by_one(todo, later, costs, policy, blocks, prefix_cache, at_once)
+            rows = (made.batch.stretches,)
+        served = tuple(_served(s) for s in sorted(everybody, key=lambda s: s.index))
+        queue = [Moment._make(row) for row in made.queue]
+    evictions = sum(s.evictions for s in everybody)
     return Run(policy, blocks, served, rows, made.chunks, queue, evictions, made.pool.evicted)
+
+
+def _in_order(requests: Rows[Request], clients: int | None) -> tuple[list[Sequence], deque[Sequence]]:
+    """Who comes when it says, by arrival, and who comes when another is done, as given."""
+    first = requests[:clients]
+    order = sorted(range(len(first)), key=lambda i: first[i].arrival_s)
+    todo = [Sequence(first[i], i, rank) for rank, i in enumerate(order)]
+    return todo, deque(Sequence(requests[i], i, i) for i in range(len(first), len(requests)))
 
 
 @contextmanager
@@ -66,14 +81,15 @@ def _all_kept() -> Iterator[None]:
             gc.enable()
 
 
-def _served_by_one(todo, costs, policy: Policy, blocks, keep: bool, at_once: int) -> Server:
+def _served_by_one(todo, later, costs, policy: Policy, blocks, keep: bool, at_once: int) -> Server:
+    start = partial(Server, todo, later, costs, blocks=blocks, keep=keep, most=at_once)
     match policy:
         case Static(batch=rows):
-            loops.static(server := Server(todo, costs, rows, blocks, keep, at_once, padded=True), rows)
+            loops.static(server := start(slots=rows, padded=True), rows)
         case Continuous(slots=slots, prompts=prompts):
-            loops.continuous(server := Server(todo, costs, slots, blocks, keep, at_once), prompts)
+            loops.continuous(server := start(slots=slots), prompts)
         case Chunked(slots=slots, budget=budget):
-            loops.chunked(server := Server(todo, costs, slots, blocks, keep, at_once), budget)
+            loops.chunked(server := start(slots=slots), budget)
         case _:
             raise ServingError(f"{policy!r} is no policy; write Static, Continuous, Chunked or Disaggregated")
     return server

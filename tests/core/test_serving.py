@@ -264,6 +264,31 @@ def test_steps_of_a_model_lie_on_lines(name):
 # Latencies under load.
 
 
+@pytest.mark.parametrize("policy", [Continuous(8), Chunked(8, 300), Disaggregated(1, 1, 8), Static(8)])
+def test_clients_keep_as_many_under_way_and_wait_as_little_says(policy):
+    """The interactive response time law: throughput times latency is the number of clients."""
+    rows = [Request(0.0, 20 + i % 7, 5 + i % 11) for i in range(300)]
+    run = simulate(rows, PLAIN, policy, clients=5)
+    upto = run.requests[-1].request.arrival_s
+    inside = [moment.waiting + moment.inside for moment in run.queue if 0 < moment.time_s < upto]
+    assert max(inside) == 5
+    mean = sum(served.latency_s for served in run.requests) / 300
+    assert 300 / run.end_s * mean == pytest.approx(5, rel=0.03)
+    assert simulate(rows, PLAIN, policy, clients=300).requests == simulate(rows, PLAIN, policy).requests
+
+
+def test_a_client_alone_waits_for_nobody():
+    rows = [Request(0.0, 50, 4), Request(0.0, 50, 2), Request(0.0, 5000, 9), Request(0.0, 50, 3)]
+    run = simulate(rows, PLAIN, Continuous(4), clients=1, blocks=Blocks(10))
+    assert [served.outcome for served in run.requests] == ["finished", "finished", "refused", "finished"]
+    assert [served.request.arrival_s for served in run.requests] == pytest.approx([0, 0.4, 0.6, 0.6])
+    assert [s.ttft_s for s in run.requests if s.tokens] == pytest.approx([0.1, 0.1, 0.1])
+    gone = [Request(0.0, 50, 9, cancel_s=0.35), Request(0.0, 50, 9, cancel_s=0.35)]
+    run = simulate(gone, PLAIN, Continuous(4), clients=1)
+    assert [served.request.cancel_s for served in run.requests] == pytest.approx([0.35, 0.75])
+    assert [served.tokens for served in run.requests] == [4, 4]
+
+
 def test_latency_grows_with_load_and_throughput_levels_off():
     """The shape of every published curve: flat, a knee, a wall."""
     cost = Affine()
@@ -359,6 +384,7 @@ def test_results_say_what_they_are():
         (lambda: Disaggregated(1, 1, 1, transfer_s=-1), "from 0 on"),
         (lambda: Blocks(4, spare=1.0), "below 1"),
         (lambda: simulate([], PLAIN, "greedy"), "is no policy"),
+        (lambda: simulate([], PLAIN, Static(1), clients=0), "at least 1"),
         (lambda: simulate([], PLAIN, Static(1)).ttft(), "no request"),
         (lambda: simulate(crowd(1, 1, 1), PLAIN, Static(1)).ttft(101), "0 to 100"),
         (lambda: simulate(crowd(1, 1, 1), PLAIN, Static(1)).itl(), "no request"),
