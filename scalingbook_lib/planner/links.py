@@ -24,6 +24,7 @@ class Axis:
         self._found: dict[str, Rate] = {}
 
     def __getitem__(self, call: str) -> Rate:
+        call = "all_gather" if call == "reduce_scatter" else call  # played backwards, as long
         found = self._found.get(call)
         if found is None:
             found = self._found[call] = rate(call, self._networks, self._efficiency)
