@@ -1,6 +1,7 @@
 """What the TPU compiler says that a training step needs, and what was predicted."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -10,14 +11,20 @@ from scalingbook_lib.lab.training import Trainer
 
 # large enough for HBM: what is small stays in VMEM
 MIDDLE = models.Transformer(name="middle", D=1024, L=6, V=1024, N=4, K=4, H=128, F=2048)
+WORDS = replace(MIDDLE, name="with many words", V=16384)
 
 
-def test_state_and_peak_of_fsdp_with_tensor_parallelism_are_as_predicted():
+@pytest.mark.parametrize(
+    ("model", "mesh", "moment"),
+    [(MIDDLE, {"X": 2, "Y": 2}, "in a layer"), (WORDS, {"X": 4}, "at the logits")],
+)
+def test_state_and_peak_are_as_predicted_whichever_moment_is_the_fullest(model, mesh, moment):
     if not aot.available():
         if os.environ.get("CI"):
             pytest.fail(aot.why_not())
         pytest.skip(aot.why_not())
-    trainer = Trainer(MIDDLE, {"X": 2, "Y": 2}, batch=32, T=512, topology="v5p:2x2x1")
+    trainer = Trainer(model, mesh, batch=32, T=512, topology="v5p:2x2x1")
     told = footprint.of(trainer)
+    assert footprint.parts(trainer).moment == moment
     assert told.state_ratio == pytest.approx(1, rel=0.01), str(told)
     assert told.peak_ratio == pytest.approx(1, rel=0.1), str(told)

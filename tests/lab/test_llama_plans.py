@@ -1,0 +1,44 @@
+"""The program of the LLaMA chapter for the models that the chapter does not compile: memory as counted."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from scalingbook_lib.lab import aot
+
+PAGE = Path(__file__).parents[2] / "chapters" / "training_llama3.md"
+CELL = re.compile(r"```\{code-cell\} ipython3\n(?!:tags)(.*?)```", re.DOTALL)
+TOPOLOGIES = {"8B, 4x4x16": "v5p:4x4x16", "405B, 16x16x16": "v5p:16x16x16"}
+
+
+@pytest.fixture(scope="module")
+def chapter():
+    """The chapter's names: its imports and models, the program, the counting, the compiler's bytes."""
+    if not aot.available():
+        if os.environ.get("CI"):
+            pytest.fail(aot.why_not())
+        pytest.skip(aot.why_not())
+    names: dict = {"compiler": (0, 0, 0)}
+    wanted = ("import re\n", "m8, m70, m405", "def attention(", "SPLIT = {", "def counted(", "COMPILED = {")
+    for start in wanted:
+        (cell,) = [c for c in CELL.findall(PAGE.read_text()) if c.startswith(start)]
+        exec(cell.partition("\ngiven, here =")[0].partition("\nrows = []")[0], names)
+    return names
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_a_plan_needs_what_the_chapter_says_within_a_tenth_of_what_is_counted(chapter, name):
+    m, (R, X, C, batch), told = chapter["COMPILED"][name]
+    arrays = (*chapter["SPLIT"].values(), "A[B_RX, T_C, D]")
+    program = aot.compile(
+        chapter["gradients"], *arrays, out=arrays[:-1], local=True, mesh={"R": R, "X": X, "C": C},
+        topology=TOPOLOGIES[name], B=batch, T=4096, L=m.L, D=m.D, F=m.F, N=m.N, K=m.K, H=m.H,
+    )  # fmt: skip
+    found = program.memory.arguments, program.memory.results, program.memory.temporaries
+    assert found == pytest.approx(told, rel=0.01)  # to the byte for one version of the compiler
+    (state, state_found), *rest = chapter["beside"](m, (R, X, C, batch), found)
+    assert state_found == pytest.approx(state, rel=0.01)
+    for count, compiled in rest:
+        assert compiled == pytest.approx(count, rel=0.1)
