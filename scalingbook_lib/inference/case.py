@@ -49,8 +49,8 @@ class Quick:
     """The step times of one model on one machine under one layout."""
 
     __slots__ = (
-        "_constants", "_fixed", "_last", "_pp", "_sequence_s", "_share", "efficiency", "layout", "machine",
-        "model", "shape", "traffic",
+        "_constants", "_fixed", "_groups", "_host_s", "_last", "_pp", "_sequence_s", "_share", "efficiency",
+        "layout", "machine", "model", "shape", "traffic",
     )  # fmt: skip
 
     def __init__(
@@ -63,6 +63,7 @@ class Quick:
         self.model, self.machine, self.layout, self.efficiency = model, machine, layout, efficiency
         self.traffic: tuple[Traffic, ...] = rows(self.shape, machine, efficiency)
         self._pp, self._fixed, self._sequence_s = layout.pp, efficiency.fixed_s, efficiency.sequence_s
+        self._groups, self._host_s = layout.attention_dp, efficiency.host_s
         self._share, self._last = self.shape.share()
         self._constants = constants(self.shape, machine, efficiency, self.traffic)
 
@@ -143,18 +144,20 @@ class Quick:
 
         With a `chunk` of that many tokens of prompts, each of which has `chunk_context` read before.
         """
-        own_s = self._fixed + self._sequence_s * (decodes + prompts if chunk else decodes)
+        sequences = decodes + prompts if chunk else decodes
+        own_s, host_s = self._sequence_s * sequences, self._host_s * fullest(sequences, self._groups)
         m = self._pp
         if m == 1:
             layers_s, head_s = self._layers_s(decodes, kv_tokens, chunk, chunk_context, prompts)
-            return layers_s + head_s + own_s
+            total_s = layers_s + head_s + own_s + self._fixed
+            return total_s if total_s > host_s else host_s
         if not chunk:
             m = max(min(m, ceil(decodes)), 1)
         each = -(-decodes // m)
         kv = kv_tokens * each / decodes if decodes else 0.0
         layers_s, head_s = self._layers_s(each, kv, chunk / m, chunk_context, prompts)
         longest = max(self._share * layers_s, self._last * layers_s + head_s)
-        return max(layers_s + head_s, m * longest) + own_s
+        return max(layers_s + head_s, m * longest) + own_s + m * self._fixed + host_s
 
     def _layers_s(self, b: float, kv: float, c: float, context: float, prompts: int) -> tuple[float, float]:
         """`passed` in one go, for one token of each sequence: all layers, and the unembedding."""

@@ -21,7 +21,7 @@ SHARES = (
 )
 LINKS = ("torus", "domain", "network", "dcn")
 LOST = ("ramp", "dequantize_s", "layer_s", "expert_layer_s", "collective_s", "network_s", "fixed_s",
-        "sequence_s")  # fmt: skip
+        "sequence_s", "host_s")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,9 @@ class Efficiency(Told):
     `dequantize_s` for each weight that is read in a narrower type than it computes in (by the stored one);
     `layer_s` for each layer that a step passes (its kernels; by the type of the weights), `expert_layer_s`
     more where it has experts; `collective_s` for each collective beside its hops, `network_s` more where it
-    leaves a domain; `fixed_s` once a step, and `sequence_s` for each of its sequences.
+    leaves a domain; `fixed_s` once a step (with stages for each microbatch), and `sequence_s` for each of its
+    sequences. `host_s` for each sequence of a group is what the host needs to prepare a step, which it does
+    while the chips are at the one before: no step is shorter; with stages, it is waited for.
     """
 
     matmul: Figure = 1.0
@@ -91,6 +93,7 @@ class Efficiency(Told):
     network_s: float = 0.0
     fixed_s: float = 0.0
     sequence_s: float = 0.0
+    host_s: float = 0.0
     name: str = "peak"
     source: str = ""
 

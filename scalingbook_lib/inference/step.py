@@ -24,6 +24,7 @@ UNBIND = {
     "attention": "shorter prompts, or more chips",
     "activations": "kernels that fuse",
     "bubble": "fewer stages, or more sequences than stages",
+    "host": "an engine that does less for each sequence, or groups with hosts of their own",
     "launch": "fewer and larger kernels, graphs that are launched whole, or a larger batch",
     "hops": "fewer tensor ways, or a mesh with shorter axes",
     "bytes": "fewer tensor ways, a smaller batch, or narrower activations",
@@ -72,13 +73,23 @@ class Step(Told):
     @property
     def total_s(self) -> float:
         """The step: its terms added."""
-        return self.lasts_s + self.launch_s
+        return max(self.lasts_s + self.launch_s, self.host_s)
 
     @property
     def launch_s(self) -> float:
-        """What is lost once a step, and for each sequence."""
+        """What is lost once a step or microbatch, and for each sequence; with stages, also to the host."""
         e = self.quick.efficiency
-        return e.fixed_s + e.sequence_s * (self.B + (self.prompts if self.chunk else 0))
+        waited_s = self.host_s if self.layout.pp > 1 else 0.0
+        return e.fixed_s * self.microbatches + e.sequence_s * self._sequences + waited_s
+
+    @property
+    def host_s(self) -> float:
+        """What the host of a group needs to prepare such a step."""
+        return self.quick.efficiency.host_s * fullest(self._sequences, self.layout.attention_dp)
+
+    @property
+    def _sequences(self) -> float:
+        return self.B + (self.prompts if self.chunk else 0)
 
     @property
     def terms(self) -> dict[str, float]:
@@ -93,7 +104,8 @@ class Step(Told):
         found = {name: s * scale for name, s in named.items() if s}
         if self.launch_s:
             found["launch"] = found.get("launch", 0.0) + self.launch_s
-        bubble = self.lasts_s - p.total_s * scale
+        bubble, idle = self.lasts_s - p.total_s * scale, self.total_s - self.lasts_s - self.launch_s
+        found |= {"host": idle} if idle > 0 else {}
         return found | ({"bubble": bubble} if bubble > 1e-12 * self.lasts_s else {})
 
     @property

@@ -198,3 +198,23 @@ def test_deepseeks_decode_step_spends_a_third_on_the_way_to_experts():
     assert step.terms["weights"] == pytest.approx(6.6e-3, rel=0.2)
     assert step.collectives["tokens to experts"] + step.collectives["tokens from experts"] > step.total_s / 3
     assert step.one.collectives_s == pytest.approx(22e-3, rel=0.45)  # a domain takes a token once
+
+
+def test_a_host_prepares_sequences_while_the_chips_do_the_step_before():
+    """25 µs a sequence: nothing at first, then all there is; each group of attention has its own host."""
+    slow = Efficiency(host_s=25e-6)
+    few, many = (inference.decode(L8B, HOST, Layout(tp=8), B=B, S=64, efficiency=slow) for B in (4, 4096))
+    assert few.total_s == inference.decode(L8B, HOST, Layout(tp=8), B=4, S=64).total_s
+    assert many.total_s == pytest.approx(4096 * 25e-6)
+    assert many.binds == "host"
+    assert sum(many.terms.values()) == pytest.approx(many.total_s)
+    groups = inference.decode(L8B, HOST, Layout(tp=8, attention_dp=8), B=4096, S=64, efficiency=slow)
+    assert groups.host_s == pytest.approx(many.host_s / 8)
+
+
+def test_each_stage_starts_each_microbatch_and_waits_for_its_host():
+    peak, lost = (
+        inference.decode(L70B, HOST, Layout(tp=2, pp=4), B=64, S=64, efficiency=e)
+        for e in (Efficiency(), Efficiency(fixed_s=1e-3, host_s=25e-6))
+    )
+    assert lost.total_s - peak.total_s == pytest.approx(4 * 1e-3 + 64 * 25e-6)
