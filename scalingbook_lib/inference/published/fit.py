@@ -34,17 +34,29 @@ EXPECTED = {
     "collective_s": Expected(8e-6, 0.5, 1e-6, 1e-4),  # collectives: 10 µs for the smallest
     "network_s": Expected(5e-5, 0.7, 1e-6, 1e-3),
     "fixed_s": Expected(3e-3, 0.7, 1e-5, 0.1),
-    "sequence_s": Expected(4e-6, 0.8, 1e-7, 1e-3),
+    "sequence_s": Expected(2e-6, 0.8, 1e-7, 1e-3),
+    "host_s": Expected(2.5e-5, 0.3, 1e-7, 1e-3),
 }
 """Shares of the documented rate, but: `pointwise` bytes/s of norms and activations, `exposed` of collectives
 (on tori; under switches all is), `dequantize` instructions of the vector unit for a weight that is stored
 narrower than it is multiplied, `ramp` tokens, and seconds."""
 TORUS = {"matmul": Expected(0.8, 0.15, 0.2, 0.97)}  # kernels: 0.82 on TPU7x, 0.90 on v6e
-BARE = {"fixed_s": Expected(5e-4, 0.7, 1e-5, 0.1)}
+BARE = {"fixed_s": Expected(5e-4, 0.7, 1e-5, 0.1), "host_s": Expected(1e-6, 0.3, 1e-7, 1e-3)}
 BARE_ENGINES = "gpt-fast", "JAX (Pope et al.)", "FasterTransformer", "TensorRT-LLM (2024)"
 """These run steps one after the other; nobody schedules requests between them."""
 NOISE, NOISE_EXPERTS = 0.07, 0.11
-ALWAYS = "matmul", "attention", "weights", "kv", "pointwise", "ramp", "layer_s", "fixed_s", "sequence_s"
+ALWAYS = (
+    "matmul",
+    "attention",
+    "weights",
+    "kv",
+    "pointwise",
+    "ramp",
+    "layer_s",
+    "fixed_s",
+    "sequence_s",
+    "host_s",
+)
 
 
 def efficiency(values: Values, chip: Chip, name: str = "") -> Efficiency:
@@ -59,7 +71,8 @@ def efficiency(values: Values, chip: Chip, name: str = "") -> Efficiency:
         network=v["network"], overlap=overlap, ramp=v["ramp"],
         dequantize_s=2 * v["dequantize"] / vector if vector else 0.0,
         layer_s=v["layer_s"], expert_layer_s=v["expert_layer_s"], collective_s=v["collective_s"],
-        network_s=v["network_s"], fixed_s=v["fixed_s"], sequence_s=v["sequence_s"], name=name,
+        network_s=v["network_s"], fixed_s=v["fixed_s"], sequence_s=v["sequence_s"], host_s=v["host_s"],
+        name=name,
     )  # fmt: skip
 
 

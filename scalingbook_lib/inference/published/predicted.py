@@ -33,9 +33,8 @@ def tokens_per_s(run: InferenceRun, efficiency: Efficiency) -> float:
 def _step(
     quick: Quick, b: float, context: float, chunk: float = 0, before: float = 0, prompts: int = 1
 ) -> float:
-    """A step; each of pp stages starts each of as many microbatches."""
-    again = (quick.layout.pp - 1) * quick.efficiency.fixed_s
-    return quick.step_s(b, b * context, chunk, before, prompts) + again
+    """A step of b sequences, each with so many tokens in its cache, and a chunk of prompts."""
+    return quick.step_s(b, b * context, chunk, before, prompts)
 
 
 def _served(p: Planned, quick: Quick) -> float:

@@ -14,7 +14,7 @@ from scalingbook_lib.inference.published.calibrated import DATE, ROWS
 from scalingbook_lib.inference.published.fit import EXPECTED, efficiency, expected
 from scalingbook_lib.units import BF16, DType
 
-HOST = "fixed_s", "sequence_s"
+HOST = "fixed_s", "sequence_s", "host_s"
 TABLE: Table = read(ROWS)
 """What was fitted, by chip and type of the products: see `fit`."""
 
