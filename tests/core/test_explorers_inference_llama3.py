@@ -1,0 +1,164 @@
+"""The explorers of serving LLaMA 3 obey the laws of what they show."""
+
+import itertools
+import math
+
+import pytest
+
+from scalingbook_lib import chips, explorers, inference, models
+from scalingbook_lib.explorers import (
+    inference_llama3_breakdown,
+    inference_llama3_fit,
+    inference_llama3_load,
+    inference_llama3_pareto,
+    inference_llama3_pools,
+    inference_llama3_price,
+)
+from scalingbook_lib.explorers.serving_machines import MACHINES, machine
+from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Points
+
+ALL = {e.key: e for e in explorers.chapter("inference_llama3")}
+
+
+def panel(view, kind, at=0):
+    return [p for p in view.panels if isinstance(p, kind)][at]
+
+
+def curve(view, label):
+    charts = [p for p in view.panels if isinstance(p, Chart)]
+    return next(m for p in charts for m in p.marks if isinstance(m, Curve) and m.label == label)
+
+
+def readout(view, label):
+    return next(r.value for r in view.readouts if r.label == label)
+
+
+def values(control):
+    options = getattr(control, "options", None)
+    ends = options or (getattr(control, "low", False), getattr(control, "high", True))
+    return list(dict.fromkeys([control.start or ends[0], *ends]))
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_every_setting_with_the_first_control_paints_or_says_what_to_write(key):
+    explorer = ALL[key]
+    (a, first), *others = explorer.controls.items()
+    for (b, second), one in itertools.product(others, values(first)[:4]):
+        for other in values(second)[:8]:
+            painted = explorer.look({a: first.position(one), b: second.position(other)})
+            assert not painted.error or ": set" in painted.error or "write" in painted.error, painted.error
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_every_control_changes_something(key):
+    explorer = ALL[key]
+    start = explorer.paint({})
+    for name, control in explorer.controls.items():
+        others = [explorer.paint({name: control.position(v)}) for v in values(control)[1:]]
+        assert any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others), name
+
+
+@pytest.mark.parametrize("where", MACHINES)
+def test_every_machine_is_offered_as_it_exists(where):
+    assert machine(where).chip.name in where
+    assert machine(where).chips >= 1
+
+
+# The front
+
+
+def test_what_is_chosen_keeps_the_target_and_nothing_that_keeps_it_is_cheaper():
+    found = inference_llama3_pareto.front(
+        "LLaMA-3 70B", "TPU v5e 4x4", "int8", "int8", 2048, 512, "as listed"
+    )
+    view = ALL["inference_llama3.pareto"].view(
+        model="LLaMA-3 70B", where="TPU v5e 4x4", weights="int8", kv="int8", P=2048, G=512, itl_ms=50.0,
+        usd="as listed")  # fmt: skip
+    cost, itl = readout(view, "a million output tokens"), readout(view, "time between two tokens")
+    assert itl <= 0.05
+    assert cost == min(o.cost for o in found.options if o.itl_s <= 0.05)
+
+
+def test_without_a_way_in_time_the_fastest_is_told():
+    view = ALL["inference_llama3.pareto"].view(
+        model="LLaMA-3 405B", where="TPU v5e 8x8", weights="bf16", kv="bf16", P=2048, G=512, itl_ms=1.0,
+        usd="1")  # fmt: skip
+    assert "No way gives" in view.verdict
+
+
+def test_the_terms_of_the_chosen_way_are_its_time_between_tokens():
+    view = ALL["inference_llama3.pareto"].look({}).view
+    assert sum(panel(view, Bars).series[0].values) == pytest.approx(readout(view, "time between two tokens"))
+
+
+# A step, part by part
+
+
+@pytest.mark.parametrize("S", [512, 8192, 131072])
+def test_parts_add_up_to_the_step(S):
+    model, where = "LLaMA-3 70B", "TPU v5e 4x4"
+    o = inference_llama3_breakdown.spread(model, where, "int8", "int8")
+    step = inference.decode(models.find(model), machine(where), o, B=32, S=S)
+    assert sum(inference_llama3_breakdown.parts(step, True)) == pytest.approx(step.total_s)
+    assert sum(inference_llama3_breakdown.parts(step, False)) == pytest.approx(step.compute_s)
+
+
+def test_the_knee_of_70b_in_int8_is_half_of_the_chip_s_ridge():
+    sweep = inference_llama3_breakdown.swept("LLaMA-3 70B", "TPU v5e 4x4", "int8", "int8", 8192, True)
+    assert sweep.knee == pytest.approx(chips.V5E.flops_per_s() / chips.V5E.hbm_bytes_per_s / 2)
+    assert round(sweep.level) == 52
+
+
+# What fits
+
+
+def test_the_smallest_slices_of_70b_are_those_of_the_book():
+    for kind, name in (("bf16", "TPU v5e 4x4"), ("int8", "TPU v5e 2x4"), ("int4", "TPU v5e 2x2")):
+        verdict = ALL["inference_llama3.fit"].look({"weights": kind, "kv": kind}).view.verdict
+        assert verdict.startswith(f"{name} is the smallest")
+
+
+def test_tanks_hold_no_more_than_there_is():
+    for size in inference_llama3_fit.SLICES["TPU v5e"]:
+        found = inference_llama3_fit.fits("LLaMA-3 70B", f"TPU v5e {size}", "int8", "int8", 8192)
+        if found and found.sequences:
+            room = found.chips * chips.V5E.hbm_bytes
+            assert found.weights + found.cache + found.free == pytest.approx(room)
+
+
+# What a dollar buys
+
+
+def test_twice_the_price_buys_half():
+    one, other = (inference_llama3_price.Worth(chips.V5E, usd) for usd in (1.2, 2.4))
+    assert (one.flops, one.read, one.held) == pytest.approx((2 * other.flops, 2 * other.read, 2 * other.held))
+    assert other.decoded(1e9, 1e11) == pytest.approx(2 * one.decoded(1e9, 1e11))
+    assert one.flops == pytest.approx(5.91e17, rel=1e-3)
+
+
+# Simulated
+
+
+def test_waiting_grows_with_the_load():
+    asked = inference_llama3_load.Asked("LLaMA-3 70B", "TPU v5e 4x4", "prompts first", 2048, 256)
+    found = inference_llama3_load.server(asked)
+    assert found
+    waits = [inference_llama3_load.played(asked, found, load).ttft(99) for load in (0.2, 0.6, 1.2)]
+    assert waits == sorted(waits)
+
+
+@pytest.mark.parametrize("prefill", [1, 2, 4, 8])
+def test_simulated_pools_serve_what_the_rule_says(prefill):
+    found = inference_llama3_pools.balance("LLaMA-3 70B", "TPU v5e 4x4", 8192, 512, 32)
+    assert found
+    run = inference_llama3_pools.played(found, 8192, 512, prefill, 1)
+    rule = found.pools.rate_per_s(prefill, 1)
+    assert inference_llama3_pools.served(run, 512) == pytest.approx(rule, rel=0.25)
+    assert all(math.isfinite(x) for x in (run.end_s, run.ttft(99)))
+
+
+def test_the_table_of_prices_and_its_points_are_drawn():
+    view = ALL["inference_llama3.price"].look({}).view
+    assert len(panel(view, Grid).rows) == len(inference_llama3_price.NAMES)
+    assert not [m for m in panel(view, Chart).marks if isinstance(m, Points)]
+    assert curve(view, "H100").ys == sorted(curve(view, "H100").ys)
