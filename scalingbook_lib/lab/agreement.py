@@ -83,7 +83,7 @@ def of(trainer: Trainer) -> Agreement:
 def compiled(trainer: Trainer) -> Sums:
     """What the compiler wrote."""
     rows = trainer.program.collectives
-    return _summed(((c.kind, c.axes), c.times or 0, c.times * c.nbytes if c.times else 0) for c in rows)
+    return summed(((c.kind, c.axes), c.times or 0, c.times * c.nbytes if c.times else 0) for c in rows)
 
 
 def plan(trainer: Trainer) -> training.Plan:
@@ -108,7 +108,7 @@ def predicted(trainer: Trainer) -> Sums:
     said = [row for t in told for row in _said(trainer, t)]
     rows = [*said, *_otherwise(trainer, {key for key, *_ in said})]
     here = [((kind, _present(axes, n)), times, nbytes) for (kind, axes), times, nbytes in rows]
-    return _summed(amount for amount in here if amount[0][1])
+    return summed(amount for amount in here if amount[0][1])
 
 
 def _said(trainer: Trainer, t: training.Traffic) -> Iterator[Amount]:
@@ -172,7 +172,8 @@ def _present(axes: str, sizes: dict[str, int]) -> str:
     return "".join(axis for axis in axes if sizes[axis] > 1)
 
 
-def _summed(rows: Iterable[Amount]) -> Sums:
+def summed(rows: Iterable[Amount]) -> Sums:
+    """Rows of the same kind and axes as one."""
     sums: Sums = {}
     for key, times, nbytes in rows:
         before = sums.get(key, (0, 0))

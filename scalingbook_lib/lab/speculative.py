@@ -19,6 +19,7 @@ from jax import lax
 from scalingbook_lib.lab import decode
 from scalingbook_lib.lab.layout import Config
 from scalingbook_lib.told import Told
+from scalingbook_lib.units import percent
 
 type State = dict[str, Any]  # two caches, their length, the last two tokens, the key
 
@@ -52,8 +53,8 @@ class Written(Told):
 
     def __str__(self) -> str:
         return (
-            f"{self.tokens.size:,} tokens in {self.rounds:,} steps of the target: {self.per_round:.2f} a step, "
-            f"{100 * self.acceptance:.0f} % of the judged drafts kept (K = {self.K})"
+            f"{self.tokens.size:,} tokens in {self.rounds:,} steps of the target, {self.per_round:.2f} each; "
+            f"{percent(self.acceptance)} of the judged drafts kept (K = {self.K})"
         )
 
 
@@ -102,8 +103,10 @@ class Pair(Told):
         longest = prompts.shape[1] + G + self.K
         for config in (self.target, self.draft):
             if config.tokens < longest:
-                raise ValueError(f"the cache has room for {config.tokens} tokens of a sequence, and {longest} "
-                                 "are needed, a round past the end included; give Config more tokens")  # fmt: skip
+                room = (
+                    f"the cache has room for {config.tokens} tokens of a sequence, and {longest} are needed"
+                )
+                raise ValueError(f"{room}, a round past the end included; give Config more tokens")
         state = self._begin(target, draft, prompts, seed)
         lines: list[list[int]] = [[] for _ in prompts]
         told = []
@@ -133,7 +136,7 @@ class Pair(Told):
     def round(
         self, target: Any, draft: Any, state: State, on: jax.Array
     ) -> tuple[State, jax.Array, jax.Array]:
-        """One round for the sequences that are `on`: the next state, tokens[B, K+1], how many drafts count."""
+        """A round of the sequences that are `on`: the next state, tokens[B, K+1], how many drafts count."""
         key, guess, judge = jax.random.split(state["key"], 3)
         drafted, r, cache = self._drafted(draft, state, on, guess)
         fed = jnp.concatenate([state["last"][:, None], drafted], 1)
@@ -148,7 +151,8 @@ class Pair(Told):
         return {
             "target": kept_cache, "draft": cache, "length": state["length"] + step, "key": key,
             "behind": jnp.where(on, all_kept, state["behind"]).astype(jnp.int32),
-            "last": jnp.where(on, own, state["last"]), "before": jnp.where(on, drafted[:, -1], state["before"]),
+            "last": jnp.where(on, own, state["last"]),
+            "before": jnp.where(on, drafted[:, -1], state["before"]),
         }, tokens, kept  # fmt: skip
 
     def _drafted(
