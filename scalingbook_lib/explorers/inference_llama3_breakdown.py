@@ -1,38 +1,19 @@
 """Where does a decode step's time go as the batch grows?"""
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.explorers.controls import Choice, Slider, Switch
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import MACHINES, MODELS, TYPES, machine, stored
+from scalingbook_lib.explorers.serving_machines import MACHINES, MODELS, TYPES, machine, spread
 from scalingbook_lib.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
-from scalingbook_lib.inference import Layout, Step
-from scalingbook_lib.models import Transformer
+from scalingbook_lib.inference import Step
 from scalingbook_lib.units import count, percent, si
 
 PARTS = ("weights", "arithmetic", "KV", "activations", "links")
 _OF = {"weights": 0, "matmul": 1, "attention": 1, "KV": 2, "activations": 3}
 _MOST = 1024
-
-
-def layout(model: Transformer, chips: int, group: int, **types: Any) -> Layout:
-    """All chips as one tensor group; heads of the cache before sequences. Experts on all chips."""
-    K = max(model.K, 1)
-    heads = max(n for n in range(1, min(group, K) + 1) if group % n == 0 and K % n == 0)
-    E = model.experts.E if model.experts else 1
-    ep = max(n for n in range(1, chips + 1) if chips % n == 0 and E % n == 0)
-    return Layout(tp=chips, ep=ep, attention_dp=chips // group, kv_batch=group // heads, **types)
-
-
-@lru_cache(maxsize=64)
-def spread(model: str, where: str, weights: str, kv: str) -> Layout:
-    """How the explorers of this chapter lay a model over a whole machine."""
-    m, on = models.find(model), machine(where)
-    types = {"weights": stored(weights, on), "kv": stored(kv, on)}
-    group = 1 if m.latent else max(n for n in range(1, m.N + 1) if on.chips % n == 0)
-    return layout(m, on.chips, group, **types)
 
 
 def parts(step: Step, links: bool) -> tuple[float, ...]:

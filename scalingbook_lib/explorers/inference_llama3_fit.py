@@ -6,8 +6,7 @@ from typing import NamedTuple
 from scalingbook_lib import inference, models
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.inference_llama3_breakdown import spread
-from scalingbook_lib.explorers.serving_machines import MODELS, TYPES, machine
+from scalingbook_lib.explorers.serving_machines import MODELS, TYPES, machine, spread
 from scalingbook_lib.explorers.view import Bars, Cell, Grid, Readout, Scale, Series, View
 from scalingbook_lib.inference import Step
 from scalingbook_lib.inference.layout import LayoutError

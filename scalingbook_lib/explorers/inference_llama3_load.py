@@ -7,8 +7,7 @@ from typing import NamedTuple
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.inference_llama3_breakdown import spread
-from scalingbook_lib.explorers.serving_machines import machine
+from scalingbook_lib.explorers.serving_machines import machine, spread
 from scalingbook_lib.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
 from scalingbook_lib.inference.serve import serve as steady
 from scalingbook_lib.serving import Chunked, Continuous, Policy, Run

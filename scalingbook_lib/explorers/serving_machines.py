@@ -1,10 +1,13 @@
 """Which models, machines and types do the explorers of serving offer?"""
 
 from functools import lru_cache
+from typing import Any
 
-from scalingbook_lib import chips
+from scalingbook_lib import chips, models
 from scalingbook_lib.clusters import Cluster
+from scalingbook_lib.inference import Layout
 from scalingbook_lib.limits import Machine
+from scalingbook_lib.models import Transformer
 from scalingbook_lib.slices import Slice
 from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType
 
@@ -35,3 +38,21 @@ def stored(name: str, where: Machine) -> DType:
     """The type of that name on that chip: 8 bits are fp8 where the chip has no int8 for products."""
     found = TYPES[name]
     return FP8 if found is INT8 and where.chip.torus is None else found
+
+
+def layout(model: Transformer, chips: int, group: int, **types: Any) -> Layout:
+    """All chips as one tensor group; heads of the cache before sequences. Experts on all chips."""
+    K = max(model.K, 1)
+    heads = max(n for n in range(1, min(group, K) + 1) if group % n == 0 and K % n == 0)
+    E = model.experts.E if model.experts else 1
+    ep = max(n for n in range(1, chips + 1) if chips % n == 0 and E % n == 0)
+    return Layout(tp=chips, ep=ep, attention_dp=chips // group, kv_batch=group // heads, **types)
+
+
+@lru_cache(maxsize=64)
+def spread(model: str, where: str, weights: str, kv: str) -> Layout:
+    """One copy of a model over a whole machine: heads of the cache before sequences, experts over all."""
+    m, on = models.find(model), machine(where)
+    types = {"weights": stored(weights, on), "kv": stored(kv, on)}
+    group = 1 if m.latent else max(n for n in range(1, m.N + 1) if on.chips % n == 0)
+    return layout(m, on.chips, group, **types)

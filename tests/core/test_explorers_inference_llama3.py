@@ -14,7 +14,7 @@ from scalingbook_lib.explorers import (
     inference_llama3_pools,
     inference_llama3_price,
 )
-from scalingbook_lib.explorers.serving_machines import MACHINES, machine
+from scalingbook_lib.explorers.serving_machines import MACHINES, machine, spread
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Points
 
 ALL = {e.key: e for e in explorers.chapter("inference_llama3")}
@@ -97,7 +97,7 @@ def test_the_terms_of_the_chosen_way_are_its_time_between_tokens():
 @pytest.mark.parametrize("S", [512, 8192, 131072])
 def test_parts_add_up_to_the_step(S):
     model, where = "LLaMA-3 70B", "TPU v5e 4x4"
-    o = inference_llama3_breakdown.spread(model, where, "int8", "int8")
+    o = spread(model, where, "int8", "int8")
     step = inference.decode(models.find(model), machine(where), o, B=32, S=S)
     assert sum(inference_llama3_breakdown.parts(step, True)) == pytest.approx(step.total_s)
     assert sum(inference_llama3_breakdown.parts(step, False)) == pytest.approx(step.compute_s)
