@@ -6,23 +6,19 @@ Pyodide (under Node, whose engine is Chromium's); the same loop in SimPy, on the
 at the same time; and queues of other lengths, for how the cost grows. --keep writes results/serving.json.
 """
 
-import argparse
-import datetime
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
 import time
 from dataclasses import asdict
 
-from benchmarks.planner import HERE, _has_uv, device
+from benchmarks import kept
+from benchmarks.planner import HERE, _has_uv
 from scalingbook_lib import chips, inference, models, serving
 from scalingbook_lib.slices import Slice
 from web import vendor
 
-RESULTS = HERE / "results" / "serving.json"
 PEER = "simpy==4.1.2"
 ENVIRONMENT = vendor.ROOT / "_build" / "simpy"
 ROUNDS, LIMIT_TOKENS_PER_S, LIMIT_MS = 7, 1e6, 10
@@ -150,10 +146,7 @@ def summary(times: list[float]) -> dict[str, float]:
 def measure() -> dict:
     """Everything, in one run."""
     return {
-        "date": datetime.date.today().isoformat(),
-        "device": device(),
-        "python": platform.python_version(),
-        "load": round(os.getloadavg()[0], 1),
+        **kept.circumstances(),
         "policies": policies(),
         "pyodide": browser(),
         "peers": [peer(output) for output in (200, 2000)],
@@ -176,35 +169,22 @@ def tell(found: dict) -> None:
     print(f"\n{'requests':>9}{'tokens':>12}{'µs each':>9}")
     for row in found["growth"]:
         print(f"{row['requests']:>9,}{row['tokens']:>12,}{row['us_a_request']:>9}")
-    for verdict in verdicts(found):
-        print(verdict)
+    kept.verdicts(targets(found))
 
 
-def verdicts(found: dict) -> list[str]:
-    """Each target, and whether it is met."""
+def targets(found: dict) -> list[tuple[bool, str]]:
+    """Each target: whether it is met, in words."""
     slowest = min(row["tokens_per_s"] for row in found["policies"])
     longest = max(row["live_ms"] for row in found["policies"])
     each = [row["us_a_request"] for row in found["growth"]]
     faster = [p["times_as_fast"] for p in found["peers"]]
-    targets = [
+    return [
         (slowest >= LIMIT_TOKENS_PER_S, f"at least 1 M simulated tokens/s: {slowest / 1e6:.1f} M"),
         (longest <= LIMIT_MS, f"200 requests in at most {LIMIT_MS} ms in CPython: {longest}"),
         (each[-1] <= 1.5 * each[1], f"a request of 100,000 in {each[-1] / each[1]:.2f} times one of 2,000"),
         (min(faster) >= 1, f"{faster[0]} and {faster[1]} times as fast as the loop in {PEER}"),
     ]
-    return ["", *(f"{'met   ' if met else 'MISSED'} {words}" for met, words in targets)]
-
-
-def main() -> None:
-    """Measure, tell, and keep."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.serving", description=__doc__)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/serving.json")
-    given = parser.parse_args()
-    found = measure()
-    tell(found)
-    if given.keep:
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    kept.main("serving", __doc__, measure, tell)
