@@ -1,0 +1,5 @@
+"""What does a token cost once a model is trained? The explorers of the chapter on inference."""
+
+from scalingbook_lib.explorers.inference_player import PLAYER
+
+EXPLORERS = (PLAYER,)
