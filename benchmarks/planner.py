@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 
 from benchmarks import kept
-from benchmarks.kept import device as device  # for those who ask here
 from scalingbook_lib import chips, clusters, models, planner
 from web import vendor
 
@@ -40,8 +39,6 @@ python.mountNodeFS("/library", "%s");
 python.runPython(`
 import sys
 sys.path.insert(0, "/library")
-from benchmarks import kept
-from benchmarks.kept import device as device  # for those who ask here
 from scalingbook_lib import chips, clusters, models, planner
 model, machine = models.find("LLaMA-3 405B"), clusters.Cluster.of(chips.H100, 16384)
 `);
