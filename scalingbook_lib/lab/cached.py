@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from scalingbook_lib.lab import mixing
+from scalingbook_lib.lab import keys, mixing
+from scalingbook_lib.lab.keys import Kept
 from scalingbook_lib.lab.moving import exchange, gather, spread
 from scalingbook_lib.models import Transformer
 
@@ -39,10 +40,8 @@ SPLIT = {
     "final norm": "W[D_X]",
     "unembed": "W[D_X, V_AZCY]",
 }
-CACHE = "KV[J_AXZ, S_C, K_Y, H]"  # J blocks of S tokens; without block tables one for each sequence
 
 type Weights = Mapping[str, jax.Array]
-type Kept = dict[str, jax.Array]  # the cache of one layer
 
 
 def split(name: str, experts: str = "A", *, few: bool = False) -> str:
@@ -59,16 +58,6 @@ def split(name: str, experts: str = "A", *, few: bool = False) -> str:
     return f"W[{e}, {f}, D_X]" if name == "expert down" else f"W[{e}, D_X, {f}]"
 
 
-def encoded(k: jax.Array, v: jax.Array) -> Kept:
-    """What the cache keeps of k[b, t, K, H] and v: arrays [b, t, K, ...]."""
-    return {"k": k, "v": v}
-
-
-def decoded(kept: Kept) -> tuple[jax.Array, jax.Array]:
-    """The k and v of what the cache kept."""
-    return kept["k"], kept["v"]
-
-
 def extend(
     m: Transformer,
     w: Mapping[str, Any],
@@ -81,7 +70,7 @@ def extend(
     experts: str = "A",
     every: bool = False,
     opened: Callable[[Weights], Weights] = dict,
-    codec: tuple[Callable, Callable] = (encoded, decoded),
+    codec: tuple[Callable, Callable] = (keys.encoded, keys.decoded),
 ) -> tuple[jax.Array, Any]:
     """The first `count` of tokens[B_A, T] go after `start` others: logits[B, V_AZCY] of the last, the cache.
 
@@ -136,11 +125,11 @@ def heads(w: Weights, h: jax.Array, kept: Kept, where: tuple, codec: tuple) -> t
     n, K = w["q"].shape[1], w["k"].shape[1]
     q, k, v = jnp.split(scatter(qkv, "X", 0), (n, n + K), 2)
     q = gather(exchange(q, "Z", 0, 2), "C", 2)  # [B_AX, T, N_YCZ, H] → [B_AXZ, T, N_Y, H]
-    k, v = jnp.split(_to_sequences(jnp.concatenate([k, v], -1), _first(kept).shape[2]), 2, -1)
+    k, v = jnp.split(_to_sequences(jnp.concatenate([k, v], -1), keys.heads(kept)), 2, -1)
     q, k = (jax.vmap(mixing.rotary)(x, at) for x in (q, k))
-    kept = written(kept, codec[0](k, v), at, jnp.arange(h.shape[1]) < count[:, None], tables)
-    keys, values, positions = read(kept, codec[1], tables)
-    out = merged(*attend(q, keys, values, positions <= at[..., None]))
+    kept = keys.written(kept, codec[0](k, v), at, jnp.arange(h.shape[1]) < count[:, None], tables)
+    k, v, positions = keys.read(kept, codec[1], tables)
+    out = keys.merged(*keys.attend(q, k, v, positions <= at[..., None]))
     out = gather(exchange(out.astype(h.dtype), "Z", 2, 0), "X", 0)
     return jnp.einsum("btnh,nhd->btd", out, w["o"]), kept
 
@@ -148,52 +137,6 @@ def heads(w: Weights, h: jax.Array, kept: Kept, where: tuple, codec: tuple) -> t
 def _to_sequences(kv: jax.Array, K: int) -> jax.Array:
     """New keys and values [B_AX, T, k, H] of the sequences whose cache is here: [B_AXZ, T, K_Y, H]."""
     return exchange(kv, "Z", 0, 2) if kv.shape[2] < K else _block(kv, "Z")
-
-
-def written(kept: Kept, new: Kept, at: jax.Array, real: jax.Array, tables: jax.Array | None) -> Kept:
-    """The cache with what is new of [b, t] at positions `at`; each device of C keeps its part of a block."""
-    here = _first(kept).shape[1]
-    size = here * lax.axis_size("C")
-    if tables is None:
-        tables = jnp.arange(len(at))[:, None]
-    block = jnp.take_along_axis(tables, at // size, 1, mode="clip")
-    place = at % size - lax.axis_index("C") * here
-    real = real & (place >= 0) & (at < size * tables.shape[1])
-    place = jnp.where(real, place, here)  # past the end: dropped
-    return {name: a.at[block, place].set(new[name].astype(a.dtype), mode="drop") for name, a in kept.items()}
-
-
-def read(kept: Kept, decode: Callable, tables: jax.Array | None) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Keys and values [b, s, K_Y, H] of this device, and the positions [s] that they have."""
-    k, v = decode(kept)
-    here = k.shape[1]
-    blocks = 1 if tables is None else tables.shape[1]
-    first = jnp.arange(blocks) * here * lax.axis_size("C") + lax.axis_index("C") * here
-    positions = (first[:, None] + jnp.arange(here)).reshape(-1)
-    if tables is not None:
-        k, v = (a[tables].reshape(len(tables), -1, *a.shape[2:]) for a in (k, v))
-    return k, v, positions
-
-
-def attend(q: jax.Array, k: jax.Array, v: jax.Array, seen: jax.Array) -> tuple[jax.Array, ...]:
-    """Of q[b, t, n, h] with the keys of this device: weighted sum, largest score, sum of exponentials."""
-    groups = q.reshape(*q.shape[:2], k.shape[2], -1, q.shape[-1]) * q.shape[-1] ** -0.5
-    scores = jnp.einsum("btkgh,bskh->btkgs", groups, k.astype(q.dtype)).astype(jnp.float32)
-    scores = jnp.where(seen[:, :, None, None], scores, mixing.MASKED)
-    top = scores.max(-1)
-    p = jnp.exp(scores - top[..., None])
-    out = jnp.einsum("btkgs,bskh->btkgh", p.astype(q.dtype), v.astype(q.dtype)).astype(jnp.float32)
-    return out.reshape(q.shape), top.reshape(q.shape[:3]), p.sum(-1).reshape(q.shape[:3])
-
-
-def merged(out: jax.Array, top: jax.Array, total: jax.Array) -> jax.Array:
-    """The parts of all devices of C put together (flash-decoding): each keeps N_YC of the heads.
-
-    What moves is the largest score of each head, then a sum of H + 1 numbers for each, in 32 bits.
-    """
-    scale = jnp.exp(top - spread(lax.pmax, top, "C"))[..., None]
-    sums = scatter(jnp.concatenate([out, total[..., None]], -1) * scale, "C", 2)
-    return sums[..., :-1] / sums[..., -1:]
 
 
 def mlp(w: Weights, h: jax.Array, name: str = "") -> jax.Array:
@@ -234,10 +177,6 @@ def scatter(x: jax.Array, axes: str, dim: int) -> jax.Array:
     """The sum over the axes, of which this device keeps its block of `dim`."""
     real = tuple(axis for axis in axes if lax.axis_size(axis) > 1)
     return lax.psum_scatter(x, real, scatter_dimension=dim, tiled=True) if real else x
-
-
-def _first(kept: Kept) -> jax.Array:
-    return next(iter(kept.values()))
 
 
 def _block(x: jax.Array, axes: str, dim: int = 0) -> jax.Array:

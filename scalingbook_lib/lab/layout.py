@@ -6,7 +6,7 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -15,7 +15,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from scalingbook_lib import models, notation
-from scalingbook_lib.lab import aot, cached, hlo, sharding, transformer
+from scalingbook_lib.lab import aot, cached, devices, hlo, keys, sharding, transformer
 from scalingbook_lib.told import Told
 
 type Params = dict[str, Any]
@@ -44,9 +44,9 @@ class Config(Told):
     dtype: Any = jnp.float32
     kept: Any = jnp.float32
     topology: str | None = None
-    devices: jax.sharding.Mesh | None = None
+    grid: jax.sharding.Mesh | None = None
     opened: Callable = dict
-    codec: tuple[Callable, Callable] = (cached.encoded, cached.decoded)
+    codec: tuple[Callable, Callable] = (keys.encoded, keys.decoded)
 
     def __post_init__(self) -> None:
         transformer.refuse(self.model)
@@ -89,7 +89,7 @@ class Config(Told):
     @functools.cached_property
     def on(self) -> jax.sharding.Mesh:
         """The mesh of devices."""
-        return self.devices or aot.mesh_for(self.topology, self.sizes)
+        return self.grid or aot.mesh_for(self.topology, self.sizes)
 
     def placed(self, spec: PartitionSpec) -> NamedSharding:
         """That way of splitting, on these devices."""
@@ -114,7 +114,7 @@ class Config(Told):
         m, size = self.model, self.block_tokens
         zeros = jax.ShapeDtypeStruct((self.blocks or self.sequences, size, m.K, m.H), self.kept)
         kept = jax.eval_shape(self.codec[0], zeros, zeros)
-        place = sharding.spec(cached.CACHE)
+        place = sharding.spec(keys.CACHE)
         one = {
             name: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=self.placed(place))
             for name, a in kept.items()
@@ -159,3 +159,16 @@ def _at(a: Any, i: int) -> Any:
         return a[i]
     place = NamedSharding(a.sharding.mesh, PartitionSpec(*a.sharding.spec[1:]))
     return jax.ShapeDtypeStruct(a.shape[1:], a.dtype, sharding=place)
+
+
+def beside(config: Config, mesh: notation.Mesh | Mapping[str, int], **changed: Any) -> Config:
+    """The same on a mesh of its own, of devices that `config` does not use: to read where others write."""
+    sizes = {axis: hlo.sizes_of(mesh).get(axis, 1) for axis in cached.AXES}
+    used, needed = set(config.on.devices.flat), int(np.prod(list(sizes.values())))
+    left = [device for device in devices.get() if device not in used]
+    if len(left) < needed:
+        raise ValueError(
+            f"{needed} devices are needed beside {len(used)}, and {len(left)} are left; use fewer"
+        )
+    on = sharding.mesh(notation.Mesh(**sizes), left[:needed])
+    return replace(config, mesh=sizes, grid=on, topology=None, **changed)

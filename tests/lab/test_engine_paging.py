@@ -1,0 +1,135 @@
+"""Whatever is asked of the pool in whatever order, no block is lost, and none is shared that may not be."""
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from scalingbook_lib.lab.paging import OutOfBlocks, Pool
+
+SIZE = 2
+
+
+class Sequences(RuleBasedStateMachine):
+    """Sequences over an alphabet of two come, grow, and go, as the engine has them do."""
+
+    @initialize(count=st.integers(1, 8), prefixes=st.booleans())
+    def start(self, count, prefixes):
+        self.pool = Pool(count, SIZE, prefixes)
+        self.inside = []  # [tokens, blocks, known]
+        self.content = {}  # what each block has, by what is written: the memory itself
+
+    @rule(tokens=st.lists(st.integers(0, 1), min_size=1, max_size=9))
+    def come(self, tokens):
+        known = self.pool.find(tokens)
+        before = self.pool.available
+        assert len(known) * SIZE < len(tokens)
+        for i, block in enumerate(known):
+            assert self.content[block] == tuple(tokens[: (i + 1) * SIZE])
+        self.pool.hold(known)
+        try:
+            fresh = self.pool.take(self.pool.needed(len(tokens)) - len(known))
+        except OutOfBlocks:
+            self.pool.release(known)
+            assert self.pool.available == before
+            return
+        self.write(tokens, known + fresh, len(known))
+        self.inside.append([tokens, known + fresh])
+
+    def write(self, tokens, blocks, first):
+        """Write all but the known blocks, and tell the pool of the full ones."""
+        for i in range(first, len(blocks)):
+            assert self.pool.holders[blocks[i]] == 1, "somebody else reads what is written"
+            self.content[blocks[i]] = tuple(tokens[: (i + 1) * SIZE])
+            if len(tokens) >= (i + 1) * SIZE:
+                self.pool.learn(tokens[: (i + 1) * SIZE], blocks[i])
+
+    @precondition(lambda self: self.inside)
+    @rule(data=st.data(), token=st.integers(0, 1))
+    def grow(self, data, token):
+        one = data.draw(st.sampled_from(self.inside))
+        tokens, blocks = one
+        if len(tokens) % SIZE == 0:
+            try:
+                blocks = blocks + self.pool.take(1)
+            except OutOfBlocks:
+                assert not self.pool.free
+                assert not self.pool.idle
+                return
+        one[:] = [*tokens, token], blocks
+        self.write(one[0], blocks, len(blocks) - 1)
+
+    @precondition(lambda self: self.inside)
+    @rule(data=st.data())
+    def go(self, data):
+        one = data.draw(st.sampled_from(self.inside))
+        self.inside = [other for other in self.inside if other is not one]
+        self.pool.release(one[1])
+
+    @invariant()
+    def every_block_is_free_or_idle_or_held_as_often_as_it_is_in_sequences(self):
+        pool = self.pool
+        held = [sum(blocks.count(b) for _, blocks in self.inside) for b in range(pool.count)]
+        assert pool.holders == held
+        assert sorted([*pool.free, *pool.idle, *(b for b, n in enumerate(held) if n)]) == list(
+            range(pool.count)
+        )
+
+    @invariant()
+    def a_block_has_what_every_holder_believes(self):
+        for tokens, blocks in self.inside:
+            for i, block in enumerate(blocks):
+                assert self.content[block] == tuple(tokens[: (i + 1) * SIZE])
+
+    @invariant()
+    def only_full_blocks_are_shared_and_only_where_prefixes_are_kept(self):
+        shared = [b for b, n in enumerate(self.pool.holders) if n > 1]
+        assert all(b in self.pool.prefix_of for b in shared)
+        assert self.pool.prefixes or not self.pool.known
+        assert set(self.pool.idle) <= set(self.pool.prefix_of)
+        assert {block: key for key, block in self.pool.known.items()} == self.pool.prefix_of
+
+
+TestSequences = Sequences.TestCase
+TestSequences.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+
+
+def read(pool, tokens):
+    """A sequence that reads these tokens and goes."""
+    known = pool.find(tokens)
+    pool.hold(known)
+    blocks = known + pool.take(pool.needed(len(tokens)) - len(known))
+    for n in range(1, len(tokens) // pool.size + 1):
+        pool.learn(tokens[: n * pool.size], blocks[n - 1])
+    pool.release(blocks)
+    return len(known)
+
+
+def test_the_least_recently_used_block_is_forgotten_first():
+    pool = Pool(3, 1)
+    for token in (1, 2, 3):
+        read(pool, [token])
+    assert read(pool, [1, 9]) == 1  # 1 is used again, and 2 makes room for 9
+    assert [bool(pool.find([token, 0])) for token in (1, 2, 3)] == [True, False, True]
+    assert pool.evictions == 1
+
+
+def test_the_end_of_a_sequence_is_forgotten_before_its_beginning():
+    pool = Pool(3, 1)
+    read(pool, [1, 2, 3])
+    read(pool, [7])
+    assert len(pool.find([1, 2, 3, 4])) == 2
+
+
+def test_the_last_token_is_never_found():
+    pool = Pool(4, 2)
+    read(pool, [1, 2, 3, 4])
+    assert [len(pool.find([1, 2, 3, 4][:n])) for n in range(1, 5)] == [0, 0, 1, 1]
+
+
+def test_what_is_not_there_is_not_handed_out():
+    pool = Pool(2, 4)
+    pool.take(1)
+    with pytest.raises(OutOfBlocks, match="2 blocks are needed, 1 of 2"):
+        pool.take(2)
+    assert pool.available == 1
