@@ -1,5 +1,6 @@
 """What does a token cost once a model is trained? The explorers of the chapter on inference."""
 
 from scalingbook_lib.explorers.inference_player import PLAYER
+from scalingbook_lib.explorers.inference_speculative import SPECULATIVE
 
-EXPLORERS = (PLAYER,)
+EXPLORERS = (PLAYER, SPECULATIVE)

@@ -1,0 +1,103 @@
+"""How many tokens should a draft be, and when is checking them free?"""
+
+from functools import lru_cache
+
+from scalingbook_lib import inference, models
+from scalingbook_lib.explorers.controls import Choice, Slider
+from scalingbook_lib.explorers.explorer import Explorer
+from scalingbook_lib.explorers.serving_machines import machine, spread
+from scalingbook_lib.explorers.view import Bars, Chart, Curve, Points, Readout, RefLine, Scale, Series, View
+from scalingbook_lib.inference import Speculation
+from scalingbook_lib.units import count, percent
+
+MODELS = ("LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-3 8B", "DeepSeek-V3")
+MACHINES = ("TPU v5e 4x4", "TPU v5e 8x8", "TPU v5p 2x2x4", "TPU v6e 4x4", "H100 × 8", "B200 × 8")
+MOST = 12
+
+
+@lru_cache(maxsize=256)
+def checks(model: str, where: str, S: int, B: int) -> tuple[float, ...]:
+    """Seconds of a step that gives each of B sequences 1, 2, ... tokens to check."""
+    m, on, o = models.find(model), machine(where), spread(model, where, "int8", "int8")
+    return tuple(inference.decode(m, on, o, B=B, S=S, T=T).total_s for T in range(1, MOST + 2))
+
+
+def _speculative(model: str, where: str, S: int, B: int, acceptance: float, draft: int, cost: float) -> View:
+    times = checks(model, where, S, B)
+
+    def verify(tokens: int) -> float:
+        return times[tokens - 1] / times[0]
+
+    found = [inference.speculative(acceptance, K, cost=cost, verify=verify) for K in range(MOST + 1)]
+    best = inference.best_draft(acceptance, cost=cost, verify=verify, most=MOST)
+    one = found[draft]
+    return View(
+        _verdict(one, best, B),
+        (_gain(found, best, draft), _round(one, times[0])),
+        (
+            Readout("tokens of a round, in the mean", one.tokens),
+            Readout("a plain step", times[0], "s"),
+            Readout("a check", times[draft], "s"),
+            Readout("for a token", one.steps * times[0] / one.tokens, "s"),
+            Readout("times as fast", one.speed_up),
+        ),
+        columns=2,
+    )
+
+
+def _gain(found: list[Speculation], best: Speculation, draft: int) -> Chart:
+    sizes = list(range(len(found)))
+    free = [inference.speculative(one.acceptance, one.draft, cost=one.cost).speed_up for one in found]
+    marks = (
+        Curve("if checks were free", sizes, free, 5, dashed=True),
+        Curve("with this batch", sizes, [one.speed_up for one in found], 0),
+        Points("", [draft], [found[draft].speed_up], [f"{found[draft].speed_up:.3g}"], 1),
+        Points("best", [best.draft], [best.speed_up], ["best"], 2),
+        RefLine("no gain", 1.0, axis="y"),
+    )
+    y = Scale("times as fast as without", "", "linear", 0.0)
+    return Chart(Scale("drafted tokens K"), y, marks, title="What a draft gains")
+
+
+def _round(one: Speculation, step_s: float) -> Bars:
+    """What a round's time goes to, and a plain step beside it."""
+    rows = (f"a round: {one.tokens:.3g} tokens", f"plain: {one.tokens:.3g} tokens")
+    series = (
+        Series("drafts", [one.cost * one.draft * step_s, 0.0], 1),
+        Series("the check", [one.verify * step_s, 0.0], 0),
+        Series("plain steps", [0.0, one.tokens * step_s], 5),
+    )
+    return Bars(Scale("time", "s"), rows, series, stacked=True, title="The same tokens, both ways")
+
+
+def _verdict(one: Speculation, best: Speculation, B: int) -> str:
+    dear = one.verify - 1
+    check = "as long as a plain step" if dear < 0.02 else f"{percent(dear)} longer than a plain step"
+    word = "faster" if one.speed_up >= 1 else "as fast: slower"
+    said = (
+        f"{count(one.draft)} drafted tokens, {percent(one.acceptance)} accepted, for {count(B)} sequences: "
+        f"a round gives {one.tokens:.3g} tokens, its check takes {check}, and it is {one.speed_up:.3g} "
+        f"times {word}"
+    )
+    if best.draft == one.draft:
+        return f"{said}. No other length is better."
+    if not best.draft:
+        return f"{said}. No draft pays here."
+    return f"{said}. Best are {best.draft}, {best.speed_up:.3g} times."
+
+
+SPECULATIVE = Explorer(
+    key="inference.speculative",
+    title="The dial of speculative decoding",
+    question="How many tokens should the small model guess before the large one looks?",
+    controls={
+        "model": Choice("model", MODELS),
+        "where": Choice("machine", MACHINES),
+        "S": Slider("tokens of context", 512, 131072, 2048, "pow2"),
+        "B": Slider("sequences, B", 1, 512, 4, "log"),
+        "acceptance": Slider("chance that a token is accepted", 0.0, 0.98, 0.8, step=0.02),
+        "draft": Slider("drafted tokens K", 0, MOST, 4),
+        "cost": Slider("a drafted token, in plain steps", 0.0, 0.5, 0.14, step=0.01),
+    },
+    view=_speculative,
+)
