@@ -1,6 +1,7 @@
 """What does a token cost once a model is trained? The explorers of the chapter on inference."""
 
+from scalingbook_lib.explorers.inference_batch import BATCH
 from scalingbook_lib.explorers.inference_player import PLAYER
 from scalingbook_lib.explorers.inference_speculative import SPECULATIVE
 
-EXPLORERS = (PLAYER, SPECULATIVE)
+EXPLORERS = (BATCH, PLAYER, SPECULATIVE)
