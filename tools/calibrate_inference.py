@@ -11,8 +11,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from textwrap import fill
 
-from scalingbook_lib.calibration import Key, Values
-from scalingbook_lib.inference.published.fit import fit, key
+from scalingbook_lib.calibration import Key, Values, read
+from scalingbook_lib.inference.published.fit import fit, key, source
+from scalingbook_lib.inference.published.predicted import tokens_per_s
+from scalingbook_lib.inference.published.table import of
 from scalingbook_lib.measured.inference_runs import RUNS, InferenceRun
 
 PLACE = Path("scalingbook_lib/inference/published/calibrated.py")
@@ -20,16 +22,12 @@ FEWEST = 3  # runs of a chip and type that make a line
 HEAD = '''"""The efficiencies of chips in inference, as `fit` found them: calibrate_inference.py wrote it.
 
 `ROWS` are of all published runs; `LEFT_OUT` has, for each model as an engine ran it, the chips that it
-touches, without it (no line where fewer than three runs are left). Chapter: Inference.
+touches, without it (no line where fewer than three runs are left). `NO_HOST`: the mean errors of serving,
+dense and with experts, source left out, if the host needed no time. Chapter: Inference.
 """
 
 DATE = "2026-11-21"
 '''
-
-
-def source(run: InferenceRun) -> str:
-    """As `published.scores` has it, which reads what is written here."""
-    return f"{run.model.name.split(',')[0]}, {run.engine}"
 
 
 def grouped(runs: Iterable[InferenceRun]) -> list[tuple[Key, list[InferenceRun]]]:
@@ -40,9 +38,10 @@ def grouped(runs: Iterable[InferenceRun]) -> list[tuple[Key, list[InferenceRun]]
     return sorted(groups.items())
 
 
-def lines(runs: Iterable[InferenceRun]) -> str:
+def lines(runs: Iterable[InferenceRun], fixed: Values | None = None) -> str:
     """One line for each chip and type."""
-    return "".join(_line(*name, fit(group)) for name, group in grouped(runs) if len(group) >= FEWEST)
+    groups = [(name, group) for name, group in grouped(runs) if len(group) >= FEWEST]
+    return "".join(_line(*name, fit(group, fixed=fixed)) for name, group in groups)
 
 
 def _line(chip: str, compute: str, values: Values) -> str:
@@ -50,15 +49,29 @@ def _line(chip: str, compute: str, values: Values) -> str:
     return fill(text, 105, subsequent_indent="  ", break_on_hyphens=False) + "\n"
 
 
+def others(name: str) -> list[InferenceRun]:
+    """The runs of the chips and types that a source touches, without it."""
+    touched = {key(run) for run in RUNS if source(run) == name}
+    return [run for run in RUNS if key(run) in touched and source(run) != name]
+
+
+def no_host() -> tuple[float, ...]:
+    """Mean errors of serving, dense and with experts, source left out, with a host that needs no time."""
+    errors: tuple[list[float], list[float]] = [], []
+    for name in sorted({source(run) for run in RUNS}):
+        table = read(lines(others(name), {"host_s": 1e-9}))
+        for run in (run for run in RUNS if source(run) == name and run.kind == "serving"):
+            rate = tokens_per_s(run, of(table, run.chip, run.compute, run.engine))
+            errors[run.experts].append(abs(rate / run.tokens_per_s - 1))
+    return tuple(round(sum(found) / len(found), 4) for found in errors)
+
+
 def main() -> None:
     """Fit everything; half a minute."""
     text = f'{HEAD}ROWS = """\n{lines(RUNS)}"""\nLEFT_OUT = {{\n'
     for name in sorted({source(run) for run in RUNS}):
-        touched = {key(run) for run in RUNS if source(run) == name}
-        left = [run for run in RUNS if key(run) in touched and source(run) != name]
-        text += f'    "{name}": """\n{lines(left)}""",\n'
-        print(name, len(left))
-    PLACE.write_text(f"{text}}}\n")
+        text += f'    "{name}": """\n{lines(others(name))}""",\n'
+    PLACE.write_text(f"{text}}}\nNO_HOST = {no_host()}\n")
 
 
 if __name__ == "__main__":

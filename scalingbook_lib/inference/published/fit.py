@@ -99,19 +99,21 @@ def _links(run: InferenceRun) -> set[str]:
     return {"domain", "collective_s"} | hosts
 
 
-def fit(runs: Sequence[InferenceRun], rounds: int = 25) -> Values:
-    """The values of all classes of one chip and type."""
-    names, chip = classes(runs), runs[0].chip
+def fit(runs: Sequence[InferenceRun], rounds: int = 25, fixed: Values | None = None) -> Values:
+    """The values of all classes of one chip and type; what is `fixed` stays."""
+    chip, fixed = runs[0].chip, fixed or {}
+    names = [name for name in classes(runs) if name not in fixed]
     assumed = [expected(name, chip, runs[0].engine) for name in names]
 
     def residuals(x: Sequence[float]) -> list[float]:
-        table = efficiency({name: exp(value) for name, value in zip(names, x, strict=True)}, chip)
+        values = {name: exp(value) for name, value in zip(names, x, strict=True)}
+        table = efficiency(values | fixed, chip)
         found = [_far(log(tokens_per_s(run, table) / run.tokens_per_s), run) for run in runs]
         return found + [(value - log(one.value)) / one.spread for one, value in zip(assumed, x, strict=True)]
 
     limits = [(log(one.low), log(one.high) - 1e-12) for one in assumed]
     found = least(residuals, [log(one.value) for one in assumed], limits, rounds)
-    return {name: float(f"{exp(value):.4g}") for name, value in zip(names, found, strict=True)}
+    return {name: float(f"{exp(value):.4g}") for name, value in zip(names, found, strict=True)} | fixed
 
 
 def _far(error: float, run: InferenceRun) -> float:
@@ -121,3 +123,8 @@ def _far(error: float, run: InferenceRun) -> float:
 def key(run: InferenceRun) -> tuple[str, str]:
     """The line of the table that a run belongs to: its chip, and the type of the products of its layers."""
     return run.chip.name, run.compute.name
+
+
+def source(run: InferenceRun) -> str:
+    """A model as one engine ran it, on all its chips: what is left out together."""
+    return f"{run.model.name.split(',')[0]}, {run.engine}"

@@ -11,7 +11,7 @@ from scalingbook_lib import calibration
 from scalingbook_lib.calibration import Summary, Table, read, signed, summary
 from scalingbook_lib.inference.efficiency import Efficiency
 from scalingbook_lib.inference.published.calibrated import LEFT_OUT
-from scalingbook_lib.inference.published.fit import key
+from scalingbook_lib.inference.published.fit import key, source
 from scalingbook_lib.inference.published.predicted import tokens_per_s
 from scalingbook_lib.inference.published.table import TABLE, of
 from scalingbook_lib.measured.inference_runs import RUNS, InferenceRun
@@ -60,11 +60,6 @@ class Score(Told):
     def __str__(self) -> str:
         found = f"{si(self.predicted, 'tokens/s')} predicted ({signed(self.error)})"
         return f"{self.run}; {found}, {signed(self.left_out_error)} by a table without {source(self.run)}"
-
-
-def source(run: InferenceRun) -> str:
-    """A model as one engine ran it, on all its chips: what is left out together."""
-    return f"{run.model.name.split(',')[0]}, {run.engine}"
 
 
 @cache
