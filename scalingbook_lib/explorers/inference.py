@@ -2,6 +2,7 @@
 
 from scalingbook_lib.explorers.inference_batch import BATCH
 from scalingbook_lib.explorers.inference_player import PLAYER
+from scalingbook_lib.explorers.inference_sampling import SAMPLING
 from scalingbook_lib.explorers.inference_speculative import SPECULATIVE
 
-EXPLORERS = (BATCH, PLAYER, SPECULATIVE)
+EXPLORERS = (SAMPLING, BATCH, PLAYER, SPECULATIVE)
