@@ -1,6 +1,9 @@
 """Predicted inference beside the 201 usable published runs: as fitted, source left out, within their band."""
 
+import csv
 from dataclasses import replace
+from math import prod
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +18,7 @@ from scalingbook_lib.measured.inference_runs import RUNS, find
 from scalingbook_lib.units import BF16, FP4, FP8
 
 DENSE, EXPERTS, PREFILL, ONE, BATCHES = published.KINDS
+DATA = Path(__file__).parents[2] / "data"
 approx = pytest.approx
 
 
@@ -55,6 +59,21 @@ def test_no_real_engine_beats_the_roofline():
     """But one by 1 %, where groups that own sequences are taken to have their prompts in different steps."""
     assert sorted(s.peak_error for s in published.scores())[1] > 0.05
     assert min(s.peak_error for s in published.scores()) > -0.01
+
+
+def test_what_is_expected_of_caches_is_what_kernels_measure():
+    """Where a decode step's attention reads 1 GiB of keys and values or more."""
+    shares = {"H100 80GB HBM3": chips.H100.hbm_bytes_per_s, "B200": chips.B200.hbm_bytes_per_s}
+    with (DATA / "decode_attention.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    large = [
+        row for row in rows if 4 * 128 * prod(int(row[n]) for n in ("batch", "seq", "kv_heads")) >= 2**30
+    ]
+    found = sorted(float(row["hbm_GBps"]) * 1e9 / shares[row["system"]] for row in large)
+    assert (len(rows), len(large)) == (376, 32)
+    assert all(row["source"] for row in rows)
+    assert (found[0], found[-1]) == (approx(0.83, abs=0.005), approx(0.93, abs=0.005))
+    assert EXPECTED["kv"].value == approx(found[len(found) // 2], abs=0.02)
 
 
 def test_the_table_is_what_the_fit_finds():
