@@ -1,8 +1,9 @@
 """What does a token cost once a model is trained? The explorers of the chapter on inference."""
 
 from scalingbook_lib.explorers.inference_batch import BATCH
+from scalingbook_lib.explorers.inference_intensity import INTENSITY
 from scalingbook_lib.explorers.inference_player import PLAYER
 from scalingbook_lib.explorers.inference_sampling import SAMPLING
 from scalingbook_lib.explorers.inference_speculative import SPECULATIVE
 
-EXPLORERS = (SAMPLING, BATCH, PLAYER, SPECULATIVE)
+EXPLORERS = (SAMPLING, BATCH, INTENSITY, PLAYER, SPECULATIVE)
