@@ -1,9 +1,10 @@
 """What does a token cost once a model is trained? The explorers of the chapter on inference."""
 
 from scalingbook_lib.explorers.inference_batch import BATCH
+from scalingbook_lib.explorers.inference_cache import CACHE
 from scalingbook_lib.explorers.inference_intensity import INTENSITY
 from scalingbook_lib.explorers.inference_player import PLAYER
 from scalingbook_lib.explorers.inference_sampling import SAMPLING
 from scalingbook_lib.explorers.inference_speculative import SPECULATIVE
 
-EXPLORERS = (SAMPLING, BATCH, INTENSITY, PLAYER, SPECULATIVE)
+EXPLORERS = (SAMPLING, BATCH, INTENSITY, CACHE, PLAYER, SPECULATIVE)
