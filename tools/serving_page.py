@@ -111,6 +111,7 @@ def _misses() -> dict[str, str]:
         "h100_out": share(sum(h100) / len(h100), 0), "card_error": _far("inf-0303"),
         "scout_b200": _far("inf-0043"), "scout_h200": _far("inf-0063"),
         "tpu_out": share(sum(tpu) / len(tpu), 0), "embedding": _far("inf-0339"),
+        "exposed": share(table["TPU v4", "bf16"]["exposed"], 0),
         "mtnlg_out": _said(score("inf-0015").left_out_error),
     }  # fmt: skip
 

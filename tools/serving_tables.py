@@ -66,7 +66,7 @@ def _decode() -> Iterator[tuple[str, ...]]:
 
 
 def _parts(run: InferenceRun) -> tuple[float, ...]:
-    efficiency, p = published.calibrated(run.chip, run.compute), planned(run)
+    efficiency, p = published.calibrated(run.chip, run.compute, run.engine), planned(run)
     step = inference.decode(run.model, p.machine, p.layout, B=1, S=run.S or 0, efficiency=efficiency)
     held, terms = shape(run.model, p.layout), step.terms
     stored = held.projections.stored + held.mlp.stored + held.head.stored

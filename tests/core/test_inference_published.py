@@ -104,6 +104,16 @@ def test_a_chip_that_the_table_never_saw_is_like_its_kin():
     assert of(alone, chips.V5E, BF16).matmul == expected("matmul", chips.V5E).value
 
 
+def test_an_engine_that_schedules_loses_more_than_a_bare_loop():
+    """Whatever ran on the chip: the A100's runs had no scheduler, those of the H100 had one."""
+    for chip, compute in ((chips.A100, BF16), (chips.H100, FP8)):
+        served, bare = (published.calibrated(chip, compute, engine) for engine in ("", "gpt-fast"))
+        assert served.host_s > 10 * bare.host_s
+        assert served.fixed_s > 2 * bare.fixed_s
+        assert served.weights == bare.weights
+    assert published.calibrated(chips.H100, BF16).fixed_s == TABLE["H100", "fp8"]["fixed_s"]
+
+
 def test_plans_follow_what_the_engine_says_of_itself():
     """perf-overview.md and tuning.py of TensorRT-LLM: groups for experts, 4,096 sequences, whole prompts."""
     groups = planned(find("inf-0112"))
