@@ -4,7 +4,8 @@ from scalingbook_lib.explorers.inference_batch import BATCH
 from scalingbook_lib.explorers.inference_cache import CACHE
 from scalingbook_lib.explorers.inference_intensity import INTENSITY
 from scalingbook_lib.explorers.inference_player import PLAYER
+from scalingbook_lib.explorers.inference_prefix import PREFIX
 from scalingbook_lib.explorers.inference_sampling import SAMPLING
 from scalingbook_lib.explorers.inference_speculative import SPECULATIVE
 
-EXPLORERS = (SAMPLING, BATCH, INTENSITY, CACHE, PLAYER, SPECULATIVE)
+EXPLORERS = (SAMPLING, BATCH, INTENSITY, CACHE, PLAYER, PREFIX, SPECULATIVE)
