@@ -6,15 +6,16 @@ writes serving-runs.md and serving-runs.svg. Every number is the library's; a te
 """
 
 from pathlib import Path
+from statistics import mean
 
-from scalingbook_lib import chips
+from scalingbook_lib import chips, inference
 from scalingbook_lib.explorers.view import Chart, Points, RefLine, Scale, View
 from scalingbook_lib.inference import published
 from scalingbook_lib.inference.published import KINDS, Score
 from scalingbook_lib.inference.published.calibrated import NO_HOST
-from scalingbook_lib.inference.published.planned import RESERVE, planned
+from scalingbook_lib.inference.published.planned import RESERVE, STEP_TOKENS, planned
 from scalingbook_lib.inference.shape import shape
-from scalingbook_lib.measured.inference_runs import REFUSED, RUNS, find
+from scalingbook_lib.measured.inference_runs import REFUSED, RUNS, InferenceRun, find
 from scalingbook_lib.units import si
 from tools.environment import ROOT
 from tools.serving_tables import share, signed, tables
@@ -53,6 +54,7 @@ def _numbers() -> dict[str, str]:
         "decode_out": share(max(abs(s.left_out_error) for s in published.scores() if s.kind == KINDS[3]), 0),
         "pointwise": _range([row["pointwise"] for row in gpus], "B"),
         "ref_miss": "{ref}`the end of this page <serving-runs-misses>`",
+        "steady_dense": share(_steady(False)), "steady_experts": share(_steady(True)),
         "no_host_dense": share(NO_HOST[0]), "no_host_experts": share(NO_HOST[1]),
         "read": _shares([row[name] for row in table.values() for name in ("weights", "kv")]),
         "network": si(table["A100", "fp16"]["network_s"], "s", 2),
@@ -60,6 +62,20 @@ def _numbers() -> dict[str, str]:
 
 
 _BARE = ("A100", "A100, 330 W", "TPU v4", "TPU7x")
+
+
+def _steady(experts: bool) -> float:
+    """The mean error of `inference.serve` on the runs of servers."""
+    return mean(_steady_error(run) for run in RUNS if run.kind == "serving" and run.experts == experts)
+
+
+def _steady_error(run: InferenceRun) -> float:
+    p, efficiency = planned(run), published.calibrated(run.chip, run.compute, run.engine)
+    found = inference.serve(
+        run.model, p.machine, p.layout, P=run.P, G=run.G, batch=p.batch, policy="chunked",
+        chunk=int(min(p.step_tokens, STEP_TOKENS[1])), efficiency=efficiency,
+    )  # fmt: skip
+    return abs(found.tokens_per_s / run.tokens_per_s - 1)
 
 
 def _shares(values: list[float]) -> str:
