@@ -29,7 +29,7 @@ class Apart:
         keep: bool,
         most: int,
     ) -> None:
-        self.later, self.sent = later, len(todo)
+        self.later, self.come = later, 0
         self.costs, self.policy, self.blocks, self.now = costs[0], policy, blocks, 0.0
         together = Blocks(blocks.count * policy.prefill, blocks.size, blocks.spare) if blocks else None
         self.pool = Pool(together, keep)  # of the prefill servers
@@ -60,8 +60,7 @@ class Apart:
         """A client that has its answer sends its next request."""
         if self.later:
             sequence = self.later.popleft()
-            sequence.sent(self.now, self.sent)
-            self.sent += 1
+            sequence.sent(self.now)
             self.expect(sequence)
 
     def play(self) -> None:
@@ -94,7 +93,8 @@ class Apart:
             sequence.outcome, sequence.end_s = "refused", request.arrival_s
             self.send()
             return
-        sequence.stage = "waiting"
+        sequence.stage, sequence.order = "waiting", self.come
+        self.come += 1
         self.waiting.append(sequence)
         self.note()
         self.start()

@@ -54,9 +54,14 @@ class Decoder:
             return False
         if self.pool.free == math.inf:
             return True
-        request, tokens = sequence.request, sequence.tokens
-        beside = max(self.batch.needs(self.begun(now) + 1), self.pool.spare) if self.inside else 0
-        return self.pool.admits(sequence, 0, min(tokens, request.prompt + request.output - 1), beside)
+        tokens = min(sequence.tokens, sequence.request.prompt + sequence.request.output - 1)
+        return self.pool.admits(sequence, 0, tokens, self._beside(now) if self.inside else 0)
+
+    def _beside(self, now: float) -> float:
+        """Blocks that others take up to the boundary, and what has to be left for them then."""
+        begun = self.begun(now)
+        soon = self.batch.needs(begun)
+        return soon + max(self.batch.needs(begun + 1) - soon, self.pool.spare)
 
     def seat(self, sequence: Sequence) -> None:
         """A slot and blocks, before the cache is moved there."""

@@ -16,8 +16,9 @@ class Sequence:
         "stage", "start_s", "stays",
     )  # fmt: skip
 
-    def __init__(self, request: Request, index: int, order: int) -> None:
-        self.request, self.index, self.order = request, index, order
+    def __init__(self, request: Request, index: int) -> None:
+        self.request, self.index = request, index
+        self.order = index  # of arrival, from then on
         self.outcome = ""  # finished, cancelled or refused
         self.stage, self.held = "", 0  # where prefill and decode are apart: what it does; blocks for it there
         self.evictions = self.emitted = self.own = self.shared = self.filled = self.cached = 0
@@ -30,11 +31,11 @@ class Sequence:
         """What a prefill has to put into the cache: the prompt, and what was answered before an eviction."""
         return self.request.prompt + self.emitted
 
-    def sent(self, now: float, order: int) -> None:
+    def sent(self, now: float) -> None:
         """Whoever waits for an answer to send it, sends it now; its patience begins now."""
         asked = self.request
         patience_s = asked.cancel_s - asked.arrival_s
-        self.request, self.order = replace(asked, arrival_s=now, cancel_s=now + patience_s), order
+        self.request = replace(asked, arrival_s=now, cancel_s=now + patience_s)
 
     @property
     def version(self) -> int:

@@ -4,8 +4,9 @@ The loops of the policies (`loops`) decide; what they can do is here. Chapter: I
 """
 
 import math
+from bisect import insort
 from collections import deque
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import Any
 
 from scalingbook_lib.serving.batch import Batch
@@ -40,8 +41,9 @@ class Server:
         self.inside: dict[int, Sequence] = {}  # who has a slot, by order of arrival
         self.padded = padded  # a row that is done stays until its batch is done
         self.rows: list[Sequence] = []  # such rows
-        self.impatient = [(s.request.cancel_s, s.order, s) for s in todo if s.request.cancel_s < math.inf]
-        heapify(self.impatient)
+        self.impatient: list[tuple[float, int, Sequence]] = []  # who will go, and when
+        for sequence in todo:
+            self.expect(sequence)
         self.queue: list[tuple[float, int, int, int]] = []  # time, waiting, in a slot, blocks held
         self.chunks: list[tuple[int, float, float, int]] = []  # server, from, to, prompt tokens
 
@@ -55,8 +57,10 @@ class Server:
         """Whoever has come by now waits."""
         now = self.batch.now * SAME
         while self.next_s <= now:
+            sequence = self.todo[self.next]
+            sequence.order = self.next
             self.next += 1
-            self.arrive(self.todo[self.next - 1])
+            self.arrive(sequence)
             self.next_s = self.todo[self.next].request.arrival_s if self.next < len(self.todo) else math.inf
 
     def take(self) -> None:
@@ -67,6 +71,7 @@ class Server:
             sequence = heappop(self.impatient)[2]
             if not sequence.outcome:
                 self.cancel(sequence)
+                self.arrivals()  # of the next that its client sends
 
     def arrive(self, sequence: Sequence) -> None:
         """One more waits, unless it could never fit."""
@@ -107,15 +112,19 @@ class Server:
         self.note(self.batch.now)
         self.send()
 
+    def expect(self, sequence: Sequence) -> None:
+        """It may have enough one day."""
+        if sequence.request.cancel_s < math.inf:
+            heappush(self.impatient, (sequence.request.cancel_s, sequence.index, sequence))
+
     def send(self) -> None:
         """A client that has its answer sends its next request."""
         if self.later:
             sequence = self.later.popleft()
-            sequence.sent(self.batch.now, len(self.todo))
-            self.todo.append(sequence)
+            sequence.sent(self.batch.now)
+            self.expect(sequence)
+            insort(self.todo, sequence, lo=self.next, key=_arrival)
             self.next_s = min(self.next_s, self.batch.now)
-            if sequence.request.cancel_s < math.inf:
-                heappush(self.impatient, (sequence.request.cancel_s, sequence.order, sequence))
 
     # Slots and blocks.
 
@@ -227,6 +236,10 @@ class Server:
         self.waiting.appendleft(sequence)
         sequence.evictions += 1
         self.note(self.batch.now)
+
+
+def _arrival(sequence: Sequence) -> float:
+    return sequence.request.arrival_s
 
 
 def beside(pieces: list[tuple[Sequence, int]], chunk: int) -> tuple[Any, ...]:

@@ -65,8 +65,8 @@ def _in_order(requests: Rows[Request], clients: int | None) -> tuple[list[Sequen
     """Who comes when it says, by arrival, and who comes when another is done, as given."""
     first = requests[:clients]
     order = sorted(range(len(first)), key=lambda i: first[i].arrival_s)
-    todo = [Sequence(first[i], i, rank) for rank, i in enumerate(order)]
-    return todo, deque(Sequence(requests[i], i, i) for i in range(len(first), len(requests)))
+    todo = [Sequence(first[i], i) for i in order]
+    return todo, deque(Sequence(requests[i], i) for i in range(len(first), len(requests)))
 
 
 @contextmanager

@@ -60,6 +60,9 @@ caches = st.one_of(
 )
 
 
+loads = st.one_of(st.none(), st.integers(1, 6))  # requests that come when they say, or clients
+
+
 @st.composite
 def request_lists(draw, most=25):
     """Arrivals, lengths, families that share prefixes, and some who do not wait for ever."""
@@ -87,10 +90,11 @@ def test_the_simulator_equals_one_that_plays_every_token(requests, cost, policy,
 
 
 @SETTINGS
-@hypothesis.given(request_lists(), costs, policies, caches, st.booleans())
-def test_steps_told_at_once_are_the_steps_one_by_one(requests, cost, policy, blocks, keep):
-    quick = simulate(requests, cost, policy, blocks=blocks, prefix_cache=keep)
-    slow = simulate(requests, cost, policy, blocks=blocks, prefix_cache=keep, at_once=1)
+@hypothesis.given(request_lists(), costs, policies, caches, st.booleans(), loads)
+def test_steps_told_at_once_are_the_steps_one_by_one(requests, cost, policy, blocks, keep, clients):
+    asked = {"blocks": blocks, "prefix_cache": keep, "clients": clients}
+    quick = simulate(requests, cost, policy, **asked)
+    slow = simulate(requests, cost, policy, **asked, at_once=1)
     for i, (a, b) in enumerate(zip(quick.requests, slow.requests, strict=True)):
         assert a.outcome == b.outcome
         assert quick.token_times(i) == pytest.approx(slow.token_times(i), **CLOSE)
@@ -99,10 +103,11 @@ def test_steps_told_at_once_are_the_steps_one_by_one(requests, cost, policy, blo
 
 
 @SETTINGS
-@hypothesis.given(request_lists(), costs, policies, caches, st.booleans())
-def test_nobody_is_lost_and_nothing_is_done_twice(requests, cost, policy, blocks, keep):
-    run = simulate(requests, cost, policy, blocks=blocks, prefix_cache=keep)
-    assert [served.request for served in run.requests] == requests
+@hypothesis.given(request_lists(), costs, policies, caches, st.booleans(), loads)
+def test_nobody_is_lost_and_nothing_is_done_twice(requests, cost, policy, blocks, keep, clients):
+    run = simulate(requests, cost, policy, blocks=blocks, prefix_cache=keep, clients=clients)
+    asked = [(served.request.prompt, served.request.output) for served in run.requests]
+    assert asked == [(request.prompt, request.output) for request in requests]
     assert sum(run.outcomes().values()) == len(requests)
     for i, served in enumerate(run.requests):
         times, request = run.token_times(i), served.request
@@ -141,15 +146,18 @@ def test_every_prompt_token_is_computed_or_found(requests, cost, policy, blocks,
 
 
 @SETTINGS
-@hypothesis.given(request_lists(), costs, policies, caches)
-def test_littles_law(requests, cost, policy, blocks):
-    run = simulate(requests, cost, policy, blocks=blocks)
+@hypothesis.given(request_lists(), costs, policies, caches, loads)
+def test_littles_law(requests, cost, policy, blocks, clients):
+    run = simulate(requests, cost, policy, blocks=blocks, clients=clients)
     sojourns = sum(served.latency_s for served in run.requests)
     assert run.mean_present * run.end_s == pytest.approx(sojourns, **CLOSE)
     assert [moment.time_s for moment in run.queue] == sorted(moment.time_s for moment in run.queue)
     if run.queue:
         assert run.queue[-1][1:] == (0, 0, 0)
     assert 0 <= run.occupancy <= 1 + 1e-9
+    first = max((request.arrival_s for request in requests[:clients]), default=0.0)
+    later = [m.waiting + m.inside for m in run.queue if m.time_s > first]
+    assert clients is None or max(later, default=0) <= clients
 
 
 @SETTINGS
@@ -247,7 +255,7 @@ def test_the_prefix_cache_equals_one_that_knows_every_block(events, blocks):
     pool, shelf, guests = Pool(blocks, keep=True), Shelf(blocks), []
     for enters, family, prefix, tokens in events:
         if enters:
-            guest = Sequence(Request(0.0, tokens, 40, prefix, family), 0, 0)
+            guest = Sequence(Request(0.0, tokens, 40, prefix, family), 0)
             hit = pool.hit(guest)
             entered = shelf.enter(family, prefix, tokens)
             assert pool.admits(guest, hit, tokens, 0) == (entered is not None)
