@@ -146,3 +146,28 @@ def test_a_hand_off_by_layers_ends_one_layer_after_the_prompt():
     slow = inference.transfer(L70B, P=8192, bytes_per_s=1e9)
     assert slow.waited_s(1.0) == pytest.approx(slow.seconds - 79 / 80)
     assert slow.waited_s(100.0) == pytest.approx(slow.seconds / 80)
+
+
+def test_a_chunk_reads_its_own_heads_of_the_context():
+    """One token late in a long prompt waits for the cache: eight heads over sixteen chips, one each."""
+    for layout in (Layout(tp=16), Layout(tp=16, kv_batch=4)):
+        one = inference.mixed(L70B, OPEN, layout, B=0, S=0, chunk=1, chunk_context=29_999).one
+        assert one.kv_s == pytest.approx(arithmetic.kv_cache(L70B, 30_000).nbytes / 8 / 819e9)
+
+
+def test_a_ring_also_passes_what_the_cache_has_of_a_prompt():
+    """The second half of a prompt is read beside the keys of all of it."""
+    layout = Layout(tp=4, cp=4)
+    half = inference.prefill(L70B, OPEN, layout, P=8192, cached=4096)
+    whole = inference.prefill(L70B, OPEN, layout, P=8192)
+    assert half.collectives["keys and values"] == pytest.approx(whole.collectives["keys and values"])
+    assert half.collectives["MLP's output"] < whole.collectives["MLP's output"]
+    assert sum(half.collectives.values()) == pytest.approx(half.network_s)
+
+
+def test_steps_without_a_chunk_are_as_many_as_prompts_leave():
+    """64 sequences of 101 tokens need 640 prompt tokens a step: five in eight have a chunk of 1,024."""
+    found = inference.serve(L70B, HOST, Layout(tp=8), P=1000, G=101, batch=64, policy="chunked", chunk=1024)
+    assert found.B == 64
+    busy = 640 / 1024
+    assert found.itl_s == pytest.approx(busy * found.reading.total_s + (1 - busy) * found.step.total_s)
