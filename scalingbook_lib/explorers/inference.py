@@ -7,5 +7,6 @@ from scalingbook_lib.explorers.inference_player import PLAYER
 from scalingbook_lib.explorers.inference_prefix import PREFIX
 from scalingbook_lib.explorers.inference_sampling import SAMPLING
 from scalingbook_lib.explorers.inference_speculative import SPECULATIVE
+from scalingbook_lib.explorers.inference_split import SPLIT
 
-EXPLORERS = (SAMPLING, BATCH, INTENSITY, CACHE, PLAYER, PREFIX, SPECULATIVE)
+EXPLORERS = (SAMPLING, BATCH, INTENSITY, CACHE, SPLIT, PLAYER, PREFIX, SPECULATIVE)

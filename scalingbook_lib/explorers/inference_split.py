@@ -1,0 +1,155 @@
+"""One dimension or two? How a decode step's weights are split when links bind."""
+
+from functools import lru_cache
+
+from scalingbook_lib import inference, models
+from scalingbook_lib.explorers.controls import Choice, Slider
+from scalingbook_lib.explorers.explorer import Explorer
+from scalingbook_lib.explorers.serving_machines import machine
+from scalingbook_lib.explorers.view import Bars, Chart, Curve, Readout, RefLine, Scale, Series, View
+from scalingbook_lib.inference import Layout, LayoutError, Step, rules
+from scalingbook_lib.slices import SliceError
+from scalingbook_lib.units import INT8, percent, si
+
+MODELS = ("LLaMA-3 405B", "LLaMA-3 70B", "LLaMA-2 13B")
+SLICES = {
+    "TPU v5e": ("2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16"),
+    "TPU v5p": ("2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "4x8x8", "8x8x8"),
+    "TPU v6e": ("2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16"),
+}
+CHIPS = ("4", "8", "16", "32", "64", "128", "256", "512")
+
+
+def stepped(model: str, name: str, rows: int, B: int, S: int) -> Step | None:
+    """A decode step over all chips; None where the model or the torus does not divide so."""
+    m, on = models.find(model), machine(name)
+    columns = on.chips // rows
+    heads = max(n for n in range(1, min(on.chips, m.K) + 1) if on.chips % n == 0 and m.K % n == 0)
+    try:
+        o = Layout(tp=on.chips, rows=rows, kv_batch=on.chips // heads, weights=INT8, kv=INT8)
+        return inference.decode(m, on, o, B=B, S=S) if columns <= m.N else None
+    except (LayoutError, SliceError):
+        return None
+
+
+@lru_cache(maxsize=512)
+def ways(model: str, name: str, B: int, S: int) -> dict[int, Step]:
+    """Steps by the rows over D; one row is one dimension."""
+    n = machine(name).chips
+    found = {rows: stepped(model, name, rows, B, S) for rows in (1, 2, 4, 8, 16, 32) if n % rows == 0}
+    return {rows: step for rows, step in found.items() if step}
+
+
+def slice_of(chip: str, n: str) -> str:
+    """The slice with so many chips, or the largest there is."""
+    found = {machine(f"{chip} {shape}").chips: f"{chip} {shape}" for shape in SLICES[chip]}
+    return found.get(int(n), found[max(found)])
+
+
+def _split(model: str, chip: str, n: str, B: int, S: int) -> View:
+    name = slice_of(chip, n)
+    found = ways(model, name, B, S)
+    if not found:
+        return View(f"{model} does not divide over {name}.", (_rule(model, chip, B),))
+    best = min(found, key=lambda rows: found[rows].total_s)
+    one = found.get(1)
+    return View(
+        _verdict(name, found, best),
+        (_sizes(model, chip, B, S, name), _rows(name, found)),
+        (
+            Readout("one dimension", one.total_s if one else 0.0, "s", "" if one else "does not divide"),
+            Readout("the best", found[best].total_s, "s", f"{si(found[best].total_s, 's')} with {best} rows"),
+            Readout("links, of the best", found[best].network_s, "s"),
+            Readout("two win beyond, by bytes alone", _least(model), "", f"{_least(model):.3g} chips"),
+        ),
+        columns=2,
+    )
+
+
+def _least(model: str) -> float:
+    """16 F/D: what the rule says of a 2D torus, which counts no hops."""
+    m = models.find(model)
+    return 16 * m.F / m.D
+
+
+def _sizes(model: str, chip: str, B: int, S: int, name: str) -> Chart:
+    one, two, links = [], [], []
+    for shape in SLICES[chip]:
+        at = f"{chip} {shape}"
+        found = ways(model, at, B, S)
+        n = machine(at).chips
+        if 1 in found:
+            one.append((n, found[1].total_s))
+        if rest := [step for rows, step in found.items() if rows > 1]:
+            best = min(rest, key=lambda step: step.total_s)
+            two.append((n, best.total_s))
+            links.append((n, best.network_s))
+    named = (
+        ("one dimension", one, 0, False),
+        ("two, the best rows", two, 1, False),
+        ("links of it", links, 1, True),
+    )
+    lines = [
+        Curve(label, [n for n, _ in rows], [s for _, s in rows], color, dashed=dashed)
+        for label, rows, color, dashed in named
+        if len(rows) > 1
+    ]
+    refs = (RefLine("here", machine(name).chips),)
+    x, y = Scale("chips of a copy", "", "pow2"), Scale("a decode step", "s", "log")
+    return Chart(x, y, (*lines, *refs), title="More chips, and then?")
+
+
+def _rows(name: str, found: dict[int, Step]) -> Bars:
+    n = machine(name).chips
+    labels = [f"{rows} × {n // rows}" + (": one dimension" if rows == 1 else "") for rows in found]
+    steps = list(found.values())
+    series = (
+        Series("a chip's own work", [s.total_s - s.network_s for s in steps], 0),
+        Series("links", [s.network_s for s in steps], 3),
+    )
+    title = "Rows over D × columns over F"
+    return Bars(Scale("a decode step", "s"), labels, series, stacked=True, title=title)
+
+
+def _rule(model: str, chip: str, B: int) -> Chart:
+    """What is left where nothing divides: the rule's time of both."""
+    m, c = models.find(model), machine(f"{chip} {SLICES[chip][-1]}").chip
+    sizes = [2**e for e in range(2, 10)]
+    both = [rules.two_dimensions(m.D, m.F, n, c) for n in sizes]
+    lines = (
+        Curve("one dimension", sizes, [B * r.one_s for r in both], 0),
+        Curve("two", sizes, [B * r.two_s for r in both], 1),
+    )
+    return Chart(Scale("chips", "", "pow2"), Scale("bytes of an MLP on the way", "s", "log"), lines)
+
+
+def _verdict(name: str, found: dict[int, Step], best: int) -> str:
+    n = machine(name).chips
+    if 1 not in found:
+        return (
+            f"On {name} one dimension does not divide the heads; {best} rows and {n // best} columns take "
+            f"{si(found[best].total_s, 's')}."
+        )
+    one, two = found[1], found[best]
+    share = percent(two.network_s / two.total_s)
+    if best == 1:
+        return f"On {name} one dimension is the best: {si(one.total_s, 's')}, {share} of it links."
+    return (
+        f"On {name} {best} rows and {n // best} columns take {si(two.total_s, 's')}, "
+        f"{percent(1 - two.total_s / one.total_s)} less than one dimension; links are {share} of it."
+    )
+
+
+SPLIT = Explorer(
+    key="inference.split",
+    title="Weights in one dimension or two",
+    question="Do more chips make a token faster, and how should they split the matrices?",
+    controls={
+        "model": Choice("model", MODELS),
+        "chip": Choice("chip", tuple(SLICES)),
+        "n": Choice("chips of a copy", CHIPS, "64"),
+        "B": Slider("sequences, B", 1, 256, 16, "pow2"),
+        "S": Slider("tokens of context", 512, 32768, 2048, "pow2"),
+    },
+    view=_split,
+)
