@@ -57,14 +57,20 @@ class Engine(Told):
 
     def cancel(self, ticket: int) -> None:
         """Nobody waits for it any more: its place and blocks are free at once."""
-        s = self.requests[ticket]
+        s = self.of(ticket)
         if not s.over:
             self._out(s)
             self._end(s, State.CANCELED)
 
     def words(self, ticket: int) -> list[int]:
         """What is written so far."""
-        return list(self.requests[ticket].words)
+        return list(self.of(ticket).words)
+
+    def of(self, ticket: int) -> Served:
+        """The request of a ticket, on its way or over."""
+        if not 0 <= ticket < len(self.requests):
+            raise ValueError(f"ticket {ticket}: {len(self.requests)} were given out; submit() gives the next")
+        return self.requests[ticket]
 
     @property
     def busy(self) -> bool:
@@ -109,20 +115,13 @@ class Engine(Told):
         return False
 
     def _prefill(self) -> None:
-        """One prompt of each group, or as much of it as a chunk, in a program of a power of two of tokens."""
-        rows = []
-        for g in range(self.reader.groups):
-            if reading := [s for s in self.reader.of(g) if s.state is State.READING]:
-                rows.append(
-                    Row(
-                        reading[0],
-                        reading[0].cached,
-                        min(reading[0].pending, self.chunk or reading[0].pending),
-                    )
-                )
+        """The oldest prompt of each group, whole in a program of a power of two of tokens, or by chunks."""
+        reading = [s for s in self.reader.inside if s.state is State.READING]
+        oldest = {s.group: s for s in reversed(reading)}.values()
+        rows = [Row(s, s.cached, min(s.pending, self.chunk or s.pending)) for s in oldest]
         if rows:
-            T = 1 << (max(row.count for row in rows) - 1).bit_length()
-            self._ran(self.reader, rows, T=min(T, self.chunk or T), places=1)
+            longest = max(row.count for row in rows)
+            self._ran(self.reader, rows, T=self.chunk or 1 << (longest - 1).bit_length(), places=1)
 
     def _write(self) -> None:
         """One word of everybody who is read."""

@@ -44,8 +44,8 @@ class Worker(Told):
     """A configuration with its weights, its cache, and the pools of its groups."""
 
     def __init__(self, weights: Mapping[str, Any], config: Config, *, prefixes: bool = True) -> None:
-        if not config.blocks:
-            raise ValueError("the engine pages its cache; write Config(..., blocks=64, block=16)")
+        if not config.blocks or config.scanned:
+            raise ValueError("the engine pages the cache of each layer; write Config(..., blocks=64)")
         self.config, self.params, self.cache = config, config.params(weights), config.cache()
         self.groups = config.ways(OUTER)
         self.slots = config.sequences // self.groups
@@ -124,12 +124,13 @@ class Worker(Told):
 
     @functools.cached_property
     def _take(self) -> Any:
-        """Blocks out of the cache."""
+        """Blocks out of the cache: one program for sequences of any length."""
 
         def take(cache: Cache, ids: jax.Array) -> Cache:
             return jax.tree.map(lambda a: a.at[ids].get(mode="clip"), cache)
 
-        return jax.jit(take, out_shardings=self.config.placed(MOVED))
+        jitted = jax.jit(take, out_shardings=self.config.placed(MOVED))
+        return jitted.lower(self.config.structs[1], self._ids(0, ())).compile()
 
     @functools.cached_property
     def _put(self) -> Any:
@@ -138,8 +139,11 @@ class Worker(Told):
         def put(cache: Cache, blocks: Cache, ids: jax.Array) -> Cache:
             return jax.tree.map(lambda a, b: a.at[ids].set(b, mode="drop"), cache, blocks)
 
-        place = jax.tree.map(lambda a: a.sharding, self.config.structs[1])
-        return jax.jit(put, out_shardings=place, donate_argnums=0)
+        cache, ids = self.config.structs[1], self._ids(0, ())
+        moved = jax.eval_shape(lambda a: jax.tree.map(lambda x: x[ids], a), cache)
+        moved = jax.tree.map(lambda a: a.update(sharding=self.config.placed(MOVED)), moved)
+        place = jax.tree.map(lambda a: a.sharding, cache)
+        return jax.jit(put, out_shardings=place, donate_argnums=0).lower(cache, moved, ids).compile()
 
     def __str__(self) -> str:
         return f"{self.config}\n" + "\n".join(str(pool) for pool in self.pools)
