@@ -1,0 +1,195 @@
+"""The explorers of the chapter on inference obey the laws of what they show."""
+
+import itertools
+
+import pytest
+
+from scalingbook_lib import arithmetic, chips, explorers, inference, models
+from scalingbook_lib.explorers import (
+    inference_batch,
+    inference_cache,
+    inference_experts,
+    inference_intensity,
+    inference_layout,
+    inference_player,
+    inference_prefix,
+    inference_sampling,
+    inference_speculative,
+    inference_split,
+)
+from scalingbook_lib.explorers.view import Bars, Chart, Curve, Timeline
+from scalingbook_lib.units import BF16, INT8
+
+ALL = {e.key: e for e in explorers.chapter("inference")}
+
+
+def panel(view, kind, at=0):
+    return [p for p in view.panels if isinstance(p, kind)][at]
+
+
+def curve(view, label):
+    charts = [p for p in view.panels if isinstance(p, Chart)]
+    return next(m for p in charts for m in p.marks if isinstance(m, Curve) and m.label == label)
+
+
+def readout(view, label):
+    return next(r.value for r in view.readouts if r.label == label)
+
+
+def values(control):
+    options = getattr(control, "options", None)
+    ends = options or (getattr(control, "low", False), getattr(control, "high", True))
+    return list(dict.fromkeys([control.start or ends[0], *ends]))
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_every_setting_with_the_first_control_paints_or_says_what_to_write(key):
+    explorer = ALL[key]
+    (a, first), *others = explorer.controls.items()
+    for (b, second), one in itertools.product(others, values(first)[:4]):
+        for other in values(second)[:8]:
+            painted = explorer.look({a: first.position(one), b: second.position(other)})
+            assert not painted.error or ": set" in painted.error or "write" in painted.error, painted.error
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_every_control_changes_something(key):
+    explorer = ALL[key]
+    start = explorer.paint({})
+    for name, control in explorer.controls.items():
+        others = [explorer.paint({name: control.position(v)}) for v in values(control)[1:]]
+        assert any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others), name
+
+
+# Sampling
+
+
+@pytest.mark.parametrize(("P", "G"), [(5, 4), (7, 1), (3, 9)])
+@pytest.mark.parametrize("cached", [True, False])
+def test_the_sums_of_sampling_are_those_of_every_pass(P, G, cached):
+    name = inference_sampling.MODELS[1]
+    passes = [
+        arithmetic.flops(models.find(name), 1, 1 if cached and i else P + i, S=P + i, causal=True, logits=1)
+        for i in range(G)
+    ]
+    found = inference_sampling.spent(name, P, G, cached)
+    assert found.weights == sum(one.weights for one in passes)
+    assert found.attention == sum(one.attention for one in passes)
+
+
+def test_without_a_cache_it_grows_by_one_power_more():
+    long = [inference_sampling.spent("LLaMA-3 8B", 16, 2**e, False) for e in (14, 15)]
+    kept = [inference_sampling.spent("LLaMA-3 8B", 16, 2**e, True) for e in (14, 15)]
+    assert long[1].weights / long[0].weights == pytest.approx(4, rel=0.01)
+    assert long[1].attention / long[0].attention == pytest.approx(8, rel=0.01)
+    assert kept[1].weights / kept[0].weights == pytest.approx(2, rel=0.01)
+    assert kept[1].attention / kept[0].attention == pytest.approx(4, rel=0.01)
+
+
+# Batches
+
+
+@pytest.mark.parametrize(("weights", "B"), [("bf16", 241), ("int8", 120), ("int4", 60)])
+def test_the_critical_batches_of_v5e(weights, B):
+    view = ALL["inference.batch"].look({"weights": weights}).view
+    assert round(readout(view, "critical batch")) == B
+
+
+def test_at_the_critical_batch_both_take_as_long():
+    one = inference_batch.ruled("LLaMA-2 13B", "TPU v5e", 8, "bf16", "bf16", 0, 1)
+    knee = inference.critical_batch(None, chips.V5E).tokens
+    assert knee * one.matmul_s == pytest.approx(one.weights_s)
+
+
+# Intensity and cache
+
+
+def test_queries_that_share_multiply_the_intensity_and_divide_the_cache():
+    found = inference_intensity
+    mha, gqa = (found.intensity(f, 8192, 1, BF16).flops_per_byte for f in ("MHA 64", "GQA 8"))
+    assert gqa / mha == pytest.approx(8, rel=0.01)
+    assert found.per_token("MHA 64", BF16) == 8 * found.per_token("GQA 8", BF16)
+    assert found.per_token("GQA 8", INT8) * 2 == found.per_token("GQA 8", BF16) == 327_680
+
+
+@pytest.mark.parametrize("local", inference_cache._LOCAL)
+def test_smaller_blocks_never_hold_fewer_sequences(local):
+    layers = inference_cache.kinds("LLaMA-3 8B", "TPU v5e 2x2", "bf16", local)
+    held = [inference_cache.filled(layers, 50e9, 1024, 8192, b) for b in inference_cache.BLOCKS]
+    assert [h.sequences for h in held] == sorted((h.sequences for h in held), reverse=True)
+    assert held[0].wasted == pytest.approx(0, abs=1e-3 * held[0].used)
+    assert all(h.used + h.wasted <= 50e9 for h in held)
+
+
+def test_windows_keep_less_of_long_sequences_only():
+    whole, local = (inference_cache.kinds("LLaMA-3 8B", "H100 × 1", "bf16", name) for name in
+                    ("as the model has them", "5 of 6, 1,024 tokens"))  # fmt: skip
+    assert inference_cache.kept(local, 1024) == pytest.approx(inference_cache.kept(whole, 1024))
+    ratio = inference_cache.kept(local, 131072) / inference_cache.kept(whole, 131072)
+    assert ratio == pytest.approx(1 / 6, rel=0.05)
+
+
+# Layouts
+
+
+@pytest.mark.parametrize("kind", inference_layout.MODELS)
+@pytest.mark.parametrize("heads", [1, 2, 4, 8])
+@pytest.mark.parametrize("rest", inference_layout.REST)
+def test_what_a_chip_keeps_is_its_eighth_times_the_copies(kind, heads, rest):
+    m, ways = models.find(inference_layout.MODELS[kind]), inference_layout.split(heads, rest)
+    held = inference.memory(
+        m, inference_layout.layout(ways), inference_layout.machine("TPU v5e 2x4"), B=32, S=8192
+    )
+    whole = arithmetic.kv_cache(m, 8192, INT8, sequences=32).nbytes
+    assert held.kv == pytest.approx(whole / 8 * inference_layout._waste(m.K, ways, 32))
+
+
+def test_two_dimensions_win_on_many_chips_and_not_on_few():
+    few, many = (
+        inference_split.ways("LLaMA-3 405B", f"TPU v5e {shape}", 16, 2048) for shape in ("2x2", "8x16")
+    )
+    assert min(few, key=lambda rows: few[rows].total_s) == 1
+    assert min(many, key=lambda rows: many[rows].total_s) > 1
+
+
+def test_parts_of_a_step_with_experts_add_up_and_more_tokens_touch_more_experts():
+    for how in (inference_experts.ONE, inference_experts.APART):
+        step = inference_experts.stepped("DeepSeek-V3", "H200 × 16", how, "int8", 256, 4096)
+        assert step
+        assert sum(inference_experts.parts(step).values()) == pytest.approx(step.total_s)
+    shares = [inference_experts.touched("Mixtral 8x7B", B) for B in (1, 2, 8, 4096)]
+    assert shares == sorted(shares)
+    assert shares[0] == pytest.approx(1 / 4)
+    assert shares[-1] == pytest.approx(1)
+
+
+# Simulated
+
+
+@pytest.mark.parametrize("name", inference_player.POLICIES)
+def test_every_policy_gives_every_request_all_its_tokens(name):
+    run = inference_player.played(name, 6, 2048, 64, 4.0, 256)
+    assert run.outcomes()["finished"] == inference_player.REQUESTS
+    assert run.tokens == sum(served.request.output for served in run.requests)
+    view = ALL["inference.player"].look({"name": name}).view
+    assert panel(view, Timeline).spans
+
+
+def test_more_room_finds_more_and_all_the_room_finds_all_but_the_first():
+    rates = [
+        inference_prefix.played("LLaMA-3 70B", 8, 2048, inference_prefix.room(8, 2048, x), True).hit_rate
+        for x in (0.125, 0.5, 2.0)
+    ]
+    assert rates == sorted(rates)
+    run = inference_prefix.played("LLaMA-3 70B", 8, 2048, inference_prefix.room(8, 2048, 2.0), True)
+    assert run.prompt_tokens[1] == (inference_prefix.REQUESTS - 8) * 2048
+
+
+def test_the_dial_is_the_library_s_and_large_batches_pay_for_checks():
+    view = ALL["inference.speculative"].look({}).view
+    times = inference_speculative.checks("LLaMA-3 70B", "TPU v5e 4x4", 2048, 4)
+    one = inference.speculative(0.8, 4, cost=0.14, verify=times[4] / times[0])
+    assert readout(view, "times as fast") == pytest.approx(one.speed_up)
+    many = inference_speculative.checks("LLaMA-3 70B", "TPU v5e 4x4", 2048, 512)
+    assert many[4] / many[0] > 2 > times[4] / times[0]
+    assert sum(s.values[1] for s in panel(view, Bars).series) == pytest.approx(one.tokens * times[0])
