@@ -1,7 +1,7 @@
 """What comes next? The order of work of each policy on one server. Chapter: Inference."""
 
-from scalingbook_lib.serving.sequence import Sequence
-from scalingbook_lib.serving.server import Server, beside
+from scalingbook_lib.serving.sequence import Sequence, beside
+from scalingbook_lib.serving.server import Server
 
 
 def continuous(server: Server, prompts: int) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from scalingbook_lib.serving.requests import Request
 from scalingbook_lib.serving.timeline import Stay
@@ -54,3 +55,14 @@ class Sequence:
         )  # fmt: skip
         self.stays.append(Stay._make(row))
         self.emitted += step - self.from_step
+
+
+def beside(pieces: list[tuple[Sequence, int]], chunk: int) -> tuple[Any, ...]:
+    """The earlier tokens of each prompt, and the prompts, if a chunk were as many tokens of each.
+
+    A piece of c tokens after s others makes c (s + c / 2) pairs of tokens; these make as many as all pieces.
+    """
+    if len(pieces) == 1:
+        return (pieces[0][0].filled,)
+    pairs = sum([part * (s.filled + part / 2) for s, part in pieces])
+    return max(pairs / chunk - chunk / (2 * len(pieces)), 0.0), len(pieces)

@@ -7,13 +7,12 @@ import math
 from bisect import insort
 from collections import deque
 from heapq import heappop, heappush
-from typing import Any
 
 from scalingbook_lib.serving.batch import Batch
 from scalingbook_lib.serving.costs import SAME, Costs
 from scalingbook_lib.serving.paging import Pool
 from scalingbook_lib.serving.policies import Blocks
-from scalingbook_lib.serving.sequence import Sequence
+from scalingbook_lib.serving.sequence import Sequence, beside
 
 
 class Server:
@@ -240,14 +239,3 @@ class Server:
 
 def _arrival(sequence: Sequence) -> float:
     return sequence.request.arrival_s
-
-
-def beside(pieces: list[tuple[Sequence, int]], chunk: int) -> tuple[Any, ...]:
-    """The earlier tokens of each prompt, and the prompts, if a chunk were as many tokens of each.
-
-    A piece of c tokens after s others makes c (s + c / 2) pairs of tokens; these make as many as all pieces.
-    """
-    if len(pieces) == 1:
-        return (pieces[0][0].filled,)
-    pairs = sum([part * (s.filled + part / 2) for s, part in pieces])
-    return max(pairs / chunk - chunk / (2 * len(pieces)), 0.0), len(pieces)

@@ -4,6 +4,7 @@ import math
 from itertools import pairwise
 
 import pytest
+from naive_server import play
 
 from scalingbook_lib.serving import (
     Affine,
@@ -18,7 +19,6 @@ from scalingbook_lib.serving import (
 from scalingbook_lib.serving.paging import Pool
 from scalingbook_lib.serving.sequence import Sequence
 from scalingbook_lib.serving.served import gaps as gaps_of
-from tests.core.naive_server import play
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
