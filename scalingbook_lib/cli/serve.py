@@ -11,12 +11,13 @@ from scalingbook_lib.cli import derive_serve, kinds, serve_tables
 from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.plan_options import given
-from scalingbook_lib.cli.reading import Machine
+from scalingbook_lib.cli.reading import CALIBRATED, Machine
 from scalingbook_lib.cli.serve_options import layout_options
-from scalingbook_lib.inference import Layout
+from scalingbook_lib.inference import PEAK, Efficiency, Layout, published
 from scalingbook_lib.inference.serve import POLICIES, Serving
 from scalingbook_lib.inference.serve import serve as steady
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.units import BF16, DType, percent
 
 
 @click.command(
@@ -46,22 +47,24 @@ from scalingbook_lib.models import Transformer
 @click.option(
     "--reserve", type=kinds.SHARE, default="10%", show_default=True, help="Share of the HBM kept free."
 )
+@click.option("--efficiency", type=click.Choice(("peak", CALIBRATED)), default="peak", show_default=True,
+              help="Documented peaks, or what published runs reached.")  # fmt: skip
 @layout_options
 @click.option("--usd-per-hour", type=kinds.POSITIVE, help="The price of one chip, where not the catalogue's.")
 @answering
 def command(
     model: Transformer, machine: Machine, P: int, G: int, batch: int | None, as_written: bool,
     itl_s: float | None, ttft_s: float | None, keep: int, policy: str | None, chunk: int, reserve: float,
-    usd_per_hour: float | None, **options: Any,
+    efficiency: str, usd_per_hour: float | None, **options: Any,
 ) -> Answer:  # fmt: skip
     """The ways to serve MODEL on MACHINE that none beats: latency against the cost of a million tokens.
 
-    Every layout is judged with batches from one sequence to all that fit, at documented peaks and with
-    requests that never run out; an option leaves only the ways that are like it. With --as-written, the one
-    layout that the options say. The chips of the machine are copies of the model, tp · pp chips each. Where
-    nothing is legal, the reasons are told and the exit code is 1.
+    Every layout is judged with batches from one sequence to all that fit, with requests that never run
+    out; an option leaves only the ways that are like it. With --as-written, the one
+    layout that the options say. The chips of the machine are copies of the model, tp · cp · pp chips each.
+    Where nothing is legal, the reasons are told and the exit code is 1.
     """
-    asked = Asked(model, machine, P, G, batch, policy, chunk, reserve, usd_per_hour)
+    asked = Asked(model, machine, P, G, batch, policy, chunk, reserve, usd_per_hour, efficiency)
     if as_written:
         if itl_s or ttft_s:
             raise ValueError(
@@ -84,12 +87,25 @@ class Asked:
     chunk: int
     reserve: float
     usd_per_hour: float | None
+    efficiency: str
+
+    def reached(self, compute: DType) -> Efficiency:
+        """The efficiency that is meant, of products in that type."""
+        return PEAK if self.efficiency == PEAK.name else published.calibrated(self.machine.chip, compute)
+
+    @property
+    def near(self) -> float | None:
+        """The factor that predictions were off at most, for most; None at the peak."""
+        return (
+            None if self.efficiency == PEAK.name else published.band(experts=self.model.experts is not None)
+        )
 
     @property
     def values(self) -> dict[str, Any]:
         """The question, for programs."""
         return {"model": self.model.name, "machine": self.machine.name, "prompt_tokens": self.P,
-                "output_tokens": self.G, "usd_per_chip_hour": self.price}  # fmt: skip
+                "output_tokens": self.G, "usd_per_chip_hour": self.price, "efficiency": self.efficiency,
+                "within_factor": self.near}  # fmt: skip
 
     @property
     def price(self) -> float | None:
@@ -108,7 +124,7 @@ class Asked:
             return Answer(told=f"{layout}: {held}", values=self.values | values, refused=True)
         served = steady(
             self.model, self.machine, layout, P=self.P, G=self.G, batch=self.batch or most,
-            policy=self.policy or POLICIES[0], chunk=self.chunk,
+            policy=self.policy or POLICIES[0], chunk=self.chunk, efficiency=self.reached(layout.compute),
         )  # fmt: skip
         return self._answer(str(served), served, (), {})
 
@@ -119,6 +135,7 @@ class Asked:
             ttft_s=targets[0], itl_s=targets[1],
             batches=(self.batch,) if self.batch else None, usd_per_hour=self.usd_per_hour,
             policies=(self.policy,) if self.policy else POLICIES, reserve=self.reserve,
+            efficiency=self.reached(fixed.get("compute", BF16)),
         )  # fmt: skip
         values = {"search": serve_tables.front_values(found)}
         if not found.points:
@@ -133,7 +150,14 @@ class Asked:
                                 reserve=self.reserve)  # fmt: skip
         usd = None if self.price is None else one.usd_per_million(self.price)
         return Answer(
-            told=told, tables=(*listed, *serve_tables.tables(one, held, usd)),
+            told="\n".join((told, *self._near())), tables=(*listed, *serve_tables.tables(one, held, usd)),
             values=self.values | {"feasible": True} | values | serve_tables.values(one, held, usd),
             steps=derive_serve.steps(one, held, usd, self.price),
         )  # fmt: skip
+
+    def _near(self) -> tuple[str, ...]:
+        """How far predictions were off, where published runs say so."""
+        if self.near is None:
+            return ()
+        kept = percent(published.HOLDS)
+        return (f"{kept} of published runs are within a factor of {self.near:.3g} of their predictions",)

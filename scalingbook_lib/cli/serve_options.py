@@ -10,6 +10,7 @@ from scalingbook_lib.cli import kinds
 _WAYS = {
     "--tp": "Chips of a stage; all of them split every matrix.",
     "--rows": "Of --tp, those that split the model's width (2-D weight-stationary).",
+    "--cp": "Groups of --tp that share the tokens of a prompt.",
     "--pp": "Pipeline stages.",
     "--ep": "Of --tp, the ways over experts.",
     "--attention-dp": "Groups of --tp that attend to sequences of their own.",

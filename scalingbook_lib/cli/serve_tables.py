@@ -9,7 +9,7 @@ from scalingbook_lib.inference.serve import Serving
 from scalingbook_lib.planner import Front, Option
 from scalingbook_lib.units import DType, count, percent, si
 
-_WAYS = {"tp": "TP", "rows": "rows", "pp": "PP", "ep": "EP", "attention_dp": "attention DP",
+_WAYS = {"tp": "TP", "rows": "rows", "cp": "CP", "pp": "PP", "ep": "EP", "attention_dp": "attention DP",
          "kv_batch": "KV/sequences", "kv_sequence": "KV/tokens"}  # fmt: skip
 
 

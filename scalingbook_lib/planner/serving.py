@@ -18,7 +18,7 @@ from scalingbook_lib.planner.front import HOURS, USD, Front, Option, pareto
 from scalingbook_lib.planner.space import divisors
 from scalingbook_lib.planner.tally import Tally
 
-WAYS = ("tp", "pp", "rows", "ep", "attention_dp", "kv_batch", "kv_sequence")
+WAYS = ("tp", "cp", "pp", "rows", "ep", "attention_dp", "kv_batch", "kv_sequence")
 
 
 def serve(
@@ -118,15 +118,24 @@ class _Search:
                 )  # fmt: skip
 
     def spreads(self, chips: int) -> Iterator[dict[str, int]]:
-        """Ways of a layout: divisors of what is left. Heads of the cache are split before they are copied."""
+        """Ways of a layout: divisors of what is left; context ways for prompts only where they are asked for.
+
+        Heads of the cache are split before they are copied.
+        """
+        for tp, cp, pp in self._chips(chips):
+            for dp in self._of("attention_dp", tp):
+                for kv_batch, kv_sequence in self._cache(tp // dp):
+                    for rows in self._of("rows", tp if dp == 1 else 1):
+                        for ep in self._of("ep", tp if self.model.experts and rows == 1 else 1):
+                            yield {"tp": tp, "cp": cp, "pp": pp, "rows": rows, "ep": ep, "attention_dp": dp,
+                                   "kv_batch": kv_batch, "kv_sequence": kv_sequence}  # fmt: skip
+
+    def _chips(self, chips: int) -> Iterator[tuple[int, int, int]]:
+        """Those of a copy: tensor, context and pipeline ways whose product divides the machine's."""
         for tp in self._of("tp", chips):
-            for pp in self._of("pp", chips // tp):
-                for dp in self._of("attention_dp", tp):
-                    for kv_batch, kv_sequence in self._cache(tp // dp):
-                        for rows in self._of("rows", tp if dp == 1 else 1):
-                            for ep in self._of("ep", tp if self.model.experts and rows == 1 else 1):
-                                yield {"tp": tp, "pp": pp, "rows": rows, "ep": ep, "attention_dp": dp,
-                                       "kv_batch": kv_batch, "kv_sequence": kv_sequence}  # fmt: skip
+            for cp in self._of("cp", chips // tp) if "cp" in self.tried else (1,):
+                for pp in self._of("pp", chips // tp // cp):
+                    yield tp, cp, pp
 
     def _cache(self, group: int) -> Iterator[tuple[int, int]]:
         """What heads cannot split goes to sequences or to tokens."""

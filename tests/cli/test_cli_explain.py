@@ -112,6 +112,20 @@ def test_a_step_is_the_sum_of_its_terms(ask, line):
     assert sum(name.startswith("T, ") for name in found) >= 7
 
 
+@pytest.mark.parametrize(
+    "line", ["llama-3-70b v5e:4x4 --tp 16 --weights int8", "llama-3-8b h100:1 --policy chunked"]
+)
+def test_serving_is_derived_down_to_the_price(ask, line):
+    found = steps(ask, f"serve {line} --as-written")
+    for name in (
+        "T_step",
+        "memory of one chip",
+        "output tokens each second of a copy",
+        "USD for a million output tokens",
+    ):
+        assert worked_out(found[name]["numbers"]) == pytest.approx(found[name]["value"], rel=1e-4)
+
+
 def test_people_get_the_formula_the_numbers_and_the_result(ask):
     told = ask("roofline v5e --matmul 64x8192x8192 --explain").out
     assert "FLOPs = 2 · B · D · F\n  = 2 · 64 · 8,192 · 8,192\n  = 8.59 GFLOPs\n" in told

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scalingbook_lib import cli
 
 QUIET = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-COMMANDS = ["model", "roofline", "collective", "plan", "chips", "completion"]
+COMMANDS = ["model", "roofline", "collective", "plan", "serve", "chips", "completion"]
 MODELS = st.sampled_from(
     ["llama-3-8b", "deepseek-v3", "gemma-3-27b", "qwen3-next-80b-a3b", "gpt-oss-20b", "phi-2"]
 )
@@ -146,6 +146,20 @@ def test_plans_that_could_be(model, machine, tp, pp, cp, experts, remat, switche
     answers_or_tells(
         "plan", model, machine, "--batch", 1024, *ways, "--remat", remat, "--as-written", *switches
     )
+
+
+@settings(QUIET, max_examples=40)
+@given(
+    MODELS, st.sampled_from(["v5e:2x2", "v5e:2x4", "h100:8", "b200:2", "v6e:1x1"]),
+    options(tp=POWERS, pp=POWERS, ep=POWERS, rows=POWERS, batch=st.integers(1, 3000), prompt=COUNTS,
+            output=COUNTS, itl=st.sampled_from(["50ms", "1 s", "0.001", "2GB"]),
+            reserve=st.sampled_from(["0", "99%"]),
+            weights=st.sampled_from(["int8", "fp8", "int4", "bf16"]),
+            policy=st.sampled_from(["chunked", "interleaved"])),
+    SWITCHES,
+)  # fmt: skip
+def test_any_way_to_serve(model, machine, words, switches):
+    answers_or_tells("serve", model, machine, *words, *switches)
 
 
 @settings(QUIET, max_examples=40)

@@ -134,14 +134,14 @@ def test_every_completed_chip_is_read_back():
 
 @pytest.mark.parametrize(
     ("line", "offered"),
-    [("", {"model", "roofline", "collective", "plan", "chips", "completion"}),
+    [("", {"model", "roofline", "collective", "plan", "serve", "chips", "completion"}),
      ("model llama-3-", {"llama-3-8b", "llama-3-70b", "llama-3-405b"}),
      ("roofline v5", {"v5e", "v5p"}), ("roofline H1", {"h100"}),
      ("collective all-", {"all-gather", "all-reduce", "all-to-all"}),
      ("collective all-gather 1G v5", {"v5e:", "v5p:"}),
      ("roofline v5e --dtype fp", {"fp32", "fp16", "fp8", "fp4"}),
      ("plan llama-3-8b h100 --schedule z", {"zero-bubble"}),
-     ("plan llama-3-8b h100 --remat f", {"full"})],
+     ("plan llama-3-8b h100 --remat f", {"full"}), ("serve llama-3-8b h100 --policy c", {"chunked"})],
 )  # fmt: skip
 def test_a_shell_completes_commands_chips_and_models(monkeypatch, capsys, line, offered):
     monkeypatch.setenv("_SCALINGBOOK_COMPLETE", "bash_complete")

@@ -2,9 +2,11 @@
 
 import pytest
 
-from scalingbook_lib import arithmetic, chips, collectives, models, planner, roofline, training
-from scalingbook_lib.cli import plan_options, reading
+from scalingbook_lib import arithmetic, chips, collectives, inference, models, planner, roofline, training
+from scalingbook_lib.cli import plan_options, reading, serve_options
 from scalingbook_lib.clusters import Cluster
+from scalingbook_lib.inference.layout import WAYS
+from scalingbook_lib.inference.published import calibrated
 from scalingbook_lib.slices import Slice
 from scalingbook_lib.training import Plan, published
 from scalingbook_lib.units import BF16, DTYPES, FP8, FP32, INT8
@@ -152,6 +154,49 @@ def test_a_search_is_the_planner_s(ask, model, machine, line, fixed):
         assert told.values["plan"][name] == value
     people = ask(f"plan {model} {machine} --batch 512 {line} --best 3").out
     assert " ".join(str(ranking.why).split()) in " ".join(people.split())
+
+
+SERVED = [
+    ("llama-3-70b", "v5e:4x4", "--weights int8 --kv int8 --pp 1", {"weights": INT8, "kv": INT8, "pp": 1}),
+    ("llama-3-8b", "h100:2", "--tp 2 --itl 30ms", {"tp": 2}),
+    ("mixtral-8x7b", "h200:8", "--attention-dp 1 --weights fp8 --compute fp8",
+     {"attention_dp": 1, "weights": FP8, "compute": FP8}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "machine", "line", "fixed"), SERVED)
+def test_a_front_is_the_planner_s(ask, model, machine, line, fixed):
+    told = ask(f"serve {model} {machine} --prompt 2048 --output 256 {line} --json").values
+    within = 0.03 if "--itl" in line else None
+    front = planner.serve(models.find(model), reading.machine(machine), P=2048, G=256, fixed=fixed,
+                          itl_s=within, reserve=0.1)  # fmt: skip
+    assert [p["cost_per_million_tokens"] for p in told["search"]["front"]] == [p.cost for p in front]
+    assert [p["itl_s"] for p in told["search"]["front"]] == [p.itl_s for p in front]
+    assert told["usd_per_million_output_tokens"] == front.best.cost
+    assert told["terms_s"] == front.best.serving.step.terms
+
+
+@pytest.mark.parametrize("efficiency", ["peak", "calibrated"])
+def test_a_layout_as_written_is_served_as_the_library_says(ask, efficiency):
+    line = "--prompt 2048 --output 256 --tp 8 --weights fp8 --kv fp8 --compute fp8 --batch 64 --as-written"
+    told = ask(f"serve llama-3-70b h100:8 {line} --efficiency {efficiency} --json").values
+    layout = inference.Layout(tp=8, weights=FP8, kv=FP8, compute=FP8)
+    reached = inference.PEAK if efficiency == "peak" else calibrated(chips.H100, FP8)
+    served = inference.serve(models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 8), layout, P=2048, G=256,
+                             batch=64, efficiency=reached)  # fmt: skip
+    assert told["output_tokens_per_s"] == served.tokens_per_s
+    assert told["itl_s"] == served.itl_s
+    assert told["decode_step_s"] == served.step.total_s
+    held = inference.memory(
+        models.find("LLaMA-3 70B"), layout, Cluster.of(chips.H100, 8), B=64, S=2176, reserve=0.1
+    )
+    assert told["memory_bytes_by_part"] == held.terms
+    assert (told["within_factor"] is None) == (efficiency == "peak")
+
+
+def test_every_way_of_a_layout_can_be_written():
+    written = {option.name for option in vars(serve_options.layout_options(lambda: None))["__click_params__"]}
+    assert set(WAYS) <= written
 
 
 def test_what_if_is_the_planner_s_sensitivity(ask):
