@@ -9,6 +9,7 @@ this module with its reason and its exact size. Chapters: Inference, Serving.
 from collections.abc import Iterator
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from scalingbook_lib import chips, inference, slices
@@ -41,9 +42,8 @@ def compiled(config: Config, T: int = 1) -> Sums:
 
 def plan(config: Config) -> inference.Layout:
     """The configuration's mesh and types as a layout: all axes together share every weight."""
-    n, kept = config.sizes, config.structs[1]
-    first = kept if config.scanned else kept[0]
-    narrow = next(iter(first.values())).dtype
+    n = config.sizes
+    narrow = min((s.dtype for s in jax.tree.leaves(config.structs[1])), key=lambda kind: kind.itemsize)
     return inference.Layout(
         tp=config.ways(cached.AXES), rows=n["X"], attention_dp=n["A"], kv_batch=n["X"] * n["Z"],
         kv_sequence=n["C"], weights=dtype(config.stored if isinstance(config, Narrow) else config.dtype),

@@ -3,13 +3,18 @@
 import functools
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from scalingbook_lib import models
-from scalingbook_lib.lab import quantize, serving_step
+from scalingbook_lib import inference, models
+from scalingbook_lib.lab import cache_layout, knee, serving_memory, serving_step
+from scalingbook_lib.lab.expert_exchange import Exchange
 from scalingbook_lib.lab.layout import Config
+from scalingbook_lib.lab.quantize import CACHE8, Narrow
 from scalingbook_lib.lab.training import SMALL, SMALL_MOE
+from scalingbook_lib.units import BF16, FP32, INT4, INT8
 
 LAYER = replace(models.find("LLaMA-3 70B"), L=1)
 BF = {"dtype": jnp.bfloat16, "kept": jnp.bfloat16}
@@ -53,11 +58,12 @@ def test_one_device_sends_nothing():
 
 
 @functools.cache
-def sliced(ways, sequences=32, tokens=8192, scanned=False, stored=None, codec=None, B=None):
-    more = {"codec": codec} if codec else {}
-    kind = Config if stored is None else functools.partial(quantize.Narrow, stored=stored)
-    return kind(LAYER, WAYS[ways], sequences=sequences, tokens=tokens, scanned=scanned, topology="v5e:2x4",
-                **BF, **more)  # fmt: skip
+def sliced(ways, kind=Config, **more):
+    """A layer of the 70B model on eight chips, with 32 sequences of 8,192 tokens."""
+    return kind(LAYER, WAYS[ways], sequences=32, tokens=8192, topology="v5e:2x4", **BF, **more)
+
+
+EIGHT = sliced("heads", Narrow, codec=CACHE8)
 
 
 @pytest.mark.usefixtures("tpu")
@@ -65,3 +71,139 @@ def sliced(ways, sequences=32, tokens=8192, scanned=False, stored=None, codec=No
 def test_a_tpu_slice_runs_the_collectives_that_were_predicted(ways):
     told = serving_step.of(sliced(ways))
     assert not told.differ, str(told)
+
+
+@pytest.mark.usefixtures("tpu")
+@pytest.mark.parametrize("ways", ["heads", "heads and sequences"])
+def test_a_tpu_holds_the_weights_and_the_cache_to_the_byte(ways):
+    told = serving_memory.held(sliced(ways))
+    assert told.arguments - told.predicted == serving_memory.VECTORS * serving_memory.TILE
+    assert told.temporaries < 0.01 * told.arguments
+
+
+@pytest.mark.usefixtures("tpu")
+def test_int8_halves_both_and_adds_its_scales():
+    wide, narrow = serving_memory.held(sliced("heads")), serving_memory.held(EIGHT)
+    assert narrow.weights == pytest.approx(wide.weights / 2, rel=1e-4)  # norms stay wide
+    assert narrow.kv == wide.kv / 2
+    assert narrow.arguments == pytest.approx(narrow.predicted, rel=1e-4)
+    assert narrow.scales < 0.02 * narrow.arguments
+
+
+@pytest.mark.usefixtures("tpu")
+def test_a_70b_model_in_8_bits_serves_47_sequences_of_8k_on_8_chips():
+    """The compiler takes all 80 layers with 47 (15.73 of 15.75 GiB), and refuses them with 48."""
+    whole = replace(EIGHT, model=models.find("LLaMA-3 70B"), sequences=48)
+    told = serving_memory.largest_batch(whole)
+    assert told.sequences == 47
+    reserve = serving_memory.RESERVED / serving_step.machine(whole).chip.hbm_bytes
+    planned = inference.largest_batch(
+        whole.model, serving_step.plan(whole), serving_step.machine(whole), S=8192, reserve=reserve
+    )
+    assert planned in (47, 48)  # without scales and temporaries
+
+
+@pytest.mark.usefixtures("tpu")
+def test_a_scan_copies_the_cache_and_a_donated_buffer_for_each_layer_does_not():
+    two = replace(sliced("heads"), model=replace(LAYER, L=2))
+    layers, scan = serving_memory.carried(two)
+    assert layers.cache == scan.cache == 2 * serving_memory.held(sliced("heads")).kv
+    assert layers.temporaries < 0.05 * layers.cache
+    assert 1 < scan.temporaries / scan.cache < 1.5  # all of it, and a layer on its way
+    assert scan.cycles > 3 * layers.cycles
+
+
+# --- the cache's layout ----------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("tpu")
+@pytest.mark.parametrize(
+    ("K", "H", "S", "order", "padding"),
+    [
+        (8, 128, 8192, "BSKH", 1),
+        (1, 128, 8192, "BKSH", 1),  # one head a chip: tokens take its place in the tiles
+        (8, 64, 8192, "BKHS", 1),  # half a lane of numbers: tokens go on the lanes
+        (8, 64, 8200, "BKHS", 8320 / 8200),  # to a multiple of 128 tokens
+        (1, 576, 8192, "BKHS", 1),  # the latent vector of DeepSeek-V3
+    ],
+)
+def test_a_cache_is_turned_before_it_is_padded(K, H, S, order, padding):
+    told = cache_layout.row(K, H, S=S)
+    assert (told.order, told.padding) == (order, pytest.approx(padding))
+    assert told.copied == 0
+
+
+@pytest.mark.usefixtures("tpu")
+def test_a_cache_that_is_kept_is_copied_for_every_token():
+    given, kept = cache_layout.row(8, 128), cache_layout.row(8, 128, donate=False)
+    assert (given.copied, kept.copied) == (0, kept.stored)
+    assert kept.cycles > 100 * given.cycles
+
+
+# --- experts ---------------------------------------------------------------------------------------------
+
+
+def test_two_all_to_alls_carry_each_token_to_its_experts_and_back():
+    told = Exchange(SMALL_MOE, 8, 32, capacity=2, dtype=FP32)
+    assert not told.agreement.differ, str(told.agreement)
+    assert [line.kind for line in told.agreement.lines] == ["all-to-all"]
+    assert told.padding == 2
+
+
+@pytest.mark.usefixtures("tpu")
+@pytest.mark.parametrize(("capacity", "padding"), [(4, 1), (None, 4)])
+def test_so_they_do_on_a_tpu_slice(capacity, padding):
+    told = Exchange(models.find("Mixtral 8x7B"), 8, 128, capacity=capacity, topology="v5e:2x4")
+    assert told.padding == padding
+    assert not told.agreement.differ, str(told.agreement)
+
+
+def test_with_room_for_all_it_is_the_plain_layer_and_with_less_some_go_without():
+    m, rng = SMALL_MOE, np.random.default_rng(0)
+    e = m.experts
+    shapes = {"router": (m.D, e.E), "gate": (e.E, m.D, e.F), "up": (e.E, m.D, e.F), "down": (e.E, e.F, m.D)}
+    w = {name: (0.1 * rng.standard_normal(shape)).astype(np.float32) for name, shape in shapes.items()}
+    h = rng.standard_normal((32, m.D)).astype(np.float32)
+    run = lambda room: Exchange(m, 8, 32, capacity=room, dtype=FP32).program.run(h, *w.values())  # noqa: E731
+    share, chosen = jax.lax.top_k(jax.nn.softmax(h @ w["router"]), e.k)
+    plain = sum(
+        (share[:, i] / share.sum(-1))[:, None] * jnp.stack(
+            [(jax.nn.silu(x @ w["gate"][c]) * (x @ w["up"][c])) @ w["down"][c]
+             for x, c in zip(h, chosen[:, i], strict=True)])
+        for i in range(e.k)
+    )  # fmt: skip
+    assert np.asarray(run(None)) == pytest.approx(np.asarray(plain), abs=1e-4)
+    assert np.abs(np.asarray(run(1)) - plain).max() > 0.01
+
+
+def test_what_has_no_experts_is_refused():
+    with pytest.raises(ValueError, match="has no experts"):
+        Exchange(SMALL, 8, 32)
+    with pytest.raises(ValueError, match="B = 12 does not divide over Z = 8"):
+        Exchange(SMALL_MOE, 8, 12)
+
+
+# --- the knee --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("tpu")
+def test_the_knee_moves_with_the_types_as_the_formula_says():
+    plain, eight, both = (
+        knee.knee(weights=w, compute=c) for w, c in ((BF16, BF16), (INT8, BF16), (INT8, INT8))
+    )
+    assert plain.formula == both.formula == 2 * eight.formula
+    assert 0.5 < eight.tokens / plain.tokens < 0.75  # the formula: 1/2; the compiler reads int8 more slowly
+    assert both.tokens == pytest.approx(plain.tokens, rel=0.15)
+    assert both.cycles_per_token == pytest.approx(plain.cycles_per_token / 2, rel=0.1)
+    assert 1 < plain.tokens / plain.formula < 1.3  # it takes the HBM to be slower than documented
+
+
+@pytest.mark.usefixtures("tpu")
+def test_int4_weights_are_compiled_and_turn_earlier_still():
+    four, eight = knee.knee(weights=INT4), knee.knee(weights=INT8)
+    assert four.formula == eight.formula / 2
+    assert 0.5 < four.tokens / eight.tokens < 0.75
+    assert (
+        knee.program(8, "v5e:1x1", INT4).memory.arguments
+        < 0.51 * knee.program(8, "v5e:1x1", INT8).memory.arguments
+    )
