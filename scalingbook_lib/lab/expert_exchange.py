@@ -75,7 +75,7 @@ class Exchange(Told):
 
     @functools.cached_property
     def agreement(self) -> Agreement:
-        """The exchanges that `inference` predicts for one layer, with their padding, and the compiled ones."""
+        """The exchanges that `inference` predicts for one layer, padding included, and the compiled ones."""
         found = agreement.summed(
             ((c.kind, c.axes), c.times or 0, c.nbytes * (c.times or 0)) for c in self.program.collectives
         )
