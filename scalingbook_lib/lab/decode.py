@@ -131,3 +131,12 @@ def recomputed(model: models.Transformer, weights: Mapping[str, Any], tokens: ja
 
     plain = PartitionSpec()
     return jax.shard_map(local, mesh=one, in_specs=plain, out_specs=plain, check_vma=False)(tokens)
+
+
+def recomputing(model: models.Transformer, T: int, rows: int = 1) -> aot.Program:
+    """`recomputed` for sequences of T tokens, compiled: what a word costs where nothing is kept."""
+    shapes = transformer.shapes(model)
+    weights = {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
+    return aot.compile(
+        functools.partial(recomputed, model), weights, jax.ShapeDtypeStruct((rows, T), jnp.int32)
+    )

@@ -1,11 +1,11 @@
 """How are many requests served at once? A small engine that really does it.
 
 `Engine(weights, config)` takes requests at any time (`submit`). Every `step` lets in who finds a place, reads
-some of the prompts, and writes one word of everybody else: continuous batching over a paged cache.
-With `chunk` a step reads at most so many tokens, in one program with the words that it writes; without it
-whole prompts, while those who write wait. With `reader`, prompts are read on devices of their own, and their
-blocks are moved. When blocks run out, the youngest gives its own back and is read again later.
-Chapter: Inference.
+some of the prompts, and writes one word of everybody else: continuous batching over a paged cache; without
+`continuous` nobody gets in before everybody is out (static batches). With `chunk` a step reads at most so
+many tokens, in one program with the words that it writes; without it whole prompts, and who writes waits.
+With `reader`, prompts are read on devices of their own, and their blocks are moved. When blocks run out, the
+youngest gives its own back and is read again later. Chapter: Inference.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from typing import Any
 
 from scalingbook_lib.lab.layout import Config
 from scalingbook_lib.lab.paging import OutOfBlocks, Pool
-from scalingbook_lib.lab.requests import Report, Request, State
+from scalingbook_lib.lab.requests import Played, Report, Request, State
 from scalingbook_lib.lab.requests import Sequence as Served
 from scalingbook_lib.lab.worker import Row, Worker
 from scalingbook_lib.told import Told
@@ -30,10 +30,13 @@ class Engine(Told):
         chunk: int | None = None,
         prefix_cache: bool = True,
         reader: Config | None = None,
+        continuous: bool = True,
     ) -> None:
         self.writer = Worker(weights, config, prefixes=prefix_cache and not reader)
         self.reader = Worker(weights, reader, prefixes=prefix_cache) if reader else self.writer
-        self.chunk, self.steps, self.read, self.moved, self.moved_bytes = chunk, 0, 0, 0, 0
+        self.chunk, self.continuous = chunk, continuous
+        self.steps, self.read, self.moved, self.moved_bytes = 0, 0, 0, 0
+        self.played: list[list[Played]] = []
         self.requests: list[Served] = []  # all there ever were, by ticket
         self.waiting: list[Served] = []  # oldest first
         self.moving: list[Served] = []  # read elsewhere, without a place to write yet
@@ -87,7 +90,9 @@ class Engine(Told):
 
     def step(self) -> None:
         """Let in who finds a place; read; write one word of everybody who is read."""
-        self._admit()
+        self.played.append([])
+        if self.continuous or not (self.reader.inside or self.writer.inside):
+            self._admit()
         if self.chunk and self.reader is self.writer:
             self._mixed(self.chunk)
         else:
@@ -166,6 +171,9 @@ class Engine(Told):
         """Run the rows; each sequence has more in the cache, and perhaps a new word."""
         for row, word in zip(rows, at.run(rows, T=T, places=places), strict=True):
             s, last = row.of, row.last
+            self.played[-1].append(
+                Played(at is self.writer, s.group, s.slot, s.ticket, s.state, row.count, last)
+            )
             s.cached += row.count
             self.read += row.count
             at.learn(s)

@@ -2,11 +2,14 @@
 
 import functools
 
+import jax
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from writing import CLOSE, TINY, TINY_MOE, weights, written
 
-from scalingbook_lib.lab import decode, text
+from scalingbook_lib.lab import decode, keys, sharding, text
 from scalingbook_lib.lab.layout import Config
 
 B, T, LIMIT = 8, 20, 8
@@ -92,3 +95,109 @@ def test_what_does_not_divide_is_refused_with_its_numbers():
         Config(TINY, {"P": 2})
     with pytest.raises(ValueError, match="sequences = 6 does not divide over AXZ = 4"):
         Config(TINY, {"Z": 4}, sequences=6)
+
+
+def matmul_weights(model):
+    return sum(w.size for name, w in weights(model).items() if "norm" not in name and name != "embed")
+
+
+def test_a_word_costs_all_before_it_without_a_cache_and_itself_with_one():
+    attention = 4 * TINY.N * TINY.H * TINY.L  # FLOPs of one query with one key and value
+    for n in (16, 32):
+        assert decode.recomputing(TINY, n).flops == 2 * matmul_weights(TINY) * n + attention * n * n
+    config = Config(TINY, {"Y": 1}, sequences=B, tokens=64)
+    assert decode.program(config).flops == B * (2 * matmul_weights(TINY) + attention * 64)
+
+
+@pytest.mark.parametrize("spread", ["heads", "sequences", "tokens", "rows", "attention groups"])
+def test_all_devices_together_compute_no_more_than_one(spread):
+    one, spread = (Config(TINY, mesh, sequences=B, tokens=64) for mesh in ({"Y": 1}, SPREAD[spread]))
+    copied = 2 * 2 * TINY.D * TINY.K * TINY.H * TINY.L * B * (spread.sizes["C"] - 1)  # K and V, on all of C
+    assert decode.program(spread).flops * spread.on.size == decode.program(one).flops + copied
+
+
+@pytest.mark.parametrize("paged", [{}, PAGED], ids=["whole", "paged"])
+def test_the_cache_is_used_up_and_its_memory_is_that_of_the_new_one(paged):
+    config = Config(TINY, {"Y": 8}, sequences=B, tokens=64, **paged)
+    params, cache = config.params(weights(TINY)), config.cache()
+    nbytes = sum(a.nbytes for kept in cache for a in kept.values())
+    assert nbytes == 2 * TINY.L * B * 64 * TINY.K * TINY.H * 4
+    assert decode.program(config, greedy=True).memory.aliased == nbytes / 8
+    step(config, params, prompts()[:, :1], cache, np.zeros(B), np.ones(B))
+    assert all(a.is_deleted() for kept in cache for a in kept.values())
+
+
+def test_prefill_and_decode_are_functions_to_be_jitted():
+    config = Config(TINY, {"Z": 2, "Y": 4}, sequences=B, tokens=64)
+    params, asked = config.params(weights(TINY)), prompts()
+    prefill = jax.jit(lambda w, t, c, *more: decode.prefill(w, config, t, c, *more), donate_argnums=2)
+    one = jax.jit(lambda w, t, c, n: decode.decode(w, config, t, c, n), donate_argnums=2)
+    whole, cache = prefill(params, asked, config.cache())
+    _, parts = prefill(params, asked[:, :12], config.cache())
+    ends, parts = prefill(params, asked[:, 12:], parts, np.full(B, 12), np.full(B, T - 12))
+    assert ends == pytest.approx(np.array(whole), abs=CLOSE)
+    assert whole.argmax(-1).tolist() == plain(TINY)[0][:, 0].tolist()
+    after = [one(params, whole.argmax(-1), kept, np.full(B, T))[0] for kept in (cache, parts)]
+    assert after[0] == pytest.approx(np.array(after[1]), abs=CLOSE)
+    assert after[0].argmax(-1).tolist() == plain(TINY)[0][:, 1].tolist()
+
+
+def test_logits_of_every_token_are_those_of_the_plain_model():
+    config = Config(TINY, {"C": 4, "Y": 2}, sequences=B, tokens=32)
+    every, _ = decode.program(config, T, every=True).run(
+        config.params(weights(TINY)),
+        prompts(),
+        config.cache(),
+        np.zeros(B, np.int32),
+        np.full(B, T, np.int32),
+    )
+    assert every == pytest.approx(np.array(decode.recomputed(TINY, weights(TINY), prompts())), abs=CLOSE)
+
+
+def test_tokens_that_are_not_real_leave_no_trace():
+    config = Config(TINY, {"Y": 2, "C": 2}, sequences=B, tokens=32)
+    params, count = config.params(weights(TINY)), np.arange(B) + 1
+    start, real = np.zeros(B), np.where(np.arange(T) < count[:, None], prompts(), 0)
+    some, cache = step(config, params, prompts(), config.cache(), start, count)
+    same, other = step(config, params, real, config.cache(), start, count)
+    assert np.array_equal(some, same)
+    for a, b in zip(cache, other, strict=True):
+        assert np.array_equal(a["k"], b["k"])
+        assert all(not np.array(a["k"])[row, n:].any() for row, n in enumerate(count))
+
+
+@given(
+    lengths=st.lists(st.integers(1, 32), min_size=3, max_size=3),
+    scale=st.sampled_from([0.1, 1.0, 30.0]),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=20, deadline=None)
+def test_parts_of_attention_put_together_are_attention(lengths, scale, seed):
+    q, k, v = (
+        scale * jax.random.normal(key, (3, n, h, 8))
+        for key, n, h in zip(jax.random.split(jax.random.key(seed), 3), (1, 32, 32), (8, 2, 2), strict=True)
+    )
+    seen = np.arange(32) < np.array(lengths)[:, None]
+    whole = jax.nn.dot_product_attention(q, k, v, mask=seen[:, None, None])
+    assert merged()(q, k, v, seen[:, None]) == pytest.approx(np.array(whole), abs=1e-5 * scale, rel=1e-4)
+
+
+@functools.cache
+def merged():
+    """Attention with the keys split over four devices, each of which ends with two heads."""
+    over, last = jax.P(None, "C"), jax.P(None, None, "C")
+    return jax.jit(jax.shard_map(
+        lambda q, k, v, seen: keys.merged(*keys.attend(q, seen, k, v)), mesh=sharding.mesh(C=4),
+        in_specs=(jax.P(), over, over, last), out_specs=last, check_vma=False,
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize(("mesh", "found"), [
+    ({"Y": 8}, {"all-gather Y": 2 * 2 + 2, "reduce-scatter Y": 2 * 2}),
+    ({"C": 8}, {"all-gather C": 3 * 2 + 2, "reduce-scatter C": 3 * 2, "all-reduce C": 2}),
+    ({"Z": 8}, {"all-gather Z": 2 * 2 + 2, "reduce-scatter Z": 2 * 2, "all-to-all Z": 3 * 2}),
+    ({"A": 8}, {"all-gather A": 2 + 2, "reduce-scatter A": 2}),
+])  # fmt: skip
+def test_what_two_layers_send(mesh, found):
+    config = Config(TINY, mesh, sequences=B, tokens=64)
+    assert decode.program(config, greedy=True).collectives.over_axes() == found

@@ -10,6 +10,7 @@ from scalingbook_lib.lab import text
 from scalingbook_lib.lab.engine import Engine
 from scalingbook_lib.lab.layout import Config, beside
 from scalingbook_lib.lab.requests import State
+from scalingbook_lib.lab.timeline import Timeline
 
 TIGHT, ROOMY = 12, 32  # blocks of 8 tokens
 SPREAD = {
@@ -196,3 +197,23 @@ def test_it_tells_what_it_did():
     assert "12 requests done" in str(served(one)[0])
     assert "tokens found" in str(one.requests[0])
     assert "12 blocks of 8 tokens" in str(one.writer)
+
+
+def test_static_batches_write_the_same_in_more_steps_with_places_empty():
+    one, other = engine(chunk=8, blocks=ROOMY), engine(chunk=8, blocks=ROOMY, continuous=False)
+    (report, words), (later, same) = served(one), served(other)
+    assert words == same == plain(TINY)
+    assert report.steps < later.steps
+    assert Timeline.of(one).occupancy > Timeline.of(other).occupancy
+
+
+@pytest.mark.parametrize("how", ["whole prompts", "chunks", "apart"])
+def test_the_timeline_has_every_word_once(how):
+    one = engine(**HOW[how])
+    report, words = served(one)
+    shown = Timeline.of(one)
+    assert sum(shown.words) == report.words == sum(map(len, words))
+    lines = {place: shown.line(place) for place in shown.places}
+    assert "".join(lines.values()).count("a") >= 9  # twelve words, of which reading gives the first
+    assert not any(not place[0] and line.upper() != line for place, line in lines.items())
+    assert len(str(shown).splitlines()) == len(shown.places) + 1
