@@ -128,8 +128,8 @@ def heads(w: Weights, h: jax.Array, kept: Kept, where: tuple, codec: tuple) -> t
     k, v = jnp.split(_to_sequences(jnp.concatenate([k, v], -1), keys.heads(kept)), 2, -1)
     q, k = (jax.vmap(mixing.rotary)(x, at) for x in (q, k))
     kept = keys.written(kept, codec[0](k, v), at, jnp.arange(h.shape[1]) < count[:, None], tables)
-    k, v, positions = keys.read(kept, codec[1], tables)
-    out = keys.merged(*keys.attend(q, k, v, positions <= at[..., None]))
+    parts, positions = keys.read(kept, codec[1], tables)
+    out = keys.merged(*keys.attend(q, positions <= at[..., None], *parts))
     out = gather(exchange(out.astype(h.dtype), "Z", 2, 0), "X", 0)
     return jnp.einsum("btnh,nhd->btd", out, w["o"]), kept
 

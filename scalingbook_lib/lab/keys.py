@@ -24,8 +24,8 @@ def encoded(k: jax.Array, v: jax.Array) -> Kept:
     return {"k": k, "v": v}
 
 
-def decoded(kept: Kept) -> tuple[jax.Array, jax.Array]:
-    """The k and v of what the cache kept."""
+def decoded(kept: Kept) -> tuple[jax.Array, ...]:
+    """The k and v of what the cache kept; after them the scales [b, t, K, 1] of both, if there are any."""
     return kept["k"], kept["v"]
 
 
@@ -47,27 +47,33 @@ def written(kept: Kept, new: Kept, at: jax.Array, real: jax.Array, tables: jax.A
     return {name: a.at[block, place].set(new[name].astype(a.dtype), mode="drop") for name, a in kept.items()}
 
 
-def read(kept: Kept, decode: Callable, tables: jax.Array | None) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Keys and values [b, s, K_Y, H] of this device, and the positions [s] that they have."""
-    k, v = decode(kept)
-    here = k.shape[1]
+def read(kept: Kept, decode: Callable, tables: jax.Array | None) -> tuple[tuple[jax.Array, ...], jax.Array]:
+    """Keys and values [b, s, K_Y, H] of this device with any scales, and the positions [s] that they have."""
+    parts = decode(kept)
+    here = parts[0].shape[1]
     blocks = 1 if tables is None else tables.shape[1]
     first = jnp.arange(blocks) * here * lax.axis_size("C") + lax.axis_index("C") * here
     positions = (first[:, None] + jnp.arange(here)).reshape(-1)
     if tables is not None:
-        k, v = (a[tables].reshape(len(tables), -1, *a.shape[2:]) for a in (k, v))
-    return k, v, positions
+        parts = tuple(a[tables].reshape(len(tables), -1, *a.shape[2:]) for a in parts)
+    return parts, positions
 
 
-def attend(q: jax.Array, k: jax.Array, v: jax.Array, seen: jax.Array) -> tuple[jax.Array, ...]:
-    """Of q[b, t, n, h] with the keys of this device: weighted sum, largest score, sum of exponentials."""
+def attend(
+    q: jax.Array, seen: jax.Array, k: jax.Array, v: jax.Array, *scales: jax.Array
+) -> tuple[jax.Array, ...]:
+    """Of q[b, t, n, h] with the keys of this device: weighted sum, largest score, sum of exponentials.
+
+    The scale of a token's head multiplies its score, and its weight: H times fewer products than before them.
+    """
+    of_k, of_v = (jnp.moveaxis(s, 1, -1)[:, None] for s in scales) if scales else (1, 1)  # [b, 1, k, 1, s]
     groups = q.reshape(*q.shape[:2], k.shape[2], -1, q.shape[-1]) * q.shape[-1] ** -0.5
-    scores = jnp.einsum("btkgh,bskh->btkgs", groups, k.astype(q.dtype)).astype(jnp.float32)
+    scores = jnp.einsum("btkgh,bskh->btkgs", groups, k.astype(q.dtype)).astype(jnp.float32) * of_k
     scores = jnp.where(seen[:, :, None, None], scores, MASKED)
     top = scores.max(-1)
     p = jnp.exp(scores - top[..., None])
-    out = jnp.einsum("btkgs,bskh->btkgh", p.astype(q.dtype), v.astype(q.dtype)).astype(jnp.float32)
-    return out.reshape(q.shape), top.reshape(q.shape[:3]), p.sum(-1).reshape(q.shape[:3])
+    out = jnp.einsum("btkgs,bskh->btkgh", (p * of_v).astype(q.dtype), v.astype(q.dtype))
+    return out.astype(jnp.float32).reshape(q.shape), top.reshape(q.shape[:3]), p.sum(-1).reshape(q.shape[:3])
 
 
 def merged(out: jax.Array, top: jax.Array, total: jax.Array) -> jax.Array:

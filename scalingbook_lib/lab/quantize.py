@@ -63,10 +63,15 @@ def encoded(k: jax.Array, v: jax.Array) -> dict[str, jax.Array]:
     return {f"{name} {part}": x for name, numbers in both.items() for part, x in numbers.items()}
 
 
-def decoded(kept: Mapping[str, jax.Array]) -> tuple[jax.Array, jax.Array]:
-    """The k and v that were kept."""
-    k, v = ({part: kept[f"{name} {part}"] for part in ("whole", "scale")} for name in "kv")
-    return wide(k, k["scale"].dtype), wide(v, v["scale"].dtype)
+def decoded(kept: Mapping[str, jax.Array]) -> tuple[jax.Array, ...]:
+    """The numbers that were kept, and their scales: attention multiplies by these after its products."""
+    return tuple(kept[f"{name} {part}"] for part in ("whole", "scale") for name in "kv")
+
+
+def widened(kept: Mapping[str, jax.Array]) -> tuple[jax.Array, ...]:
+    """The k and v that were kept, multiplied by their scales before they are used: H times the products."""
+    k, v, *scales = decoded(kept)
+    return tuple(x.astype(s.dtype) * s for x, s in zip((k, v), scales, strict=True))
 
 
 CACHE8 = (encoded, decoded)

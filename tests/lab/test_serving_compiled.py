@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.lab import cache_layout, knee, serving_memory, serving_step
+from scalingbook_lib.lab import cache_layout, decode, knee, quantize, serving_memory, serving_step
 from scalingbook_lib.lab.expert_exchange import Exchange
 from scalingbook_lib.lab.layout import Config
 from scalingbook_lib.lab.quantize import CACHE8, Narrow
@@ -138,6 +138,22 @@ def test_a_cache_that_is_kept_is_copied_for_every_token():
     given, kept = cache_layout.row(8, 128), cache_layout.row(8, 128, donate=False)
     assert (given.copied, kept.copied) == (0, kept.stored)
     assert kept.cycles > 100 * given.cycles
+
+
+@pytest.mark.usefixtures("tpu")
+def test_scales_after_the_products_make_an_int8_cache_cheaper_than_a_wide_one_and_before_them_not():
+    codecs = {"wide": Config.codec, "after": CACHE8, "before": (quantize.encoded, quantize.widened)}
+    found = {
+        name: decode.program(sliced("heads", codec=codec), greedy=True) for name, codec in codecs.items()
+    }
+    cycles = {name: attention_cycles(program) for name, program in found.items()}
+    assert cycles["after"] < 0.75 * cycles["wide"] < cycles["wide"] < cycles["before"]
+    assert len({found[name].memory.arguments for name in ("after", "before")}) == 1
+
+
+def attention_cycles(program):
+    """Of the products with keys and with values."""
+    return sum(f.cycles for f in program.fusions if "kgh" in f.source or "kgs" in f.source)
 
 
 # --- experts ---------------------------------------------------------------------------------------------
