@@ -1,5 +1,6 @@
 """Can a reader say, and program, what a draft model does and what a cache forgets? Checks on inference."""
 
+from collections.abc import Iterable
 from itertools import product
 from math import sin, sqrt
 
@@ -88,8 +89,9 @@ def _scales(by_channel: bool) -> float:
     return sqrt(sum(e * e for e in kept) / len(kept))
 
 
-def _rounded(row: list[float]) -> list[float]:
+def _rounded(row: Iterable[float]) -> list[float]:
     """What is lost of each number, with one scale for all of them."""
+    row = list(row)
     scale = max(map(abs, row)) / 127
     return [round(x / scale) * scale - x for x in row]
 
