@@ -16,16 +16,17 @@ def grid(panel: Grid, width: float) -> str:
     """The grid as one SVG drawing."""
     head, top = svg.title(panel.title, width)
     left = min(max(map(svg.measure, panel.rows)) + 10, 0.3 * width) if any(panel.rows) else 0.0
-    top += 20 if any(panel.columns) else 0
+    lines = max((c.count("\n") + 1 for c in panel.columns), default=0) if any(panel.columns) else 0
+    top += 20 + LINE * (lines - 1) if lines else 0
     wide, high, size = _cell_size(panel, width - left)
     sides = [
         (left + i * wide, top + j * high) for j in range(len(panel.cells)) for i in range(len(panel.cells[0]))
     ]
     cells = [c for row in panel.cells for c in row]
     names = [
-        svg.text(left + (i + 0.5) * wide, top - 7, svg.fit(c, wide), 'text-anchor="middle"')
-        for i, c in enumerate(panel.columns)
-    ] + [
+        head for i, c in enumerate(panel.columns) for head in _head(c, left + (i + 0.5) * wide, top - 7, wide)
+    ]
+    names += [
         svg.text(left - 8, top + (j + 0.5) * high + 3, svg.fit(r, left - 8), 'text-anchor="end"')
         for j, r in enumerate(panel.rows)
     ]
@@ -50,7 +51,7 @@ def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
     cells = [c for row in panel.cells for c in row]
     lines = [line for c in cells for line in c.text.split("\n")]
     longest = max(map(svg.measure, lines))
-    heads = max(map(svg.measure, panel.columns), default=0.0)
+    heads = max((svg.measure(line) for c in panel.columns for line in c.split("\n")), default=0.0)
     columns = len(panel.cells[0])
     parts = any(c.part for c in cells)
     least = LARGEST if parts else 64.0 if columns < 5 else 44.0
@@ -63,6 +64,14 @@ def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
         return wide, min(wide, LARGEST) + (written + 12 if written else 4), round(size, 1)
     air, high = (4, 20.0) if len(panel.cells) > TALL else (12, 34.0)
     return wide, max(written + air, min(wide, high)), round(size, 1)
+
+
+def _head(label: str, x: float, y: float, wide: float) -> list[str]:
+    """A column's label, its last line at y."""
+    lines = label.split("\n")[::-1]
+    return [
+        svg.text(x, y - i * LINE, svg.fit(line, wide), 'text-anchor="middle"') for i, line in enumerate(lines)
+    ]
 
 
 def _boxes(

@@ -231,3 +231,9 @@ def test_text_is_cut_to_its_room():
     assert svg.fit("a rather long label", 60).endswith("…")
     assert svg.measure(svg.fit("a rather long label", 60)) <= 60
     assert svg.fit("label", 1) == ""
+
+
+def test_a_column_s_label_may_have_lines():
+    drawn = draw.panel(Grid("", ("a",), ("first\ntoken", "all"), [[Cell("1"), Cell("2")]]), 340.0)
+    assert ">first<" in drawn
+    assert ">token<" in drawn
