@@ -6,9 +6,11 @@ from scalingbook_lib import chips, inference, models
 from scalingbook_lib.arithmetic import kv_cache
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
+from scalingbook_lib.explorers.serving_machines import several
 from scalingbook_lib.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
 from scalingbook_lib.inference import rules
 from scalingbook_lib.inference.rules import Rule
+from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType, count, percent, si
 
 MODELS = ("LLaMA-2 13B", "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Mixtral 8x7B")
@@ -24,33 +26,47 @@ def eight_bits(chip: str) -> DType:
     return INT8 if chips.find(chip).int8_ops_per_s else FP8
 
 
+def read(model: Transformer, B: float) -> float:
+    """Parameters that a step of B sequences reads: of experts those that some token visits, in the mean."""
+    x = model.experts
+    idle = model.by_part.get("experts", 0) * (1 - x.k / x.E) ** B if x else 0.0
+    return model.params - idle
+
+
 @lru_cache(maxsize=256)
 def ruled(model: str, chip: str, n: int, weights: str, compute: str, S: int, B: int) -> Rule:
-    """The step by the rule: without a cache where S is 0, every expert's weights read."""
+    """The step by the rule: without a cache where S is 0; of experts those read that some token visits."""
     m, c = models.find(model), chips.find(chip)
     cache = kv_cache(m, S, BF16).nbytes if S else 0.0
     math = BF16 if compute == "bf16" else eight_bits(chip)
-    return rules.step(m.params, c, n, B=B, cache_bytes=cache, weights=WEIGHTS[weights], compute=math,
+    return rules.step(read(m, B), c, n, B=B, cache_bytes=cache, weights=WEIGHTS[weights], compute=math,
                       active=m.active_params)  # fmt: skip
 
 
 def _batch(model: str, chip: str, n: int, weights: str, compute: str, S: int, B: int) -> View:
     steps = [ruled(model, chip, n, weights, compute, S, b) for b in _SIZES]
     one = ruled(model, chip, n, weights, compute, S, B)
-    math = BF16 if compute == "bf16" else eight_bits(chip)
-    m = models.find(model)
-    knee = inference.critical_batch(m, chips.find(chip), weights=WEIGHTS[weights], compute=math).tokens
+    knee, sparse = crossing(model, chip, weights, compute)
+    experts = [Readout("of the experts alone", sparse, "", f"B = {count(round(sparse))}")]
     return View(
         _verdict(one, knee),
         (_times(steps, one, knee), _rates(steps, one, knee)),
         (
             Readout("critical batch", knee, "", f"B = {count(round(knee))}"),
+            *(experts if models.find(model).experts else []),
             Readout("the step", one.total_s, "s"),
             Readout("tokens/s of a chip", one.tokens_per_s / n),
             Readout("of the matrix unit's peak", _share(one), "", percent(_share(one))),
         ),
         columns=2,
     )
+
+
+def crossing(model: str, chip: str, weights: str, compute: str) -> tuple[float, float]:
+    """The batch from which multiplying takes longer than reading: of all weights, and of experts alone."""
+    m, math = models.find(model), BF16 if compute == "bf16" else eight_bits(chip)
+    found = inference.critical_batch(m, chips.find(chip), weights=WEIGHTS[weights], compute=math)
+    return found.dense * m.params / m.active_params, found.tokens
 
 
 def _share(one: Rule) -> float:
@@ -92,7 +108,7 @@ def _rates(steps: list[Rule], one: Rule, knee: float) -> Chart:
 
 
 def _verdict(one: Rule, knee: float) -> str:
-    many = f"{count(int(one.B))} sequence{'s' * (one.B > 1)}"
+    many = several(one.B, "sequence")
     ratio = one.weights_s / one.matmul_s
     said = (
         f"{many}: reading the weights takes {ratio:.3g} times as long as multiplying by them"

@@ -8,7 +8,7 @@ from scalingbook_lib import inference, models, serving
 from scalingbook_lib.arithmetic import kv_cache
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import TYPES, machine, spread, stored
+from scalingbook_lib.explorers.serving_machines import TYPES, machine, several, spread, stored
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Points, Readout, Scale, Series, View
 from scalingbook_lib.units import count, percent
 
@@ -23,9 +23,19 @@ MACHINES = (
     "H100 × 8",
 )
 BLOCKS = tuple(2**e for e in range(12))
-SAMPLE, SEED = 400, 5
+SAMPLE = 128
 WINDOW = 1024
-_LOCAL = {"as the model has them": 0.0, "every second, 1,024 tokens": 1 / 2, "5 of 6, 1,024 tokens": 5 / 6}
+_LOCAL = {"the model's own": 0.0, "1 of 2": 1 / 2, "5 of 6": 5 / 6}
+
+
+class Rank(Random):
+    """A chance that is known: lengths by their rank, not by luck."""
+
+    share = 0.5
+
+    def random(self) -> float:
+        """Which share of all is shorter."""
+        return self.share
 
 
 class Held(NamedTuple):
@@ -39,8 +49,12 @@ class Held(NamedTuple):
 @lru_cache(maxsize=64)
 def lengths(mean: int, most: int) -> tuple[int, ...]:
     """Tokens of sequences at a moment of their lives: few are as long as they may be."""
-    chance, drawn = Random(SEED), serving.lognormal(mean, 0.8, most)
-    return tuple(drawn(chance) for _ in range(SAMPLE))
+    rank, drawn = Rank(), serving.lognormal(mean, 0.8, most)
+    found = []
+    for i in range(SAMPLE):
+        rank.share = (i + 0.5) / SAMPLE
+        found.append(drawn(rank))
+    return tuple(found)
 
 
 @lru_cache(maxsize=64)
@@ -89,9 +103,10 @@ def _cache(
     layers = kinds(model, where, kv, local)
     reserved, paged = (filled(layers, free, mean, most, b) for b in (None, block))
     if free <= 0:
-        return View(f"The weights alone are more than {where} holds.", (_tanks(whole, free, {}),))
+        said = "The weights, and a tenth of the memory for the runtime, are more than"
+        return View(f"{said} {where} has.", (_tanks(whole, free, {}),))
     return View(
-        _verdict(reserved, paged, block),
+        _verdict(reserved, paged, block, round(sum(lengths(mean, most)) / SAMPLE), most),
         (
             _tanks(whole, free, {"reserved": reserved, f"blocks of {count(block)}": paged}),
             _blocks(layers, free, mean, most, block, paged),
@@ -99,7 +114,7 @@ def _cache(
         (
             Readout("sequences, reserved", reserved.sequences),
             Readout("in blocks", paged.sequences),
-            Readout("a mean sequence", kept(layers, mean), "B"),
+            Readout("a sequence, in the mean", paged.used / max(paged.sequences, 1), "B"),
             Readout("lost in half-empty blocks", _lost(paged), "", percent(_lost(paged), 2)),
         ),
         columns=2,
@@ -115,7 +130,7 @@ def _tanks(whole: float, free: float, ways: dict[str, Held]) -> Bars:
     first = min(whole - free, whole) if free > 0 else whole - free
     rows = list(ways) or ["weights"]
     helds = list(ways.values()) or [Held(0.0, 0.0, 0)]
-    series = [Series("weights and reserve", [first] * len(rows), 0)]
+    series = [Series("weights and runtime", [first] * len(rows), 0)]
     if ways:
         series += [
             Series("tokens in the cache", [h.used for h in helds], 2),
@@ -136,12 +151,15 @@ def _blocks(
     return Chart(x, y, (Curve("in blocks", sizes, many, 2), here), title="How large a block may be")
 
 
-def _verdict(reserved: Held, paged: Held, block: int) -> str:
-    gain = paged.sequences / max(reserved.sequences, 1)
-    return (
-        f"{count(reserved.sequences)} sequences fit if each reserves room for the longest, "
-        f"{count(paged.sequences)} in blocks of {count(block)} tokens: {gain:.3g} times as many."
+def _verdict(reserved: Held, paged: Held, block: int, mean: int, most: int) -> str:
+    said = (
+        f"Of sequences of {count(mean)} tokens in the mean and {count(most)} at most, "
+        f"{count(reserved.sequences)} {'fits' if reserved.sequences == 1 else 'fit'} if each reserves room "
+        f"for the longest, {count(paged.sequences)} in blocks of {several(block, 'token')}"
     )
+    if not reserved.sequences:
+        return f"{said}."
+    return f"{said}: {paged.sequences / reserved.sequences:.3g} times as many."
 
 
 CACHE = Explorer(
@@ -156,7 +174,7 @@ CACHE = Explorer(
         "mean": Slider("mean tokens", 128, 32768, 1024, "pow2"),
         "most": Slider("most tokens", 2048, 131072, 8192, "pow2"),
         "block": Slider("tokens of a block", 1, 2048, 16, "pow2"),
-        "local": Choice("layers with a window", tuple(_LOCAL)),
+        "local": Choice("layers with a window of 1,024", tuple(_LOCAL)),
     },
     view=_cache,
 )

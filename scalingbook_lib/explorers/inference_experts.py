@@ -6,11 +6,11 @@ from typing import Any
 from scalingbook_lib import inference, models
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import TYPES, machine, stored
-from scalingbook_lib.explorers.view import Bars, Chart, Curve, Points, Readout, Scale, Series, View
+from scalingbook_lib.explorers.serving_machines import TYPES, machine, several, stored
+from scalingbook_lib.explorers.view import Bars, Chart, Curve, Points, Readout, RefLine, Scale, Series, View
 from scalingbook_lib.inference import Layout, LayoutError, Step
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.units import count, percent, si
+from scalingbook_lib.units import percent, si
 
 MODELS = ("DeepSeek-V3", "Qwen3 235B-A22B", "Mixtral 8x7B", "gpt-oss 120B")
 MACHINES = ("H200 × 8", "H200 × 16", "H200 × 64", "B200 × 8", "TPU v5e 8x8", "TPU v5p 4x4x4", "TPU v6e 8x8")
@@ -66,13 +66,31 @@ def _experts(model: str, where: str, weights: str, S: int, B: int) -> View:
     share = touched(model, B)
     return View(
         _verdict(steps, room, B),
-        (_bars(steps), _rates(model, where, weights, S, B, steps), _visits(model, B)),
+        (
+            _bars(steps),
+            _rates(model, where, weights, S, B, steps),
+            _held(m, where, steps, B, S),
+            _visits(model, B),
+        ),
         (
             Readout("experts that some token visits", share, "", percent(share)),
-            *(Readout(f"{how}: room for", n, "", f"{n:,} sequences") for how, n in room.items()),
+            *(Readout(f"{how}: room for", n, "", several(n, "sequence")) for how, n in room.items()),
         ),
         columns=2,
     )
+
+
+def _held(m: Transformer, where: str, steps: dict[str, Step], B: int, S: int) -> Bars:
+    """A latent cache is copied to every chip of a group; weights of attention to every group."""
+    on = machine(where)
+    found = [inference.memory(m, s.layout, on, B=B, S=S) for s in steps.values()]
+    series = (
+        Series("weights", [one.weights for one in found], 0),
+        Series("cache", [one.kv for one in found], 2),
+    )
+    refs = (RefLine("HBM", on.chip.hbm_bytes),)
+    title = "What each chip holds"
+    return Bars(Scale("bytes of a chip", "B"), list(steps), series, stacked=True, refs=refs, title=title)
 
 
 def _bars(steps: dict[str, Step]) -> Bars:
@@ -105,13 +123,12 @@ def _verdict(steps: dict[str, Step], room: dict[str, int], B: int) -> str:
     if not steps:
         return "The model's sizes allow neither way on so many chips."
     best = min(steps, key=lambda how: steps[how].total_s)
-    said = f"{count(B)} sequences at once: with {best} a step takes {si(steps[best].total_s, 's')}"
-    if len(steps) > 1:
-        other = next(how for how in steps if how != best)
-        more = steps[other].total_s / steps[best].total_s - 1
-        said += f", with {other} {percent(more)} longer"
-    full = max(room, key=lambda how: room[how])
-    return f"{said}. The memory holds most with {full}: {count(room[full])}."
+    said = f"{several(B, 'sequence')}: with {best} a step takes {si(steps[best].total_s, 's')}"
+    for how, step in steps.items():
+        if how != best:
+            said += f", with {how} {step.total_s / steps[best].total_s:.3g} times as long"
+    short = [f"{f'only {room[how]:,}' if room[how] else 'none'} with {how}" for how in steps if room[how] < B]
+    return f"{said}. The memory has room for {', '.join(short) or 'all of them'}."
 
 
 EXPERTS = Explorer(

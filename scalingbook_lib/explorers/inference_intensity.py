@@ -84,7 +84,8 @@ def _caches(bytes_of: dict[str, float], S: int) -> Bars:
 
 def _verdict(shared: str, now: float, ridge: float, T: int, chip: str) -> str:
     asks = "one token asks" if T == 1 else f"{count(T)} tokens ask at once"
-    said = f"{shared}, {asks}: {_rounded(now)} FLOPs for each byte read; {chip} could do {ridge:.0f}"
+    flops = "FLOP" if _rounded(now) == "1" else "FLOPs"
+    said = f"{shared}, {asks}: {_rounded(now)} {flops} for each byte read; {chip} could do {ridge:.0f}"
     if now >= ridge:
         return f"{said}: arithmetic takes longer than reading."
     return f"{said}: reading takes {ridge / now:.3g} times as long as the arithmetic."
@@ -93,7 +94,7 @@ def _verdict(shared: str, now: float, ridge: float, T: int, chip: str) -> str:
 INTENSITY = Explorer(
     key="inference.intensity",
     title="Work for each byte of cache",
-    question="Can attention in decoding be anything but a wait for memory?",
+    question="80 layers of 64 heads: can attention in decoding be anything but a wait for memory?",
     controls={
         "shared": Choice("keys and values", SHARED, SHARED[2]),
         "chip": Choice("chip", CHIPS),

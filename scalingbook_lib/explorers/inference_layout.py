@@ -7,8 +7,8 @@ from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
 from scalingbook_lib.explorers.serving_machines import machine
 from scalingbook_lib.explorers.view import Bars, Cell, Grid, Readout, Scale, Series, View
-from scalingbook_lib.inference import Layout, Step
-from scalingbook_lib.units import INT8, percent, si
+from scalingbook_lib.inference import Layout, Memory, Step
+from scalingbook_lib.units import INT8, binary, percent, si
 
 MODELS = {"32 heads, MHA": "LLaMA-2 7B", "8 heads, GQA": "LLaMA-3 8B", "2 heads, GQA": "Qwen2.5 1.5B",
           "1 head, MQA": "Gemma 2B"}  # fmt: skip
@@ -50,14 +50,14 @@ def _layout(kind: str, heads: str, rest: str, B: int, S: int) -> View:
         return View(f"{heads_of}, fewer than {ways.heads} ways.", (_nobody(),))
     o = layout(ways)
     step = inference.decode(m, on, o, B=B, S=S)
-    held = inference.memory(m, o, on, B=B, S=S).kv
-    least = inference.memory(m, o, on, B=B, S=S).kv / _waste(m.K, ways, B)
+    kept = inference.memory(m, o, on, B=B, S=S)
+    held, least = kept.kv, kept.kv / _waste(m.K, ways, B)
     return View(
-        _verdict(kind, ways, m.K, held, least, step),
-        (_painted(m.K, ways), _moved(step)),
+        _verdict(kind, ways, kept, least, step),
+        (_painted(m.K, ways, B), _moved(step)),
         (
-            Readout("cache on each chip", held, "B"),
-            Readout("if nothing were copied", least, "B"),
+            Readout("cache of the fullest chip", held, "B"),
+            Readout("an eighth of all", least, "B"),
             Readout("the step", step.total_s, "s"),
             Readout("cache read", step.terms.get("KV", 0.0), "s"),
             Readout("links", step.network_s, "s"),
@@ -72,7 +72,7 @@ def _waste(K: int, ways: Split, B: int) -> float:
     return ways.copies(K) * whole
 
 
-def _painted(K: int, ways: Split) -> Grid:
+def _painted(K: int, ways: Split, B: int) -> Grid:
     """Each chip a row: which heads, which sequences, which tokens it holds."""
     rows = []
     for chip in range(CHIPS):
@@ -81,7 +81,7 @@ def _painted(K: int, ways: Split) -> Grid:
         own = _range(head // ways.copies(K), min(ways.heads, K), K)
         rows.append([
             Cell(f"head{'s' * (K > 1)} {own}", head // ways.copies(K) % 6, "its heads", level=0.5),
-            Cell(_part(at, ways.sequences, "sequences"), at % 6, "its sequences", level=0.5),
+            Cell(_whose(at, ways.sequences, B), at % 6, "its sequences", level=0.5),
             Cell(_part(token, ways.tokens, "tokens"), token % 6, "its tokens", level=0.5),
         ])  # fmt: skip
     return Grid(
@@ -92,6 +92,15 @@ def _painted(K: int, ways: Split) -> Grid:
 def _range(at: int, ways: int, whole: int) -> str:
     each = whole // ways
     return f"{at * each + 1}" if each == 1 else f"{at * each + 1}–{(at + 1) * each}"
+
+
+def _whose(at: int, ways: int, B: int) -> str:
+    """Which of B sequences are this part's; whole ones, so that some parts may have none."""
+    each = -(-B // ways)
+    first, last = at * each + 1, min((at + 1) * each, B)
+    if first > B:
+        return "none"
+    return f"{first if first == last else f'{first}–{last}'} of {B}"
 
 
 def _part(at: int, ways: int, what: str) -> str:
@@ -109,13 +118,16 @@ def _nobody() -> Grid:
     return Grid("What each chip keeps of the cache", ["chip"], ("K",), [[Cell("–", None, "nothing")]])
 
 
-def _verdict(kind: str, ways: Split, K: int, held: float, least: float, step: Step) -> str:
-    how = f"{ways.heads} ways over heads, {ways.sequences} over sequences, {ways.tokens} over tokens"
-    said = f"{kind}, {how}: each chip keeps {si(held, 'B')}"
-    if held > 1.01 * least:
-        return f"{said}, {held / least:.3g} times its share; a step takes {si(step.total_s, 's')}."
+def _verdict(kind: str, ways: Split, kept: Memory, least: float, step: Step) -> str:
+    parts = {"heads": ways.heads, "sequences": ways.sequences, "tokens": ways.tokens}
+    how = " and ".join(f"{n} ways over {what}" for what, n in parts.items() if n > 1)
+    said = f"{kind}, {how}: each chip keeps {si(kept.kv, 'B')}, its eighth and no more"
+    if kept.kv > 1.01 * least:
+        said = f"{kind}, {how}: some chip keeps {si(kept.kv, 'B')}, {kept.kv / least:.3g} times an eighth"
+    if not kept.fits:
+        return f"{said}; with the weights that is more than the {binary(kept.chip.hbm_bytes)} it has."
     share = percent(step.network_s / step.total_s)
-    return f"{said}, its eighth and no more; a step takes {si(step.total_s, 's')}, {share} of it links."
+    return f"{said}; a step takes {si(step.total_s, 's')}, {share} of it links."
 
 
 LAYOUT = Explorer(

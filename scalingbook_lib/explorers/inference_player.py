@@ -65,7 +65,7 @@ def _gantt(run: Run, request: int) -> Timeline:
         for span in run.spans
         if span.end_s > span.start_s
     ]  # fmt: skip
-    title = "Slots: prompts read in orange, answers written in blue, your request in purple"
+    title = "Prompts in orange, answers in blue, yours in purple"
     return Timeline(list(lanes.values()), blocks, "s", run.end_s, (), title, "time")
 
 
@@ -89,7 +89,7 @@ def _tokens(runs: dict[str, Run], name: str, request: int) -> Chart:
 
 
 def _table(runs: dict[str, Run], name: str) -> Grid:
-    heads = ("all done", "tokens/s", "first token\nmedian", "a token\nmedian", "a token\n99th pct.")
+    heads = ("all\ndone", "tokens\n/s", "first\ntoken", "each\ntoken", "99th\npct.")
     cells = [
         [
             Cell(text, 3 if other == name else 5, str(run), level=0.4 if other == name else 0.1)
@@ -100,7 +100,8 @@ def _table(runs: dict[str, Run], name: str) -> Grid:
         ]
         for other, run in runs.items()
     ]  # fmt: skip
-    return Grid("The same requests under every policy; two pools are two servers", list(runs), heads, cells)
+    rows = [other.removesuffix(" prompts") for other in runs]
+    return Grid("Every policy: medians; two pools are two servers", rows, heads, cells)
 
 
 def _verdict(name: str, run: Run) -> str:
@@ -110,8 +111,10 @@ def _verdict(name: str, run: Run) -> str:
         f"first token within {si(run.ttft(50), 's')}"
     )
     if worst > 3:
-        return f"{said}; one gap in a hundred is {worst:,.0f} times the median: somebody's prompt was read."
-    return f"{said}; gaps between tokens are even."
+        times = count(float(f"{worst:.2g}"))
+        return f"{said}; one gap in 100 between tokens is {times} times the median or more: prompts are read."
+    most = "alike" if worst < 1.05 else f"at most {worst:.2g} times the median"
+    return f"{said}; 99 of 100 gaps between tokens are {most}."
 
 
 PLAYER = Explorer(

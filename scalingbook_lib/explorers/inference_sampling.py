@@ -53,29 +53,30 @@ def spent(model: str, P: int, G: int, cached: bool) -> Spent:
 def _sampling(model: str, cached: bool, P: int, G: int, step: int) -> View:
     now = min(step, DRAWN - PROMPT)
     with_, without = spent(model, P, G, True), spent(model, P, G, False)
-    one = with_ if cached else without
-    ratio = sum(without) / sum(with_)
+    one, how = (with_, "with it") if cached else (without, "without")
+    ratio, share = sum(without) / sum(with_), one.attention / sum(one)
     return View(
-        _verdict(P, G, ratio, without),
+        _verdict(P, G, ratio, sum(without)),
         (_strip(now, cached), _curves(model, P, G)),
         (
-            Readout("FLOPs, with a cache", sum(with_), "FLOP"),
+            Readout("with a cache", sum(with_), "FLOP"),
             Readout("without", sum(without), "FLOP"),
             Readout("times as much", ratio),
-            Readout("attention's share", one.attention / sum(one), "", percent(one.attention / sum(one), 2)),
+            Readout(f"attention's share, {how}", share, "", percent(share)),
         ),
         frames=DRAWN - PROMPT + 1,
+        columns=2,
     )
 
 
 def _strip(now: int, cached: bool) -> Grid:
     """Which tokens go through the model in each pass, up to this one."""
     rows = [[_cell(i, at, now, cached) for at in range(DRAWN)] for i in range(DRAWN - PROMPT + 1)]
-    names = ["prompt", *(f"pass {i + 1}" for i in range(1, DRAWN - PROMPT + 1))]
+    names = ["prompt", *(f"pass {i}" for i in range(1, DRAWN - PROMPT + 1))]
     title = (
-        "What each pass reads: computed in orange, from the cache in gray"
+        "A prompt of 5: computed (orange), kept (gray)"
         if cached
-        else "What each pass computes"
+        else "A prompt of 5: what each pass computes"
     )
     return Grid(title, names, [f"{at + 1}" for at in range(DRAWN)], rows)
 
@@ -106,10 +107,10 @@ def _curves(model: str, P: int, G: int) -> Chart:
                  title="What it adds up to")  # fmt: skip
 
 
-def _verdict(P: int, G: int, ratio: float, without: Spent) -> str:
+def _verdict(P: int, G: int, ratio: float, flops: float) -> str:
     return (
-        f"To write {count(G)} tokens after a prompt of {count(P)}, a program without a cache does "
-        f"{ratio:,.3g} times the arithmetic, {si(sum(without), 'FLOP')}."
+        f"To write {count(G)} tokens after a prompt of {count(P)}, a program that keeps nothing does "
+        f"{count(float(f'{ratio:.3g}'))} times the arithmetic of one with a cache: {si(flops, 'FLOP')}."
     )
 
 
@@ -122,7 +123,7 @@ SAMPLING = Explorer(
         "cached": Switch("keep keys and values", False),
         "P": Slider("prompt tokens", 16, 32768, 512, "pow2"),
         "G": Slider("generated tokens", 2, 32768, 512, "pow2"),
-        "step": Steps("pass", 3),
+        "step": Steps("pass after the prompt", 3),
     },
     view=_sampling,
 )

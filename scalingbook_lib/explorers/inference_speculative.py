@@ -5,14 +5,14 @@ from functools import lru_cache
 from scalingbook_lib import inference, models
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import machine, spread
+from scalingbook_lib.explorers.serving_machines import machine, several, spread
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Points, Readout, RefLine, Scale, Series, View
 from scalingbook_lib.inference import Speculation
-from scalingbook_lib.units import count, percent
+from scalingbook_lib.units import percent
 
 MODELS = ("LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-3 8B", "DeepSeek-V3")
 MACHINES = ("TPU v5e 4x4", "TPU v5e 8x8", "TPU v5p 2x2x4", "TPU v6e 4x4", "H100 × 8", "B200 × 8")
-MOST = 12
+MOST = 16
 
 
 @lru_cache(maxsize=256)
@@ -20,6 +20,13 @@ def checks(model: str, where: str, S: int, B: int) -> tuple[float, ...]:
     """Seconds of a step that gives each of B sequences 1, 2, ... tokens to check."""
     m, on, o = models.find(model), machine(where), spread(model, where, "int8", "int8")
     return tuple(inference.decode(m, on, o, B=B, S=S, T=T).total_s for T in range(1, MOST + 2))
+
+
+@lru_cache(maxsize=64)
+def room(model: str, where: str, S: int) -> int:
+    """How many sequences the memory holds."""
+    o = spread(model, where, "int8", "int8")
+    return inference.largest_batch(models.find(model), o, machine(where), S=S)
 
 
 def _speculative(model: str, where: str, S: int, B: int, acceptance: float, draft: int, cost: float) -> View:
@@ -31,8 +38,9 @@ def _speculative(model: str, where: str, S: int, B: int, acceptance: float, draf
     found = [inference.speculative(acceptance, K, cost=cost, verify=verify) for K in range(MOST + 1)]
     best = inference.best_draft(acceptance, cost=cost, verify=verify, most=MOST)
     one = found[draft]
+    held = room(model, where, S)
     return View(
-        _verdict(one, best, B),
+        _verdict(one, best, B) + (f" The memory holds {held or 'none'} of them." if held < B else ""),
         (_gain(found, best, draft), _round(one, times[0])),
         (
             Readout("tokens of a round, in the mean", one.tokens),
@@ -40,6 +48,7 @@ def _speculative(model: str, where: str, S: int, B: int, acceptance: float, draf
             Readout("a check", times[draft], "s"),
             Readout("for a token", one.steps * times[0] / one.tokens, "s"),
             Readout("times as fast", one.speed_up),
+            Readout("the memory holds", held, "", several(held, "sequence")),
         ),
         columns=2,
     )
@@ -71,19 +80,28 @@ def _round(one: Speculation, step_s: float) -> Bars:
 
 
 def _verdict(one: Speculation, best: Speculation, B: int) -> str:
-    dear = one.verify - 1
-    check = "as long as a plain step" if dear < 0.02 else f"{percent(dear)} longer than a plain step"
-    word = "faster" if one.speed_up >= 1 else "as fast: slower"
-    said = (
-        f"{count(one.draft)} drafted tokens, {percent(one.acceptance)} accepted, for {count(B)} sequences: "
-        f"a round gives {one.tokens:.3g} tokens, its check takes {check}, and it is {one.speed_up:.3g} "
-        f"times {word}"
-    )
+    said = _said(one, B) if one.draft else f"Nothing drafted for {several(B, 'sequence')}: plain steps"
     if best.draft == one.draft:
         return f"{said}. No other length is better."
     if not best.draft:
         return f"{said}. No draft pays here."
-    return f"{said}. Best are {best.draft}, {best.speed_up:.3g} times."
+    return f"{said}. Best {'is' if best.draft == 1 else 'are'} {best.draft}, {best.speed_up:.3g} times."
+
+
+def _said(one: Speculation, B: int) -> str:
+    tokens = "1 token" if one.tokens < 1.005 else f"{one.tokens:.3g} tokens"
+    chance = f"accepted with a chance of {percent(one.acceptance)}"
+    return (
+        f"{several(B, 'sequence')}, {several(one.draft, 'drafted token')} each, {chance}: a round gives each "
+        f"{tokens}, its check takes {_check(one.verify)} a plain step, and it is {one.speed_up:.3g} times as "
+        "fast"
+    )
+
+
+def _check(verify: float) -> str:
+    if verify < 1.02:
+        return "as long as"
+    return f"{percent(verify - 1)} longer than" if verify < 2 else f"{verify:.2g} times as long as"
 
 
 SPECULATIVE = Explorer(

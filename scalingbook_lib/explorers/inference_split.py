@@ -2,10 +2,10 @@
 
 from functools import lru_cache
 
-from scalingbook_lib import inference, models
+from scalingbook_lib import chips, inference, models
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import machine
+from scalingbook_lib.explorers.serving_machines import machine, several
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Readout, RefLine, Scale, Series, View
 from scalingbook_lib.inference import Layout, LayoutError, Step, rules
 from scalingbook_lib.slices import SliceError
@@ -52,27 +52,40 @@ def _split(model: str, chip: str, n: str, B: int, S: int) -> View:
     if not found:
         return View(f"{model} does not divide over {name}.", (_rule(model, chip, B),))
     best = min(found, key=lambda rows: found[rows].total_s)
-    one = found.get(1)
+    one, fits = found.get(1), least(model, chip, B, S)
+    rule = by_bytes(model, chip)
     return View(
-        _verdict(name, found, best),
-        (_sizes(model, chip, B, S, name), _rows(name, found)),
+        _verdict(name, int(n), found, best, fits),
+        (_sizes(model, chip, B, S, name, fits), _rows(name, found)),
         (
             Readout("one dimension", one.total_s if one else 0.0, "s", "" if one else "does not divide"),
-            Readout("the best", found[best].total_s, "s", f"{si(found[best].total_s, 's')} with {best} rows"),
+            Readout("the best", found[best].total_s, "s"),
+            Readout("its rows over D", best),
             Readout("links, of the best", found[best].network_s, "s"),
-            Readout("two win beyond, by bytes alone", _least(model), "", f"{_least(model):.3g} chips"),
+            Readout("two win beyond, by bytes alone", rule, "", f"{rule:.3g} chips"),
         ),
         columns=2,
     )
 
 
-def _least(model: str) -> float:
-    """16 F/D: what the rule says of a 2D torus, which counts no hops."""
-    m = models.find(model)
-    return 16 * m.F / m.D
+def by_bytes(model: str, chip: str) -> float:
+    """16 F/D on a 2D torus, 18 F/D on three axes: what the rule says, which counts no hops."""
+    m, columns_axes = models.find(model), SLICES[chip][0].count("x")
+    return rules.two_dimensions(m.D, m.F, 1, chips.find(chip), columns_axes=columns_axes).least
 
 
-def _sizes(model: str, chip: str, B: int, S: int, name: str) -> Chart:
+@lru_cache(maxsize=128)
+def least(model: str, chip: str, B: int, S: int) -> int:
+    """The fewest chips of a slice that holds weights and cache; 0 where none does."""
+    for shape in SLICES[chip]:
+        on = machine(f"{chip} {shape}")
+        found = ways(model, f"{chip} {shape}", B, S).values()
+        if any(inference.memory(models.find(model), s.layout, on, B=B, S=S).fits for s in found):
+            return on.chips
+    return 0
+
+
+def _sizes(model: str, chip: str, B: int, S: int, name: str, fits: int) -> Chart:
     one, two, links = [], [], []
     for shape in SLICES[chip]:
         at = f"{chip} {shape}"
@@ -94,7 +107,9 @@ def _sizes(model: str, chip: str, B: int, S: int, name: str) -> Chart:
         for label, rows, color, dashed in named
         if len(rows) > 1
     ]
-    refs = (RefLine("here", machine(name).chips),)
+    refs = [RefLine("here", machine(name).chips)]
+    if fits not in (0, machine(name).chips):
+        refs.append(RefLine("it fits", fits))
     x, y = Scale("chips of a copy", "", "pow2"), Scale("a decode step", "s", "log")
     return Chart(x, y, (*lines, *refs), title="More chips, and then?")
 
@@ -123,21 +138,25 @@ def _rule(model: str, chip: str, B: int) -> Chart:
     return Chart(Scale("chips", "", "pow2"), Scale("bytes of an MLP on the way", "s", "log"), lines)
 
 
-def _verdict(name: str, found: dict[int, Step], best: int) -> str:
+def _verdict(name: str, asked: int, found: dict[int, Step], best: int, fits: int) -> str:
     n = machine(name).chips
-    if 1 not in found:
-        return (
-            f"On {name} one dimension does not divide the heads; {best} rows and {n // best} columns take "
-            f"{si(found[best].total_s, 's')}."
-        )
-    one, two = found[1], found[best]
-    share = percent(two.network_s / two.total_s)
-    if best == 1:
-        return f"On {name} one dimension is the best: {si(one.total_s, 's')}, {share} of it links."
+    said = f"On {name}{', the largest slice' if asked > n else ''}, {_compared(n, found, best)}"
+    if not fits:
+        return f"{said}. No slice of this chip has the memory for it."
     return (
-        f"On {name} {best} rows and {n // best} columns take {si(two.total_s, 's')}, "
-        f"{percent(1 - two.total_s / one.total_s)} less than one dimension; links are {share} of it."
+        f"{said}. Its memory is too small: weights and cache need {fits} chips." if fits > n else f"{said}."
     )
+
+
+def _compared(n: int, found: dict[int, Step], best: int) -> str:
+    one, two = found.get(1), found[best]
+    share, took = percent(two.network_s / two.total_s), si(two.total_s, "s")
+    if best == 1:
+        return f"one dimension is the best: {took}, {share} of it links"
+    how = f"{best} rows and {several(n // best, 'column')} take {took}"
+    if one is None:
+        return f"one dimension does not divide the heads; {how}, {share} of it links"
+    return f"{how}, {percent(1 - two.total_s / one.total_s)} less than one dimension; links are {share} of it"
 
 
 SPLIT = Explorer(

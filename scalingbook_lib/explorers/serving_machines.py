@@ -9,7 +9,7 @@ from scalingbook_lib.inference import Layout
 from scalingbook_lib.limits import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.slices import Slice
-from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType
+from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType, count
 
 MODELS = (
     "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 13B", "Gemma-2 27B", "Qwen3 32B", "Mixtral 8x7B",
@@ -32,6 +32,11 @@ def machine(name: str) -> Machine:
         return Cluster.of(chips.find(chip), int(count.replace(",", "")))
     chip, _, shape = name.rpartition(" ")
     return Slice.of(chips.find(chip), shape)
+
+
+def several(n: float, noun: str) -> str:
+    """'1 sequence', '32 sequences'."""
+    return f"{count(int(n))} {noun}{'' if int(n) == 1 else 's'}"
 
 
 def stored(name: str, where: Machine) -> DType:

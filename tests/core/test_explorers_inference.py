@@ -1,6 +1,7 @@
 """The explorers of the chapter on inference obey the laws of what they show."""
 
 import itertools
+import re
 
 import pytest
 
@@ -123,7 +124,7 @@ def test_smaller_blocks_never_hold_fewer_sequences(local):
 
 def test_windows_keep_less_of_long_sequences_only():
     whole, local = (inference_cache.kinds("LLaMA-3 8B", "H100 × 1", "bf16", name) for name in
-                    ("as the model has them", "5 of 6, 1,024 tokens"))  # fmt: skip
+                    ("the model's own", "5 of 6"))  # fmt: skip
     assert inference_cache.kept(local, 1024) == pytest.approx(inference_cache.kept(whole, 1024))
     ratio = inference_cache.kept(local, 131072) / inference_cache.kept(whole, 131072)
     assert ratio == pytest.approx(1 / 6, rel=0.05)
@@ -193,3 +194,54 @@ def test_the_dial_is_the_library_s_and_large_batches_pay_for_checks():
     many = inference_speculative.checks("LLaMA-3 70B", "TPU v5e 4x4", 2048, 512)
     assert many[4] / many[0] > 2 > times[4] / times[0]
     assert sum(s.values[1] for s in panel(view, Bars).series) == pytest.approx(one.tokens * times[0])
+
+
+@pytest.mark.parametrize("model", inference_batch.MODELS)
+def test_the_critical_batch_that_is_told_is_where_the_drawn_lines_cross(model):
+    knee, _ = inference_batch.crossing(model, "TPU v5e", "bf16", "bf16")
+    below, above = (inference_batch.ruled(model, "TPU v5e", 8, "bf16", "bf16", 0, round(knee * x)) for x in
+                    (0.98, 1.02))  # fmt: skip
+    assert below.weights_s > below.matmul_s
+    assert above.weights_s < above.matmul_s
+
+
+def test_few_sequences_read_few_experts():
+    m = models.find("Mixtral 8x7B")
+    assert inference_batch.read(m, 1) == pytest.approx(m.active_params)
+    assert inference_batch.read(m, 4096) == pytest.approx(m.params)
+
+
+@pytest.mark.parametrize("mean", [128, 1024])
+def test_lengths_have_the_mean_that_was_asked_for_where_nothing_is_cut(mean):
+    found = inference_cache.lengths(mean, 131072)
+    assert sum(found) / len(found) == pytest.approx(mean, rel=0.02)
+    assert max(inference_cache.lengths(8192, 8192)) == 8192
+
+
+def test_whole_sequences_are_shared_out_once_and_some_chips_may_have_none():
+    assert [inference_layout._whose(at, 4, 10) for at in range(4)] == [
+        "1–3 of 10",
+        "4–6 of 10",
+        "7–9 of 10",
+        "10 of 10",
+    ]
+    assert [inference_layout._whose(at, 4, 1) for at in range(4)] == ["1 of 1", "none", "none", "none"]
+
+
+def test_a_verdict_says_where_the_memory_is_too_small():
+    split, layout = ALL["inference.split"], ALL["inference.layout"]
+    assert "need 32 chips" in split.see(n="8").verdict
+    assert "need" not in split.see(n="32").verdict
+    assert "more than the 16 GiB" in layout.see(B=256).verdict
+    assert "holds none" in ALL["inference.speculative"].see(model="LLaMA-3 405B").verdict
+
+
+def test_one_is_said_in_the_singular_and_no_number_has_an_exponent():
+    for explorer in ALL.values():
+        for name, control in explorer.controls.items():
+            for value in values(control):
+                view = explorer.look({name: control.position(value)}).view
+                told = " | ".join([view.verdict, *map(str, view.readouts)])
+                assert not re.search(
+                    r"\b1 (\w+ )?(sequences|tokens|rows|columns|chips|FLOPs)\b|\de[+-]?\d", told
+                ), told
