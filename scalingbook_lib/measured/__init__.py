@@ -1,10 +1,10 @@
 """How near do real chips come to their bounds? Published measurements, each beside its bound.
 
 Kernels of one chip in `kernels`; collectives in `nccl` and `collectives`, read when somebody asks for them,
-as pages about kernels do without; steps of training in `training_runs`, whole runs in `whole_runs`, prefill, decode and
-serving in `inference_runs`, imported where they are needed. Every row stands in `data/` too, and a test holds both together; the library
-carries its own copy because it also runs where those files are not: in a browser, or installed alone.
-Chapters: Rooflines, GPUs, Training, Inference.
+as pages about kernels do without; steps of training in `training_runs`, whole runs in `whole_runs`, prefill,
+decode and serving in `inference_runs`, imported where they are needed. Every row stands in `data/` too, and a
+test holds both together; the library carries its own copy because it also runs where those files are not: in
+a browser, or installed alone. Chapters: Rooflines, GPUs, Training, Inference.
 """
 
 from importlib import import_module
