@@ -105,7 +105,7 @@ class Step(Told):
         if self.launch_s:
             found["launch"] = found.get("launch", 0.0) + self.launch_s
         bubble, idle = self.lasts_s - p.total_s * scale, self.total_s - self.lasts_s - self.launch_s
-        found |= {"host": idle} if idle > 0 else {}
+        found |= {"host": idle} if idle > 1e-12 * self.lasts_s else {}
         return found | ({"bubble": bubble} if bubble > 1e-12 * self.lasts_s else {})
 
     @property

@@ -212,6 +212,13 @@ def test_a_host_prepares_sequences_while_the_chips_do_the_step_before():
     assert groups.host_s == pytest.approx(many.host_s / 8)
 
 
+def test_what_rounding_leaves_is_no_wait_for_the_host():
+    slow = Efficiency(host_s=25e-6, fixed_s=3e-3, sequence_s=2e-6, layer_s=22e-6, matmul=0.7)
+    for B in range(1, 65):
+        step = inference.decode(L70B, SIXTEEN, INT8_16, B=B, S=8192, efficiency=slow)
+        assert "host" not in step.terms
+
+
 def test_each_stage_starts_each_microbatch_and_waits_for_its_host():
     peak, lost = (
         inference.decode(L70B, HOST, Layout(tp=2, pp=4), B=64, S=64, efficiency=e)
