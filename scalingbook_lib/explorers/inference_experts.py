@@ -68,8 +68,8 @@ def _experts(model: str, where: str, weights: str, S: int, B: int) -> View:
         _verdict(steps, room, B),
         (
             _bars(steps),
-            _rates(model, where, weights, S, B, steps),
             _held(m, where, steps, B, S),
+            _rates(model, where, weights, S, B, steps),
             _visits(model, B),
         ),
         (
