@@ -6,12 +6,12 @@ from typing import NamedTuple
 from scalingbook_lib import inference, models
 from scalingbook_lib.explorers.controls import Choice, Slider, Switch
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import MACHINES, MODELS, TYPES, machine, spread
+from scalingbook_lib.explorers.serving_machines import MACHINES, MODELS, TYPES, machine, several, spread
 from scalingbook_lib.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
 from scalingbook_lib.inference import Step
 from scalingbook_lib.units import count, percent, si
 
-PARTS = ("weights", "arithmetic", "KV", "activations", "links")
+PARTS = ("weights", "arithmetic", "cache", "activations", "links")
 _OF = {"weights": 0, "matmul": 1, "attention": 1, "KV": 2, "activations": 3}
 _MOST = 1024
 
@@ -56,7 +56,7 @@ def _breakdown(model: str, where: str, weights: str, kv: str, S: int, B: int, li
     step = inference.decode(models.find(model), machine(where), spread(model, where, weights, kv), B=B, S=S)
     now = parts(step, links)
     return View(
-        _verdict(model, B, S, now, sweep.most),
+        _verdict(where, B, S, now, sweep.most),
         (_parts(sweep, B, sum(now)), _rates(sweep, B, B / sum(now) / sweep.chips)),
         (
             Readout("the step", sum(now), "s"),
@@ -65,7 +65,7 @@ def _breakdown(model: str, where: str, weights: str, kv: str, S: int, B: int, li
             Readout(
                 "the cache outweighs the weights", sweep.level, "", f"at B = {count(round(sweep.level))}"
             ),
-            Readout("the memory holds", sweep.most, "", f"{sweep.most:,} sequences"),
+            Readout("the memory holds", sweep.most, "", several(sweep.most, "sequence")),
         ),
         columns=2,
     )
@@ -95,14 +95,14 @@ def _rates(sweep: Sweep, B: int, rate: float) -> Chart:
     )
 
 
-def _verdict(model: str, B: int, S: int, now: tuple[float, ...], most: int) -> str:
+def _verdict(where: str, B: int, S: int, now: tuple[float, ...], most: int) -> str:
     total = sum(now)
     first = max(range(len(now)), key=lambda i: now[i])
-    step = f"{count(B)} sequences of {count(S)} tokens: {si(total, 's')} a step"
+    step = f"{several(B, 'sequence')} of {count(S)} tokens: {si(total, 's')} a step"
     said = f"{step}, {percent(now[first] / total)} of it {PARTS[first]}"
     if not most:
-        return f"{said}; but {model} has no room for a single one."
-    return f"{said}. The memory holds {most:,}{', so these do not fit' if most < B else ''}."
+        return f"{said}; but {where} has no room for a single one."
+    return f"{said}. The memory holds {most:,}{f', not {B:,}' if most < B else ''}."
 
 
 BREAKDOWN = Explorer(

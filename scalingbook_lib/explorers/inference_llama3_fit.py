@@ -6,7 +6,7 @@ from typing import NamedTuple
 from scalingbook_lib import inference, models
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import MODELS, TYPES, machine, spread
+from scalingbook_lib.explorers.serving_machines import MODELS, TYPES, machine, several, spread
 from scalingbook_lib.explorers.view import Bars, Cell, Grid, Readout, Scale, Series, View
 from scalingbook_lib.inference import Step
 from scalingbook_lib.inference.layout import LayoutError
@@ -34,6 +34,11 @@ class Fit(NamedTuple):
     free: float
     sequences: int
     step: Step | None
+
+    @property
+    def room(self) -> float:
+        """Bytes of all its chips."""
+        return self.chips * machine(self.name).chip.hbm_bytes
 
     @property
     def rate(self) -> float:
@@ -76,9 +81,10 @@ def _fit(model: str, chip: str, weights: str, kv: str, S: int, G: int) -> View:
         (
             Readout("weights", one.weights, "B"),
             Readout("cache of a sequence", one.cache / one.sequences, "B"),
-            Readout("the smallest", one.chips, "", f"{one.name}, {one.chips} chips"),
+            Readout("the smallest", one.chips, "", f"{one.name}, {several(one.chips, 'chip')}"),
             Readout("sequences", one.sequences),
         ),
+        columns=2,
     )
 
 
@@ -86,7 +92,7 @@ def _tanks(shown: list[Fit]) -> Bars:
     parts = {"weights": 0, "cache": 1, "free": 5}
     return Bars(
         Scale("HBM of all chips together", "B"),
-        [f.name for f in shown],
+        [f"{f.name}: {si(f.room, 'B')}" for f in shown],
         [Series(name, [getattr(f, name) for f in shown], color) for name, color in parts.items()],
         stacked=True,
         title="What the memory is filled with",
@@ -94,15 +100,14 @@ def _tanks(shown: list[Fit]) -> Bars:
 
 
 def _table(shown: list[Fit], G: int) -> Grid:
-    heads = (
-        "sequences",
-        "a step",
-        "tokens/s\nof a chip",
-        "requests/s",
-        "USD for a\nmillion",
-    )
+    heads = ("fit", "a step", "tokens\n/s of a\nchip", "answers\n/s", "USD a\nmillion")
     best = max(f.rate for f in shown)
-    return Grid("With all of them at once", [f.name for f in shown], heads, [_row(f, G, best) for f in shown])
+    return Grid(
+        "Decoding, with all of them at once",
+        [f.name for f in shown],
+        heads,
+        [_row(f, G, best) for f in shown],
+    )
 
 
 def _row(f: Fit, G: int, best: float) -> list[Cell]:
@@ -123,8 +128,8 @@ def _row(f: Fit, G: int, best: float) -> list[Cell]:
 def _verdict(model: str, one: Fit, following: list[Fit], S: int) -> str:
     hbm = binary(machine(one.name).chip.hbm_bytes)
     said = (
-        f"{one.name} is the smallest that holds {model}: {one.sequences:,} sequences of {count(S)} tokens "
-        f"beside the weights, in {one.chips} × {hbm}"
+        f"{one.name} is the smallest that holds {model}: {several(one.sequences, 'sequence')} of {count(S)} "
+        f"tokens beside the weights, in {one.chips} × {hbm}"
     )
     if not following or not following[0].sequences:
         return f"{said}."

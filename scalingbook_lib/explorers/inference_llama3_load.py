@@ -24,7 +24,7 @@ MACHINES = (
     "B200 × 8",
 )
 POLICIES = ("prompts first", "chunked prompts")
-LOADS = (0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
+LOADS = (0.2, 0.5, 0.7, 0.8, 0.9, 1.0, 1.2)
 REQUESTS, SEED, SLOTS = 150, 7, 128
 _LOADED = Scale("load, as a share of the server's most")
 
@@ -104,7 +104,9 @@ def _waits(runs: list[Run], load: float, run: Run, ttft_s: float) -> Chart:
         Points("", [load], [run.ttft(99)], [si(run.ttft(99), "s")], 1),
         RefLine("wanted", ttft_s, axis="y"),
     )
-    return Chart(_LOADED, Scale("time to the first token", "s", "log"), marks, title="Who comes waits")
+    return Chart(
+        _LOADED, Scale("time to the first token", "s", "log"), marks, title="How long a prompt waits"
+    )
 
 
 def _good(good: list[float], load: float, share: float) -> Chart:
@@ -128,7 +130,7 @@ def _verdict(run: Run, load: float, share: float) -> str:
     return (
         f"At {percent(load)} of its most the server gives half of its users a first token within "
         f"{si(run.ttft(50), 's')}, 99 of 100 within {si(run.ttft(99), 's')}; {percent(share)} of "
-        f"{count(REQUESTS)} requests were served in time."
+        f"the {count(REQUESTS)} requests were served in time."
     )
 
 

@@ -5,7 +5,15 @@ from functools import lru_cache
 from scalingbook_lib import models, planner
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import MACHINES, MODELS, PRICES, TYPES, machine, stored
+from scalingbook_lib.explorers.serving_machines import (
+    MACHINES,
+    MODELS,
+    PRICES,
+    TYPES,
+    machine,
+    several,
+    stored,
+)
 from scalingbook_lib.explorers.view import (
     Bars,
     Cell,
@@ -24,7 +32,9 @@ from scalingbook_lib.units import count, si
 
 RESERVE = 0.1  # of the HBM, for the runtime
 _SHOWN = 6
+_POWERS = tuple(2**e for e in range(13))  # batches, where there are many layouts
 _COLORS = {"weights": 0, "KV": 1, "matmul": 2, "prompts": 3}
+_NAMES = {"KV": "the cache", "matmul": "products", "weights": "the weights"}
 _OTHERS = 5
 
 
@@ -42,6 +52,7 @@ def front(model: str, where: str, weights: str, kv: str, P: int, G: int, usd: st
     return planner.serve(
         models.find(model), on, P=P, G=G, fixed=fixed, reserve=RESERVE, policies=("interleaved",),
         tried=tried, usd_per_hour=None if usd == PRICES[0] else float(usd),
+        batches=_POWERS if sparse and on.chips > 16 else None,
     )  # fmt: skip
 
 
@@ -49,8 +60,9 @@ def _pareto(model: str, where: str, weights: str, kv: str, P: int, G: int, itl_m
     found = front(model, where, weights, kv, P, G, usd)
     if not found.points:
         refused = found.rejected[0]
+        tried = several(found.layouts, "layout")
         return View(
-            f"{model} does not fit {where} with weights in {weights}: {refused.why}.",
+            f"{model} does not fit {where}: of {tried} the nearest is {_short(refused.why)}.",
             (_refused(found),),
             (Readout("layouts tried", found.layouts),),
         )
@@ -67,7 +79,14 @@ def _pareto(model: str, where: str, weights: str, kv: str, P: int, G: int, itl_m
             Readout("a million output tokens", one.cost, "", found.price(one)),
             Readout("tokens/s of a chip", one.serving.tokens_per_s_per_chip),
         ),
+        columns=2,
     )
+
+
+def _short(why: str) -> str:
+    """The layout and what it needs, without types and terms."""
+    layout, _, rest = why.partition(";")
+    return f"{layout};{rest.rpartition(' (')[0].partition(':')[2]}" if "does not fit" in rest else why
 
 
 def _kind(option: Option) -> str:
@@ -75,7 +94,7 @@ def _kind(option: Option) -> str:
 
 
 def _chart(found: Front, one: Option, itl_ms: float) -> Chart:
-    """All that was judged in gray, the front by what takes longest."""
+    """The front, by what takes longest."""
     kinds: dict[str, list[Option]] = {}
     for p in found.points:
         kinds.setdefault(_kind(p), []).append(p)
@@ -101,7 +120,7 @@ def _table(found: Front, one: Option) -> Grid:
         {round(i * (len(points) - 1) / max(_SHOWN - 1, 1)) for i in range(_SHOWN)} | {points.index(one)}
     )
     rows = [_row(found, points[i], points[i] is one) for i in at]
-    heads = ("a copy", "sequences", "first token", "each token", "a million")
+    heads = ("a copy", "copies\n× B", "first\ntoken", "each\ntoken", "a\nmillion")
     return Grid(
         "From the fastest to the cheapest", ["→" if points[i] is one else "" for i in at], heads, rows
     )
@@ -152,10 +171,9 @@ def _verdict(found: Front, one: Option, kept: bool, itl_ms: float) -> str:
             f"No way gives a token every {itl_ms:g} ms: the fastest, {_ways(fast)}, takes "
             f"{si(fast.itl_s, 's')}, and a million tokens {found.price(fast)}."
         )
-    take = "take" if one.binds in ("weights", "prompts") else "takes"
     said = (
-        f"With a token every {itl_ms:g} ms, a million cost {found.price(one)}: {_ways(one)}, "
-        f"{count(one.B)} sequences to a copy; {one.binds} {take} longest"
+        f"With a token every {itl_ms:g} ms, a million tokens cost {found.price(one)}: {_ways(one)}, "
+        f"{several(one.B, 'sequence')} to a copy; most time goes to {_NAMES.get(one.binds, one.binds)}"
     )
     if best is not one:
         return f"{said}. The cheapest takes {found.price(best)} and {si(best.itl_s, 's')} a token."

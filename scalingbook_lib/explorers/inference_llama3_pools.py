@@ -6,7 +6,7 @@ from typing import NamedTuple
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import machine, spread
+from scalingbook_lib.explorers.serving_machines import machine, several, spread
 from scalingbook_lib.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
 from scalingbook_lib.inference import Pools
 from scalingbook_lib.serving import Disaggregated, Run
@@ -55,20 +55,33 @@ def _pools(model: str, where: str, P: int, G: int, B: int, prefill: int, decode:
     if found is None:
         return View(f"{where} has no room for {model} and one sequence.", (_nothing(prefill, decode),))
     run = played(found, P, G, prefill, decode)
-    idle = found.pools.idle(prefill, decode)
+    idle = idle_of(found.pools, prefill, decode)
     return View(
         _verdict(found, prefill, decode, idle),
         (_rates(found, run, G, prefill, decode), _queue(run)),
         (
             Readout("a prompt", found.prefill_s, "s"),
-            Readout("a decode step", found.step_s, "s", f"{si(found.step_s, 's')} with {found.B} sequences"),
+            Readout(
+                "a decode step",
+                found.step_s,
+                "s",
+                f"{si(found.step_s, 's')} with {several(found.B, 'sequence')}",
+            ),
             Readout("moving a cache", found.move_s * P, "s"),
-            Readout("prefill servers for each that decodes", found.pools.ratio),
+            Readout(
+                "prefill servers for each that decodes", found.pools.ratio, "", f"{found.pools.ratio:.3g}"
+            ),
             Readout("prefill servers idle", idle[0], "", percent(idle[0])),
             Readout("decode servers idle", idle[1], "", percent(idle[1])),
         ),
         columns=2,
     )
+
+
+def idle_of(pools: Pools, prefill: int, decode: int) -> tuple[float, float]:
+    """Shares of the time, by rule; nothing where rounding alone is left."""
+    first, second = pools.idle(prefill, decode)
+    return (first if first > 1e-9 else 0.0, second if second > 1e-9 else 0.0)
 
 
 def served(run: Run, G: int) -> float:
@@ -78,11 +91,12 @@ def served(run: Run, G: int) -> float:
 
 def _rates(found: Balance, run: Run, G: int, prefill: int, decode: int) -> Chart:
     sizes = [1 + k / 4 for k in range(4 * MOST - 3)]
-    marks = (
+    balanced = found.pools.ratio * decode
+    marks = [
         Curve(f"by rule, {decode} decode", sizes, [found.pools.rate_per_s(p, decode) for p in sizes], 0),
-        Points("simulated", [prefill], [served(run, G)], [f"{served(run, G):.3g}"], 1),
-        RefLine("balanced", min(max(found.pools.ratio * decode, 1), MOST)),
-    )
+        Points("simulated", [prefill], [served(run, G)], [f"{served(run, G):.3g} simulated"], 1),
+        *([RefLine("balanced", balanced)] if 1 <= balanced <= MOST else []),
+    ]
     return Chart(
         Scale("servers that read prompts"), Scale("requests/s"), marks, title="The slower pool rules"
     )
@@ -107,12 +121,13 @@ def _nothing(prefill: int, decode: int) -> Chart:
 
 def _verdict(found: Balance, prefill: int, decode: int, idle: tuple[float, float]) -> str:
     ratio = found.pools.ratio
-    said = f"{ratio:.2g} servers reading prompts keep one that decodes busy"
-    have = f"with {prefill} and {decode}"
+    one, others = ("decodes", "read prompts") if ratio >= 1 else ("reads prompts", "decode")
+    said = f"For each server that {one}, {max(ratio, 1 / ratio):.2g} should {others}"
+    have = f"with {prefill} for prompts and {decode} for decoding"
     if max(idle) < 0.1:
         return f"{said}: {have}, both pools work nearly all the time."
-    who, share = ("the decoding ones", idle[1]) if idle[1] > idle[0] else ("the ones for prompts", idle[0])
-    return f"{said}: {have}, {who} have nothing to do for {percent(share)} of the time."
+    who, share = ("decoding", idle[1]) if idle[1] > idle[0] else ("prompts", idle[0])
+    return f"{said}: {have}, those for {who} have nothing to do for {percent(share)} of the time."
 
 
 POOLS = Explorer(

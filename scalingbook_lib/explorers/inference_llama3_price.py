@@ -56,9 +56,7 @@ def _price(
     out = min(all_of, key=lambda w: w.decoded(cache, flops))
     least = f"${prompt.prompts(flops):.3g}", f"${out.decoded(cache, flops):.3g}"
     return View(
-        f"For a dollar, {_most(all_of, 'flops')} does most arithmetic, {_most(all_of, 'read')} reads most "
-        f"bytes and {_most(all_of, 'held')} holds most. Prompts are cheapest on {prompt.chip.name}, tokens "
-        f"after {count(S)} others on {out.chip.name}.",
+        f"{_best(all_of)}. {_cheapest(prompt.chip.name, out.chip.name, S)}.",
         (_table(all_of, cache, flops), _chart(all_of, model, kv, S, flops)),
         (
             Readout("FLOPs of a token", flops, "FLOP"),
@@ -66,7 +64,28 @@ def _price(
             Readout("a million prompt tokens, at least", prompt.prompts(flops), "", least[0]),
             Readout("a million output tokens, at least", out.decoded(cache, flops), "", least[1]),
         ),
+        columns=2,
     )
+
+
+def _best(all_of: list[Worth]) -> str:
+    """Who does, reads and holds most for a dollar; whoever leads twice is named once."""
+    said = {"flops": "does the most arithmetic", "read": "reads the most bytes", "held": "holds the most"}
+    found: dict[str, list[str]] = {}
+    for what, deed in said.items():
+        found.setdefault(_most(all_of, what), []).append(deed)
+    return "For a dollar, " + ", and ".join(f"{name} {_and(deeds)}" for name, deeds in found.items())
+
+
+def _and(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _cheapest(prompt: str, out: str, S: int) -> str:
+    tokens = f"tokens after {count(S)} others"
+    if prompt == out:
+        return f"Prompts and {tokens} are cheapest on {out}"
+    return f"Prompts are cheapest on {prompt}, {tokens} on {out}"
 
 
 def _cache(model: str, kv: str, S: int) -> float:
@@ -78,9 +97,9 @@ def _most(all_of: list[Worth], what: str) -> str:
 
 
 def _table(all_of: list[Worth], cache: float, flops: float) -> Grid:
-    heads = ("FLOPs for $1", "bytes for $1", "held for $1/h", "1M prompt", "1M output")
+    heads = ("FLOPs\nfor $1", "bytes\nfor $1", "held\nfor $1/h", "million\nprompt", "million\noutput")
     columns = [
-        [(w.flops, si(w.flops, "FLOP")) for w in all_of],
+        [(w.flops, si(w.flops)) for w in all_of],
         [(w.read, si(w.read, "B")) for w in all_of],
         [(w.held, si(w.held, "B")) for w in all_of],
         [(1 / w.prompts(flops), f"${w.prompts(flops):.3g}") for w in all_of],
@@ -101,7 +120,7 @@ def _chart(all_of: list[Worth], model: str, kv: str, S: int, flops: float) -> Ch
         for i, w in enumerate(all_of)
     ]
     return Chart(
-        Scale("tokens of context", "", "pow2"), Scale("USD for a million output tokens, at least", "", "log"),
+        Scale("tokens of context", "", "pow2"), Scale("USD a million output tokens, at least", "", "log"),
         (*lines, RefLine("here", S)), title="Longer contexts are paid in bandwidth",
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import pytest
 
@@ -15,7 +16,7 @@ from scalingbook_lib.explorers import (
     inference_llama3_price,
 )
 from scalingbook_lib.explorers.serving_machines import MACHINES, machine, spread
-from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Points
+from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Points, RefLine
 
 ALL = {e.key: e for e in explorers.chapter("inference_llama3")}
 
@@ -162,3 +163,29 @@ def test_the_table_of_prices_and_its_points_are_drawn():
     assert len(panel(view, Grid).rows) == len(inference_llama3_price.NAMES)
     assert not [m for m in panel(view, Chart).marks if isinstance(m, Points)]
     assert curve(view, "H100").ys == sorted(curve(view, "H100").ys)
+
+
+def test_one_is_said_in_the_singular_and_no_number_has_an_exponent():
+    for explorer in ALL.values():
+        for name, control in explorer.controls.items():
+            for value in values(control):
+                view = explorer.look({name: control.position(value)}).view
+                told = " | ".join([view.verdict, *map(str, view.readouts)])
+                assert not re.search(r"\b1 (\w+ )?(sequences|tokens|chips|layouts)\b|\de[+-]?\d", told), told
+
+
+def test_the_balance_is_drawn_only_where_there_are_so_many_servers():
+    explorer = ALL["inference_llama3.pools"]
+    drawn = [any(isinstance(m, RefLine) for m in panel(explorer.see(decode=n), Chart).marks) for n in (1, 8)]
+    assert drawn == [True, False]
+    assert "For each server that reads prompts" in explorer.see(P=256).verdict
+
+
+def test_a_model_that_does_not_fit_is_refused_in_a_sentence():
+    told = ALL["inference_llama3.pareto"].see(model="LLaMA-3 405B").verdict
+    assert told.endswith("16 chips as TP 8, PP 2; 27.1 GB does not fit in 16 GiB of TPU v5e.")
+
+
+def test_of_what_a_dollar_buys_every_deed_is_told_once():
+    told = inference_llama3_price._best([inference_llama3_price.Worth(chips.V5E, 1.2)])
+    assert told == ("For a dollar, TPU v5e does the most arithmetic, reads the most bytes and holds the most")
