@@ -1,0 +1,102 @@
+"""The exercises on serving LLaMA 3: answers worked out by hand, and the slips that people make are named."""
+
+import pytest
+from judged import right, wrong
+
+from scalingbook_lib import checks
+
+CHECKS = checks.catalogue("inference_llama3")
+GIB, W, C = 2**30, 819e9, 197e12  # of v5e: bytes, bytes/s, FLOPs/s
+P70, P405 = 70.554e9, 405.854e9
+TOKEN70, TOKEN405 = 2 * 80 * 8 * 128, 2 * 126 * 8 * 128  # int8 bytes of cache
+
+
+@pytest.mark.parametrize(
+    ("key", "given"),
+    [
+        ("inference_llama3.1", 2 * TOKEN405 * 32_768),
+        ("inference_llama3.1", "16.9 GB"),
+        ("inference_llama3.2", 64),
+        ("inference_llama3.3", P405 / (64 * W)),
+        ("inference_llama3.3", "7.74 ms"),
+        ("inference_llama3.4", 0.5 * 989e12 / (2 * 3.35e12)),
+        ("inference_llama3.5", 240),
+        ("inference_llama3.6", 3.85 * 4.8 / 3.35),
+        ("inference_llama3.7", 240 * 65_536 * 2048 / (4 * W) + 2 * 240 * 8.03e9 / (4 * C)),
+        ("inference_llama3.8", (76 / 22.37) / (24 / 20.6) / 2),
+        ("inference_llama3.9", 143),
+        ("inference_llama3.10", (2 * P70 * 2**15 + 2 * 80 * 64 * 128 * 2**30) / (16 * C * 0.4)),
+        ("inference_llama3.11", 8 * 3.35e12 / (2 * P70 + 64 * 8192 * 2 * TOKEN70)),
+        ("inference_llama3.12", 16 + 2 * 32 + 2 * 64 + 3 * 128 + 2 * 192 + 256),
+        (
+            "inference_llama3.13",
+            sum(
+                max(0, (n * 16 * GIB - P70) // (TOKEN70 * 2**k)) for n in (4, 8, 16, 32) for k in range(9, 18)
+            ),
+        ),
+        ("inference_llama3.14", 2.92),
+        ("inference_llama3.15", 131_072 * 989e12 / 2 / (2 * 8.03e9)),
+        ("inference_llama3.16", 3_360_000 / 84_000),
+        ("inference_llama3.17", 6.88 / (32.768 / (8 * 80 * GIB / 1e9 - 141.1))),
+        ("inference_llama3.18", 1.98),
+        ("inference_llama3.19", 10.7),
+        ("inference_llama3.20", 19.3),
+        ("inference_llama3.21", 3),
+        ("inference_llama3.22", 7.06),
+        ("inference_llama3.23", 3.8),
+    ],
+)
+def test_answers_worked_out_by_hand(key, given):
+    right(key, given)
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "says"),
+    [
+        ("inference_llama3.1", 16 * 2 * TOKEN405 * 32_768, "Eight heads"),
+        ("inference_llama3.1", TOKEN405 * 32_768, "two bytes"),
+        ("inference_llama3.2", 36, "no slice"),
+        ("inference_llama3.2", 32, "caches"),
+        ("inference_llama3.3", 2 * P405 / (64 * C), "arithmetic"),
+        ("inference_llama3.3", P405 / W, "number of chips"),
+        ("inference_llama3.4", 295, "half a byte"),
+        ("inference_llama3.5", 192, "Answers are in the cache"),
+        ("inference_llama3.5", 5120, "one sequence"),
+        ("inference_llama3.6", 3.85, "reading"),
+        ("inference_llama3.7", "12.3 ms", "critical batch"),
+        ("inference_llama3.7", "19.6 ms", "no slice of three"),
+        ("inference_llama3.8", 1.106, "int8 here"),  # the same types for both
+        ("inference_llama3.8", 76 / 24 / 2, "step is longer"),  # the reference
+        ("inference_llama3.9", 180, "arithmetic"),
+        ("inference_llama3.10", 3.67, "without attention"),
+        ("inference_llama3.10", 5.9, "half of the pairs"),
+        ("inference_llama3.11", 64 * 85.65, "all users"),
+        ("inference_llama3.12", 1360, "powers of two"),  # the reference
+        ("inference_llama3.12", 977, "Which slices"),
+        ("inference_llama3.13", 17797, "there are none"),
+        ("inference_llama3.13", 17799, "steps of four"),  # the reference
+        ("inference_llama3.14", 2.919 / 48, "48 sequences"),
+        ("inference_llama3.15", "8.07 GB/s", "half of the peak"),
+        ("inference_llama3.16", 33.6, "Answers"),
+        ("inference_llama3.16", 64, "longer with each turn"),
+        ("inference_llama3.17", 6.88, "only a share"),
+        ("inference_llama3.17", 59.4, "attention"),
+        ("inference_llama3.18", 1.49, "64 users"),
+        ("inference_llama3.18", 4.03, "drafts take time"),
+        ("inference_llama3.19", 2.33, "dense"),
+        ("inference_llama3.20", 2.23, "without the links"),
+        ("inference_llama3.20", 127.7, "two dimensions"),
+        ("inference_llama3.21", 2, "One in a hundred"),
+        ("inference_llama3.21", 1, "without end"),
+        ("inference_llama3.22", 5.2, "closed form"),
+        ("inference_llama3.22", 8 * 7.055, "all eight"),
+        ("inference_llama3.23", 4.035, "leave gaps"),
+        ("inference_llama3.23", 4.17, "Chunked"),
+    ],
+)
+def test_usual_mistakes_are_named(key, given, says):
+    wrong(key, given, says)
+
+
+def test_three_difficulties_the_easy_ones_first():
+    assert [check.difficulty for check in CHECKS.values()] == [1] * 6 + [2] * 10 + [3] * 7
