@@ -82,7 +82,7 @@ class Pool(Told):
 
     def learn(self, tokens: Sequence[int], block: int) -> None:
         """This block now has the last `size` of these tokens; only the first of equal blocks is known."""
-        if self.prefixes and block not in self.prefix_of and (key := _key(tokens)) not in self.known:
+        if self.prefixes and (key := _key(tokens)) not in self.known:
             self.known[key] = block
             self.prefix_of[block] = key
 

@@ -46,10 +46,17 @@ class Worker(Told):
     def __init__(self, weights: Mapping[str, Any], config: Config, *, prefixes: bool = True) -> None:
         if not config.blocks or config.scanned:
             raise ValueError("the engine pages the cache of each layer; write Config(..., blocks=64)")
-        self.config, self.params, self.cache = config, config.params(weights), config.cache()
+        self._set_up(config, prefixes)
+        self.params, self.cache = config.params(weights), config.cache()
+
+    def _set_up(self, config: Config, prefixes: bool) -> None:
+        """Places and pools, which need no devices."""
+        self.config = config
         self.groups = config.ways(OUTER)
         self.slots = config.sequences // self.groups
-        self.pools = [Pool(config.blocks // self.groups, config.block, prefixes) for _ in range(self.groups)]
+        self.pools = [
+            Pool((config.blocks or 0) // self.groups, config.block, prefixes) for _ in range(self.groups)
+        ]
         self.inside: list[requests.Sequence] = []  # those that have a place, oldest first
         self.ran: Counter[tuple[int, int]] = Counter()  # runs of each program, by T and rows
 
