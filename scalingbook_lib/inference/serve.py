@@ -72,9 +72,10 @@ class Serving(Told):
         return price * self.chips / 3600 / self.tokens_per_s * 1e6
 
     def __str__(self) -> str:
+        held = f"{count(self.B, 4)} sequence{'s' * (self.B != 1)} on {self.chips:,} chips"
         return (
             f"{self.step.model.name}, {self.policy}, {count(self.P)} prompt and {count(self.G)} output "
-            f"tokens, {self.B:,.4g} sequences on {self.chips:,} chips: {si(self.tokens_per_s, 'tokens/s')}, "
+            f"tokens, {held}: {si(self.tokens_per_s, 'tokens/s')}, "
             f"{self.requests_per_s:.3g} requests/s, first token in {si(self.ttft_s, 's')}, then one every "
             f"{si(self.itl_s, 's')}"
         )

@@ -108,7 +108,8 @@ class Front(Told):
 
     def price(self, option: Option) -> str:
         """The cost of a million output tokens."""
-        return f"${option.cost:,.3g}" if self.unit == USD else f"{option.cost:,.3g} {self.unit}"
+        cost = count(float(f"{option.cost:.3g}"))
+        return f"${cost}" if self.unit == USD else f"{cost} {self.unit}"
 
     def __str__(self) -> str:
         where = " or ".join(m.name for m in self.machines)
@@ -118,9 +119,9 @@ class Front(Told):
         one, other = self.best, self.fastest
         return (
             f"{head}: the cheapest takes {self.price(one)} for a million output tokens, one every "
-            f"{si(one.itl_s, 's')} for each of {one.B:,.4g} sequences on {one.layout} ({one.binds} binds); "
-            f"the fastest {self.price(other)}, one every {si(other.itl_s, 's')} for each of {other.B:,.4g} "
-            f"on {other.layout}. {self.counts}"
+            f"{si(one.itl_s, 's')} for each of {count(one.B, 4)} sequences on {one.layout} "
+            f"({one.binds} binds); the fastest {self.price(other)}, one every {si(other.itl_s, 's')} for "
+            f"each of {count(other.B, 4)} on {other.layout}. {self.counts}"
         )
 
     def __iter__(self) -> Iterator[Option]:
