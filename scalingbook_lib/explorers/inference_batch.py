@@ -6,7 +6,7 @@ from scalingbook_lib import chips, inference, models
 from scalingbook_lib.arithmetic import kv_cache
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import several
+from scalingbook_lib.explorers.serving_machines import several, three
 from scalingbook_lib.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
 from scalingbook_lib.inference import rules
 from scalingbook_lib.inference.rules import Rule
@@ -111,9 +111,9 @@ def _verdict(one: Rule, knee: float) -> str:
     many = several(one.B, "sequence")
     ratio = one.weights_s / one.matmul_s
     said = (
-        f"{many}: reading the weights takes {ratio:.3g} times as long as multiplying by them"
+        f"{many}: reading the weights takes {three(ratio)} times as long as multiplying by them"
         if ratio > 1
-        else f"{many}: multiplying takes {1 / ratio:.3g} times as long as reading the weights"
+        else f"{many}: multiplying takes {three(1 / ratio)} times as long as reading the weights"
     )
     if one.kv_s > max(one.weights_s, one.matmul_s):
         return f"{said}; but the cache, {percent(one.kv_s / one.total_s)} of the step, outweighs both."

@@ -8,7 +8,7 @@ from scalingbook_lib import inference, models, serving
 from scalingbook_lib.arithmetic import kv_cache
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import TYPES, machine, several, spread, stored
+from scalingbook_lib.explorers.serving_machines import TYPES, machine, several, spread, stored, three
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Points, Readout, Scale, Series, View
 from scalingbook_lib.units import count, percent
 
@@ -159,7 +159,7 @@ def _verdict(reserved: Held, paged: Held, block: int, mean: int, most: int) -> s
     )
     if not reserved.sequences:
         return f"{said}."
-    return f"{said}: {paged.sequences / reserved.sequences:.3g} times as many."
+    return f"{said}: {three(paged.sequences / reserved.sequences)} times as many."
 
 
 CACHE = Explorer(

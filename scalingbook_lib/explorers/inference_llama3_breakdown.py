@@ -6,7 +6,15 @@ from typing import NamedTuple
 from scalingbook_lib import inference, models
 from scalingbook_lib.explorers.controls import Choice, Slider, Switch
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import MACHINES, MODELS, TYPES, machine, several, spread
+from scalingbook_lib.explorers.serving_machines import (
+    MACHINES,
+    MODELS,
+    TYPES,
+    machine,
+    several,
+    spread,
+    three,
+)
 from scalingbook_lib.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
 from scalingbook_lib.inference import Step
 from scalingbook_lib.units import count, percent, si
@@ -86,7 +94,7 @@ def _parts(sweep: Sweep, B: int, total_s: float) -> Chart:
 
 def _rates(sweep: Sweep, B: int, rate: float) -> Chart:
     rates = [b / sum(row) / sweep.chips for b, row in zip(sweep.sizes, sweep.rows, strict=True)]
-    here = Points("", [B], [rate], [count(float(f"{rate:.3g}"))], 0)
+    here = Points("", [B], [rate], [three(rate)], 0)
     return Chart(
         Scale("sequences at once, B", "", "pow2", 1, _MOST),
         Scale("tokens/s of each chip"),

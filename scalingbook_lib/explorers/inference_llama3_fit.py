@@ -6,7 +6,7 @@ from typing import NamedTuple
 from scalingbook_lib import inference, models
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import MODELS, TYPES, machine, several, spread
+from scalingbook_lib.explorers.serving_machines import MODELS, TYPES, machine, several, spread, three
 from scalingbook_lib.explorers.view import Bars, Cell, Grid, Readout, Scale, Series, View
 from scalingbook_lib.inference import Step
 from scalingbook_lib.inference.layout import LayoutError
@@ -100,7 +100,7 @@ def _tanks(shown: list[Fit]) -> Bars:
 
 
 def _table(shown: list[Fit], G: int) -> Grid:
-    heads = ("fit", "a step", "tokens\n/s of a\nchip", "answers\n/s", "USD a\nmillion")
+    heads = ("fit", "a step", "tokens\n/s of a\nchip", "served\n/s", "USD a\nmillion")
     best = max(f.rate for f in shown)
     return Grid(
         "Decoding, with all of them at once",
@@ -114,12 +114,12 @@ def _row(f: Fit, G: int, best: float) -> list[Cell]:
     if f.step is None:
         return [Cell(text, None, f"{f.name} holds no sequence") for text in ("0", "–", "–", "–", "–")]
     price = machine(f.name).chip.usd_per_hour
-    usd = f"${price / 3600 / f.rate * 1e6:,.3g}" if price else "no price"
+    usd = f"${three(price / 3600 / f.rate * 1e6)}" if price else "no price"
     texts = (
         count(f.sequences),
         si(f.step.total_s, "s"),
-        f"{f.rate:,.3g}",
-        f"{f.chips * f.rate / G:,.3g}",
+        three(f.rate),
+        three(f.chips * f.rate / G),
         usd,
     )
     return [Cell(text, 2, str(f.step), level=f.rate / best) for text in texts]
@@ -134,10 +134,8 @@ def _verdict(model: str, one: Fit, following: list[Fit], S: int) -> str:
     if not following or not following[0].sequences:
         return f"{said}."
     more = following[0]
-    return (
-        f"{said}. {more.name} holds {more.sequences / one.sequences:.3g} times as many, and each chip gives "
-        f"{more.rate / one.rate:.3g} times the tokens."
-    )
+    many, much = three(more.sequences / one.sequences), three(more.rate / one.rate)
+    return f"{said}. {more.name} holds {many} times as many, and each chip gives {much} times the tokens."
 
 
 FIT = Explorer(

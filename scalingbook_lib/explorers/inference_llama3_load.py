@@ -49,20 +49,21 @@ class Server(NamedTuple):
 
 @lru_cache(maxsize=64)
 def server(asked: Asked) -> Server | None:
-    """int8 weights and cache, slots for as many as fit; None where none does."""
+    """int8 weights and cache, slots for as many as fit; chunks of 512 or an eighth of a prompt; or None."""
     model, where, policy, P, G = asked
     m, on, o = models.find(model), machine(where), spread(model, where, "int8", "int8")
     slots = min(inference.largest_batch(m, o, on, S=ceil(P + G), reserve=0.1), SLOTS)
     if not slots:
         return None
     chunked = policy == POLICIES[1]
-    how = Chunked(slots, budget=slots + 512) if chunked else Continuous(slots)
+    chunk = max(512, P // 8)
+    how = Chunked(slots, budget=slots + chunk) if chunked else Continuous(slots)
     kind = "chunked" if chunked else "interleaved"
-    full = steady(m, on, o, P=P, G=G, batch=slots, policy=kind)
+    full = steady(m, on, o, P=P, G=G, batch=slots, policy=kind, chunk=chunk)
     return Server(inference.case(m, on, o), how, full.requests_per_s)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=32)  # a run keeps much
 def played(asked: Asked, found: Server, load: float) -> Run:
     """The same requests at another rate: lengths spread around their means, arrivals at random."""
     prompts = serving.lognormal(asked.P, 0.5, 4 * asked.P)

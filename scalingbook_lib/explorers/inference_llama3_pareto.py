@@ -13,6 +13,7 @@ from scalingbook_lib.explorers.serving_machines import (
     machine,
     several,
     stored,
+    three,
 )
 from scalingbook_lib.explorers.view import (
     Bars,
@@ -178,7 +179,9 @@ def _verdict(found: Front, one: Option, kept: bool, itl_ms: float) -> str:
     if best is not one:
         return f"{said}. The cheapest takes {found.price(best)} and {si(best.itl_s, 's')} a token."
     share = fast.cost / best.cost
-    return f"{said}. It is the cheapest; the fastest, {si(fast.itl_s, 's')}, costs {share:.3g} times as much."
+    return (
+        f"{said}. It is the cheapest; the fastest, {si(fast.itl_s, 's')}, costs {three(share)} times as much."
+    )
 
 
 PARETO = Explorer(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import machine, several, spread
+from scalingbook_lib.explorers.serving_machines import machine, several, spread, three
 from scalingbook_lib.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
 from scalingbook_lib.inference import Pools
 from scalingbook_lib.serving import Disaggregated, Run
@@ -41,7 +41,7 @@ def balance(model: str, where: str, P: int, G: int, B: int) -> Balance | None:
     return Balance(inference.case(m, on, o), B, read, step, moved, inference.pools(read, step, B=B, G=G))
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=16)  # a run keeps much
 def played(found: Balance, P: int, G: int, prefill: int, decode: int) -> Run:
     """More requests than both pools together can serve, so that the slower pool sets the pace."""
     rate = 1.2 * found.pools.rate_per_s(prefill, decode)
@@ -68,9 +68,7 @@ def _pools(model: str, where: str, P: int, G: int, B: int, prefill: int, decode:
                 f"{si(found.step_s, 's')} with {several(found.B, 'sequence')}",
             ),
             Readout("moving a cache", found.move_s * P, "s"),
-            Readout(
-                "prefill servers for each that decodes", found.pools.ratio, "", f"{found.pools.ratio:.3g}"
-            ),
+            Readout("prefill servers for each that decodes", found.pools.ratio, "", three(found.pools.ratio)),
             Readout("prefill servers idle", idle[0], "", percent(idle[0])),
             Readout("decode servers idle", idle[1], "", percent(idle[1])),
         ),
@@ -94,7 +92,7 @@ def _rates(found: Balance, run: Run, G: int, prefill: int, decode: int) -> Chart
     balanced = found.pools.ratio * decode
     marks = [
         Curve(f"by rule, {decode} decode", sizes, [found.pools.rate_per_s(p, decode) for p in sizes], 0),
-        Points("simulated", [prefill], [served(run, G)], [f"{served(run, G):.3g} simulated"], 1),
+        Points("simulated", [prefill], [served(run, G)], [f"{three(served(run, G))} simulated"], 1),
         *([RefLine("balanced", balanced)] if 1 <= balanced <= MOST else []),
     ]
     return Chart(
@@ -122,7 +120,7 @@ def _nothing(prefill: int, decode: int) -> Chart:
 def _verdict(found: Balance, prefill: int, decode: int, idle: tuple[float, float]) -> str:
     ratio = found.pools.ratio
     one, others = ("decodes", "read prompts") if ratio >= 1 else ("reads prompts", "decode")
-    said = f"For each server that {one}, {max(ratio, 1 / ratio):.2g} should {others}"
+    said = f"For each server that {one}, {three(max(ratio, 1 / ratio), 2)} should {others}"
     have = f"with {prefill} for prompts and {decode} for decoding"
     if max(idle) < 0.1:
         return f"{said}: {have}, both pools work nearly all the time."

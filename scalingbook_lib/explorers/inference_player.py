@@ -6,11 +6,11 @@ from itertools import pairwise
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import machine, spread
+from scalingbook_lib.explorers.serving_machines import machine, spread, three
 from scalingbook_lib.explorers.view import Cell, Chart, Curve, Grid, Readout, Scale, Timeline, View
 from scalingbook_lib.explorers.view import Span as Block
 from scalingbook_lib.serving import Chunked, Continuous, Disaggregated, Policy, Run, Static
-from scalingbook_lib.units import count, percent, si
+from scalingbook_lib.units import percent, si
 
 MODEL, WHERE = "LLaMA-3 70B", "TPU v5e 4x4"
 POLICIES = ("static", "prompts first", "chunked prompts", "two pools")
@@ -27,7 +27,7 @@ def policy(name: str, slots: int, budget: int) -> Policy:
     }[name]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)  # a run keeps much
 def played(name: str, slots: int, P: int, G: int, rate: float, budget: int) -> Run:
     """The same requests whatever the policy: prompts of like length, answers of all lengths."""
     quick = inference.case(models.find(MODEL), machine(WHERE), spread(MODEL, WHERE, "int8", "int8"))
@@ -94,7 +94,7 @@ def _table(runs: dict[str, Run], name: str) -> Grid:
         [
             Cell(text, 3 if other == name else 5, str(run), level=0.4 if other == name else 0.1)
             for text in (
-                si(run.end_s, "s"), count(float(f"{run.tokens_per_s:.3g}")), si(run.ttft(50), "s"),
+                si(run.end_s, "s"), three(run.tokens_per_s), si(run.ttft(50), "s"),
                 si(run.itl(50), "s"), si(run.itl(99), "s"),
             )
         ]
@@ -111,7 +111,7 @@ def _verdict(name: str, run: Run) -> str:
         f"first token within {si(run.ttft(50), 's')}"
     )
     if worst > 3:
-        times = count(float(f"{worst:.2g}"))
+        times = three(worst, 2)
         return f"{said}; one gap in 100 between tokens is {times} times the median or more: prompts are read."
     most = "alike" if worst < 1.05 else f"at most {worst:.2g} times the median"
     return f"{said}; 99 of 100 gaps between tokens are {most}."

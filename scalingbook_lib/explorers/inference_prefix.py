@@ -5,7 +5,7 @@ from functools import lru_cache
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import machine, spread
+from scalingbook_lib.explorers.serving_machines import machine, spread, three
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Points, Readout, Scale, Series, View
 from scalingbook_lib.inference import Prefix
 from scalingbook_lib.serving import Blocks, Continuous, Run
@@ -29,7 +29,7 @@ def room(families: int, shared: int, size: float) -> int:
     return own + max(round(size * families), 1) * -(-shared // SIZE)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=32)  # a run keeps much
 def played(model: str, families: int, shared: int, blocks: int, kept: bool) -> Run:
     """At 0.8 of what the server can do if it must read every prompt; without `kept` no block is shared."""
     on, o = machine(where(model)), spread(model, where(model), "int8", "int8")
@@ -99,7 +99,7 @@ def _verdict(run: Run, bare: Run, one: Prefix, store: str) -> str:
     again_s, load_s = si(one.recompute_s, "s"), si(one.reload_s, "s")
     return (
         f"{percent(run.hit_rate)} of all prompt tokens are found, and the median first token comes "
-        f"{count(float(f'{faster:.3g}'))} times as soon as without, in the same memory. To load a beginning "
+        f"{three(faster)} times as soon as without, in the same memory. To load a beginning "
         f"from the {store.split(',')[0]} takes {load_s}, to read it again {again_s}."
     )
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from scalingbook_lib import arithmetic, models
 from scalingbook_lib.explorers.controls import Choice, Slider, Steps, Switch
 from scalingbook_lib.explorers.explorer import Explorer
+from scalingbook_lib.explorers.serving_machines import three
 from scalingbook_lib.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, Scale, View
 from scalingbook_lib.units import count, percent, si
 
@@ -110,7 +111,7 @@ def _curves(model: str, P: int, G: int) -> Chart:
 def _verdict(P: int, G: int, ratio: float, flops: float) -> str:
     return (
         f"To write {count(G)} tokens after a prompt of {count(P)}, a program that keeps nothing does "
-        f"{count(float(f'{ratio:.3g}'))} times the arithmetic of one with a cache: {si(flops, 'FLOP')}."
+        f"{three(ratio)} times the arithmetic of one with a cache: {si(flops, 'FLOP')}."
     )
 
 

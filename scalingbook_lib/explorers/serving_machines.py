@@ -39,6 +39,11 @@ def several(n: float, noun: str) -> str:
     return f"{count(int(n))} {noun}{'' if int(n) == 1 else 's'}"
 
 
+def three(value: float, digits: int = 3) -> str:
+    """A ratio or a rate with so many digits and never an exponent: '7.52', '1,120'."""
+    return count(float(f"{value:.{digits}g}"), digits)
+
+
 def stored(name: str, where: Machine) -> DType:
     """The type of that name on that chip: 8 bits are fp8 where the chip has no int8 for products."""
     found = TYPES[name]

@@ -15,7 +15,7 @@ from scalingbook_lib.explorers import (
     inference_llama3_pools,
     inference_llama3_price,
 )
-from scalingbook_lib.explorers.serving_machines import MACHINES, machine, spread
+from scalingbook_lib.explorers.serving_machines import MACHINES, machine, spread, three
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Points, RefLine
 
 ALL = {e.key: e for e in explorers.chapter("inference_llama3")}
@@ -189,3 +189,17 @@ def test_a_model_that_does_not_fit_is_refused_in_a_sentence():
 def test_of_what_a_dollar_buys_every_deed_is_told_once():
     told = inference_llama3_price._best([inference_llama3_price.Worth(chips.V5E, 1.2)])
     assert told == ("For a dollar, TPU v5e does the most arithmetic, reads the most bytes and holds the most")
+
+
+def test_large_prices_and_batches_have_no_exponent():
+    found = inference_llama3_pareto.front("LLaMA-3 405B", "TPU v5e 8x8", "int8", "int8", 131072, 16, "12")
+    assert not any("e+" in found.price(p) + str(p.serving) for p in found.points)
+    many = inference_llama3_pareto.front("Gemma-2 27B", "B200 × 8", "int4", "int4", 128, 16, "12")
+    assert not any("e+" in str(p.serving) for p in many.points)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [(7.524, "7.52"), (1118.2, "1,120"), (0.04, "0.04"), (3e7, "30 M")]
+)
+def test_a_ratio_has_three_digits_and_never_an_exponent(value, told):
+    assert three(value) == told
