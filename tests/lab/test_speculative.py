@@ -56,11 +56,10 @@ def test_the_models_may_be_spread_as_they_like():
 
 
 def test_a_draft_that_is_the_target_is_always_right():
-    for temperature in (0.0, 1.0):
-        told = written(Pair(config(TARGET), config(TARGET), K=5, temperature=temperature))
-        assert told.per_round == 6
-        assert told.acceptance == 1
-        assert told.rounds == 8 * G / 6
+    told = written(Pair(config(TARGET), config(TARGET), K=5, temperature=1.0))
+    assert told.per_round == 6
+    assert told.acceptance == 1
+    assert told.rounds == 8 * G / 6
 
 
 # --- the law ---------------------------------------------------------------------------------------------
