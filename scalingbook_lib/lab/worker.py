@@ -148,7 +148,8 @@ class Worker(Told):
 
         cache, ids = self.config.structs[1], self._ids(0, ())
         moved = jax.eval_shape(lambda a: jax.tree.map(lambda x: x[ids], a), cache)
-        moved = jax.tree.map(lambda a: a.update(sharding=self.config.placed(MOVED)), moved)
+        place = self.config.placed(MOVED)
+        moved = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=place), moved)
         place = jax.tree.map(lambda a: a.sharding, cache)
         return jax.jit(put, out_shardings=place, donate_argnums=0).lower(cache, moved, ids).compile()
 
