@@ -9,7 +9,7 @@ from scalingbook_lib.arithmetic import kv_cache
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
 from scalingbook_lib.explorers.serving_machines import TYPES, machine, several, spread, stored, three
-from scalingbook_lib.explorers.view import Bars, Chart, Curve, Points, Readout, Scale, Series, View
+from scalingbook_lib.explorers.view import Bars, Chart, Curve, Points, Readout, RefLine, Scale, Series, View
 from scalingbook_lib.units import count, percent
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-2 13B", "Gemma-2 27B", "Qwen3 32B")
@@ -128,7 +128,7 @@ def _lost(held: Held) -> float:
 
 def _tanks(whole: float, free: float, ways: dict[str, Held]) -> Bars:
     first = min(whole - free, whole) if free > 0 else whole - free
-    rows = list(ways) or ["weights"]
+    rows = list(ways) or ["weights and runtime"]
     helds = list(ways.values()) or [Held(0.0, 0.0, 0)]
     series = [Series("weights and runtime", [first] * len(rows), 0)]
     if ways:
@@ -136,9 +136,8 @@ def _tanks(whole: float, free: float, ways: dict[str, Held]) -> Bars:
             Series("tokens in the cache", [h.used for h in helds], 2),
             Series("held for nothing", [h.wasted for h in helds], 1),
         ]
-    return Bars(
-        Scale("HBM of all chips together", "B"), rows, series, stacked=True, title="What fills the memory"
-    )
+    x, refs = Scale("bytes of all chips together", "B"), (RefLine("HBM", whole),)
+    return Bars(x, rows, series, stacked=True, refs=refs, title="What fills the memory")
 
 
 def _blocks(

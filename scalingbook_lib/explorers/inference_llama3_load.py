@@ -7,7 +7,7 @@ from typing import NamedTuple
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import machine, spread
+from scalingbook_lib.explorers.serving_machines import machine, refused, spread
 from scalingbook_lib.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
 from scalingbook_lib.inference.serve import serve as steady
 from scalingbook_lib.serving import Chunked, Continuous, Policy, Run
@@ -78,7 +78,7 @@ def _load(
     asked = Asked(model, where, policy, P, G)
     found = server(asked)
     if found is None:
-        return View(f"{where} has no room for {model} and one sequence.", (_none(model, where),))
+        return refused(model, where)
     runs = [played(asked, found, x) for x in LOADS]
     run, wanted = played(asked, found, load), {"ttft_s": ttft_s, "itl_s": itl_ms / 1e3}
     share = run.attained(**wanted)
@@ -117,14 +117,6 @@ def _good(good: list[float], load: float, share: float) -> Chart:
         Points("", [load], [load * share], [percent(share)], 2),
     )
     return Chart(_LOADED, Scale("served in time, as a share of the most"), marks, title="Goodput")
-
-
-def _none(model: str, where: str) -> Chart:
-    m, on = models.find(model), machine(where)
-    held = inference.memory(m, spread(model, where, "int8", "int8"), on, B=1, S=1)
-    return Chart(Scale("chips"), Scale("bytes on each chip", "B"),
-                 (Points("needed", [on.chips], [held.total], [si(held.total, "B")], 1),
-                  RefLine("HBM", on.chip.hbm_bytes, axis="y")))  # fmt: skip
 
 
 def _verdict(run: Run, load: float, share: float) -> str:

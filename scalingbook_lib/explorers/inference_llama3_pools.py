@@ -6,7 +6,7 @@ from typing import NamedTuple
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.serving_machines import machine, several, spread, three
+from scalingbook_lib.explorers.serving_machines import machine, refused, several, spread, three
 from scalingbook_lib.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
 from scalingbook_lib.inference import Pools
 from scalingbook_lib.serving import Disaggregated, Run
@@ -53,7 +53,7 @@ def played(found: Balance, P: int, G: int, prefill: int, decode: int) -> Run:
 def _pools(model: str, where: str, P: int, G: int, B: int, prefill: int, decode: int) -> View:
     found = balance(model, where, P, G, B)
     if found is None:
-        return View(f"{where} has no room for {model} and one sequence.", (_nothing(prefill, decode),))
+        return refused(model, where)
     run = played(found, P, G, prefill, decode)
     idle = idle_of(found.pools, prefill, decode)
     return View(
@@ -110,11 +110,6 @@ def _queue(run: Run) -> Chart:
         Curve("in service", xs, [m.inside for m in moments], 0),
     )
     return Chart(Scale("time", "s"), Scale("requests"), marks, title=f"{count(REQUESTS)} requests, simulated")
-
-
-def _nothing(prefill: int, decode: int) -> Chart:
-    return Chart(Scale("servers that read prompts"), Scale("servers that decode"),
-                 (Points("", [prefill], [decode]),))  # fmt: skip
 
 
 def _verdict(found: Balance, prefill: int, decode: int, idle: tuple[float, float]) -> str:

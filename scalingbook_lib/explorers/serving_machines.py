@@ -3,8 +3,9 @@
 from functools import lru_cache
 from typing import Any
 
-from scalingbook_lib import chips, models
+from scalingbook_lib import chips, inference, models
 from scalingbook_lib.clusters import Cluster
+from scalingbook_lib.explorers.view import Bars, RefLine, Scale, Series, View
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.limits import Machine
 from scalingbook_lib.models import Transformer
@@ -66,3 +67,18 @@ def spread(model: str, where: str, weights: str, kv: str) -> Layout:
     types = {"weights": stored(weights, on), "kv": stored(kv, on)}
     group = 1 if m.latent else max(n for n in range(1, m.N + 1) if on.chips % n == 0)
     return layout(m, on.chips, group, **types)
+
+
+def refused(model: str, where: str) -> View:
+    """No room: what each chip would have to hold, in int8 with one sequence, beside what it has."""
+    on = machine(where)
+    held = inference.memory(models.find(model), spread(model, where, "int8", "int8"), on, B=1, S=1)
+    return View(
+        f"{where} has no room for {model} and one sequence.",
+        (
+            Bars(
+                Scale("bytes of a chip", "B"), ["weights"], (Series("weights", [held.total], 0),),
+                refs=(RefLine("HBM", on.chip.hbm_bytes),), title="What each chip would hold",
+            ),
+        ),
+    )  # fmt: skip
