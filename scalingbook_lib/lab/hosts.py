@@ -1,0 +1,135 @@
+"""Do all hosts run the same program, and which axes of the mesh cross from one to another?
+
+`python -m scalingbook_lib.lab.hosts` takes the arguments of the trainer, joins the same processes, trains
+nothing, and has process 0 print one line for each. Run it first on every new cluster: it ends in seconds, and
+with an error where two processes would have waited for each other. Chapter: Training.
+"""
+
+import hashlib
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scalingbook_lib.lab import train
+from scalingbook_lib.notation import Mesh
+from scalingbook_lib.told import Told
+
+if TYPE_CHECKING:
+    from scalingbook_lib.lab.training import Trainer
+
+BYTES = 512  # room for what one process says of itself
+
+
+@dataclass(frozen=True, slots=True)
+class Host(Told):
+    """What one process says of itself. `program` is a fingerprint of the step that it would compile."""
+
+    process: int
+    name: str
+    devices: int
+    kind: str
+    jax: str
+    program: str
+
+    def __str__(self) -> str:
+        devices = f"{self.devices} device{'s' if self.devices > 1 else ''} ({self.kind})"
+        return f"process {self.process} on {self.name}: {devices}, JAX {self.jax}, program {self.program}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts(Told):
+    """All processes, and how many of them one meets along each axis of the mesh."""
+
+    hosts: tuple[Host, ...]
+    crossing: dict[str, int]
+
+    @property
+    def same(self) -> bool:
+        """Do all run one program with one version of JAX?"""
+        return len({(host.jax, host.program) for host in self.hosts}) == 1
+
+    def __str__(self) -> str:
+        agree = "all run the same program" if self.same else "NOT all run the same program: do not start"
+        return "\n".join([*map(str, self.hosts), told(self.crossing), agree])
+
+
+def told(crossing: dict[str, int]) -> str:
+    """The axes that cross and those that do not, in words."""
+    ways = [
+        f"{axis} meets {n} processes" if n > 1 else f"{axis} stays in one" for axis, n in crossing.items()
+    ]
+    return "; ".join(ways) or "one device"
+
+
+def crossing(mesh: Any) -> dict[str, int]:
+    """How many processes a line of devices along each axis meets, where it meets most; axes of 1 left out.
+
+    `mesh` is JAX's: of this machine's devices, of a pod's, or of a slice that only the compiler knows.
+    """
+    owner = np.vectorize(lambda device: device.process_index, otypes=[int])(mesh.devices)
+    return {
+        axis: max(len(set(line)) for line in np.moveaxis(owner, k, -1).reshape(-1, owner.shape[k]).tolist())
+        for k, axis in enumerate(mesh.axis_names)
+        if owner.shape[k] > 1
+    }
+
+
+def fingerprint(trainer: "Trainer") -> str:
+    """Twelve digits that differ where the programs differ: of the step's StableHLO, before any compiler."""
+    import jax
+    from jax.sharding import NamedSharding, PartitionSpec
+
+    from scalingbook_lib.lab.training import READ
+
+    step = jax.shard_map(
+        trainer.local, mesh=trainer.devices, in_specs=(trainer.specs, READ),
+        out_specs=(trainer.specs, PartitionSpec()), check_vma=False,
+    )  # fmt: skip
+    place = NamedSharding(trainer.devices, READ)
+    tokens = jax.ShapeDtypeStruct((trainer.batch, trainer.T + 1), np.int32, sharding=place)
+    text = jax.jit(step).lower(trainer.structs, tokens).as_text()
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def here(trainer: "Trainer") -> Host:
+    """This process."""
+    import jax
+
+    local = jax.local_devices()
+    kind = local[0].device_kind
+    return Host(jax.process_index(), platform.node(), len(local), kind, jax.__version__, fingerprint(trainer))
+
+
+def ask(trainer: "Trainer") -> Hosts:
+    """Ask all processes, each of which must call this too; all get the answer."""
+    from jax.experimental import multihost_utils
+
+    said = json.dumps(asdict(here(trainer))).encode().ljust(BYTES)
+    rows = multihost_utils.process_allgather(np.frombuffer(said, np.uint8)).reshape(-1, BYTES)
+    hosts = tuple(Host(**json.loads(bytes(row))) for row in np.asarray(rows))
+    return Hosts(hosts, crossing(trainer.devices))
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Join as the trainer would, and say who is there."""
+    asked = train.arguments().parse_args(given)
+    train.join(asked)
+    import jax
+
+    from scalingbook_lib.lab import training  # only now, as in the trainer
+
+    model = training.SMALL_MOE if asked.experts else training.SMALL
+    how = {"batch": asked.batch, "T": asked.T, "microbatches": asked.microbatches}
+    found = ask(training.Trainer(model, Mesh.parse(asked.mesh), **how))
+    if jax.process_index() == 0:
+        print(found, flush=True)
+    if not found.same:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
