@@ -33,7 +33,6 @@ from scalingbook_lib.units import count, si
 
 RESERVE = 0.1  # of the HBM, for the runtime
 _SHOWN = 6
-_POWERS = tuple(2**e for e in range(13))  # batches, where there are many layouts
 _COLORS = {"weights": 0, "KV": 1, "matmul": 2, "prompts": 3}
 _NAMES = {"KV": "the cache", "matmul": "products", "weights": "the weights"}
 _OTHERS = 5
@@ -41,19 +40,17 @@ _OTHERS = 5
 
 @lru_cache(maxsize=64)
 def front(model: str, where: str, weights: str, kv: str, P: int, G: int, usd: str) -> Front:
-    """The front over layouts of one or two stages."""
-    on = machine(where)
-    sparse = models.find(model).experts is not None
-    tried = {
-        "pp": (1,) if sparse else (1, 2),
-        "attention_dp": (1, 8) if sparse else (1,),
-        "kv_sequence": (1,),
-    }
+    """The front over layouts of one or two stages; of many chips not every way over experts is tried."""
+    on, experts = machine(where), models.find(model).experts
+    tried: dict[str, tuple[int, ...]] = {"pp": (1, 2), "attention_dp": (1,), "kv_sequence": (1,)}
+    if experts:
+        tried |= {"pp": (1,), "attention_dp": (1, 8)}
+        if on.chips > 8:
+            tried["ep"] = tuple(n for n in (1, 8, 16, 32, 64) if experts.E % n == 0)
     fixed = {"weights": stored(weights, on), "kv": stored(kv, on), "rows": 1}
     return planner.serve(
         models.find(model), on, P=P, G=G, fixed=fixed, reserve=RESERVE, policies=("interleaved",),
         tried=tried, usd_per_hour=None if usd == PRICES[0] else float(usd),
-        batches=_POWERS if sparse and on.chips > 16 else None,
     )  # fmt: skip
 
 

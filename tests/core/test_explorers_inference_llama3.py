@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from scalingbook_lib import chips, explorers, inference, models
+from scalingbook_lib import chips, explorers, inference, models, planner
 from scalingbook_lib.explorers import (
     inference_llama3_breakdown,
     inference_llama3_fit,
@@ -17,6 +17,7 @@ from scalingbook_lib.explorers import (
 )
 from scalingbook_lib.explorers.serving_machines import MACHINES, machine, spread, three
 from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Points, RefLine
+from scalingbook_lib.units import INT8
 
 ALL = {e.key: e for e in explorers.chapter("inference_llama3")}
 
@@ -203,3 +204,15 @@ def test_large_prices_and_batches_have_no_exponent():
 )
 def test_a_ratio_has_three_digits_and_never_an_exponent(value, told):
     assert three(value) == told
+
+
+@pytest.mark.parametrize("where", ["TPU v5p 2x2x4", "TPU v5e 8x8"])
+def test_the_ways_over_experts_that_are_not_tried_would_change_little(where):
+    on, model = machine(where), models.find("Mixtral 8x7B")
+    found = inference_llama3_pareto.front("Mixtral 8x7B", where, "int8", "int8", 2048, 512, "as listed")
+    whole = planner.serve(
+        model, on, P=2048, G=512, fixed={"weights": INT8, "kv": INT8}, reserve=0.1, policies=("interleaved",),
+        tried={"pp": (1,), "rows": (1,), "attention_dp": (1, 8), "kv_sequence": (1,)},
+    )  # fmt: skip
+    assert found.best.cost == pytest.approx(whole.best.cost, rel=0.02)
+    assert found.fastest.itl_s == pytest.approx(whole.fastest.itl_s, rel=0.02)
