@@ -38,7 +38,7 @@ _NAMES = {"KV": "the cache", "matmul": "products", "weights": "the weights"}
 _OTHERS = 5
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)  # a front keeps all that was judged
 def front(model: str, where: str, weights: str, kv: str, P: int, G: int, usd: str) -> Front:
     """The front over layouts of one or two stages; of many chips not every way over experts is tried."""
     on, experts = machine(where), models.find(model).experts
