@@ -82,12 +82,12 @@ CHAPTERS = (
         f"{_run_days():.1f} days for 70 billion parameters and 15 trillion tokens on a TPU v5p pod at 40 % MFU",
     ),
     Chapter(
-        "inference", "Inference", False, "What limits a served token?",
+        "inference", "Inference", True, "What limits a served token?",
         "KV cache: 2 · L · K · H elements per token",
         f"{binary(2 * 80 * 8 * 128 * BF16.bytes)} of cache for each token of LLaMA 3 70B in bf16",
     ),
     Chapter(
-        "inference_llama3", "Serving LLaMA 3", False, "Which chips, and at what price per token?",
+        "inference_llama3", "Serving LLaMA 3", True, "Which chips, and at what price per token?",
         "step ≥ bytes of weights / (n · W_hbm)",
         f"{si(140e9 / (16 * chips.V5E.hbm_bytes_per_s), 's')} to read 70 billion bf16 weights on 16 TPU v5e",
     ),
