@@ -56,6 +56,14 @@ def callees(instruction: Instruction) -> list[str]:
     return [name for name in names if name]
 
 
+def scopes(text: Text, instruction: Instruction) -> str:
+    """Every part of the paths that an instruction, and what is fused into it, comes from."""
+    called = (text.computations[name] for name in callees(instruction))
+    inside = (scopes(text, part) for c in called for part in c.instructions.values())
+    paths = (instruction.text("op_name"), *inside)
+    return "/".join(dict.fromkeys(part for path in paths for part in path.split("/") if part))
+
+
 def body_of(text: Text, loop: Instruction) -> Computation:
     """The computation that a loop repeats."""
     body = text.computations.get(loop.callee("body") or "")

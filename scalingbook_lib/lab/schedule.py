@@ -5,7 +5,7 @@ twice, where it starts and where its result is waited for; what lies between hid
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scalingbook_lib.lab import hlo, hlo_text, hlo_walk, work
@@ -20,6 +20,7 @@ class Step(Told):
     """One line: 'start' and 'done' of a transfer, 'wait' for one without overlap, 'compute', or 'loop'.
 
     `cycles` is the compiler's estimate of a kernel; of a 'done', the sum of what ran since its start.
+    `source`: the named scopes that it comes from.
     """
 
     what: str
@@ -27,6 +28,7 @@ class Step(Told):
     cycles: int
     nbytes: int = 0
     depth: int = 0
+    source: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         size = f", {si(self.nbytes, 'B')}" if self.nbytes else ""
@@ -80,7 +82,7 @@ def _steps(
             yield Step("loop", f"{'?' if trips is None else trips} times:", 0, 0, depth)
             yield from _steps(text, hlo_walk.body_of(text, i), sizes, copies, depth + 1)
         for step in _step(text, here, i, sizes, copies, depth):
-            yield from _timed(step, i, here, since)
+            yield from _timed(replace(step, source=hlo_walk.scopes(text, i)), i, here, since)
 
 
 def _timed(step: Step, i: Instruction, here: Computation, since: dict[str, int]) -> Iterator[Step]:
@@ -89,7 +91,7 @@ def _timed(step: Step, i: Instruction, here: Computation, since: dict[str, int])
         since[i.name] = 0
     elif step.what == "done":
         start = _start_of(here, i)
-        yield Step("done", step.label, since.pop(start, 0), step.nbytes, step.depth)
+        yield replace(step, cycles=since.pop(start, 0))
         return
     for name in since:
         since[name] += step.cycles

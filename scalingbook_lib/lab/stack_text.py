@@ -1,0 +1,61 @@
+"""Which named scope wrote which line? The same question in four languages.
+
+Every function here turns a printed program into pairs of a line and the path of scopes that it comes from,
+without the paths of files and without what only the compiler reads.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+type Written = Iterator[tuple[str, str]]
+
+_LOC_NAMED = re.compile(r'^(#loc\d*) = loc\("([^"]*)"\(')
+_LOC_USED = re.compile(r"\s*loc\((?:(#loc\d*)|[^()]*)\)")
+_NAME_STACK = re.compile(r"\s*# \[(.*)\]\s*$")
+_NOISE = re.compile(
+    r"( stack_frame_id=\d+| source_(?:file|line|end_line|column|end_column)=(?:\"[^\"]*\"|\d+)|"
+    r", frontend_attributes=\{.*?\}(?=$|, metadata=))"
+)
+_FRAMES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+
+
+def jaxpr(closed: Any) -> Written:
+    """A jaxpr: scopes stand behind an equation, which may go on for some lines."""
+    source, depth = "", 0
+    for line in closed.pretty_print(name_stack=True, source_info=False).splitlines():
+        found = _NAME_STACK.search(line)
+        bare = _NAME_STACK.sub("", line).rstrip()
+        if depth == 0:
+            source = found[1] if found else ""
+        yield bare, source
+        depth = max(depth + bare.count("[") - bare.count("]"), 0)
+
+
+def stablehlo(text: str) -> Written:
+    """StableHLO: each operation points to a location, whose name is the path."""
+    found = filter(None, map(_LOC_NAMED.match, text.splitlines()))
+    named = {str(m[1]): str(m[2]) for m in found}
+    for line in text.splitlines():
+        if line.startswith("#loc") or not line.strip():
+            continue
+        places = [place for place in _LOC_USED.findall(line) if place]
+        source = named.get(places[-1], "") if places else ""
+        yield _LOC_USED.sub("", line), source
+
+
+def hlo(text: str) -> Written:
+    """HLO before and after optimization: the path is each instruction's `op_name`."""
+    skipping = False
+    for line in text.splitlines():
+        skipping = line in _FRAMES or (skipping and line[:1].isdigit())
+        if skipping or not line.strip():
+            continue
+        named = re.search(r'op_name="([^"]*)"', line)
+        yield _plain(line), named[1] if named else ""
+
+
+def _plain(line: str) -> str:
+    """A line without the configuration and the places in files."""
+    kept = _NOISE.sub("", re.sub(r", backend_config=\{.*\}$", "", line))
+    return re.sub(r", metadata=\{\}", "", kept)
