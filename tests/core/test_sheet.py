@@ -1,0 +1,68 @@
+"""The sheet cannot drift: each formula is worked out by hand, and what its sentences claim is asked again."""
+
+import pytest
+
+from scalingbook_lib import chips, measured, models, sheet
+from scalingbook_lib.inference import published as served
+from scalingbook_lib.training import published as trained
+
+M = models.find("LLaMA-3 70B")
+
+
+@pytest.mark.parametrize("formula", sheet.FORMULAS, ids=lambda formula: formula.question)
+def test_the_formula_by_hand_is_what_the_library_says(formula):
+    assert formula.by_hand() == pytest.approx(formula.value(), rel=1e-12)
+    assert formula.formula
+    assert formula.holds
+    assert formula.case
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("C of TPU v5p", "459 TFLOPs/s"),
+        ("W_hbm of TPU v5p", "2.76 TB/s"),
+        ("C of H100", "989 TFLOPs/s"),
+        ("W_hbm of H100", "3.35 TB/s"),
+        ("C / W_hbm", "153 FLOPs/B to 560 FLOPs/B"),
+        ("W_1, one link of a torus", "50 GB/s to 100 GB/s"),
+        ("W, all links under a switch", "300 GB/s to 900 GB/s"),
+        ("weights of LLaMA-3 70B", "141 GB"),
+        ("training it on 15 trillion tokens", "6.35 × 10²⁴ FLOPs"),
+        ("its cache, one token", "328 kB"),
+    ],
+)
+def test_numbers_to_know(name, said):
+    assert next(number for number in sheet.NUMBERS if number.name == name).said() == said
+
+
+def test_what_the_sheet_says_beside_its_numbers():
+    assert len(sheet.NUMBERS) == 14
+    assert chips.H100.links * chips.H100.link_bytes_per_s == 9 * chips.H100.dcn_bytes_per_s
+    assert {chip.links for chip in (chips.V5E, chips.V5P, chips.V6E, chips.TPU7X)} == {4, 6}
+    assert round(1e9 / (4 * M.L * M.K * M.H)) == 3052
+    assert round(6 * M.params * 15e12 / chips.V5P.bf16_flops_per_s / (365.25 * 86400)) == 438
+    ridge = {chip.name: chip.bf16_flops_per_s / chip.hbm_bytes_per_s for chip in (chips.A100, chips.V6E)}
+    assert [round(found) for found in ridge.values()] == [153, 560]
+    waits = [
+        fit.alpha_s
+        for (chip, _), fit in measured.COLLECTIVES.fits.items()
+        if chip in ("A100", "H100", "B200")
+    ]
+    assert 1e-5 < sorted(waits)[len(waits) // 2] < 3e-5
+
+
+def test_the_narrowest_band_is_dense_training_and_the_widest_training_with_experts():
+    said = next(number for number in sheet.NUMBERS if number.name == "band of a prediction").values()
+    assert said == (trained.band(experts=False), trained.band(experts=True))
+    assert said[0] < served.band(False)
+    assert served.band(True) < said[1]
+
+
+def test_the_page_has_every_line_in_both_forms():
+    page = sheet.page()
+    for line in (*sheet.FORMULAS, *sheet.NUMBERS):
+        assert line.said() in str(page)
+    assert page.html().count("<tr>") == 2 + len(sheet.FORMULAS) + len(sheet.NUMBERS)
+    assert "<table" in page._repr_html_()
+    assert "&" not in page.html().replace("&#x27;", "")
