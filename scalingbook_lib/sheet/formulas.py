@@ -68,7 +68,8 @@ FORMULAS = (
         by_hand=lambda: _C / _W / (1 - _C / _W * 2 / 8192),
     ),
     Formula(
-        question="AllGather on a ring", formula="M (1 − 1/n) / W_ici + n/2 hops", unit="s", holds="W_ici = 2 W_1; a line has half; ReduceScatter alike, AllReduce twice",
+        question="AllGather on a ring", formula="M (1 − 1/n) / W_ici + n/2 hops", unit="s",
+        holds="W_ici = 2 W_1; a line has half; ReduceScatter alike, AllReduce twice",
         case="1 GB on 16 v5p, bytes alone", value=lambda: _gather(16), by_hand=lambda: 1e9 * 15 / 16 / _ICI,
     ),
     Formula(
@@ -78,7 +79,8 @@ FORMULAS = (
         by_hand=lambda: 1e9 / 4 / _ICI,
     ),
     Formula(
-        question="under one switch", formula="AllGather M (1 − 1/n) / W, AllToAll that over n", unit="s", holds="W is all links of one GPU, one way", case="AllToAll of 1 GB on 8 H100",
+        question="under one switch", formula="AllGather M (1 − 1/n) / W, AllToAll that over n", unit="s",
+        holds="W is all links of one GPU, one way", case="AllToAll of 1 GB on 8 H100",
         value=lambda: collectives.all_to_all(1e9, *_NODE.levels).bandwidth_s,
         by_hand=lambda: 1e9 * 7 / 64 / _NVLINK,
     ),
@@ -101,7 +103,8 @@ FORMULAS = (
         by_hand=lambda: 16 * _M.params,
     ),
     Formula(
-        question="data ways hidden from", formula="C / (n_ax W_ici) tokens a chip", unit="tokens", holds="each time weights are gathered: tokens of a microbatch",
+        question="data ways hidden from", formula="C / (n_ax W_ici) tokens a chip", unit="tokens",
+        holds="each time weights are gathered: tokens of a microbatch",
         case="v5p, three axes", value=lambda: rules.data_tokens(_V5P, axes=3),
         by_hand=lambda: _C / (3 * _ICI),
     ),
@@ -111,7 +114,8 @@ FORMULAS = (
         value=lambda: rules.tensor_ways(_M.F, _V5P), by_hand=lambda: _M.F * _ICI / _C,
     ),
     Formula(
-        question="best data ways beside tensor ways", formula="X = √(B n n_X / (F n_Y))", unit="ways", holds="then round to what divides",
+        question="best data ways beside tensor ways", formula="X = √(B n n_X / (F n_Y))", unit="ways",
+        holds="then round to what divides",
         case="70B, 2²² tokens, 4,096 v5p, n_X = 2 n_Y",
         value=lambda: rules.best_split(2**22, 4096, _M.F),
         by_hand=lambda: sqrt(2**22 / _M.F * 2 * 4096),

@@ -38,7 +38,7 @@ def test_numbers_to_know(name, said):
 
 def test_what_the_sheet_says_beside_its_numbers():
     assert len(sheet.NUMBERS) == 14
-    assert chips.H100.links * chips.H100.link_bytes_per_s == 9 * chips.H100.dcn_bytes_per_s
+    assert chips.H100.links * chips.H100.link_bytes_per_s == 9 * 5e10 == 9 * (chips.H100.dcn_bytes_per_s or 0)
     assert {chip.links for chip in (chips.V5E, chips.V5P, chips.V6E, chips.TPU7X)} == {4, 6}
     assert round(1e9 / (4 * M.L * M.K * M.H)) == 3052
     assert round(6 * M.params * 15e12 / chips.V5P.bf16_flops_per_s / (365.25 * 86400)) == 438
