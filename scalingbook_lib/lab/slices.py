@@ -25,7 +25,7 @@ from scalingbook_lib.chips import Chip, SliceError
 from scalingbook_lib.lab import devices as lab_devices
 
 GENERATIONS = {
-    "v3": chips.V3, "v4": chips.V4, "v5e": chips.V5E,
+    "v2": chips.V2, "v3": chips.V3, "v4": chips.V4, "v5e": chips.V5E,
     "v5p": chips.V5P, "v6e": chips.V6E, "tpu7x": chips.TPU7X,
 }  # fmt: skip
 
@@ -38,7 +38,7 @@ class NoTpuCompiler(RuntimeError):
 class Topology:
     """A slice as the compiler knows it: the chip, the torus, and its devices by their place.
 
-    A chip of v4, v5e, v5p and v6e is one device; one of v3 and TPU7x is two, which form a last axis of 2.
+    A chip of v4, v5e, v5p and v6e is one device; one of v2, v3 and TPU7x is two, which form a last axis of 2.
     """
 
     name: str

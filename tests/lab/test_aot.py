@@ -53,13 +53,14 @@ def test_a_mesh_lies_on_the_torus_as_the_library_lays_it(chip, topology, sizes):
 @pytest.mark.parametrize(
     ("topology", "devices", "hbm"),
     [
+        ("v2:2x2", 8, chips.V2.hbm_bytes / 2),
         ("v3:2x2", 8, chips.V3.hbm_bytes / 2), ("v4:2x2x1", 4, chips.V4.hbm_bytes),
         ("v5e:1x1", 1, chips.V5E.hbm_bytes), ("v5p:2x2x1", 4, chips.V5P.hbm_bytes),
         ("v6e:2x4", 8, chips.V6E.hbm_bytes), ("tpu7x:2x2x1", 8, chips.TPU7X.hbm_bytes / 2),
     ],
 )  # fmt: skip
 def test_every_generation_compiles(tpu, topology, devices, hbm):
-    """A chip of v3 and of TPU7x is two devices, with half the memory each."""
+    """A chip of v2, v3 and TPU7x is two devices, with half the memory each."""
     program = tpu(multiply, "A[I_X, J]", "B[J, K]", out="C[I_X, K]", topology=topology, **SMALL)
     assert program.mesh.size == devices
     assert program.memory.limit == hbm
@@ -80,6 +81,24 @@ def test_every_generation_compiles(tpu, topology, devices, hbm):
 def test_a_slice_that_does_not_exist_says_what_does(topology, sizes, says):
     with pytest.raises(SliceError, match=says):
         aot.compile(multiply, "A[I, J]", "B[J, K]", topology=topology, mesh=Mesh(**sizes), **SMALL)
+
+
+@pytest.mark.usefixtures("tpu")
+@pytest.mark.parametrize("generation", slices.GENERATIONS)
+def test_the_compiler_knows_every_shape_of_the_catalogue(generation):
+    """Up to 64 chips: what the vendor offers as a slice, the compiler takes, with all its devices."""
+    chip = slices.GENERATIONS[generation]
+    shapes = [shape for shape in chip.wiring().small if np.prod(shape) <= 64]
+    for shape in shapes:
+        found = slices.topology(f"{generation}:{'x'.join(map(str, shape))}")
+        assert found.devices.size == np.prod(shape) * found.devices_per_chip
+        assert {d.platform for d in found.devices.flat} == {"tpu"}
+        assert found.devices_per_chip == (2 if generation in ("v2", "v3", "tpu7x") else 1)
+    assert shapes
+
+
+def test_every_tpu_of_the_catalogue_can_be_compiled_for():
+    assert tuple(slices.GENERATIONS.values()) == chips.TPUS
 
 
 @pytest.mark.parametrize(("dtype", "element"), [(BF16, 2), (INT8, 1), ({"A": INT8, "B": FP32}, None)])
