@@ -28,7 +28,7 @@ def _gain(**types) -> float:
     return _mixed(8, **types).tokens_per_s / _mixed(4, **types).tokens_per_s / 2
 
 
-_CACHED = arithmetic.kv_cache(_405B, 8192, INT8).nbytes
+_CACHED = arithmetic.kv_cache(_405B, 4096, INT8).nbytes
 _ONE = rules.step(_405B.params, _V5E, 64, B=1, cache_bytes=_CACHED, weights=INT8)
 
 
