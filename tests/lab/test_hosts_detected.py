@@ -36,15 +36,17 @@ KUBERNETES = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "JOB_COMPLETION_INDEX": "1"
 HALF = ["gpu07:9876", 2, 1, None]
 SAID = ["train-0.train:9876", 2, 1, None]
 
+PORT = 8482 if jax.__version_info__ >= (0, 8) else 8476  # where process 0 listens on TPU hosts
+
 CASES = {  # what is set, what is given, the metadata: what JAX makes of it
     "Slurm, a process for each GPU": ({"env": SLURM}, ["gpu07:61441", 16, 11, [3]]),
     "Slurm, a process for each node": ({"env": ONE_A_NODE}, ["gpu07:61441", 2, 1, [0]]),
     "Slurm, all said but the devices": ({"env": ONE_A_NODE, "given": HALF}, [*HALF[:3], [0]]),
     "Slurm outside srun": ({"env": {"SLURM_JOB_ID": "4097"}}, [None, None, None, None]),
     "another port": ({"env": SLURM | {"JAX_COORDINATOR_PORT": "9876"}}, ["gpu07:9876", 16, 11, [3]]),
-    "Cloud TPU": ({"env": {}, "metadata": POD}, ["10.0.0.5:8482", 4, 3, None]),
-    "GKE, one slice": ({"env": GKE, "metadata": {"tpu-env": ""}}, ["train-slice-0-0.train:8482", 4, 2, None]),
-    "GKE, two slices": ({"env": GKE | SLICES, "metadata": {}}, ["first:8482", 8, 6, None]),
+    "Cloud TPU": ({"env": {}, "metadata": POD}, [f"10.0.0.5:{PORT}", 4, 3, None]),
+    "GKE, one slice": ({"env": GKE, "metadata": {}}, [f"train-slice-0-0.train:{PORT}", 4, 2, None]),
+    "GKE, two slices": ({"env": GKE | SLICES, "metadata": {}}, [f"first:{PORT}", 8, 6, None]),
     "Open MPI 4": ({"env": MPI}, ["10.0.0.1:61442", 16, 11, [3]]),
     "Kubernetes, all said": ({"env": KUBERNETES, "given": SAID}, SAID),
     "nothing set": ({"env": {}}, [None, None, None, None]),

@@ -1,0 +1,29 @@
+"""What one of two processes does to hand in the rows that it read: run by the test of hosts, twice."""
+
+import sys
+
+import jax
+import numpy as np
+
+from scalingbook_lib.lab import hosts, text, train
+
+asked = train.arguments().parse_args(sys.argv[1:])
+train.join(asked)
+
+from scalingbook_lib.lab.training import READ, SMALL, Trainer  # noqa: E402
+from scalingbook_lib.notation import Mesh  # noqa: E402
+
+trainer = Trainer(SMALL, Mesh.parse(asked.mesh))
+mine = np.array_split(np.arange(trainer.batch), jax.process_count())[jax.process_index()]
+rows = text.batch(7, batch=trainer.batch, T=trainer.T, rows=slice(mine[0], mine[-1] + 1))
+
+place = jax.sharding.NamedSharding(trainer.devices, READ)
+tokens = jax.make_array_from_process_local_data(place, rows)
+
+assert tokens.shape == (trainer.batch, trainer.T + 1), tokens.shape
+assert not tokens.is_fully_addressable
+for ours, theirs in zip(tokens.addressable_shards, trainer.data(7).addressable_shards, strict=True):
+    assert ours.index == theirs.index
+    np.testing.assert_array_equal(ours.data, theirs.data)
+print(hosts.ask(trainer))
+print(hosts.ask(Trainer(SMALL, trainer.mesh, rate=1e-3 * (1 + jax.process_index()))))

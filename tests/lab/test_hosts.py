@@ -1,0 +1,133 @@
+"""Two processes say who they are, hand in what each read, and survive the death of one of them."""
+
+import contextlib
+import dataclasses
+import inspect
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+from test_training_processes import free_port
+
+from scalingbook_lib.lab import hosts, train
+from scalingbook_lib.lab.checkpoints import Checkpoints
+from scalingbook_lib.lab.training import SMALL, Trainer
+
+HERE = Path(__file__).parent
+PATIENCE_S = 240
+WITHOUT_PROXIES = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
+
+
+@contextlib.contextmanager
+def both(folder, *what, mesh="X2 Y4"):
+    """Two processes over loopback, what they say in files; none outlives the test."""
+    words = [sys.executable, *what, "--mesh", mesh, "--folder", str(folder), "--simulate", "4"]
+    words += ["--processes", "2", "--address", f"127.0.0.1:{free_port()}"]
+    with contextlib.ExitStack() as stack:
+        started = []
+        for i in range(2):
+            to = stack.enter_context((folder / f"process{i}.txt").open("w"))
+            command = [*words, "--process", str(i)]
+            started.append(subprocess.Popen(command, stdout=to, stderr=to, env=WITHOUT_PROXIES))
+            stack.callback(started[-1].wait)
+            stack.callback(started[-1].kill)
+        yield started
+
+
+def ended(folder, started):
+    """How both ended, and what the first said; Gloo's greetings left out."""
+    codes = [one.wait(PATIENCE_S) for one in started]
+    said = [line for line in (folder / "process0.txt").read_text().splitlines() if "[Gloo]" not in line]
+    return codes, said
+
+
+def test_each_hands_in_its_own_rows_and_they_say_whether_all_run_one_program(tmp_path):
+    with both(tmp_path, str(HERE / "local_rows.py")) as started:
+        codes, said = ended(tmp_path, started)
+    assert codes == [0, 0], said
+    programs = [
+        re.fullmatch(r"process \d on .*: 4 devices \(cpu\), JAX \S+, program (\S+)", s) for s in said[:2]
+    ]
+    assert programs[0].group(1) == programs[1].group(1)
+    assert said[2:4] == ["X meets 2 processes; Y stays in one", "all run the same program"]
+    assert said[-1] == "NOT all run the same program: do not start"
+
+
+def test_hosts_that_disagree_do_not_start(monkeypatch, capsys, tmp_path):
+    here = ["--folder", str(tmp_path), "--mesh", "X2 Y2"]
+    hosts.main(here)
+    assert "Y stays in one\nall run the same program" in capsys.readouterr().out
+    one = hosts.Host(0, "alpha", 4, "cpu", "0.12.0", "d338bc17ffb0")
+    two = dataclasses.replace(one, process=1, name="beta", jax="0.11.0")
+    monkeypatch.setattr(hosts, "ask", lambda trainer: hosts.Hosts((one, two), {"X": 2}))
+    with pytest.raises(SystemExit):
+        hosts.main(here)
+    assert "NOT all run the same program" in capsys.readouterr().out
+
+
+def steps_done(folder):
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        return len(train.losses(folder))
+    return 0
+
+
+def test_when_one_dies_the_rest_end_and_a_whole_checkpoint_is_left(tmp_path):
+    what = ("-m", "scalingbook_lib.lab.train", "--steps", "1000", "--every", "2")
+    with both(tmp_path, *what, mesh="X8") as started:
+        until = time.monotonic() + PATIENCE_S
+        while steps_done(tmp_path) < 5 and time.monotonic() < until and started[0].poll() is None:
+            time.sleep(0.1)
+        started[0].kill()
+        assert started[1].wait(PATIENCE_S) == -signal.SIGABRT
+    assert steps_done(tmp_path) >= 5
+    with Checkpoints(tmp_path / "checkpoints") as kept:
+        assert (kept.latest() or 0) >= 2
+
+
+def test_how_long_jax_waits_is_what_the_page_says():
+    takes = inspect.signature(jax.distributed.initialize).parameters
+    assert takes["initialization_timeout"].default == 300
+    assert takes["heartbeat_timeout_seconds"].default == 100
+
+
+def owned(*shape, by):
+    """A mesh of devices of which each belongs to a process."""
+    devices = np.array([SimpleNamespace(process_index=i) for i in by], object).reshape(shape)
+    return SimpleNamespace(devices=devices, axis_names=("X", "Y", "Z")[: len(shape)])
+
+
+def test_the_axis_that_crosses_is_the_one_whose_lines_meet_several_processes():
+    assert hosts.crossing(owned(2, 4, by=[0, 0, 0, 0, 1, 1, 1, 1])) == {"X": 2, "Y": 1}
+    assert hosts.crossing(owned(4, 2, by=[0, 1, 2, 3, 0, 1, 2, 3])) == {"X": 2, "Y": 2}
+    assert hosts.crossing(owned(1, 8, by=[0] * 8)) == {"Y": 1}
+    assert hosts.told({"X": 2, "Y": 1}) == "X meets 2 processes; Y stays in one"
+    assert hosts.told({}) == "one device"
+
+
+@pytest.mark.parametrize(
+    ("topology", "mesh", "crossing"),
+    [
+        ("v5e:4x4", {"X": 4, "Y": 4}, {"X": 2, "Y": 2}),
+        ("v4:2x2x4", {"X": 4, "Y": 4}, {"X": 1, "Y": 4}),
+    ],
+)
+def test_on_a_slice_it_is_the_hosts_tiles_that_decide(topology, mesh, crossing):
+    from scalingbook_lib.lab import aot
+
+    if not aot.available():
+        pytest.skip(aot.why_not())
+    assert hosts.crossing(aot.mesh_for(topology, mesh)) == crossing
+
+
+def test_a_fingerprint_is_that_of_the_program():
+    one = hosts.fingerprint(Trainer(SMALL, {"X": 2}))
+    assert one == hosts.fingerprint(Trainer(SMALL, {"X": 2}))
+    assert one != hosts.fingerprint(Trainer(SMALL, {"X": 2}, rate=1e-3))
