@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from scalingbook_lib.lab import aot, hlo, hlo_text, hlo_walk, llo, sharding, stack_text
+from scalingbook_lib.lab import aot, hlo, hlo_text, hlo_walk, llo, scopes, sharding, stack_text
 from scalingbook_lib.lab.aot import Program
 from scalingbook_lib.lab.llo import Bundles
 from scalingbook_lib.notation import Array
@@ -39,7 +39,7 @@ class Stage(Told):
     def of(self, scope: str) -> tuple[str, ...]:
         """The lines that a named scope wrote."""
         written = zip(self.lines, self.sources, strict=True)
-        return tuple(line for line, source in written if scope in source.split("/"))
+        return tuple(line for line, source in written if scope in scopes.named(source, primitive=False))
 
     def __str__(self) -> str:
         return f"{self.name}, {len(self.lines)} lines\n{self.text}"
@@ -90,8 +90,8 @@ class Stack(Told):
     @property
     def scopes(self) -> tuple[str, ...]:
         """The named scopes, in the order of the jaxpr."""
-        parts = (part for source in self["jaxpr"].sources for part in source.split("/"))
-        return tuple(dict.fromkeys(part for part in parts if part))
+        paths = (scopes.named(source, primitive=False) for source in self["jaxpr"].sources)
+        return tuple(dict.fromkeys(name for path in paths for name in path))
 
     def excerpt(self, scope: str, most: int = SHOWN) -> Excerpt:
         """What a named scope became, stage by stage."""

@@ -179,7 +179,7 @@ def _owns(seen: Sequence[Seen]) -> list[float]:
 def guessed(s: Seen) -> Op:
     """An operation whose program is not at hand: by its name and what the profiler says of it."""
     moves = MOVES.match(s.name)
-    kind = COLLECTIVE if moves else "elementwise"
+    kind = COLLECTIVE if moves else "kernel" if re.search("fusion|custom-call", s.name) else "elementwise"
     if s.name.split(".")[0] in HOLDERS:
         kind = LOOP
     elif s.name.startswith(("copy", "transpose")):

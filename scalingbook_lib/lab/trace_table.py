@@ -4,18 +4,19 @@
 """
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from scalingbook_lib.lab import trace_times
+from scalingbook_lib.lab import scopes, trace_times
 from scalingbook_lib.lab.hlo import table
 from scalingbook_lib.lab.trace_times import Event
 from scalingbook_lib.told import Told
 from scalingbook_lib.units import percent, si
 
 COLLECTIVE, LOOP, COMPILE = "collective", "loop", "compile"
+SHOWN = 12  # rows of a printed table
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Op(Told):
     """
 
     name: str
-    kind: str  # matmul, elementwise, copy, collective, loop
+    kind: str  # matmul, elementwise, copy, collective, loop; kernel: what is in it is not known
     module: str = ""
     source: str = ""
     flops: int | None = None
@@ -36,8 +37,8 @@ class Op(Told):
 
     @property
     def scope(self) -> str:
-        """The named scopes without the function in front and the primitive behind: 'up'."""
-        return "/".join(part for part in self.source.split("/")[1:-1] if "(" not in part)
+        """The named scopes that wrote it: 'up', 'loop/up backward'."""
+        return "/".join(scopes.named(self.source))
 
     def __str__(self) -> str:
         return self.moves or f"{self.kind} {self.name}" + (f" in {self.scope}" if self.scope else "")
@@ -123,7 +124,7 @@ class Trace(Told):
 
     def of(self, words: str) -> tuple[Row, ...]:
         """The rows of a named scope, an operation's name or a collective: `of("up")`, `of("all-reduce")`."""
-        return tuple(r for r in self.rows if words in f"{r.op.source} {r.op.name} {r.op.moves}")
+        return tuple(r for r in self.rows if words in f"{r.op.scope} {r.op.name} {r.op.moves}")
 
     def by(self, what: str = "kind") -> dict[str, float]:
         """Seconds a run and device by 'kind', 'scope', 'name' or 'module', the largest first."""
@@ -179,14 +180,19 @@ class Trace(Told):
         return f"{self.title}: {runs}\n{self.where}\n{shown(self.rows)}"
 
 
-def shown(rows: Iterable[Row]) -> str:
-    """Rows as a table of text."""
+def shown(rows: Sequence[Row], most: int = SHOWN) -> str:
+    """The first rows as a table of text."""
     head = ("operation", "what", "scope", "times", "time a run", "share")
     lines = [
         (r.op.name, r.op.moves or r.op.kind, r.op.scope, f"{r.times:.3g}", si(r.own_s, "s"), percent(r.share))
-        for r in rows
+        for r in rows[:most]
     ]
-    return table([head, *lines])
+    left = len(rows) - most
+    return table([head, *lines]) + (f"\n... and {left} more, {_rest(rows[most:])}" if left > 0 else "")
+
+
+def _rest(rows: Sequence[Row]) -> str:
+    return f"{percent(sum(row.share for row in rows))} together"
 
 
 def _row(op: Op, seconds: list[float], pairs: int, busy: float) -> Row:

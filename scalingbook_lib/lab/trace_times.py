@@ -30,7 +30,8 @@ class Event(NamedTuple):
 class Lanes(Told):
     """Seconds of a run on a device, in the mean: busy with arithmetic, with collectives, with neither.
 
-    `exposed_s` is communication while nothing computes: the run would be that much shorter without it.
+    Communicating includes waiting for the other devices to arrive. `exposed_s` is communication while
+    nothing computes: the run would be that much shorter without it.
     """
 
     run_s: float

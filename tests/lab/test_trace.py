@@ -113,7 +113,7 @@ def test_a_tpu_plane_is_read_by_its_lines(monkeypatch, tmp_path):
     )
     found = reading(monkeypatch, tmp_path, plane)(platform="tpu", kind="TPU v5 lite")
     assert [(op.name, op.kind) for op in found.ops] == [
-        ("while.2", "loop"), ("fusion.1", "elementwise"), ("all-reduce-start.4", "collective"),
+        ("while.2", "loop"), ("fusion.1", "kernel"), ("all-reduce-start.4", "collective"),
         ("all-gather.3", "collective"),
     ]  # fmt: skip
     fusion = found.ops[1]

@@ -163,3 +163,19 @@ def test_where_xprof_is_there_it_is_started_and_stopped(monkeypatch):
     assert opened.process.poll() is None
     opened.stop()
     assert opened.process.poll() is not None
+
+
+@pytest.mark.parametrize(
+    ("source", "scope"),
+    [
+        ("jit(f)/up/dot_general", "up"),
+        ("jit(f)/shard_map/while/body/eval_jaxpr/sum/psum", "loop/sum"),
+        ("jit(f)/transpose(jvp(up))/dot_general", "up backward"),
+        ("jit(f)/jvp(up)/tanh", "up"),
+        ("jit(f)/jvp()/mul", ""),
+        ("jit(f)/outer/jit(g)/inner/add", "outer/inner"),
+        ("", ""),
+    ],
+)
+def test_a_scope_is_what_the_author_named(source, scope):
+    assert Op("x", "copy", source=source).scope == scope

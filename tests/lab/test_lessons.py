@@ -1,0 +1,61 @@
+"""The book's profiles: small, true to their programs, and each mistake is seen in them."""
+
+import pytest
+
+from scalingbook_lib.lab import lessons, trace
+from scalingbook_lib.lab.trace_file import HERE
+
+KEPT = {name: trace.load(name) for name in lessons.NAMES}
+
+
+def collectives(found):
+    return sum(found.collectives.values())
+
+
+def test_every_lesson_travels_with_the_book():
+    assert trace.names() == tuple(sorted(lessons.NAMES))
+    sizes = {path.name: path.stat().st_size for path in HERE[1].glob("*.json")}
+    assert max(sizes.values()) < 100_000
+
+
+@pytest.mark.parametrize("name", lessons.NAMES)
+def test_no_lesson_keeps_a_path_or_an_unknown_operation(name):
+    kept = (HERE[1] / f"{name}.json").read_text()
+    assert "/home" not in kept
+    assert "/work" not in kept
+    assert KEPT[name].simulated
+    assert all(e.took_s >= e.own_s >= 0 for e in KEPT[name].events)
+
+
+def test_a_split_that_does_not_fit_shows_as_a_gather():
+    before, after = KEPT["sharding-before"], KEPT["sharding-after"]
+    assert any("all-gather" in moved for moved in before.collectives)
+    assert list(after.collectives) == ["all-reduce over X of 1.05 MB"]
+    assert before.run_s > after.run_s
+
+
+def test_a_recompilation_shows_on_the_host():
+    assert len(KEPT["recompile-before"].compilations) == len(lessons.LENGTHS)
+    assert KEPT["recompile-after"].compilations == ()
+
+
+def test_a_sum_in_a_loop_shows_as_often_as_the_loop_runs():
+    before, after = KEPT["serial-before"], KEPT["serial-after"]
+    assert (collectives(before), collectives(after)) == (12, 1)
+    assert before.lanes.comms_s > after.lanes.comms_s
+    assert before.run_s > after.run_s
+
+
+@pytest.mark.parametrize("name", lessons.NAMES)
+def test_a_lesson_recorded_again_runs_the_same_operations(name):
+    again = lessons.record(name, smaller=4, runs=1)
+    kept = KEPT[name]
+    assert again.runs == (1 if kept.warmup else kept.runs)
+    assert len(again.compilations) == len(kept.compilations)
+    assert collectives(again) == collectives(kept)
+    assert {op.kind for op in again.ops} >= {"collective"} or "recompile" in name
+
+
+def test_a_lesson_that_does_not_exist_says_which_do():
+    with pytest.raises(ValueError, match="there are: layer, sharding-before"):
+        lessons.record("fusion")
