@@ -137,7 +137,7 @@ LOAD = Explorer(
         "policy": Choice("policy", POLICIES),
         "P": Slider("prompt tokens, mean", 128, 16384, 2048, "pow2"),
         "G": Slider("output tokens, mean", 32, 2048, 256, "pow2"),
-        "load": Slider("load", 0.1, 1.2, 0.8),
+        "load": Slider("load", 0.1, 1.2, 0.8, step=0.05),
         "ttft_s": Slider("s to the first token, wanted", 0.1, 20, 2.0, "log"),
         "itl_ms": Slider("ms a token, wanted", 5, 500, 100, "log"),
     },

@@ -51,6 +51,12 @@ class Slider:
             )
         if self.scale == "pow2" and any(math.log2(v) % 1 for v in (self.low, self.high, self.start)):
             raise ValueError(f"slider {self.label!r}: low, high and start of a pow2 scale are powers of two")
+        steps = (self.start - self.low) / self.stops[2]
+        if self.scale == "linear" and abs(steps - round(steps)) > 1e-6:
+            raise ValueError(
+                f"slider {self.label!r}: {self.start:g} is no whole number of steps of {self.stops[2]:g} from "
+                f"{self.low:g}, and a page would move it; give step=..."
+            )
 
     @property
     def whole(self) -> bool:

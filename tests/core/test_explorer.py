@@ -44,6 +44,12 @@ DEMO = Explorer(
 )
 
 
+def test_a_start_between_two_steps_is_refused_as_a_page_would_move_it():
+    with pytest.raises(ValueError, match="no whole number of steps"):
+        Slider("load", 0.1, 1.2, 0.8)
+    assert Slider("load", 0.1, 1.2, 0.8, step=0.05).initial == 0.8
+
+
 @pytest.mark.parametrize("slider", SLIDERS, ids=lambda s: s.label)
 def test_a_position_and_its_value_go_round(slider):
     first, last, step = slider.stops
