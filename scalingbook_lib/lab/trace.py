@@ -77,9 +77,16 @@ def recording(
     """
     import jax
 
+    from scalingbook_lib.lab.slices import quiet
+
     seen = Recording(folder or tempfile.mkdtemp(prefix="trace-"))
-    with jax.profiler.trace(seen.folder, **_options()):
+    with quiet():  # older profilers complain that TensorFlow is not there
+        jax.profiler.start_trace(seen.folder, **_options())
+    try:
         yield seen
+    finally:
+        with quiet():
+            jax.profiler.stop_trace()
     seen.found = read(seen.folder, *programs, title=title, marks=marks)
 
 

@@ -43,7 +43,7 @@ def xprof(profile: Trace | str, port: int = 8791) -> Opened:
         )
     command = _command(folder, port)
     if command is None:
-        return Opened(f"XProf is not installed; pip install xprof, then: xprof --port {port} {folder}")
+        return Opened(f"XProf is not installed; pip install xprof, then: xprof --port {port} --logdir {folder}")
     started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return Opened(f"XProf shows it at http://localhost:{port} until stop() is called{_colab(port)}", started)
 
@@ -56,11 +56,11 @@ def perfetto(trace: Trace, path: str | Path = "trace.json.gz") -> Opened:
 
 def _command(folder: str, port: int) -> list[str] | None:
     """XProf, or TensorBoard with its plugin, whichever is there."""
-    for tool, option in (("xprof", "--logdir"), ("tensorboard", "--logdir")):
+    for tool in ("xprof", "tensorboard"):
         beside = Path(sys.executable).with_name(tool)
         found = str(beside) if beside.exists() else shutil.which(tool)
         if found:
-            return [found, "--port", str(port), option, folder]
+            return [found, "--port", str(port), "--logdir", folder]
     return None
 
 

@@ -65,6 +65,12 @@ def test_a_block_counts_its_compilations():
     assert "2 compilations within" in str(seen.trace)
 
 
+def test_profiling_writes_nothing_to_standard_error(capfd):
+    with trace.recording():
+        jax.block_until_ready(jnp.ones(4) + 1)
+    assert capfd.readouterr().err == ""
+
+
 def test_two_programs_of_one_name_are_refused():
     programs = [jax.jit(mlp).lower(*[jnp.ones((n, n))] * 3).compile() for n in (2, 3)]
     with pytest.raises(ValueError, match="give their functions different names"), trace.recording(*programs):
