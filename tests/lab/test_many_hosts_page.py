@@ -1,31 +1,31 @@
-"""Every command of the page on many hosts is one that the trainer reads, for a mesh its model can have."""
+"""Every command of the page on many hosts is one that the trainer reads, and what it says is so."""
 
 import math
-import os
 import re
 import shlex
 from pathlib import Path
 
+import jax
 import pytest
+from test_hosts_detected import CASES, GKE, ONE_A_NODE, SLICES, SLURM
 
-from scalingbook_lib.lab import train
+from scalingbook_lib.lab import hosts, train
 from scalingbook_lib.lab.training import SMALL, Trainer
 from scalingbook_lib.notation import Mesh
 
-PAGE = (Path(__file__).parents[2] / "many-hosts.md").read_text()
-LINES = re.findall(r"^python -m scalingbook_lib\.lab\.train (.*)$", PAGE, re.MULTILINE)
-SLURM = {"HEAD": "host0", "SLURM_NNODES": "16", "SLURM_NODEID": "3"}
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "many-hosts.md").read_text()
+LINES = re.findall(r"^python -m scalingbook_lib\.lab\.(?:train|hosts) (.*)$", PAGE, re.MULTILINE)
+JOBS = {path.name for path in (ROOT / "jobs").iterdir()}
 
 
-@pytest.fixture
-def slurm(monkeypatch):
-    for name, value in SLURM.items():
-        monkeypatch.setenv(name, value)
+def block(language, number=0):
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[number]
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_the_trainer_reads_it(line, slurm):
-    asked = train.arguments().parse_args(shlex.split(os.path.expandvars(line)))
+def test_the_trainer_reads_it(line):
+    asked = train.arguments().parse_args(shlex.split(line))
     trainer = Trainer(
         SMALL, Mesh.parse(asked.mesh), batch=asked.batch, T=asked.T, microbatches=asked.microbatches
     )
@@ -35,6 +35,69 @@ def test_the_trainer_reads_it(line, slurm):
 
 
 def test_there_are_lines_for_one_process_for_two_and_for_a_pod():
-    assert len(LINES) == 6
+    assert len(LINES) == 7
     assert sum("--pod" in line for line in LINES) == 1
-    assert sum("--process " in line for line in LINES) == 3
+    assert sum("--process " in line for line in LINES) == 4
+
+
+def test_every_job_file_is_there_and_shown():
+    linked = set(re.findall(r"\]\(jobs/([\w.]+)\)", PAGE))
+    assert linked == JOBS
+    assert set(re.findall(r"jobs/([\w.]+\.\w+)", PAGE)) <= JOBS
+    assert set(re.findall(r"^.*sh jobs/(\w+\.sh)$", PAGE, re.MULTILINE)) == {"by_hand.sh", "tpu_pod.sh"}
+
+
+def test_what_hosts_print_is_what_the_page_shows():
+    one, two, *rest = block("text").splitlines()
+    program, jax_is = "d338bc17ffb0", "0.12.0"
+    found = hosts.Hosts(
+        tuple(hosts.Host(i, "laptop", 4, "cpu", jax_is, program) for i in range(2)), {"X": 2, "Y": 1}
+    )
+    assert str(found).splitlines() == [one, two, *rest]
+
+
+def test_the_code_that_hands_in_rows_is_what_two_processes_ran():
+    assert block("python") in (Path(__file__).parent / "local_rows.py").read_text()
+
+
+def test_what_it_says_of_slurm_and_of_two_slices_is_what_jax_finds():
+    at, processes, process, devices = CASES["Slurm, a process for each GPU"][1]
+    for said in (f"`{at}`", f"process {process} of {processes}, takes GPU {devices[0]}"):
+        assert said in PAGE
+    assert all(
+        f"`{name}={SLURM[name]}`" in PAGE for name in ("SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
+    )
+    assert f"job {SLURM['SLURM_JOB_ID']} on `{SLURM['SLURM_STEP_NODELIST']}`" in PAGE
+    assert CASES["Slurm, all said but the devices"][1][3] == [0]
+    assert (GKE["TPU_WORKER_ID"], SLICES["MEGASCALE_SLICE_ID"]) == ("2", "1")
+    _, processes, process, _ = CASES["GKE, two slices"][1]
+    assert f"host 2 of the second slice is process {process} of {processes}" in PAGE
+
+
+def test_the_errors_are_jaxs_own():
+    from jax._src import distributed
+
+    jax.devices()  # JAX has started
+    for quoted, start in {
+        "distributed.initialize() must be called before any JAX calls": jax.distributed.initialize,
+        "coordinator_address should be defined": distributed.State().initialize,
+    }.items():
+        assert f"`{quoted}`" in PAGE
+        with pytest.raises((RuntimeError, ValueError), match=re.escape(quoted)):
+            start()
+
+
+def test_a_process_that_says_its_devices_keeps_them(monkeypatch):
+    from jax._src import clusters, distributed
+
+    name, value = re.search(r"^export (\w+)=(\S+)$", PAGE, re.MULTILINE).groups()
+    monkeypatch.setenv(name, value)
+    for slurm in ONE_A_NODE.items():
+        monkeypatch.setenv(*slurm)
+    seen = []
+    detect = clusters.ClusterEnv.auto_detect_unset_distributed_params
+    found = staticmethod(lambda *given: seen.append(detect(*given)) or (None,) * 4)  # and then it ends
+    monkeypatch.setattr(clusters.ClusterEnv, "auto_detect_unset_distributed_params", found)
+    with pytest.raises(ValueError, match="coordinator_address"):
+        distributed.State().initialize()
+    assert seen[0][1:] == (2, 1, [*range(8)])
