@@ -26,19 +26,33 @@ PATIENCE_S = 240
 WITHOUT_PROXIES = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
 
 
+def said_by_hand(i, port):
+    """Flags and environment of process i of two, where you say who is who."""
+    return ["--processes", "2", "--address", f"127.0.0.1:{port}", "--process", str(i)], {}
+
+
+def set_by_slurm(i, port):
+    """The same, where srun sets it and JAX reads it."""
+    return ["--pod"], {
+        "SLURM_JOB_ID": "1", "SLURM_STEP_NODELIST": "127.0.0.1", "SLURM_NTASKS": "2",
+        "SLURM_PROCID": str(i), "SLURM_LOCALID": str(i), "JAX_COORDINATOR_PORT": str(port),
+    }  # fmt: skip
+
+
 @contextlib.contextmanager
-def both(folder, *what, mesh="X2 Y4"):
+def both(folder, *what, mesh="X2 Y4", launcher=said_by_hand):
     """Two processes over loopback, what they say in files; none outlives the test."""
     words = [sys.executable, *what, "--mesh", mesh, "--folder", str(folder), "--simulate", "4"]
-    words += ["--processes", "2", "--address", f"127.0.0.1:{free_port()}"]
+    port = free_port()
     with contextlib.ExitStack() as stack:
         started = []
         for i in range(2):
+            flags, env = launcher(i, port)
             to = stack.enter_context((folder / f"process{i}.txt").open("w"))
-            command = [*words, "--process", str(i)]
-            started.append(subprocess.Popen(command, stdout=to, stderr=to, env=WITHOUT_PROXIES))
-            stack.callback(started[-1].wait)
-            stack.callback(started[-1].kill)
+            one = subprocess.Popen([*words, *flags], stdout=to, stderr=to, env=WITHOUT_PROXIES | env)
+            started.append(one)
+            stack.callback(one.wait)
+            stack.callback(one.kill)
         yield started
 
 
@@ -49,8 +63,8 @@ def ended(folder, started):
     return codes, said
 
 
-def test_each_hands_in_its_own_rows_and_they_say_whether_all_run_one_program(tmp_path):
-    with both(tmp_path, str(HERE / "local_rows.py")) as started:
+def test_two_that_srun_started_hand_in_their_rows_and_say_whether_they_run_one_program(tmp_path):
+    with both(tmp_path, str(HERE / "local_rows.py"), launcher=set_by_slurm) as started:
         codes, said = ended(tmp_path, started)
     assert codes == [0, 0], said
     programs = [
