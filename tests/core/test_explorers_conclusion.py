@@ -1,0 +1,63 @@
+"""The explorer of the last chapter obeys the laws of what it shows."""
+
+import itertools
+import math
+from typing import Any
+
+import pytest
+
+from scalingbook_lib import chips, explorers
+from scalingbook_lib.explorers import conclusion_errors as errors
+from scalingbook_lib.training import published
+
+START = (74.0, 69.0, 79.0, 92.0)
+CASES = tuple(errors.CASES)
+
+
+def ends(control: Any) -> tuple[Any, ...]:
+    return getattr(control, "options", None) or (getattr(control, "low", 0), getattr(control, "high", 1))
+
+
+def test_every_two_ends_paint():
+    explorer = explorers.find("conclusion.errors")
+    for (a, first), (b, second) in itertools.combinations(explorer.controls.items(), 2):
+        for one, other in itertools.product(ends(first), ends(second)):
+            painted = explorer.look({a: first.position(one), b: second.position(other)})
+            assert not painted.error, painted.error
+
+
+def test_every_control_changes_something():
+    explorer = explorers.find("conclusion.errors")
+    start = explorer.paint({})
+    for name, control in explorer.controls.items():
+        others = [explorer.paint({name: control.position(v)}) for v in ends(control)]
+        assert any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others), name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_parts_are_the_step_and_it_fits(case):
+    for given in (None, START):
+        found = errors.step(case, given)
+        assert math.isclose(sum(errors.parts(found)), found.total_s)
+        assert found.memory.fits
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_worse_share_never_shortens_a_step_and_peaks_are_the_earliest(case):
+    assert all(span >= 0 for span in errors.spans(case, START, 10).values())
+    assert errors.step(case, None).total_s <= errors.step(case, (100.0,) * 4).total_s
+
+
+def test_nothing_uncertain_is_no_interval_and_the_start_is_the_calibrated_line():
+    assert set(errors.spans(CASES[0], START, 0).values()) == {0.0}
+    found = published.calibrated(chips.V6E)
+    shares = found.matmul, found.memory, found.torus, found.overlap
+    assert tuple(round(100 * share) for share in shares) == START
+
+
+@pytest.mark.parametrize(
+    ("links", "widest"), [(79.0, "products"), (64.0, "products"), (63.0, "overlap"), (60.0, "links")]
+)
+def test_what_has_to_be_known_well_changes_with_the_links(links, widest):
+    spans = errors.spans(CASES[0], (74.0, 69.0, links, 92.0), 10)
+    assert max(spans, key=lambda name: spans[name]) == widest
