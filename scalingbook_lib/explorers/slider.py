@@ -54,8 +54,8 @@ class Slider:
         steps = (self.start - self.low) / self.stops[2]
         if self.scale == "linear" and abs(steps - round(steps)) > 1e-6:
             raise ValueError(
-                f"slider {self.label!r}: {self.start:g} is no whole number of steps of {self.stops[2]:g} from "
-                f"{self.low:g}, and a page would move it; give step=..."
+                f"slider {self.label!r}: {self.start:g} is no whole number of steps of {self.stops[2]:g} "
+                f"from {self.low:g}, and a page would move it; give step=..."
             )
 
     @property
