@@ -57,11 +57,18 @@ def callees(instruction: Instruction) -> list[str]:
 
 
 def scopes(text: Text, instruction: Instruction) -> str:
-    """Every part of the paths that an instruction, and what is fused into it, comes from."""
-    called = (text.computations[name] for name in callees(instruction))
-    inside = (scopes(text, part) for c in called for part in c.instructions.values())
-    paths = (instruction.text("op_name"), *inside)
-    return "/".join(dict.fromkeys(part for path in paths for part in path.split("/") if part))
+    """The path of an instruction, with the scopes of what is fused into it: 'jit(f)/up/down/dot_general'."""
+    paths = [path.split("/") for path in _paths(text, instruction)]
+    outer = dict.fromkeys(part for path in paths for part in path[:-1] if part)
+    return "/".join([*outer, *(path[-1] for path in paths[:1])])
+
+
+def _paths(text: Text, instruction: Instruction) -> Iterator[str]:
+    if path := instruction.text("op_name"):
+        yield path
+    for name in callees(instruction):
+        for part in text.computations[name].instructions.values():
+            yield from _paths(text, part)
 
 
 def body_of(text: Text, loop: Instruction) -> Computation:

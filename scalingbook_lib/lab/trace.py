@@ -2,7 +2,8 @@
 
 `trace.record(step, x, w)` compiles and warms up, then profiles some calls; `with trace.recording() as seen:`
 profiles a block as it is. Both end in a `Trace`: a table of operations, `trace.against(seen, chip)` beside
-the roofline, `trace.picture(seen)` as a time line. `trace.save` keeps one in a small file; `trace.load`
+the roofline, `trace.picture(seen)` as a time line. `trace.expected(program)` is what a TPU slice that is not
+here should show. `trace.save` keeps one in a small file; `trace.load`
 reads it, and everything but recording works without JAX. Chapter: Profiling.
 """
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scalingbook_lib.lab import trace_ops, trace_read
+from scalingbook_lib.lab.trace_expected import expected
 from scalingbook_lib.lab.trace_file import chrome, load, names, save
 from scalingbook_lib.lab.trace_open import perfetto, xprof
 from scalingbook_lib.lab.trace_roofline import against
@@ -21,8 +23,8 @@ from scalingbook_lib.lab.trace_times import Event, Lanes
 from scalingbook_lib.lab.trace_view import picture, view
 
 __all__ = [
-    "Event", "Lanes", "Moment", "Op", "Recording", "Row", "Trace", "against", "chrome", "load", "names",
-    "perfetto", "picture", "read", "record", "recording", "save", "view", "xprof",
+    "Event", "Lanes", "Moment", "Op", "Recording", "Row", "Trace", "against", "chrome", "expected", "load",
+    "names", "perfetto", "picture", "read", "record", "recording", "save", "view", "xprof",
 ]  # fmt: skip
 
 STEP = "step"

@@ -43,7 +43,8 @@ def xprof(profile: Trace | str, port: int = 8791) -> Opened:
         )
     command = _command(folder, port)
     if command is None:
-        return Opened(f"XProf is not installed; pip install xprof, then: xprof --port {port} --logdir {folder}")
+        command = f"xprof --port {port} --logdir {folder}"
+        return Opened(f"XProf is not installed; pip install xprof, then: {command}")
     started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return Opened(f"XProf shows it at http://localhost:{port} until stop() is called{_colab(port)}", started)
 

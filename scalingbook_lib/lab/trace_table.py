@@ -16,6 +16,7 @@ from scalingbook_lib.told import Told
 from scalingbook_lib.units import percent, si
 
 COLLECTIVE, LOOP, COMPILE = "collective", "loop", "compile"
+EXPECTED = "expected"  # in the place of a platform: nothing was run
 SHOWN = 12  # rows of a printed table
 
 
@@ -71,7 +72,7 @@ class Trace(Told):
     """A recorded profile. `warmup`: how many calls went before it; None where a block ran as it was."""
 
     title: str
-    platform: str  # cpu, gpu, tpu
+    platform: str  # cpu, gpu, tpu, expected
     kind: str
     devices: int
     simulated: bool
@@ -158,6 +159,8 @@ class Trace(Told):
     @property
     def where(self) -> str:
         """The devices, and what of the figures is real."""
+        if self.platform == EXPECTED:
+            return f"{self.kind}: cycles by its compiler, transfers by the formulas; nothing was run"
         if not self.simulated:
             return f"{self.devices} × {self.kind}"
         plural = "s" if self.devices > 1 else ""
@@ -176,7 +179,9 @@ class Trace(Told):
         return f"{self.warmup} call{'s' * (self.warmup != 1)} before to warm up, {compiled}"
 
     def __str__(self) -> str:
+        expected = f"{si(self.run_s, 's')} a run expected"
         runs = f"{self.runs} run{'s' * (self.runs != 1)}, {si(self.run_s, 's')} each ({self.warmed})"
+        runs = expected if self.platform == EXPECTED else runs
         return f"{self.title}: {runs}\n{self.where}\n{shown(self.rows)}"
 
 

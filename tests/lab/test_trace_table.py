@@ -150,7 +150,8 @@ def test_where_xprof_is_missing_it_says_what_to_do(monkeypatch):
 
     monkeypatch.setattr(trace_open, "_command", lambda *_: None)
     assert "use trace.perfetto" in str(trace.xprof(MADE))
-    assert "pip install xprof, then: xprof --port 8791 --logdir runs" in str(trace.xprof(replace(MADE, folder="runs")))
+    said = str(trace.xprof(replace(MADE, folder="runs")))
+    assert "pip install xprof, then: xprof --port 8791 --logdir runs" in said
 
 
 def test_where_xprof_is_there_it_is_started_and_stopped(monkeypatch):
