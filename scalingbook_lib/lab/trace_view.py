@@ -64,7 +64,8 @@ def timeline(trace: Trace, run: int | None = -1, devices: Sequence[int] | None =
         for m in trace.compilations
         if m.start_s < end and m.start_s + m.took_s > start
     ]
-    lanes = dict.fromkeys(_lane(d, moves, len(shown)) for d in shown for moves in (False, True))
+    moving = any(op.kind == COLLECTIVE for op in trace.ops)
+    lanes = dict.fromkeys(_lane(d, moves, len(shown)) for d in shown for moves in (False, moving))
     return Timeline(
         (*([HOST] if compiled else []), *lanes),
         (*compiled, *spans),

@@ -4,7 +4,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
-from scalingbook_lib.explorers import scales
+from scalingbook_lib.explorers import scales, svg
 from scalingbook_lib.explorers.view import (
     Band,
     Bars,
@@ -22,6 +22,7 @@ from scalingbook_lib.viz.style import color
 
 BELOW = {"xytext": (7, -12), "textcoords": "offset points", "ha": "left"}
 ABOVE = {"xytext": (-7, 6), "textcoords": "offset points", "ha": "right"}
+LANE = 540.0  # the units of the page that a lane is long
 
 
 def chart(panel: Chart, ax: Axes) -> None:
@@ -100,7 +101,8 @@ def bars(panel: Bars, ax: Axes) -> None:
 
 
 def timeline(panel: Timeline, ax: Axes) -> None:
-    """Spans on lanes over time."""
+    """Spans on lanes over time, with their labels where these fit, as on the page."""
+    low, high = panel.range()
     for span in panel.spans:
         lane = panel.lanes.index(span.lane)
         ax.barh(
@@ -112,6 +114,8 @@ def timeline(panel: Timeline, ax: Axes) -> None:
             alpha=0.5,
             edgecolor="white",
         )
+        if svg.measure(span.label) + 6 > (span.end - span.start) / (high - low) * LANE:
+            continue
         middle = (span.start + span.end) / 2
         ax.text(middle, lane, span.label, ha="center", va="center", fontsize="small", clip_on=True)
     _lanes(list(panel.lanes), Scale(panel.label, panel.unit), panel.range(), list(panel.refs), ax)

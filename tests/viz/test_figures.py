@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "core"))
 from gallery import PANELS
 
 from scalingbook_lib.explorers import find
-from scalingbook_lib.explorers.view import Curve, Points, View
+from scalingbook_lib.explorers.view import Curve, Points, Span, Timeline, View
 from scalingbook_lib.viz import figures, style
 
 
@@ -57,6 +57,12 @@ def test_spans_last_as_long_as_they_do():
     (ax,) = axes("timeline")
     spans = [v for group in ax.containers for b in group for v in (b.get_x(), b.get_x() + b.get_width())]
     assert spans == pytest.approx([v for s in PANELS["timeline"].spans for v in (s.start, s.end)])
+
+
+def test_a_label_that_does_not_fit_its_span_is_left_out():
+    spans = Span("a", 0, 9, "long enough"), Span("a", 9, 9.2, "too long"), Span("a", 9.2, 10)
+    ax = figures.draw(View("v", [Timeline(("a",), spans)])).axes[0]
+    assert [text.get_text() for text in ax.texts] == ["long enough"]
 
 
 def test_ticks_are_those_of_the_page():
