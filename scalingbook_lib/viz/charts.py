@@ -114,7 +114,7 @@ def timeline(panel: Timeline, ax: Axes) -> None:
             alpha=0.5,
             edgecolor="white",
         )
-        if svg.measure(span.label) + 6 > (span.end - span.start) / (high - low) * LANE:
+        if not span.label or svg.measure(span.label) + 6 > (span.end - span.start) / (high - low) * LANE:
             continue
         middle = (span.start + span.end) / 2
         ax.text(middle, lane, span.label, ha="center", va="center", fontsize="small", clip_on=True)
