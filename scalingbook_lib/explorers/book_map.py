@@ -102,7 +102,7 @@ CHAPTERS = (
         "1/n of the shorter term stays exposed in a collective matmul of n chunks",
     ),
     Chapter(
-        "conclusion", "Conclusions", False, "Does the method work on your model?",
+        "conclusion", "Conclusions", True, "Does the method work on your model?",
         "T = max(math, memory, network), then α",
         "7 questions to ask of any workload",
     ),
