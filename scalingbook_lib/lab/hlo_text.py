@@ -15,6 +15,7 @@ _BITS = re.compile(r"^(?:pred|token|[a-z]+(\d+))")
 _ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,<= ]*)\]")
 _HEADER = re.compile(r"^(ENTRY\s+)?%?([\w.\-]+)\s*\(.*->.*\{\s*$")
 _ASSIGN = re.compile(r"^\s+(ROOT\s+)?%?([\w.\-]+) = ")
+_WRAPPED = re.compile(r'\n(?="|\}[},])')  # a kernel's metadata goes over several lines
 _CALLEE = r"=%?([\w.\-]+)"
 
 
@@ -106,7 +107,7 @@ def read(program: Any) -> Text:
     text = _text_of(program)
     computations: dict[str, Computation] = {}
     here, entry = None, None
-    for line in text.splitlines():
+    for line in _WRAPPED.sub("", text).splitlines():
         if header := _HEADER.match(line):
             here = computations[header[2]] = Computation(header[2])
             entry = here if header[1] else entry

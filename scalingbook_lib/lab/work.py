@@ -18,6 +18,7 @@ from scalingbook_lib.units import si
 
 MATMULS = ("dot", "convolution")
 COPIES = ("copy", "copy-start")
+NOT_ESTIMATED = 2**63 - 1  # what the compiler writes where it has no estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def prefetched_bytes(program: Any) -> int:
 def cycles_of(i: Instruction) -> int:
     """The compiler's estimate for one instruction; 0 where it gives none."""
     found = re.search(r'"estimated_cycles":"(\d+)"', i.attributes)
-    return int(found[1]) if found else 0
+    return int(found[1]) if found and int(found[1]) != NOT_ESTIMATED else 0
 
 
 def vmem_of(i: Instruction) -> int:

@@ -1,0 +1,133 @@
+"""How does attention never write its scores?
+
+Flash attention: a block of queries stays in VMEM while the keys and values of its head pass by, a block at a
+time. Of the scores seen so far it keeps their largest m, l = Σ exp(s - m) and o = Σ exp(s - m) · v, as
+`arithmetic.online_softmax` does, and shrinks l and o when a larger score comes. The G query heads of a group
+lie side by side as rows of one block, so each key is read once for all of them. Under a causal mask, blocks
+that no query of the block may see are neither fetched nor computed. Sources: Dao et al., FlashAttention
+(arXiv 2205.14135, 2307.08691); JAX's own kernel, jax.experimental.pallas.ops.tpu. Chapter: Transformers.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import pallas
+from jax.experimental.pallas import tpu
+
+from scalingbook_lib.arithmetic import block_bytes
+from scalingbook_lib.lab.kernels.interpreter import Interpret
+from scalingbook_lib.lab.kernels.matmul import LANES
+from scalingbook_lib.units import BF16, FP32, DType
+
+MASKED = -0.7 * float(jnp.finfo(jnp.float32).max)  # -inf would make nan of a row that is masked throughout
+
+
+def flash(
+    q: jax.Array, k: jax.Array, v: jax.Array, *, block: int = 256, keys: int = 512, causal: bool = True,
+    vmem_bytes: int | None = None, interpret: Interpret = False,
+) -> jax.Array:  # fmt: skip
+    """Q[K, G, T, H], K[K, S, H], V[K, S, H] → O[K, G, T, H]: `block` queries of a group, `keys` at a time.
+
+    K is the number of key/value heads (of all sequences, if there are several); the T queries are the last
+    of the S positions. A step holds `vmem_bytes(block, keys, G, H=H)`.
+    """
+    (K, G, T, H), S = q.shape, k.shape[1]
+    _fits(T, S, block, keys)
+    last = functools.partial(_last, block=block, keys=keys, T=T, S=S, causal=causal)
+    queries = pallas.BlockSpec((None, G, block, H), lambda head, i, j: (head, 0, i, 0))
+    passing = pallas.BlockSpec((None, keys, H), lambda head, i, j: (head, jnp.minimum(j, last(i)), 0))
+    rows = G * block
+    return pallas.pallas_call(
+        functools.partial(_step, last=last, first=S - T, causal=causal),
+        grid=(K, T // block, S // keys),
+        in_specs=[queries, passing, passing],
+        out_specs=queries,
+        out_shape=jax.ShapeDtypeStruct(q.shape, q.dtype),
+        scratch_shapes=[
+            tpu.VMEM((rows, LANES), jnp.float32), tpu.VMEM((rows, LANES), jnp.float32),
+            tpu.VMEM((rows, H), jnp.float32),
+        ],
+        compiler_params=tpu.CompilerParams(
+            dimension_semantics=("parallel", "parallel", "arbitrary"), vmem_limit_bytes=vmem_bytes
+        ),
+        interpret=interpret,
+        name="flash_attention",
+    )(q, k, v)  # fmt: skip
+
+
+def plain(q: jax.Array, k: jax.Array, v: jax.Array, *, causal: bool = True) -> jax.Array:
+    """The same, as XLA is usually asked for it: all scores [K, G, T, S] at once."""
+    T, S = q.shape[2], k.shape[1]
+    scores = jnp.einsum("KGTH,KSH->KGTS", q, k, preferred_element_type=jnp.float32) / q.shape[3] ** 0.5
+    if causal:
+        scores = jnp.where(_seen(T, S, S - T, T=T), scores, MASKED)
+    weights = jax.nn.softmax(scores, axis=-1).astype(v.dtype)
+    return jnp.einsum("KGTS,KSH->KGTH", weights, v, preferred_element_type=jnp.float32).astype(q.dtype)
+
+
+def vmem_bytes(block: int, keys: int, G: int, *, H: int = 128, dtype: DType = BF16) -> int:
+    """What a step holds: `arithmetic.block_bytes`, and what a TPU's kernel adds to it.
+
+    Two buffers instead of one for the queries and two for the output; m and l over all lanes of a register.
+    """
+    rows = block * G
+    added = 3 * dtype.bytes * rows * H + 2 * FP32.bytes * rows * (LANES - 1)
+    return int(block_bytes(block, keys, G, H=H, dtype=dtype) + added)
+
+
+def _step(q, k, v, o, m, l, sums, *, last: Any, first: int, causal: bool) -> None:
+    """One block of queries, all heads of its group, meets one block of keys and values."""
+    i, j = pallas.program_id(1), pallas.program_id(2)
+    (G, block, H), keys = q.shape, k.shape[0]
+
+    @pallas.when(j == 0)
+    def _() -> None:
+        m[...] = jnp.full_like(m, MASKED)
+        l[...] = jnp.zeros_like(l)
+        sums[...] = jnp.zeros_like(sums)
+
+    @pallas.when(j <= last(i))
+    def _() -> None:
+        scores = _product(q[...].reshape(G * block, H), k[...], along=1) / H**0.5
+        if causal:
+            seen = _seen(G * block, keys, first + i * block - j * keys, T=block)
+            scores = jnp.where(seen, scores, MASKED)
+        old = m[...]
+        m[...] = jnp.maximum(old, scores.max(1, keepdims=True))
+        weights = jnp.exp(scores - m[:, :1])
+        shrink = jnp.exp(old - m[...])  # what was added up under the old m counts for less under the new
+        l[...] = shrink * l[...] + weights.sum(1, keepdims=True)
+        sums[...] = shrink[:, :1] * sums[...] + _product(weights.astype(v.dtype), v[...], along=0)
+
+    @pallas.when(j == last(i))
+    def _() -> None:
+        o[...] = (sums[...] / l[:, :1]).astype(o.dtype).reshape(o.shape)
+
+
+def _last(i: Any, *, block: int, keys: int, T: int, S: int, causal: bool) -> Any:
+    """The last block of keys that the i-th block of queries may see. (`//` would ask which TPU it is for.)"""
+    return jax.lax.div(S - T + (i + 1) * block - 1, np.int32(keys)) if causal else S // keys - 1
+
+
+def _seen(rows: int, S: int, first: Any, *, T: int) -> jax.Array:
+    """Which of S keys each row may see: T queries for each head, the first `first` places behind key 0."""
+    row, key = (jax.lax.broadcasted_iota(jnp.int32, (rows, S), axis) for axis in (0, 1))
+    return jax.lax.rem(row, np.int32(T)) + first >= key
+
+
+def _product(a: jax.Array, b: jax.Array, along: int) -> jax.Array:
+    """a · b, summed over the last dimension of a and dimension `along` of b, in fp32."""
+    return jax.lax.dot_general(a, b, (((1,), (along,)), ((), ())), preferred_element_type=jnp.float32)
+
+
+def _fits(T: int, S: int, block: int, keys: int) -> None:
+    if T > S:
+        raise ValueError(f"T = {T} queries are more than S = {S} positions; give the keys of all of them")
+    for name, size, tile in (("T", T, block), ("S", S, keys)):
+        if size % tile:
+            raise ValueError(
+                f"{name} = {size} is not cut into blocks of {tile}; take a block that divides it"
+            )

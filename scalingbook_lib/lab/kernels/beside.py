@@ -1,0 +1,150 @@
+"""What does the TPU compiler make of a kernel, and what of the same product left to XLA?
+
+Each function compiles both for a slice (`topology="v5e:1x1"`, `"v5e:2x2"`), with no TPU, and hands back the
+two programs, the VMEM that the kernel's formula predicts, and the bytes that its text moves. XLA's estimate
+in cycles covers its own fusions alone: of a kernel written by hand it knows nothing, and of links neither.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from scalingbook_lib.lab import aot, sharding
+from scalingbook_lib.lab.aot import Program
+from scalingbook_lib.lab.kernels import attention as flash
+from scalingbook_lib.lab.kernels import collective_matmul, matmul, quantized, ring, traffic
+from scalingbook_lib.lab.kernels.matmul import TILES, Tiles
+from scalingbook_lib.lab.kernels.traffic import Traffic
+from scalingbook_lib.notation import Mesh
+from scalingbook_lib.told import Told
+from scalingbook_lib.units import BF16, FP32, INT8, DType, binary, si
+
+
+@dataclass(frozen=True, slots=True)
+class Beside(Told):
+    """One piece of work as a kernel and as XLA's program; `predicted_vmem_bytes` is the kernel's formula."""
+
+    kernel: Program
+    xla: Program
+    moved: Traffic
+    predicted_vmem_bytes: int | None = None
+
+    @property
+    def hbm_s(self) -> float:
+        """What the kernel's BlockSpecs fetch and store, at the rate of the chip's HBM."""
+        return self.moved.hbm_bytes / self.kernel.chip.hbm_bytes_per_s if self.kernel.chip else 0.0
+
+    @property
+    def vmem_ratio(self) -> float | None:
+        """The VMEM that the compiler reserved, over the formula's."""
+        predicted = self.predicted_vmem_bytes
+        return self.kernel.vmem_bytes / predicted if predicted else None
+
+    def __str__(self) -> str:
+        predicted = self.predicted_vmem_bytes
+        formula = f" (predicted {binary(predicted)})" if predicted else ""
+        mine = f"{binary(self.kernel.vmem_bytes)} of VMEM{formula}, {_hbm(self.kernel)}; {self.moved}"
+        mine += f" ({si(self.hbm_s, 's')} at HBM's rate)" if self.hbm_s else ""
+        seconds, received = self.xla.estimated_s, self.xla.collectives.received_bytes
+        its = f"{binary(self.xla.vmem_bytes)} of VMEM, {_hbm(self.xla)}"
+        its += f"; receives {si(received, 'B')}" if received else ""
+        its += f"; the compiler estimates {si(seconds, 's')}, links not counted" if seconds else ""
+        return f"kernel: {mine}\nXLA:    {its}"
+
+
+def product(B: int, D: int, F: int, tiles: Tiles = TILES, *, topology: str = "v5e:1x1") -> Beside:
+    """X[B, D] · W[D, F] → Y[B, F] in bf16, tiled by hand and by XLA."""
+    both = (lambda x, w: matmul.matmul(x, w, tiles, vmem_bytes=_allowed(tiles.vmem_bytes())), jnp.matmul)
+    return _one(both, ("X[B, D]", "W[D, F]"), tiles.vmem_bytes(), topology, {}, B=B, D=D, F=F)
+
+
+def quantized_product(B: int, D: int, F: int, tiles: Tiles = TILES, *, topology: str = "v5e:1x1") -> Beside:
+    """(X[B, D] · whole[D, F]) · scale[O, F], O = 1: int8 weights, bf16 activations."""
+    needed, kinds = tiles.vmem_bytes(w=INT8), {"X": BF16, "W": INT8, "S": FP32}
+
+    def by_hand(x: jax.Array, w: jax.Array, s: jax.Array) -> jax.Array:
+        return quantized.matmul(x, w, s, tiles, vmem_bytes=_allowed(needed))
+
+    def by_xla(x: jax.Array, w: jax.Array, s: jax.Array) -> jax.Array:
+        sums = jnp.dot(x, w.astype(x.dtype), preferred_element_type=jnp.float32)
+        return (sums * s).astype(x.dtype)
+
+    arrays = ("X[B, D]", "W[D, F]", "S[O, F]")
+    return _one((by_hand, by_xla), arrays, needed, topology, kinds, B=B, D=D, F=F, O=1)
+
+
+def attention(
+    T: int, S: int, K: int, G: int, *, H: int = 128, block: int = 256, keys: int = 512, causal: bool = True,
+    topology: str = "v5e:1x1",
+) -> Beside:  # fmt: skip
+    """Q[K, G, T, H], K[K, S, H], V[K, S, H] → O: flash, and with all scores written out."""
+    needed = flash.vmem_bytes(block, keys, G, H=H)
+    how = {"block": block, "keys": keys, "causal": causal, "vmem_bytes": _allowed(needed)}
+    both = (
+        lambda q, k, v: flash.flash(q, k, v, **how),
+        lambda q, k, v: flash.plain(q, k, v, causal=causal),
+    )
+    arrays = ("Q[K, G, T, H]", "K[K, S, H]", "V[K, S, H]")
+    return _one(both, arrays, needed, topology, {}, T=T, S=S, K=K, G=G, H=H)
+
+
+def all_gather(I: int, J: int, *, both_ways: bool = False, topology: str = "v5e:2x2") -> Beside:
+    """A[I_X, J] → A[I, J] in bf16 over a whole slice, by remote DMA and by XLA's collective."""
+    both = (
+        lambda x: ring.all_gather(x, "X", both_ways=both_ways),
+        lambda x: jax.lax.all_gather(x, "X", tiled=True),
+    )
+    return _ring(both, ("A[I_X, J]",), "A[I, J]", topology, I=I, J=J)
+
+
+def all_gather_matmul(
+    B: int, D: int, F: int, *, both_ways: bool = False, topology: str = "v5e:2x2"
+) -> Beside:
+    """X[B_X, D] · W[D, F_X] → Y[B, F_X] in bf16: gathered while it is multiplied, and as XLA does it."""
+    needed = collective_matmul.vmem_bytes(B, D)
+    how = {"both_ways": both_ways, "vmem_bytes": _allowed(needed)}
+    both = (
+        lambda x, w: collective_matmul.all_gather_matmul(x, w, "X", **how),
+        lambda x, w: jax.lax.all_gather(x, "X", tiled=True) @ w,
+    )
+    return _ring(both, ("X[B_X, D]", "W[D, F_X]"), "Y[B, F_X]", topology, needed, B=B, D=D, F=F)
+
+
+def _one(
+    both: tuple[Callable, Callable], arrays: tuple[str, ...], needed: int, topology: str,
+    kinds: dict[str, DType], **sizes: Any,
+) -> Beside:  # fmt: skip
+    """On one chip."""
+    kernel, xla = (aot.compile(fn, *arrays, topology=topology, dtype=kinds, **sizes) for fn in both)
+    read = [sharding.array(text) for text in arrays]
+    structs = [sharding.struct(a, Mesh(X=1), kinds.get(a.name, BF16), **sizes) for a in read]
+    return Beside(kernel, xla, traffic.moved(both[0], *structs), needed)
+
+
+def _ring(
+    both: tuple[Callable, Callable], arrays: tuple[str, ...], out: str, topology: str,
+    needed: int | None = None, **sizes: Any,
+) -> Beside:  # fmt: skip
+    """On all chips of a slice, as one ring."""
+    sides = topology.partition(":")[2].split("x")
+    on = aot.mesh_for(topology, Mesh(X=math.prod(int(side) for side in sides)))
+    kernel, xla = (
+        aot.compile(fn, *arrays, out=out, mesh=on, topology=topology, local=True, **sizes) for fn in both
+    )
+    structs = [sharding.struct(a, on, BF16, **sizes) for a in arrays]
+    moved = traffic.moved(sharding.local(both[0], *arrays, out=out, on=on), *structs)
+    return Beside(kernel, xla, moved, needed)
+
+
+def _allowed(needed: int) -> int | None:
+    """A quarter more than the formula where that exceeds the 16 MiB that a kernel has unasked."""
+    wanted = int(1.25 * needed)
+    return wanted if wanted > 16 * 2**20 else None
+
+
+def _hbm(program: Program) -> str:
+    return f"{binary(program.memory.temporaries)} of HBM for temporaries"

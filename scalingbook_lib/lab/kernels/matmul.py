@@ -1,0 +1,101 @@
+"""How does a matmul too large for VMEM become tiles that fit?
+
+The grid walks over the tiles of Y, and for each along D. A BlockSpec says which tile of an array belongs to a
+step; Pallas fetches the next step's tiles while this one is computed, so each has two buffers. The sums stay
+in one fp32 accumulator in VMEM until the last step rounds them. Source: "Matrix Multiplication" in JAX's
+Pallas TPU guide, docs.jax.dev/en/latest/pallas/tpu/matmul.html. Chapters: TPUs, Profiling.
+"""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas
+from jax.experimental.pallas import tpu
+
+from scalingbook_lib.lab.kernels.interpreter import Interpret
+from scalingbook_lib.told import Told
+from scalingbook_lib.units import BF16, FP32, DType, binary
+
+LANES, ROWS = 128, 8  # a register of a TPU: 8 rows of 128 numbers of 32 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles(Told):
+    """A tile of Y has `rows` of B and `columns` of F; along D it is computed in steps of `depth`."""
+
+    rows: int = 512
+    columns: int = 512
+    depth: int = 512
+
+    def vmem_bytes(self, x: DType = BF16, w: DType = BF16) -> int:
+        """Two buffers for a tile of X, of W and of Y, which is of the type of X, and the fp32 accumulator."""
+        inputs = x.bytes * self.rows * self.depth + w.bytes * self.depth * self.columns
+        outputs = self.rows * self.columns
+        return int(2 * (inputs + x.bytes * outputs) + FP32.bytes * outputs)
+
+    def grid(self, B: int, D: int, F: int) -> tuple[int, int, int]:
+        """How many tiles along B, F and D."""
+        sides = (("B", B, self.rows), ("F", F, self.columns), ("D", D, self.depth))
+        for name, size, tile in sides:
+            if size % tile:
+                raise ValueError(
+                    f"{name} = {size} is not cut into tiles of {tile}; take a tile that divides it"
+                )
+        return B // self.rows, F // self.columns, D // self.depth
+
+    @property
+    def inputs(self) -> list[pallas.BlockSpec]:
+        """Which tile of X[B, D] and of W[D, F] belongs to step (i, j, k) of the grid."""
+        return [
+            pallas.BlockSpec((self.rows, self.depth), lambda i, j, k: (i, k)),
+            pallas.BlockSpec((self.depth, self.columns), lambda i, j, k: (k, j)),
+        ]
+
+    @property
+    def output(self) -> pallas.BlockSpec:
+        """Which tile of Y[B, F]: the same one for all k, so it is written once."""
+        return pallas.BlockSpec((self.rows, self.columns), lambda i, j, k: (i, j))
+
+    def __str__(self) -> str:
+        sides = f"{self.rows} × {self.columns} in steps of {self.depth}"
+        return f"tiles of {sides}: {binary(self.vmem_bytes())} of VMEM in bf16"
+
+
+TILES = Tiles()
+
+
+def matmul(
+    x: jax.Array, w: jax.Array, tiles: Tiles = TILES, *,
+    vmem_bytes: int | None = None, interpret: Interpret = False,
+) -> jax.Array:  # fmt: skip
+    """X[B, D] · W[D, F] → Y[B, F], in the type of X. `vmem_bytes` allows the kernel more than its 16 MiB."""
+    (B, D), F = x.shape, w.shape[1]
+    return pallas.pallas_call(
+        step,
+        grid=tiles.grid(B, D, F),
+        in_specs=tiles.inputs,
+        out_specs=tiles.output,
+        out_shape=jax.ShapeDtypeStruct((B, F), x.dtype),
+        scratch_shapes=[tpu.VMEM((tiles.rows, tiles.columns), jnp.float32)],
+        compiler_params=tpu.CompilerParams(
+            dimension_semantics=("parallel", "parallel", "arbitrary"), vmem_limit_bytes=vmem_bytes
+        ),
+        interpret=interpret,
+        name="matmul",
+    )(x, w)
+
+
+def step(x, w, y, total) -> None:
+    """X[rows, depth] · W[depth, columns] is added to the tile of Y that is being made."""
+    k = pallas.program_id(2)
+
+    @pallas.when(k == 0)
+    def _() -> None:
+        total[...] = jnp.zeros_like(total)
+
+    total[...] += jnp.dot(x[...], w[...], preferred_element_type=jnp.float32)
+
+    @pallas.when(k == pallas.num_programs(2) - 1)
+    def _() -> None:
+        y[...] = total[...].astype(y.dtype)
