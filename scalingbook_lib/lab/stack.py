@@ -57,7 +57,7 @@ class Excerpt(Told):
         for stage in self.stages:
             lines = [_cut(line) for line in stage.of(self.scope)]
             left = len(lines) - self.most
-            more = [f"... and {left} lines more"] if left > 0 else []
+            more = [f"... and {left} more"] if left > 0 else []
             yield stage.name, [*lines[: self.most], *more] or [f"nothing is called {self.scope} here"]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def recording(
 
 
 def read(folder: str, *programs: Any, title: str = "", marks: Sequence[str] = ()) -> Trace:
-    """The newest profile in a folder, or a file *.xplane.pb, recorded on devices like this machine's."""
+    """The newest profile in a folder, or a file *.xplane.pb, recorded here or on another machine."""
     import jax
 
     from scalingbook_lib.lab import devices as lab_devices

@@ -60,12 +60,23 @@ def read(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of the profiler's own types
         data = jax.profiler.ProfileData.from_file(str(file))
+        about |= _recorded_on(data, about)
         seen = sorted(_events(data), key=lambda s: s.start_ns)
         host = sorted(_host(data, marks), key=lambda m: m[1])
     began = min([s.start_ns for s in seen] + [start for _, start, _ in host], default=0.0)
     ops, events = _table(seen, known, began)
     moments = tuple(Moment(name, (start - began) / 1e9, took / 1e9) for name, start, took in host)
     return Trace(ops=ops, events=events, host=moments, folder=str(path), **about)
+
+
+def _recorded_on(data: Any, about: Mapping[str, Any]) -> dict[str, Any]:
+    """The devices that a profile itself speaks of, where they are not this machine's."""
+    for plane in data.planes:
+        device = DEVICE.match(plane.name)
+        if device and device[1].lower() != about["platform"]:
+            kind = dict(plane.stats).get("device_type_string", device[1])
+            return {"platform": device[1].lower(), "kind": str(kind), "simulated": False}
+    return {}
 
 
 def _events(data: Any) -> Iterator[Seen]:

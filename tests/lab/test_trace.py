@@ -129,6 +129,14 @@ def test_a_tpu_plane_is_read_by_its_lines(monkeypatch, tmp_path):
     assert found.events[0].start_s == 0
 
 
+def test_a_profile_from_elsewhere_says_where_it_was_recorded(monkeypatch, tmp_path):
+    stats = [("device_type_string", "TPU v5 lite")]
+    plane = Plane(name="/device:TPU:0", stats=stats, lines=[line("XLA Ops", event("%copy.1 = ...", 0, 5))])
+    found = reading(monkeypatch, tmp_path, plane)(platform="cpu", kind="cpu")
+    assert (found.platform, found.kind, found.simulated) == ("tpu", "TPU v5 lite", False)
+    assert trace.against(found).name == "TPU v5e"
+
+
 def test_a_gpu_plane_is_read_by_the_operations_that_its_kernels_name(monkeypatch, tmp_path):
     def kernel(name, op, start):
         return event(name, start, 10, hlo_op=op, hlo_module="jit_f")
