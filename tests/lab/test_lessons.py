@@ -13,7 +13,7 @@ def collectives(found):
 
 
 def test_every_lesson_travels_with_the_book():
-    assert trace.names() == tuple(sorted(lessons.NAMES))
+    assert set(lessons.NAMES) <= set(trace.names())
     sizes = {path.name: path.stat().st_size for path in HERE[1].glob("*.json")}
     assert max(sizes.values()) < 100_000
 
