@@ -8,15 +8,17 @@ from dataclasses import replace
 from math import ceil
 
 from scalingbook_lib import chips, inference, limits, models, training
+from scalingbook_lib.arithmetic import kv_cache
 from scalingbook_lib.checks.check import Check, Mistake
 from scalingbook_lib.clusters import Cluster
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.slices import Slice
 from scalingbook_lib.training import Plan, published
+from scalingbook_lib.units import INT8
 
-M405, M70, FALCON, QWEN, V3 = (
+M405, M70, M8, FALCON, QWEN, V3 = (
     models.find(name)
-    for name in ("LLaMA-3 405B", "LLaMA-3 70B", "Falcon 40B", "Qwen3 30B-A3B", "DeepSeek-V3")
+    for name in ("LLaMA-3 405B", "LLaMA-3 70B", "LLaMA-3 8B", "Falcon 40B", "Qwen3 30B-A3B", "DeepSeek-V3")
 )
 NEW = replace(
     chips.H100, name="a new chip", bf16_flops_per_s=2e15, hbm_bytes_per_s=8e12,
@@ -93,6 +95,31 @@ CHECKS = (
     ),
     Check(
         key="conclusion.3",
+        title="A context from memory",
+        answer=lambda: chips.V5E.hbm_bytes / kv_cache(M70, 1, INT8).nbytes,
+        unit="tokens",
+        hints=("80 layers, 8 heads of 128 elements, keys and values.", "A byte each; a v5e has 16 GiB."),
+        mistakes=(
+            Mistake(2.0, "Keys and values are two."),
+            Mistake(1 / 8, "Eight query heads share one head of the cache: 8 heads, not 64."),
+        ),
+    ),
+    Check(
+        key="conclusion.4",
+        title="Days from memory",
+        answer=lambda: 6 * M8.params * 15e12 / (256 * 0.4 * chips.V6E.bf16_flops_per_s),
+        unit="s",
+        hints=(
+            "6 FLOPs for each parameter and token.",
+            "256 chips of 918 TFLOPs/s, of which 40 % are reached.",
+        ),
+        mistakes=(
+            Mistake(1 / 3, "2 FLOPs are the forward pass; the backward pass takes four more."),
+            Mistake(0.4, "That is at the peak of the chips; they reach 40 % of it."),
+        ),
+    ),
+    Check(
+        key="conclusion.5",
         title="Tensor ways of a new chip",
         answer=_tensor_ways,
         unit="ways",
@@ -104,7 +131,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="conclusion.4",
+        key="conclusion.6",
         title="Data ways of a new chip",
         answer=_network_tokens,
         unit="tokens",
@@ -121,7 +148,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="conclusion.5",
+        key="conclusion.7",
         title="Falcon on four chips",
         answer=_fits,
         unit="sequences",
@@ -136,7 +163,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="conclusion.6",
+        key="conclusion.8",
         title="A trillion tokens",
         answer=lambda: _run_s(published.calibrated(chips.V6E)),
         unit="s",
@@ -148,7 +175,7 @@ CHECKS = (
         mistakes=(Mistake(lambda: _run_s(training.PEAK), "That is at the peaks of the chips."),),
     ),
     Check(
-        key="conclusion.7",
+        key="conclusion.9",
         title="Capstone: train a model with experts",
         answer=train_s,
         unit="s",
@@ -172,7 +199,7 @@ CHECKS = (
         right="Right: no plan that the search knows is faster.",
     ),
     Check(
-        key="conclusion.8",
+        key="conclusion.10",
         title="Capstone: a server with a deadline",
         answer=usd,
         unit="USD",

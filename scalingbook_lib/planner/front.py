@@ -48,7 +48,8 @@ class Option(NamedTuple):
         return "prompts" if self.serving.prefill_share > 0.5 else self.serving.step.binds
 
     def __str__(self) -> str:
-        return f"{self.copies:,} cop{'ies' if self.copies > 1 else 'y'} on {self.machine.name}: {self.serving}"
+        copies = f"{self.copies:,} copies" if self.copies > 1 else "one copy"
+        return f"{copies} on {self.machine.name}: {self.serving}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,14 @@ CHECKS = checks.catalogue("conclusion")
     [
         ("conclusion.1", 40),
         ("conclusion.2", 3 * 2048),
-        ("conclusion.3", 4),
-        ("conclusion.4", 63 / 64 * 2e15 / 5e11),
-        ("conclusion.5", (4 * 32 * 2**30 - 2 * 41.3e9) // (4 * 60 * 8 * 64 * 4096)),
-        ("conclusion.6", "24.7 days"),
-        ("conclusion.7", "968 ms"),
-        ("conclusion.8", 18.6),
+        ("conclusion.3", 104_858),
+        ("conclusion.4", "89.0 days"),
+        ("conclusion.5", 4),
+        ("conclusion.6", 63 / 64 * 2e15 / 5e11),
+        ("conclusion.7", (4 * 32 * 2**30 - 2 * 41.3e9) // (4 * 60 * 8 * 64 * 4096)),
+        ("conclusion.8", "24.7 days"),
+        ("conclusion.9", "968 ms"),
+        ("conclusion.10", 18.6),
     ],
 )
 def test_answers_worked_out_by_hand(key, given):
@@ -32,14 +34,18 @@ def test_answers_worked_out_by_hand(key, given):
         ("conclusion.1", 64, "ten bytes"),
         ("conclusion.1", 8, "two moments"),
         ("conclusion.2", 4096, "three matrices"),
-        ("conclusion.3", 8, "longer"),
-        ("conclusion.3", 64, "domain"),
-        ("conclusion.4", 40_000, "share"),
-        ("conclusion.5", 6.75, "128"),
-        ("conclusion.6", "14.9 days", "peaks"),
-        ("conclusion.7", "1.39 s", "fewer expert ways"),
-        ("conclusion.8", 27.3, "limit"),
-        ("conclusion.8", 113, "dearest"),
+        ("conclusion.3", 2 * 104_858, "two"),
+        ("conclusion.3", 104_858 / 8, "8 heads"),
+        ("conclusion.4", "29.7 days", "forward"),
+        ("conclusion.4", "35.6 days", "peak"),
+        ("conclusion.5", 8, "longer"),
+        ("conclusion.5", 64, "domain"),
+        ("conclusion.6", 40_000, "share"),
+        ("conclusion.7", 6.75, "128"),
+        ("conclusion.8", "14.9 days", "peaks"),
+        ("conclusion.9", "1.39 s", "fewer expert ways"),
+        ("conclusion.10", 27.3, "limit"),
+        ("conclusion.10", 113, "dearest"),
     ],
 )
 def test_usual_mistakes_are_named(key, given, says):
@@ -53,5 +59,5 @@ def test_no_plan_that_the_search_knows_beats_the_capstones():
     assert served.best.cost == pytest.approx(conclusion.usd(), rel=1e-9)
 
 
-def test_eight_in_three_difficulties_the_easy_ones_first():
-    assert [check.difficulty for check in CHECKS.values()] == [1] * 2 + [2] * 4 + [3] * 2
+def test_ten_in_three_difficulties_the_easy_ones_first():
+    assert [check.difficulty for check in CHECKS.values()] == [1] * 4 + [2] * 4 + [3] * 2
