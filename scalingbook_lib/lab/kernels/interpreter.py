@@ -11,6 +11,7 @@ import jax
 from jax.experimental import pallas
 from jax.experimental.pallas import tpu
 
+type Place = tuple[jax.Array, ...]  # a device, as Pallas names it: a number for each axis of the mesh
 type Interpret = Any  # False, or what `interpreter()` returns
 
 
@@ -22,15 +23,21 @@ def interpreter(*, races: bool = False, eager: bool = False) -> Interpret:
     return tpu.InterpretParams(detect_races=races, dma_execution_mode="eager" if eager else "on_wait")
 
 
-def neighbors(axis: str) -> tuple[jax.Array, dict[str, jax.Array], dict[str, jax.Array], int]:
-    """This device's place on a ring, its neighbors left and right as Pallas names them, the ring's size."""
+def neighbors(axis: str) -> tuple[Place, Place]:
+    """The devices to the left and to the right on a mesh axis, which is taken as a ring."""
     me, n = jax.lax.axis_index(axis), jax.lax.axis_size(axis)
-    return me, {axis: (me + n - 1) % n}, {axis: (me + 1) % n}, n
+    return _at(axis, (me + n - 1) % n), _at(axis, (me + 1) % n)
 
 
-def meet(*others: dict[str, jax.Array]) -> None:
+def meet(*others: Place) -> None:
     """Wait until all of these devices are in the kernel too, so that writing into their memory is safe."""
     barrier = tpu.get_barrier_semaphore()
     for other in others:
         pallas.semaphore_signal(barrier, 1, device_id=other)
     pallas.semaphore_wait(barrier, len(others))
+
+
+def _at(axis: str, place: jax.Array) -> Place:
+    """The device there on this axis, and where this one is on all others: a number for each mesh axis."""
+    names = jax.sharding.get_abstract_mesh().axis_names
+    return tuple(place if name == axis else jax.lax.axis_index(name) for name in names)

@@ -59,8 +59,8 @@ def _gather(x, gathered, mine, sent, arrived, *, axis: str, ways: int) -> None:
 
 def begin(x, gathered, mine, axis: str) -> None:
     """Meet both neighbors, and copy my own shard to its place in the result."""
-    me, left, right, _ = neighbors(axis)
-    meet(left, right)
+    me = jax.lax.axis_index(axis)
+    meet(*neighbors(axis))
     own = tpu.make_async_copy(x, gathered.at[pallas.ds(me * x.shape[0], x.shape[0])], mine)
     own.start()
     own.wait()
@@ -79,7 +79,7 @@ def part(gathered, axis: str, step: int, way: int, ways: int) -> Any:
 
 def moves(gathered, sent, arrived, axis: str, step: int, ways: int) -> list[Any]:
     """The DMAs of one step: to each neighbor what the other one sent, into the same place of its result."""
-    _, left, right, _ = neighbors(axis)
+    left, right = neighbors(axis)
     blocks = [part(gathered, axis, step, way, ways) for way in range(ways)]
     return [
         tpu.make_async_remote_copy(block, block, sent.at[way, step], arrived.at[way, step], device_id=to)
