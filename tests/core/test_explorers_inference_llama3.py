@@ -5,6 +5,7 @@ import math
 import re
 
 import pytest
+from looked import curve, every_control_changes_something, panel, readout, values
 
 from scalingbook_lib import chips, explorers, inference, models, planner
 from scalingbook_lib.explorers import (
@@ -16,29 +17,10 @@ from scalingbook_lib.explorers import (
     inference_llama3_price,
 )
 from scalingbook_lib.explorers.serving_machines import MACHINES, machine, spread, three
-from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Points, RefLine
+from scalingbook_lib.explorers.view import Bars, Chart, Grid, Points, RefLine
 from scalingbook_lib.units import INT8
 
 ALL = {e.key: e for e in explorers.chapter("inference_llama3")}
-
-
-def panel(view, kind, at=0):
-    return [p for p in view.panels if isinstance(p, kind)][at]
-
-
-def curve(view, label):
-    charts = [p for p in view.panels if isinstance(p, Chart)]
-    return next(m for p in charts for m in p.marks if isinstance(m, Curve) and m.label == label)
-
-
-def readout(view, label):
-    return next(r.value for r in view.readouts if r.label == label)
-
-
-def values(control):
-    options = getattr(control, "options", None)
-    ends = options or (getattr(control, "low", False), getattr(control, "high", True))
-    return list(dict.fromkeys([control.start or ends[0], *ends]))
 
 
 @pytest.mark.parametrize("key", ALL)
@@ -53,11 +35,7 @@ def test_every_setting_with_the_first_control_paints_or_says_what_to_write(key):
 
 @pytest.mark.parametrize("key", ALL)
 def test_every_control_changes_something(key):
-    explorer = ALL[key]
-    start = explorer.paint({})
-    for name, control in explorer.controls.items():
-        others = [explorer.paint({name: control.position(v)}) for v in values(control)[1:]]
-        assert any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others), name
+    every_control_changes_something(ALL[key])
 
 
 @pytest.mark.parametrize("where", MACHINES)
