@@ -1,5 +1,8 @@
 """The sheet cannot drift: each formula is worked out by hand, and what its sentences claim is asked again."""
 
+import re
+from base64 import b64decode
+
 import pytest
 
 from scalingbook_lib import chips, measured, models, sheet
@@ -66,3 +69,21 @@ def test_the_page_has_every_line_in_both_forms():
     assert page.html().count("<tr>") == 2 + len(sheet.FORMULAS) + len(sheet.NUMBERS)
     assert "<table" in page._repr_html_()
     assert "&" not in page.html().replace("&#x27;", "")
+
+
+def test_the_document_stands_alone_and_the_notebook_offers_it():
+    page = sheet.page()
+    document = page.document()
+    assert document.startswith("<!doctype html>")
+    assert page.html() in document
+    assert not {"src=", "href=", "url("} & set(re.findall(r"src=|href=|url\(", document))
+    offered = re.search(r'href="data:text/html;base64,([^"]+)"', page._repr_html_())
+    assert offered is not None
+    assert b64decode(offered[1]).decode() == document
+
+
+def test_the_document_names_every_letter_of_its_formulas():
+    letters = {letter for f in sheet.FORMULAS for letter in re.findall(r"\b[A-Za-z](?:_\w+)?\b", f.formula)}
+    explained = sheet.page().document().rpartition("<p>")[2]
+    told = set(re.findall(r"\b[A-Za-z](?:_\w+)?\b", explained))
+    assert letters - {"R"} <= told  # R stands for a quotient in its own line
