@@ -3,6 +3,7 @@
 `python -m tools.notebooks execute [stems] [--force]` runs chapters/<stem>.md and solutions/<stem>.md, blanks
 the exercises, and writes the three .ipynb; what has not changed since the last run is left alone.
 `python -m tools.notebooks check` tells which committed notebooks are not what their source makes them.
+`python -m tools.notebooks renew` puts today's first cell into all of them, for a release; none is run.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
-from tools import environment, exercises
+from tools import environment, exercises, first_cell
 from tools.environment import ROOT
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -49,7 +50,7 @@ class Notebook:
         notebook = jupytext.read(self.source_path, fmt="md:myst")
         if self.folder == "exercises":
             notebook = exercises.blanked(notebook)
-        return _fixed(notebook)
+        return _fixed(first_cell.put(notebook, self.root))
 
     def committed(self) -> NotebookNode:
         """The notebook as it was last executed."""
@@ -112,9 +113,25 @@ def execute(notebook: Notebook) -> None:
     notebook.path.parent.mkdir(exist_ok=True)
     client = NotebookClient(made, timeout=900, kernel_name="python3", resources=where, record_timing=False)
     client.execute()
+    _write(_stripped(made), notebook)
+
+
+def _write(made: NotebookNode, notebook: Notebook) -> None:
     half = notebook.path.with_suffix(".half")
-    nbformat.write(_stripped(made), half)
+    nbformat.write(made, half)
     os.replace(half, notebook.path)
+
+
+def renew(notebook: Notebook) -> None:
+    """Put today's first cell into a committed notebook, as a run would have done: it prints nothing here."""
+    made = first_cell.put(notebook.committed(), notebook.root)
+    cells = (cell for cell in made.cells if cell.cell_type == "code")
+    for number, cell in enumerate(cells, 1):
+        cell.execution_count = number
+        for output in cell.outputs:
+            if output.output_type == "execute_result":
+                output.execution_count = number
+    _write(_fixed(made), notebook)
 
 
 def _fixed(notebook: NotebookNode) -> NotebookNode:
@@ -161,9 +178,10 @@ def _digest(paths: list[Path]) -> str:
 
 
 def _library(root: Path) -> str:
-    """What an output may depend on besides its own source."""
+    """What a notebook may depend on besides its own source."""
     code = sorted((root / "scalingbook_lib").rglob("*.py"))
-    return _digest([*code, *sorted((root / "data").glob("*.csv")), root / "uv.lock", Path(__file__)])
+    made = _digest([*code, *sorted((root / "data").glob("*.csv")), root / "uv.lock", Path(__file__)])
+    return made + first_cell.source(root)
 
 
 def _mark(notebook: Notebook) -> Path:
@@ -199,9 +217,9 @@ def _bring_up_to_date(notebook: Notebook, library: str) -> str | None:
 def main(argv: list[str] | None = None) -> int:
     """Execute or check the notebooks; 1 where something is wrong."""
     parser = argparse.ArgumentParser(
-        prog="python -m tools.notebooks", description="Execute or check the notebooks."
+        prog="python -m tools.notebooks", description="Execute, check or renew the notebooks."
     )
-    parser.add_argument("verb", choices=["execute", "check"])
+    parser.add_argument("verb", choices=["execute", "check", "renew"])
     parser.add_argument("stems", nargs="*")
     parser.add_argument("--force", action="store_true", help="run what has not changed, too")
     parser.add_argument("--jobs", type=int, default=2)
@@ -209,6 +227,10 @@ def main(argv: list[str] | None = None) -> int:
     notebooks = every(asked.stems)
     if asked.verb == "check":
         problems = [problem for notebook in notebooks for problem in differences(notebook)]
+    elif asked.verb == "renew":
+        for notebook in notebooks:
+            renew(notebook)
+        problems = []
     else:
         environment.apply()
         library = _library(ROOT)

@@ -56,6 +56,15 @@ def used(n: int) -> Devices:
     return Devices(first.platform, first.device_kind, n, first.platform == "cpu" and n > 1)
 
 
+def here() -> Devices:
+    """All devices that JAX counts by itself, which is the best kind that this machine has."""
+    import jax
+
+    found = jax.devices()
+    first = found[0]
+    return Devices(first.platform, first.device_kind, len(found), first.platform == "cpu" and len(found) > 1)
+
+
 def get(n: int | None = None) -> list[Any]:
     """n devices, real ones where there are enough; all of the better kind where n is left out."""
     import jax

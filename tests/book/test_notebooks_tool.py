@@ -1,9 +1,10 @@
 """The tool that makes notebooks from their sources, tried on a small book."""
 
+import jupytext
 import nbformat
 import pytest
 
-from tools import notebooks
+from tools import first_cell, notebooks
 from tools.notebooks import WIDGET, Notebook
 
 
@@ -14,7 +15,7 @@ def chapter(executed):
 
 def test_a_chapter_is_executed_and_agrees_with_its_source(chapter):
     assert notebooks.differences(chapter) == []
-    first, second = (cell for cell in chapter.committed().cells if cell.cell_type == "code")
+    _, first, second = (cell for cell in chapter.committed().cells if cell.cell_type == "code")
     assert first.outputs[0]["data"] == {"text/plain": "4"}
     assert second.outputs[0]["text"] == "four\n"
     assert second.metadata == {"tags": ["hide-input"]}
@@ -27,6 +28,26 @@ def test_a_second_run_writes_the_same_bytes(chapter):
     assert b"3.1" not in before  # no kernel version
 
 
+def test_another_release_changes_the_first_cell_alone(chapter, monkeypatch):
+    before = chapter.path.read_bytes()
+    notebooks.renew(chapter)
+    assert chapter.path.read_bytes() == before
+    monkeypatch.setattr(first_cell, "_SOURCE", "release = 2")
+    assert len(notebooks.differences(chapter)) == 1
+    notebooks.renew(chapter)
+    assert notebooks.differences(chapter) == []
+    assert [cell.source for cell in chapter.committed().cells if cell.cell_type == "code"] == [
+        "release = 2",
+        "2 + 2",
+        'print("four")',
+    ]
+
+
+def test_a_first_cell_in_a_source_is_not_doubled(chapter):
+    jupytext.write(chapter.committed(), chapter.source_path, fmt="md:myst")  # what a paired save would do
+    assert notebooks.differences(chapter) == []
+
+
 def test_exercises_are_generated_and_run_unanswered(executed):
     notebook = Notebook("exercises", "sums", root=executed)
     assert notebooks.differences(notebook) == []
@@ -36,7 +57,7 @@ def test_exercises_are_generated_and_run_unanswered(executed):
 @pytest.mark.parametrize("change", ["source", "unexecuted", "stderr", "error", "widget", "missing"])
 def test_a_notebook_that_drifted_is_told(chapter, change):
     stored = chapter.committed()
-    cell = next(cell for cell in stored.cells if cell.cell_type == "code")
+    cell = [cell for cell in stored.cells if cell.cell_type == "code"][1]
     match change:
         case "source":
             chapter.source_path.write_text(chapter.source_path.read_text().replace("2 + 2", "2 + 3"))
