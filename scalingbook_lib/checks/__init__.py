@@ -13,7 +13,7 @@ from scalingbook_lib.checks.check import Check, Mistake, Outcome
 
 __all__ = ["Check", "Mistake", "Outcome", "catalogue", "find", "hint_json", "judge_json", "stems"]
 
-_FRAMEWORK = {"check", "diagnosis", "given"}
+_FRAMEWORK = {"check", "diagnosis", "given", "programs"}
 
 
 def stems() -> tuple[str, ...]:

@@ -6,17 +6,18 @@ message ever holds the answer, and nothing that a reader gives makes a check rai
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from scalingbook_lib import notation
 from scalingbook_lib.checks import diagnosis
 from scalingbook_lib.checks import given as reading
 from scalingbook_lib.checks.given import Unread
+from scalingbook_lib.checks.programs import SOLVED, Verdict
 from scalingbook_lib.told import Told
 
 Status = Literal["right", "wrong", "unread", "open"]
-Kind = Literal["number", "choice", "notation"]
+Kind = Literal["number", "choice", "notation", "program"]
 _SIGNS = {"right": "✓", "wrong": "✗", "unread": "?", "open": "…"}
 
 
@@ -49,10 +50,10 @@ class Mistake:
     """A wrong answer whose cause is known.
 
     `gives` is what the mistake leads to: a number is a multiple of the right answer, a function computes the
-    wrong value, and a text is the wrong choice or notation.
+    wrong value, and a text is the wrong choice or notation. Of a program it is the verdict.
     """
 
-    gives: float | str | Callable[[], float | str]
+    gives: float | str | Callable[[], float | str | Verdict]
     says: str
 
     def value(self, answer: Any) -> Any:
@@ -66,8 +67,9 @@ class Mistake:
 class Check(Told):
     """One exercise: the answer, how near is near enough, and what helps whoever is not there yet.
 
-    A choice has `choices`; a check of `kind="notation"` has an answer such as "C[I_X, K]{U_Y}"; any other
-    asks for a number in base units of `unit`. `chips` lets a per-chip-for-per-slice slip be recognised.
+    A choice has `choices`; a check of `kind="notation"` has an answer such as "C[I_X, K]{U_Y}"; one of
+    `kind="program"` asks for a function, and its answer is the verdict of `lab.judge` on a good one; any
+    other asks for a number in base units of `unit`. `chips` lets a per-chip-for-per-slice slip be recognised.
     """
 
     key: str
@@ -97,7 +99,11 @@ class Check(Told):
 
     def __str__(self) -> str:
         number = f"a number in {self.unit}" if self.unit else "a plain number"
-        asks = {"choice": f"one of {', '.join(self.choices)}", "notation": "an array, as in A[I_X, J]"}
+        asks = {
+            "choice": f"one of {', '.join(self.choices)}",
+            "notation": "an array, as in A[I_X, J]",
+            "program": "what the judge says of your function",
+        }
         return f"{self.key}, {self.title}: answer with {asks.get(self.kind, number)}"
 
     def __call__(self, given: Any) -> Outcome:
@@ -203,8 +209,34 @@ def _difference(array: notation.Array, answer: notation.Array) -> str:
     return f"The dimensions are right; the mesh axes that split {' and '.join(wrong)} are not."
 
 
+def _program(check: Check, given: Any) -> Outcome:
+    if isinstance(given, str) and given.strip() == SOLVED:
+        return _told("right", "Noted. What you wrote was judged in the notebook.")
+    verdict = _verdict(check, given)
+    if verdict.wrong:
+        return _told("wrong", f"{_sentence(str(verdict))}.")
+    for mistake in check.mistakes:
+        if verdict.moves == mistake.value(None).moves:
+            return _told("wrong", mistake.says)
+    judged = replace(verdict, asked=check.answer().moves)
+    return _told("right", check.right) if judged.ok else _told("wrong", f"{_sentence(str(judged))}.")
+
+
+def _verdict(check: Check, given: Any) -> Verdict:
+    if not isinstance(given, Verdict):
+        raise Unread("This asks for a function, which runs in the notebook; give what the judge says of it.")
+    if given.key not in ("", check.key):
+        raise Unread(f"That is the judge's verdict on {given.key}; this is {check.key}.")
+    return given
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 _JUDGES: dict[Kind, Callable[[Check, Any], Outcome]] = {
     "number": _number,
     "choice": _choice,
     "notation": _notation,
+    "program": _program,
 }

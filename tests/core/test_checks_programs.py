@@ -1,0 +1,93 @@
+"""A verdict on a program is a plain value: without JAX the core takes it and says what speaks against it."""
+
+import json
+
+import pytest
+
+from scalingbook_lib import checks
+from scalingbook_lib.checks import Check, Mistake, programs
+from scalingbook_lib.checks.programs import SOLVED, Move, Verdict, right
+
+RING = {"collective-permute Y": (3, 384)}
+CHECK = Check(
+    key="here.1",
+    title="A ring",
+    kind="program",
+    answer=lambda: right(RING),
+    mistakes=(
+        Mistake(lambda: right({"all-gather Y": (1, 512)}), "That gathers first: nothing can overlap."),
+    ),
+    right="Right, and every hop can hide behind a product.",
+)
+
+
+def verdict(moves, **rest):
+    return Verdict(moves=programs.moves(moves), key="here.1", **rest)
+
+
+def test_a_program_that_moves_what_is_asked_for_is_right():
+    assert CHECK(verdict(RING)).message == CHECK.right
+    assert CHECK(verdict({"collective-permute Y": (3, 380)})).ok
+
+
+@pytest.mark.parametrize(
+    ("moves", "says"),
+    [
+        ({"all-gather Y": (1, 512)}, "That gathers first: nothing can overlap."),
+        ({"all-gather Y": (2, 512)}, "Right result, but all-gather over Y (512 B) need not run; "
+                                     "collective-permute over Y is asked for and does not run."),
+        ({"collective-permute Y": (3, 768)}, "Right result, but collective-permute over Y moves 2 times the "
+                                             "bytes that it has to."),
+        ({"collective-permute Y": (1, 384)}, "Right result, but collective-permute over Y runs once, and 3 "
+                                             "times is asked for."),
+        ({"collective-permute X": (3, 384)}, "Right result, but collective-permute over X (384 B) need not "
+                                             "run; collective-permute over Y is asked for and does not run."),
+    ],
+)  # fmt: skip
+def test_what_speaks_against_a_right_result_is_said(moves, says):
+    assert str(CHECK(verdict(moves))) == f"✗ {says}"
+
+
+def test_a_wrong_result_is_wrong_however_little_it_moves():
+    outcome = CHECK(verdict(RING, wrong="on every device"))
+    assert (outcome.status, outcome.message) == ("wrong", "Wrong result: on every device.")
+
+
+def test_a_result_in_the_wrong_place_is_no_better():
+    said = "it lies as C[I, K], and C[I_X, K] is asked for"
+    assert CHECK(verdict(RING, also=(said,))).message == f"Right result, but {said}."
+
+
+def test_the_times_may_be_left_open():
+    anyhow = Check(key="here.2", title="", kind="program", answer=lambda: right({"all-reduce X": 64}))
+    assert anyhow(Verdict(moves=programs.moves({"all-reduce X": (4, 64)}))).ok
+    assert anyhow(Verdict()).ok
+
+
+def test_a_verdict_tells_itself():
+    assert str(Verdict()) == "right result, and nothing moves"
+    assert str(right(RING)) == "right result; it runs collective-permute over Y: 3×, 384 B"
+    assert str(Move("all-reduce", "XY", 4)) == "all-reduce over XY: 4 B"
+    assert Verdict().ok
+    assert not Verdict(asked=(), moves=right(RING).moves).ok
+
+
+def test_a_verdict_on_another_exercise_is_not_taken():
+    outcome = CHECK(Verdict(key="here.7"))
+    assert (outcome.status, outcome.ok) == ("unread", False)
+    assert "here.7" in outcome.message
+
+
+def test_the_box_of_a_page_is_told_that_the_notebook_has_judged(monkeypatch):
+    monkeypatch.setattr(checks, "find", lambda key: CHECK)
+    reply = json.loads(checks.judge_json("here.1", SOLVED))
+    assert (reply["ok"], reply["status"]) == (True, "right")
+
+
+@pytest.mark.parametrize("given", [min, 3.0, "3 permutes", {"all-gather Y": 1}, object()])
+def test_anything_else_is_asked_for_the_judges_verdict(given):
+    outcome = CHECK(given)
+    assert outcome.status == "unread"
+    assert "the judge says" in outcome.message
+    assert CHECK(...).status == "open"
+    assert "your function" in str(CHECK)
