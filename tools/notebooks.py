@@ -135,13 +135,13 @@ def renew(notebook: Notebook) -> None:
 
 
 def _fixed(notebook: NotebookNode) -> NotebookNode:
-    """Metadata that no run and no machine changes, and ids that follow from what the cells say."""
-    paired = notebook.metadata.get("jupytext", {}).get("formats")
+    """Metadata that no run and no machine changes, and ids that follow from what the cells say.
+
+    Without the pairing: with it, JupyterLab would not open a notebook that is newer than its source.
+    """
     notebook.metadata = NotebookNode(
         {"kernelspec": NotebookNode(KERNEL), "language_info": {"name": "python"}}
     )
-    if paired:
-        notebook.metadata.jupytext = {"formats": paired}
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen: set[str] = set()
     for cell in notebook.cells:

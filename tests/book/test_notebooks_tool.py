@@ -43,8 +43,13 @@ def test_another_release_changes_the_first_cell_alone(chapter, monkeypatch):
     ]
 
 
+def test_what_is_written_is_paired_with_nothing(chapter):
+    assert "formats: ipynb,md:myst" in chapter.source_path.read_text()
+    assert "jupytext" not in chapter.committed().metadata
+
+
 def test_a_first_cell_in_a_source_is_not_doubled(chapter):
-    jupytext.write(chapter.committed(), chapter.source_path, fmt="md:myst")  # what a paired save would do
+    jupytext.write(chapter.committed(), chapter.source_path, fmt="md:myst")  # as JupyterLab would save it
     assert notebooks.differences(chapter) == []
 
 
