@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from scalingbook_lib import notation
-from scalingbook_lib.checks import diagnosis
+from scalingbook_lib.checks import diagnosis, programs
 from scalingbook_lib.checks import given as reading
 from scalingbook_lib.checks.given import Unread
 from scalingbook_lib.checks.programs import SOLVED, Verdict
@@ -216,7 +216,7 @@ def _program(check: Check, given: Any) -> Outcome:
     if verdict.wrong:
         return _told("wrong", f"{_sentence(str(verdict))}.")
     for mistake in check.mistakes:
-        if verdict.moves == mistake.value(None).moves:
+        if programs.same(verdict.moves, mistake.value(None).moves):
             return _told("wrong", mistake.says)
     judged = replace(verdict, asked=check.answer().moves)
     return _told("right", check.right) if judged.ok else _told("wrong", f"{_sentence(str(judged))}.")

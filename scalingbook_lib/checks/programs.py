@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scalingbook_lib.told import Told
 from scalingbook_lib.units import si
@@ -38,12 +38,15 @@ type Asked = Mapping[str, int | tuple[int, int]]
 
 
 def moves(asked: Asked) -> tuple[Move, ...]:
-    """What is asked for: bytes of all runs, `{"all-gather X": 4096}`, or times and bytes, `(3, 4096)`."""
+    """What is asked for: bytes of all runs, `{"all-gather X": 4096}`, or times and bytes, `(3, 4096)`.
+
+    A permute may say how far, `"collective-permute Y -1"`: then all of them have to.
+    """
     return tuple(_move(name, amount) for name, amount in asked.items())
 
 
 def _move(name: str, amount: int | tuple[int, int]) -> Move:
-    kind, _, axes = name.rpartition(" ")
+    kind, _, axes = name.partition(" ")
     times, nbytes = amount if isinstance(amount, tuple) else (None, amount)
     return Move(kind, axes, nbytes, times)
 
@@ -84,6 +87,13 @@ class Verdict(Told):
 def right(asked: Asked) -> Verdict:
     """The verdict on a program that does this and has the right result."""
     return Verdict(moves=moves(asked))
+
+
+def same(found: tuple[Move, ...], known: tuple[Move, ...]) -> bool:
+    """Are these the moves that are known, in whatever order, and as often where that is said?"""
+    often = {(move.kind, move.axes): move.times for move in known}
+    seen = {replace(move, times=often.get((move.kind, move.axes)) and move.times) for move in found}
+    return seen == set(known)
 
 
 def against(found: tuple[Move, ...], asked: tuple[Move, ...]) -> tuple[str, ...]:

@@ -45,7 +45,9 @@ class Task(Told):
         got, program = _run(fn, self.arrays, mesh)
         wrong = next(_wrong(got, self.oracle(*_whole(self.arrays)), self.rel_tol, mesh), "")
         rows = hlo.collectives(program, mesh) if self.topology is None else self._compiled(fn, mesh)
-        return Verdict(wrong, summed(rows), self.key, self._asked(), tuple(_elsewhere(got, self.out, mesh)))
+        asked = self._asked()
+        moved = summed(rows, shifts=any(" " in move.axes for move in asked or ()))
+        return Verdict(wrong, moved, self.key, asked, tuple(_elsewhere(got, self.out, mesh)))
 
     def _asked(self) -> tuple[Move, ...] | None:
         if self.asked is not None:
@@ -76,10 +78,18 @@ def mesh_of(arrays: Any) -> jax.sharding.Mesh:
     )
 
 
-def summed(rows: hlo.Collectives) -> tuple[Move, ...]:
-    """The collectives of a program, those of one kind over the same axes as one."""
-    nbytes, times = rows.nbytes(), rows.over_axes()
-    return programs.moves({name: (times[name], nbytes[name]) for name in nbytes})
+def summed(rows: hlo.Collectives, *, shifts: bool = False) -> tuple[Move, ...]:
+    """The collectives of a program, those of one kind over the same axes (and shifts) as one."""
+    sums: dict[str, tuple[int, int]] = {}
+    for row in rows:
+        if row.times is None:
+            raise hlo.HloError(
+                f"{row.name} runs in a loop of unknown length; let the loop's length be a number"
+            )
+        name = f"{row.kind} {row.over if shifts else row.axes}"
+        times, nbytes = sums.get(name, (0, 0))
+        sums[name] = (times + row.times, nbytes + row.times * row.nbytes)
+    return programs.moves(sums)
 
 
 def _run(fn: Callable, arrays: tuple[Any, ...], mesh: jax.sharding.Mesh) -> tuple[Any, Any]:

@@ -48,6 +48,14 @@ def test_what_speaks_against_a_right_result_is_said(moves, says):
     assert str(CHECK(verdict(moves))) == f"✗ {says}"
 
 
+def test_a_mistake_is_known_in_any_order_and_its_times_may_be_left_open():
+    first, second = programs.moves({"all-gather X": (2, 8), "all-reduce Y": (1, 4)})
+    known = programs.moves({"all-reduce Y": 4, "all-gather X": (2, 8)})
+    assert programs.same((first, second), known)
+    assert not programs.same((first,), known)
+    assert not programs.same(programs.moves({"all-gather X": (1, 8), "all-reduce Y": (1, 4)}), known)
+
+
 def test_a_wrong_result_is_wrong_however_little_it_moves():
     outcome = CHECK(verdict(RING, wrong="on every device"))
     assert (outcome.status, outcome.message) == ("wrong", "Wrong result: on every device.")

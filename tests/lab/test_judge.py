@@ -142,3 +142,12 @@ def test_on_a_slice_the_collectives_are_the_tpu_compilers(tpu):
     gather = jax.shard_map(gathering, in_specs=tuple(spec[:2]), out_specs=spec[2])
     assert task(gather).moves == judge.Task("", TASK.oracle, ARRAYS)(gather).moves
     assert "v5e:2x4" in str(task)
+
+
+def test_a_permute_may_be_asked_for_in_both_directions():
+    both = {"collective-permute Y +1": (1, 128), "collective-permute Y -1": (2, 256)}
+    task = judge.Task("", TASK.oracle, ARRAYS, asked=both)
+    assert task(by_hand(ring)).faults == (
+        "collective-permute over Y -1 moves 1.5 times the bytes that it has to",
+        "collective-permute over Y +1 is asked for and does not run",
+    )

@@ -16,6 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from scalingbook_lib import checks
 from scalingbook_lib.checks.check import Check
+from scalingbook_lib.checks.programs import SOLVED
 from tools import exercises
 from tools.environment import ROOT
 
@@ -51,6 +52,8 @@ class Exercises(SphinxDirective):
         self.state.nested_parse(StringList(exercise.question_md.splitlines(), "exercise"), 0, box)
         for cell in exercise.given:
             box += nodes.literal_block(cell.source, cell.source, language="python")
+        if check.kind == "program":
+            self.state.nested_parse(StringList([_in_the_notebook(check)], "exercise"), 0, box)
         box += _raw(form(exercise, check, self._solution(exercise)))
         return box
 
@@ -76,6 +79,13 @@ def _heading(exercise: exercises.Exercise, check: Check) -> str:
         f'<h3 class="exercise-title" id="{name(exercise.key)}">{exercise.number}. {escape(exercise.title)} '
         f'<span class="difficulty"><span aria-hidden="true">{stars}</span> {level}</span></h3>'
     )
+
+
+def _in_the_notebook(check: Check) -> str:
+    """Where an exercise is solved that asks for a function."""
+    notebook = f"exercises/{check.stem}.ipynb"
+    link = f"{{download}}`{notebook} </{notebook}>`"
+    return f"Solve it in the notebook {link}: your function runs there, and is judged."
 
 
 def form(exercise: exercises.Exercise, check: Check, solution: str) -> str:
@@ -104,6 +114,10 @@ def _field(exercise: exercises.Exercise, check: Check) -> str:
             for choice in check.choices
         )
         return f'<fieldset class="answer-choices"><legend>Your answer</legend>{radios}</fieldset>'
+    if check.kind == "program":
+        said = f'<input type="radio" name="answer" value="{SOLVED}"> <span>The notebook says: right</span>'
+        legend = "<legend>Your function</legend>"
+        return f'<fieldset class="answer-choices">{legend}<label>{said}</label></fieldset>'
     asks, shape = ("in the notation", "A[I_X, J]") if check.kind == "notation" else _number(check)
     return (
         f'<p class="answer-line"><label for="{ident}">Your answer '
