@@ -1,6 +1,7 @@
 """Every page of the built site in a real browser. `make site` first; SITE may name another built site."""
 
 import contextlib
+import functools
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,14 +14,21 @@ from web import site as builder
 from web import vendor
 
 SITE = Path(os.environ.get("SITE", vendor.ROOT / "_build" / "html"))
-if not {"SITE", "PYTEST_XDIST_WORKER"} & set(os.environ) and not SITE.is_dir():
-    with contextlib.suppress(SystemExit):  # a plain `pytest` where nothing has been built yet
-        builder.build()
 SKIPPED = {"search.html", "genindex.html", "index.html"}  # not written by the book
 
 
-def pages(site=SITE):
+@functools.cache
+def built():
+    """The site, built where a plain `pytest` finds none."""
+    if not {"SITE", "PYTEST_XDIST_WORKER"} & set(os.environ) and not SITE.is_dir():
+        with contextlib.suppress(SystemExit):
+            builder.build()
+    return SITE
+
+
+def pages(site=None):
     """Every page of the book, by its path."""
+    site = site or built()
     found = (p.relative_to(site).as_posix() for p in site.rglob("*.html"))
     return sorted(name for name in found if name not in SKIPPED and not name.startswith("_"))
 
@@ -85,12 +93,18 @@ ASLEEP = "Object.defineProperty(navigator, 'connection', { value: { saveData: tr
 
 
 @pytest.fixture(scope="session")
-def browser():
-    assert pages(), f"no site in {SITE}: run make site"
+def chrome():
+    """Chromium, with no site."""
     if chromium.chromium_path() is None:
         pytest.skip("no Chromium here: tools/chromium.sh installs one")
     with chromium.chromium() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def browser(chrome):
+    assert pages(), f"no site in {SITE}: run make site"
+    return chrome
 
 
 @pytest.fixture(scope="session")
