@@ -11,9 +11,8 @@ from tests.browser import jupyter
 
 if importlib.util.find_spec("jupyterlab") is None:
     pytest.skip("these tests need JupyterLab (make set-up)", allow_module_level=True)
-NOTEBOOKS = [
-    f"{folder}/{path.name}" for folder in jupyter.FOLDERS for path in sorted((jupyter.ROOT / folder).glob("*.ipynb"))
-]  # fmt: skip
+PATHS = [path for folder in jupyter.FOLDERS for path in sorted((jupyter.ROOT / folder).glob("*.ipynb"))]
+NOTEBOOKS = [path.relative_to(jupyter.ROOT).as_posix() for path in PATHS]
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +23,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture
 def opened(chrome, server):
-    """Opens a notebook: `opened("chapters/rooflines.ipynb", width=1280)`. What it complains of fails the test."""
+    """Opens a notebook, as in `opened("chapters/rooflines.ipynb")`. What it complains of fails the test."""
     contexts = []
 
     def open_notebook(path, *, width=1280):
