@@ -1,0 +1,6 @@
+"""What did the compiler make of it, and where does the time go? The explorers of the chapter on profiling."""
+
+from scalingbook_lib.explorers.profiling_bundles import BUNDLES
+from scalingbook_lib.explorers.profiling_dissector import DISSECTOR
+
+EXPLORERS = (DISSECTOR, BUNDLES)

@@ -1,0 +1,117 @@
+"""Layouts, lines and records of compiled programs: what the text says, and laws that the records obey."""
+
+import pytest
+
+from scalingbook_lib.compiled import bundles, layout
+from scalingbook_lib.compiled.line import Line
+from scalingbook_lib.compiled.lines import LINES
+from scalingbook_lib.units import BF16, FP4, FP32, INT8
+
+
+@pytest.mark.parametrize(
+    ("text", "stored", "ratio"),
+    [
+        ("f32[3,5]{1,0:T(2,2)}", (4, 6), 1.6),
+        ("bf16[4,8]{1,0:T(2,4)(2,1)}", (4, 8), 1),
+        ("f32[9,129]{1,0:T(8,128)}", (16, 256), 4096 / 1161),
+        ("s8[20,200]{1,0:T(8,128)(4,1)}", (24, 256), 1.536),
+        ("bf16[1000,200]{0,1:T(8,128)(2,1)}", (200, 1024), 1.024),
+        ("bf16[4096,1,2048]{2,0,1:T(8,128)(2,1)S(1)}", (1, 4096, 2048), 1),
+        ("bf16[1000]{0:T(1024)(128)(2,1)S(1)}", (1024,), 1.024),
+        ("s32[]{:T(128)}", (128,), 128),
+        ("f32[3,5]{1,0}", (3, 5), 1),
+    ],
+)
+def test_tiles_fill_up(text, stored, ratio):
+    read = layout.parse(text)
+    assert (read.text, read.stored) == (text, stored)
+    assert read.ratio == pytest.approx(ratio)
+
+
+def test_a_layout_tells_itself():
+    told = str(layout.parse("s8[20,200]{1,0:T(8,128)(4,1)S(1)}"))
+    assert told.endswith("3.906 KiB, stored in 6 KiB of VMEM, 54 % of padding")
+
+
+@pytest.mark.parametrize("text", ["bf16", "bf16[4,8]{0}", "bf16[4,8]{0,0}", "a(b)"])
+def test_what_is_no_array_type_is_refused(text):
+    with pytest.raises(ValueError, match=r"no array type|name each of 2 dimensions"):
+        layout.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "dtype", "text"),
+    [
+        (3, 5, FP32, "f32[3,5]{1,0:T(4,128)}"),
+        (9, 5, FP32, "f32[9,5]{0,1:T(8,128)}"),
+        (1, 512, BF16, "bf16[1,512]{1,0:T(2,128)(2,1)}"),
+        (64, 1, BF16, "bf16[64,1]{0,1:T(2,128)(2,1)}"),
+        (32, 64, INT8, "s8[32,64]{1,0:T(32,128)(4,1)}"),
+        (33, 64, INT8, "s8[33,64]{1,0:T(8,128)(4,1)}"),
+    ],
+)
+def test_the_compilers_choice(rows, columns, dtype, text):
+    assert layout.chosen(rows, columns, dtype).text == text
+
+
+def test_leading_sizes_need_no_padding():
+    assert layout.parse("f32[7,8,128]{2,1,0:T(8,128)}").ratio == 1
+
+
+def test_a_matrix_without_elements_or_of_four_bits_is_refused():
+    with pytest.raises(ValueError, match="at least 1"):
+        layout.tiled(0, 5, FP32, (8, 128))
+    with pytest.raises(ValueError, match="has no tiles here"):
+        layout.tiled(4, 5, FP4, (8, 128))
+
+
+def test_a_line_is_taken_apart():
+    line = LINES["matmul and tanh in one fusion"]
+    assert (line.name, line.root, line.operation) == ("convolution_tanh_fusion", True, "fusion")
+    assert line.operands == ("x.1", "copy-done")
+    assert line.calls == ("kind=kOutput", "calls=%fused_computation")
+    assert (line.who, line.source) == ("", "jit(up)/up/dot_general")
+
+
+def test_a_tuple_is_a_type():
+    started = LINES["permute of a ring, started"]
+    assert [a.type for a in started.arrays[:2]] == ["bf16[4096,1,2048]"] * 2
+    assert [a.where for a in started.arrays] == ["HBM", "VMEM", *["synchronization flags"] * 2]
+    assert started.who.startswith("source_target_pairs={{0,1}")
+
+
+def test_every_line_reads_and_is_all_there():
+    for line in LINES.values():
+        start, made = f"{'ROOT ' * line.root}%{line.name} = {line.type} ", f"{line.operation}("
+        assert line.text.startswith(start + made)
+        assert line.text.endswith(line.attributes)
+        assert all(line.devices == 8 for _ in line.groups)
+
+
+def test_three_forms_of_groups_are_kept():
+    forms = {line.who.partition("=")[2][:1] for line in LINES.values() if line.who}
+    assert forms == {"m", "[", "{"}
+    assert "T(1,0)" in LINES["all-reduce over X"].who
+
+
+def test_what_is_no_line_is_refused():
+    with pytest.raises(ValueError, match="no line of HLO"):
+        _ = Line("a", "b", "x: 3").name
+    with pytest.raises(ValueError, match="not closed"):
+        _ = Line("a", "b", "%x = (f32[2]{0}, f32[3]{0} copy").type
+
+
+def test_no_unit_has_more_than_its_slots():
+    for kernel in bundles.KERNELS.values():
+        assert sum(map(kernel.size, range(bundles.STRIPS))) == kernel.bundles
+        shares = [kernel.share(unit, k) for unit in kernel.used for k in range(bundles.STRIPS)]
+        assert all(0 <= share <= 1 for share in shares)
+        assert list(kernel.used) == list(bundles.UNITS)
+
+
+def test_a_long_product_fills_the_matrix_units_and_a_softmax_leaves_them_alone():
+    product, short, few, softmax = bundles.KERNELS.values()
+    assert product.filled("MATMUL") > short.filled("MATMUL") > 0.9 > 0.2 > few.filled("MATMUL")
+    assert (few.busiest, softmax.busiest) == ("MATPUSH", "VALU")
+    assert softmax.filled("MATMUL") == 0
+    assert str(product).endswith("4,760 bundles, 95 % of MATMUL's slots used")

@@ -1,0 +1,94 @@
+"""The explorers of Profiling: what they show follows from the library and its records, at every state."""
+
+import pytest
+
+from scalingbook_lib.compiled.bundles import KERNELS, STRIPS
+from scalingbook_lib.compiled.lines import LINES
+from scalingbook_lib.explorers import chapter
+from scalingbook_lib.explorers.profiling_bundles import BUNDLES
+from scalingbook_lib.explorers.profiling_dissector import DISSECTOR, WRITTEN
+from scalingbook_lib.explorers.profiling_words import PARTS
+from scalingbook_lib.explorers.view import Bars, Grid
+from tests.core.looked import every_control_changes_something, panel, readout
+
+
+@pytest.mark.parametrize("explorer", chapter("profiling"), ids=lambda e: e.key)
+def test_no_control_is_for_nothing(explorer):
+    every_control_changes_something(explorer)
+
+
+# The dissector
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_every_part_of_every_line_has_a_meaning(line):
+    said = [DISSECTOR.see(line=line, part=part).verdict for part in PARTS]
+    assert all(sentence.endswith(".") for sentence in said)
+    assert len(set(said)) == len(PARTS) == len(WRITTEN)
+
+
+def test_the_chosen_part_stands_out_and_says_what_the_line_says():
+    view = DISSECTOR.see(line="int8 argument of 20 rows", part="tiles")
+    table = panel(view, Grid)
+    (chosen,) = [row[0].text for row in table.cells if row[0].color is not None]
+    assert chosen == "T(8,128)(4,1)"
+    assert "stored as 24 × 256, 1.54 times" in view.verdict
+    assert [c.part for c in panel(view, Grid, 1).cells[0]] == [(0, 1, 0, 1), (0, 1, 0, 72 / 128)]
+    assert readout(view, "bytes as stored") == 24 * 256
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("all-gather over Y", "2 groups of 4 (the mesh and the axis by name): chips 0, 1, 2, 3"),
+        ("all-gather over Y, groups as an iota", "0, 1, 2 ... written as 8, then cut into rows of 4"),
+        ("all-reduce over X", "written as 2 × 4, turned, then cut into rows of 2): chips 0, 4 talk"),
+        ("reduce-scatter in disguise", "stand in the computation that it calls, not in the line"),
+        ("permute of a ring, started", "chip 0 to chip 1 first: rings of 4, and every chip's 16.8 MB"),
+        ("copy to another order", "on each of 8 chips by itself"),
+    ],
+)
+def test_who_talks_to_whom_in_every_form(line, says):
+    assert says in DISSECTOR.see(line=line, part="groups").verdict
+
+
+@pytest.mark.parametrize(
+    ("line", "received"),
+    [("all-gather over Y", "50.3 MB"), ("all-reduce over X", "1.05 MB"),
+     ("reduce-scatter in disguise", "25.2 MB"), ("all-to-all over Y", "12.6 MB")],
+)  # fmt: skip
+def test_what_a_chip_takes_in(line, received):
+    assert f"each takes in {received}" in DISSECTOR.see(line=line, part="groups").verdict
+
+
+def test_devices_of_a_group_share_a_color():
+    mesh = panel(DISSECTOR.see(line="all-reduce over X", part="groups"), Grid, 1)
+    assert [[c.color for c in row] for row in mesh.cells] == [[0, 1, 2, 3]] * 2
+
+
+def test_the_compiler_turns_an_argument_to_save_padding():
+    said = DISSECTOR.see(line="argument turned round", part="order").verdict
+    assert said.endswith("as written, these tiles would take 500 KiB.")
+
+
+# Bundles
+
+
+@pytest.mark.parametrize("program", KERNELS)
+def test_the_heat_map_has_a_row_for_every_unit_and_the_bars_no_idle_one(program):
+    view, kernel = BUNDLES.see(program=program), KERNELS[program]
+    assert [len(row) for row in panel(view, Grid).cells] == [STRIPS] * len(kernel.used)
+    assert len(panel(view, Bars).labels) == sum(kernel.filled(unit) > 0 for unit in kernel.used)
+
+
+def test_the_matrix_units_idle_at_both_ends_of_a_product():
+    said = {strip: BUNDLES.see(strip=strip).verdict for strip in (1, 12, STRIPS)}
+    assert said[1].startswith("The start: weights are pushed (79 %) before rows can pass (24 %)")
+    assert said[12].startswith("100 % of the MATMUL slots are used, and EUP, VALU, VSTORE work in the same")
+    assert said[STRIPS].startswith("The end")
+
+
+def test_few_rows_and_a_softmax_leave_the_matrix_units_idle():
+    few, softmax = (BUNDLES.see(program=p).verdict for p in list(KERNELS)[2:])
+    assert "51 % of MATPUSH against 13 % of MATMUL" in few
+    assert "idle from the first bundle to the last" in softmax
