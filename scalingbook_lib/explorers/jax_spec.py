@@ -1,0 +1,97 @@
+"""How does JAX write a sharding? `P(('X', 'Y'), None)`, the type `bfloat16[1024@(X,Y),2048]`, and back.
+
+The book's `A[I_XY, J]{U_Z}` stands for both. Nothing is imported from JAX: a test of the laboratory compares
+every word with what JAX writes.
+"""
+
+import ast
+from collections.abc import Sequence
+
+from scalingbook_lib.notation import Array, Dim, Mesh
+
+NAMES = "IJKLM"
+JAX_NAMES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
+SHORT = {"float32": "f32", "bfloat16": "bf16", "float16": "f16", "int8": "i8"}
+_HOW = "write one entry for each dimension, as in P('X', None) or P(('X', 'Y'), None)"
+
+
+def read(text: str, rank: int, mesh: Mesh, name: str = "A", dims: Sequence[str] = NAMES) -> Array:
+    """The array of that many dimensions which `P('X', None, unreduced={'Y'})` splits.
+
+    A spec may be shorter than its array, as in JAX; what JAX would refuse is refused.
+    """
+    call = _call(text)
+    entries = [_axes(text, node) for node in call.args]
+    if len(entries) > rank:
+        raise ValueError(f"{text}: {len(entries)} entries for {rank} dimensions; {_HOW}")
+    entries += [()] * (rank - len(entries))
+    partial = _partial(text, call)
+    _check(text, [axis for entry in entries for axis in entry], partial, mesh)
+    return Array(name, tuple(Dim(d, e) for d, e in zip(dims, entries, strict=False)), partial)
+
+
+def spec(array: Array) -> str:
+    """`A[I_XY, J]{U_Z}` as `P(('X', 'Y'), None, unreduced={'Z'})`."""
+    entries = [_entry(dim.axes) for dim in array.dims]
+    if array.partial:
+        entries.append(f"unreduced={{{', '.join(map(repr, sorted(array.partial)))}}}")
+    return f"P({', '.join(entries)})"
+
+
+def typed(array: Array, shape: Sequence[int], jax_name: str = "bfloat16") -> str:
+    """What `jax.typeof` prints: `bfloat16[1024@(X,Y),2048]{U:Z}`."""
+    dims = ",".join(f"{n}{at(dim.axes)}" for n, dim in zip(shape, array.dims, strict=True))
+    partial = f"{{U:{','.join(sorted(array.partial))}}}" if array.partial else ""
+    return f"{jax_name}[{dims}]{partial}"
+
+
+def _call(text: str) -> ast.Call:
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError):
+        raise ValueError(f"{text!r} is not Python; {_HOW}") from None
+    if not (isinstance(call, ast.Call) and ast.unparse(call.func) in ("P", "jax.P", "PartitionSpec")):
+        raise ValueError(f"{text!r} is no P(...); {_HOW}")
+    return call
+
+
+def _axes(text: str, node: ast.expr) -> tuple[str, ...]:
+    """One entry: None, the name of an axis, or a tuple of names."""
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    names = [part.value for part in parts if isinstance(part, ast.Constant)]
+    if names == [None] and not isinstance(node, ast.Tuple):
+        return ()
+    found = tuple(name for name in names if isinstance(name, str))
+    if len(found) < len(parts):
+        raise ValueError(f"{text}: {ast.unparse(node)} is no entry; write None, 'X' or ('X', 'Y')")
+    return found
+
+
+def _partial(text: str, call: ast.Call) -> tuple[str, ...]:
+    """The axes of `unreduced={'Y'}`."""
+    names: list[str] = []
+    for given in call.keywords:
+        if given.arg != "unreduced" or not isinstance(given.value, ast.Set):
+            raise ValueError(f"{text}: {given.arg}= is not read here; write unreduced={{'Y'}} or nothing")
+        names += _axes(text, ast.Tuple(given.value.elts))
+    return tuple(names)
+
+
+def _check(text: str, split: list[str], partial: tuple[str, ...], mesh: Mesh) -> None:
+    """JAX's three rules of a spec: known axes, each for one dimension, none split and unreduced at once."""
+    for axis in (*split, *partial):
+        if axis not in mesh.axes:
+            raise ValueError(f"{text}: the mesh has no axis {axis!r}; choose from {', '.join(mesh.axes)}")
+        if split.count(axis) > 1:
+            raise ValueError(f"{text}: axis {axis!r} splits twice; an axis splits one dimension, once")
+        if axis in partial and axis in split:
+            raise ValueError(f"{text}: axis {axis!r} cannot both split and be unreduced; keep one of them")
+
+
+def _entry(axes: tuple[str, ...]) -> str:
+    return "None" if not axes else repr(axes[0]) if len(axes) == 1 else repr(axes)
+
+
+def at(axes: tuple[str, ...]) -> str:
+    """What stands behind a size in a type: `@X`, `@(X,Y)`."""
+    return "" if not axes else f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(axes)})"

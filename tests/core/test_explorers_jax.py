@@ -1,0 +1,159 @@
+"""The explorers of the chapter on JAX obey the laws of what they show."""
+
+import itertools
+import random
+
+import pytest
+from looked import every_control_changes_something, panel, readout, values
+
+from scalingbook_lib import explorers
+from scalingbook_lib.explorers import jax_prices, jax_rules, jax_spec
+from scalingbook_lib.explorers.jax_calculator import numbers, split
+from scalingbook_lib.explorers.jax_operands import MESH
+from scalingbook_lib.explorers.jax_types import NOT_GIVEN, SPECS, code, operands
+from scalingbook_lib.explorers.sharding_mesh import machine
+from scalingbook_lib.explorers.view import Bars, Grid
+from scalingbook_lib.notation import Mesh, parse
+from scalingbook_lib.sharded_matmul import solve
+
+ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("jax")}
+CALCULATOR, TYPES = ALL["calculator"], ALL["types"]
+PRODUCT = jax_rules.PRODUCT
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_control_changes_something(name):
+    every_control_changes_something(ALL[name])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_pair_of_settings_paints_or_says_why_not(name):
+    explorer = ALL[name]
+    pairs = list(itertools.combinations(explorer.controls.items(), 2))
+    for (a, first), (b, second) in pairs:
+        for one, other in random.Random(0).sample([*itertools.product(values(first), values(second))], k=1):
+            painted = explorer.paint({a: first.position(one), b: second.position(other)}, wide=False)
+            assert painted.verdict or len(painted.error) > 20
+
+
+# Specs
+
+
+@pytest.mark.parametrize(
+    ("text", "book"),
+    [("P('X', 'Y')", "A[I_X, J_Y]"), ("P(('Y', 'X'))", "A[I_YX, J]"), ("P()", "A[I, J]"),
+     ("P(None, 'X')", "A[I, J_X]"), ("PartitionSpec('X', unreduced={'Y'})", "A[I_X, J]{U_Y}"),
+     (" jax.P(('X',), None) ", "A[I_X, J]")],
+)  # fmt: skip
+def test_a_spec_is_the_books_notation(text, book):
+    assert jax_spec.read(text, 2, Mesh(X=2, Y=4)) == parse(book)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("P('X'", "not Python"), ("Q('X')", "no P"), ("P(3)", "no entry"), ("P(X)", "no entry"),
+     ("P('X', 'X')", "splits twice"), ("P('Z')", "no axis 'Z'"), ("P('X', None, 'Y')", "3 entries for 2"),
+     ("P('X', unreduced={'X'})", "both split and be unreduced"),
+     ("P('X', reduced={'Y'})", "reduced= is not read")],
+)  # fmt: skip
+def test_what_is_no_spec_is_refused_with_what_to_write(text, says):
+    with pytest.raises(ValueError, match=says):
+        jax_spec.read(text, 2, MESH)
+
+
+def test_a_type_names_the_axes_behind_the_sizes():
+    assert jax_spec.typed(parse("A[I_XY, J]"), (1024, 2048)) == "bfloat16[1024@(X,Y),2048]"
+    assert jax_spec.typed(parse("A[I_X, J]{U_Y}"), (64, 8), "float32") == "float32[64@X,8]{U:Y}"
+
+
+# The calculator
+
+
+def test_shapes_are_read_with_and_without_parentheses():
+    assert numbers("(1024, 2048)") == numbers("1024,2048") == (1024, 2048)
+    assert numbers("(5,)") == (5,)
+    for text in ("", "a, b", "1,2,3,4,5", "0, 4", "-3", "2.5"):
+        with pytest.raises(ValueError, match="is no shape"):
+            numbers(text)
+
+
+def test_the_order_of_a_tuple_moves_blocks_between_devices():
+    one, other = (split(f"P({order})", "8, 2", 2, 4) for order in ("('X', 'Y')", "('Y', 'X')"))
+    blocks = [list(s.array.blocks(s.mesh, **s.sizes).values()) for s in (one, other)]
+    assert blocks[0] != blocks[1]
+    assert set(blocks[0]) == set(blocks[1])
+    assert [b[0].start for b in blocks[1]] == [0, 2, 4, 6, 1, 3, 5, 7]
+    assert "6 of 8 would send theirs" in CALCULATOR.see(text="P(('Y', 'X'))", shape="8, 2").verdict
+
+
+def test_bytes_copies_and_devices_balance():
+    view = CALCULATOR.see(text="P(None, 'X')", shape="1024, 2048", kind="fp32")
+    assert readout(view, "copies") == 4
+    assert readout(view, "bytes per device") * 8 == readout(view, "on all devices") == 4 * 4 * 1024 * 2048
+
+
+def test_blocks_that_are_uneven_are_refused_as_jax_does():
+    assert CALCULATOR.paint({"X": 3}).error.endswith("pad it to 1,032")
+
+
+# Types
+
+
+def legal(texts=SPECS):
+    """Every product that has a type, with its operands."""
+    for a, b, out in itertools.product(texts, texts, (NOT_GIVEN, *texts)):
+        o = operands(PRODUCT, a, b, out, 8192, 8192, 8192)
+        answer = jax_rules.answer(PRODUCT, o)
+        if answer.array:
+            yield o, answer.array
+
+
+def test_an_unasked_product_never_sums_over_a_split_dimension():
+    for o, made in legal():
+        if o.out is None:
+            assert not (o.a.axes_of("J") and o.b.axes_of("J"))
+            assert made.dims[0].axes == o.a.axes_of("I")
+            assert made.dims[1].axes == o.b.axes_of("K")
+
+
+def test_four_answers_to_one_product_have_four_prices():
+    o = operands(PRODUCT, "P('X', 'Y')", "P('Y', None)", NOT_GIVEN, 8192, 8192, 8192)
+    prices = {way.name: (way.kinds, way.seconds) for way in jax_prices.answers(o, SPECS)}
+    kept, scattered = prices["P('X', None, unreduced={'Y'})"], prices["P('X', 'Y')"]
+    reduced, gathered = prices["P('X', None)"], prices["P(None, None)"]
+    assert kept == ("free", 0)
+    assert (scattered[0], reduced[0]) == ("ReduceScatter", "AllReduce")
+    assert reduced[1] == pytest.approx(2 * scattered[1])
+    assert gathered[1] > reduced[1]
+
+
+def test_the_price_of_an_answer_is_what_the_solver_finds_for_it():
+    on = machine(jax_prices.CHIP, X=2, Y=4)
+    for a, b in (("P('X', 'Y')", "P('Y', None)"), ("P(None, 'X')", "P('X', 'Y')")):
+        o = operands(PRODUCT, a, b, NOT_GIVEN, 8192, 8192, 8192)
+        for way in jax_prices.answers(o, SPECS):
+            goal = jax_spec.read(way.name, 2, MESH, "C", "IK").canonical()
+            product = f"{o.a.canonical()} · {o.b.canonical()} -> {goal}"
+            found = solve(product, on, {"I": 8192, "J": 8192, "K": 8192})
+            assert way.seconds == pytest.approx(min(s.comms_s for s in found.strategies))
+
+
+def test_a_sum_and_a_flat_view_move_what_no_word_asks_for():
+    assert "all-reduce C over X" in TYPES.see(operation="A.sum(0)").verdict
+    assert "nothing moves" in TYPES.see(operation="A.sum(0)", a="P(None, 'Y')").verdict
+    assert "exchange A over Y" in TYPES.see(operation="A.reshape(-1)").verdict
+    assert "gather A over Y" in TYPES.see(b="P(None, 'Y')").verdict
+
+
+def test_a_refusal_says_what_to_write():
+    for operation, a, b in itertools.product(jax_rules.RULES, SPECS, SPECS):
+        o = operands(operation, a, b, NOT_GIVEN, 64, 64, 64)
+        answer = jax_rules.answer(operation, o)
+        assert bool(answer.array) != bool(answer.words and answer.instead)
+
+
+def test_the_line_is_what_one_would_type():
+    o = operands(PRODUCT, "P('X', 'Y')", "P('Y', None)", "P('X', None)", 64, 64, 64)
+    assert code(PRODUCT, o) == "jnp.dot(A, B, out_sharding=P('X', None))"
+    assert panel(TYPES.see(), Bars).title == "From C[I_X, K]{U_Y} to each out_sharding"
+    assert panel(TYPES.see(), Grid).rows[:2] == ["A[I_X, J_Y]", "B[J_Y, K]"]

@@ -1,0 +1,124 @@
+"""Every type and every refusal that the explorers of the chapter on JAX can show is what JAX says."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from scalingbook_lib.explorers import jax_rules, jax_spec
+from scalingbook_lib.explorers.jax_calculator import split
+from scalingbook_lib.explorers.jax_operands import MESH
+from scalingbook_lib.explorers.jax_types import NOT_GIVEN, SPECS, operands
+from scalingbook_lib.lab import sharding
+from scalingbook_lib.notation import Mesh
+
+I, J, K = 64, 128, 256
+RUNS = {
+    "A + B": lambda a, b, out: a + b,
+    "A * B": lambda a, b, out: a * b,
+    "jnp.tanh(A)": lambda a, b, out: jnp.tanh(a),
+    "A.T": lambda a, b, out: a.T,
+    "A.sum(0)": lambda a, b, out: a.sum(0),
+    "A.sum(1)": lambda a, b, out: a.sum(1),
+    "A[0]": lambda a, b, out: a[0],
+    "A.reshape(-1)": lambda a, b, out: a.reshape(-1),
+    "jnp.cumsum(A, 0)": lambda a, b, out: jnp.cumsum(a, 0),
+    jax_rules.RESHARD: lambda a, b, out: jax.reshard(a, out),
+    jax_rules.PRODUCT: lambda a, b, out: a @ b if out is None else jnp.dot(a, b, out_sharding=out),
+}
+
+
+@pytest.fixture(scope="module")
+def abstract():
+    """A mesh of eight devices that need not be there."""
+    if tuple(map(int, jax.__version__.split(".")[:2])) < (0, 12):
+        pytest.skip(f"JAX {jax.__version__} words its refusals otherwise; the rules are those of 0.12")
+    explicit = (AxisType.Explicit,) * 2
+    return jax.sharding.AbstractMesh(MESH.shape, MESH.axes, axis_types=explicit)
+
+
+def cases():
+    """Every operation with every choice that it reads."""
+    for operation in jax_rules.RULES:
+        seconds = SPECS if operation in jax_rules.BINARY else SPECS[:1]
+        outs = {jax_rules.PRODUCT: (NOT_GIVEN, *SPECS), jax_rules.RESHARD: SPECS}.get(operation, (NOT_GIVEN,))
+        yield from itertools.product([operation], SPECS, seconds, outs)
+
+
+def spec(text):
+    return eval(text, {"P": PartitionSpec})
+
+
+def test_every_operation_can_be_run():
+    assert set(RUNS) == set(jax_rules.RULES)
+
+
+def test_every_type_and_every_refusal_is_what_jax_says(abstract):
+    def struct(shape, text):
+        return jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(abstract, spec(text)))
+
+    wrong = []
+    with jax.sharding.use_abstract_mesh(abstract):
+        for operation, a, b, out in cases():
+            o = operands(operation, a, b, out, I, J, K)
+            other = struct((J, K) if operation == jax_rules.PRODUCT else (I, J), b)
+            says = _says(RUNS[operation], struct((I, J), a), other, None if out == NOT_GIVEN else spec(out))
+            found = jax_rules.answer(operation, o)
+            told = o.typed(found.array) if found.array else found.words
+            if told != says:
+                wrong.append((operation, a, b, out, told, says))
+    assert not wrong
+
+
+def _says(run, a, b, out):
+    try:
+        return str(jax.make_jaxpr(lambda a, b: run(a, b, out))(a, b).out_avals[0])
+    except Exception as refusal:  # a ShardingTypeError, or a ValueError where JAX has no rule
+        return str(refusal)
+
+
+@pytest.mark.parametrize("text", SPECS)
+def test_a_spec_is_read_and_written_as_jax_does(text):
+    array = jax_spec.read(text, 2, MESH)
+    assert sharding.spec(array) == spec(text)
+    assert jax_spec.spec(array) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [("P(('X', 'Y'))", (16, 4)), ("P(('Y', 'X'))", (16, 4)), ("P('Y', 'X')", (8, 4)),
+     ("P(None, 'X')", (3, 4)), ("P()", (5,)), ("P(None, 'Y', 'X')", (2, 4, 6))],
+)  # fmt: skip
+def test_every_device_holds_what_the_calculator_says(text, shape):
+    s = split(text, ", ".join(map(str, shape)), 2, 4)
+    mesh = jax.sharding.Mesh(
+        sharding.mesh(Mesh(X=2, Y=4)).devices, ("X", "Y"), axis_types=(AxisType.Explicit,) * 2
+    )
+    x = jax.device_put(jnp.zeros(shape, jnp.bfloat16), NamedSharding(mesh, spec(text)))
+    blocks = s.array.blocks(s.mesh, **s.sizes)
+    for shard, block in zip(x.addressable_shards, blocks.values(), strict=True):
+        spans = [index.indices(n)[:2] for index, n in zip(shard.index, shape, strict=True)]
+        assert spans == [(b.start, b.stop) for b in block]
+    with jax.set_mesh(mesh):
+        assert str(jax.typeof(x)) == jax_spec.typed(s.array, shape)
+
+
+@pytest.mark.parametrize("text", ["P('X', 'X')", "P(('X', 'Y'), 'X')", "P('Z')", "P('X', None, None)",
+                                  "P('X', unreduced={'X'})", "P(unreduced={'Z'})"])  # fmt: skip
+def test_what_the_calculator_refuses_jax_refuses(text):
+    mesh = sharding.mesh(Mesh(X=2, Y=4))
+    with pytest.raises(ValueError, match="P"):
+        split(text, "8, 8", 2, 4)
+    with pytest.raises(ValueError, match=r"[Aa]xis|axes|Length|[Dd]uplicate"):
+        jax.device_put(jnp.zeros((8, 8)), NamedSharding(mesh, spec(text)))
+
+
+@pytest.mark.parametrize("shape", [(9, 8), (8, 6)])
+def test_uneven_blocks_are_refused_by_both(shape):
+    mesh = sharding.mesh(Mesh(X=2, Y=4))
+    with pytest.raises(ValueError, match="uneven"):
+        split("P('X', 'Y')", ", ".join(map(str, shape)), 2, 4)
+    with pytest.raises(ValueError, match="evenly"):
+        jax.device_put(jnp.zeros(shape), NamedSharding(mesh, PartitionSpec("X", "Y")))
