@@ -1,0 +1,85 @@
+"""The guide to runtimes says what the library computes, what is installed, and what the programs say."""
+
+import re
+import tomllib
+
+import pytest
+
+from scalingbook_lib import chips, models
+from scalingbook_lib.lab import devices
+from tools import first_cell
+from tools.environment import ROOT
+
+PAGE = (ROOT / "runtimes.md").read_text(encoding="utf-8")
+FLAT = " ".join(PAGE.split())
+V5E, GIB = chips.V5E, 2**30
+SMALL, LARGE = (models.find(f"LLaMA 3 {size}").params / GIB for size in ("8B", "70B"))
+
+
+@pytest.mark.parametrize(
+    ("says", "computed"),
+    [
+        ("One v5e has {:.0f} GiB", V5E.hbm_bytes / GIB),
+        ("is {:.1f} GiB of weights", 2 * SMALL),
+        ("leaves {:.1f} for all else", V5E.hbm_bytes / GIB - 2 * SMALL),
+        ("Eight have {:.0f} GiB", 8 * V5E.hbm_bytes / GIB),
+        ("{:.2f} PFLOPs/s", 8 * V5E.bf16_flops_per_s / 1e15),
+        ("{:.2f} TB/s", 8 * V5E.hbm_bytes_per_s / 1e12),
+        ("does not fit in bf16 ({:.0f} GiB)", 2 * LARGE),
+        ("{:.2f} USD per chip and hour", V5E.usd_per_hour),
+        ("{:.2f} USD per GPU and hour", chips.H100.usd_per_hour),
+        ("would be {:.0f} USD", 8 * 20 * V5E.usd_per_hour),
+    ],
+)
+def test_a_figure_is_what_the_library_computes(says, computed):
+    assert says.format(computed) in FLAT
+
+
+def test_what_fits_fits():
+    assert V5E.hbm_bytes / GIB > 2 * SMALL
+    assert LARGE < 8 * V5E.hbm_bytes / GIB < 2 * LARGE
+
+
+def test_every_price_has_a_day_and_a_source():
+    rows = PAGE.split("| as of | source |\n|---|---|---|---|\n")[1].split("\n\n")[0].splitlines()
+    days = [row.split(" | ")[2] for row in rows]
+    assert all(re.fullmatch(r"20\d\d-\d\d(-\d\d)?", day) for day in days)
+    assert all("https://" in row or "sources`" in row for row in rows)
+    for chip, sold in ((V5E, "TPU v5e on demand"), (chips.H100, "H100 on demand")):
+        (row,) = (row for row in rows if sold in row)
+        assert chip.sources["usd_per_hour"].as_of in row
+
+
+def test_versions_are_those_that_are_tested():
+    colab = dict(re.findall(r"^([a-z]+)==(\S+?)[;\s]", (ROOT / "tools/colab.txt").read_text(), re.MULTILINE))
+    assert f"JAX {colab['jax']}" in FLAT
+    assert f"NumPy {colab['numpy']} and ipywidgets {colab['ipywidgets']}" in FLAT
+    assert f"{colab['libtpu']} is the first" in FLAT
+    lock = tomllib.loads((ROOT / "uv.lock").read_text())
+    (jax,) = (package["version"] for package in lock["package"] if package["name"] == "jax")
+    assert f"({'.'.join(jax.split('.')[:2])})" in FLAT
+
+
+def test_it_quotes_what_the_programs_say():
+    with pytest.raises(RuntimeError, match="restart the kernel and run this cell first"):
+        devices.get(10**6)
+    assert "pip could not bring {name}" in first_cell.source()
+    assert str(devices.Devices("tpu", "TPU v5 lite", 8, False)).startswith("8 real TPU devices")
+    assert str(devices.Devices("cpu", "cpu", 8, True)).startswith("8 simulated devices")
+    for quoted in (
+        "`restart the kernel and run this cell first`",
+        "`pip could not bring scalingbook_lib`",
+        '"8 real TPU devices"',
+        '"8 simulated devices"',
+    ):
+        assert quoted in PAGE
+
+
+def test_it_links_what_is_there():
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("chapters/*.md")]
+    labels = {
+        label for path in pages for label in re.findall(r"^\(([\w-]+)\)=$", path.read_text(), re.MULTILINE)
+    }
+    asked = set(re.findall(r"\{ref\}`(?:[^`<]*<)?([\w-]+)>?`", PAGE))
+    assert asked
+    assert asked <= labels
