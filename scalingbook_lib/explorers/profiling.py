@@ -2,5 +2,6 @@
 
 from scalingbook_lib.explorers.profiling_bundles import BUNDLES
 from scalingbook_lib.explorers.profiling_dissector import DISSECTOR
+from scalingbook_lib.explorers.profiling_tiles import TILES_EXPLORER
 
-EXPLORERS = (DISSECTOR, BUNDLES)
+EXPLORERS = (DISSECTOR, TILES_EXPLORER, BUNDLES)

@@ -7,9 +7,11 @@ from scalingbook_lib.compiled.lines import LINES
 from scalingbook_lib.explorers import chapter
 from scalingbook_lib.explorers.profiling_bundles import BUNDLES
 from scalingbook_lib.explorers.profiling_dissector import DISSECTOR, WRITTEN
+from scalingbook_lib.explorers.profiling_tiles import BY_COMPILER, TILES, TILES_EXPLORER, lay
 from scalingbook_lib.explorers.profiling_words import PARTS
 from scalingbook_lib.explorers.view import Bars, Grid
-from tests.core.looked import every_control_changes_something, panel, readout
+from scalingbook_lib.units import dtype
+from tests.core.looked import curve, every_control_changes_something, panel, readout
 
 
 @pytest.mark.parametrize("explorer", chapter("profiling"), ids=lambda e: e.key)
@@ -92,3 +94,43 @@ def test_few_rows_and_a_softmax_leave_the_matrix_units_idle():
     few, softmax = (BUNDLES.see(program=p).verdict for p in list(KERNELS)[2:])
     assert "51 % of MATPUSH against 13 % of MATMUL" in few
     assert "idle from the first bundle to the last" in softmax
+
+
+# Tiles
+
+
+@pytest.mark.parametrize("rows", [1, 3, 20, 33, 64])
+@pytest.mark.parametrize("tile", [BY_COMPILER, *TILES])
+def test_what_a_column_more_costs_is_the_next_states_size(rows, tile):
+    for columns in (1, 5, 8, 127, 128, 129):
+        now, then = (TILES_EXPLORER.see(rows=rows, columns=n, tile=tile) for n in (columns, columns + 1))
+        added = readout(then, "as stored") - readout(now, "as stored")
+        assert readout(now, "one more column") == added
+
+
+def test_one_column_more_than_a_tile_doubles_what_is_stored():
+    view = TILES_EXPLORER.see()
+    assert "One more column, 40 B of elements, adds 6 KiB and makes it 2.38 times" in view.verdict
+    assert readout(TILES_EXPLORER.see(columns=129), "as stored") == 2 * readout(view, "as stored")
+
+
+def test_the_words_of_the_last_tile_hold_what_is_left():
+    words = panel(TILES_EXPLORER.see(columns=129), Grid, 1)
+    assert [[c.color for c in row] for row in words.cells] == [[0, *[None] * 4]] * 2 + [[None] * 5] * 2
+    assert words.cells[0][0].text == "16, 17"
+    assert panel(TILES_EXPLORER.see(stored="int8"), Grid, 1).cells[0][0].text == "16 to 19"
+    assert len(panel(TILES_EXPLORER.see(stored="fp32"), Grid, 1).cells) == 8
+
+
+def test_the_curve_steps_wherever_the_size_does():
+    for stored, rows in (("fp32", 20), ("bf16", 64), ("int8", 33)):
+        drawn = curve(TILES_EXPLORER.see(rows=rows, stored=stored), "as stored")
+        sizes = dict(zip(drawn.xs, drawn.ys, strict=True))
+        for n in range(1, 512):
+            below = max(x for x in sizes if x <= n)
+            assert sizes[below] == lay(rows, n, dtype(stored), BY_COMPILER).stored_bytes
+
+
+def test_a_tall_matrix_is_turned():
+    said = TILES_EXPLORER.see(rows=64, columns=20).verdict
+    assert "{0,1:T(8,128)(2,1)} is stored as 24 × 128, its columns as rows" in said
