@@ -2,12 +2,15 @@
 
 import json
 import shutil
+import subprocess
 
 import pytest
 
 pytest.importorskip("sphinx", reason="the site's layer is not set up")
+from scalingbook_lib import __version__
+from tools import first_cell
 from web import site, vendor
-from web.extension import stylesheet
+from web.extension import page, stylesheet
 
 
 def folder(path, text):
@@ -98,3 +101,70 @@ def test_editing_a_chapter_rebuilds_it_and_no_other(tmp_path):
     assert "edited.html" in rebuilt
     assert "other.html" not in rebuilt
     assert "New text." in (tmp_path / "out" / "html" / "edited.html").read_text(encoding="utf-8")
+
+
+REPOSITORY = "https://github.com/someone/book"
+OPENS = {
+    "Colab": f"https://colab.research.google.com/github/someone/book/blob/v{__version__}/chapters/sums.ipynb",
+    "Kaggle": f"https://kaggle.com/kernels/welcome?src={REPOSITORY}/blob/v{__version__}/chapters/sums.ipynb",
+    "source": f"{REPOSITORY}/blob/v{__version__}/chapters/sums.ipynb",
+}
+
+
+@pytest.mark.parametrize("url", [REPOSITORY, ""])
+def test_a_page_opens_the_released_notebook_where_a_repository_is_configured(executed, tmp_path, url):
+    config = (vendor.ROOT / "_config.yml").read_text()
+    (executed / "_config.yml").write_text(config.replace('  url: ""', f'  url: "{url}"'))
+    (executed / "_toc.yml").write_text("format: jb-book\nroot: chapters/sums\n")
+    shutil.copy(vendor.ROOT / "references.bib", executed)
+    site.build(executed, tmp_path / "out")
+    made = (tmp_path / "out" / "html" / "chapters" / "sums.html").read_text(encoding="utf-8")
+    assert {told: f'href="{address}"' in made for told, address in OPENS.items()} == dict.fromkeys(
+        OPENS, bool(url)
+    )
+    assert "four" in made
+    assert "importlib" not in made, "the cell that sets up is for notebooks"
+
+
+@pytest.mark.parametrize(
+    ("repository", "shown"),
+    [
+        (REPOSITORY, ["Colab", "Kaggle", "source"]),
+        ("https://gitlab.com/someone/book", ["source"]),  # neither opens notebooks from elsewhere than GitHub
+        ("", []),
+    ],
+)
+def test_only_what_can_be_opened_is_offered(repository, shown):
+    offered = page.places(repository, "chapters/sums.ipynb")
+    assert len(offered) == len(shown)
+    assert all(word in told for word, told in zip(shown, offered, strict=True))
+    assert page.places(repository, "") == {}, "a page that was made from no notebook"
+
+
+@pytest.mark.parametrize(
+    ("remote", "found"),
+    [
+        ("git@github.com:someone/book.git", REPOSITORY),
+        ("https://github.com/someone/book", REPOSITORY),
+        ("https://token@github.com/someone/book", ""),
+        ("/srv/book.git", ""),
+    ],
+)
+def test_a_git_remote_on_github_is_a_repository_too(tmp_path, remote, found):
+    for command in (["init", "--quiet"], ["remote", "add", "origin", remote]):
+        subprocess.run(["git", "-C", tmp_path, *command], check=True)
+    assert page._remote(tmp_path) == found
+
+
+@pytest.mark.parametrize(
+    ("config", "asked"),
+    [
+        (None, f"scalingbook-lib=={__version__}"),
+        ('repository:\n  url: ""\n', f"scalingbook-lib=={__version__}"),
+        (f"repository:\n  url: {REPOSITORY}\n", f"scalingbook-lib @ git+{REPOSITORY}@v{__version__}"),
+    ],
+)
+def test_a_notebook_asks_for_the_release_where_a_repository_is_configured(tmp_path, config, asked):
+    if config is not None:
+        (tmp_path / "_config.yml").write_text(config)
+    assert f'["--no-deps", "{asked}"]' in first_cell.source(tmp_path)

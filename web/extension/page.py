@@ -9,6 +9,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+from tools import first_cell
 from web import vendor
 
 MENDED = {  # what other extensions write and screen readers stumble over
@@ -16,6 +17,7 @@ MENDED = {  # what other extensions write and screen readers stumble over
     '<summary aria-label="Toggle hidden content">': "<summary>",  # the name would hide the visible words
 }
 TEMPLATES = vendor.HERE / "templates"
+_GITHUB = re.compile(r"(?:https://|git@)github\.com[/:](?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?/?")
 
 
 def add_templates(app: Sphinx, config: Config) -> None:
@@ -36,8 +38,29 @@ def _remote(folder: Path) -> str:
         url = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     except OSError:
         return ""
-    found = re.fullmatch(r"(?:https://|git@)github\.com[/:](?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?/?", url)
-    return f"https://github.com/{found['name']}" if found else ""
+    return f"https://github.com/{name}" if (name := github(url)) else ""
+
+
+def github(url: str) -> str:
+    """The owner and the name of a repository on GitHub; '' for any other address."""
+    found = _GITHUB.fullmatch(url)
+    return found["name"] if found else ""
+
+
+def places(repository: str, notebook: str) -> dict[str, str]:
+    """Where a page's notebook can be opened, as it was released: icon and address by what a reader sees."""
+    if not (repository and notebook):
+        return {}
+    path = f"blob/{first_cell.TAG_OF_RELEASE}/{notebook}"
+    shown = {"The source of this page": ("fa-solid fa-code", f"{repository}/{path}")}
+    if not (name := github(repository)):
+        return shown
+    colab = f"https://colab.research.google.com/github/{name}/{path}"
+    kaggle = f"https://kaggle.com/kernels/welcome?src=https://github.com/{name}/{path}"
+    return {
+        "Open this notebook in Colab": ("fa-solid fa-rocket", colab),
+        "Open this notebook in Kaggle": ("fa-brands fa-kaggle", kaggle),
+    } | shown
 
 
 def trim(
@@ -50,8 +73,8 @@ def trim(
     context["css_files"] = []
     for wrong, right in MENDED.items():
         context["body"] = (context.get("body") or "").replace(wrong, right)
-    context["book_repository"] = app.book_repository  # type: ignore[attr-defined]
-    context["book_source"] = _source(app, page)
+    context["book_source"] = notebook = _source(app, page)
+    context["book_places"] = places(app.book_repository, notebook)  # type: ignore[attr-defined]
 
 
 def _source(app: Sphinx, page: str) -> str:
