@@ -10,6 +10,7 @@ from scalingbook_lib import explorers
 from scalingbook_lib.explorers import jax_prices, jax_rules, jax_spec
 from scalingbook_lib.explorers.jax_calculator import numbers, split
 from scalingbook_lib.explorers.jax_operands import MESH
+from scalingbook_lib.explorers.jax_ring import GATHER, SCATTER, ring, spans
 from scalingbook_lib.explorers.jax_types import NOT_GIVEN, SPECS, code, operands
 from scalingbook_lib.explorers.sharding_mesh import machine
 from scalingbook_lib.explorers.view import Bars, Grid
@@ -17,7 +18,7 @@ from scalingbook_lib.notation import Mesh, parse
 from scalingbook_lib.sharded_matmul import solve
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("jax")}
-CALCULATOR, TYPES = ALL["calculator"], ALL["types"]
+CALCULATOR, TYPES, RING = ALL["calculator"], ALL["types"], ALL["ring"]
 PRODUCT = jax_rules.PRODUCT
 
 
@@ -157,3 +158,73 @@ def test_the_line_is_what_one_would_type():
     assert code(PRODUCT, o) == "jnp.dot(A, B, out_sharding=P('X', None))"
     assert panel(TYPES.see(), Bars).title == "From C[I_X, K]{U_Y} to each out_sharding"
     assert panel(TYPES.see(), Grid).rows[:2] == ["A[I_X, J_Y]", "B[J_Y, K]"]
+
+
+# The ring
+
+SIZES = {"B": 1024, "D": 2048, "F": 2048, "chip": "TPU v5e"}
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 8])
+@pytest.mark.parametrize("both", [False, True])
+def test_gathered_chunks_come_from_the_neighbor_and_all_are_multiplied(n, both):
+    r = ring(GATHER, n, both, **SIZES)
+    for way, towards in enumerate((1, -1)[: 1 + both]):
+        held = [[r.chunks(i, s)[way] for i in range(n)] for s in range(n)]
+        assert held[0] == list(range(n))
+        for before, after in itertools.pairwise(held):
+            assert after == [before[(i + towards) % n] for i in range(n)]
+        assert all(sorted(step[i] for step in held) == list(range(n)) for i in range(n))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 8])
+@pytest.mark.parametrize("both", [False, True])
+def test_sums_move_on_and_end_complete_where_they_belong(n, both):
+    r = ring(SCATTER, n, both, **SIZES)
+    for way, towards in enumerate((1, -1)[: 1 + both]):
+        added: dict[int, list[int]] = {i: [] for i in range(n)}
+        for s in range(n):
+            whose = [r.chunks(i, s)[way] for i in range(n)]
+            for i, owner in enumerate(whose):
+                added[owner].append(i)
+            if s:
+                assert whose == [r.chunks(i - towards, s - 1)[way] for i in range(n)]
+        assert whose == list(range(n))
+        assert all(sorted(devices) == list(range(n)) for devices in added.values())
+
+
+@pytest.mark.parametrize("kind", [GATHER, SCATTER])
+@pytest.mark.parametrize("F", [256, 2048, 16384])
+def test_no_unit_does_two_things_at_once_and_the_last_is_done_at_the_total(kind, F):
+    r = ring(kind, 5, False, **{**SIZES, "F": F})
+    for lane in ("link", "matrix unit"):
+        work = sorted((start, end) for name, start, end, _ in spans(r) if name == lane)
+        assert all(one[1] <= other[0] + 1e-15 for one, other in itertools.pairwise(work))
+        assert len(work) == (4 if lane == "link" else 5)
+    assert max(end for _, _, end, _ in spans(r)) == pytest.approx(r.total_s)
+    assert r.n * r.multiply_s <= r.total_s <= r.serial_s
+
+
+def test_a_chunk_has_arrived_before_it_is_multiplied_and_a_sum_before_it_is_sent():
+    for kind, F in itertools.product((GATHER, SCATTER), (256, 16384)):
+        r = ring(kind, 4, False, **{**SIZES, "F": F})
+        links = {k: (start, end) for lane, start, end, k in spans(r) if lane == "link"}
+        units = {k: (start, end) for lane, start, end, k in spans(r) if lane == "matrix unit"}
+        for k, (start, end) in links.items():
+            if kind == GATHER:  # chunk k + 1 arrives with move k
+                assert end <= units[k + 1][0] + 1e-15
+            else:  # a sum leaves when its product is added; the next one may come in meanwhile
+                assert units[k][1] <= start + 1e-15
+
+
+def test_all_moves_hide_from_C_over_W_on():
+    one, both = (ring(GATHER, 4, ways, **SIZES) for ways in (False, True))
+    assert (round(one.ratio), round(both.ratio)) == (3940, 1970)
+    assert one.ratio < one.hidden_from < 1.05 * one.ratio
+    for r in (one, both):
+        wide = ring(GATHER, 4, r.both, **{**SIZES, "F": int(r.hidden_from) + 1})
+        assert wide.total_s == pytest.approx(wide.n * wide.multiply_s)
+        narrow = ring(GATHER, 4, r.both, **{**SIZES, "F": int(0.9 * r.hidden_from)})
+        assert narrow.total_s > 1.05 * narrow.n * narrow.multiply_s
+    assert "waits" in RING.see().verdict
+    assert "every move is hidden" in RING.see(F=8192).verdict
