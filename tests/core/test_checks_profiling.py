@@ -1,0 +1,144 @@
+"""The exercises on profiling: answers by hand or by brute force, named slips, verdicts on programs."""
+
+from itertools import combinations
+from math import ceil
+
+import pytest
+from judged import right, wrong
+
+from scalingbook_lib import checks
+from scalingbook_lib.checks import programs
+from scalingbook_lib.checks.profiling import traces, written
+
+CHECKS = checks.catalogue("profiling")
+
+
+@pytest.mark.parametrize(
+    ("key", "given"),
+    [
+        ("profiling.1", 4096 / 1161),
+        ("profiling.2", "95.6 ms"),
+        ("profiling.3", "1.12 ms"),
+        ("profiling.4", 136 * 4096 * 2),
+        ("profiling.5", "c"),
+        ("profiling.6", 66.5 / 195),
+        ("profiling.6", 66.5 / 196),
+        ("profiling.7", 12 * 1.5 * 2**20),
+        ("profiling.8", 78.3 / 136.7),
+        ("profiling.9", "59.3 %"),
+        ("profiling.10", 4),
+        ("profiling.11", 8 * (3072 * 2048)),
+        ("profiling.12", "44 %"),
+        ("profiling.13", 284_426_240),
+        ("profiling.14", "167 µs"),
+        ("profiling.15", 7880),
+        ("profiling.16", 141 / 289),
+        ("profiling.17", "512 MiB"),
+        ("profiling.21", 2**30 + 2**27),
+        ("profiling.22", 22_502),
+    ],
+)
+def test_answers_worked_out_by_hand(key, given):
+    right(key, given)
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "says"),
+    [
+        ("profiling.1", 16 / 9, "128"),
+        ("profiling.1", 256 / 129, "eights"),
+        ("profiling.2", "47.8 ms", "four chips"),
+        ("profiling.2", "765 ms", "one core"),
+        ("profiling.3", "2.24 ms", "half of the sum"),
+        ("profiling.4", 4096 * 256 * 2, "{1,0}"),
+        ("profiling.4", 4096 * 129 * 2, "without padding"),
+        ("profiling.5", "b", "sixteenth"),
+        ("profiling.6", 0.40, "gap"),
+        ("profiling.7", 12 * 2**20, "hands round"),
+        ("profiling.7", 1.5 * 2**20, "How often"),
+        ("profiling.8", 0.0727, "host"),
+        ("profiling.9", 0.79, "again"),
+        ("profiling.10", 2, "One of two causes"),
+        ("profiling.11", 2 * 3072 * 2048, "one device"),
+        ("profiling.11", 2 * 3072 * 2048 * 8, "all eight"),
+        ("profiling.12", 0.526, "shortest"),
+        ("profiling.13", 2 * 64 * 256 * 256 * 2 + 2 * 64 * 256 * 1000, "often"),
+        ("profiling.14", "279 µs", "hidden"),
+        ("profiling.14", "589 µs", "sum of all"),
+        ("profiling.15", 1970, "each device"),
+        ("profiling.15", 15_760, "two"),
+        ("profiling.16", 41 / 289, "behind the last"),
+        ("profiling.17", "256 MiB", "One array"),
+        ("profiling.21", 7 * 2**27, "next one"),
+        ("profiling.22", 35_656, "powers of two"),
+    ],
+)
+def test_usual_mistakes_are_named(key, given, says):
+    wrong(key, given, says)
+
+
+def verdict(key, moves, **told):
+    return programs.Verdict(moves=programs.moves(moves), key=key, **told)
+
+
+@pytest.mark.parametrize(
+    ("key", "moves"),
+    [
+        ("profiling.18", {"all-reduce X": (2, 3072)}),
+        ("profiling.18", {"all-reduce X": (3, 3072)}),
+        ("profiling.19", {"all-reduce X": (1, 24)}),
+        ("profiling.19", {"all-reduce X": (1, 4)}),
+        ("profiling.20", {"all-gather X": (8, 8192)}),
+    ],
+)
+def test_programs_that_move_no_more_than_they_have_to(key, moves):
+    right(key, verdict(key, moves))
+    wrong(key, verdict(key, moves, wrong="its shape is [], and [2] is asked for"), "Wrong result")
+
+
+@pytest.mark.parametrize(
+    ("key", "moves", "says"),
+    [
+        ("profiling.18", {"all-gather X": (1, 524_288)}, "weights"),
+        ("profiling.18", {"all-gather X": (1, 2_097_152)}, "need not run"),
+        ("profiling.19", {"all-gather X": (6, 278_528), "all-reduce X": (1, 4)}, "need not run"),
+        ("profiling.19", {"all-reduce X": (6, 24)}, "once is asked for"),
+        ("profiling.20", {"all-gather X": (8, 8192), "all-reduce X": (8, 32)}, "Two collectives"),
+        ("profiling.20", {"all-gather X": (1, 262_144)}, "matrix"),
+    ],
+)
+def test_programs_that_move_more(key, moves, says):
+    wrong(key, verdict(key, moves), says)
+
+
+def test_exposed_time_is_that_of_a_sweep_over_all_edges():
+    edges = [(at, kind, step) for kind, lane in enumerate((traces.MATH, traces.LINKS))
+             for start, end in lane for at, step in ((start, 1), (end, -1))]  # fmt: skip
+    running, exposed, before = [0, 0], 0, 0
+    for at, kind, step in sorted(edges):
+        exposed += (at - before) * (running[1] > 0 and running[0] == 0)
+        running[kind] += step
+        before = at
+    right("profiling.14", f"{exposed} µs")
+
+
+def test_tiles_with_the_least_traffic_are_found_by_counting_every_fetch():
+    found = []
+    for rows in (1024, 2048):
+        for columns in (512, 1024, 2048):
+            if 8 * rows * columns + 4 * 128 * (rows + columns) <= 2**24:
+                tiles = ceil(8192 / rows) * ceil(8192 / columns)
+                found.append(2 * (tiles * 4096 * (rows + columns) + 8192**2))
+    right("profiling.21", min(found))
+
+
+def test_the_best_lengths_are_the_best_of_all_choices_for_a_small_case(monkeypatch):
+    few = (3, 5, 6, 9, 14, 15, 20)
+    monkeypatch.setattr(written, "LENGTHS", few)
+    for k in (1, 2, 3, 4):
+        chosen = (c for c in combinations(few, k) if c[-1] == few[-1])
+        assert written.least_padding(k) == min(map(written.padded, chosen))
+
+
+def test_twenty_two_in_three_difficulties_the_easy_ones_first():
+    assert [check.difficulty for check in CHECKS.values()] == [1] * 9 + [2] * 10 + [3] * 3
