@@ -1,24 +1,28 @@
 """The explorers of the chapter on JAX obey the laws of what they show."""
 
 import itertools
+import math
 import random
+from statistics import mean
 
 import pytest
 from looked import every_control_changes_something, panel, readout, values
 
 from scalingbook_lib import explorers
-from scalingbook_lib.explorers import jax_prices, jax_rules, jax_spec
+from scalingbook_lib.explorers import jax_buckets, jax_prices, jax_rules, jax_spec
+from scalingbook_lib.explorers.jax_buckets import Buckets, capacity, loads
 from scalingbook_lib.explorers.jax_calculator import numbers, split
 from scalingbook_lib.explorers.jax_operands import MESH
 from scalingbook_lib.explorers.jax_ring import GATHER, SCATTER, ring, spans
 from scalingbook_lib.explorers.jax_types import NOT_GIVEN, SPECS, code, operands
 from scalingbook_lib.explorers.sharding_mesh import machine
+from scalingbook_lib.explorers.transformers_router import chances
 from scalingbook_lib.explorers.view import Bars, Grid
 from scalingbook_lib.notation import Mesh, parse
 from scalingbook_lib.sharded_matmul import solve
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("jax")}
-CALCULATOR, TYPES, RING = ALL["calculator"], ALL["types"], ALL["ring"]
+CALCULATOR, TYPES, RING, BUCKETS = (ALL[name] for name in ("calculator", "types", "ring", "buckets"))
 PRODUCT = jax_rules.PRODUCT
 
 
@@ -228,3 +232,70 @@ def test_all_moves_hide_from_C_over_W_on():
         assert narrow.total_s > 1.05 * narrow.n * narrow.multiply_s
     assert "waits" in RING.see().verdict
     assert "every move is hidden" in RING.see(F=8192).verdict
+
+
+# The buckets
+
+
+@pytest.mark.parametrize(
+    ("E", "k", "skew", "n", "S"),
+    [(64, 2, 0.0, 8, 256), (8, 8, 2.0, 8, 32), (256, 8, 1.5, 4, 64), (16, 1, 0.3, 2, 1024)],
+)
+def test_every_token_pays_k_visits_as_often_as_the_chances_say(E, k, skew, n, S):
+    draws = [loads(E, k, skew, n, S, draw) for draw in range(1, 21)]
+    assert all(sum(row) == S * k for drawn in draws for row in drawn)
+    chance = chances(E, k, skew)
+    for j in range(n):
+        expected = S * sum(c for e, c in enumerate(chance) if e * n // E == j)
+        assert mean(row[j] for drawn in draws for row in drawn) == pytest.approx(expected, rel=0.1)
+
+
+def test_a_draw_is_always_the_same_and_another_is_another():
+    assert loads(64, 2, 0.5, 8, 256, 3) == loads.__wrapped__(64, 2, 0.5, 8, 256, 3)
+    assert loads(64, 2, 0.5, 8, 256, 3) != loads(64, 2, 0.5, 8, 256, 4)
+
+
+def test_drops_are_those_of_the_binomial_distribution():
+    S, n, room = 32, 8, 4  # top 1 of as many experts as one likes
+    p = 1 / n
+    tail = sum((x - room) * math.comb(S, x) * p**x * (1 - p) ** (S - x) for x in range(room + 1, S + 1))
+    found = [Buckets(loads(16, 1, 0.0, n, S, draw), S, 1, room).dropped for draw in range(1, 61)]
+    assert mean(found) == pytest.approx(tail * n / S, rel=0.05)
+
+
+def test_kept_dropped_and_empty_places_balance():
+    for factor, skew in itertools.product((0.5, 1.0, 1.25, 4.0), (0.0, 1.0)):
+        b = Buckets(loads(64, 2, skew, 8, 256, 1), 256, 2, capacity(factor, 256, 2, 8))
+        kept = sum(map(sum, b.kept))
+        assert (
+            kept == pytest.approx((1 - b.dropped) * 8 * 512) == pytest.approx((1 - b.empty) * 64 * b.capacity)
+        )
+        assert b.padded_bytes / b.ragged_bytes == pytest.approx(factor)
+        assert sum(b.arriving) == 8 * 512
+
+
+def test_larger_buckets_drop_less_and_send_more_that_is_empty():
+    views = [BUCKETS.see(factor=f, skew=0.5) for f in (0.5, 1.0, 1.5, 2.0, 4.0)]
+    dropped, empty = ([readout(v, label) for v in views] for label in ("dropped", "empty places"))
+    assert dropped == sorted(dropped, reverse=True)
+    assert empty == sorted(empty)
+
+
+def test_the_table_ends_with_what_comes_to_each_device_and_what_is_kept():
+    grid = panel(BUCKETS.see(skew=1.0), Grid)
+    numbers = [[int(cell.text) for cell in row] for row in grid.cells]
+    assert [sum(column) for column in zip(*numbers[:-2], strict=True)] == numbers[-2]
+    assert [sum(min(x, 80) for x in column) for column in zip(*numbers[:-2], strict=True)] == numbers[-1]
+
+
+def test_skew_drops_and_pads_at_once():
+    even, skewed = BUCKETS.see(), BUCKETS.see(skew=1.0)
+    for label in ("dropped", "empty places"):
+        assert readout(skewed, label) > 2 * readout(even, label)
+    assert "busiest device" in skewed.verdict
+
+
+def test_the_room_is_the_even_share_times_the_factor_rounded_up():
+    assert [capacity(f, 32, 1, 8) for f in (1.0, 1.25, 1.3, 2.0)] == [4, 5, 6, 8]
+    ten = Buckets(loads(64, 2, 0.0, 8, 256, 1), 256, 2, 80)
+    assert jax_buckets.exchange_s(ten) == pytest.approx(109e-6, rel=0.01)
