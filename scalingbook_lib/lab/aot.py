@@ -154,20 +154,24 @@ def compile(
     """Compile a sharded function for a TPU slice (`topology="v5e:2x4"`) or, without one, for this machine.
 
     Arguments are arrays in the notation, alone or within lists and dicts, their dimensions given by `sizes`
-    and their type by `dtype` (one for all, or by array name), or whatever `jax.jit(fn).lower` takes. `out`
-    fixes the result's sharding; without it the compiler chooses. With `local`, `fn` is written for one
-    device's blocks and communicates by itself. Where HBM or VMEM is too small the error is DoesNotFit.
+    and their type by `dtype` (one for all, or by array name), or whatever `jax.jit(fn).lower` takes; a
+    shape without a sharding is whole on every device of a slice. `out` fixes the result's sharding; without
+    it the compiler chooses. With `local`, `fn` is written for one device's blocks and communicates by itself.
+    Where HBM or VMEM is too small the error is DoesNotFit.
     """
     where = slices.topology(topology) if topology else None
     sizes_of_mesh = hlo.sizes_of(mesh) if mesh is not None else {"X": where.devices.size if where else 1}
     on = mesh_for(topology, sizes_of_mesh)
     structs = jax.tree.map(lambda a: _struct(a, on, dtype, sizes), args)
+    structs = jax.tree.map(lambda a: slices.whole(a, on), structs) if where else structs
     if local:
         if out is None or not all(isinstance(a, str | Array) for a in args):
             raise ValueError("local=True needs every argument and `out` in the notation, as in out='C[I, K]'")
         fn = sharding.local(fn, *args, out=out, on=on)
     jitted = jax.jit(fn, donate_argnums=tuple(donate), **_out(None if local else out, on))
     compiled = _compiled(jitted, structs, options)
+    if topology:
+        slices.refuse_another_target(compiled, on, topology)
     memory = _memory(compiled, where.hbm_bytes if where else None)
     if not memory.fits:  # today's libtpu has refused by now; older ones leave it to us
         raise DoesNotFit("HBM", memory.needed, int(memory.limit or 0), _parts(memory))

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
+import jax
 import numpy as np
 
 from scalingbook_lib import chips
@@ -133,6 +134,25 @@ def _by_place(devices: list[Any]) -> Any:
     for place, device in zip(places, devices, strict=True):
         grid[place] = device
     return grid
+
+
+def whole(a: Any, on: jax.sharding.Mesh) -> Any:
+    """A shape or an array of NumPy's as a whole copy on every device; what has a sharding keeps it."""
+    if not hasattr(a, "shape") or not hasattr(a, "dtype") or getattr(a, "sharding", None) is not None:
+        return a
+    everywhere = jax.sharding.NamedSharding(on, jax.sharding.PartitionSpec())
+    return jax.ShapeDtypeStruct(a.shape, jax.dtypes.canonicalize_dtype(a.dtype), sharding=everywhere)
+
+
+def refuse_another_target(compiled: Any, on: jax.sharding.Mesh, topology: str) -> None:
+    """JAX compiles for the devices of its arguments and results; with none on the slice, for this machine."""
+    used = {d for s in jax.tree.leaves(compiled.output_shardings) for d in s.device_set}
+    if used - set(on.devices.flat):
+        raise ValueError(
+            f"no argument and no result of this function is on {topology}, so JAX compiled it for "
+            f"{next(iter(used)).platform}; give one argument in the notation or as a jax.ShapeDtypeStruct, "
+            "or `out`"
+        )
 
 
 @contextmanager

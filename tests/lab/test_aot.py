@@ -265,6 +265,26 @@ def test_arguments_may_stand_in_lists_and_dicts_and_be_jax_s_own(cpu):
     assert hlo.counts(program) == {}
 
 
+@pytest.mark.parametrize("given", [jax.ShapeDtypeStruct((512, 512), jnp.float32), np.ones((512, 512))])
+def test_a_shape_without_a_sharding_is_whole_on_every_device_of_the_slice(given):
+    program = aot.compile(lambda x: x @ x, given, topology="v5e:2x4")
+    (placed,) = jax.tree.leaves(program.compiled.input_shardings)
+    assert placed.device_set == set(program.mesh.devices.flat)
+    assert placed.is_fully_replicated
+    assert program.memory.arguments == 512 * 512 * 4
+    assert program.cycles > 0, "a TPU's compiler made it"
+
+
+@pytest.mark.parametrize("given", [(), (3.0,)])
+def test_a_program_that_is_nowhere_is_refused_for_a_slice(given):
+    def ones(x=1.0):
+        return x * jnp.ones((8, 8))
+
+    with pytest.raises(ValueError, match=r"on v5e:2x4, so JAX compiled it for cpu; give one argument"):
+        aot.compile(ones, *given, topology="v5e:2x4")
+    assert aot.compile(ones, *given, out="A[I, J]", topology="v5e:2x4").target == "TPU v5e 2x4"
+
+
 def test_several_results_have_several_shardings():
     def both(a):
         return a, a

@@ -47,7 +47,7 @@ def github(url: str) -> str:
     return found["name"] if found else ""
 
 
-def places(repository: str, notebook: str) -> dict[str, str]:
+def places(repository: str, notebook: str) -> dict[str, tuple[str, str]]:
     """Where a page's notebook can be opened, as it was released: icon and address by what a reader sees."""
     if not (repository and notebook):
         return {}
