@@ -194,13 +194,17 @@ KERNELS: Mapping[str, tuple[str, Callable, dict[str, Any], int]] = {
 
 def bundles() -> Iterator[Kernel]:
     """The kernels of the record, in strips, as this machine's compiler writes them."""
-    for title, (chip, fn, sizes, place) in KERNELS.items():
-        arrays = ("X[B, D]", "W[D, F]")[: 2 if "F" in sizes else 1]
-        found = stack.of(fn, *arrays, topology=f"{chip}:1x1", llo=True, **sizes)
-        yield strips(title, found.bundles[place])
+    return (packed(title, *how) for title, how in KERNELS.items())
 
 
-def strips(title: str, written: llo.Bundles) -> Kernel:
+def packed(title: str, chip: str, fn: Callable, sizes: dict[str, Any], place: int) -> Kernel:
+    """One kernel of a function of X[B, D], and of W[D, F] where F is given."""
+    arrays = ("X[B, D]", "W[D, F]")[: 2 if "F" in sizes else 1]
+    found = stack.of(fn, *arrays, topology=f"{chip}:1x1", llo=True, **sizes)
+    return _strips(title, found.bundles[place])
+
+
+def _strips(title: str, written: llo.Bundles) -> Kernel:
     """How many slots of each unit are used in each of as many equal strips of a kernel's bundles."""
     n = len(written.used)
     edges = [k * n // STRIPS for k in range(STRIPS + 1)]

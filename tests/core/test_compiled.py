@@ -3,6 +3,7 @@
 import pytest
 
 from scalingbook_lib.compiled import bundles, layout
+from scalingbook_lib.compiled.cycles import ESTIMATES
 from scalingbook_lib.compiled.line import Line
 from scalingbook_lib.compiled.lines import LINES
 from scalingbook_lib.units import BF16, FP4, FP32, INT8
@@ -115,3 +116,26 @@ def test_a_long_product_fills_the_matrix_units_and_a_softmax_leaves_them_alone()
     assert (few.busiest, softmax.busiest) == ("MATPUSH", "VALU")
     assert softmax.filled("MATMUL") == 0
     assert str(product).endswith("4,760 bundles, 95 % of MATMUL's slots used")
+
+
+@pytest.mark.parametrize("kept", ESTIMATES.values(), ids=ESTIMATES)
+def test_no_estimate_beats_the_roofline_unless_the_weights_came_ahead(kept):
+    beaten = [rows for rows in kept.cycles if kept.over(rows) < 1]
+    assert bool(beaten) == kept.prefetched == (kept.dtype == INT8 and kept.chip.name != "TPU v5p")
+    assert all(kept.over(rows) < 1.8 for rows in kept.cycles)
+
+
+def test_the_knee_of_the_estimates_is_where_both_of_their_rates_meet():
+    for kept in ESTIMATES.values():
+        few, many = kept.over(min(kept.cycles)), kept.over(max(kept.cycles))
+        if not kept.prefetched:
+            assert kept.knee == pytest.approx(kept.ridge * few / many, rel=0.02)
+    v5e, v6e = ESTIMATES["TPU v5e, bf16"], ESTIMATES["TPU v6e, bf16"]
+    assert (round(v5e.knee), round(v5e.ridge)) == (313, 241)
+    assert (round(v6e.knee), round(v6e.ridge)) == (575, 560)
+    assert str(v5e).endswith("knee at 313 rows, at 1.5 GHz few rows read 611 GB/s")
+
+
+def test_a_clock_that_nobody_documents_follows_from_the_peak():
+    assert ESTIMATES["TPU v6e, bf16"].clock_hz == pytest.approx(1.75e9, rel=0.01)
+    assert ESTIMATES["half a TPU7x, bf16"].clock_hz == pytest.approx(2.2e9, rel=0.01)

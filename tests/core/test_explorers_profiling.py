@@ -1,15 +1,22 @@
 """The explorers of Profiling: what they show follows from the library and its records, at every state."""
 
+import itertools
+from dataclasses import replace
+
 import pytest
 
+from scalingbook_lib import chips, collectives
 from scalingbook_lib.compiled.bundles import KERNELS, STRIPS
+from scalingbook_lib.compiled.cycles import ESTIMATES
 from scalingbook_lib.compiled.lines import LINES
 from scalingbook_lib.explorers import chapter
 from scalingbook_lib.explorers.profiling_bundles import BUNDLES
+from scalingbook_lib.explorers.profiling_cycles import CYCLES
 from scalingbook_lib.explorers.profiling_dissector import DISSECTOR, WRITTEN
 from scalingbook_lib.explorers.profiling_tiles import BY_COMPILER, TILES, TILES_EXPLORER, lay
+from scalingbook_lib.explorers.profiling_timeline import SCHEDULES, TIMELINE, Layer, played
 from scalingbook_lib.explorers.profiling_words import PARTS
-from scalingbook_lib.explorers.view import Bars, Grid
+from scalingbook_lib.explorers.view import Bars, Grid, Timeline
 from scalingbook_lib.units import dtype
 from tests.core.looked import curve, every_control_changes_something, panel, readout
 
@@ -134,3 +141,77 @@ def test_the_curve_steps_wherever_the_size_does():
 def test_a_tall_matrix_is_turned():
     said = TILES_EXPLORER.see(rows=64, columns=20).verdict
     assert "{0,1:T(8,128)(2,1)} is stored as 24 × 128, its columns as rows" in said
+
+
+# The compiler's cycles
+
+
+@pytest.mark.parametrize("machine", ESTIMATES)
+def test_the_curves_are_the_record_and_the_roofline(machine):
+    kept, view = ESTIMATES[machine], CYCLES.see(machine=machine, M=64)
+    assert list(curve(view, "compiler").ys) == [kept.seconds(rows) for rows in kept.cycles]
+    assert list(curve(view, "roofline").ys) == [kept.bound(rows).lower_s for rows in kept.cycles]
+    assert readout(view, "estimated cycles") == kept.cycles[64]
+
+
+def test_the_compiler_sees_the_knee_later_where_it_trusts_the_memory_less():
+    said = CYCLES.see().verdict
+    assert said.startswith("For 256 rows the compiler estimates 379,312 cycles, 253 µs: 1.45 times")
+    assert "at 611 GB/s of 819 GB/s" in said
+    assert said.endswith("the knee is at 313 rows, by the datasheet at 241.")
+
+
+def test_an_estimate_below_the_bound_is_explained():
+    assert "W's 64 MiB fit into VMEM and are copied ahead" in CYCLES.see(machine="TPU v5e, int8").verdict
+
+
+# The time line
+
+
+@pytest.mark.parametrize("schedule", ["ring, one way", "ring, both ways"])
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 16])
+def test_a_ring_computes_every_chunk_once_and_after_it_came(schedule, n):
+    for F in (1024, 8192, 131072):
+        spans = panel(TIMELINE.see(schedule=schedule, n=n, F=F), Timeline).spans
+        computed = {s.label: s for s in spans if s.lane == "computes"}
+        came = {s.label: s.end for s in spans if s.lane != "computes"}
+        assert sorted(computed, key=int) == [str(k) for k in range(n)]
+        assert all(computed[label].start >= end for label, end in came.items())
+        for lane in {s.lane for s in spans}:
+            blocks = [s for s in spans if s.lane == lane]
+            assert all(a.end <= b.start * (1 + 1e-12) for a, b in itertools.pairwise(blocks))
+
+
+@pytest.mark.parametrize("schedule", ["ring, one way", "ring, both ways"])
+def test_nothing_is_exposed_past_c_over_w(schedule):
+    for n, B, chip in ((4, 8192, "TPU v5e"), (8, 65536, "TPU v5p")):
+        narrow, wide = (
+            TIMELINE.see(schedule=schedule, n=n, B=B, chip=chip, F=F) for F in (1024 * n, 16384 * n)
+        )
+        assert narrow.readouts[5].value < 16384
+        assert readout(wide, "of it exposed") == pytest.approx(0, abs=1e-12)
+        assert readout(narrow, "of it exposed") > 0
+
+
+def test_gathering_first_takes_as_long_as_the_collective_and_the_product():
+    view = TIMELINE.see(schedule="gather, then multiply")
+    axis = chips.V5E.axis(4, wrapped=True)
+    moved = collectives.all_gather(2 * 8192 * 8192, axis).total_s
+    assert readout(view, "of it exposed") == pytest.approx(moved)
+    product = 2 * 8192 * 8192 * 2048 / chips.V5E.bf16_flops_per_s
+    assert readout(view, "of a layer") == pytest.approx(moved + product)
+
+
+def test_the_threshold_in_the_words_is_the_one_in_the_blocks():
+    said = TIMELINE.see().verdict
+    assert "With 3,946 columns on a chip or more nothing would show" in said
+    layer = Layer(8192, 8192, 3946, chips.V5E.axis(4, wrapped=True), chips.V5E)
+    assert played(layer, "one").exposed_s == pytest.approx(0, abs=1e-9)
+    assert played(replace(layer, columns=3900), "one").exposed_s > 1e-6
+
+
+def test_both_ways_leave_the_first_hop_alone_to_wait_for():
+    waits = {name: readout(TIMELINE.see(schedule=name), "of it exposed") for name in SCHEDULES}
+    assert waits["ring, both ways"] == pytest.approx(waits["ring, one way"] / 3, rel=0.01)
+    assert "for the first chunks alone" in TIMELINE.see(schedule="ring, both ways").verdict
+    assert "no gap" in TIMELINE.see(F=16384).verdict

@@ -1,0 +1,72 @@
+"""The records of compiled programs, beside the compiler: the same words from the same version, else near."""
+
+import re
+from importlib import metadata
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import NamedSharding, PartitionSpec
+
+from scalingbook_lib.compiled import RECORDED, cycles, layout
+from scalingbook_lib.compiled.bundles import KERNELS
+from scalingbook_lib.compiled.lines import LINES
+from scalingbook_lib.lab import aot, records
+from scalingbook_lib.units import BF16, FP32, INT8
+
+ROWS = (1, 2, 3, 4, 5, 8, 9, 20, 31, 32, 33, 64)
+COLUMNS = (1, 5, 20, 64, 127, 128, 129, 512)
+TYPES = {FP32: jnp.float32, BF16: jnp.bfloat16, INT8: jnp.int8}
+
+
+@pytest.fixture(scope="module")
+def same(tpu):
+    """Whether the compiler here is the one whose words are kept."""
+    return metadata.version("libtpu") in RECORDED.text
+
+
+def test_the_lines_are_what_the_compiler_writes(same):
+    for line in records.lines():
+        kept = LINES[line.title]
+        assert (line.groups, line.moves, line.mesh) == (kept.groups, kept.moves, kept.mesh)
+        assert line.operation == kept.operation
+        assert line.text == kept.text or not same
+
+
+@pytest.mark.parametrize(("topology", "rows"), [("v5e:1x1", 8), ("v5e:1x1", 1024), ("v6e:1x1", 256)])
+def test_the_cycles_are_what_the_compiler_estimates(same, topology, rows):
+    kept = cycles.KEPT[topology, "bf16"][rows]
+    assert records.cycles(topology, rows) == pytest.approx(kept, rel=0.001 if same else 0.3)
+
+
+@pytest.mark.parametrize(("topology", "ahead"), [("v5e:1x1", True), ("v5p:1x1x1", False)])
+def test_weights_that_fit_come_ahead_and_are_not_in_the_estimate(same, topology, ahead):
+    """64 MiB fit into the 128 MiB of one v5e core, and not into what a core of v5p has."""
+    program = aot.compile(
+        records.whole, "X[M, D]", "W[D, F]", topology=topology, M=8, D=8192, F=8192, dtype=INT8
+    )
+    kept = cycles.ESTIMATES[f"{cycles.TARGETS[topology].name}, int8"]
+    assert kept.prefetched == ahead
+    assert (program.prefetched_bytes == 8192 * 8192) == ahead or not same
+
+
+def test_the_bundles_are_what_the_compiler_packs(same):
+    title, (chip, fn, sizes, place) = list(records.KERNELS.items())[1]
+    found, kept = records.packed(title, chip, fn, sizes, place), KERNELS[title]
+    assert found == kept or not same
+    assert found.filled("MATMUL") == pytest.approx(kept.filled("MATMUL"), abs=0.15)
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+def test_the_compiler_lays_a_matrix_as_the_rule_says(same, kind):
+    """Every shape is an argument of one program, and its type there says how it lies."""
+    everywhere = NamedSharding(aot.mesh_for("v5e:1x1", {"X": 1}), PartitionSpec())
+    shapes = [(rows, columns) for rows in ROWS for columns in COLUMNS]
+    given = [jax.ShapeDtypeStruct(shape, TYPES[kind], sharding=everywhere) for shape in shapes]
+    program = aot.compile(
+        lambda *xs: sum(x[0, 0].astype(jnp.float32) for x in xs), *given, topology="v5e:1x1"
+    )
+    entry = program.text[program.text.index("\nENTRY ") :]
+    laid = {int(n): text for text, n in re.findall(r"= (\w+\[[\d,]*\]\{[^}]*\}) parameter\((\d+)\)", entry)}
+    found = [laid[k] for k in range(len(shapes))]
+    assert found == [layout.chosen(*shape, kind).text for shape in shapes] or not same
