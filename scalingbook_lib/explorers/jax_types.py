@@ -114,9 +114,9 @@ def _verdict(operation: str, o: Operands, answer: Answer, own: tuple[Way, ...]) 
         return f"{line}: JAX refuses, \N{LEFT DOUBLE QUOTATION MARK}{answer.words}{_END} {answer.instead}."
     best = own[0]
     if best.seconds:
-        price = f"{best.says}: {si(best.nbytes, 'B')} in {si(best.seconds, 's')} on TPU v5e"
+        price = f"{best.says}, {si(best.nbytes, 'B')} in {si(best.seconds, 's')} on TPU v5e"
         quiet = "" if operation in jax_rules.TAKES_OUT and o.out else ", which no word of the line asks for"
-        return f"{line} is {o.typed(answer.array)}, for which devices {price}{quiet}."
+        return f"{line} is {o.typed(answer.array)}. It takes at least: {price}{quiet}."
     return f"{line} is {o.typed(answer.array)}, and nothing moves."
 
 
