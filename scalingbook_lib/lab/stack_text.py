@@ -23,7 +23,7 @@ _FRAMES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 def jaxpr(closed: Any) -> Written:
     """A jaxpr: scopes stand behind an equation, which may go on for some lines."""
     source, depth = "", 0
-    for line in closed.pretty_print(name_stack=True, source_info=False).splitlines():
+    for line in closed.pretty_print(name_stack=True, source_info=False, use_color=False).splitlines():
         found = _NAME_STACK.search(line)
         bare = _NAME_STACK.sub("", line).rstrip()
         if depth == 0:

@@ -122,3 +122,12 @@ def test_an_equation_of_several_lines_stays_with_its_scope():
     written = list(stack_text.jaxpr(closed))
     assert sum(source == "up" for _, source in written) > 3
     assert not any("# [" in line for line, _ in written)
+
+
+def test_a_jaxpr_has_no_colors_in_a_notebook(monkeypatch):
+    from jax._src import pretty_printer
+
+    monkeypatch.setattr(pretty_printer, "CAN_USE_COLOR", True)
+    with jax.named_scope("up"):
+        written = list(stack_text.jaxpr(jax.make_jaxpr(jnp.tanh)(1.0)))
+    assert not any("\x1b" in line + source for line, source in written)
