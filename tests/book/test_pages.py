@@ -82,7 +82,8 @@ def test_a_chapter_stands_in_the_table_of_contents(notebook):
 
 @pytest.mark.parametrize("notebook", EVERY)
 def test_no_page_needs_another_page_to_run(notebook):
-    stems = "|".join(n.stem for n in notebooks.every() if n.folder == "chapters")
+    chapters = {n.stem for n in notebooks.every() if n.folder == "chapters"}
+    stems = "|".join(chapters - {"jax"})  # `import jax` is the library's
     for cell in code(notebook):
         assert not re.search(
             r"^\s*(from|import) (chapters|solutions|exercises)\b|%run|%store", cell.source, re.M
