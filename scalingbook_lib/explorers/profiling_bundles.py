@@ -34,7 +34,7 @@ def _heat(kernel: Kernel, here: int) -> Grid:
     cells = [
         [_cell(kernel.share(unit, k), 1 if k == here else 0) for k in range(STRIPS)] for unit in kernel.used
     ]
-    title = "Slots used, first bundle to last: darker is more"
+    title = "Slots used, first bundle to last: stronger is more"
     return Grid(title, [_short(unit) for unit in kernel.used], (), cells)
 
 

@@ -63,7 +63,8 @@ def _wrapped(text: str) -> str:
     """In lines of at most so many characters, cut at a comma or a slash where one is near."""
     lines = []
     while len(text) > _WIDE:
-        cut = max(text.rfind(mark, _WIDE // 2, _WIDE) for mark in ",/ ") + 1 or _WIDE
+        ends = (text.rfind(mark, _WIDE // 2, _WIDE) + len(mark) for mark in ("},", ", ", ",", "/", " "))
+        cut = next((end for end in ends if end >= _WIDE // 2), _WIDE)
         lines.append(text[:cut].rstrip())
         text = text[cut:].lstrip()
     return "\n".join([*lines, text])

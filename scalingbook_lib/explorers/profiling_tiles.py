@@ -74,20 +74,23 @@ def _tile(now: Layout, i: int, j: int) -> Cell:
 def _words(now: Layout) -> Grid:
     """The words of the last tile, and which rows share each; a word without an element has no color."""
     (high, wide), packed = now.tile, now.rows_per_word
-    lanes = (
-        [*range(wide)] if wide <= len(_LANES) else [k if k is None or k >= 0 else wide + k for k in _LANES]
-    )
-    shown = min(high // packed, _WORDS)
-    first = (now.stored[0] - high, now.stored[1] - wide)
-    cells = [[_word(now, first, k * packed, lane) for lane in lanes] for k in range(shown)]
-    what = "columns" if now.order == (0, 1) else "rows"
+    lanes = _LANES if wide > len(_LANES) else range(wide)
+    lanes = [k if k is None or k >= 0 else wide + k for k in lanes]
+    words = min(high // packed, _WORDS)
+    corner = (now.stored[0] - high, now.stored[1] - wide)
+    cells = [[_word(now, corner, k * packed, lane) for lane in lanes] for k in range(words)]
+    heads = ["…" if lane is None else f"lane {lane}" for lane in lanes]
+    return Grid(_packing(now, words), [f"{k}" for k in range(words)], heads, cells)
+
+
+def _packing(now: Layout, words: int) -> str:
+    """The title: how many rows a word holds. A tile that packs no words has a place for each element."""
+    packed, what = now.rows_per_word, "columns" if now.order == (0, 1) else "rows"
     bits = int(8 * now.element_bytes * packed)
     share = f"{packed} {what} in each" if packed > 1 else f"one of the {what} in each"
-    more = "" if shown == high // packed else f", the first {shown} of {high // packed}"
-    heads = ["…" if lane is None else f"lane {lane}" for lane in lanes]
-    return Grid(
-        f"Last tile, words of {bits} bits: {share}{more}", [f"{k}" for k in range(shown)], heads, cells
-    )
+    all_ = now.tile[0] // packed
+    more = "" if words == all_ else f", the first {words} of {all_}"
+    return f"Last tile, {'words' if bits == 32 else 'places'} of {bits} bits: {share}{more}"
 
 
 def _word(now: Layout, corner: tuple[int, int], row: int, lane: int | None) -> Cell:
