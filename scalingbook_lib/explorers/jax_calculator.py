@@ -17,6 +17,7 @@ from scalingbook_lib.torus import Axis
 from scalingbook_lib.units import binary, count, dtype, si
 
 _MOST = 4  # dimensions
+_ROOMY = 4  # columns of devices that have room for both ends of a slice
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def _calculator(text: str, shape: str, X: int, Y: int, kind: str) -> View:
     local = s.array.local_bytes(s.mesh, one, **sizes)
     return View(
         _verdict(s, kind),
-        (_devices(s), _axes(s), _code(s, kind)),
+        (_devices(s), _code(s, kind), _axes(s)),
         (
             Readout("on each device", 0, "", f"[{_listed(s.local)}]"),
             Readout("bytes per device", local, "B", binary(local)),
@@ -108,7 +109,8 @@ def _device(s: Split, at: tuple[int, int], block: tuple[range, ...]) -> Cell:
     note = f"device {number} holds x[{', '.join(map(_slice, block))}]"
     note += " (a partial sum)" * bool(s.array.partial)
     color, level = _paint(s, at)
-    return Cell("\n".join([str(number), *(_slice(span) for span in cut)]), color, note, level=level)
+    texts = (f"{span.start}:" if s.mesh.shape[1] > _ROOMY else _slice(span) for span in cut)
+    return Cell("\n".join([str(number), *texts]), color, note, level=level)
 
 
 def _paint(s: Split, at: tuple[int, int]) -> tuple[int, float]:

@@ -96,7 +96,7 @@ def _bars(operation: str, o: Operands, answer: Answer, own: tuple[Way, ...]) -> 
         title = f"From {sums.canonical()} to each out_sharding"
         return (_priced(title, labels, found, jax_spec.spec(o.out) if o.out else ""),)
     if answer.array and own[0].seconds:
-        return (_priced("Ways to this result", [way.name for way in own], own, own[0].name),)
+        return (_priced("Ways to this result, the cheapest first", [way.name for way in own], own, ""),)
     return ()
 
 
@@ -104,7 +104,7 @@ def _priced(title: str, labels: list[str], found: tuple[Way, ...], yours: str) -
     mine = [way.seconds if way.name == yours else 0.0 for way in found]
     rest = [way.seconds if way.name != yours else 0.0 for way in found]
     others = Series("others", rest, 0)
-    series = (Series("this one", mine, 3), others) if yours else (others,)
+    series = (Series("yours", mine, 3), others) if yours else (others,)
     return Bars(Scale("time on TPU v5e", "s"), labels, series, True, title=title)
 
 
@@ -116,7 +116,7 @@ def _verdict(operation: str, o: Operands, answer: Answer, own: tuple[Way, ...]) 
     if best.seconds:
         price = f"{best.says}, {si(best.nbytes, 'B')} in {si(best.seconds, 's')} on TPU v5e"
         quiet = "" if operation in jax_rules.TAKES_OUT and o.out else ", which no word of the line asks for"
-        return f"{line} is {o.typed(answer.array)}. It takes at least: {price}{quiet}."
+        return f"{line} is {o.typed(answer.array)}. By the formulas of this book it takes: {price}{quiet}."
     return f"{line} is {o.typed(answer.array)}, and nothing moves."
 
 
