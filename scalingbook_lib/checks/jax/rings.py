@@ -74,7 +74,7 @@ RINGS = (
                 "Each of the four sums all columns. A sum is needed for those of its own product alone.",
             ),
         ),
-        right="Right: while one quarter is summed, the next can be multiplied.",
+        right="Right: four sums, and none of them needs the next product.",
     ),
     Check(
         key="jax.8",
