@@ -224,7 +224,7 @@ def _program(check: Check, given: Any) -> Outcome:
 
 def _verdict(check: Check, given: Any) -> Verdict:
     if not isinstance(given, Verdict):
-        raise Unread("This asks for a function, which runs in the notebook; give what the judge says of it.")
+        raise Unread("This asks for what the judge says of your function: give `task(your_function)` here.")
     if given.key not in ("", check.key):
         raise Unread(f"That is the judge's verdict on {given.key}; this is {check.key}.")
     return given
