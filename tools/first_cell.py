@@ -31,7 +31,7 @@ importlib.invalidate_caches()
 
 from scalingbook_lib.lab import runtime
 
-runtime.tell(installed=bool(missing))"""
+runtime.begin(installed=bool(missing))"""
 
 
 def requirement(root: Path = ROOT) -> str:

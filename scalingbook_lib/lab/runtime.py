@@ -2,10 +2,12 @@
 
 import os
 import platform
+import subprocess
+import sys
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 
-from scalingbook_lib.lab import devices
+from scalingbook_lib.lab import devices, slices
 from scalingbook_lib.lab.devices import Devices
 from scalingbook_lib.told import Told
 
@@ -29,10 +31,33 @@ class Runtime(Told):
         return f"{versions}\n{here}. Demos of sharding run on {self.demos}."
 
 
-def tell(*, installed: bool) -> None:
-    """Print what there is, where the set-up has installed something or this machine has a TPU or a GPU."""
+def begin(*, installed: bool) -> None:
+    """Tell what there is, where the first cell has installed something or this machine has a TPU or a GPU.
+
+    Where the library is new, the TPU compiler comes after it, if there is none or one that JAX cannot use.
+    """
+    if installed:
+        bring_tpu_compiler()
     if installed or (devices.has_accelerator() and os.environ.get("JAX_PLATFORMS") != "cpu"):
         print(runtime())
+
+
+def bring_tpu_compiler() -> None:
+    """Install the libtpu that this JAX was built for, where that would help; pip's reason where it cannot."""
+    try:
+        wanted = slices.wanted_version(metadata.requires("jax") or [])
+    except metadata.PackageNotFoundError:
+        return
+    if not (slices.exists_here() and slices.why_not()):
+        return
+    asked = f"libtpu=={wanted}.*" if wanted != "0" else "libtpu"
+    print(f"Installing {asked}, the TPU compiler that this JAX was built for: a few hundred MB.", flush=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", asked]
+    done = subprocess.run(pip, capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(
+            f"It could not be installed, so cells that compile for TPUs will not run: {done.stderr.strip()}"
+        )
 
 
 def runtime() -> Runtime:
@@ -45,12 +70,12 @@ def runtime() -> Runtime:
 
 
 def _versions() -> tuple[tuple[str, str], ...]:
-    own = ("scalingbook-lib", version("scalingbook-lib")), ("Python", platform.python_version())
+    own = ("scalingbook-lib", metadata.version("scalingbook-lib")), ("Python", platform.python_version())
     return (*own, *((shown, number) for name, shown in _SHOWN.items() if (number := _version(name))))
 
 
 def _version(name: str) -> str:
     try:
-        return version(name)
-    except PackageNotFoundError:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
         return ""

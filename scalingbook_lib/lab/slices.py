@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-import jax
 import numpy as np
 
 from scalingbook_lib import chips
@@ -78,7 +77,7 @@ class Topology:
 
 def why_not() -> str:
     """Why this machine cannot compile for TPUs; empty where it can."""
-    if platform.system() != "Linux" or platform.machine() not in ("x86_64", "AMD64"):
+    if not exists_here():
         here = f"{platform.system()} on {platform.machine()}"
         return f"the TPU compiler (libtpu) exists for Linux on x86-64 alone, and this is {here}"
     if importlib.util.find_spec("libtpu") is None:
@@ -86,12 +85,22 @@ def why_not() -> str:
     return too_old(metadata.version("libtpu"), metadata.requires("jax") or [])
 
 
+def exists_here() -> bool:
+    """Is there a TPU compiler for this kind of machine?"""
+    return platform.system() == "Linux" and platform.machine() in ("x86_64", "AMD64")
+
+
 def too_old(installed: str, requirements: Iterable[str]) -> str:
     """Why a libtpu older than JAX was built for will not do: it ends the process with a segfault."""
-    wanted = next(iter(re.findall(r"libtpu==([\d.]*\d)", " ".join(requirements))), "0")
+    wanted = wanted_version(requirements)
     if [int(n) for n in re.findall(r"\d+", installed)] >= [int(n) for n in wanted.split(".")]:
         return ""
     return f"libtpu {installed} is older than this JAX needs; install it with: pip install libtpu=={wanted}"
+
+
+def wanted_version(requirements: Iterable[str]) -> str:
+    """The libtpu that a JAX with these requirements was built for; "0" where they name none."""
+    return next(iter(re.findall(r"libtpu==([\d.]*\d)", " ".join(requirements))), "0")
 
 
 @functools.cache
@@ -136,16 +145,20 @@ def _by_place(devices: list[Any]) -> Any:
     return grid
 
 
-def whole(a: Any, on: jax.sharding.Mesh) -> Any:
+def whole(a: Any, on: Any) -> Any:
     """A shape or an array of NumPy's as a whole copy on every device; what has a sharding keeps it."""
+    import jax
+
     if not hasattr(a, "shape") or not hasattr(a, "dtype") or getattr(a, "sharding", None) is not None:
         return a
     everywhere = jax.sharding.NamedSharding(on, jax.sharding.PartitionSpec())
     return jax.ShapeDtypeStruct(a.shape, jax.dtypes.canonicalize_dtype(a.dtype), sharding=everywhere)
 
 
-def refuse_another_target(compiled: Any, on: jax.sharding.Mesh, topology: str) -> None:
+def refuse_another_target(compiled: Any, on: Any, topology: str) -> None:
     """JAX compiles for the devices of its arguments and results; with none on the slice, for this machine."""
+    import jax
+
     used = {d for s in jax.tree.leaves(compiled.output_shardings) for d in s.device_set}
     if used - set(on.devices.flat):
         raise ValueError(

@@ -1,9 +1,11 @@
 """A notebook's first cell says what it runs on, where that is news."""
 
+import subprocess
+
 import jax
 import pytest
 
-from scalingbook_lib.lab import devices, runtime
+from scalingbook_lib.lab import devices, runtime, slices
 
 
 class Tpu:
@@ -24,16 +26,16 @@ def tpus(monkeypatch):
 
 
 def test_nothing_is_told_where_nothing_is_new(capsys, monkeypatch):
-    runtime.tell(installed=False)
+    runtime.begin(installed=False)
     assert capsys.readouterr().out == ""
     monkeypatch.setattr(devices, "has_accelerator", lambda: True)
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")  # a TPU that nobody asked for
-    runtime.tell(installed=False)
+    runtime.begin(installed=False)
     assert capsys.readouterr().out == ""
 
 
 def test_a_new_library_tells_versions_and_devices(capsys):
-    runtime.tell(installed=True)
+    runtime.begin(installed=True)
     versions, told = capsys.readouterr().out.splitlines()
     assert versions.startswith("scalingbook-lib 0.")
     assert f"JAX {jax.__version__}" in versions
@@ -49,8 +51,41 @@ def test_a_new_library_tells_versions_and_devices(capsys):
 )
 def test_an_accelerator_is_told_and_whether_it_is_enough(tpus, capsys, count, told):
     tpus(count)
-    runtime.tell(installed=False)
+    runtime.begin(installed=False)
     assert capsys.readouterr().out.splitlines()[1].startswith(told)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What pip was asked for; nothing is installed."""
+    seen = []
+
+    def pip(command, **how):
+        seen.append(command[-2:])
+        return subprocess.CompletedProcess(command, 1, "", "no network")
+
+    monkeypatch.setattr(runtime.subprocess, "run", pip)
+    return seen
+
+
+def test_the_tpu_compiler_that_jax_was_built_for_is_brought_where_there_is_none(monkeypatch, asked, capsys):
+    monkeypatch.setattr(slices, "why_not", lambda: "not installed")
+    monkeypatch.setattr(slices, "exists_here", lambda: True)
+    monkeypatch.setattr(runtime.metadata, "requires", lambda name: ['libtpu==0.0.23.*; extra == "tpu"'])
+    runtime.begin(installed=False)
+    assert asked == [], "a reader's own environment is left alone"
+    runtime.begin(installed=True)
+    assert asked == [["--no-deps", "libtpu==0.0.23.*"]]
+    assert "cells that compile for TPUs will not run: no network" in capsys.readouterr().out
+
+
+def test_a_tpu_compiler_that_works_or_cannot_be_had_is_not_brought(monkeypatch, asked):
+    monkeypatch.setattr(slices, "why_not", lambda: "")
+    runtime.bring_tpu_compiler()
+    monkeypatch.setattr(slices, "why_not", lambda: "for Linux alone")
+    monkeypatch.setattr(slices, "exists_here", lambda: False)
+    runtime.bring_tpu_compiler()
+    assert asked == []
 
 
 def test_without_jax_the_versions_are_told(monkeypatch):
