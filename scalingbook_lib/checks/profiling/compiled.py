@@ -88,18 +88,18 @@ COMPILED = (
         unit="B",
         difficulty=2,
         hints=(
-            "Which arrays does the backward pass of tanh(h @ w) read that no argument holds?",
-            "One for the gradient of w, and one for that of tanh.",
+            "Which arrays does the backward pass of (h w)² read that no argument holds?",
+            "One for the gradient of w, and one for that of the square.",
         ),
         mistakes=(
             Mistake(
                 0.5,
-                "One array for each layer. The product's gradient needs what went in, and tanh's needs "
-                "1 − tanh² of what came out.",
+                "One array for each layer. The product's gradient needs what went in, and the square's needs "
+                "what came out of the product.",
             ),
-            Mistake(1.5, "What the product gave is not read again: 1 − tanh² comes of what tanh gave."),
+            Mistake(1.5, "The square itself is the next layer's h: it is kept once."),
             Mistake(1 / 8, "That is one layer; eight of them wait for the backward pass."),
         ),
-        right="Right, to a part in four thousand.",
+        right="Right, and the compiler says so to within a thousandth.",
     ),
 )
