@@ -1,4 +1,4 @@
-"""How does an explorer move in a notebook? With ipywidgets for its controls and matplotlib for its view.
+"""How does an explorer move in a notebook? With ipywidgets for its controls and the page's picture.
 
 What `show` returns carries the page's static HTML and one sentence too: they are what a stored notebook keeps
 (the tool that executes the notebooks drops the widget, whose id is another one every time).

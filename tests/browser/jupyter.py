@@ -22,7 +22,6 @@ QUIET = {  # what JupyterLab would ask its makers, or the reader, when it starts
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
 }
 IDLE = "/\\| Idle/.test(document.querySelector('#jp-main-statusbar').innerText)"
-BYTES = "async (image) => (await (await fetch(image.src)).text())"
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class Opened:
     def watch(self):
         page = self.page
         page.set_default_timeout(PATIENCE_MS)
-        page.on("console", lambda m: self.wrong.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("console", lambda m: self.wrong.append(m.text) if m.type == "error" else None)
         page.on("pageerror", lambda e: self.wrong.append(str(e)))
         page.on("response", lambda r: self.wrong.append(f"{r.status} {r.url}") if r.status >= 400 else None)
         page.on("request", lambda r: None if self._ours(r.url) else self.wrong.append(f"asked {r.url}"))
@@ -157,7 +156,7 @@ class Opened:
         cell = self.cell(f'explore.show("{key}"')
         self.run(cell)
         shown = Explorer(cell.locator(".widget-vbox").first)
-        shown.box.locator(".widget-image").wait_for()
+        shown.box.locator(".ex-live svg:visible").first.wait_for()
         return shown
 
 
@@ -172,12 +171,12 @@ class Explorer:
         return self.box.locator(".widget-hbox").filter(has_text=re.compile(f"^{re.escape(label)}"))
 
     def picture(self):
-        """The bytes of the picture."""
-        return self.box.locator("img.widget-image, .widget-image img").first.evaluate(BYTES)
+        """The picture that there is room for, as SVG."""
+        return self.box.locator(".ex-live :is(.ex-wide, .ex-narrow):visible").first.inner_html()
 
     def said(self):
         """The numbers and the verdict."""
-        return self.box.locator(".widget-html").last.inner_text()
+        return self.box.locator(".ex-live").last.inner_text()
 
     def moves(self, act, *, to=""):
         """Do something, and wait until picture and words are others; the words then hold `to`."""

@@ -5,6 +5,7 @@ import pytest
 pytest.importorskip("ipywidgets")
 
 from scalingbook_lib import explorers
+from scalingbook_lib.explorers import draw
 from scalingbook_lib.explorers.controls import Choice, Notation, Steps, Switch
 from scalingbook_lib.explorers.explorer import Explorer
 from scalingbook_lib.explorers.view import Chart, Curve, Scale, View
@@ -41,10 +42,20 @@ def test_what_cannot_be_read_is_said_and_the_picture_stays():
     live = widgets.Live(explorers.find(KEY))
     picture = live.picture.value
     live.inputs["left"].value = "H100"
+    on_gpu = live.picture.value
     live.inputs["level"].value = "VMEM"
+    assert live.picture.value == on_gpu
     assert "H100 has no documented VMEM bandwidth" in live.said.value
     live.inputs["level"].value = "HBM"
-    assert live.picture.value[:4] == picture[:4] == b"\x89PNG"
+    assert live.picture.value != picture
+    live.inputs["left"].value = "TPU v5e"
+    assert live.picture.value == picture
+
+
+def test_the_picture_is_the_pages_wide_and_narrow():
+    live = widgets.Live(explorers.find(KEY))
+    for wide in (True, False):
+        assert draw.figure(live.explorer.see(), wide=wide) in live.picture.value
 
 
 def test_every_control_has_its_input_and_steps_a_player():
@@ -64,6 +75,7 @@ def test_every_control_has_its_input_and_steps_a_player():
     live.inputs["step"].value = 2
     assert live.texts["step"].value == "2 of 3"
     assert "&lt;b&gt;" in live.said.value
+    assert list(live.texts) == ["step"]
     assert live.box().children
 
 
