@@ -171,10 +171,3 @@ def test_the_map_lists_a_path_in_its_order_with_the_formula_of_each_chapter(name
     grid = ALL["map"].see(path=name).panels[0]
     assert [row[0].text.split("\n")[1] for row in grid.cells] == [c.formula for c in PATHS[name]]
     assert list(grid.rows) == [str(CHAPTERS.index(c)) for c in PATHS[name]]
-
-
-def test_forthcoming_chapters_say_so():
-    grid = ALL["map"].see().panels[0]
-    texts = [row[0].text.split("\n")[0] for row in grid.cells]
-    assert [c.title for c in CHAPTERS if c.written] == [t for t in texts if "forthcoming" not in t]
-    assert sum("forthcoming" in t for t in texts) == sum(not c.written for c in CHAPTERS)
