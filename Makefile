@@ -11,7 +11,7 @@ export UV_SYSTEM_CERTS := 1
 export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
 
-.PHONY: help book site serve test lint bare tests site-for-tests browser bench execute lab colab clean set-up set-up-book
+.PHONY: help book site serve test lint bare tests site-for-tests browser bench execute lab alone colab clean set-up set-up-book
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -25,7 +25,7 @@ site: set-up-book ## build the site into _build/html
 serve: set-up-book ## serve the site as it was last built
 	$(PYTHON) -m web.site serve
 
-test: set-up lint bare tests site-for-tests browser ## run every check there is
+test: set-up lint bare tests alone site-for-tests browser ## run every check there is
 
 lint: set-up ## style, types and floors
 	@echo "==> style, types and floors"
@@ -62,11 +62,12 @@ execute: set-up ## run the chapters and solutions and write their notebooks; STE
 lab: set-up ## open the notebooks in JupyterLab
 	.venv/bin/jupyter lab --ServerApp.ip=127.0.0.1
 
-colab: set-up ## run every notebook on the versions that Colab has
-	.venv/bin/uv venv --quiet --allow-existing --python $(PYTHON) .make/colab
-	.venv/bin/uv pip install --quiet --python .make/colab/bin/python --requirement tools/colab.txt
-	.venv/bin/uv pip install --quiet --python .make/colab/bin/python --no-deps --editable .
-	.make/colab/bin/python -m pytest -q -n 2 --nbval-lax $(NOTEBOOKS)
+alone: set-up ## run every notebook copied into an empty folder, on Colab's versions and on these
+	@echo "==> every notebook alone"
+	$(PYTHON) -m tools.alone
+
+colab: set-up ## the same on Colab's versions only; STEMS=rooflines for one
+	$(PYTHON) -m tools.alone --only colab $(STEMS)
 
 clean: ## remove what was built (the environment stays)
 	rm -rf _build .make

@@ -169,7 +169,7 @@ def main(argv: list[str] | None = None) -> int:
     versions = [make() for make in (colab, newest) if asked.only in (None, make.__name__)]
     todo = [(on, n) for on in versions for n in _long_ones_first(notebooks.every(asked.stems))]
     with ThreadPoolExecutor(asked.jobs) as pool:
-        failed = sum(pool.map(lambda task: _failed(*task, wheels), todo))
+        failed = sum(pool.map(lambda task: _failed(task[0], task[1], wheels), todo))
     print(f"{len(todo)} runs alone, {failed} failed, {time.monotonic() - started:.0f} s", flush=True)
     return 1 if failed else 0
 

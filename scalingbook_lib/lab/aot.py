@@ -19,12 +19,22 @@ from scalingbook_lib.chips import Chip
 from scalingbook_lib.lab import hlo, overflow, sharding, slices, work
 from scalingbook_lib.lab import schedule as lab_schedule
 from scalingbook_lib.lab.overflow import Allocation, DoesNotFit
-from scalingbook_lib.lab.slices import NoTpuCompiler, why_not
+from scalingbook_lib.lab.slices import NoTpuCompiler, as_printed, why_not
 from scalingbook_lib.notation import Array
 from scalingbook_lib.told import Told
 from scalingbook_lib.units import BF16, DType, binary, si
 
-__all__ = ["DoesNotFit", "Memory", "NoTpuCompiler", "Program", "available", "compile", "mesh_for", "why_not"]
+__all__ = [
+    "DoesNotFit",
+    "Memory",
+    "NoTpuCompiler",
+    "Program",
+    "as_printed",
+    "available",
+    "compile",
+    "mesh_for",
+    "why_not",
+]
 
 
 @dataclass(frozen=True, slots=True)

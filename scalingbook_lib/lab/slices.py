@@ -30,6 +30,9 @@ GENERATIONS = {
 }  # fmt: skip
 
 
+PRINTED = "0.0.51"  # the libtpu of uv.lock: the book's figures are what it said
+
+
 class NoTpuCompiler(RuntimeError):
     """This machine cannot compile for TPUs; the message says why, and what would help."""
 
@@ -88,6 +91,11 @@ def why_not() -> str:
 def exists_here() -> bool:
     """Is there a TPU compiler for this kind of machine?"""
     return platform.system() == "Linux" and platform.machine() in ("x86_64", "AMD64")
+
+
+def as_printed() -> bool:
+    """Is this the compiler whose figures the book prints? Another one may choose and estimate otherwise."""
+    return not why_not() and metadata.version("libtpu") == PRINTED
 
 
 def too_old(installed: str, requirements: Iterable[str]) -> str:

@@ -1,5 +1,9 @@
 """A TPU slice without a TPU: its devices in place, its memory counted, its overflows told in figures."""
 
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -233,6 +237,12 @@ def test_where_there_is_no_tpu_compiler_the_error_says_why(monkeypatch, system, 
     assert not aot.available()
     with pytest.raises(aot.NoTpuCompiler, match=says):
         aot.compile(multiply, "A[I, J]", "B[J, K]", topology="v5e:2x4", **SMALL)
+
+
+def test_the_book_prints_what_the_locked_compiler_says():
+    locked = tomllib.loads((Path(__file__).parents[2] / "uv.lock").read_text())["package"]
+    assert [p["version"] for p in locked if p["name"] == "libtpu"] == [slices.PRINTED]
+    assert aot.as_printed() == (aot.available() and metadata.version("libtpu") == slices.PRINTED)
 
 
 def test_where_it_is_not_installed_the_error_says_how(monkeypatch):
