@@ -45,9 +45,15 @@ class Stage(Told):
         return f"{self.name}, {len(self.lines)} lines\n{self.text}"
 
 
+_SIDE_BY_SIDE = (
+    "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(20rem,100%),1fr));gap:.5rem 1rem"
+)
+_LINES = "white-space:pre;overflow-x:auto;margin:.2rem 0;font-size:.8em"
+
+
 @dataclass(frozen=True, slots=True)
 class Excerpt(Told):
-    """One scope in every stage, a column each where HTML is shown."""
+    """One scope in every stage, side by side where HTML is shown and there is room."""
 
     scope: str
     stages: tuple[Stage, ...]
@@ -61,13 +67,12 @@ class Excerpt(Told):
             yield stage.name, [*lines[: self.most], *more] or [f"nothing is called {self.scope} here"]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        columns = "".join(
-            f'<td style="vertical-align:top;text-align:left"><b>{name}</b>'
-            f"<pre>{html.escape(chr(10).join(lines))}</pre></td>"
+        stages = "".join(
+            f'<div style="min-width:0"><b>{name}</b><pre tabindex="0" style="{_LINES}">'
+            f"{html.escape(chr(10).join(lines))}</pre></div>"
             for name, lines in self._shown()
         )
-        table = f'<div style="overflow-x:auto"><table><tr>{columns}</tr></table></div>'
-        return {"text/plain": str(self), "text/html": table}
+        return {"text/plain": str(self), "text/html": f'<div style="{_SIDE_BY_SIDE}">{stages}</div>'}
 
     def __str__(self) -> str:
         return "\n".join("\n  ".join([f"{name}:", *lines]) for name, lines in self._shown())

@@ -63,7 +63,7 @@ def test_no_stage_shows_a_path_of_this_machine(one):
 
 def test_an_excerpt_stands_side_by_side(split):
     shown = split.excerpt("up", most=3)._repr_mimebundle_()
-    assert shown["text/html"].count("<td") == len(split.stages)
+    assert shown["text/html"].count("<pre") == len(split.stages)
     assert shown["text/plain"].startswith("jaxpr:\n")
     assert " more" in shown["text/plain"]
     with pytest.raises(ValueError, match="there are: up, down"):
