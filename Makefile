@@ -60,6 +60,7 @@ execute: set-up ## run the chapters and solutions and write their notebooks; STE
 	$(PYTHON) -m tools.notebooks execute $(STEMS)
 
 lab: set-up ## open the notebooks in JupyterLab
+	@.venv/bin/jupyter trust $(NOTEBOOKS:=/*.ipynb) >/dev/null # else it shows no drawing that is stored
 	.venv/bin/jupyter lab --ServerApp.ip=127.0.0.1
 
 alone: set-up ## run every notebook copied into an empty folder, on Colab's versions and on these

@@ -72,6 +72,8 @@ def _started(places: dict[str, Path], token: str) -> Iterator[str]:
         sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--port=0", "--ip=127.0.0.1",
         f"--ServerApp.root_dir={places['book']}", "--LabApp.expose_app_in_browser=True",
     ]  # fmt: skip
+    trust = [sys.executable, "-m", "jupyter", "trust", *map(str, places["book"].glob("*/*.ipynb"))]
+    subprocess.run(trust, env=environment, check=True, capture_output=True)  # as `make lab` does
     log = places["book"].parent / "server.log"
     with log.open("wb") as sink:
         process = subprocess.Popen(

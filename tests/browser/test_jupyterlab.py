@@ -48,7 +48,10 @@ def test_a_notebook_is_served_whole(server, notebook):
 def test_a_chapter_runs_to_its_first_explorer_and_its_sliders_move(opened):
     notebook = opened("chapters/rooflines.ipynb")
     assert notebook.page.locator(".jp-Notebook h1").inner_text().startswith("Rooflines")
-    notebook.run_above(notebook.cell('explore.show("rooflines.roofline"'))
+    stored = notebook.cell('explore.show("rooflines.roofline"')
+    stored.scroll_into_view_if_needed()
+    stored.locator("svg.ex-panel:visible").first.wait_for()
+    notebook.run_above(stored)
     shown = notebook.explorer("rooflines.roofline")
     start = shown.picture(), shown.said()
     tokens = shown.row("tokens B")
