@@ -144,7 +144,7 @@ def _player(box: Any, control: Control) -> list[Any]:
     """A play button beside the slider of the steps."""
     if not isinstance(control, Steps):
         return []
-    player = w.Play(min=0, max=box.max, interval=FRAME_MS)
+    player = w.Play(value=box.value, min=0, max=box.max, interval=FRAME_MS)
     w.jslink((player, "value"), (box, "value"))
     w.jslink((box, "max"), (player, "max"))
     return [player]

@@ -88,6 +88,7 @@ def test_what_is_typed_is_read_and_steps_play(opened):
     assert painter.picture() == picture
 
     player = notebook.explorer("sharding.player")
+    player.box.get_by_text(re.compile(r"^2 of 4$")).wait_for()
     first = player.picture()
     player.box.locator(".jupyter-widget-play button, .widget-play button").first.click()
     player.until(lambda: player.picture() != first)

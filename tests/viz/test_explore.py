@@ -79,6 +79,13 @@ def test_every_control_has_its_input_and_steps_a_player():
     assert live.box().children
 
 
+def test_a_player_starts_where_its_steps_do():
+    live = widgets.Live(explorers.find("sharding.player"))
+    (steps,) = (c for c in live.explorer.controls.values() if isinstance(c, Steps))
+    players = [w for row in live.box().children[1].children for w in row.children if hasattr(w, "interval")]
+    assert [w.value for w in players] == [steps.initial] == [2]
+
+
 NOTEBOOK = f"""
 from scalingbook_lib.viz import explore
 explore.show("{KEY}")
