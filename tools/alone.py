@@ -1,9 +1,10 @@
 """Does every notebook run alone, copied into an empty folder where nobody has installed the library?
 
 `python -m tools.alone` tries it on the versions that Colab has (`tools/colab.txt`), every notebook whole, and
-on those of `uv.lock`, where `make tests` runs every cell too: there the exercises and the introduction whole,
-of the others the cells that set up. Each notebook has an environment of its own, which shows the packages
-of a common one without the library; pip finds the library as a wheel made of this tree, and asks no index.
+on those of `uv.lock`, where `make tests` runs every cell: there the introduction whole, and of each other
+chapter and of its exercises (solutions begin as these do) the cells that set up. Each notebook has an
+environment of its own, which shows the packages of a common one without the library; pip finds the library as
+a wheel made of this tree, and asks no index.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import time
 import venv
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
@@ -45,16 +46,22 @@ PYTEST = [
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Packages without the library, and which notebooks run on them from end to end."""
+    """Packages without the library, and which notebooks run on them from end to end (None: all)."""
 
     name: str
     packages: Path
-    whole: frozenset[str] | None = field(default=None)  # None: all of them
+    whole: frozenset[str] | None = None
+
+    def runs(self, stems: list[str]) -> list[Notebook]:
+        """The notebooks that run on these versions, those that take long first."""
+        found = [n for n in notebooks.every(stems) if n.path.exists()]
+        found = [n for n in found if self.whole is None or n.folder != "solutions"]
+        return sorted(found, key=lambda n: n.path.stat().st_size, reverse=True)
 
     def copied(self, notebook: Notebook) -> NotebookNode:
         """What is copied of a notebook: all of it, or what sets it up."""
         copy = notebook.committed()
-        if self.whole is None or notebook.folder == "exercises" or str(notebook) in self.whole:
+        if self.whole is None or str(notebook) in self.whole:
             return copy
         return NotebookNode(copy | {"cells": list(_setting_up(copy.cells))})
 
@@ -167,7 +174,7 @@ def main(argv: list[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     started, wheels = time.monotonic(), wheel()
     versions = [make() for make in (colab, newest) if asked.only in (None, make.__name__)]
-    todo = [(on, n) for on in versions for n in _long_ones_first(notebooks.every(asked.stems))]
+    todo = [(on, n) for on in versions for n in on.runs(asked.stems)]
     with ThreadPoolExecutor(asked.jobs) as pool:
         failed = sum(pool.map(lambda task: _failed(task[0], task[1], wheels), todo))
     print(f"{len(todo)} runs alone, {failed} failed, {time.monotonic() - started:.0f} s", flush=True)
@@ -179,12 +186,6 @@ def _failed(on: Versions, notebook: Notebook, wheels: Path) -> bool:
     if problem:
         print(problem, file=sys.stderr, flush=True)
     return bool(problem)
-
-
-def _long_ones_first(found: list[Notebook]) -> list[Notebook]:
-    return sorted(
-        (n for n in found if n.path.exists()), key=lambda n: n.path.stat().st_size, reverse=True
-    )
 
 
 if __name__ == "__main__":

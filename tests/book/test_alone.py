@@ -1,5 +1,7 @@
 """Does the tool that runs notebooks alone notice one that cannot?"""
 
+from dataclasses import replace
+
 import nbformat
 import pytest
 
@@ -17,7 +19,7 @@ def wheels(tmp_path_factory):
 @pytest.fixture
 def newest(tmp_path, monkeypatch):
     monkeypatch.setattr(alone, "WORK", tmp_path)
-    return alone.newest()
+    return replace(alone.newest(), name="everything", whole=None)
 
 
 def put(notebook, code):
@@ -32,7 +34,7 @@ def test_a_notebook_alone_runs_and_one_that_reads_the_tree_does_not(executed, wh
     assert alone.run(notebook, newest, wheels) == ""
     put(notebook, 'open("../solutions/sums.md").read()')
     problem = alone.run(notebook, newest, wheels)
-    assert problem.startswith("exercises/sums alone on newest: status 1")
+    assert problem.startswith("exercises/sums alone on everything: status 1")
     assert "FileNotFoundError" in problem
 
 

@@ -25,6 +25,25 @@ from scalingbook_lib.lab import devices
 print(devices.simulate(4))
 print(devices.simulate(4))
 """
+STAND_IN = """
+import os
+os.environ["JAX_PLATFORMS"] = "real,cpu"
+from jax._src import xla_bridge
+from jaxlib import xla_client
+made = lambda: xla_client.make_cpu_client(num_devices=COUNT)
+xla_bridge.register_backend_factory("real", made, priority=1000)
+from scalingbook_lib.lab import aot, devices, sharding
+devices.simulate(8)
+import jax
+import jax.numpy as jnp
+real, cpus = set(jax.devices()), set(jax.devices("cpu"))
+ones = jnp.ones((64, 64), jnp.bfloat16)
+split = sharding.place(ones, "A[I_X, J_Y]", sharding.mesh(X=4, Y=2))
+product = aot.compile(jnp.matmul, "A[I, J_X]", "B[J_X, K]", mesh=dict(X=8), I=64, J=64, K=64)
+summed = aot.compile(jnp.sum, "A[I]", I=8).run(ones[0, :8])
+def of(x): return "real" if x.sharding.device_set <= real else "cpu" if x.sharding.device_set <= cpus else "?"
+print(of(ones), of(split), of(jnp.sin(split) + 1), of(product.run(ones, split)), of(summed))
+"""
 
 
 def run(code):
@@ -68,3 +87,12 @@ def test_real_devices_come_first_where_there_are_enough(monkeypatch):
     assert devices.get(8) == cpus
     assert str(devices.used(4)) == "4 real TPU devices (TPU v5 lite)"
     assert devices.used(8).simulated
+
+
+@pytest.mark.parametrize(
+    ("count", "used"), [(1, "real cpu cpu cpu real"), (4, "real cpu cpu cpu real"), (8, "real " * 5)]
+)
+def test_simulated_devices_stand_beside_real_ones_that_are_too_few(count, used):
+    """Another client of JAX's plays the accelerator: what one device does stays on it in any case."""
+    lines, _ = run(STAND_IN.replace("COUNT", str(count)))
+    assert lines == [used.strip()]
