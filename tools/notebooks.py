@@ -3,7 +3,7 @@
 `python -m tools.notebooks execute [stems] [--force]` runs chapters/<stem>.md and solutions/<stem>.md, blanks
 the exercises, and writes the three .ipynb; what has not changed since the last run is left alone.
 `python -m tools.notebooks check` tells which committed notebooks are not what their source makes them.
-`python -m tools.notebooks renew` puts today's first cell into all of them, for a release; none is run.
+`python -m tools.notebooks renew` writes text and first cell of all of them anew, for a release; none is run.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
-from tools import environment, exercises, first_cell
+from tools import environment, exercises, first_cell, plain
 from tools.environment import ROOT
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -50,7 +50,15 @@ class Notebook:
         notebook = jupytext.read(self.source_path, fmt="md:myst")
         if self.folder == "exercises":
             notebook = exercises.blanked(notebook)
+        self._write_plainly(notebook)
         return _fixed(first_cell.put(notebook, self.root))
+
+    def _write_plainly(self, notebook: NotebookNode) -> None:
+        """The site is made from the source; a notebook is read where nobody knows MyST."""
+        known = plain.book(self.root)
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown":
+                cell.source = plain.text(cell.source, self.path.relative_to(self.root), known)
 
     def committed(self) -> NotebookNode:
         """The notebook as it was last executed."""
@@ -122,16 +130,21 @@ def _write(made: NotebookNode, notebook: Notebook) -> None:
     os.replace(half, notebook.path)
 
 
-def renew(notebook: Notebook) -> None:
-    """Put today's first cell into a committed notebook, as a run would have done: it prints nothing here."""
-    made = first_cell.put(notebook.committed(), notebook.root)
-    cells = (cell for cell in made.cells if cell.cell_type == "code")
-    for number, cell in enumerate(cells, 1):
-        cell.execution_count = number
+def renew(notebook: Notebook) -> str | None:
+    """Write everything but the outputs anew, as a run would have done; the first cell prints nothing here."""
+    made = notebook.made()
+    ran = [c for c in notebook.committed().cells if c.cell_type == "code" and not first_cell.is_it(c)]
+    cells = [cell for cell in made.cells if cell.cell_type == "code"]
+    if [cell.source for cell in cells[1:]] != [cell.source for cell in ran]:
+        return f"{notebook}: its code has changed; run make execute"
+    cells[0].execution_count = 1
+    for number, (cell, old) in enumerate(zip(cells[1:], ran, strict=True), 2):
+        cell.execution_count, cell.outputs = number, old.outputs
         for output in cell.outputs:
             if output.output_type == "execute_result":
                 output.execution_count = number
-    _write(_fixed(made), notebook)
+    _write(made, notebook)
+    return None
 
 
 def _fixed(notebook: NotebookNode) -> NotebookNode:
@@ -228,9 +241,7 @@ def main(argv: list[str] | None = None) -> int:
     if asked.verb == "check":
         problems = [problem for notebook in notebooks for problem in differences(notebook)]
     elif asked.verb == "renew":
-        for notebook in notebooks:
-            renew(notebook)
-        problems = []
+        problems = [problem for notebook in notebooks if (problem := renew(notebook))]
     else:
         environment.apply()
         library = _library(ROOT)

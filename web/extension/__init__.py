@@ -4,11 +4,11 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from web.extension import assets, cards, exercises, maths, page
+from web.extension import assets, cards, exercises, maths, page, source
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part."""
-    for part in (page, maths, exercises, cards, assets):
+    for part in (source, page, maths, exercises, cards, assets):
         part.setup(app)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": False}

@@ -1,0 +1,128 @@
+"""How does a page's Markdown read in Colab, Kaggle, JupyterLab and on GitHub, which know no MyST?
+
+A notebook has plain Markdown: boxes are quotes, references are links, labels are anchors, works are named
+and linked. The site is made from the sources, so nothing is lost there. Whatever else one uses is refused.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_LABEL = re.compile(r"^\((?P<label>[\w-]+)\)=\n", re.MULTILINE)
+_TITLED = re.compile(r"^\((?P<label>[\w-]+)\)=\n(?:\([\w-]+\)=\n)*#+ +(?P<title>.+)$", re.MULTILINE)
+_BOX = re.compile(
+    r"^:::\{admonition\} (?P<title>.+)\n(?::class: .+\n)?(?P<body>(?:.*\n)*?):::$", re.MULTILINE
+)
+_EXERCISES = re.compile(r"^```\{exercises\} (?P<stem>\w+)\n```$", re.MULTILINE)
+_ROLE = re.compile(r"(?<!`)\{(?P<role>[a-z:]+)\}`(?P<text>[^`]+)`")
+_NAMED = re.compile(r"(?P<text>.*?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
+_LEFT = re.compile(r"(?<!`)\{[a-z:]+\}`|^:::|^```\{|^\([\w-]+\)=$", re.MULTILINE)
+_WORK = re.compile(r"^@\w+\{(?P<key>[^,]+),\n(?P<fields>.*?)^\}", re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r"^ *(?P<name>\w+) *= *\{(?P<value>.*)\},?$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Book:
+    """What references lead to: a label's file and title; a work's authors, year and address."""
+
+    titles: dict[str, tuple[Path, str]]
+    works: dict[str, tuple[str, str, str]]
+
+
+@cache
+def book(root: Path) -> Book:
+    """The labels of all sources below a root, and the works of its bibliography."""
+    titles = {}
+    for path in [*root.glob("*.md"), *root.glob("chapters/*.md"), *root.glob("solutions/*.md")]:
+        shown = path.with_suffix(".ipynb") if path.parent != root else path
+        for found in _TITLED.finditer(path.read_text(encoding="utf-8")):
+            titles[found["label"]] = (shown.relative_to(root), found["title"])
+    bibliography = root / "references.bib"
+    return Book(titles, works(bibliography.read_text(encoding="utf-8")) if bibliography.exists() else {})
+
+
+def works(bib: str) -> dict[str, tuple[str, str, str]]:
+    """Authors as a text names them, year and address of every entry."""
+    return {found["key"]: _work(found["fields"]) for found in _WORK.finditer(bib)}
+
+
+def _work(fields: str) -> tuple[str, str, str]:
+    known = {found["name"]: found["value"] for found in _FIELD.finditer(fields)}
+    authors = re.split(r"\s+and\s+", known.get("author") or known.get("title", ""))
+    last = [re.sub(r"[{}]|\\\w+ ?", "", author.partition(",")[0]).replace("\\", "") for author in authors]
+    named = f"{last[0]} et al." if len(last) > 2 or "others" in last else " and ".join(last)
+    return named, known.get("year", ""), known.get("url", "")
+
+
+def text(source: str, at: Path, known: Book) -> str:
+    """A cell of MyST as plain Markdown, for a notebook at this place below the root."""
+    source = _BOX.sub(_quoted, source)
+    source = _EXERCISES.sub(lambda m: _exercises(m["stem"], at), source)
+    source = _LABEL.sub(lambda m: f'<a id="{m["label"]}"></a>\n\n', source)
+    source = _ROLE.sub(lambda m: _role(m["role"], " ".join(m["text"].split()), at, known), source)
+    if left := _LEFT.search(source):
+        raise ValueError(
+            f"{at}: {source[left.start() :][:60]!r} has no form in plain Markdown; see tools/plain.py"
+        )
+    return source
+
+
+def _quoted(found: re.Match[str]) -> str:
+    lines = [f"**{found['title']}**", "", *found["body"].rstrip().split("\n")]
+    return "\n".join(f"> {line}".rstrip() for line in lines)
+
+
+def _exercises(stem: str, at: Path) -> str:
+    notebook = Path("exercises") / f"{stem}.ipynb"
+    return f"They are in {_link(notebook.as_posix(), notebook, at)}, with a check each."
+
+
+def _link(shown: str, to: Path, at: Path, anchor: str = "") -> str:
+    if to == at:
+        return f"[{shown}](#{anchor})"
+    way = to.name if to.parent == at.parent else f"../{to.as_posix()}"
+    return f"[{shown}]({way}{'#' + anchor if anchor else ''})"
+
+
+def _role(role: str, said: str, at: Path, known: Book) -> str:
+    if role not in _ROLES:
+        raise ValueError(f"{at}: the role {role!r} has no form in plain Markdown; see tools/plain.py")
+    return _ROLES[role](known, said, at)
+
+
+def _ref(known: Book, said: str, at: Path) -> str:
+    named = _NAMED.fullmatch(said)
+    label = named["target"] if named else said
+    if label not in known.titles:
+        raise ValueError(f"{at}: no heading is labelled {label!r}")
+    to, title = known.titles[label]
+    return _link(named["text"] if named else title, to, at, label)
+
+
+def _cited(known: Book, said: str, at: Path) -> str:
+    told = (_work_of(known, key, at) for key in said.split(","))
+    return f"({'; '.join(_address(f'{who}, {year}'.removesuffix(', '), url) for who, year, url in told)})"
+
+
+def _cited_in_text(known: Book, said: str, at: Path) -> str:
+    told = (_work_of(known, key, at) for key in said.split(","))
+    return ", ".join(_address(f"{who} ({year})".removesuffix(" ()"), url) for who, year, url in told)
+
+
+def _work_of(known: Book, key: str, at: Path) -> tuple[str, str, str]:
+    if (name := key.strip()) not in known.works:
+        raise ValueError(f"{at}: {name!r} is no work of references.bib")
+    return known.works[name]
+
+
+def _address(shown: str, url: str) -> str:
+    return f"[{shown}]({url})" if url else shown
+
+
+def _term(known: Book, said: str, at: Path) -> str:
+    named = _NAMED.fullmatch(said)
+    return named["text"] if named else said
+
+
+_ROLES = {"ref": _ref, "cite": _cited, "cite:t": _cited_in_text, "term": _term}
