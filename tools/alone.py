@@ -2,9 +2,8 @@
 
 `python -m tools.alone` tries it on the versions that Colab has (`tools/colab.txt`), every notebook whole, and
 on those of `uv.lock`, where `make tests` runs every cell: there the introduction whole, and of each other
-chapter and of its exercises (solutions begin as these do) the cells that set up. Each notebook has an
-environment of its own, which shows the packages of a common one without the library; pip finds the library as
-a wheel made of this tree, and asks no index.
+chapter the cells that set up. Each notebook has an environment of its own, which shows the packages of a
+common one without the library; pip finds the library as a wheel made of this tree, and asks no index.
 """
 
 import argparse
@@ -55,7 +54,7 @@ class Versions:
     def runs(self, stems: list[str]) -> list[Notebook]:
         """The notebooks that run on these versions, those that take long first."""
         found = [n for n in notebooks.every(stems) if n.path.exists()]
-        found = [n for n in found if self.whole is None or n.folder != "solutions"]
+        found = [n for n in found if self.whole is None or n.folder == "chapters"]
         return sorted(found, key=lambda n: n.path.stat().st_size, reverse=True)
 
     def copied(self, notebook: Notebook) -> NotebookNode:
