@@ -79,7 +79,10 @@ def _verdict(kernel: Kernel, here: int) -> str:
 
 
 def _listed(units: list[str]) -> str:
-    return f"{', '.join(units)} work in" if units else "nothing else fills"
+    if not units:
+        return "nothing else fills"
+    *most, last = units
+    return f"{', '.join(most)} and {last} work in" if most else f"{last} works in"
 
 
 BUNDLES = Explorer(

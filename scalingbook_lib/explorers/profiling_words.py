@@ -21,6 +21,7 @@ OPERATIONS = {
     "while": "a loop; its body stands once in the text and runs many times, which a count must know",
     "custom-call": "code that XLA did not write: a Pallas kernel, of which it knows shapes and no more",
 }
+_FREE = ("bitcast", "parameter")
 _KINDS = {
     "kOutput": "a matmul (a convolution, to a TPU) with what follows it",
     "kLoop": "work element by element, in one loop",
@@ -30,8 +31,8 @@ _KINDS = {
 
 def _name(line: Line) -> str:
     root = " ROOT marks what the program hands back." if line.root else ""
-    told = "other lines name it as an operand, and a profile shows its time under this name"
-    return f"%{line.name}: {told}.{root}"
+    timed = "it takes no time" if line.operation in _FREE else "a profile shows its time under this name"
+    return f"%{line.name}: other lines name it as an operand, and {timed}.{root}"
 
 
 def _sizes(line: Line) -> str:
@@ -52,7 +53,7 @@ def _order(line: Line) -> str:
     plain = a.order == tuple(reversed(range(len(a.dims))))
     said = (
         f"{{{','.join(map(str, a.order))}}} counts from inside: dimension {inner}, of {a.dims[inner]:,}, "
-        f"lies side by side, and dimension {outer}, of {a.dims[outer]:,}, is the outermost."
+        f"varies fastest, and dimension {outer}, of {a.dims[outer]:,}, is the outermost."
     )
     return said + (" It is the order in which the program wrote them." if plain else _turned(a))
 
@@ -105,7 +106,8 @@ def _operands(line: Line) -> str:
     copied = " A copy-done among them says that it waits for a copy begun earlier." * any(
         name.startswith("copy-done") for name in line.operands
     )
-    return f"It reads {names}; their types stand in the lines of these names.{copied}"
+    types = "the types stand in those lines" if len(line.operands) > 1 else "the type stands in that line"
+    return f"It reads {names}; {types}.{copied}"
 
 
 def _callee(line: Line) -> str:
@@ -169,7 +171,7 @@ def _ring(goals: dict[int, int]) -> int:
 
 def _source(line: Line) -> str:
     if not line.source:
-        return "No op_name: no line of the program asked for this, the compiler put it in."
+        return "No op_name: no operation of the program became this line, the compiler put it in."
     if "/" not in line.source:
         return f"It is the argument {line.source}, or what was made of it before anything was computed."
     path = line.source.split("/")

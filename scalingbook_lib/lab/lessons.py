@@ -2,7 +2,8 @@
 
 `lessons.record("serial-before")` records one on this machine's devices, real ones where there are enough;
 `trace.load("serial-before")` is the one that travels with the book. All of them again, in a terminal:
-`python -m scalingbook_lib.lab.lessons data/traces`. Chapter: Profiling.
+`python -m scalingbook_lib.lab.lessons data/traces`. XLA:TPU takes the sums of "serial" out of
+the loop by itself, XLA:CPU does as it is told. Chapter: Profiling.
 """
 
 import sys
@@ -48,10 +49,7 @@ def layer(split: str = "H[B, F_X]") -> Callable:
 
 
 def summed(each: bool) -> Callable:
-    """The gradient of some microbatches on one device of X: summed after each of them, or once, behind all.
-
-    XLA:TPU takes such sums out of the loop by itself; XLA:CPU does as it is told.
-    """
+    """The gradient of some microbatches on one device of X: summed after each of them, or once for all."""
 
     def gradient(w: jax.Array, x: jax.Array) -> jax.Array:
         with jax.named_scope("gradient"):

@@ -24,6 +24,8 @@ def test_the_six_compilations():
     seen = trace.load("recompile-before")
     steps = [m for m in seen.host if m.name == "step"]
     assert steps[-1].start_s + steps[-1].took_s - steps[0].start_s == near(r.STEPS_S)
+    first = min(m.start_s for m in seen.compilations)
+    assert max(e.end_s for e in seen.events) - first == near(r.FROM_COMPILE_S)
     assert sum(m.took_s for m in seen.compilations) == near(r.COMPILE_S)
     assert sum(e.took_s for e in seen.events) == near(r.DEVICE_S)
 

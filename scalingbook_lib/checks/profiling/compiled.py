@@ -28,8 +28,8 @@ COMPILED = (
         rel_tol=0.01,
         hints=(
             "The last operation adds up within groups. How many devices has a group, and why must they add?",
-            "Two shards of 2,048 are what one device has of the dimension that both products share.",
-            "Devices of different groups have the same weights and other rows of x.",
+            "Of the dimension that both products share, a device has 2,048. Who has the others?",
+            "Devices of different groups have the same blocks of the weights: a sum over four is complete.",
         ),
         mistakes=(
             Mistake(0.25, "That is what one device holds. How many devices share a sum?"),

@@ -73,6 +73,7 @@ TRACES = (
             Mistake(1 / r.SUMS, "That is one of them. How often does it run?"),
             Mistake(2 / 3, "Those are the arrays themselves. An AllReduce adds, and then hands round."),
             Mistake(4 / 3, "A device's own quarter does not travel, neither in adding nor in handing round."),
+            Mistake(0.5, "That is a ReduceScatter. An AllReduce hands the sums round as well."),
             Mistake(float(r.RUNS), "The profile has three runs; asked is one."),
             Mistake(float(r.DEVICES), "That is all four devices together."),
         ),
@@ -88,6 +89,10 @@ TRACES = (
                 r.DEVICE_S / r.COMPILE_S, "That is the device's work. What did the host do in the meantime?"
             ),
             Mistake(r.STEPS_S / r.COMPILE_S - 1, "That is all the rest."),
+            Mistake(
+                r.STEPS_S / r.FROM_COMPILE_S,
+                "That counts from the first compilation on. The first step begins before it: see `.host`.",
+            ),
         ),
         right="Right. A new length of batch is a new program.",
     ),
