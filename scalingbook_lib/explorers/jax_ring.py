@@ -90,10 +90,11 @@ class Ring(Told):
     def chunks(self, device: int, step: int) -> tuple[int, ...]:
         """Which chunk a device multiplies in a step, or of whom it adds to; one for each way in use.
 
-        Chunks that are gathered come from the next device on; sums move on to it and end where they belong.
+        The first way, and the only one of one, goes to the next device: chunks come from the one before, and
+        sums end where they belong.
         """
         if self.kind == GATHER:
-            ways = (device + step, device - step)
+            ways = (device - step, device + step)
         else:
             ways = (device - 1 - step, device + 1 + step)
         return tuple(way % self.n for way in ways[: 2 if self.both else 1])
@@ -151,11 +152,10 @@ def _arrows(r: Ring, done: int) -> list[Link]:
     sent = done - 1 if r.kind == GATHER else done - 2
     if not 0 <= sent < r.n - 1:
         return []
-    ways = (-1, 1) if r.kind == GATHER else (1, -1)
     return [
         Link(i, (i + way) % r.n, 1, color=chunk, bend=0.3 if r.both else 0.0)
         for i in range(r.n)
-        for way, chunk in zip(ways, r.chunks(i, sent), strict=False)
+        for way, chunk in zip((1, -1), r.chunks(i, sent), strict=False)
     ]
 
 

@@ -14,6 +14,7 @@ CHECKS = checks.catalogue("jax")
     ("key", "given"),
     [
         ("jax.1", "128 MiB"),
+        ("jax.1", "134 MB"),
         ("jax.1", 2 * 4096 * 8192 * 2),
         ("jax.2", "A[I_YX, J]{U_Z}"),
         ("jax.3", "b"),

@@ -173,11 +173,11 @@ SIZES = {"B": 1024, "D": 2048, "F": 2048, "chip": "TPU v5e"}
 @pytest.mark.parametrize("both", [False, True])
 def test_gathered_chunks_come_from_the_neighbor_and_all_are_multiplied(n, both):
     r = ring(GATHER, n, both, **SIZES)
-    for way, towards in enumerate((1, -1)[: 1 + both]):
+    for way, source in enumerate((-1, 1)[: 1 + both]):
         held = [[r.chunks(i, s)[way] for i in range(n)] for s in range(n)]
         assert held[0] == list(range(n))
         for before, after in itertools.pairwise(held):
-            assert after == [before[(i + towards) % n] for i in range(n)]
+            assert after == [before[(i + source) % n] for i in range(n)]
         assert all(sorted(step[i] for step in held) == list(range(n)) for i in range(n))
 
 

@@ -101,6 +101,14 @@ def one_way(a, w, by):
     return total
 
 
+def two_and_one(a, w, by):
+    """Whole blocks from both sides: two hops of one, a hop of the other."""
+    me, far, near = lax.axis_index("Y"), hop(a, "Y", by), hop(a, "Y", -by)
+    farther = hop(far, "Y", by)
+    rows = lambda s: block_of(w, me - by * s, 4, 0)  # noqa: E731
+    return a @ rows(0) + far @ rows(1) + farther @ rows(2) + near @ rows(-1)
+
+
 def both_whole(a, w):
     return (one_way(a, w, 1) + one_way(a, w, -1)) / 2
 
@@ -211,6 +219,8 @@ MISTAKES = [
     (8, 1, lambda: a_gather(functools.partial(one_way, by=-1))),
     (8, 2, lambda: a_gather(functools.partial(one_way, by=1))),
     (8, 3, lambda: a_gather(gathered)),
+    (8, 4, lambda: a_gather(functools.partial(two_and_one, by=1))),
+    (8, 5, lambda: a_gather(functools.partial(two_and_one, by=-1))),
     (10, 0, lambda: lambda h, expert, w: jnp.einsum("sd,sdf->sf", h, w[expert])),
     (10, 1, lambda: experts(8)),
     (12, 0, checked_sums),

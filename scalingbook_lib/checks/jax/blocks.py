@@ -20,7 +20,7 @@ TYPES = (
         title="Every copy counted",
         answer=lambda: _held("A[I, J_Y]"),
         unit="B",
-        rel_tol=0,
+        rel_tol=0.005,  # 134 MB will do
         hints=(
             "What is the block of one device, and how many devices are there?",
             "An axis that the type does not name holds copies.",
@@ -46,7 +46,10 @@ TYPES = (
         title="From JAX's type to the notation",
         answer=lambda: "A[I_YX, J]{U_Z}",
         kind="notation",
-        hints=("An axis after @ is a subscript; with two of them, their order counts.",),
+        hints=(
+            "An axis after @ is a subscript; with two of them, their order counts.",
+            "What stands in braces splits nothing: is it a sum that is owed, or one that is complete?",
+        ),
         mistakes=(
             Mistake("A[I_XY, J]{U_Z}", "(Y,X): Y is named first, so it varies slowest. Keep the order."),
             Mistake("A[I_YX, J_Z]", "{U:Z} splits no dimension. What is unreduced is a sum that is owed."),
@@ -59,7 +62,10 @@ TYPES = (
         title="Which line is refused?",
         answer=lambda: _REFUSED,
         choices=("x @ w", _REFUSED, "x.sum(axis=1)", "x + b", "x.T"),
-        hints=("JAX refuses where there are several good answers, and only you can say which one you want.",),
+        hints=(
+            "JAX refuses where there are several good answers, and only you can say which one you want.",
+            "In which line is the dimension that is summed away split in both operands?",
+        ),
         mistakes=(
             Mistake(
                 "x @ w",

@@ -106,6 +106,16 @@ RINGS = (
                 lambda: right({"all-gather Y": _Y * _CHUNK}),
                 "The gather is finished before the product begins. Take it apart into hops.",
             ),
+            *(
+                Mistake(
+                    lambda far=far, near=near: right(
+                        {f"collective-permute Y {far}1": 2 * _CHUNK, f"collective-permute Y {near}1": _CHUNK}
+                    ),
+                    "Whole blocks, two from one side and one from the other, as the TPU's compiler does it: "
+                    "one way carries twice what the other does. Halves share evenly.",
+                )
+                for far, near in ("+-", "-+")
+            ),
         ),
         right="Right: as many bytes as one way round, in half the time.",
     ),

@@ -44,7 +44,7 @@ SCHEMES = (
         kind="program",
         difficulty=3,
         hints=(
-            "First a gather taken apart, then a scattered sum taken apart: h never moves.",
+            "First a gather, then a scattered sum, both taken apart. What lies between them never moves.",
             "`jax.vjp` of a function made by `jax.shard_map`: the gradient of a permute goes the other way.",
             "Keep what has arrived instead of asking for it once more; autodiff does so by itself.",
         ),
