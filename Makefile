@@ -52,9 +52,10 @@ browser: set-up ## every page in a real browser (needs the site)
 	@echo "==> the site in a browser"
 	CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTEST) -q -n 2 --dist worksteal tests/browser
 
-bench: set-up ## measure the built site in a browser (paints, start, weight), and the planner
+bench: set-up ## measure the built site in a browser (paints, start, weight), the planner and the simulator
 	$(PYTHON) -m benchmarks.page
 	$(PYTHON) -m benchmarks.planner
+	$(PYTHON) -m benchmarks.serving
 
 execute: set-up ## run the chapters and solutions and write their notebooks; STEMS=rooflines for one
 	$(PYTHON) -m tools.notebooks execute $(STEMS)
