@@ -15,7 +15,7 @@ from tools.environment import ROOT
 TAG = "set-up"
 TAG_OF_RELEASE = f"v{__version__}"
 _SOURCE = """\
-# @title Set-up: brings the book's library where it is missing (Colab, Kaggle), and changes nothing else
+# @title Set-up: brings the book's library where it is missing (Colab, Kaggle)
 import importlib.util
 import subprocess
 import sys
