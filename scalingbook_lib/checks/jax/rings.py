@@ -111,10 +111,10 @@ RINGS = (
                     lambda far=far, near=near: right(
                         {f"collective-permute Y {far}1": 2 * _CHUNK, f"collective-permute Y {near}1": _CHUNK}
                     ),
-                    "Whole blocks, two from one side and one from the other, as the TPU's compiler does it: "
+                    f"Whole blocks, two hops to the {side} and one the other way, as the TPU's compiler does it: "
                     "one way carries twice what the other does. Halves share evenly.",
                 )
-                for far, near in ("+-", "-+")
+                for far, near, side in (("+", "-", "right"), ("-", "+", "left"))
             ),
         ),
         right="Right: as many bytes as one way round, in half the time.",
