@@ -111,8 +111,8 @@ RINGS = (
                     lambda far=far, near=near: right(
                         {f"collective-permute Y {far}1": 2 * _CHUNK, f"collective-permute Y {near}1": _CHUNK}
                     ),
-                    f"Whole blocks, two hops to the {side} and one the other way, as the TPU's compiler does it: "
-                    "one way carries twice what the other does. Halves share evenly.",
+                    f"Whole blocks, two hops to the {side} and one the other way, as the TPU's compiler does "
+                    "it: one way carries twice what the other does. Halves share evenly.",
                 )
                 for far, near, side in (("+", "-", "right"), ("-", "+", "left"))
             ),
