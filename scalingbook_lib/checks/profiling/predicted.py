@@ -6,15 +6,15 @@ from scalingbook_lib import chips, collectives, systolic
 from scalingbook_lib.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16, FP32
 
-_TILED = systolic.storage(9, 129, FP32)
+_TILED = systolic.storage(20, 130, FP32)
 _TURNED = systolic.storage(129, 4096, BF16)  # as {0,1} stores [4096, 129]
-_PAIR = replace(chips.V2.axis(2, wrapped=False), link_bytes_per_s=60e9)
-_UP_FLOPS = 2 * 32 * 1024 * 8192 * 32768
+_RING = replace(chips.V2.axis(4, wrapped=True), link_bytes_per_s=60e9)
+_QUERY_FLOPS = 2 * 32 * 1024 * 8192 * (32 * 256)
 
 
 def _summed_s() -> float:
-    """The partial sums of a core, [8, 1024, 8192] in bf16, scattered over two."""
-    return collectives.reduce_scatter(BF16.bytes * 8 * 1024 * 8192, _PAIR).bandwidth_s
+    """The partial sums of a core, [16, 1024, 8192] in bf16, scattered over a ring of four."""
+    return collectives.reduce_scatter(BF16.bytes * 16 * 1024 * 8192, _RING).bandwidth_s
 
 
 def _mfu(flops_per_parameter: int = 6) -> float:
@@ -32,43 +32,53 @@ PREDICTED = (
         title="A tile that is not full",
         answer=lambda: _TILED.bytes / _TILED.useful_bytes,
         rel_tol=0.01,
-        hints=("Round each side up to whole tiles: rows to eights, columns to 128.",),
+        hints=(
+            "How many tiles lie side by side, and how many one below the other? None is stored in part.",
+            "Round each side up to whole tiles: rows to eights, columns to 128.",
+        ),
         mistakes=(
-            Mistake(256 / 129 / _TILED.bytes * _TILED.useful_bytes, "Rows come in eights, too."),
-            Mistake(16 / 9 / _TILED.bytes * _TILED.useful_bytes, "Columns come in groups of 128, too."),
+            Mistake(256 / 130 / _TILED.bytes * _TILED.useful_bytes, "Rows come in eights, too."),
+            Mistake(24 / 20 / _TILED.bytes * _TILED.useful_bytes, "Columns come in groups of 128, too."),
         ),
         right="Right. And the compiler stores as many bytes.",
     ),
     Check(
         key="profiling.2",
         title="Predict, then look",
-        answer=lambda: _UP_FLOPS / (4 * chips.V2.bf16_flops_per_s),
+        answer=lambda: _QUERY_FLOPS / (4 * chips.V2.bf16_flops_per_s),
         unit="s",
-        hints=("FLOPs of the whole product over the FLOPs/s of all eight cores.",),
+        hints=(
+            "How many tokens go in, and how many numbers come out for each?",
+            "FLOPs of the whole product over the FLOPs/s of all eight cores.",
+        ),
         mistakes=(
             Mistake(
                 0.5, "Half of it. A multiply-add is two FLOPs, and eight cores of 23 TFLOPs/s are four chips."
             ),
             Mistake(8.0, "That is what one core alone would take."),
             Mistake(1 / 1024, "A sequence has 1,024 tokens."),
+            Mistake(1 / 32, "That is one head, or one sequence; there are 32 of both."),
         ),
-        right="Right. The profile shows 96 ms.",
+        right="Right: a quarter of what the wider product of the feed-forward layer takes.",
     ),
     Check(
         key="profiling.3",
         title="Its sum, predicted",
         answer=_summed_s,
         unit="s",
-        hints=("How much of the other core's array does a core need?",),
+        hints=("How much of the others' partial sums does a core have to take in?", "Over how many links?"),
         mistakes=(
             Mistake(
                 2.0,
-                "So long for all of the other's array, or for an AllReduce. A core keeps half of the sum.",
+                "So long over one link, or for an AllReduce. Two links bring it, and a core keeps a quarter.",
             ),
-            Mistake(0.5, "An element of bf16 is two bytes; and each core has one link to the other."),
-            Mistake(4.0, "The batch of 32 is split four ways: a core has eight sequences."),
+            Mistake(
+                4 / 3, "A quarter of the sum is the core's own: its partial sums of that quarter stay here."
+            ),
+            Mistake(0.5, "An element of bf16 is two bytes; and the batch of 32 is split two ways."),
+            Mistake(1 / 3, "That is one quarter. Each core takes in partial sums for every hop of the ring."),
         ),
-        right="Right. The profile shows 1.13 ms.",
+        right="Right. For pairs it would be 1.12 ms, and the profile shows 1.13 ms.",
     ),
     Check(
         key="profiling.4",
@@ -78,6 +88,7 @@ PREDICTED = (
         rel_tol=0.005,
         hints=(
             "The braces before the colon name dimensions, the one whose neighbors lie side by side first.",
+            "The dimension that is named first lies along the tile's 128, the other along its 8.",
         ),
         mistakes=(
             Mistake(
@@ -92,7 +103,10 @@ PREDICTED = (
         key="profiling.9",
         title="Utilization of a step",
         answer=_mfu,
-        hints=("A model's FLOPs are six for each parameter and token, whatever the hardware did besides.",),
+        hints=(
+            "What does the model need, and what could the chips have done in that time?",
+            "A model's FLOPs are six for each parameter and token, whatever the hardware did besides.",
+        ),
         mistakes=(
             Mistake(
                 lambda: _mfu(8),

@@ -38,7 +38,10 @@ TRACES = (
         title="Which array travels?",
         answer=lambda: "H, the hidden layer",
         choices=("X, the input", "W, the weights", "H, the hidden layer", "Y, the result"),
-        hints=("The table says how many bytes are gathered. Multiply the sizes of each of the four.",),
+        hints=(
+            "The table says how many bytes are gathered. Multiply the sizes of each of the four.",
+            "A number in fp32 has four bytes.",
+        ),
         mistakes=(
             Mistake("X, the input", "All devices have X from the beginning, and it has fewer bytes."),
             Mistake("W, the weights", "Gathered weights would be a sixteenth as many bytes: see the table."),
@@ -50,7 +53,10 @@ TRACES = (
         key="profiling.6",
         title="How much of it is exposed?",
         answer=lambda: r.EXPOSED_S / r.RUN_S,
-        hints=("`.lanes` tells both: seconds of a run, and those in which only the links are busy.",),
+        hints=(
+            "A run is computing, exposed communication, and gaps. The table's shares leave out the gaps.",
+            "`.lanes` tells both: seconds of a run, and those in which only the links are busy.",
+        ),
         mistakes=(
             Mistake(
                 r.COMMS_SHARE * r.RUN_S / r.EXPOSED_S,
@@ -83,7 +89,10 @@ TRACES = (
         key="profiling.8",
         title="Time that no device shows",
         answer=lambda: r.COMPILE_S / r.STEPS_S,
-        hints=("`.host` has the steps and the compilations, with their beginning and length.",),
+        hints=(
+            "`.host` has the steps and the compilations, with their beginning and length.",
+            "Add up the compilations. The whole is from the first step's `start_s` to the end of the last.",
+        ),
         mistakes=(
             Mistake(
                 r.DEVICE_S / r.COMPILE_S, "That is the device's work. What did the host do in the meantime?"
