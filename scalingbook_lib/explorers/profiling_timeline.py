@@ -195,7 +195,7 @@ def _shorter(layer: Layer) -> str:
 TIMELINE = Explorer(
     key="profiling.timeline",
     title="A profile of a gather and a product",
-    question="In[B, D] gathered over n chips, times W[D, F]: how much of the gather shows as waiting?",
+    question="In[B, D] gathered over n chips in whole chunks, times W[D, F]: how much shows as waiting?",
     controls={
         "schedule": Choice("schedule", tuple(SCHEDULES), "ring, one way"),
         "B": Slider("rows B", 512, 65536, 8192, "pow2"),

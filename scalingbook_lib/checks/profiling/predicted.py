@@ -63,7 +63,7 @@ PREDICTED = (
     ),
     Check(
         key="profiling.3",
-        title="Its sum, predicted",
+        title="A sum, predicted",
         answer=_summed_s,
         unit="s",
         hints=("How much of the others' partial sums does a core have to take in?", "Over how many links?"),
