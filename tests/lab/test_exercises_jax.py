@@ -56,10 +56,18 @@ def to_the_left(a, w):
     return total
 
 
+def to_the_right(a, w):
+    me = lax.axis_index("Y")
+    total = a @ block_of(w, me - 1, 4, 1)
+    for s in range(1, 4):
+        total = hop(total, "Y", 1) + a @ block_of(w, me - 1 - s, 4, 1)
+    return total
+
+
 def with_zeros_first(a, w):
     me, total = lax.axis_index("Y"), jnp.zeros((8, 8))
     for s in range(4):
-        total = hop(total, "Y", 1) + a @ block_of(w, me + 3 - s, 4, 1)
+        total = hop(total, "Y", -1) + a @ block_of(w, me + 1 + s, 4, 1)
     return total
 
 
@@ -209,10 +217,20 @@ def checked_sums():
     return jax.shard_map(accumulated, mesh=given(0)["LINE"], in_specs=specs, out_specs=PartitionSpec())
 
 
+def whole_blocks_backward_too():
+    """The chapter's rings: to the right in the forward pass, so to the left in the backward pass."""
+    names = given(14)
+    block = lambda x, w, v: to_the_right(jnp.tanh(one_way(x, w, 1)), v)  # noqa: E731
+    specs = tuple(sharding.spec(text) for text in names["texts"])
+    whole = jax.shard_map(block, mesh=names["GRID"], in_specs=specs, out_specs=specs[0])
+    return jax.grad(names["score"](whole), argnums=(0, 1, 2))
+
+
 MISTAKES = [
     (6, 0, lambda: a_ring(lambda a, w: lax.psum_scatter(a @ w, "Y", scatter_dimension=1, tiled=True))),
     (6, 1, lambda: a_ring(summed_and_cut)),
     (6, 2, lambda: a_ring(with_zeros_first)),
+    (6, 3, lambda: a_ring(to_the_right)),
     (7, 0, lambda: a_ring(lambda a, w: lax.psum(a @ w, "Y"), "C[B_X, F]")),
     (7, 1, lambda: a_ring(four_whole_sums, "C[B_X, F]")),
     (8, 0, lambda: a_gather(both_whole)),
@@ -226,6 +244,7 @@ MISTAKES = [
     (12, 0, checked_sums),
     (12, 1, lambda: all_six_at_once),
     (13, 0, lambda: local(reduced_and_cut, "W[D_X, F]", "X[B_X, D]", out="G[D_X, F]", on="LINE")),
+    (14, 1, whole_blocks_backward_too),
     (15, 0, lambda: staged(lambda x, w: jnp.stack([passed(m, w) for m in x])[None])),
     (15, 1, lambda: staged(lambda x, w: passed(x, w)[None])),
     (16, 0, lambda: summed(lambda x: lax.psum(x[0], ("X", "Y")))),

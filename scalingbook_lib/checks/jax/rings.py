@@ -29,13 +29,13 @@ RINGS = (
     Check(
         key="jax.6",
         title="A scattered sum, by hand",
-        answer=lambda: right({"collective-permute Y": (_Y - 1, (_Y - 1) * _ROWS // _Y)}),
+        answer=lambda: right({"collective-permute Y -1": (_Y - 1, (_Y - 1) * _ROWS // _Y)}),
         kind="program",
         difficulty=2,
         hints=(
             "The sum of one block of columns travels. Each device adds its own summand and passes it on.",
-            "The block that ends on device i set off from device i + 1, three hops before.",
-            "At step s, device i adds its summand of block (i + n - 1 - s) mod n.",
+            "The block that ends on device i set off from device i - 1 and went the long way round.",
+            "At step s, device i adds its summand of block (i + 1 + s) mod n.",
         ),
         mistakes=(
             Mistake(
@@ -47,8 +47,12 @@ RINGS = (
                 "That completes all columns on all devices, and throws away three quarters.",
             ),
             Mistake(
-                lambda: right({"collective-permute Y": (_Y, _ROWS)}),
+                lambda: right({"collective-permute Y -1": (_Y, _ROWS)}),
                 "One hop too many: begin with a summand, not with zeros that travel.",
+            ),
+            Mistake(
+                lambda: right({"collective-permute Y +1": (_Y - 1, (_Y - 1) * _ROWS // _Y)}),
+                "Right, but to the right. Turn the ring round: which block does a device begin with then?",
             ),
         ),
         right="Right. Three hops, and beside each of them a product that does not wait for it.",

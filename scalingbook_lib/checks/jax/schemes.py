@@ -2,7 +2,7 @@
 
 from scalingbook_lib.checks.check import Check, Mistake
 from scalingbook_lib.checks.jax.rings import f32
-from scalingbook_lib.checks.programs import right
+from scalingbook_lib.checks.programs import Verdict, right
 
 _WEIGHT = f32(16, 8)  # W[D, F] of the exercise on scattered gradients
 _CHUNK, _WEIGHTS = f32(8, 4), f32(16, 8) + f32(8, 16)  # of the block: A[B_X, D_Y] on a device, its W and V
@@ -15,6 +15,12 @@ _RING, _BUFFERS = 8, 3
 def _waits(n: int, buffers: int) -> int:
     """The hops of a ring of n at which the neighbor's buffer has been used before."""
     return sum(hop + 1 >= buffers for hop in range(n - 1))
+
+
+def _block(times: int) -> Verdict:
+    """A block forward and backward: so many hops each way, which carry twelve chunks in all."""
+    hops = {f"collective-permute Y {way}1": (times, 6 * _CHUNK) for way in "+-"}
+    return right({**hops, "all-reduce X": _WEIGHTS})
 
 
 SCHEMES = (
@@ -40,11 +46,12 @@ SCHEMES = (
     Check(
         key="jax.14",
         title="A block and its gradient",
-        answer=lambda: right({"collective-permute Y": 12 * _CHUNK, "all-reduce X": _WEIGHTS}),
+        answer=lambda: _block(times=12),
         kind="program",
         difficulty=3,
         hints=(
             "First a gather, then a scattered sum, both taken apart. What lies between them never moves.",
+            "Of a sum that ends on device i one half began on i + 1 and went right, the other on i - 1.",
             "`jax.vjp` of a function made by `jax.shard_map`: the gradient of a permute goes the other way.",
             "Keep what has arrived instead of asking for it once more; autodiff does so by itself.",
         ),
@@ -55,8 +62,12 @@ SCHEMES = (
                 ),
                 "Right, by two collectives each way, with nothing to hide them. Take them apart into hops.",
             ),
+            Mistake(
+                lambda: _block(times=6),
+                "Right, by whole blocks. In each pass half of the links are idle: send halves to both sides.",
+            ),
         ),
-        right="Right: three hops for each of the four collectives, and one sum for both weights.",
+        right="Right: three hops each way for each of the four collectives, and one sum for both weights.",
     ),
     Check(
         key="jax.15",
