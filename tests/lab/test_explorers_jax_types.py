@@ -111,7 +111,7 @@ def test_what_the_calculator_refuses_jax_refuses(text):
     mesh = sharding.mesh(Mesh(X=2, Y=4))
     with pytest.raises(ValueError, match="P"):
         split(text, "8, 8", 2, 4)
-    with pytest.raises(ValueError, match=r"[Aa]xis|axes|Length|[Dd]uplicate"):
+    with pytest.raises(Exception, match=r"[Aa]xis|axes|Length|[Dd]uplicate"):  # some are no ValueError
         jax.device_put(jnp.zeros((8, 8)), NamedSharding(mesh, spec(text)))
 
 
