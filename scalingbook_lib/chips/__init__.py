@@ -21,14 +21,14 @@ from scalingbook_lib.chips.gpus import (
     RTX_PRO_6000,
     V100,
 )
-from scalingbook_lib.chips.tpus import TPU7X, TPUS, V2, V3, V4, V5E, V5P, V6E
+from scalingbook_lib.chips.tpus import HALF_TPU7X, TPU7X, TPUS, V2, V3, V4, V5E, V5P, V6E
 from scalingbook_lib.hardware import Chip, Source
 from scalingbook_lib.slices import Slice, SliceMesh
 from scalingbook_lib.torus import Axis, SliceError, Torus
 
 __all__ = [
-    "A100", "B200", "B300", "CATALOGUE", "GB200", "GB300", "GPUS", "H100", "H200", "MI300X", "MI325X",
-    "MI355X", "RTX_PRO_6000", "TPU7X", "TPUS", "V2", "V3", "V4", "V5E", "V5P", "V6E", "V100",
+    "A100", "B200", "B300", "CATALOGUE", "GB200", "GB300", "GPUS", "H100", "H200", "HALF_TPU7X", "MI300X",
+    "MI325X", "MI355X", "RTX_PRO_6000", "TPU7X", "TPUS", "V2", "V3", "V4", "V5E", "V5P", "V6E", "V100",
     "Axis", "Chip", "Slice", "SliceError", "SliceMesh", "Source", "Torus", "find",
 ]  # fmt: skip
 

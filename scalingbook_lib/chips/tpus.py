@@ -6,6 +6,8 @@ be wired as in k x k x 2k and k x 2k x 2k, have the same links; `Torus.twistable
 
 # ruff: noqa: E501   a figure and its source stand on one line, as in a table
 
+from dataclasses import replace
+
 from scalingbook_lib.chips.sources import (
     T,
     book,
@@ -189,5 +191,14 @@ TPU7X = chip(
     torus=(Torus(dims=3, pod_chips=9216, small=_SMALL_3D, cube=4), google(
         "tpu7x", "9,216 chips; wrap rule taken from v5p, to which the page likens it" + _XPK)),
 )  # fmt: skip
+
+HALF_TPU7X = replace(
+    TPU7X,
+    name="half a TPU7x",
+    bf16_flops_per_s=TPU7X.bf16_flops_per_s / 2,
+    hbm_bytes_per_s=TPU7X.hbm_bytes_per_s / 2,
+    matrix_units=2,
+)
+"""One of the two devices that a TPU7x is to JAX and to the compiler; it is not in the catalogue."""
 
 TPUS = (V2, V3, V4, V5E, V5P, V6E, TPU7X)

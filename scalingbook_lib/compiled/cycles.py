@@ -5,7 +5,7 @@ knows the clock's cycles only; seconds need the clock of the chip. Chapter: Prof
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from scalingbook_lib import chips, roofline
 from scalingbook_lib.chips import Chip
@@ -16,16 +16,8 @@ from scalingbook_lib.units import BF16, INT8, DType, dtype, si
 
 WIDTH = 8192
 ROWS = (8, 16, 32, 64, 128, 192, 256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 4096)
-HALF_TPU7X = replace(
-    chips.TPU7X,
-    name="half a TPU7x",
-    bf16_flops_per_s=chips.TPU7X.bf16_flops_per_s / 2,
-    hbm_bytes_per_s=chips.TPU7X.hbm_bytes_per_s / 2,
-    matrix_units=2,
-)
-"""One of the two devices that a TPU7x is to JAX and to the compiler."""
 TARGETS: dict[str, Chip] = {
-    "v5e:1x1": chips.V5E, "v5p:1x1x1": chips.V5P, "v6e:1x1": chips.V6E, "tpu7x:1x1x1": HALF_TPU7X,
+    "v5e:1x1": chips.V5E, "v5p:1x1x1": chips.V5P, "v6e:1x1": chips.V6E, "tpu7x:1x1x1": chips.HALF_TPU7X,
 }  # fmt: skip
 _ARRAYS_PER_UNIT = {"TPU v6e": 2, "half a TPU7x": 2}  # as `systolic.peak` says, which has the reason
 

@@ -1,17 +1,15 @@
 """Who can say it without paper? A question, the reader's estimate, and how many times off it is."""
 
-import math
-
+from scalingbook_lib.explorers import scales
 from scalingbook_lib.explorers.conclusion_questions import Question, question
 from scalingbook_lib.explorers.controls import Notation, Slider, Switch
 from scalingbook_lib.explorers.explorer import Explorer
 from scalingbook_lib.explorers.view import Bars, Readout, RefLine, Scale, Series, View
+from scalingbook_lib.training.run import DAY_S
 from scalingbook_lib.units import count, parse, percent, si
 
 QUESTIONS = 120
 _FARTHEST = 1000.0  # times off, where the picture ends
-_DAY = 86400.0
-_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _WRITE = {"s": "3 ms or 40 days", "B": "2 GB", "FLOPs": "3e23 FLOPs", "tokens": "500 tokens", "": "20 %"}
 
 
@@ -21,11 +19,10 @@ def said(value: float, unit: str) -> str:
         return percent(value)
     if unit == "tokens":
         return f"{count(value)} tokens"
-    if unit == "s" and value >= _DAY / 4:
-        return f"{count(value / _DAY)} days"
+    if unit == "s" and value >= DAY_S / 4:
+        return f"{count(value / DAY_S)} days"
     if value >= 1e18:
-        power = math.floor(math.log10(value))
-        return f"{value / 10**power:.2f} × 10{str(power).translate(_RAISED)} {unit}"
+        return f"{scales.power(value, 3)} {unit}"
     return si(value, unit)
 
 

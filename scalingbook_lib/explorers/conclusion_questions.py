@@ -11,13 +11,13 @@ from scalingbook_lib import arithmetic, chips, collectives, inference, models, p
 from scalingbook_lib.clusters import Cluster
 from scalingbook_lib.inference import rules as serving
 from scalingbook_lib.training import rules
+from scalingbook_lib.training.run import DAY_S
 from scalingbook_lib.units import count, dtype, percent, si
 
 _TORUS = (chips.V5E, chips.V5P, chips.V6E, chips.TPU7X)
 _SWITCHED = (chips.A100, chips.H100, chips.B200)
 _CHIPS = (*_TORUS, *_SWITCHED)
 _MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 13B", "Qwen3 32B")
-_DAY = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _days(r: Random) -> Question:
         f"at an MFU of {percent(mfu)}? Answer in days.",
         seconds,
         "s",
-        f"6 P tokens over n C MFU: {count(seconds / _DAY)} days",
+        f"6 P tokens over n C MFU: {count(seconds / DAY_S)} days",
     )
 
 

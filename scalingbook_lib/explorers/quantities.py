@@ -1,6 +1,7 @@
 """How much is a gigabyte? One quantity in every unit, beside the things of this book that hold bytes."""
 
 from scalingbook_lib import chips, units
+from scalingbook_lib.explorers import scales
 from scalingbook_lib.explorers.controls import Choice, Slider
 from scalingbook_lib.explorers.explorer import Explorer
 from scalingbook_lib.explorers.view import Bars, Cell, Grid, Readout, RefLine, Scale, Series, View
@@ -13,7 +14,6 @@ _UNITS = {
 }  # fmt: skip
 _BINARY = {"KiB": "kB", "MiB": "MB", "GiB": "GB", "TiB": "TB"}
 _BINARY_OF = {decimal: binary for binary, decimal in _BINARY.items()}
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _CHIPS = ("TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "H100", "B200")
 
 
@@ -66,8 +66,7 @@ def _table(nbytes: float, given: str) -> list[list[Cell]]:
 def _amount(value: float) -> str:
     if 1e-3 <= value < 1e6:
         return f"{value:,.0f}" if value >= 1e4 else f"{value:.4g}"
-    digits, _, power = f"{value:.3e}".partition("e")
-    return f"{digits} × 10{str(int(power)).translate(_RAISED)}"
+    return scales.power(value, 4)
 
 
 def _sentence(amount: int, unit: str, nbytes: float) -> str:

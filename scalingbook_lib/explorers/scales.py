@@ -11,6 +11,7 @@ from scalingbook_lib.units import binary, count, si
 
 KINDS = ("linear", "log", "pow2")
 PREFIXED = {"s", "B", "bytes", "FLOP", "FLOPs", "OP", "OPs", "W", "Hz", "bit", "bits"}
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 Projection = Callable[[Sequence[float]], list[float]]
 
@@ -25,6 +26,12 @@ def written(value: float, unit: str = "", *, kind: str = "linear") -> str:
         return f"{value} {unit}".strip()
     space = "" if unit in ("", "×") else " "
     return f"{count(value)}{space}{unit}"
+
+
+def power(value: float, digits: int) -> str:
+    """So many figures and a power of ten: `power(4.87e24, 3)` is '4.87 × 10²⁴'."""
+    figures, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+    return f"{figures} × 10{str(int(exponent)).translate(_RAISED)}"
 
 
 def prefixed(unit: str) -> bool:

@@ -10,7 +10,7 @@ a browser, or installed alone. Chapters: Rooflines, GPUs, Training, Inference.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from scalingbook_lib.measured.kernels import COPY, HALF_TPU7X, MATMULS, SQUARES, SWEEPS, Measured, Sweep
+from scalingbook_lib.measured.kernels import COPY, MATMULS, SQUARES, SWEEPS, Measured, Sweep
 
 if TYPE_CHECKING:
     from scalingbook_lib.measured.collectives import COLLECTIVES, Comparison, Errors, Fit, Point
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "COLLECTIVES",
     "COPY",
-    "HALF_TPU7X",
     "MATMULS",
     "RUNS",
     "SQUARES",

@@ -5,7 +5,7 @@ because it also runs where that file is not: in a browser, or installed alone. C
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 
 from scalingbook_lib import chips, roofline
@@ -125,18 +125,11 @@ SWEEPS = {
 
 _TRILLIUM = _recipe("microbenchmarks/README.md")
 _IRONWOOD = _recipe("microbenchmarks/ironwood/README.md")
-HALF_TPU7X = replace(
-    chips.TPU7X,
-    name="half a TPU7x",
-    bf16_flops_per_s=chips.TPU7X.bf16_flops_per_s / 2,
-    hbm_bytes_per_s=chips.TPU7X.hbm_bytes_per_s / 2,
-)
-"""What JAX shows as one device of a TPU7x, and what was measured: one of its two halves."""
 
 SQUARES: tuple[Measured, ...] = (
     _square(chips.V6E, 8192, 1328.756, _TRILLIUM),
     *(
-        _square(HALF_TPU7X, side, us, _IRONWOOD)
+        _square(chips.HALF_TPU7X, side, us, _IRONWOOD)
         for side, us in {128: 1.619, 256: 1.835, 1024: 6.14, 2048: 25.291, 16384: 9257.791}.items()
     ),
 )
