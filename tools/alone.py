@@ -1,67 +1,79 @@
-"""Does every notebook run alone, copied into an empty folder where nobody has installed the library?
+"""Does every notebook run alone, in an empty folder, where nobody has installed the library?
 
-`python -m tools.alone` tries it on the versions that Colab has (`tools/colab.txt`), every notebook whole, and
-on those of `uv.lock`, where `make tests` runs every cell: there the introduction whole, and of each other
-chapter the cells that set up. Each notebook has an environment of its own, which shows the packages of a
-common one without the library; pip finds the library as a wheel made of this tree, and asks no index.
+`python -m tools.alone` tries two kinds on the versions that Colab has (`tools/colab.txt`): every notebook as
+the site gives it, which carries the library, whole; and every committed one beside a wheel of this tree, the
+cells that set it up. On the versions of `uv.lock`, where `make tests` runs every cell, the cells that set up
+are tried again. Nothing may be installed meanwhile: the only index that pip is told of stands in this
+process, knows no package at all, and what is asked of it fails the run.
 """
 
 import argparse
+import contextlib
 import hashlib
+import http.server
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import venv
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 
-from scalingbook_lib import __version__
 from tools import first_cell, notebooks
+from tools import wheel as library
 from tools.environment import ROOT
 from tools.notebooks import Notebook
 
 WORK = ROOT / ".make" / "alone"
 UV = Path(sys.executable).with_name("uv")
 COLAB = ROOT / "tools" / "colab.txt"
-BROUGHT = {"scalingbook_lib", f"scalingbook_lib-{__version__}.dist-info"}
 SETTING_UP = 3  # code cells: the first, the one that asks for devices, the imports
-PYTEST = [
-    "-q",
-    "-p",
-    "no:cacheprovider",
-    "--nbval-lax",
-    "--nbval-current-env",
-    "--nbval-cell-timeout=900",
-    "--durations=5",
-]
+PYTEST = ["-q", "-p", "no:cacheprovider", "--nbval-lax", "--nbval-current-env"]
+PYTEST += ["--nbval-cell-timeout=900", "--durations=5"]
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Packages without the library, and which notebooks run on them from end to end (None: all)."""
+    """An environment without the library, and whether notebooks run on it from end to end."""
 
     name: str
-    packages: Path
-    whole: frozenset[str] | None = None
+    home: Path
+    whole: bool
 
-    def runs(self, stems: list[str]) -> list[Notebook]:
-        """The notebooks that run on these versions, those that take long first."""
-        found = [n for n in notebooks.every(stems) if n.path.exists()]
-        found = [n for n in found if self.whole is None or n.folder == "chapters"]
-        return sorted(found, key=lambda n: n.path.stat().st_size, reverse=True)
 
-    def copied(self, notebook: Notebook) -> NotebookNode:
-        """What is copied of a notebook: all of it, or what sets it up."""
-        copy = notebook.committed()
-        if self.whole is None or str(notebook) in self.whole:
-            return copy
+@dataclass(frozen=True)
+class Index:
+    """An index on this machine that has no package; `asked` is what was asked of it."""
+
+    url: str
+    asked: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A notebook to run alone: as the site gives it, or as it is committed, with a wheel beside it."""
+
+    notebook: Notebook
+    on: Versions
+    carrying: str = ""  # the cell that carries the library
+
+    def __str__(self) -> str:
+        kind = "from the site" if self.carrying else "beside a wheel"
+        return f"{self.notebook} {kind} on {self.on.name}"
+
+    def copied(self) -> NotebookNode:
+        """What is copied of the notebook: all of it, or what sets it up."""
+        copy = self.notebook.committed()
+        if self.carrying:
+            copy = first_cell.put(copy, self.carrying)
+            return copy if self.on.whole else NotebookNode(copy | {"cells": list(_setting_up(copy.cells))})
         return NotebookNode(copy | {"cells": list(_setting_up(copy.cells))})
 
 
@@ -75,11 +87,12 @@ def _setting_up(cells: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
 
 
 def wheel() -> Path:
-    """The folder with the library as a wheel, made of this tree."""
+    """The library as a wheel, made of this tree."""
     folder = WORK / "wheel"
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([UV, "build", "--wheel", "--quiet", "--out-dir", folder, ROOT], check=True)
-    return folder
+    (made,) = folder.glob("*.whl")
+    return made
 
 
 def colab() -> Versions:
@@ -88,22 +101,25 @@ def colab() -> Versions:
     digest = hashlib.sha256(COLAB.read_bytes()).hexdigest()
     if not stamp.exists() or stamp.read_text() != digest:
         shutil.rmtree(home, ignore_errors=True)
-        subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, home], check=True)
+        subprocess.run([UV, "venv", "--quiet", "--seed", "--python", sys.executable, home], check=True)
         python = home / "bin" / "python"
         subprocess.run([UV, "pip", "install", "--quiet", "--python", python, "-r", COLAB], check=True)
         stamp.write_text(digest)
-    return Versions("colab", _packages(home))
+    return Versions("Colab's versions", home, whole=True)
 
 
 def newest() -> Versions:
-    """What uv.lock pins: links to everything in this environment but the library."""
-    links = WORK / "links"
-    shutil.rmtree(links, ignore_errors=True)
+    """What uv.lock pins: an environment that sees everything in this one but the library."""
+    home, links = WORK / "newest", WORK / "links"
+    for leftover in (home, links):
+        shutil.rmtree(leftover, ignore_errors=True)
     links.mkdir(parents=True)
     for path in _packages(Path(sys.prefix)).iterdir():
         if "scalingbook_lib" not in path.name and path.suffix != ".pth":
             (links / path.name).symlink_to(path)
-    return Versions("newest", links, frozenset({"chapters/intro"}))
+    venv.create(home, symlinks=True)
+    (_packages(home) / "links.pth").write_text(f"{links}\n")
+    return Versions("the newest versions", home, whole=False)
 
 
 def _packages(environment: Path) -> Path:
@@ -112,54 +128,70 @@ def _packages(environment: Path) -> Path:
     return found
 
 
-def run(notebook: Notebook, on: Versions, wheels: Path) -> str:
+@contextlib.contextmanager
+def index() -> Iterator[Index]:
+    """An index that knows no package, while the block runs."""
+    asked: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield Index(f"http://127.0.0.1:{server.server_port}/simple", asked)
+    server.shutdown()
+
+
+def run(what: Run, wheel: Path, empty: Index) -> str:
     """Copy a notebook into an empty folder and run it there; what went wrong, or ''."""
-    home = WORK / on.name / str(notebook).replace("/", "-")
+    home = WORK / str(what).replace("/", "-").replace(" ", "-")
     shutil.rmtree(home, ignore_errors=True)
     alone = home / "alone"
     alone.mkdir(parents=True)
-    nbformat.write(_asking_for_the_package(on.copied(notebook)), alone / notebook.path.name)
-    own = _packages_beside(home / "environment", on.packages)
-    before = {path.name for path in own.iterdir()}
-    command = [home / "environment" / "bin" / "python", "-m", "pytest", *PYTEST, notebook.path.name]
-    done = subprocess.run(
-        command, cwd=alone, env=_variables(home, wheels), capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        return f"{notebook} alone on {on.name}: status {done.returncode}\n{done.stdout[-9000:]}{done.stderr}"
-    if (brought := {path.name for path in own.iterdir()} - before) != BROUGHT:
-        return f"{notebook} alone on {on.name}: its first cell brought {brought}, and should {BROUGHT}"
-    shutil.rmtree(home)
-    return ""
+    nbformat.write(what.copied(), alone / what.notebook.path.name)
+    if not what.carrying:
+        (alone / wheel.name).symlink_to(wheel)
+    problem = ended(alone / what.notebook.path.name, what.on, empty)
+    if not problem:
+        shutil.rmtree(home)
+    return f"{what}: {problem}" if problem else ""
 
 
-def _asking_for_the_package(copy: NotebookNode) -> NotebookNode:
-    """The copy, asking for the package also where a repository is configured: its tag may not be out yet."""
-    for cell in filter(first_cell.is_it, copy.cells):
-        cell.source = cell.source.replace(first_cell.requirement(), f"scalingbook-lib=={__version__}")
-    return copy
+def ended(notebook: Path, on: Versions, empty: Index) -> str:
+    """Run a notebook where it lies, on these versions; what went wrong, or ''."""
+    command = [on.home / "bin" / "python", "-m", "pytest", *PYTEST, notebook.name]
+    told = _variables(notebook.parents[1], empty)
+    done = subprocess.run(command, cwd=notebook.parent, env=told, capture_output=True, text=True, check=False)
+    return f"status {done.returncode}\n{done.stdout[-9000:]}{done.stderr}" if done.returncode else ""
 
 
-def _packages_beside(environment: Path, packages: Path) -> Path:
-    """A new environment that sees these packages; its own site-packages, where pip will install."""
-    venv.create(environment, symlinks=True)
-    own = _packages(environment)
-    (own / "common.pth").write_text(f"{packages}\n")
-    return own
-
-
-def _variables(home: Path, wheels: Path) -> dict[str, str]:
-    """This process's variables, without what makes the book's own kernels quiet."""
+def _variables(home: Path, empty: Index) -> dict[str, str]:
+    """This process's variables, without what makes the book's kernels quiet, and no index but ours."""
     kept = {
-        k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PIP_", "VIRTUAL_ENV", "JAX_"))
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("PYTHON", "PIP_", "UV_", "VIRTUAL_ENV", "JAX_"))
     }
     pip = {
-        "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": str(wheels),
-        "PIP_NO_COMPILE": "1",
-        "PIP_CONFIG_FILE": "/dev/null",
+        "PIP_INDEX_URL": empty.url,
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_RETRIES": "0",
+        "NO_PROXY": "127.0.0.1",
     }
-    return kept | pip | {"IPYTHONDIR": str(home / "ipython"), "PYTHONUTF8": "1"}
+    return kept | pip | {"IPYTHONDIR": str(home / "ipython"), "TMPDIR": str(home), "PYTHONUTF8": "1"}
+
+
+def runs(versions: Versions, stems: list[str], carrying: str) -> Iterator[Run]:
+    """What is to run on these versions."""
+    for notebook in notebooks.every(stems):
+        if versions.whole or notebook.folder == "chapters":
+            yield Run(notebook, versions, carrying)
+            yield Run(notebook, versions)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -171,20 +203,24 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--jobs", type=int, default=2)
     asked = parser.parse_args(argv)
-    started, wheels = time.monotonic(), wheel()
-    versions = [make() for make in (colab, newest) if asked.only in (None, make.__name__)]
-    todo = [(on, n) for on in versions for n in on.runs(asked.stems)]
-    with ThreadPoolExecutor(asked.jobs) as pool:
-        failed = sum(pool.map(lambda task: _failed(task[0], task[1], wheels), todo))
-    print(f"{len(todo)} runs alone, {failed} failed, {time.monotonic() - started:.0f} s", flush=True)
-    return 1 if failed else 0
+    started, made, carrying = time.monotonic(), wheel(), first_cell.carrying(library.carried())
+    on = [make() for make in (colab, newest) if asked.only in (None, make.__name__)]
+    before = {versions: set(_packages(versions.home).iterdir()) for versions in on}
+    todo = [run for versions in on for run in runs(versions, asked.stems, carrying)]
+    todo.sort(key=lambda run: -run.on.whole * bool(run.carrying) * run.notebook.path.stat().st_size)
+    with index() as empty, ThreadPoolExecutor(asked.jobs) as pool:
+        problems = list(filter(None, pool.map(lambda one: _told(run(one, made, empty)), todo)))
+    problems += [_told(f"the index was asked for {path}") for path in empty.asked]
+    installed = (new for v in on for new in set(_packages(v.home).iterdir()) - before[v])
+    problems += [_told(f"was installed: {new}") for new in installed]
+    print(f"{len(todo)} runs alone, {len(problems)} failed, {time.monotonic() - started:.0f} s", flush=True)
+    return 1 if problems else 0
 
 
-def _failed(on: Versions, notebook: Notebook, wheels: Path) -> bool:
-    problem = run(notebook, on, wheels)
+def _told(problem: str) -> str:
     if problem:
         print(problem, file=sys.stderr, flush=True)
-    return bool(problem)
+    return problem
 
 
 if __name__ == "__main__":

@@ -1,8 +1,12 @@
 """How does a notebook that was copied alone get the library? By its first cell, the same in every notebook.
 
-`tools.notebooks` puts it in; the sources do without. Where the library is there already, it says nothing.
+A committed notebook looks where it is: installed, in the copy of the book around it, in a wheel beside it, in
+the release of the configured repository. One from the site carries the library in its first cell. No index is
+asked for it. `tools.notebooks` and the site put the cell in; the sources do without.
 """
 
+import base64
+import hashlib
 from pathlib import Path
 
 import yaml
@@ -14,30 +18,67 @@ from tools.environment import ROOT
 
 TAG = "set-up"
 TAG_OF_RELEASE = f"v{__version__}"
-_SOURCE = """\
-# @title Set-up: brings the book's library where it is missing (Colab, Kaggle)
+_LOOKING = """\
+# @title Set-up: finds the book's library
 import importlib.util
-import subprocess
+import os
 import sys
+import tempfile
+import zipfile
+from pathlib import Path
 
-needs = {"scalingbook_lib": ["--no-deps", "REQUIREMENT"], "rich": ["rich"]}
-missing = [name for name in needs if importlib.util.find_spec(name) is None]
-for name in missing:
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", *needs[name]]
-    done = subprocess.run(pip, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"pip could not bring {name}; is Internet switched on here? {done.stderr}")
-importlib.invalidate_caches()
+missing = importlib.util.find_spec("scalingbook_lib") is None
+if missing:
+    around = [Path.cwd(), *Path.cwd().parents]
+    copies = [folder for folder in around if (folder / "scalingbook_lib" / "__init__.py").exists()]
+    wheels = sorted(Path.cwd().glob("scalingbook_lib-*.whl"))
+    home = str(copies[0]) if copies else tempfile.mkdtemp(prefix="scalingbook-")
+    if wheels and not copies:
+        zipfile.ZipFile(wheels[-1]).extractall(home)
+    elif not copies:
+        ELSEWHERE
+    sys.path.insert(0, home)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))
 
 from scalingbook_lib.lab import runtime
 
-runtime.begin(installed=bool(missing))"""
+runtime.begin(installed=missing)"""
+NOWHERE = (
+    "the book's library is neither installed nor beside this notebook: run it in a copy of the book, "
+    "or download it from the book's site, where it carries the library"
+)
+_NOWHERE = f'raise RuntimeError("{NOWHERE}")'
+_RELEASED = """\
+import subprocess
 
+        release = "scalingbook-lib @ git+RELEASE"
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", home, release]
+        done = subprocess.run(pip, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"NOWHERE ({done.stderr.strip()})")"""
+_CARRYING = """\
+# @title Set-up: unpacks the book's library, which this notebook carries
+import base64
+import hashlib
+import io
+import lzma
+import os
+import sys
+import tempfile
+import zipfile
 
-def requirement(root: Path = ROOT) -> str:
-    """What pip is asked for: the released tag of the configured repository, or the package where none is."""
-    url = repository(root)
-    return f"scalingbook-lib @ git+{url}@{TAG_OF_RELEASE}" if url else f"scalingbook-lib=={__version__}"
+carried = base64.b64decode(\"\"\"
+CARRIED\"\"\")
+if hashlib.sha256(carried).hexdigest() != "DIGEST":
+    raise RuntimeError("the library in this notebook is not what the book put there: download it again")
+home = tempfile.mkdtemp(prefix="scalingbook-")
+zipfile.ZipFile(io.BytesIO(lzma.decompress(carried))).extractall(home)
+sys.path.insert(0, home)
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))
+
+from scalingbook_lib.lab import runtime
+
+runtime.begin(installed=True)"""
 
 
 def repository(root: Path = ROOT) -> str:
@@ -48,14 +89,23 @@ def repository(root: Path = ROOT) -> str:
 
 
 def source(root: Path = ROOT) -> str:
-    """The text of the cell."""
-    return _SOURCE.replace("REQUIREMENT", requirement(root))
+    """The text of the cell that looks for the library."""
+    url = repository(root)
+    released = _RELEASED.replace("RELEASE", f"{url}@{TAG_OF_RELEASE}").replace("NOWHERE", NOWHERE)
+    return _LOOKING.replace("ELSEWHERE", released if url else _NOWHERE)
 
 
-def put(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
-    """The notebook with the cell of today before all others, and no other such cell."""
+def carrying(library: str) -> str:
+    """The text of the cell that unpacks the library it holds: `tools.wheel.carried()`."""
+    digest = hashlib.sha256(base64.b64decode(library)).hexdigest()
+    lines = "".join(f"{library[at : at + 1000]}\n" for at in range(0, len(library), 1000))
+    return _CARRYING.replace("DIGEST", digest).replace("CARRIED", lines)
+
+
+def put(notebook: NotebookNode, text: str) -> NotebookNode:
+    """The notebook with this cell before all others, and no other such cell."""
     hidden = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": ["remove-cell", TAG]}
-    cell = new_code_cell(source(root), metadata=hidden)
+    cell = new_code_cell(text, metadata=hidden)
     return NotebookNode(notebook | {"cells": [cell, *(c for c in notebook.cells if not is_it(c))]})
 
 

@@ -51,7 +51,7 @@ class Notebook:
         if self.folder == "exercises":
             notebook = exercises.blanked(notebook)
         self._write_plainly(notebook)
-        return _fixed(first_cell.put(notebook, self.root))
+        return _fixed(first_cell.put(notebook, first_cell.source(self.root)))
 
     def _write_plainly(self, notebook: NotebookNode) -> None:
         """The site is made from the source; a notebook is read where nobody knows MyST."""

@@ -14,7 +14,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from web import live, serve, vendor
+from web import downloads, live, serve, vendor
 
 BUILD = vendor.ROOT / "_build"
 TOOLS = ("jupyter-book", "sphinx", "sphinx-book-theme", "myst-nb", "sphinxcontrib-bibtex", "sphinx-design")
@@ -30,6 +30,7 @@ def build(source: Path = vendor.ROOT, target: Path = BUILD, *, draft: bool = Fal
     _sphinx(source, work, strict=not draft)
     made = work / "_build" / "html"
     live.write(made / "_static" / "live")
+    downloads.write(made, source)
     (made / ".nojekyll").touch()
     publish(made, target)
     if not draft:  # what a draft warns of is asked again

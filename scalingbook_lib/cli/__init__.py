@@ -19,6 +19,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         if (error.name or "").partition(".")[0] not in NEEDS:
             raise
         lacks = f"scalingbook: the command line needs {error.name}, which is not installed"
-        print(f"{lacks}; write pip install 'scalingbook-lib[cli]'", file=sys.stderr)
+        print(f"{lacks}; write pip install {' '.join(NEEDS)}", file=sys.stderr)
         return FAILED
     return script.run(argv)

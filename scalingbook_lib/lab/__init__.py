@@ -1,4 +1,4 @@
 """The laboratory: does the compiler agree with the formula, and does the device?
 
-Needs JAX (`pip install 'scalingbook-lib[lab]'`), and `libtpu` to compile ahead of time for TPU slices.
+Needs JAX (the extra `lab`), and `libtpu` to compile ahead of time for TPU slices.
 """

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from importlib import metadata
 
+from scalingbook_lib import __version__
 from scalingbook_lib.lab import devices, slices
 from scalingbook_lib.lab.devices import Devices
 from scalingbook_lib.told import Told
@@ -70,7 +71,7 @@ def runtime() -> Runtime:
 
 
 def _versions() -> tuple[tuple[str, str], ...]:
-    own = ("scalingbook-lib", metadata.version("scalingbook-lib")), ("Python", platform.python_version())
+    own = ("scalingbook-lib", __version__), ("Python", platform.python_version())
     return (*own, *((shown, number) for name, shown in _SHOWN.items() if (number := _version(name))))
 
 

@@ -3,10 +3,8 @@
 import pytest
 
 pytest.importorskip("sphinx", reason="the site's layer is not set up")
-from scalingbook_lib import checks
 from scalingbook_lib.checks import Check
 from scalingbook_lib.checks.programs import SOLVED, right
-from tools.environment import ROOT
 from tools.exercises import Exercise
 from web.extension import exercises
 
@@ -21,11 +19,3 @@ def test_the_box_of_a_function_has_nothing_to_type_into():
     assert "Hint 1 of 1" in box
     assert "Worked solution" in box
     assert PROGRAM(SOLVED).ok
-
-
-def test_its_notebook_can_be_had_from_the_page():
-    asked = [check for check in checks.catalogue().values() if check.kind == "program"]
-    for check in asked:
-        notebook = f"exercises/{check.stem}.ipynb"
-        assert f"{{download}}`{notebook} </{notebook}>`" in exercises._in_the_notebook(check)
-        assert (ROOT / notebook).exists()

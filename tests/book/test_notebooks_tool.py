@@ -32,7 +32,7 @@ def test_another_release_changes_the_first_cell_alone(chapter, monkeypatch):
     before = chapter.path.read_bytes()
     notebooks.renew(chapter)
     assert chapter.path.read_bytes() == before
-    monkeypatch.setattr(first_cell, "_SOURCE", "release = 2")
+    monkeypatch.setattr(first_cell, "_LOOKING", "release = 2")
     assert len(notebooks.differences(chapter)) == 1
     notebooks.renew(chapter)
     assert notebooks.differences(chapter) == []

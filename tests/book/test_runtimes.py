@@ -1,5 +1,6 @@
 """The guide to runtimes says what the library computes, what is installed, and what the programs say."""
 
+import csv
 import re
 import tomllib
 
@@ -7,7 +8,7 @@ import pytest
 
 from scalingbook_lib import chips, models
 from scalingbook_lib.lab import devices
-from tools import first_cell
+from tools import first_cell, notebooks
 from tools.environment import ROOT
 
 PAGE = (ROOT / "runtimes.md").read_text(encoding="utf-8")
@@ -63,16 +64,45 @@ def test_versions_are_those_that_are_tested():
 def test_it_quotes_what_the_programs_say():
     with pytest.raises(RuntimeError, match="restart the kernel and run this cell first"):
         devices.get(10**6)
-    assert "pip could not bring {name}" in first_cell.source()
+    assert first_cell.NOWHERE.startswith("the book's library is neither installed nor beside this notebook")
+    assert "the library in this notebook is not what the book put there" in first_cell.carrying("")
     assert str(devices.Devices("tpu", "TPU v5 lite", 8, False)).startswith("8 real TPU devices")
     assert str(devices.Devices("cpu", "cpu", 8, True)).startswith("8 simulated devices")
     for quoted in (
         "`restart the kernel and run this cell first`",
-        "`pip could not bring scalingbook_lib`",
+        "`the book's library is neither installed nor beside this notebook`",
+        "`the library in this notebook is not what the book put there`",
         '"8 real TPU devices"',
         '"8 simulated devices"',
     ):
         assert quoted in PAGE
+
+
+def test_each_notebook_is_listed_with_the_real_devices_that_ran_it():
+    rows = [
+        line[2:-2].split(" | ")
+        for line in PAGE.split("their solutions |\n")[1].split("\n\n")[0].splitlines()[1:]
+    ]
+    titles = dict(
+        re.findall(r"^\| \[(.+?)\]\(chapters/(\w+)\.md\)", (ROOT / "README.md").read_text(), re.MULTILINE)
+    )
+    with (ROOT / "data/real_runs.csv").open(encoding="utf-8", newline="") as file:
+        ran = {
+            row["notebook"]: f"{row['device']}, {row['date']}, {row['versions']}"
+            for row in csv.DictReader(file)
+        }
+    told = {
+        f"{folder}/{titles[title]}": cell
+        for title, *cells in rows
+        for folder, cell in zip(("chapters", "exercises", "solutions"), cells, strict=True)
+    }
+    assert told == {str(n): ran.get(str(n), "not yet") for n in notebooks.every()}
+    assert ran.keys() <= told.keys()
+
+
+def test_the_way_to_colab_has_three_steps():
+    way = PAGE.split("(runtimes-colab)=")[1].split("**Kaggle.**")[0]
+    assert re.findall(r"^(\d)\. ", way, re.MULTILINE) == ["1", "2", "3"]
 
 
 def test_it_links_what_is_there():

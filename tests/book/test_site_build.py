@@ -4,11 +4,12 @@ import json
 import shutil
 import subprocess
 
+import nbformat
 import pytest
 
 pytest.importorskip("sphinx", reason="the site's layer is not set up")
 from scalingbook_lib import __version__
-from tools import first_cell
+from tools import first_cell, wheel
 from web import site, vendor
 from web.extension import page, stylesheet
 
@@ -156,15 +157,24 @@ def test_a_git_remote_on_github_is_a_repository_too(tmp_path, remote, found):
     assert page._remote(tmp_path) == found
 
 
-@pytest.mark.parametrize(
-    ("config", "asked"),
-    [
-        (None, f"scalingbook-lib=={__version__}"),
-        ('repository:\n  url: ""\n', f"scalingbook-lib=={__version__}"),
-        (f"repository:\n  url: {REPOSITORY}\n", f"scalingbook-lib @ git+{REPOSITORY}@v{__version__}"),
-    ],
-)
-def test_a_notebook_asks_for_the_release_where_a_repository_is_configured(tmp_path, config, asked):
+@pytest.mark.parametrize("config", [None, 'repository:\n  url: ""\n', f"repository:\n  url: {REPOSITORY}\n"])
+def test_a_notebook_asks_for_the_release_where_a_repository_is_configured(tmp_path, config):
     if config is not None:
         (tmp_path / "_config.yml").write_text(config)
-    assert f'["--no-deps", "{asked}"]' in first_cell.source(tmp_path)
+    asked = f'"scalingbook-lib @ git+{REPOSITORY}@v{__version__}"' in first_cell.source(tmp_path)
+    assert asked == (REPOSITORY in (config or ""))
+    assert first_cell.NOWHERE in first_cell.source(tmp_path)
+    compile(first_cell.source(tmp_path), "cell", "exec")
+
+
+def test_a_page_offers_its_notebook_with_the_library_inside(executed, tmp_path):
+    (executed / "_toc.yml").write_text("format: jb-book\nroot: chapters/sums\n")
+    shutil.copy(vendor.ROOT / "references.bib", executed)
+    shutil.copy(vendor.ROOT / "_config.yml", executed)
+    made = site.build(executed, tmp_path / "out")
+    assert 'href="../notebooks/chapters/sums.ipynb" download' in (made / "chapters" / "sums.html").read_text()
+    committed = nbformat.read(executed / "chapters" / "sums.ipynb", as_version=4)
+    given = nbformat.read(made / "notebooks" / "chapters" / "sums.ipynb", as_version=4)
+    assert given.cells[1:] == committed.cells[1:]
+    assert given.cells[0].source == first_cell.carrying(wheel.carried())
+    assert not (made / "_sources").exists(), "a copy without the library"

@@ -9,7 +9,8 @@ import re
 import subprocess
 from pathlib import Path
 
-from web import live, vendor
+from tools import wheel
+from web import vendor
 
 PYTEST = ("_pytest", "pytest", "pluggy", "iniconfig", "packaging", "pygments")
 CORE = vendor.ROOT / "tests" / "core"
@@ -18,7 +19,7 @@ SCRIPT = Path(__file__).with_name("core.mjs")
 
 def carried():
     """pytest, the library and its tests, as texts by path."""
-    files = {name: text.decode() for name, text in live.sources().items()}
+    files = {name: text.decode() for name, text in wheel.core().items()}
     for name in PYTEST:
         folder = Path(importlib.util.find_spec(name).origin).parent
         for path in folder.rglob("*.py"):

@@ -127,7 +127,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(missing):
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"scalingbook: the command line needs {missing}, which is not installed; "
-        "write pip install 'scalingbook-lib[cli]'\n"
+        "write pip install click rich\n"
     )
 
 

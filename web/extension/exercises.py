@@ -19,8 +19,10 @@ from scalingbook_lib.checks.check import Check
 from scalingbook_lib.checks.programs import SOLVED
 from tools import exercises
 from tools.environment import ROOT
+from web import downloads
 
 LOG = logging.getLogger(__name__)
+IN_THE_NOTEBOOK = "Solve it in the notebook above: your function runs there, and is judged."
 LEVELS = {1: "warm-up", 2: "core", 3: "stretch"}
 
 
@@ -41,7 +43,14 @@ class Exercises(SphinxDirective):
             LOG.warning("exercises %s: %s", stem, error, location=self.get_location())
             return []
         counts(self.env)[self.env.docname] = (stem, len(read))
-        return [self._exercise(one, known.get(one.key)) for one in read]
+        return [_raw(self._notebook(stem)), *(self._exercise(one, known.get(one.key)) for one in read)]
+
+    def _notebook(self, stem: str) -> str:
+        """The exercises as a file."""
+        here = posixpath.dirname(self.env.docname) or "."
+        address = posixpath.relpath(f"{downloads.FOLDER}/exercises/{stem}.ipynb", here)
+        link = f'<a href="{address}" download>Download these exercises as a notebook</a>'
+        return f'<p class="exercise-notebook">{link}: it carries the library, and runs in Colab as it is.</p>'
 
     def _exercise(self, exercise: exercises.Exercise, check: Check | None) -> nodes.Node:
         if check is None:
@@ -53,7 +62,7 @@ class Exercises(SphinxDirective):
         for cell in exercise.given:
             box += nodes.literal_block(cell.source, cell.source, language="python")
         if check.kind == "program":
-            self.state.nested_parse(StringList([_in_the_notebook(check)], "exercise"), 0, box)
+            box += nodes.paragraph("", IN_THE_NOTEBOOK)
         box += _raw(form(exercise, check, self._solution(exercise)))
         return box
 
@@ -79,13 +88,6 @@ def _heading(exercise: exercises.Exercise, check: Check) -> str:
         f'<h3 class="exercise-title" id="{name(exercise.key)}">{exercise.number}. {escape(exercise.title)} '
         f'<span class="difficulty"><span aria-hidden="true">{stars}</span> {level}</span></h3>'
     )
-
-
-def _in_the_notebook(check: Check) -> str:
-    """Where an exercise is solved that asks for a function."""
-    notebook = f"exercises/{check.stem}.ipynb"
-    link = f"{{download}}`{notebook} </{notebook}>`"
-    return f"Solve it in the notebook {link}: your function runs there, and is judged."
 
 
 def form(exercise: exercises.Exercise, check: Check, solution: str) -> str:

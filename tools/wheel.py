@@ -1,0 +1,65 @@
+"""What goes from this tree to a reader who has only a file: the library as a wheel, the same bytes each time.
+
+The site's pages load the core alone; a notebook that is downloaded carries all of it, packed small.
+"""
+
+import base64
+import io
+import lzma
+import re
+import tomllib
+import zipfile
+from pathlib import Path
+
+from tools.environment import ROOT
+
+LIBRARY = ROOT / "scalingbook_lib"
+WINGS = ("viz", "lab", "cli", "__main__.py")  # what needs more than the standard library, or a terminal
+_EPOCH = (2020, 1, 1, 0, 0, 0)
+
+
+def core() -> dict[str, bytes]:
+    """The files of the library that need only the standard library, by their path in a wheel."""
+    return {name: told for name, told in _library().items() if name.split("/")[1] not in WINGS}
+
+
+def whole() -> dict[str, bytes]:
+    """All files of the library, and the folders that `pyproject.toml` adds to its wheel."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    added = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    beside = [_below(ROOT / folder, name) for folder, name in added.items()]
+    return _library() | {name: told for files in beside for name, told in files.items()}
+
+
+def _library() -> dict[str, bytes]:
+    return _below(LIBRARY, LIBRARY.name)
+
+
+def _below(folder: Path, name: str) -> dict[str, bytes]:
+    paths = sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    return {f"{name}/{p.relative_to(folder).as_posix()}": p.read_bytes() for p in paths}
+
+
+def metadata() -> dict[str, bytes]:
+    """What makes a wheel of the files: name, version, kind."""
+    version = re.search(r'__version__ = "([^"]+)"', (LIBRARY / "__init__.py").read_text(encoding="utf-8"))
+    number = version[1] if version else "0"
+    folder = f"scalingbook_lib-{number}.dist-info"
+    about = f"Metadata-Version: 2.1\nName: scalingbook-lib\nVersion: {number}\n"
+    tags = "Wheel-Version: 1.0\nGenerator: tools.wheel\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    return {f"{folder}/METADATA": about.encode(), f"{folder}/WHEEL": tags.encode(), f"{folder}/RECORD": b""}
+
+
+def packed(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """A wheel of these files; equal files give equal bytes."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", method) as archive:
+        for name, content in sorted(files.items()):
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, method)
+    return made.getvalue()
+
+
+def carried() -> str:
+    """The whole library as text for a notebook's cell: a wheel, compressed as one piece, in base 64."""
+    small = lzma.compress(packed(whole() | metadata(), zipfile.ZIP_STORED), preset=9 | lzma.PRESET_EXTREME)
+    return base64.b64encode(small).decode()
