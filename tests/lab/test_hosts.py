@@ -15,14 +15,13 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
-from test_training_processes import free_port
+from test_training_processes import port
 
 from scalingbook_lib.lab import hosts, train
 from scalingbook_lib.lab.checkpoints import Checkpoints
 from scalingbook_lib.lab.training import SMALL, Trainer
 
 HERE = Path(__file__).parent
-PATIENCE_S = 240
 WITHOUT_PROXIES = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
 
 
@@ -43,11 +42,11 @@ def set_by_slurm(i, port):
 def both(folder, *what, mesh="X2 Y4", launcher=said_by_hand):
     """Two processes over loopback, what they say in files; none outlives the test."""
     words = [sys.executable, *what, "--mesh", mesh, "--folder", str(folder), "--simulate", "4"]
-    port = free_port()
     with contextlib.ExitStack() as stack:
+        at = stack.enter_context(port())
         started = []
         for i in range(2):
-            flags, env = launcher(i, port)
+            flags, env = launcher(i, at)
             to = stack.enter_context((folder / f"process{i}.txt").open("w"))
             one = subprocess.Popen([*words, *flags], stdout=to, stderr=to, env=WITHOUT_PROXIES | env)
             started.append(one)
@@ -56,17 +55,11 @@ def both(folder, *what, mesh="X2 Y4", launcher=said_by_hand):
         yield started
 
 
-def ended(folder, started):
-    """How both ended, and what the first said; Gloo's greetings left out."""
-    codes = [one.wait(PATIENCE_S) for one in started]
-    said = [line for line in (folder / "process0.txt").read_text().splitlines() if "[Gloo]" not in line]
-    return codes, said
-
-
 def test_two_that_srun_started_hand_in_their_rows_and_say_whether_they_run_one_program(tmp_path):
     with both(tmp_path, str(HERE / "local_rows.py"), launcher=set_by_slurm) as started:
-        codes, said = ended(tmp_path, started)
-    assert codes == [0, 0], said
+        codes = [one.wait() for one in started]  # JAX itself gives up where one of them has died
+    assert codes == [0, 0], (tmp_path / "process0.txt").read_text()
+    said = (tmp_path / "said0.txt").read_text().splitlines()
     programs = [
         re.fullmatch(r"process \d on .*: 4 devices \(cpu\), JAX \S+, program (\S+)", s) for s in said[:2]
     ]
@@ -94,14 +87,13 @@ def steps_done(folder):
 
 
 def test_when_one_dies_the_rest_end_and_a_whole_checkpoint_is_left(tmp_path):
-    what = ("-m", "scalingbook_lib.lab.train", "--steps", "1000", "--every", "2")
+    what = ("-m", "scalingbook_lib.lab.train", "--steps", str(10**9), "--every", "2")  # no end
     with both(tmp_path, *what, mesh="X8") as started:
-        until = time.monotonic() + PATIENCE_S
-        while steps_done(tmp_path) < 5 and time.monotonic() < until and started[0].poll() is None:
+        while steps_done(tmp_path) < 5:
+            assert started[0].poll() is None, (tmp_path / "process0.txt").read_text()
             time.sleep(0.1)
         started[0].kill()
-        assert started[1].wait(PATIENCE_S) == -signal.SIGABRT
-    assert steps_done(tmp_path) >= 5
+        assert started[1].wait() == -signal.SIGABRT, (tmp_path / "process1.txt").read_text()
     with Checkpoints(tmp_path / "checkpoints") as kept:
         assert (kept.latest() or 0) >= 2
 

@@ -4,8 +4,8 @@ import math
 import os
 import re
 import shlex
-import stat
 import subprocess
+import tempfile
 from importlib.metadata import metadata
 from pathlib import Path
 
@@ -22,29 +22,39 @@ SCRIPTS = sorted([*JOBS.glob("*.sh"), *JOBS.glob("*.sbatch")])
 STARTED = re.compile(r"-m scalingbook_lib\.lab\.(\w+) (.*)")
 
 
+STUB = """#!/bin/sh
+number=100 CALLS=${{CALLS:?}}
+until mkdir "$CALLS/$number" 2>/dev/null; do number=$((number + 1)); done
+printf "%s\\0" {name} "$@" >"$CALLS/$number/words"
+"""
+
+
 @pytest.fixture
 def start(tmp_path):
-    """Run a script where python, srun, gcloud and git only write down how they were called."""
-    called = tmp_path / "called"
+    """Run a script where python, srun, gcloud and git only write down how they were called.
+
+    Each call takes the first number that is free, which `mkdir` gives to one alone: those that follow each
+    other are in order, and those that run at once write into no common file.
+    """
     for name in ("python", "srun", "gcloud", "git"):
-        stub = tmp_path / name
-        stub.write_text(f'#!/bin/sh\nprintf "%s\\0" {name} "$@" >> {called}\nprintf "\\n" >> {called}\n')
-        stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
+        executable(tmp_path / name, STUB.format(name=name))
 
     def run(*command, fails=False, **env):
-        (tmp_path / "hostname").write_text(f"#!/bin/sh\necho {env.pop('host', 'here')}\n")
-        (tmp_path / "hostname").chmod(0o755)
-        env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": "/home/me", **env}
+        executable(tmp_path / "hostname", f"#!/bin/sh\necho {env.pop('host', 'here')}\n")
+        calls = Path(tempfile.mkdtemp(prefix="calls", dir=tmp_path))
+        env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": "/home/me", "CALLS": str(calls), **env}
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
         assert bool(done.returncode) == fails, done.stderr
-        return done.stderr if fails else lines(called.read_text())
+        if fails:
+            return done.stderr
+        return [(call / "words").read_text().split("\0")[:-1] for call in sorted(calls.iterdir())]
 
     return run
 
 
-def lines(said):
-    """Each call as a list of words."""
-    return [call.split("\0") for call in said.split("\0\n") if call]
+def executable(path, text):
+    path.write_text(text)
+    path.chmod(0o755)
 
 
 def asked(words):

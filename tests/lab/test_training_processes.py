@@ -13,48 +13,38 @@ from scalingbook_lib.lab import train
 from scalingbook_lib.lab.checkpoints import Checkpoints
 from scalingbook_lib.lab.training import SMALL, Trainer
 
-STEPS, PATIENCE_S, TRIES = 6, 240, 3
+STEPS = 6
 
 
-def free_port():
-    """A port that nobody has now; somebody may before it is used, and then another is tried."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-def ran(folder, mesh):
-    """Both processes to their end; what they wrote where one of them failed."""
-    folder.mkdir()
-    command = [sys.executable, "-m", "scalingbook_lib.lab.train", "--mesh", mesh, "--folder", str(folder)]
-    command += ["--steps", str(STEPS), "--every", "3", "--simulate", "4", "--processes", "2"]
-    command += ["--address", f"127.0.0.1:{free_port()}"]
-    without = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
-    outs = [folder / f"process{i}.txt" for i in range(2)]
-    with contextlib.ExitStack() as stack:
-        both = []
-        for i, out in enumerate(outs):
-            to = stack.enter_context(out.open("w"))
-            both.append(subprocess.Popen([*command, "--process", str(i)], stdout=to, stderr=to, env=without))
-            stack.callback(both[-1].kill)
-        for one in both:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                one.wait(PATIENCE_S)
-        codes = [one.poll() for one in both]
-    return "" if codes == [0, 0] else f"{codes}\n" + "\n".join(out.read_text()[-2000:] for out in outs)
+@contextlib.contextmanager
+def port():
+    """A port that the system gives to nobody else meanwhile: it is taken, and who listens may share it."""
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # as gRPC sets it
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
-    """A run of FSDP over both processes and TP within them."""
-    failed = ""
-    for attempt in range(TRIES):
-        folder = tmp_path_factory.mktemp("run") / "two"
-        if not (failed := ran(folder, "X4 Y2")):
-            return folder
-        if "in use" not in failed.lower() and attempt:
-            break
-    pytest.fail(failed)
+    """A run of FSDP over both processes and TP within them, to the end of both: JAX waits for no dead one."""
+    folder = tmp_path_factory.mktemp("two")
+    command = [sys.executable, "-m", "scalingbook_lib.lab.train", "--mesh", "X4 Y2", "--folder", str(folder)]
+    command += ["--steps", str(STEPS), "--every", "3", "--simulate", "4", "--processes", "2"]
+    without = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
+    outs = [folder / f"process{i}.txt" for i in range(2)]
+    with contextlib.ExitStack() as stack:
+        command += ["--address", f"127.0.0.1:{stack.enter_context(port())}"]
+        both = []
+        for i, out in enumerate(outs):
+            to = stack.enter_context(out.open("w"))
+            both.append(subprocess.Popen([*command, "--process", str(i)], stdout=to, stderr=to, env=without))
+            stack.callback(both[-1].wait)
+            stack.callback(both[-1].kill)
+        codes = [one.wait() for one in both]
+    if codes != [0, 0]:
+        pytest.fail(f"{codes}\n" + "\n".join(out.read_text()[-2000:] for out in outs))
+    return folder
 
 
 def test_two_processes_learn_what_one_device_learns(two):

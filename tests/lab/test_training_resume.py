@@ -1,11 +1,11 @@
 """A run that is killed at a random step goes on, on another mesh, as if nothing had happened."""
 
-import os
+import functools
 import random
 import signal
 import subprocess
 import sys
-import time
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -16,42 +16,49 @@ from scalingbook_lib.lab import train
 from scalingbook_lib.lab.checkpoints import Checkpoints
 from scalingbook_lib.lab.training import SMALL, Trainer
 
-STEPS = 24
-PATIENCE_S = 180
+HERE = Path(__file__).parent
+STEPS, EVERY = 24, 2
+LINES = 10  # about as many lines run in one step
 
 
-def started(folder, mesh, *more):
-    """The trainer in a process of its own, a checkpoint after every second step."""
-    command = [sys.executable, "-m", "scalingbook_lib.lab.train", "--mesh", mesh, "--folder", str(folder)]
-    return subprocess.Popen([*command, "--steps", str(STEPS), "--every", "2", *more])
+@functools.cache
+def other():
+    """Another mesh than that of the run that was killed."""
+    return Trainer(SMALL, {"P": 2, "C": 2, "X": 2}, microbatches=2)
 
 
-def killed(running, folder, *, at):
-    """Kill it without warning once it has told the loss of step `at`."""
-    until = time.monotonic() + PATIENCE_S
-    while not (folder / "losses.txt").exists() or len(train.losses(folder)) <= at:
-        assert running.poll() is None, f"the trainer ended by itself with {running.returncode}"
-        assert time.monotonic() < until, f"step {at} did not come in {PATIENCE_S} s"
-        time.sleep(0.005)
-    os.kill(running.pid, signal.SIGKILL)
-    assert running.wait() == -signal.SIGKILL
+@functools.cache
+def alone():
+    """What one device learns that nobody kills."""
+    return Trainer(SMALL, {"X": 1}).train(STEPS).losses
+
+
+def killed(folder, *, at, line):
+    """Train in a process of its own until it is killed; the step of the checkpoint that was whole by then."""
+    command = [sys.executable, str(HERE / "killed.py"), str(at), str(line), "--folder", str(folder)]
+    command += ["--mesh", "X4 Y2", "--simulate", "8", "--steps", str(STEPS), "--every", str(EVERY)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, f"the trainer ended by itself:\n{done.stdout[-3000:]}"
+    return int((folder / "whole.txt").read_text())
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no way to kill without warning here")
-def test_killed_at_a_random_step_it_goes_on_on_another_mesh(tmp_path):
-    at = random.randrange(3, STEPS - 6)
-    killed(started(tmp_path, "X4 Y2", "--simulate", "8"), tmp_path, at=at)
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_at_a_random_step_it_goes_on_on_another_mesh(seed, tmp_path):
+    draw = random.Random(seed)
+    at, line = draw.randrange(3, STEPS - 6), draw.randrange(LINES)
+    whole = killed(tmp_path, at=at, line=line)
     told = dict(train.losses(tmp_path))
     with Checkpoints(tmp_path / "checkpoints") as kept:
-        other = Trainer(SMALL, {"P": 2, "C": 2, "X": 2}, microbatches=2)
-        state = kept.restore(other)
+        state = kept.restore(other())
         assert state is not None, f"killed at step {at}, and no checkpoint was whole"
-        resumed = other.train(STEPS - int(state["step"]), state)
-    assert at - 5 <= resumed.first <= max(told) + 1, f"killed at step {at}, resumed at {resumed.first}"
+        resumed = other().train(STEPS - int(state["step"]), state)
+    where = f"killed at line {line} of step {at} with {whole} steps kept, resumed at {resumed.first}"
+    assert at - 1 <= max(told) < STEPS - 2, where
+    assert max(told) - 2 * EVERY < whole <= resumed.first <= max(told) + 1, where
 
-    alone = Trainer(SMALL, {"X": 1}).train(STEPS).losses
     curve = [told[step] for step in range(resumed.first)] + list(resumed.losses)
-    assert curve == pytest.approx(alone, rel=TOLERANCE), f"killed at step {at}"
+    assert curve == pytest.approx(alone(), rel=TOLERANCE), where
     again = [step for step in told if step >= resumed.first]  # told before the kill, and done again
     assert [told[step] for step in again] == pytest.approx([curve[step] for step in again], rel=TOLERANCE)
 
