@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from scalingbook_lib import cli
+from tests.core import repeatable as repeatable
 
 
 @dataclass(frozen=True)

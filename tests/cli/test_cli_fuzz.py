@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from scalingbook_lib import cli
 
-QUIET = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = settings(
+    max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 COMMANDS = ["model", "roofline", "collective", "plan", "serve", "chips", "completion"]
 MODELS = st.sampled_from(
     ["llama-3-8b", "deepseek-v3", "gemma-3-27b", "qwen3-next-80b-a3b", "gpt-oss-20b", "phi-2"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from scalingbook_lib.lab import devices
+from tests.core import repeatable as repeatable
 
 devices.simulate(8)  # before JAX starts: each test process has its own
 

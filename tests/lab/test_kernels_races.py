@@ -5,6 +5,12 @@ import pytest
 from scalingbook_lib.lab.kernels import races
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """An experiment takes four seconds, and on a busy machine as long as it likes."""
+    monkeypatch.setattr(races, "PATIENCE_S", None)
+
+
 @pytest.mark.parametrize("name", ["gather both ways", "matmul both ways", "sum, two buffers"])
 def test_no_race_and_the_right_result(name):
     found = races.look(name)

@@ -1,5 +1,7 @@
 """A measurement is waited for, repeated, and set beside a roofline. No test here asks how fast."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -29,8 +31,18 @@ def test_the_result_is_waited_for_and_repeated():
     assert timing.meaningful
 
 
-def test_a_tiny_function_is_called_many_times_a_sample():
-    assert measure.time(jax.jit(lambda x: x), jnp.ones(2), samples=2).calls > 1
+def test_a_tiny_function_is_called_many_times_a_sample(monkeypatch):
+    now = 0.0  # on a busy machine one call may take as long as a sample; by this clock each takes 1 µs
+
+    def tiny(x):
+        nonlocal now
+        now += 1e-6
+        return x
+
+    monkeypatch.setattr(measure, "clock", SimpleNamespace(perf_counter=lambda: now))
+    timing = measure.time(tiny, jnp.ones(2), samples=2)
+    assert 2000 <= timing.calls <= 4002
+    assert timing.median_s == pytest.approx(1e-6)
 
 
 def test_simulated_devices_give_no_meaningful_time():
