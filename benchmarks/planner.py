@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 
 from benchmarks import kept
-from scalingbook_lib import chips, clusters, models, planner
+from scalingbook_lib import models, planner
+from scalingbook_lib.machines import chips, clusters
 from web import vendor
 
 HERE = Path(__file__).parent

@@ -15,8 +15,9 @@ from dataclasses import asdict
 
 from benchmarks import kept
 from benchmarks.planner import HERE, _has_uv
-from scalingbook_lib import chips, inference, models, serving
-from scalingbook_lib.slices import Slice
+from scalingbook_lib import inference, models, serving
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.slices import Slice
 from web import vendor
 
 PEER = "simpy==4.1.2"

@@ -8,6 +8,7 @@ bytes an element of each data type takes.
 import math
 import re
 from dataclasses import dataclass
+from typing import Any
 
 KB, MB, GB, TB = 1e3, 1e6, 1e9, 1e12  # links and datasheets count in powers of ten
 KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40  # memories are sized in powers of two
@@ -168,3 +169,17 @@ def _prefixed(top: str, text: str) -> tuple[float, str]:
     raise ValueError(
         f"{top!r} in {text!r} is no unit of this book; write s, bytes, bits or FLOPs, or one with a prefix"
     )
+
+
+class Told:
+    """A result that tells itself: a notebook shows `str()`, a debugger `repr()`."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Give every result its own: IPython asks a class for its `__repr__` before it asks the bases."""
+        super().__init_subclass__(**kwargs)
+        cls._repr_pretty_ = Told._repr_pretty_
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(type(self).__name__ if cycle else str(self))

@@ -2,7 +2,7 @@
 
     python -m tools.calibrate_inference
 
-writes scalingbook_lib/inference/published/calibrated.py: the table of all runs, and, for each model as an
+writes scalingbook_lib/evidence/inference/calibrated.py: the table of all runs, and, for each model as an
 engine ran it, the lines of the chips that it touches, fitted without it.
 """
 
@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from textwrap import fill
 
-from scalingbook_lib.calibration import Key, Values, read
-from scalingbook_lib.inference.published.fit import fit, key, source
-from scalingbook_lib.inference.published.predicted import tokens_per_s
-from scalingbook_lib.inference.published.table import of
-from scalingbook_lib.measured.inference_runs import RUNS, InferenceRun
+from scalingbook_lib.evidence.calibration import Key, Values, read
+from scalingbook_lib.evidence.inference.fit import fit, key, source
+from scalingbook_lib.evidence.inference.predicted import tokens_per_s
+from scalingbook_lib.evidence.inference.table import of
+from scalingbook_lib.evidence.measured.inference_runs import RUNS, InferenceRun
 
-PLACE = Path("scalingbook_lib/inference/published/calibrated.py")
+PLACE = Path("scalingbook_lib/evidence/inference/calibrated.py")
 FEWEST = 3  # runs of a chip and type that make a line
 HEAD = '''"""The efficiencies of chips in inference, as `fit` found them: calibrate_inference.py wrote it.
 

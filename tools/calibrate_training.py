@@ -2,7 +2,7 @@
 
     python -m tools.calibrate_training
 
-writes scalingbook_lib/training/published/calibrated.py: the table of all runs, and, for each family of runs,
+writes scalingbook_lib/evidence/training/calibrated.py: the table of all runs, and, for each family of runs,
 the lines of the chips that it touches, fitted without it.
 """
 
@@ -13,16 +13,16 @@ from pathlib import Path
 from statistics import mean
 from textwrap import fill
 
-from scalingbook_lib.calibration import Table, Values, summary
-from scalingbook_lib.measured.training_runs import KEPT, RUNS, TrainingRun
-from scalingbook_lib.training.published.fit import efficiency, fit
-from scalingbook_lib.training.published.planned import planned
-from scalingbook_lib.training.published.predicted import seconds
-from scalingbook_lib.training.published.scores import source
-from scalingbook_lib.training.published.series import ratios
-from scalingbook_lib.training.published.table import of
+from scalingbook_lib.evidence.calibration import Table, Values, summary
+from scalingbook_lib.evidence.measured.training_runs import KEPT, RUNS, TrainingRun
+from scalingbook_lib.evidence.training.fit import efficiency, fit
+from scalingbook_lib.evidence.training.planned import planned
+from scalingbook_lib.evidence.training.predicted import seconds
+from scalingbook_lib.evidence.training.scores import source
+from scalingbook_lib.evidence.training.series import ratios
+from scalingbook_lib.evidence.training.table import of
 
-PLACE = Path("scalingbook_lib/training/published/calibrated.py")
+PLACE = Path("scalingbook_lib/evidence/training/calibrated.py")
 FEWEST = 3  # runs of a chip and type that make a line
 HEAD = '''"""The efficiencies of chips in training, as `fit` found them: tools/calibrate_training.py wrote it.
 

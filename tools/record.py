@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from scalingbook_lib import compiled
+from scalingbook_lib.evidence import compiled
 
 FOLDER = Path(compiled.__file__).parent
 HEADS = {
@@ -21,14 +21,14 @@ REMARK = "# ruff: noqa: E501   written by tools/record.py from what the compiler
 
 
 def _lines() -> list[dict]:
-    from scalingbook_lib.lab import records
+    from scalingbook_lib.lab.compiler import records
 
     return [dataclasses.asdict(line) for line in records.lines()]
 
 
 def _cycles() -> dict:
-    from scalingbook_lib.compiled import cycles
-    from scalingbook_lib.lab import records
+    from scalingbook_lib.evidence.compiled import cycles
+    from scalingbook_lib.lab.compiler import records
 
     asked = [(topology, kind) for kind in ("bf16", "int8") for topology in cycles.TARGETS]
     known = (ask for ask in asked if ask != ("tpu7x:1x1x1", "int8"))  # no int8 rate is documented for it
@@ -36,7 +36,7 @@ def _cycles() -> dict:
 
 
 def _bundles() -> dict:
-    from scalingbook_lib.lab import records
+    from scalingbook_lib.lab.compiler import records
 
     return {
         kernel.title: {

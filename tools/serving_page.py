@@ -8,14 +8,15 @@ writes serving-runs.md and serving-runs.svg. Every number is the library's; a te
 from pathlib import Path
 from statistics import mean
 
-from scalingbook_lib import chips, inference
-from scalingbook_lib.explorers.view import Chart, Points, RefLine, Scale, View
-from scalingbook_lib.inference import published
-from scalingbook_lib.inference.published import KINDS, Score
-from scalingbook_lib.inference.published.calibrated import NO_HOST
-from scalingbook_lib.inference.published.planned import RESERVE, STEP_TOKENS, planned
+from scalingbook_lib import inference
+from scalingbook_lib.evidence import inference as published
+from scalingbook_lib.evidence.inference import KINDS, Score
+from scalingbook_lib.evidence.inference.calibrated import NO_HOST
+from scalingbook_lib.evidence.inference.planned import RESERVE, STEP_TOKENS, planned
+from scalingbook_lib.evidence.measured.inference_runs import REFUSED, RUNS, InferenceRun, find
 from scalingbook_lib.inference.shape import shape
-from scalingbook_lib.measured.inference_runs import REFUSED, RUNS, InferenceRun, find
+from scalingbook_lib.machines import chips
+from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale, View
 from scalingbook_lib.units import si
 from tools.environment import ROOT
 from tools.serving_tables import share, signed, tables

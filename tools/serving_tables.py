@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from statistics import mean
 
 from scalingbook_lib import inference
-from scalingbook_lib.inference import published
-from scalingbook_lib.inference.published.fit import BARE, EXPECTED, TORUS, key
-from scalingbook_lib.inference.published.planned import planned
+from scalingbook_lib.evidence import inference as published
+from scalingbook_lib.evidence.inference.fit import BARE, EXPECTED, TORUS, key
+from scalingbook_lib.evidence.inference.planned import planned
+from scalingbook_lib.evidence.measured.inference_runs import RUNS, InferenceRun
 from scalingbook_lib.inference.shape import shape
-from scalingbook_lib.measured.inference_runs import RUNS, InferenceRun
 from scalingbook_lib.units import si
 from tools.training_tables import share, signed, table
 

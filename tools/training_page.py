@@ -10,12 +10,12 @@ from pathlib import Path
 from statistics import mean
 
 from scalingbook_lib import training
-from scalingbook_lib.explorers.view import Chart, Points, RefLine, Scale, View
-from scalingbook_lib.measured.training_runs import KEPT, REFUSED, RUNS, find
-from scalingbook_lib.training import published
-from scalingbook_lib.training.published import Score, Summary, kernels
-from scalingbook_lib.training.published.calibrated import DATE, DOUBLING, ONE_KERNEL
-from scalingbook_lib.training.published.scores import HOLDS
+from scalingbook_lib.evidence import training as published
+from scalingbook_lib.evidence.measured.training_runs import KEPT, REFUSED, RUNS, find
+from scalingbook_lib.evidence.training import Score, Summary, kernels
+from scalingbook_lib.evidence.training.calibrated import DATE, DOUBLING, ONE_KERNEL
+from scalingbook_lib.evidence.training.scores import HOLDS
+from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale, View
 from tools.environment import ROOT
 from tools.training_tables import share, signed, tables
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from statistics import mean
 
-from scalingbook_lib.calibration import Values
-from scalingbook_lib.measured.training_runs import RUNS
-from scalingbook_lib.training import published
-from scalingbook_lib.training.published.fit import EXPECTED, TORUS
+from scalingbook_lib.evidence import training
+from scalingbook_lib.evidence.calibration import Values
+from scalingbook_lib.evidence.measured.training_runs import RUNS
+from scalingbook_lib.evidence.training.fit import EXPECTED, TORUS
 from scalingbook_lib.units import si
 
 SHORT = {
@@ -29,13 +29,13 @@ def table(rows: Iterable[Iterable[str]]) -> str:
 
 
 def _families() -> Iterator[tuple[str, ...]]:
-    for fitted, out in published.by_family():
+    for fitted, out in training.by_family():
         yield (fitted.name, str(fitted.runs), share(fitted.mean), signed(fitted.bias),
                share(out.mean), signed(out.bias))  # fmt: skip
 
 
 def _values() -> Iterator[tuple[str, ...]]:
-    for (chip, precision), row in sorted(published.TABLE.items()):
+    for (chip, precision), row in sorted(training.TABLE.items()):
         runs = sum((run.chip.name, run.precision) == (chip, precision) for run in RUNS)
         times = (si(row[name], "s") if name in row else "" for name in ("layer_s", "expert_layer_s"))
         shares = (f"{row[name]:.2f}" if name in row else "" for name in ("matmul", "experts"))
@@ -49,26 +49,26 @@ def _attention(row: Values) -> str:
 
 
 def _links() -> Iterator[tuple[str, ...]]:
-    for (chip, precision), row in sorted(published.TABLE.items()):
+    for (chip, precision), row in sorted(training.TABLE.items()):
         names = ("torus", "dcn") if "torus" in row else ("domain", "network")
         yield chip, precision, *(f"{row[name]:.2f}" for name in (*names, "exposed"))
 
 
 def _kept() -> Iterator[tuple[str, ...]]:
-    for s in published.kept():
+    for s in training.kept():
         what = f"{s.run.chips:,} {s.run.chip.name}, {s.run.batch:,} sequences of {s.run.T:,}"
         yield what, si(s.run.step_s, "s"), si(s.predicted_s, "s"), signed(s.error)
 
 
 def _bands() -> Iterator[tuple[str, ...]]:
     for experts, name in ((False, "dense"), (True, "with experts")):
-        found = published.held_by_band(experts).values()
+        found = training.held_by_band(experts).values()
         within = sum(inside for inside, _ in found) / sum(runs for _, runs in found)
         yield name, str(len(found)), share(within, 0), share(mean(i / runs for i, runs in found), 0)
 
 
 def _series_far() -> Iterator[tuple[str, ...]]:
-    far = sorted((one for one in published.ratios() if abs(one.error) > 0.05), key=lambda one: one.run.series)
+    far = sorted((one for one in training.ratios() if abs(one.error) > 0.05), key=lambda one: one.run.series)
     for one in far:
         run = one.run
         where = f"{run.model.name}, {run.chips:,} {run.chip.name}, {run.precision}"
@@ -93,7 +93,7 @@ def _sources() -> Iterator[tuple[str, ...]]:
 
 
 def _worst(many: int = 16) -> Iterator[tuple[str, ...]]:
-    for s in sorted(published.scores(), key=lambda s: -abs(s.error))[:many]:
+    for s in sorted(training.scores(), key=lambda s: -abs(s.error))[:many]:
         yield (s.run.id, s.run.model.name, si(s.run.step_s, "s"), si(s.predicted_s, "s"), signed(s.error, 0))
 
 

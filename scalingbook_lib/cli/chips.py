@@ -2,12 +2,12 @@
 
 import click
 
-from scalingbook_lib import chips
 from scalingbook_lib.cli import kinds
 from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.numbers import figure
-from scalingbook_lib.hardware import Chip
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.units import binary, si
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from itertools import groupby
 
-from scalingbook_lib import collectives, limits
+from scalingbook_lib import collectives
 from scalingbook_lib.cli.answer import Step
 from scalingbook_lib.cli.numbers import added, figure, product
-from scalingbook_lib.clusters import Level
 from scalingbook_lib.collectives import Network, Transfer
-from scalingbook_lib.torus import Axis
+from scalingbook_lib.machines.clusters import Level
+from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.steps import limits
 
 _TWICE = "all-reduce"  # a reduce-scatter, then an all-gather
 

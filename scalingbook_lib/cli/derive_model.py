@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from scalingbook_lib.arithmetic import Flops, KVCache, TrainingFlops, TrainingState
 from scalingbook_lib.cli.answer import Step
 from scalingbook_lib.cli.numbers import added, figure, product
 from scalingbook_lib.models import Transformer, Weight
+from scalingbook_lib.models.arithmetic import Flops, KVCache, TrainingFlops, TrainingState
 
 _LETTERS = {
     "embed": "VD", "unembed": "DV", "q": "DNH", "k": "DKH", "v": "DKH", "o": "NHD",

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable
 import click
 from click.shell_completion import CompletionItem
 
-from scalingbook_lib import chips, models
+from scalingbook_lib import models
 from scalingbook_lib.cli import reading
+from scalingbook_lib.machines import chips
 from scalingbook_lib.units import DTYPES
 
 

@@ -2,13 +2,12 @@
 
 import click
 
-from scalingbook_lib import arithmetic
-from scalingbook_lib.arithmetic import Flops, KVCache, Terms, TrainingFlops, TrainingState
 from scalingbook_lib.cli import derive_model, kinds
 from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.numbers import nbytes, told
-from scalingbook_lib.models import Transformer
+from scalingbook_lib.models import Transformer, arithmetic
+from scalingbook_lib.models.arithmetic import Flops, KVCache, Terms, TrainingFlops, TrainingState
 from scalingbook_lib.units import BF16, FP32, DType, count, percent
 
 LETTERS = "DLVNKHF"

@@ -11,10 +11,11 @@ from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.plan_options import given, plan_options
 from scalingbook_lib.cli.reading import Machine, Reached
+from scalingbook_lib.evidence import training as published
+from scalingbook_lib.evidence.training.scores import HOLDS
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
-from scalingbook_lib.training import Efficiency, Plan, Step, published
-from scalingbook_lib.training.published.scores import HOLDS
+from scalingbook_lib.training import Efficiency, Plan, Step
 from scalingbook_lib.units import BF16, percent
 
 

@@ -9,11 +9,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from scalingbook_lib import chips, models
-from scalingbook_lib.clusters import Cluster
-from scalingbook_lib.hardware import Chip
-from scalingbook_lib.slices import Slice
-from scalingbook_lib.training import PEAK, Efficiency, published
+from scalingbook_lib import models
+from scalingbook_lib.evidence import training
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.training import PEAK, Efficiency
 from scalingbook_lib.units import DTYPES, DType, parse
 
 MOST = 2**53  # larger whole numbers are not exact as they are read
@@ -88,7 +90,7 @@ class Reached:
 
     def on(self, chip: Chip, compute: DType) -> Efficiency:
         """That of a chip whose products are of that type."""
-        return self.fixed or published.calibrated(chip, compute.name)
+        return self.fixed or training.calibrated(chip, compute.name)
 
 
 def efficiency(text: str) -> Reached:

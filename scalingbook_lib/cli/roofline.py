@@ -7,7 +7,7 @@ from scalingbook_lib.cli import kinds
 from scalingbook_lib.cli.answer import Answer, Step, Table
 from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.numbers import figure, product, told
-from scalingbook_lib.hardware import Chip
+from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.roofline import Roofline
 from scalingbook_lib.units import BF16, DType, percent, si
 

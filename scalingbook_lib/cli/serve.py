@@ -13,7 +13,8 @@ from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.plan_options import given
 from scalingbook_lib.cli.reading import CALIBRATED, Machine
 from scalingbook_lib.cli.serve_options import layout_options
-from scalingbook_lib.inference import PEAK, Efficiency, Layout, published
+from scalingbook_lib.evidence import inference as published
+from scalingbook_lib.inference import PEAK, Efficiency, Layout
 from scalingbook_lib.inference.serve import POLICIES, Serving
 from scalingbook_lib.inference.serve import serve as steady
 from scalingbook_lib.models import Transformer

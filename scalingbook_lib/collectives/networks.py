@@ -14,10 +14,10 @@ Chapters: Sharding, GPUs.
 from collections.abc import Callable
 from typing import TypeGuard
 
-from scalingbook_lib.clusters import Level
 from scalingbook_lib.collectives import rings, switched
 from scalingbook_lib.collectives.transfer import Transfer
-from scalingbook_lib.torus import Axis
+from scalingbook_lib.machines.clusters import Level
+from scalingbook_lib.machines.torus import Axis
 
 type Network = Axis | Level
 

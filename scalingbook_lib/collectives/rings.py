@@ -8,7 +8,7 @@ moves every chunk over every link and arrives at the same fractions. Chapter: Sh
 from dataclasses import replace
 
 from scalingbook_lib.collectives.transfer import NOTHING, Transfer
-from scalingbook_lib.torus import Axis
+from scalingbook_lib.machines.torus import Axis
 
 
 def all_gather(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:

@@ -13,8 +13,8 @@ Chapter: GPUs.
 import itertools
 from dataclasses import dataclass, replace
 
-from scalingbook_lib.clusters import Level
 from scalingbook_lib.collectives.transfer import NOTHING, Transfer
+from scalingbook_lib.machines.clusters import Level
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ A bandwidth term, a latency term, and the textbook's form beside them. Chapter: 
 
 from dataclasses import dataclass
 
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import si
+from scalingbook_lib.units import Told, si
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from scalingbook_lib.inference import rules
 from scalingbook_lib.inference.case import Quick, case
 from scalingbook_lib.inference.critical import Critical, Crossover, critical_batch, crossover_batch
 from scalingbook_lib.inference.efficiency import PEAK, ByType, Efficiency, by_type
-from scalingbook_lib.inference.handoff import Handoff, Pools, pools, transfer
+from scalingbook_lib.inference.kv_transfer import Handoff, Pools, pools, transfer
 from scalingbook_lib.inference.layout import Layout, LayoutError
 from scalingbook_lib.inference.memory import Memory, largest_batch, memory
 from scalingbook_lib.inference.prefix import Prefix, prefix

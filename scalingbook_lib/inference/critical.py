@@ -5,14 +5,13 @@ Chapter: Inference.
 
 from dataclasses import dataclass
 
-from scalingbook_lib.arithmetic import kv_cache, moe_break_even
-from scalingbook_lib.hardware import Chip
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.memory import weight_bytes
 from scalingbook_lib.inference.shape import shape
+from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import BF16, DType, count, si
+from scalingbook_lib.models.arithmetic import kv_cache, moe_break_even
+from scalingbook_lib.units import BF16, DType, Told, count, si
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ Nothing here is a property of a model or of a run. Chapter: Inference.
 
 from dataclasses import dataclass, fields
 
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import DType, percent, si
+from scalingbook_lib.units import DType, Told, percent, si
 
 SHARES = (
     "matmul",

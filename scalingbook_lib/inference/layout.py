@@ -6,8 +6,7 @@ Chapter: Inference.
 from dataclasses import dataclass
 
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import BF16, DType
+from scalingbook_lib.units import BF16, DType, Told
 
 WAYS = ("tp", "rows", "cp", "pp", "ep", "attention_dp", "kv_batch", "kv_sequence")
 

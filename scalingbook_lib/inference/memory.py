@@ -6,13 +6,12 @@ Chapter: Inference.
 from dataclasses import dataclass
 from math import ceil
 
-from scalingbook_lib.hardware import Chip
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import STATE_BYTES, Shape, shape
-from scalingbook_lib.limits import Machine
+from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import FP32, binary, percent, si
+from scalingbook_lib.steps.limits import Machine
+from scalingbook_lib.units import FP32, Told, binary, percent, si
 
 PARTS = ("weights", "kv", "activations", "logits", "reserve")
 

@@ -5,14 +5,13 @@ Chapters: Inference, Serving LLaMA 3.
 
 from dataclasses import dataclass
 
-from scalingbook_lib.arithmetic import kv_cache
 from scalingbook_lib.inference.efficiency import PEAK, Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.step import prefill
-from scalingbook_lib.limits import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import si
+from scalingbook_lib.models.arithmetic import kv_cache
+from scalingbook_lib.steps.limits import Machine
+from scalingbook_lib.units import Told, si
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ counts hops, launches or the parts of a model; `decode` does. Chapters: Inferenc
 from dataclasses import dataclass
 from math import sqrt
 
-from scalingbook_lib.hardware import Chip
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import BF16, DType, si
+from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.units import BF16, DType, Told, si
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
-from scalingbook_lib.arithmetic import pointwise
-from scalingbook_lib.arithmetic.layers import pair_flops, up_projection
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.models import Transformer, Weight
+from scalingbook_lib.models.arithmetic import pointwise
+from scalingbook_lib.models.arithmetic.layers import pair_flops, up_projection
 
 _LOOKED_UP = ("embedding", "positions")
 _BY_HEAD = ("q", "attention gate", "o", "q up", "k up", "v up")

@@ -7,8 +7,7 @@ Leviathan et al., arXiv 2211.17192, theorem 3.8 and section 3.1. Chapter: Infere
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import count, percent
+from scalingbook_lib.units import Told, count, percent
 
 type Ratio = float | Callable[[int], float]
 

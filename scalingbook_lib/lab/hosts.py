@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalingbook_lib.lab import train
+from scalingbook_lib.lab.train import run as train
 from scalingbook_lib.notation import Mesh
-from scalingbook_lib.told import Told
+from scalingbook_lib.units import Told
 
 if TYPE_CHECKING:
-    from scalingbook_lib.lab.training import Trainer
+    from scalingbook_lib.lab.train.trainer import Trainer
 
 BYTES = 512  # room for what one process says of itself
 
@@ -83,7 +83,7 @@ def fingerprint(trainer: "Trainer") -> str:
     import jax
     from jax.sharding import NamedSharding, PartitionSpec
 
-    from scalingbook_lib.lab.training import READ
+    from scalingbook_lib.lab.train.trainer import READ
 
     step = jax.shard_map(
         trainer.local, mesh=trainer.devices, in_specs=(trainer.specs, READ),
@@ -120,7 +120,7 @@ def main(given: Sequence[str] | None = None) -> None:
     train.join(asked)
     import jax
 
-    from scalingbook_lib.lab import training  # only now, as in the trainer
+    from scalingbook_lib.lab.train import trainer as training  # only now, as in the trainer
 
     model = training.SMALL_MOE if asked.experts else training.SMALL
     how = {"batch": asked.batch, "T": asked.T, "microbatches": asked.microbatches}

@@ -13,11 +13,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from scalingbook_lib import checks
-from scalingbook_lib.checks import programs
-from scalingbook_lib.checks.programs import Asked, Move, Verdict
-from scalingbook_lib.lab import aot, hlo, sharding, slices
-from scalingbook_lib.told import Told
+from scalingbook_lib.chapters import checks
+from scalingbook_lib.lab.compiler import aot, hlo, sharding, slices
+from scalingbook_lib.reader.checks import programs
+from scalingbook_lib.reader.checks.programs import Asked, Move, Verdict
+from scalingbook_lib.units import Told
 
 
 @dataclass(frozen=True)

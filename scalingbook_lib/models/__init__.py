@@ -4,12 +4,12 @@
 Chapter: Transformers.
 """
 
-from .catalogue import CATALOGUE, find
-from .error import ModelError
-from .hf import KNOWN_TYPES, from_hf
-from .parts import Experts, Latent, Linear
-from .transformer import LayerKind, Transformer
-from .weight import PARTS, Weight
+from scalingbook_lib.models.catalogue import CATALOGUE, find
+from scalingbook_lib.models.error import ModelError
+from scalingbook_lib.models.hf import KNOWN_TYPES, from_hf
+from scalingbook_lib.models.parts import Experts, Latent, Linear
+from scalingbook_lib.models.transformer import LayerKind, Transformer
+from scalingbook_lib.models.weight import PARTS, Weight
 
 __all__ = [
     "CATALOGUE",

@@ -6,9 +6,9 @@ Shapes are those of the published `config.json`; each model names where it was r
 from difflib import get_close_matches
 from typing import Any
 
-from .error import ModelError, shown
-from .parts import Experts, Latent, Linear
-from .transformer import Transformer
+from scalingbook_lib.models.error import ModelError, shown
+from scalingbook_lib.models.parts import Experts, Latent, Linear
+from scalingbook_lib.models.transformer import Transformer
 
 # Where the shapes were read, all on 2026-11-21.
 _AIC = "copy of the published config.json in aiconfigurator-core 0.12.0, read 2026-11-21"

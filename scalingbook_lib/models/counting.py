@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .weight import Weight
+from scalingbook_lib.models.weight import Weight
 
 if TYPE_CHECKING:
-    from .transformer import Transformer
+    from scalingbook_lib.models.transformer import Transformer
 
 
 def weights_of(m: "Transformer") -> tuple[Weight, ...]:

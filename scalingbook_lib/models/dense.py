@@ -5,7 +5,7 @@ LLaMA, Mistral, Qwen, Gemma, Phi-3, OLMo 2 and SmolLM3: each function answers fo
 
 from typing import Any
 
-from .fields import Fields
+from scalingbook_lib.models.fields import Fields
 
 Shapes = dict[str, Any]
 QKV, QKVO = ("q", "k", "v"), ("q", "k", "v", "o")

@@ -10,10 +10,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from . import dense, older, sparse
-from .error import ModelError, shown
-from .fields import Fields
-from .transformer import Transformer
+from scalingbook_lib.models import dense, older, sparse
+from scalingbook_lib.models.error import ModelError, shown
+from scalingbook_lib.models.fields import Fields
+from scalingbook_lib.models.transformer import Transformer
 
 MOST_CHARACTERS = 2_000_000
 MOST_LEVELS = 50  # a published file has four; a browser's Python dies of a few thousand

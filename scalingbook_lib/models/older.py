@@ -3,9 +3,9 @@
 GPT-2, OPT, BLOOM, Falcon, MPT, Phi-1 and Phi-2, GPT-NeoX: layer norms with a shift, plain MLPs, 4 · D wide.
 """
 
-from .dense import QKVO, Shapes, own_heads, shapes
-from .error import ModelError, shown, whole
-from .fields import Fields
+from scalingbook_lib.models.dense import QKVO, Shapes, own_heads, shapes
+from scalingbook_lib.models.error import ModelError, shown, whole
+from scalingbook_lib.models.fields import Fields
 
 LAYER_NORM = {"gated": False, "norm_bias": True}
 

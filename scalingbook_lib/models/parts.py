@@ -5,7 +5,7 @@ Experts (MoE), latent attention (MLA) and linear attention. Chapter: Transformer
 
 from dataclasses import dataclass
 
-from .error import MOST_LAYERS, ModelError, whole
+from scalingbook_lib.models.error import MOST_LAYERS, ModelError, whole
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,10 @@
 Mixtral, Qwen MoE and Next, DeepSeek V2 and V3, Kimi K2, GLM-4.5, gpt-oss and Llama 4.
 """
 
-from .dense import QKV, QKVO, Shapes, biases, own_heads, qwen_windows, shapes
-from .error import ModelError, shown
-from .fields import Fields
-from .parts import Experts, Latent, Linear
+from scalingbook_lib.models.dense import QKV, QKVO, Shapes, biases, own_heads, qwen_windows, shapes
+from scalingbook_lib.models.error import ModelError, shown
+from scalingbook_lib.models.fields import Fields
+from scalingbook_lib.models.parts import Experts, Latent, Linear
 
 
 def experts(f: Fields, E: str, F: str, **more: int | bool | None) -> Experts:

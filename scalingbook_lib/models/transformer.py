@@ -9,12 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from scalingbook_lib.told import Told
-
-from .counting import weights_of
-from .error import MOST_LAYERS, ModelError, shown, whole
-from .parts import Experts, Latent, Linear
-from .weight import Weight
+from scalingbook_lib.models.counting import weights_of
+from scalingbook_lib.models.error import MOST_LAYERS, ModelError, shown, whole
+from scalingbook_lib.models.parts import Experts, Latent, Linear
+from scalingbook_lib.models.weight import Weight
+from scalingbook_lib.units import Told
 
 BIASES = ("q", "k", "v", "o", "mlp", "router", "experts", "unembedding")
 QK_NORMS = (None, "head", "all")

@@ -6,7 +6,7 @@ Chapter: Transformers.
 from dataclasses import dataclass
 from math import prod
 
-from scalingbook_lib.told import Told
+from scalingbook_lib.units import Told
 
 PARTS = (
     "embedding",

@@ -4,12 +4,12 @@ The book's language: arrays `A[I_XY, J]`, partial sums `C[I, K]{U_X}`, meshes `X
 `A[I, J_X] · B[J_X, K] -> C[I, K]`. Read once, printed back exactly as it was read. Chapter: Sharding.
 """
 
-from .array import Array, Dim
-from .error import RULES, NotationError
-from .mesh import Mesh
-from .product import Product
-from .reading import parse, parse_product
-from .sizes import parse_sizes
+from scalingbook_lib.notation.array import Array, Dim
+from scalingbook_lib.notation.error import RULES, NotationError
+from scalingbook_lib.notation.mesh import Mesh
+from scalingbook_lib.notation.product import Product
+from scalingbook_lib.notation.reading import parse, parse_product
+from scalingbook_lib.notation.sizes import parse_sizes
 
 __all__ = [
     "RULES",

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from operator import mul
 from typing import Self
 
-from ..told import Told
-from ..units import DType
-from .error import broken
-from .mesh import Mesh, is_axis
-from .sizes import size_of
+from scalingbook_lib.notation.error import broken
+from scalingbook_lib.notation.mesh import Mesh, is_axis
+from scalingbook_lib.notation.sizes import size_of
+from scalingbook_lib.units import DType, Told
 
 NAME = r"[A-Za-z][A-Za-z0-9']*"  # of a dimension; an array's name may join several by underscores
 MOST_DEVICES = 2**16  # that blocks() lists one by one

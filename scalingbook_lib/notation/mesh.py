@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from ..told import Told
-from .error import broken
-from .sizes import entries, whole
+from scalingbook_lib.notation.error import broken
+from scalingbook_lib.notation.sizes import entries, whole
+from scalingbook_lib.units import Told
 
 LARGEST_AXIS = 10**6  # devices along one mesh axis
 

@@ -5,10 +5,10 @@
 
 from dataclasses import dataclass, field
 
-from ..told import Told
-from .array import Array
-from .error import broken
-from .mesh import Mesh
+from scalingbook_lib.notation.array import Array
+from scalingbook_lib.notation.error import broken
+from scalingbook_lib.notation.mesh import Mesh
+from scalingbook_lib.units import Told
 
 
 @dataclass(frozen=True, slots=True)

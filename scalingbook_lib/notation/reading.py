@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from .array import Array, Dim
-from .error import NotationError, broken
-from .mesh import Mesh, is_axis
-from .product import Product
-from .tokens import Token, tokens
+from scalingbook_lib.notation.array import Array, Dim
+from scalingbook_lib.notation.error import NotationError, broken
+from scalingbook_lib.notation.mesh import Mesh, is_axis
+from scalingbook_lib.notation.product import Product
+from scalingbook_lib.notation.tokens import Token, tokens
 
 
 def parse(text: str, mesh: Mesh | None = None) -> Array:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .error import NotationError, broken
+from scalingbook_lib.notation.error import NotationError, broken
 
 LONGEST_TEXT = 1000  # characters: a page hands over what readers type
 LARGEST_SIZE = 10**15  # of a dimension; no array of this book comes near it

@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from .array import NAME
-from .error import broken, shown
-from .sizes import checked
+from scalingbook_lib.notation.array import NAME
+from scalingbook_lib.notation.error import broken, shown
+from scalingbook_lib.notation.sizes import checked
 
 OPENS = {"[": "]", "(": ")", "{": "}"}
 CLOSES = {closing: opening for opening, closing in OPENS.items()}

@@ -6,7 +6,7 @@ Chapter: Training LLaMA 3.
 from functools import lru_cache
 from math import nan
 
-from scalingbook_lib import pipelines
+from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training import Plan
 from scalingbook_lib.training.memory import live
 

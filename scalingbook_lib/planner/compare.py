@@ -5,9 +5,8 @@ Chapter: Training LLaMA 3.
 
 from dataclasses import dataclass
 
-from scalingbook_lib.told import Told
 from scalingbook_lib.training import Step
-from scalingbook_lib.units import percent, si
+from scalingbook_lib.units import Told, percent, si
 
 _SHOWN = (
     "tp",

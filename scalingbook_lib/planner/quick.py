@@ -7,7 +7,7 @@ longest is waited for as far as nothing hides it. For dense models. Chapter: Tra
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from scalingbook_lib.clusters import ClusterError
+from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.planner.bubbles import idle, idle_s, kept_at_once
 from scalingbook_lib.planner.links import Axis, Mesh, links
 from scalingbook_lib.planner.probe import Hop, Layers, probe

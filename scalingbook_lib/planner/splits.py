@@ -7,9 +7,9 @@ from bisect import bisect_right
 from math import inf
 from typing import NamedTuple
 
-from scalingbook_lib.placement import FREE
 from scalingbook_lib.planner.links import Mesh
 from scalingbook_lib.planner.sums import Moved
+from scalingbook_lib.steps.placement import FREE
 
 type Picks = list[tuple[int, int]]  # kinds of ZeRO and of rematerialization, by their place in those tried
 FIRST: Picks = [(0, 0)]  # the least of each

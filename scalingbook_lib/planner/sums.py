@@ -6,9 +6,9 @@ Chapter: Training LLaMA 3.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from scalingbook_lib.placement import Rate
 from scalingbook_lib.planner.links import Axis
 from scalingbook_lib.planner.probe import Row
+from scalingbook_lib.steps.placement import Rate
 
 
 class Moved(NamedTuple):

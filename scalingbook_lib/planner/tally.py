@@ -5,8 +5,8 @@ Chapter: Training LLaMA 3.
 
 from dataclasses import dataclass, field
 
-from scalingbook_lib.told import Told
 from scalingbook_lib.training import Plan
+from scalingbook_lib.units import Told
 
 
 @dataclass(frozen=True, slots=True)

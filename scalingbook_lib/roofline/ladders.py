@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scalingbook_lib.chips import Chip
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import BF16, DType, si
+from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.units import BF16, DType, Told, si
 
 
 def levels(chip: Chip) -> dict[str, float]:

@@ -5,7 +5,7 @@ Counts are exact; the time follows from them and from two rates of the chip.
 
 from typing import Literal, TypedDict, Unpack
 
-from scalingbook_lib.chips import Chip
+from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.roofline.time import Roofline, at_least_one
 from scalingbook_lib.units import BF16, DType
 

@@ -5,7 +5,7 @@ One axis, and links against arithmetic only; `sharded_matmul` weighs every shard
 
 from typing import Literal
 
-from scalingbook_lib.chips import Axis, Chip
+from scalingbook_lib.machines.chips import Axis, Chip
 from scalingbook_lib.roofline.operations import operation
 from scalingbook_lib.roofline.time import Roofline, at_least_one
 from scalingbook_lib.units import BF16, DType

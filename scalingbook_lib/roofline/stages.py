@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from scalingbook_lib.roofline.time import at_least_one
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import percent, si
+from scalingbook_lib.units import Told, percent, si
 
 
 @dataclass(frozen=True, slots=True)

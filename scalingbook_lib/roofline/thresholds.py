@@ -3,11 +3,10 @@
 import math
 from dataclasses import dataclass
 
-from scalingbook_lib.chips import Chip
+from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.roofline.operations import stored
 from scalingbook_lib.roofline.time import at_least_one
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import BF16, DType, percent
+from scalingbook_lib.units import BF16, DType, Told, percent
 
 
 def ridge(chip: Chip, dtype: DType = BF16, bytes_per_s: float | None = None) -> float:

@@ -4,12 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import Unpack
 
-from scalingbook_lib.chips import Chip
+from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.roofline.operations import Against, operation
 from scalingbook_lib.roofline.thresholds import ridge
 from scalingbook_lib.roofline.time import Roofline, at_least_one
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import BF16, DType, binary, count
+from scalingbook_lib.units import BF16, DType, Told, binary, count
 
 
 @dataclass(frozen=True, slots=True)

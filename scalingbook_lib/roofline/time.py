@@ -3,8 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import percent, si
+from scalingbook_lib.units import Told, percent, si
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import si
+from scalingbook_lib.units import Told, si
 
 CLOSE = 1e-9  # a value this near a line, relative to it, lies on it
 SAME = 1 + 1e-12  # times nearer to each other than this are one: sums of steps are rounded

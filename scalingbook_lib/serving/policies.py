@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from scalingbook_lib.serving.requests import ServingError
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import count, si
+from scalingbook_lib.units import Told, count, si
 
 
 def _positive(**given: int) -> None:

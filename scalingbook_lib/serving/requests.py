@@ -10,8 +10,7 @@ from random import Random
 from statistics import NormalDist
 from typing import Any
 
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import count, si
+from scalingbook_lib.units import Told, count, si
 
 type Length = int | Callable[[Random], int]  # one length for all, or one drawn for each
 

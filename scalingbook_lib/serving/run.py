@@ -13,8 +13,7 @@ from scalingbook_lib.serving.policies import Blocks, Disaggregated, Policy, Stat
 from scalingbook_lib.serving.requests import ServingError
 from scalingbook_lib.serving.served import Moment, Served, Span, gaps, nearest
 from scalingbook_lib.serving.timeline import Stretch, times
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import count, percent, si
+from scalingbook_lib.units import Told, count, percent, si
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from scalingbook_lib.serving.requests import Request, ServingError
 from scalingbook_lib.serving.timeline import Stay, Stretch
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import count, si
+from scalingbook_lib.units import Told, count, si
 
 
 class Span(NamedTuple):

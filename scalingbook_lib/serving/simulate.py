@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from functools import partial
 
 from scalingbook_lib.serving import loops
-from scalingbook_lib.serving.apart import Apart
 from scalingbook_lib.serving.costs import Costs
+from scalingbook_lib.serving.disaggregated import Apart
 from scalingbook_lib.serving.policies import Blocks, Chunked, Continuous, Disaggregated, Policy, Static
 from scalingbook_lib.serving.requests import Request, ServingError
 from scalingbook_lib.serving.run import Run

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from scalingbook_lib import roofline
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import si
+from scalingbook_lib.units import Told, si
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from scalingbook_lib.notation import Array, Mesh, Product, parse_product
-from scalingbook_lib.resharding import (
+from scalingbook_lib.collectives.resharding import (
     Layout,
     Machine,
     Move,
@@ -23,6 +22,7 @@ from scalingbook_lib.resharding import (
     layout,
     split_only,
 )
+from scalingbook_lib.notation import Array, Mesh, Product, parse_product
 from scalingbook_lib.sharded_matmul.strategy import Rejected, Solution, Strategy
 from scalingbook_lib.units import BF16, DType, binary
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Transfer
-from scalingbook_lib.hardware import Chip
-from scalingbook_lib.told import Told
-from scalingbook_lib.torus import Axis
-from scalingbook_lib.units import BF16, DType, si
+from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.units import BF16, DType, Told, si
 
 type Terms = tuple[float, float, float]  # math, HBM, network: seconds
 type Moved = tuple[float, float, float]  # bytes, and the seconds of two ways to move them

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scalingbook_lib.collectives import NOTHING, Transfer
+from scalingbook_lib.collectives.resharding import Move
 from scalingbook_lib.notation import Product
-from scalingbook_lib.resharding import Move
 from scalingbook_lib.sharded_matmul.overlap import Overlap
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import si
+from scalingbook_lib.units import Told, si
 
 CASES = {
     1: "case 1, no axis splits what is summed over: the blocks multiply as they are",

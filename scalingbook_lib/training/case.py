@@ -7,11 +7,13 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from scalingbook_lib.clusters import ClusterError
-from scalingbook_lib.limits import Machine
+from scalingbook_lib.machines.clusters import ClusterError
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines.torus import SliceError
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.pipelines import PipelineError
-from scalingbook_lib.placement import (
+from scalingbook_lib.steps.limits import Machine
+from scalingbook_lib.steps.pipelines import PipelineError
+from scalingbook_lib.steps.placement import (
     FREE,
     NAMES,
     Networks,
@@ -22,8 +24,6 @@ from scalingbook_lib.placement import (
     place,
     rate,
 )
-from scalingbook_lib.slices import Slice
-from scalingbook_lib.torus import SliceError
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.feasible import reasons, too_large
 from scalingbook_lib.training.memory import parts

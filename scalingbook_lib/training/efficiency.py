@@ -5,8 +5,7 @@ Nothing here is a property of a model or of a run. Chapter: Training.
 
 from dataclasses import dataclass, fields
 
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import percent
+from scalingbook_lib.units import Told, percent
 
 MATH = ("matmul", "attention", "experts", "head")
 LINKS = ("torus", "domain", "network", "dcn")

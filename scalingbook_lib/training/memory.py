@@ -8,14 +8,13 @@ Chapter: Training.
 
 from dataclasses import dataclass
 
-from scalingbook_lib.hardware import Chip
-from scalingbook_lib.limits import Machine
+from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.told import Told
+from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.work import work
-from scalingbook_lib.units import binary, percent, si
+from scalingbook_lib.units import Told, binary, percent, si
 
 PARTS = (
     "weights",

@@ -5,8 +5,7 @@ Chapter: Training.
 
 from dataclasses import dataclass, fields
 
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import BF16, FP32, DType
+from scalingbook_lib.units import BF16, FP32, DType, Told
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble", "dualpipe")
 REMAT = ("none", "alternate", "selective", "all", "dots", "dots_no_batch", "full")

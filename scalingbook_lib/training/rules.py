@@ -9,12 +9,11 @@ ways, Y = N/X tensor ways on M_X and M_Y axes. Chapter: Training.
 from dataclasses import dataclass
 from math import sqrt
 
-from scalingbook_lib.arithmetic import training_state
-from scalingbook_lib.hardware import Chip
+from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.told import Told
+from scalingbook_lib.models.arithmetic import training_state
 from scalingbook_lib.training.work import work
-from scalingbook_lib.units import BF16, FP32, DType, count, percent, si
+from scalingbook_lib.units import BF16, FP32, DType, Told, count, percent, si
 
 
 def alpha(chip: Chip, *, axes: int = 1, links: float = 1.0, dtype: DType = BF16) -> float:

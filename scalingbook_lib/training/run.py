@@ -5,11 +5,10 @@ Chapter: Training LLaMA 3.
 
 from dataclasses import dataclass
 
-from scalingbook_lib.limits import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.told import Told
+from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.training.step import Step
-from scalingbook_lib.units import BF16, DType, count, si
+from scalingbook_lib.units import BF16, DType, Told, count, si
 
 DAY_S, HOUR_S = 86400.0, 3600.0
 

@@ -5,9 +5,8 @@ Chapter: Training.
 
 from dataclasses import dataclass
 
-from scalingbook_lib.limits import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.told import Told
+from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.training.case import REFUSALS, Case, case
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.feasible import reasons, too_large
@@ -16,7 +15,7 @@ from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.times import Seconds
 from scalingbook_lib.training.traffic import Traffic
 from scalingbook_lib.training.work import CLASSES, Work
-from scalingbook_lib.units import count, percent, si
+from scalingbook_lib.units import Told, count, percent, si
 
 AXES = {"Y": "tensor", "C": "context", "X": "weights and gradients", "Z": "experts", "P": "stages",
         "R": "gradients of copies", "S": "gradients between pods", "H": "host"}  # fmt: skip

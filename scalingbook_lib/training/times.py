@@ -8,8 +8,8 @@ not at all ("none"), or in between. Chapter: Training.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scalingbook_lib import pipelines
-from scalingbook_lib.hardware import Chip
+from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training.efficiency import Efficiency
 from scalingbook_lib.training.shape import Shape
 from scalingbook_lib.training.traffic import Traffic

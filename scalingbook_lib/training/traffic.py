@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from scalingbook_lib import collectives
-from scalingbook_lib.placement import FREE, Rate
-from scalingbook_lib.told import Told
+from scalingbook_lib.steps.placement import FREE, Rate
 from scalingbook_lib.training.shape import Shape
-from scalingbook_lib.units import si
+from scalingbook_lib.units import Told, si
 
 type Rates = Callable[[str, int, int], Rate]  # a collective over `size` groups of `inside` neighboring chips
 

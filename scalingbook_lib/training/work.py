@@ -6,9 +6,8 @@ FLOPs are those of `arithmetic.flops`; what is kept and done again is in `kept`.
 from dataclasses import dataclass
 from functools import lru_cache
 
-from scalingbook_lib import arithmetic
-from scalingbook_lib.models import Transformer
-from scalingbook_lib.training import kept
+from scalingbook_lib.models import Transformer, arithmetic
+from scalingbook_lib.training import remat as kept
 from scalingbook_lib.units import DType
 
 CLASSES = ("matmul", "attention", "experts", "head")

@@ -4,8 +4,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
-from scalingbook_lib.explorers import scales, svg
-from scalingbook_lib.explorers.view import (
+from scalingbook_lib.reader.draw import svg
+from scalingbook_lib.reader.explorers import scales
+from scalingbook_lib.reader.explorers.view import (
     Band,
     Bars,
     Chart,

@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from scalingbook_lib import explorers
-from scalingbook_lib.explorers.explorer import Explorer
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.reader.explorers.explorer import Explorer
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 

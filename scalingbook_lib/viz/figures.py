@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from scalingbook_lib.explorers.view import Bars, Chart, Grid, Network, Panel, Timeline, View
+from scalingbook_lib.reader.explorers.view import Bars, Chart, Grid, Network, Panel, Timeline, View
 from scalingbook_lib.viz import charts, pictures, style
 
 _PANELS = {

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from scalingbook_lib.explorers.view import Cell, Grid, Network
+from scalingbook_lib.reader.explorers.view import Cell, Grid, Network
 from scalingbook_lib.viz.style import color
 
 SIDE = 0.94  # of a cell

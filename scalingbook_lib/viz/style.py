@@ -7,7 +7,7 @@ from typing import Any
 import matplotlib as mpl
 from cycler import cycler
 
-from scalingbook_lib.explorers.palette import LIGHT
+from scalingbook_lib.reader.draw.palette import LIGHT
 
 TYPE = 9.5  # points
 

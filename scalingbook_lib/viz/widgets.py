@@ -7,12 +7,12 @@ from typing import Any
 
 import ipywidgets as w
 
-from scalingbook_lib.explorers import draw
-from scalingbook_lib.explorers.controls import Choice, Control, Notation, Slider, State, Steps, Switch
-from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.palette import DARK
-from scalingbook_lib.explorers.svg import escape
-from scalingbook_lib.explorers.view import View
+from scalingbook_lib.reader import draw
+from scalingbook_lib.reader.draw.palette import DARK
+from scalingbook_lib.reader.draw.svg import escape
+from scalingbook_lib.reader.explorers.controls import Choice, Control, Notation, Slider, State, Steps, Switch
+from scalingbook_lib.reader.explorers.explorer import Explorer
+from scalingbook_lib.reader.explorers.view import View
 
 FRAME_MS = 700
 WIDE, ROW = "46rem", "17rem"  # how wide all of it may be, and a control should be

@@ -3,8 +3,8 @@
 import pytest
 
 pytest.importorskip("sphinx", reason="the site's layer is not set up")
-from scalingbook_lib.checks import Check
-from scalingbook_lib.checks.programs import SOLVED, right
+from scalingbook_lib.chapters.checks import Check
+from scalingbook_lib.reader.checks.programs import SOLVED, right
 from tools.exercises import Exercise
 from web.extension import exercises
 

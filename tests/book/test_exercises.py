@@ -3,7 +3,7 @@
 import jupytext
 import pytest
 
-from scalingbook_lib import checks
+from scalingbook_lib.chapters import checks
 from tools import exercises
 from tools.exercises import Cell, ExerciseError
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from scalingbook_lib.explorers import catalogue
+from scalingbook_lib.chapters.explorers import catalogue
 from tools import notebooks
 from tools.environment import ROOT
 from tools.notebooks import Notebook

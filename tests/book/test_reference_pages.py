@@ -4,9 +4,11 @@ import re
 
 import pytest
 
-from scalingbook_lib import chips, collectives, notation, roofline, scaling
-from scalingbook_lib.chips import Axis
-from scalingbook_lib.explorers.book_map import CHAPTERS
+from scalingbook_lib import collectives, notation, roofline
+from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.chips import Axis
+from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import INT8, MiB
 from tools.environment import ROOT
 

@@ -3,8 +3,8 @@
 import re
 
 from scalingbook_lib import inference
-from scalingbook_lib.inference import published
-from scalingbook_lib.measured.inference_runs import find
+from scalingbook_lib.evidence import inference as published
+from scalingbook_lib.evidence.measured.inference_runs import find
 from tools import serving_page
 
 

@@ -3,7 +3,7 @@
 import re
 
 from scalingbook_lib import training
-from scalingbook_lib.training import published
+from scalingbook_lib.evidence import training as published
 from tools import training_page
 
 

@@ -6,7 +6,8 @@ import re
 import nbformat
 import pytest
 
-from scalingbook_lib import chips, roofline
+from scalingbook_lib import roofline
+from scalingbook_lib.machines import chips
 from tests.browser import jupyter
 
 if importlib.util.find_spec("jupyterlab") is None:

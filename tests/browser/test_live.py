@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from scalingbook_lib import checks, explorers
-from scalingbook_lib.checks.programs import SOLVED
-from scalingbook_lib.explorers.controls import Choice, Notation, Slider, Steps, Switch
+from scalingbook_lib.chapters import checks, explorers
+from scalingbook_lib.reader.checks.programs import SOLVED
+from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider, Steps, Switch
 from tests.browser.conftest import SITE
 
 EXAMPLE = re.compile(r"[A-Z]\[[^\]]*\](?:\{\w+\})?")  # an array in the notation

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from benchmarks import browser as chromium
-from scalingbook_lib import explorers
-from scalingbook_lib.explorers.controls import Slider
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.reader.explorers.controls import Slider
 from tests.browser.conftest import SITE, with_text
 
 

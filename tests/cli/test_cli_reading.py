@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib import chips, cli, models
+from scalingbook_lib import cli, models
 from scalingbook_lib.cli import reading
-from scalingbook_lib.clusters import Cluster
-from scalingbook_lib.slices import Slice
-from scalingbook_lib.training import PEAK, published
+from scalingbook_lib.evidence import training
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.training import PEAK
 from scalingbook_lib.units import BF16, FP8
 
 CONFIG = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
@@ -76,7 +78,7 @@ def test_types_shares_and_efficiencies():
     assert reading.overlap("40%") == 0.4
     assert reading.efficiency("peak").on(chips.H100, BF16) is PEAK
     assert reading.efficiency("40%").on(chips.H100, BF16).matmul == 0.4
-    assert reading.efficiency("calibrated").on(chips.H100, FP8) == published.calibrated(chips.H100, "fp8")
+    assert reading.efficiency("calibrated").on(chips.H100, FP8) == training.calibrated(chips.H100, "fp8")
 
 
 @pytest.mark.parametrize("name", ["AllGather", "all_gather", "all-gather", "ALL GATHER"])

@@ -2,13 +2,16 @@
 
 import pytest
 
-from scalingbook_lib import arithmetic, chips, collectives, inference, models, planner, roofline, training
+from scalingbook_lib import collectives, inference, models, planner, roofline, training
 from scalingbook_lib.cli import plan_options, reading, serve_options
-from scalingbook_lib.clusters import Cluster
+from scalingbook_lib.evidence import training as published
+from scalingbook_lib.evidence.inference import calibrated
 from scalingbook_lib.inference.layout import WAYS
-from scalingbook_lib.inference.published import calibrated
-from scalingbook_lib.slices import Slice
-from scalingbook_lib.training import Plan, published
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.training import Plan
 from scalingbook_lib.units import BF16, DTYPES, FP8, FP32, INT8
 
 MODELS = [model.name for model in models.CATALOGUE]

@@ -1,7 +1,7 @@
 """One panel of every kind, with whatever it can carry: for the tests of every skin."""
 
-from scalingbook_lib.explorers import layouts
-from scalingbook_lib.explorers.view import (
+from scalingbook_lib.reader.explorers import layouts
+from scalingbook_lib.reader.explorers.view import (  # fmt: skip
     Band,
     Bars,
     Cell,
@@ -18,7 +18,7 @@ from scalingbook_lib.explorers.view import (
     Series,
     Span,
     Timeline,
-)  # fmt: skip
+)
 
 NAN, INF = float("nan"), float("inf")
 XS = list(range(1, 2000, 10))

@@ -1,6 +1,6 @@
 """What does a check say of an answer? The assertions that the tests of all chapters' checks share."""
 
-from scalingbook_lib import checks
+from scalingbook_lib.chapters import checks
 
 
 def right(key: str, given: object) -> None:

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from scalingbook_lib import arithmetic, chips
-from scalingbook_lib.arithmetic import State, merge, online_softmax
-from scalingbook_lib.models import Latent
+from scalingbook_lib.machines import chips
+from scalingbook_lib.models import Latent, arithmetic
+from scalingbook_lib.models.arithmetic import State, merge, online_softmax
 from scalingbook_lib.units import BF16, FP8, INT8
 
 SIZES = {"B": 2, "T": 3, "D": 5, "N": 7, "H": 4, "S": 6, "F": 8}

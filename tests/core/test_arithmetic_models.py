@@ -5,8 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from scalingbook_lib import arithmetic, chips, models
-from scalingbook_lib.models import Experts, Latent, Transformer
+from scalingbook_lib import models
+from scalingbook_lib.machines import chips
+from scalingbook_lib.models import Experts, Latent, Transformer, arithmetic
 from scalingbook_lib.units import BF16, FP32, INT8
 
 TINY = Transformer(name="tiny", D=64, L=3, V=512, N=8, K=2, H=16, F=96)

@@ -5,7 +5,7 @@ from math import exp, log
 
 import pytest
 
-from scalingbook_lib.calibration import band, far, least, quantile, read, students_t, summary
+from scalingbook_lib.evidence.calibration import band, far, least, quantile, read, students_t, summary
 
 approx = pytest.approx
 

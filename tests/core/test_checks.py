@@ -8,9 +8,11 @@ from fractions import Fraction
 
 import pytest
 
-from scalingbook_lib import checks, units
-from scalingbook_lib.checks import Check, Mistake, diagnosis
-from scalingbook_lib.checks.given import Unread, canonical, number
+from scalingbook_lib import units
+from scalingbook_lib.chapters import checks
+from scalingbook_lib.chapters.checks import Check, Mistake
+from scalingbook_lib.reader.checks import diagnosis
+from scalingbook_lib.reader.checks.given import Unread, canonical, number
 
 TIME = Check(
     key="here.1",

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from scalingbook_lib import checks, units
+from scalingbook_lib import units
+from scalingbook_lib.chapters import checks
 
 ALL = checks.catalogue()
 EVERY = [pytest.param(check, id=key) for key, check in ALL.items()]

@@ -3,8 +3,9 @@
 import pytest
 from judged import right, wrong
 
-from scalingbook_lib import checks, planner
-from scalingbook_lib.checks import conclusion
+from scalingbook_lib import planner
+from scalingbook_lib.chapters import checks
+from scalingbook_lib.chapters.conclusion import checks as conclusion
 
 CHECKS = checks.catalogue("conclusion")
 

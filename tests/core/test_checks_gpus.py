@@ -6,8 +6,8 @@ import pytest
 import switch_simulator as simulator
 from judged import right, wrong
 
-from scalingbook_lib import checks
-from scalingbook_lib.clusters import Level
+from scalingbook_lib.chapters import checks
+from scalingbook_lib.machines.clusters import Level
 
 CHECKS = checks.catalogue("gpus")
 H100, B200, GB200, MI300X = 989e12, 2250e12, 2500e12, 1307e12  # FLOPs/s in bf16

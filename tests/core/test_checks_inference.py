@@ -6,8 +6,8 @@ from math import ceil, sin, sqrt
 import pytest
 from judged import right, wrong
 
-from scalingbook_lib import checks
-from scalingbook_lib.checks.inference import drafts
+from scalingbook_lib.chapters import checks
+from scalingbook_lib.chapters.inference.checks import speculative
 
 CHECKS = checks.catalogue("inference")
 HBM = 16 * 819e9  # sixteen v5e, bytes/s
@@ -127,24 +127,24 @@ def blocks_of(trace, common):
 def test_blocks_are_shared_where_all_their_tokens_are_the_same():
     trace = [(4 * i, 48 + 37 * i % 200, 1 + 53 * i % 120) for i in range(400)]
     right("inference.23", blocks_of(trace, 40))
-    assert blocks_of(trace, 0) == drafts.most_blocks(shared=0)
+    assert blocks_of(trace, 0) == speculative.most_blocks(shared=0)
 
 
 def one_round(chance, last, *, residual):
     """Four drafts, each kept by chance; the words that a round writes."""
     drafted, state = [], last
     for _ in range(4):
-        state = chance.choices(range(3), drafts.DRAFT[state])[0]
+        state = chance.choices(range(3), speculative.DRAFT[state])[0]
         drafted.append(state)
     words = []
     for x in drafted:
-        q, r = drafts.TARGET[last], drafts.DRAFT[last]
+        q, r = speculative.TARGET[last], speculative.DRAFT[last]
         if chance.random() >= q[x] / r[x]:
             law = [max(0.0, a - b) for a, b in zip(q, r, strict=True)] if residual else q
             return [*words, chance.choices(range(3), law)[0]]
         words.append(x)
         last = x
-    return [*words, chance.choices(range(3), drafts.TARGET[last])[0]]
+    return [*words, chance.choices(range(3), speculative.TARGET[last])[0]]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -154,7 +154,7 @@ def test_rounds_that_are_played_are_as_long_as_computed(residual, seed):
     for _ in range(rounds):
         written += one_round(chance, written[-1], residual=residual)
     mean = (len(written) - 1) / rounds
-    assert mean == pytest.approx(drafts.per_round(4, residual=residual), rel=0.012)
+    assert mean == pytest.approx(speculative.per_round(4, residual=residual), rel=0.012)
     if residual:
         right("inference.24", mean)
     else:
@@ -162,9 +162,9 @@ def test_rounds_that_are_played_are_as_long_as_computed(residual, seed):
 
 
 def test_a_round_without_drafts_is_one_word_and_an_equal_draft_always_passes(monkeypatch):
-    assert drafts.per_round(0) == pytest.approx(1)
-    monkeypatch.setattr(drafts, "DRAFT", drafts.TARGET)
-    assert drafts.per_round(4) == pytest.approx(5)
+    assert speculative.per_round(0) == pytest.approx(1)
+    monkeypatch.setattr(speculative, "DRAFT", speculative.TARGET)
+    assert speculative.per_round(4) == pytest.approx(5)
 
 
 def test_a_threshold_does_not_keep_the_law_and_the_random_rule_does():

@@ -3,7 +3,7 @@
 import pytest
 from judged import right, wrong
 
-from scalingbook_lib import checks
+from scalingbook_lib.chapters import checks
 
 CHECKS = checks.catalogue("inference_llama3")
 GIB, W, C = 2**30, 819e9, 197e12  # of v5e: bytes, bytes/s, FLOPs/s

@@ -5,7 +5,7 @@ import random
 import pytest
 from judged import right, wrong
 
-from scalingbook_lib import checks
+from scalingbook_lib.chapters import checks
 
 CHECKS = checks.catalogue("jax")
 

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from scalingbook_lib import checks
-from scalingbook_lib.checks import Check, Mistake, programs
-from scalingbook_lib.checks.programs import SOLVED, Move, Verdict, right
+from scalingbook_lib.chapters import checks
+from scalingbook_lib.chapters.checks import Check, Mistake
+from scalingbook_lib.reader.checks import programs
+from scalingbook_lib.reader.checks.programs import SOLVED, Move, Verdict, right
 
 RING = {"collective-permute Y": (3, 384)}
 CHECK = Check(

@@ -6,8 +6,9 @@ import pytest
 from judged import right, wrong
 from link_simulator import execute
 
-from scalingbook_lib import checks, schedules
-from scalingbook_lib.torus import Axis
+from scalingbook_lib.chapters import checks
+from scalingbook_lib.collectives import schedules
+from scalingbook_lib.machines.torus import Axis
 
 CHECKS = checks.catalogue("sharding")
 V4 = V5E = 50e9  # one link, one direction

@@ -6,8 +6,10 @@ import pytest
 from judged import right, wrong
 from link_simulator import execute
 
-from scalingbook_lib import checks, pipelines, schedules
-from scalingbook_lib.torus import Axis
+from scalingbook_lib.chapters import checks
+from scalingbook_lib.collectives import schedules
+from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.steps import pipelines
 
 CHECKS = checks.catalogue("training")
 C, W = 459e12, 200e9  # a v5p: FLOPs/s in bf16, and bytes/s over both links of a torus axis

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib import chips
-from scalingbook_lib.chips import CATALOGUE, Axis, Chip, SliceError, Source
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.chips import CATALOGUE, Axis, Chip, SliceError, Source
 from scalingbook_lib.units import BF16, DTYPES, FP4, FP8, FP16, FP32, GB, INT8, GiB
 
 CSV = Path(__file__).parents[2] / "data" / "chips.csv"

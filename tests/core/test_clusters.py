@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import chips
-from scalingbook_lib.clusters import Cluster, Level
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster, Level
 
 approx = pytest.approx
 H100 = chips.H100

@@ -8,8 +8,10 @@ from fractions import Fraction as F
 import pytest
 from link_simulator import execute
 
-from scalingbook_lib import chips, collectives, schedules
-from scalingbook_lib.torus import Axis
+from scalingbook_lib import collectives
+from scalingbook_lib.collectives import schedules
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.torus import Axis
 from scalingbook_lib.units import BF16, GB, KB, MB
 
 approx = pytest.approx

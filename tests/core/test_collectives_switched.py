@@ -6,9 +6,10 @@ from fractions import Fraction as F
 import pytest
 import switch_simulator as simulator
 
-from scalingbook_lib import chips, collectives
-from scalingbook_lib.clusters import Cluster, Level
-from scalingbook_lib.torus import Axis
+from scalingbook_lib import collectives
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster, Level
+from scalingbook_lib.machines.torus import Axis
 from scalingbook_lib.units import GB, MB
 
 approx = pytest.approx

@@ -2,10 +2,10 @@
 
 import pytest
 
-from scalingbook_lib.compiled import bundles, layout
-from scalingbook_lib.compiled.cycles import ESTIMATES
-from scalingbook_lib.compiled.line import Line
-from scalingbook_lib.compiled.lines import LINES
+from scalingbook_lib.evidence.compiled import bundles, layout
+from scalingbook_lib.evidence.compiled.cycles import ESTIMATES
+from scalingbook_lib.evidence.compiled.line import Line
+from scalingbook_lib.evidence.compiled.lines import LINES
 from scalingbook_lib.units import BF16, FP4, FP32, INT8
 
 

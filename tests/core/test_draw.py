@@ -8,8 +8,10 @@ import xml.etree.ElementTree as ET
 import pytest
 from gallery import PANELS
 
-from scalingbook_lib.explorers import clip, draw, draw_labels, find, palette, svg
-from scalingbook_lib.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, Scale, View
+from scalingbook_lib.chapters.explorers import find
+from scalingbook_lib.reader import draw
+from scalingbook_lib.reader.draw import clip, labels, palette, svg
+from scalingbook_lib.reader.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, Scale, View
 
 WIDTHS = (draw.WIDE, draw.NARROW)
 BOTH = list(itertools.product(PANELS, WIDTHS))
@@ -176,7 +178,7 @@ def test_gaps_split_a_curve():
 
 
 def test_a_label_takes_the_first_free_place_and_none_where_all_are_taken():
-    placer = draw_labels.Placer((0, 0, 100, 100), [([0.0, 100.0], [50.0, 50.0])])
+    placer = labels.Placer((0, 0, 100, 100), [([0.0, 100.0], [50.0, 50.0])])
     assert placer.place(40, [(10, 52, 0), (10, 40, 1)]) == (10, 40)  # the first would cover the line
     assert placer.place(40, [(20, 40, 0)]) is None  # a label stands there
     assert placer.place(40, [(90, 80, 0)]) is None  # outside

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from scalingbook_lib import chips, explorers
-from scalingbook_lib.explorers import conclusion_errors as errors
-from scalingbook_lib.training import published
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.chapters.conclusion.explorers import errors
+from scalingbook_lib.evidence import training
+from scalingbook_lib.machines import chips
 
 START = (74.0, 69.0, 79.0, 92.0)
 CASES = tuple(errors.CASES)
@@ -50,7 +51,7 @@ def test_a_worse_share_never_shortens_a_step_and_peaks_are_the_earliest(case):
 
 def test_nothing_uncertain_is_no_interval_and_the_start_is_the_calibrated_line():
     assert set(errors.spans(CASES[0], START, 0).values()) == {0.0}
-    found = published.calibrated(chips.V6E)
+    found = training.calibrated(chips.V6E)
     shares = found.matmul, found.memory, found.torus, found.overlap
     assert tuple(round(100 * share) for share in shares) == START
 

@@ -4,9 +4,10 @@ import math
 
 import pytest
 
-from scalingbook_lib import explorers, units
-from scalingbook_lib.explorers.conclusion_estimate import QUESTIONS, estimate, said
-from scalingbook_lib.explorers.conclusion_questions import question
+from scalingbook_lib import units
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.chapters.conclusion.explorers.estimate import QUESTIONS, estimate, said
+from scalingbook_lib.chapters.conclusion.explorers.questions import question
 
 EXPLORER = explorers.find("conclusion.estimate")
 

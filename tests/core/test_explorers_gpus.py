@@ -4,11 +4,13 @@ import itertools
 
 import pytest
 
-from scalingbook_lib import chips, explorers, roofline
-from scalingbook_lib.clusters import Cluster
-from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Network, Points, RefLine
-from scalingbook_lib.measured import COLLECTIVES, RUNS
-from scalingbook_lib.measured.collectives import bound_s
+from scalingbook_lib import roofline
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.evidence.measured import COLLECTIVES, RUNS
+from scalingbook_lib.evidence.measured.collectives import bound_s
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Grid, Network, Points, RefLine
 from scalingbook_lib.units import MiB
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("gpus")}

@@ -5,10 +5,15 @@ import math
 
 import pytest
 
-from scalingbook_lib import chips, collectives, explorers, limits, models, occupancy
-from scalingbook_lib.clusters import Cluster
-from scalingbook_lib.explorers import gpus_alltoall, gpus_inner_axis, gpus_machines, gpus_moe, gpus_plan
-from scalingbook_lib.explorers.view import Bars, Chart, Curve, Points
+from scalingbook_lib import collectives, models
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.chapters.gpus.explorers import alltoall, inner_axis, moe
+from scalingbook_lib.chapters.gpus.explorers import plan as gpus_plan
+from scalingbook_lib.machines import chips, occupancy
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Points
+from scalingbook_lib.reader.offered import gpus
+from scalingbook_lib.steps import limits
 
 MINE = ("inner_axis", "alltoall", "plan", "moe", "occupancy")
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("gpus") if e.key.partition(".")[2] in MINE}
@@ -82,13 +87,13 @@ def test_the_rule_keeps_charging_for_what_is_there_already(Y, ms):
     assert readout(ALL["inner_axis"].see(Y=Y), "rule's time") == approx(ms / 1e3, rel=2e-2)
 
 
-@pytest.mark.parametrize("machine", gpus_machines.MACHINES)
+@pytest.mark.parametrize("machine", gpus.MACHINES)
 @pytest.mark.parametrize("op", ["AllGather", "AllReduce", "AllReduce in switches"])
 def test_the_rule_is_never_below_the_exact_time_and_both_fall_with_y(machine, op):
     for n in (16, 64, 256, 2048):
         sizes = [2**e for e in range(n.bit_length())]
-        exact = [gpus_inner_axis.stages(machine, n, Y, op)[2] for Y in sizes]
-        rules = [gpus_inner_axis.rule(machine, n, Y, op) for Y in sizes]
+        exact = [inner_axis.stages(machine, n, Y, op)[2] for Y in sizes]
+        rules = [inner_axis.rule(machine, n, Y, op) for Y in sizes]
         assert all(r >= e * (1 - 1e-9) for r, e in zip(rules, exact, strict=True))
         assert all(a >= b * (1 - 1e-9) for a, b in itertools.pairwise(exact))
         assert exact[-1] == 0
@@ -98,7 +103,7 @@ def test_within_a_domain_an_inner_axis_saves_nothing_where_the_network_binds():
     assert "Up to here Y saves nothing" in ALL["inner_axis"].see(Y=8).verdict
     assert "Without Y it is 4.43 times" in ALL["inner_axis"].see(Y=32).verdict
     assert "no chip lacks anything" in ALL["inner_axis"].see(Y=256).verdict
-    assert "times as long" in ALL["inner_axis"].see(machine=gpus_machines.RACKS, Y=8).verdict
+    assert "times as long" in ALL["inner_axis"].see(machine=gpus.RACKS, Y=8).verdict
 
 
 # Tokens to experts
@@ -106,20 +111,20 @@ def test_within_a_domain_an_inner_axis_saves_nothing_where_the_network_binds():
 
 def test_the_rule_of_the_reference_fails_where_k_is_the_number_of_chips():
     """8 of 8: 0.875 by the rule and 0.574 for many experts, in units of all tokens to all chips."""
-    here = gpus_alltoall.times("H100", 8, 8, 2**20)
+    here = alltoall.times("H100", 8, 8, 2**20)
     dense = here["to every chip"] * 8 / 7
     assert here["rule"] / dense == approx(0.875)
     assert here["no copy twice"] / dense == approx(7 / 8 * (1 - (7 / 8) ** 8), rel=1e-4)
     assert here["no copy twice"] / dense == approx(0.574, abs=5e-4)
-    few = gpus_alltoall.times("H100", 8, 8, 8)  # one expert a chip: there the rule is exact
+    few = alltoall.times("H100", 8, 8, 8)  # one expert a chip: there the rule is exact
     assert few["rule"] == approx(few["no copy twice"])
 
 
-@pytest.mark.parametrize("machine", gpus_machines.MACHINES)
+@pytest.mark.parametrize("machine", gpus.MACHINES)
 @pytest.mark.parametrize("k", [1, 2, 8, 16])
 def test_no_way_of_copying_beats_sending_none_twice(machine, k):
     for Z in (2, 8, 32, 64, 128, 512):
-        here = gpus_alltoall.times(machine, Z, k, 512)
+        here = alltoall.times(machine, Z, k, 512)
         assert here["no copy twice"] <= min(here["one for each expert"], here["to every chip"]) * (1 + 1e-9)
         assert here["no copy twice"] <= here["rule"] * (1 + 1e-9)
         if k == 1:
@@ -168,7 +173,7 @@ def test_the_terms_cross_where_the_chart_says():
 def test_experts_over_nodes_wait_for_the_network_and_in_a_rack_they_do_not():
     plan = {"model": "DeepSeek-V3", "n": 2048, "tokens": 2**26, "tp": 1, "pp": 1, "ep": 64}
     assert "the tokens (EP) take 3.31 times as long" in ALL["plan"].see(**plan).verdict
-    assert "the arithmetic takes longest" in ALL["plan"].see(**plan, machine=gpus_machines.RACKS).verdict
+    assert "the arithmetic takes longest" in ALL["plan"].see(**plan, machine=gpus.RACKS).verdict
 
 
 def test_a_plan_that_does_not_exist_says_what_to_change():
@@ -187,7 +192,7 @@ def test_the_widths_are_those_of_the_library():
         F = C / 50e9 * 3 * remote / (6 * 9)  # 1 byte out, 2 back; 6 D F FLOPs for each of 9 experts
         assert readout(view, f"{name}: F at least") == approx(F)
     chips_of_a_rack = 64 * (1 - math.comb(252, 8) / math.comb(256, 8)) * 63 / 64
-    assert readout(view, f"{gpus_machines.RACKS}: F at least") == approx(
+    assert readout(view, f"{gpus.RACKS}: F at least") == approx(
         2500e12 / 900e9 * 3 * chips_of_a_rack / (6 * 9)
     )
     assert panels(view, Bars)[0].series[0].values[0] == approx(5091 / 2048, rel=1e-3)
@@ -195,7 +200,7 @@ def test_the_widths_are_those_of_the_library():
 
 def test_within_a_domain_copies_for_each_expert_need_one_width():
     how = (8, 256, 0, False, "bf16 out, bf16 back", False)
-    found = [gpus_moe.width(gpus_machines.RACKS, Z, *how).least / (1 - 1 / Z) for Z in (2, 8, 64)]
+    found = [moe.width(gpus.RACKS, Z, *how).least / (1 - 1 / Z) for Z in (2, 8, 64)]
     assert found == [approx(2500e12 / 900e9)] * 3
 
 

@@ -6,20 +6,23 @@ import re
 import pytest
 from looked import every_control_changes_something, panel, readout, values
 
-from scalingbook_lib import arithmetic, chips, explorers, inference, models
-from scalingbook_lib.explorers import (
-    inference_batch,
-    inference_cache,
-    inference_experts,
-    inference_intensity,
-    inference_layout,
-    inference_player,
-    inference_prefix,
-    inference_sampling,
-    inference_speculative,
-    inference_split,
+from scalingbook_lib import inference, models
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.chapters.inference.explorers import (
+    batch,
+    cache,
+    intensity,
+    player,
+    prefix,
+    sampling,
+    speculative,
 )
-from scalingbook_lib.explorers.view import Bars, Timeline
+from scalingbook_lib.chapters.inference.explorers import experts as inference_experts
+from scalingbook_lib.chapters.inference.explorers import layout as inference_layout
+from scalingbook_lib.chapters.inference.explorers import split as inference_split
+from scalingbook_lib.machines import chips
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.reader.explorers.view import Bars, Timeline
 from scalingbook_lib.units import BF16, INT8
 
 ALL = {e.key: e for e in explorers.chapter("inference")}
@@ -46,19 +49,19 @@ def test_every_control_changes_something(key):
 @pytest.mark.parametrize(("P", "G"), [(5, 4), (7, 1), (3, 9)])
 @pytest.mark.parametrize("cached", [True, False])
 def test_the_sums_of_sampling_are_those_of_every_pass(P, G, cached):
-    name = inference_sampling.MODELS[1]
+    name = sampling.MODELS[1]
     passes = [
         arithmetic.flops(models.find(name), 1, 1 if cached and i else P + i, S=P + i, causal=True, logits=1)
         for i in range(G)
     ]
-    found = inference_sampling.spent(name, P, G, cached)
+    found = sampling.spent(name, P, G, cached)
     assert found.weights == sum(one.weights for one in passes)
     assert found.attention == sum(one.attention for one in passes)
 
 
 def test_without_a_cache_it_grows_by_one_power_more():
-    long = [inference_sampling.spent("LLaMA-3 8B", 16, 2**e, False) for e in (14, 15)]
-    kept = [inference_sampling.spent("LLaMA-3 8B", 16, 2**e, True) for e in (14, 15)]
+    long = [sampling.spent("LLaMA-3 8B", 16, 2**e, False) for e in (14, 15)]
+    kept = [sampling.spent("LLaMA-3 8B", 16, 2**e, True) for e in (14, 15)]
     assert long[1].weights / long[0].weights == pytest.approx(4, rel=0.01)
     assert long[1].attention / long[0].attention == pytest.approx(8, rel=0.01)
     assert kept[1].weights / kept[0].weights == pytest.approx(2, rel=0.01)
@@ -75,7 +78,7 @@ def test_the_critical_batches_of_v5e(weights, B):
 
 
 def test_at_the_critical_batch_both_take_as_long():
-    one = inference_batch.ruled("LLaMA-2 13B", "TPU v5e", 8, "bf16", "bf16", 0, 1)
+    one = batch.ruled("LLaMA-2 13B", "TPU v5e", 8, "bf16", "bf16", 0, 1)
     knee = inference.critical_batch(None, chips.V5E).tokens
     assert knee * one.matmul_s == pytest.approx(one.weights_s)
 
@@ -84,27 +87,27 @@ def test_at_the_critical_batch_both_take_as_long():
 
 
 def test_queries_that_share_multiply_the_intensity_and_divide_the_cache():
-    found = inference_intensity
+    found = intensity
     mha, gqa = (found.intensity(f, 8192, 1, BF16).flops_per_byte for f in ("MHA 64", "GQA 8"))
     assert gqa / mha == pytest.approx(8, rel=0.01)
     assert found.per_token("MHA 64", BF16) == 8 * found.per_token("GQA 8", BF16)
     assert found.per_token("GQA 8", INT8) * 2 == found.per_token("GQA 8", BF16) == 327_680
 
 
-@pytest.mark.parametrize("local", inference_cache._LOCAL)
+@pytest.mark.parametrize("local", cache._LOCAL)
 def test_smaller_blocks_never_hold_fewer_sequences(local):
-    layers = inference_cache.kinds("LLaMA-3 8B", "TPU v5e 2x2", "bf16", local)
-    held = [inference_cache.filled(layers, 50e9, 1024, 8192, b) for b in inference_cache.BLOCKS]
+    layers = cache.kinds("LLaMA-3 8B", "TPU v5e 2x2", "bf16", local)
+    held = [cache.filled(layers, 50e9, 1024, 8192, b) for b in cache.BLOCKS]
     assert [h.sequences for h in held] == sorted((h.sequences for h in held), reverse=True)
     assert held[0].wasted == pytest.approx(0, abs=1e-3 * held[0].used)
     assert all(h.used + h.wasted <= 50e9 for h in held)
 
 
 def test_windows_keep_less_of_long_sequences_only():
-    whole, local = (inference_cache.kinds("LLaMA-3 8B", "H100 × 1", "bf16", name) for name in
+    whole, local = (cache.kinds("LLaMA-3 8B", "H100 × 1", "bf16", name) for name in
                     ("the model's own", "5 of 6"))  # fmt: skip
-    assert inference_cache.kept(local, 1024) == pytest.approx(inference_cache.kept(whole, 1024))
-    ratio = inference_cache.kept(local, 131072) / inference_cache.kept(whole, 131072)
+    assert cache.kept(local, 1024) == pytest.approx(cache.kept(whole, 1024))
+    ratio = cache.kept(local, 131072) / cache.kept(whole, 131072)
     assert ratio == pytest.approx(1 / 6, rel=0.05)
 
 
@@ -145,10 +148,10 @@ def test_parts_of_a_step_with_experts_add_up_and_more_tokens_touch_more_experts(
 # Simulated
 
 
-@pytest.mark.parametrize("name", inference_player.POLICIES)
+@pytest.mark.parametrize("name", player.POLICIES)
 def test_every_policy_gives_every_request_all_its_tokens(name):
-    run = inference_player.played(name, 6, 2048, 64, 4.0, 256)
-    assert run.outcomes()["finished"] == inference_player.REQUESTS
+    run = player.played(name, 6, 2048, 64, 4.0, 256)
+    assert run.outcomes()["finished"] == player.REQUESTS
     assert run.tokens == sum(served.request.output for served in run.requests)
     view = ALL["inference.player"].look({"name": name}).view
     assert panel(view, Timeline).spans
@@ -156,28 +159,28 @@ def test_every_policy_gives_every_request_all_its_tokens(name):
 
 def test_more_room_finds_more_and_all_the_room_finds_all_but_the_first():
     rates = [
-        inference_prefix.played("LLaMA-3 70B", 8, 2048, inference_prefix.room(8, 2048, x), True).hit_rate
+        prefix.played("LLaMA-3 70B", 8, 2048, prefix.room(8, 2048, x), True).hit_rate
         for x in (0.125, 0.5, 2.0)
     ]
     assert rates == sorted(rates)
-    run = inference_prefix.played("LLaMA-3 70B", 8, 2048, inference_prefix.room(8, 2048, 2.0), True)
-    assert run.prompt_tokens[1] == (inference_prefix.REQUESTS - 8) * 2048
+    run = prefix.played("LLaMA-3 70B", 8, 2048, prefix.room(8, 2048, 2.0), True)
+    assert run.prompt_tokens[1] == (prefix.REQUESTS - 8) * 2048
 
 
 def test_the_dial_is_the_library_s_and_large_batches_pay_for_checks():
     view = ALL["inference.speculative"].look({}).view
-    times = inference_speculative.checks("LLaMA-3 70B", "TPU v5e 4x4", 2048, 4)
+    times = speculative.checks("LLaMA-3 70B", "TPU v5e 4x4", 2048, 4)
     one = inference.speculative(0.8, 4, cost=0.14, verify=times[4] / times[0])
     assert readout(view, "times as fast") == pytest.approx(one.speed_up)
-    many = inference_speculative.checks("LLaMA-3 70B", "TPU v5e 4x4", 2048, 512)
+    many = speculative.checks("LLaMA-3 70B", "TPU v5e 4x4", 2048, 512)
     assert many[4] / many[0] > 2 > times[4] / times[0]
     assert sum(s.values[1] for s in panel(view, Bars).series) == pytest.approx(one.tokens * times[0])
 
 
-@pytest.mark.parametrize("model", inference_batch.MODELS)
+@pytest.mark.parametrize("model", batch.MODELS)
 def test_the_critical_batch_that_is_told_is_where_the_drawn_lines_cross(model):
-    knee, _ = inference_batch.crossing(model, "TPU v5e", "bf16", "bf16")
-    below, above = (inference_batch.ruled(model, "TPU v5e", 8, "bf16", "bf16", 0, round(knee * x)) for x in
+    knee, _ = batch.crossing(model, "TPU v5e", "bf16", "bf16")
+    below, above = (batch.ruled(model, "TPU v5e", 8, "bf16", "bf16", 0, round(knee * x)) for x in
                     (0.98, 1.02))  # fmt: skip
     assert below.weights_s > below.matmul_s
     assert above.weights_s < above.matmul_s
@@ -185,15 +188,15 @@ def test_the_critical_batch_that_is_told_is_where_the_drawn_lines_cross(model):
 
 def test_few_sequences_read_few_experts():
     m = models.find("Mixtral 8x7B")
-    assert inference_batch.read(m, 1) == pytest.approx(m.active_params)
-    assert inference_batch.read(m, 4096) == pytest.approx(m.params)
+    assert batch.read(m, 1) == pytest.approx(m.active_params)
+    assert batch.read(m, 4096) == pytest.approx(m.params)
 
 
 @pytest.mark.parametrize("mean", [128, 1024])
 def test_lengths_have_the_mean_that_was_asked_for_where_nothing_is_cut(mean):
-    found = inference_cache.lengths(mean, 131072)
+    found = cache.lengths(mean, 131072)
     assert sum(found) / len(found) == pytest.approx(mean, rel=0.02)
-    assert max(inference_cache.lengths(8192, 8192)) == 8192
+    assert max(cache.lengths(8192, 8192)) == 8192
 
 
 def test_whole_sequences_are_shared_out_once_and_some_chips_may_have_none():

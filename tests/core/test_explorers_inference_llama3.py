@@ -7,17 +7,13 @@ import re
 import pytest
 from looked import curve, every_control_changes_something, panel, readout, values
 
-from scalingbook_lib import chips, explorers, inference, models, planner
-from scalingbook_lib.explorers import (
-    inference_llama3_breakdown,
-    inference_llama3_fit,
-    inference_llama3_load,
-    inference_llama3_pareto,
-    inference_llama3_pools,
-    inference_llama3_price,
-)
-from scalingbook_lib.explorers.serving_machines import MACHINES, machine, spread, three
-from scalingbook_lib.explorers.view import Bars, Chart, Grid, Points, RefLine
+from scalingbook_lib import inference, models, planner
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.chapters.inference_llama3.explorers import breakdown, fit, pareto, pools, price
+from scalingbook_lib.chapters.inference_llama3.explorers import load as inference_llama3_load
+from scalingbook_lib.machines import chips
+from scalingbook_lib.reader.explorers.view import Bars, Chart, Grid, Points, RefLine
+from scalingbook_lib.reader.offered.serving import MACHINES, machine, spread, three
 from scalingbook_lib.units import INT8
 
 ALL = {e.key: e for e in explorers.chapter("inference_llama3")}
@@ -48,9 +44,7 @@ def test_every_machine_is_offered_as_it_exists(where):
 
 
 def test_what_is_chosen_keeps_the_target_and_nothing_that_keeps_it_is_cheaper():
-    found = inference_llama3_pareto.front(
-        "LLaMA-3 70B", "TPU v5e 4x4", "int8", "int8", 2048, 512, "as listed"
-    )
+    found = pareto.front("LLaMA-3 70B", "TPU v5e 4x4", "int8", "int8", 2048, 512, "as listed")
     view = ALL["inference_llama3.pareto"].view(
         model="LLaMA-3 70B", where="TPU v5e 4x4", weights="int8", kv="int8", P=2048, G=512, itl_ms=50.0,
         usd="as listed")  # fmt: skip
@@ -79,12 +73,12 @@ def test_parts_add_up_to_the_step(S):
     model, where = "LLaMA-3 70B", "TPU v5e 4x4"
     o = spread(model, where, "int8", "int8")
     step = inference.decode(models.find(model), machine(where), o, B=32, S=S)
-    assert sum(inference_llama3_breakdown.parts(step, True)) == pytest.approx(step.total_s)
-    assert sum(inference_llama3_breakdown.parts(step, False)) == pytest.approx(step.compute_s)
+    assert sum(breakdown.parts(step, True)) == pytest.approx(step.total_s)
+    assert sum(breakdown.parts(step, False)) == pytest.approx(step.compute_s)
 
 
 def test_the_knee_of_70b_in_int8_is_half_of_the_chip_s_ridge():
-    sweep = inference_llama3_breakdown.swept("LLaMA-3 70B", "TPU v5e 4x4", "int8", "int8", 8192, True)
+    sweep = breakdown.swept("LLaMA-3 70B", "TPU v5e 4x4", "int8", "int8", 8192, True)
     assert sweep.knee == pytest.approx(chips.V5E.flops_per_s() / chips.V5E.hbm_bytes_per_s / 2)
     assert round(sweep.level) == 52
 
@@ -99,8 +93,8 @@ def test_the_smallest_slices_of_70b_are_those_of_the_book():
 
 
 def test_tanks_hold_no_more_than_there_is():
-    for size in inference_llama3_fit.SLICES["TPU v5e"]:
-        found = inference_llama3_fit.fits("LLaMA-3 70B", f"TPU v5e {size}", "int8", "int8", 8192)
+    for size in fit.SLICES["TPU v5e"]:
+        found = fit.fits("LLaMA-3 70B", f"TPU v5e {size}", "int8", "int8", 8192)
         if found and found.sequences:
             room = found.chips * chips.V5E.hbm_bytes
             assert found.weights + found.cache + found.free == pytest.approx(room)
@@ -110,7 +104,7 @@ def test_tanks_hold_no_more_than_there_is():
 
 
 def test_twice_the_price_buys_half():
-    one, other = (inference_llama3_price.Worth(chips.V5E, usd) for usd in (1.2, 2.4))
+    one, other = (price.Worth(chips.V5E, usd) for usd in (1.2, 2.4))
     assert (one.flops, one.read, one.held) == pytest.approx((2 * other.flops, 2 * other.read, 2 * other.held))
     assert other.decoded(1e9, 1e11) == pytest.approx(2 * one.decoded(1e9, 1e11))
     assert one.flops == pytest.approx(5.91e17, rel=1e-3)
@@ -129,17 +123,17 @@ def test_waiting_grows_with_the_load():
 
 @pytest.mark.parametrize("prefill", [1, 2, 4, 8])
 def test_simulated_pools_serve_what_the_rule_says(prefill):
-    found = inference_llama3_pools.balance("LLaMA-3 70B", "TPU v5e 4x4", 8192, 512, 32)
+    found = pools.balance("LLaMA-3 70B", "TPU v5e 4x4", 8192, 512, 32)
     assert found
-    run = inference_llama3_pools.played(found, 8192, 512, prefill, 1)
+    run = pools.played(found, 8192, 512, prefill, 1)
     rule = found.pools.rate_per_s(prefill, 1)
-    assert inference_llama3_pools.served(run, 512) == pytest.approx(rule, rel=0.25)
+    assert pools.served(run, 512) == pytest.approx(rule, rel=0.25)
     assert all(math.isfinite(x) for x in (run.end_s, run.ttft(99)))
 
 
 def test_the_table_of_prices_and_its_points_are_drawn():
     view = ALL["inference_llama3.price"].look({}).view
-    assert len(panel(view, Grid).rows) == len(inference_llama3_price.NAMES)
+    assert len(panel(view, Grid).rows) == len(price.NAMES)
     assert not [m for m in panel(view, Chart).marks if isinstance(m, Points)]
     assert curve(view, "H100").ys == sorted(curve(view, "H100").ys)
 
@@ -166,14 +160,14 @@ def test_a_model_that_does_not_fit_is_refused_in_a_sentence():
 
 
 def test_of_what_a_dollar_buys_every_deed_is_told_once():
-    told = inference_llama3_price._best([inference_llama3_price.Worth(chips.V5E, 1.2)])
+    told = price._best([price.Worth(chips.V5E, 1.2)])
     assert told == ("For a dollar, TPU v5e does the most arithmetic, reads the most bytes and holds the most")
 
 
 def test_large_prices_and_batches_have_no_exponent():
-    found = inference_llama3_pareto.front("LLaMA-3 405B", "TPU v5e 8x8", "int8", "int8", 131072, 16, "12")
+    found = pareto.front("LLaMA-3 405B", "TPU v5e 8x8", "int8", "int8", 131072, 16, "12")
     assert not any("e+" in found.price(p) + str(p.serving) for p in found.points)
-    many = inference_llama3_pareto.front("Gemma-2 27B", "B200 × 8", "int4", "int4", 128, 16, "12")
+    many = pareto.front("Gemma-2 27B", "B200 × 8", "int4", "int4", 128, 16, "12")
     assert not any("e+" in str(p.serving) for p in many.points)
 
 
@@ -187,7 +181,7 @@ def test_a_ratio_has_three_digits_and_never_an_exponent(value, told):
 @pytest.mark.parametrize("where", ["TPU v5p 2x2x4", "TPU v5e 8x8"])
 def test_the_ways_over_experts_that_are_not_tried_would_change_little(where):
     on, model = machine(where), models.find("Mixtral 8x7B")
-    found = inference_llama3_pareto.front("Mixtral 8x7B", where, "int8", "int8", 2048, 512, "as listed")
+    found = pareto.front("Mixtral 8x7B", where, "int8", "int8", 2048, 512, "as listed")
     whole = planner.serve(
         model, on, P=2048, G=512, fixed={"weights": INT8, "kv": INT8}, reserve=0.1, policies=("interleaved",),
         tried={"pp": (1,), "rows": (1,), "attention_dp": (1, 8), "kv_sequence": (1,)},

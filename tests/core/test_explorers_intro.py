@@ -2,9 +2,11 @@
 
 import pytest
 
-from scalingbook_lib import chips, explorers, scaling
-from scalingbook_lib.explorers.book_map import CHAPTERS, PATHS
-from scalingbook_lib.explorers.view import Band, Bars, Chart, Curve, Grid, RefLine
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS, PATHS
+from scalingbook_lib.machines import chips
+from scalingbook_lib.reader.explorers.view import Band, Bars, Chart, Curve, Grid, RefLine
+from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import GiB
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("intro")}

@@ -8,22 +8,24 @@ from statistics import mean
 import pytest
 from looked import every_control_changes_something, panel, readout, values
 
-from scalingbook_lib import explorers
-from scalingbook_lib.explorers import jax_buckets, jax_prices, jax_rules, jax_spec
-from scalingbook_lib.explorers.jax_buckets import Buckets, capacity, loads
-from scalingbook_lib.explorers.jax_calculator import numbers, split
-from scalingbook_lib.explorers.jax_operands import MESH
-from scalingbook_lib.explorers.jax_ring import GATHER, SCATTER, ring, spans
-from scalingbook_lib.explorers.jax_types import NOT_GIVEN, SPECS, code, operands
-from scalingbook_lib.explorers.sharding_mesh import machine
-from scalingbook_lib.explorers.transformers_router import chances
-from scalingbook_lib.explorers.view import Bars, Grid
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.chapters.jax.explorers import buckets
+from scalingbook_lib.chapters.jax.explorers.buckets import Buckets, capacity, loads
+from scalingbook_lib.chapters.jax.explorers.calculator import numbers, split
+from scalingbook_lib.chapters.jax.explorers.ring import GATHER, SCATTER, ring, spans
+from scalingbook_lib.chapters.jax.explorers.types import NOT_GIVEN, SPECS, code, operands
+from scalingbook_lib.chapters.transformers.explorers.router import chances
 from scalingbook_lib.notation import Mesh, parse
+from scalingbook_lib.notation.types import rules, spec
+from scalingbook_lib.notation.types.operands import MESH
+from scalingbook_lib.reader.explorers.view import Bars, Grid
+from scalingbook_lib.sharded_matmul import prices as jax_prices
 from scalingbook_lib.sharded_matmul import solve
+from scalingbook_lib.sharded_matmul.machines import machine
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("jax")}
 CALCULATOR, TYPES, RING, BUCKETS = (ALL[name] for name in ("calculator", "types", "ring", "buckets"))
-PRODUCT = jax_rules.PRODUCT
+PRODUCT = rules.PRODUCT
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -51,7 +53,7 @@ def test_every_pair_of_settings_paints_or_says_why_not(name):
      (" jax.P(('X',), None) ", "A[I_X, J]")],
 )  # fmt: skip
 def test_a_spec_is_the_books_notation(text, book):
-    assert jax_spec.read(text, 2, Mesh(X=2, Y=4)) == parse(book)
+    assert spec.read(text, 2, Mesh(X=2, Y=4)) == parse(book)
 
 
 @pytest.mark.parametrize(
@@ -63,12 +65,12 @@ def test_a_spec_is_the_books_notation(text, book):
 )  # fmt: skip
 def test_what_is_no_spec_is_refused_with_what_to_write(text, says):
     with pytest.raises(ValueError, match=says):
-        jax_spec.read(text, 2, MESH)
+        spec.read(text, 2, MESH)
 
 
 def test_a_type_names_the_axes_behind_the_sizes():
-    assert jax_spec.typed(parse("A[I_XY, J]"), (1024, 2048)) == "bfloat16[1024@(X,Y),2048]"
-    assert jax_spec.typed(parse("A[I_X, J]{U_Y}"), (64, 8), "float32") == "float32[64@X,8]{U:Y}"
+    assert spec.typed(parse("A[I_XY, J]"), (1024, 2048)) == "bfloat16[1024@(X,Y),2048]"
+    assert spec.typed(parse("A[I_X, J]{U_Y}"), (64, 8), "float32") == "float32[64@X,8]{U:Y}"
 
 
 # The calculator
@@ -108,7 +110,7 @@ def legal(texts=SPECS):
     """Every product that has a type, with its operands."""
     for a, b, out in itertools.product(texts, texts, (NOT_GIVEN, *texts)):
         o = operands(PRODUCT, a, b, out, 8192, 8192, 8192)
-        answer = jax_rules.answer(PRODUCT, o)
+        answer = rules.answer(PRODUCT, o)
         if answer.array:
             yield o, answer.array
 
@@ -137,7 +139,7 @@ def test_the_price_of_an_answer_is_what_the_solver_finds_for_it():
     for a, b in (("P('X', 'Y')", "P('Y', None)"), ("P(None, 'X')", "P('X', 'Y')")):
         o = operands(PRODUCT, a, b, NOT_GIVEN, 8192, 8192, 8192)
         for way in jax_prices.answers(o, SPECS):
-            goal = jax_spec.read(way.name, 2, MESH, "C", "IK").canonical()
+            goal = spec.read(way.name, 2, MESH, "C", "IK").canonical()
             product = f"{o.a.canonical()} · {o.b.canonical()} -> {goal}"
             found = solve(product, on, {"I": 8192, "J": 8192, "K": 8192})
             assert way.seconds == pytest.approx(min(s.comms_s for s in found.strategies))
@@ -151,9 +153,9 @@ def test_a_sum_and_a_flat_view_move_what_no_word_asks_for():
 
 
 def test_a_refusal_says_what_to_write():
-    for operation, a, b in itertools.product(jax_rules.RULES, SPECS, SPECS):
+    for operation, a, b in itertools.product(rules.RULES, SPECS, SPECS):
         o = operands(operation, a, b, NOT_GIVEN, 64, 64, 64)
-        answer = jax_rules.answer(operation, o)
+        answer = rules.answer(operation, o)
         assert bool(answer.array) != bool(answer.words and answer.instead)
 
 
@@ -298,4 +300,4 @@ def test_skew_drops_and_pads_at_once():
 def test_the_room_is_the_even_share_times_the_factor_rounded_up():
     assert [capacity(f, 32, 1, 8) for f in (1.0, 1.25, 1.3, 2.0)] == [4, 5, 6, 8]
     ten = Buckets(loads(64, 2, 0.0, 8, 256, 1), 256, 2, 80)
-    assert jax_buckets.exchange_s(ten) == pytest.approx(109e-6, rel=0.01)
+    assert buckets.exchange_s(ten) == pytest.approx(109e-6, rel=0.01)

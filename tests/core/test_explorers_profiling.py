@@ -5,18 +5,19 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import chips, collectives
-from scalingbook_lib.compiled.bundles import KERNELS, STRIPS
-from scalingbook_lib.compiled.cycles import ESTIMATES
-from scalingbook_lib.compiled.lines import LINES
-from scalingbook_lib.explorers import chapter
-from scalingbook_lib.explorers.profiling_bundles import BUNDLES
-from scalingbook_lib.explorers.profiling_cycles import CYCLES
-from scalingbook_lib.explorers.profiling_dissector import DISSECTOR, WRITTEN
-from scalingbook_lib.explorers.profiling_tiles import BY_COMPILER, TILES, TILES_EXPLORER, lay
-from scalingbook_lib.explorers.profiling_timeline import SCHEDULES, TIMELINE, Layer, played
-from scalingbook_lib.explorers.profiling_words import PARTS
-from scalingbook_lib.explorers.view import Bars, Grid, Timeline
+from scalingbook_lib import collectives
+from scalingbook_lib.chapters.explorers import chapter
+from scalingbook_lib.chapters.profiling.explorers.bundles import BUNDLES
+from scalingbook_lib.chapters.profiling.explorers.cycles import CYCLES
+from scalingbook_lib.chapters.profiling.explorers.dissector import DISSECTOR, WRITTEN
+from scalingbook_lib.chapters.profiling.explorers.tiles import BY_COMPILER, TILES, TILES_EXPLORER, lay
+from scalingbook_lib.chapters.profiling.explorers.timeline import SCHEDULES, TIMELINE, Layer, played
+from scalingbook_lib.chapters.profiling.explorers.words import PARTS
+from scalingbook_lib.evidence.compiled.bundles import KERNELS, STRIPS
+from scalingbook_lib.evidence.compiled.cycles import ESTIMATES
+from scalingbook_lib.evidence.compiled.lines import LINES
+from scalingbook_lib.machines import chips
+from scalingbook_lib.reader.explorers.view import Bars, Grid, Timeline
 from scalingbook_lib.units import dtype
 from tests.core.looked import curve, every_control_changes_something, panel, readout
 

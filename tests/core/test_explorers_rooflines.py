@@ -6,9 +6,12 @@ import re
 
 import pytest
 
-from scalingbook_lib import chips, explorers, measured, roofline
-from scalingbook_lib.explorers.controls import Slider
-from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Points, RefLine, Regions, Timeline
+from scalingbook_lib import roofline
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.evidence import measured
+from scalingbook_lib.machines import chips
+from scalingbook_lib.reader.explorers.controls import Slider
+from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Grid, Points, RefLine, Regions, Timeline
 from scalingbook_lib.units import BF16, FP32, INT4, INT8
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("rooflines")}

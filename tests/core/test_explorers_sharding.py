@@ -6,16 +6,29 @@ import random
 
 import pytest
 
-from scalingbook_lib import chips, collectives, explorers, schedules
-from scalingbook_lib.explorers.controls import Notation, Steps
-from scalingbook_lib.explorers.sharding_painter import painting
-from scalingbook_lib.explorers.sharding_player import COLLECTIVES, exact, plan
-from scalingbook_lib.explorers.sharding_reshard import resharding
-from scalingbook_lib.explorers.sharding_strategies import product
-from scalingbook_lib.explorers.sharding_transpose import gather_matrix, transposed
-from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Network, RefLine, Regions, Timeline, View
+from scalingbook_lib import collectives
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.chapters.sharding.explorers.painter import painting
+from scalingbook_lib.chapters.sharding.explorers.player import COLLECTIVES, exact, plan
+from scalingbook_lib.chapters.sharding.explorers.reshard import resharding
+from scalingbook_lib.chapters.sharding.explorers.strategies import product
+from scalingbook_lib.chapters.sharding.explorers.transpose import gather_matrix, transposed
+from scalingbook_lib.collectives import schedules
+from scalingbook_lib.collectives.resharding import Rings
+from scalingbook_lib.machines import chips
 from scalingbook_lib.notation import Mesh
-from scalingbook_lib.resharding import Rings
+from scalingbook_lib.reader.explorers.controls import Notation, Steps
+from scalingbook_lib.reader.explorers.view import (
+    Bars,
+    Chart,
+    Curve,
+    Grid,
+    Network,
+    RefLine,
+    Regions,
+    Timeline,
+    View,
+)
 from scalingbook_lib.sharded_matmul import SplitWeight, solve
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("sharding")}

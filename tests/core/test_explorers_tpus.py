@@ -5,9 +5,11 @@ import re
 
 import pytest
 
-from scalingbook_lib import chips, explorers, roofline, systolic
-from scalingbook_lib.explorers.controls import Notation, Steps
-from scalingbook_lib.explorers.view import Chart, Curve, Grid, Timeline
+from scalingbook_lib import roofline
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.machines import chips, systolic
+from scalingbook_lib.reader.explorers.controls import Notation, Steps
+from scalingbook_lib.reader.explorers.view import Chart, Curve, Grid, Timeline
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("tpus")}
 REFUSED = {  # what a reader may ask for and cannot get

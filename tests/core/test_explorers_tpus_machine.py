@@ -5,10 +5,12 @@ import math
 
 import pytest
 
-from scalingbook_lib import chips, collectives, explorers, roofline, systolic
-from scalingbook_lib.chips import Slice
-from scalingbook_lib.explorers import tpus_slices
-from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Network
+from scalingbook_lib import collectives, roofline
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.chapters.tpus.explorers import slices
+from scalingbook_lib.machines import chips, systolic
+from scalingbook_lib.machines.chips import Slice
+from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Grid, Network
 from scalingbook_lib.units import INT8
 
 LADDER, SLICES, PEAK = (explorers.find(f"tpus.{name}") for name in ("ladder", "slices", "peak"))
@@ -99,7 +101,7 @@ def test_of_three_axes_the_surface_is_drawn_and_one_wrap_of_each(chip, shape):
 def test_the_arrows_are_a_shortest_way_to_a_farthest_chip(chip, shape):
     here = Slice.of(chips.find(chip), shape)
     for order in itertools.permutations(range(len(here.shape))):
-        places = tpus_slices.way(here, order)
+        places = slices.way(here, order)
         assert len(places) - 1 == here.route(places[0], places[-1]).hops == here.diameter_hops
     drawn = panel(SLICES.see(chip=chip, shape=shape), Network)
     first = [link for link in drawn.links if link.color == 1]

@@ -4,11 +4,13 @@ import itertools
 
 import pytest
 
-from scalingbook_lib import chips, explorers, roofline
-from scalingbook_lib.chips import Slice
-from scalingbook_lib.explorers import tpus_chain
-from scalingbook_lib.explorers.tpus_chain import Chain
-from scalingbook_lib.explorers.view import Bars, Grid, Timeline
+from scalingbook_lib import roofline
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.chapters.tpus.explorers import chain as tpus_chain
+from scalingbook_lib.chapters.tpus.explorers.chain import Chain
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.chips import Slice
+from scalingbook_lib.reader.explorers.view import Bars, Grid, Timeline
 
 CHAIN, ROUTE, GENERATIONS = (explorers.find(f"tpus.{name}") for name in ("chain", "route", "generations"))
 

@@ -5,21 +5,18 @@ import itertools
 import pytest
 from looked import curve, every_control_changes_something, panel, readout, values
 
-from scalingbook_lib import chips, explorers, models, pipelines, training
-from scalingbook_lib.explorers import (
-    training_experts,
-    training_llama3_board,
-    training_llama3_cost,
-    training_llama3_planner,
-    training_pipeline,
-    training_program,
-    training_split,
-    training_zero,
-)
-from scalingbook_lib.explorers.training_machines import machine
-from scalingbook_lib.explorers.view import Bars, Chart, Grid, Points, Regions, Timeline
-from scalingbook_lib.measured.whole_runs import WHOLE_RUNS
-from scalingbook_lib.training import Plan, rules
+from scalingbook_lib import models, training
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.chapters.training.explorers import experts as training_experts
+from scalingbook_lib.chapters.training.explorers import pipeline, zero
+from scalingbook_lib.chapters.training.explorers import split as training_split
+from scalingbook_lib.chapters.training_llama3.explorers import board, cost, planner
+from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
+from scalingbook_lib.machines import chips
+from scalingbook_lib.reader.explorers.view import Bars, Chart, Grid, Points, Regions, Timeline
+from scalingbook_lib.reader.offered.training import machine
+from scalingbook_lib.steps import pipelines
+from scalingbook_lib.training import Plan, program, rules
 from scalingbook_lib.units import FP32
 
 ALL = {e.key: e for stem in ("training", "training_llama3") for e in explorers.chapter(stem)}
@@ -65,10 +62,10 @@ def test_the_table_of_the_zero_paper():
     assert [x / 1e9 for x in bars.lengths()] == approx([120, 31.4, 16.6, 1.88], rel=3e-3)
 
 
-@pytest.mark.parametrize("stage", training_zero.STAGES)
+@pytest.mark.parametrize("stage", zero.STAGES)
 def test_zero_is_what_the_library_says_of_the_state(stage):
     view = ALL["training.zero"].see(billions=70.0, ways=256, stage=stage, gradients="fp32", master=False)
-    plan = Plan(fsdp=256, zero=training_zero.STAGES[stage], gradients=FP32, master=None)
+    plan = Plan(fsdp=256, zero=zero.STAGES[stage], gradients=FP32, master=None)
     assert readout(view, "on each chip") == training.states(70e9, plan).total
 
 
@@ -113,25 +110,25 @@ def test_whole_ways_are_never_better_than_the_ideal_split():
 # Pipelines
 
 
-@pytest.mark.parametrize("schedule", training_pipeline.SCHEDULES)
+@pytest.mark.parametrize("schedule", pipeline.SCHEDULES)
 def test_the_gantt_is_the_simulated_schedule_and_never_overlaps_itself(schedule):
     view = ALL["training.pipeline"].see(schedule=schedule, P=4, M=12)
     chunks = 2 if schedule == "interleaved" else 1
-    run = pipelines.simulate(training_pipeline.SCHEDULES[schedule], 4, 12, chunks=chunks)
+    run = pipelines.simulate(pipeline.SCHEDULES[schedule], 4, 12, chunks=chunks)
     line = panel(view, Timeline)
     assert line.range()[1] == float(run.total_s)
     assert len(line.spans) == len(run.spans)
     assert readout(view, "idle, of the step") == approx(float(run.bubble))
 
 
-@pytest.mark.parametrize("schedule", training_pipeline.SCHEDULES)
+@pytest.mark.parametrize("schedule", pipeline.SCHEDULES)
 def test_what_a_stage_holds_peaks_at_what_the_library_says(schedule):
-    run = training_pipeline.played(schedule, 4, 12, 2, 2.0, 0.0)
+    run = pipeline.played(schedule, 4, 12, 2, 2.0, 0.0)
     moments = sorted({float(s.start) for s in run.spans})
     for stage in range(4):
-        most = max(training_pipeline.holds(run, stage, now) for now in moments)
+        most = max(pipeline.holds(run, stage, now) for now in moments)
         assert most == float(run.live[stage])
-        assert training_pipeline.holds(run, stage, float(run.total_s)) == 0
+        assert pipeline.holds(run, stage, float(run.total_s)) == 0
 
 
 def test_the_bubble_of_1f1b_is_the_closed_form():
@@ -142,7 +139,7 @@ def test_the_bubble_of_1f1b_is_the_closed_form():
 
 
 def test_a_stage_does_at_most_one_thing_or_an_overlapped_pair():
-    for schedule, step in itertools.product(training_pipeline.SCHEDULES, range(0, 40, 3)):
+    for schedule, step in itertools.product(pipeline.SCHEDULES, range(0, 40, 3)):
         does = panel(ALL["training.pipeline"].see(schedule=schedule, step=step), Grid).cells[0]
         assert all(cell.text.count("+") <= (schedule == "DualPipe") for cell in does)
 
@@ -171,7 +168,7 @@ def test_more_pods_need_more_and_have_less():
 
 
 def _moved(scheme, what, when=None):
-    return sum(m.what == what and when in (None, m.when) for m in training_program.program(scheme))
+    return sum(m.what == what and when in (None, m.when) for m in program.program(scheme))
 
 
 def test_every_scheme_has_the_collectives_of_its_algorithm():
@@ -181,7 +178,7 @@ def test_every_scheme_has_the_collectives_of_its_algorithm():
             for when in ("forward", "backward")
             for what in ("AllGather", "ReduceScatter")
         ]
-        for s in training_program.SCHEMES
+        for s in program.SCHEMES
     }
     assert counts == {
         "DP": [0, 0, 0, 0],
@@ -190,7 +187,7 @@ def test_every_scheme_has_the_collectives_of_its_algorithm():
         "FSDP with TP": [3, 1, 4, 3],
     }
     assert [_moved("DP", "AllReduce", when) for when in ("forward", "backward")] == [0, 2]
-    assert all(_moved(s, "product") == 6 for s in training_program.SCHEMES)
+    assert all(_moved(s, "product") == 6 for s in program.SCHEMES)
 
 
 @pytest.mark.parametrize(("X", "Y"), [(1, 1), (4, 2), (16, 16)])
@@ -204,12 +201,12 @@ def test_the_bytes_received_are_those_of_the_formulas(X, Y):
 
 
 def test_in_the_end_a_chip_has_its_weights_their_gradients_and_dIn():
-    for scheme in training_program.SCHEMES:
-        last = training_program.program(scheme)[-1]
+    for scheme in program.SCHEMES:
+        last = program.program(scheme)[-1]
         assert set(last.held) == {"W_in", "W_out", "dW_in", "dW_out", "dIn"}
         assert "{" not in "".join(last.held.values())
         for name in ("W_in", "W_out"):
-            assert last.held[name] == last.held[f"d{name}"] == training_program.program(scheme)[0].held[name]
+            assert last.held[name] == last.held[f"d{name}"] == program.program(scheme)[0].held[name]
 
 
 # Every split
@@ -314,7 +311,7 @@ def test_every_chip_is_paid_at_its_own_price_or_at_one_that_is_said_to_be_assume
 def test_every_whole_run_is_on_the_chart_at_its_utilization():
     dots = next(m for m in panel(ALL["training_llama3.cost"].see(), Chart, 1).marks if isinstance(m, Points))
     assert list(dots.ys) == [100 * run.utilization.share for run in WHOLE_RUNS]
-    assert set(training_llama3_cost.NAMED) <= {run.name for run in WHOLE_RUNS}
+    assert set(cost.NAMED) <= {run.name for run in WHOLE_RUNS}
 
 
 # LLaMA 3: memory
@@ -392,13 +389,9 @@ def test_shards_and_copies_make_a_plan_for_every_chip_of_the_pod():
 
 
 def test_the_board_is_green_but_for_idle_chips_and_lines_where_the_library_has_no_reason():
-    for pod, ways, Y in itertools.product(
-        training_llama3_board.PODS, training_llama3_board.WAYS, (1, 4, 5, 7, 16)
-    ):
+    for pod, ways, Y in itertools.product(board.PODS, board.WAYS, (1, 4, 5, 7, 16)):
         on = machine(pod)
-        b = training_llama3_board.Board(
-            models.find("LLaMA-3 70B"), on, 1024, Y, training_llama3_board.WAYS[ways], False
-        )
+        b = board.Board(models.find("LLaMA-3 70B"), on, 1024, Y, board.WAYS[ways], False)
         wrong = {name for name, (ok, _) in b.checks().items() if not ok} - {"torus"}
         if on.chips == b.X * b.Y:
             why = training.feasible(b.model, on, b.plan, 1024, 4096)
@@ -419,7 +412,7 @@ def test_the_board_has_the_ratios_of_the_sheet():
 
 def test_the_planner_shows_the_rankings_best_and_judges_it_as_the_library_does():
     view = ALL["training_llama3.planner"].see()
-    found = training_llama3_planner.ranked("LLaMA-3 70B", "TPU v5p 16x16x16", 1024, 4096, ())
+    found = planner.ranked("LLaMA-3 70B", "TPU v5p 16x16x16", 1024, 4096, ())
     plan = found.winner.plan
     step = training.step(models.find("LLaMA-3 70B"), machine("TPU v5p 16x16x16"), plan, batch=1024, T=4096)
     assert readout(view, "best step") == step.total_s == min(point.step_s for point in found.points)
@@ -432,9 +425,7 @@ def test_what_is_fixed_is_kept_and_never_makes_the_best_faster():
         view = ALL["training_llama3.planner"].see(**{name: value})
         assert readout(view, "best step") >= free
         fixed = {name: int(value) if value.isdigit() else value}
-        found = training_llama3_planner.ranked(
-            "LLaMA-3 70B", "TPU v5p 16x16x16", 1024, 4096, tuple(fixed.items())
-        )
+        found = planner.ranked("LLaMA-3 70B", "TPU v5p 16x16x16", 1024, 4096, tuple(fixed.items()))
         assert all(getattr(one.plan, name) == fixed[name] for one in found.best)
 
 

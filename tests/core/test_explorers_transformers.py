@@ -6,15 +6,13 @@ import random
 
 import pytest
 
-from scalingbook_lib import arithmetic, explorers, models
-from scalingbook_lib.explorers import (
-    transformers_kv,
-    transformers_model,
-    transformers_router,
-    transformers_share,
-)
-from scalingbook_lib.explorers.controls import Notation, Steps
-from scalingbook_lib.explorers.view import Bars, Chart, Curve, Grid, Points
+from scalingbook_lib import models
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.chapters.transformers.explorers import kv, router, share
+from scalingbook_lib.chapters.transformers.explorers import model as transformers_model
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.reader.explorers.controls import Notation, Steps
+from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Grid, Points
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("transformers")}
 LLAMA_8B = {
@@ -119,7 +117,7 @@ def test_the_share_is_that_of_the_counted_flops(name, causal):
     for T in (128, 8192, 2**20):
         counted = arithmetic.flops(model, 1, T, causal=causal)
         layers = counted.total - counted["unembedding"]
-        here = transformers_share.share(name, T, causal=causal, windows=True)
+        here = share.share(name, T, causal=causal, windows=True)
         assert here == pytest.approx(counted.attention / layers)
 
 
@@ -128,7 +126,7 @@ def test_the_share_is_that_of_the_counted_flops(name, causal):
 @pytest.mark.parametrize("name", ALL["share"].controls["first"].options)
 def test_the_crossing_is_where_the_share_is_half(name, causal, windows):
     at = arithmetic.crossover(models.find(name), causal=causal, windows=windows)
-    assert transformers_share.share(name, at, causal=causal, windows=windows) == pytest.approx(0.5, abs=1e-3)
+    assert share.share(name, at, causal=causal, windows=windows) == pytest.approx(0.5, abs=1e-3)
 
 
 def test_gemma_crosses_late_and_the_rule_of_thumb_early():
@@ -143,7 +141,7 @@ def test_gemma_crosses_late_and_the_rule_of_thumb_early():
 
 
 def test_grouped_queries_are_the_published_model_and_a_cache_eight_times_smaller():
-    made = transformers_kv.kinds("LLaMA-3 70B")
+    made = kv.kinds("LLaMA-3 70B")
     assert made["GQA"] == made["as published"]
     each = [readout(ALL["kv"].see(kind=kind), "cache of a sequence") for kind in ("MHA", "GQA", "MQA", "MLA")]
     assert each[0] == 8 * each[1] == 64 * each[2]
@@ -152,7 +150,7 @@ def test_grouped_queries_are_the_published_model_and_a_cache_eight_times_smaller
 
 @pytest.mark.parametrize("name", ALL["kv"].controls["name"].options)
 def test_only_attention_changes_with_the_kind_of_attention(name):
-    for model in transformers_kv.kinds(name).values():
+    for model in kv.kinds(name).values():
         mine, published = model.by_part, models.find(name).by_part
         same = set(published) - {"attention", "norms", "biases"}
         assert {part: mine[part] for part in same} == {part: published[part] for part in same}
@@ -233,7 +231,7 @@ def test_a_text_that_is_no_product_says_why(text):
 
 @pytest.mark.parametrize(("E", "k", "skew"), [(8, 1, 0.0), (64, 8, 0.3), (8, 8, 1.5), (512, 16, 1.5)])
 def test_every_token_visits_k_experts(E, k, skew):
-    found = transformers_router.chances(E, k, skew)
+    found = router.chances(E, k, skew)
     assert sum(found) == pytest.approx(k)
     assert list(found) == sorted(found, reverse=True)
     assert max(found) <= 1 + 1e-12
@@ -243,7 +241,7 @@ def test_what_is_turned_away_is_what_a_simulated_expert_turns_away():
     dice = random.Random(1)
     B, chance, capacity = 200, 0.15, 32
     lost = [max(sum(dice.random() < chance for _ in range(B)) - capacity, 0) for _ in range(4000)]
-    assert transformers_router.dropped(B, chance, capacity) == pytest.approx(sum(lost) / len(lost), rel=0.08)
+    assert router.dropped(B, chance, capacity) == pytest.approx(sum(lost) / len(lost), rel=0.08)
 
 
 def test_an_even_router_turns_away_only_by_chance_and_a_skewed_one_more():

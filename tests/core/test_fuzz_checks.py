@@ -6,8 +6,8 @@ import re
 import pytest
 
 from scalingbook_lib import units
-from scalingbook_lib.checks import Check, catalogue, judge_json
-from scalingbook_lib.checks.given import canonical
+from scalingbook_lib.chapters.checks import Check, catalogue, judge_json
+from scalingbook_lib.reader.checks.given import canonical
 
 pytest.importorskip("hypothesis")
 from hypothesis import given, settings

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import arithmetic, chips, inference, models
-from scalingbook_lib.clusters import Cluster
+from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Efficiency, Layout, LayoutError, by_type
-from scalingbook_lib.slices import Slice
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import BF16, FP8, INT4, INT8
 
 hypothesis = pytest.importorskip("hypothesis")

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from scalingbook_lib.pipelines import SCHEDULES, bubble, simulate
+from scalingbook_lib.steps.pipelines import SCHEDULES, bubble, simulate
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies

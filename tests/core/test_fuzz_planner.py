@@ -5,8 +5,9 @@ from itertools import product
 
 import pytest
 
-from scalingbook_lib import chips, clusters, models, planner, training
-from scalingbook_lib.slices import Slice
+from scalingbook_lib import models, planner, training
+from scalingbook_lib.machines import chips, clusters
+from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.training import Efficiency, Plan, PlanError
 
 hypothesis = pytest.importorskip("hypothesis")

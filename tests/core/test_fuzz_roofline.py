@@ -9,7 +9,7 @@ from hypothesis import assume, given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from scalingbook_lib import roofline  # noqa: E402
-from scalingbook_lib.chips import CATALOGUE  # noqa: E402
+from scalingbook_lib.machines.chips import CATALOGUE  # noqa: E402
 from scalingbook_lib.units import BF16, DTYPES  # noqa: E402
 
 SIZE = st.integers(1, 2**17)

@@ -6,9 +6,9 @@ import pytest
 from data_mover import Machine
 from test_sharded_matmul import carry_out, left, right, truth
 
-from scalingbook_lib import chips
+from scalingbook_lib.collectives.resharding import Rings, reshard
+from scalingbook_lib.machines import chips
 from scalingbook_lib.notation import Array, Dim, Product
-from scalingbook_lib.resharding import Rings, reshard
 from scalingbook_lib.sharded_matmul import solve
 
 hypothesis = pytest.importorskip("hypothesis")

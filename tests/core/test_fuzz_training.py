@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import chips, clusters, models, training
-from scalingbook_lib.slices import Slice
+from scalingbook_lib import models, training
+from scalingbook_lib.machines import chips, clusters
+from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.training import Case, Efficiency, Plan
 
 hypothesis = pytest.importorskip("hypothesis")

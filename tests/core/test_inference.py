@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import arithmetic, chips, inference, models
-from scalingbook_lib.clusters import Cluster
+from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Efficiency, Layout, rules
-from scalingbook_lib.models import Transformer
-from scalingbook_lib.slices import Slice
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.models import Transformer, arithmetic
 from scalingbook_lib.units import BF16, FP8, GB, INT4, INT8
 
 L70B, L8B = models.find("LLaMA-3 70B"), models.find("LLaMA-3 8B")

@@ -4,10 +4,12 @@ from math import ceil
 
 import pytest
 
-from scalingbook_lib import arithmetic, chips, inference, models
-from scalingbook_lib.clusters import Cluster
+from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Layout
-from scalingbook_lib.slices import Slice
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import FP8
 
 L70B, L405B, V3 = (models.find(n) for n in ("LLaMA-3 70B", "LLaMA-3 405B", "DeepSeek-V3"))

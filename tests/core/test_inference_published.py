@@ -7,58 +7,59 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib import chips
-from scalingbook_lib.calibration import read
-from scalingbook_lib.inference import Efficiency, published
-from scalingbook_lib.inference.published.calibrated import LEFT_OUT
-from scalingbook_lib.inference.published.fit import EXPECTED, classes, expected, fit, key
-from scalingbook_lib.inference.published.planned import planned
-from scalingbook_lib.inference.published.table import TABLE, of
-from scalingbook_lib.measured.inference_runs import RUNS, find
+from scalingbook_lib.evidence import inference
+from scalingbook_lib.evidence.calibration import read
+from scalingbook_lib.evidence.inference.calibrated import LEFT_OUT
+from scalingbook_lib.evidence.inference.fit import EXPECTED, classes, expected, fit, key
+from scalingbook_lib.evidence.inference.planned import planned
+from scalingbook_lib.evidence.inference.table import TABLE, of
+from scalingbook_lib.evidence.measured.inference_runs import RUNS, find
+from scalingbook_lib.inference import Efficiency
+from scalingbook_lib.machines import chips
 from scalingbook_lib.units import BF16, FP4, FP8
 
-DENSE, EXPERTS, PREFILL, ONE, BATCHES = published.KINDS
+DENSE, EXPERTS, PREFILL, ONE, BATCHES = inference.KINDS
 DATA = Path(__file__).parents[2] / "data"
 approx = pytest.approx
 
 
 def test_every_usable_run_is_predicted():
-    assert [s.run for s in published.scores()] == list(RUNS)
-    assert all(s.predicted > 0 and s.left_out > 0 and s.peak > 0 for s in published.scores())
-    assert [published.total(kind).runs for kind in published.KINDS] == [74, 108, 4, 8, 7]
+    assert [s.run for s in inference.scores()] == list(RUNS)
+    assert all(s.predicted > 0 and s.left_out > 0 and s.peak > 0 for s in inference.scores())
+    assert [inference.total(kind).runs for kind in inference.KINDS] == [74, 108, 4, 8, 7]
 
 
 def test_saturated_serving_is_predicted_within_a_tenth():
-    assert published.total(DENSE).mean < 0.04
-    assert published.total(EXPERTS).mean < 0.075
-    assert published.total(DENSE).p90 < 0.1
-    assert published.total(EXPERTS).p90 < 0.15
-    assert all(abs(published.total(kind).bias) < 0.01 for kind in (DENSE, EXPERTS))
+    assert inference.total(DENSE).mean < 0.04
+    assert inference.total(EXPERTS).mean < 0.075
+    assert inference.total(DENSE).p90 < 0.1
+    assert inference.total(EXPERTS).p90 < 0.15
+    assert all(abs(inference.total(kind).bias) < 0.01 for kind in (DENSE, EXPERTS))
 
 
 def test_prefill_and_decode_of_one_sequence():
-    assert published.total(PREFILL).mean < 0.12
-    assert published.total(ONE).mean < 0.04
-    assert published.total(BATCHES).mean < 0.07
+    assert inference.total(PREFILL).mean < 0.12
+    assert inference.total(ONE).mean < 0.04
+    assert inference.total(BATCHES).mean < 0.07
 
 
 def test_sources_that_the_table_never_saw():
-    assert published.total(DENSE, left_out=True).mean < 0.12
-    assert published.total(EXPERTS, left_out=True).mean < 0.2
-    assert published.total(ONE, left_out=True).mean < 0.3
+    assert inference.total(DENSE, left_out=True).mean < 0.12
+    assert inference.total(EXPERTS, left_out=True).mean < 0.2
+    assert inference.total(ONE, left_out=True).mean < 0.3
 
 
 def test_a_band_holds_four_in_five_of_the_runs_of_a_source_that_it_never_saw():
     for experts in (False, True):
-        held = published.held_by_band(experts).values()
-        assert sum(inside for inside, _ in held) / sum(runs for _, runs in held) >= published.HOLDS
-        assert 1.1 < published.band(experts) < 1.5
+        held = inference.held_by_band(experts).values()
+        assert sum(inside for inside, _ in held) / sum(runs for _, runs in held) >= inference.HOLDS
+        assert 1.1 < inference.band(experts) < 1.5
 
 
 def test_no_real_engine_beats_the_roofline():
     """But one by 1 %, where groups that own sequences are taken to have their prompts in different steps."""
-    assert sorted(s.peak_error for s in published.scores())[1] > 0.05
-    assert min(s.peak_error for s in published.scores()) > -0.01
+    assert sorted(s.peak_error for s in inference.scores())[1] > 0.05
+    assert min(s.peak_error for s in inference.scores()) > -0.01
 
 
 def test_what_is_expected_of_caches_is_what_kernels_measure():
@@ -87,7 +88,7 @@ def test_the_table_is_what_the_fit_finds():
 def test_one_line_for_a_chip_and_type_and_none_for_a_run_or_a_model():
     many = {line: sum(key(run) == line for run in RUNS) for line in {key(run) for run in RUNS}}
     assert set(TABLE) == {line for line, runs in many.items() if runs >= 3}
-    assert set(LEFT_OUT) == {published.source(run) for run in RUNS}
+    assert set(LEFT_OUT) == {inference.source(run) for run in RUNS}
     for row in TABLE.values():
         assert set(row) <= set(EXPECTED)
         assert all(EXPECTED[name].low <= value <= EXPECTED[name].high for name, value in row.items())
@@ -95,10 +96,10 @@ def test_one_line_for_a_chip_and_type_and_none_for_a_run_or_a_model():
 
 def test_a_chip_that_the_table_never_saw_is_like_its_kin():
     gpus = [row for line, row in TABLE.items() if not line[0].startswith("TPU")]
-    b300 = published.calibrated(chips.B300, FP4)
+    b300 = inference.calibrated(chips.B300, FP4)
     assert min(row["kv"] for row in gpus) < b300.of("kv", FP8) < max(row["kv"] for row in gpus)
     assert "kin" in b300.name
-    assert published.calibrated(chips.H100, BF16).matmul == published.calibrated(chips.H100, FP8).matmul
+    assert inference.calibrated(chips.H100, BF16).matmul == inference.calibrated(chips.H100, FP8).matmul
     alone = read("H100 | fp8 | matmul=0.5\n")
     assert of(alone, replace(chips.H100, name="H100, 500 W"), FP8).matmul == 0.5
     assert of(alone, chips.V5E, BF16).matmul == expected("matmul", chips.V5E).value
@@ -107,11 +108,11 @@ def test_a_chip_that_the_table_never_saw_is_like_its_kin():
 def test_an_engine_that_schedules_loses_more_than_a_bare_loop():
     """Whatever ran on the chip: the A100's runs had no scheduler, those of the H100 had one."""
     for chip, compute in ((chips.A100, BF16), (chips.H100, FP8)):
-        served, bare = (published.calibrated(chip, compute, engine) for engine in ("", "gpt-fast"))
+        served, bare = (inference.calibrated(chip, compute, engine) for engine in ("", "gpt-fast"))
         assert served.host_s > 10 * bare.host_s
         assert served.fixed_s > 2 * bare.fixed_s
         assert served.weights == bare.weights
-    assert published.calibrated(chips.H100, BF16).fixed_s == TABLE["H100", "fp8"]["fixed_s"]
+    assert inference.calibrated(chips.H100, BF16).fixed_s == TABLE["H100", "fp8"]["fixed_s"]
 
 
 def test_plans_follow_what_the_engine_says_of_itself():
@@ -127,9 +128,9 @@ def test_plans_follow_what_the_engine_says_of_itself():
 
 
 def test_a_score_tells_itself():
-    score = next(s for s in published.scores() if s.run is find("inf-0092"))
+    score = next(s for s in inference.scores() if s.run is find("inf-0092"))
     assert str(score).startswith("LLaMA-3 70B on 1 H200, fp8, requests of 128 + 128 tokens: 3.8 ktokens/s")
     assert "by a table without LLaMA-3 70B, TensorRT-LLM 1.0" in str(score)
-    assert isinstance(published.calibrated(chips.H100), Efficiency)
-    assert "runs: mean error" in str(published.total(DENSE))
-    assert len(published.by_source()) == len(LEFT_OUT)
+    assert isinstance(inference.calibrated(chips.H100), Efficiency)
+    assert "runs: mean error" in str(inference.total(DENSE))
+    assert len(inference.by_source()) == len(LEFT_OUT)

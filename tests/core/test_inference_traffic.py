@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import chips, collectives, inference, limits, models, training
-from scalingbook_lib.clusters import Cluster
+from scalingbook_lib import collectives, inference, models, training
 from scalingbook_lib.inference import Efficiency, Layout, LayoutError, rules
-from scalingbook_lib.slices import Slice
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.steps import limits
 from scalingbook_lib.units import FP8, INT8
 
 L70B, L405B, V3 = (models.find(n) for n in ("LLaMA-3 70B", "LLaMA-3 405B", "DeepSeek-V3"))

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import chips, limits, models, roofline
-from scalingbook_lib.clusters import Cluster, ClusterError
-from scalingbook_lib.slices import Slice
+from scalingbook_lib import models, roofline
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster, ClusterError
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.steps import limits
 from scalingbook_lib.units import BF16, FP8
 
 approx = pytest.approx

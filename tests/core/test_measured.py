@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib import chips, collectives, measured, roofline
+from scalingbook_lib import collectives, roofline
+from scalingbook_lib.evidence import measured
+from scalingbook_lib.machines import chips
 from scalingbook_lib.units import BF16, FP8
 
 DATA = Path(__file__).parents[2] / "data"

@@ -6,8 +6,10 @@ from statistics import median
 
 import pytest
 
-from scalingbook_lib import chips, collectives, measured
-from scalingbook_lib.clusters import Cluster
+from scalingbook_lib import collectives
+from scalingbook_lib.evidence import measured
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster
 
 DATA = Path(__file__).parents[2] / "data" / "collectives.csv"
 COMPARISON = measured.COLLECTIVES

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib import chips, models
-from scalingbook_lib.measured import inference_runs
-from scalingbook_lib.measured.inference_runs import KINDS, REFUSED, RUNS, find
-from scalingbook_lib.measured.inference_runs.shapes import COMPUTES, TYPES
+from scalingbook_lib import models
+from scalingbook_lib.evidence.measured import inference_runs
+from scalingbook_lib.evidence.measured.inference_runs import KINDS, REFUSED, RUNS, find
+from scalingbook_lib.evidence.measured.inference_runs.shapes import COMPUTES, TYPES
+from scalingbook_lib.machines import chips
 from scalingbook_lib.units import BF16, FP4, FP8
 
 DATA = Path(__file__).parents[2] / "data" / "inference_runs.csv"

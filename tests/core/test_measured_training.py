@@ -6,10 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib import arithmetic
-from scalingbook_lib.measured import training_runs
-from scalingbook_lib.measured.training_runs import CONVENTIONS, KEPT, REFUSED, RUNS, by_series, counted, find
-from scalingbook_lib.measured.whole_runs import LLAMA3_STOPS, WHOLE_RUNS
+from scalingbook_lib.evidence.measured import training_runs
+from scalingbook_lib.evidence.measured.training_runs import (
+    CONVENTIONS,
+    KEPT,
+    REFUSED,
+    RUNS,
+    by_series,
+    counted,
+    find,
+)
+from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS, WHOLE_RUNS
+from scalingbook_lib.models import arithmetic
 
 DATA = Path(__file__).parents[2] / "data" / "training_runs.csv"
 approx = pytest.approx

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from scalingbook_lib import chips, occupancy
+from scalingbook_lib.machines import chips, occupancy
 from scalingbook_lib.units import KiB
 
 approx = pytest.approx

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from scalingbook_lib import pipelines
-from scalingbook_lib.pipelines import PipelineError, bubble, simulate
+from scalingbook_lib.steps import pipelines
+from scalingbook_lib.steps.pipelines import PipelineError, bubble, simulate
 
 
 def letters(run, stage):

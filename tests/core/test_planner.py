@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import chips, clusters, models, planner, training
-from scalingbook_lib.slices import Slice
-from scalingbook_lib.training import Efficiency, Plan, published
+from scalingbook_lib import models, planner, training
+from scalingbook_lib.evidence import training as published
+from scalingbook_lib.machines import chips, clusters
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.training import Efficiency, Plan
 
 B8, B70, B405 = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
 POD, CUBE = Slice.of(chips.V5P, "16x20x28"), Slice.of(chips.V5P, "16x16x16")

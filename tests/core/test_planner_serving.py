@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from scalingbook_lib import chips, clusters, inference, models, planner
+from scalingbook_lib import inference, models, planner
 from scalingbook_lib.inference.serve import serve as steady
+from scalingbook_lib.machines import chips, clusters
+from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.planner.serving import sizes
-from scalingbook_lib.slices import Slice
 from scalingbook_lib.units import BF16, FP8, INT8
 
 LLAMA = models.find("LLaMA-3 70B")

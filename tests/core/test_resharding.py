@@ -5,10 +5,12 @@ import itertools
 import pytest
 from data_mover import Machine
 
-from scalingbook_lib import chips, collectives, resharding
+from scalingbook_lib import collectives
+from scalingbook_lib.collectives import resharding
+from scalingbook_lib.collectives.resharding import Moves, Rings, layout, reshard, routing
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.torus import Axis
 from scalingbook_lib.notation import NotationError, parse
-from scalingbook_lib.resharding import Moves, Rings, layout, reshard, routing
-from scalingbook_lib.torus import Axis
 from scalingbook_lib.units import BF16
 
 approx = pytest.approx

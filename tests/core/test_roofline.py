@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import chips, roofline
-from scalingbook_lib.chips import H100, TPU7X, V4, V5E, V5P, V6E
+from scalingbook_lib import roofline
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.chips import H100, TPU7X, V4, V5E, V5P, V6E
 from scalingbook_lib.units import BF16, FP8, FP32, GB, INT4, INT8, MiB
 
 

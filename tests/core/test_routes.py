@@ -5,10 +5,10 @@ from collections import Counter, deque
 
 import pytest
 
-from scalingbook_lib import chips
-from scalingbook_lib.chips import Slice, SliceError
-from scalingbook_lib.routes import Route
-from scalingbook_lib.torus import Axis
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.chips import Slice, SliceError
+from scalingbook_lib.machines.routes import Route
+from scalingbook_lib.machines.torus import Axis
 from scalingbook_lib.units import KB
 
 TORI = {

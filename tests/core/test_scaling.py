@@ -2,8 +2,10 @@
 
 import pytest
 
-from scalingbook_lib import chips, collectives, scaling
-from scalingbook_lib.scaling import data_parallel
+from scalingbook_lib import collectives
+from scalingbook_lib.machines import chips
+from scalingbook_lib.roofline import scaling
+from scalingbook_lib.roofline.scaling import data_parallel
 
 BATCHES = [2**16, 2**20, 2**22, 2**24]
 TPUS = [chips.V4, chips.V5E, chips.V5P, chips.V6E, chips.TPU7X]

@@ -6,8 +6,8 @@ import link_simulator
 import pytest
 from link_simulator import Broken, execute
 
-from scalingbook_lib import schedules
-from scalingbook_lib.torus import Axis
+from scalingbook_lib.collectives import schedules
+from scalingbook_lib.machines.torus import Axis
 
 COLLECTIVES = (schedules.all_gather, schedules.reduce_scatter, schedules.all_reduce, schedules.all_to_all)
 

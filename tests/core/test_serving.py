@@ -4,8 +4,10 @@ import math
 
 import pytest
 
-from scalingbook_lib import chips, clusters, inference, models, serving
+from scalingbook_lib import inference, models, serving
 from scalingbook_lib.inference import Layout
+from scalingbook_lib.machines import chips, clusters
+from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.serving import (
     Affine,
     Blocks,
@@ -18,7 +20,6 @@ from scalingbook_lib.serving import (
     poisson,
     simulate,
 )
-from scalingbook_lib.slices import Slice
 
 PLAIN = Affine(weights_s=0.1, token_s=0.001, cached_s=0.0)  # 0.1 s for up to 100 tokens, then 1 ms a token
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib.serving.published import SWEEP, Point, simulated
+from scalingbook_lib.evidence.sweeps import SWEEP, Point, simulated
 
 DATA = Path(__file__).parents[2] / "data" / "serving_sweeps.csv"
 

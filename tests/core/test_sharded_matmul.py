@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 from data_mover import Machine
 
-from scalingbook_lib import chips, collectives
+from scalingbook_lib import collectives
+from scalingbook_lib.collectives.resharding import Rings
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.torus import Axis
 from scalingbook_lib.notation import NotationError, parse_product
-from scalingbook_lib.resharding import Rings
 from scalingbook_lib.sharded_matmul import Overlap, cases, solve
-from scalingbook_lib.torus import Axis
 from scalingbook_lib.units import BF16, INT8, MB
 
 approx = pytest.approx

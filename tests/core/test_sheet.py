@@ -5,9 +5,12 @@ from base64 import b64decode
 
 import pytest
 
-from scalingbook_lib import chips, measured, models, sheet
-from scalingbook_lib.inference import published as served
-from scalingbook_lib.training import published as trained
+from scalingbook_lib import models
+from scalingbook_lib.chapters.conclusion import sheet
+from scalingbook_lib.evidence import inference as served
+from scalingbook_lib.evidence import measured
+from scalingbook_lib.evidence import training as trained
+from scalingbook_lib.machines import chips
 
 M = models.find("LLaMA-3 70B")
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import chips, systolic
-from scalingbook_lib.systolic import feed as feeds
-from scalingbook_lib.systolic.array import play
+from scalingbook_lib.machines import chips, systolic
+from scalingbook_lib.machines.systolic import feed as feeds
+from scalingbook_lib.machines.systolic.array import play
 from scalingbook_lib.units import BF16, FP32, INT4, INT8
 
 SIZES = list(itertools.product((1, 2, 3, 5), (1, 2, 3, 8), (1, 3, 7), (1, 4, 6), (True, False)))

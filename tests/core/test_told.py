@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from scalingbook_lib import chips, roofline
-from scalingbook_lib.told import Told
+from scalingbook_lib import roofline
+from scalingbook_lib.machines import chips
+from scalingbook_lib.units import Told
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,26 +7,27 @@ from statistics import mean, median
 
 import pytest
 
-from scalingbook_lib import chips
-from scalingbook_lib.calibration import read, students_t
-from scalingbook_lib.measured.training_runs import RUNS, find
-from scalingbook_lib.training import Efficiency, published
-from scalingbook_lib.training.published.calibrated import DOUBLING, LEFT_OUT
-from scalingbook_lib.training.published.fit import EXPECTED, classes, fit
-from scalingbook_lib.training.published.kernels import MEASURED, attention, ramp
-from scalingbook_lib.training.published.table import TABLE, of
+from scalingbook_lib.evidence import training
+from scalingbook_lib.evidence.calibration import read, students_t
+from scalingbook_lib.evidence.measured.training_runs import RUNS, find
+from scalingbook_lib.evidence.training.calibrated import DOUBLING, LEFT_OUT
+from scalingbook_lib.evidence.training.fit import EXPECTED, classes, fit
+from scalingbook_lib.evidence.training.kernels import MEASURED, attention, ramp
+from scalingbook_lib.evidence.training.table import TABLE, of
+from scalingbook_lib.machines import chips
+from scalingbook_lib.training import Efficiency
 
 DATA = Path(__file__).parents[2] / "data"
 CONSTANT_MFU, CALCULON = 0.158, 0.165  # mean errors of dense runs: data/README.md
 
 
 def test_every_usable_run_is_predicted():
-    assert [s.run for s in published.scores()] == list(RUNS)
-    assert all(s.predicted_s > 0 and s.left_out_s > 0 for s in published.scores())
+    assert [s.run for s in training.scores()] == list(RUNS)
+    assert all(s.predicted_s > 0 and s.left_out_s > 0 for s in training.scores())
 
 
 def test_dense_steps_are_predicted_within_5_percent_and_nine_in_ten_within_10():
-    dense = published.total(experts=False)
+    dense = training.total(experts=False)
     assert dense.runs == 312
     assert dense.mean < 0.05 < min(CONSTANT_MFU, CALCULON)
     assert dense.p90 < 0.105
@@ -34,31 +35,31 @@ def test_dense_steps_are_predicted_within_5_percent_and_nine_in_ten_within_10():
 
 
 def test_dense_steps_of_a_source_that_the_table_never_saw():
-    dense = published.total(experts=False, left_out=True)
+    dense = training.total(experts=False, left_out=True)
     assert dense.mean < 0.1 < min(CONSTANT_MFU, CALCULON)
     assert dense.p90 < 0.18
     assert abs(dense.bias) < 0.02
 
 
 def test_steps_with_experts_are_predicted_within_a_quarter():
-    assert published.total(experts=True).mean < 0.17
-    assert published.total(experts=True, left_out=True).mean < 0.275
+    assert training.total(experts=True).mean < 0.17
+    assert training.total(experts=True, left_out=True).mean < 0.275
 
 
 def test_runs_that_are_kept_apart_are_predicted_within_6_percent():
-    errors = [s.error for s in published.kept()]
+    errors = [s.error for s in training.kept()]
     assert len(errors) == 3
     assert max(map(abs, errors)) < 0.06
-    assert not {s.run.family for s in published.kept()} & set(LEFT_OUT)
+    assert not {s.run.family for s in training.kept()} & set(LEFT_OUT)
 
 
 @pytest.mark.parametrize("experts", [False, True])
 def test_a_band_holds_four_in_five_of_the_runs_of_sources_that_it_never_saw(experts):
-    found = published.held_by_band(experts)
-    assert sum(runs for _, runs in found.values()) == published.total(experts).runs
+    found = training.held_by_band(experts)
+    assert sum(runs for _, runs in found.values()) == training.total(experts).runs
     assert sum(inside for inside, _ in found.values()) > 0.8 * sum(runs for _, runs in found.values())
     assert mean(inside / runs for inside, runs in found.values()) > 0.8  # each source counted once
-    assert published.band(experts) < (1.7 if experts else 1.25)
+    assert training.band(experts) < (1.7 if experts else 1.25)
 
 
 @pytest.mark.parametrize(("n", "t"), [(3, 1.638), (4, 1.533), (17, 1.333), (10**6, 1.282)])
@@ -67,35 +68,35 @@ def test_students_t_is_that_of_the_tables(n, t):
 
 
 def test_ratios_within_a_series_are_right():
-    errors = sorted(abs(one.error) for one in published.ratios())
+    errors = sorted(abs(one.error) for one in training.ratios())
     assert len(errors) == 228
     assert sum(errors) / len(errors) < 0.022
     assert sum(error <= 0.05 for error in errors) / len(errors) > 0.91
 
 
 def test_what_goes_with_the_errors_of_ratios():
-    assert 0.005 < published.per_doubling() < 0.015  # steps grow with the chips, and predictions do not
-    crowded = published.crowded()
+    assert 0.005 < training.per_doubling() < 0.015  # steps grow with the chips, and predictions do not
+    crowded = training.crowded()
     assert len(crowded) > 50
     assert abs(mean(one.error for one in crowded)) < 0.005  # a full memory is no reason
 
 
 def test_a_rule_for_many_chips_was_tried_and_helps_only_those_that_it_was_fitted_to():
     _, near, dense, experts, kept = DOUBLING
-    assert near > sum(abs(one.error) <= 0.05 for one in published.ratios())
-    assert dense < published.total(experts=False, left_out=True).mean
-    assert experts > published.total(experts=True, left_out=True).mean
-    assert kept > 2 * mean(abs(s.error) for s in published.kept())
+    assert near > sum(abs(one.error) <= 0.05 for one in training.ratios())
+    assert dense < training.total(experts=False, left_out=True).mean
+    assert experts > training.total(experts=True, left_out=True).mean
+    assert kept > 2 * mean(abs(s.error) for s in training.kept())
 
 
 def test_plans_that_a_source_compares_are_put_in_its_order():
-    pairs = published.orders()
+    pairs = training.orders()
     assert len(pairs) == 7
-    assert published.kendall(pairs) == 1.0
+    assert training.kendall(pairs) == 1.0
 
 
 def test_the_most_memory_of_a_chip():
-    found = published.held()
+    found = training.held()
     assert len(found) == 10
     assert all(abs(one.error) < 0.15 for one in found)
     assert sum(abs(one.error) for one in found) / len(found) < 0.06
@@ -120,22 +121,22 @@ def test_attention_is_as_measured_kernels_are():
             assert share == pytest.approx(median(rates) / chip.bf16_flops_per_s, abs=1e-3)
             assert attention(chip, T) == pytest.approx(share, rel=0.1)
     assert ramp(chips.H100) == 1024
-    assert published.calibrated(chips.B200).ramp == ramp(chips.B200)
+    assert training.calibrated(chips.B200).ramp == ramp(chips.B200)
 
 
 def test_one_row_for_a_chip_and_type_and_none_for_a_run_or_a_model():
     assert set(TABLE) == {(run.chip.name, run.precision) for run in RUNS}
-    assert set(LEFT_OUT) == {published.source(run) for run in RUNS}
+    assert set(LEFT_OUT) == {training.source(run) for run in RUNS}
     for row in TABLE.values():
         assert set(row) <= set(EXPECTED)
         assert all(EXPECTED[name].low <= value <= EXPECTED[name].high for name, value in row.items())
 
 
 def test_a_chip_that_the_table_never_saw_is_like_its_kin():
-    v4, tpus = published.calibrated(chips.V4), [row for key, row in TABLE.items() if key[0].startswith("TPU")]
+    v4, tpus = training.calibrated(chips.V4), [row for key, row in TABLE.items() if key[0].startswith("TPU")]
     assert min(row["matmul"] for row in tpus) < v4.matmul < max(row["matmul"] for row in tpus)
     assert "kin" in v4.name
-    assert published.calibrated(chips.H200).matmul < 0.8
+    assert training.calibrated(chips.H200).matmul < 0.8
 
 
 def test_a_variant_of_less_power_is_slower_by_the_cube_root():
@@ -153,16 +154,16 @@ def test_tables_go_on_in_indented_lines():
 
 
 def test_a_score_tells_itself():
-    score = next(s for s in published.scores() if s.run is find("dgxc-llama3-8b-h100-sxm-8-bf16-02"))
+    score = next(s for s in training.scores() if s.run is find("dgxc-llama3-8b-h100-sxm-8-bf16-02"))
     assert str(score).startswith(
         "LLaMA-3 8B on 8 H100, bf16, fsdp 4 cp 2, 128 sequences of 8,192: 12.3 s a step"
     )
     assert "without dgxc-llama3-8b" in str(score)
-    assert isinstance(published.calibrated(chips.H100), Efficiency)
+    assert isinstance(training.calibrated(chips.H100), Efficiency)
     for one in (
-        published.total(False),
-        *published.held()[:1],
-        *published.orders()[:1],
-        *published.ratios()[:1],
+        training.total(False),
+        *training.held()[:1],
+        *training.orders()[:1],
+        *training.ratios()[:1],
     ):
         assert "%" in str(one) or "times as long" in str(one)

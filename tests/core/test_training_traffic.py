@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import arithmetic, chips, clusters, collectives, models, placement, training
-from scalingbook_lib.slices import Slice
-from scalingbook_lib.torus import SliceError
+from scalingbook_lib import collectives, models, training
+from scalingbook_lib.machines import chips, clusters
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines.torus import SliceError
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.steps import placement
 from scalingbook_lib.training import PEAK, Plan, PlanError, rules
 from scalingbook_lib.units import FP32
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from scalingbook_lib.explorers import scales
-from scalingbook_lib.explorers.view import (
+from scalingbook_lib.reader.explorers import scales
+from scalingbook_lib.reader.explorers.view import (  # fmt: skip
     Band,
     Bars,
     Cell,
@@ -25,7 +25,7 @@ from scalingbook_lib.explorers.view import (
     Timeline,
     View,
     colored,
-)  # fmt: skip
+)
 
 LINE = Curve("line", [1, 2], [1, 2])
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from scalingbook_lib.lab import work
+from scalingbook_lib.lab.compiler import work
 from scalingbook_lib.models import CATALOGUE, Experts, Latent, Linear, Transformer
 
 T = 12  # longer than the small window

@@ -23,7 +23,7 @@ def stored():
 @pytest.fixture(scope="session")
 def tpu():
     """Compile for a TPU slice; the same program is compiled once in a session."""
-    from scalingbook_lib.lab import aot
+    from scalingbook_lib.lab.compiler import aot
 
     if not aot.available():
         if os.environ.get("CI"):
@@ -39,6 +39,6 @@ def cpu():
 
 
 def _compile(fn, *arrays, **how):
-    from scalingbook_lib.lab import aot
+    from scalingbook_lib.lab.compiler import aot
 
     return aot.compile(fn, *arrays, **how)

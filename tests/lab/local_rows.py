@@ -5,12 +5,14 @@ import sys
 import jax
 import numpy as np
 
-from scalingbook_lib.lab import hosts, text, train
+from scalingbook_lib.lab import hosts
+from scalingbook_lib.lab.train import run as train
+from scalingbook_lib.lab.train import text
 
 asked = train.arguments().parse_args(sys.argv[1:])
 train.join(asked)
 
-from scalingbook_lib.lab.training import READ, SMALL, Trainer  # noqa: E402
+from scalingbook_lib.lab.train.trainer import READ, SMALL, Trainer  # noqa: E402
 from scalingbook_lib.notation import Mesh  # noqa: E402
 
 trainer = Trainer(SMALL, Mesh.parse(asked.mesh))

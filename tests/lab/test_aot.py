@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scalingbook_lib import chips
-from scalingbook_lib.chips import SliceError
-from scalingbook_lib.lab import aot, hlo, overflow, sharding, slices
+from scalingbook_lib.lab.compiler import aot, hlo, overflow, sharding, slices
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.chips import SliceError
 from scalingbook_lib.notation import Mesh
 from scalingbook_lib.units import BF16, FP32, INT8, GiB
 

@@ -4,8 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from scalingbook_lib import arithmetic
-from scalingbook_lib.models import CATALOGUE
+from scalingbook_lib.models import CATALOGUE, arithmetic
 from tests.lab.architectures import T, counted, forward, structures, weights
 
 B = 2

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import pytest
 from jax._src.ad_checkpoint import saved_residuals
 
-from scalingbook_lib import arithmetic
-from scalingbook_lib.models import Experts, Latent, Transformer
+from scalingbook_lib.models import Experts, Latent, Transformer, arithmetic
 from tests.lab.architectures import counted, forward, heads, latent, latents, mlp, norm, softmax, weights
 
 B, T = 2, 24

@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from writing import CLOSE, TINY, TINY_MOE, weights, written
 
-from scalingbook_lib.lab import decode, keys, sharding, text
-from scalingbook_lib.lab.layout import Config
+from scalingbook_lib.lab.compiler import sharding
+from scalingbook_lib.lab.serve import decode, paged_attention
+from scalingbook_lib.lab.serve.layout import Config
+from scalingbook_lib.lab.train import text
 
 B, T, LIMIT = 8, 20, 8
 
@@ -187,7 +189,8 @@ def merged():
     """Attention with the keys split over four devices, each of which ends with two heads."""
     over, last = jax.P(None, "C"), jax.P(None, None, "C")
     return jax.jit(jax.shard_map(
-        lambda q, k, v, seen: keys.merged(*keys.attend(q, seen, k, v)), mesh=sharding.mesh(C=4),
+        lambda q, k, v, seen: paged_attention.merged(*paged_attention.attend(q, seen, k, v)),
+        mesh=sharding.mesh(C=4),
         in_specs=(jax.P(), over, over, last), out_specs=last, check_vma=False,
     ))  # fmt: skip
 

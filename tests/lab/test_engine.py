@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from writing import CLOSE, TINY, TINY_MOE, weights, written
 
-from scalingbook_lib.lab import text
-from scalingbook_lib.lab.engine import Engine
-from scalingbook_lib.lab.layout import Config, beside
-from scalingbook_lib.lab.requests import State
-from scalingbook_lib.lab.timeline import Timeline
+from scalingbook_lib.lab.serve.engine import Engine
+from scalingbook_lib.lab.serve.layout import Config, beside
+from scalingbook_lib.lab.serve.requests import State
+from scalingbook_lib.lab.serve.timeline import Timeline
+from scalingbook_lib.lab.train import text
 
 TIGHT, ROOMY = 12, 32  # blocks of 8 tokens
 SPREAD = {

@@ -8,10 +8,10 @@ import pytest
 from writing import CLOSE, weights, written
 
 from scalingbook_lib import models
-from scalingbook_lib.lab import requests
-from scalingbook_lib.lab.engine import Engine
-from scalingbook_lib.lab.layout import Config, beside
-from scalingbook_lib.lab.requests import State
+from scalingbook_lib.lab.serve import requests
+from scalingbook_lib.lab.serve.engine import Engine
+from scalingbook_lib.lab.serve.layout import Config, beside
+from scalingbook_lib.lab.serve.requests import State
 
 COUNT, WORDS, GIVEN_UP = 2000, (1, 8), 0.1
 PATIENCE = 60  # steps: from its place to its last word, whatever comes after it

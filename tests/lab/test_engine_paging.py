@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from scalingbook_lib.lab.paging import OutOfBlocks, Pool
+from scalingbook_lib.lab.serve.paging import OutOfBlocks, Pool
 
 SIZE = 2
 

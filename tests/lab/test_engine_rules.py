@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from writing import TINY
 
-from scalingbook_lib.lab import engine
-from scalingbook_lib.lab.layout import Config
-from scalingbook_lib.lab.requests import State
-from scalingbook_lib.lab.worker import Worker
+from scalingbook_lib.lab.serve import engine
+from scalingbook_lib.lab.serve.layout import Config
+from scalingbook_lib.lab.serve.requests import State
+from scalingbook_lib.lab.serve.worker import Worker
 
 BLOCK, TOKENS = 2, 10
 

@@ -8,8 +8,8 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec
 
-from scalingbook_lib import checks
-from scalingbook_lib.lab import sharding
+from scalingbook_lib.chapters import checks
+from scalingbook_lib.lab.compiler import sharding
 from tools import exercises
 
 

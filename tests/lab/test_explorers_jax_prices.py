@@ -7,15 +7,17 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from scalingbook_lib.explorers import jax_prices, jax_rules, jax_spec
-from scalingbook_lib.explorers.jax_operands import MESH
-from scalingbook_lib.explorers.jax_types import NOT_GIVEN, operands
-from scalingbook_lib.lab import aot, hlo
-from scalingbook_lib.lab.agreement import KINDS
+from scalingbook_lib.chapters.jax.explorers.types import NOT_GIVEN, operands
+from scalingbook_lib.lab.compiler import aot, hlo
+from scalingbook_lib.lab.train.agreement import KINDS
+from scalingbook_lib.notation.types import rules
+from scalingbook_lib.notation.types import spec as jax_spec
+from scalingbook_lib.notation.types.operands import MESH
+from scalingbook_lib.sharded_matmul import prices
 
 N = 2048
 FLAT, UNREDUCED = "A.reshape(-1)", "P('X', None, unreduced={'Y'})"
-PRODUCT, RESHARD = jax_rules.PRODUCT, jax_rules.RESHARD
+PRODUCT, RESHARD = rules.PRODUCT, rules.RESHARD
 RUNS = {
     PRODUCT: lambda a, b, out: a @ b if out is None else jnp.dot(a, b, out_sharding=out),
     RESHARD: lambda a, b, out: jax.reshard(a, out),
@@ -50,8 +52,8 @@ def mesh():
 @pytest.mark.parametrize(("operation", "a", "b", "out"), CASES)
 def test_the_compiler_moves_what_the_checker_says(mesh, operation, a, b, out):
     o = operands(operation, a, b, out, N, N, N)
-    made = jax_rules.answer(operation, o).array
-    wanted = [move for move in jax_prices.ways(operation, o, made)[0].moves if move.seconds]
+    made = rules.answer(operation, o).array
+    wanted = [move for move in prices.ways(operation, o, made)[0].moves if move.seconds]
     found = hlo.collectives(_compiled(mesh, operation, o), mesh)
     assert [c.kind for c in found] == [KINDS[move.kind] for move in wanted]
     if wanted and wanted[0].axes:  # a permutation of shards names no axes, and counts what one device sends

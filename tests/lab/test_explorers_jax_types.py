@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from scalingbook_lib.explorers import jax_rules, jax_spec
-from scalingbook_lib.explorers.jax_calculator import split
-from scalingbook_lib.explorers.jax_operands import MESH
-from scalingbook_lib.explorers.jax_types import NOT_GIVEN, SPECS, operands
-from scalingbook_lib.lab import sharding
+from scalingbook_lib.chapters.jax.explorers.calculator import split
+from scalingbook_lib.chapters.jax.explorers.types import NOT_GIVEN, SPECS, operands
+from scalingbook_lib.lab.compiler import sharding
 from scalingbook_lib.notation import Mesh
+from scalingbook_lib.notation.types import rules
+from scalingbook_lib.notation.types import spec as jax_spec
+from scalingbook_lib.notation.types.operands import MESH
 
 I, J, K = 64, 128, 256
 RUNS = {
@@ -25,8 +26,8 @@ RUNS = {
     "A[0]": lambda a, b, out: a[0],
     "A.reshape(-1)": lambda a, b, out: a.reshape(-1),
     "jnp.cumsum(A, 0)": lambda a, b, out: jnp.cumsum(a, 0),
-    jax_rules.RESHARD: lambda a, b, out: jax.reshard(a, out),
-    jax_rules.PRODUCT: lambda a, b, out: a @ b if out is None else jnp.dot(a, b, out_sharding=out),
+    rules.RESHARD: lambda a, b, out: jax.reshard(a, out),
+    rules.PRODUCT: lambda a, b, out: a @ b if out is None else jnp.dot(a, b, out_sharding=out),
 }
 
 
@@ -41,9 +42,9 @@ def abstract():
 
 def cases():
     """Every operation with every choice that it reads."""
-    for operation in jax_rules.RULES:
-        seconds = SPECS if operation in jax_rules.BINARY else SPECS[:1]
-        outs = {jax_rules.PRODUCT: (NOT_GIVEN, *SPECS), jax_rules.RESHARD: SPECS}.get(operation, (NOT_GIVEN,))
+    for operation in rules.RULES:
+        seconds = SPECS if operation in rules.BINARY else SPECS[:1]
+        outs = {rules.PRODUCT: (NOT_GIVEN, *SPECS), rules.RESHARD: SPECS}.get(operation, (NOT_GIVEN,))
         yield from itertools.product([operation], SPECS, seconds, outs)
 
 
@@ -52,7 +53,7 @@ def spec(text):
 
 
 def test_every_operation_can_be_run():
-    assert set(RUNS) == set(jax_rules.RULES)
+    assert set(RUNS) == set(rules.RULES)
 
 
 def test_every_type_and_every_refusal_is_what_jax_says(abstract):
@@ -63,9 +64,9 @@ def test_every_type_and_every_refusal_is_what_jax_says(abstract):
     with jax.sharding.use_abstract_mesh(abstract):
         for operation, a, b, out in cases():
             o = operands(operation, a, b, out, I, J, K)
-            other = struct((J, K) if operation == jax_rules.PRODUCT else (I, J), b)
+            other = struct((J, K) if operation == rules.PRODUCT else (I, J), b)
             says = _says(RUNS[operation], struct((I, J), a), other, None if out == NOT_GIVEN else spec(out))
-            found = jax_rules.answer(operation, o)
+            found = rules.answer(operation, o)
             told = o.typed(found.array) if found.array else found.words
             if told != says:
                 wrong.append((operation, a, b, out, told, says))

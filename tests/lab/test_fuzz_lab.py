@@ -9,7 +9,7 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from scalingbook_lib.lab import replica_groups, sharding  # noqa: E402
+from scalingbook_lib.lab.compiler import replica_groups, sharding  # noqa: E402
 from scalingbook_lib.notation import Array, Dim  # noqa: E402
 
 MESHES = st.dictionaries(st.sampled_from("XYZ"), st.integers(2, 4), min_size=1)

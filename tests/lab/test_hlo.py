@@ -3,7 +3,8 @@
 import pytest
 
 from scalingbook_lib import collectives
-from scalingbook_lib.lab import hlo, hlo_text
+from scalingbook_lib.lab.compiler import hlo
+from scalingbook_lib.lab.compiler import text as hlo_text
 from scalingbook_lib.notation import Mesh
 
 X2Y4 = Mesh(X=2, Y=4)

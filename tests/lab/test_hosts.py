@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 from test_training_processes import port
 
-from scalingbook_lib.lab import hosts, train
-from scalingbook_lib.lab.checkpoints import Checkpoints
-from scalingbook_lib.lab.training import SMALL, Trainer
+from scalingbook_lib.lab import hosts
+from scalingbook_lib.lab.train import run as train
+from scalingbook_lib.lab.train.checkpoints import Checkpoints
+from scalingbook_lib.lab.train.trainer import SMALL, Trainer
 
 HERE = Path(__file__).parent
 WITHOUT_PROXIES = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
@@ -126,7 +127,7 @@ def test_the_axis_that_crosses_is_the_one_whose_lines_meet_several_processes():
     ],
 )
 def test_on_a_slice_it_is_the_hosts_tiles_that_decide(topology, mesh, crossing):
-    from scalingbook_lib.lab import aot
+    from scalingbook_lib.lab.compiler import aot
 
     if not aot.available():
         pytest.skip(aot.why_not())

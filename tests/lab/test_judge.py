@@ -7,10 +7,11 @@ import pytest
 from jax import lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from scalingbook_lib import checks
-from scalingbook_lib.checks import Check
-from scalingbook_lib.checks.programs import Verdict, right
-from scalingbook_lib.lab import judge, sharding
+from scalingbook_lib.chapters import checks
+from scalingbook_lib.chapters.checks import Check
+from scalingbook_lib.lab import judge
+from scalingbook_lib.lab.compiler import sharding
+from scalingbook_lib.reader.checks.programs import Verdict, right
 
 MESH = sharding.mesh(X=2, Y=4)
 A, W = np.random.default_rng(0).normal(size=(2, 16, 16)).astype(np.float32)

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scalingbook_lib import arithmetic, chips, collectives, roofline
-from scalingbook_lib.lab import sharding
+from scalingbook_lib import collectives, roofline
+from scalingbook_lib.lab.compiler import sharding
 from scalingbook_lib.lab.kernels import (
     attention,
     collective_matmul,
@@ -18,8 +18,10 @@ from scalingbook_lib.lab.kernels import (
 )
 from scalingbook_lib.lab.kernels.interpreter import interpreter
 from scalingbook_lib.lab.kernels.matmul import Tiles
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.models import arithmetic
 from scalingbook_lib.notation import Mesh
-from scalingbook_lib.torus import Axis
 from scalingbook_lib.units import BF16
 
 FOUR = Mesh(X=4)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalingbook_lib.lab import aot, work
+from scalingbook_lib.lab.compiler import aot, work
 from scalingbook_lib.lab.kernels import beside, matmul
 from scalingbook_lib.lab.kernels.matmul import Tiles
 from scalingbook_lib.units import GiB, MiB

@@ -2,8 +2,8 @@
 
 import pytest
 
-from scalingbook_lib.lab import lessons, trace
-from scalingbook_lib.lab.trace_file import HERE
+from scalingbook_lib.lab.profiler import lessons, trace
+from scalingbook_lib.lab.profiler.file import HERE
 
 KEPT = {name: trace.load(name) for name in lessons.NAMES}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib.lab import aot
+from scalingbook_lib.lab.compiler import aot
 
 PAGE = Path(__file__).parents[2] / "chapters" / "training_llama3.md"
 CELL = re.compile(r"```\{code-cell\} ipython3\n(?!:tags)(.*?)```", re.DOTALL)

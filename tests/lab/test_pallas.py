@@ -6,7 +6,7 @@ import pytest
 from jax.experimental import pallas
 from jax.experimental.pallas import tpu
 
-from scalingbook_lib.lab import aot, overflow
+from scalingbook_lib.lab.compiler import aot, overflow
 from scalingbook_lib.units import BF16, FP32, MiB
 
 

@@ -5,8 +5,9 @@ from itertools import groupby
 import jax.numpy as jnp
 import pytest
 
-from scalingbook_lib.checks.profiling import recorded as r
-from scalingbook_lib.lab import aot, slices, stack, trace
+from scalingbook_lib.chapters.profiling.checks import recorded as r
+from scalingbook_lib.lab.compiler import aot, slices, stack
+from scalingbook_lib.lab.profiler import trace
 
 
 def near(seconds):

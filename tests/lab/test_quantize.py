@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalingbook_lib.lab import quantize, text
-from scalingbook_lib.lab.layout import Config
-from scalingbook_lib.lab.quantize import CACHE8, Narrow, compared, narrow, wide
-from scalingbook_lib.lab.training import SMALL, SMALL_MOE, Trainer, initial
+from scalingbook_lib.lab.serve import quantize
+from scalingbook_lib.lab.serve.layout import Config
+from scalingbook_lib.lab.serve.quantize import CACHE8, Narrow, compared, narrow, wide
+from scalingbook_lib.lab.train import text
+from scalingbook_lib.lab.train.trainer import SMALL, SMALL_MOE, Trainer, initial
 
 SIZES = {"sequences": 8, "tokens": 64}
 TOKENS = text.batch(5000, batch=8, T=64)

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
-from scalingbook_lib.compiled import RECORDED, cycles, layout
-from scalingbook_lib.compiled.bundles import KERNELS
-from scalingbook_lib.compiled.lines import LINES
-from scalingbook_lib.lab import aot, records
+from scalingbook_lib.evidence.compiled import RECORDED, cycles, layout
+from scalingbook_lib.evidence.compiled.bundles import KERNELS
+from scalingbook_lib.evidence.compiled.lines import LINES
+from scalingbook_lib.lab.compiler import aot, records
 from scalingbook_lib.units import BF16, FP32, INT8
 
 ROWS = (1, 2, 3, 4, 5, 8, 9, 20, 31, 32, 33, 64)

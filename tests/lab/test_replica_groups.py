@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalingbook_lib.lab import replica_groups
+from scalingbook_lib.lab.compiler import replica_groups
 
 X2Y4 = {"X": 2, "Y": 4}
 FORMS = {

@@ -5,7 +5,9 @@ import subprocess
 import jax
 import pytest
 
-from scalingbook_lib.lab import devices, runtime, slices
+from scalingbook_lib.lab import devices
+from scalingbook_lib.lab.compiler import slices
+from scalingbook_lib.lab.devices import runtime
 
 
 class Tpu:

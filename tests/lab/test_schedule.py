@@ -3,7 +3,8 @@
 import pytest
 from jax import lax
 
-from scalingbook_lib.lab import aot, hlo_text, schedule
+from scalingbook_lib.lab.compiler import aot, schedule
+from scalingbook_lib.lab.compiler import text as hlo_text
 from scalingbook_lib.notation import Mesh
 
 X2Y4 = Mesh(X=2, Y=4)

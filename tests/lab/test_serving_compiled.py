@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.lab import cache_layout, decode, knee, quantize, serving_memory, serving_step
-from scalingbook_lib.lab.expert_exchange import Exchange
-from scalingbook_lib.lab.layout import Config
-from scalingbook_lib.lab.quantize import CACHE8, Narrow
-from scalingbook_lib.lab.training import SMALL, SMALL_MOE
+from scalingbook_lib.lab.compiler import knee
+from scalingbook_lib.lab.serve import cache_layout, decode, quantize
+from scalingbook_lib.lab.serve import memory as serving_memory
+from scalingbook_lib.lab.serve import step as serving_step
+from scalingbook_lib.lab.serve.layout import Config
+from scalingbook_lib.lab.serve.quantize import CACHE8, Narrow
+from scalingbook_lib.lab.train.expert_exchange import Exchange
+from scalingbook_lib.lab.train.trainer import SMALL, SMALL_MOE
 from scalingbook_lib.units import BF16, FP32, INT4, INT8
 
 LAYER = replace(models.find("LLaMA-3 70B"), L=1)

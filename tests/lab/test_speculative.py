@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.lab import decode, speculative, training, transformer
-from scalingbook_lib.lab.layout import Config
-from scalingbook_lib.lab.speculative import Pair, accepted, plain
+from scalingbook_lib.lab.serve import decode, speculative
+from scalingbook_lib.lab.serve.layout import Config
+from scalingbook_lib.lab.serve.speculative import Pair, accepted, plain
+from scalingbook_lib.lab.train import trainer, transformer
 
 WORDS = 16
 TARGET = models.Transformer(name="target", D=32, L=2, V=WORDS, N=4, K=2, H=8, F=64)
@@ -29,7 +30,7 @@ def config(model, tokens=64, sequences=8, **mesh):
 @functools.cache
 def weights(model):
     """Weights from the seed; a draft has the target's first layer, so that it guesses well."""
-    drawn, layered = training.initial(TARGET, seed=0)["weights"], transformer.SPLIT
+    drawn, layered = trainer.initial(TARGET, seed=0)["weights"], transformer.SPLIT
     return {name: w[: model.L] if layered[name].startswith("W[L") else w for name, w in drawn.items()}
 
 

@@ -8,7 +8,8 @@ from jax import lax
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-from scalingbook_lib.lab import aot, explicit, sharding, spelled
+from scalingbook_lib.lab import compat
+from scalingbook_lib.lab.compiler import aot, explicit, sharding
 from scalingbook_lib.notation import Mesh
 from scalingbook_lib.units import FP32
 
@@ -25,7 +26,7 @@ def test_what_varies_is_named():
 
     def spy(x):
         seen.extend(
-            map(spelled.varies, (x, lax.psum(x, "Y"), jnp.zeros(3), spelled.varying(jnp.zeros(3), "X")))
+            map(compat.varies, (x, lax.psum(x, "Y"), jnp.zeros(3), compat.varying(jnp.zeros(3), "X")))
         )
         return x
 
@@ -34,21 +35,21 @@ def test_what_varies_is_named():
 
 
 def test_a_value_may_vary_already():
-    once = in_blocks(lambda x: spelled.varying(spelled.varying(x, ("X", "Y")), "X"))
+    once = in_blocks(lambda x: compat.varying(compat.varying(x, ("X", "Y")), "X"))
     assert (once == jnp.arange(32.0).reshape(4, 8)).all()
 
 
 @pytest.mark.parametrize(("axis", "out"), [(0, P(None, "Y")), (1, P("X", None))])
 def test_a_gathered_array_is_the_same_on_all_devices(axis, out):
-    gathered = in_blocks(lambda x: spelled.all_gather(x, "XY"[axis], axis=axis), out)
+    gathered = in_blocks(lambda x: compat.all_gather(x, "XY"[axis], axis=axis), out)
     assert (np.asarray(gathered) == np.arange(32).reshape(4, 8)).all()
 
 
 def test_a_refusal_is_told_and_its_absence_is_an_error():
-    with spelled.refused() as said:
+    with compat.refused() as said:
         raise TypeError("two\n words")
     assert said == ["TypeError", "two words"]
-    with pytest.raises(AssertionError, match="refused nothing"), spelled.refused():
+    with pytest.raises(AssertionError, match="refused nothing"), compat.refused():
         pass
 
 
@@ -65,7 +66,7 @@ def test_a_type_needs_no_devices():
 
 
 def test_a_sum_that_is_split_is_refused():
-    with spelled.refused() as said:
+    with compat.refused() as said:
         explicit.types(jnp.matmul, "X[B, D_Y]", "W[D_Y, F]", mesh=GRID, B=8, D=8, F=8)
     assert said[0] == "ShardingTypeError"
 

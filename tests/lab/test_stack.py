@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from scalingbook_lib.lab import llo, stack, stack_child, stack_text
+from scalingbook_lib.lab.compiler import child, llo, stack, stages
 from scalingbook_lib.notation import Mesh
 
 SIZES = {"B": 256, "D": 256, "F": 512}
@@ -95,7 +95,7 @@ def test_a_function_travels_with_what_it_names():
     def within(x, *, by=1):
         return doubled(x) + offset + by + jnp.float32(0)
 
-    again = stack_child.unpacked(stack_child.packed(within))
+    again = child.unpacked(child.packed(within))
     assert again(5) == within(5) == 14
     assert again(5, by=2) == 15
 
@@ -103,10 +103,10 @@ def test_a_function_travels_with_what_it_names():
 def test_what_cannot_travel_says_so():
     handle = open(__file__)  # noqa: SIM115
     with pytest.raises(TypeError, match="handle cannot be taken to another process"):
-        stack_child.packed(lambda x: (handle, x))
+        child.packed(lambda x: (handle, x))
     handle.close()
     with pytest.raises(TypeError, match="is not written in Python"):
-        stack_child.packed(len)
+        child.packed(len)
 
 
 def test_a_second_process_that_fails_says_why(tpu):
@@ -119,7 +119,7 @@ def test_a_second_process_that_fails_says_why(tpu):
 
 def test_an_equation_of_several_lines_stays_with_its_scope():
     closed = jax.jit(mlp).trace(*[jnp.ones((2, 2))] * 3).jaxpr
-    written = list(stack_text.jaxpr(closed))
+    written = list(stages.jaxpr(closed))
     assert sum(source == "up" for _, source in written) > 3
     assert not any("# [" in line for line, _ in written)
 
@@ -129,5 +129,5 @@ def test_a_jaxpr_has_no_colors_in_a_notebook(monkeypatch):
 
     monkeypatch.setattr(pretty_printer, "CAN_USE_COLOR", True)
     with jax.named_scope("up"):
-        written = list(stack_text.jaxpr(jax.make_jaxpr(jnp.tanh)(1.0)))
+        written = list(stages.jaxpr(jax.make_jaxpr(jnp.tanh)(1.0)))
     assert not any("\x1b" in line + source for line, source in written)

@@ -7,7 +7,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from scalingbook_lib.lab import sharding, trace, trace_read
+from scalingbook_lib.lab.compiler import sharding
+from scalingbook_lib.lab.profiler import read as trace_read
+from scalingbook_lib.lab.profiler import trace
 from scalingbook_lib.notation import Mesh
 
 MESH = Mesh(X=4)

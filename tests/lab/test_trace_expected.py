@@ -2,10 +2,12 @@
 
 import pytest
 
-from scalingbook_lib import chips, collectives
-from scalingbook_lib.lab import aot, lessons, trace
-from scalingbook_lib.lab.schedule import Step
-from scalingbook_lib.lab.trace_expected import _unrolled
+from scalingbook_lib import collectives
+from scalingbook_lib.lab.compiler import aot
+from scalingbook_lib.lab.compiler.schedule import Step
+from scalingbook_lib.lab.profiler import lessons, trace
+from scalingbook_lib.lab.profiler.expected import _unrolled
+from scalingbook_lib.machines import chips
 from scalingbook_lib.notation import Mesh
 from scalingbook_lib.units import FP32
 

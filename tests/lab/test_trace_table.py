@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
-from scalingbook_lib import chips
-from scalingbook_lib.lab import trace, trace_times
-from scalingbook_lib.lab.trace import Event, Moment, Op, Trace
+from scalingbook_lib.lab.profiler import times as trace_times
+from scalingbook_lib.lab.profiler import trace
+from scalingbook_lib.lab.profiler.trace import Event, Moment, Op, Trace
+from scalingbook_lib.machines import chips
 
 OPS = (
     Op("dot.1", "matmul", "jit_f", "jit(f)/up/dot_general", flops=2_000_000, nbytes=1000),
@@ -82,7 +83,7 @@ def test_reading_a_trace_needs_no_jax(tmp_path):
     trace.save(MADE, tmp_path / "made.json")
     script = (
         "import sys; sys.modules['jax'] = sys.modules['numpy'] = None\n"
-        "from scalingbook_lib.lab import trace\n"
+        "from scalingbook_lib.lab.profiler import trace\n"
         f"print(trace.load({str(tmp_path / 'made.json')!r}))\n"
         "print(trace.picture(trace.load(sys.argv[1])))"
     )
@@ -146,19 +147,19 @@ def test_perfetto_gets_microseconds_and_a_process_for_each_device(tmp_path):
 def test_where_xprof_is_missing_it_says_what_to_do(monkeypatch):
     from dataclasses import replace
 
-    from scalingbook_lib.lab import trace_open
+    from scalingbook_lib.lab.profiler import viewers
 
-    monkeypatch.setattr(trace_open, "_command", lambda *_: None)
+    monkeypatch.setattr(viewers, "_command", lambda *_: None)
     assert "use trace.perfetto" in str(trace.xprof(MADE))
     said = str(trace.xprof(replace(MADE, folder="runs")))
     assert "pip install xprof, then: xprof --port 8791 --logdir runs" in said
 
 
 def test_where_xprof_is_there_it_is_started_and_stopped(monkeypatch):
-    from scalingbook_lib.lab import trace_open
+    from scalingbook_lib.lab.profiler import viewers
 
     command = [sys.executable, "-c", "import threading; threading.Event().wait()"]
-    monkeypatch.setattr(trace_open, "_command", lambda *_: command)
+    monkeypatch.setattr(viewers, "_command", lambda *_: command)
     opened = trace.xprof("runs", port=1234)
     assert "http://localhost:1234" in str(opened)
     assert opened.process.poll() is None

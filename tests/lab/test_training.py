@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from ways import STEPS, TOLERANCE, WAYS, alone, trainer
 
-from scalingbook_lib.lab import agreement, mixing, text, training
-from scalingbook_lib.lab.training import SMALL, SMALL_MOE, Trainer
+from scalingbook_lib.lab import attention
+from scalingbook_lib.lab.train import agreement, text
+from scalingbook_lib.lab.train import trainer as training
+from scalingbook_lib.lab.train.trainer import SMALL, SMALL_MOE, Trainer
 
 DENSE = [ways for ways in WAYS if "EP" not in ways]
 
@@ -51,7 +53,7 @@ def test_attention_over_blocks_of_keys_is_plain_attention():
     q, k, v = (jax.random.normal(key, (2, 12, n, 8)) for n in (4, 2, 2))
     blocks = [(jax.numpy.stack([k, v])[:, :, s : s + 4], -s) for s in (0, 4, 8)]
     plain = jax.nn.dot_product_attention(q, k, v, is_causal=True)
-    assert mixing.attend(q, blocks) == pytest.approx(np.array(plain), abs=1e-5)
+    assert attention.attend(q, blocks) == pytest.approx(np.array(plain), abs=1e-5)
 
 
 def test_the_data_of_a_step_depend_on_the_step_alone():

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from scalingbook_lib import models
-from scalingbook_lib.lab import aot, footprint
-from scalingbook_lib.lab.training import Trainer
+from scalingbook_lib.lab.compiler import aot
+from scalingbook_lib.lab.train import footprint
+from scalingbook_lib.lab.train.trainer import Trainer
 
 # large enough for HBM: what is small stays in VMEM
 MIDDLE = models.Transformer(name="middle", D=1024, L=6, V=1024, N=4, K=4, H=128, F=2048)

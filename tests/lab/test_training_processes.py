@@ -9,9 +9,9 @@ import sys
 import pytest
 from ways import TOLERANCE, alone
 
-from scalingbook_lib.lab import train
-from scalingbook_lib.lab.checkpoints import Checkpoints
-from scalingbook_lib.lab.training import SMALL, Trainer
+from scalingbook_lib.lab.train import run as train
+from scalingbook_lib.lab.train.checkpoints import Checkpoints
+from scalingbook_lib.lab.train.trainer import SMALL, Trainer
 
 STEPS = 6
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from ways import TOLERANCE
 
-from scalingbook_lib.lab import train
-from scalingbook_lib.lab.checkpoints import Checkpoints
-from scalingbook_lib.lab.training import SMALL, Trainer
+from scalingbook_lib.lab.train import run as train
+from scalingbook_lib.lab.train.checkpoints import Checkpoints
+from scalingbook_lib.lab.train.trainer import SMALL, Trainer
 
 HERE = Path(__file__).parent
 STEPS, EVERY = 24, 2

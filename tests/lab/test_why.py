@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from scalingbook_lib import chips, models, sharded_matmul, slices, training
-from scalingbook_lib.lab import why
-from scalingbook_lib.lab.hlo import Collective, Collectives
+from scalingbook_lib import models, sharded_matmul, training
+from scalingbook_lib.lab.compiler import why
+from scalingbook_lib.lab.compiler.hlo import Collective, Collectives
+from scalingbook_lib.machines import chips, slices
 from scalingbook_lib.notation import Mesh, parse_product
 from scalingbook_lib.units import BF16, FP32
 
@@ -93,7 +94,7 @@ def test_a_loop_is_the_reason_for_more_of_the_same():
 
         return lax.scan(step, jnp.zeros(x.shape[1:]), x)[0]
 
-    from scalingbook_lib.lab import aot
+    from scalingbook_lib.lab.compiler import aot
 
     program = aot.compile(summed, "A[N, I_X]", out="B[I]", mesh=Mesh(X=4), local=True, dtype=FP32, N=5, I=64)
     told = why.compare({"all-reduce X": (1, 4 * 16)}, program)

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from scalingbook_lib.lab import hlo_text, work
+from scalingbook_lib.lab.compiler import text as hlo_text
+from scalingbook_lib.lab.compiler import work
 from scalingbook_lib.notation import Mesh
 from scalingbook_lib.units import BF16, FP32, INT8
 

@@ -6,16 +6,17 @@ import functools
 import jax
 import numpy as np
 
-from scalingbook_lib.lab import decode, training
+from scalingbook_lib.lab.serve import decode
+from scalingbook_lib.lab.train import trainer
 
 SEED = 0
-TINY, TINY_MOE = (dataclasses.replace(m, L=2) for m in (training.SMALL, training.SMALL_MOE))
+TINY, TINY_MOE = (dataclasses.replace(m, L=2) for m in (trainer.SMALL, trainer.SMALL_MOE))
 CLOSE = 1e-4  # of a logit: fifty times what sums in another order were seen to change
 
 
 @functools.cache
 def weights(model):
-    return training.initial(model, SEED)["weights"]
+    return trainer.initial(model, SEED)["weights"]
 
 
 @functools.cache

@@ -4,11 +4,11 @@ import pytest
 
 pytest.importorskip("ipywidgets")
 
-from scalingbook_lib import explorers
-from scalingbook_lib.explorers import draw
-from scalingbook_lib.explorers.controls import Choice, Notation, Steps, Switch
-from scalingbook_lib.explorers.explorer import Explorer
-from scalingbook_lib.explorers.view import Chart, Curve, Scale, View
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.reader import draw
+from scalingbook_lib.reader.explorers.controls import Choice, Notation, Steps, Switch
+from scalingbook_lib.reader.explorers.explorer import Explorer
+from scalingbook_lib.reader.explorers.view import Chart, Curve, Scale, View
 from scalingbook_lib.viz import explore, widgets
 
 KEY = "rooflines.roofline"

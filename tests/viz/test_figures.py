@@ -10,8 +10,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "core"))
 
 from gallery import PANELS
 
-from scalingbook_lib.explorers import find
-from scalingbook_lib.explorers.view import Curve, Points, Span, Timeline, View
+from scalingbook_lib.chapters.explorers import find
+from scalingbook_lib.reader.explorers.view import Curve, Points, Span, Timeline, View
 from scalingbook_lib.viz import figures, style
 
 

@@ -74,7 +74,7 @@ def _theme_rules(whole: Path, pages: list[str]) -> str:
     for text in pages:
         used |= stylesheet.names_in_html(text)
     library = vendor.ROOT / "scalingbook_lib"
-    for path in (*PAGE.glob("*.*js"), *library.glob("explorers/*.py")):
+    for path in (*PAGE.glob("*.*js"), *library.glob("reader/**/*.py"), *library.glob("chapters/**/*.py")):
         used |= stylesheet.names_in_source(path.read_text(encoding="utf-8"))
     css = whole.read_text(encoding="utf-8")
     return stylesheet.prune(re.sub(r"@font-face\s*{[^}]*}", "", css), used)

@@ -14,9 +14,9 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from scalingbook_lib import checks
-from scalingbook_lib.checks.check import Check
-from scalingbook_lib.checks.programs import SOLVED
+from scalingbook_lib.chapters import checks
+from scalingbook_lib.reader.checks.check import Check
+from scalingbook_lib.reader.checks.programs import SOLVED
 from tools import exercises
 from tools.environment import ROOT
 from web import downloads
@@ -36,7 +36,7 @@ class Exercises(SphinxDirective):
         """Every exercise of the chapter, in order."""
         stem = self.arguments[0]
         self.env.note_dependency(str(ROOT / "solutions" / f"{stem}.md"))
-        self.env.note_dependency(str(ROOT / "scalingbook_lib" / "checks" / f"{stem}.py"))
+        self.env.note_dependency(str(ROOT / "scalingbook_lib" / "chapters" / stem / "checks.py"))
         try:
             known, read = checks.catalogue(stem), exercises.read(stem)
         except (ValueError, OSError) as error:

@@ -5,8 +5,8 @@ const live = new URL("./live/", import.meta.url);
 const START = `
 import gc, sys
 sys.path.insert(0, "/library.whl")
-from scalingbook_lib.explorers import paint_json as paint
-from scalingbook_lib.checks import hint_json as hint, judge_json as judge
+from scalingbook_lib.chapters.explorers import paint_json as paint
+from scalingbook_lib.chapters.checks import hint_json as hint, judge_json as judge
 gc.freeze()
 `;
 

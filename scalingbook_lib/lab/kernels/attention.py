@@ -17,9 +17,9 @@ import numpy as np
 from jax.experimental import pallas
 from jax.experimental.pallas import tpu
 
-from scalingbook_lib.arithmetic import block_bytes
 from scalingbook_lib.lab.kernels.interpreter import Interpret
 from scalingbook_lib.lab.kernels.matmul import LANES
+from scalingbook_lib.models.arithmetic import block_bytes
 from scalingbook_lib.units import BF16, FP32, DType
 
 MASKED = -0.7 * float(jnp.finfo(jnp.float32).max)  # -inf would make nan of a row that is masked throughout

@@ -13,15 +13,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from scalingbook_lib.lab import aot, sharding
-from scalingbook_lib.lab.aot import Program
+from scalingbook_lib.lab.compiler import aot, sharding
+from scalingbook_lib.lab.compiler.aot import Program
 from scalingbook_lib.lab.kernels import attention as flash
 from scalingbook_lib.lab.kernels import collective_matmul, matmul, quantized, ring, traffic
 from scalingbook_lib.lab.kernels.matmul import TILES, Tiles
 from scalingbook_lib.lab.kernels.traffic import Traffic
 from scalingbook_lib.notation import Mesh
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import BF16, FP32, INT8, DType, binary, si
+from scalingbook_lib.units import BF16, FP32, INT8, DType, Told, binary, si
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from jax.experimental import pallas
 from jax.experimental.pallas import tpu
 
 from scalingbook_lib.lab.kernels.interpreter import Interpret
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import BF16, FP32, DType, binary
+from scalingbook_lib.units import BF16, FP32, DType, Told, binary
 
 LANES, ROWS = 128, 8  # a register of a TPU: 8 rows of 128 numbers of 32 bits
 

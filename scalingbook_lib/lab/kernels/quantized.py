@@ -13,7 +13,7 @@ from jax.experimental.pallas import tpu
 
 from scalingbook_lib.lab.kernels.interpreter import Interpret
 from scalingbook_lib.lab.kernels.matmul import TILES, Tiles
-from scalingbook_lib.lab.quantize import Numbers, narrow
+from scalingbook_lib.lab.serve.quantize import Numbers, narrow
 
 
 def rounded(w: jax.Array) -> Numbers:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from scalingbook_lib.told import Told
+from scalingbook_lib.units import Told
 
 PATIENCE_S = 120
 _ACCESS = re.compile(r"(read|write) of .*?([\w-]+\.py):(\d+)")
@@ -73,7 +73,7 @@ def _run(name: str, n: int) -> list[bool]:
     import jax.numpy as jnp
     import numpy as np
 
-    from scalingbook_lib.lab import sharding
+    from scalingbook_lib.lab.compiler import sharding
     from scalingbook_lib.lab.kernels.interpreter import interpreter
 
     on = sharding.mesh(X=n)

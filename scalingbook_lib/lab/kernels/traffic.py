@@ -15,8 +15,7 @@ import jax
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
-from scalingbook_lib.told import Told
-from scalingbook_lib.units import si
+from scalingbook_lib.units import Told, si
 
 
 @dataclass(frozen=True, slots=True)

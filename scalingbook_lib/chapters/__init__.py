@@ -1,0 +1,1 @@
+"""What does each chapter hand to its reader? Explorers and checks, a room a chapter."""

@@ -1,0 +1,70 @@
+"""Is the reader's answer right, and if not, what went wrong?
+
+One check an exercise, used by the page, the notebook and the tests. Every chapter's room has a module
+`checks` with a tuple `CHECKS`; it is imported when somebody asks for it.
+"""
+
+import difflib
+import importlib
+import json
+import pkgutil
+
+from scalingbook_lib import chapters
+from scalingbook_lib.reader.checks.check import Check, Mistake, Outcome
+
+__all__ = ["Check", "Mistake", "Outcome", "catalogue", "find", "hint_json", "judge_json", "stems"]
+
+
+def stems() -> tuple[str, ...]:
+    """The chapters that have checks."""
+    return tuple(sorted(room.name for room in pkgutil.iter_modules(chapters.__path__) if room.ispkg))
+
+
+def catalogue(stem: str | None = None) -> dict[str, Check]:
+    """The checks of a chapter by key, in the order of its exercises; every chapter's where none is named."""
+    wanted = stems() if stem is None else (stem,)
+    return {check.key: check for name in wanted for check in _chapter(name)}
+
+
+def find(key: str) -> Check:
+    """The check of one exercise: `find("rooflines.3")`."""
+    found = catalogue(key.partition(".")[0])
+    if key in found:
+        return found[key]
+    near = difflib.get_close_matches(key, found, n=1)
+    raise ValueError(
+        f"{key!r} is no exercise; the nearest is {near[0] if near else next(iter(found), 'none')}"
+    )
+
+
+def judge_json(key: str, text: str) -> str:
+    """The judgement on what was typed into an answer box, as JSON: ok, status, message, hints."""
+    try:
+        check = find(key)
+    except ValueError as error:
+        return json.dumps({"ok": False, "status": "unread", "message": str(error), "hints": 0})
+    outcome = check(text)
+    reply = {
+        "ok": outcome.ok,
+        "status": outcome.status,
+        "message": outcome.message,
+        "hints": len(check.hints),
+    }
+    return json.dumps(reply, ensure_ascii=False)
+
+
+def hint_json(key: str, n: int) -> str:
+    """The n-th hint (from 1) as JSON: n, of, text."""
+    try:
+        hint = find(key).hint(n)
+    except ValueError as error:
+        return json.dumps({"n": 0, "of": 0, "text": str(error)})
+    return json.dumps({"n": hint.n, "of": hint.of, "text": hint.text}, ensure_ascii=False)
+
+
+def _chapter(stem: str) -> tuple[Check, ...]:
+    if stem not in stems():
+        raise ValueError(
+            f"{stem!r} is no chapter with exercises; write one of {', '.join(stems()) or '(none yet)'}"
+        )
+    return importlib.import_module(f"{chapters.__name__}.{stem}.checks").CHECKS

@@ -1,0 +1,1 @@
+"""What the conclusions hands to its reader."""

@@ -1,0 +1,194 @@
+"""Which questions should a reader answer without paper? Twelve kinds, each with random sizes, by number.
+
+Question n is of kind n modulo twelve, with sizes drawn from n alone: the same for every reader.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from scalingbook_lib import collectives, inference, models, roofline
+from scalingbook_lib.inference import rules as serving
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.steps import pipelines
+from scalingbook_lib.training import rules
+from scalingbook_lib.training.run import DAY_S
+from scalingbook_lib.units import count, dtype, percent, si
+
+_TORUS = (chips.V5E, chips.V5P, chips.V6E, chips.TPU7X)
+_SWITCHED = (chips.A100, chips.H100, chips.B200)
+_CHIPS = (*_TORUS, *_SWITCHED)
+_MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 13B", "Qwen3 32B")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, in short and in full, the library's answer in base units, and how one gets there."""
+
+    title: str
+    asked: str
+    value: float
+    unit: str
+    way: str
+
+
+def question(number: int) -> Question:
+    """Question 1, 2, 3 ...; the kinds take turns."""
+    return _KINDS[(number - 1) % len(_KINDS)](Random(f"question {number}"))
+
+
+def _state(r: Random) -> Question:
+    model = models.find(r.choice(_MODELS))
+    return Question(
+        f"State to train {model.name}",
+        f"How many bytes do weights, gradients and Adam's state of {model.name} take, with bf16 weights and "
+        "gradients and an fp32 copy?",
+        arithmetic.training_state(model).total,
+        "B",
+        f"16 bytes for each of {si(model.params)} parameters",
+    )
+
+
+def _product(r: Random) -> Question:
+    chip, B, D = r.choice(_CHIPS), 2 ** r.randint(3, 13), 2 ** r.randint(11, 14)
+    found = roofline.matmul(B, D, 4 * D, chip)
+    binds = "bytes over W_hbm" if found.memory_s > found.math_s else "FLOPs over C"
+    return Question(
+        f"X[{B:,}, {D:,}] · W[{D:,}, {4 * D:,}] on {chip.name}",
+        f"How long does X[{B:,}, {D:,}] · W[{D:,}, {4 * D:,}] in bf16 take at least on one {chip.name}?",
+        found.lower_s,
+        "s",
+        f"{binds}: {si(found.math_s, 's')} of arithmetic, {si(found.memory_s, 's')} of memory",
+    )
+
+
+def _ridge(r: Random) -> Question:
+    chip = r.choice(_CHIPS)
+    return Question(
+        f"Ridge of {chip.name}",
+        f"How many tokens must meet a bf16 weight of a very wide layer before {chip.name} is compute-bound?",
+        chip.bf16_flops_per_s / chip.hbm_bytes_per_s,
+        "tokens",
+        f"C over W_hbm: {si(chip.bf16_flops_per_s, 'FLOPs/s')} over {si(chip.hbm_bytes_per_s, 'B/s')}",
+    )
+
+
+def _ring(r: Random) -> Question:
+    chip, n, gathered = r.choice((chips.V5P, chips.V5E, chips.V6E)), 16, 10 ** r.randint(7, 9)
+    return Question(
+        f"AllGather to {si(gathered, 'B')}, ring of {n} {chip.name}",
+        f"How long do the bytes of an AllGather to {si(gathered, 'B')} take over a closed ring of {n} "
+        f"{chip.name}?",
+        collectives.all_gather(gathered, chip.axis(n, wrapped=True)).bandwidth_s,
+        "s",
+        f"15/16 of the bytes arrive over two links of {si(chip.link_bytes_per_s, 'B/s')}",
+    )
+
+
+def _switch(r: Random) -> Question:
+    gpu, moved = r.choice(_SWITCHED), 10 ** r.randint(8, 10)
+    node = Cluster.of(gpu, 8)
+    return Question(
+        f"AllReduce of {si(moved, 'B')}, 8 {gpu.name}",
+        f"How long do the bytes of an AllReduce of {si(moved, 'B')} take among 8 {gpu.name} under one switch "
+        "that does not add?",
+        collectives.all_reduce(moved, *node.levels).bandwidth_s,
+        "s",
+        f"scatter and gather, 7/8 of the bytes each, at {si(gpu.links * gpu.link_bytes_per_s, 'B/s')}",
+    )
+
+
+def _flops(r: Random) -> Question:
+    model, tokens = models.find(r.choice(_MODELS)), r.choice((1e12, 2e12, 15e12))
+    return Question(
+        f"{model.name}, {count(tokens / 1e12)} trillion tokens",
+        f"How many FLOPs does it take to train {model.name} on {count(tokens / 1e12)} trillion tokens?",
+        6 * model.params * tokens,
+        "FLOPs",
+        f"6 for each of {si(model.params)} parameters and each token",
+    )
+
+
+def _days(r: Random) -> Question:
+    model, chip, n = models.find(r.choice(_MODELS)), r.choice(_CHIPS), 2 ** r.randint(9, 13)
+    tokens, mfu = r.choice((1e12, 2e12, 15e12)), r.choice((0.3, 0.4, 0.5))
+    seconds = 6 * model.params * tokens / (n * chip.bf16_flops_per_s * mfu)
+    return Question(
+        f"{model.name} on {n:,} {chip.name}",
+        f"How long does {model.name} train on {count(tokens / 1e12)} trillion tokens with {n:,} {chip.name} "
+        f"at an MFU of {percent(mfu)}? Answer in days.",
+        seconds,
+        "s",
+        f"6 P tokens over n C MFU: {count(seconds / DAY_S)} days",
+    )
+
+
+def _hidden(r: Random) -> Question:
+    chip = r.choice(_TORUS)
+    axes = r.randint(1, chip.torus.dims if chip.torus else 1)
+    named = "one torus axis" if axes == 1 else f"{axes} torus axes"
+    return Question(
+        f"FSDP on {chip.name}, {named}",
+        f"How many tokens does each {chip.name} need for FSDP over {named} to be hidden?",
+        rules.data_tokens(chip, axes=axes),
+        "tokens",
+        f"C over the rate of {2 * axes} links of {si(chip.link_bytes_per_s, 'B/s')}",
+    )
+
+
+def _bubble(r: Random) -> Question:
+    p = 2 ** r.randint(1, 4)
+    m = p * 2 ** r.randint(0, 4)
+    return Question(
+        f"{p} stages, {m} microbatches",
+        f"Which share of a step is the bubble of {p} equal stages with {m} microbatches under 1F1B?",
+        float(pipelines.bubble("1f1b", p, m).share),
+        "",
+        f"(p − 1)/(m + p − 1) = {p - 1}/{m + p - 1}",
+    )
+
+
+def _cache(r: Random) -> Question:
+    model, S = models.find(r.choice(_MODELS)), 2 ** r.randint(11, 17)
+    found = arithmetic.kv_cache(model, S)
+    return Question(
+        f"Cache of {S:,} tokens, {model.name}",
+        f"How large is the bf16 cache of {S:,} tokens of {model.name} ({model.L} layers, {model.K} key/value "
+        f"heads of {model.H})?",
+        found.nbytes,
+        "B",
+        f"2 · {model.L} · {model.K} · {model.H} values of 2 bytes: {si(found.bytes_per_token, 'B')} a token",
+    )
+
+
+def _decode(r: Random) -> Question:
+    model, chip = models.find(r.choice(_MODELS)), r.choice(_CHIPS)
+    n = 2 ** max(1, (int(2 * model.params / chip.hbm_bytes) + 1).bit_length())
+    return Question(
+        f"Decode step of {model.name} on {n} {chip.name}",
+        f"How long does a decode step of {model.name} in bf16 take at least on {n} {chip.name}, for one "
+        "short sequence?",
+        serving.step(model.params, chip, n, B=1, cache_bytes=0.0).total_s,
+        "s",
+        f"{si(2 * model.params, 'B')} of weights over {n} times {si(chip.hbm_bytes_per_s, 'B/s')}",
+    )
+
+
+def _critical(r: Random) -> Question:
+    chip = r.choice(_CHIPS)
+    model = models.find("LLaMA-3 70B")
+    return Question(
+        f"Critical batch, int8 weights, {chip.name}",
+        f"From which batch on is decoding with int8 weights, multiplied in bf16, compute-bound on "
+        f"{chip.name}, the cache left out?",
+        inference.critical_batch(model, chip, weights=dtype("int8")).tokens,
+        "tokens",
+        "w C/(2 W_hbm) with w = 1 byte: half the ridge",
+    )
+
+
+_KINDS: tuple[Callable[[Random], Question], ...] = (
+    _state, _product, _ridge, _flops, _ring, _cache, _switch, _days, _decode, _hidden, _bubble, _critical,
+)  # fmt: skip

@@ -1,0 +1,159 @@
+"""Which formulas are worth knowing by heart, when does each hold, and what does it give?
+
+Each has one case that the library works out, and the same case by hand: what the sheet prints is tested.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import sqrt
+
+from scalingbook_lib import collectives, inference, models, roofline, training
+from scalingbook_lib.inference import rules as serving
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.steps import pipelines
+from scalingbook_lib.training import rules
+from scalingbook_lib.units import Told, count, si
+
+_M = models.find("LLaMA-3 70B")
+_V5P, _H100 = chips.V5P, chips.H100
+_C, _W = _V5P.bf16_flops_per_s, _V5P.hbm_bytes_per_s
+_ICI = 2 * _V5P.link_bytes_per_s  # W_ici: both links of one axis
+_NODE = Cluster.of(_H100, 8)
+_NVLINK = _H100.links * _H100.link_bytes_per_s
+_TOKENS = 15e12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formula(Told):
+    """One line of the sheet; `value` asks the library for the case, `by_hand` follows the formula."""
+
+    question: str
+    formula: str
+    holds: str
+    case: str
+    value: Callable[[], float]
+    by_hand: Callable[[], float]
+    unit: str = ""
+
+    def said(self) -> str:
+        """The worked case, as the sheet prints it."""
+        return f"{self.case}: {told(self.value(), self.unit)}"
+
+    def __str__(self) -> str:
+        return f"{self.question}: {self.formula} ({self.holds}). {self.said()}"
+
+
+def told(value: float, unit: str) -> str:
+    """A number for the sheet: ways of a plan are counted, all else has a prefix."""
+    return f"{count(value)} {unit}" if unit == "ways" else si(value, unit)
+
+
+def _gather(n: int) -> float:
+    return collectives.all_gather(1e9, _V5P.axis(n, wrapped=True)).bandwidth_s
+
+
+FORMULAS = (
+    Formula(
+        question="time of a product", formula="max(FLOPs / C, bytes / W_hbm)", unit="s",
+        holds="the two overlap; the sum of both is the upper bound",
+        case="X[64, 8192] · W[8192, 8192] on v5p",
+        value=lambda: roofline.matmul(64, 8192, 8192, _V5P).lower_s,
+        by_hand=lambda: max(2 * 64 * 8192**2 / _C, 2 * (2 * 64 * 8192 + 8192**2) / _W),
+    ),
+    Formula(
+        question="compute-bound from", formula="B = R / (1 − R (1/D + 1/F)), R = C / W_hbm",
+        unit="tokens", holds="bf16; about R for wide layers",
+        case="D = F = 8,192 on v5p", value=lambda: roofline.break_even_batch(8192, 8192, _V5P),
+        by_hand=lambda: _C / _W / (1 - _C / _W * 2 / 8192),
+    ),
+    Formula(
+        question="AllGather on a ring", formula="M (1 − 1/n) / W_ici + n/2 hops", unit="s",
+        holds="W_ici = 2 W_1; a line has half; ReduceScatter alike, AllReduce twice",
+        case="1 GB on 16 v5p, bytes alone", value=lambda: _gather(16), by_hand=lambda: 1e9 * 15 / 16 / _ICI,
+    ),
+    Formula(
+        question="AllToAll on a ring", formula="M / (4 W_ici)", unit="s",
+        holds="M is the whole array; n even", case="1 GB on 16 v5p, bytes alone",
+        value=lambda: collectives.all_to_all(1e9, _V5P.axis(16, wrapped=True)).bandwidth_s,
+        by_hand=lambda: 1e9 / 4 / _ICI,
+    ),
+    Formula(
+        question="under one switch", formula="AllGather M (1 − 1/n) / W, AllToAll that over n", unit="s",
+        holds="W is all links of one GPU, one way", case="AllToAll of 1 GB on 8 H100",
+        value=lambda: collectives.all_to_all(1e9, *_NODE.levels).bandwidth_s,
+        by_hand=lambda: 1e9 * 7 / 64 / _NVLINK,
+    ),
+    Formula(
+        question="FLOPs of training", formula="6 P for each token", unit="FLOPs",
+        holds="T far below T*, where scores cost what weights do; of experts, P at work",
+        case="LLaMA-3 70B, one token", value=lambda: arithmetic.training_flops(_M, 1, 4096).six_nd,
+        by_hand=lambda: 6 * _M.params,
+    ),
+    Formula(
+        question="time of a run", formula="6 P · tokens / (n C · MFU)", unit="days",
+        holds="nothing fails", case="70B, 15 trillion tokens, 8,960 v5p at 40 %",
+        value=lambda: training.run_at(_M, Slice.of(_V5P, "16x20x28"), _TOKENS, mfu=0.4).days,
+        by_hand=lambda: 6 * _M.params * _TOKENS / (8960 * _C * 0.4) / 86400,
+    ),
+    Formula(
+        question="state of training", formula="16 P bytes", unit="B",
+        holds="Adam; bf16 weights and gradients 4, fp32 moments 8, fp32 copy 4; 10 without two of these",
+        case="LLaMA-3 70B", value=lambda: arithmetic.training_state(_M).total,
+        by_hand=lambda: 16 * _M.params,
+    ),
+    Formula(
+        question="data ways hidden from", formula="C / (n_ax W_ici) tokens a chip", unit="tokens",
+        holds="each time weights are gathered: tokens of a microbatch",
+        case="v5p, three axes", value=lambda: rules.data_tokens(_V5P, axes=3),
+        by_hand=lambda: _C / (3 * _ICI),
+    ),
+    Formula(
+        question="tensor ways hidden up to", formula="n_ax F W_ici / C", unit="ways",
+        holds="whole axes; collectives overlap", case="70B on v5p, one axis",
+        value=lambda: rules.tensor_ways(_M.F, _V5P), by_hand=lambda: _M.F * _ICI / _C,
+    ),
+    Formula(
+        question="best data ways beside tensor ways", formula="X = √(B n n_X / (F n_Y))", unit="ways",
+        holds="then round to what divides",
+        case="70B, 2²² tokens, 4,096 v5p, n_X = 2 n_Y",
+        value=lambda: rules.best_split(2**22, 4096, _M.F),
+        by_hand=lambda: sqrt(2**22 / _M.F * 2 * 4096),
+    ),
+    Formula(
+        question="bubble of a pipeline", formula="(p − 1) / (m + p − 1)", unit="%",
+        holds="GPipe and 1F1B, equal stages", case="16 stages, 64 microbatches",
+        value=lambda: 100 * float(pipelines.bubble("1f1b", 16, 64).share),
+        by_hand=lambda: 100 * 15 / 79,
+    ),
+    Formula(
+        question="cache of one token", formula="2 L K H e bytes", unit="B",
+        holds="no window, no latent attention", case="LLaMA-3 70B in bf16",
+        value=lambda: arithmetic.kv_cache(_M, 4096).bytes_per_token,
+        by_hand=lambda: 2 * _M.L * _M.K * _M.H * 2,
+    ),
+    Formula(
+        question="critical batch of decoding", formula="w C / (2 W_hbm)", unit="tokens",
+        holds="wide layers; times E/k for experts", case="bf16 on H100",
+        value=lambda: inference.critical_batch(_M, _H100).tokens,
+        by_hand=lambda: _H100.bf16_flops_per_s / _H100.hbm_bytes_per_s,
+    ),
+    Formula(
+        question="step of decoding", formula="B M_kv / (n W_hbm) + max(w P / (n W_hbm), 2 B P / (n C))",
+        unit="s", holds="links and launches come on top",
+        case="70B in bf16, 8 v5p, 32 sequences of 8,192",
+        value=lambda: serving.step(_M.params, _V5P, 8, B=32, cache_bytes=_cache()).total_s,
+        by_hand=lambda: (32 * 4 * _M.L * _M.K * _M.H * 8192 + 2 * _M.params) / (8 * _W),
+    ),
+    Formula(
+        question="time between checkpoints", formula="√(2 δ M)", unit="s",
+        holds="δ to write one, M seconds between failures", case="30 s, a failure in 3 hours",
+        value=lambda: rules.goodput(30, 3 * 3600, 0).best_s, by_hand=lambda: sqrt(2 * 30 * 3 * 3600),
+    ),
+)  # fmt: skip
+
+
+def _cache() -> float:
+    return arithmetic.kv_cache(_M, 8192).nbytes

@@ -1,0 +1,1 @@
+"""What the chapter on GPUs hands to its reader."""

@@ -1,0 +1,130 @@
+"""What can one GPU do, and what fits into it? The exercises on the chip."""
+
+from scalingbook_lib import roofline
+from scalingbook_lib.machines import chips
+from scalingbook_lib.reader.checks.check import Check, Mistake
+
+_REGISTERS, _REGISTER_BYTES, _WARP = 96, 4, 32
+
+
+def _slowed(hz: float = 1.4e9) -> float:
+    """The peak of an H100 whose clock is held at `hz`."""
+    return chips.H100.bf16_flops_per_s * hz / (chips.H100.clock_hz or 0)
+
+
+def _in_the_sms(chip: chips.Chip = chips.H100) -> float:
+    """Registers, and L1 with shared memory, of all SMs."""
+    each = (chip.registers_bytes_per_core or 0) + (chip.smem_bytes_per_core or 0)
+    return (chip.cores or 0) * each
+
+
+def _blocks(threads: int) -> int:
+    """Blocks of so many threads whose registers one SM of an H100 has at once."""
+    return int((chips.H100.registers_bytes_per_core or 0) // (_REGISTERS * _REGISTER_BYTES * threads))
+
+
+def _added_s(numbers: int = 65_536, arrays: int = 3) -> float:
+    return roofline.operation(numbers, arrays * 4 * numbers, chips.H100).memory_s
+
+
+CHIP = (
+    Check(
+        key="gpus.1",
+        title="The peak at a lower clock",
+        answer=_slowed,
+        unit="FLOP/s",
+        hints=(
+            "SMs · Tensor Cores in each · FLOPs of one in a cycle · cycles in a second.",
+            "The FLOPs of a cycle already count a multiplication and an addition each.",
+        ),
+        mistakes=(
+            Mistake(2, "Twice too much: a multiply-add counted twice, or the sparse figure of a datasheet."),
+            Mistake(0.25, "An SM has four Tensor Cores."),
+            Mistake(lambda: _slowed(1.83e9), "That is the peak at 1.83 GHz, the clock of the datasheet."),
+            Mistake(lambda: _slowed(1.98e9), "That is at the highest clock. This chip is held below it."),
+        ),
+        right="Right: three quarters of what the datasheet promises, and no line of code has changed.",
+    ),
+    Check(
+        key="gpus.2",
+        title="What the SMs hold",
+        answer=_in_the_sms,
+        unit="B",
+        rel_tol=0.01,
+        hints=(
+            "Per SM: 256 KiB of registers, and 256 KiB that L1 and shared memory divide between them.",
+            "How many SMs does an H100 have?",
+        ),
+        mistakes=(
+            Mistake(0.5, "That is one of the two, the registers or L1 with shared memory."),
+            Mistake(
+                lambda: _in_the_sms() + (chips.H100.l2_bytes or 0),
+                "The L2 is outside the SMs, shared by all of them.",
+            ),
+            Mistake(lambda: _in_the_sms(chips.B200), "That is with the 148 SMs of a B200."),
+            Mistake(lambda: _in_the_sms() / (chips.H100.cores or 1), "That is one SM."),
+        ),
+        right="Right: more than the L2 holds, but in 132 pieces, each for its own SM alone.",
+    ),
+    Check(
+        key="gpus.3",
+        title="How many warps?",
+        answer=lambda: _blocks(256) * 256 / _WARP,
+        hints=(
+            "How many bytes of registers does one thread take, and how many one block?",
+            "A block is in the SM whole or not at all. How many warps are in one block?",
+        ),
+        mistakes=(
+            Mistake(lambda: _blocks(_WARP), "So many warps would have registers. But blocks come whole."),
+            Mistake(lambda: _blocks(256), "That is the number of blocks. How many warps has each?"),
+            Mistake(lambda: 64, "That is the most that an SM can hold. The registers run out before."),
+            Mistake(lambda: _blocks(256) * 256, "That is the number of threads. 32 of them make a warp."),
+        ),
+        right="Right: a quarter of the 64 that an SM could hold.",
+    ),
+    Check(
+        key="gpus.4",
+        title="Adding two vectors",
+        answer=_added_s,
+        unit="s",
+        hints=(
+            "How many bytes are read and how many written for each of the numbers?",
+            "Two arrays come, one goes, four bytes an element, at 3,350 GB/s.",
+        ),
+        mistakes=(
+            Mistake(lambda: _added_s(arrays=2), "The sum is written as well."),
+            Mistake(lambda: _added_s(1024), "That is for 1,024 numbers. Here there are 64 times as many."),
+            Mistake(
+                lambda: 65_536 / ((chips.H100.vector_flops_per_s or 0) / 2),
+                "That is the time of the additions. The bytes take longer.",
+            ),
+        ),
+        right="Right, as a bound. Starting a kernel takes longer than that.",
+    ),
+    Check(
+        key="gpus.5",
+        title="From which batch on?",
+        answer=lambda: roofline.break_even_batch(4096, 8192, chips.B200),
+        unit="tokens",
+        difficulty=2,
+        hints=(
+            "The intensity of the product is 1 / (1/B + 1/D + 1/F). What must it equal?",
+            "Solve for B: the ridge, divided by 1 - ridge · (1/D + 1/F).",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: roofline.ridge(chips.B200),
+                "That is the ridge, the batch of a very wide layer. X and Y have bytes as well.",
+            ),
+            Mistake(
+                lambda: roofline.break_even_batch(4096, 8192, chips.H100),
+                "That is an H100, with its own rates of arithmetic and memory.",
+            ),
+            Mistake(
+                lambda: roofline.break_even_batch(4096, 8192, chips.GB200),
+                "That is with 2,500 TFLOPs/s, a GB200.",
+            ),
+        ),
+        right="Right: a tenth more than the ridge, because this layer is not that wide.",
+    ),
+)

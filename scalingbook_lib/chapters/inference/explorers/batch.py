@@ -1,0 +1,138 @@
+"""How large must a batch be before reading the weights is worth it?"""
+
+from functools import lru_cache
+
+from scalingbook_lib import inference, models
+from scalingbook_lib.inference import rules
+from scalingbook_lib.inference.rules import Rule
+from scalingbook_lib.machines import chips
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.arithmetic import kv_cache
+from scalingbook_lib.reader.explorers.controls import Choice, Slider
+from scalingbook_lib.reader.explorers.explorer import Explorer
+from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
+from scalingbook_lib.reader.offered.serving import several, three
+from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType, count, percent, si
+
+MODELS = ("LLaMA-2 13B", "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Mixtral 8x7B")
+CHIPS = ("TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "H100", "B200")
+WEIGHTS = {"bf16": BF16, "int8": INT8, "int4": INT4}
+COMPUTE = ("bf16", "8 bits")
+_MOST = 2048
+_SIZES = sorted({round(2 ** (k / 4)) for k in range(45)})
+
+
+def eight_bits(chip: str) -> DType:
+    """The 8-bit type that the chip multiplies in: int8, or fp8 where it has no int8."""
+    return INT8 if chips.find(chip).int8_ops_per_s else FP8
+
+
+def read(model: Transformer, B: float) -> float:
+    """Parameters that a step of B sequences reads: of experts those that some token visits, in the mean."""
+    x = model.experts
+    idle = model.by_part.get("experts", 0) * (1 - x.k / x.E) ** B if x else 0.0
+    return model.params - idle
+
+
+@lru_cache(maxsize=256)
+def ruled(model: str, chip: str, n: int, weights: str, compute: str, S: int, B: int) -> Rule:
+    """The step by the rule: without a cache where S is 0; of experts those read that some token visits."""
+    m, c = models.find(model), chips.find(chip)
+    cache = kv_cache(m, S, BF16).nbytes if S else 0.0
+    math = BF16 if compute == "bf16" else eight_bits(chip)
+    return rules.step(read(m, B), c, n, B=B, cache_bytes=cache, weights=WEIGHTS[weights], compute=math,
+                      active=m.active_params)  # fmt: skip
+
+
+def _batch(model: str, chip: str, n: int, weights: str, compute: str, S: int, B: int) -> View:
+    steps = [ruled(model, chip, n, weights, compute, S, b) for b in _SIZES]
+    one = ruled(model, chip, n, weights, compute, S, B)
+    knee, sparse = crossing(model, chip, weights, compute)
+    experts = [Readout("of the experts alone", sparse, "", f"B = {count(round(sparse))}")]
+    return View(
+        _verdict(one, knee),
+        (_times(steps, one, knee), _rates(steps, one, knee)),
+        (
+            Readout("critical batch", knee, "", f"B = {count(round(knee))}"),
+            *(experts if models.find(model).experts else []),
+            Readout("the step", one.total_s, "s"),
+            Readout("tokens/s of a chip", one.tokens_per_s / n),
+            Readout("of the matrix unit's peak", _share(one), "", percent(_share(one))),
+        ),
+        columns=2,
+    )
+
+
+def crossing(model: str, chip: str, weights: str, compute: str) -> tuple[float, float]:
+    """The batch from which multiplying takes longer than reading: of all weights, and of experts alone."""
+    m, math = models.find(model), BF16 if compute == "bf16" else eight_bits(chip)
+    found = inference.critical_batch(m, chips.find(chip), weights=WEIGHTS[weights], compute=math)
+    return found.dense * m.params / m.active_params, found.tokens
+
+
+def _share(one: Rule) -> float:
+    return one.matmul_s / one.total_s
+
+
+def _times(steps: list[Rule], one: Rule, knee: float) -> Chart:
+    marks = [
+        Curve("weights", _SIZES, [s.weights_s for s in steps], 0),
+        Curve("arithmetic", _SIZES, [s.matmul_s for s in steps], 1),
+        Curve("the step", _SIZES, [s.total_s for s in steps], 4, dashed=True),
+        Points("", [one.B], [one.total_s], [si(one.total_s, "s")], 4),
+    ]
+    if one.kv_s:
+        marks.append(Curve("cache", _SIZES, [s.kv_s for s in steps], 2))
+    refs = [RefLine("B_crit", knee)] if knee <= _MOST else []
+    x, y = (
+        Scale("sequences at once, B", "", "pow2", 1, _MOST),
+        Scale("time in a step", "s", "log", _low(steps)),
+    )
+    return Chart(x, y, (*marks, *refs), title="What a step waits for")
+
+
+def _low(steps: list[Rule]) -> float:
+    return max(s.total_s for s in steps) / 3000
+
+
+def _rates(steps: list[Rule], one: Rule, knee: float) -> Chart:
+    n = one.chips
+    limit = 1 / (one.matmul_s / one.B) / n
+    marks = [
+        Curve("tokens/s", _SIZES, [s.tokens_per_s / n for s in steps], 0),
+        Points("", [one.B], [one.tokens_per_s / n], [count(round(one.tokens_per_s / n))], 0),
+        RefLine("all arithmetic", limit, axis="y"),
+        *([RefLine("B_crit", knee)] if knee <= _MOST else []),
+    ]
+    return Chart(Scale("sequences at once, B", "", "pow2", 1, _MOST), Scale("tokens/s of each chip"), marks,
+                 title="What the batch buys")  # fmt: skip
+
+
+def _verdict(one: Rule, knee: float) -> str:
+    many = several(one.B, "sequence")
+    ratio = one.weights_s / one.matmul_s
+    said = (
+        f"{many}: reading the weights takes {three(ratio)} times as long as multiplying by them"
+        if ratio > 1
+        else f"{many}: multiplying takes {three(1 / ratio)} times as long as reading the weights"
+    )
+    if one.kv_s > max(one.weights_s, one.matmul_s):
+        return f"{said}; but the cache, {percent(one.kv_s / one.total_s)} of the step, outweighs both."
+    return f"{said}. The two meet at B = {count(round(knee))}."
+
+
+BATCH = Explorer(
+    key="inference.batch",
+    title="The critical batch",
+    question="From how many sequences on is a decode step no longer spent on reading weights?",
+    controls={
+        "model": Choice("model", MODELS),
+        "chip": Choice("chip", CHIPS),
+        "n": Slider("chips", 1, 256, 8, "pow2"),
+        "weights": Choice("weights", tuple(WEIGHTS)),
+        "compute": Choice("products in", COMPUTE),
+        "S": Slider("tokens of context", 0, 32768, 0, step=1024),
+        "B": Slider("sequences, B", 1, _MOST, 32, "log"),
+    },
+    view=_batch,
+)

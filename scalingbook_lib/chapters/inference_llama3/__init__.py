@@ -1,0 +1,1 @@
+"""What the chapter on serving LLaMA 3 hands to its reader."""

@@ -1,0 +1,1 @@
+"""What the introduction hands to its reader."""

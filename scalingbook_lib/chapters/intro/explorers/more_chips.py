@@ -1,0 +1,242 @@
+"""What do more chips buy? The explorers of the introduction.
+
+Add chips until the network is the wall; weigh a model change; a quantity in every unit; strong against weak
+scaling; the map of the book.
+"""
+
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.reader.explorers.controls import Choice, Slider
+from scalingbook_lib.reader.explorers.explorer import Explorer
+from scalingbook_lib.reader.explorers.view import (  # fmt: skip
+    Band,
+    Bars,
+    Chart,
+    Curve,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Series,
+    View,
+)
+from scalingbook_lib.roofline import scaling
+from scalingbook_lib.units import count, si
+
+_ONE, _ALL = "one torus axis", "all torus axes"
+_CHIPS = ("TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "H100")
+_COUNTS = [2.0 ** (e / 4) for e in range(57)]  # 1 to 16,384 chips, four points an octave
+_TOP = 60.0  # % of efficiency lost: where the break-even chart ends
+_STORED = 12  # bytes a parameter: bf16 weight and gradient, two fp32 moments of Adam
+
+
+def _axes(chip: Chip, network: str) -> int:
+    return chip.torus.dims if network == _ALL and chip.torus else 1
+
+
+def _add_chips(P: int, B: int, n: int, chip: str, network: str, overlap: int) -> View:
+    on = chips.find(chip)
+    axes = _axes(on, network)
+
+    def step(n: float) -> scaling.Step:
+        return scaling.data_parallel(P * 1e9, B, n, on, axes=axes, overlap=overlap / 100)
+
+    one, now, knee = step(1), step(n), scaling.knee(B, on, axes=axes)
+    many = [step(c) for c in _COUNTS]
+    return View(
+        _wall(now, knee, n, on),
+        (_step_chart(many, now, knee), _efficiency_chart(many, one, now, knee)),
+        _first_wall_readouts(now, one, knee, P * 1e9, on),
+        columns=2,
+    )
+
+
+def _step_chart(many: list[scaling.Step], now: scaling.Step, knee: float) -> Chart:
+    return Chart(
+        Scale("chips n", "", "log", 1, _COUNTS[-1]),
+        Scale("time of one step", "s", "log"),
+        (
+            Band("full to no overlap", _COUNTS, [s.math_s + max(s.network_s - s.backward_s, 0) for s in many],
+                 [s.math_s + s.network_s for s in many], 3),
+            Curve("backward pass", _COUNTS, [s.backward_s for s in many], 0),
+            Curve("AllReduce", _COUNTS[4:], [s.network_s for s in many[4:]], 1),
+            Curve("step", _COUNTS, [s.total_s for s in many], 2),
+            RefLine("knee", knee),
+            Points("now", [now.chips], [now.total_s], ["you"], 2),
+        ),
+        "Time",
+    )  # fmt: skip
+
+
+def _efficiency_chart(many: list[scaling.Step], one: scaling.Step, now: scaling.Step, knee: float) -> Chart:
+    return Chart(
+        Scale("chips n", "", "log", 1, _COUNTS[-1]),
+        Scale("efficiency", "%", "linear", 0, 110),
+        (
+            Curve("speed-up / n", _COUNTS, [100 * scaling.strong_efficiency(s, one) for s in many], 2),
+            RefLine("knee", knee),
+            Points("now", [now.chips], [100 * scaling.strong_efficiency(now, one)], ["you"], 2),
+        ),
+        "Efficiency",
+    )
+
+
+def _wall(now: scaling.Step, knee: float, n: int, chip: Chip) -> str:
+    where = f"the knee is at {count(round(knee))} chips"
+    if n <= knee:
+        return f"{count(n)} {chip.name} are compute-bound: the backward pass can hide the AllReduce; {where}."
+    waits = 100 * now.exposed_s / now.total_s
+    return f"{count(n)} {chip.name} are network-bound: {where}, and {waits:.0f} % of the step is waiting."
+
+
+def _first_wall_readouts(
+    now: scaling.Step, one: scaling.Step, knee: float, P: float, chip: Chip
+) -> tuple[Readout, ...]:
+    stored = _STORED * P
+    fits = "fits" if stored <= chip.hbm_bytes else "does not fit"
+    return (
+        Readout("step", now.total_s, "s"),
+        Readout("speed-up", scaling.speedup(one.total_s, now.total_s), "×"),
+        Readout("speed-up limit", round(1.5 * (knee - 1)), "×"),
+        Readout("knee", round(knee), "chips"),
+        Readout(
+            "stored per chip", stored, "B",
+            f"{si(stored, 'B')} of {si(chip.hbm_bytes, 'B')}: {fits}",
+        ),
+    )  # fmt: skip
+
+
+ADD_CHIPS = Explorer(
+    key="intro.add_chips",
+    title="Add chips",
+    question="How many chips can one batch keep busy?",
+    controls={
+        "P": Slider("parameters P", 1, 1000, 8, "log", "billion"),
+        "B": Slider("batch B", 2**16, 2**24, 2**22, "pow2", "tokens"),
+        "n": Slider("chips n", 1, 16384, 256, "log", "chips"),
+        "chip": Choice("chip", _CHIPS, "TPU v5p"),
+        "network": Choice("gradients travel over", (_ONE, _ALL)),
+        "overlap": Slider("overlap", 0, 100, 100, unit="%"),
+    },
+    view=_add_chips,
+)
+
+
+def _break_even(gain: int, loss: int, share: int) -> View:
+    g, h = 1 + gain / 100, _hardware_efficiency(loss, share)
+    gains = list(range(0, 51))
+    even = [_bearable(x, share) for x in gains]
+    chart = Chart(
+        Scale("quality gain, as compute", "%", "linear", 0, 50),
+        Scale("efficiency loss of the part", "%", "linear", 0, _TOP),
+        (
+            Band("worth it", gains, [0.0] * len(gains), [min(e, _TOP) for e in even], 2),
+            Curve("break-even", gains, [e if e <= _TOP else float("nan") for e in even], 1),
+            Points("your change", [gain], [loss], ["your change"], 0),
+        ),
+    )
+    return View(
+        _worth(g, h),
+        (chart,),
+        (
+            Readout("g", g, "×", f"{g:.3g}"),
+            Readout("h", h, "×", f"{h:.3g}"),
+            Readout("g · h", g * h, "×", f"{g * h:.3g}"),
+            Readout("gain needed", 100 * (1 / h - 1), "%", f"{100 * (1 / h - 1):.3g} %"),
+        ),
+    )
+
+
+def _hardware_efficiency(loss: float, share: float) -> float:
+    """h of the step when a part that takes `share` % of it loses `loss` % of its efficiency: Amdahl's law."""
+    s = share / 100
+    return 1 / (1 - s + s / (1 - loss / 100))
+
+
+def _bearable(gain: float, share: float) -> float:
+    """The loss in % of a part of `share` % of the step that a gain of `gain` % just pays for."""
+    g, s = 1 + gain / 100, share / 100
+    return 100 * (1 - s / (g - 1 + s))
+
+
+def _worth(g: float, h: float) -> str:
+    change = g * h - 1
+    if abs(change) < 5e-4:
+        return f"{g:.3g} × {h:.3g} = 1: the change buys nothing and costs nothing."
+    verb = "gain" if change > 0 else "loss"
+    return f"{g:.3g} × {h:.3g} = {g * h:.3g}: a {verb} of {100 * abs(change):.3g} % of the compute."
+
+
+BREAK_EVEN = Explorer(
+    key="intro.break_even",
+    title="Break even",
+    question="Is a better model worth a slower step?",
+    controls={
+        "gain": Slider("quality gain, as compute", 0, 50, 20, unit="%"),
+        "loss": Slider("efficiency loss of the part", 0, 50, 20, unit="%"),
+        "share": Slider("its share of the step", 5, 100, 100, unit="%", step=5),
+    },
+    view=_break_even,
+)
+
+
+def _regimes(n: int, B: int, per_chip: int, chip: str, network: str) -> View:
+    on = chips.find(chip)
+    axes = _axes(on, network)
+
+    def strong(n: float) -> scaling.Step:
+        return scaling.data_parallel(8e9, B, n, on, axes=axes)
+
+    def weak(n: float) -> scaling.Step:
+        return scaling.data_parallel(8e9, per_chip * n, n, on, axes=axes)
+
+    def strong_at(n: float) -> float:
+        return scaling.strong_efficiency(strong(n), strong(1))
+
+    def weak_at(n: float) -> float:
+        return scaling.weak_efficiency(weak(n), weak(1))
+
+    s, w = strong(n), weak(n)
+    chart = Chart(
+        Scale("chips n", "", "log", 1, _COUNTS[-1]),
+        Scale("efficiency", "%", "linear", 0, 110),
+        (
+            Curve("strong", _COUNTS, [100 * strong_at(c) for c in _COUNTS], 0),
+            Curve("weak", _COUNTS, [100 * weak_at(c) for c in _COUNTS], 1),
+            RefLine("you", n),
+        ),
+    )  # fmt: skip
+    bars = Bars(
+        Scale("time of one step", "s"),
+        ("strong", "weak"),
+        (
+            Series("arithmetic", (s.math_s, w.math_s), 2),
+            Series("AllReduce, exposed", (s.exposed_s, w.exposed_s), 3),
+        ),
+        stacked=True,
+    )
+    return View(
+        f"On {count(n)} chips strong scaling keeps {100 * strong_at(n):.0f} %; weak scaling keeps "
+        f"{100 * weak_at(n):.0f} %, with a batch of {count(per_chip * n)} tokens.",
+        (chart, bars),
+        (
+            Readout("strong: tokens per chip", B / n, "", count(round(B / n))),
+            Readout("weak: batch", per_chip * n, "tokens"),
+            Readout("C/W", scaling.tokens_per_chip(on, axes=axes), "tokens per chip"),
+        ),
+    )
+
+
+REGIMES = Explorer(
+    key="intro.regimes",
+    title="Strong or weak",
+    question="What happens to the step when the batch stays, and when it grows?",
+    controls={
+        "n": Slider("chips n", 1, 16384, 4096, "log", "chips"),
+        "B": Slider("strong: batch B", 2**16, 2**24, 2**22, "pow2", "tokens"),
+        "per_chip": Slider("weak: tokens per chip", 2**7, 2**15, 2**12, "pow2", "tokens"),
+        "chip": Choice("chip", _CHIPS, "TPU v5p"),
+        "network": Choice("gradients travel over", (_ONE, _ALL)),
+    },
+    view=_regimes,
+)

@@ -1,0 +1,1 @@
+"""What the chapter on JAX hands to its reader."""

@@ -1,0 +1,1 @@
+"""What the chapter on profiling hands to its reader."""

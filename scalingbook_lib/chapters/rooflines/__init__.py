@@ -1,0 +1,1 @@
+"""What the chapter on rooflines hands to its reader."""

@@ -1,0 +1,1 @@
+"""What the chapter on sharded matrices hands to its reader."""

@@ -1,0 +1,206 @@
+"""How long does an array take from chip to chip? The exercises on collectives, all with documented links."""
+
+from dataclasses import replace
+
+from scalingbook_lib import collectives
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.reader.checks.check import Check, Mistake
+from scalingbook_lib.units import BF16, KiB
+
+_RING = chips.V4.axis(4)  # one axis of a v4 cube: a ring of four
+_LINE = chips.V5E.axis(4)  # an axis of four on v5e closes into no ring
+_BD = BF16.bytes * 1024 * 4096  # X[B, D] in bf16
+
+
+def _gathered_s(nbytes: float, *axes: Axis) -> float:
+    return collectives.all_gather(nbytes, *axes).total_s
+
+
+def _derated(axis: Axis) -> Axis:
+    """The same links at the 90 % of their rate that the reference calculates with."""
+    return replace(axis, link_bytes_per_s=0.9 * axis.link_bytes_per_s)
+
+
+def _large(axis: Axis = _LINE) -> float:
+    return _gathered_s(BF16.bytes * 2048 * 8192, axis)
+
+
+def _small(axis: Axis = _LINE) -> float:
+    return _gathered_s(BF16.bytes * 256 * 256, axis)
+
+
+def _summed_s(nbytes: float) -> float:
+    return collectives.all_reduce(nbytes, _RING).total_s
+
+
+TRANSFERS = (
+    Check(
+        key="sharding.8",
+        title="A very small AllGather",
+        answer=lambda: _gathered_s(BF16.bytes * 128, _RING),
+        unit="s",
+        hints=(
+            "256 bytes over links of 50 GB/s take a few nanoseconds. What takes longer?",
+            "How many hops away is the farthest chip on a ring of four?",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: 3 * _RING.hop_s,
+                "That is a line of four. An axis of a 4 × 4 × 4 slice of v4 closes into a ring.",
+            ),
+            Mistake(lambda: 4 * _RING.hop_s, "Shards travel both ways, so no one goes all the way round."),
+            Mistake(
+                lambda: collectives.all_gather(256, _RING).bandwidth_s,
+                "That is the bytes alone. Every hop takes a microsecond.",
+            ),
+        ),
+        right="Right: the hops, and nothing else.",
+    ),
+    Check(
+        key="sharding.9",
+        title="A large AllGather on a line",
+        answer=_large,
+        unit="s",
+        difficulty=2,
+        hints=(
+            (
+                "On v5e only an axis of 16 closes into a ring. How many links bring data to the chip at "
+                "the end of a line?"
+            ),
+            "It receives three quarters of 2EF bytes over one link, and the farthest shard makes three hops.",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: _large(chips.V5E.axis(4, wrapped=True)),
+                "That is a ring. This axis of four has two ends.",
+            ),
+            Mistake(lambda: 2**25 / 5e10, "A chip receives only what it lacks: (1 - 1/4) of the array."),
+            Mistake(lambda: 2**25 / 1e11, "That is M/W for a ring, as if the end of a line had two links."),
+            Mistake(
+                lambda: _large(_derated(_LINE)),
+                "That is with the reference's 45 GB/s. The documented rate is 50.",
+            ),
+        ),
+        right="Right. Measured on real chips: 680 µs.",
+    ),
+    Check(
+        key="sharding.10",
+        title="A small AllGather on a line",
+        answer=_small,
+        unit="s",
+        difficulty=2,
+        hints=(
+            "How long does one shard of 32 KiB take over one link? Compare it with a hop.",
+            (
+                "Both terms count here: three shards arrive over one link, and the farthest comes over "
+                "three hops."
+            ),
+        ),
+        mistakes=(
+            Mistake(
+                lambda: 3 * _LINE.hop_s,
+                "Those are the hops alone; the bytes add two thirds of them. (A ring? This axis has ends.)",
+            ),
+            Mistake(lambda: 3 * 32 * KiB / 5e10, "Those are the bytes alone; the hops take longer."),
+        ),
+        right="Right. Measured: 8 µs. Real hops and starts cost more than the model's microsecond.",
+    ),
+    Check(
+        key="sharding.11",
+        title="Gather one dimension, the other stays cut",
+        answer=lambda: _gathered_s(_BD / 4, _RING),
+        unit="s",
+        difficulty=2,
+        hints=(
+            "What does one chip hold afterwards? D is still cut over Y.",
+            "M is 2BD/4 bytes, of which a chip lacks three quarters; two links bring them; two hops.",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: _gathered_s(_BD, _RING), "Y still cuts D: each chip gathers a quarter of the array."
+            ),
+            Mistake(
+                lambda: _BD / 4 / 1e11,
+                "That is the textbook's M/W. A chip already has a quarter of M, and hops take time.",
+            ),
+            Mistake(
+                lambda: _gathered_s(_BD / 4, chips.V4.axis(4, wrapped=False)),
+                "That is one way, or a line. Rings bring data in from both sides.",
+            ),
+            Mistake(lambda: _gathered_s(_BD / 16, _RING), "M is the gathered array: X no longer cuts it."),
+        ),
+        right="Right.",
+    ),
+    Check(
+        key="sharding.12",
+        title="Gather over two axes at once",
+        answer=lambda: _gathered_s(_BD, _RING, _RING),
+        unit="s",
+        difficulty=2,
+        hints=(
+            "Sixteen chips take part, and each has links along two axes.",
+            "(1 - 1/16) of 2BD bytes over 2 · W; then two hops along each axis.",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: _gathered_s(_BD / 4, _RING) + _gathered_s(_BD, _RING),
+                "That is one axis after the other. Both axes' links can work at once.",
+            ),
+            Mistake(
+                lambda: _gathered_s(_BD, chips.V4.axis(16)),
+                "That is a single ring of sixteen. There are two axes, hence twice the bandwidth.",
+            ),
+            Mistake(
+                lambda: _BD / 2e11,
+                "That is the textbook's M/(2W). A chip already has a sixteenth, and hops take time.",
+            ),
+        ),
+        right="Right.",
+    ),
+    Check(
+        key="sharding.13",
+        title="Sum over one axis, cut by two others",
+        answer=lambda: _summed_s(_BD / 16),
+        unit="s",
+        rel_tol=0.01,
+        difficulty=2,
+        hints=(
+            "What does one chip hold? Both B and D are cut.",
+            "A ReduceScatter and an AllGather of 2BD/16 bytes, two hops each.",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: _summed_s(_BD), "X and Y still cut the array: each chip holds a sixteenth of it."
+            ),
+            Mistake(
+                lambda: _gathered_s(_BD / 16, _RING),
+                "That is a ReduceScatter. Everybody needs the whole sum.",
+            ),
+            Mistake(
+                lambda: collectives.all_reduce(_BD / 16, _RING).bandwidth_s,
+                "Those are the bytes alone. Each of the two passes takes two hops as well.",
+            ),
+            Mistake(
+                lambda: collectives.all_reduce(_BD / 16, _RING).bandwidth_s + 2e-6,
+                "There are two passes, and each of them takes two hops.",
+            ),
+            Mistake(
+                lambda: collectives.all_reduce(_BD / 16, chips.V4.axis(4, wrapped=False)).total_s,
+                "That is a line. This axis closes into a ring.",
+            ),
+            Mistake(
+                lambda: 2 * _BD / 16 / 9e10,
+                "That is the reference's figure: 45 GB/s a link, no hops, and without 1 - 1/4.",
+            ),
+            Mistake(
+                lambda: 2 * _BD / 16 / 1e11,
+                (
+                    "That is the textbook's 2M/W. (1 - 1/4) of it moves, and four hops are as long as "
+                    "half of that."
+                ),
+            ),
+        ),
+        right="Right. Early editions of the reference had 190 µs: they forgot that X and Y cut the array.",
+    ),
+)

@@ -1,0 +1,95 @@
+"""What does a collective matmul save? Chunks on the network's lane, products on the chip's."""
+
+from functools import lru_cache
+
+from scalingbook_lib.reader.explorers.controls import Choice, Slider
+from scalingbook_lib.reader.explorers.explorer import Explorer
+from scalingbook_lib.reader.explorers.view import (
+    Chart,
+    Curve,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Span,
+    Timeline,
+    View,
+)
+from scalingbook_lib.sharded_matmul import Overlap, Strategy, solve
+from scalingbook_lib.sharded_matmul.machines import CHIPS, machine, shapes
+from scalingbook_lib.units import percent, si
+
+_PRODUCT, _GATHER = "A[I, J_Y] · B[J, K_Y] -> C[I, K_Y]", "gather A over Y"
+_MOST = 32
+_LANES = {"network": ("link", 1), "chip": ("matrix unit", 2)}
+
+
+@lru_cache(maxsize=128)
+def gathered(I: int, J: int, K: int, n: int, chip: str) -> Strategy:
+    """Case 2 by its AllGather, on one axis of n chips."""
+    return solve(_PRODUCT, machine(chip, Y=n), {"I": I, "J": J, "K": K}).named(_GATHER)
+
+
+def _overlap(chunks: int, I: int, J: int, K: int, n: int, chip: str) -> View:
+    strategy = gathered(I, J, K, n, chip)
+    now, plain = strategy.overlapped(chunks), strategy.upper_s
+    counts = range(1, _MOST + 1)
+    chart = Chart(
+        Scale("chunks", "", "pow2", 1, _MOST),
+        Scale("total time", "s", low=0.9 * strategy.lower_s),
+        (
+            Curve("in chunks", counts, [strategy.overlapped(k).total_s for k in counts], 0),
+            RefLine("longer of the two", strategy.lower_s, "y"),
+            Points("you", [chunks], [now.total_s], [si(now.total_s, "s")], 3),
+        ),
+    )
+    return View(
+        _verdict(now, strategy),
+        (_gantt(now, plain), chart),
+        (
+            Readout("matrix unit", now.chip_s, "s"),
+            Readout("network", now.comms_s, "s"),
+            Readout("one after the other", plain, "s"),
+            Readout("in chunks", now.total_s, "s"),
+            Readout("saved", now.saved, "", percent(now.saved)),
+            Readout("axis", n, "", shapes(machine(chip, Y=n))),
+        ),
+    )
+
+
+def _gantt(now: Overlap, plain: float) -> Timeline:
+    spans, seen = [], dict.fromkeys(_LANES, 0)
+    for lane, start, end in now.spans:
+        seen[lane] += 1
+        name, color = _LANES[lane]
+        spans.append(Span(name, start, end, str(seen[lane]), color))
+    refs = (RefLine("without overlap", plain),) if now.chunks > 1 else ()
+    return Timeline([name for name, _ in _LANES.values()], spans, end=1.04 * plain, refs=refs)
+
+
+def _verdict(now: Overlap, strategy: Strategy) -> str:
+    plain, total = si(strategy.upper_s, "s"), si(now.total_s, "s")
+    longer, shorter = ("matrix unit", "network") if now.chip_s >= now.comms_s else ("network", "matrix unit")
+    if now.chunks == 1:
+        return f"In one chunk nothing overlaps: {total}. Cut the array, and the shorter of the two can hide."
+    rest = si(min(now.chip_s, now.comms_s) / now.chunks, "s")
+    return (
+        f"In {now.chunks} chunks it takes {total} instead of {plain}, {percent(now.saved)} less: "
+        f"the {longer} never waits, and {rest} of the {shorter} stick out."
+    )
+
+
+OVERLAP = Explorer(
+    key="sharding.overlap",
+    title="Collective matmul",
+    question="A[I, J_Y] · B[J, K_Y]: how much of the AllGather hides behind the product?",
+    controls={
+        "chunks": Slider("chunks", 1, _MOST, 4),
+        "I": Slider("size of I", 64, 65536, 4096, "pow2"),
+        "J": Slider("size of J", 256, 65536, 8192, "pow2"),
+        "K": Slider("size of K", 256, 131072, 32768, "pow2"),
+        "n": Slider("chips on Y", 2, 16, 4, "pow2"),
+        "chip": Choice("chip", CHIPS, "TPU v5e"),
+    },
+    view=_overlap,
+)

@@ -1,0 +1,156 @@
+"""How far and how fast between chips and hosts: hops, checkpoints, PCIe, and moving the work to the data."""
+
+from scalingbook_lib import roofline
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.reader.checks.check import Check, Mistake
+
+_SQUARE = Slice.of(chips.V5E, "4x4")
+_MESSAGE = 2 * 8 * 128 * 8192
+_ARRAY = 131_072**2  # int8: a byte an element
+_CHECKPOINT = 512e9
+_PCIE = roofline.ridge(chips.V6E, bytes_per_s=chips.V6E.pcie_bytes_per_s)
+
+
+def _across() -> float:
+    return _SQUARE.route((0, 0), (3, 3)).message(_MESSAGE).total_s
+
+
+def _corner() -> float:
+    """All but a chip's own share enters the corner by its two links."""
+    return _ARRAY * 15 / 16 / (2 * chips.V5E.link_bytes_per_s)
+
+
+def _from_hosts() -> float:
+    return _ARRAY / 16 / (chips.V5E.pcie_bytes_per_s or 0)
+
+
+def _dcn() -> float:
+    return _CHECKPOINT / 256 / (chips.V5E.dcn_bytes_per_s or 0)
+
+
+PODS = (
+    Check(
+        key="tpus.10",
+        title="From corner to corner",
+        answer=_across,
+        unit="s",
+        difficulty=2,
+        rel_tol=0.01,
+        hints=(
+            "A 4 × 4 slice of v5e has no wrap: how many hops is it?",
+            "The corner has two links, and two shortest ways share none of them.",
+            "The first byte needs all hops, and the others follow at the rate of both ways: add the two.",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: _SQUARE.route((0, 0), (3, 3)).message(_MESSAGE, paths=1).total_s,
+                "That is over one way; there are two.",
+            ),
+            Mistake(lambda: _across() - 6e-6, "The hops are missing: the first byte needs six of them."),
+            Mistake(lambda: 6e-6 + _MESSAGE / 9e10, "That is at 45 GB/s a link, 90 % of the documented 50."),
+            Mistake(
+                lambda: 2e-6 + _MESSAGE / 1e11, "Without wraps it is three hops along each axis, not one."
+            ),
+        ),
+    ),
+    Check(
+        key="tpus.11",
+        title="The mean distance",
+        answer=lambda: Slice.of(chips.V5E, "8x16").mean_hops,
+        unit="hops",
+        difficulty=2,
+        rel_tol=0.005,
+        hints=(
+            "Distances along the two axes add, so their means do.",
+            "The axis of 16 is a ring: the distances are 0, 1, 2, ..., 8, ..., 2, 1.",
+            "The axis of 8 is a line: average |i − j| over all 64 pairs.",
+        ),
+        mistakes=(
+            Mistake(lambda: 2.0 + 4.0, "The axis of 8 does not wrap on v5e."),
+            Mistake(lambda: 2.625 + 255 / 48, "The axis of 16 wraps on v5e."),
+            Mistake(128 / 127, "That leaves out the pairs of a chip with itself, which count here."),
+        ),
+    ),
+    Check(
+        key="tpus.12",
+        title="A checkpoint leaves the slice",
+        answer=_dcn,
+        unit="s",
+        difficulty=2,
+        hints=(
+            "What does one host have to send, and over which link is it slowest?",
+            "Two links of 100 Gbit/s are 25 gigabytes a second, for eight chips.",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: _CHECKPOINT / 256 / (chips.V5E.pcie_bytes_per_s or 1),
+                "That is PCIe alone. The network beyond the host is slower.",
+            ),
+            Mistake(0.5, "Two cards of 100 Gbit/s are 25 GB/s out of a host; that is with twice as much."),
+            Mistake(32.0, "That is one host sending all of it; there are 32 hosts, which send at once."),
+        ),
+    ),
+    Check(
+        key="tpus.13",
+        title="Everything over PCIe",
+        answer=lambda: 1.25 * _PCIE,
+        difficulty=3,
+        hints=(
+            "Intensity grows with the batch towards a limit. Let B go to infinity.",
+            "The limit is D · F / (D + F), with F = 4D. It has to reach the ridge of PCIe.",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: _PCIE, "That is the batch if only the weights moved. Activations cross PCIe too."
+            ),
+            Mistake(
+                lambda: 0.8 * _PCIE, "The limit of the intensity is 0.8 D, so D is the ridge divided by 0.8."
+            ),
+            Mistake(lambda: 2 * _PCIE, "That is for a square W; here F = 4D."),
+        ),
+        right=(
+            "Right: below this width no batch, however large, keeps the chip busy. Check every "
+            "assumption against the answer it gave."
+        ),
+    ),
+    Check(
+        key="tpus.14",
+        title="Everything to one chip",
+        answer=_corner,
+        unit="s",
+        difficulty=3,
+        hints=(
+            (
+                "How long does each stage take alone: PCIe of all chips, the links into the corner, "
+                "HBM, the arithmetic?"
+            ),
+            (
+                "A corner of a slice without wraps has two links, and fifteen sixteenths of the "
+                "array come in by them."
+            ),
+        ),
+        mistakes=(
+            Mistake(_from_hosts, "PCIe works on all sixteen chips at once. Another stage takes longer."),
+            Mistake(2.0, "Both links of the corner bring bytes in."),
+            Mistake(0.5, "The corner has two links: no axis of a 4 × 4 slice wraps."),
+            Mistake(16 / 15, "The sixteenth that lies with the corner itself crosses no link."),
+            Mistake(lambda: _ARRAY * 15 / 16 / 9e10, "That is at 45 GB/s a link, 90 % of the documented 50."),
+        ),
+    ),
+    Check(
+        key="tpus.15",
+        title="The work goes to the data",
+        answer=lambda: _corner() / _from_hosts(),
+        difficulty=3,
+        hints=(
+            "What has to cross the links now, and how many bytes is it?",
+            "Every chip reads its own sixteenth from its host. Which stage is the slowest now?",
+        ),
+        mistakes=(
+            Mistake(lambda: _from_hosts() / _corner(), "That is the inverse."),
+            Mistake(16.0, "HBM and arithmetic are shared by 16 chips now, but neither is the slowest."),
+        ),
+        right="Right: two megabytes travel from chip to chip in place of sixteen gigabytes.",
+    ),
+)

@@ -1,0 +1,90 @@
+"""What do sizes cost that are no multiples of the array's side? Tiles with their unused part."""
+
+from scalingbook_lib.machines import systolic
+from scalingbook_lib.reader.explorers.controls import Choice, Slider
+from scalingbook_lib.reader.explorers.explorer import Explorer
+from scalingbook_lib.reader.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, Scale, View
+from scalingbook_lib.units import dtype, percent, si
+
+_SIDES = ("128", "256")
+_SHOWN = 8  # tiles along each side of the picture
+_COLUMNS = sorted({1, *range(8, 2049, 8), *(128 * i + 1 for i in range(1, 16))})
+
+
+def _padding(M: int, K: int, N: int, side: str, stored: str) -> View:
+    now = systolic.padding(M, K, N, int(side))
+    memory = systolic.storage(K, N, dtype(stored))
+    return View(
+        _verdict(now),
+        (_tiles(now), _curves(now)),
+        (
+            Readout("weight cells used", now.useful, "", percent(now.useful, 3)),
+            Readout("cell-cycles used", now.utilization, "", percent(now.utilization, 3)),
+            Readout("cycles", now.cycles, "", f"{now.cycles:,}"),
+            Readout("X stationary instead", now.swapped.utilization, "", percent(now.swapped.utilization, 3)),
+            Readout("W without padding", memory.useful_bytes, "B"),
+            Readout("W as stored", memory.bytes, "B"),
+        ),
+        columns=2,
+    )
+
+
+def _tiles(now: systolic.Padding) -> Grid:
+    """W in tiles, each with the part that holds weights; the last row and column stay in the picture."""
+    down, across = _kept(now.deep), _kept(now.across)
+    more = "" if (len(down), len(across)) == (now.deep, now.across) else ", some left out"
+    cells = [[_tile(now, k, n) for n in across] for k in down]
+    title = f"W in {now.deep} × {now.across} tile{'s' * (now.tiles > 1)}{more}"
+    return Grid(title, (), (), cells)
+
+
+def _kept(tiles: int) -> list[int]:
+    return list(range(tiles)) if tiles <= _SHOWN else [*range(_SHOWN - 1), tiles - 1]
+
+
+def _tile(now: systolic.Padding, k: int, n: int) -> Cell:
+    rows, columns = min(now.K - k * now.side, now.side), min(now.N - n * now.side, now.side)
+    full = rows == columns == now.side
+    note = f"tile ({k}, {n}): {rows} × {columns} weights in {now.side} × {now.side} cells"
+    return Cell("", 0 if full else 1, note, (0, rows / now.side, 0, columns / now.side), 0.8)
+
+
+def _curves(now: systolic.Padding) -> Chart:
+    many = [systolic.padding(now.M, now.K, n, now.side) for n in _COLUMNS]
+    return Chart(
+        Scale("columns N", "", "linear", 0, 2048),
+        Scale("share", "", "linear", 0, 1.05),
+        (
+            Curve("weight cells used", _COLUMNS, [p.useful for p in many], 0),
+            Curve("cell-cycles used", _COLUMNS, [p.utilization for p in many], 2),
+            Points("your N", [now.N], [now.useful], ["your N"], 1),
+        ),
+    )
+
+
+def _verdict(now: systolic.Padding) -> str:
+    tiles = f"{now.tiles} tile{'s' * (now.tiles > 1)}"
+    said = (
+        f"W[{now.K:,}, {now.N:,}] takes {tiles} of {now.side} × {now.side}: "
+        f"{percent(now.useful)} of the cells hold weights"
+    )
+    if now.tiles > 1 and now.side > now.M:
+        return f"{said}, and {now.M} rows are fewer than the {now.side} cycles in which a tile loads."
+    if now.swapped.cycles < now.cycles:
+        return f"{said}; with X stationary it would be {si(now.swapped.cycles)} cycles, not {si(now.cycles)}."
+    return f"{said}, and {percent(now.utilization)} of the cell-cycles are of use."
+
+
+PADDING = Explorer(
+    key="tpus.padding",
+    title="Padding: tiles that are not full",
+    question="What does one column more than a multiple of the array's side cost?",
+    controls={
+        "M": Slider("rows M", 1, 2048, 64),
+        "K": Slider("depth K", 1, 2048, 128),
+        "N": Slider("columns N", 1, 2048, 129),
+        "side": Choice("side of the array", _SIDES, "128"),
+        "stored": Choice("stored in", ("bf16", "int8", "fp32")),
+    },
+    view=_padding,
+)

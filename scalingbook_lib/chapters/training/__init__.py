@@ -1,0 +1,1 @@
+"""What the chapter on training hands to its reader."""

@@ -1,0 +1,167 @@
+"""Is the way to the experts longer than their work? Tokens exchanged over a torus and over switches."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from scalingbook_lib import collectives, models
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.models import Experts, Transformer, arithmetic
+from scalingbook_lib.reader.explorers.controls import Choice, Slider, Switch
+from scalingbook_lib.reader.explorers.explorer import Explorer
+from scalingbook_lib.reader.explorers.view import (
+    Bars,
+    Chart,
+    Curve,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Series,
+    View,
+)
+from scalingbook_lib.reader.offered.gpus import RACKS, cluster
+from scalingbook_lib.steps import limits
+from scalingbook_lib.steps.limits import Machine
+from scalingbook_lib.units import BF16, FP8, DType, count, si
+
+MODELS = ("Mixtral 8x22B", "Qwen3 235B-A22B", "gpt-oss 120B", "DeepSeek-V3")
+_CUBES = {8: "2x2x2", 16: "2x2x4", 32: "2x4x4", 64: "4x4x4", 128: "4x4x8", 256: "4x8x8", 512: "8x8x8"}
+_SQUARES = {8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
+TORI = {"TPU v5p": _CUBES, "TPU7x": _CUBES, "TPU v5e": _SQUARES, "TPU v6e": _SQUARES}
+JOINED = (*TORI, "H100", RACKS)
+_OUT = {"bf16 both ways": BF16, "fp8 out, bf16 back": FP8}
+
+
+@lru_cache(maxsize=64)
+def joined(name: str, Z: int) -> Machine | None:
+    """Z chips of that kind, a torus as near to a cube as there is; None where there is none."""
+    if name not in TORI:
+        return cluster(name, Z)
+    shape = TORI[name].get(Z)
+    return Slice.of(chips.find(name), shape) if shape else None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A model with experts, and how its tokens travel."""
+
+    model: Transformer
+    experts: Experts
+    out: DType
+    once: bool
+
+    @property
+    def sizes(self) -> list[int]:
+        """Over how many chips the experts can be shared evenly."""
+        return [z for z in _CUBES if self.experts.E % z == 0]
+
+    def needed(self, name: str, Z: int) -> float:
+        """The width that hides the exchange; infinite where there is no such torus."""
+        e, on = self.experts, joined(name, Z)
+        if on is None:
+            return float("inf")
+        found = limits.expert_parallel(
+            on, Z, k=e.k, E=e.E, gated=self.model.gated, dispatch=self.out, once=self.once
+        )
+        return found.least
+
+
+@lru_cache(maxsize=512)
+def needed(model: str, out: str, once: bool, name: str) -> tuple[float, ...]:
+    """The widths that hide the exchange, for all sizes."""
+    s = setting(model, out, once)
+    return tuple(s.needed(name, z) for z in s.sizes)
+
+
+def setting(model: str, out: str, once: bool) -> Setting:
+    """The setting of these controls."""
+    found = models.find(model)
+    assert found.experts
+    return Setting(found, found.experts, _OUT[out], once)
+
+
+def _experts(model: str, name: str, Z: int, tokens: int, out: str, once: bool) -> View:
+    s = setting(model, out, once)
+    on = joined(name, Z)
+    if on is None:
+        raise ValueError(f"{name} comes in at most {max(TORI[name])} chips: take fewer, or another machine")
+    if Z not in s.sizes:
+        raise ValueError(f"{s.experts.E} experts cannot be shared evenly by {Z} chips: take at most "
+                         f"{max(s.sizes)}")  # fmt: skip
+    times = layer_times(s, on, tokens)
+    least = s.needed(name, Z)
+    return View(
+        _verdict(s, on, times, least),
+        (_bars(s, on, times), _chart(s, model, out, once, name, Z, least)),
+        (
+            Readout("experts on each chip", s.experts.E / Z, "", count(s.experts.E / Z)),
+            Readout("width F of an expert", s.experts.F, "", count(s.experts.F)),
+            Readout("needed", least, "", count(round(least))),
+            Readout("exchange over products", least / s.experts.F, "×"),
+        ),
+    )
+
+
+def layer_times(s: Setting, on: Machine, tokens: int) -> dict[str, float]:
+    """Forward seconds of one layer with `tokens` tokens on each chip."""
+    e, D, Z = s.experts, s.model.D, on.chips
+    ways = [
+        limits.exchange(on, Z, tokens=tokens, D=D, k=e.k, E=e.E, once=s.once, dtype=kind).total_s
+        for kind in (s.out, BF16)
+    ]
+    routed = arithmetic.flops(s.model, 1, tokens).get("experts") / s.model.moe_layers
+    axes, array = on.mesh(Z=Z).axes("Z"), Z * tokens * D
+    gathered = collectives.all_gather(s.out.bytes * array, *axes).bandwidth_s
+    summed = collectives.reduce_scatter(BF16.bytes * array, *axes).bandwidth_s
+    return {
+        "products": routed / on.chip.flops_per_s(BF16),
+        "there and back": sum(ways),
+        "all to all, summed": gathered + summed,
+    }
+
+
+def _bars(s: Setting, on: Machine, times: dict[str, float]) -> Bars:
+    labels = ("experts' products", "exchange, both ways", "AllGather + ReduceScatter")
+    title = f"Forward pass of one layer on {on.name}"
+    return Bars(Scale("time", "s"), labels, (Series("time", list(times.values()), 0),), title=title)
+
+
+def _chart(s: Setting, model: str, out: str, once: bool, name: str, Z: int, least: float) -> Chart:
+    shown = list(dict.fromkeys(("TPU v5p", "TPU v6e", "H100", RACKS, name)))
+    return Chart(
+        Scale("chips Z that share the experts", "", "pow2", 8, max(s.sizes) if len(s.sizes) > 1 else 16),
+        Scale("width F that hides the exchange", "", "log"),
+        (
+            *(Curve(one, s.sizes, needed(model, out, once, one), i) for i, one in enumerate(shown)),
+            RefLine(f"F of {model}", s.experts.F, axis="y"),
+            Points("", [Z], [least], [count(round(least))], shown.index(name)),
+        ),
+    )
+
+
+def _verdict(s: Setting, on: Machine, times: dict[str, float], least: float) -> str:
+    work, way, whole = times.values()
+    who = f"{s.model.name} on {on.name}: "
+    said = f"{who}tokens travel {si(way, 's')} a layer for {si(work, 's')} of products"
+    if whole < way:
+        said += f", and gathering every token everywhere would take less, {si(whole, 's')}"
+    if least <= s.experts.F:
+        return f"{said}; the exchange can be hidden."
+    return f"{said}; only experts {least / s.experts.F:.3g} times as wide would hide it."
+
+
+EXPERTS = Explorer(
+    key="training.experts",
+    title="To the experts and back",
+    question="How wide must an expert be for its products to take as long as bringing it the tokens?",
+    controls={
+        "model": Choice("model", MODELS, "DeepSeek-V3"),
+        "name": Choice("machine", JOINED, "TPU v5p"),
+        "Z": Slider("chips Z that share the experts", 8, 512, 64, "pow2"),
+        "tokens": Slider("tokens of each chip", 64, 65536, 4096, "pow2"),
+        "out": Choice("tokens travel in", tuple(_OUT), "bf16 both ways"),
+        "once": Switch("no copy twice to a chip", False),
+    },
+    view=_experts,
+)

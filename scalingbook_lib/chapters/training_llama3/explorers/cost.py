@@ -1,0 +1,150 @@
+"""How many days and dollars does a training run take? The rule of thumb, beside what real runs took."""
+
+from functools import lru_cache
+
+from scalingbook_lib import models, training
+from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.reader.explorers.controls import Choice, Slider
+from scalingbook_lib.reader.explorers.explorer import Explorer
+from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
+from scalingbook_lib.steps.limits import Machine
+from scalingbook_lib.training import Run
+from scalingbook_lib.units import count, percent, si
+
+MODELS = (
+    "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 7B", "Qwen3 32B", "Mixtral 8x22B",
+    "Qwen3 235B-A22B", "gpt-oss 120B", "DeepSeek-V3",
+)  # fmt: skip
+CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "A100", "H100", "B200")
+NAMED = ("Llama-3.1-405B", "Llama-3.1-8B", "PaLM-540B", "BLOOM-176B", "LLaMA-65B", "MPT-7B", "Pythia-70M")
+ASSUMED_USD_PER_HOUR = 4.2  # TPU v5p's price, for chips whose price nobody publishes
+_SIZES = [2.0**e for e in range(6, 18)]
+
+
+@lru_cache(maxsize=64)
+def host(chip: str) -> Machine:
+    """The chips of one machine, of which a run takes as many as it needs."""
+    on = chips.find(chip)
+    return Slice.of(on, "2x2x1" if on.torus.dims == 3 else "2x2") if on.torus else Cluster.of(on, 8)
+
+
+def usd_per_hour(chip: str) -> float:
+    """What an hour of the chip costs by the catalogue, else what is assumed."""
+    return chips.find(chip).usd_per_hour or ASSUMED_USD_PER_HOUR
+
+
+def took(model: str, chip: str, n: float, trillions: float, mfu: float, price: float) -> Run:
+    """The run on n chips, rounded to whole hosts; `price` in percent of the chip's own."""
+    on = host(chip)
+    return training.run_at(
+        models.find(model), on, trillions * 1e12, mfu=mfu / 100, pods=max(round(n / on.chips), 1),
+        usd_per_hour=usd_per_hour(chip) * price / 100,
+    )  # fmt: skip
+
+
+def _cost(model: str, trillions: float, chip: str, n: int, mfu: float, price: float) -> View:
+    run = took(model, chip, n, trillions, mfu, price)
+    m = models.find(model)
+    usd = run.usd or 0.0
+    return View(
+        _verdict(run, model, trillions, chip, usd),
+        (_days(model, trillions, chip, n, mfu, price, run), _real(mfu, 6 * m.active_params * run.tokens)),
+        (
+            Readout("days", run.days, "", f"{run.days:.3g}"),
+            Readout("chip-hours", run.chip_hours, "", si(run.chip_hours)),
+            Readout("cost", usd, "", _usd(usd)),
+            _paid(chip, price),
+            Readout("parameters at work", m.active_params, "", si(m.active_params)),
+            Readout("tokens/s of a chip", run.tokens_per_s_per_chip, "", f"{run.tokens_per_s_per_chip:,.0f}"),
+        ),
+        columns=2,
+    )
+
+
+def _paid(chip: str, price: float) -> Readout:
+    """The price of an hour, and the day of its source or that it is assumed."""
+    on, usd = chips.find(chip), usd_per_hour(chip)
+    since = f"on {on.sources['usd_per_hour'].as_of}" if on.usd_per_hour else "assumed"
+    share = "" if price == 100 else f"{price:.0f} % of "
+    return Readout("price of a chip-hour", usd * price / 100, "", f"{share}${usd:.2f}, {since}")
+
+
+def _days(model: str, trillions: float, chip: str, n: int, mfu: float, price: float, run: Run) -> Chart:
+    sizes = [s for s in _SIZES if s >= host(chip).chips]
+    curves = [
+        Curve(
+            f"{share} % MFU",
+            sizes,
+            [took(model, chip, s, trillions, share, price).days for s in sizes],
+            color,
+            dashed=True,
+        )
+        for share, color in ((20, 1), (60, 2))
+    ]
+    mine = [took(model, chip, s, trillions, mfu, price).days for s in sizes]
+    return Chart(
+        Scale(f"{chip} chips", "", "pow2"),
+        Scale("days", "", "log"),
+        (
+            *curves,
+            Curve(f"{mfu:.0f} %", sizes, mine, 0),
+            RefLine("a year", 365, axis="y"),
+            Points("", [n], [run.days], [f"{run.days:.3g} days"], 0),
+        ),
+        title="The run, over as many chips",
+    )
+
+
+def _real(mfu: float, flops: float) -> Chart:
+    """Whole runs with their failures and restarts: what utilization came out."""
+    found = [r.utilization for r in WHOLE_RUNS]
+    labels = [r.name if r.name in NAMED else "" for r in WHOLE_RUNS]
+    return Chart(
+        Scale("FLOPs of the run, in 10²¹", "", "log", 0.1, 1e6),
+        Scale("MFU of the whole run", "%", "linear", 0, 80),
+        (
+            Points("", [u.flops / 1e21 for u in found], [100 * u.share for u in found], labels, 3),
+            Points("", [flops / 1e21], [mfu], ["yours"], 0),
+        ),
+        title="Real runs, everything counted",
+    )
+
+
+def _usd(usd: float) -> str:
+    return f"${si(usd)}" if usd >= 1000 else f"${count(round(usd))}"
+
+
+def _verdict(run: Run, model: str, trillions: float, chip: str, usd: float) -> str:
+    said = (
+        f"{model} on {count(trillions)} trillion tokens takes {count(run.chips)} {chip} {run.days:.3g} days"
+    )
+    return f"{said}, {si(run.chip_hours)} chip-hours, for {_usd(usd)}{_nearest(run)}."
+
+
+def _nearest(run: Run) -> str:
+    """The published run of nearly as many hours, whatever its model and chip."""
+    near = min(WHOLE_RUNS, key=lambda r: abs(r.chip_hours / run.chip_hours - 1))
+    ratio = run.chip_hours / near.chip_hours
+    if not 0.5 < ratio < 2:
+        return ""
+    hours = f"{si(near.chip_hours)} hours of {near.chip.name}"
+    return f"; {near.name} took {hours}, at {percent(near.utilization.share)} MFU"
+
+
+COST = Explorer(
+    key="training_llama3.cost",
+    title="Days and dollars",
+    question="How long does a run take, what does it cost, and how does that compare with real ones?",
+    controls={
+        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "trillions": Slider("trillions of tokens", 0.1, 30.0, 15.0, "log"),
+        "chip": Choice("chip", CHIPS, "TPU v5p"),
+        "n": Slider("chips", 64, 131072, 8960, "log", step=8),
+        "mfu": Slider("MFU", 10.0, 70.0, 40.0, unit="%", step=1.0),
+        "price": Slider("price, of the chip's own", 20.0, 300.0, 100.0, unit="%", step=5.0),
+    },
+    view=_cost,
+)

@@ -1,0 +1,1 @@
+"""What the chapter on Transformer arithmetic hands to its reader."""

@@ -1,0 +1,105 @@
+"""How many tokens does each expert get? A router that prefers some experts, and what the step waits for."""
+
+import math
+from functools import lru_cache
+from statistics import NormalDist
+
+from scalingbook_lib.machines import chips
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.reader.explorers.controls import Choice, Slider
+from scalingbook_lib.reader.explorers.explorer import Explorer
+from scalingbook_lib.reader.explorers.view import Band, Chart, Curve, Readout, RefLine, Scale, View
+from scalingbook_lib.reader.offered.chips import CHIPS
+from scalingbook_lib.units import count, percent, si
+
+_D = 7168  # the width of DeepSeek-V3, for the bytes of the AllToAlls
+_NORMAL = NormalDist()
+
+
+@lru_cache(maxsize=128)
+def chances(E: int, k: int, skew: float) -> tuple[float, ...]:
+    """The chance that a token visits each expert: proportional to rank^-skew, at most 1, k in all."""
+    weights = [(rank + 1) ** -skew for rank in range(E)]
+    certain = 0  # experts that every token visits
+    while True:
+        scale = (k - certain) / math.fsum(weights[certain:]) if certain < k else 0.0
+        if certain == k or scale * weights[certain] <= 1:
+            return tuple([1.0] * certain + [scale * w for w in weights[certain:]])
+        certain += 1
+
+
+def dropped(B: int, chance: float, capacity: float) -> float:
+    """The tokens that an expert with this capacity turns away on average, in the normal approximation."""
+    mean, spread = B * chance, math.sqrt(B * chance * (1 - chance))
+    if spread == 0:
+        return max(mean - capacity, 0.0)
+    z = (capacity - mean) / spread
+    return max(spread * _NORMAL.pdf(z) - (capacity - mean) * (1 - _NORMAL.cdf(z)), 0.0)
+
+
+def _router(E: int, k: int, B: int, skew: float, factor: float, chip: str) -> View:
+    k = min(k, E)
+    even = arithmetic.routing(B, E, k, _D)
+    needed = arithmetic.moe_break_even(E, k, chips.find(chip))
+    capacity = factor * even.tokens_per_expert
+    visited = chances(E, k, skew)
+    lost = sum(dropped(B, chance, capacity) for chance in visited) / (B * k)
+    busiest = B * visited[0] / even.tokens_per_expert
+    return View(
+        _verdict(even.tokens_per_expert, needed.dense_tokens, busiest, lost, chip),
+        (_loads(B, visited, even.tokens_per_expert, capacity, needed.dense_tokens),),
+        (
+            Readout("tokens for an expert", even.tokens_per_expert, "", f"{even.tokens_per_expert:.4g}"),
+            Readout("busiest expert / even", busiest, "", f"{busiest:.3g}"),
+            Readout("turned away", lost, "", percent(lost)),
+            Readout("batch for compute-bound", needed.tokens, "tokens"),
+            Readout("the AllToAlls, forward", even.forward_bytes, "B", si(even.forward_bytes, "B")),
+            Readout("for D of", _D, "", f"{_D:,}, bf16"),
+        ),
+    )
+
+
+def _loads(B: int, visited: tuple[float, ...], even: float, capacity: float, needed: float) -> Chart:
+    ranks = list(range(1, len(visited) + 1))
+    means = [B * chance for chance in visited]
+    spreads = [2 * math.sqrt(B * chance * (1 - chance)) for chance in visited]
+    return Chart(
+        Scale("experts, the busiest first", "", "linear", 1, len(visited)),
+        Scale("tokens", "", "linear", 0),
+        (
+            Band("", ranks, [max(m - s, 0.0) for m, s in zip(means, spreads, strict=True)],
+                 [min(m + s, B) for m, s in zip(means, spreads, strict=True)], 0),
+            Curve("tokens it gets", ranks, means, 0),
+            RefLine("even", even, "y"),
+            RefLine("capacity", capacity, "y"),
+            RefLine("compute-bound from", needed, "y"),
+        ),
+    )  # fmt: skip
+
+
+def _verdict(even: float, needed: float, busiest: float, lost: float, chip: str) -> str:
+    said = f"An expert gets {count(round(even)) if even >= 10 else f'{even:.2g}'} tokens where the router is "
+    said += f"even, {'enough' if even >= needed else 'too few'} to be compute-bound on {chip}, which takes "
+    said += f"{needed:.0f}"
+    if busiest > 1.05:
+        said += f"; the busiest gets {busiest:.2g} times as many, and the others wait for it"
+    turned = (
+        f"capacity turns {percent(lost)} of the visits away" if lost > 1e-4 else "capacity turns few away"
+    )
+    return f"{said}; {turned}."
+
+
+ROUTER = Explorer(
+    key="transformers.router",
+    title="The router's load",
+    question="How many tokens does each expert get, and how many does its capacity turn away?",
+    controls={
+        "E": Slider("experts E", 8, 512, 64, "pow2"),
+        "k": Slider("visited by a token, k", 1, 16, 8),
+        "B": Slider("tokens B", 64, 2**17, 1024, "pow2", "tokens"),
+        "skew": Slider("skew of the router", 0.0, 1.5, 0.3, step=0.05),
+        "factor": Slider("capacity / even share", 1.0, 4.0, 1.25, step=0.05),
+        "chip": Choice("chip", CHIPS, "TPU v5e"),
+    },
+    view=_router,
+)

@@ -1,6 +1,0 @@
-"""Can a reader answer the day-one questions with a pocket calculator? Checks of the introduction."""
-
-from scalingbook_lib.checks.intro.many_chips import MANY_CHIPS
-from scalingbook_lib.checks.intro.sizes import SIZES
-
-CHECKS = SIZES + MANY_CHIPS

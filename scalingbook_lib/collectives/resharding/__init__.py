@@ -1,0 +1,35 @@
+"""What is the cheapest way from one sharding of an array to another?
+
+`reshard("A[I_X, J]", "A[I, J_X]", mesh, {"I": 4096, "J": 8192})`: the sequence of free slices, gathers,
+exchanges, permutes and sums that takes least time, and the next-best that lost. Chapter: Sharding.
+"""
+
+from scalingbook_lib.collectives.resharding.machine import Machine, Rings
+from scalingbook_lib.collectives.resharding.moves import Layout, Move, Moves, layout
+from scalingbook_lib.collectives.resharding.search import (
+    Path,
+    Resharding,
+    Sequence,
+    cheapest_from,
+    cheapest_to,
+    check_even,
+    reshard,
+    split_only,
+)
+
+__all__ = [
+    "Layout",
+    "Machine",
+    "Move",
+    "Moves",
+    "Path",
+    "Resharding",
+    "Rings",
+    "Sequence",
+    "cheapest_from",
+    "cheapest_to",
+    "check_even",
+    "layout",
+    "reshard",
+    "split_only",
+]

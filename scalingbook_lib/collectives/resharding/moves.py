@@ -1,0 +1,212 @@
+"""Which single collectives change how an array is sharded, and what does each cost?
+
+From `A[I_X, J]` one can slice (free), gather, exchange (all-to-all) or permute; from a partial sum also
+reduce-scatter or all-reduce. A `Layout` is the bare subscripts, cheap to search; `Move` is one step with its
+arrays, bytes and time. Chapter: Sharding.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from scalingbook_lib import collectives
+from scalingbook_lib.collectives import Transfer
+from scalingbook_lib.collectives.resharding import routing
+from scalingbook_lib.collectives.resharding.machine import Machine
+from scalingbook_lib.notation import Array
+from scalingbook_lib.units import DType, Told, si
+
+type Formula = Callable[..., Transfer]  # of `collectives`: bytes and torus axes to a time
+
+
+class Layout(NamedTuple):
+    """The subscripts of an array alone: the axes on each dimension, and those of the partial sum."""
+
+    dims: tuple[tuple[str, ...], ...]
+    partial: tuple[str, ...] = ()
+
+
+def layout(array: Array) -> Layout:
+    """The bare subscripts of an array; the axes of a partial sum in alphabetical order."""
+    return Layout(tuple(dim.axes for dim in array.dims), tuple(sorted(array.partial)))
+
+
+class Edge(NamedTuple):
+    """One move between layouts: what kind, over which axes, how many bytes as the formulas count them."""
+
+    kind: str
+    axes: str
+    nbytes: float
+    transfer: Transfer
+    after: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Move(Told):
+    """One step of a resharding: an array before, a collective over mesh axes, the array after."""
+
+    kind: str
+    axes: str
+    before: Array
+    after: Array
+    nbytes: float
+    transfer: Transfer
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes; slices are free."""
+        return self.transfer.total_s
+
+    @property
+    def says(self) -> str:
+        """What it does, in a few words: 'gather A over X'."""
+        where = f"over {self.axes}" if self.axes else f"to {self.after.canonical()}"
+        return f"{VERBS[self.kind]} {self.before.name} {where}"
+
+    def __str__(self) -> str:
+        cost = f"{si(self.nbytes, 'B')}, {si(self.seconds, 's')}" if self.seconds else "free"
+        over = f" over {self.axes}" if self.axes else ""
+        return f"{self.kind}{over}: {self.before.canonical()} → {self.after.canonical()}, {cost}"
+
+
+VERBS = {
+    "slice": "slice", "AllGather": "gather", "AllToAll": "exchange", "CollectivePermute": "permute",
+    "ReduceScatter": "reduce-scatter", "AllReduce": "all-reduce",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The layouts of one array over some axes of a machine, and the collectives between them."""
+
+    array: Array
+    machine: Machine
+    sizes: Mapping[str, int]
+    dtype: DType
+    over: frozenset[str]  # the mesh axes that may be used
+    _seen: dict[Layout, list[Edge]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _named: dict[Layout, Array] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def chips(self) -> dict[str, int]:
+        """The size of each mesh axis."""
+        return dict(self.machine.sizes)
+
+    def parts(self, axes: tuple[str, ...] | str) -> int:
+        """How many chips these mesh axes count."""
+        return math.prod(self.chips[name] for name in axes)
+
+    def local_bytes(self, at: Layout) -> float:
+        """What one chip holds."""
+        cells = math.prod(self.sizes[dim.name] for dim in self.array.dims)
+        return self.dtype.bytes * cells / math.prod(self.parts(axes) for axes in at.dims)
+
+    def fits(self, at: Layout) -> bool:
+        """Whether every dimension splits evenly."""
+        return all(self.sizes[dim.name] % self.parts(axes) == 0
+                   for dim, axes in zip(self.array.dims, at.dims, strict=True))  # fmt: skip
+
+    def named(self, at: Layout) -> Array:
+        """The array in that layout, to be read by people."""
+        if at not in self._named:
+            axes = {dim.name: used for dim, used in zip(self.array.dims, at.dims, strict=True)}
+            self._named[at] = self.array.with_partial("").with_axes(**axes).with_partial(at.partial)
+        return self._named[at]
+
+    def move(self, before: Layout, edge: Edge) -> Move:
+        """An edge with its arrays."""
+        return Move(
+            edge.kind, edge.axes, self.named(before), self.named(edge.after), edge.nbytes, edge.transfer
+        )
+
+    def edges(self, at: Layout) -> list[Edge]:
+        """Every single collective from here to a layout that splits evenly."""
+        if at not in self._seen:
+            kinds = (self._slices, self._gathers, self._exchanges, self._sums, self._permutes)
+            found = itertools.chain.from_iterable(kind(at) for kind in kinds)
+            self._seen[at] = [edge for edge in found if self.fits(edge.after)]
+        return self._seen[at]
+
+    def _free(self, at: Layout) -> list[str]:
+        free = self.over.difference(at.partial, *at.dims)
+        return [name for name, size in self.chips.items() if size > 1 and name in free]
+
+    def _slices(self, at: Layout) -> Iterator[Edge]:
+        """[I] → [I_X]: every chip keeps its part of what it already has."""
+        for name, d in itertools.product(self._free(at), range(len(at.dims))):
+            yield Edge("slice", name, 0, collectives.NOTHING, _with(at, d, (*at.dims[d], name)))
+
+    def _gathers(self, at: Layout) -> Iterator[Edge]:
+        """[I_XY] → [I_X] → [I]: only the fastest axes of a dimension can go, for a block to stay a block."""
+        for d, axes in enumerate(at.dims):
+            for k in range(len(axes)):
+                after = _with(at, d, axes[:k])
+                nbytes = self.local_bytes(after)
+                yield self._edge("AllGather", collectives.all_gather, axes[k:], nbytes, after)
+
+    def _exchanges(self, at: Layout) -> Iterator[Edge]:
+        """[I_X, J] → [I, J_X]."""
+        for d, e in itertools.permutations(range(len(at.dims)), 2):
+            for k in range(len(at.dims[d])):
+                moving = at.dims[d][k:]
+                after = _with(_with(at, d, at.dims[d][:k]), e, (*at.dims[e], *moving))
+                nbytes = self.local_bytes(at) * self.parts(moving)
+                yield self._edge("AllToAll", collectives.all_to_all, moving, nbytes, after)
+
+    def _sums(self, at: Layout) -> Iterator[Edge]:
+        """[I]{U_X} → [I] or [I_X]; over several axes at once too, in either order of the scatter."""
+        nbytes = self.local_bytes(at)
+        for k in range(1, len(at.partial) + 1):
+            for names in itertools.combinations(at.partial, k):
+                rest = tuple(name for name in at.partial if name not in names)
+                done = Layout(at.dims, rest)
+                yield self._edge("AllReduce", collectives.all_reduce, names, nbytes, done)
+                for order, d in itertools.product(itertools.permutations(names), range(len(at.dims))):
+                    after = _with(done, d, (*at.dims[d], *order))
+                    yield self._edge("ReduceScatter", collectives.reduce_scatter, order, nbytes, after)
+
+    def _permutes(self, at: Layout) -> Iterator[Edge]:
+        """[I_XY] → [I_YX], or X and Y of one size trade places: chips swap whole shards."""
+        nbytes, seen = self.local_bytes(at), {at}
+        for after, roles in itertools.chain(self._reordered(at), self._traded(at)):
+            if after not in seen:
+                seen.add(after)
+                transfer = self._shuffle(nbytes, self._roles(at), roles)
+                yield Edge("CollectivePermute", "", nbytes, transfer, after)
+
+    def _reordered(self, at: Layout) -> Iterator[tuple[Layout, list[str]]]:
+        for d, axes in enumerate(at.dims):
+            for order in itertools.permutations(axes):
+                after = _with(at, d, order)
+                yield after, self._roles(after)
+
+    def _traded(self, at: Layout) -> Iterator[tuple[Layout, list[str]]]:
+        """Two axes of one size trade places, or a used one its place with a free one."""
+        used, sizes = [name for axes in at.dims for name in axes], self.chips
+        for x, y in itertools.combinations(self._roles(at), 2):
+            if sizes[x] == sizes[y] and x in used:
+                trade = {x: y, y: x}
+                dims = tuple(tuple(trade.get(n, n) for n in axes) for axes in at.dims)
+                yield Layout(dims, at.partial), [trade.get(n, n) for n in self._roles(at)]
+
+    def _roles(self, at: Layout) -> list[str]:
+        """Every axis by its place in the subscripts, then the free ones, which count replicas."""
+        return [name for axes in at.dims for name in axes] + self._free(at)
+
+    def _shuffle(self, nbytes: float, before: list[str], after: list[str]) -> Transfer:
+        """The permutation that gives the axes other roles; what comes before and behind keeps its place."""
+        differ = [k for k in range(len(before)) if before[k] != after[k]]
+        between = slice(min(differ), max(differ) + 1)
+        torus = {name: self.machine.axes(name) for name in self.chips if name in before[between]}
+        return routing.relabel(nbytes, torus, before[between], after[between])
+
+    def _edge(self, kind: str, formula: Formula, names: Iterable[str], nbytes: float, after: Layout) -> Edge:
+        over = "".join(names)
+        return Edge(kind, over, nbytes, formula(nbytes, *self.machine.axes(over)), after)
+
+
+def _with(at: Layout, dim: int, axes: tuple[str, ...]) -> Layout:
+    return at._replace(dims=(*at.dims[:dim], axes, *at.dims[dim + 1 :]))

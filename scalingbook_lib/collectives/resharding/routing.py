@@ -1,0 +1,102 @@
+"""How busy is the busiest link when every chip sends its shard to another chip?
+
+A ring collective has a formula; a permutation of shards on a torus has none, so its messages are laid along
+their routes and counted. Routes go axis after axis by the shorter way; a message travels in as many equal
+parts as there are axes, each part starting on another axis, and what is for the antipode goes half each way.
+Chapter: Sharding.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from scalingbook_lib.collectives import Transfer
+from scalingbook_lib.machines.torus import Axis
+
+type Place = tuple[int, ...]  # a chip, by its coordinate along each torus axis
+type Shuffle = Mapping[Place, Place]  # where each chip's shard goes
+type Roles = Sequence[str]  # mesh axes, the slowest first
+
+
+def shuffle(nbytes: float, axes: tuple[Axis, ...], goals: Shuffle) -> Transfer:
+    """Every chip sends `nbytes` to its goal: the busiest link's bytes, and the longest route's hops."""
+    loads = busiest_links(axes, goals)
+    bandwidth_s = max((load * nbytes / axis.link_bytes_per_s for load, axis in zip(loads, axes, strict=True)),
+                      default=0.0)  # fmt: skip
+    latency_s = max((_latency(axes, start, goal) for start, goal in goals.items()), default=0.0)
+    return Transfer("CollectivePermute", bandwidth_s, latency_s, bandwidth_s)
+
+
+def busiest_links(axes: tuple[Axis, ...], goals: Shuffle) -> tuple[float, ...]:
+    """For each axis, how many whole messages its busiest link carries."""
+    d = len(axes)
+    loads: Counter[tuple[int, int, Place]] = Counter()  # in halves of a part
+    for start, goal in goals.items():
+        for first in range(d):
+            order = [(first + k) % d for k in range(d)]
+            for link, halves in _route(axes, start, goal, order):
+                loads[link] += halves
+    most = [0] * d
+    for (axis, _, _), load in loads.items():
+        most[axis] = max(most[axis], load)
+    return tuple(load / (2 * d) for load in most)
+
+
+def _route(
+    axes: tuple[Axis, ...], start: Place, goal: Place, order: Iterable[int]
+) -> Iterator[tuple[tuple[int, int, Place], int]]:
+    """Every link on the way and how many halves it carries: 2, or 1 where the two halves part."""
+    here = list(start)
+    for a in order:
+        size, ways = axes[a].size, _ways(axes[a], here[a], goal[a])
+        for way, hops in ways:
+            for k in range(hops):
+                at = (*here[:a], (here[a] + way * k) % size, *here[a + 1 :])
+                yield (a, way, at), 2 // len(ways)
+        here[a] = goal[a]
+
+
+def _ways(axis: Axis, start: int, goal: int) -> list[tuple[int, int]]:
+    """The direction and length of the shortest way along one axis; both ways where they are equally short."""
+    if not axis.wrapped:
+        return [(1 if goal > start else -1, abs(goal - start))]
+    up, down = (goal - start) % axis.size, (start - goal) % axis.size
+    if up == down and up:
+        return [(1, up), (-1, down)]
+    return [(1, up)] if up < down else [(-1, down)]
+
+
+def _latency(axes: tuple[Axis, ...], start: Place, goal: Place) -> float:
+    ends = zip(axes, start, goal, strict=True)
+    return sum(_ways(axis, i, j)[0][1] * axis.hop_s for axis, i, j in ends)
+
+
+def relabel(nbytes: float, torus: Mapping[str, tuple[Axis, ...]], before: Roles, after: Roles) -> Transfer:
+    """The shuffle by which a mesh's axes change roles: shards counted by `before` are counted by `after`.
+
+    `relabel(nbytes, torus, "XY", "YX")`: the shard of chip (x, y), number x · Y + y, goes to the chip whose
+    y · X + x is that number. `torus` gives the torus axes under each mesh axis.
+    """
+    one_byte = _relabel(tuple(torus.items()), tuple(before), tuple(after))
+    bandwidth_s = nbytes * one_byte.bandwidth_s
+    return replace(one_byte, bandwidth_s=bandwidth_s, textbook_s=bandwidth_s)
+
+
+@lru_cache(maxsize=1024)
+def _relabel(torus: tuple[tuple[str, tuple[Axis, ...]], ...], before: Roles, after: Roles) -> Transfer:
+    flat = tuple(axis for _, axes in torus for axis in axes)
+    places = list(itertools.product(*(range(axis.size) for axis in flat)))
+    by_number = {_number(place, torus, after): place for place in places}
+    return shuffle(1, flat, {place: by_number[_number(place, torus, before)] for place in places})
+
+
+def _number(place: Place, torus: tuple[tuple[str, tuple[Axis, ...]], ...], roles: Roles) -> int:
+    """The number of a chip's shard: its coordinates as digits, the mesh axes in the order of their roles."""
+    digits, number = iter(place), 0
+    spread = {name: [(next(digits), axis.size) for axis in axes] for name, axes in torus}
+    for name in roles:
+        for digit, size in spread[name]:
+            number = number * size + digit
+    return number

@@ -1,0 +1,33 @@
+"""Which chunk crosses which link, and when?
+
+The step-by-step plan of each collective on a ring, a line, or a torus: `all_gather(8)`, `all_to_all((4, 4))`.
+The book's player shows these steps; the tests execute them link by link and find the times that `collectives`
+states as formulas. Chapter: Sharding.
+"""
+
+from scalingbook_lib.collectives.schedules.loads import all_gather_shares, all_to_all_shares
+from scalingbook_lib.collectives.schedules.plan import (
+    all_gather,
+    all_reduce,
+    all_to_all,
+    permute,
+    reduce_scatter,
+)
+from scalingbook_lib.collectives.schedules.step import Link, Piece, Schedule, Send, Step, holdings, neighbour
+
+__all__ = [
+    "Link",
+    "Piece",
+    "Schedule",
+    "Send",
+    "Step",
+    "all_gather",
+    "all_gather_shares",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_shares",
+    "holdings",
+    "neighbour",
+    "permute",
+    "reduce_scatter",
+]

@@ -1,0 +1,237 @@
+"""Which chunk crosses which link, and when?
+
+The step-by-step plan of each collective on a ring, a line, or a torus of them. The book's player shows these
+steps; the tests execute them link by link and find the times that `collectives` states as formulas. On a
+torus the array goes in as many equal parts as there are axes, each part starting on another axis, so that
+the links of all axes work in every phase. Chapter: Sharding.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from scalingbook_lib.collectives.schedules.step import Link, Piece, Schedule, Send, Step, neighbour
+
+type Lanes = Iterator[list[Send]]  # for every step of a phase, the messages of one part
+type Moves = Iterator[Callable[[int], list]]  # for every step, from a position on the line to what it sends
+
+
+def all_gather(
+    sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, both_ways: bool = True
+) -> Schedule:
+    """Every chip passes on what it has just learnt, until all know everything."""
+    torus = _Torus.of(sizes, wrapped, both_ways)
+    return _in_parts("AllGather", "copy", torus, torus.chips, _gathers)
+
+
+def reduce_scatter(
+    sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, both_ways: bool = True
+) -> Schedule:
+    """An AllGather played backwards: where a piece was copied outwards, the sums now flow together."""
+    return _backwards(all_gather(sizes, wrapped, both_ways))
+
+
+def all_reduce(
+    sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, both_ways: bool = True
+) -> Schedule:
+    """A reduce-scatter, then an all-gather."""
+    gather = all_gather(sizes, wrapped, both_ways)
+    steps = _backwards(gather).steps + gather.steps
+    return Schedule("AllReduce", gather.sizes, gather.wrapped, gather.pieces, steps)
+
+
+def all_to_all(
+    sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, both_ways: bool = True
+) -> Schedule:
+    """Every piece takes the shorter way round, axis after axis; to the antipode, half goes each way."""
+    torus = _Torus.of(sizes, wrapped, both_ways)
+    return _in_parts("AllToAll", "move", torus, torus.chips**2, _exchanges)
+
+
+def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
+    """Every chip sends its shard `shift` places on, by the shorter way; on a line, what would wrap stays."""
+    halves = 2 if wrapped and n > 1 and 2 * (shift % n) == n else 1
+    routes = [(i, i + _signed(n, shift, wrapped, half), half) for i in range(n) for half in range(halves)]
+    routes = [(i, j, half) for i, j, half in routes if wrapped or 0 <= j < n]
+    steps = []
+    for t in range(max((abs(j - i) for i, j, _ in routes), default=0)):
+        sends = []
+        for i, j, half in routes:
+            way = 1 if j > i else -1
+            link = Link((i + way * t) % n, 0, way)
+            sends.append(Send(link, (link.source + way) % n, (Piece(i, j % n, half),)))
+        steps.append(Step("move", tuple(sends)))
+    return Schedule("CollectivePermute", (n,), (wrapped,), n * halves, tuple(steps))
+
+
+@dataclass(frozen=True, slots=True)
+class _Torus:
+    sizes: tuple[int, ...]
+    wrapped: tuple[bool, ...]
+    both_ways: bool
+
+    @classmethod
+    def of(cls, sizes: int | Sequence[int], wrapped: bool | Sequence[bool], both_ways: bool) -> "_Torus":
+        shape = (sizes,) if isinstance(sizes, int) else tuple(sizes)
+        wraps = (wrapped,) * len(shape) if isinstance(wrapped, bool) else tuple(wrapped)
+        if len(wraps) != len(shape) or min(shape, default=0) < 1:
+            raise ValueError(
+                f"sizes {sizes} with wrapped {wrapped}: give one size of at least 1, and one wrap, an axis"
+            )
+        if not both_ways and not all(w or n == 1 for n, w in zip(shape, wraps, strict=True)):
+            raise ValueError(
+                "a line cannot be used in one direction only: nothing would reach its first chip; wrap it"
+            )
+        return cls(shape, wraps, both_ways)
+
+    @property
+    def chips(self) -> int:
+        return math.prod(self.sizes)
+
+    @property
+    def halves(self) -> int:
+        """2 where some piece has an antipode, half-way round an even ring, and is cut to go both ways."""
+        even = any(w and n % 2 == 0 for n, w in zip(self.sizes, self.wrapped, strict=True))
+        return 2 if even and self.both_ways else 1
+
+    def coordinates(self, chip: int) -> tuple[int, ...]:
+        place = []
+        for size in reversed(self.sizes):
+            chip, i = divmod(chip, size)
+            place.append(i)
+        return tuple(reversed(place))
+
+    def where(self, free: Iterable[int], fixed: dict[int, int], place: Sequence[int]) -> Iterator[int]:
+        """Every chip that agrees with `place` and `fixed`, except along the free axes."""
+        ranges = [(fixed[a],) if a in fixed else range(n) if a in free else (place[a],)
+                  for a, n in enumerate(self.sizes)]  # fmt: skip
+        for spot in itertools.product(*ranges):
+            chip = 0
+            for size, i in zip(self.sizes, spot, strict=True):
+                chip = chip * size + i
+            yield chip
+
+
+def _in_parts(name: str, kind: str, torus: _Torus, blocks: int, phase: Callable) -> Schedule:
+    """Part k goes along axes k, k + 1, ... in turn: in every phase, every axis serves another part."""
+    real = [axis for axis, size in enumerate(torus.sizes) if size > 1] or [0]
+    d = len(real)
+    steps: list[Step] = []
+    for turn in range(d):
+        lanes = [phase(torus, k, [real[(k + t) % d] for t in range(turn + 1)]) for k in range(d)]
+        for together in itertools.zip_longest(*lanes, fillvalue=()):
+            steps.append(Step(kind, tuple(send for sends in together for send in sends)))
+    return Schedule(name, torus.sizes, torus.wrapped, blocks * torus.halves * d, tuple(steps))
+
+
+def _gathers(torus: _Torus, part: int, axes: list[int]) -> Lanes:
+    """One phase of an AllGather along the last of `axes`: what earlier phases gathered goes together."""
+    *done, axis = axes
+    for moves in _gather_line(torus.sizes[axis], torus.wrapped[axis], torus.both_ways):
+        sends = []
+        for chip in range(torus.chips):
+            place = torus.coordinates(chip)
+            for way, block, half in moves(place[axis]):
+                origins = torus.where(done, {axis: block}, place)
+                pieces = [Piece(o, None, p) for o in origins for p in _parts(torus, part, half)]
+                sends.append(_send(torus, Link(chip, axis, way), pieces))
+        yield sends
+
+
+def _exchanges(torus: _Torus, part: int, axes: list[int]) -> Lanes:
+    """One phase of an AllToAll along the last of `axes`: pieces still lack the axes to come."""
+    *done, axis = axes
+    ahead = [a for a in range(len(torus.sizes)) if a not in axes]
+    for moves in _exchange_line(torus.sizes[axis], torus.wrapped[axis], torus.both_ways):
+        sends = []
+        for chip in range(torus.chips):
+            place = torus.coordinates(chip)
+            bundles: dict[int, list[Piece]] = {}
+            for way, start, end, half in moves(place[axis]):
+                origins = torus.where(done, {axis: start}, place)
+                for origin, goal in itertools.product(origins, list(torus.where(ahead, {axis: end}, place))):
+                    bundles.setdefault(way, []).extend(
+                        Piece(origin, goal, p) for p in _parts(torus, part, half)
+                    )
+            sends += [_send(torus, Link(chip, axis, way), pieces) for way, pieces in bundles.items()]
+        yield sends
+
+
+def _parts(torus: _Torus, part: int, half: int | None) -> list[int]:
+    halves = range(torus.halves) if half is None else (half,)
+    return [part * torus.halves + h for h in halves]
+
+
+def _send(torus: _Torus, link: Link, pieces: Iterable[Piece]) -> Send:
+    target = neighbour(link, torus.sizes, torus.wrapped)
+    assert target is not None
+    return Send(link, target, tuple(pieces))
+
+
+def _gather_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
+    """For every step, a function from a position to what it sends: (way, block, half or None for all)."""
+    if not wrapped:  # pass on what came from behind, to either end
+        for t in range(n - 1):
+            yield lambda i, t=t: [
+                (w, i - w * t, None) for w in (1, -1) if 0 <= i - w * t < n and 0 <= i + w < n
+            ]
+    elif not both_ways:
+        for t in range(n - 1):
+            yield lambda i, t=t: [(1, (i - t) % n, None)]
+    else:
+        for t in range((n - 1) // 2):
+            yield lambda i, t=t: [(w, (i - w * t) % n, None) for w in (1, -1)]
+        if n % 2 == 0:  # one shard is still missing, and both neighbours have it: half from each
+            yield lambda i: [(1, (i - n // 2 + 1) % n, 0), (-1, (i + n // 2 - 1) % n, 1)]
+
+
+def _exchange_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
+    """For every step, a function from a position to what it sends: (way, start, end, half or None)."""
+    if not wrapped:  # start -> end leaves at step n - 1 - end: the middle link is busy from first to last
+        for t in range(n - 1):
+            yield lambda i, t=t: _line_exchange(n, i, t)
+    else:
+        longest = n // 2 if both_ways else n - 1
+        for t in range(longest):
+            yield lambda i, t=t: [
+                (w, (i - w * t) % n, (i - w * t + w * d) % n, half)
+                for d in range(t + 1, longest + 1)
+                for w, half in _ways(n, d, both_ways)
+            ]
+
+
+def _ways(n: int, distance: int, both_ways: bool) -> list[tuple[int, int | None]]:
+    if not both_ways:
+        return [(1, None)]
+    return [(1, 0), (-1, 1)] if 2 * distance == n else [(1, None), (-1, None)]
+
+
+def _line_exchange(n: int, i: int, t: int) -> list[tuple[int, int, int, None]]:
+    """At step t, position i sends up all pieces whose ends add up to i + n - 1 - t; mirrored, down."""
+    up = [(1, s, i + n - 1 - t - s, None) for s in range(i + 1) if i < i + n - 1 - t - s < n]
+    mirror = n - 1 - i
+    down = [(-1, n - 1 - s, n - 1 - (mirror + n - 1 - t - s), None)
+            for s in range(mirror + 1) if mirror < mirror + n - 1 - t - s < n]  # fmt: skip
+    return up + down
+
+
+def _backwards(schedule: Schedule) -> Schedule:
+    """The same links in the opposite direction and order; copies become sums."""
+    steps = []
+    for step in reversed(schedule.steps):
+        steps.append(Step("add", tuple(map(_turned, step.sends))))
+    return Schedule("ReduceScatter", schedule.sizes, schedule.wrapped, schedule.pieces, tuple(steps))
+
+
+def _turned(send: Send) -> Send:
+    back = Link(send.target, send.link.axis, -send.link.way)
+    return Send(back, send.link.source, tuple(Piece(p.goal, p.origin, p.part) for p in send.pieces))
+
+
+def _signed(n: int, shift: int, wrapped: bool, half: int) -> int:
+    """The signed distance: on a ring the shorter way round, the second half of an antipode downwards."""
+    if not wrapped:
+        return shift
+    up = shift % n
+    return up - n if 2 * up > n or (2 * up == n and half) else up

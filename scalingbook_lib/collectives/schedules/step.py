@@ -1,0 +1,143 @@
+"""What does a collective do, step by step, and who holds what in between?
+
+The nouns of a plan: a piece of the array, a link, a message, a step, a schedule. The plans themselves are in
+`plan`. The array is cut into equal pieces; in one step every link carries at most one message, which may
+hold several pieces. Chapter: Sharding.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.units import Told
+
+
+class Piece(NamedTuple):
+    """A piece of the array: from one chip (or all, None: a sum), for one chip (or all, None: a copy)."""
+
+    origin: int | None
+    goal: int | None
+    part: int
+
+    @property
+    def block(self) -> int:
+        """The shard that the piece belongs to, where there is one shard a chip."""
+        return self.origin if self.origin is not None else self.goal or 0
+
+
+class Link(NamedTuple):
+    """The wire that leaves chip `source` along `axis`, up (+1) or down (-1)."""
+
+    source: int
+    axis: int
+    way: int
+
+
+class Send(NamedTuple):
+    """One message over one link in one step."""
+
+    link: Link
+    target: int
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What all links carry at the same time, and whether pieces are copied, moved, or added on arrival."""
+
+    kind: str  # "copy", "move" or "add"
+    sends: tuple[Send, ...]
+
+    @property
+    def loads(self) -> dict[Link, int]:
+        """Pieces on every link that is busy in this step."""
+        return {send.link: len(send.pieces) for send in self.sends}
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule(Told):
+    """A collective as a list of steps on a torus of `sizes`; the array is `pieces` equal pieces in all."""
+
+    name: str
+    sizes: tuple[int, ...]
+    wrapped: tuple[bool, ...]
+    pieces: int
+    steps: tuple[Step, ...]
+
+    @property
+    def chips(self) -> int:
+        """How many chips take part."""
+        return math.prod(self.sizes)
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """Every link of the torus, busy or not."""
+        return tuple(Link(c, a, w) for c in range(self.chips) for a in range(len(self.sizes)) for w in (1, -1)
+                     if self.neighbour(Link(c, a, w)) is not None)  # fmt: skip
+
+    @property
+    def loads(self) -> dict[Link, int]:
+        """Pieces that every link carries from start to end."""
+        total: Counter[Link] = Counter(dict.fromkeys(self.links, 0))
+        for step in self.steps:
+            total.update(step.loads)
+        return dict(total)
+
+    def neighbour(self, link: Link) -> int | None:
+        """The chip at the other end of a link; None where the axis ends or has one chip only."""
+        return neighbour(link, self.sizes, self.wrapped)
+
+    def step_seconds(self, nbytes: float, *axes: Axis) -> tuple[float, ...]:
+        """How long each step takes if all links wait for the slowest: a hop, and the bytes over the link.
+
+        `nbytes` is the whole array, all its pieces together: for a permute, every chip's shard.
+        """
+        return tuple(
+            max(axes[link.axis].hop_s + load * nbytes / (self.pieces * axes[link.axis].link_bytes_per_s)
+                for link, load in step.loads.items())
+            for step in self.steps
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        shape = "x".join(map(str, self.sizes))
+        busiest = max(self.loads.values(), default=0)
+        return (f"{self.name} on {shape}: {len(self.steps)} steps; the busiest link carries "
+                f"{busiest} of {self.pieces} pieces")  # fmt: skip
+
+
+def holdings(schedule: Schedule, after: int) -> tuple[dict[Piece, int], ...]:
+    """What every chip holds after so many steps: each piece, and how many chips' values are summed in it.
+
+    Pieces of an AllReduce are named by their block, as the AllGather names them.
+    """
+    adds = any(step.kind == "add" for step in schedule.steps)
+    held: list[Counter[Piece]] = [Counter() for _ in range(schedule.chips)]
+    for piece in {piece for step in schedule.steps for send in step.sends for piece in send.pieces}:
+        for chip in range(schedule.chips) if adds else [piece.origin or 0]:
+            held[chip][_name(piece, adds)] = 1
+    for step in schedule.steps[:after]:
+        moved = [(s.link.source, s.target, _name(p, adds), held[s.link.source][_name(p, adds)])
+                 for s in step.sends for p in s.pieces]  # fmt: skip
+        for source, _, piece, _ in moved if step.kind != "copy" else ():
+            held[source].pop(piece, None)
+        for _, target, piece, amount in moved:
+            held[target][piece] = amount + (held[target][piece] if step.kind == "add" else 0)
+    return tuple(dict(chip) for chip in held)
+
+
+def _name(piece: Piece, adds: bool) -> Piece:
+    return Piece(piece.block, None, piece.part) if adds else piece
+
+
+def neighbour(link: Link, sizes: Sequence[int], wrapped: Sequence[bool]) -> int | None:
+    """The chip at the other end of a link in a torus of `sizes`; None where there is none."""
+    stride = math.prod(sizes[link.axis + 1 :])
+    size = sizes[link.axis]
+    here = link.source // stride % size
+    there = here + link.way
+    if size == 1 or (not wrapped[link.axis] and not 0 <= there < size):
+        return None
+    return link.source + (there % size - here) * stride

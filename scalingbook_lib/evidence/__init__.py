@@ -1,0 +1,1 @@
+"""How right is the library? What others measured, what compilers said, and predictions held to both."""

@@ -1,0 +1,91 @@
+"""How long does the compiler think a product takes? Its estimate in cycles beside the roofline.
+
+The estimate is one number of one fusion, X[M, D] · W[D, D] with D = 8,192, made without running anything. It
+knows the clock's cycles only; seconds need the clock of the chip. Chapter: Profiling.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scalingbook_lib import roofline
+from scalingbook_lib.evidence.compiled.cycles_recorded import KEPT
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.roofline import Roofline
+from scalingbook_lib.units import BF16, INT8, DType, Told, dtype, si
+
+WIDTH = 8192
+ROWS = (8, 16, 32, 64, 128, 192, 256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 4096)
+TARGETS: dict[str, Chip] = {
+    "v5e:1x1": chips.V5E, "v5p:1x1x1": chips.V5P, "v6e:1x1": chips.V6E, "tpu7x:1x1x1": chips.HALF_TPU7X,
+}  # fmt: skip
+_ARRAYS_PER_UNIT = {"TPU v6e": 2, "half a TPU7x": 2}  # as `systolic.peak` says, which has the reason
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates(Told):
+    """The compiler's estimates for X[M, D] · W[D, D] on one chip, by M."""
+
+    chip: Chip
+    dtype: DType
+    cycles: Mapping[int, int]
+
+    @property
+    def clock_hz(self) -> float:
+        """The documented clock; else the one at which all cells of the matrix units reach the peak."""
+        if self.chip.clock_hz:
+            return self.chip.clock_hz
+        arrays = (self.chip.matrix_units or 0) * _ARRAYS_PER_UNIT.get(self.chip.name, 1)
+        flops = 2 * arrays * (self.chip.matrix_side or 0) ** 2
+        return self.chip.flops_per_s(BF16) / flops
+
+    def seconds(self, M: int) -> float:
+        """The estimate at that clock."""
+        return self.cycles[M] / self.clock_hz
+
+    def bound(self, M: float) -> Roofline:
+        """The roofline at documented peaks; int8 adds up in 32 bits, and the sums are written so."""
+        out = dtype("fp32") if self.dtype == INT8 else self.dtype
+        return roofline.matmul(M, WIDTH, WIDTH, self.chip, self.dtype, out=out)  # type: ignore[arg-type]
+
+    def over(self, M: int) -> float:
+        """The estimate over the roofline."""
+        return self.seconds(M) / self.bound(M).lower_s
+
+    @property
+    def bytes_per_s(self) -> float:
+        """The rate of HBM that the estimate of the fewest rows amounts to."""
+        few = min(self.cycles)
+        return self.bound(few).bytes / self.seconds(few)
+
+    @property
+    def prefetched(self) -> bool:
+        """Whether W comes to VMEM by a copy ahead of the kernel, which the kernel's estimate leaves out."""
+        return self.over(min(self.cycles)) < 1
+
+    @property
+    def knee(self) -> float:
+        """Where the estimate of few rows and the slope of many meet: it needs no clock and no rate."""
+        few, many = min(self.cycles), max(self.cycles)
+        return self.cycles[few] / (self.cycles[many] / many)
+
+    @property
+    def ridge(self) -> float:
+        """Where the roofline of a very wide layer has its knee: operations over bytes, in rows."""
+        rate = self.chip.flops_per_s(self.dtype)
+        return rate * self.dtype.bytes / (2 * self.chip.hbm_bytes_per_s)
+
+    def __str__(self) -> str:
+        few, many = min(self.cycles), max(self.cycles)
+        return (
+            f"{self.chip.name}, {self.dtype}: {self.cycles[few]:,} cycles for {few} rows, "
+            f"{self.cycles[many]:,} for {many:,}; knee at {self.knee:.0f} rows, "
+            f"at {si(self.clock_hz, 'Hz')} few rows read {si(self.bytes_per_s, 'B/s')}"
+        )
+
+
+ESTIMATES: dict[str, Estimates] = {
+    f"{TARGETS[topology].name}, {kind}": Estimates(TARGETS[topology], dtype(kind), cycles)
+    for (topology, kind), cycles in KEPT.items()
+}
+"""By chip and type."""

@@ -1,0 +1,42 @@
+"""How near does predicted inference come to published runs? Layouts, the frozen efficiencies, the errors.
+
+`calibrated(chip, compute)` is the efficiency to predict with; `scores()` are all usable runs, `total(kind)`
+and `by_source()` their errors, `band()` what to add to a prediction. `fit` says how the table was made.
+Chapter: Inference.
+"""
+
+from scalingbook_lib.evidence.inference.calibrated import DATE
+from scalingbook_lib.evidence.inference.planned import Planned, planned
+from scalingbook_lib.evidence.inference.predicted import tokens_per_s
+from scalingbook_lib.evidence.inference.scores import (
+    HOLDS,
+    KINDS,
+    Score,
+    band,
+    by_source,
+    held_by_band,
+    scores,
+    source,
+    total,
+    without,
+)
+from scalingbook_lib.evidence.inference.table import TABLE, calibrated
+
+__all__ = [
+    "DATE",
+    "HOLDS",
+    "KINDS",
+    "TABLE",
+    "Planned",
+    "Score",
+    "band",
+    "by_source",
+    "calibrated",
+    "held_by_band",
+    "planned",
+    "scores",
+    "source",
+    "tokens_per_s",
+    "total",
+    "without",
+]

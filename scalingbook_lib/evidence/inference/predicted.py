@@ -1,0 +1,95 @@
+"""How many tokens a second does the library say that a published run makes?
+
+A server takes requests of equal lengths as room becomes free: `batch` of them are one wave, their prompts
+spread over as many steps as the tokens of a step allow, and each stays for G steps. Chapter: Inference.
+"""
+
+from math import ceil, sqrt
+
+from scalingbook_lib import collectives
+from scalingbook_lib.evidence.inference.planned import Planned, planned
+from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
+from scalingbook_lib.inference.case import Quick, case
+from scalingbook_lib.inference.efficiency import Efficiency
+from scalingbook_lib.inference.layout import Layout
+from scalingbook_lib.machines.slices import Slice
+
+
+def tokens_per_s(run: InferenceRun, efficiency: Efficiency) -> float:
+    """As `InferenceRun.tokens_per_s` counts: output tokens, or prompt tokens where nothing is generated."""
+    p = planned(run)
+    quick = case(run.model, p.machine, p.layout, efficiency)
+    if run.kind == "serving":
+        return _served(p, quick)
+    B = run.B or 1
+    if run.kind == "decode":
+        return B / _step(quick, B, run.S or 0)
+    prefill_s = _gathered_s(p, efficiency) if p.gathered else quick.step_s(0, 0, B * run.P, 0, B)
+    if run.kind == "prefill":
+        return B * run.P / prefill_s
+    return B * run.G / (prefill_s + run.G * _step(quick, B, run.P + run.G / 2))
+
+
+def _step(
+    quick: Quick, b: float, context: float, chunk: float = 0, before: float = 0, prompts: int = 1
+) -> float:
+    """A step of b sequences, each with so many tokens in its cache, and a chunk of prompts."""
+    return quick.step_s(b, b * context, chunk, before, prompts)
+
+
+def _served(p: Planned, quick: Quick) -> float:
+    """All requests over the time of all waves, the last of which is smaller; or of a steady wave."""
+    run = p.run
+    if run.requests is None:
+        return p.batch * run.G / _wave_s(p, quick, p.batch)
+    waves, rest = divmod(run.requests, p.batch)
+    total_s = waves * _wave_s(p, quick, p.batch) + (_wave_s(p, quick, rest) if rest else 0.0)
+    steps, idle = _prompts(p, p.batch)[1], _step(quick, 1, run.P)
+    return run.requests * run.G / (total_s + steps * idle)  # while the first come and the last go
+
+
+def _prompts(p: Planned, batch: int) -> tuple[float, float]:
+    """How many prompts a step takes in, and in how many steps a wave's have come.
+
+    Groups that own their sequences all wait for the one that has prompts. If all take them in the same steps
+    that is no loss, if each by itself the most: the geometric mean of both.
+    """
+    groups, run = p.layout.attention_dp, p.run
+    room = max(p.step_tokens - batch, 1.0)
+    ways = groups * p.layout.pp
+    many = max(room // (ways * run.P) * ways, ways) if p.whole else room / run.P
+    steps = batch / min(many, float(batch))
+    if groups > 1 and steps < run.G:
+        apart = (1 - (1 - steps / run.G) ** groups) * run.G
+        steps = sqrt(steps * apart)
+    return batch / steps, steps
+
+
+def _wave_s(p: Planned, quick: Quick, batch: int) -> float:
+    """Steps with prompts, and steps without; where prompts fill all steps, fewer sequences are at work."""
+    run = p.run
+    many, steps = _prompts(p, batch)
+    context, chunk = run.P + run.G / 2, many * run.P
+    at_once = max(round(many / p.layout.pp), 1)
+    before = max(run.P - chunk, 0.0) / 2
+    together = batch if steps <= run.G else many * run.G
+    mixed_s = _step(quick, together, context, chunk, before, at_once)
+    if steps > run.G:
+        return steps * mixed_s
+    return steps * mixed_s + (run.G - steps) * _step(quick, batch, context)
+
+
+def _gathered_s(p: Planned, efficiency: Efficiency) -> float:
+    """Every chip prefills its own prompts with all weights, which it gathers once."""
+    run = p.run
+    alone = Layout(weights=run.weights, kv=run.kv, compute=run.compute)
+    B = ceil((run.B or 1) / run.chips)
+    own = case(run.model, p.machine, alone, efficiency)
+    return own.step_s(0, 0, B * run.P, 0, B) + _gather_s(p, efficiency)
+
+
+def _gather_s(p: Planned, efficiency: Efficiency) -> float:
+    """All weights of the layers, over all axes of the slice."""
+    weights = sum(w.params for w in p.run.model.weights() if w.matmuls) * p.run.weights.bytes
+    assert isinstance(p.machine, Slice)
+    return collectives.all_gather(weights, *p.machine.axes).total_s / efficiency.torus

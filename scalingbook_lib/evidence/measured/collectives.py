@@ -1,0 +1,202 @@
+"""How far off is the model of a collective, alpha plus bytes over a bandwidth, on real switches?
+
+For each chip and class of collective two figures are calibrated, both read off one system alone: alpha, the
+median time of messages up to 32 KiB, and the efficiency, the median share of the bound (`collectives` at
+documented peaks) that messages from 64 MiB on reach after alpha. One efficiency for every size and number of
+chips. All rows are of one domain; no row of the table crosses a network.
+
+Where the model is worse: between 2 and 64 MiB it is about a quarter too fast, because NCCL goes from its
+low-latency protocols to full bandwidth step by step; two chips reach less of the peak than four or eight, and
+the model, with one efficiency for all, is then too fast; runs of larger messages than the calibrated, or of
+another system of the same chip, reach more, up to a third. Chapter: GPUs.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean, median, quantiles
+
+from scalingbook_lib import collectives
+from scalingbook_lib.evidence.measured.nccl import RUNS
+from scalingbook_lib.evidence.measured.runs import Run
+from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.units import KiB, MiB, Told, binary, percent, si
+
+SMALL, LARGE = 32 * KiB, 64 * MiB
+IN_SWITCH = "all-reduce in the switch"
+_FORMS = {
+    "all-gather": collectives.all_gather,
+    "reduce-scatter": collectives.reduce_scatter,
+    "all-to-all": collectives.all_to_all,
+    "all-reduce": collectives.all_reduce,
+}
+
+
+def classed(run: Run) -> str:
+    """Its class: NCCL sums in the switch from five chips on, where it can and is not told otherwise."""
+    if run.collective != "all-reduce" or run.algorithm.startswith("Ring"):
+        return run.collective
+    sums = run.n > 4 and Cluster.of(run.chip, run.n).levels[0].reduces
+    return IN_SWITCH if sums else run.collective
+
+
+def bound_s(run: Run, size: float) -> float:
+    """The time of the bytes at documented peaks; the source counts one chip's part of an all-to-all."""
+    levels = Cluster.of(run.chip, run.n).levels
+    if classed(run) == IN_SWITCH:
+        return collectives.all_reduce(size, *levels, in_switch=True).bandwidth_s
+    nbytes = size * run.n if run.collective == "all-to-all" else size
+    return _FORMS[run.collective](nbytes, *levels).bandwidth_s
+
+
+@dataclass(frozen=True, slots=True)
+class Fit(Told):
+    """What was calibrated for one chip and class of collective, on which system."""
+
+    chip: Chip
+    collective: str
+    alpha_s: float
+    efficiency: float
+    system: str
+
+    def seconds(self, bound_s: float) -> float:
+        """Alpha, then the bytes at this share of the documented peak."""
+        return self.alpha_s + bound_s / self.efficiency
+
+    @property
+    def half_speed_s(self) -> float:
+        """The bound at which alpha is half of the time: arrays that take less are latency-bound."""
+        return self.alpha_s * self.efficiency
+
+    def __str__(self) -> str:
+        reached = f"{percent(self.efficiency)} of the documented peak"
+        return f"{self.chip.name}, {self.collective}: {si(self.alpha_s, 's')}, then {reached} ({self.system})"
+
+
+@dataclass(frozen=True, slots=True)
+class Point(Told):
+    """One measured time, its bound at documented peaks, and the model's time."""
+
+    run: Run
+    size: int
+    seconds: float
+    bound_s: float
+    fit: Fit
+
+    @property
+    def model_s(self) -> float:
+        """What the calibrated model says."""
+        return self.fit.seconds(self.bound_s)
+
+    @property
+    def error(self) -> float:
+        """The model's time over the measured one, less 1: negative where the model is too fast."""
+        return self.model_s / self.seconds - 1
+
+    @property
+    def held_out(self) -> bool:
+        """Whether another system of the same chip was calibrated on."""
+        return self.run.system != self.fit.system
+
+    def __str__(self) -> str:
+        what = f"{self.run.n} {self.run.chip.name}, {self.fit.collective} of {binary(self.size)}"
+        return f"{what}: {si(self.seconds, 's')} measured, {si(self.model_s, 's')} by the model"
+
+
+@dataclass(frozen=True, slots=True)
+class Errors(Told):
+    """Relative errors of a group of points: median, mean and 90th percentile of their size, and the bias."""
+
+    group: str
+    count: int
+    median: float
+    mean: float
+    p90: float
+    bias: float
+
+    @classmethod
+    def of(cls, group: str, points: Iterable[Point]) -> "Errors":
+        """The errors of these points, which must not be none."""
+        signed = [point.error for point in points]
+        sizes = [abs(error) for error in signed]
+        p90 = quantiles(sizes, n=10, method="inclusive")[-1] if len(sizes) > 1 else sizes[0]
+        return cls(group, len(sizes), median(sizes), fmean(sizes), p90, fmean(signed))
+
+    def __str__(self) -> str:
+        figures = (
+            f"median {percent(self.median)}, mean {percent(self.mean)}, 90th percentile {percent(self.p90)}"
+        )
+        return f"{self.group}: {self.count} points, {figures}, bias {100 * self.bias:+.2g} %"
+
+
+_BANDS = ((0, SMALL, "up to 32 KiB"), (SMALL, 2 * MiB, "64 KiB to 2 MiB"),
+          (2 * MiB, LARGE - 1, "4 to 32 MiB"), (LARGE - 1, math.inf, "from 64 MiB"))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Comparison(Told):
+    """Measured collectives beside the model: `points`, `fits`, and `errors()` by size and scale."""
+
+    runs: tuple[Run, ...]
+
+    @cached_property
+    def fits(self) -> dict[tuple[str, str], Fit]:
+        """What was calibrated, by chip and class: on the first system of that chip with such a run."""
+        found: dict[tuple[str, str], Fit] = {}
+        for run in self.runs:
+            key = run.chip.name, classed(run)
+            if key not in found:
+                found[key] = self._fit(run)
+        return found
+
+    def _fit(self, first: Run) -> Fit:
+        own = [run for run in self.runs if run.system == first.system]
+        alike = [run for run in own if classed(run) == classed(first)]
+        small = _timed(alike, 0, SMALL) or [
+            pair for pair in _timed(own, 0, SMALL) if pair[0].collective == first.collective
+        ]
+        alpha_s = median(seconds for _, _, seconds in small) if small else 0.0
+        shares = [bound_s(run, size) / (seconds - alpha_s) for run, size, seconds in _timed(alike, LARGE)]
+        return Fit(first.chip, classed(first), alpha_s, median(shares), first.system)
+
+    @cached_property
+    def points(self) -> tuple[Point, ...]:
+        """Every measured time beside the model's."""
+        return tuple(
+            Point(run, size, seconds, bound_s(run, size), self.fits[run.chip.name, classed(run)])
+            for run, size, seconds in _timed(self.runs)
+        )
+
+    @property
+    def large(self) -> tuple[Point, ...]:
+        """The messages from 64 MiB on, where the bytes decide."""
+        return tuple(point for point in self.points if point.size >= LARGE)
+
+    def errors(self) -> tuple[Errors, ...]:
+        """By size; then, of the large messages: by number of chips, by class, by chip, and held out."""
+        bands = {name: [p for p in self.points if low < p.size <= high] for low, high, name in _BANDS}
+        groups = bands | {f"{n} chips": [p for p in self.large if p.run.n == n] for n in range(2, 9)}
+        groups |= {kind: [p for p in self.large if p.fit.collective == kind] for kind in (*_FORMS, IN_SWITCH)}
+        groups |= {name: [p for p in self.large if p.run.chip.name == name] for name, _ in self.fits}
+        groups["other systems than the calibrated"] = [p for p in self.large if p.held_out]
+        return tuple(Errors.of(name, points) for name, points in groups.items() if points)
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.points)} times of {len(self.runs)} runs; from 64 MiB on unless a size is named:"]
+        return "\n".join([*lines, *map(str, self.errors())])
+
+
+def _timed(runs: Iterable[Run], low: float = 0, high: float = math.inf) -> list[tuple[Run, int, float]]:
+    """Run, size and seconds of every time within these sizes."""
+    return [
+        (run, size, us / 1e6)
+        for run in runs
+        for size, us in zip(run.sizes, run.microseconds, strict=True)
+        if low <= size <= high
+    ]
+
+
+COLLECTIVES = Comparison(RUNS)
+"""Every published time of a collective within one domain, beside the model."""

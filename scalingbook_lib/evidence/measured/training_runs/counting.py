@@ -1,0 +1,54 @@
+"""Which FLOPs does a source count? Its convention, computed from the shapes.
+
+All count a multiply and an add, the unembedding, and no table that is only looked up. They differ in pairs of
+positions (all, or half of them), in what is computed twice, and in parts that they forget. Chapter: Training.
+"""
+
+from dataclasses import replace
+
+from scalingbook_lib.models import Transformer, arithmetic
+from scalingbook_lib.models.arithmetic import Flops
+
+CONVENTIONS = {
+    "full": "every pair of positions; nothing that is computed again",
+    "half": "half of the pairs; nothing that is computed again",
+    "hardware": "every pair of positions, and the layers' forward pass once more: HFU",
+    "6P": "6 for every parameter, embeddings, norms and biases too, and every pair",
+    "bridge": "as half, without the routers",
+    "bridge+MTP": "as bridge, with one more layer and unembedding that predict the token after the next",
+    "bridge ungated": "as bridge, with two matrices an expert where there are three, and no windows",
+}
+"""How a source counts the FLOPs of a step, by name."""
+
+
+def counted(convention: str, model: Transformer, tokens: int, T: int) -> float:
+    """The FLOPs of a step over `tokens` tokens in sequences of T, by the convention of a source."""
+    if convention not in CONVENTIONS:
+        raise ValueError(f"{convention!r} is no convention here; write one of {', '.join(CONVENTIONS)}")
+    if convention == "6P":
+        return 6 * model.params * tokens + 12 * model.L * model.D * T * tokens
+    if convention == "bridge ungated":
+        return _ungated(replace(model, windows=(None,)), tokens, T)
+    exact = arithmetic.training_flops(model, tokens, T).exact
+    if convention == "full":
+        return exact.total
+    if convention == "hardware":
+        return exact.total + (exact.total - exact.get("unembedding")) / 3
+    half = exact.total - exact.attention / 2
+    if convention == "half":
+        return half
+    bridge = half - exact.get("router")
+    return bridge + _next_token(model, exact, tokens, T) if convention == "bridge+MTP" else bridge
+
+
+def _ungated(model: Transformer, tokens: int, T: int) -> float:
+    exact = arithmetic.training_flops(model, tokens, T).exact
+    return exact.total - exact.attention / 2 - exact.get("router") - exact.get("experts") / 3
+
+
+def _next_token(model: Transformer, exact: Flops, tokens: int, T: int) -> float:
+    """A layer, a product [2 D, D] that joins the embedding with it, and the unembedding."""
+    one_more = counted("bridge", replace(model, L=model.L + 1), tokens, T) - counted(
+        "bridge", model, tokens, T
+    )
+    return one_more + 3 * 2 * tokens * 2 * model.D**2 + exact.get("unembedding")

@@ -1,0 +1,167 @@
+"""What is one published training run? Model, chips, how they were split, and the time of a step.
+
+Chapter: Training.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from scalingbook_lib.evidence.measured.training_runs.counting import counted
+from scalingbook_lib.machines.chips import Chip, Source
+from scalingbook_lib.models import Transformer, arithmetic
+from scalingbook_lib.units import FP4, FP8, DType, GiB, Told, count, dtype, percent, si
+
+_NARROW = {"mxfp8": FP8, "nvfp4": FP4}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRun(Told):
+    """One row of `data/training_runs.csv`: chips = dcn · dp · fsdp · tp · cp · pp.
+
+    `fsdp` ranks share what `zero` says (1 the optimizer's state, 2 also gradients, 3 also weights), `dp` and
+    `dcn` (between slices) copy. None where the source does not say: `microbatch` (sequences a data rank works
+    on at a time), `chunks` of a pipeline stage, `remat`. `remat` is "none", "full", "selective" (attention's
+    scores), "selective_op" (every second product, and attention), MaxText's "minimal" (products of weights),
+    or the tensors that are kept ("save:") or sent to the host ("offload:").
+    """
+
+    id: str
+    family: str
+    model: Transformer
+    chip: Chip
+    chips: int
+    precision: str
+    T: int
+    batch: int
+    microbatch: int | None
+    tp: int
+    pp: int
+    chunks: int | None
+    cp: int
+    ep: int
+    fsdp: int
+    dp: int
+    dcn: int
+    zero: int
+    remat: str | None
+    convention: str | None
+    printed: tuple[tuple[str, str], ...]  # what the source prints: ("s", "12.91"), ("mfu", "0.5937")
+    coarse: bool
+    peak_flops_per_s: float  # what the source's MFU is a share of
+    source: Source
+    variant: str = ""  # the release, or the setting, where a source has several
+    note: str = ""  # what was assumed or recalled, not read
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the products of weights."""
+        return _NARROW.get(self.precision) or dtype(self.precision)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a step."""
+        return self.batch * self.T
+
+    @property
+    def rate(self) -> float | None:
+        """FLOP/s a chip as the source counts them; None where it prints none."""
+        values = dict(self.printed)
+        if "tf" in values:
+            return float(values["tf"]) * 1e12
+        return float(values["mfu"]) * self.peak_flops_per_s if "mfu" in values else None
+
+    @cached_property
+    def counted(self) -> float | None:
+        """The FLOPs of a step as the source counts them; None where it does not say how."""
+        return counted(self.convention, self.model, self.tokens, self.T) if self.convention else None
+
+    def basis_of(self, wanted: str) -> tuple[str, float] | None:
+        """What a "time" or a "rate" of a step follows from, and its seconds; None where it is not printed.
+
+        "s" is the time itself, "tok" tokens/s a chip, "rate" FLOP/s a chip by the source's own count.
+        """
+        values = dict(self.printed)
+        if wanted == "rate":
+            both = self.counted and self.rate
+            return ("rate", self.counted / self.rate / self.chips) if both else None  # type: ignore[operator]
+        if "s" in values:
+            return "s", float(values["s"])
+        return ("tok", self.tokens / float(values["tok"]) / self.chips) if "tok" in values else None
+
+    @cached_property
+    def _based(self) -> tuple[str, float]:
+        first, then = ("rate", "time") if self.coarse else ("time", "rate")
+        found = self.basis_of(first) or self.basis_of(then)
+        assert found, f"{self.id} prints neither a time nor a rate"
+        return found
+
+    @property
+    def basis(self) -> str:
+        """What `step_s` follows from: "s", "tok" or "rate"."""
+        return self._based[0]
+
+    @property
+    def step_s(self) -> float:
+        """The time of a step, the one convention for all: as printed, or from tokens/s, or from FLOP/s."""
+        return self._based[1]
+
+    @property
+    def memory_bytes(self) -> float | None:
+        """The most memory that a chip held; None where the source does not print it."""
+        printed = dict(self.printed).get("mem")
+        return float(printed) * GiB if printed else None
+
+    @property
+    def predicts_two(self) -> bool:
+        """Whether one more layer and unembedding predicted the token after the next; `flops` is without."""
+        return self.convention == "bridge+MTP"
+
+    @cached_property
+    def flops(self) -> float:
+        """Useful FLOPs of a step by one convention for all: each query meets the keys up to its own."""
+        return arithmetic.training_flops(self.model, self.tokens, self.T, causal=True).total
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens a second, all chips together."""
+        return self.tokens / self.step_s
+
+    @property
+    def mfu(self) -> float:
+        """Useful FLOPs (`flops`) over what the chips could have done in that type at documented peaks."""
+        return self.flops / self.step_s / self.chips / self.chip.flops_per_s(self.dtype)
+
+    @property
+    def experts(self) -> bool:
+        """Whether the model has experts."""
+        return self.model.experts is not None
+
+    @property
+    def offloads(self) -> bool:
+        """Whether activations are kept in the host's memory."""
+        return (self.remat or "").startswith("offload")
+
+    @property
+    def series(self) -> str:
+        """Runs that differ in chips, sequence or batch alone have the same."""
+        split = (
+            self.variant,
+            self.tp,
+            self.pp,
+            self.chunks,
+            self.cp,
+            self.ep if self.experts else 1,
+            self.zero,
+        )
+        return "/".join(
+            map(str, (self.family, self.model.name, self.chip.name, self.precision, *split, self.remat))
+        )
+
+    def __str__(self) -> str:
+        ways = ("dcn", "dp", "fsdp", "tp", "cp", "pp", "ep")
+        split = " ".join(f"{name} {getattr(self, name):,}" for name in ways if getattr(self, name) > 1)
+        T = count(self.T)
+        return (
+            f"{self.model.name} on {self.chips:,} {self.chip.name}, {self.precision}, {split or 'one chip'}, "
+            f"{self.batch:,} sequences of {T}: {si(self.step_s, 's')} a step, MFU {percent(self.mfu)}"
+        )

@@ -1,0 +1,90 @@
+"""What share of its peak does each class of operation reach, if predicted steps shall be near published ones?
+
+For each chip and type of the products apart, the least sum over its runs of h(ln(predicted / published) / s):
+h(x) = 2 (sqrt(1 + x²) - 1) counts far rows less, s is 0.07 (0.175 with experts). Added is, for each class,
+((ln value - ln expected) / spread)²: what is `EXPECTED` was measured on kernels and collectives
+(`data/kernels.csv`, `data/collectives.csv`) or assumed, and holds where the runs say nothing. Levenberg and
+Marquardt's method. Chapter: Training.
+"""
+
+from collections.abc import Sequence
+from math import exp, log, log2
+
+from scalingbook_lib.evidence.calibration import Expected, Values, far, least
+from scalingbook_lib.evidence.measured.training_runs import TrainingRun
+from scalingbook_lib.evidence.training.kernels import ramp
+from scalingbook_lib.evidence.training.planned import planned
+from scalingbook_lib.evidence.training.predicted import seconds
+from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.training.efficiency import Efficiency
+
+KERNELS = ("attention", "early", "unfused")
+EXPECTED = {
+    "matmul": Expected(0.72, 0.15, 0.2, 1.0),  # kernels: 0.70 to 0.87 of the peak at the best shapes
+    "attention": Expected(0.6, 0.2, 0.1, 1.0),  # kernels: 0.55, the ramp apart
+    "early": Expected(0.3, 0.3, 0.05, 1.0),
+    "unfused": Expected(0.3, 0.3, 0.05, 1.0),
+    "experts": Expected(0.5, 0.4, 0.05, 1.0),
+    "memory": Expected(0.6, 0.3, 0.1, 1.0),
+    "torus": Expected(0.8, 0.2, 0.2, 1.0),
+    "domain": Expected(0.75, 0.2, 0.1, 1.0),  # collectives: 0.75 to 0.82
+    "network": Expected(0.75, 0.2, 0.1, 1.0),
+    "dcn": Expected(0.7, 0.3, 0.1, 1.0),
+    "exposed": Expected(0.1, 0.7, 0.005, 1.0),  # 1 - overlap
+    "layer_s": Expected(2e-5, 1.0, 1e-6, 5e-3),
+    "expert_layer_s": Expected(5e-4, 1.5, 1e-5, 2e-2),
+}
+TORUS = {"matmul": Expected(0.86, 0.15, 0.2, 1.0)}  # kernels: 0.82 on TPU7x, 0.90 on v6e
+NOISE, NOISE_EXPERTS = 0.07, 0.175
+
+
+def efficiency(values: Values, kernel: str, chip: Chip, name: str = "") -> Efficiency:
+    """The table for one kernel of attention; what a chip's runs do not have is as `EXPECTED`."""
+    v = {key: one.value for key, one in EXPECTED.items()} | values
+    return Efficiency(
+        matmul=v["matmul"], head=v["matmul"], attention=v[kernel], experts=v["experts"], memory=v["memory"],
+        torus=v["torus"], domain=v["domain"], network=v["network"], dcn=v["dcn"], overlap=1 - v["exposed"],
+        ramp=ramp(chip), operands=1.0, layer_s=v["layer_s"], expert_layer_s=v["expert_layer_s"], name=name,
+    )  # fmt: skip
+
+
+def expected(name: str, torus: bool) -> Expected:
+    """What is expected of a class on chips joined in a torus, or by switches."""
+    return TORUS.get(name, EXPECTED[name]) if torus else EXPECTED[name]
+
+
+def classes(runs: Sequence[TrainingRun], kernel: str = "") -> tuple[str, ...]:
+    """The classes of operation that these runs have; with a kernel named, as if all had that one."""
+    kernels = [kernel] if kernel else [k for k in KERNELS if any(planned(run).kernel == k for run in runs)]
+    links = ["torus", "dcn"] if runs[0].chip.torus else ["domain", "network"]
+    experts = ["experts", "expert_layer_s"] if any(run.experts for run in runs) else []
+    return ("matmul", *kernels, "memory", *links, "exposed", "layer_s", *experts)
+
+
+def fit(runs: Sequence[TrainingRun], rounds: int = 25, kernel: str = "", doubling: float = 0.0) -> Values:
+    """The values of all classes of one chip and type; with a kernel named, as if all runs had that one.
+
+    `doubling`: as if a step took that share longer with each doubling of the chips.
+    """
+    names, torus = classes(runs, kernel), bool(runs[0].chip.torus)
+    assumed = [expected(name, torus) for name in names]
+    slower = [1 + doubling * log2(run.chips) for run in runs]
+
+    def residuals(x: Sequence[float]) -> list[float]:
+        values = {name: exp(value) for name, value in zip(names, x, strict=True)}
+        ran = [
+            seconds(run, efficiency(values, kernel or planned(run).kernel, run.chip)).total_s * late
+            for run, late in zip(runs, slower, strict=True)
+        ]
+        found = [_far(log(step_s / run.step_s), run) for step_s, run in zip(ran, runs, strict=True)]
+        return found + [(value - log(one.value)) / one.spread for one, value in zip(assumed, x, strict=True)]
+
+    limits = [(log(one.low), log(one.high) - 1e-12) for one in assumed]
+    start = [log(one.value) for one in assumed]
+    found = least(residuals, start, limits, rounds)
+    return {name: float(f"{exp(value):.4g}") for name, value in zip(names, found, strict=True)}
+
+
+def _far(error: float, run: TrainingRun) -> float:
+    """Of a run: the square of this is h."""
+    return far(error, NOISE_EXPERTS if run.experts else NOISE)

@@ -1,9 +1,0 @@
-"""Which chips do the rooflines explorers offer? The same ten on every control, in one order."""
-
-from scalingbook_lib import chips
-
-CHIPS = (
-    "TPU v3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "A100", "H100", "H200", "B200",
-)  # fmt: skip
-WITH_TORUS = tuple(name for name in CHIPS if chips.CATALOGUE[name].torus)
-WITH_VMEM = tuple(name for name in CHIPS if chips.CATALOGUE[name].vmem_bytes)

@@ -1,0 +1,112 @@
+"""How long does a prompt's cache take from the chips that read it to those that decode, and how many of each?
+
+Chapters: Inference, Serving LLaMA 3.
+"""
+
+from dataclasses import dataclass
+
+from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.arithmetic import kv_cache
+from scalingbook_lib.units import BF16, DType, Told, percent, si
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff(Told):
+    """The keys and values of one prompt, on their way over the network."""
+
+    P: int
+    nbytes: float
+    bytes_per_s: float
+    layers: int
+
+    @property
+    def seconds(self) -> float:
+        """All of them, one after the other."""
+        return self.nbytes / self.bytes_per_s
+
+    def waited_s(self, prefill_s: float) -> float:
+        """What is left when the prompt is read, each layer's sent as soon as it is done."""
+        each = self.seconds / self.layers
+        return max(each, self.seconds - prefill_s * (self.layers - 1) / self.layers)
+
+    def __str__(self) -> str:
+        return (
+            f"{si(self.nbytes, 'B')} of keys and values for {self.P:,} tokens at "
+            f"{si(self.bytes_per_s, 'B/s')}: "
+            f"{si(self.seconds, 's')}"
+        )
+
+
+def transfer(
+    model: Transformer, *, P: int, chip: Chip | None = None, chips: int = 1, to_chip: Chip | None = None,
+    to_chips: int | None = None, kv: DType = BF16, bytes_per_s: float | None = None,
+) -> Handoff:  # fmt: skip
+    """From `chips` that read a prompt of P tokens to `to_chips` that decode: the slower side sets the pace.
+
+    Each chip has its share of its host's network cards; `bytes_per_s` instead is the whole rate.
+    """
+    if bytes_per_s is None:
+        if chip is None:
+            raise ValueError("no rate is known: give chip=... and chips=..., or bytes_per_s=...")
+        bytes_per_s = min(_rate(chip, chips), _rate(to_chip or chip, to_chips or chips))
+    return Handoff(P, kv_cache(model, P, kv).nbytes, bytes_per_s, model.L)
+
+
+def _rate(chip: Chip, chips: int) -> float:
+    if not chip.dcn_bytes_per_s:
+        raise ValueError(f"nobody says what network {chip.name} has; give bytes_per_s=...")
+    return chips * chip.dcn_bytes_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class Pools(Told):
+    """Copies that only read prompts beside copies that only decode, each always busy."""
+
+    prefill_s: float  # of one prompt
+    step_s: float
+    B: float
+    G: float
+
+    @property
+    def ratio(self) -> float:
+        """Prefill copies for each decode copy: prompts that one decode copy ends, times the time of one."""
+        return self.prefill_s * self.requests_per_s
+
+    @property
+    def requests_per_s(self) -> float:
+        """What one decode copy ends in a second."""
+        return self.B / (self.step_s * self.G)
+
+    def rate_per_s(self, prefill: float, decode: float) -> float:
+        """Requests/s of so many copies of each kind: the slower kind sets the pace."""
+        return min(prefill / self.prefill_s, decode * self.requests_per_s)
+
+    def idle(self, prefill: float, decode: float) -> tuple[float, float]:
+        """The share of the time that prefill and decode copies have nothing to do."""
+        rate = self.rate_per_s(prefill, decode)
+        return 1 - rate * self.prefill_s / prefill, 1 - rate / (decode * self.requests_per_s)
+
+    def best(self, copies: int, prefill_chips: int = 1, decode_chips: int = 1) -> tuple[int, int]:
+        """The numbers of both, at most `copies` together, that serve most requests for each chip."""
+        found = [(p, d) for p in range(1, copies) for d in range(1, copies - p + 1)]
+        if not found:
+            raise ValueError(f"copies={copies}: both kinds need one; write at least 2")
+        chips = prefill_chips, decode_chips
+        return max(found, key=lambda n: self.rate_per_s(*n) / (n[0] * chips[0] + n[1] * chips[1]))
+
+    def __str__(self) -> str:
+        per = f"{self.ratio:.3g} prefill copies for each that decodes" if self.ratio >= 1 else (
+            f"{1 / self.ratio:.3g} decode copies for each that reads prompts"
+        )  # fmt: skip
+        wait = percent(self.ratio / (1 + self.ratio))
+        return (
+            f"{per}: {si(self.prefill_s, 's')} a prompt, {self.requests_per_s:.3g} ended each second ({wait})"
+        )
+
+
+def pools(prefill_s: float, step_s: float, *, B: float, G: float) -> Pools:
+    """n_p / n_d = T_p · B / (T_step · G): one prompt's time, and G steps of B sequences at once."""
+    if min(prefill_s, step_s, B, G) <= 0:
+        raise ValueError(f"prefill_s={prefill_s}, step_s={step_s}, B={B}, G={G}: write positive numbers")
+    return Pools(prefill_s, step_s, B, G)

@@ -1,0 +1,248 @@
+"""What would a TPU slice do with this program? Ask its compiler, with no TPU.
+
+`compile(fn, "A[I, J_X]", "B[J_X, K]", out="C[I, K]", topology="v5e:2x4", mesh=Mesh(X=2, Y=4), I=512, …)`
+hands back what the real TPU compiler made of a sharded function: its collectives, its memory on each chip,
+its FLOPs, its own estimate in cycles. With no topology, the same for this machine's devices (simulated ones,
+if need be), which can also run it.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+
+from scalingbook_lib import notation
+from scalingbook_lib.lab.compiler import hlo, overflow, sharding, slices, work
+from scalingbook_lib.lab.compiler import schedule as lab_schedule
+from scalingbook_lib.lab.compiler.overflow import Allocation, DoesNotFit
+from scalingbook_lib.lab.compiler.slices import NoTpuCompiler, as_printed, why_not
+from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.notation import Array
+from scalingbook_lib.units import BF16, DType, Told, binary, si
+
+__all__ = [
+    "DoesNotFit",
+    "Memory",
+    "NoTpuCompiler",
+    "Program",
+    "as_printed",
+    "available",
+    "compile",
+    "mesh_for",
+    "why_not",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory(Told):
+    """The HBM of one device, in bytes, padding included; `limit` is what it has (None: not known)."""
+
+    arguments: int
+    results: int
+    temporaries: int
+    aliased: int
+    limit: float | None
+
+    @property
+    def needed(self) -> int:
+        """What must be there at once: arguments, results that do not reuse an argument, temporaries."""
+        return self.arguments + self.results - self.aliased + self.temporaries
+
+    @property
+    def fits(self) -> bool:
+        """Is there room for it?"""
+        return self.limit is None or self.needed <= self.limit
+
+    def __str__(self) -> str:
+        of = f" of {binary(self.limit)}" if self.limit else ""
+        parts = (
+            f"{binary(self.arguments)} of arguments, {binary(self.results)} of results, "
+            f"{binary(self.temporaries)} of temporaries"
+        )
+        return f"{binary(self.needed)}{of} per device: {parts}"
+
+
+@dataclass(frozen=True)
+class Program(Told):
+    """A compiled program, and what its text says. Figures are those of one device of the mesh."""
+
+    target: str
+    chip: Chip | None
+    mesh: jax.sharding.Mesh
+    memory: Memory
+    text: str = field(repr=False)
+    compiled: Any = field(repr=False, compare=False)
+
+    @functools.cached_property
+    def collectives(self) -> hlo.Collectives:
+        """What it communicates."""
+        return hlo.collectives(self.text, self.mesh)
+
+    @functools.cached_property
+    def fusions(self) -> tuple[work.Fusion, ...]:
+        """Its kernels, with the compiler's estimates."""
+        return work.fusions(self.text)
+
+    @functools.cached_property
+    def flops(self) -> int:
+        """The FLOPs of all its matmuls, loops included."""
+        return work.matmul_flops(self.text)
+
+    @functools.cached_property
+    def cycles(self) -> int:
+        """The TPU compiler's estimate for all kernels together, the links' time not included; 0 on a CPU."""
+        return work.cycles(self.text)
+
+    @property
+    def estimated_s(self) -> float | None:
+        """The compiler's estimate in seconds at the chip's clock: no measurement, and no time on links."""
+        clock = self.chip.clock_hz if self.chip else None
+        return self.cycles / clock if clock and self.cycles else None
+
+    @property
+    def vmem_bytes(self) -> int:
+        """The largest scratch in VMEM that one kernel reserves."""
+        return work.vmem_bytes(self.text)
+
+    @property
+    def prefetched_bytes(self) -> int:
+        """What it copies from HBM into VMEM ahead of its use."""
+        return work.prefetched_bytes(self.text)
+
+    @property
+    def xla_optimal_s(self) -> float | None:
+        """XLA's own roofline (HBM and FLOPs, no links, a loop's body once); None where it is not positive."""
+        seconds = (self.compiled.cost_analysis() or {}).get("optimal_seconds", 0)
+        return seconds if seconds > 0 else None
+
+    def schedule(self, *, copies: bool = False) -> lab_schedule.Schedule:
+        """The order in which it computes and communicates."""
+        return lab_schedule.schedule(self.text, self.mesh, copies=copies)
+
+    def run(self, *arrays: Any) -> Any:
+        """Its result for these arrays, placed as it expects them; on this machine's devices alone."""
+        if self.chip is not None:
+            raise RuntimeError(f"{self.target} is not here to run on; compile with topology=None to run here")
+        placed = [jax.device_put(x, s) for x, s in zip(arrays, self.compiled.input_shardings[0], strict=True)]
+        return self.compiled(*placed)
+
+    def __str__(self) -> str:
+        seconds = f", {si(self.estimated_s, 's')} at its clock" if self.estimated_s else ""
+        estimate = f"; the compiler estimates {self.cycles:,} cycles{seconds}" if self.cycles else ""
+        work = f"{si(self.flops, 'FLOPs')} of matmuls per device{estimate}"
+        return f"{self.target} as {_shown(self.mesh)}: {work}\n{self.memory}\n{self.collectives}"
+
+
+def available() -> bool:
+    """Can this machine compile for TPUs? `why_not()` says why it cannot."""
+    return not why_not()
+
+
+def mesh_for(topology: str | None, sizes: Any) -> jax.sharding.Mesh:
+    """The JAX mesh over a slice, or over this machine's devices, for functions that name their mesh."""
+    if topology is None:
+        return sharding.mesh(sizes)
+    return sharding.mesh(sizes, slices.topology(topology).grid(hlo.sizes_of(sizes)).flatten().tolist())
+
+
+def compile(
+    fn: Callable,
+    *args: Any,
+    mesh: Any = None,
+    topology: str | None = None,
+    out: str | Array | Sequence[str | Array] | None = None,
+    dtype: DType | Mapping[str, DType] = BF16,
+    local: bool = False,
+    options: Mapping[str, Any] | None = None,
+    donate: Sequence[int] = (),
+    **sizes: int,
+) -> Program:
+    """Compile a sharded function for a TPU slice (`topology="v5e:2x4"`) or, without one, for this machine.
+
+    Arguments are arrays in the notation, alone or within lists and dicts, their dimensions given by `sizes`
+    and their type by `dtype` (one for all, or by array name), or whatever `jax.jit(fn).lower` takes; a
+    shape without a sharding is whole on every device of a slice. `out` fixes the result's sharding; without
+    it the compiler chooses. With `local`, `fn` is written for one device's blocks and communicates by itself.
+    Where HBM or VMEM is too small the error is DoesNotFit.
+    """
+    where = slices.topology(topology) if topology else None
+    sizes_of_mesh = hlo.sizes_of(mesh) if mesh is not None else {"X": where.devices.size if where else 1}
+    on = mesh_for(topology, sizes_of_mesh)
+    structs = jax.tree.map(lambda a: _struct(a, on, dtype, sizes), args)
+    structs = jax.tree.map(lambda a: slices.whole(a, on), structs) if where else structs
+    if local:
+        if out is None or not all(isinstance(a, str | Array) for a in args):
+            raise ValueError("local=True needs every argument and `out` in the notation, as in out='C[I, K]'")
+        fn = sharding.local(fn, *args, out=out, on=on)
+    jitted = jax.jit(fn, donate_argnums=tuple(donate), **_out(None if local else out, on))
+    compiled = _compiled(jitted, structs, options)
+    if topology:
+        slices.refuse_another_target(compiled, on, topology)
+    memory = _memory(compiled, where.hbm_bytes if where else None)
+    if not memory.fits:  # today's libtpu has refused by now; older ones leave it to us
+        raise DoesNotFit("HBM", memory.needed, int(memory.limit or 0), _parts(memory))
+    target = f"{where.chip.name} {topology.partition(':')[2]}" if where and topology else _machine(on)
+    return Program(target, where.chip if where else None, on, memory, compiled.as_text(), compiled)
+
+
+def _struct(a: Any, on: jax.sharding.Mesh, dtype: DType | Mapping[str, DType], sizes: dict[str, int]) -> Any:
+    """What the compiler must know of one argument."""
+    if not isinstance(a, str | Array):
+        return a
+    a = sharding.array(a)
+    kind = dtype.get(a.name, BF16) if isinstance(dtype, Mapping) else dtype
+    return sharding.struct(a, on, kind, **sizes)
+
+
+def _out(out: Any, on: jax.sharding.Mesh) -> dict[str, Any]:
+    if out is None:
+        return {}
+    named = jax.tree.map(lambda a: sharding.named(a, on), out)
+    return {"out_shardings": tuple(named) if isinstance(named, list) else named}
+
+
+def _compiled(jitted: Any, structs: Any, options: Mapping[str, Any] | None) -> Any:
+    lowered = jitted.lower(*structs)
+    try:
+        with slices.quiet():
+            return lowered.compile(compiler_options=dict(options) if options else None)
+    except jax.errors.JaxRuntimeError as error:
+        if (known := overflow.read(str(error))) is None:
+            raise
+        raise known.asked_for(_arguments(structs)) from None
+
+
+def _memory(compiled: Any, limit: float | None) -> Memory:
+    m = compiled.memory_analysis()
+    return Memory(
+        m.argument_size_in_bytes, m.output_size_in_bytes, m.temp_size_in_bytes, m.alias_size_in_bytes, limit
+    )
+
+
+def _arguments(structs: Any) -> tuple[Allocation, ...]:
+    """One device's share of every argument."""
+    arrays = [a for a in jax.tree.leaves(structs) if getattr(a, "sharding", None) is not None]
+    blocks = [(a.sharding.shard_shape(a.shape), a.dtype) for a in arrays]
+    named = [
+        (math.prod(shape) * dtype.itemsize, f"argument {dtype.name}{list(shape)}") for shape, dtype in blocks
+    ]
+    return tuple(Allocation(nbytes, what) for nbytes, what in sorted(named, reverse=True))
+
+
+def _parts(m: Memory) -> tuple[Allocation, ...]:
+    named = (("arguments", m.arguments), ("results", m.results - m.aliased), ("temporaries", m.temporaries))
+    return tuple(Allocation(n, what) for what, n in sorted(named, key=lambda part: -part[1]) if n)
+
+
+def _machine(on: jax.sharding.Mesh) -> str:
+    first = on.devices.flat[0]
+    if first.platform == "cpu" and on.devices.size > 1:
+        return f"{on.devices.size} simulated devices"
+    return f"{on.devices.size} × {first.device_kind}"
+
+
+def _shown(on: jax.sharding.Mesh) -> str:
+    return str(notation.Mesh(**dict(on.shape)))

@@ -1,0 +1,248 @@
+"""Which collectives did the compiler write, over which mesh axes, of how many bytes, run how often?
+
+`collectives(compiled, mesh)` reads them out of a compiled program for simulated CPU devices or for TPUs:
+asynchronous pairs count once, loops count every trip, fused forms are seen through. Chapter: Sharding.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scalingbook_lib.lab.compiler import replica_groups, walk
+from scalingbook_lib.lab.compiler import text as hlo_text
+from scalingbook_lib.lab.compiler.text import HloError
+from scalingbook_lib.lab.compiler.walk import Visit
+from scalingbook_lib.units import Told, si
+
+KINDS = (
+    "all-gather", "reduce-scatter", "all-reduce", "all-to-all", "collective-permute",
+    "ragged-all-to-all", "collective-broadcast",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective(Told):
+    """One collective of a compiled program.
+
+    `nbytes` is the array as `scalingbook_lib.collectives` counts it: gathered (all-gather), unreduced
+    (reduce-scatter), as it is (all-reduce), over all devices of the group (all-to-all), what one device sends
+    (permute). `axes` is '?' where the groups are no axes of the mesh; `times` is None in a loop whose number
+    of trips the program does not fix.
+    """
+
+    kind: str
+    axes: str
+    nbytes: int
+    times: int | None
+    dtype: str
+    devices: int
+    shift: int | None = None
+    overlapped: bool = False
+    name: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
+
+    @property
+    def received_bytes(self) -> float:
+        """What one device takes in from the others each time it runs, ends and corners aside."""
+        n = self.devices
+        match self.kind:
+            case "all-gather" | "reduce-scatter":
+                return self.nbytes * (n - 1) / n
+            case "all-reduce":
+                return 2 * self.nbytes * (n - 1) / n  # a reduce-scatter, then an all-gather
+            case "all-to-all" | "ragged-all-to-all":
+                return self.nbytes / n * (n - 1) / n
+            case _:
+                return self.nbytes
+
+    @property
+    def over(self) -> str:
+        """The axes as a table shows them, a permute's shift included: 'Y +1'."""
+        return self.axes if self.shift is None else f"{self.axes} {self.shift:+d}"
+
+    def __str__(self) -> str:
+        times = "an unknown number of times" if self.times is None else f"{self.times}×"
+        return f"{self.kind} over {self.over} of {si(self.nbytes, 'B')} in {self.dtype}, {times}"
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives(Told):
+    """The collectives of a program, in the order in which it runs them."""
+
+    rows: tuple[Collective, ...]
+
+    def __iter__(self) -> Iterator[Collective]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, place: int) -> Collective:
+        return self.rows[place]
+
+    def __eq__(self, other: object) -> bool:
+        """Equal to other collectives of the same rows, or to a dict of counts: `== {"all-reduce": 1}`."""
+        if isinstance(other, Mapping):
+            return self.counts() == other
+        return isinstance(other, Collectives) and self.rows == other.rows
+
+    def __hash__(self) -> int:
+        return hash(self.rows)
+
+    def counts(self) -> dict[str, int]:
+        """How often each kind runs: {'all-gather': 2}."""
+        return self._summed(lambda c: c.kind, lambda c: 1)
+
+    def over_axes(self) -> dict[str, int]:
+        """How often each kind runs over which axes: {'all-gather X': 2}."""
+        return self._summed(lambda c: f"{c.kind} {c.axes}", lambda c: 1)
+
+    def nbytes(self) -> dict[str, int]:
+        """The array bytes of each kind over its axes, all runs together: {'all-gather X': 16777216}."""
+        return self._summed(lambda c: f"{c.kind} {c.axes}", lambda c: c.nbytes)
+
+    @property
+    def received_bytes(self) -> float:
+        """What one device takes in over its links in the whole program."""
+        return sum(self._summed(lambda c: c.kind, lambda c: c.received_bytes).values())
+
+    def _summed(self, key: Callable, value: Callable) -> dict:
+        total: dict = {}
+        for c in self.rows:
+            if c.times is None:
+                broke = f"{c.name} runs in a loop whose number of trips the program does not fix"
+                raise HloError(f"{broke}; read the rows, or compile a loop of fixed length")
+            total[key(c)] = total.get(key(c), 0) + value(c) * c.times
+        return total
+
+    def __str__(self) -> str:
+        if not self.rows:
+            return "no collectives"
+        merged: dict[tuple, int | None] = {}
+        for c in self.rows:
+            key = (c.kind, c.over, f"{c.dtype} {si(c.nbytes, 'B')}", si(c.received_bytes, "B"))
+            times = merged.get(key, 0)
+            merged[key] = None if c.times is None or times is None else times + c.times
+        head = ("collective", "axes", "array", "received", "times")
+        return table([head, *((*key, "?" if n is None else str(n)) for key, n in merged.items())])
+
+
+def collectives(program: Any, mesh: Any = None) -> Collectives:
+    """The collectives of a compiled program: `collectives(jit(f).lower(x).compile(), Mesh(X=4, Y=2))`.
+
+    The program may also be its text; the mesh a notation Mesh, a JAX mesh or {'X': 4, 'Y': 2}. It may be left
+    out where the compiled program knows its own.
+    """
+    sizes = sizes_of(mesh if mesh is not None else mesh_of(program))
+    found = (collective(visit, sizes) for visit in walk.visits(hlo_text.read(program)))
+    return Collectives(tuple(c for c in found if c is not None))
+
+
+def counts(program: Any, mesh: Any = None) -> dict[str, int]:
+    """How often each kind of collective runs: {'all-gather': 1}."""
+    return collectives(program, mesh).counts()
+
+
+def sizes_of(mesh: Any) -> dict[str, int]:
+    """The sizes of a mesh's axes in order, whether the mesh is the notation's, JAX's or a dict."""
+    for attribute in ("sizes", "shape"):
+        if isinstance(sizes := getattr(mesh, attribute, None), Mapping):
+            return dict(sizes)
+    return dict(mesh)
+
+
+def mesh_of(program: Any) -> Any:
+    """The mesh that a compiled program was compiled for, from the shardings of its arguments and results."""
+    if (mesh := getattr(program, "mesh", None)) is not None:
+        return mesh
+    import jax
+
+    given = (getattr(program, "input_shardings", None), getattr(program, "output_shardings", None))
+    for sharding in jax.tree.leaves(given):
+        if (mesh := getattr(sharding, "mesh", None)) is not None:
+            return mesh
+    raise HloError(
+        "the program does not say which mesh it is for; give it, as in collectives(text, Mesh(X=4, Y=2))"
+    )
+
+
+def table(rows: list[tuple[str, ...]]) -> str:
+    """Rows of text in columns, the first row as their heads; the last two columns stand to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    left = len(widths) - 2
+    lines = (
+        "  ".join(
+            cell.ljust(width) if k < left else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def collective(visit: Visit, sizes: Mapping[str, int]) -> Collective | None:
+    """The collective that this instruction starts, if it starts one."""
+    instruction = visit.instruction
+    kind = instruction.opcode.removesuffix("-start")
+    if kind not in KINDS or _is_continued(visit):
+        return None
+    operands = visit.computation.operands(instruction)
+    shapes = [shape for operand in operands for shape in operand.shapes] or list(instruction.shapes)
+    held = int(sum(shape.nbytes for shape in shapes))
+    kind = "reduce-scatter" if kind == "all-reduce" and _is_scattered(visit) else kind
+    axes, shift, n = _where(kind, instruction.attributes, sizes)
+    if n == 1:
+        return None  # a group of one device, or a permute that moves nothing
+    return Collective(
+        kind=kind,
+        axes=axes or "?",
+        nbytes=held * n if kind in ("all-gather", "all-to-all", "ragged-all-to-all") else held,
+        times=visit.times,
+        dtype=shapes[0].dtype,
+        devices=n,
+        shift=shift,
+        overlapped=instruction.opcode.endswith("-start") or (visit.inside is not None and _starts(visit)),
+        name=instruction.name,
+        source=instruction.text("op_name"),
+    )
+
+
+def _where(kind: str, attributes: str, sizes: Mapping[str, int]) -> tuple[str | None, int | None, int]:
+    """The axes, the shift and the number of devices in a group."""
+    if kind == "collective-permute":
+        moves = replica_groups.pairs(attributes)
+        axes, shift = replica_groups.shift_of(moves, sizes)
+        n = 1
+        for name in sizes if axes is None else axes:
+            n *= sizes.get(name, 1)
+        return axes, shift, n if any(a != b for a, b in moves) else 1
+    devices = 1
+    for size in sizes.values():
+        devices *= size
+    groups = replica_groups.read(attributes, devices)
+    axes = replica_groups.axes_of(groups, sizes, ordered=kind != "all-reduce")
+    return axes, None, len(groups[0])
+
+
+def _is_continued(visit: Visit) -> bool:
+    """Is this the middle or the end of a collective that an asynchronous fusion has started elsewhere?
+
+    libtpu writes such a collective into every fusion that carries it on; only the one read by
+    `AsyncCollectiveStart` begins it.
+    """
+    if visit.inside is None or _starts(visit):
+        return False
+    carried_on = any("AsyncCollective" in i.attributes for i in visit.computation.instructions.values())
+    return carried_on or visit.computation.name.startswith("async_collective_fusion")
+
+
+def _starts(visit: Visit) -> bool:
+    users = visit.computation.users(visit.instruction.name)
+    return any('"AsyncCollectiveStart"' in user.attributes for user in users)
+
+
+def _is_scattered(visit: Visit) -> bool:
+    """Is this all-reduce the inside of a fusion that keeps one shard: a reduce-scatter by another name?"""
+    if visit.inside is None or not visit.computation.has("dynamic-slice"):
+        return False
+    return visit.computation.root.opcode in ("dynamic-slice", "bitcast", "copy")

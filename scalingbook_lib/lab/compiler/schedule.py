@@ -1,0 +1,149 @@
+"""In which order does the program run, and what hides behind what?
+
+XLA's optimised text stands in the order of execution. A collective that runs beside other work stands there
+twice, where it starts and where its result is waited for; what lies between hides it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from scalingbook_lib.lab.compiler import hlo, walk, work
+from scalingbook_lib.lab.compiler import text as hlo_text
+from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction, Text
+from scalingbook_lib.lab.compiler.walk import Visit
+from scalingbook_lib.units import Told, si
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Told):
+    """One line: 'start' and 'done' of a transfer, 'wait' for one without overlap, 'compute', or 'loop'.
+
+    `cycles` is the compiler's estimate of a kernel; of a 'done', the sum of what ran since its start.
+    `source`: the named scopes that it comes from.
+    """
+
+    what: str
+    label: str
+    cycles: int
+    nbytes: int = 0
+    depth: int = 0
+    source: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        size = f", {si(self.nbytes, 'B')}" if self.nbytes else ""
+        cycles = f", {self.cycles:,} cycles" + (" of work meanwhile" if self.what == "done" else "")
+        return f"{'  ' * self.depth}{self.what:<8}{self.label}{size}{cycles if self.cycles else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule(Told):
+    """The steps of a program in order."""
+
+    steps: tuple[Step, ...]
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, place: int) -> Step:
+        return self.steps[place]
+
+    @property
+    def hidden(self) -> tuple[Step, ...]:
+        """The transfers that end after other work has run since their start."""
+        return tuple(step for step in self.steps if step.what == "done" and step.cycles)
+
+    @property
+    def exposed(self) -> tuple[Step, ...]:
+        """The transfers that nothing hides: those without a start of their own, or with no work after it."""
+        return tuple(s for s in self.steps if s.what == "wait" or (s.what == "done" and not s.cycles))
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.steps)) or "nothing to compute and nothing to move"
+
+
+def schedule(program: Any, mesh: Any = None, *, copies: bool = False) -> Schedule:
+    """The order in which a program computes and communicates; with `copies`, its moves into VMEM too."""
+    sizes = hlo.sizes_of(mesh if mesh is not None else hlo.mesh_of(program))
+    text = hlo_text.read(program)
+    return Schedule(tuple(_steps(text, text.entry, sizes, copies, 0)))
+
+
+def _steps(
+    text: Text, here: Computation, sizes: Mapping[str, int], copies: bool, depth: int
+) -> Iterator[Step]:
+    since: dict[str, int] = {}  # what has run since each open transfer started
+    for i in here.instructions.values():
+        if i.opcode == "while":
+            trips = walk.trip_count(text, here, i)
+            yield Step("loop", f"{'?' if trips is None else trips} times:", 0, 0, depth)
+            yield from _steps(text, walk.body_of(text, i), sizes, copies, depth + 1)
+        for step in _step(text, here, i, sizes, copies, depth):
+            yield from _timed(replace(step, source=walk.scopes(text, i)), i, here, since)
+
+
+def _timed(step: Step, i: Instruction, here: Computation, since: dict[str, int]) -> Iterator[Step]:
+    """Let the step count for every open transfer, and close the one that it ends."""
+    if step.what == "start":
+        since[i.name] = 0
+    elif step.what == "done":
+        start = _start_of(here, i)
+        yield replace(step, cycles=since.pop(start, 0))
+        return
+    for name in since:
+        since[name] += step.cycles
+    yield step
+
+
+def _step(
+    text: Text, here: Computation, i: Instruction, sizes: Mapping[str, int], copies: bool, depth: int
+) -> Iterator[Step]:
+    moved = _transfer(text, here, i, sizes)
+    if moved is None and i.opcode.startswith("copy-") and copies:
+        moved = "copy HBM to VMEM" if "S(1)" in i.type.split("}")[0] else "copy", int(i.shapes[0].nbytes)
+    if moved is not None:
+        what = "start" if _is_start(i) else "done" if _is_done(i) else "wait"
+        yield Step(what, moved[0], work.cycles_of(i) if what == "wait" else 0, moved[1], depth)
+        return
+    kernel = work.fusion(text, Visit(i, here, 1))
+    if (kernel.cycles or kernel.flops) and kernel.kind != "copy":
+        yield Step("compute", kernel.kind, kernel.cycles, 0, depth)
+
+
+def _transfer(
+    text: Text, here: Computation, i: Instruction, sizes: Mapping[str, int]
+) -> tuple[str, int] | None:
+    """What an instruction moves between devices, if it does: its kind and axes, and the array's bytes."""
+    if _is_done(i) and not i.opcode.startswith("copy"):
+        start = here.instructions.get(_start_of(here, i))
+        return _transfer(text, here, start, sizes) if start is not None else None
+    visits = [Visit(i, here, 1)]
+    if i.opcode in ("fusion", "async-start"):
+        bodies = (text.computations[name] for name in walk.callees(i))
+        visits = [Visit(part, c, 1, i) for c in bodies for part in c.instructions.values()]
+    found = [c for c in (hlo.collective(visit, sizes) for visit in visits) if c is not None]
+    return (f"{found[0].kind} {found[0].over}", sum(c.nbytes for c in found)) if found else None
+
+
+def _is_start(i: Instruction) -> bool:
+    return i.opcode.endswith("-start") or i.name.startswith("async-collective-start")
+
+
+def _is_done(i: Instruction) -> bool:
+    return i.opcode.endswith("-done") or i.name.startswith("async-collective-done")
+
+
+def _start_of(here: Computation, done: Instruction) -> str:
+    """The instruction that started what this one waits for."""
+    name = done.operands[0] if done.operands else ""
+    for _ in range(len(here.instructions)):
+        i = here.instructions.get(name)
+        if i is None:
+            raise HloError(f"{done.name} waits for nothing; give the whole text of the program")
+        if _is_start(i):
+            return name
+        name = i.operands[0] if i.operands else ""
+    raise HloError(f"{done.name} waits for what never starts; give the whole text of the program")

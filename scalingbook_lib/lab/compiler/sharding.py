@@ -1,0 +1,106 @@
+"""How does JAX write `A[I_X, J]`?
+
+From the book's notation to JAX's `Mesh`, `PartitionSpec` and `NamedSharding`, and back. A mesh may be given
+as the notation's (`Mesh(X=4, Y=2)`) wherever JAX's is wanted. Chapter: Sharding.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from scalingbook_lib import notation
+from scalingbook_lib.lab import devices as lab_devices
+from scalingbook_lib.lab.compiler import hlo
+from scalingbook_lib.notation import Array, Dim, NotationError
+from scalingbook_lib.units import BF16, DType
+
+JAX_DTYPES = {
+    "fp32": jnp.float32, "bf16": jnp.bfloat16, "fp16": jnp.float16, "fp8": jnp.float8_e4m3fn,
+    "int8": jnp.int8, "int4": jnp.int4,
+}  # fmt: skip
+
+type AnyMesh = notation.Mesh | jax.sharding.Mesh
+
+
+def mesh(
+    sizes: AnyMesh | None = None, devices: Sequence[Any] | None = None, /, **named: int
+) -> jax.sharding.Mesh:
+    """A JAX mesh of these axes, last one fastest: `mesh(Mesh(X=4, Y=2))` or `mesh(X=4, Y=2)`.
+
+    Its axes are of type Auto, whatever JAX's version prefers: the compiler places what is not said.
+    """
+    if isinstance(sizes, jax.sharding.Mesh):
+        return sizes
+    wanted = hlo.sizes_of(sizes if sizes is not None else notation.Mesh(**named))
+    n = int(np.prod(list(wanted.values())))
+    grid = np.array(devices if devices is not None else lab_devices.get(n)).reshape(tuple(wanted.values()))
+    return jax.sharding.Mesh(grid, tuple(wanted), axis_types=(AxisType.Auto,) * len(wanted))
+
+
+def array(text: str | Array) -> Array:
+    """An array of the notation, read where it is text."""
+    return notation.parse(text) if isinstance(text, str) else text
+
+
+def spec(text: str | Array) -> PartitionSpec:
+    """`A[I_XY, J]` as `PartitionSpec(('X', 'Y'), None)`; a partial sum `{U_Z}` as `unreduced={'Z'}`."""
+    a = array(text)
+    entries = [dim.axes if len(dim.axes) > 1 else dim.axes[0] if dim.axes else None for dim in a.dims]
+    return PartitionSpec(*entries, unreduced=frozenset(a.partial)) if a.partial else PartitionSpec(*entries)
+
+
+def named(text: str | Array, on: AnyMesh) -> NamedSharding:
+    """`A[I_X, J]` on a mesh, as JAX's arrays carry it."""
+    a = array(text)
+    a.check(notation.Mesh(**hlo.sizes_of(on)))
+    return NamedSharding(mesh(on), spec(a))
+
+
+def array_of(given: Any, names: Sequence[str] = "IJKLM", name: str = "A") -> Array:
+    """Back to the notation: how a JAX array, a sharding or a PartitionSpec is split.
+
+    A spec may be shorter than its array; give as many dimension names as there are dimensions.
+    """
+    found = getattr(given, "sharding", given)
+    found = found if isinstance(found, PartitionSpec) else getattr(found, "spec", PartitionSpec())
+    entries = list(getattr(found, "partitions", None) or tuple(found))
+    rank = getattr(given, "ndim", len(entries) if names == "IJKLM" else len(names))
+    entries += [None] * (rank - len(entries))
+    dims = tuple(Dim(n, _axes(entry)) for n, entry in zip(names, entries, strict=False))
+    return Array(name, dims, tuple(sorted(getattr(found, "unreduced", ()))))
+
+
+def place(x: Any, text: str | Array, on: AnyMesh) -> jax.Array:
+    """Split an array over a mesh as the notation says: `place(x, "A[I_X, J]", Mesh(X=4, Y=2))`."""
+    a = array(text)
+    if np.ndim(x) != len(a.dims):
+        broke = f"it has {len(a.dims)} dimensions, and the array to place has {np.ndim(x)}"
+        raise NotationError("rank", str(a), broke, "write one name for each dimension")
+    return jax.device_put(x, named(a, on))
+
+
+def struct(text: str | Array, on: AnyMesh, dtype: DType = BF16, /, **sizes: int) -> jax.ShapeDtypeStruct:
+    """The array as the compiler needs to know it, shape, type and sharding, with nothing allocated."""
+    a = array(text)
+    return jax.ShapeDtypeStruct(a.shape(**_only(a, sizes)), JAX_DTYPES[dtype.name], sharding=named(a, on))
+
+
+def local(
+    fn: Callable, *arrays: str | Array, out: str | Array | Sequence[str | Array], on: AnyMesh
+) -> Callable:
+    """`fn`, which sees one device's blocks and communicates by itself, as a function of whole arrays."""
+    ins = tuple(spec(a) for a in arrays)
+    outs = spec(out) if isinstance(out, str | Array) else tuple(spec(a) for a in out)
+    return jax.shard_map(fn, mesh=mesh(on), in_specs=ins, out_specs=outs, check_vma=False)
+
+
+def _only(a: Array, sizes: dict[str, int]) -> dict[str, int]:
+    return {name: size for name, size in sizes.items() if name in a.names}
+
+
+def _axes(entry: Any) -> tuple[str, ...]:
+    return () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)

@@ -1,0 +1,172 @@
+"""What becomes of a function on its way to the chip? Every stage of it, side by side, by named scope.
+
+`stack.of(fn, "X[B, D]", "W[D, F]", B=256, D=512, F=1024)` holds the jaxpr, StableHLO, HLO, the TPU compiler's
+optimized HLO and its schedule; with `llo=True` also the bundles of instructions for the TPU's units. Names
+given with `jax.named_scope` run through them: `.excerpt("up")` cuts out one. Chapter: Profiling.
+"""
+
+import html
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+
+from scalingbook_lib.lab.compiler import aot, hlo, llo, scopes, sharding, walk
+from scalingbook_lib.lab.compiler import stages as stack_text
+from scalingbook_lib.lab.compiler import text as hlo_text
+from scalingbook_lib.lab.compiler.aot import Program
+from scalingbook_lib.lab.compiler.llo import Bundles
+from scalingbook_lib.notation import Array
+from scalingbook_lib.units import BF16, DType, Told
+
+STAGES = ("jaxpr", "StableHLO", "HLO", "optimized HLO", "schedule", "LLO")
+SHOWN, WIDTH = 12, 160  # lines of a stage in an excerpt, and their length
+
+
+@dataclass(frozen=True, slots=True)
+class Stage(Told):
+    """A function in one language: its lines, and for each the path of scopes that wrote it, where known."""
+
+    name: str
+    lines: tuple[str, ...]
+    sources: tuple[str, ...] = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "\n".join(self.lines)
+
+    def of(self, scope: str) -> tuple[str, ...]:
+        """The lines that a named scope wrote."""
+        written = zip(self.lines, self.sources, strict=True)
+        return tuple(line for line, source in written if scope in scopes.named(source, primitive=False))
+
+    def __str__(self) -> str:
+        return f"{self.name}, {len(self.lines)} lines\n{self.text}"
+
+
+_SIDE_BY_SIDE = (
+    "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(20rem,100%),1fr));gap:.5rem 1rem"
+)
+_LINES = "white-space:pre;overflow-x:auto;margin:.2rem 0;font-size:.8em"
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt(Told):
+    """One scope in every stage, side by side where HTML is shown and there is room."""
+
+    scope: str
+    stages: tuple[Stage, ...]
+    most: int = SHOWN
+
+    def _shown(self) -> Iterator[tuple[str, list[str]]]:
+        for stage in self.stages:
+            lines = [_cut(line) for line in stage.of(self.scope)]
+            left = len(lines) - self.most
+            more = [f"... and {left} more"] if left > 0 else []
+            yield stage.name, [*lines[: self.most], *more] or [f"nothing is called {self.scope} here"]
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        stages = "".join(
+            f'<div style="min-width:0"><b>{name}</b><pre tabindex="0" style="{_LINES}">'
+            f"{html.escape(chr(10).join(lines))}</pre></div>"
+            for name, lines in self._shown()
+        )
+        return {"text/plain": str(self), "text/html": f'<div style="{_SIDE_BY_SIDE}">{stages}</div>'}
+
+    def __str__(self) -> str:
+        return "\n".join("\n  ".join([f"{name}:", *lines]) for name, lines in self._shown())
+
+
+@dataclass(frozen=True, slots=True)
+class Stack(Told):
+    """A function in all its stages, the program that was compiled, and its kernels' bundles."""
+
+    stages: tuple[Stage, ...]
+    program: Program = field(repr=False)
+    bundles: tuple[Bundles, ...] = ()
+
+    def __getitem__(self, name: str) -> Stage:
+        for stage in self.stages:
+            if stage.name.lower() == name.lower():
+                return stage
+        raise ValueError(f"no stage {name!r}; there are {', '.join(s.name for s in self.stages)}")
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The named scopes, in the order of the jaxpr."""
+        paths = (scopes.named(source, primitive=False) for source in self["jaxpr"].sources)
+        return tuple(dict.fromkeys(name for path in paths for name in path))
+
+    def excerpt(self, scope: str, most: int = SHOWN) -> Excerpt:
+        """What a named scope became, stage by stage."""
+        if scope not in self.scopes:
+            raise ValueError(f"no scope {scope!r}; there are: {', '.join(self.scopes) or 'none'}")
+        return Excerpt(scope, self.stages, most)
+
+    def __str__(self) -> str:
+        rows = [("stage", *self.scopes, "lines")]
+        for stage in self.stages:
+            rows.append((stage.name, *(str(len(stage.of(s))) for s in self.scopes), str(len(stage.lines))))
+        return hlo.table(rows)
+
+
+def of(
+    fn: Callable,
+    *args: str | Array,
+    topology: str = "v5e:1x1",
+    mesh: Any = None,
+    out: str | Array | Sequence[str | Array] | None = None,
+    dtype: DType | Mapping[str, DType] = BF16,
+    llo: bool = False,
+    **sizes: int,
+) -> Stack:
+    """Every stage of a function of arrays in the notation, compiled for a TPU slice as `aot.compile` does.
+
+    With `llo` a second process compiles it again and writes out the bundles; some seconds more.
+    """
+    how = {"topology": topology, "mesh": mesh, "out": out, "dtype": dtype, **sizes}
+    program = aot.compile(fn, *args, **how)
+    traced = jax.jit(fn, **_out(out, program.mesh)).trace(*_structs(args, program.mesh, dtype, sizes))
+    lowered = traced.lower()
+    kernels = _bundles(fn, args, how, program) if llo else ()
+    stages = (
+        _stage("jaxpr", stack_text.jaxpr(traced.jaxpr)),
+        _stage("StableHLO", stack_text.stablehlo(lowered.as_text(debug_info=True))),
+        _stage("HLO", stack_text.hlo(lowered.as_text(dialect="hlo", debug_info=True))),
+        _stage("optimized HLO", stack_text.hlo(program.text)),
+        _stage("schedule", ((str(s), s.source) for s in program.schedule(copies=True))),
+        *([_stage("LLO", (pair for b in kernels for pair in b.written))] if llo else []),
+    )
+    return Stack(stages, program, kernels)
+
+
+def _bundles(fn: Callable, args: tuple, how: dict[str, Any], program: Program) -> tuple[Bundles, ...]:
+    """The bundles of every kernel, with the scopes that its program's text names in it."""
+    text = hlo_text.read(program.text)
+    outer = (visit.instruction for visit in walk.visits(text) if visit.inside is None)
+    sources = {i.name: walk.scopes(text, i) for i in outer}
+    return tuple(b.written_by(sources.get(b.kernel, "")) for b in llo.dump(fn, args, how))
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= WIDTH else line[: WIDTH - 2] + " …"
+
+
+def _stage(name: str, written: Any) -> Stage:
+    lines, sources = zip(*written, strict=True)
+    return Stage(name, lines, sources)
+
+
+def _structs(args: tuple, on: jax.sharding.Mesh, dtype: Any, sizes: dict[str, int]) -> list[Any]:
+    arrays = [sharding.array(a) for a in args]
+    kinds = [dtype.get(a.name, BF16) if isinstance(dtype, Mapping) else dtype for a in arrays]
+    return [sharding.struct(a, on, kind, **sizes) for a, kind in zip(arrays, kinds, strict=True)]
+
+
+def _out(out: Any, on: jax.sharding.Mesh) -> dict[str, Any]:
+    if out is None:
+        return {}
+    named = [sharding.named(a, on) for a in out] if isinstance(out, list | tuple) else sharding.named(out, on)
+    return {"out_shardings": tuple(named) if isinstance(named, list) else named}

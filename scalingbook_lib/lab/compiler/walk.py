@@ -1,0 +1,143 @@
+"""Which instructions of a program run, and how often?
+
+Calls, fusions and branches are entered; a loop's body counts once for every trip.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction, Text
+
+TRANSPARENT = {"copy", "bitcast", "convert", "reshape", "copy-start", "copy-done", "optimization-barrier"}
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """An instruction, where it stands, how often it runs (None: unknown), and the fusion it is part of."""
+
+    instruction: Instruction
+    computation: Computation
+    times: int | None
+    inside: Instruction | None = None
+
+
+def visits(text: Text) -> Iterator[Visit]:
+    """Every instruction that runs, with the number of times it does."""
+    return _visits(text, text.entry, 1, None)
+
+
+def _visits(text: Text, here: Computation, times: int | None, inside: Instruction | None) -> Iterator[Visit]:
+    for instruction in here.instructions.values():
+        yield Visit(instruction, here, times, inside)
+        if instruction.opcode == "while":
+            trips = trip_count(text, here, instruction)
+            times_inside = None if trips is None or times is None else times * trips
+            yield from _visits(text, body_of(text, instruction), times_inside, inside)
+            continue
+        fused = instruction if instruction.opcode == "fusion" else inside
+        for name in callees(instruction):
+            yield from _visits(text, text.computations[name], times, fused)
+
+
+def callees(instruction: Instruction) -> list[str]:
+    """The computations that an instruction runs once each; a reducer's `to_apply` is not one of them."""
+    match instruction.opcode:
+        case "fusion" | "async-start":
+            names = [instruction.callee("calls")]
+        case "call":
+            names = [instruction.callee("to_apply") or instruction.callee("calls")]
+        case "conditional":
+            branches = re.search(r"branch_computations=\{([^}]*)\}", instruction.attributes)
+            listed = branches[1].replace("%", "").split(", ") if branches else []
+            names = listed or [instruction.callee(f"{case}_computation") for case in ("true", "false")]
+        case _:
+            names = []
+    return [name for name in names if name]
+
+
+def scopes(text: Text, instruction: Instruction) -> str:
+    """The path of an instruction, with the scopes of what is fused into it: 'jit(f)/up/down/dot_general'."""
+    paths = [path.split("/") for path in _paths(text, instruction)]
+    outer = dict.fromkeys(part for path in paths for part in path[:-1] if part)
+    return "/".join([*outer, *(path[-1] for path in paths[:1])])
+
+
+def _paths(text: Text, instruction: Instruction) -> Iterator[str]:
+    if path := instruction.text("op_name"):
+        yield path
+    for name in callees(instruction):
+        for part in text.computations[name].instructions.values():
+            yield from _paths(text, part)
+
+
+def body_of(text: Text, loop: Instruction) -> Computation:
+    """The computation that a loop repeats."""
+    body = text.computations.get(loop.callee("body") or "")
+    if body is None:
+        raise HloError(f"while loop {loop.name} has no body; give the whole text of the program")
+    return body
+
+
+def trip_count(text: Text, here: Computation, loop: Instruction) -> int | None:
+    """How often a loop runs: as the compiler notes it, or from its start, its step and its limit."""
+    noted = re.search(r'known_trip_count"?[:=]\{"?n"?[:=]"?(\d+)', loop.attributes)
+    if noted:
+        return int(noted[1])
+    condition = text.computations.get(loop.callee("condition") or "")
+    compare = condition.root if condition else None
+    if condition is None or compare is None or compare.opcode != "compare":
+        return None
+    counter = _element(condition, compare.operands[0])
+    start = _carried(here, loop, counter)
+    limit_at = _element(condition, compare.operands[1])
+    limit = _constant(condition, compare.operands[1]) if limit_at is None else _carried(here, loop, limit_at)
+    step = _step(text, loop, counter)
+    if start is None or limit is None or not step:
+        return None
+    last = limit + 1 if "direction=LE" in compare.attributes else limit
+    return max(0, -(-(last - start) // step)) if re.search("direction=L[TE]", compare.attributes) else None
+
+
+def _element(here: Computation, name: str) -> int | None:
+    """Which element of the loop's state `name` reads."""
+    instruction = _behind(here, name)
+    if instruction is None or instruction.opcode != "get-tuple-element":
+        return None
+    index = re.search(r"index=(\d+)", instruction.attributes)
+    return int(index[1]) if index else None
+
+
+def _carried(here: Computation, loop: Instruction, element: int | None) -> int | None:
+    """The value with which an element of the loop's state starts."""
+    state = here.instructions.get(loop.operands[0])
+    if element is None or state is None or state.opcode != "tuple" or element >= len(state.operands):
+        return None
+    return _constant(here, state.operands[element])
+
+
+def _step(text: Text, loop: Instruction, counter: int | None) -> int | None:
+    """What one trip adds to the counter."""
+    body = body_of(text, loop)
+    if counter is None or body.root.opcode != "tuple" or counter >= len(body.root.operands):
+        return None
+    add = _behind(body, body.root.operands[counter])
+    if add is None or add.opcode != "add":
+        return None
+    steps = [_constant(body, name) for name in add.operands if _element(body, name) is None]
+    return steps[0] if len(steps) == 1 else None
+
+
+def _constant(here: Computation, name: str) -> int | None:
+    instruction = _behind(here, name)
+    if instruction is None or instruction.opcode != "constant":
+        return None
+    return int(instruction.operands[0]) if re.fullmatch(r"-?\d+", instruction.operands[0]) else None
+
+
+def _behind(here: Computation, name: str) -> Instruction | None:
+    """The instruction that `name` stands for, seen through copies and conversions."""
+    instruction = here.instructions.get(name)
+    while instruction is not None and instruction.opcode in TRANSPARENT and instruction.operands:
+        instruction = here.instructions.get(instruction.operands[0])
+    return instruction

@@ -1,0 +1,217 @@
+"""Why is the compiled program not what was predicted? Its differences, in words.
+
+`why.compare(strategy, program)`: on one side a way of `sharded_matmul`, the rows of `training.traffic`,
+a dict of bytes (`{"all-gather X": 16777216}`) or another program; on the other what the compiler wrote.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scalingbook_lib import collectives
+from scalingbook_lib.lab.compiler import hlo
+from scalingbook_lib.lab.compiler import predicted as why_plan
+from scalingbook_lib.lab.compiler.hlo import Collective, Collectives
+from scalingbook_lib.lab.compiler.predicted import Amount, Key
+from scalingbook_lib.sharded_matmul import Solution
+from scalingbook_lib.units import Told, si
+
+FORMULAS = {"collective-permute": "permute", "ragged-all-to-all": "all-to-all"}
+NEAR = 0.01  # bytes that differ by less are the same: a ring's pieces may be padded
+
+
+@dataclass(frozen=True, slots=True)
+class Line(Told):
+    """One thing that was predicted, compiled, or both, and what is to be said of it."""
+
+    words: str
+    agrees: bool
+    predicted: tuple[Key, ...] = ()
+    compiled: tuple[Key, ...] = ()
+
+    def __str__(self) -> str:
+        return self.words
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Told):
+    """What agrees and what differs; bytes are those that one device receives in all."""
+
+    lines: tuple[Line, ...]
+    predicted_bytes: float
+    compiled_bytes: float
+
+    @property
+    def differences(self) -> tuple[Line, ...]:
+        """The lines that do not agree."""
+        return tuple(line for line in self.lines if not line.agrees)
+
+    @property
+    def agrees(self) -> bool:
+        """Did the compiler do what was predicted?"""
+        return not self.differences
+
+    def __str__(self) -> str:
+        received = f"a device receives {si(self.compiled_bytes, 'B')}"
+        if self.agrees:
+            return f"as predicted: {received}\n" + "\n".join(f"  {line}" for line in self.lines)
+        n = len(self.differences)
+        head = f"{n} difference{'s' * (n > 1)}; {received}, predicted {si(self.predicted_bytes, 'B')}"
+        marked = (f"{'  ' if line.agrees else '≠ '}{line}" for line in self.lines)
+        return "\n".join([head, *marked])
+
+
+def compare(predicted: Any, compiled: Any, mesh: Any = None) -> Comparison:
+    """A prediction beside a program of `lab.aot`, a compiled one of JAX, or its text with its mesh."""
+    sizes = hlo.sizes_of(mesh if mesh is not None else hlo.mesh_of(compiled))
+    rows = compiled if isinstance(compiled, Collectives) else hlo.collectives(compiled, sizes)
+    wanted, found = why_plan.read(predicted), why_plan.read(rows)
+    lines = tuple(_lines(wanted, found, rows, sizes))
+    if not all(line.agrees for line in lines):
+        lines = tuple(_chosen(predicted, wanted, found)) or lines
+    lines += tuple(_flops(predicted, compiled))
+    return Comparison(lines, _received(wanted, sizes), rows.received_bytes)
+
+
+def _lines(
+    wanted: dict[Key, Amount], found: dict[Key, Amount], rows: Collectives, sizes: Mapping[str, int]
+) -> Iterator[Line]:
+    """What stands on both sides, then what took another's place, then what stands on one side alone."""
+    left, over = dict(wanted), dict(found)
+    for key in [key for key in wanted if key in found]:
+        yield _both(key, left.pop(key), over.pop(key), rows)
+    for key in list(left):
+        if (line := _instead(key, left[key], over, rows, sizes)) is not None:
+            del left[key]
+            for taken in line.compiled:
+                over.pop(taken)
+            yield line
+    for key, amount in left.items():
+        yield Line(f"{_said(key, amount)} was predicted, and is not there", False, (key,))
+    for key, amount in over.items():
+        yield Line(f"{_said(key, amount)} was not predicted{_from(key, rows)}", False, (), (key,))
+
+
+def _both(key: Key, wanted: Amount, found: Amount, rows: Collectives) -> Line:
+    """The same kind over the same axes on both sides."""
+    often = key[0] == "all-reduce" or wanted.times in (None, found.times)  # the compiler merges all-reduces
+    if _near(wanted.nbytes, found.nbytes) and often:
+        return Line(f"{_said(key, found)}, as predicted{_hidden(key, rows)}", True, (key,), (key,))
+    if _near(wanted.nbytes, found.nbytes):
+        words = f"{_said(key, found)}, in {wanted.times:,.4g} pieces predicted"
+        return Line(words, False, (key,), (key,))
+    ratio = found.nbytes / wanted.nbytes if wanted.nbytes else float("inf")
+    words = f"{_said(key, found)}, {ratio:.3g} times the {si(wanted.nbytes, 'B')} predicted"
+    return Line(words + _reason(key, wanted, found, ratio, rows), False, (key,), (key,))
+
+
+def _reason(key: Key, wanted: Amount, found: Amount, ratio: float, rows: Collectives) -> str:
+    """Why there may be more or less of it."""
+    here = _rows(key, rows)
+    if wanted.times and found.times and _near(found.times / wanted.times, ratio):
+        loops = any("while" in c.source for c in here)
+        return f": it runs {found.times:,.4g} times, not {wanted.times:,.4g}" + (
+            ", in a loop" if loops else ""
+        )
+    if _near(ratio, 2) and all(c.dtype == "f32" for c in here):
+        return ": it moves fp32, which is twice bf16"
+    if _near(ratio, 0.5) and all(c.dtype in ("bf16", "f16") for c in here):
+        return f": it moves {here[0].dtype}, which is half of fp32"
+    return _from(key, rows)
+
+
+def _instead(
+    key: Key, wanted: Amount, over: dict[Key, Amount], rows: Collectives, sizes: Mapping[str, int]
+) -> Line | None:
+    """Other collectives over the same axes that do the same, those that the compiler is known to write."""
+    kind, axes = key
+    permute, gather, scatter, reduce = ((other, axes) for other in why_plan.ORDER)
+    if kind in ("all-gather", "reduce-scatter") and permute in over:
+        return _ring(key, wanted, over[permute], _devices(axes, sizes))
+    if kind == "reduce-scatter" and reduce in over and _same(wanted, over[reduce], _rows(reduce, rows)):
+        words = f"{_said(reduce, over[reduce])}{_wide(reduce, rows)}, then a slice"
+        return Line(f"{words}, instead of the {kind}: twice the bytes on the links", False, (key,), (reduce,))
+    both = [over[k] for k in (scatter, gather) if k in over]
+    if kind == "all-reduce" and len(both) == 2 and all(_near(b.nbytes, wanted.nbytes) for b in both):
+        words = f"reduce-scatter and all-gather over {axes}: {si(wanted.nbytes, 'B')} each"
+        return Line(f"{words}, instead of the all-reduce: as many bytes", False, (key,), (scatter, gather))
+    return None
+
+
+def _ring(key: Key, wanted: Amount, found: Amount, n: int) -> Line | None:
+    """A collective matmul: pieces go around a ring, and the product of one hides the way of the next."""
+    ratio = found.nbytes / (wanted.nbytes * (n - 1) / n)
+    if not 1 - NEAR <= ratio <= 2:
+        return None
+    permute = "collective-permute", key[1]
+    more = "" if _near(ratio, 1) else f" of {ratio:.3g} times the bytes"
+    words = f"{_said(permute, found)}, instead of the {key[0]}: a ring{more} behind the pieces of the product"
+    return Line(f"{words}, a collective matmul", False, (key,), (permute,))
+
+
+def _same(wanted: Amount, found: Amount, here: list[Collective]) -> bool:
+    """The same numbers, perhaps in fp32 where bf16 was predicted."""
+    wide = all(c.dtype == "f32" for c in here)
+    return _near(wanted.nbytes, found.nbytes) or (wide and _near(2 * wanted.nbytes, found.nbytes))
+
+
+def _wide(key: Key, rows: Collectives) -> str:
+    return " of fp32" if all(c.dtype == "f32" for c in _rows(key, rows)) else ""
+
+
+def _chosen(predicted: Any, wanted: dict[Key, Amount], found: dict[Key, Amount]) -> Iterator[Line]:
+    """The strategy of the same product that the compiler took instead of the best, where it is one."""
+    if not isinstance(predicted, Solution):
+        return
+    for strategy in predicted.strategies[1:]:
+        others = why_plan.read(strategy)
+        if others.keys() == found.keys() and all(_near(others[k].nbytes, found[k].nbytes) for k in others):
+            chose = f"the compiler chose '{strategy.name}', not '{predicted.best.name}'"
+            yield Line(f"{chose}: by the formulas {predicted.why(strategy)}", False, (*wanted,), (*found,))
+            return
+
+
+def _flops(predicted: Any, compiled: Any) -> Iterator[Line]:
+    wanted = getattr(predicted.best if isinstance(predicted, Solution) else predicted, "flops", None)
+    found = getattr(compiled, "flops", None)
+    if wanted and found and not _near(wanted, found):
+        more = f"{found / wanted:.3g} times the {si(wanted, 'FLOPs')} predicted"
+        yield Line(f"{si(found, 'FLOPs')} of matmuls on each device, {more}", False)
+
+
+def _said(key: Key, amount: Amount) -> str:
+    times = f" in {amount.times:,.4g}" if amount.times and amount.times != 1 else ""
+    return f"{key[0]} over {key[1]}: {si(amount.nbytes, 'B')}{times}"
+
+
+def _hidden(key: Key, rows: Collectives) -> str:
+    here = _rows(key, rows)
+    return ", beside other work" if here and all(c.overlapped for c in here) else ""
+
+
+def _from(key: Key, rows: Collectives) -> str:
+    """The paths of scopes that wrote a collective."""
+    sources = dict.fromkeys(c.source for c in _rows(key, rows) if c.source)
+    return f"; it comes from {', '.join(sources)}" if sources else ""
+
+
+def _rows(key: Key, rows: Collectives) -> list[Collective]:
+    return [c for c in rows if (c.kind, why_plan.ordered(c.axes)) == key]
+
+
+def _received(wanted: dict[Key, Amount], sizes: Mapping[str, int]) -> float:
+    found = ((FORMULAS.get(kind, kind), axes, amount.nbytes) for (kind, axes), amount in wanted.items())
+    return sum(
+        collectives.bytes_received(kind, nbytes, _devices(axes, sizes)) for kind, axes, nbytes in found
+    )
+
+
+def _devices(axes: str, sizes: Mapping[str, int]) -> int:
+    n = 1
+    for name in sizes:
+        n *= sizes[name] if name in axes else 1
+    return n
+
+
+def _near(a: float, b: float) -> bool:
+    return abs(a - b) <= NEAR * max(abs(a), abs(b))

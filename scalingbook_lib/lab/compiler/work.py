@@ -1,0 +1,159 @@
+"""How much work is in a compiled program, and how long does the compiler expect it to take?
+
+FLOPs of every matmul, counted from the program's text with loops included (XLA's own `cost_analysis` counts a
+loop's body once), and `estimated_cycles`, the TPU compiler's estimate for each fusion: an estimate, no
+measurement, and one without the time on the links.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from scalingbook_lib.lab.compiler import text as hlo_text
+from scalingbook_lib.lab.compiler import walk
+from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction, Text
+from scalingbook_lib.lab.compiler.walk import Visit
+from scalingbook_lib.units import Told, si
+
+MATMULS = ("dot", "convolution")
+COPIES = ("copy", "copy-start")
+NOT_ESTIMATED = 2**63 - 1  # what the compiler writes where it has no estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion(Told):
+    """One kernel of a program: what it computes, the compiler's estimate for one run, how often it runs."""
+
+    name: str
+    kind: str
+    cycles: int
+    times: int | None
+    flops: int
+    vmem_bytes: int
+    source: str = ""
+
+    def __str__(self) -> str:
+        flops = f", {si(self.flops, 'FLOPs')}" if self.flops else ""
+        times = f", {self.times}×" if self.times != 1 else ""
+        return f"{self.kind} {self.name}: {self.cycles:,} cycles{flops}{times}"
+
+
+def fusions(program: Any) -> tuple[Fusion, ...]:
+    """The kernels of a program with the compiler's estimates, in the order of the schedule."""
+    text = hlo_text.read(program)
+    found = (fusion(text, visit) for visit in walk.visits(text) if visit.inside is None)
+    return tuple(f for f in found if f.cycles or f.flops)
+
+
+def fusion(text: Text, visit: Visit) -> Fusion:
+    """One instruction as a kernel: its estimate, its FLOPs, its VMEM."""
+    i = visit.instruction
+    flops = _flops_within(text, visit.computation, i)
+    kind = "matmul" if flops else "copy" if i.opcode in COPIES else "elementwise"
+    return Fusion(i.name, kind, cycles_of(i), visit.times, flops, vmem_of(i), i.text("op_name"))
+
+
+def cycles(program: Any) -> int:
+    """The compiler's estimate for one run of the whole program, loops included, collectives not."""
+    return sum(_times(f) * f.cycles for f in fusions(program))
+
+
+def matmul_flops(program: Any) -> int:
+    """The FLOPs of all matmuls that one device computes in one run, loops included."""
+    text = hlo_text.read(program)
+    found = (
+        (v, _flops(v.computation, v.instruction))
+        for v in walk.visits(text)
+        if v.instruction.opcode in MATMULS
+    )
+    return sum(flops * _times(visit) for visit, flops in found)
+
+
+def vmem_bytes(program: Any) -> int:
+    """The largest scratch in VMEM that any one kernel reserves, where the compiler reports it."""
+    return max((vmem_of(v.instruction) for v in walk.visits(hlo_text.read(program))), default=0)
+
+
+def prefetched_bytes(program: Any) -> int:
+    """The bytes that the program copies from HBM into VMEM ahead of their use."""
+    moves = (v for v in walk.visits(hlo_text.read(program)) if v.instruction.opcode == "copy-start")
+    into = ((v, v.instruction.type.lstrip("(").split("}")[0]) for v in moves)
+    return sum(int(hlo_text.shapes_in(to)[0].nbytes) * _times(visit) for visit, to in into if "S(1)" in to)
+
+
+def cycles_of(i: Instruction) -> int:
+    """The compiler's estimate for one instruction; 0 where it gives none."""
+    found = re.search(r'"estimated_cycles":"(\d+)"', i.attributes)
+    return int(found[1]) if found and int(found[1]) != NOT_ESTIMATED else 0
+
+
+def vmem_of(i: Instruction) -> int:
+    """The scratch in VMEM that one instruction reserves; 0 where the compiler does not say."""
+    used = re.search(r'"used_scoped_memory_configs":\[([^\]]*)\]', i.attributes)
+    sizes = re.findall(r'"memory_space":"1","offset":"\d+","size":"(\d+)"', used[1]) if used else []
+    return sum(map(int, sizes))
+
+
+def _times(counted: Fusion | Visit) -> int:
+    if counted.times is None:
+        raise HloError(
+            "a loop whose number of trips the program does not fix; compile a loop of fixed length"
+        )
+    return counted.times
+
+
+def _flops_within(text: Text, here: Computation, i: Instruction) -> int:
+    """The matmul FLOPs of one instruction: its own, or those of the computation it calls."""
+    if i.opcode in MATMULS:
+        return _flops(here, i)
+    within = [text.computations[name] for name in walk.callees(i)] if i.opcode == "fusion" else []
+    return sum(_flops_within(text, c, part) for c in within for part in c.instructions.values())
+
+
+def _flops(here: Computation, i: Instruction) -> int:
+    """2 · outputs · terms of each: one multiply and one add per term."""
+    left, right = (operand.shapes[0].dims for operand in here.operands(i)[:2])
+    if i.opcode == "dot":
+        return 2 * math.prod(i.shapes[0].dims) * math.prod(left[k] for k in _list(i, "lhs_contracting_dims"))
+    return _convolution_flops(i, left, right)
+
+
+def _list(i: Instruction, attribute: str) -> list[int]:
+    found = re.search(rf"{attribute}=\{{([\d,]*)\}}", i.attributes)
+    return [int(n) for n in found[1].split(",") if n] if found else []
+
+
+def _convolution_flops(i: Instruction, left: tuple[int, ...], right: tuple[int, ...]) -> int:
+    """On a TPU a matmul is a convolution: batch by features, summed over input features and window places."""
+    labels = re.search(r"dim_labels=(\w+)_(\w+)->(\w+)", i.attributes)
+    if labels is None:
+        raise HloError(f"convolution {i.name} has no dim_labels; give the whole text of the program")
+    lhs, rhs, out = labels[1], labels[2], labels[3]
+    dims = i.shapes[0].dims
+    outputs = dims[out.index("b")] * dims[out.index("f")]
+    places = 1
+    for spatial, window in enumerate(_windows(i, len(lhs) - 2)):
+        at = str(spatial)
+        places *= _touched(left[lhs.index(at)], right[rhs.index(at)], dims[out.index(at)], *window)
+    return 2 * outputs * right[rhs.index("i")] * places
+
+
+def _windows(i: Instruction, rank: int) -> list[tuple[int, int, int, int]]:
+    """For each spatial dimension: stride, padding in front, dilation of input and of window."""
+    found = re.search(r"window=\{([^}]*)\}", i.attributes)
+    written = dict(part.split("=") for part in found[1].split()) if found else {}
+
+    def per(key: str, default: str) -> list[str]:
+        return written[key].split("x") if key in written else [default] * rank
+
+    pads = [int(pad.split("_")[0]) for pad in per("pad", "0_0")]
+    strides, lhs, rhs = ([int(n) for n in per(key, "1")] for key in ("stride", "lhs_dilate", "rhs_dilate"))
+    return list(zip(strides, pads, lhs, rhs, strict=True))
+
+
+def _touched(size: int, window: int, out: int, stride: int, pad: int, dilate: int, window_dilate: int) -> int:
+    """How many pairs of an output place and a window place meet an input that is there, not padding."""
+    last = (size - 1) * dilate
+    places = (o * stride + k * window_dilate - pad for o in range(out) for k in range(window))
+    return sum(0 <= at <= last and at % dilate == 0 for at in places)

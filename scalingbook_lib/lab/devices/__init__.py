@@ -1,0 +1,106 @@
+"""Which devices will this program use: real ones, or simulated ones on the CPU?
+
+`devices.simulate(8)` goes before the first use of JAX, as the first cell of a notebook.
+"""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scalingbook_lib.units import Told
+
+_ACCELERATOR_FILES = ("/dev/accel*", "/dev/vfio/[0-9]*", "/dev/nvidia[0-9]*", "/dev/kfd")
+_NAMES = {"tpu": "TPU", "gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "cpu": "CPU"}
+
+
+@dataclass(frozen=True, slots=True)
+class Devices(Told):
+    """The devices that this program's meshes will be made of."""
+
+    platform: str
+    kind: str
+    count: int
+    simulated: bool
+
+    def __str__(self) -> str:
+        if not self.simulated:
+            plural = "s" if self.count > 1 else ""
+            return (
+                f"{self.count} real {_NAMES.get(self.platform, self.platform)} device{plural} ({self.kind})"
+            )
+        return (
+            f"{self.count} simulated devices on this machine's CPU: "
+            "values, shardings and collectives are real, times are not"
+        )
+
+
+def simulate(n: int = 8) -> Devices:
+    """Have n devices: the real ones where there are enough, else n simulated ones on the CPU beside them.
+
+    Call it before JAX is first used; afterwards it is too late, unless the devices are already there.
+    """
+    prepare()
+    import jax
+
+    if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+        with suppress(RuntimeError):  # where JAX has started, what counts is how many devices it has
+            jax.config.update("jax_num_cpu_devices", n)
+    return used(n)
+
+
+def used(n: int) -> Devices:
+    """Which n devices `get` hands out, told."""
+    first = get(n)[0]
+    return Devices(first.platform, first.device_kind, n, first.platform == "cpu" and n > 1)
+
+
+def here() -> Devices:
+    """All devices that JAX counts by itself, which is the best kind that this machine has."""
+    import jax
+
+    found = jax.devices()
+    first = found[0]
+    return Devices(first.platform, first.device_kind, len(found), first.platform == "cpu" and len(found) > 1)
+
+
+def get(n: int | None = None) -> list[Any]:
+    """n devices, real ones where there are enough; all of the better kind where n is left out."""
+    import jax
+
+    real, cpus = jax.devices(), jax.devices("cpu")
+    if n is None:
+        return real if len(real) >= len(cpus) else cpus
+    if n <= max(len(real), len(cpus)):
+        return (real if n <= len(real) else cpus)[:n]
+    raise RuntimeError(
+        f"JAX has started with {len(real)} {real[0].platform} devices, and {n} are needed; "
+        f"restart the kernel and run this cell first: devices.simulate({n})"
+    )
+
+
+def prepare() -> None:
+    """Set what must stand before JAX and libtpu start; what is already set stays as it is."""
+    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")  # else a second process on the machine dies
+    if has_accelerator():
+        return
+    for name, value in {
+        "JAX_PLATFORMS": "cpu",
+        "TPU_SKIP_MDS_QUERY": "1",  # no metadata server to ask which TPU this is
+        "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+        "TPU_WORKER_HOSTNAMES": "localhost",
+        "TPU_STDERR_LOG_LEVEL": "3",
+        "TPU_MIN_LOG_LEVEL": "3",
+    }.items():
+        os.environ.setdefault(name, value)
+    import jax
+
+    if not jax.config.jax_platforms:  # JAX was imported before the environment said so
+        with suppress(RuntimeError):
+            jax.config.update("jax_platforms", "cpu")
+
+
+def has_accelerator() -> bool:
+    """Does this machine show a TPU or a GPU to its programs?"""
+    return any(any(Path("/").glob(pattern.lstrip("/"))) for pattern in _ACCELERATOR_FILES)

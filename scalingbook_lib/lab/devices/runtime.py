@@ -1,0 +1,83 @@
+"""What does this notebook run on? Its first cell asks, and tells it where something is new or real."""
+
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+
+from scalingbook_lib import __version__
+from scalingbook_lib.lab import devices
+from scalingbook_lib.lab.compiler import slices
+from scalingbook_lib.lab.devices import Devices
+from scalingbook_lib.units import Told
+
+WANTED = 8  # devices that the book's demos of sharding ask for
+_SHOWN = {"jax": "JAX", "numpy": "NumPy", "matplotlib": "matplotlib", "ipywidgets": "ipywidgets"}
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime(Told):
+    """Versions, the devices that are here, and those that demos of sharding will have; None without JAX."""
+
+    versions: tuple[tuple[str, str], ...]
+    here: Devices | None
+    demos: Devices | None
+
+    def __str__(self) -> str:
+        versions = ", ".join(f"{name} {number}" for name, number in self.versions)
+        if self.here is None or self.demos is None:
+            return f"{versions}\nNo JAX here: cells of scalingbook_lib.lab will not run."
+        here = "No TPU or GPU here" if self.here.platform == "cpu" else f"Here: {self.here}"
+        return f"{versions}\n{here}. Demos of sharding run on {self.demos}."
+
+
+def begin(*, installed: bool) -> None:
+    """Tell what there is, where the first cell has installed something or this machine has a TPU or a GPU.
+
+    Where the library is new, the TPU compiler comes after it, if there is none or one that JAX cannot use.
+    """
+    if installed:
+        bring_tpu_compiler()
+    if installed or (devices.has_accelerator() and os.environ.get("JAX_PLATFORMS") != "cpu"):
+        print(runtime())
+
+
+def bring_tpu_compiler() -> None:
+    """Install the libtpu that this JAX was built for, where that would help; pip's reason where it cannot."""
+    try:
+        wanted = slices.wanted_version(metadata.requires("jax") or [])
+    except metadata.PackageNotFoundError:
+        return
+    if not (slices.exists_here() and slices.why_not()):
+        return
+    asked = f"libtpu=={wanted}.*" if wanted != "0" else "libtpu"
+    print(f"Installing {asked}, the TPU compiler that this JAX was built for: a few hundred MB.", flush=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", asked]
+    done = subprocess.run(pip, capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(
+            f"It could not be installed, so cells that compile for TPUs will not run: {done.stderr.strip()}"
+        )
+
+
+def runtime() -> Runtime:
+    """What this program runs on; it starts JAX, with as many devices as the demos need."""
+    try:
+        demos = devices.simulate(WANTED)
+    except ModuleNotFoundError:
+        return Runtime(_versions(), None, None)
+    return Runtime(_versions(), devices.here(), demos)
+
+
+def _versions() -> tuple[tuple[str, str], ...]:
+    own = ("scalingbook-lib", __version__), ("Python", platform.python_version())
+    return (*own, *((shown, number) for name, shown in _SHOWN.items() if (number := _version(name))))
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""

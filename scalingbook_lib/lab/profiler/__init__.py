@@ -1,0 +1,1 @@
+"""What did a device really do? Profiles: recorded, read, kept, shown, and held to the schedule."""

@@ -1,0 +1,114 @@
+"""How is a trace kept? As a small JSON file, times in whole nanoseconds, read back without JAX.
+
+`chrome` writes the same as Trace Event JSON, which Perfetto and chrome://tracing open.
+"""
+
+import gzip
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from scalingbook_lib.lab.profiler.table import Moment, Op, Trace
+from scalingbook_lib.lab.profiler.times import Event
+
+FORMAT = 1
+_PLAIN = ("title", "platform", "kind", "devices", "simulated", "warmup", "versions")
+HERE = (Path(__file__).parent / "traces", Path(__file__).parents[3] / "data" / "traces")  # installed, or not
+
+
+def save(trace: Trace, path: str | Path) -> Path:
+    """Write a trace into a JSON file: some 30 bytes for each event."""
+    written: dict[str, Any] = {"format": FORMAT} | {name: getattr(trace, name) for name in _PLAIN}
+    written["ops"] = [_without_defaults(op) for op in trace.ops]
+    written["events"] = [[e.op, e.device, e.run, *map(_ns, e[3:])] for e in trace.events]
+    written["host"] = [[m.name, *map(_ns, m[1:])] for m in trace.host]
+    Path(path).write_text(_lines(written) + "\n")
+    return Path(path)
+
+
+def load(path: str | Path) -> Trace:
+    """Read a trace that `save` wrote: a path, or the name of one that travels with the book."""
+    found = _find(path)
+    kept = json.loads(found.read_text())
+    if kept.get("format") != FORMAT:
+        raise ValueError(
+            f"{found.name}: format {kept.get('format')!r} is not {FORMAT}; write it with trace.save"
+        )
+    return Trace(
+        **{name: kept[name] for name in _PLAIN},
+        ops=tuple(Op(**op) for op in kept["ops"]),
+        events=tuple(
+            Event(*where, *(t / 1e9 for t in times)) for *where, times in map(_split, kept["events"])
+        ),
+        host=tuple(Moment(name, start / 1e9, took * 1e-9) for name, start, took in kept["host"]),
+    )
+
+
+def names() -> tuple[str, ...]:
+    """The traces that travel with the book."""
+    return tuple(sorted({path.stem for folder in HERE for path in folder.glob("*.json")}))
+
+
+def chrome(trace: Trace, path: str | Path) -> Path:
+    """Write a trace for Perfetto: a process for each device, a thread for what computes and what moves."""
+    events = [_slice(trace, e) for e in trace.events]
+    events += [_slice_of(m.name, m.start_s, m.took_s, len(events), 0) for m in trace.host]
+    events += [
+        {"ph": "M", "pid": d, "tid": 0, "name": "process_name", "args": {"name": f"{trace.platform} {d}"}}
+        for d in sorted({e.device for e in trace.events})
+    ]
+    with gzip.open(path, "wt") as file:
+        json.dump({"traceEvents": events}, file)
+    return Path(path)
+
+
+def _slice(trace: Trace, e: Event) -> dict[str, Any]:
+    op = trace.ops[e.op]
+    told = {
+        "what": op.moves or op.kind,
+        "scope": op.source,
+        "run": e.run,
+        "flops": op.flops,
+        "bytes": op.nbytes,
+    }
+    found = _slice_of(op.name, e.start_s, e.took_s, e.device, int(op.kind == "collective"))
+    return found | {"args": told}
+
+
+def _slice_of(name: str, start_s: float, took_s: float, device: int, lane: int) -> dict[str, Any]:
+    """Trace Event JSON counts in microseconds."""
+    return {"ph": "X", "name": name, "pid": device, "tid": lane, "ts": start_s * 1e6, "dur": took_s * 1e6}
+
+
+def _find(path: str | Path) -> Path:
+    for found in (Path(path), *(folder / f"{path}.json" for folder in HERE)):
+        if found.is_file():
+            return found
+    raise FileNotFoundError(f"no trace {str(path)!r}; give a file, or one of: {', '.join(names())}")
+
+
+def _split(numbers: list[int]) -> tuple[Any, ...]:
+    return (*numbers[:3], numbers[3:])
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * 1e9)
+
+
+def _without_defaults(op: Op) -> dict[str, Any]:
+    return {name: value for name, value in asdict(op).items() if value not in ("", None)}
+
+
+def _lines(written: dict[str, Any]) -> str:
+    """JSON with a line for each operation and each moment, events eight to a line: diffs stay readable."""
+    parts = []
+    for name, value in written.items():
+        if not isinstance(value, list):
+            parts.append(f"{json.dumps(name)}: {json.dumps(value)}")
+            continue
+        wide = 8 if name == "events" else 1
+        each = [json.dumps(v, separators=(",", ":")) for v in value]
+        rows = [", ".join(each[i : i + wide]) for i in range(0, len(each), wide)]
+        parts.append(f"{json.dumps(name)}: [\n" + ",\n".join(rows) + "\n]")
+    return "{" + ",\n".join(parts) + "}"

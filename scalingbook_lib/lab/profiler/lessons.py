@@ -1,0 +1,140 @@
+"""Which profiles does the book read, and how were they recorded? Three mistakes, each before and after.
+
+`lessons.record("serial-before")` records one on this machine's devices, real ones where there are enough;
+`trace.load("serial-before")` is the one that travels with the book. All of them again, in a terminal:
+`python -m scalingbook_lib.lab.profiler.lessons data/traces`. XLA:TPU takes the sums of "serial" out of
+the loop by itself, XLA:CPU does as it is told. Chapter: Profiling.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from scalingbook_lib.lab import devices
+from scalingbook_lib.lab.compiler import sharding
+from scalingbook_lib.lab.profiler import trace
+from scalingbook_lib.lab.profiler.trace import Trace
+from scalingbook_lib.notation import Mesh
+
+MESH = Mesh(X=4)
+LENGTHS, PADDED = (96, 100, 104, 108, 112, 120), 128
+NAMES = (
+    "layer", "sharding-before", "sharding-after", "recompile-before", "recompile-after", "serial-before",
+    "serial-after",
+)  # fmt: skip
+
+
+def record(name: str, *, smaller: int = 1, runs: int = 3) -> Trace:
+    """Record one lesson; its arrays are `smaller` times smaller in each dimension that matters."""
+    lesson, _, when = name.partition("-")
+    if name not in NAMES:
+        raise ValueError(f"no lesson {name!r}; there are: {', '.join(NAMES)}")
+    return _LESSONS[lesson](when == "before", smaller, runs)
+
+
+def layer(split: str = "H[B, F_X]") -> Callable:
+    """Two products with a nonlinearity between; what lies between them is split as `split` says."""
+
+    def layer(x: jax.Array, w: jax.Array, v: jax.Array) -> jax.Array:
+        with jax.named_scope("up"):
+            h = jnp.tanh(x @ w)
+        h = lax.with_sharding_constraint(h, sharding.named(split, MESH))
+        with jax.named_scope("down"):
+            return h @ v
+
+    return jax.jit(layer, out_shardings=sharding.named("Y[B, D]", MESH))
+
+
+def summed(each: bool) -> Callable:
+    """The gradient of some microbatches on one device of X: summed after each of them, or once for all."""
+
+    def gradient(w: jax.Array, x: jax.Array) -> jax.Array:
+        with jax.named_scope("gradient"):
+            return jax.grad(lambda w: jnp.square(jnp.tanh(x @ w)).sum())(w)
+
+    def accumulate(w: jax.Array, batches: jax.Array) -> jax.Array:
+        def one(total: jax.Array, x: jax.Array) -> tuple[jax.Array, None]:
+            g = gradient(w, x)
+            with jax.named_scope("sum"):
+                return total + (lax.psum(g, "X") if each else g), None
+
+        total, _ = lax.scan(one, jnp.zeros_like(w), batches)
+        with jax.named_scope("sum"):
+            return total if each else lax.psum(total, "X")
+
+    return accumulate
+
+
+def accumulate(each: bool) -> Callable:
+    """The same on four devices, for whole arrays."""
+    return jax.jit(sharding.local(summed(each), "W[D, F]", "X[N, B_X, D]", out="G[D, F]", on=MESH))
+
+
+def score(x: jax.Array) -> jax.Array:
+    """Something that is computed for a batch of any length."""
+    with jax.named_scope("score"):
+        return jnp.tanh(x @ x.T).sum()
+
+
+def _layer(before: bool, smaller: int, runs: int) -> Trace:
+    arrays = _arrays({"X[B, D]": (512, 512), "W[D, F_X]": (512, 2048), "V[F_X, D]": (2048, 512)}, smaller)
+    return trace.record(layer(), *arrays, runs=runs, title="a layer on four devices")
+
+
+def _sharding(before: bool, smaller: int, runs: int) -> Trace:
+    arrays = _arrays({"X[B, D]": (2048, 128), "W[D, F_X]": (128, 4096), "V[F_X, D]": (4096, 128)}, smaller)
+    if before:
+        return trace.record(layer("H[B, F]"), *arrays, runs=runs, title="the hidden layer gathered")
+    return trace.record(layer(), *arrays, runs=runs, title="the hidden layer split")
+
+
+def _serial(before: bool, smaller: int, runs: int) -> Trace:
+    arrays = _arrays({"W[D, F]": (512, 512), "X[N, B_X, D]": (12, 256, 512)}, smaller)
+    title = "a sum in each of twelve microbatches" if before else "one sum behind twelve microbatches"
+    return trace.record(accumulate(before), *arrays, runs=runs, title=title)
+
+
+def _recompile(before: bool, smaller: int, runs: int) -> Trace:
+    """Six batches of different lengths, as they are or padded to one length that has been compiled before."""
+    jax.clear_caches()
+    fn = jax.jit(score)
+    batches = [jnp.ones((n if before else PADDED, 256 // smaller)) for n in LENGTHS]
+    jax.block_until_ready((batches, fn(jnp.ones((PADDED, 256 // smaller)))))
+    title = "six batches of six lengths" if before else "six batches padded to one length"
+    with trace.recording(title=title) as seen:
+        for x in batches:
+            with jax.profiler.StepTraceAnnotation(trace.STEP):
+                jax.block_until_ready(fn(x))
+    return seen.trace
+
+
+def _arrays(shapes: dict[str, tuple[int, ...]], smaller: int) -> list[Any]:
+    """Arrays on the mesh; a dimension of less than 16 is a count, and stays."""
+    cut = {text: tuple(n // smaller if n > 16 else n for n in shape) for text, shape in shapes.items()}
+    return [sharding.place(jnp.full(shape, 0.01), text, MESH) for text, shape in cut.items()]
+
+
+_LESSONS = {"layer": _layer, "sharding": _sharding, "serial": _serial, "recompile": _recompile}
+
+
+def main(folder: str, *names: str, tries: int = 5) -> None:
+    """Record lessons into files, of some tries the fastest: the one that other programs disturbed least."""
+    devices.simulate(4)
+    for name in names or NAMES:
+        found = min((record(name) for _ in range(tries)), key=_length)
+        print(f"{trace.save(found, Path(folder) / f'{name}.json').name}: {found}\n")
+
+
+def _length(found: Trace) -> float:
+    """From the first thing that happened to the last, compilations included."""
+    ends = [e.end_s for e in found.events] + [m.start_s + m.took_s for m in found.host]
+    return max(ends)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,1 @@
+"""How are many requests served at once? A small engine that really does it."""

@@ -1,0 +1,77 @@
+"""How does a TPU lay a cache out, does it pad it, and does writing one token into it copy it?
+
+`row(K=8, H=64)` compiles the write of a token into a cache [B, S, K, H] of keys, and reads the answers out of
+the compiled program. Chapter: Inference.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+
+import jax
+from jax import lax
+
+from scalingbook_lib.lab.compiler import aot
+from scalingbook_lib.units import BF16, DType, Told, binary
+
+NAMES = "BSKH"
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Told):
+    """A cache and a token written into it; `order` names its dimensions, the one that lies on lanes last."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+    order: str
+    tile: str
+    stored: int
+    copied: int
+    cycles: int
+
+    @property
+    def numbers(self) -> float:
+        """The bytes of its numbers."""
+        return math.prod(self.shape) * self.dtype.bytes
+
+    @property
+    def padding(self) -> float:
+        """What it takes over what its numbers take."""
+        return self.stored / self.numbers
+
+    def __str__(self) -> str:
+        shape = ", ".join(f"{name}={n:,}" for name, n in zip(NAMES, self.shape, strict=True))
+        copied = f"{binary(self.copied)} copied" if self.copied else "nothing copied"
+        return (
+            f"{self.dtype} [{shape}] as {self.order} in tiles {self.tile}: {binary(self.stored)}, "
+            f"{self.padding:.3g} times its numbers; {copied}, {self.cycles:,} cycles"
+        )
+
+
+def row(
+    K: int, H: int, *, B: int = 4, S: int = 8192, dtype: DType = BF16, donate: bool = True,
+    topology: str = "v5e:1x1",
+) -> Row:  # fmt: skip
+    """One token written into the cache, which is given up for it (`donate`) or kept beside the new one."""
+    program = aot.compile(
+        _put, "C[B, S, K, H]", "X[B, T, K, H]", out="C[B, S, K, H]", topology=topology, dtype=dtype,
+        donate=(0,) if donate else (), B=B, S=S, T=1, K=K, H=H,
+    )  # fmt: skip
+    order, tile = _layout(program.text, (B, S, K, H))
+    m = program.memory
+    return Row(
+        (B, S, K, H), dtype, order, tile, m.results, m.results - m.aliased + m.temporaries, program.cycles
+    )
+
+
+def _put(cache: jax.Array, token: jax.Array) -> jax.Array:
+    return lax.dynamic_update_slice_in_dim(cache, token, cache.shape[1] // 2, 1)
+
+
+def _layout(text: str, shape: tuple[int, ...]) -> tuple[str, str]:
+    """The dimensions in the order in which they lie, slowest first, and the tile."""
+    dims = ",".join(map(str, shape))
+    found = re.search(rf"\w+\[{dims}\]\{{([\d,]+):((?:T?\([\d,]+\))+)", text)
+    assert found is not None, "a compiled program names the layout of its arguments"
+    order = "".join(NAMES[int(k)] for k in reversed(found[1].split(",")))
+    return order, found[2]

@@ -1,0 +1,250 @@
+"""How are many requests served at once? A small engine that really does it.
+
+`Engine(weights, config)` takes requests at any time (`submit`). Every `step` lets in who finds a place, reads
+some of the prompts, and writes one word of everybody else: continuous batching over a paged cache; without
+`continuous` nobody gets in before everybody is out (static batches). With `chunk` a step reads at most so
+many tokens, in one program with the words that it writes; without it whole prompts, and who writes waits.
+With `reader`, prompts are read on devices of their own, and their blocks are moved. When blocks run out, the
+youngest gives its own back and is read again later. Chapter: Inference.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scalingbook_lib.lab.serve.layout import Config
+from scalingbook_lib.lab.serve.paging import OutOfBlocks, Pool
+from scalingbook_lib.lab.serve.requests import Played, Report, Request, State
+from scalingbook_lib.lab.serve.requests import Sequence as Served
+from scalingbook_lib.lab.serve.worker import Row, Worker
+from scalingbook_lib.units import Told
+
+
+class Engine(Told):
+    """Requests in, words out; greedy, so that what is written depends on the prompt alone."""
+
+    def __init__(
+        self,
+        weights: Mapping[str, Any],
+        config: Config,
+        *,
+        chunk: int | None = None,
+        prefix_cache: bool = True,
+        reader: Config | None = None,
+        continuous: bool = True,
+    ) -> None:
+        self.writer = Worker(weights, config, prefixes=prefix_cache and not reader)
+        self.reader = Worker(weights, reader, prefixes=prefix_cache) if reader else self.writer
+        self.chunk, self.continuous = chunk, continuous
+        self.steps, self.read, self.moved, self.moved_bytes = 0, 0, 0, 0
+        self.played: list[list[Played]] = []
+        self.requests: list[Served] = []  # all there ever were, by ticket
+        self.waiting: list[Served] = []  # oldest first
+        self.moving: list[Served] = []  # read elsewhere, without a place to write yet
+        if reader and reader.block != config.block:
+            raise ValueError(
+                f"blocks of {reader.block} tokens do not fit those of {config.block}; make them equal"
+            )
+
+    def submit(self, prompt: Sequence[int], limit: int) -> int:
+        """Ask for up to `limit` words after a prompt: a ticket."""
+        tokens = len(prompt) + limit - 1  # the last word is never read
+        most = min(
+            min(w.config.tokens, w.pools[0].count * w.config.block) for w in (self.reader, self.writer)
+        )
+        if not len(prompt) or limit < 1 or tokens > most:
+            raise ValueError(f"{len(prompt)} tokens and {limit} words: write 1 to {most} of both together")
+        s = Served(len(self.requests), Request(tuple(map(int, prompt)), limit, self.steps), self.steps)
+        self.requests.append(s)
+        self.waiting.append(s)
+        return s.ticket
+
+    def cancel(self, ticket: int) -> None:
+        """Nobody waits for it any more: its place and blocks are free at once."""
+        s = self.of(ticket)
+        if not s.over:
+            self._out(s)
+            self._end(s, State.CANCELED)
+
+    def words(self, ticket: int) -> list[int]:
+        """What is written so far."""
+        return list(self.of(ticket).words)
+
+    def of(self, ticket: int) -> Served:
+        """The request of a ticket, on its way or over."""
+        if not 0 <= ticket < len(self.requests):
+            raise ValueError(f"ticket {ticket}: {len(self.requests)} were given out; submit() gives the next")
+        return self.requests[ticket]
+
+    @property
+    def busy(self) -> bool:
+        """Is there anything left to do?"""
+        return bool(self.waiting or self.reader.inside or self.writer.inside)
+
+    def run(self, most: int = 100_000) -> Report:
+        """Step until everything is over."""
+        for _ in range(most):
+            if not self.busy:
+                return self.report
+            self.step()
+        raise RuntimeError(f"{most} steps were not enough: {self.report}")
+
+    def step(self) -> None:
+        """Let in who finds a place; read; write one word of everybody who is read."""
+        self.played.append([])
+        if self.continuous or not (self.reader.inside or self.writer.inside):
+            self._admit()
+        if self.chunk and self.reader is self.writer:
+            self._mixed(self.chunk)
+        else:
+            self._prefill()
+            self._move()
+            self._write()
+        self.steps += 1
+
+    def _admit(self) -> None:
+        """In the order of their tickets: where the first finds no place, nobody overtakes it."""
+        while self.waiting and self._enter(self.waiting[0]):
+            s = self.waiting.pop(0)
+            s.state, s.admitted = State.READING, self.steps if s.admitted is None else s.admitted
+
+    def _enter(self, s: Served) -> bool:
+        """A place in the group that knows most of its tokens, then in the one with most blocks."""
+        at = self.reader
+        open_to = [g for g in range(at.groups) if len(at.of(g)) < at.slots]
+        known = {g: at.pools[g].find(s.tokens) for g in open_to}
+        for g in sorted(open_to, key=lambda g: (-len(known[g]), -at.pools[g].available, g)):
+            if (blocks := _taken(at.pools[g], known[g], len(s.tokens))) is not None:
+                at.enter(s, g, blocks, len(known[g]) * at.config.block)
+                s.reused += s.cached
+                return True
+        return False
+
+    def _prefill(self) -> None:
+        """The oldest prompt of each group, whole in a program of a power of two of tokens, or by chunks."""
+        reading = [s for s in self.reader.inside if s.state is State.READING]
+        oldest = {s.group: s for s in reversed(reading)}.values()
+        rows = [Row(s, s.cached, min(s.pending, self.chunk or s.pending)) for s in oldest]
+        if rows:
+            longest = max(row.count for row in rows)
+            self._ran(self.reader, rows, T=self.chunk or 1 << (longest - 1).bit_length(), places=1)
+
+    def _write(self) -> None:
+        """One word of everybody who is read."""
+        if rows := self._next_words():
+            self._ran(self.writer, rows, T=1, places=self.writer.slots)
+
+    def _mixed(self, chunk: int) -> None:
+        """The words of all and a chunk of prompts, every token a row of its own, in one program."""
+        rows, reads = self._next_words(), 0
+        for g in range(self.writer.groups):
+            left = chunk
+            for s in self.writer.of(g):
+                n = min(left, s.pending) if s.state is State.READING else 0
+                rows += [Row(s, s.cached + i, 1) for i in range(n)]
+                left, reads = left - n, reads + n
+        if rows:
+            self._ran(self.writer, rows, T=1, places=self.writer.slots + chunk * bool(reads))
+
+    def _next_words(self) -> list[Row]:
+        """A row of each that writes, once it has a block for it."""
+        for s in list(self.writer.inside):
+            if s.state is State.WRITING:
+                self._grow(s)
+        return [Row(s, s.cached, 1) for s in self.writer.inside if s.state is State.WRITING]
+
+    def _grow(self, s: Served) -> None:
+        """A block for its next token; where there is none the youngest of its group goes, perhaps itself."""
+        pool = self.writer.pools[s.group]
+        while s.blocks and pool.needed(s.cached + 1) > len(s.blocks):
+            try:
+                s.blocks += pool.take(1)
+            except OutOfBlocks:
+                self._preempt(self.writer.of(s.group)[-1])
+
+    def _preempt(self, s: Served) -> None:
+        """It gives its place back, and waits as long as it is older than others that wait."""
+        self._out(s)
+        s.state, s.preemptions = State.WAITING, s.preemptions + 1
+        self.waiting = sorted([*self.waiting, s], key=lambda s: s.ticket)
+
+    def _ran(self, at: Worker, rows: list[Row], *, T: int, places: int) -> None:
+        """Run the rows; each sequence has more in the cache, and perhaps a new word."""
+        for row, word in zip(rows, at.run(rows, T=T, places=places), strict=True):
+            s, last = row.of, row.last
+            self.played[-1].append(
+                Played(at is self.writer, s.group, s.slot, s.ticket, s.state, row.count, last)
+            )
+            s.cached += row.count
+            self.read += row.count
+            at.learn(s)
+            if last:
+                self._wrote(s, word)
+
+    def _wrote(self, s: Served, word: int) -> None:
+        """A new word; after its prompt is read a sequence writes, here or elsewhere."""
+        s.words.append(word)
+        s.first = self.steps if s.first is None else s.first
+        if len(s.words) == s.request.limit:
+            self._out(s)
+            self._end(s, State.DONE)
+        elif s.state is State.READING:
+            s.state = State.WRITING if self.reader is self.writer else State.MOVING
+            self.moving += [s] if s.state is State.MOVING else []
+
+    def _move(self) -> None:
+        """Caches of prompts that are read, to the devices that write, in order, as there are places."""
+        self.moving.sort(key=lambda s: s.ticket)
+        while self.moving and self._received(self.moving[0]):
+            s = self.moving.pop(0)
+            s.state, self.moved = State.WRITING, self.moved + 1
+
+    def _received(self, s: Served) -> bool:
+        to, n = self.writer, len(s.blocks)
+        open_to = [g for g in range(to.groups) if len(to.of(g)) < to.slots and to.pools[g].available >= n]
+        if not open_to:
+            return False
+        g = max(open_to, key=lambda g: to.pools[g].available)
+        blocks, cached, sent = to.pools[g].take(n), s.cached, self.reader.send(s)
+        self.reader.leave(s)
+        to.receive(sent, g, blocks)
+        to.enter(s, g, blocks, cached)
+        self.moved_bytes += n * to.block_bytes
+        return True
+
+    def _out(self, s: Served) -> None:
+        """Out of wherever it is."""
+        for worker in (self.reader, self.writer):
+            if s in worker.inside:
+                worker.leave(s)
+        self.waiting, self.moving = ([o for o in line if o is not s] for line in (self.waiting, self.moving))
+
+    def _end(self, s: Served, state: State) -> None:
+        s.state, s.ended = state, self.steps
+
+    @property
+    def report(self) -> Report:
+        """What it did so far."""
+        workers = {id(w): w for w in (self.reader, self.writer)}.values()
+        over = [s for s in self.requests if s.over]
+        return Report(
+            steps=self.steps, done=sum(s.state is State.DONE for s in over),
+            canceled=sum(s.state is State.CANCELED for s in over), words=sum(len(s.words) for s in over),
+            read=self.read, found=sum(s.reused for s in self.requests),
+            preemptions=sum(s.preemptions for s in self.requests),
+            evictions=sum(pool.evictions for w in workers for pool in w.pools), moved=self.moved,
+            moved_bytes=self.moved_bytes, programs=sum(len(w.ran) for w in workers),
+            flops=sum(w.flops for w in workers),
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        return str(self.report)
+
+
+def _taken(pool: Pool, known: list[int], tokens: int) -> list[int] | None:
+    """The known blocks and as many more as so many tokens need; None where there are not enough."""
+    pool.hold(known)
+    try:
+        return known + pool.take(pool.needed(tokens) - len(known))
+    except OutOfBlocks:
+        pool.release(known)
+        return None

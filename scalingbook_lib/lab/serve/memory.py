@@ -1,0 +1,133 @@
+"""How much of each device does a compiled decode step fill, and how many sequences does that leave room for?
+
+`held(config)` sets the compiler's arguments beside `inference.memory`, byte for byte; `largest_batch(config)`
+is the most sequences of a whole model that the compiler's limit lets in; `carried(config)` compiles the step
+with its cache kept in ways that cost the same on paper. Chapters: Inference, Serving.
+"""
+
+from dataclasses import dataclass, replace
+
+import jax
+
+from scalingbook_lib import inference
+from scalingbook_lib.lab.serve import decode
+from scalingbook_lib.lab.serve import step as serving_step
+from scalingbook_lib.lab.serve.layout import Config
+from scalingbook_lib.units import GiB, Told, binary, count
+
+TILE = 512  # bytes of a short vector: 128 lanes of 4 bytes
+VECTORS = 3  # tokens, how many are cached, how many are new
+RESERVED = GiB / 4  # of each chip, by the TPU compiler for itself: 15.75 GiB of v5e's 16 are left
+
+
+@dataclass(frozen=True, slots=True)
+class Held(Told):
+    """Bytes on one device: predicted weights, cache and scales, the compiler's arguments and temporaries."""
+
+    weights: float
+    kv: float
+    scales: float
+    arguments: int
+    temporaries: int
+
+    @property
+    def predicted(self) -> float:
+        """Weights, cache, and the scales of both, which no plan counts."""
+        return self.weights + self.kv + self.scales
+
+    def __str__(self) -> str:
+        scales = f", scales {binary(self.scales)}" if self.scales else ""
+        parts = f"weights {binary(self.weights)}, cache {binary(self.kv)}{scales}"
+        return (
+            f"predicted {binary(self.predicted)}: {parts}; compiled {binary(self.arguments)}, "
+            f"and {binary(self.temporaries)} of temporaries"
+        )
+
+
+def held(config: Config) -> Held:
+    """Prediction and compiled program of one decode step."""
+    told = _told(config)
+    memory = decode.program(config, greedy=True).memory
+    return Held(told.weights, told.kv, scales(config), memory.arguments, memory.temporaries)
+
+
+def scales(config: Config) -> float:
+    """The bytes of all scales on one device."""
+    found = jax.tree_util.tree_leaves_with_path(config.structs)
+    sizes = (_bytes(s) for path, s in found if "scale" in str(path[-1]))
+    return float(sum(sizes))
+
+
+def _bytes(s: jax.ShapeDtypeStruct) -> int:
+    n = s.dtype.itemsize
+    for size in s.sharding.shard_shape(s.shape):  # pyright: ignore[reportOptionalMemberAccess]
+        n *= size
+    return n
+
+
+def _told(config: Config) -> inference.Memory:
+    return inference.memory(
+        config.model, serving_step.plan(config), serving_step.machine(config),
+        B=config.sequences, S=config.tokens,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Largest(Told):
+    """The most sequences whose cache fits, of `limit` bytes a device, and what each of them takes there."""
+
+    sequences: int
+    tokens: int
+    fixed: float
+    each: float
+    limit: float
+
+    def __str__(self) -> str:
+        left = self.limit - self.fixed - self.sequences * self.each
+        fixed = f"{binary(self.fixed)} of weights and temporaries"
+        return (
+            f"{count(self.sequences)} sequences of {count(self.tokens)} tokens: {fixed}, "
+            f"{binary(self.each)} a sequence, {binary(left)} of {binary(self.limit)} left"
+        )
+
+
+def largest_batch(config: Config, layers: int = 2) -> Largest:
+    """The most sequences of the whole model: what the plan says it holds, and temporaries as compiled.
+
+    These are compiled for a few layers at the batch of `config`, a guess that should be near the answer: they
+    grow with the batch, and hardly with the layers, which use the same ones.
+    """
+    few = replace(config, model=replace(config.model, L=layers))
+    temporaries = decode.program(few, greedy=True).memory.temporaries
+    one, two = (replace(config, sequences=config.sequences * n) for n in (1, 2))
+    low, high = (_told(c).weights + _told(c).kv + scales(c) for c in (one, two))
+    each = (high - low) / config.sequences
+    fixed = low - each * config.sequences + temporaries
+    limit = serving_step.machine(config).chip.hbm_bytes - RESERVED
+    return Largest(int((limit - fixed) // each), config.tokens, fixed, each, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Carried(Told):
+    """A step with its cache kept in one way: bytes of the cache and temporaries, the compiler's cycles."""
+
+    way: str
+    cache: int
+    temporaries: int
+    cycles: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.way}: {binary(self.cache)} of cache, {binary(self.temporaries)} of temporaries, "
+            f"{self.cycles:,} cycles"
+        )
+
+
+def carried(config: Config) -> tuple[Carried, ...]:
+    """A donated buffer for each layer, and one for all layers that a scan goes through."""
+    ways = {"a buffer for each layer": False, "one buffer, through a scan": True}
+    found = []
+    for way, scanned in ways.items():
+        program = decode.program(replace(config, scanned=scanned), greedy=True)
+        found.append(Carried(way, program.memory.aliased, program.memory.temporaries, program.cycles))
+    return tuple(found)

@@ -1,0 +1,139 @@
+"""Does a compiled decode step communicate what `inference` says it must, and hold what it says?
+
+`serving_step.of(config)` sets prediction and compiled program side by side: kind, axes, how often, how many
+bytes; `memory(config)` what each device holds. `config` is a `layout.Config`, for this machine's devices or
+for a TPU slice. Where the laboratory's program differs from the plan on purpose, the difference is a line of
+this module with its reason and its exact size. Chapters: Inference, Serving.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from scalingbook_lib import inference
+from scalingbook_lib.inference import traffic
+from scalingbook_lib.inference.shape import shape
+from scalingbook_lib.lab.compiler import sharding
+from scalingbook_lib.lab.serve import decode, decoder
+from scalingbook_lib.lab.serve.layout import Config
+from scalingbook_lib.lab.serve.quantize import Narrow
+from scalingbook_lib.lab.train import agreement
+from scalingbook_lib.lab.train.agreement import KINDS, SHAPES, Agreement, Amount, Line, Sums
+from scalingbook_lib.machines import chips, slices
+from scalingbook_lib.units import DTYPES, FP32, DType
+
+WIDTHS = {
+    "Y": decoder.AXES,
+    "C": decoder.INNER,
+    "G": decoder.INNER,
+    "B": "Z",
+    "S": "C",
+}  # by the plan's letters
+INDEX = 4  # bytes of a word's number, sent with its logit
+
+
+def of(config: Config, T: int = 1) -> Agreement:
+    """Prediction and compiled program of one step of T new tokens for each sequence."""
+    wanted, found = predicted(config, T), compiled(config, T)
+    nothing = (0, 0)
+    keys = sorted(wanted | found)
+    lines = (Line(*key, *wanted.get(key, nothing), *found.get(key, nothing)) for key in keys)
+    return Agreement(tuple(line for line in lines if any((line.predicted, line.compiled))))
+
+
+def compiled(config: Config, T: int = 1) -> Sums:
+    """What the compiler wrote."""
+    rows = decode.program(config, T, greedy=True).collectives
+    return agreement.summed(((c.kind, c.axes), c.times or 0, c.nbytes * (c.times or 0)) for c in rows)
+
+
+def plan(config: Config) -> inference.Layout:
+    """The configuration's mesh and types as a layout: all axes together share every weight."""
+    n = config.sizes
+    narrow = min((s.dtype for s in jax.tree.leaves(config.structs[1])), key=lambda kind: kind.itemsize)
+    return inference.Layout(
+        tp=config.ways(decoder.AXES), rows=n["X"], attention_dp=n["A"], kv_batch=n["X"] * n["Z"],
+        kv_sequence=n["C"], weights=dtype(config.stored if isinstance(config, Narrow) else config.dtype),
+        kv=dtype(narrow), activations=dtype(config.dtype),
+    )  # fmt: skip
+
+
+def dtype(kind: Any) -> DType:
+    """JAX's data type in the book's words."""
+    return next(
+        DTYPES[name] for name, other in sharding.JAX_DTYPES.items() if jnp.dtype(other) == jnp.dtype(kind)
+    )
+
+
+def machine(config: Config) -> slices.Slice:
+    """A slice of so many chips: bytes do not depend on its shape."""
+    return slices.Slice(chips.V5E, SHAPES[config.ways(decoder.AXES)])
+
+
+def predicted(config: Config, T: int = 1) -> Sums:
+    """What the plan says, and what the laboratory's program does otherwise, as (times, bytes)."""
+    told = traffic.rows(shape(config.model, plan(config)), machine(config), inference.PEAK)
+    rows = [row for t in told for row in _said(config, t, T)]
+    here = [((kind, _present(axes, config)), times, nbytes)
+            for (kind, axes), times, nbytes in [*rows, *_otherwise(config, T)]]  # fmt: skip
+    return agreement.summed(amount for amount in here if amount[0][1])
+
+
+def _said(config: Config, t: inference.Traffic, T: int) -> Iterator[Amount]:
+    """One row of the prediction in the laboratory's terms; a sum is a reduce-scatter and an all-gather."""
+    nbytes = t.times * t.nbytes(config.sequences * T, config.sequences)
+    for kind in ("reduce-scatter", "all-gather") if t.what == "AllReduce" else (KINDS[t.what],):
+        yield (kind, WIDTHS.get(t.axis, t.axis)), t.times, nbytes
+
+
+def _otherwise(config: Config, T: int) -> Iterator[Amount]:
+    """Where the program differs."""
+    yield from _ends(config, T)
+    if config.sizes["C"] > 1:
+        yield from _sums_over_tokens(config, T)
+    if config.sizes["X"] > 1:
+        yield from _rows(config, T)
+
+
+def _ends(config: Config, T: int) -> Iterator[Amount]:
+    """Embeddings are split over D, so a lookup is local, and what is looked up lies where layers want it.
+
+    Every group has its own sequences; only for the words do all see all: first those of a group, then all.
+    """
+    m, n, tokens = config.model, config.sizes, config.sequences * T
+    whole = plan(config).activations.bytes * tokens * m.D
+    yield ("reduce-scatter", decoder.AXES), -1, -whole
+    last = whole / T
+    if n["A"] == n["X"] == 1:
+        yield ("all-gather", decoder.AXES), 0, last - whole
+        return
+    words = -(FP32.bytes + INDEX) * config.sequences * config.ways(decoder.AXES)
+    yield ("all-gather", decoder.AXES), -2, words - whole
+    yield ("all-gather", decoder.INNER), 1, last / (n["A"] * n["X"])
+    if n["A"] > 1:
+        yield ("all-gather", "A"), 1, last / n["X"]
+    yield ("all-gather", decoder.COLUMNS), 1, -words / n["X"]
+
+
+def _sums_over_tokens(config: Config, T: int) -> Iterator[Amount]:
+    """The largest score must be known before sums are scaled to it: one of two numbers is summed at once."""
+    m, n = config.model, config.sizes
+    scores = FP32.bytes * config.sequences * T * m.N / (n["Y"] * n["A"] * n["X"] * n["Z"])
+    yield ("reduce-scatter", "C"), 0, -m.L * scores
+    yield ("all-reduce", "C"), m.L, m.L * scores
+
+
+def _rows(config: Config, T: int) -> Iterator[Amount]:
+    """Over rows of D: the squares of every norm are summed, and so are logits, and scores of experts."""
+    m, c, tokens = config.model, config.ways(decoder.COLUMNS), config.sequences * T
+    kinds = plan(config).activations.bytes * 2 * m.K * m.H * tokens * m.L
+    copies = kinds / min(m.K, config.ways("YZ")) - kinds / c  # keys and values, made by all of C
+    yield ("reduce-scatter", "X"), 0, copies
+    yield ("all-reduce", "X"), 2 * m.L, FP32.bytes * tokens * 2 * m.L
+    yield ("all-reduce", "X"), 2, FP32.bytes * config.sequences * (1 + m.V / c)
+
+
+def _present(axes: str, config: Config) -> str:
+    return "".join(axis for axis in decoder.AXES if axis in axes and config.sizes[axis] > 1)

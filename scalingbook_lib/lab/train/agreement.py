@@ -1,0 +1,182 @@
+"""Does a compiled training step communicate what `training.traffic` says it must?
+
+`agreement.of(trainer)` sets the two side by side: kind, axes, how often, how many bytes. Where the program of
+the laboratory differs from the plan on purpose, or does what no plan counts (the loss, gradients of norms),
+the difference is a line of this module with its reason and its exact size. Chapter: Training.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from scalingbook_lib import training
+from scalingbook_lib.lab.compiler import hlo
+from scalingbook_lib.lab.train import transformer
+from scalingbook_lib.lab.train.trainer import Trainer
+from scalingbook_lib.machines import chips, slices
+from scalingbook_lib.units import FP32, Told
+
+KINDS = {
+    "AllGather": "all-gather", "ReduceScatter": "reduce-scatter", "AllReduce": "all-reduce",
+    "AllToAll": "all-to-all", "CollectivePermute": "collective-permute",
+    "ring": "collective-permute", "ring of sums": "collective-permute",
+}  # fmt: skip
+SHAPES = {1: (1, 1), 4: (2, 2), 8: (2, 4), 16: (4, 4), 32: (4, 8), 64: (8, 8)}
+
+type Key = tuple[str, str]  # kind, axes
+type Amount = tuple[Key, float, float]  # times, bytes
+type Sums = dict[Key, tuple[float, float]]  # times, bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Line(Told):
+    """One kind of collective over some axes in one step. All-reduces are merged, so they are not counted."""
+
+    kind: str
+    axes: str
+    predicted_times: float
+    predicted: float
+    compiled_times: float
+    compiled: float
+
+    @property
+    def agrees(self) -> bool:
+        """The same bytes, as often."""
+        often = self.kind == "all-reduce" or self.predicted_times == self.compiled_times
+        return often and self.predicted == self.compiled
+
+    def __str__(self) -> str:
+        compiled, predicted = f"{self.compiled:,.0f}", f"{self.predicted:,.0f}"
+        return f"{self.kind} over {self.axes}: {compiled} bytes compiled, {predicted} predicted"
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement(Told):
+    """The lines of all that is predicted or compiled."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def differ(self) -> tuple[Line, ...]:
+        """The lines that do not agree."""
+        return tuple(line for line in self.lines if not line.agrees)
+
+    def __str__(self) -> str:
+        head = ("collective", "axes", "predicted times", "compiled", "predicted bytes", "compiled")
+        rows = [
+            (a.kind, a.axes, f"{a.predicted_times:,.0f}", f"{a.compiled_times:,.0f}",
+             f"{a.predicted:,.0f}", f"{a.compiled:,.0f}")
+            for a in self.lines
+        ]  # fmt: skip
+        return hlo.table([head, *rows])
+
+
+def of(trainer: Trainer) -> Agreement:
+    """Prediction and compiled program of one training step."""
+    wanted, found = predicted(trainer), compiled(trainer)
+    nothing = (0, 0)
+    return Agreement(
+        tuple(
+            Line(*key, *wanted.get(key, nothing), *found.get(key, nothing)) for key in sorted(wanted | found)
+        )
+    )
+
+
+def compiled(trainer: Trainer) -> Sums:
+    """What the compiler wrote."""
+    rows = trainer.program.collectives
+    return summed(((c.kind, c.axes), c.times or 0, c.times * c.nbytes if c.times else 0) for c in rows)
+
+
+def plan(trainer: Trainer) -> training.Plan:
+    """The trainer's mesh as a plan: Z and X together share the weights, R are copies."""
+    n, every = trainer.sizes, FP32
+    ranks = n["R"] * n["X"] * n["Z"]
+    return training.Plan(
+        tp=n["Y"], cp=n["C"], fsdp=n["X"] * n["Z"], ep=n["Z"], pp=n["P"], dp=n["R"], context=trainer.context,
+        microbatch=trainer.batch // trainer.microbatches // ranks, remat="full" if trainer.remat else "none",
+        schedule="gpipe", weights=every, compute=every, activations=every, gradients=every, moments=every,
+        master=None, logit_bytes=8.0 if n["Y"] > 1 else 4.0,  # over Y, logits outlive the sums of the softmax
+    )  # fmt: skip
+
+
+def predicted(trainer: Trainer) -> Sums:
+    """What the plan says, and what the laboratory's program does otherwise, as (times, bytes)."""
+    if not trainer.remat:
+        raise ValueError("remat=False keeps gathered weights, which no plan does; compare with remat=True")
+    n = trainer.sizes
+    where = slices.Slice(chips.V5E, SHAPES[trainer.devices.size])
+    told = training.traffic(trainer.model, plan(trainer), where, batch=trainer.batch, T=trainer.T)
+    said = [row for t in told for row in _said(trainer, t)]
+    rows = [*said, *_otherwise(trainer, {key for key, *_ in said})]
+    here = [((kind, _present(axes, n)), times, nbytes) for (kind, axes), times, nbytes in rows]
+    return summed(amount for amount in here if amount[0][1])
+
+
+def _said(trainer: Trainer, t: training.Traffic) -> Iterator[Amount]:
+    """One row of the prediction in the laboratory's terms."""
+    n, e, of = trainer.sizes, trainer.model.experts, t.name
+    axes = {"X": "XC" if of.startswith("expert") else "XZC"}.get(t.axes, t.axes)
+    times, nbytes = t.times, t.times * t.nbytes
+    if t.axes in "XR":  # the laboratory moves each weight by itself
+        times *= _layer_weights(trainer, "experts" if of.startswith("expert") else "dense")
+    if t.what.startswith("ring"):  # n - 1 hops of a piece each
+        times, nbytes = times * (t.n - 1), nbytes * (t.n - 1) / t.n
+    if t.axes == "Z" and e:  # a place for every token at every expert, and tokens are gathered over Y before
+        nbytes *= e.E / e.k * n["Y"]
+    if of == "tensor, experts" and e:  # before, so once for all k
+        nbytes /= e.k
+    if n["P"] > 1 and t.axes in "YCZP":  # M + P - 1 ticks; in the others than M, what is moved is nothing
+        ticks = (trainer.microbatches + n["P"] - 1) / trainer.microbatches
+        times, nbytes = times * ticks, nbytes * ticks
+    yield (KINDS[t.what], axes), times, nbytes
+
+
+def _otherwise(trainer: Trainer, said: set[Key]) -> Iterator[Amount]:
+    """Where the program differs: the loss, the ends of the model, and norms, which Y and stages copy."""
+    m, n = trainer.model, trainer.sizes
+    ways, tokens = n["X"] * n["Z"] * n["C"], trainer.batch * trainer.T
+    table, here = 4 * m.V * m.D / n["Y"], 4 * tokens / (n["R"] * ways)  # bytes of one number for each token
+    yield ("all-reduce", transformer.AXES), 1, 4  # the loss, told on every device
+    if ways > 1 and n["P"] == 1:
+        yield ("all-gather", "XZC"), 5, -table  # a lookup's gradient needs no second gather of the table
+        yield ("reduce-scatter", "XZC"), 3, 0
+    if n["Y"] > 1:  # largest logit, sum, target's logit; the first two again; gradients of the last two
+        yield ("all-reduce", "Y"), 7, 7 * here
+    if n["P"] > 1 and n["Y"] > 1:  # the vocabulary's pair, for all microbatches at once
+        yield ("all-gather", "Y"), 3, 3 * here * m.D
+        yield ("reduce-scatter", "Y"), 2, 2 * here * m.D
+    yield from _copied(trainer, table / ways, 4 * m.D / ways, said)
+
+
+def _copied(trainer: Trainer, table: float, norm: float, said: set[Key]) -> Iterator[Amount]:
+    """What lies on more devices than R, and is summed over these too: ends on stages, norms, routers on Y."""
+    m, n = trainer.model, trainer.sizes
+    stages, ways = n["P"] > 1, n["Y"] > 1
+    norms = m.L / n["P"] * norm * (2 + (m.experts.E if m.experts else 0))
+    if ("all-reduce", "R") in said:
+        yield ("all-reduce", "R"), 0, -(table + norm / n["P"]) * stages - (norms + norm * (not stages)) * ways
+    if stages:
+        yield ("all-reduce", "PR"), 2, 2 * table
+    if stages or ways:
+        yield ("all-reduce", "PRY"), 1, norm
+    if ways:
+        yield ("all-reduce", "RY"), 2, norms
+
+
+def _layer_weights(trainer: Trainer, which: str) -> int:
+    """How many weights of one layer are moved by themselves."""
+    names = [name for name in transformer.shapes(trainer.model) if transformer.SPLIT[name].startswith("W[L")]
+    return sum(name.startswith("expert") == (which == "experts") for name in names)
+
+
+def _present(axes: str, sizes: dict[str, int]) -> str:
+    return "".join(axis for axis in axes if sizes[axis] > 1)
+
+
+def summed(rows: Iterable[Amount]) -> Sums:
+    """Rows of the same kind and axes as one."""
+    sums: Sums = {}
+    for key, times, nbytes in rows:
+        before = sums.get(key, (0, 0))
+        sums[key] = (before[0] + times, before[1] + nbytes)
+    return sums

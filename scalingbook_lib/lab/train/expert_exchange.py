@@ -1,0 +1,110 @@
+"""What moves when experts live on other chips than the tokens that want them? Two all-to-alls a layer.
+
+`Exchange(model, Z=8, B=128)`: each of Z devices has its own sequences and E/Z experts. With room for
+`capacity` tokens of one device at one expert, tokens beyond it go without that expert; with room for all of
+its tokens (no capacity given) none does. Chapter: Inference.
+"""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from scalingbook_lib import inference, models
+from scalingbook_lib.inference import traffic
+from scalingbook_lib.inference.shape import shape
+from scalingbook_lib.lab.collectives import exchange
+from scalingbook_lib.lab.compiler import aot
+from scalingbook_lib.lab.train import agreement, transformer
+from scalingbook_lib.lab.train.agreement import KINDS, SHAPES, Agreement, Line
+from scalingbook_lib.machines import chips, slices
+from scalingbook_lib.notation import Mesh
+from scalingbook_lib.units import BF16, DType, Told
+
+SPLIT = {"router": "R[D, E]", "gate": "G[E_Z, D, F]", "up": "U[E_Z, D, F]", "down": "W[E_Z, F, D]"}
+TOKENS = "H[B_Z, D]"
+
+
+@dataclass(frozen=True)
+class Exchange(Told):
+    """A layer of routed experts over Z devices, and B tokens, of which each device has its share."""
+
+    model: models.Transformer
+    Z: int
+    B: int
+    capacity: int | None = None
+    dtype: DType = BF16
+    topology: str | None = None
+
+    def __post_init__(self) -> None:
+        e = self.model.experts
+        if e is None:
+            raise ValueError(f"{self.model.name} has no experts; give a model that has")
+        for what, size in (("E", e.E), ("B", self.B)):
+            if size % self.Z:
+                raise ValueError(f"{what} = {size} does not divide over Z = {self.Z}; change one of them")
+
+    @property
+    def room(self) -> int:
+        """Tokens of one device that one expert takes."""
+        return self.capacity or self.B // self.Z
+
+    @property
+    def padding(self) -> float:
+        """Places that are sent, for each that is needed: E · room over the k experts of each token."""
+        assert self.model.experts
+        return self.model.experts.E * self.room / (self.model.experts.k * self.B / self.Z)
+
+    def local(self, h: jax.Array, *weights: jax.Array) -> jax.Array:
+        """h[B_Z, D] → [B_Z, D] as one device computes it."""
+        assert self.model.experts
+        return routed(dict(zip(SPLIT, weights, strict=True)), h, self.model.experts.k, self.room)
+
+    @functools.cached_property
+    def program(self) -> aot.Program:
+        """The layer, compiled."""
+        m, e = self.model, self.model.experts
+        assert e
+        return aot.compile(
+            self.local, TOKENS, *SPLIT.values(), out=TOKENS, local=True, mesh=Mesh(Z=self.Z),
+            topology=self.topology, dtype=self.dtype, B=self.B, D=m.D, E=e.E, F=e.F,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def agreement(self) -> Agreement:
+        """The exchanges that `inference` predicts for one layer, padding included, and the compiled ones."""
+        found = agreement.summed(
+            ((c.kind, c.axes), c.times or 0, c.nbytes * (c.times or 0)) for c in self.program.collectives
+        )
+        told = [(t.what, t.nbytes(self.B, 0)) for t in self._traffic() if t.what == traffic.EXCHANGE]
+        wanted = agreement.summed(((KINDS[what], "Z"), 1, n * self.padding) for what, n in told)
+        keys, nothing = sorted(wanted | found), (0, 0)
+        return Agreement(tuple(Line(*k, *wanted.get(k, nothing), *found.get(k, nothing)) for k in keys))
+
+    def _traffic(self) -> tuple[inference.Traffic, ...]:
+        layout = inference.Layout(tp=self.Z, ep=self.Z, attention_dp=self.Z, activations=self.dtype)
+        where = slices.Slice(chips.V5E, SHAPES[self.Z])
+        return traffic.rows(shape(self.model, layout), where, inference.PEAK)
+
+    def __str__(self) -> str:
+        room = f"room for {self.room} of a device at an expert"
+        return f"{self.model.name}: {self.B} tokens over Z{self.Z}, {room}"
+
+
+def routed(w: Mapping[str, Any], h: jax.Array, k: int, room: int) -> jax.Array:
+    """Each of h[b, D] through its k experts, wherever along Z they live, as far as these have room."""
+    E = w["router"].shape[1]
+    share, chosen = lax.top_k(jax.nn.softmax((h @ w["router"]).astype(jnp.float32)), k)
+    share = (share / share.sum(-1, keepdims=True)).astype(h.dtype)
+    wants = jax.nn.one_hot(chosen, E, dtype=h.dtype)  # [b, k, E]
+    gates, wanted = jnp.einsum("bke,bk->be", wants, share), wants.sum(1)
+    place = (jnp.cumsum(wanted.astype(jnp.int32), 0) - 1)[..., None] == jnp.arange(room)
+    sent = jnp.where(place, wanted[..., None], 0)  # [b, E, room]: 1 where a token has its place
+    there = exchange(jnp.einsum("bec,bd->ecd", sent, h), "Z", 0, 1)  # [E_Z, Z · room, D]
+    experts = {name: w[name] for name in ("gate", "up", "down")}
+    done = jax.vmap(lambda e, x: transformer.mlp(e, x))(experts, there)
+    return jnp.einsum("ecd,bec,be->bd", exchange(done, "Z", 1, 0), sent, gates)

@@ -1,0 +1,210 @@
+"""Does a Transformer learn the same, however it is spread? Train one and see.
+
+`Trainer(model, Mesh(X=4, Y=2), batch=16, T=64).train(20)`: a real model, a real text, any mesh of the six
+axes of `transformer.AXES`. One step is one program of one device (`jax.shard_map`), so each collective in the
+compiled program is one that the text of `transformer` asks for. Chapter: Training.
+"""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from scalingbook_lib import models, notation
+from scalingbook_lib.lab.compiler import aot, hlo, sharding
+from scalingbook_lib.lab.train import text, transformer
+from scalingbook_lib.units import Told
+
+SMALL = models.Transformer(name="small", D=64, L=4, V=text.BYTES, N=16, K=8, H=8, F=192)
+SMALL_MOE = models.Transformer(
+    name="small, with experts", D=64, L=4, V=text.BYTES, N=16, K=8, H=8, F=192,
+    experts=models.Experts(E=8, k=2, F=96),
+)  # fmt: skip
+
+READ = sharding.spec("A[B_RXZ, T]")  # every device reads whole sequences, and takes its part of them
+
+type State = dict[str, Any]  # step, weights, m, v: all that a resumed run must know
+
+
+@dataclass(frozen=True, slots=True)
+class Trained(Told):
+    """The losses of the steps from `first` on, and the state after the last one."""
+
+    first: int
+    losses: tuple[float, ...]
+    state: State
+
+    def __str__(self) -> str:
+        last = self.first + len(self.losses) - 1
+        ends = f"{self.losses[0]:.4f} to {self.losses[-1]:.4f}" if self.losses else "none"
+        return f"steps {self.first} to {last}: loss {ends} (a byte at random costs {np.log(text.BYTES):.2f})"
+
+
+@dataclass(frozen=True)
+class Trainer(Told):
+    """A model, a mesh, a batch of sequences of T bytes, and Adam.
+
+    `microbatches` go through the pipeline one after the other. `context` is "ring" or "ulysses". With `remat`
+    the layers keep their inputs alone, so weights gathered over X are gathered again for the backward pass.
+    `dtype` is that of activations and of weights on their way; weights, gradients and moments have 32 bits.
+    """
+
+    model: models.Transformer
+    mesh: notation.Mesh | Mapping[str, int]
+    batch: int = 16
+    T: int = 64
+    microbatches: int = 1
+    context: str = "ring"
+    remat: bool = True
+    dtype: Any = jnp.float32
+    seed: int = 0
+    rate: float = 3e-3
+    topology: str | None = None
+
+    def __post_init__(self) -> None:
+        transformer.refuse(self.model)
+        unknown = set(hlo.sizes_of(self.mesh)) - set(transformer.AXES)
+        if unknown:
+            raise ValueError(
+                f"axis {min(unknown)} is none of {', '.join(transformer.AXES)}; name one of them"
+            )
+        for what, size, axes in self._splits():
+            ways = int(np.prod([self.sizes[axis] for axis in axes]))
+            if size % ways:
+                raise ValueError(f"{what} = {size} does not divide over {axes} = {ways}; change one of them")
+
+    def _splits(self) -> list[tuple[str, int, str]]:
+        m, b = self.model, self.batch // self.microbatches
+        heads = [("K", m.K // self.sizes["Y"], "C")] if self.context == "ulysses" else []
+        rows = [("V", m.V, "Y"), ("D", m.D, "X"), ("K", m.K, "Y"), ("F", m.F, "Y"), ("L", m.L, "P")]
+        rows += [("E", m.experts.E, "Z"), ("F of an expert", m.experts.F, "Y")] if m.experts else []
+        return [*rows, *heads, ("the microbatch", b, "RXZ"), ("T", self.T, "CY")]
+
+    @functools.cached_property
+    def sizes(self) -> dict[str, int]:
+        """The size of each of the six axes."""
+        given = hlo.sizes_of(self.mesh)
+        return {axis: given.get(axis, 1) for axis in transformer.AXES}
+
+    @functools.cached_property
+    def devices(self) -> jax.sharding.Mesh:
+        """The mesh of devices."""
+        return aot.mesh_for(self.topology, self.sizes)
+
+    @functools.cached_property
+    def specs(self) -> State:
+        """How every part of the state is split."""
+        split = {name: sharding.spec(transformer.SPLIT[name]) for name in transformer.shapes(self.model)}
+        return {"step": PartitionSpec(), "weights": split, "m": split, "v": split}
+
+    @functools.cached_property
+    def structs(self) -> State:
+        """Shape, type and place of every part of the state, with nothing allocated."""
+        shapes = transformer.shapes(self.model)
+        whole = dict.fromkeys(("weights", "m", "v"), shapes) | {"step": ()}
+        kinds = {"step": jnp.int32}
+        return {
+            part: jax.tree.map(
+                lambda shape, spec, part=part: jax.ShapeDtypeStruct(
+                    shape, kinds.get(part, jnp.float32), sharding=NamedSharding(self.devices, spec)
+                ),
+                whole[part],
+                self.specs[part],
+                is_leaf=lambda x: isinstance(x, tuple),
+            )
+            for part in self.specs
+        }
+
+    def start(self) -> State:
+        """The state before the first step: the same numbers on every mesh."""
+        return jax.tree.map(self._placed, initial(self.model, self.seed), self.structs)
+
+    def _placed(self, x: np.ndarray, struct: jax.ShapeDtypeStruct) -> jax.Array:
+        return jax.make_array_from_callback(struct.shape, struct.sharding, lambda block: x[block])
+
+    def data(self, step: int) -> jax.Array:
+        """The tokens of a step; each device's rows are made where it is."""
+
+        def rows(block: Any) -> np.ndarray:
+            return text.batch(step, batch=self.batch, T=self.T, rows=block[0])
+
+        place = NamedSharding(self.devices, READ)
+        return jax.make_array_from_callback((self.batch, self.T + 1), place, rows)
+
+    @functools.cached_property
+    def program(self) -> aot.Program:
+        """One step, compiled: its collectives, its memory on one device, its FLOPs."""
+        spread = jax.shard_map(
+            self.local, mesh=self.devices, in_specs=(self.specs, READ),
+            out_specs=(self.specs, PartitionSpec()), check_vma=False,
+        )  # fmt: skip
+        place = NamedSharding(self.devices, READ)
+        tokens = jax.ShapeDtypeStruct((self.batch, self.T + 1), jnp.int32, sharding=place)
+        return aot.compile(spread, self.structs, tokens, mesh=self.sizes, topology=self.topology, donate=(0,))
+
+    def step(self, state: State, tokens: jax.Array) -> tuple[State, jax.Array]:
+        """One step: the next state, and the mean loss. The state given is used up."""
+        return self.program.compiled(state, tokens)
+
+    def local(self, state: State, tokens: jax.Array) -> tuple[State, jax.Array]:
+        """One step as one device runs it: loss, gradients, their sums over all copies of a weight, Adam."""
+        t = self.T // self.sizes["C"]
+        here = jax.lax.dynamic_slice_in_dim(tokens, jax.lax.axis_index("C") * t, t + 1, 1)
+        loss, gradients = jax.value_and_grad(self._loss)(state["weights"], here[:, :-1], here[:, 1:])
+        gradients = {name: self._summed(g, transformer.summed_over(name)) for name, g in gradients.items()}
+        return adam(state, gradients, self.rate), self._summed(loss, tuple(transformer.AXES))
+
+    def _loss(self, w: transformer.Weights, tokens: jax.Array, targets: jax.Array) -> jax.Array:
+        how = {"context": self.context, "remat": self.remat, "dtype": self.dtype}
+        return transformer.loss(self.model, w, tokens, targets, microbatches=self.microbatches, **how)
+
+    def _summed(self, x: jax.Array, axes: tuple[str, ...]) -> jax.Array:
+        axes = tuple(axis for axis in axes if self.sizes[axis] > 1)
+        return jax.lax.psum(x, axes) if axes else x
+
+    def train(self, steps: int, since: State | None = None) -> Trained:
+        """So many steps, from the start or from where a state stands (it is used up)."""
+        state = since or self.start()
+        first, losses = int(state["step"]), []
+        for step in range(first, first + steps):
+            state, loss = self.step(state, self.data(step))
+            losses.append(loss)
+        return Trained(first, tuple(map(float, losses)), state)
+
+    def __str__(self) -> str:
+        on = " ".join(f"{axis}{n}" for axis, n in self.sizes.items() if n > 1) or "one device"
+        return f"{self.model.name} ({self.model.params:,} parameters) on {on}: {self.batch} × {self.T} tokens"
+
+
+def initial(m: models.Transformer, seed: int) -> State:
+    """Weights drawn from the seed, each from a stream of its own; norms are 1, moments 0."""
+    weights = {}
+    for stream, (name, shape) in enumerate(transformer.shapes(m).items()):
+        drawn = np.random.default_rng([seed, stream]).standard_normal(shape, np.float32)
+        weights[name] = np.ones_like(drawn) if "norm" in name else drawn * _fan_in(m, name) ** -0.5
+    zeros = {name: np.zeros_like(w) for name, w in weights.items()}
+    return {"step": np.zeros((), np.int32), "weights": weights, "m": zeros, "v": zeros}
+
+
+def _fan_in(m: models.Transformer, name: str) -> int:
+    """How many terms each output of a product adds up."""
+    expert = m.experts.F if m.experts else 0
+    return {"embed": 1, "o": m.N * m.H, "down": m.F, "expert down": expert}.get(name, m.D)
+
+
+def adam(state: State, gradients: Mapping[str, jax.Array], rate: float) -> State:
+    """Adam (Kingma and Ba 2014), each device for the blocks that it holds."""
+    step = state["step"] + 1
+    m = {name: 0.9 * state["m"][name] + 0.1 * g for name, g in gradients.items()}
+    v = {name: 0.95 * state["v"][name] + 0.05 * g * g for name, g in gradients.items()}
+    by, scale = 1 - 0.9**step, 1 - 0.95**step  # the moments start at 0
+    weights = {
+        name: w - rate * (m[name] / by) / (jnp.sqrt(v[name] / scale) + 1e-8)
+        for name, w in state["weights"].items()
+    }
+    return {"step": step, "weights": weights, "m": m, "v": v}

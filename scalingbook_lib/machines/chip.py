@@ -1,0 +1,201 @@
+"""What is a chip, in figures, and who says so?
+
+The chips themselves are in `chips`, which also hands on these names, so that a reader imports `chips` alone.
+Chapters: Rooflines, TPUs, GPUs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import date
+from math import nan
+from typing import Any, NoReturn, TypeGuard
+
+from scalingbook_lib.machines.torus import Axis, SliceError, Torus
+from scalingbook_lib.units import BF16, DTYPES, DType, Told, binary, si
+
+_WORDS = {"name", "vendor", "full_mesh", "sources"}  # every other field is a figure, and needs a source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where a figure comes from, when it was read there, and what other sources print instead."""
+
+    text: str
+    as_of: str
+    url: str = ""
+    disagreement: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.text.strip():
+            raise ValueError("a source needs a text that says where the figure was read")
+        date.fromisoformat(self.as_of)
+
+    def __str__(self) -> str:
+        also = f"; {self.disagreement}" if self.disagreement else ""
+        return f"{self.text}, read {self.as_of}{also}"
+
+
+class NoRate(float):
+    """In the place of a rate that a chip does not have: whoever computes with it is told which it has."""
+
+    said: str
+
+    def __new__(cls, said: str) -> "NoRate":
+        """`said` is the error's message."""
+        found = super().__new__(cls, nan)
+        found.said = said
+        return found
+
+    def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]
+        return (self.said,)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise ValueError(self.said)
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __format__ = _refuse
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NoRate) and self.said == other.said
+
+    def __hash__(self) -> int:
+        return hash(self.said)
+
+    def __repr__(self) -> str:
+        return "NoRate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip(Told):
+    """Peak figures of one accelerator chip, in base units.
+
+    FLOP/s are dense, without sparsity. Every link figure is one link in one direction, at its documented
+    peak; `link_achieved_fraction` is what large collectives reach of it, and no formula applies it by
+    itself. Network, PCIe and host figures are per chip and one way. None: the chip has no such unit, or
+    nobody documents it (the V100 alone has no bf16, a `NoRate`: ask `flops_per_s(FP16)`). For a what-if,
+    `dataclasses.replace(chip, name=..., hbm_bytes_per_s=...)`: give it a name.
+
+    `cores` are TensorCores, SMs or CUs; `matrix_units` are those of the whole chip (MXUs, tensor cores),
+    of `matrix_side` rows where the vendor says. Beside each core: `smem_bytes_per_core` (a TPU's scalar
+    memory; a GPU's L1 and shared memory in one), registers, tensor memory. `domain_chips` are joined at
+    full speed, by switches or, with `full_mesh`, by one link for each pair. `power_w` is the most that it
+    draws by its vendor; `usd_per_hour` is a price on the day of its source.
+    """
+
+    name: str
+    vendor: str
+    bf16_flops_per_s: float
+    hbm_bytes: float
+    hbm_bytes_per_s: float
+    link_bytes_per_s: float
+    links: int
+    link_achieved_fraction: float
+    hop_s: float = 1e-6
+    fp16_flops_per_s: float | None = None
+    fp8_flops_per_s: float | None = None
+    fp4_flops_per_s: float | None = None
+    int8_ops_per_s: float | None = None
+    int4_ops_per_s: float | None = None
+    vector_flops_per_s: float | None = None
+    vmem_bytes: float | None = None
+    vmem_bytes_per_s: float | None = None
+    pcie_bytes_per_s: float | None = None
+    dcn_bytes_per_s: float | None = None
+    chips_per_host: int
+    clock_hz: float | None = None
+    cores: int | None = None
+    matrix_units: int | None = None
+    matrix_side: int | None = None
+    smem_bytes_per_core: float | None = None
+    registers_bytes_per_core: float | None = None
+    tmem_bytes_per_core: float | None = None
+    l2_bytes: float | None = None
+    l3_bytes: float | None = None
+    host_bytes_per_s: float | None = None
+    power_w: float | None = None
+    usd_per_hour: float | None = None
+    domain_chips: int | None = None
+    full_mesh: bool = False
+    torus: Torus | None = None
+    sources: Mapping[str, Source] = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not _known(self.bf16_flops_per_s):
+            if self.fp16_flops_per_s is None:
+                raise ValueError(
+                    f"{self.name} has no 16-bit rate; write bf16_flops_per_s or fp16_flops_per_s"
+                )
+            object.__setattr__(self, "bf16_flops_per_s", NoRate(self._lacks("bf16")))
+        for name, value in self.figures().items():
+            if name not in self.sources:
+                raise ValueError(f"{self.name}: {name} has no source; say where it was read, in `sources`")
+            if not isinstance(value, Torus) and not value > 0:
+                raise ValueError(
+                    f"{self.name}: {name} is {value}; write a positive figure, or None where unknown"
+                )
+
+    def figures(self) -> dict[str, float | Torus]:
+        """Every figure this chip has, by name."""
+        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _WORDS}
+        return {name: value for name, value in named.items() if _known(value)}
+
+    def flops_per_s(self, dtype: DType = BF16) -> float:
+        """The peak rate of the matrix unit on operands of that type."""
+        rate = getattr(self, _rate_of(dtype.name), None)  # asked hundreds of times for one picture
+        if not _known(rate):
+            raise ValueError(self._lacks(dtype.name))
+        return rate
+
+    def _lacks(self, dtype: str) -> str:
+        return (
+            f"{self.name} has no {dtype} matrix unit; compute in one of "
+            f"{', '.join(self.rates())} and say how the operands are stored"
+        )
+
+    def rates(self) -> dict[str, float]:
+        """The peak rate of every data type that the matrix unit knows, by the type's name."""
+        named = {d: getattr(self, _rate_of(d), None) for d in DTYPES}
+        return {name: rate for name, rate in named.items() if _known(rate)}
+
+    def axis(self, size: int, *, wrapped: bool | None = None) -> Axis:
+        """One torus axis of that size, a ring by this generation's rule unless `wrapped` says otherwise."""
+        if wrapped is None:
+            wrapped = self.wiring().wraps(size)
+        return Axis(size, wrapped, self.link_bytes_per_s, self.hop_s)
+
+    def wiring(self) -> Torus:
+        """Its torus; a SliceError where the chip has none."""
+        if self.torus is None:
+            how = "link by link to each other chip" if self.full_mesh else "by switches"
+            raise SliceError(f"{self.name} is joined {how}, not in a torus; take a TPU")
+        return self.torus
+
+    def domain_bytes_per_s(self, chips: int | None = None) -> float:
+        """What one chip can send to `chips` - 1 others of its domain at once (without a number, to all).
+
+        Through switches all links lead to any peer; in a full mesh, one link does.
+        """
+        if self.domain_chips is None:
+            raise SliceError(f"{self.name} is joined in a torus; ask the axes of a slice for their bandwidth")
+        size = self.domain_chips if chips is None else chips
+        if not 2 <= size <= self.domain_chips:
+            raise SliceError(
+                f"{size} chips are no group within one domain of {self.name}; write 2 to {self.domain_chips}"
+            )
+        return self.link_bytes_per_s * (size - 1 if self.full_mesh else self.links)
+
+    def __str__(self) -> str:
+        kind = "bf16" if "bf16" in self.rates() else "fp16"
+        return (
+            f"{self.name}: {si(self.rates()[kind], 'FLOPs/s')} in {kind}, {binary(self.hbm_bytes)} of HBM "
+            f"at {si(self.hbm_bytes_per_s, 'B/s')}, {self.links} links of "
+            f"{si(self.link_bytes_per_s, 'B/s')} each way"
+        )
+
+
+def _known(figure: object) -> TypeGuard[Any]:
+    return figure is not None and not isinstance(figure, NoRate)
+
+
+def _rate_of(dtype: str) -> str:
+    return f"{dtype}_ops_per_s" if dtype.startswith("int") else f"{dtype}_flops_per_s"

@@ -1,0 +1,10 @@
+"""Which GPUs are joined by which switches, and what can a mesh axis carry?
+
+A cluster is domains of chips under a fat tree of network switches; a mesh names factors of it. Chapter: GPUs.
+"""
+
+from scalingbook_lib.machines.clusters.cluster import NETWORK_HOP_S, PORTS, Cluster
+from scalingbook_lib.machines.clusters.level import ClusterError, Level
+from scalingbook_lib.machines.clusters.mesh import ClusterMesh
+
+__all__ = ["NETWORK_HOP_S", "PORTS", "Cluster", "ClusterError", "ClusterMesh", "Level"]

@@ -1,0 +1,183 @@
+"""How many switches does a cluster need, and what can each of its levels carry?
+
+Domains of chips (NVSwitch, or a full mesh) under a fat tree of network switches. Chapter: GPUs.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines.clusters.level import ClusterError, Level
+from scalingbook_lib.machines.clusters.mesh import ClusterMesh
+from scalingbook_lib.units import BF16, DType, Told, si
+
+PORTS = 64  # of one network switch, a chip's network card in each: the H100 SuperPOD's
+NETWORK_HOP_S = 3e-6  # assumed, as no vendor documents it: three times the hop within a domain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster(Told):
+    """Chips in domains of `domain`, and the domains under a fat tree: `Cluster.of(chips.H100, 1024)`.
+
+    `in_switch`: let the switches of a domain sum, where the generation can (NVLink 4 and later);
+    `network_reduces`: those of the network too. `oversubscription`: a leaf switch's links down per link up.
+    Every network card has its own port in a leaf; the n-th cards of a unit's domains share leaves (rails).
+    """
+
+    chip: Chip
+    chips: int
+    domain: int = 0
+    in_switch: bool = True
+    network_reduces: bool = False
+    oversubscription: float = 1.0
+    nic_bytes_per_s: float | None = None
+    ports: int = PORTS
+
+    @classmethod
+    def of(cls, chip: Chip, chips: int, **how: object) -> "Cluster":
+        """`Cluster.of(chips.H100, 1024, oversubscription=2)`."""
+        return cls(chip=chip, chips=chips, **how)  # type: ignore[arg-type]
+
+    def __post_init__(self) -> None:
+        if self.chip.torus:
+            raise ClusterError(f"{self.chip.name} is joined in a torus, not by switches; take a Slice")
+        known = self.chip.domain_chips or self.chip.chips_per_host
+        if not self.domain and self.chip.links < self.chip.chips_per_host - 1:
+            raise ClusterError(
+                f"{self.chip.name} has {self.chip.links} links for {known - 1} peers and no switch between "
+                "(a hybrid cube mesh), which is not modelled; domain=16 makes it a DGX-2's"
+            )
+        object.__setattr__(self, "domain", self.domain or known)
+        self._refuse()
+        if self.nodes > 1 and not self.nic_bytes_per_s:
+            if not self.chip.dcn_bytes_per_s:
+                raise ClusterError(f"nobody says what network {self.chip.name} has; give nic_bytes_per_s=...")
+            object.__setattr__(self, "nic_bytes_per_s", self.chip.dcn_bytes_per_s)
+
+    def _refuse(self) -> None:
+        if self.chips < 1 or self.domain < 1 or self.oversubscription < 1 or self.ports < 2:
+            raise ClusterError("a cluster has at least 1 chip, domains of at least 1, 2 ports a switch and "
+                               "an oversubscription of at least 1")  # fmt: skip
+        if self.chips > self.domain and self.chips % self.domain:
+            near = self.chips // self.domain * self.domain
+            raise ClusterError(f"{self.chips} chips do not fill domains of {self.domain}: "
+                               f"take {near} or {near + self.domain}")  # fmt: skip
+        if self.nodes > self.unit and self.nodes % self.unit:
+            near = self.nodes // self.unit * self.unit * self.domain
+            raise ClusterError(f"{self.nodes} domains do not fill units of {self.unit}: take {near} or "
+                               f"{near + self.unit * self.domain} chips")  # fmt: skip
+        if self.chips > self.ports**3 // 4:
+            raise ClusterError(f"three tiers of switches with {self.ports} ports join at most "
+                               f"{self.ports**3 // 4:,} chips, not {self.chips:,}")  # fmt: skip
+
+    @property
+    def name(self) -> str:
+        """'1,024 H100'."""
+        return f"{self.chips:,} {self.chip.name}"
+
+    @property
+    def nodes(self) -> int:
+        """How many NVLink domains (for most chips: hosts)."""
+        return math.ceil(self.chips / self.domain)
+
+    @property
+    def unit(self) -> int:
+        """Domains in a scalable unit, whose cards of one rail meet in one leaf: 32, or 8 racks of 72."""
+        return max(self.ports // 2, 1) if self.domain <= self.ports // 2 else 8
+
+    @property
+    def leaves(self) -> int:
+        """Leaf switches: half of each one's ports go down, one to each network card."""
+        return math.ceil(self.chips / (self.ports // 2)) if self.nodes > 1 else 0
+
+    @property
+    def spines(self) -> int:
+        """Switches above the leaves; with a third tier, half of their ports go on up."""
+        if self.leaves <= 1:
+            return 0
+        up = self.leaves * (self.ports // 2) / self.oversubscription
+        return math.ceil(up / (self.ports if self.leaves <= self.ports else self.ports // 2))
+
+    @property
+    def cores(self) -> int:
+        """Switches of the third tier: needed where there are more leaves than a spine has ports."""
+        return math.ceil(self.spines / 2) if self.leaves > self.ports else 0
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """What joins the chips, from the inside out; the product of the sizes is the number of chips."""
+        inner = self._domain_level(min(self.chips, self.domain))
+        return tuple(level for level in (inner, *self._network()) if level.size > 1) or (inner,)
+
+    def _domain_level(self, size: int) -> Level:
+        chip, wire = self.chip, self.chip.links * self.chip.link_bytes_per_s
+        if chip.full_mesh:  # a link to each of the other chips of the host
+            return Level.full_mesh("mesh", size, wire / (self.domain - 1), chip.hop_s)
+        sums = self.in_switch and chip.links >= 18  # the third NVSwitch, which came with NVLink 4, sums
+        return Level("NVLink", size, wire, chip.hop_s, sums)
+
+    def _network(self) -> tuple[Level, ...]:
+        if self.nodes == 1 or not self.nic_bytes_per_s:
+            return ()
+        units = math.ceil(self.nodes / self.unit)
+        pod = max(self.ports**2 // 4 // (self.unit * self.domain), 1) if self.cores else units
+        spine = math.gcd(units, pod)  # units that meet in one group of spines
+        nic, sums = self.nic_bytes_per_s, self.network_reduces
+        above = nic / self.oversubscription
+        return (
+            Level("leaf", min(self.nodes, self.unit), nic, NETWORK_HOP_S, sums, "network"),
+            Level("spine", spine, above, 2 * NETWORK_HOP_S, sums, "network"),
+            Level("core", units // spine, above, 3 * NETWORK_HOP_S, sums, "network"),
+        )
+
+    @property
+    def node_bytes_per_s(self) -> float:
+        """What one domain sends into the network, one way: all its cards together."""
+        return self.domain * (self.nic_bytes_per_s or 0.0)
+
+    @property
+    def host_bytes_per_s(self) -> float | None:
+        """Between one chip and its host, one way; None where nobody documents it."""
+        return self.chip.host_bytes_per_s or self.chip.pcie_bytes_per_s
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts (machines) hold the chips."""
+        return math.ceil(self.chips / self.chip.chips_per_host)
+
+    @property
+    def diameter_hops(self) -> int:
+        """The switches between the two chips farthest apart: 1 in a domain, then 1, 3 or 5 in the network."""
+        if self.nodes == 1:
+            return 0 if self.chip.full_mesh else 1
+        return {"leaf": 1, "spine": 3, "core": 5}[self.levels[-1].name]
+
+    @property
+    def bisection_bytes_per_s(self) -> float:
+        """What can cross the narrowest cut into two halves, in one direction."""
+        top = self.levels[-1]
+        if top.peer_bytes_per_s:
+            return (self.chips // 2) * ((self.chips + 1) // 2) * top.peer_bytes_per_s
+        return self.chips / 2 * top.bytes_per_s if self.chips > 1 else math.inf
+
+    @property
+    def hbm_bytes(self) -> float:
+        """The HBM of all chips together."""
+        return self.chips * self.chip.hbm_bytes
+
+    def flops_per_s(self, dtype: DType = BF16) -> float:
+        """The peak rate of all chips together."""
+        return self.chips * self.chip.flops_per_s(dtype)
+
+    def mesh(self, **sizes: int) -> "ClusterMesh":
+        """Name mesh axes, the innermost first: `cluster.mesh(X=8, Y=128)` puts X inside the domains."""
+        return ClusterMesh(self, tuple(sizes.items()))
+
+    def __str__(self) -> str:
+        word = "domain" if self.nodes == 1 else "domains"
+        tiers = {"leaf": self.leaves, "spine": self.spines, "core": self.cores}
+        tree = ", ".join(f"{n:,} {tier}" for tier, n in tiers.items() if n)
+        switches = f" under {tree} switches" if tree else ""
+        rates = ", then ".join(f"{si(v.bytes_per_s, 'B/s')} ({v.name})" for v in self.levels)
+        return f"{self.name} in {self.nodes:,} {word} of {self.domain}{switches}: each chip sends {rates}"

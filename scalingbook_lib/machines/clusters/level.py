@@ -1,0 +1,56 @@
+"""What is one level of switches to a collective? A size, a rate, and whether the switches sum.
+
+Rates are one chip's share, one way. Chapter: GPUs.
+"""
+
+from dataclasses import dataclass, replace
+
+from scalingbook_lib.units import Told, si
+
+
+class ClusterError(ValueError):
+    """A cluster or a mesh that does not exist; the message says what does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level(Told):
+    """One level of switches as a collective sees it: `size` groups, each of them what the level below joins.
+
+    `bytes_per_s` is one chip's share, one way. Levels with one `port` share the same wires out of a chip.
+    `reduces`: the switches sum. `peer_bytes_per_s`: no switch, but one link between any two chips.
+    """
+
+    name: str
+    size: int
+    bytes_per_s: float
+    hop_s: float = 0.0
+    reduces: bool = False
+    port: str = ""
+    peer_bytes_per_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or self.bytes_per_s <= 0 or self.hop_s < 0:
+            raise ValueError(
+                f"a level of {self.size} groups, {self.bytes_per_s} B/s a chip, {self.hop_s} s a hop: "
+                "write a size of at least 1, a positive rate and no negative time"
+            )
+        if self.peer_bytes_per_s and self.reduces:
+            raise ValueError(f"{self.name} has no switch that could sum; write reduces=False")
+        object.__setattr__(self, "port", self.port or self.name)
+
+    @classmethod
+    def full_mesh(cls, name: str, size: int, peer_bytes_per_s: float, hop_s: float = 0.0) -> "Level":
+        """Chips with one link to each other one: fewer chips use fewer links."""
+        links = max(size - 1, 1)
+        return cls(name, size, links * peer_bytes_per_s, hop_s, peer_bytes_per_s=peer_bytes_per_s)
+
+    def part(self, size: int) -> "Level":
+        """The same level for a collective that spans `size` of its groups."""
+        if self.peer_bytes_per_s:
+            return Level.full_mesh(self.name, size, self.peer_bytes_per_s, self.hop_s)
+        return replace(self, size=size) if size != self.size else self
+
+    def __str__(self) -> str:
+        how = f", {si(self.peer_bytes_per_s, 'B/s')} to each peer" if self.peer_bytes_per_s else ""
+        sums = ", sums in the switch" * self.reduces
+        return f"{self.name}: {self.size} at {si(self.bytes_per_s, 'B/s')} a chip{how}{sums}"

@@ -1,0 +1,116 @@
+"""How many warps does an SM hold, and are they enough to hide the latency of its memory?
+
+A block of threads stays on its SM until it is done, with registers for every thread and its shared memory;
+whatever runs out first decides how many blocks fit. By Little's law, bytes under way = rate · latency.
+Rules of allocation: NVIDIA's `cuda_occupancy.h`, read 2026-11-21; sizes: `chips`. Chapter: GPUs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.units import KiB, Told, count, percent
+
+WARP, QUARTERS = 32, 4  # threads in a warp; each quarter of an SM has a quarter of its registers
+MOST_WARPS, MOST_BLOCKS, MOST_THREADS = 64, 32, 1024  # of an SM, of an SM, of a block
+MOST_REGISTERS, REGISTER_BYTES, REGISTER_GRAIN = 255, 4, 256  # of a thread; the grain is a warp's
+SMEM_GRAIN, SMEM_RESERVED = 128, 1 * KiB  # what the system takes of every block's
+UNSHARED = {256 * KiB: 28 * KiB, 192 * KiB: 28 * KiB}  # of L1 and shared memory, what cannot be shared
+
+
+class KernelError(ValueError):
+    """A block of threads that no SM can hold; the message says what is too much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy(Told):
+    """What fits on one SM: blocks by each resource, and the warps of as many as fit."""
+
+    chip: Chip
+    warps_per_block: int
+    blocks_by: Mapping[str, int]  # 'registers', 'shared memory', 'warps', 'blocks'
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks an SM holds at a time."""
+        return min(self.blocks_by.values())
+
+    @property
+    def warps(self) -> int:
+        """How many warps an SM holds at a time."""
+        return self.blocks * self.warps_per_block
+
+    @property
+    def share(self) -> float:
+        """Of the 64 warps that an SM could hold."""
+        return self.warps / MOST_WARPS
+
+    @property
+    def bound(self) -> str:
+        """What runs out first."""
+        return min(self.blocks_by, key=lambda name: self.blocks_by[name])
+
+    def bytes_under_way(self, bytes_per_thread: float) -> float:
+        """All threads of the chip waiting for their loads at once: bytes on the way from HBM."""
+        return (self.chip.cores or 0) * self.warps * WARP * bytes_per_thread
+
+    def bytes_per_s(self, bytes_per_thread: float, latency_s: float) -> float:
+        """Little's law: bytes under way over the latency, and no more than HBM's rate."""
+        return min(self.bytes_under_way(bytes_per_thread) / latency_s, self.chip.hbm_bytes_per_s)
+
+    def __str__(self) -> str:
+        blocks = f"{self.blocks} block{'s' * (self.blocks != 1)} of {self.warps_per_block} warps"
+        return (
+            f"an SM of {self.chip.name} holds {blocks}: {self.warps} of {MOST_WARPS} warps "
+            f"({percent(self.share)}), limited by {self.bound}"
+        )
+
+
+def occupancy(chip: Chip, *, threads: int, registers: int, smem_bytes: float = 0.0) -> Occupancy:
+    """Blocks of `threads` threads with `registers` registers each and `smem_bytes` of shared memory a block.
+
+    A warp's registers come in grains of 256, out of its quarter of the SM; shared memory in grains of 128
+    bytes, after 1 KiB that the system takes of each block.
+    """
+    file, shared = _registers(chip), smem_per_sm(chip)
+    if not 1 <= threads <= MOST_THREADS:
+        raise KernelError(f"a block has 1 to {count(MOST_THREADS)} threads, not {threads}")
+    if not 1 <= registers <= MOST_REGISTERS:
+        raise KernelError(f"a thread has 1 to {MOST_REGISTERS} registers, not {registers}")
+    warps = ceil(threads / WARP)
+    per_warp = _rounded(registers * WARP, REGISTER_GRAIN)
+    if per_warp * _rounded(warps, QUARTERS) > file:
+        raise KernelError(f"{threads} threads with {registers} registers each ask for "
+                          f"{count(per_warp * _rounded(warps, QUARTERS))} registers, and an SM has "
+                          f"{count(file)}: use fewer of either")  # fmt: skip
+    if not 0 <= smem_bytes <= shared - SMEM_RESERVED:
+        raise KernelError(f"a block has 0 to {(shared - SMEM_RESERVED) // KiB} KiB of shared memory, "
+                          f"not {smem_bytes / KiB:.4g} KiB")  # fmt: skip
+    return Occupancy(chip, warps, {
+        "registers": QUARTERS * (file // QUARTERS // per_warp) // warps,
+        "shared memory": shared // _rounded(ceil(smem_bytes) + SMEM_RESERVED, SMEM_GRAIN),
+        "warps": MOST_WARPS // warps,
+        "blocks": MOST_BLOCKS,
+    })  # fmt: skip
+
+
+def smem_per_sm(chip: Chip) -> int:
+    """What of an SM's L1 and shared memory can be shared memory: 228 of 256 KiB, 164 of 192 KiB."""
+    both = chip.smem_bytes_per_core
+    if chip.vendor != "NVIDIA" or both not in UNSHARED:
+        raise KernelError(f"{chip.name} has no such SM; take an NVIDIA chip from the A100 on")
+    return int(both - UNSHARED[int(both)])
+
+
+def bytes_to_hide(chip: Chip, latency_s: float) -> float:
+    """Little's law: how many bytes must be under way for HBM to work all the time."""
+    return chip.hbm_bytes_per_s * latency_s
+
+
+def _registers(chip: Chip) -> int:
+    return int(chip.registers_bytes_per_core or 0) // REGISTER_BYTES
+
+
+def _rounded(value: int, grain: int) -> int:
+    return -(-value // grain) * grain

@@ -1,0 +1,128 @@
+"""How do two chips of a torus reach each other, and how long does a message take?
+
+A chip is named by its coordinates. Messages take shortest paths; those that share no link carry parts of
+one message side by side. Chapter: TPUs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scalingbook_lib.machines.torus import Axis, SliceError
+from scalingbook_lib.units import Told, si
+
+type Place = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Message(Told):
+    """The time of one message: hops for its first byte, then its bytes, which follow without a gap."""
+
+    nbytes: float
+    hops_s: float
+    bytes_s: float
+
+    @property
+    def total_s(self) -> float:
+        """The last byte has arrived: the two terms added."""
+        return self.hops_s + self.bytes_s
+
+    def __str__(self) -> str:
+        return (
+            f"{si(self.nbytes, 'B')} in {si(self.total_s, 's', 4)}: {si(self.hops_s, 's')} for the hops, "
+            f"{si(self.bytes_s, 's', 4)} for the bytes"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Told):
+    """The shortest ways between two chips of a torus."""
+
+    axes: tuple[Axis, ...]
+    source: Place
+    target: Place
+
+    @classmethod
+    def between(cls, axes: Sequence[Axis], source: Sequence[int], target: Sequence[int]) -> "Route":
+        """The route on these axes; a SliceError where a chip does not exist."""
+        for place in (source, target):
+            if len(place) != len(axes) or not all(
+                0 <= at < axis.size for at, axis in zip(place, axes, strict=True)
+            ):
+                corner = tuple(axis.size - 1 for axis in axes)
+                raise SliceError(
+                    f"there is no chip at {tuple(place)}; chips go from {(0,) * len(axes)} to {corner}"
+                )
+        return cls(tuple(axes), tuple(source), tuple(target))
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Hops along each axis by the shorter way, negative where that way leads back."""
+        return tuple(map(_shorter, self.axes, self.source, self.target))
+
+    @property
+    def hops(self) -> int:
+        """Links in a row on a shortest way."""
+        return sum(map(abs, self.steps))
+
+    @property
+    def paths(self) -> int:
+        """Shortest ways that share no link: one for each axis to cross, two where both ways round are equal.
+
+        No more can exist, since each needs a first link of its own. (No slice has a ring of two chips.)
+        """
+        return sum(
+            (axis.wrapped and 2 * abs(step) == axis.size) + 1
+            for axis, step in zip(self.axes, self.steps, strict=True)
+            if step
+        )
+
+    @property
+    def shortest(self) -> tuple[Place, ...]:
+        """The chips on the way that crosses the axes in their order, both ends included."""
+        at, way = list(self.source), [self.source]
+        for k, (axis, step) in enumerate(zip(self.axes, self.steps, strict=True)):
+            for _ in range(abs(step)):
+                at[k] = (at[k] + (1 if step > 0 else -1)) % axis.size
+                way.append(tuple(at))
+        return tuple(way)
+
+    @property
+    def first_byte_s(self) -> float:
+        """When the first byte arrives: a hop after the other."""
+        return sum(abs(step) * axis.hop_s for step, axis in zip(self.steps, self.axes, strict=True))
+
+    @property
+    def bytes_per_s(self) -> float:
+        """What all disjoint shortest ways carry together, in one direction."""
+        return self.paths * min((axis.link_bytes_per_s for axis in self.axes), default=0.0)
+
+    def message(self, nbytes: float, *, paths: int | None = None) -> Message:
+        """hops · α + nbytes / (paths · W₁), every disjoint shortest way in use unless `paths` says fewer.
+
+        Each hop passes a byte on as soon as it comes, so the bytes are paid once and not at every hop.
+        """
+        if nbytes < 0:
+            raise ValueError(f"{nbytes} bytes cannot be sent; give the size of the message, at least 0")
+        if paths is not None and not 1 <= paths <= max(self.paths, 1):
+            raise ValueError(f"paths={paths}: write a number from 1 to {max(self.paths, 1)}")
+        if not self.paths:
+            return Message(nbytes, 0.0, 0.0)
+        rate = self.bytes_per_s * (paths or self.paths) / self.paths
+        return Message(nbytes, self.first_byte_s, nbytes / rate)
+
+    def __str__(self) -> str:
+        if not self.hops:
+            return f"{self.source} is where the message starts: no hop"
+        hops = f"{self.hops} hop{'s' * (self.hops > 1)}"
+        ways = f"{self.paths} shortest ways that share no link" if self.paths > 1 else "1 way"
+        return (
+            f"{self.source} to {self.target}: {hops}, {ways}, first byte after "
+            f"{si(self.first_byte_s, 's')}, then {si(self.bytes_per_s, 'B/s')}"
+        )
+
+
+def _shorter(axis: Axis, source: int, target: int) -> int:
+    if not axis.wrapped:
+        return target - source
+    up = (target - source) % axis.size
+    return up if 2 * up <= axis.size else up - axis.size

@@ -1,0 +1,82 @@
+"""What does a Transformer cost? FLOPs, bytes and intensities, counted part by part.
+
+`einsum` counts one product; `params`, `flops`, `kv_cache`, `activations` and `training_state` count a model
+of `models`; `training_flops`, `crossover` and `mfu` a training run. Every result has named terms that sum to
+it. Chapter: Transformers.
+"""
+
+from scalingbook_lib.models.arithmetic.cache import KVCache, kv_cache
+from scalingbook_lib.models.arithmetic.experts import (
+    BreakEven,
+    Routing,
+    all_to_all_bytes,
+    moe_break_even,
+    routing,
+)
+from scalingbook_lib.models.arithmetic.forward import Flops, flops
+from scalingbook_lib.models.arithmetic.intensity import (
+    Intensity,
+    attention_intensity,
+    block_bytes,
+    latent_intensity,
+    prefill_tokens,
+    query_block,
+)
+from scalingbook_lib.models.arithmetic.layers import pairs
+from scalingbook_lib.models.arithmetic.parameters import Parameters, TrainingState, params, training_state
+from scalingbook_lib.models.arithmetic.pointwise import hidden, pointwise
+from scalingbook_lib.models.arithmetic.products import Einsum, EinsumError, einsum
+from scalingbook_lib.models.arithmetic.remat import POLICIES, Activations, Policy, activations
+from scalingbook_lib.models.arithmetic.softmax import OnlineSoftmax, State, Step, merge, online_softmax
+from scalingbook_lib.models.arithmetic.terms import Term, Terms
+from scalingbook_lib.models.arithmetic.training import (
+    TrainingFlops,
+    Utilization,
+    crossover,
+    mfu,
+    training_flops,
+)
+
+__all__ = [
+    "POLICIES",
+    "Activations",
+    "BreakEven",
+    "Einsum",
+    "EinsumError",
+    "Flops",
+    "Intensity",
+    "KVCache",
+    "OnlineSoftmax",
+    "Parameters",
+    "Policy",
+    "Routing",
+    "State",
+    "Step",
+    "Term",
+    "Terms",
+    "TrainingFlops",
+    "TrainingState",
+    "Utilization",
+    "activations",
+    "all_to_all_bytes",
+    "attention_intensity",
+    "block_bytes",
+    "crossover",
+    "einsum",
+    "flops",
+    "hidden",
+    "kv_cache",
+    "latent_intensity",
+    "merge",
+    "mfu",
+    "moe_break_even",
+    "online_softmax",
+    "pairs",
+    "params",
+    "pointwise",
+    "prefill_tokens",
+    "query_block",
+    "routing",
+    "training_flops",
+    "training_state",
+]

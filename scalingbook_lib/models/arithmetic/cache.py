@@ -1,0 +1,45 @@
+"""How many bytes of keys and values does a model keep? Chapters: Transformers, Inference."""
+
+from dataclasses import dataclass
+
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.arithmetic.terms import Term, Terms, at_least_one
+from scalingbook_lib.units import BF16, DType, binary, count
+
+
+@dataclass(frozen=True)
+class KVCache(Terms):
+    """The cache of `sequences` sequences of S positions: a term for each kind of layer, in bytes."""
+
+    unit = "B"
+    model: Transformer
+    S: int
+    sequences: int
+    dtype: DType
+
+    @property
+    def nbytes(self) -> float:
+        """The whole cache."""
+        return self.total
+
+    @property
+    def bytes_per_token(self) -> float:
+        """What one more token adds within every window: 2 · L · K · H elements, or L latent vectors."""
+        return self.dtype.bytes * self.model.kv_elements_per_token
+
+    def __str__(self) -> str:
+        what = f"{count(self.sequences)} × {count(self.S)} positions"
+        return f"{self.model.name}, {what} in {self.dtype}: {binary(self.nbytes)} ({self.parts()})"
+
+
+def kv_cache(model: Transformer, S: int, dtype: DType = BF16, *, sequences: int = 1) -> KVCache:
+    """Each layer keeps min(S, window) positions of each sequence."""
+    at_least_one(S=S, sequences=sequences)
+    terms = []
+    for kind in model.layer_kinds:
+        kept = min(S, kind.window or S)
+        nbytes = sequences * kind.layers * kept * kind.kv_elements_per_token * dtype.bytes
+        name = "full layers" if kind.window is None else f"window {kind.window}"
+        why = f"{kind.layers} layers × {kept:,} positions × {kind.kv_elements_per_token:,} elements"
+        terms.append(Term(name, nbytes, why))
+    return KVCache(tuple(terms), model, S, sequences, dtype)

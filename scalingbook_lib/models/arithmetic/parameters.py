@@ -1,0 +1,75 @@
+"""Which part of a model holds how many parameters, and how many of them serve one token?"""
+
+from dataclasses import dataclass
+
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.arithmetic.terms import Term, Terms
+from scalingbook_lib.units import BF16, FP32, DType, count, si
+
+
+@dataclass(frozen=True)
+class Parameters(Terms):
+    """The parameters of a model by part; `active_terms` has those that serve one token."""
+
+    model: Transformer
+    active_terms: tuple[Term, ...]
+
+    @property
+    def active(self) -> float:
+        """The parameters that serve one token."""
+        return sum(term.value for term in self.active_terms)
+
+    def nbytes(self, dtype: DType) -> float:
+        """All parameters stored in one type."""
+        return dtype.bytes * self.total
+
+    def __str__(self) -> str:
+        active = f", {count(self.active)} active" if self.active != self.total else ""
+        return f"{self.model.name}, {count(self.total)} parameters{active}: {self.parts()}"
+
+
+def params(model: Transformer) -> Parameters:
+    """The exact parameters of a model: its parts sum to `model.params`."""
+    terms = tuple(Term(part, n, _why(model, part)) for part, n in model.by_part.items())
+    active = tuple(Term(part, n) for part, n in model.active_by_part.items())
+    return Parameters(terms, model, active)
+
+
+def _why(model: Transformer, part: str) -> str:
+    """How a part was counted, weight by weight."""
+    shapes = (
+        f"{w.name}[{', '.join(map(str, w.shape))}] × {w.copies:,}"
+        for w in model.weights()
+        if w.part == part and w.copies
+    )
+    return ", ".join(shapes)
+
+
+@dataclass(frozen=True)
+class TrainingState(Terms):
+    """The bytes that training keeps between steps, for P parameters."""
+
+    unit = "B"
+    params: float
+
+    @property
+    def bytes_per_parameter(self) -> float:
+        """All of it over P."""
+        return self.total / self.params
+
+    def __str__(self) -> str:
+        return f"{si(self.total, 'B')}, {self.bytes_per_parameter:.4g} for each parameter: {self.parts()}"
+
+
+def training_state(
+    model: Transformer | float, *, weights: DType = BF16, gradients: DType | None = BF16,
+    moments: DType = FP32, master: DType | None = FP32,
+) -> TrainingState:  # fmt: skip
+    """Weights, gradients, Adam's two moments and a master copy; None for what is not kept."""
+    P = model.params if isinstance(model, Transformer) else model
+    if not P > 0:
+        raise ValueError(f"{P} parameters need no memory; give a model or a positive number")
+    kept = (("weights", weights), ("gradients", gradients), ("first moment", moments),
+            ("second moment", moments), ("master weights", master))  # fmt: skip
+    terms = (Term(name, P * kind.bytes, f"{kind.bytes:g} bytes each, {kind}") for name, kind in kept if kind)
+    return TrainingState(tuple(terms), P)

@@ -1,0 +1,185 @@
+"""How many FLOPs and elements has a product of two arrays?
+
+Every pair of numbers that meet costs one multiply; where an index is summed over, also one add. So the FLOPs
+of a contraction are 2 · the sizes of all distinct indices, each counted once, and its gradient is two more
+products over the same indices. Chapter: Transformers.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from scalingbook_lib.units import BF16, DType, Told, count, si
+
+
+class EinsumError(ValueError):
+    """A text that is no product of two arrays, or sizes that do not fit it."""
+
+
+@dataclass(frozen=True)
+class Einsum(Told):
+    """left · right → out, an index a letter; `sizes` has one size for each letter."""
+
+    left: str
+    right: str
+    out: str
+    sizes: tuple[tuple[str, int], ...]
+
+    @cached_property
+    def size(self) -> dict[str, int]:
+        """The size of every index."""
+        return dict(self.sizes)
+
+    @property
+    def text(self) -> str:
+        """The product as it is written: 'BTD,DF->BTF'."""
+        return f"{self.left},{self.right}->{self.out}"
+
+    @property
+    def contracting(self) -> str:
+        """Indices of both inputs that the output lacks: they are summed over."""
+        return "".join(i for i in self.left if i in self.right and i not in self.out)
+
+    @property
+    def batching(self) -> str:
+        """Indices of both inputs and of the output: one product for each of their values."""
+        return "".join(i for i in self.out if i in self.left and i in self.right)
+
+    @property
+    def free(self) -> str:
+        """Indices of one input and of the output."""
+        return "".join(i for i in self.out if (i in self.left) != (i in self.right))
+
+    def role(self, index: str) -> str:
+        """'contracting', 'batching' or 'free'."""
+        roles = {"contracting": self.contracting, "batching": self.batching, "free": self.free}
+        for name, indices in roles.items():
+            if index in indices and index:
+                return name
+        raise EinsumError(f"{index!r} is no index of {self.text!r}; its indices are {', '.join(self.size)}")
+
+    @property
+    def multiplies(self) -> int:
+        """Pairs of numbers that meet: the sizes of all distinct indices, each counted once."""
+        return math.prod(self.size.values())
+
+    @property
+    def flops(self) -> int:
+        """One multiply for every pair, and one add where something is summed."""
+        return self.multiplies * (2 if self.contracting else 1)
+
+    @property
+    def backward(self) -> "tuple[Einsum, Einsum]":
+        """The gradients of the two inputs, each from the gradient of the output and the other input."""
+        return (
+            Einsum(self.out, self.right, self.left, self.sizes),
+            Einsum(self.left, self.out, self.right, self.sizes),
+        )
+
+    @property
+    def backward_flops(self) -> int:
+        """Both gradients: twice the forward FLOPs where both inputs have a free index."""
+        return sum(gradient.flops for gradient in self.backward)
+
+    @property
+    def training_flops(self) -> int:
+        """Forward and backward: three times the forward FLOPs where both inputs have a free index."""
+        return self.flops + self.backward_flops
+
+    def elements(self, indices: str) -> int:
+        """The elements of an array with these indices."""
+        return math.prod(self.size[i] for i in indices)
+
+    @property
+    def left_elements(self) -> int:
+        """Elements of the first input."""
+        return self.elements(self.left)
+
+    @property
+    def right_elements(self) -> int:
+        """Elements of the second input."""
+        return self.elements(self.right)
+
+    @property
+    def out_elements(self) -> int:
+        """Elements of the output."""
+        return self.elements(self.out)
+
+    @property
+    def total_elements(self) -> int:
+        """Both inputs read and the output written."""
+        return self.left_elements + self.right_elements + self.out_elements
+
+    def nbytes(self, dtype: DType = BF16) -> float:
+        """Both inputs read and the output written, all of one type."""
+        return dtype.bytes * self.total_elements
+
+    def intensity(self, dtype: DType = BF16) -> float:
+        """FLOPs for every byte that is read or written."""
+        return self.flops / self.nbytes(dtype)
+
+    def __str__(self) -> str:
+        roles = (("contracting", self.contracting), ("batching", self.batching), ("free", self.free))
+        named = ", ".join(f"{name} {', '.join(indices)}" for name, indices in roles if indices)
+        return f"{self.text}: {si(self.flops, 'FLOPs')}, {count(self.total_elements)} elements ({named})"
+
+
+def einsum(text: str, **sizes: int) -> Einsum:
+    """Read a product of two arrays, as in `einsum("BTD,DF->BTF", B=2, T=8, D=16, F=64)`.
+
+    Letters may be of either case, in the text and in the sizes; 'k' and 'K' are two indices only where the
+    text has both.
+    """
+    left, right, out = _read(text)
+    letters = dict.fromkeys(left + right)
+    known = {i: _size(i, sizes, letters, text) for i in letters}
+    if unused := [name for name in sizes if not _matches(name, letters)]:
+        raise EinsumError(
+            f"{', '.join(unused)} is no index of {text!r}; its indices are {', '.join(letters)}"
+        )
+    return Einsum(left, right, out, tuple(known.items()))
+
+
+def _read(text: str) -> tuple[str, str, str]:
+    """The indices of the two inputs and of the output."""
+    inputs, arrow, out = "".join(text.split()).replace("→", "->").partition("->")
+    arrays = inputs.split(",")
+    if not arrow or len(arrays) != 2:
+        raise EinsumError(
+            f"{text!r} is no product of two arrays; write two inputs and an output, as in 'BTD,DF->BTF'"
+        )
+    left, right = arrays
+    for indices in (left, right, out):
+        _check_indices(indices, text)
+    if unknown := [i for i in out if i not in left + right]:
+        raise EinsumError(f"the output of {text!r} has {unknown[0]}, which no input has; leave it out")
+    if alone := [i for i in left + right if i not in out and (i in left) != (i in right)]:
+        raise EinsumError(
+            f"{alone[0]} in {text!r} is in one input alone; sum over it before, or keep it in the output"
+        )
+    return left, right, out
+
+
+def _check_indices(indices: str, text: str) -> None:
+    if indices and not (indices.isascii() and indices.isalpha()):
+        raise EinsumError(
+            f"{indices!r} in {text!r} is no list of indices; write a letter for each, as in 'BTD'"
+        )
+    if twice := [i for i in indices if indices.count(i) > 1]:
+        raise EinsumError(f"{indices!r} in {text!r} has {twice[0]} twice; give each dimension its own letter")
+
+
+def _matches(name: str, letters: dict[str, None]) -> bool:
+    return name in letters or (name.swapcase() in letters and len(name) == 1)
+
+
+def _size(index: str, sizes: dict[str, int], letters: dict[str, None], text: str) -> int:
+    """The size of an index, by its letter or, where the text has it in one case alone, by the other case."""
+    other = index.swapcase()
+    name = index if index in sizes or other in letters else other
+    if name not in sizes:
+        raise EinsumError(f"{text!r} needs a size for {index}; write {index}=...")
+    size = sizes[name]
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        raise EinsumError(f"{index} = {size!r} in {text!r} is no size; write a whole number of at least 1")
+    return size

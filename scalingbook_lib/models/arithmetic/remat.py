@@ -1,0 +1,159 @@
+"""Which activations wait in memory for the backward pass, and what does it cost to compute them anew?
+
+The layer is the plain one: norms and softmax in fp32, SiLU as x · sigmoid(x), dropless experts. Counted are
+the arrays of the layers that JAX keeps, not what a compiler may save besides, and no logits; what the norms
+broadcast over tokens is left out. Chapter: Transformers.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from scalingbook_lib.models import Transformer, Weight
+from scalingbook_lib.models.arithmetic.forward import SCORES, VALUES, Flops, flops
+from scalingbook_lib.models.arithmetic.terms import Term, Terms, at_least_one
+from scalingbook_lib.units import BF16, FP32, DType, percent, si
+
+Policy = Literal["all", "dots", "dots_no_batch", "full"]
+POLICIES: tuple[Policy, ...] = ("all", "dots", "dots_no_batch", "full")
+Kept = Iterator[tuple[str, float]]  # a name, and bytes for each token in all layers
+
+
+@dataclass(frozen=True)
+class Activations(Terms):
+    """The bytes kept for the backward pass, by array, and the FLOPs that are done again."""
+
+    unit = "B"
+    model: Transformer
+    tokens: int
+    policy: Policy
+    dtype: DType
+    extra_flops: float
+    training_flops: float
+
+    @property
+    def nbytes(self) -> float:
+        """All layers together."""
+        return self.total
+
+    @property
+    def units(self) -> float:
+        """One layer's, in arrays [B, T, D]: 1 is the layer's input alone."""
+        m = self.model
+        return self.total / (self.dtype.bytes * self.tokens * m.D * m.L)
+
+    @property
+    def extra_share(self) -> float:
+        """What is done again, over the training FLOPs without it."""
+        return self.extra_flops / self.training_flops
+
+    def __str__(self) -> str:
+        return (
+            f"{self.policy}: {si(self.nbytes, 'B')}, {self.units:.4g} arrays [B, T, D] a layer, "
+            f"{percent(self.extra_share)} more FLOPs"
+        )
+
+
+def activations(
+    model: Transformer, sequences: int, T: int, policy: Policy = "all", *, dtype: DType = BF16,
+    flash: bool = False, causal: bool = False,
+) -> Activations:  # fmt: skip
+    """What `jax.checkpoint` around each layer keeps: everything, matmuls, those without batch, or inputs.
+
+    With `flash`, scores never leave the chip: a kernel keeps its output and one number for each query and
+    head, computes the scores anew in its backward pass, and is no matmul to a policy.
+    """
+    _check(model, policy)
+    at_least_one(sequences=sequences, T=T)
+    tokens = sequences * T
+    kept = _all(model, T, dtype, flash) if policy == "all" else _saved(model, T, dtype, policy, flash)
+    terms = tuple(Term(name, tokens * n, f"{n:,.10g} bytes for each token") for name, n in kept if n)
+    forward = flops(model, sequences, T, causal=causal)
+    return Activations(terms, model, tokens, policy, dtype, _again(forward, policy, flash), 3 * forward.total)
+
+
+def _check(model: Transformer, policy: str) -> None:
+    if policy not in POLICIES:
+        raise ValueError(f"{policy!r} is no policy; write one of {', '.join(POLICIES)}")
+    if model.linear:
+        raise ValueError(
+            f"{model.name} has linear attention, whose activations are not counted; take another model"
+        )
+
+
+def _saved(m: Transformer, T: int, dtype: DType, policy: Policy, flash: bool) -> Kept:
+    """The inputs of the layers, and what a policy adds to them."""
+    yield "layer inputs", m.L * m.D * dtype.bytes
+    if policy == "full":
+        return
+    for w in _products(m):
+        if not _is_last(m, w):  # no gradient needs what is only added to the residual stream
+            yield w.name, w.active_copies * _outputs(m, w) * dtype.bytes
+    if policy == "dots" and not flash:
+        yield SCORES, m.L * m.N * T * dtype.bytes
+        yield VALUES, m.L * _attended(m) * dtype.bytes
+
+
+def _all(m: Transformer, T: int, dtype: DType, flash: bool) -> Kept:
+    """Whatever the derivative of some operation needs, each array once."""
+    a, L = dtype.bytes, m.L
+    latent = (m.latent.q_rank or 0) + m.latent.kv_rank if m.latent else 0
+    yield "norms", (L * m.norms * m.D + L * latent) * (2 * FP32.bytes + a)  # input, scaled; output
+    yield "norm statistics", FP32.bytes * 2 * L * (m.norms + bool(latent) * 2)
+    yield "queries, keys", L * (m.N + m.K) * m.H * a
+    yield "values", L * (m.N * m.latent.v if m.latent else m.K * m.H) * a
+    if not flash:
+        yield (
+            "probabilities",
+            L * m.N * T * (FP32.bytes + a),
+        )  # exp(scores) in fp32, and rounded for the product
+    yield "softmax statistics", FP32.bytes * L * m.N * (1 if flash else 2)
+    yield VALUES, L * _attended(m) * a
+    for w in _products(m):
+        if w.part in ("router", "mlp", "experts", "shared experts") and not _is_last(m, w):
+            yield w.name, w.active_copies * _outputs(m, w) * a
+    yield "MLP, pointwise", _pointwise(m) * a
+
+
+def _pointwise(m: Transformer) -> int:
+    """Between the MLP's products: sigmoid, its derivative, SiLU, gated product; ungated, two."""
+    hidden = sum(
+        w.active_copies * _outputs(m, w) for w in _products(m) if w.name.endswith("up") and w.part in _MLP
+    )
+    return hidden * (4 if m.gated else 2)
+
+
+_MLP = ("mlp", "experts", "shared experts")
+
+
+def _again(forward: Flops, policy: Policy, flash: bool) -> float:
+    """The matmul FLOPs that the backward pass does a second time."""
+    m = forward.model
+    extra = forward[SCORES] if flash else 0  # inside the kernel, whatever the policy
+    if policy == "full":
+        unused = sum(w.flops_per_token for w in _products(m) if w.name != "o" and _is_last(m, w))
+        return extra + forward.total - forward["unembedding"] - forward.tokens * unused
+    if policy == "dots_no_batch" or (policy == "dots" and flash):
+        extra += forward[SCORES] + forward[VALUES]
+    return extra
+
+
+def _products(m: Transformer) -> list[Weight]:
+    return [w for w in m.weights() if w.matmul and w.part != "unembedding"]
+
+
+def _is_last(m: Transformer, w: Weight) -> bool:
+    """Is the output of this product only added to the residual stream at the end of the layer?"""
+    scaled = w.part == "experts" or bool(w.part == "shared experts" and m.experts and m.experts.shared_gate)
+    return w.part in _MLP and w.name.endswith("down") and not scaled
+
+
+def _outputs(m: Transformer, w: Weight) -> int:
+    """The elements that a token has after this product."""
+    back = w.name == "o" or (w.part in _MLP and w.name.endswith("down"))
+    return m.D if back else prod(w.shape[1:])
+
+
+def _attended(m: Transformer) -> int:
+    return m.N * (m.latent.v if m.latent else m.H)

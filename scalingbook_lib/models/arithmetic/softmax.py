@@ -1,0 +1,137 @@
+"""How can a softmax be computed before all of its scores are known?
+
+Keep three things of the scores seen so far: their largest, the sum of exp(score - largest), and the sum of
+the values weighted in the same way. Two such states merge into one, in any order and on any device: this is
+flash attention within a chip and ring attention between chips. Chapter: Transformers.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scalingbook_lib.units import Told, count
+
+
+@dataclass(frozen=True, slots=True)
+class State(Told):
+    """What is kept of the scores seen: m, the largest; l = Σ exp(s - m); o = Σ exp(s - m) · value."""
+
+    m: float
+    l: float
+    o: tuple[float, ...] = ()
+
+    def __add__(self, other: "State") -> "State":
+        """Merge: both sums are brought to the larger m. Associative and commutative."""
+        m = max(self.m, other.m)
+        mine, theirs = _shrink(self.m, m), _shrink(other.m, m)
+        merged = (mine * a + theirs * b for a, b in zip(self.o, other.o, strict=True))
+        return State(m, mine * self.l + theirs * other.l, tuple(merged))
+
+    @property
+    def output(self) -> tuple[float, ...]:
+        """The values weighted by the softmax; all 0 where every score was masked."""
+        return tuple(x / self.l if self.l else 0.0 for x in self.o)
+
+    @property
+    def logsumexp(self) -> float:
+        """m + log l: with the output, all that the backward pass needs of the scores."""
+        return self.m + math.log(self.l) if self.l else -math.inf
+
+    def __str__(self) -> str:
+        output = f", output {', '.join(f'{x:.4g}' for x in self.output)}" if self.o else ""
+        return f"m = {self.m:.4g}, l = {self.l:.4g}{output}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Told):
+    """One chunk of scores: its own state, and that of all chunks up to it."""
+
+    start: int
+    scores: tuple[float, ...]
+    chunk: State
+    seen: State
+    rescale: float
+
+    @property
+    def stop(self) -> int:
+        """The first score after this chunk."""
+        return self.start + len(self.scores)
+
+    def __str__(self) -> str:
+        scale = f"earlier sums × {self.rescale:.4g}" if self.start else "nothing earlier"
+        return f"scores {self.start} to {self.stop - 1}: {scale}, then {self.seen}"
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineSoftmax(Told):
+    """All steps of one row of scores."""
+
+    scores: tuple[float, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def final(self) -> State:
+        """What is kept at the end."""
+        return self.steps[-1].seen
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The softmax itself, from the last m and l; all 0 where every score was masked."""
+        m, l = self.final.m, self.final.l
+        return tuple(math.exp(s - m) / l if l else 0.0 for s in self.scores)
+
+    @property
+    def rescales(self) -> int:
+        """How often an earlier sum had to shrink because a larger score came."""
+        return sum(step.rescale < 1 for step in self.steps[1:])
+
+    def __str__(self) -> str:
+        steps = f"{len(self.steps)} chunks, {self.rescales} rescaled"
+        return f"{count(len(self.scores))} scores in {steps}: {self.final}"
+
+
+def online_softmax(
+    scores: Sequence[float], chunk: int, values: Sequence[Sequence[float] | float] | None = None
+) -> OnlineSoftmax:
+    """One row of scores, `chunk` at a time; -inf is a masked score; with `values`, their weighted sum too."""
+    if not scores:
+        raise ValueError("no scores; give at least one")
+    if any(math.isnan(s) or s == math.inf for s in scores):
+        raise ValueError("a score is nan or +inf; give finite scores, or -inf for one that is masked")
+    if chunk < 1:
+        raise ValueError(f"chunk = {chunk} holds no score; write at least 1")
+    rows = _rows(values, len(scores))
+    states = [_state(scores[i : i + chunk], rows[i : i + chunk]) for i in range(0, len(scores), chunk)]
+    steps, seen = [], State(-math.inf, 0.0, (0.0,) * len(rows[0]))
+    for i, state in enumerate(states):
+        before, seen = seen, seen + state
+        part = tuple(map(float, scores[i * chunk : (i + 1) * chunk]))
+        steps.append(Step(i * chunk, part, state, seen, _shrink(before.m, seen.m)))
+    return OnlineSoftmax(tuple(map(float, scores)), tuple(steps))
+
+
+def merge(states: Sequence[State]) -> State:
+    """All states in one, in whatever order they come."""
+    return functools.reduce(State.__add__, states)
+
+
+def _rows(values: Sequence[Sequence[float] | float] | None, n: int) -> list[tuple[float, ...]]:
+    if values is None:
+        return [()] * n
+    rows = [(float(v),) if isinstance(v, int | float) else tuple(map(float, v)) for v in values]
+    if len(rows) != n or len({len(row) for row in rows}) != 1:
+        raise ValueError(f"{len(rows)} values for {n} scores; give one value, of one length, for each score")
+    return rows
+
+
+def _state(scores: Sequence[float], rows: Sequence[tuple[float, ...]]) -> State:
+    m = max(scores)
+    weights = [_shrink(s, m) for s in scores]
+    o = tuple(sum(w * x for w, x in zip(weights, column, strict=True)) for column in zip(*rows, strict=True))
+    return State(float(m), sum(weights), o)
+
+
+def _shrink(old: float, new: float) -> float:
+    """exp(old - new), and 0 for what was masked."""
+    return 0.0 if old == -math.inf else math.exp(old - new)

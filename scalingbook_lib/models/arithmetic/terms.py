@@ -1,0 +1,79 @@
+"""What is a whole made of? Terms with names, which sum to it."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from scalingbook_lib.units import Told, percent, si
+
+
+@dataclass(frozen=True, slots=True)
+class Term(Told):
+    """One summand: its name, its value, and how it was counted."""
+
+    name: str
+    value: float
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} {si(self.value)}" + (f" ({self.why})" if self.why else "")
+
+
+@dataclass(frozen=True)
+class Terms(Told):
+    """Summands in the order in which a token meets them."""
+
+    terms: tuple[Term, ...]
+    unit: ClassVar[str] = ""
+
+    @property
+    def total(self) -> float:
+        """The whole: the terms added."""
+        return sum(term.value for term in self.terms)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the terms."""
+        return tuple(term.name for term in self.terms)
+
+    def __getitem__(self, name: str) -> float:
+        """The value of the term of that name; a KeyError that lists the terms where there is none."""
+        for term in self.terms:
+            if term.name == name:
+                return term.value
+        raise KeyError(f"no term {name!r} here; there are {', '.join(self.names)}")
+
+    def get(self, name: str) -> float:
+        """The value of the term of that name, 0 where there is none."""
+        return self[name] if name in self.names else 0
+
+    def share(self, *names: str) -> float:
+        """The share of these terms of the whole."""
+        return sum(map(self.get, names)) / self.total if self.total else 0.0
+
+    def parts(self) -> str:
+        """Every term with its value and its share, in words."""
+        return ", ".join(
+            f"{t.name} {large(t.value, self.unit)} ({percent(self.share(t.name))})" for t in self.terms
+        )
+
+    def __str__(self) -> str:
+        return f"{large(self.total, self.unit)}: {self.parts()}"
+
+
+def large(value: float, unit: str) -> str:
+    """A number beyond the prefixes as a power of ten: 7.22e24 FLOPs."""
+    return si(value, unit) if abs(value) < 1e21 else f"{value:.3g} {unit}".replace("e+", "e")
+
+
+def whole(value: float | Fraction) -> float:
+    """An integer where the value is one, so that counts can be compared exactly."""
+    exact = Fraction(value)
+    return int(exact) if exact.denominator == 1 else float(exact)
+
+
+def at_least_one(**sizes: float | Fraction) -> None:
+    """Refuse a count below 1."""
+    for name, size in sizes.items():
+        if not size >= 1:
+            raise ValueError(f"{name} = {size} is too small; write at least 1")

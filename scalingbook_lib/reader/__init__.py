@@ -1,0 +1,1 @@
+"""What a chapter hands to its reader is made of: explorers, drawings, checks. Standard library only."""

@@ -1,0 +1,1 @@
+"""How is an answer judged, and what went wrong with it?"""

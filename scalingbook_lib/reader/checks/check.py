@@ -1,0 +1,242 @@
+"""What is one exercise's check?
+
+The answer is computed by the library; what a reader gives is compared with it and a slip is diagnosed. No
+message ever holds the answer, and nothing that a reader gives makes a check raise.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from scalingbook_lib import notation
+from scalingbook_lib.reader.checks import diagnosis, programs
+from scalingbook_lib.reader.checks import given as reading
+from scalingbook_lib.reader.checks.given import Unread
+from scalingbook_lib.reader.checks.programs import SOLVED, Verdict
+from scalingbook_lib.units import Told
+
+Status = Literal["right", "wrong", "unread", "open"]
+Kind = Literal["number", "choice", "notation", "program"]
+_SIGNS = {"right": "✓", "wrong": "✗", "unread": "?", "open": "…"}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Told):
+    """A judgement: right or not, and the sentence that says so."""
+
+    ok: bool
+    message: str
+    status: Status
+
+    def __str__(self) -> str:
+        return f"{_SIGNS[self.status]} {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hint(Told):
+    """One rung of the ladder of hints."""
+
+    n: int
+    of: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"Hint {self.n} of {self.of}: {self.text}" if self.n else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A wrong answer whose cause is known.
+
+    `gives` is what the mistake leads to: a number is a multiple of the right answer, a function computes the
+    wrong value, and a text is the wrong choice or notation. Of a program it is the verdict.
+    """
+
+    gives: float | str | Callable[[], float | str | Verdict]
+    says: str
+
+    def value(self, answer: Any) -> Any:
+        """What somebody who makes this mistake answers."""
+        if callable(self.gives):
+            return self.gives()
+        return self.gives if isinstance(self.gives, str) else self.gives * answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check(Told):
+    """One exercise: the answer, how near is near enough, and what helps whoever is not there yet.
+
+    A choice has `choices`; a check of `kind="notation"` has an answer such as "C[I_X, K]{U_Y}"; one of
+    `kind="program"` asks for a function, and its answer is the verdict of `lab.judge` on a good one; any
+    other asks for a number in base units of `unit`. `chips` lets a per-chip-for-per-slice slip be recognised.
+    """
+
+    key: str
+    title: str
+    answer: Callable[[], Any]
+    unit: str = ""
+    rel_tol: float = 0.02
+    abs_tol: float = 0.0
+    choices: tuple[str, ...] = ()
+    kind: Kind = "number"
+    chips: int | None = None
+    difficulty: int = 1
+    hints: tuple[str, ...] = ()
+    mistakes: tuple[Mistake, ...] = ()
+    right: str = "Right."
+
+    def __post_init__(self) -> None:
+        if self.choices:
+            object.__setattr__(self, "kind", "choice")
+        if self.difficulty not in (1, 2, 3):
+            raise ValueError(f"{self.key}: difficulty {self.difficulty} is none of 1, 2, 3")
+
+    @property
+    def stem(self) -> str:
+        """The chapter this exercise belongs to."""
+        return self.key.partition(".")[0]
+
+    def __str__(self) -> str:
+        number = f"a number in {self.unit}" if self.unit else "a plain number"
+        asks = {
+            "choice": f"one of {', '.join(self.choices)}",
+            "notation": "an array, as in A[I_X, J]",
+            "program": "what the judge says of your function",
+        }
+        return f"{self.key}, {self.title}: answer with {asks.get(self.kind, number)}"
+
+    def __call__(self, given: Any) -> Outcome:
+        """Judge what was given; anything may be."""
+        if reading.unanswered(given):
+            return _told("open", f"{self.key}: not answered yet. Put your answer where the three dots are.")
+        try:
+            return _JUDGES[self.kind](self, given)
+        except Unread as error:
+            return _told("unread", str(error))
+
+    def hint(self, n: int = 1) -> Hint:
+        """The n-th hint, the first one the gentlest."""
+        if not self.hints:
+            return Hint(0, 0, "There is no hint for this one.")
+        if not 1 <= n <= len(self.hints):
+            return Hint(
+                0, len(self.hints), f"There are {len(self.hints)} hints: hint(1) to hint({len(self.hints)})."
+            )
+        return Hint(n, len(self.hints), self.hints[n - 1])
+
+
+def _told(status: Status, message: str) -> Outcome:
+    return Outcome(status == "right", message, status)
+
+
+def _number(check: Check, given: Any) -> Outcome:
+    value, answer = reading.number(given, check.unit), float(check.answer())
+    if _near(value, answer, check):
+        return _told("right", check.right)
+    for mistake in check.mistakes:
+        if _near(value, float(mistake.value(answer)), check):
+            return _told("wrong", mistake.says)
+    unit = reading.canonical(check.unit).unit
+    return _told("wrong", diagnosis.likely(value, answer, unit, tol=check.rel_tol, chips=check.chips))
+
+
+def _near(value: float, target: float, check: Check) -> bool:
+    return math.isclose(value, target, rel_tol=max(check.rel_tol, 1e-12), abs_tol=check.abs_tol)
+
+
+def _choice(check: Check, given: Any) -> Outcome:
+    chosen = _chosen(check.choices, given)
+    if chosen == check.answer():
+        return _told("right", check.right)
+    says = (m.says for m in check.mistakes if m.value(None) == chosen)
+    return _told("wrong", next(says, "No. Work out both sides and compare them."))
+
+
+def _chosen(choices: tuple[str, ...], given: Any) -> str:
+    """The choice that was meant: written out, or by its letter, bare or in parentheses."""
+    text = _bare(given) if isinstance(given, str) else ""
+    by_letter = {chr(ord("a") + place): choice for place, choice in enumerate(choices)}
+    written_out = {_bare(choice): choice for choice in choices}
+    if chosen := (by_letter | written_out).get(text):
+        return chosen
+    raise Unread(f"Choose one of these: {'; '.join(choices)}.")
+
+
+def _bare(text: str) -> str:
+    return text.strip().strip(" ().").casefold().replace(" %", "%")
+
+
+def _notation(check: Check, given: Any) -> Outcome:
+    array, answer = _array(given), notation.parse(str(check.answer()))
+    if _same(array, answer):
+        return _told("right", check.right)
+    for mistake in check.mistakes:
+        if _same(array, notation.parse(str(mistake.value(None)))):
+            return _told("wrong", mistake.says)
+    return _told("wrong", _difference(array, answer))
+
+
+def _array(given: Any) -> notation.Array:
+    if isinstance(given, notation.Array):
+        return given
+    if not isinstance(given, str) or len(given) > 200:
+        raise Unread("Write the array as text in the book's notation, as in 'A[I_X, J]'.")
+    try:
+        return notation.parse(given)
+    except notation.NotationError as error:
+        raise Unread(str(error)) from None
+
+
+def _same(array: notation.Array, answer: notation.Array) -> bool:
+    return array.dims == answer.dims and set(array.partial) == set(answer.partial)
+
+
+def _difference(array: notation.Array, answer: notation.Array) -> str:
+    """Where two arrays differ, without saying what would be right."""
+    if [d.name for d in array.dims] != [d.name for d in answer.dims]:
+        return "The dimensions are not those of the result: name them in the order that is asked for."
+    if set(array.partial) != set(answer.partial):
+        more = (
+            "a sum is still owed"
+            if set(answer.partial) - set(array.partial)
+            else "that sum is already complete"
+        )
+        return f"Look at the partial sums {{U_…}} once more: {more}."
+    wrong = [d.name for d, e in zip(array.dims, answer.dims, strict=True) if d.axes != e.axes]
+    if all(sorted(d.axes) == sorted(e.axes) for d, e in zip(array.dims, answer.dims, strict=True)):
+        return f"The axes of {wrong[0]} are right and their order is not: the first one varies slowest."
+    return f"The dimensions are right; the mesh axes that split {' and '.join(wrong)} are not."
+
+
+def _program(check: Check, given: Any) -> Outcome:
+    if isinstance(given, str) and given.strip() == SOLVED:
+        return _told("right", "Noted. What you wrote was judged in the notebook.")
+    verdict = _verdict(check, given)
+    if verdict.wrong:
+        return _told("wrong", f"{_sentence(str(verdict))}.")
+    for mistake in check.mistakes:
+        if programs.same(verdict.moves, mistake.value(None).moves):
+            return _told("wrong", mistake.says)
+    judged = replace(verdict, asked=check.answer().moves)
+    return _told("right", check.right) if judged.ok else _told("wrong", f"{_sentence(str(judged))}.")
+
+
+def _verdict(check: Check, given: Any) -> Verdict:
+    if not isinstance(given, Verdict):
+        raise Unread("This asks for what the judge says of your function: give `task(your_function)` here.")
+    if given.key not in ("", check.key):
+        raise Unread(f"That is the judge's verdict on {given.key}; this is {check.key}.")
+    return given
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+_JUDGES: dict[Kind, Callable[[Check, Any], Outcome]] = {
+    "number": _number,
+    "choice": _choice,
+    "notation": _notation,
+    "program": _program,
+}

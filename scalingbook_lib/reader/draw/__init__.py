@@ -1,0 +1,42 @@
+"""How is a view drawn? As SVG and HTML text, by the standard library alone.
+
+The same text is in the page as built and comes from the page's worker for every event, so that the first
+view and the live one are the same picture.
+"""
+
+from scalingbook_lib.reader.draw import bars, chart, grid, network, svg, timeline
+from scalingbook_lib.reader.explorers.view import Bars, Chart, Grid, Network, Panel, Timeline, View
+
+WIDE, NARROW = 680.0, 340.0
+
+
+def figure(view: View, *, wide: bool) -> str:
+    """All panels of a view: 680 units wide, or 340 for a phone and for panels that stand side by side."""
+    if not wide:
+        return "".join(panel(p, NARROW) for p in view.panels)
+    if view.columns == 1:
+        return "".join(panel(p, WIDE) for p in view.panels)
+    paired = len(view.panels) // 2 * 2
+    pairs = "".join(panel(p, NARROW) for p in view.panels[:paired])
+    return f'<div class="ex-columns">{pairs}</div>' + "".join(panel(p, WIDE) for p in view.panels[paired:])
+
+
+def panel(panel: Panel, width: float) -> str:
+    """One panel as SVG."""
+    match panel:
+        case Chart():
+            return chart.chart(panel, width)
+        case Bars():
+            return bars.bars(panel, width)
+        case Grid():
+            return grid.grid(panel, width)
+        case Timeline():
+            return timeline.timeline(panel, width)
+        case Network():
+            return network.network(panel, width)
+
+
+def readouts(view: View) -> str:
+    """The readouts as the inside of a description list."""
+    pairs = [(svg.escape(r.label), svg.escape(str(r))) for r in view.readouts]
+    return "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in pairs)

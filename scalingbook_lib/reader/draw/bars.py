@@ -1,0 +1,77 @@
+"""How are bars drawn? Lying, one row a label, the value written at the end of each."""
+
+from scalingbook_lib.reader.draw import axes, svg
+from scalingbook_lib.reader.draw.palette import ink
+from scalingbook_lib.reader.explorers import scales
+from scalingbook_lib.reader.explorers.view import Bars
+
+THICK, THIN, BETWEEN = 22.0, 14.0, 13.0
+
+
+def bars(panel: Bars, width: float) -> str:
+    """The bars as one SVG drawing; on a narrow one the labels stand above their bars."""
+    wide = width > 400
+    head, top = svg.title(panel.title, width)
+    keys, key_height = svg.legend(_keys(panel), width, top)
+    top += key_height + (8 if key_height else 0) + (16 if panel.refs else 0)
+    left = min(max(map(svg.measure, panel.labels)) + 12, 0.36 * width) if wide else 0.0
+    row = (THICK if _rows(panel) == 1 else THIN * _rows(panel)) + BETWEEN + (0 if wide else 18)
+    bottom = top + row * len(panel.labels) + 4
+    values = [scales.written(v, panel.value.unit) for v in panel.lengths()]
+    right = width - max(map(svg.measure, values)) - 8
+    low, high = panel.range()
+    place = scales.project(panel.value.scale, low, high, left, right)
+    most = max(int((right - left) / 70), 2)
+    body = [axes.across(panel.value, (low, high), place, (left, top, right, bottom), width, most)]
+    for i, label in enumerate(panel.labels):
+        y = top + i * row + BETWEEN / 2
+        body.append(_label(label, left, y, row, wide))
+        body += _row(panel, i, place, (left, right), y + (0 if wide else 18))
+    body.append(axes.uprights(panel.refs, (low, high), place, (top, bottom), width))
+    return svg.picture(width, bottom + axes.FOOT, panel.title or panel.value.label, head + keys + body)
+
+
+def _rows(panel: Bars) -> int:
+    return 1 if panel.stacked else len(panel.series)
+
+
+def _keys(panel: Bars) -> list[tuple[str, str]]:
+    if len(panel.series) == 1:
+        return []
+    return [(s.label, f'fill="{ink(_color(panel, i))}"') for i, s in enumerate(panel.series)]
+
+
+def _color(panel: Bars, i: int) -> int:
+    color = panel.series[i].color
+    return i if color is None else color
+
+
+def _label(words: str, left: float, y: float, row: float, wide: bool) -> str:
+    if wide:
+        return svg.text(
+            left - 8, y + (row - BETWEEN) / 2 + 4.5, svg.fit(words, left - 8), 'text-anchor="end"'
+        )
+    return svg.text(0, y + 11, svg.fit(words, 330))
+
+
+def _row(panel: Bars, i: int, place: scales.Projection, ends: tuple[float, float], y: float) -> list[str]:
+    """The bars of one label, and their values."""
+    parts, start = [], ends[0]
+    thick, air = (THICK, 0.0) if _rows(panel) == 1 else (THIN, 2.0)
+    pixel = lambda v: min(max(place([v])[0], ends[0]), ends[1]) if v > 0 else ends[0]  # noqa: E731
+    total = 0.0
+    for n, series in enumerate(panel.series):
+        value = series.values[i]
+        total = total + value if panel.stacked else value
+        end = pixel(total)
+        length = max(end - start, 0.0)
+        paint = f'fill="{ink(_color(panel, n))}" fill-opacity=".85"'
+        note = f"{series.label}: {scales.written(value, panel.value.unit)}"
+        parts.append(svg.rect(start, y, length, thick - air, paint, note))
+        if not panel.stacked:
+            parts.append(svg.text(end + 6, y + thick / 2 + 4, scales.written(value, panel.value.unit)))
+            y += thick if len(panel.series) > 1 else 0
+        start = end if panel.stacked else ends[0]
+    if panel.stacked:
+        parts.append(svg.text(start + 6, y + thick / 2 + 4.5, scales.written(total, panel.value.unit)))
+    return parts

@@ -1,0 +1,111 @@
+"""How does an explorer stand in a page before any script runs?
+
+As native inputs with their labels, the first view, its numbers and its verdict.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from scalingbook_lib.reader import draw
+from scalingbook_lib.reader.draw import svg
+from scalingbook_lib.reader.explorers.controls import Choice, Control, Notation, Slider, Steps, Switch
+from scalingbook_lib.reader.explorers.view import View
+
+NOTE = "The picture shows the starting values. In a notebook, run this cell to move the controls."
+
+
+class Described(Protocol):
+    """What an explorer is called and what it can be asked with."""
+
+    @property
+    def key(self) -> str: ...  # noqa: D102
+    @property
+    def title(self) -> str: ...  # noqa: D102
+    @property
+    def question(self) -> str: ...  # noqa: D102
+    @property
+    def controls(self) -> Mapping[str, Control]: ...  # noqa: D102
+
+
+def explorer(explorer: Described, view: View, suffix: str = "") -> str:
+    """The whole explorer as static HTML, the same to the byte every time."""
+    base = "ex-" + explorer.key.replace(".", "-") + (f"-{suffix}" if suffix else "")
+    fields = "".join(_field(name, c, f"{base}-{name}", view) for name, c in explorer.controls.items())
+    return (
+        f'<div class="explorer" data-explorer="{svg.escape(explorer.key)}" id="{base}" role="group" '
+        f'aria-labelledby="{base}-title">\n'
+        f'<p class="ex-title" id="{base}-title">{svg.escape(explorer.title)}</p>\n'
+        f'<p class="ex-question">{svg.escape(explorer.question)}</p>\n'
+        f'<form class="ex-controls" autocomplete="off">\n{fields}'
+        '<div class="ex-buttons"><button type="button" class="ex-reset" disabled>Reset</button>'
+        '<span class="ex-status" role="status"></span></div>\n</form>\n'
+        f'<div class="ex-figure"><div class="ex-wide">{draw.figure(view, wide=True)}</div>\n'
+        f'<div class="ex-narrow" hidden>{draw.figure(view, wide=False)}</div></div>\n'
+        f'<dl class="ex-readouts">{draw.readouts(view)}</dl>\n'
+        f'<p class="ex-verdict" aria-live="polite">{svg.escape(view.verdict)}</p>\n'
+        '<p class="ex-error" role="alert" hidden></p>\n'
+        f'<p class="ex-note">{NOTE}</p>\n</div>'
+    )
+
+
+def _field(name: str, control: Control, id: str, view: View) -> str:
+    """One control: its label, its value as text, the input."""
+    label = f'<label for="{id}">{svg.escape(control.label)}</label>'
+    match control:
+        case Slider():
+            inside = label + _output(id, control.text(control.start)) + _range(name, id, control)
+        case Steps():
+            inside = (
+                label
+                + _output(id, control.text(control.start, view.frames))
+                + _steps(name, id, control, view)
+            )
+        case Choice():
+            inside = label + _select(name, id, control)
+        case Switch():
+            checked = " checked" if control.start else ""
+            inside = f'<input type="checkbox" id="{id}" name="{name}"{checked}>{label}'
+        case Notation():
+            inside = label + _textbox(name, id, control)
+    return f'<div class="ex-control ex-{type(control).__name__.lower()}">{inside}</div>\n'
+
+
+def _output(id: str, words: str) -> str:
+    return f'<output for="{id}">{svg.escape(words)}</output>'
+
+
+def _range(name: str, id: str, control: Slider) -> str:
+    first, last, step = control.stops
+    return _slider(name, id, (first, last, step, control.initial), control.text(control.start))
+
+
+def _steps(name: str, id: str, control: Steps, view: View) -> str:
+    stops = (0, view.frames - 1, 1, min(control.start, view.frames - 1))
+    slider = _slider(name, id, stops, control.text(control.start, view.frames)).replace(">", " data-steps>")
+    return f'{slider}<button type="button" class="ex-play" aria-controls="{id}" disabled>Play</button>'
+
+
+def _slider(name: str, id: str, stops: tuple[float, float, float, float], words: str) -> str:
+    first, last, step, at = (f"{v:.12g}" for v in stops)
+    return (
+        f'<input type="range" id="{id}" name="{name}" min="{first}" max="{last}" step="{step}" value="{at}" '
+        f'aria-valuetext="{svg.escape(words)}">'
+    )
+
+
+def _select(name: str, id: str, control: Choice) -> str:
+    options = "".join(
+        f"<option{' selected' if o == control.initial else ''}>{svg.escape(o)}</option>"
+        for o in control.options
+    )
+    return f'<select id="{id}" name="{name}">{options}</select>'
+
+
+def _textbox(name: str, id: str, control: Notation) -> str:
+    hint = f'<span class="ex-hint" id="{id}-hint">{svg.escape(control.hint)}</span>' if control.hint else ""
+    described = f' aria-describedby="{id}-hint"' if hint else ""
+    return (
+        f'<input type="text" id="{id}" name="{name}" value="{svg.escape(control.start)}" '
+        f'maxlength="{control.most}" '
+        f'spellcheck="false" autocapitalize="off"{described}>{hint}'
+    )

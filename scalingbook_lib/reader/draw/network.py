@@ -1,0 +1,174 @@
+"""How are devices and their links drawn? As boxes with the chunks they hold, and arrows for what moves."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scalingbook_lib.reader.draw import svg
+from scalingbook_lib.reader.draw.palette import ink
+from scalingbook_lib.reader.explorers.view import Link, Network, Node
+
+MARGIN, WRAP_MARGIN = 50.0, 66.0
+LARGEST, STUB = 60.0, 30.0
+TYPE = 12.0
+NAMES = f'text-anchor="middle" font-size="{TYPE:g}"'
+BOX = 'rx="4" fill="var(--ex-bg,#fff)" stroke="currentColor" stroke-opacity=".55"'
+
+Spot = tuple[float, float]
+Course = tuple[Spot, Spot, Spot]  # start, the point that bends the curve, end
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where the boxes stand, half their side, and the edges of the drawing."""
+
+    spots: Sequence[Spot]
+    half: float
+    bounds: tuple[float, float, float, float]
+
+    def inside(self, spot: Spot, across: float = 0.0, down: float = 0.0) -> Spot:
+        """The nearest point that leaves room to the edges."""
+        left, top, right, bottom = self.bounds
+        x = min(max(spot[0], left + across), right - across)
+        return x, min(max(spot[1], top + down), bottom - down)
+
+
+def network(panel: Network, width: float) -> str:
+    """The network as one SVG drawing."""
+    head, top = svg.title(panel.title, width)
+    plan, height = _plan(panel, width, top)
+    most = max((abs(link.value) for link in panel.links), default=0.0)
+    courses = [(link, course) for link in panel.links for course in _courses(link, plan)]
+    quiet = [f'<path d="{_way(c)}"/>' for link, c in courses if link.color is None]
+    busy = [_arrow(link, c, most) for link, c in courses if link.color is not None]
+    nodes = [_node(n, spot, plan) for n, spot in zip(panel.nodes, plan.spots, strict=True)]
+    labels = [_label(link, _courses(link, plan)[-1], plan) for link in panel.links if link.label]
+    body = [
+        svg.group('fill="none" stroke="currentColor" stroke-opacity=".3"', quiet), *busy, *nodes,
+        svg.group(f'class="ex-labels" {NAMES} font-weight="500" {svg.HALO}', labels),
+    ]  # fmt: skip
+    return svg.picture(width, height, panel.title or "network", head + body)
+
+
+def _plan(panel: Network, width: float, top: float) -> tuple[Plan, float]:
+    margin = WRAP_MARGIN if any(link.wrap for link in panel.links) else MARGIN
+    aspect = panel.aspect if width > 400 else min(max(panel.aspect * 1.35, 0.3), 1.1)
+    deep = max(width * aspect, 2 * margin + 2)
+    spots = [
+        (margin + n.x * (width - 2 * margin), top + margin + n.y * (deep - 2 * margin)) for n in panel.nodes
+    ]
+    nearest = min((math.dist(a, b) for i, a in enumerate(spots) for b in spots[:i]), default=LARGEST / 0.54)
+    half = min(max(nearest, 8.0) * 0.27, LARGEST / 2)
+    return Plan(spots, half, (3.0, top + 3.0, width - 3.0, top + deep - 3.0)), top + deep
+
+
+def _node(node: Node, spot: Spot, plan: Plan) -> str:
+    (x, y), half = spot, plan.half
+    box = svg.rect(x - half, y - half, 2 * half, 2 * half, BOX, node.note)
+    if not node.parts:
+        return box + svg.text(x, y + 4.5, svg.fit(node.label, 2 * half), 'text-anchor="middle"')
+    return box + _parts(node.parts, x, y, half - 3) + _name(node, spot, plan)
+
+
+def _name(node: Node, spot: Spot, plan: Plan) -> str:
+    """A box's name on the side where no link leaves: above the upper half of the drawing, below the lower."""
+    (x, y), half = spot, plan.half
+    words = svg.fit(node.label, 3.2 * half, TYPE)
+    ys, xs = [s[1] for s in plan.spots], [s[0] for s in plan.spots]
+    ends = min(xs), max(xs)
+    style = f'font-size="{TYPE:g}" {svg.QUIET} {svg.HALO}'
+    if (
+        x in ends
+        and min(ys) + 1 < y < max(ys) - 1
+        and svg.measure(words, TYPE) <= plan.bounds[2] - ends[1] - half - 4
+    ):
+        side = -1 if x == ends[0] else 1
+        anchor = "end" if side < 0 else "start"
+        return svg.text(x + side * (half + 4), y + 4, words, f'text-anchor="{anchor}" {style}')
+    up = min(ys) < max(ys) and y < (min(ys) + max(ys)) / 2
+    return svg.text(x, y - half - 5 if up else y + half + 13, words, f'text-anchor="middle" {style}')
+
+
+def _parts(parts: Sequence[int | None], x: float, y: float, half: float) -> str:
+    """The slots of a box: columns up to eight, else rows of them; slots of one colour share a path."""
+    columns = len(parts) if len(parts) <= 8 else math.ceil(math.sqrt(len(parts)))
+    wide, high = 2 * half / columns, 2 * half / math.ceil(len(parts) / columns)
+    air = 1.0 if wide > 3 else 0.4
+    paths: dict[int | None, list[str]] = {}
+    for i, color in enumerate(parts):
+        left, top = x - half + i % columns * wide, y - half + i // columns * high
+        paths.setdefault(color, []).append(
+            f"M{left:.1f},{top:.1f}h{wide - air:.1f}v{high - air:.1f}h{air - wide:.1f}z"
+        )
+    paint = {c: 'fill-opacity=".09"' if c is None else f'fill="{ink(c)}"' for c in paths}
+    return "".join(f'<path d="{"".join(way)}" {paint[c]}/>' for c, way in paths.items())
+
+
+# Links
+
+
+def _courses(link: Link, plan: Plan) -> list[Course]:
+    """The curve of a link, at the boxes' edges and a little to the right; of a wrap, one stub at each end."""
+    (x0, y0), (x1, y1) = plan.spots[link.start], plan.spots[link.end]
+    length = math.dist((x0, y0), (x1, y1)) or 1.0
+    ux, uy = (x1 - x0) / length, (y1 - y0) / length
+    aside = plan.half * 0.3 if link.color is not None else 0.0
+    x0, y0, x1, y1 = x0 - uy * aside, y0 + ux * aside, x1 - uy * aside, y1 + ux * aside
+    if link.wrap:
+        near, far = plan.half + 2, plan.half + STUB
+        out = (x0 - ux * near, y0 - uy * near), plan.inside((x0 - ux * far, y0 - uy * far))
+        back = plan.inside((x1 + ux * far, y1 + uy * far)), (x1 + ux * (near + 2), y1 + uy * (near + 2))
+        return [(a, ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2), b) for a, b in (back, out)]
+    push = link.bend * length
+    middle = plan.inside(((x0 + x1) / 2 - uy * push, (y0 + y1) / 2 + ux * push))
+    return [(_edge((x0, y0), middle, plan.half + 3), middle, _edge((x1, y1), middle, plan.half + 5))]
+
+
+def _edge(centre: Spot, towards: Spot, half: float) -> Spot:
+    """Where the way from a box's centre leaves the box."""
+    dx, dy = towards[0] - centre[0], towards[1] - centre[1]
+    share = min(half / (max(abs(dx), abs(dy)) or 1.0), 1.0)
+    return centre[0] + dx * share, centre[1] + dy * share
+
+
+def _way(course: Course) -> str:
+    (x0, y0), (xm, ym), (x1, y1) = course
+    straight = abs((xm - x0) * (y1 - y0) - (ym - y0) * (x1 - x0)) < 1.0
+    return f"M{x0:.1f},{y0:.1f}" + (
+        f"L{x1:.1f},{y1:.1f}" if straight else f"Q{xm:.1f},{ym:.1f} {x1:.1f},{y1:.1f}"
+    )
+
+
+def _arrow(link: Link, course: Course, most: float) -> str:
+    """A coloured curve with a head at its end."""
+    _, middle, end = course
+    thick = 1.6 + (2.4 * abs(link.value) / most if most else 0.4)
+    length = math.dist(middle, end) or 1.0
+    ux, uy = (end[0] - middle[0]) / length, (end[1] - middle[1]) / length
+    x, y, side = end[0] - ux * (3 + thick), end[1] - uy * (3 + thick), 3.0 + thick * 0.8
+    head = [
+        (end[0] + ux * 2, end[1] + uy * 2),
+        (x - uy * side, y + ux * side),
+        (x + uy * side, y - ux * side),
+    ]
+    corners, paint = svg.points(*zip(*head, strict=True)), ink(link.color or 0)
+    way = _way((course[0], middle, (x, y)))
+    return (
+        f'<path d="{way}" fill="none" stroke="{paint}" stroke-width="{thick:.1f}"/>'
+        f'<polygon points="{corners}" fill="{paint}"/>'
+    )
+
+
+def _label(link: Link, course: Course, plan: Plan) -> str:
+    """The label at the middle of the curve, on the right of its way, clear of the line."""
+    start, middle, end = course
+    half = svg.measure(link.label, TYPE) / 2
+    length = math.dist(start, end) or 1.0
+    nx, ny = -(end[1] - start[1]) / length, (end[0] - start[0]) / length
+    clear = abs(nx) * half + abs(ny) * 5 + 6
+    x, y = (
+        (start[0] + 2 * middle[0] + end[0]) / 4 + nx * clear,
+        (start[1] + 2 * middle[1] + end[1]) / 4 + ny * clear,
+    )
+    x, y = plan.inside((x, y), half, 6.0)
+    return svg.text(x, y + 4, link.label, f'fill="{ink(link.color)}"' if link.color is not None else "")

@@ -1,0 +1,1 @@
+"""What is an explorer? Controls, and a pure view of them."""

@@ -1,0 +1,67 @@
+"""What does an explorer show? A verdict, pictures and numbers: values, with no drawing in them.
+
+A `View` is what a pure function of the controls returns. It is drawn by `draw` (SVG, for the page) and by
+`viz.figures` (matplotlib, for files), and compared by tests. This module is the vocabulary of a view:
+whatever one is made of can be imported from here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scalingbook_lib.reader.explorers import scales
+from scalingbook_lib.reader.explorers.marks import Band, Curve, Mark, Points, RefLine, Regions, Scale
+from scalingbook_lib.reader.explorers.panels import (  # fmt: skip
+    Bars,
+    Cell,
+    Chart,
+    Grid,
+    Link,
+    Network,
+    Node,
+    Panel,
+    Series,
+    Span,
+    Timeline,
+    colored,
+)
+
+__all__ = [
+    "Band", "Bars", "Cell", "Chart", "Curve", "Grid", "Link", "Mark", "Network", "Node", "Panel", "Points",
+    "Readout", "RefLine", "Regions", "Scale", "Series", "Span", "Timeline", "View", "colored",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Readout:
+    """A number that matters, written with its unit (or as `text`)."""
+
+    label: str
+    value: float
+    unit: str = ""
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text or scales.written(self.value, self.unit)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What there is to see: one sentence, pictures, numbers; `frames` where a Steps control moves through it.
+
+    `columns=2` sets panels side by side where there is room, each then as on a narrow screen; a last one that
+    has no neighbour is as wide as both.
+    """
+
+    verdict: str
+    panels: Sequence[Panel]
+    readouts: Sequence[Readout] = ()
+    frames: int = 1
+    columns: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.verdict:
+            raise ValueError("a view needs a verdict: one sentence that says what is seen")
+        if self.frames < 1 or self.columns not in (1, 2):
+            raise ValueError(
+                f"a view has at least one frame, and one or two columns, not {self.frames} and {self.columns}"
+            )

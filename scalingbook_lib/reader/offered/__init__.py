@@ -1,0 +1,1 @@
+"""Which chips, machines and models do explorers offer?"""

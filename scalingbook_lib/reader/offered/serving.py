@@ -1,0 +1,85 @@
+"""Which models, machines and types do the explorers of serving offer?"""
+
+from functools import lru_cache
+from typing import Any
+
+from scalingbook_lib import inference, models
+from scalingbook_lib.inference import Layout
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.reader.explorers.view import Bars, RefLine, Scale, Series, View
+from scalingbook_lib.steps.limits import Machine
+from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType, count
+
+MODELS = (
+    "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 13B", "Gemma-2 27B", "Qwen3 32B", "Mixtral 8x7B",
+    "DeepSeek-V3",
+)  # fmt: skip
+MACHINES = (
+    "TPU v5e 2x2", "TPU v5e 2x4", "TPU v5e 4x4", "TPU v5e 4x8", "TPU v5e 8x8", "TPU v5p 2x2x2",
+    "TPU v5p 2x2x4", "TPU v6e 2x2", "TPU v6e 2x4", "TPU v6e 4x4", "TPU7x 2x2x1", "H100 × 1", "H100 × 8",
+    "H200 × 8", "B200 × 8",
+)  # fmt: skip
+TYPES = {"bf16": BF16, "int8": INT8, "int4": INT4}
+PRICES = ("as listed", "0.5", "1", "1.5", "2", "3", "4", "6", "8", "12")
+
+
+@lru_cache(maxsize=64)
+def machine(name: str) -> Machine:
+    """The machine of that name: a torus, or a cluster under switches."""
+    chip, _, count = name.partition(" × ")
+    if count:
+        return Cluster.of(chips.find(chip), int(count.replace(",", "")))
+    chip, _, shape = name.rpartition(" ")
+    return Slice.of(chips.find(chip), shape)
+
+
+def several(n: float, noun: str) -> str:
+    """'1 sequence', '32 sequences'."""
+    return f"{count(int(n))} {noun}{'' if int(n) == 1 else 's'}"
+
+
+def three(value: float, digits: int = 3) -> str:
+    """A ratio or a rate with so many digits and never an exponent: '7.52', '1,120'."""
+    return count(float(f"{value:.{digits}g}"), digits)
+
+
+def stored(name: str, where: Machine) -> DType:
+    """The type of that name on that chip: 8 bits are fp8 where the chip has no int8 for products."""
+    found = TYPES[name]
+    return FP8 if found is INT8 and where.chip.torus is None else found
+
+
+def layout(model: Transformer, chips: int, group: int, **types: Any) -> Layout:
+    """All chips as one tensor group; heads of the cache before sequences. Experts on all chips."""
+    K = max(model.K, 1)
+    heads = max(n for n in range(1, min(group, K) + 1) if group % n == 0 and K % n == 0)
+    E = model.experts.E if model.experts else 1
+    ep = max(n for n in range(1, chips + 1) if chips % n == 0 and E % n == 0)
+    return Layout(tp=chips, ep=ep, attention_dp=chips // group, kv_batch=group // heads, **types)
+
+
+@lru_cache(maxsize=64)
+def spread(model: str, where: str, weights: str, kv: str) -> Layout:
+    """One copy of a model over a whole machine: heads of the cache before sequences, experts over all."""
+    m, on = models.find(model), machine(where)
+    types = {"weights": stored(weights, on), "kv": stored(kv, on)}
+    group = 1 if m.latent else max(n for n in range(1, m.N + 1) if on.chips % n == 0)
+    return layout(m, on.chips, group, **types)
+
+
+def refused(model: str, where: str) -> View:
+    """No room: what each chip would have to hold, in int8 with one sequence, beside what it has."""
+    on = machine(where)
+    held = inference.memory(models.find(model), spread(model, where, "int8", "int8"), on, B=1, S=1)
+    return View(
+        f"{where} has no room for {model} and one sequence.",
+        (
+            Bars(
+                Scale("bytes of a chip", "B"), ["weights"], (Series("weights", [held.total], 0),),
+                refs=(RefLine("HBM", on.chip.hbm_bytes),), title="What each chip would hold",
+            ),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,59 @@
+"""On which machines do the explorers of training run, and why is a plan not possible there, in a word?"""
+
+from functools import lru_cache
+
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.steps.limits import Machine
+
+MACHINES = (
+    "TPU v5p 4x4x8", "TPU v5p 8x8x8", "TPU v5p 16x16x16", "TPU v5p 16x20x28", "TPU v5e 16x16",
+    "TPU v6e 16x16", "H100 × 512", "H100 × 4,096", "H100 × 16,384", "B200 × 1,024",
+)  # fmt: skip
+_WORDS = {
+    "heads": "heads",
+    "KV heads": "heads",
+    "F=": "F",
+    "D=": "D",
+    "experts": "experts",
+    "tokens of a sequence": "tokens",
+    "sequences of": "tokens",
+    "data ranks": "batch",
+    "would hold": "memory",
+    "layers": "layers",
+    "dualpipe": "batch",
+    "interleaved": "batch",
+    "zero-bubble": "batch",
+}
+TERMS = {
+    "again": "computed again",
+    "memory": "norms and sums in HBM",
+    "weights and gradients": "weights, gradients",
+    "tensor": "tensor parallelism",
+}
+
+
+@lru_cache(maxsize=64)
+def machine(name: str) -> Machine:
+    """The machine of that name: a torus, or a cluster under switches."""
+    chip, _, count = name.partition(" × ")
+    if count:
+        return Cluster.of(chips.find(chip), int(count.replace(",", "")))
+    chip, _, shape = name.rpartition(" ")
+    return Slice.of(chips.find(chip), shape)
+
+
+def word(reason: str) -> str:
+    """What does not fit, in one word: what stands in a small cell."""
+    return next((short for part, short in _WORDS.items() if part in reason), "mesh")
+
+
+def divisors(n: int, most: int) -> list[int]:
+    """Those up to `most`, in order."""
+    return [d for d in range(1, min(n, most) + 1) if n % d == 0]
+
+
+def term(name: str) -> str:
+    """A term of `training.Step`, as a bar's label."""
+    return TERMS.get(name, name)

@@ -1,0 +1,105 @@
+"""What do more chips buy? Speed-up, efficiency, and the first wall that a training step runs into.
+
+The step is the simplest there is, pure data parallelism: every chip holds all weights and takes its share of
+the batch, and once a step an AllReduce, overlapped with the backward pass, sums the gradients. Latency and
+memory are left out here. Chapter: Introduction.
+"""
+
+from dataclasses import dataclass
+
+from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.units import BF16, DType, Told, count, si
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Told):
+    """One training step on n chips, by term. `overlap`: the hidden share of what could be hidden, 0 to 1."""
+
+    chips: float
+    forward_s: float
+    backward_s: float
+    network_s: float
+    overlap: float = 1.0
+
+    @property
+    def math_s(self) -> float:
+        """Forward and backward arithmetic."""
+        return self.forward_s + self.backward_s
+
+    @property
+    def exposed_s(self) -> float:
+        """The part of the AllReduce that the backward pass does not hide."""
+        return self.network_s - self.overlap * min(self.backward_s, self.network_s)
+
+    @property
+    def total_s(self) -> float:
+        """The step: arithmetic, and what of the AllReduce stays exposed."""
+        return self.math_s + self.exposed_s
+
+    @property
+    def bound(self) -> str:
+        """'network-bound' where the AllReduce takes longer than the backward pass."""
+        return "network-bound" if self.network_s > self.backward_s else "compute-bound"
+
+    def __str__(self) -> str:
+        terms = f"math {si(self.math_s, 's')}, AllReduce {si(self.network_s, 's')}"
+        return f"{count(self.chips)} chips: {si(self.total_s, 's')}, {self.bound} ({terms})"
+
+
+def data_parallel(
+    P: float, B: float, n: float, chip: Chip, *, axes: int = 1, overlap: float = 1.0, dtype: DType = BF16
+) -> Step:
+    """P parameters on each of n chips, B tokens a step in all, gradients of `dtype` summed over the chips."""
+    flops_per_s = n * chip.flops_per_s(dtype)
+    moved = (
+        2 * (1 - 1 / n) * dtype.bytes * P
+    )  # a reduce-scatter and an all-gather, less what is there already
+    return Step(
+        chips=n,
+        forward_s=2 * P * B / flops_per_s,  # a multiply and an add per parameter and token
+        backward_s=4 * P * B / flops_per_s,  # two products of the same size: for the input, for the weights
+        network_s=moved / bytes_per_s(chip, axes=axes),
+        overlap=overlap,
+    )
+
+
+def bytes_per_s(chip: Chip, *, axes: int = 1) -> float:
+    """What one chip takes in during a long AllReduce: W of `axes` wrapped torus axes.
+
+    A GPU has no torus. Its gradients are reduced inside the host first, so that every network card carries
+    one share of them: the host's cards together are what counts, as long as NVLink is faster.
+    """
+    if chip.torus is None:
+        over_cards = (chip.dcn_bytes_per_s or 0) * chip.chips_per_host
+        return min(over_cards, chip.links * chip.link_bytes_per_s)
+    if not 1 <= axes <= chip.torus.dims:
+        raise ValueError(f"{chip.name} has {chip.torus.dims} torus axes, not {axes}")
+    return axes * 2 * chip.link_bytes_per_s
+
+
+def tokens_per_chip(chip: Chip, *, axes: int = 1) -> float:
+    """C/W: the tokens that each chip needs for its backward pass to hide the AllReduce (many chips, bf16)."""
+    return chip.flops_per_s(BF16) / bytes_per_s(chip, axes=axes)
+
+
+def knee(B: float, chip: Chip, *, axes: int = 1) -> float:
+    """The number of chips at which a step of B tokens turns network-bound: exactly 1 + B · W / C.
+
+    4 P B / (n C) = 2 (1 - 1/n) 2 P / W, solved for n: the parameters cancel.
+    """
+    return 1 + B / tokens_per_chip(chip, axes=axes)
+
+
+def speedup(before_s: float, after_s: float) -> float:
+    """Time on one chip over time on n chips, for the same work."""
+    return before_s / after_s
+
+
+def strong_efficiency(step: Step, one: Step) -> float:
+    """Speed-up per chip where the batch stays: 1 is perfect."""
+    return speedup(one.total_s, step.total_s) * one.chips / step.chips
+
+
+def weak_efficiency(step: Step, one: Step) -> float:
+    """Time before over time now, where the batch grows with the chips: 1 is perfect."""
+    return one.total_s / step.total_s

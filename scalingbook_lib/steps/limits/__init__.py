@@ -1,0 +1,37 @@
+"""How far can training be spread before the network sets the pace? The limits of DP, TP, EP and PP.
+
+On a `clusters.Cluster` level by level, and on a TPU `Slice` over whole torus axes: `limits.data_parallel`,
+`tensor_parallel`, `widest_tensor_parallel`, `expert_parallel`, `pipeline_parallel`; `table()` machine by
+machine; `audit` for a whole plan. An MLP stands for its layer; C is the documented peak. Chapter: GPUs.
+"""
+
+from scalingbook_lib.steps.limits.audit import Audit, audit
+from scalingbook_lib.steps.limits.data import data_parallel
+from scalingbook_lib.steps.limits.expert import Exchange, exchange, expert_parallel, reached
+from scalingbook_lib.steps.limits.limit import Limit, Machine, Term, each_level
+from scalingbook_lib.steps.limits.pipeline import Pipeline, pipeline_parallel
+from scalingbook_lib.steps.limits.rules import MACHINES, Rules, rules, table
+from scalingbook_lib.steps.limits.tensor import Widest, tensor_parallel, widest_tensor_parallel
+
+__all__ = [
+    "MACHINES",
+    "Audit",
+    "Exchange",
+    "Limit",
+    "Machine",
+    "Pipeline",
+    "Rules",
+    "Term",
+    "Widest",
+    "audit",
+    "data_parallel",
+    "each_level",
+    "exchange",
+    "expert_parallel",
+    "pipeline_parallel",
+    "reached",
+    "rules",
+    "table",
+    "tensor_parallel",
+    "widest_tensor_parallel",
+]

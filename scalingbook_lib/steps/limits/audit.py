@@ -1,0 +1,118 @@
+"""Does a plan keep the chips busy? Every term of one forward pass, and what waits for what.
+
+Tensor parallelism innermost, then experts, then pipeline stages, and data parallelism over the rest.
+Chapter: GPUs.
+"""
+
+from dataclasses import dataclass
+
+from scalingbook_lib import collectives
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.steps.limits.expert import exchange_over
+from scalingbook_lib.steps.limits.limit import Machine, at_least
+from scalingbook_lib.steps.limits.pipeline import pipeline_parallel
+from scalingbook_lib.units import BF16, DType, Told, count, percent, si
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit(Told):
+    """What each chip does in a forward pass over the tokens of a step, by term, in seconds.
+
+    `data_s` moves weights (FSDP), `tensor_s` activations within an MLP, `expert_s` tokens to experts and
+    back, `hop_s` activations to the next stage. Backward, all but the hop are doubled.
+    """
+
+    machine: str
+    dp: int
+    tp: int
+    pp: int
+    ep: int
+    tokens_per_chip: float
+    math_s: float
+    data_s: float
+    tensor_s: float
+    expert_s: float
+    hop_s: float
+    bubble: float
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """The terms by name: 'arithmetic', 'data', 'tensor', 'expert', 'pipeline'."""
+        return {"arithmetic": self.math_s, "data": self.data_s, "tensor": self.tensor_s,
+                "expert": self.expert_s, "pipeline": self.hop_s}  # fmt: skip
+
+    @property
+    def bound(self) -> str:
+        """The term that takes longest."""
+        return max(self.terms, key=lambda name: self.terms[name])
+
+    @property
+    def lower_s(self) -> float:
+        """Everything overlaps; weights also move during the bubble, the rest does not."""
+        within = max(s for name, s in self.terms.items() if name != "data")
+        return max(within / (1 - self.bubble), self.data_s)
+
+    @property
+    def upper_s(self) -> float:
+        """Nothing overlaps."""
+        within = sum(s for name, s in self.terms.items() if name != "data")
+        return within / (1 - self.bubble) + self.data_s
+
+    @property
+    def utilization(self) -> float:
+        """The most that the arithmetic can be of the time: math over `lower_s`."""
+        return self.math_s / self.lower_s if self.lower_s else 0.0
+
+    def __str__(self) -> str:
+        ways = {"DP": self.dp, "TP": self.tp, "PP": self.pp, "EP": self.ep}
+        plan = ", ".join(f"{name} {n:,}" for name, n in ways.items() if n > 1) or "one chip"
+        terms = ", ".join(f"{name} {si(s, 's')}" for name, s in self.terms.items() if s)
+        return (
+            f"{self.machine} as {plan}, {count(round(self.tokens_per_chip))} tokens a chip: "
+            f"{self.bound} binds ({terms}; bubble {percent(self.bubble)}), at most "
+            f"{percent(self.utilization)} of the peak"
+        )
+
+
+def audit(
+    machine: Machine, model: Transformer, *, tokens: float, tp: int = 1, pp: int = 1, ep: int = 1, m: int = 1,
+    once: bool = True, dtype: DType = BF16, moved: DType = BF16,
+) -> Audit:  # fmt: skip
+    """A forward pass over `tokens` tokens in m microbatches; the MLPs (or experts) stand for the layers.
+
+    All L layers count as those with experts where a model has them, shared experts split as the others.
+    Attention's products, the embedding and HBM are left out. The ratios of the terms are those of
+    `data_parallel` and the other limits.
+    """
+    at_least(1, tp=tp, pp=pp, ep=ep, m=m)
+    at_least(0, tokens=tokens)
+    E, k, shared, F = _experts(model)
+    if ep > E:
+        raise ValueError(f"{model.name} has {E} experts, not enough for ep={ep}; write at most {E}")
+    if machine.chips % (tp * pp * ep):
+        raise ValueError(
+            f"{tp * pp * ep:,} = tp · pp · ep does not divide {machine.chips:,} chips; lower one of them, "
+            "or take powers of two"
+        )
+    dp = machine.chips // (tp * pp * ep)
+    mesh = machine.mesh(Y=tp, Z=ep, P=pp, X=dp)
+    each, layer = tokens / machine.chips, (3 if model.gated else 2) * model.D * F  # weights of one MLP
+    passed = moved.bytes * each * model.D * model.L  # a chip's tokens, through all layers
+    held = moved.bytes * layer * (E + shared) * model.L / (tp * pp * ep)
+    pipe = pipeline_parallel(machine, pp, tokens=each, m=m, D=model.D, F=F, L=model.L, gated=model.gated,
+                             model_parallel=tp * ep, moved=moved)  # fmt: skip
+    return Audit(
+        machine=machine.name, dp=dp, tp=tp, pp=pp, ep=ep, tokens_per_chip=each,
+        math_s=2 * each * layer * (k + shared) * model.L / machine.chip.flops_per_s(dtype),
+        data_s=collectives.all_gather(held, *mesh.axes("X")).bandwidth_s,
+        tensor_s=2 * collectives.all_gather(passed * tp * (k + shared), *mesh.axes("Y")).bandwidth_s,
+        expert_s=2 * exchange_over(mesh.axes("Z"), passed, k, E=E, once=once).total_s,
+        hop_s=m * pipe.hop_s, bubble=pipe.bubble,
+    )  # fmt: skip
+
+
+def _experts(model: Transformer) -> tuple[int, int, int, int]:
+    """E, k, shared and F; a dense MLP is one expert that every token visits."""
+    if model.experts is None:
+        return 1, 1, 0, model.F
+    return model.experts.E, model.experts.k, model.experts.shared, model.experts.F

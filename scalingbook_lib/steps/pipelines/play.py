@@ -1,0 +1,172 @@
+"""How does a schedule play out? Each stage does its turns in order, each as soon as its input has arrived.
+
+Times are scaled to integers and added exactly. Chapter: Training.
+"""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from itertools import pairwise
+from math import lcm
+
+from scalingbook_lib.steps.pipelines.orders import ORDERS, Order, PipelineError, Turn, check
+from scalingbook_lib.steps.pipelines.run import Number, Run, Span, share
+
+type Place = tuple[int, int]  # stage, chunk
+
+
+def simulate(
+    schedule: str, stages: int, microbatches: int, *, forward_s: Number = 1, backward_s: Number = 2,
+    weight_s: Number | None = None, both_s: Number | None = None, chunks: int = 1, hop_s: Number = 0,
+) -> Run:  # fmt: skip
+    """One step of `microbatches` through `stages`; whole numbers and fractions stay exact.
+
+    A stage takes `forward_s` and `backward_s` for one microbatch, in `chunks` equal parts. `weight_s` of the
+    backward is the weights' (half of it), which "zero-bubble" and "dualpipe" put off; `both_s` is a forward
+    and a backward overlapped in "dualpipe" (their sum). A hop to the next stage occupies no stage.
+    """
+    check(schedule, stages, microbatches, chunks)
+    weight_s = share(backward_s, 2) if weight_s is None else weight_s
+    both_s = forward_s + backward_s if both_s is None else both_s
+    given = {"forward_s": forward_s, "backward_s": backward_s, "weight_s": weight_s, "both_s": both_s,
+             "hop_s": hop_s}  # fmt: skip
+    _refuse(given)
+    scale, (f, b, w, both, hop) = _whole(given.values(), chunks)
+    took = {"F": f // chunks, "B": b // chunks, "I": b - w, "W": w, "FB": both}
+    orders = [ORDERS[schedule](s, stages, microbatches, chunks) for s in range(stages)]
+    floor = _Floor(*_links(schedule, stages, chunks), microbatches, hop)
+    spans, total = _play(orders, took, floor)
+    clock = _Clock(scale, exact=not any(isinstance(value, float) for value in given.values()))
+    return Run(
+        schedule, stages, microbatches, chunks,
+        tuple(Span(s, k, m, c, clock[start], clock[end]) for s, k, m, c, start, end in spans),
+        clock[total], tuple(clock[_work(order, took)] for order in orders),
+        tuple(_held(order, chunks) for order in orders),
+    )  # fmt: skip
+
+
+def _refuse(given: dict[str, Number]) -> None:
+    for name, value in given.items():
+        if not 0 <= value < float("inf"):
+            raise PipelineError(f"{name}={value}; write a time of at least 0")
+    if given["weight_s"] > given["backward_s"]:
+        raise PipelineError(f"weight_s={given['weight_s']} is part of backward_s={given['backward_s']}; "
+                            "write no more than that")  # fmt: skip
+
+
+def _whole(times: Iterable[Number], chunks: int) -> tuple[int, list[int]]:
+    """The times as integers in a common unit of 1/scale seconds that every chunk is a multiple of."""
+    fractions = [Fraction(time) for time in times]
+    scale = chunks * lcm(*(time.denominator for time in fractions))
+    return scale, [int(time * scale) for time in fractions]
+
+
+class _Clock(dict[int, Number]):
+    """Integer ticks back to seconds, each figured out once."""
+
+    def __init__(self, scale: int, *, exact: bool) -> None:
+        self.scale, self.exact = scale, exact
+
+    def __missing__(self, ticks: int) -> Number:
+        whole, rest = divmod(ticks, self.scale)
+        self[ticks] = value = (
+            (Fraction(ticks, self.scale) if rest else whole) if self.exact else ticks / self.scale
+        )
+        return value
+
+
+def _links(schedule: str, P: int, v: int) -> tuple[dict[Place, Place], list[Place]]:
+    """Where the output of each stage and chunk goes, and all of them."""
+    if schedule == "dualpipe":
+        places = [(s, way) for s in range(P) for way in (0, 1)]
+        return {(s, 0): (s + 1, 0) for s in range(P - 1)} | {(s + 1, 1): (s, 1) for s in range(P - 1)}, places
+    line = [(s, c) for c in range(v) for s in range(P)]
+    return dict(pairwise(line)), line
+
+
+class _Floor:
+    """Where each stage finds the inputs of its tasks and leaves their outputs: times by microbatch.
+
+    `inputs[stage][kind, chunk]` are lists of times, None for what is not there yet; `outputs` the same lists
+    of the stages that come next, with the hop to them.
+    """
+
+    def __init__(self, after: dict[Place, Place], places: list[Place], M: int, hop: int) -> None:
+        self.inputs: list[dict[tuple[str, int], list[int | None]]] = [{} for _ in places]
+        self.outputs: list[dict[tuple[str, int], tuple[list[int | None], int]]] = [{} for _ in places]
+        first = set(places) - set(after.values())
+        for place in places:
+            s, c = place
+            backward: list[int | None] = [None] * M
+            self.inputs[s]["F", c] = [0 if place in first else None] * M
+            self.inputs[s]["B", c] = self.inputs[s]["I", c] = backward
+            self.inputs[s]["W", c] = [0] * M
+        for s, c in places:
+            self._connect((s, c), after.get((s, c)), hop)
+
+    def _connect(self, place: Place, after: Place | None, hop: int) -> None:
+        """After the last forward the same stage may begin the backward; what goes nowhere is dropped."""
+        (s, c), (t, d) = place, after or place
+        hop = hop if s != t else 0
+        self.outputs[s]["F", c] = (self.inputs[t]["F" if after else "B", d], hop)
+        for kind in "BI":
+            self.outputs[s].setdefault((kind, c), ([None] * len(self.inputs[s]["W", c]), 0))
+            if after:
+                self.outputs[t][kind, d] = (self.inputs[s]["B", c], hop)
+        self.outputs[s]["W", c] = ([None] * len(self.inputs[s]["W", c]), 0)
+
+
+type _Row = tuple[int, str, int, int, int, int]
+
+
+def _play(orders: list[Order], took: dict[str, int], floor: _Floor) -> tuple[list[_Row], int]:
+    """Every task as (stage, kind, microbatch, chunk, start, end), stage by stage, and the end of the last."""
+    rows: list[list[_Row]] = [[] for _ in orders]
+    done, free, left = [0] * len(orders), [0] * len(orders), sum(map(len, orders))
+    while left:
+        before = left
+        for s, order in enumerate(orders):
+            count = len(order)
+            while done[s] < count and (end := _turn(order[done[s]], s, free[s], took, floor, rows[s])) >= 0:
+                free[s] = end
+                done[s] += 1
+                left -= 1
+        if left == before:
+            raise AssertionError("the stages wait for each other")
+    return [row for stage in rows for row in stage], max(free)
+
+
+def _turn(turn: Turn, s: int, free: int, took: dict[str, int], floor: _Floor, rows: list[_Row]) -> int:
+    """When the stage is done with a turn, -1 where its input has not come.
+
+    Tasks done together end together; they are shown one after the other.
+    """
+    start, inputs, outputs = free, floor.inputs[s], floor.outputs[s]
+    for kind, m, c in turn:
+        arrived = inputs[kind, c][m]
+        if arrived is None:
+            return -1
+        start = max(start, arrived)
+    length = took["FB" if len(turn) == 2 else turn[0][0]]
+    end = start + length
+    alone = sum(took[task[0]] for task in turn) if len(turn) == 2 else 0
+    for kind, m, c in turn:
+        until = start + length * took[kind] // alone if alone and kind == "F" else end
+        rows.append((s, "B" if kind == "I" else kind, m, c, start, until))
+        reached, hop = outputs[kind, c]
+        reached[m] = end + hop
+        start = until
+    return end
+
+
+def _work(order: Order, took: dict[str, int]) -> int:
+    return sum(took["FB" if len(turn) == 2 else turn[0].kind] for turn in order)
+
+
+def _held(order: Order, chunks: int) -> Number:
+    """The most that is held at once: from a forward to its backward, or to its weights' where put off."""
+    held = most = 0
+    for turn in order:
+        held += sum(task.kind == "F" for task in turn)
+        most = max(most, held)
+        held -= sum(task.kind in "BW" for task in turn)
+    return most // chunks if most % chunks == 0 else Fraction(most, chunks)

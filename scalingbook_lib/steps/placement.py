@@ -1,0 +1,253 @@
+"""On which links does each mesh axis of a plan or a layout lie, and what does a byte cost there?
+
+From the inside out: tp, cp, the part of fsdp that holds different experts, the rest of fsdp, pp, dp; pods
+outermost. On a cluster each takes the next levels of switches or a factor of one. On a torus each is a
+product of whole axes where `Slice.mesh` finds one; else axes are split: the inner factor is a line without
+wraparound, an outer one has links that its neighbors share. Chapters: Training, Inference.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import accumulate
+from math import gcd, prod
+from typing import Protocol
+
+from scalingbook_lib import collectives
+from scalingbook_lib.collectives import Network, Transfer
+from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines.clusters import NETWORK_HOP_S, Cluster, ClusterError, Level
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines.torus import Axis, SliceError
+from scalingbook_lib.steps.limits import Machine, each_level
+from scalingbook_lib.steps.limits.expert import exchange_over
+
+type Networks = tuple[Network, ...]
+NAMES = ("Y", "C", "Z", "X", "P", "R")  # tp, cp, experts' and other data ranks, stages, copies
+
+
+class Reached(Protocol):
+    """What share of its documented rate each kind of link reaches."""
+
+    @property
+    def torus(self) -> float:
+        """Links between neighbors of a torus."""
+        ...
+
+    @property
+    def domain(self) -> float:
+        """NVLink, or a full mesh."""
+        ...
+
+    @property
+    def network(self) -> float:
+        """The network of a cluster."""
+        ...
+
+    @property
+    def dcn(self) -> float:
+        """The data-center network between pods."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Every link at its documented rate, or at these shares of it; `domain` is NVLink or a full mesh."""
+
+    torus: float = 1.0
+    domain: float = 1.0
+    network: float = 1.0
+    dcn: float = 1.0
+
+
+PEAK = Links()
+_PROBE = 2.0**30  # times are linear in the bytes (a power of two divides them exactly)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A collective on some links: seconds for a byte of its array, seconds for its hops, the busiest link."""
+
+    s_per_byte: float
+    hops_s: float
+    link: str
+
+    def seconds(self, nbytes: float) -> float:
+        """The time for an array of that size; nothing for none."""
+        return nbytes * self.s_per_byte + self.hops_s if nbytes else 0.0
+
+
+FREE = Rate(0.0, 0.0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The networks of every mesh axis, by letter."""
+
+    networks: dict[str, Networks]
+    split: str = ""  # how torus axes were split, '' where none was
+
+    def over(self, letters: str) -> Networks:
+        """The networks of several mesh axes together, neighbors on one level joined."""
+        return _joined(tuple(n for letter in letters for n in self.networks[letter]))
+
+
+def _joined(parts: Networks) -> Networks:
+    joined: list[Network] = []
+    for part in parts:
+        last = joined[-1] if joined else None
+        if isinstance(part, Level) and isinstance(last, Level) and last.name == part.name:
+            joined[-1] = part.part(last.size * part.size)
+        else:
+            joined.append(part)
+    return tuple(joined)
+
+
+@lru_cache(maxsize=1 << 16)
+def place(machine: Machine, sizes: tuple[int, ...]) -> Placement:
+    """The mesh of these sizes (tp, cp, experts, fsdp, pp, dp) on a machine; all its chips are used."""
+    if prod(sizes) != machine.chips:
+        raise (SliceError if isinstance(machine, Slice) else ClusterError)(
+            f"{' · '.join(map(str, sizes))} chips of a plan are not the {machine.chips:,} of {machine.name}; "
+            "let tp · cp · fsdp · pp · dp be that number"
+        )
+    if isinstance(machine, Cluster):
+        inside = accumulate(sizes, lambda a, b: a * b, initial=1)
+        return Placement({n: _levels(machine, at, s) for n, at, s in zip(NAMES, inside, sizes, strict=False)})
+    return _on_torus(machine, sizes)
+
+
+@lru_cache(maxsize=1 << 12)
+def _levels(cluster: Cluster, inside: int, size: int) -> Networks:
+    """What joins `size` groups of `inside` neighbors; a ClusterError where a domain would be cut.
+
+    Groups that do not fit the tiers of the network see it as one tier, at the rate of the slowest.
+    """
+    if size == 1:
+        return ()
+    named = {"I": inside, "A": size, "O": cluster.chips // (inside * size)}
+    try:
+        return cluster.mesh(**named).axes("A")
+    except ClusterError:
+        return _one_tier(cluster).mesh(**named).axes("A")
+
+
+def _one_tier(cluster: Cluster) -> Cluster:
+    """Every domain under switches with ports for all: only the domains' own cards limit them."""
+    rate = cluster.nic_bytes_per_s / cluster.oversubscription if cluster.nic_bytes_per_s else None
+    ports = 2 * max(cluster.nodes, cluster.domain)
+    return replace(cluster, nic_bytes_per_s=rate, oversubscription=1.0, ports=max(ports, cluster.ports))
+
+
+def _on_torus(machine: Slice, sizes: tuple[int, ...]) -> Placement:
+    named = {n: s for n, s in zip(NAMES, sizes, strict=True) if s > 1}
+    if not _products(machine.shape).issuperset(named.values()):
+        return _split(machine, sizes)
+    try:
+        mesh = machine.mesh(**named or {"Y": 1})
+        return Placement({n: mesh.axes(n) if n in named else () for n in NAMES})
+    except SliceError:
+        return _split(machine, sizes)
+
+
+@lru_cache(maxsize=256)
+def _products(shape: tuple[int, ...]) -> frozenset[int]:
+    """The sizes that products of whole axes have."""
+    found = {1}
+    for side in shape:
+        found |= {side * n for n in found}
+    return frozenset(found)
+
+
+@lru_cache(maxsize=64)
+def _torus_axes(machine: Slice) -> tuple[Axis, ...]:
+    return machine.axes
+
+
+def _split(machine: Slice, sizes: tuple[int, ...]) -> Placement:
+    """Innermost first: the axis of that size, else the first that it divides, else factors of several."""
+    axes = _torus_axes(machine)
+    taken, laid, told = [1] * len(axes), {}, []
+    for name, size in zip(NAMES, sizes, strict=True):
+        room = [axis.size // done for axis, done in zip(axes, taken, strict=True)]
+        order = sorted(
+            range(len(axes)),
+            key=lambda k: (room[k] != size, size % max(room[k], 1) != 0, room[k] % size != 0),
+        )
+        parts = []
+        for k in order:
+            took = gcd(size, room[k])
+            if took > 1:
+                parts.append(_factor(axes[k], took, taken[k]))
+                told += [f"{name} has {took} of {axes[k].size}"] if took < axes[k].size else []
+                taken[k] *= took
+                size //= took
+        laid[name] = tuple(parts)
+    return Placement(laid, ", ".join(told))
+
+
+def _factor(axis: Axis, size: int, stride: int) -> Axis:
+    """A factor of a torus axis: neighbors `stride` chips apart, so that as many groups share each link.
+
+    Only the outermost factor, with the axis's own wraparound, closes into a ring.
+    """
+    ring = axis.wrapped and size * stride == axis.size
+    return replace(
+        axis,
+        size=size,
+        wrapped=ring,
+        link_bytes_per_s=axis.link_bytes_per_s / stride,
+        hop_s=axis.hop_s * stride,
+    )
+
+
+def between_pods(chip: Chip, pods: int) -> Networks:
+    """The data-center network as one more level: each chip has its share of its host's cards."""
+    if pods == 1:
+        return ()
+    if not chip.dcn_bytes_per_s:
+        raise ValueError(f"nobody says what data-center network {chip.name} has; write dcn=1")
+    return (Level("DCN", pods, chip.dcn_bytes_per_s, NETWORK_HOP_S, port="dcn"),)
+
+
+@lru_cache(maxsize=1 << 14)
+def rate(collective: str, networks: Networks, efficiency: Reached = PEAK) -> Rate:
+    """'all_gather', 'all_reduce', ..., or 'permute' to the neighbor: what a byte costs on these networks."""
+    real = tuple(n for n in networks if n.size > 1)
+    if not real:
+        return FREE
+    cost: Callable[..., Transfer] = _permute if collective == "permute" else getattr(collectives, collective)
+    busy = {name: s / _share(name, real, efficiency) for name, s in each_level(cost, _PROBE, *real).items()}
+    worst = max(busy, key=lambda name: busy[name])
+    return Rate(busy[worst] / _PROBE, cost(_PROBE, *real).latency_s, worst)
+
+
+def _permute(nbytes: float, *networks: Network) -> Transfer:
+    """One to the next group: the slowest level that they span sets the pace."""
+    return max((collectives.permute(nbytes, n) for n in networks), key=lambda one: one.total_s)
+
+
+@lru_cache(maxsize=1 << 12)
+def exchange_rate(
+    networks: Networks, k: int, efficiency: Reached = PEAK, most_domains: int | None = None
+) -> Rate:
+    """Tokens to their k experts, or back, for each byte of the array: k copies of the tokens of all chips.
+
+    `limits.exchange_over`: a copy is saved where two experts sit behind the same wire.
+    """
+    real = tuple(n for n in networks if n.size > 1)
+    if not real:
+        return FREE
+    found = exchange_over(real, _PROBE, k, most_domains=most_domains)
+    busy = {name: s / _share(name, real, efficiency) for name, s in found.seconds}
+    worst = max(busy, key=lambda name: busy[name])
+    array = _PROBE * k * collectives.chips(*real)
+    return Rate(busy[worst] / array, collectives.all_to_all(array, *real).latency_s, worst)
+
+
+def _share(name: str, networks: Networks, efficiency: Reached) -> float:
+    """The efficiency of a level: by its port, so that all tiers of one network have one figure."""
+    for network in networks:
+        if isinstance(network, Level) and network.name == name:
+            return getattr(efficiency, network.port if network.port in ("network", "dcn") else "domain")
+    return efficiency.torus
