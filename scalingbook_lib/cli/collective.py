@@ -9,8 +9,8 @@ from scalingbook_lib.cli import derive_collective, kinds
 from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.numbers import nbytes as written
-from scalingbook_lib.cli.reading import Machine
 from scalingbook_lib.collectives import Network, Transfer
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.clusters import Level
 from scalingbook_lib.units import percent, si
 

@@ -10,9 +10,10 @@ from scalingbook_lib.cli import derive_plan, kinds, plan_tables, reading
 from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.plan_options import given, plan_options
-from scalingbook_lib.cli.reading import Machine, Reached
+from scalingbook_lib.cli.reading import Reached
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.training.scores import HOLDS
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
 from scalingbook_lib.training import Efficiency, Plan, Step

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from scalingbook_lib import models
 from scalingbook_lib.evidence import training
-from scalingbook_lib.machines import chips
+from scalingbook_lib.machines import Machine, chips
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
@@ -24,8 +24,6 @@ MOST_MODEL = 2_000_000  # characters; `from_hf` refuses more
 MOST_AMOUNT = 1e30  # FLOPs of a run, bytes of an array
 CALIBRATED = "calibrated"
 _MESH = re.compile(r"([A-Z])\s*=?\s*([0-9]{1,9})")
-
-type Machine = Cluster | Slice
 
 
 def whole(text: str, *, least: int = 1, words: tuple[str, ...] = ()) -> int:

@@ -11,12 +11,13 @@ from scalingbook_lib.cli import derive_serve, kinds, serve_tables
 from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.plan_options import given
-from scalingbook_lib.cli.reading import CALIBRATED, Machine
+from scalingbook_lib.cli.reading import CALIBRATED
 from scalingbook_lib.cli.serve_options import layout_options
 from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.inference import PEAK, Efficiency, Layout
 from scalingbook_lib.inference.serve import POLICIES, Serving
 from scalingbook_lib.inference.serve import serve as steady
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import BF16, DType, percent
 

@@ -13,9 +13,9 @@ from scalingbook_lib.inference.efficiency import PEAK, Efficiency
 from scalingbook_lib.inference.layout import Layout, LayoutError
 from scalingbook_lib.inference.shape import Shape, shape
 from scalingbook_lib.inference.traffic import Traffic, rows
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.layers import pairs
-from scalingbook_lib.steps.limits import Machine
 
 
 class Pass(NamedTuple):

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from scalingbook_lib.inference.efficiency import Efficiency
 from scalingbook_lib.inference.shape import STATE_BYTES, Part, Shape
 from scalingbook_lib.inference.traffic import Traffic
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.steps.limits import Machine
 
 LOGIT_BYTES = 4  # a logit, in fp32
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from scalingbook_lib.inference.efficiency import PEAK, Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.step import prefill
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import kv_cache
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.units import Told, si
 
 

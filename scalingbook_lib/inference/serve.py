@@ -12,8 +12,8 @@ from scalingbook_lib.inference.efficiency import PEAK, Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.memory import largest_batch
 from scalingbook_lib.inference.step import Step, mixed, prefill
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.units import Told, count, si
 
 POLICIES = ("interleaved", "chunked")

@@ -12,8 +12,8 @@ from scalingbook_lib.inference.case import Pass, Quick, case, fullest
 from scalingbook_lib.inference.efficiency import PEAK, Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.traffic import Traffic
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.units import Told, count, si
 
 UNBIND = {

@@ -13,10 +13,10 @@ from scalingbook_lib import collectives
 from scalingbook_lib.inference.efficiency import Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import Shape
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.clusters import Level
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.layers import score_width, value_width
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.steps.placement import FREE, Networks, Rate, exchange_rate, place, rate
 from scalingbook_lib.units import FP32, Told, si
 

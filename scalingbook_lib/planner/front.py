@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.inference.serve import Serving
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.tally import Rejected
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.units import Told, count, si
 
 USD, HOURS = "USD", "chip-hours"

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.steps.placement import Networks, Rate, between_pods, exchange_rate, place, rate
 from scalingbook_lib.training import Efficiency
 

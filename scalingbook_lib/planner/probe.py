@@ -11,8 +11,8 @@ from functools import lru_cache, wraps
 from typing import Any, NamedTuple
 
 from scalingbook_lib import training
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.training import Efficiency, Plan
 from scalingbook_lib.training.memory import across, moments, parts
 from scalingbook_lib.training.shape import Shape, shape

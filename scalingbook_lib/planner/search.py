@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.experts import Experts
 from scalingbook_lib.planner.moe import Routed
 from scalingbook_lib.planner.quick import Quick
 from scalingbook_lib.planner.ranking import Judged, Point, Ranking, first
 from scalingbook_lib.planner.space import Space, has_laws, needs_plans, space
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.training import PEAK, Efficiency
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.tally import Tally
 from scalingbook_lib.steps import pipelines
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.training import Plan, PlanError
 from scalingbook_lib.training.feasible import reasons, too_large
 from scalingbook_lib.training.plan import PLAN_FIELDS

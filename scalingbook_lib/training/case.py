@@ -7,11 +7,11 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.machines.torus import SliceError
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.steps.pipelines import PipelineError
 from scalingbook_lib.steps.placement import (
     FREE,

@@ -8,9 +8,9 @@ Chapter: Training.
 
 from dataclasses import dataclass
 
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.work import work

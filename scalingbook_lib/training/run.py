@@ -5,8 +5,8 @@ Chapter: Training LLaMA 3.
 
 from dataclasses import dataclass
 
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.training.step import Step
 from scalingbook_lib.units import BF16, DType, Told, count, si
 

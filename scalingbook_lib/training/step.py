@@ -5,8 +5,8 @@ Chapter: Training.
 
 from dataclasses import dataclass
 
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.training.case import REFUSALS, Case, case
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.feasible import reasons, too_large

@@ -10,10 +10,10 @@ from functools import cache
 from math import isqrt
 
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.training.memory import memory
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.units import FP32

@@ -5,12 +5,11 @@ from typing import Any
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Layout
-from scalingbook_lib.machines import chips
+from scalingbook_lib.machines import Machine, chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.reader.explorers.view import Bars, RefLine, Scale, Series, View
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType, count
 
 MODELS = (

@@ -2,10 +2,9 @@
 
 from functools import lru_cache
 
-from scalingbook_lib.machines import chips
+from scalingbook_lib.machines import Machine, chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.steps.limits import Machine
 
 MACHINES = (
     "TPU v5p 4x4x8", "TPU v5p 8x8x8", "TPU v5p 16x16x16", "TPU v5p 16x20x28", "TPU v5e 16x16",

@@ -8,7 +8,7 @@ machine; `audit` for a whole plan. An MLP stands for its layer; C is the documen
 from scalingbook_lib.steps.limits.audit import Audit, audit
 from scalingbook_lib.steps.limits.data import data_parallel
 from scalingbook_lib.steps.limits.expert import Exchange, exchange, expert_parallel, reached
-from scalingbook_lib.steps.limits.limit import Limit, Machine, Term, each_level
+from scalingbook_lib.steps.limits.limit import Limit, Term, each_level
 from scalingbook_lib.steps.limits.pipeline import Pipeline, pipeline_parallel
 from scalingbook_lib.steps.limits.rules import MACHINES, Rules, rules, table
 from scalingbook_lib.steps.limits.tensor import Widest, tensor_parallel, widest_tensor_parallel
@@ -18,7 +18,6 @@ __all__ = [
     "Audit",
     "Exchange",
     "Limit",
-    "Machine",
     "Pipeline",
     "Rules",
     "Term",

@@ -7,9 +7,10 @@ Chapter: GPUs.
 from dataclasses import dataclass
 
 from scalingbook_lib import collectives
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.steps.limits.expert import exchange_over
-from scalingbook_lib.steps.limits.limit import Machine, at_least
+from scalingbook_lib.steps.limits.limit import at_least
 from scalingbook_lib.steps.limits.pipeline import pipeline_parallel
 from scalingbook_lib.units import BF16, DType, Told, count, percent, si
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Network, Transfer
-from scalingbook_lib.steps.limits.limit import Limit, Machine, at_least, limit, outer
+from scalingbook_lib.machines import Machine
+from scalingbook_lib.steps.limits.limit import Limit, at_least, limit, outer
 from scalingbook_lib.units import BF16, DType
 
 

@@ -7,10 +7,11 @@ each, while every chip does 2 · matrices · B · D · F / Y FLOPs. B and D canc
 from dataclasses import dataclass
 
 from scalingbook_lib import collectives
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.machines.torus import SliceError
-from scalingbook_lib.steps.limits.limit import Limit, Machine, at_least, inner, limit
+from scalingbook_lib.steps.limits.limit import Limit, at_least, inner, limit
 from scalingbook_lib.units import BF16, DType, Told, count
 
 

@@ -3,14 +3,13 @@
 from functools import lru_cache
 
 from scalingbook_lib import models, training
-from scalingbook_lib.machines import chips
+from scalingbook_lib.machines import Machine, chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.reader.explorers.controls import Choice, Slider
 from scalingbook_lib.reader.explorers.explorer import Explorer
 from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Readout, Scale, View
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.training import Plan, Step, rules
 from scalingbook_lib.units import count, si
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from scalingbook_lib import collectives, models
-from scalingbook_lib.machines import chips
+from scalingbook_lib.machines import Machine, chips
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Experts, Transformer, arithmetic
 from scalingbook_lib.reader.explorers.controls import Choice, Slider, Switch
@@ -22,7 +22,6 @@ from scalingbook_lib.reader.explorers.view import (
 )
 from scalingbook_lib.reader.offered.gpus import RACKS, cluster
 from scalingbook_lib.steps import limits
-from scalingbook_lib.steps.limits import Machine
 from scalingbook_lib.units import BF16, FP8, DType, count, si
 
 MODELS = ("Mixtral 8x22B", "Qwen3 235B-A22B", "gpt-oss 120B", "DeepSeek-V3")
