@@ -12,7 +12,7 @@ export UV_SYSTEM_CERTS := 1
 export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
 
-.PHONY: help book site serve test lint bare tests site-for-tests browser bench execute lab alone colab clean set-up set-up-book
+.PHONY: help book site serve test lint bare tests site-for-tests browser quick renew bench execute lab alone colab clean set-up set-up-book
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -53,6 +53,12 @@ site-for-tests: set-up
 browser: set-up ## every page in a real browser (needs the site)
 	@echo "==> the site in a browser"
 	CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTEST) -q -n 2 --dist worksteal tests/browser
+
+quick: set-up ## what a day's change touches, in three minutes; BASE=commit to compare with another
+	@$(PYTHON) -m tools.quick $(BASE)
+
+renew: set-up ## after a new JAX: record and execute anew, and report what changed; STEMS=rooflines for one
+	$(PYTHON) -m tools.renew $(STEMS)
 
 bench: set-up ## measure the built site in a browser (paints, start, weight), the planner and the simulator
 	$(PYTHON) -m benchmarks.page

@@ -1,0 +1,29 @@
+"""The short check runs what a change touches, and the report of a renewal says what is printed otherwise."""
+
+from tools import quick, renew
+from tools.environment import ROOT
+
+
+def test_a_changed_module_runs_the_tests_of_its_room():
+    chosen = list(quick.tests({"scalingbook_lib/roofline/operations.py"}))
+    assert any("test_roofline" in name for name in chosen)
+    assert not any("test_notation" in name for name in chosen)
+    assert all((ROOT / name).exists() for name in chosen)
+
+
+def test_a_changed_test_or_source_runs_itself():
+    assert list(quick.tests({"tests/book/test_quick.py"})) == ["tests/book/test_quick.py"]
+    assert list(quick.tests({"chapters/intro.md", "README.md"})) == ["chapters/intro.ipynb"]
+
+
+def test_a_room_is_every_folder_above_a_module():
+    assert quick.rooms("scalingbook_lib/steps/limits/data.py") == {
+        "scalingbook_lib.steps",
+        "scalingbook_lib.steps.limits",
+        "scalingbook_lib.steps.limits.data",
+    }
+
+
+def test_figures_that_changed_are_told_by_cell_and_others_are_not():
+    told = list(renew.figures(["a 1\nb", "same 2"], ["a 3\nc", "same 2"]))
+    assert told == ["- cell 1\n      - a 1\n      + a 3"]
