@@ -1,8 +1,8 @@
 """Does every notebook run alone, in an empty folder, where nobody has installed the library?
 
 `python -m tools.alone` tries two kinds on the versions that Colab has (`tools/colab.txt`): every notebook as
-the site gives it, which carries the library, whole; and every committed one beside a wheel of this tree, the
-cells that set it up. On the versions of `uv.lock`, where `make tests` runs every cell, the cells that set up
+the site gives it, which carries the library, whole; and those of one chapter as committed, beside a wheel of
+this tree, the cells that set up. On the versions of `uv.lock`, where `make tests` runs every cell, the cells that set up
 are tried again. Nothing may be installed meanwhile: the only index that pip is told of stands in this
 process, knows no package at all, and what is asked of it fails the run.
 """
@@ -187,10 +187,11 @@ def _variables(home: Path, empty: Index) -> dict[str, str]:
 
 
 def runs(versions: Versions, stems: list[str], carrying: str) -> Iterator[Run]:
-    """What is to run on these versions."""
+    """What is to run on these versions; beside a wheel one chapter: the cell is the same in all."""
     for notebook in notebooks.every(stems):
         if versions.whole or notebook.folder == "chapters":
             yield Run(notebook, versions, carrying)
+        if notebook.stem == (stems or ["intro"])[0]:
             yield Run(notebook, versions)
 
 
