@@ -2,9 +2,9 @@
 
 `python -m tools.alone` tries two kinds on the versions that Colab has (`tools/colab.txt`): every notebook as
 the site gives it, which carries the library, whole; and those of one chapter as committed, beside a wheel of
-this tree, the cells that set up. On the versions of `uv.lock`, where `make tests` runs every cell, the cells that set up
-are tried again. Nothing may be installed meanwhile: the only index that pip is told of stands in this
-process, knows no package at all, and what is asked of it fails the run.
+this tree, the cells that set up. On the versions of `uv.lock`, where `make tests` runs every cell, each
+chapter's cells that set up are tried again. Nothing may be installed meanwhile: the only index that pip is
+told of stands in this process, knows no package at all, and what is asked of it fails the run.
 """
 
 import argparse
