@@ -40,7 +40,8 @@ python.mountNodeFS("/library", "%s");
 python.runPython(`
 import sys
 sys.path.insert(0, "/library")
-from scalingbook_lib import chips, clusters, models, planner
+from scalingbook_lib import models, planner
+from scalingbook_lib.machines import chips, clusters
 model, machine = models.find("LLaMA-3 405B"), clusters.Cluster.of(chips.H100, 16384)
 `);
 const ms = [];

@@ -32,7 +32,8 @@ from jax._src import xla_bridge
 from jaxlib import xla_client
 made = lambda: xla_client.make_cpu_client(num_devices=COUNT)
 xla_bridge.register_backend_factory("real", made, priority=1000)
-from scalingbook_lib.lab import aot, devices, sharding
+from scalingbook_lib.lab import devices
+from scalingbook_lib.lab.compiler import aot, sharding
 devices.simulate(8)
 import jax
 import jax.numpy as jnp
