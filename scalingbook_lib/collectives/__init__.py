@@ -4,7 +4,9 @@ On the axes of a torus (`rings`) or the levels of a cluster of switches (`switch
 Chapters: Sharding, GPUs.
 """
 
+from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.networks import (
+    FORMULAS,
     Network,
     all_gather,
     all_reduce,
@@ -24,7 +26,9 @@ from scalingbook_lib.collectives.traffic import bus_bandwidth, bytes_received, r
 from scalingbook_lib.collectives.transfer import NOTHING, Transfer
 
 __all__ = [
+    "FORMULAS",
     "NOTHING",
+    "Collective",
     "Network",
     "Transfer",
     "all_gather",

@@ -11,10 +11,12 @@ One name for each collective. `nbytes` is always the array *after* sharding over
 Chapters: Sharding, GPUs.
 """
 
+import math
 from collections.abc import Callable
 from typing import TypeGuard
 
 from scalingbook_lib.collectives import rings, switched
+from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.transfer import Transfer
 from scalingbook_lib.machines.clusters import Level
 from scalingbook_lib.machines.torus import Axis
@@ -68,6 +70,16 @@ def permute(nbytes: float, axis: Network, shift: int = 1) -> Transfer:
     return rings.permute(nbytes, axis, shift)
 
 
+FORMULAS: dict[Collective, Callable[..., Transfer]] = {
+    Collective.ALL_GATHER: all_gather,
+    Collective.REDUCE_SCATTER: reduce_scatter,
+    Collective.ALL_REDUCE: all_reduce,
+    Collective.ALL_TO_ALL: all_to_all,
+    Collective.PERMUTE: permute,
+}
+"""The formula of each: bytes and networks to a time; `permute` takes one network alone."""
+
+
 def latency_bound_below(*axes: Network, collective: Callable[..., Transfer] = all_gather) -> float:
     """The array size (bytes) at which the hops cost as much as the bytes; smaller ones are latency-bound."""
     one_byte = collective(1, *axes)
@@ -76,10 +88,7 @@ def latency_bound_below(*axes: Network, collective: Callable[..., Transfer] = al
 
 def chips(*axes: Network) -> int:
     """How many chips take part: the product of the axes."""
-    n = 1
-    for axis in axes:
-        n *= axis.size
-    return n
+    return math.prod(axis.size for axis in axes)
 
 
 def _levels(axes: tuple[Network, ...]) -> TypeGuard[tuple[Level, ...]]:

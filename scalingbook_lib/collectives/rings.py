@@ -5,8 +5,10 @@ Only + - * / are used, so exact inputs (fractions.Fraction) give exact times; te
 moves every chunk over every link and arrives at the same fractions. Chapter: Sharding.
 """
 
+import math
 from dataclasses import replace
 
+from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.transfer import NOTHING, Transfer
 from scalingbook_lib.machines.torus import Axis
 
@@ -19,22 +21,22 @@ def all_gather(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
     """
     axes = _real(nbytes, axes, both_ways)
     if not axes:
-        return replace(NOTHING, name="AllGather")
+        return replace(NOTHING, name=Collective.ALL_GATHER)
     n = _chips(axes)
     bandwidth_s = (n - 1) * nbytes / (n * sum(_inflow(axis, both_ways) for axis in axes))
     latency_s = sum(hops(axis, both_ways) * axis.hop_s for axis in axes)
-    return Transfer("AllGather", bandwidth_s, latency_s, _textbook(nbytes, axes))
+    return Transfer(Collective.ALL_GATHER, bandwidth_s, latency_s, _textbook(nbytes, axes))
 
 
 def reduce_scatter(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
     """[I]{U_X} → [I_X]: an AllGather played backwards, adding where that one copies."""
-    return replace(all_gather(nbytes, *axes, both_ways=both_ways), name="ReduceScatter")
+    return replace(all_gather(nbytes, *axes, both_ways=both_ways), name=Collective.REDUCE_SCATTER)
 
 
 def all_reduce(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
     """[I]{U_X} → [I]: a reduce-scatter, then an all-gather."""
     both = reduce_scatter(nbytes, *axes, both_ways=both_ways) + all_gather(nbytes, *axes, both_ways=both_ways)
-    return replace(both, name="AllReduce")
+    return replace(both, name=Collective.ALL_REDUCE)
 
 
 def all_to_all(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
@@ -45,7 +47,7 @@ def all_to_all(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
     """
     axes = _real(nbytes, axes, both_ways)
     if not axes:
-        return replace(NOTHING, name="AllToAll")
+        return replace(NOTHING, name=Collective.ALL_TO_ALL)
     slowest = max((_exchange(nbytes, axis, axes, both_ways) for axis in axes), key=lambda t: t.total_s)
     n, wide = _chips(axes), max(axis.size / (8 * axis.link_bytes_per_s) for axis in axes)
     return replace(slowest, textbook_s=nbytes / n * wide)  # M · max(A, B, C) / (4 N W) with W = 2 links
@@ -55,7 +57,7 @@ def _exchange(nbytes: float, axis: Axis, axes: tuple[Axis, ...], both_ways: bool
     """The all-to-all traffic of one axis among several: N/n rings of n chips, each with n/N of the bytes."""
     share = axis.size * nbytes / (_chips(axes) * axis.link_bytes_per_s)  # one ring's bytes over one link
     bandwidth_s = busiest_link_chunks(axis, both_ways) * share / (8 * axis.size**2)
-    return Transfer("AllToAll", bandwidth_s, len(axes) * hops(axis, both_ways) * axis.hop_s, 0)
+    return Transfer(Collective.ALL_TO_ALL, bandwidth_s, len(axes) * hops(axis, both_ways) * axis.hop_s, 0)
 
 
 def busiest_link_chunks(axis: Axis, both_ways: bool = True) -> int:
@@ -70,13 +72,13 @@ def permute(nbytes: float, axis: Axis, shift: int = 1) -> Transfer:
     """Every chip sends its shard `shift` places along the axis, by the shorter way; on a line, none wraps."""
     axes = _real(nbytes, (axis,))
     if not axes or not shift % axis.size:
-        return replace(NOTHING, name="CollectivePermute")
+        return replace(NOTHING, name=Collective.PERMUTE)
     away = min(shift % axis.size, -shift % axis.size) if axis.wrapped else min(abs(shift), axis.size)
     if away == axis.size:
-        return replace(NOTHING, name="CollectivePermute")
+        return replace(NOTHING, name=Collective.PERMUTE)
     halves = 2 if axis.wrapped and 2 * away == axis.size else 1  # the antipode: half the shard each way
     bandwidth_s = away * nbytes / (halves * axis.link_bytes_per_s)
-    return Transfer("CollectivePermute", bandwidth_s, away * axis.hop_s, bandwidth_s)
+    return Transfer(Collective.PERMUTE, bandwidth_s, away * axis.hop_s, bandwidth_s)
 
 
 def hierarchical_all_reduce(nbytes: float, *axes: Axis, dcn: Axis) -> Transfer:
@@ -121,7 +123,4 @@ def _real(nbytes: float, axes: tuple[Axis, ...], both_ways: bool = True) -> tupl
 
 
 def _chips(axes: tuple[Axis, ...]) -> int:
-    n = 1
-    for axis in axes:
-        n *= axis.size
-    return n
+    return math.prod(axis.size for axis in axes)

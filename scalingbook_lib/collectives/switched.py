@@ -13,6 +13,7 @@ Chapter: GPUs.
 import itertools
 from dataclasses import dataclass, replace
 
+from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.transfer import NOTHING, Transfer
 from scalingbook_lib.machines.clusters import Level
 
@@ -55,12 +56,12 @@ def all_gather(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
     times = [_gathered_s(nbytes, port, overlap) for port in ports]
     textbook_s = max((edge.summed_s(nbytes) for port in ports for edge in port), default=0)
     latency_s = sum(edge.level.hop_s for port in ports for edge in port)
-    return Transfer("AllGather", _together(times, overlap), latency_s, textbook_s)
+    return Transfer(Collective.ALL_GATHER, _together(times, overlap), latency_s, textbook_s)
 
 
 def reduce_scatter(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
     """[I]{U_X} → [I_X]: an AllGather played backwards. A switch that sums saves nothing here."""
-    return replace(all_gather(nbytes, *levels, overlap=overlap), name="ReduceScatter")
+    return replace(all_gather(nbytes, *levels, overlap=overlap), name=Collective.REDUCE_SCATTER)
 
 
 def all_reduce(nbytes: float, *levels: Level, in_switch: bool = False, overlap: bool = True) -> Transfer:
@@ -80,7 +81,7 @@ def all_reduce(nbytes: float, *levels: Level, in_switch: bool = False, overlap: 
         textbook_s = max(textbook_s, (1 if once else 2) * _summed_s(nbytes, port))
         hops = [edge.level.hop_s for edge in port]
         latency_s += max(hops) if once and port is ports[-1] else 2 * sum(hops)
-    return Transfer("AllReduce", _together(times, overlap), latency_s, textbook_s)
+    return Transfer(Collective.ALL_REDUCE, _together(times, overlap), latency_s, textbook_s)
 
 
 def all_to_all(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
@@ -93,15 +94,15 @@ def all_to_all(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
     times = [max(edge.exchanged_s(nbytes / n) for edge in port) for port in ports]
     textbook_s = max((nbytes / n / edge.level.bytes_per_s for port in ports for edge in port), default=0)
     latency_s = sum(max(edge.level.hop_s for edge in port) for port in ports)
-    return Transfer("AllToAll", _together(times, overlap), latency_s, textbook_s)
+    return Transfer(Collective.ALL_TO_ALL, _together(times, overlap), latency_s, textbook_s)
 
 
 def permute(nbytes: float, level: Level, shift: int = 1) -> Transfer:
     """Every chip sends its shard to one other: over its whole port, or over the one link to that peer."""
     if not _ports(nbytes, (level,)) or not shift % level.size:
-        return replace(NOTHING, name="CollectivePermute")
+        return replace(NOTHING, name=Collective.PERMUTE)
     bandwidth_s = nbytes / (level.peer_bytes_per_s or level.bytes_per_s)
-    return Transfer("CollectivePermute", bandwidth_s, level.hop_s, bandwidth_s)
+    return Transfer(Collective.PERMUTE, bandwidth_s, level.hop_s, bandwidth_s)
 
 
 def _gathered_s(nbytes: float, port: _Port, overlap: bool) -> float:

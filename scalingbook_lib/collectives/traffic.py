@@ -3,15 +3,12 @@
 Chapters: Sharding, GPUs.
 """
 
+from scalingbook_lib.collectives.kinds import Collective
+
 
 def bytes_received(collective: str, nbytes: float, n: int) -> float:
     """How many bytes each of `n` chips must receive, whatever the network: a lower bound no link can beat."""
-    missing = (n - 1) * nbytes / n
-    amounts = {
-        "all-gather": missing, "reduce-scatter": missing, "all-reduce": 2 * missing,
-        "all-to-all": missing / n, "permute": nbytes,
-    }  # fmt: skip
-    return _named(amounts, collective)
+    return _received(collective, (n - 1) * nbytes / n, nbytes, n)
 
 
 def bus_bandwidth(collective: str, nbytes: float, n: int, seconds: float) -> float:
@@ -19,13 +16,22 @@ def bus_bandwidth(collective: str, nbytes: float, n: int, seconds: float) -> flo
 
     A perfect ring that gathers or reduces reports busbw = W whatever `n`, which makes it comparable with a
     datasheet. NCCL counts sizes as this book does, except an all-to-all's: there it is one chip's nbytes / n.
+    Source: nccl-tests, doc/PERFORMANCE.md.
     """
-    share = (n - 1) / n
-    factors = {
-        "all-gather": share, "reduce-scatter": share, "all-reduce": 2 * share,
-        "all-to-all": share / n, "permute": 1,
-    }  # fmt: skip
-    return _named(factors, collective) * nbytes / seconds
+    return _received(collective, (n - 1) / n, 1, n) * nbytes / seconds
+
+
+def _received(collective: str, missing: float, whole: float, n: int) -> float:
+    """What a chip must receive of an array: of the `whole` it is `missing` all but its own part of n."""
+    match Collective.named(collective):
+        case Collective.ALL_REDUCE:  # a reduce-scatter, then an all-gather
+            return 2 * missing
+        case Collective.ALL_TO_ALL:  # of each shard the part that is for this chip
+            return missing / n
+        case Collective.PERMUTE:  # `whole` is one chip's shard
+            return whole
+        case _:
+            return missing
 
 
 def reached(targets: int, draws: int) -> float:
@@ -36,9 +42,3 @@ def reached(targets: int, draws: int) -> float:
     if targets < 1 or draws < 0:
         raise ValueError(f"{draws} draws from {targets} chips: write at least 1 chip and no negative draws")
     return 1 - (1 - 1 / targets) ** draws
-
-
-def _named(table: dict[str, float], collective: str) -> float:
-    if collective not in table:
-        raise ValueError(f"{collective!r} is no collective of this book; write one of {', '.join(table)}")
-    return table[collective]

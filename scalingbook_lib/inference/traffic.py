@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from scalingbook_lib import collectives
+from scalingbook_lib.collectives import Collective
 from scalingbook_lib.inference.efficiency import Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import Shape
@@ -20,11 +21,8 @@ from scalingbook_lib.models.arithmetic.layers import score_width, value_width
 from scalingbook_lib.steps.placement import FREE, Networks, Rate, exchange_rate, place, rate
 from scalingbook_lib.units import FP32, Told, si
 
-GATHER, SCATTER, REDUCE = "AllGather", "ReduceScatter", "AllReduce"
-EXCHANGE, HOP = "AllToAll", "CollectivePermute"
-_CALLS = {GATHER: "all_gather", SCATTER: "reduce_scatter", REDUCE: "all_reduce", EXCHANGE: "all_to_all",
-          HOP: "permute"}  # fmt: skip
-_KINDS = {what: call.replace("_", "-") for what, call in _CALLS.items()}
+GATHER, SCATTER, REDUCE = Collective.ALL_GATHER, Collective.REDUCE_SCATTER, Collective.ALL_REDUCE
+EXCHANGE, HOP = Collective.ALL_TO_ALL, Collective.PERMUTE
 CANDIDATE_BYTES = 8  # each chip's best logit and its token
 
 
@@ -68,7 +66,7 @@ class Traffic(Row, Told):
     def received(self, decoded: float, rows: float = 0, read: float = 0, whole: float = 0) -> float:
         """Bytes that each chip takes in during one step, whatever the network."""
         array = self.nbytes(decoded, rows, read, whole)
-        return self.times * collectives.bytes_received(_KINDS[self.what], array, self.n)
+        return self.times * collectives.bytes_received(self.what, array, self.n)
 
     def __str__(self) -> str:
         return (
@@ -92,7 +90,7 @@ class Links:
         elif axis == "Z":
             found = exchange_rate(on, self.k, self.efficiency)
         else:
-            found = rate(_CALLS[what], on, self.efficiency)
+            found = rate(what, on, self.efficiency)
         e = self.efficiency
         lost_s = e.collective_s + (e.network_s if _leaves(on) else 0.0)
         return Traffic(name, what, axis, span[1], per_token, per_row, times, found, lost_s, of)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
+from scalingbook_lib.collectives import Collective
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.machines.slices import Slice
@@ -21,10 +22,11 @@ class Axis:
 
     def __init__(self, networks: Networks, efficiency: Efficiency) -> None:
         self._networks, self._efficiency = networks, efficiency
-        self._found: dict[str, Rate] = {}
+        self._found: dict[Collective, Rate] = {}
 
-    def __getitem__(self, call: str) -> Rate:
-        call = "all_gather" if call == "reduce_scatter" else call  # played backwards, as long
+    def __getitem__(self, call: Collective) -> Rate:
+        if call is Collective.REDUCE_SCATTER:
+            call = Collective.ALL_GATHER  # played backwards, as long
         found = self._found.get(call)
         if found is None:
             found = self._found[call] = rate(call, self._networks, self._efficiency)
@@ -91,11 +93,11 @@ class Links:
         """On a cluster, what joins `size` groups of `inside` neighbors."""
         return self._levels[inside, size]
 
-    def exchange(self, inside: int, ep: int, k: int, most_domains: int | None) -> dict[str, Rate]:
+    def exchange(self, inside: int, ep: int, k: int, most_domains: int | None) -> dict[Collective, Rate]:
         """On a cluster, the rate of tokens to their k experts and back."""
         sizes = (inside, ep, 1, 1, 1, self.machine.chips // (inside * ep))
         networks = place(self.machine, sizes).over("C")
-        return {"all_to_all": exchange_rate(networks, k, self.efficiency, most_domains)}
+        return {Collective.ALL_TO_ALL: exchange_rate(networks, k, self.efficiency, most_domains)}
 
     def _torus(self, tp: int, cp: int, fsdp: int, pp: int, dp: int) -> Mesh:
         where = place(self.machine, (tp, cp, 1, fsdp, pp, dp))

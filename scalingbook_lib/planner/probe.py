@@ -17,7 +17,7 @@ from scalingbook_lib.training import Efficiency, Plan
 from scalingbook_lib.training.memory import across, moments, parts
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import seconds
-from scalingbook_lib.training.traffic import CALLS, rows
+from scalingbook_lib.training.traffic import MOVED_AS, rows
 
 FAR = 2**200  # so many ways that nothing is left to read
 MANY = 2.0**22  # tokens of a microbatch: enough for any product to bind
@@ -107,7 +107,7 @@ class _Recorder:
         self, name: str, what: str, axes: str, when: str, inside: int, n: int, nbytes: float, times: float,
         overlappable: bool = True, once: bool = False,
     ) -> None:  # fmt: skip
-        self.rows.append(Row(CALLS[what], axes, when, nbytes, times, overlappable, once))
+        self.rows.append(Row(MOVED_AS[what], axes, when, nbytes, times, overlappable, once))
 
 
 def once[**P, R](ask: Callable[P, R]) -> Callable[P, R]:

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from math import inf
 from typing import NamedTuple
 
+from scalingbook_lib.collectives import Collective
 from scalingbook_lib.planner.links import Mesh
 from scalingbook_lib.planner.sums import Moved
 from scalingbook_lib.steps.placement import FREE
@@ -50,7 +51,7 @@ class Split:
         """On these links."""
         self.mesh, self.line = mesh, (mesh.Y, mesh.C, self.ep, self.expert_tp)
         if pp > 1:
-            self.hop = mesh.P["permute"]
+            self.hop = mesh.P[Collective.PERMUTE]
 
 
 class Room:

@@ -6,7 +6,6 @@ product of whole axes where `Slice.mesh` finds one; else axes are split: the inn
 wraparound, an outer one has links that its neighbors share. Chapters: Training, Inference.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
@@ -14,7 +13,7 @@ from math import gcd, prod
 from typing import Protocol
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Network, Transfer
+from scalingbook_lib.collectives import Collective, Network, Transfer
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.machines.clusters import NETWORK_HOP_S, Cluster, ClusterError, Level
@@ -213,11 +212,12 @@ def between_pods(chip: Chip, pods: int) -> Networks:
 
 @lru_cache(maxsize=1 << 14)
 def rate(collective: str, networks: Networks, efficiency: Reached = PEAK) -> Rate:
-    """'all_gather', 'all_reduce', ..., or 'permute' to the neighbor: what a byte costs on these networks."""
+    """What a byte of a collective costs on these networks; a permute is one to the neighbor."""
     real = tuple(n for n in networks if n.size > 1)
     if not real:
         return FREE
-    cost: Callable[..., Transfer] = _permute if collective == "permute" else getattr(collectives, collective)
+    kind = Collective.named(collective)
+    cost = _permute if kind is Collective.PERMUTE else collectives.FORMULAS[kind]
     busy = {name: s / _share(name, real, efficiency) for name, s in each_level(cost, _PROBE, *real).items()}
     worst = max(busy, key=lambda name: busy[name])
     return Rate(busy[worst] / _PROBE, cost(_PROBE, *real).latency_s, worst)

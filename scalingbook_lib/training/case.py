@@ -7,6 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
+from scalingbook_lib.collectives import Collective
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.machines.slices import Slice
@@ -121,9 +122,9 @@ class Case:
         return place(self.machine, (inside, size, 1, 1, 1, outside)).over("C")
 
     def _pods(self, pods: int) -> Rate:
-        return (
-            rate("all_reduce", between_pods(self.machine.chip, pods), self.efficiency) if pods > 1 else FREE
-        )
+        if pods == 1:
+            return FREE
+        return rate(Collective.ALL_REDUCE, between_pods(self.machine.chip, pods), self.efficiency)
 
     def _host(self, s: Shape) -> Rate:
         if not (s.work.host_wide or s.work.host_split):

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from scalingbook_lib import collectives
+from scalingbook_lib.collectives import Collective
 from scalingbook_lib.notation import Mesh, parse
 from scalingbook_lib.units import BF16
 
 SCHEMES = ("DP", "FSDP", "TP", "FSDP with TP")
 ARRAYS = ("In", "W_in", "Tmp", "W_out", "Out", "dIn", "dW_in", "dTmp", "dW_out", "dOut")
-_KINDS = {"AllGather": "all-gather", "ReduceScatter": "reduce-scatter", "AllReduce": "all-reduce"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class _Writer:
         after = before.replace(f"_{axis}", "") if name.startswith("W") else before.replace("D_Y", "D")
         self.held[name] = after
         text = f"{name}{before} → {name}{after}"
-        self.add("AllGather", name, text, axis=axis, waited=waited, whole=name + after)
+        self.add(Collective.ALL_GATHER, name, text, axis=axis, waited=waited, whole=name + after)
 
     def product(self, name: str, dims: str, says: str, *drop: str) -> None:
         self.held[name] = dims
@@ -66,7 +66,7 @@ class _Writer:
         """Add the partial sums: scattered to `dims`, or whole on every chip."""
         before = self.held[name]
         self.held[name] = dims
-        what = "AllReduce" if reduce else "ReduceScatter"
+        what = Collective.ALL_REDUCE if reduce else Collective.REDUCE_SCATTER
         self.add(what, name, f"{name}{before} → {name}{dims}", axis=axis, waited=waited, whole=name + before)
 
 
@@ -142,7 +142,6 @@ class Sizes:
 
     def received(self, move: Move) -> float:
         """Bytes that a move brings to each chip."""
-        if move.what not in _KINDS:
+        if not isinstance(move.what, Collective):
             return 0.0
-        whole = self.nbytes(move.whole)
-        return collectives.bytes_received(_KINDS[move.what], whole, self.mesh.size(move.axis))
+        return collectives.bytes_received(move.what, self.nbytes(move.whole), self.mesh.size(move.axis))

@@ -8,20 +8,23 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from scalingbook_lib import collectives
+from scalingbook_lib.collectives import Collective
 from scalingbook_lib.steps.placement import FREE, Rate
 from scalingbook_lib.training.shape import Shape
 from scalingbook_lib.units import Told, si
 
 type Rates = Callable[[str, int, int], Rate]  # a collective over `size` groups of `inside` neighboring chips
 
-GATHER, SCATTER, REDUCE, EXCHANGE, HOP = (
-    "AllGather", "ReduceScatter", "AllReduce", "AllToAll", "CollectivePermute",
-)  # fmt: skip
+GATHER, SCATTER, REDUCE = Collective.ALL_GATHER, Collective.REDUCE_SCATTER, Collective.ALL_REDUCE
+EXCHANGE, HOP = Collective.ALL_TO_ALL, Collective.PERMUTE
 COPY = "copy"  # between a chip and its host
 RING, BACK = "ring", "ring of sums"  # an all-gather and a reduce-scatter, a piece at a time
-KINDS = {GATHER: "all-gather", SCATTER: "reduce-scatter", REDUCE: "all-reduce", EXCHANGE: "all-to-all",
-         HOP: "permute", COPY: "permute", RING: "all-gather", BACK: "reduce-scatter"}  # fmt: skip
-CALLS = {what: kind.replace("-", "_") for what, kind in KINDS.items()}
+MOVED_AS: dict[str, Collective] = {  # the collective whose time and bytes each has
+    **{kind: kind for kind in Collective},
+    COPY: HOP,
+    RING: GATHER,
+    BACK: SCATTER,
+}
 
 
 class Row(NamedTuple):
@@ -57,7 +60,7 @@ class Traffic(Row, Told):
     @property
     def received(self) -> float:
         """Bytes that each chip takes in during one step, whatever the network."""
-        return self.times * collectives.bytes_received(KINDS[self.what], self.nbytes, self.n)
+        return self.times * collectives.bytes_received(MOVED_AS[self.what], self.nbytes, self.n)
 
     def __str__(self) -> str:
         hides = "can overlap" if self.overlappable else "is waited for"
@@ -83,7 +86,7 @@ class Links(NamedTuple):
         if axes in "SH":
             rate = self.pods if axes == "S" else self.host
         else:
-            rate = self.experts(inside, n) if axes == "Z" else self.rates(CALLS[what], inside, n)
+            rate = self.experts(inside, n) if axes == "Z" else self.rates(MOVED_AS[what], inside, n)
         each_s = nbytes * rate.s_per_byte + rate.hops_s
         return Traffic(name, what, axes, when, n, nbytes, times, each_s, overlappable, once, rate.link)
 

@@ -7,19 +7,18 @@ arrays, bytes and time. Chapter: Sharding.
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Transfer
+from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.resharding import routing
 from scalingbook_lib.collectives.resharding.machine import Machine
 from scalingbook_lib.notation import Array
 from scalingbook_lib.units import DType, Told, si
-
-type Formula = Callable[..., Transfer]  # of `collectives`: bytes and torus axes to a time
 
 
 class Layout(NamedTuple):
@@ -73,9 +72,13 @@ class Move(Told):
 
 
 VERBS = {
-    "slice": "slice", "AllGather": "gather", "AllToAll": "exchange", "CollectivePermute": "permute",
-    "ReduceScatter": "reduce-scatter", "AllReduce": "all-reduce",
-}  # fmt: skip
+    "slice": "slice",
+    Collective.ALL_GATHER: "gather",
+    Collective.ALL_TO_ALL: "exchange",
+    Collective.PERMUTE: "permute",
+    Collective.REDUCE_SCATTER: "reduce-scatter",
+    Collective.ALL_REDUCE: "all-reduce",
+}
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ class Moves:
             for k in range(len(axes)):
                 after = _with(at, d, axes[:k])
                 nbytes = self.local_bytes(after)
-                yield self._edge("AllGather", collectives.all_gather, axes[k:], nbytes, after)
+                yield self._edge(Collective.ALL_GATHER, axes[k:], nbytes, after)
 
     def _exchanges(self, at: Layout) -> Iterator[Edge]:
         """[I_X, J] → [I, J_X]."""
@@ -154,7 +157,7 @@ class Moves:
                 moving = at.dims[d][k:]
                 after = _with(_with(at, d, at.dims[d][:k]), e, (*at.dims[e], *moving))
                 nbytes = self.local_bytes(at) * self.parts(moving)
-                yield self._edge("AllToAll", collectives.all_to_all, moving, nbytes, after)
+                yield self._edge(Collective.ALL_TO_ALL, moving, nbytes, after)
 
     def _sums(self, at: Layout) -> Iterator[Edge]:
         """[I]{U_X} → [I] or [I_X]; over several axes at once too, in either order of the scatter."""
@@ -163,10 +166,10 @@ class Moves:
             for names in itertools.combinations(at.partial, k):
                 rest = tuple(name for name in at.partial if name not in names)
                 done = Layout(at.dims, rest)
-                yield self._edge("AllReduce", collectives.all_reduce, names, nbytes, done)
+                yield self._edge(Collective.ALL_REDUCE, names, nbytes, done)
                 for order, d in itertools.product(itertools.permutations(names), range(len(at.dims))):
                     after = _with(done, d, (*at.dims[d], *order))
-                    yield self._edge("ReduceScatter", collectives.reduce_scatter, order, nbytes, after)
+                    yield self._edge(Collective.REDUCE_SCATTER, order, nbytes, after)
 
     def _permutes(self, at: Layout) -> Iterator[Edge]:
         """[I_XY] → [I_YX], or X and Y of one size trade places: chips swap whole shards."""
@@ -175,7 +178,7 @@ class Moves:
             if after not in seen:
                 seen.add(after)
                 transfer = self._shuffle(nbytes, self._roles(at), roles)
-                yield Edge("CollectivePermute", "", nbytes, transfer, after)
+                yield Edge(Collective.PERMUTE, "", nbytes, transfer, after)
 
     def _reordered(self, at: Layout) -> Iterator[tuple[Layout, list[str]]]:
         for d, axes in enumerate(at.dims):
@@ -203,9 +206,9 @@ class Moves:
         torus = {name: self.machine.axes(name) for name in self.chips if name in before[between]}
         return routing.relabel(nbytes, torus, before[between], after[between])
 
-    def _edge(self, kind: str, formula: Formula, names: Iterable[str], nbytes: float, after: Layout) -> Edge:
+    def _edge(self, kind: Collective, names: Iterable[str], nbytes: float, after: Layout) -> Edge:
         over = "".join(names)
-        return Edge(kind, over, nbytes, formula(nbytes, *self.machine.axes(over)), after)
+        return Edge(kind, over, nbytes, collectives.FORMULAS[kind](nbytes, *self.machine.axes(over)), after)
 
 
 def _with(at: Layout, dim: int, axes: tuple[str, ...]) -> Layout:

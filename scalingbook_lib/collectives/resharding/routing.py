@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from scalingbook_lib.collectives import Transfer
+from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.machines.torus import Axis
 
 type Place = tuple[int, ...]  # a chip, by its coordinate along each torus axis
@@ -26,7 +27,7 @@ def shuffle(nbytes: float, axes: tuple[Axis, ...], goals: Shuffle) -> Transfer:
     bandwidth_s = max((load * nbytes / axis.link_bytes_per_s for load, axis in zip(loads, axes, strict=True)),
                       default=0.0)  # fmt: skip
     latency_s = max((_latency(axes, start, goal) for start, goal in goals.items()), default=0.0)
-    return Transfer("CollectivePermute", bandwidth_s, latency_s, bandwidth_s)
+    return Transfer(Collective.PERMUTE, bandwidth_s, latency_s, bandwidth_s)
 
 
 def busiest_links(axes: tuple[Axis, ...], goals: Shuffle) -> tuple[float, ...]:

@@ -9,8 +9,9 @@ the links of all axes work in every phase. Chapter: Sharding.
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.schedules.step import Link, Piece, Schedule, Send, Step, neighbour
 
 type Lanes = Iterator[list[Send]]  # for every step of a phase, the messages of one part
@@ -22,7 +23,7 @@ def all_gather(
 ) -> Schedule:
     """Every chip passes on what it has just learnt, until all know everything."""
     torus = _Torus.of(sizes, wrapped, both_ways)
-    return _in_parts("AllGather", "copy", torus, torus.chips, _gathers)
+    return _in_parts(Collective.ALL_GATHER, "copy", torus, torus.chips, _gathers)
 
 
 def reduce_scatter(
@@ -37,8 +38,7 @@ def all_reduce(
 ) -> Schedule:
     """A reduce-scatter, then an all-gather."""
     gather = all_gather(sizes, wrapped, both_ways)
-    steps = _backwards(gather).steps + gather.steps
-    return Schedule("AllReduce", gather.sizes, gather.wrapped, gather.pieces, steps)
+    return replace(gather, name=Collective.ALL_REDUCE, steps=_backwards(gather).steps + gather.steps)
 
 
 def all_to_all(
@@ -46,7 +46,7 @@ def all_to_all(
 ) -> Schedule:
     """Every piece takes the shorter way round, axis after axis; to the antipode, half goes each way."""
     torus = _Torus.of(sizes, wrapped, both_ways)
-    return _in_parts("AllToAll", "move", torus, torus.chips**2, _exchanges)
+    return _in_parts(Collective.ALL_TO_ALL, "move", torus, torus.chips**2, _exchanges)
 
 
 def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
@@ -62,7 +62,7 @@ def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
             link = Link((i + way * t) % n, 0, way)
             sends.append(Send(link, (link.source + way) % n, (Piece(i, j % n, half),)))
         steps.append(Step("move", tuple(sends)))
-    return Schedule("CollectivePermute", (n,), (wrapped,), n * halves, tuple(steps))
+    return Schedule(Collective.PERMUTE, (n,), (wrapped,), n * halves, tuple(steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +218,8 @@ def _line_exchange(n: int, i: int, t: int) -> list[tuple[int, int, int, None]]:
 
 def _backwards(schedule: Schedule) -> Schedule:
     """The same links in the opposite direction and order; copies become sums."""
-    steps = []
-    for step in reversed(schedule.steps):
-        steps.append(Step("add", tuple(map(_turned, step.sends))))
-    return Schedule("ReduceScatter", schedule.sizes, schedule.wrapped, schedule.pieces, tuple(steps))
+    steps = tuple(Step("add", tuple(map(_turned, step.sends))) for step in reversed(schedule.steps))
+    return replace(schedule, name=Collective.REDUCE_SCATTER, steps=steps)
 
 
 def _turned(send: Send) -> Send:

@@ -18,6 +18,7 @@ from functools import cached_property
 from statistics import fmean, median, quantiles
 
 from scalingbook_lib import collectives
+from scalingbook_lib.collectives import Collective
 from scalingbook_lib.evidence.measured.nccl import RUNS
 from scalingbook_lib.evidence.measured.runs import Run
 from scalingbook_lib.machines.chips import Chip
@@ -26,12 +27,7 @@ from scalingbook_lib.units import KiB, MiB, Told, binary, percent, si
 
 SMALL, LARGE = 32 * KiB, 64 * MiB
 IN_SWITCH = "all-reduce in the switch"
-_FORMS = {
-    "all-gather": collectives.all_gather,
-    "reduce-scatter": collectives.reduce_scatter,
-    "all-to-all": collectives.all_to_all,
-    "all-reduce": collectives.all_reduce,
-}
+_FORMS = ("all-gather", "reduce-scatter", "all-to-all", "all-reduce")
 
 
 def classed(run: Run) -> str:
@@ -48,7 +44,7 @@ def bound_s(run: Run, size: float) -> float:
     if classed(run) == IN_SWITCH:
         return collectives.all_reduce(size, *levels, in_switch=True).bandwidth_s
     nbytes = size * run.n if run.collective == "all-to-all" else size
-    return _FORMS[run.collective](nbytes, *levels).bandwidth_s
+    return collectives.FORMULAS[Collective.named(run.collective)](nbytes, *levels).bandwidth_s
 
 
 @dataclass(frozen=True, slots=True)
