@@ -192,8 +192,10 @@ def _digest(paths: list[Path]) -> str:
 
 def _library(root: Path) -> str:
     """What a notebook may depend on besides its own source."""
-    code = sorted((root / "scalingbook_lib").rglob("*.py"))
-    made = _digest([*code, *sorted((root / "data").glob("*.csv")), root / "uv.lock", Path(__file__)])
+    library = root / "scalingbook_lib"
+    code, read = sorted(library.rglob("*.py")), sorted((library / "evidence" / "data").glob("*.*"))
+    quoted = sorted((root / "data").glob("*.csv"))
+    made = _digest([*code, *read, *quoted, root / "uv.lock", Path(__file__)])
     return made + first_cell.source(root)
 
 

@@ -11,7 +11,7 @@ from scalingbook_lib.evidence import measured
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import BF16, FP8
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[2] / "scalingbook_lib/evidence/data"
 IRONWOOD_DEVICE = replace(
     chips.TPU7X,
     name="half a TPU7x",
@@ -44,7 +44,7 @@ def predicted(row):
     return roofline.matmul(B, D, F, SYSTEMS[row["system"]], DTYPES[row["dtype"]], out=BF16)
 
 
-@pytest.mark.parametrize("name", ["chips.csv", "kernels.csv", "collectives.csv"])
+@pytest.mark.parametrize("name", ["../../../data/chips.csv", "kernels.csv", "collectives.csv"])
 def test_every_row_names_its_source(name):
     assert all(row["source"].strip() for row in rows(name))
 

@@ -11,7 +11,7 @@ from scalingbook_lib.evidence import measured
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 
-DATA = Path(__file__).parents[2] / "data" / "collectives.csv"
+DATA = Path(__file__).parents[2] / "scalingbook_lib/evidence/data/collectives.csv"
 COMPARISON = measured.COLLECTIVES
 ERRORS = {row.group: row for row in COMPARISON.errors()}
 approx = pytest.approx

@@ -14,7 +14,7 @@ from scalingbook_lib.evidence.measured.inference_runs.shapes import COMPUTES, TY
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import BF16, FP4, FP8
 
-DATA = Path(__file__).parents[2] / "data" / "inference_runs.csv"
+DATA = Path(__file__).parents[2] / "scalingbook_lib/evidence/data/inference_runs.csv"
 approx = pytest.approx
 
 

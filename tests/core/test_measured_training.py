@@ -19,7 +19,7 @@ from scalingbook_lib.evidence.measured.training_runs import (
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS, WHOLE_RUNS
 from scalingbook_lib.models import arithmetic
 
-DATA = Path(__file__).parents[2] / "data" / "training_runs.csv"
+DATA = Path(__file__).parents[2] / "scalingbook_lib/evidence/data/training_runs.csv"
 approx = pytest.approx
 
 TWICE = [run for run in RUNS if run.rate and run.convention and run.basis_of("time")]

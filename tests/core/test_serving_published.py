@@ -8,7 +8,7 @@ import pytest
 
 from scalingbook_lib.evidence.sweeps import SWEEP, Point, simulated
 
-DATA = Path(__file__).parents[2] / "data" / "serving_sweeps.csv"
+DATA = Path(__file__).parents[2] / "scalingbook_lib/evidence/data/serving_sweeps.csv"
 
 
 def test_the_library_carries_the_table():
