@@ -2,38 +2,55 @@
 
 A catalogue: every figure stands beside its source, and where sources disagree, beside what the others
 print. `chips.V5E`, `chips.find("H100")`, `chips.CATALOGUE`, `chips.TPUS`, `chips.GPUS`; slices of TPUs with
-`chips.Slice`. `tpus` and `gpus` hold the figures, `sources` who says so. The rows of `data/chips.csv` are
-the same figures as they were collected. Chapters: Rooflines, TPUs, GPUs.
+`chips.Slice`. Figures are rows of `tpus.csv`, `nvidia.csv` and `amd.csv`, each of a chip and not of a core;
+where a datasheet counts sparsity, the dense half is what stands there. The rows of `data/chips.csv` are the
+same figures as they were collected. Chapters: Rooflines, TPUs, GPUs.
 """
 
+from dataclasses import replace
+
 from scalingbook_lib.machines.chip import Chip, Source
-from scalingbook_lib.machines.chips.gpus import (
-    A100,
-    B200,
-    B300,
-    GB200,
-    GB300,
-    GPUS,
-    H100,
-    H200,
-    MI300X,
-    MI325X,
-    MI355X,
-    RTX_PRO_6000,
-    V100,
-)
-from scalingbook_lib.machines.chips.tpus import HALF_TPU7X, TPU7X, TPUS, V2, V3, V4, V5E, V5P, V6E
+from scalingbook_lib.machines.chips import table
 from scalingbook_lib.machines.slices import Slice, SliceMesh
 from scalingbook_lib.machines.torus import Axis, SliceError, Torus
 
 __all__ = [
-    "A100", "B200", "B300", "CATALOGUE", "GB200", "GB300", "GPUS", "H100", "H200", "HALF_TPU7X", "MI300X",
-    "MI325X", "MI355X", "RTX_PRO_6000", "TPU7X", "TPUS", "V2", "V3", "V4", "V5E", "V5P", "V6E", "V100",
-    "Axis", "Chip", "Slice", "SliceError", "SliceMesh", "Source", "Torus", "find",
-]  # fmt: skip
+    "CATALOGUE",
+    "GPUS",
+    "HALF_TPU7X",
+    "RTX_PRO_6000",
+    "TPUS",
+    "Axis",
+    "Chip",
+    "Slice",
+    "SliceError",
+    "SliceMesh",
+    "Source",
+    "Torus",
+    "find",
+]
 
+TPUS = table.read("tpus", "Google")
+V2, V3, V4, V5E, V5P, V6E, TPU7X = TPUS
+*_NVIDIA, RTX_PRO_6000 = table.read("nvidia", "NVIDIA")
+"""A Blackwell for a server's PCIe slots, with GDDR7. It has no NVLink: its one link is the slot, and the
+host leads from slot to slot. `find` knows it; the catalogue, of chips joined by links, does not."""
+V100, A100, H100, H200, B200, B300, GB200, GB300 = _NVIDIA
+_AMD = table.read("amd", "AMD", full_mesh=True)
+"""Eight to a board, one link for each pair: seven together for a collective of all eight, one for two."""
+MI300X, MI325X, MI355X = _AMD
+GPUS = (*_NVIDIA, *_AMD)
 CATALOGUE = {chip.name: chip for chip in (*TPUS, *GPUS)}
 _ALSO = {"trillium": V6E, "ironwood": TPU7X, "v7x": TPU7X, "rtxpro6000se": RTX_PRO_6000}
+
+HALF_TPU7X = replace(
+    TPU7X,
+    name="half a TPU7x",
+    bf16_flops_per_s=TPU7X.bf16_flops_per_s / 2,
+    hbm_bytes_per_s=TPU7X.hbm_bytes_per_s / 2,
+    matrix_units=2,
+)
+"""One of the two devices that a TPU7x is to JAX and to the compiler; it is not in the catalogue."""
 
 
 def find(name: str) -> Chip:

@@ -1,0 +1,71 @@
+"""How does the catalogue read its tables? One row is one figure of one chip, and who says so.
+
+A row of `tpus.csv`, `nvidia.csv` or `amd.csv` names a source of `sources.csv` and what it `says` there, or it
+has words, address and day of its own; `but` is what others print instead. Values are in base units with a
+prefix, as sources print them: `197 T`, `16 Gi`.
+"""
+
+import csv
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+from scalingbook_lib.machines.chip import Chip, Source
+from scalingbook_lib.machines.torus import Torus
+
+type Row = dict[str, str]
+
+_PREFIX = {"": 1, "T": 1e12, "G": 1e9, "Gi": 2**30, "Mi": 2**20, "Ki": 2**10}
+_SMALL_2D = ((2, 2), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
+_SMALL_3D = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
+_PAIRS_2D = ((1, 1), (2, 2), (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
+# Twisted tori, which v4 and later can be wired as, have the same links; `Torus.twistable` says which shapes.
+_WIRING = {
+    "TPU v2": Torus(dims=2, pod_chips=256, small=_SMALL_2D, wrap_at=16),
+    "TPU v3": Torus(dims=2, pod_chips=1024, small=(*_SMALL_2D, (16, 32), (32, 32)), wrap_at=32),
+    "TPU v4": Torus(dims=3, pod_chips=4096, small=_SMALL_3D, cube=4),
+    "TPU v5e": Torus(dims=2, pod_chips=256, small=_PAIRS_2D, wrap_at=16),
+    "TPU v5p": Torus(dims=3, pod_chips=8960, small=_SMALL_3D, cube=4),
+    "TPU v6e": Torus(dims=2, pod_chips=256, small=_PAIRS_2D, wrap_at=16),
+    "TPU7x": Torus(dims=3, pod_chips=9216, small=_SMALL_3D, cube=4),
+}
+
+
+def read(name: str, vendor: str, *, full_mesh: bool = False) -> tuple[Chip, ...]:
+    """The chips of one table, in its order."""
+    by_chip = groupby(_rows(name), key=lambda row: row["chip"])
+    return tuple(_chip(chip, list(rows), vendor=vendor, full_mesh=full_mesh) for chip, rows in by_chip)
+
+
+def _chip(name: str, rows: list[Row], **shared: Any) -> Chip:
+    figures: dict[str, Any] = {
+        "bf16_flops_per_s": None
+    }  # the one figure without which a chip may come (V100)
+    figures |= {row["figure"]: _number(row["value"]) for row in rows} | {"torus": _WIRING.get(name)}
+    return Chip(name=name, **shared, **figures, sources={row["figure"]: _source(row) for row in rows})
+
+
+def _number(text: str) -> float:
+    """Whole where it is written so: bytes of a memory are counted."""
+    digits, _, prefix = text.partition(" ")
+    return (int(digits) if digits.isdigit() else float(digits or "nan")) * _PREFIX[prefix]
+
+
+def _source(row: Row) -> Source:
+    if not row["source"]:
+        return Source(text=row["says"], as_of=row["read"], url=row["url"], disagreement=row["but"])
+    cited = _SOURCES[row["source"]]
+    return replace(cited, text=": ".join(filter(None, (cited.text, row["says"]))), disagreement=row["but"])
+
+
+def _rows(name: str) -> Iterator[Row]:
+    text = pkgutil.get_data(__package__ or "", f"{name}.csv")  # also from the archive that a page loads
+    assert text
+    return csv.DictReader(text.decode().splitlines())
+
+
+_SOURCES = {
+    row["source"]: Source(text=row["text"], as_of=row["read"], url=row["url"]) for row in _rows("sources")
+}
