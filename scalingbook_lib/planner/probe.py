@@ -17,22 +17,10 @@ from scalingbook_lib.training import Efficiency, Plan
 from scalingbook_lib.training.memory import across, moments, parts
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import seconds
-from scalingbook_lib.training.traffic import MOVED_AS, rows
+from scalingbook_lib.training.traffic import UNPRICED, Traffic, rows
 
 FAR = 2**200  # so many ways that nothing is left to read
 MANY = 2.0**22  # tokens of a microbatch: enough for any product to bind
-
-
-class Row(NamedTuple):
-    """A collective at a unit shape: `call` of `collectives`."""
-
-    call: str
-    axes: str
-    when: str
-    nbytes: float
-    times: float
-    overlappable: bool
-    once: bool
 
 
 class Line(NamedTuple):
@@ -61,9 +49,9 @@ class Layers(NamedTuple):
     kept: float  # bytes of the activations of one microbatch
     working: float  # bytes while a layer is at work
     logits: float  # bytes at the logits
-    tensor: tuple[Row, ...]
-    exchange: tuple[Row, ...]  # of tokens with their experts
-    ends: tuple[Row, ...]  # those of the vocabulary, where there are no stages
+    tensor: tuple[Traffic, ...]
+    exchange: tuple[Traffic, ...]  # of tokens with their experts
+    ends: tuple[Traffic, ...]  # those of the vocabulary, where there are no stages
 
 
 class State(NamedTuple):
@@ -95,19 +83,6 @@ class Hop(NamedTuple):
 
     nbytes: float
     times: float
-
-
-class _Recorder:
-    """Takes the place of `training`'s links: keeps what is asked for."""
-
-    def __init__(self) -> None:
-        self.rows: list[Row] = []
-
-    def row(
-        self, name: str, what: str, axes: str, when: str, inside: int, n: int, nbytes: float, times: float,
-        overlappable: bool = True, once: bool = False,
-    ) -> None:  # fmt: skip
-        self.rows.append(Row(MOVED_AS[what], axes, when, nbytes, times, overlappable, once))
 
 
 def once[**P, R](ask: Callable[P, R]) -> Callable[P, R]:
@@ -148,11 +123,9 @@ class Probe:
         how = {"schedule": "interleaved", "chunks": chunks} if chunks > 1 else {}
         return self.given(tp=tp, pp=pp, remat=self.remat, **how)
 
-    def rows(self, s: Shape) -> tuple[Row, ...]:
+    def rows(self, s: Shape) -> tuple[Traffic, ...]:
         """The traffic of a shape."""
-        recorder = _Recorder()
-        rows(s, recorder)  # type: ignore[arg-type]
-        return tuple(recorder.rows)
+        return tuple(rows(s, UNPRICED))
 
     @once
     def layers(self, tp: int, remat: str, ep: int = 1, expert_tp: int | None = None) -> Layers:
@@ -165,31 +138,49 @@ class Probe:
             _line(many[k], most[k], few[k], more[k], far_few[k], far_more[k]) for k in (0, 1)
         )
         bare = replace(s, dense=0.0, expert=0.0)
-        (working, logits), (_, _, _, kept, *_, whole) = moments(bare), parts(bare)
+        moment, held = moments(bare), parts(bare)
         found, staged = self.rows(s), self.rows(replace(s, plan=replace(s.plan, pp=2)))
         tensor = tuple(row for row in staged if row.axes == "Y")
         pairs = zip((row for row in found if row.axes == "Y"), tensor, strict=True)
-        ends = tuple(all_._replace(times=all_.times - row.times) for all_, row in pairs)
+        ends = tuple(replace(all_, times=all_.times - row.times) for all_, row in pairs)
         exchange = tuple(row for row in staged if row.axes == "Z")
-        held = kept, working + whole, logits + whole
-        return Layers(forward, backward, more[2], more[3], *held, tensor, exchange, ends)
+        return Layers(
+            forward=forward,
+            backward=backward,
+            head=more[2],
+            math=more[3],
+            kept=held.activations,
+            working=moment.recomputed_layer + held.buffers,
+            logits=moment.logits + held.buffers,
+            tensor=tensor,
+            exchange=exchange,
+            ends=ends,
+        )
 
     def _timed(self, s: Shape, t: float) -> tuple[float, float, float, float]:
         """Layers forward and backward, the unembedding, and products alone."""
         found = seconds(replace(s, t=t), (), self.chip, self.efficiency)
-        head = found.math[3] / 3
-        return found.forward_s - head, found.backward_s - 2 * head, head, sum(found.math) / 3
+        head = found.math.head / 3
+        return found.forward_s - head, found.backward_s - 2 * head, head, found.math.total / 3
 
     @once
     def state(self, tp: int, zero: int) -> State:
         """The bytes of a parameter."""
         s = replace(self.unit(tp=tp, zero=zero, remat=self.remat), t=0.0, expert=0.0, expert_shared=1)
         one, two, four = (parts(replace(s, dense=1.0, layers=1, shared=n)) for n in (1, 2, 4))
-        few, fewer = sum(two[:3]), sum(four[:3])
-        layers = parts(replace(s, shared=2, work=replace(s.work, embedding=0, head=0)))[6]
-        outer = parts(replace(s, shared=2, work=replace(s.work, split=0, copied=0)))[6]
-        expert = parts(replace(s, dense=0.0, shared=1, layers=1, expert=1.0, expert_shared=2))[6]
-        return State(sum(one), 2 * fewer - few, 4 * (few - fewer), layers, outer, expert, two[7])
+        few, fewer = two.state, four.state
+        layers = parts(replace(s, shared=2, work=replace(s.work, embedding=0, head=0)))
+        outer = parts(replace(s, shared=2, work=replace(s.work, split=0, copied=0)))
+        expert = parts(replace(s, dense=0.0, shared=1, layers=1, expert=1.0, expert_shared=2))
+        return State(
+            sum(one),
+            2 * fewer - few,
+            4 * (few - fewer),
+            layers.gathered_weights,
+            outer.gathered_weights,
+            expert.gathered_weights,
+            two.buffers,
+        )
 
     @once
     def update_s(self) -> float:
@@ -202,12 +193,12 @@ class Probe:
         """Rows of a stage's boundary, the same both ways, which can overlap."""
         rows = self.rows(self.unit(tp=tp, pp=2, remat=self.remat))
         forward, backward = (row for row in rows if row.axes == "P")
-        assert forward == backward._replace(when="fwd")
+        assert forward == replace(backward, when="fwd")
         assert forward.overlappable
         return Hop(forward.nbytes, forward.times)
 
     @once
-    def context(self, tp: int, cp: int) -> tuple[Row, ...]:
+    def context(self, tp: int, cp: int) -> tuple[Traffic, ...]:
         """The rows of a sequence split over cp chips, for a token on each of them and all layers."""
         found = self.rows(self.unit(tp=tp, cp=cp, zero=0, remat=self.remat))
         return tuple(row for row in found if row.axes == "C")
@@ -220,12 +211,12 @@ class Probe:
         return across(self.given(tp=tp, cp=cp, zero=0, remat=self.remat))
 
     @once
-    def weights(self, zero: int) -> tuple[Row, ...]:
+    def weights(self, zero: int) -> tuple[Traffic, ...]:
         """The rows of one parameter in one layer, as if nothing were shared by copies."""
         s = self.unit(fsdp=2, dp=2, dcn=2, zero=zero, remat=self.remat)
         found = self.rows(replace(s, dense=1.0, layers=1, expert=0.0))
         more = {"X": 1, "R": 2, "S": 4}
-        return tuple(row._replace(nbytes=row.nbytes * more[row.axes]) for row in found)
+        return tuple(replace(row, nbytes=row.nbytes * more[row.axes]) for row in found)
 
 
 def _line(many: float, most: float, few: float, more: float, far_few: float, far_more: float) -> Line:

@@ -6,9 +6,10 @@ Chapter: Training LLaMA 3.
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from scalingbook_lib.collectives import Collective
 from scalingbook_lib.planner.links import Axis
-from scalingbook_lib.planner.probe import Row
 from scalingbook_lib.steps.placement import Rate
+from scalingbook_lib.training.traffic import MOVED_AS, Traffic
 
 
 class Moved(NamedTuple):
@@ -50,11 +51,11 @@ class Affine(NamedTuple):
 type Ways = tuple[Affine, Affine, Affine, Affine]  # waited for and beside, forward; the same backward
 
 
-def sums(rows: tuple[Row, ...], axis: Axis | Mapping[str, Rate]) -> Ways:
+def sums(rows: tuple[Traffic, ...], axis: Axis | Mapping[Collective, Rate]) -> Ways:
     """Seconds for t tokens: waited for and beside, forward; waited for and beside, backward."""
     slopes, bases = [0.0] * 4, [0.0] * 4
     for row in rows:
-        rate, k = axis[row.call], 2 * (row.when == "bwd") + row.overlappable
+        rate, k = axis[MOVED_AS[row.what]], 2 * (row.when == "bwd") + row.overlappable
         slopes[k] += row.times * row.nbytes * rate.s_per_byte
         bases[k] += row.times * rate.hops_s
     one, two, three, four = map(Affine, slopes, bases)

@@ -7,6 +7,7 @@ from functools import cache
 
 from scalingbook_lib.planner.links import Axis, Links, Mesh
 from scalingbook_lib.planner.probe import Probe
+from scalingbook_lib.training.traffic import MOVED_AS
 
 
 class Weights:
@@ -37,7 +38,7 @@ class Weights:
         slopes, bases = [0.0] * 4, [0.0] * 4
         for row in self.probe.weights(zero):
             if row.axes == letter:
-                rate, k = axis[row.call], 2 * row.once + (row.when == "bwd")
+                rate, k = axis[MOVED_AS[row.what]], 2 * row.once + (row.when == "bwd")
                 slopes[k] += row.times * row.nbytes * rate.s_per_byte
                 bases[k] += row.times * rate.hops_s
         return list(zip(slopes, bases, strict=True))

@@ -3,6 +3,7 @@
 `Case(model, machine, batch=, T=).judge(plan)`: the numbers a search needs. Chapter: Training.
 """
 
+from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
@@ -45,33 +46,20 @@ class Judged(NamedTuple):
     why: tuple[str, ...] = ()
 
 
+@dataclass(slots=True)
 class Case:
     """A model, a machine, a batch of sequences of T tokens, and what has been worked out for them so far."""
 
-    __slots__ = (
-        "T",
-        "_networks",
-        "_placed",
-        "_rates",
-        "_works",
-        "batch",
-        "causal",
-        "efficiency",
-        "machine",
-        "model",
-    )
-
-    def __init__(
-        self, model: Transformer, machine: Machine, *, batch: int, T: int, efficiency: Efficiency = PEAK,
-        causal: bool = True,
-    ) -> None:  # fmt: skip
-        """`causal`: kernels skip what the mask throws away, and useful FLOPs are counted without it."""
-        self.model, self.machine, self.batch, self.T = model, machine, batch, T
-        self.efficiency, self.causal = efficiency, causal
-        self._works: dict[tuple[str, str], Work] = {}
-        self._rates: dict[tuple[object, ...], Rate] = {}
-        self._placed: dict[tuple[int, ...], Placement] = {}
-        self._networks: dict[tuple[object, ...], Networks] = {}
+    model: Transformer
+    machine: Machine
+    _: KW_ONLY
+    batch: int
+    T: int
+    efficiency: Efficiency = PEAK
+    causal: bool = True  # kernels skip what the mask throws away, and useful FLOPs are counted without it
+    _works: dict[tuple[str, str], Work] = field(default_factory=dict, init=False, repr=False)
+    _rates: dict[tuple[object, ...], Rate] = field(default_factory=dict, init=False, repr=False)
+    _placed: dict[tuple[int, ...], Placement] = field(default_factory=dict, init=False, repr=False)
 
     def work(self, plan: Plan) -> Work:
         """The model's constants under the plan's rematerialization."""
@@ -127,7 +115,7 @@ class Case:
         return rate(Collective.ALL_REDUCE, between_pods(self.machine.chip, pods), self.efficiency)
 
     def _host(self, s: Shape) -> Rate:
-        if not (s.work.host_wide or s.work.host_split):
+        if not any(s.work.hosted):
             return FREE
         chip = self.machine.chip
         rate = chip.host_bytes_per_s or chip.pcie_bytes_per_s
@@ -145,7 +133,7 @@ class Case:
             if why:
                 return Judged(float("inf"), float("inf"), why)
             s = self.shape(plan)
-            held = sum(parts(s))
+            held = parts(s).total
             if memory_first and held > self.machine.chip.hbm_bytes:
                 return Judged(float("inf"), held, (too_large(held, self.machine.chip),))
             return Judged(self.seconds(s).total_s, held)
@@ -167,13 +155,15 @@ def _axes(where: Placement, sizes: tuple[int, ...], inside: int, size: int) -> N
             if prod(sizes[first:last]) == size:
                 return where.over("".join(NAMES[first:last]))
     mesh = " · ".join(map(str, sizes))
-    raise PlanError(f"{size} groups of {inside} chips are no axes of the mesh {mesh}: let ep be a multiple "
-                    "of (tp/expert_tp) · cp")  # fmt: skip
+    raise PlanError(
+        f"{size} groups of {inside} chips are no axes of the mesh {mesh}: let ep be a multiple of "
+        "(tp/expert_tp) · cp"
+    )
 
 
 @lru_cache(maxsize=128)
 def case(
-    model: Transformer, machine: Machine, batch: int, T: int, efficiency: Efficiency, causal: bool
+    model: Transformer, machine: Machine, *, batch: int, T: int, efficiency: Efficiency, causal: bool
 ) -> Case:
     """The same case again for the next plan."""
     return Case(model, machine, batch=batch, T=T, efficiency=efficiency, causal=causal)

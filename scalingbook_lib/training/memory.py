@@ -1,71 +1,89 @@
 """What does each chip hold in one training step, part by part, and does it fit?
 
-Two moments are full: at the logits, and in a layer of the backward pass that is done again. They are never
+Two moments are full: at the logits, and in a layer of the backward pass that is recomputed. They are never
 together, so the larger one is counted. In a pipeline the first stage has most microbatches in its layer, and
 the last one the logits. What a runtime keeps for itself (CUDA's context, fragments) is not counted.
 Chapter: Training.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training.plan import Plan
+from scalingbook_lib.training.remat import products
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.work import work
 from scalingbook_lib.units import Told, binary, percent, si
 
-PARTS = (
-    "weights",
-    "gradients",
-    "optimizer",
-    "activations",
-    "recomputed layer",
-    "logits",
-    "gathered weights",
-    "buffers",
-)
-LAYER, LOGITS = "recomputed layer", "logits"  # one of the two, at the moment that bears its name
+
+class Parts(NamedTuple):
+    """Bytes on one chip at the fullest moment. Of logits and recomputed layer, one: its moment's own."""
+
+    weights: float = 0.0
+    gradients: float = 0.0
+    optimizer: float = 0.0
+    activations: float = 0.0
+    recomputed_layer: float = 0.0
+    logits: float = 0.0
+    gathered_weights: float = 0.0
+    buffers: float = 0.0
+
+    @property
+    def state(self) -> float:
+        """What stays between steps: weights, gradients and the optimizer's state."""
+        return sum((self.weights, self.gradients, self.optimizer))
+
+    @property
+    def total(self) -> float:
+        """All parts."""
+        return sum(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Memory(Told):
-    """Bytes on one chip at the fullest moment, by part: see `PARTS`.
+    """Bytes on one chip at the fullest moment, by part: `memory["gathered weights"]`.
 
     `chip` is None where only the sum is asked for. `other` is what the other moment has in place of the
     logits, or of the recomputed layer (0 with stages, where it may be another chip's).
     """
 
-    parts: tuple[float, ...]
+    parts: Parts
     chip: Chip | None = None
     other: float = 0.0
 
     def __getitem__(self, part: str) -> float:
         """The bytes of one part."""
-        if part not in PARTS:
-            raise KeyError(f"no part {part!r}; there are {', '.join(PARTS)}")
-        return self.parts[PARTS.index(part)]
+        found = self._named
+        if part not in found:
+            raise KeyError(f"no part {part!r}; there are {', '.join(found)}")
+        return found[part]
+
+    @property
+    def _named(self) -> dict[str, float]:
+        return {name.replace("_", " "): n for name, n in self.parts._asdict().items()}
 
     @property
     def terms(self) -> dict[str, float]:
         """Every part that has any, by name."""
-        return {name: n for name, n in zip(PARTS, self.parts, strict=True) if n}
+        return {name: n for name, n in self._named.items() if n}
 
     @property
     def total(self) -> float:
         """All parts."""
-        return sum(self.parts)
+        return self.parts.total
 
     @property
     def state(self) -> float:
-        """What stays between steps: weights, gradients and the optimizer's state."""
-        return sum(self.parts[:3])
+        """What stays between steps."""
+        return self.parts.state
 
     @property
     def moment(self) -> str:
         """When it is the most: "at the logits", or "in a layer"."""
-        return "at the logits" if self[LOGITS] else "in a layer"
+        return "at the logits" if self.parts.logits else "in a layer"
 
     @property
     def fits(self) -> bool:
@@ -76,7 +94,7 @@ class Memory(Told):
         parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items())
         if self.other:
             instead = f"in a layer done again {si(self.other, 'B')} in their place"
-            if not self[LOGITS]:
+            if not self.parts.logits:
                 instead = f"at the logits {si(self.other, 'B')} in its place"
             parts += f" ({self.moment}; {instead})"
         if self.chip is None:
@@ -100,8 +118,8 @@ def memory(
 
 def held(s: Shape, machine: Machine | None = None, loop: bool = False) -> Memory:
     """`memory` of a shape."""
-    found, (working, logits) = parts(s, loop), moments(s)
-    other = working if found[PARTS.index(LOGITS)] else logits
+    found, moment = parts(s, loop), moments(s)
+    other = moment.recomputed_layer if found.logits else moment.logits
     return Memory(found, machine.chip if machine else None, other if s.plan.pp == 1 else 0.0)
 
 
@@ -111,38 +129,43 @@ def states(params: float, plan: Plan) -> Memory:
     (2 + 2 + K) P; ZeRO-1 2 P + 2 P + K P / N, ZeRO-2 2 P + (2 + K) P / N, ZeRO-3 (2 + 2 + K) P / N, of P / tp
     / pp parameters over N = fsdp · cp chips. Source: Rajbhandari et al., arXiv 1910.02054, figure 1.
     """
-    return Memory((*_states(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp), *(0.0,) * 5))
+    return Memory(_state(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp))
 
 
-def _states(params: float, plan: Plan, ways: int) -> tuple[float, float, float]:
+def _state(params: float, plan: Plan, ways: int) -> Parts:
     """Weights, gradients, optimizer's state of one chip's parameters, shared by `ways` chips."""
-    z = plan.zero
     master = plan.master.bytes if plan.master else 0.0
-    return (
-        params * plan.weights.bytes / (ways if z >= 3 else 1),
-        params * plan.gradients.bytes / (ways if z >= 2 else 1),
-        params * (2 * plan.moments.bytes + master) / (ways if z >= 1 else 1),
+    return Parts(
+        weights=params * plan.weights.bytes / (ways if plan.zero >= 3 else 1),
+        gradients=params * plan.gradients.bytes / (ways if plan.zero >= 2 else 1),
+        optimizer=params * (2 * plan.moments.bytes + master) / (ways if plan.zero >= 1 else 1),
     )
 
 
-def parts(s: Shape, loop: bool = False) -> tuple[float, ...]:
-    """The bytes of every part, in the order of `PARTS`: the numbers alone, for a search."""
+def parts(s: Shape, loop: bool = False) -> Parts:
+    """The bytes of every part: the numbers alone, for a search."""
     copies = 2 if s.plan.schedule == "dualpipe" and s.plan.pp > 1 else 1  # two stages on each chip
-    weights, gradients, optimizer = _states(s.dense, s.plan, s.shared)
-    if s.expert:
-        more = _states(s.expert, s.plan, s.expert_shared)
-        weights, gradients, optimizer = weights + more[0], gradients + more[1], optimizer + more[2]
-    return (
-        copies * weights, copies * gradients, optimizer, *_fullest(s), _gathered(s, 1 if loop else 2),
-        _buffers(s, loop),
-    )  # fmt: skip
+    dense, expert = _state(s.dense, s.plan, s.shared), _state(s.expert, s.plan, s.expert_shared)
+    full = _fullest(s)
+    return Parts(
+        weights=copies * (dense.weights + expert.weights),
+        gradients=copies * (dense.gradients + expert.gradients),
+        optimizer=dense.optimizer + expert.optimizer,
+        activations=full.activations,
+        recomputed_layer=full.recomputed_layer,
+        logits=full.logits,
+        gathered_weights=_gathered(s, 1 if loop else 2),
+        buffers=_buffers(s, loop),
+    )
 
 
-def moments(s: Shape) -> tuple[float, float]:
-    """What is there beside the kept activations: in a layer that is done again, and at the logits."""
-    w, Y = s.work, s.plan.tp
-    working = s.t * (w.working_wide / s.wide + w.working_split / Y + across(s))
-    return working, s.t * w.model.V / Y * s.plan.logit_bytes
+def moments(s: Shape) -> Parts:
+    """What each moment has beside the stored activations: a layer that is recomputed, and the logits."""
+    w = s.work
+    return Parts(
+        recomputed_layer=s.t * (s.of_token(w.working) + across(s)),
+        logits=s.t * w.model.V / s.plan.tp * s.plan.logit_bytes,
+    )
 
 
 def across(s: Shape) -> float:
@@ -154,23 +177,24 @@ def across(s: Shape) -> float:
     return 2 * plan.cp * each
 
 
-def _fullest(s: Shape) -> tuple[float, float, float]:
-    """Activations, a layer done again, logits: of the first stage in a layer, or the last at the logits."""
-    w, (working, logits) = s.work, moments(s)
-    kept = s.t * (w.kept_wide / s.wide + w.kept_split / s.plan.tp)
-    first, last = kept * s.share * live(s.plan, s.M), kept * s.last
-    return (last, 0.0, logits) if last + logits > first + working else (first, working, 0.0)
+def _fullest(s: Shape) -> Parts:
+    """Activations with a layer or the logits: of the first stage in a layer, or the last at the logits."""
+    moment, stored = moments(s), s.t * s.of_token(s.work.stored)
+    first, last = stored * s.share * live(s.plan, s.m), stored * s.last
+    if last + moment.logits > first + moment.recomputed_layer:
+        return Parts(activations=last, logits=moment.logits)
+    return Parts(activations=first, recomputed_layer=moment.recomputed_layer)
 
 
 def _gathered(s: Shape, at_once: int) -> float:
     """FSDP: the layer at work and the one that is gathered ahead, or the vocabulary's matrix, if larger."""
     if s.plan.zero < 3:
         return 0.0
-    outer = max(s.work.embedding, s.work.head) / s.plan.tp if s.shared > 1 else 0.0
-    layers = (s.share * (s.work.split / s.plan.tp + s.work.copied) if s.shared > 1 else 0.0) + (
-        s.expert if s.expert_shared > 1 else 0.0
-    )
-    return s.moved * max(at_once * layers / s.layers, outer)
+    w = s.work
+    dense = s.share * (w.split / s.plan.tp + w.copied) if s.shared > 1 else 0.0
+    outer = max(w.embedding, w.head) / s.plan.tp if s.shared > 1 else 0.0
+    expert = s.expert if s.expert_shared > 1 else 0.0
+    return s.moved * max(at_once * (dense + expert) / s.layers, outer)
 
 
 def _buffers(s: Shape, loop: bool) -> float:
@@ -184,18 +208,18 @@ def _buffers(s: Shape, loop: bool) -> float:
 
 def _largest(s: Shape) -> float:
     """The elements of the largest matrix of a layer, those of all experts of a chip together."""
-    weights = [w for w in s.work.model.weights() if w.matmul and w.part != "unembedding"]
+    dense = [w for w in products(s.work.model) if w.part != "experts"]
     experts = s.expert / s.layers / (3 if s.work.model.gated else 2)
-    return max(experts, *(w.size / s.plan.tp for w in weights if w.part != "experts"))
+    return max(experts, *(w.size / s.plan.tp for w in dense))
 
 
-def live(plan: Plan, M: int) -> float:
-    """The most microbatches whose activations a stage holds: all with GPipe, at most P with 1F1B.
+def live(plan: Plan, m: int) -> float:
+    """The most microbatches whose activations a stage holds: all with GPipe, at most p with 1F1B.
 
-    Interleaved, P + (P - 1)/v of them; DualPipe P + 1, of its two stages.
+    Interleaved, p + (p - 1)/v of them; DualPipe p + 1, of its two stages.
     """
-    P = plan.pp
-    if P == 1:
+    p = plan.pp
+    if p == 1:
         return 1
-    most = {"gpipe": M, "interleaved": P + (P - 1) / plan.chunks, "dualpipe": P + 1}.get(plan.schedule, P)
-    return min(M, most)
+    most = {"gpipe": m, "interleaved": p + (p - 1) / plan.chunks, "dualpipe": p + 1}.get(plan.schedule, p)
+    return min(m, most)

@@ -6,30 +6,25 @@ The numbers that memory, traffic and time all start from, worked out once a plan
 from dataclasses import dataclass
 
 from scalingbook_lib.training.plan import Plan, PlanError
+from scalingbook_lib.training.terms import Widths
 from scalingbook_lib.training.work import Work
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """One plan for one model and batch, as the chips of its longest stage see it.
-
-    A stage holds ceil(L / (pp · chunks)) · chunks layers, the last one what is left, and the unembedding.
-    `dense` and `expert` are the parameters that a chip would hold without ZeRO; `shared` chips hold the same
-    dense ones, `expert_shared` the same experts. Where there are stages, the larger of embedding and
-    unembedding counts for all of them.
-    """
+    """One plan for one model and batch, as the chips of its longest stage see it."""
 
     plan: Plan
     work: Work
-    M: int  # microbatches
+    m: int  # microbatches of a step
     t: float  # tokens of a microbatch on each of the chips that split its sequences
-    layers: int  # of the longest stage
+    layers: int  # of the longest stage: ceil(L / (p · v)) · v, with p stages of v chunks
     share: float  # its share of all layers
-    last: float  # that of the last stage
-    dense: float
-    expert: float
-    shared: int
-    expert_shared: int
+    last: float  # that of the last stage, which has what is left, and the unembedding
+    dense: float  # dense parameters that a chip would hold without ZeRO
+    expert: float  # those of experts
+    shared: int  # chips that hold the same dense parameters, and share them with ZeRO
+    expert_shared: int  # chips that hold the same experts
     moved: float  # bytes of a weight on its way: as stored, or as the activations where that is less
     wide: int  # chips over which the residual stream is split
     chips: int  # of one pod
@@ -42,22 +37,37 @@ class Shape:
         z = z if z > 1 and p.fsdp % z == 0 else 1
         return (p.tp, p.cp, z, p.fsdp // z, p.pp, p.dp)
 
+    def of_token(self, amount: Widths) -> float:
+        """What a chip has of an amount, for each of its t tokens."""
+        return amount.wide / self.wide + amount.split / self.plan.tp
+
 
 def shape(work: Work, plan: Plan, batch: int) -> Shape:
     """The shape of a plan; a PlanError where the batch or the experts do not divide."""
-    model, P = work.model, plan.pp
-    layers = -(-model.L // (P * plan.chunks)) * plan.chunks
+    model, p = work.model, plan.pp
+    layers = -(-model.L // (p * plan.chunks)) * plan.chunks
     share = layers / model.L
-    outer = (work.embedding + work.head) if P == 1 else max(work.embedding, work.head)
-    stage = plan.tp // plan.expert_ways * plan.cp * plan.fsdp
+    # with stages, the larger of embedding and unembedding counts for the first and for the last
+    outer = (work.embedding + work.head) if p == 1 else max(work.embedding, work.head)
+    stage = plan.tp // plan.expert_ways * plan.cp * plan.fsdp  # chips among which experts can be spread
     if stage % plan.ep:
-        raise PlanError(f"ep={plan.ep} does not divide the {stage:,} = tp/expert_tp · cp · fsdp chips of a "
-                        "stage; write a divisor, or make fsdp larger and dp smaller")  # fmt: skip
+        raise PlanError(
+            f"ep={plan.ep} does not divide the {stage:,} = tp/expert_tp · cp · fsdp chips of a stage; "
+            "write a divisor, or make fsdp larger and dp smaller"
+        )
     return Shape(
-        plan, work, plan.microbatches(batch), plan.microbatch * work.T / plan.cp, layers, share,
-        max(model.L - layers * (P - 1), 0) / model.L,
-        (share * work.split + outer) / plan.tp + share * work.copied,
-        share * work.expert / (plan.expert_ways * plan.ep),
-        plan.fsdp * plan.cp, stage // plan.ep, min(plan.weights.bytes, plan.activations.bytes),
-        plan.tp if plan.sequence_parallel else 1, plan.tp * plan.cp * plan.fsdp * plan.pp * plan.dp,
-    )  # fmt: skip
+        plan=plan,
+        work=work,
+        m=plan.microbatches(batch),
+        t=plan.microbatch * work.T / plan.cp,
+        layers=layers,
+        share=share,
+        last=max(model.L - layers * (p - 1), 0) / model.L,
+        dense=(share * work.split + outer) / plan.tp + share * work.copied,
+        expert=share * work.expert / (plan.expert_ways * plan.ep),
+        shared=plan.fsdp * plan.cp,
+        expert_shared=stage // plan.ep,
+        moved=min(plan.weights.bytes, plan.activations.bytes),
+        wide=plan.tp if plan.sequence_parallel else 1,
+        chips=plan.tp * plan.cp * plan.fsdp * plan.pp * plan.dp,
+    )

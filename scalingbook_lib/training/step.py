@@ -14,11 +14,19 @@ from scalingbook_lib.training.memory import Memory, held, parts
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.times import Seconds
 from scalingbook_lib.training.traffic import Traffic
-from scalingbook_lib.training.work import CLASSES, Work
+from scalingbook_lib.training.work import Work
 from scalingbook_lib.units import Told, count, percent, si
 
-AXES = {"Y": "tensor", "C": "context", "X": "weights and gradients", "Z": "experts", "P": "stages",
-        "R": "gradients of copies", "S": "gradients between pods", "H": "host"}  # fmt: skip
+AXES = {
+    "Y": "tensor",
+    "C": "context",
+    "X": "weights and gradients",
+    "Z": "experts",
+    "P": "stages",
+    "R": "gradients of copies",
+    "S": "gradients between pods",
+    "H": "host",
+}
 UNBIND = {
     "arithmetic": "more or faster chips, or less to do",
     "again": "a rematerialization that keeps more, if memory allows",
@@ -38,7 +46,7 @@ UNBIND = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Step(Told):
     """One step of a plan. `seconds` are numbers, `traffic` the collectives, `memory` what a chip holds."""
 
@@ -61,7 +69,7 @@ class Step(Told):
     @property
     def math(self) -> dict[str, float]:
         """The needed arithmetic by class of operation, in seconds of the mean stage."""
-        return dict(zip(CLASSES, self.seconds.math, strict=True))
+        return self.seconds.math._asdict()
 
     @property
     def exposed(self) -> dict[str, float]:
@@ -72,9 +80,16 @@ class Step(Told):
     def terms(self) -> dict[str, float]:
         """All that the step consists of, in seconds; collectives as far as they are waited for."""
         s = self.seconds
-        named = {"arithmetic": sum(s.math), "again": s.again_s, "memory": s.memory_s,
-                 "uneven stages": s.uneven_s, **self.exposed, "bubble": s.bubble_s,
-                 "optimizer": s.optimizer_s, "fixed": s.fixed_s}  # fmt: skip
+        named = {
+            "arithmetic": s.math.total,
+            "again": s.recomputed_s,
+            "memory": s.memory_s,
+            "uneven stages": s.uneven_s,
+            **self.exposed,
+            "bubble": s.bubble_s,
+            "optimizer": s.optimizer_s,
+            "fixed": s.fixed_s,
+        }
         return {name: seconds for name, seconds in named.items() if seconds}
 
     @property
@@ -144,7 +159,7 @@ class Step(Told):
         busy: dict[str, float] = {}
         for row in self.traffic:
             busy[AXES[row.axes]] = busy.get(AXES[row.axes], 0.0) + row.seconds
-        worked = sum(self.seconds.math) + self.seconds.again_s
+        worked = self.seconds.math.total + self.seconds.recomputed_s
         return {name: s / worked for name, s in busy.items()}
 
     def __str__(self) -> str:
@@ -158,29 +173,43 @@ class Step(Told):
 
 
 def step(
-    model: Transformer, machine: Machine, plan: Plan, *, batch: int, T: int, efficiency: Efficiency = PEAK,
+    model: Transformer,
+    machine: Machine,
+    plan: Plan,
+    *,
+    batch: int,
+    T: int,
+    efficiency: Efficiency = PEAK,
     causal: bool = True,
-) -> Step:  # fmt: skip
+) -> Step:
     """One step of `batch` sequences of T tokens. A plan that does not divide raises; one too large tells so.
 
     `causal`: kernels skip what the mask throws away, and MFU counts useful FLOPs without it. A Slice is one
     pod of `plan.dcn`.
     """
-    known = case(model, machine, batch, T, efficiency, causal)
+    known = case(model, machine, batch=batch, T=T, efficiency=efficiency, causal=causal)
     why = reasons(model, plan, T, machine)
     if why:
         raise ValueError(f"{plan}: {'; '.join(why)}")
     s = known.shape(plan)
     rows = known.traffic(s)
     return Step(
-        model, machine, plan, batch, T, efficiency, s.work, known.seconds(s, rows), tuple(rows),
-        held(s, machine),
-    )  # fmt: skip
+        model=model,
+        machine=machine,
+        plan=plan,
+        batch=batch,
+        T=T,
+        efficiency=efficiency,
+        work=s.work,
+        seconds=known.seconds(s, rows),
+        traffic=tuple(rows),
+        memory=held(s, machine),
+    )
 
 
 def traffic(model: Transformer, plan: Plan, machine: Machine, *, batch: int, T: int) -> tuple[Traffic, ...]:
     """Every collective of one step, at the peak of the links."""
-    known = case(model, machine, batch, T, PEAK, True)
+    known = case(model, machine, batch=batch, T=T, efficiency=PEAK, causal=True)
     return tuple(known.traffic(known.shape(plan)))
 
 
@@ -193,5 +222,5 @@ def feasible(model: Transformer, machine: Machine, plan: Plan, batch: int, T: in
         known.seconds(s)
     except REFUSALS as refused:
         return (*found, str(refused))
-    total = sum(parts(s))
+    total = parts(s).total
     return (*found, *([too_large(total, machine.chip)] if total > machine.chip.hbm_bytes else ()))

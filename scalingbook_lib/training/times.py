@@ -6,23 +6,27 @@ not at all ("none"), or in between. Chapter: Training.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training.efficiency import Efficiency
 from scalingbook_lib.training.shape import Shape
+from scalingbook_lib.training.terms import ByClass
 from scalingbook_lib.training.traffic import Traffic
 
+type Waits = dict[str, float]  # seconds by mesh axis
 
-class Seconds(NamedTuple):
-    """A step by term. `math` is the mean stage's, by class; `memory_s` its norms and activation functions."""
 
-    math: tuple[float, float, float, float]
-    again_s: float  # arithmetic done a second time
-    memory_s: float
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seconds:
+    """A step by term. Arithmetic and memory are those of the mean stage."""
+
+    math: ByClass  # needed arithmetic: 6 FLOPs a parameter and token, and attention's, over C
+    recomputed_s: float  # arithmetic done a second time
+    memory_s: float  # norms and activation functions, and weights that few tokens do not hide
     uneven_s: float  # what the longest stage does more than the mean one
-    exposed: dict[str, float]  # by mesh axis, what is waited for
+    exposed: Waits  # what is waited for
     bubble_s: float
     optimizer_s: float
     fixed_s: float
@@ -31,53 +35,94 @@ class Seconds(NamedTuple):
     backward_s: float
 
 
-type Waits = dict[str, float]  # seconds by mesh axis
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layers:
+    """One microbatch through all layers and the head, as if one chip of each stage did them in turn."""
+
+    math: ByClass  # forward
+    recomputed_s: float  # arithmetic, in the backward pass
+    memory_s: float  # forward, and twice as much backward
+    memory_again_s: float  # and once more where layers are recomputed
+
+    @property
+    def forward_s(self) -> float:
+        """The layers without the head."""
+        return self.math.layers + self.memory_s
+
+    @property
+    def backward_s(self) -> float:
+        """Two products for each forward one: the gradients of both factors."""
+        return 2 * self.forward_s + self.recomputed_s + self.memory_again_s
 
 
 def seconds(s: Shape, traffic: Sequence[Traffic], chip: Chip, efficiency: Efficiency) -> Seconds:
     """Every term of one step; the bubble is `pipelines.bubble` of the passes, waiting included."""
-    M, hidden, mean = s.M, s.plan.hidden * efficiency.overlap, s.M / s.plan.pp
-    math, again, pointwise = _each(s, chip, efficiency)  # of the whole model, for one microbatch
-    forward, worked = sum(math), sum(math[:3]) + pointwise
-    anew = pointwise if s.plan.remat not in ("none", "all") else 0.0
-    long_f = _pace(s, worked, math[3])
-    long_b = _pace(s, 2 * worked + again + anew, 2 * math[3])
+    p, m, hidden = s.plan.pp, s.m, s.plan.hidden * efficiency.overlap
+    mean = m / p  # microbatches times a stage's mean share of the layers
+    one = _layers(s, chip, efficiency)
     exposed: Waits = {}
-    each_f, step_f = _passes(long_f, traffic, "fwd", M, hidden, exposed)
-    each_b, step_b = _passes(long_b, traffic, "bwd", M, hidden, exposed)
-    bubble_s = _idle(s, each_f, each_b, min(forward / s.plan.pp, each_b))
+    long_f = _longest(s, one.forward_s, one.math.head)
+    long_b = _longest(s, one.backward_s, 2 * one.math.head)
+    forward = Pass.of("fwd", traffic, long_f, m)
+    backward = Pass.of("bwd", traffic, long_b, m)
+    each_f, step_f = forward.run(hidden, exposed)
+    each_b, step_b = backward.run(hidden, exposed)
+    bubble_s = _idle(s, each_f, each_b, min(one.math.total / p, each_b))
     optimizer_s = _update(s) / (chip.hbm_bytes_per_s * efficiency.memory)
-    uneven_s = M * (long_f + long_b) - mean * (3 * (forward + pointwise) + again + anew)
+    worked_s = 3 * (one.math.total + one.memory_s) + one.recomputed_s + one.memory_again_s
     return Seconds(
-        (3 * mean * math[0], 3 * mean * math[1], 3 * mean * math[2], 3 * mean * math[3]), mean * again,
-        mean * (3 * pointwise + anew), uneven_s if s.plan.pp > 1 else 0.0, exposed, bubble_s, optimizer_s,
-        efficiency.fixed_s, step_f + step_b + bubble_s + optimizer_s + efficiency.fixed_s, each_f, each_b,
-    )  # fmt: skip
+        math=one.math.scaled(3 * mean),  # forward, and twice as much backward
+        recomputed_s=mean * one.recomputed_s,
+        memory_s=mean * (3 * one.memory_s + one.memory_again_s),
+        uneven_s=m * (long_f + long_b) - mean * worked_s if p > 1 else 0.0,
+        exposed=exposed,
+        bubble_s=bubble_s,
+        optimizer_s=optimizer_s,
+        fixed_s=efficiency.fixed_s,
+        total_s=step_f + step_b + bubble_s + optimizer_s + efficiency.fixed_s,
+        forward_s=each_f,
+        backward_s=each_b,
+    )
 
 
-def _passes(
-    math_s: float, traffic: Sequence[Traffic], when: str, M: int, hidden: float, exposed: Waits
-) -> tuple[float, float]:
-    """One microbatch's pass, and all of a step; what is waited for is added to `exposed`.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pass:
+    """The collectives of one direction beside one microbatch, by axis, and what they are beside."""
 
-    What comes once a step is beside one microbatch, the first forward or the last backward.
-    """
-    waited: Waits = {}
-    beside: Waits = {}
-    once: Waits = {}
-    for _, _, axes, its, _, _, times, each_s, overlappable, single, _ in traffic:
-        if its == when:
-            which = once if single else beside if overlappable else waited
-            which[axes] = which.get(axes, 0.0) + (times * each_s if single else times * each_s / M)
-    busy = math_s + sum(waited.values())
-    for axis, part in waited.items():
-        exposed[axis] = exposed.get(axis, 0.0) + M * part
-    each = busy + _left(busy, beside, hidden, exposed, M - 1 if once else M)
-    if not once:
-        return each, M * each
-    for axis, part in beside.items():
-        once[axis] = once.get(axis, 0.0) + part
-    return each, (M - 1) * each + busy + _left(busy, once, hidden, exposed, 1)
+    m: int
+    busy_s: float  # arithmetic of the longest stage, and what is waited for
+    waited: Waits  # with each microbatch, on the critical path
+    beside: Waits  # with each microbatch, and can overlap
+    once: Waits  # once a step: beside one microbatch, the first forward or the last backward
+
+    @classmethod
+    def of(cls, when: str, traffic: Sequence[Traffic], math_s: float, m: int) -> "Pass":
+        """Those of `traffic` that come forward ("fwd") or backward ("bwd")."""
+        waited: Waits = {}
+        beside: Waits = {}
+        once: Waits = {}
+        for row in traffic:
+            if row.when == when:
+                which = once if row.once else beside if row.overlappable else waited
+                each_s = row.seconds if row.once else row.seconds / m
+                which[row.axes] = which.get(row.axes, 0.0) + each_s
+        return cls(m=m, busy_s=math_s + sum(waited.values()), waited=waited, beside=beside, once=once)
+
+    def run(self, hidden: float, exposed: Waits) -> tuple[float, float]:
+        """Seconds of one microbatch, and of all; what is waited for is added to `exposed`."""
+        m, busy = self.m, self.busy_s
+        _add(exposed, self.waited, m)
+        each = busy + _left(busy, self.beside, hidden, exposed, m - 1 if self.once else m)
+        if not self.once:
+            return each, m * each
+        all_ = dict(self.once)
+        _add(all_, self.beside, 1)
+        return each, (m - 1) * each + busy + _left(busy, all_, hidden, exposed, 1)
+
+
+def _add(to: Waits, parts: Waits, times: int) -> None:
+    for axis, part in parts.items():
+        to[axis] = to.get(axis, 0.0) + times * part
 
 
 def _left(busy: float, beside: Waits, hidden: float, exposed: Waits, often: int) -> float:
@@ -94,41 +139,60 @@ def _left(busy: float, beside: Waits, hidden: float, exposed: Waits, often: int)
     return left
 
 
-def _each(s: Shape, chip: Chip, e: Efficiency) -> tuple[tuple[float, float, float, float], float, float]:
-    """One microbatch through all layers: products by class, those done again, and what waits for the HBM.
+def _layers(s: Shape, chip: Chip, e: Efficiency) -> Layers:
+    """FLOPs over C, class by class, and what waits for the HBM.
 
     Attention and the unembedding compute in the type of the activations. The HBM is waited for by pointwise
     operations, and by products of so few tokens that their weights take longer to read than to multiply.
     """
-    plan, w, t = s.plan, s.work, s.t / s.plan.tp
-    fast, plain = t / chip.flops_per_s(plan.compute), t / chip.flops_per_s(plan.activations)
-    per = fast / e.matmul, plain / e.attention * (1 + e.ramp / w.T), fast / e.experts, plain / e.head
-    f, g = w.forward, w.again
-    math = f[0] * per[0], f[1] * per[1], f[2] * per[2], f[3] * per[3]
-    again = g[0] * per[0] + g[1] * per[1] + g[2] * per[2]
-    moved = s.t * (w.pointwise_wide / s.wide + w.pointwise_split / plan.tp) + e.operands * _operands(s)
-    rate = chip.hbm_bytes_per_s * e.memory
-    lost = w.model.L * e.layer_s + w.model.moe_layers * e.expert_layer_s
-    return math, again, moved / rate + lost + _read(s, math, rate)
+    plan, w, t = s.plan, s.work, s.t / s.plan.tp  # t: tokens that each chip would have whole layers for
+    narrow_s, plain_s = t / chip.flops_per_s(plan.compute), t / chip.flops_per_s(plan.activations)
+    of_flop = ByClass(  # seconds for one FLOP of each token
+        matmul=narrow_s / e.matmul,
+        attention=plain_s / e.attention * (1 + e.ramp / w.T),
+        experts=narrow_s / e.experts,
+        head=plain_s / e.head,
+    )
+    math = ByClass(
+        matmul=w.forward.matmul * of_flop.matmul,
+        attention=w.forward.attention * of_flop.attention,
+        experts=w.forward.experts * of_flop.experts,
+        head=w.forward.head * of_flop.head,
+    )
+    recomputed_s = (
+        w.recomputed.matmul * of_flop.matmul
+        + w.recomputed.attention * of_flop.attention
+        + w.recomputed.experts * of_flop.experts
+    )
+    bytes_per_s = chip.hbm_bytes_per_s * e.memory
+    pointwise = s.t * s.of_token(w.pointwise) + e.operands * _operands(s)
+    lost_s = w.model.L * e.layer_s + w.model.moe_layers * e.expert_layer_s
+    memory_s = pointwise / bytes_per_s + lost_s + _read(s, math, bytes_per_s)
+    return Layers(
+        math=math,
+        recomputed_s=recomputed_s,
+        memory_s=memory_s,
+        memory_again_s=memory_s if plan.remat not in ("none", "all") else 0.0,
+    )
 
 
 def _operands(s: Shape) -> float:
     """Bytes that products read and write; a narrower type is written first, as it is and transposed."""
-    plan, w = s.plan, s.work
+    plan, operands = s.plan, s.work.operands
     wide, narrow = plan.activations.bytes, plan.compute.bytes
     each = (wide + narrow) / 2 + ((wide + 2 * narrow) / 2 if narrow < wide else 0)
-    return s.t * (w.operands_wide + w.operands_split / plan.tp) * each
+    return s.t * (operands.wide + operands.split / plan.tp) * each
 
 
-def _read(s: Shape, math: tuple[float, ...], bytes_per_s: float) -> float:
+def _read(s: Shape, math: ByClass, bytes_per_s: float) -> float:
     """What reading the layers' weights, once a microbatch, takes longer than their products."""
     plan, w = s.plan, s.work
-    dense = s.moved * w.split / (plan.tp * bytes_per_s)
-    expert = s.moved * w.expert / (plan.expert_ways * plan.ep * bytes_per_s)
-    return max(dense - math[0], 0.0) + max(expert - math[2], 0.0)
+    dense_s = s.moved * w.split / (plan.tp * bytes_per_s)
+    expert_s = s.moved * w.expert / (plan.expert_ways * plan.ep * bytes_per_s)
+    return max(dense_s - math.matmul, 0.0) + max(expert_s - math.experts, 0.0)
 
 
-def _pace(s: Shape, layers_s: float, head_s: float) -> float:
+def _longest(s: Shape, layers_s: float, head_s: float) -> float:
     """The longest stage: one with the most layers, or the last with the unembedding."""
     return max(s.share * layers_s, s.last * layers_s + head_s) if s.plan.pp > 1 else layers_s + head_s
 
@@ -137,22 +201,15 @@ def _idle(s: Shape, forward_s: float, backward_s: float, weight_s: float) -> flo
     plan = s.plan
     if plan.pp == 1:
         return 0.0
-    found = pipelines.bubble(
-        plan.schedule,
-        plan.pp,
-        s.M,
-        plan.chunks,
-        forward_s=forward_s,
-        backward_s=backward_s,
-        weight_s=weight_s,
-    )
+    times = {"forward_s": forward_s, "backward_s": backward_s, "weight_s": weight_s}
+    found = pipelines.bubble(plan.schedule, plan.pp, s.m, plan.chunks, **times)
     return float(max(found.idle_s, 0.0))
 
 
 def _update(s: Shape) -> float:
-    """Bytes of one chip's optimizer step: the state read and written, gradients read, weights written."""
+    """Bytes of one chip's optimizer step, for each parameter that it updates."""
     plan = s.plan
-    ways = (s.shared, s.expert_shared) if plan.zero else (1, 1)
-    own = s.dense / ways[0] + s.expert / ways[1]
+    own = s.dense / s.shared + s.expert / s.expert_shared if plan.zero else s.dense + s.expert
     master = plan.master.bytes if plan.master else plan.weights.bytes
-    return own * (2 * (2 * plan.moments.bytes + master) + plan.gradients.bytes + plan.weights.bytes)
+    state = 2 * plan.moments.bytes + master
+    return own * (2 * state + plan.gradients.bytes + plan.weights.bytes)  # state read and written

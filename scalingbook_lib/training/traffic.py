@@ -5,6 +5,7 @@ cp), Z experts, P stages, R copies, S pods, H the host. Chapter: Training.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from scalingbook_lib import collectives
@@ -13,7 +14,9 @@ from scalingbook_lib.steps.placement import FREE, Rate
 from scalingbook_lib.training.shape import Shape
 from scalingbook_lib.units import Told, si
 
-type Rates = Callable[[str, int, int], Rate]  # a collective over `size` groups of `inside` neighboring chips
+type Rates = Callable[
+    [Collective, int, int], Rate
+]  # a collective over `size` groups of `inside` neighboring chips
 
 GATHER, SCATTER, REDUCE = Collective.ALL_GATHER, Collective.REDUCE_SCATTER, Collective.ALL_REDUCE
 EXCHANGE, HOP = Collective.ALL_TO_ALL, Collective.PERMUTE
@@ -27,8 +30,9 @@ MOVED_AS: dict[str, Collective] = {  # the collective whose time and bytes each 
 }
 
 
-class Row(NamedTuple):
-    """The fields of `Traffic`."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traffic(Told):
+    """One collective of a step over n chips: `nbytes` as `collectives` counts its array, `times` a step."""
 
     name: str
     what: str
@@ -37,20 +41,10 @@ class Row(NamedTuple):
     n: int
     nbytes: float
     times: float
-    each_s: float
+    each_s: float  # one of them
     overlappable: bool
-    once: bool
+    once: bool  # a step, not with each microbatch: then only the arithmetic of one microbatch can hide it
     link: str
-
-
-class Traffic(Row, Told):
-    """One collective of a step over n chips: `nbytes` as `collectives` counts its array, `times` a step.
-
-    `each_s` is one of them. `once` a step, and not with each microbatch: then only the arithmetic of one
-    microbatch can hide it.
-    """
-
-    __slots__ = ()
 
     @property
     def seconds(self) -> float:
@@ -79,24 +73,49 @@ class Links(NamedTuple):
     host: Rate = FREE
 
     def row(
-        self, name: str, what: str, axes: str, when: str, inside: int, n: int, nbytes: float, times: float,
-        overlappable: bool = True, once: bool = False,
-    ) -> Traffic:  # fmt: skip
+        self,
+        name: str,
+        what: str,
+        axes: str,
+        when: str,
+        *,
+        n: int,
+        nbytes: float,
+        times: float,
+        inside: int = 1,
+        overlappable: bool = True,
+        once: bool = False,
+    ) -> Traffic:
         """One collective over n groups of `inside` neighbors."""
         if axes in "SH":
             rate = self.pods if axes == "S" else self.host
         else:
             rate = self.experts(inside, n) if axes == "Z" else self.rates(MOVED_AS[what], inside, n)
-        each_s = nbytes * rate.s_per_byte + rate.hops_s
-        return Traffic(name, what, axes, when, n, nbytes, times, each_s, overlappable, once, rate.link)
+        return Traffic(
+            name=name,
+            what=what,
+            axes=axes,
+            when=when,
+            n=n,
+            nbytes=nbytes,
+            times=times,
+            each_s=nbytes * rate.s_per_byte + rate.hops_s,
+            overlappable=overlappable,
+            once=once,
+            link=rate.link,
+        )
+
+
+UNPRICED = Links(lambda *_: FREE, lambda *_: FREE, FREE)  # for who asks what is moved, and not how long
 
 
 def rows(s: Shape, links: Links) -> list[Traffic]:
     """Every collective of a plan."""
     plan, found = s.plan, []
-    found += _weights(s, links, "", s.dense, s.shared, plan.tp)
+    found += _weights(s, links, "", params=s.dense, ways=s.shared, inside=plan.tp)
     if s.expert:  # where tensor ways do not split experts, they too hold the same ones
-        found += _weights(s, links, "expert ", s.expert, s.expert_shared, plan.expert_ways * plan.ep)
+        inside = plan.expert_ways * plan.ep
+        found += _weights(s, links, "expert ", params=s.expert, ways=s.expert_shared, inside=inside)
     if plan.tp > 1:
         found += _tensor(s, links)
     if plan.cp > 1:
@@ -105,12 +124,14 @@ def rows(s: Shape, links: Links) -> list[Traffic]:
         found += _experts(s, links)
     if plan.pp > 1:
         found += _hops(s, links)
-    if s.work.host_wide or s.work.host_split:
+    if any(s.work.hosted):
         found += _offloaded(s, links)
     return found
 
 
-def _weights(s: Shape, links: Links, kind: str, params: float, ways: int, inside: int) -> Iterator[Traffic]:
+def _weights(
+    s: Shape, links: Links, kind: str, *, params: float, ways: int, inside: int
+) -> Iterator[Traffic]:
     """FSDP gathers before use, forward and backward, and scatters gradients: for each microbatch, each layer.
 
     ZeRO-1 and 2 gather the new weights once a step; ZeRO-2's gradients are scattered with each microbatch, as
@@ -119,21 +140,31 @@ def _weights(s: Shape, links: Links, kind: str, params: float, ways: int, inside
     plan, n, zero = s.plan, s.layers, s.plan.zero
     weights, gradients = f"{kind}weights", f"{kind}gradients"
     moved, summed = s.moved * params / n, plan.gradients.bytes * params / n  # one layer's
+
+    def shards(name: str, what: str, when: str, nbytes: float, *, each: bool) -> Traffic:
+        """Over the chips that share: with each microbatch, or once a step."""
+        times = s.m * n if each else n
+        return links.row(
+            name, what, "X", when, n=ways, nbytes=nbytes, times=times, inside=inside, once=not each
+        )
+
+    def copies(axes: str, ways: int, nbytes: float, inside: int) -> Traffic:
+        """The shards' sum over copies."""
+        return links.row(
+            gradients, REDUCE, axes, "bwd", n=ways, nbytes=nbytes, times=n, inside=inside, once=True
+        )
+
     if ways > 1 and zero == 0:
-        yield links.row(gradients, REDUCE, "X", "bwd", inside, ways, summed, n, once=True)
+        yield shards(gradients, REDUCE, "bwd", summed, each=False)
     elif ways > 1:
-        often = s.M * n if zero == 3 else n
-        yield links.row(weights, GATHER, "X", "fwd", inside, ways, moved, often, once=zero < 3)
+        yield shards(weights, GATHER, "fwd", moved, each=zero == 3)
         if zero == 3:
-            yield links.row(weights, GATHER, "X", "bwd", inside, ways, moved, often)
-        often = s.M * n if zero > 1 else n
-        yield links.row(gradients, SCATTER, "X", "bwd", inside, ways, summed, often, once=zero < 2)
+            yield shards(weights, GATHER, "bwd", moved, each=True)
+        yield shards(gradients, SCATTER, "bwd", summed, each=zero > 1)
     if plan.dp > 1:
-        outside = plan.tp * s.shared * plan.pp
-        yield links.row(gradients, REDUCE, "R", "bwd", outside, plan.dp, summed / ways, n, once=True)
+        yield copies("R", plan.dp, summed / ways, plan.tp * s.shared * plan.pp)
     if plan.dcn > 1:
-        part = summed / (ways * plan.dp)
-        yield links.row(gradients, REDUCE, "S", "bwd", s.chips, plan.dcn, part, n, once=True)
+        yield copies("S", plan.dcn, summed / (ways * plan.dp), s.chips)
 
 
 def _tensor(s: Shape, links: Links) -> Iterator[Traffic]:
@@ -143,23 +174,29 @@ def _tensor(s: Shape, links: Links) -> Iterator[Traffic]:
     rematerialization does the forward pass again but for each layer's last output. The vocabulary counts as
     one pair more, and not at all where there are stages.
     """
-    plan, w, m = s.plan, s.work, s.work.model
+    plan, w, model = s.plan, s.work, s.work.model
     ends = 1.0 if plan.pp == 1 else 0.0
-    kinds = [("tensor", s.share * w.pairs + ends, s.share * m.L * (m.norms > 1), 1)]
-    if plan.expert_ways > 1 and w.expert_pairs and m.experts:
-        kinds.append(("tensor, experts", s.share * w.expert_pairs, 0.0, m.experts.k))
+    kinds = [("tensor", s.share * w.pairs + ends, s.share * model.L * (model.norms > 1), 1)]
+    if plan.expert_ways > 1 and w.expert_pairs and model.experts:
+        kinds.append(("tensor, experts", s.share * w.expert_pairs, 0.0, model.experts.k))
     for name, pairs, more, copies in kinds:
-        nbytes = plan.activations.bytes * s.t * m.D * copies
+        nbytes = plan.activations.bytes * s.t * model.D * copies
         again = max(more, 0.0) if plan.replays else 0.0
         for what, when, times in _pair(plan.sequence_parallel, pairs, again):
-            yield links.row(name, what, "Y", when, 1, plan.tp, nbytes, s.M * times, plan.collective_matmul)
+            hides, times = plan.collective_matmul, s.m * times
+            yield links.row(name, what, "Y", when, n=plan.tp, nbytes=nbytes, times=times, overlappable=hides)
 
 
 def _pair(sequence: bool, pairs: float, again: float) -> tuple[tuple[str, str, float], ...]:
+    """What, when, and how often with each microbatch."""
     if not sequence:
         return ((REDUCE, "fwd", pairs), (REDUCE, "bwd", pairs + again))
-    return ((GATHER, "fwd", pairs), (SCATTER, "fwd", pairs),
-            (GATHER, "bwd", 2 * pairs), (SCATTER, "bwd", pairs + again))  # fmt: skip
+    return (
+        (GATHER, "fwd", pairs),
+        (SCATTER, "fwd", pairs),
+        (GATHER, "bwd", 2 * pairs),
+        (SCATTER, "bwd", pairs + again),
+    )
 
 
 def _context(s: Shape, links: Links) -> Iterator[Traffic]:
@@ -168,43 +205,61 @@ def _context(s: Shape, links: Links) -> Iterator[Traffic]:
     A ring moves what an all-gather does, piece by piece beside the arithmetic. Ulysses exchanges queries,
     keys, values and outputs between sequence and heads: four all-to-alls.
     """
-    plan, w, C = s.plan, s.work, s.plan.cp
-    n = s.M * s.share * w.model.softmax_layers
-    each = plan.activations.bytes * s.t * C / w.model.softmax_layers
+    plan, w, cp = s.plan, s.work, s.plan.cp
+    attention = w.model.softmax_layers
+    n = s.m * s.share * attention
+    each = plan.activations.bytes * s.t * cp / attention  # bytes of an element of all tokens, in one layer
+
+    def over(name: str, what: str, when: str, nbytes: float, times: float) -> Traffic:
+        hides = plan.context == "ring"
+        return links.row(
+            name, what, "C", when, n=cp, nbytes=nbytes, times=times, inside=plan.tp, overlappable=hides
+        )
+
     if plan.context == "ulysses":
-        nbytes = each * w.heads / plan.tp / 4
         for when in ("fwd", "bwd"):
-            yield links.row("heads for tokens", EXCHANGE, "C", when, plan.tp, C, nbytes, 4 * n, False)
+            yield over("heads for tokens", EXCHANGE, when, each * w.heads / plan.tp / 4, 4 * n)
         return
-    ring, nbytes = plan.context == "ring", each * w.kv / min(plan.tp, w.model.K)
-    gather, scatter = (RING, BACK) if ring else (GATHER, SCATTER)
-    yield links.row("keys and values", gather, "C", "fwd", plan.tp, C, nbytes, n, ring)
-    yield links.row("keys and values", gather, "C", "bwd", plan.tp, C, nbytes, n, ring)
-    yield links.row("their gradients", scatter, "C", "bwd", plan.tp, C, nbytes, n, ring)
+    nbytes = each * w.kv / min(plan.tp, w.model.K)
+    gather, scatter = (RING, BACK) if plan.context == "ring" else (GATHER, SCATTER)
+    yield over("keys and values", gather, "fwd", nbytes, n)
+    yield over("keys and values", gather, "bwd", nbytes, n)
+    yield over("their gradients", scatter, "bwd", nbytes, n)
 
 
 def _experts(s: Shape, links: Links) -> Iterator[Traffic]:
-    """Each token to its k experts and back, both ways (twice more where all is done again)."""
-    plan, m = s.plan, s.work.model
-    assert m.experts
-    nbytes = plan.activations.bytes * s.t / s.wide * m.D * m.experts.k * plan.ep
-    n, hides = s.M * s.share * m.moe_layers, plan.schedule == "dualpipe" and plan.pp > 1
-    name, inside = "tokens to experts and back", plan.tp if plan.expert_ways > 1 else 1
+    """Each token to its k experts and back, both ways (twice more where all is recomputed)."""
+    plan, model = s.plan, s.work.model
+    assert model.experts
+    nbytes = plan.activations.bytes * s.t / s.wide * model.D * model.experts.k * plan.ep
+    name, n = "tokens to experts and back", s.m * s.share * model.moe_layers
+    inside, hides = plan.tp if plan.expert_ways > 1 else 1, plan.schedule == "dualpipe" and plan.pp > 1
     for when, times in (("fwd", 2 * n), ("bwd", (4 if plan.replays else 2) * n)):
-        yield links.row(name, EXCHANGE, "Z", when, inside, plan.ep, nbytes, times, hides)
+        yield links.row(
+            name,
+            EXCHANGE,
+            "Z",
+            when,
+            n=plan.ep,
+            nbytes=nbytes,
+            times=times,
+            inside=inside,
+            overlappable=hides,
+        )
 
 
 def _hops(s: Shape, links: Links) -> Iterator[Traffic]:
     """To the next stage, one hop for each microbatch and chunk; and gradients back."""
     plan = s.plan
-    nbytes, times = plan.activations.bytes * s.t * s.work.model.D / s.wide, s.M * plan.chunks
+    nbytes, inside = plan.activations.bytes * s.t * s.work.model.D / s.wide, plan.tp * s.shared
+    name, times = "to the next stage", s.m * plan.chunks
     for when in ("fwd", "bwd"):
-        yield links.row("to the next stage", HOP, "P", when, plan.tp * s.shared, plan.pp, nbytes, times)
+        yield links.row(name, HOP, "P", when, n=plan.pp, nbytes=nbytes, times=times, inside=inside)
 
 
 def _offloaded(s: Shape, links: Links) -> Iterator[Traffic]:
     """Activations out to the host's memory, and back for the backward pass, layer by layer."""
     w = s.work
-    nbytes = s.t / w.model.L * (w.host_wide / s.wide + w.host_split / s.plan.tp)
+    nbytes = s.t / w.model.L * s.of_token(w.hosted)
     for when in ("fwd", "bwd"):
-        yield links.row("activations and the host", COPY, "H", when, 1, 1, nbytes, s.M * s.layers)
+        yield links.row("activations and the host", COPY, "H", when, n=1, nbytes=nbytes, times=s.m * s.layers)

@@ -123,7 +123,7 @@ def test_what_real_chips_lose_beside_a_lower_rate():
     assert after(layer_s=1e-3).total_s == pytest.approx(best.total_s + 3 * L * M * 1e-3)
     assert after(fixed_s=0.25).total_s == pytest.approx(best.total_s + 0.25)
     slow = after(ramp=8192.0).seconds
-    assert slow.math[1] == pytest.approx(2 * best.seconds.math[1])
+    assert slow.math.attention == pytest.approx(2 * best.seconds.math.attention)
     operands = 2 * 8192 * M * L * (7 * 4096 + 53248) * 3 / chips.H100.hbm_bytes_per_s
     assert after(operands=1.0).seconds.memory_s == pytest.approx(best.seconds.memory_s + operands)
     waits = sum(row.seconds for row in best.traffic)
