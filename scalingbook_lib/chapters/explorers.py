@@ -4,11 +4,10 @@ Every chapter's room has `explorers`, a tuple `EXPLORERS` of such as this:
 
     from scalingbook_lib.machines import chips
     from scalingbook_lib import roofline
-    from scalingbook_lib.reader.explorers.controls import Choice, Slider
-    from scalingbook_lib.reader.explorers.explorer import Explorer
-    from scalingbook_lib.reader.explorers.view import Chart, Curve, Readout, Scale, View
+    from scalingbook_lib.reader.explorers.parts import (Chart, Choice, Curve, Explorer, Readout, Scale,
+        Slider, View)
 
-    def _waiting(batch: int, chip: str) -> View:
+    def _waiting(*, batch: int, chip: str) -> View:
         on = chips.find(chip)
         batches = [2**e for e in range(13)]
         times = [roofline.matmul(b, 8192, 8192, on) for b in batches]
@@ -37,8 +36,8 @@ Every chapter's room has `explorers`, a tuple `EXPLORERS` of such as this:
     )
     EXPLORERS = (WAITING,)
 
-`view` has View, Scale, Chart (of Curve, Points, Band, RefLine, Regions), Bars, Grid, Timeline, Network and
-Readout; `controls` has Slider, Choice, Switch, Notation and Steps; `layouts` places the nodes of a Network.
+`parts` has View, Scale, Chart (of Curve, Points, Band, RefLine, Regions), Bars, Grid, Timeline, Network and
+Readout, and the controls Slider, Choice, Switch, Notation and Steps; `layouts` places the nodes of a Network.
 A view raises ValueError (NotationError, SliceError ...) for input that it cannot read, and the explorer shows
 the sentence. `explorer.see(batch=128)` is the view for a test.
 

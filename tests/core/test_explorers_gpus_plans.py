@@ -166,7 +166,7 @@ def test_data_parallelism_needs_what_its_limit_says(tp, pp):
 def test_the_terms_cross_where_the_chart_says():
     view = ALL["plan"].see(pp=1)
     (point,) = (m for m in panels(view, Chart)[0].marks if isinstance(m, Points))
-    again = gpus_plan.plan("H100", "LLaMA-3 70B", 4096, point.xs[0], 8, 1, 1, 32)
+    again = gpus_plan.plan("H100", "LLaMA-3 70B", n=4096, tokens=point.xs[0], tp=8, pp=1, ep=1, m=32)
     assert again.data_s == approx(again.math_s)
 
 
@@ -199,8 +199,8 @@ def test_the_widths_are_those_of_the_library():
 
 
 def test_within_a_domain_copies_for_each_expert_need_one_width():
-    how = (8, 256, 0, False, "bf16 out, bf16 back", False)
-    found = [moe.width(gpus.RACKS, Z, *how).least / (1 - 1 / Z) for Z in (2, 8, 64)]
+    layer = moe.Layer(k=8, E=256, shared=0, gated=False, out="bf16 out, bf16 back", once=False)
+    found = [moe.width(gpus.RACKS, Z, layer).least / (1 - 1 / Z) for Z in (2, 8, 64)]
     assert found == [approx(2500e12 / 900e9)] * 3
 
 

@@ -78,7 +78,7 @@ def test_the_critical_batches_of_v5e(weights, B):
 
 
 def test_at_the_critical_batch_both_take_as_long():
-    one = batch.ruled("LLaMA-2 13B", "TPU v5e", 8, "bf16", "bf16", 0, 1)
+    one = batch.ruled("LLaMA-2 13B", "TPU v5e", 8, weights="bf16", compute="bf16", S=0, B=1)
     knee = inference.critical_batch(None, chips.V5E).tokens
     assert knee * one.matmul_s == pytest.approx(one.weights_s)
 
@@ -136,7 +136,7 @@ def test_two_dimensions_win_on_many_chips_and_not_on_few():
 
 def test_parts_of_a_step_with_experts_add_up_and_more_tokens_touch_more_experts():
     for how in (inference_experts.ONE, inference_experts.APART):
-        step = inference_experts.stepped("DeepSeek-V3", "H200 × 16", how, "int8", 256, 4096)
+        step = inference_experts.stepped("DeepSeek-V3", "H200 × 16", how, weights="int8", B=256, S=4096)
         assert step
         assert sum(inference_experts.parts(step).values()) == pytest.approx(step.total_s)
     shares = [inference_experts.touched("Mixtral 8x7B", B) for B in (1, 2, 8, 4096)]
@@ -150,7 +150,7 @@ def test_parts_of_a_step_with_experts_add_up_and_more_tokens_touch_more_experts(
 
 @pytest.mark.parametrize("name", player.POLICIES)
 def test_every_policy_gives_every_request_all_its_tokens(name):
-    run = player.played(name, 6, 2048, 64, 4.0, 256)
+    run = player.played(name, 6, P=2048, G=64, rate=4.0, budget=256)
     assert run.outcomes()["finished"] == player.REQUESTS
     assert run.tokens == sum(served.request.output for served in run.requests)
     view = ALL["inference.player"].look({"name": name}).view
@@ -180,8 +180,8 @@ def test_the_dial_is_the_library_s_and_large_batches_pay_for_checks():
 @pytest.mark.parametrize("model", batch.MODELS)
 def test_the_critical_batch_that_is_told_is_where_the_drawn_lines_cross(model):
     knee, _ = batch.crossing(model, "TPU v5e", "bf16", "bf16")
-    below, above = (batch.ruled(model, "TPU v5e", 8, "bf16", "bf16", 0, round(knee * x)) for x in
-                    (0.98, 1.02))  # fmt: skip
+    how = {"weights": "bf16", "compute": "bf16", "S": 0}
+    below, above = (batch.ruled(model, "TPU v5e", 8, B=round(knee * x), **how) for x in (0.98, 1.02))
     assert below.weights_s > below.matmul_s
     assert above.weights_s < above.matmul_s
 

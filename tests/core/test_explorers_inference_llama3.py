@@ -44,7 +44,9 @@ def test_every_machine_is_offered_as_it_exists(where):
 
 
 def test_what_is_chosen_keeps_the_target_and_nothing_that_keeps_it_is_cheaper():
-    found = pareto.front("LLaMA-3 70B", "TPU v5e 4x4", "int8", "int8", 2048, 512, "as listed")
+    found = pareto.front(
+        "LLaMA-3 70B", "TPU v5e 4x4", weights="int8", kv="int8", P=2048, G=512, usd="as listed"
+    )
     view = ALL["inference_llama3.pareto"].view(
         model="LLaMA-3 70B", where="TPU v5e 4x4", weights="int8", kv="int8", P=2048, G=512, itl_ms=50.0,
         usd="as listed")  # fmt: skip
@@ -78,7 +80,7 @@ def test_parts_add_up_to_the_step(S):
 
 
 def test_the_knee_of_70b_in_int8_is_half_of_the_chip_s_ridge():
-    sweep = breakdown.swept("LLaMA-3 70B", "TPU v5e 4x4", "int8", "int8", 8192, True)
+    sweep = breakdown.swept("LLaMA-3 70B", "TPU v5e 4x4", weights="int8", kv="int8", S=8192, links=True)
     assert sweep.knee == pytest.approx(chips.V5E.flops_per_s() / chips.V5E.hbm_bytes_per_s / 2)
     assert round(sweep.level) == 52
 
@@ -165,9 +167,9 @@ def test_of_what_a_dollar_buys_every_deed_is_told_once():
 
 
 def test_large_prices_and_batches_have_no_exponent():
-    found = pareto.front("LLaMA-3 405B", "TPU v5e 8x8", "int8", "int8", 131072, 16, "12")
+    found = pareto.front("LLaMA-3 405B", "TPU v5e 8x8", weights="int8", kv="int8", P=131072, G=16, usd="12")
     assert not any("e+" in found.price(p) + str(p.serving) for p in found.points)
-    many = pareto.front("Gemma-2 27B", "B200 × 8", "int4", "int4", 128, 16, "12")
+    many = pareto.front("Gemma-2 27B", "B200 × 8", weights="int4", kv="int4", P=128, G=16, usd="12")
     assert not any("e+" in str(p.serving) for p in many.points)
 
 
@@ -181,7 +183,7 @@ def test_a_ratio_has_three_digits_and_never_an_exponent(value, told):
 @pytest.mark.parametrize("where", ["TPU v5p 2x2x4", "TPU v5e 8x8"])
 def test_the_ways_over_experts_that_are_not_tried_would_change_little(where):
     on, model = machine(where), models.find("Mixtral 8x7B")
-    found = pareto.front("Mixtral 8x7B", where, "int8", "int8", 2048, 512, "as listed")
+    found = pareto.front("Mixtral 8x7B", where, weights="int8", kv="int8", P=2048, G=512, usd="as listed")
     whole = planner.serve(
         model, on, P=2048, G=512, fixed={"weights": INT8, "kv": INT8}, reserve=0.1, policies=("interleaved",),
         tried={"pp": (1,), "rows": (1,), "attention_dp": (1, 8), "kv_sequence": (1,)},

@@ -10,11 +10,11 @@ from looked import every_control_changes_something, panel, readout, values
 
 from scalingbook_lib.chapters import explorers
 from scalingbook_lib.chapters.jax.explorers import buckets
-from scalingbook_lib.chapters.jax.explorers.buckets import Buckets, capacity, loads
 from scalingbook_lib.chapters.jax.explorers.calculator import numbers, split
-from scalingbook_lib.chapters.jax.explorers.ring import GATHER, SCATTER, ring, spans
+from scalingbook_lib.chapters.jax.explorers.ring import GATHER, SCATTER, Ring, spans
 from scalingbook_lib.chapters.jax.explorers.types import NOT_GIVEN, SPECS, code, operands
-from scalingbook_lib.chapters.transformers.explorers.router import chances
+from scalingbook_lib.machines import chips
+from scalingbook_lib.models.arithmetic.routers import Buckets, capacity, chances, draw
 from scalingbook_lib.notation import Mesh, parse
 from scalingbook_lib.notation.types import rules, spec
 from scalingbook_lib.notation.types.operands import MESH
@@ -109,7 +109,7 @@ def test_blocks_that_are_uneven_are_refused_as_jax_does():
 def legal(texts=SPECS):
     """Every product that has a type, with its operands."""
     for a, b, out in itertools.product(texts, texts, (NOT_GIVEN, *texts)):
-        o = operands(PRODUCT, a, b, out, 8192, 8192, 8192)
+        o = operands(PRODUCT, a=a, b=b, out=out, I=8192, J=8192, K=8192)
         answer = rules.answer(PRODUCT, o)
         if answer.array:
             yield o, answer.array
@@ -124,7 +124,7 @@ def test_an_unasked_product_never_sums_over_a_split_dimension():
 
 
 def test_four_answers_to_one_product_have_four_prices():
-    o = operands(PRODUCT, "P('X', 'Y')", "P('Y', None)", NOT_GIVEN, 8192, 8192, 8192)
+    o = operands(PRODUCT, a="P('X', 'Y')", b="P('Y', None)", out=NOT_GIVEN, I=8192, J=8192, K=8192)
     prices = {way.name: (way.kinds, way.seconds) for way in jax_prices.answers(o, SPECS)}
     kept, scattered = prices["P('X', None, unreduced={'Y'})"], prices["P('X', 'Y')"]
     reduced, gathered = prices["P('X', None)"], prices["P(None, None)"]
@@ -137,7 +137,7 @@ def test_four_answers_to_one_product_have_four_prices():
 def test_the_price_of_an_answer_is_what_the_solver_finds_for_it():
     on = machine(jax_prices.CHIP, X=2, Y=4)
     for a, b in (("P('X', 'Y')", "P('Y', None)"), ("P(None, 'X')", "P('X', 'Y')")):
-        o = operands(PRODUCT, a, b, NOT_GIVEN, 8192, 8192, 8192)
+        o = operands(PRODUCT, a=a, b=b, out=NOT_GIVEN, I=8192, J=8192, K=8192)
         for way in jax_prices.answers(o, SPECS):
             goal = spec.read(way.name, 2, MESH, "C", "IK").canonical()
             product = f"{o.a.canonical()} · {o.b.canonical()} -> {goal}"
@@ -154,13 +154,13 @@ def test_a_sum_and_a_flat_view_move_what_no_word_asks_for():
 
 def test_a_refusal_says_what_to_write():
     for operation, a, b in itertools.product(rules.RULES, SPECS, SPECS):
-        o = operands(operation, a, b, NOT_GIVEN, 64, 64, 64)
+        o = operands(operation, a=a, b=b, out=NOT_GIVEN, I=64, J=64, K=64)
         answer = rules.answer(operation, o)
         assert bool(answer.array) != bool(answer.words and answer.instead)
 
 
 def test_the_line_is_what_one_would_type():
-    o = operands(PRODUCT, "P('X', 'Y')", "P('Y', None)", "P('X', None)", 64, 64, 64)
+    o = operands(PRODUCT, a="P('X', 'Y')", b="P('Y', None)", out="P('X', None)", I=64, J=64, K=64)
     assert code(PRODUCT, o) == "jnp.dot(A, B, out_sharding=P('X', None))"
     assert panel(TYPES.see(), Bars).title == "From C[I_X, K]{U_Y} to each out_sharding"
     assert panel(TYPES.see(), Grid).rows[:2] == ["A[I_X, J_Y]", "B[J_Y, K]"]
@@ -168,7 +168,11 @@ def test_the_line_is_what_one_would_type():
 
 # The ring
 
-SIZES = {"B": 1024, "D": 2048, "F": 2048, "chip": "TPU v5e"}
+SIZES = {"B": 1024, "D": 2048, "F": 2048, "chip": chips.V5E}
+
+
+def ring(kind, n, both, **sizes):
+    return Ring(kind=kind, n=n, both=both, **sizes)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 8])
@@ -244,7 +248,7 @@ def test_all_moves_hide_from_C_over_W_on():
     [(64, 2, 0.0, 8, 256), (8, 8, 2.0, 8, 32), (256, 8, 1.5, 4, 64), (16, 1, 0.3, 2, 1024)],
 )
 def test_every_token_pays_k_visits_as_often_as_the_chances_say(E, k, skew, n, S):
-    draws = [loads(E, k, skew, n, S, draw) for draw in range(1, 21)]
+    draws = [draw(E, k, skew, n=n, S=S, seed=seed) for seed in range(1, 21)]
     assert all(sum(row) == S * k for drawn in draws for row in drawn)
     chance = chances(E, k, skew)
     for j in range(n):
@@ -253,26 +257,26 @@ def test_every_token_pays_k_visits_as_often_as_the_chances_say(E, k, skew, n, S)
 
 
 def test_a_draw_is_always_the_same_and_another_is_another():
-    assert loads(64, 2, 0.5, 8, 256, 3) == loads.__wrapped__(64, 2, 0.5, 8, 256, 3)
-    assert loads(64, 2, 0.5, 8, 256, 3) != loads(64, 2, 0.5, 8, 256, 4)
+    assert draw(64, 2, 0.5, n=8, S=256, seed=3) == draw.__wrapped__(64, 2, 0.5, n=8, S=256, seed=3)
+    assert draw(64, 2, 0.5, n=8, S=256, seed=3) != draw(64, 2, 0.5, n=8, S=256, seed=4)
 
 
 def test_drops_are_those_of_the_binomial_distribution():
     S, n, room = 32, 8, 4  # top 1 of as many experts as one likes
     p = 1 / n
     tail = sum((x - room) * math.comb(S, x) * p**x * (1 - p) ** (S - x) for x in range(room + 1, S + 1))
-    found = [Buckets(loads(16, 1, 0.0, n, S, draw), S, 1, room).dropped for draw in range(1, 61)]
+    found = [Buckets(draw(16, 1, 0.0, n=n, S=S, seed=seed), S, 1, room).dropped for seed in range(1, 61)]
     assert mean(found) == pytest.approx(tail * n / S, rel=0.05)
 
 
 def test_kept_dropped_and_empty_places_balance():
     for factor, skew in itertools.product((0.5, 1.0, 1.25, 4.0), (0.0, 1.0)):
-        b = Buckets(loads(64, 2, skew, 8, 256, 1), 256, 2, capacity(factor, 256, 2, 8))
+        b = Buckets(draw(64, 2, skew, n=8, S=256, seed=1), 256, 2, capacity(factor, 256, 2, 8))
         kept = sum(map(sum, b.kept))
         assert (
             kept == pytest.approx((1 - b.dropped) * 8 * 512) == pytest.approx((1 - b.empty) * 64 * b.capacity)
         )
-        assert b.padded_bytes / b.ragged_bytes == pytest.approx(factor)
+        assert b.padded_bytes(8192) / b.ragged_bytes(8192) == pytest.approx(factor)
         assert sum(b.arriving) == 8 * 512
 
 
@@ -299,5 +303,5 @@ def test_skew_drops_and_pads_at_once():
 
 def test_the_room_is_the_even_share_times_the_factor_rounded_up():
     assert [capacity(f, 32, 1, 8) for f in (1.0, 1.25, 1.3, 2.0)] == [4, 5, 6, 8]
-    ten = Buckets(loads(64, 2, 0.0, 8, 256, 1), 256, 2, 80)
+    ten = Buckets(draw(64, 2, 0.0, n=8, S=256, seed=1), 256, 2, 80)
     assert buckets.exchange_s(ten) == pytest.approx(109e-6, rel=0.01)

@@ -405,7 +405,7 @@ def test_the_verdict_names_the_winner_on_both_sides_of_the_border():
     ],
 )
 def test_the_cheapest_way_ends_where_it_should(before, after):
-    found = resharding(before, after, "TPU v5p", 4, 4, 4096, 8192, "bf16", False)
+    found = resharding(before, after, chip="TPU v5p", X=4, Y=4, I=4096, J=8192, numbers="bf16", idle=False)
     assert found.steps[0].before.canonical() == before
     assert found.steps[-1].after.canonical() == after
     assert all(found.total_s <= way.total_s for way in found.rejected)

@@ -123,7 +123,7 @@ def test_the_gantt_is_the_simulated_schedule_and_never_overlaps_itself(schedule)
 
 @pytest.mark.parametrize("schedule", pipeline.SCHEDULES)
 def test_what_a_stage_holds_peaks_at_what_the_library_says(schedule):
-    run = pipeline.played(schedule, 4, 12, 2, 2.0, 0.0)
+    run = pipeline.played(schedule, 4, 12, chunks=2, backward=2.0, hop=0.0)
     moments = sorted({float(s.start) for s in run.spans})
     for stage in range(4):
         most = max(pipeline.holds(run, stage, now) for now in moments)
@@ -218,7 +218,9 @@ def _split(**given):
 
 def test_the_fastest_split_is_a_plan_of_the_library_and_no_other_is_faster():
     base = Plan(remat="selective")
-    found = training_split.judged("LLaMA-3 70B", "TPU v5p 16x16x16", 1024, 4096, "context (CP)", base)
+    found = training_split.judged(
+        "LLaMA-3 70B", "TPU v5p 16x16x16", batch=1024, T=4096, rest="context (CP)", base=base
+    )
     best = min(one.step_s for one in found.values() if not one.why)
     assert readout(_split(), "fastest step") == best
     legal = sum(not one.why for one in found.values())

@@ -51,7 +51,7 @@ def mesh():
 
 @pytest.mark.parametrize(("operation", "a", "b", "out"), CASES)
 def test_the_compiler_moves_what_the_checker_says(mesh, operation, a, b, out):
-    o = operands(operation, a, b, out, N, N, N)
+    o = operands(operation, a=a, b=b, out=out, I=N, J=N, K=N)
     made = rules.answer(operation, o).array
     wanted = [move for move in prices.ways(operation, o, made)[0].moves if move.seconds]
     found = hlo.collectives(_compiled(mesh, operation, o), mesh)

@@ -63,7 +63,7 @@ def test_every_type_and_every_refusal_is_what_jax_says(abstract):
     wrong = []
     with jax.sharding.use_abstract_mesh(abstract):
         for operation, a, b, out in cases():
-            o = operands(operation, a, b, out, I, J, K)
+            o = operands(operation, a=a, b=b, out=out, I=I, J=J, K=K)
             other = struct((J, K) if operation == rules.PRODUCT else (I, J), b)
             says = _says(RUNS[operation], struct((I, J), a), other, None if out == NOT_GIVEN else spec(out))
             found = rules.answer(operation, o)

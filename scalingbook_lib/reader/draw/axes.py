@@ -58,7 +58,7 @@ def both(panel: Chart, width: float, top: float, bottom: float) -> tuple[Frame, 
     name = svg.text(0, top - 14, svg.fit(f"↑ {named(panel.y, unit)}", width), svg.QUIET)
     rows = "".join([f"M{left:.1f},{y:.1f}H{box[2]:.1f}" for y in pixels])
     base = f'<path d="M{left:.1f},{bottom:.1f}H{box[2]:.1f}" stroke="currentColor" stroke-opacity=".4"/>'
-    floor = across(panel.x, (x0, x1), frame.x, box, width, 9 if width > 400 else 6, rows)
+    floor = across(panel.x, (x0, x1), frame.x, box=box, width=width, most=9 if width > 400 else 6, rows=rows)
     return frame, floor + base + side + name
 
 
@@ -66,6 +66,7 @@ def across(
     axis: Scale,
     ends: tuple[float, float],
     x: scales.Projection,
+    *,
     box: Box,
     width: float,
     most: int,

@@ -22,7 +22,9 @@ def bars(panel: Bars, width: float) -> str:
     low, high = panel.range()
     place = scales.project(panel.value.scale, low, high, left, right)
     most = max(int((right - left) / 70), 2)
-    body = [axes.across(panel.value, (low, high), place, (left, top, right, bottom), width, most)]
+    body = [
+        axes.across(panel.value, (low, high), place, box=(left, top, right, bottom), width=width, most=most)
+    ]
     for i, label in enumerate(panel.labels):
         y = top + i * row + BETWEEN / 2
         body.append(_label(label, left, y, row, wide))
@@ -67,7 +69,7 @@ def _row(panel: Bars, i: int, place: scales.Projection, ends: tuple[float, float
         length = max(end - start, 0.0)
         paint = f'fill="{ink(_color(panel, n))}" fill-opacity=".85"'
         note = f"{series.label}: {scales.written(value, panel.value.unit)}"
-        parts.append(svg.rect(start, y, length, thick - air, paint, note))
+        parts.append(svg.rect(start, y, length, thick - air, paint, note=note))
         if not panel.stacked:
             parts.append(svg.text(end + 6, y + thick / 2 + 4, scales.written(value, panel.value.unit)))
             y += thick if len(panel.series) > 1 else 0

@@ -32,7 +32,10 @@ def grid(panel: Grid, width: float) -> str:
     ]
     boxes = _tiles if len(cells) > MANY else _boxes
     body = boxes(cells, sides, wide - GAP, high - GAP)
-    texts = [_text(c, x, y, wide - GAP, high - GAP, size) for c, (x, y) in zip(cells, sides, strict=True)]
+    texts = [
+        _text(c, x, y, wide=wide - GAP, high=high - GAP, size=size)
+        for c, (x, y) in zip(cells, sides, strict=True)
+    ]
     height = top + high * len(panel.cells)
     parts = [
         svg.group(svg.QUIET, names),
@@ -97,13 +100,13 @@ def _tiles(
 def _box(cell: Cell, x: float, y: float, wide: float, high: float) -> str:
     """The cell's ground; of a cell with a part, the small array above its text."""
     if cell.part is None:
-        return svg.rect(x, y, wide, high, f'rx="3" {_paint(cell)}', cell.note)
+        return svg.rect(x, y, wide, high, f'rx="3" {_paint(cell)}', note=cell.note)
     lines = len(cell.text.split("\n")) if cell.text else 0
     side = min(wide, high - lines * LINE - (9 if lines else 0))
     x += (wide - side) / 2
     top, bottom, start, end = (edge * side for edge in cell.part)
     paint = f'fill="{ink(cell.color or 0)}" fill-opacity="{0.85 * cell.level:.2g}"'
-    return svg.rect(x, y, side, side, f'rx="2" {EMPTY}', cell.note) + svg.rect(
+    return svg.rect(x, y, side, side, f'rx="2" {EMPTY}', note=cell.note) + svg.rect(
         x + start, y + top, end - start, bottom - top, paint
     )
 
@@ -117,7 +120,7 @@ def _paint(cell: Cell) -> str:
     return f'fill="{ink(cell.color)}" fill-opacity="{0.42 * cell.level:.2g}"'
 
 
-def _text(cell: Cell, x: float, y: float, wide: float, high: float, size: float) -> str:
+def _text(cell: Cell, x: float, y: float, *, wide: float, high: float, size: float) -> str:
     lines = cell.text.split("\n") if cell.text else []
     if not lines or max(svg.measure(t, size) for t in lines) > wide:
         return ""

@@ -64,7 +64,7 @@ def _plan(panel: Network, width: float, top: float) -> tuple[Plan, float]:
 
 def _node(node: Node, spot: Spot, plan: Plan) -> str:
     (x, y), half = spot, plan.half
-    box = svg.rect(x - half, y - half, 2 * half, 2 * half, BOX, node.note)
+    box = svg.rect(x - half, y - half, 2 * half, 2 * half, BOX, note=node.note)
     if not node.parts:
         return box + svg.text(x, y + 4.5, svg.fit(node.label, 2 * half), 'text-anchor="middle"')
     return box + _parts(node.parts, x, y, half - 3) + _name(node, spot, plan)

@@ -51,7 +51,7 @@ def text(x: float, y: float, words: str, attributes: str = "") -> str:
     return f'<text x="{number(x)}" y="{number(y)}"{space}{attributes}>{escape(words)}</text>'
 
 
-def rect(x: float, y: float, wide: float, high: float, attributes: str, note: str = "") -> str:
+def rect(x: float, y: float, wide: float, high: float, attributes: str, *, note: str = "") -> str:
     """A rectangle, with a note for the pointer."""
     head = f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}" {attributes}'
     return f"{head}><title>{escape(note)}</title></rect>" if note else f"{head}/>"

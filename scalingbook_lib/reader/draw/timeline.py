@@ -30,7 +30,12 @@ def timeline(panel: Timeline, width: float) -> str:
     shown = [s for s in panel.spans if s.start <= high]
     body = [
         axes.across(
-            Scale(panel.label, panel.unit), (low, high), place, (left, top, right, bottom), width, most
+            Scale(panel.label, panel.unit),
+            (low, high),
+            place,
+            box=(left, top, right, bottom),
+            width=width,
+            most=most,
         ),
         f'<path d="{floor}" stroke="currentColor" stroke-opacity=".3"/>',
         *names,
@@ -46,7 +51,7 @@ def _span(span: Span, ends: list[float], y: float, unit: str) -> str:
     long = scales.written(span.end - span.start, unit)
     paint = f'fill="{ink(span.color)}" fill-opacity=".38" stroke="{ink(span.color)}"'
     note = f"{span.label} {long}".strip()
-    block = svg.rect(start, y, max(end - start, 0.5), BLOCK, f'rx="2" {paint}', note)
+    block = svg.rect(start, y, max(end - start, 0.5), BLOCK, f'rx="2" {paint}', note=note)
     if not span.label or svg.measure(span.label) + 6 > end - start:
         return block
     return block + svg.text((start + end) / 2, y + BLOCK / 2 + 4.5, span.label, 'text-anchor="middle"')

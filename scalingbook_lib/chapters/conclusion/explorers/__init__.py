@@ -1,6 +1,5 @@
 """How wrong may a prediction be, and who can make one without paper? The explorers of the last chapter."""
 
-from scalingbook_lib.chapters.conclusion.explorers.errors import ERRORS
-from scalingbook_lib.chapters.conclusion.explorers.estimate import ESTIMATE
+from scalingbook_lib.chapters.conclusion.explorers import errors, estimate
 
-EXPLORERS = (ERRORS, ESTIMATE)
+EXPLORERS = (errors.ERRORS, estimate.ESTIMATE)

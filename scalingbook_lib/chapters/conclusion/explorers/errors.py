@@ -8,9 +8,16 @@ from scalingbook_lib import models, training
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Choice,
+    Explorer,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
 from scalingbook_lib.training import PEAK, Efficiency, Plan, Step
 from scalingbook_lib.units import percent, si
 
@@ -62,7 +69,9 @@ def parts(found: Step) -> tuple[float, ...]:
     return arithmetic, memory, waits, max(found.total_s - arithmetic - memory - waits, 0.0)
 
 
-def _errors(case: str, products: float, memory: float, links: float, overlap: float, points: float) -> View:
+def _errors(
+    *, case: str, products: float, memory: float, links: float, overlap: float, points: float
+) -> View:
     given = (products, memory, links, overlap)
     rows = {
         "at the peaks": step(case, None),

@@ -2,9 +2,18 @@
 
 from scalingbook_lib.chapters.conclusion.explorers.questions import Question, question
 from scalingbook_lib.reader.explorers import scales
-from scalingbook_lib.reader.explorers.controls import Notation, Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Readout, RefLine, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Explorer,
+    Notation,
+    Readout,
+    RefLine,
+    Scale,
+    Series,
+    Slider,
+    Switch,
+    View,
+)
 from scalingbook_lib.training.run import DAY_S
 from scalingbook_lib.units import count, parse, percent, si
 
@@ -35,7 +44,7 @@ def estimate(text: str, unit: str) -> float:
     return given.value
 
 
-def _estimate(number: int, guess: str, show: bool) -> View:
+def _estimate(*, number: int, guess: str, show: bool) -> View:
     asked = question(number)
     times = estimate(guess, asked.unit) / asked.value if guess else None
     return View(

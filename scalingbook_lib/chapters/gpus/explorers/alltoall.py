@@ -3,17 +3,18 @@
 from functools import lru_cache
 
 from scalingbook_lib import collectives
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.reader.offered.gpus import DOMAINS, MACHINES, cluster, joined
@@ -55,12 +56,12 @@ def times(machine: str, Z: int, k: int, E: int) -> dict[str, float]:
     }
 
 
-def _alltoall(machine: str, Z: int, k: int, E: int, tokens: int, D: int) -> View:
+def _alltoall(*, machine: str, Z: int, k: int, E: int, tokens: int, D: int) -> View:
     nbytes = BF16.bytes * tokens * D
     here = {name: nbytes * s for name, s in times(machine, Z, k, E).items()}
     return View(
         _verdict(machine, Z, k, E, here),
-        (_chart(machine, Z, k, E, nbytes, here), _copies(machine, Z, k, E)),
+        (_chart(machine, Z, k=k, E=E, nbytes=nbytes, here=here), _copies(machine, Z, k, E)),
         (
             Readout("exact, one way", here[_ONCE], "s"),
             Readout("one for each expert", here[_EACH], "s"),
@@ -71,7 +72,7 @@ def _alltoall(machine: str, Z: int, k: int, E: int, tokens: int, D: int) -> View
     )
 
 
-def _chart(machine: str, Z: int, k: int, E: int, nbytes: float, here: dict[str, float]) -> Chart:
+def _chart(machine: str, Z: int, *, k: int, E: int, nbytes: float, here: dict[str, float]) -> Chart:
     sizes = [2**e for e in range(1, E.bit_length())]
     found = [times(machine, z, k, E) for z in sizes]
     g = DOMAINS[machine][1]

@@ -5,9 +5,19 @@ from collections.abc import Callable, Sequence
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Cell,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Grid,
+    Points,
+    Readout,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.units import DTYPES, DType, binary, count, si
 
 _BITS = {"16 bits": ("bf16", "fp16"), "8 bits": ("fp8", "int8"), "4 bits": ("fp4", "int4")}
@@ -18,7 +28,7 @@ _UNITS = {"Google": "MXU", "NVIDIA": "tensor core", "AMD": "matrix core"}
 type Row = tuple[str, Callable[[Chip], float | None], Callable[[Chip, float], str]]
 
 
-def _atlas(one: str, other: str, bits: str, intensity: int) -> View:
+def _atlas(*, one: str, other: str, bits: str, intensity: int) -> View:
     pair = chips.find(one), chips.find(other)
     kinds = [_kind(chip, bits) for chip in pair]
     reached = [roofline.attainable(intensity, c, k) for c, k in zip(pair, kinds, strict=True)]

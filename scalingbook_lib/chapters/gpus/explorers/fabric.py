@@ -8,19 +8,20 @@ from scalingbook_lib import collectives
 from scalingbook_lib.chapters.gpus.explorers.tree import tree
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster, ClusterError, Level
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Cell,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Grid,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.units import si
@@ -37,10 +38,10 @@ _WANTED = tuple(2**e for e in range(3, 15))
 
 
 def _fabric(
-    op: str, nbytes: float, chip: str, n: int, domain: str, oversubscription: float, ports: str, sums: str
+    *, op: str, nbytes: float, chip: str, n: int, domain: str, oversubscription: float, ports: str, sums: str
 ) -> View:
     def built(wanted: int) -> Cluster:
-        return _cluster(chip, wanted, domain, oversubscription, int(ports), sums)
+        return _cluster(chip, wanted, domain=domain, over=oversubscription, ports=int(ports), sums=sums)
 
     cluster = built(n)
     alone = [_seconds(op, nbytes, _only(cluster.levels, i), sums) for i in range(len(cluster.levels))]
@@ -51,7 +52,14 @@ def _fabric(
             tree(cluster, cluster.levels[alone.index(max(alone))].name),
             _levels(cluster, alone),
             _bars(cluster, alone),
-            _growth(op, nbytes, cluster, took.total_s, [_or_none(built, wanted) for wanted in _WANTED], sums),
+            _growth(
+                op,
+                nbytes,
+                cluster,
+                now=took.total_s,
+                others=[_or_none(built, wanted) for wanted in _WANTED],
+                sums=sums,
+            ),
         ),
         (
             Readout("GPUs", cluster.chips),
@@ -71,7 +79,7 @@ def _counts(cluster: Cluster) -> str:
     return f"{cluster.leaves:,}, {cluster.spines:,}, {cluster.cores:,}"
 
 
-def _cluster(chip: str, wanted: int, domain: str, over: float, ports: int, sums: str) -> Cluster:
+def _cluster(chip: str, wanted: int, *, domain: str, over: float, ports: int, sums: str) -> Cluster:
     """The smallest cluster of at least so many chips in 1, 2, 4 ... full domains."""
     on = chips.find(chip)
     size = (on.domain_chips or 1) if domain == "as built" else int(domain)
@@ -156,7 +164,7 @@ def _bars(cluster: Cluster, alone: list[float]) -> Bars:
 
 
 def _growth(
-    op: str, nbytes: float, cluster: Cluster, now: float, others: list[Cluster | None], sums: str
+    op: str, nbytes: float, cluster: Cluster, *, now: float, others: list[Cluster | None], sums: str
 ) -> Chart:
     found = {c.chips: _transfer(op, nbytes, c.levels, sums).total_s for c in others if c}
     return Chart(

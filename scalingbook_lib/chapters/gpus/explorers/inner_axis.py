@@ -5,17 +5,18 @@ from functools import lru_cache, partial
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Transfer
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.reader.offered.gpus import DOMAINS, MACHINES, cluster, joined
@@ -51,15 +52,15 @@ def rule(machine: str, n: int, Y: int, op: str) -> float:
     return max(inside, times * g / (here.node_bytes_per_s * max(g, Y))) if n > g else inside
 
 
-def _inner_axis(machine: str, n: int, Y: int, D: int, F: int, op: str) -> View:
+def _inner_axis(*, machine: str, n: int, Y: int, D: int, F: int, op: str) -> View:
     Y, nbytes = min(Y, n), BF16.bytes * D * F
     sizes = [2**e for e in range(n.bit_length())]
     found = [stages(machine, n, y, op) for y in sizes]
     here, guide = stages(machine, n, Y, op), rule(machine, n, Y, op)
     return View(
-        _verdict(machine, n, Y, op, [nbytes * s for s in here], nbytes * guide),
+        _verdict(machine, n, Y, op, here=[nbytes * s for s in here], guide=nbytes * guide),
         (
-            _chart(machine, n, op, nbytes, sizes, found, Y),
+            _chart(machine, n, op, nbytes, sizes=sizes, found=found, Y=Y),
             _bars(Y, [nbytes * s for s in (*here[:2], guide)]),
         ),
         (
@@ -77,7 +78,7 @@ def _bandwidth(seconds: float) -> tuple[float, str, str]:
 
 
 def _chart(
-    machine: str, n: int, op: str, nbytes: float, sizes: list[int], found: list[Stages], Y: int
+    machine: str, n: int, op: str, nbytes: float, *, sizes: list[int], found: list[Stages], Y: int
 ) -> Chart:
     moved = [(y, nbytes * all_s) for y, (_, _, all_s) in zip(sizes, found, strict=True) if all_s]
     guides = [nbytes * rule(machine, n, y, op) for y in sizes]
@@ -102,7 +103,7 @@ def _bars(Y: int, seconds: list[float]) -> Bars:
     return Bars(Scale("time", "s"), names, (Series("busy", seconds, 0),), title=f"At Y = {count(Y)}")
 
 
-def _verdict(machine: str, n: int, Y: int, op: str, here: list[float], guide: float) -> str:
+def _verdict(machine: str, n: int, Y: int, op: str, *, here: list[float], guide: float) -> str:
     inside, outside, total = here
     said = f"{count(n)} chips in {joined(machine)}, the array split over Y = {count(Y)} of them"
     if not total:

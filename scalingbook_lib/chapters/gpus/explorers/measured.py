@@ -7,9 +7,18 @@ from dataclasses import replace
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence.measured import COLLECTIVES, RUNS, Errors, Fit, Point, Run
 from scalingbook_lib.evidence.measured.collectives import LARGE, bound_s, classed
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.units import binary, percent, si
 
 _SWEPT = tuple(run for run in RUNS if len(run.sizes) > 1)
@@ -17,7 +26,7 @@ _SYSTEMS = tuple(dict.fromkeys(run.system for run in _SWEPT))
 _FORMS = ("all-gather", "reduce-scatter", "all-to-all", "all-reduce")
 
 
-def _measured(system: str, collective: str, n: str, nbytes: int, alpha: float, efficiency: float) -> View:
+def _measured(*, system: str, collective: str, n: str, nbytes: int, alpha: float, efficiency: float) -> View:
     run = _nearest(system, collective, int(n))
     fit = COLLECTIVES.fits[run.chip.name, classed(run)]
     fit = replace(fit, alpha_s=alpha * fit.alpha_s, efficiency=efficiency * fit.efficiency)

@@ -1,18 +1,21 @@
 """How wide must an expert be to be shared out, with 8 chips in a domain and with 64 or 72?"""
 
+from dataclasses import dataclass
 from functools import lru_cache
 
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
+    Switch,
     View,
 )
 from scalingbook_lib.reader.offered.gpus import DOMAINS, MACHINES, cluster
@@ -25,30 +28,49 @@ _SIZES = [2**e for e in range(1, 10)]
 _OUT = {"bf16 out, bf16 back": BF16, "fp8 out, bf16 back": FP8}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """A layer of experts, and how its tokens travel."""
+
+    k: int
+    E: int
+    shared: int
+    gated: bool
+    out: str
+    once: bool
+
+
 @lru_cache(maxsize=8192)
-def width(machine: str, Z: int, k: int, E: int, shared: int, gated: bool, out: str, once: bool) -> Limit:
+def width(machine: str, Z: int, layer: Layer) -> Limit:
     """The width that the experts need when Z chips of that machine share them."""
     return limits.expert_parallel(
-        cluster(machine, Z), Z, k=k, E=E, shared=shared, gated=gated, dispatch=_OUT[out], once=once
+        cluster(machine, Z),
+        Z,
+        k=layer.k,
+        E=layer.E,
+        shared=layer.shared,
+        gated=layer.gated,
+        dispatch=_OUT[layer.out],
+        once=layer.once,
     )
 
 
-def _moe(F: int, Z: int, k: int, E: int, shared: int, gated: bool, out: str, once: bool) -> View:
-    how = (k, E, shared, gated, out, once)
-    found = {name: width(name, Z, *how) for name in MACHINES}
+def _moe(*, F: int, Z: int, k: int, E: int, shared: int, gated: bool, out: str, once: bool) -> View:
+    layer = Layer(k=k, E=E, shared=shared, gated=gated, out=out, once=once)
+    found = {name: width(name, Z, layer) for name in MACHINES}
     return View(
         _verdict(F, Z, found),
-        (_chart(F, Z, how, found), _bars(F, found)),
+        (_chart(F, Z, layer, found), _bars(F, found)),
         tuple(
             Readout(f"{name}: F at least", f.least, "", count(round(f.least))) for name, f in found.items()
         ),
     )
 
 
-def _chart(F: int, Z: int, how: tuple[int, int, int, bool, str, bool], found: dict[str, Limit]) -> Chart:
-    sizes = [z for z in _SIZES if z <= how[1]]
+def _chart(F: int, Z: int, layer: Layer, found: dict[str, Limit]) -> Chart:
+    sizes = [z for z in _SIZES if z <= layer.E]
     curves = [
-        Curve(name, sizes, [width(name, z, *how).least for z in sizes], color)
+        Curve(name, sizes, [width(name, z, layer).least for z in sizes], color)
         for color, name in enumerate(MACHINES)
     ]
     return Chart(

@@ -2,17 +2,18 @@
 
 from scalingbook_lib.machines import chips, occupancy
 from scalingbook_lib.machines.occupancy import MOST_WARPS, WARP, Occupancy
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.units import KiB, count, percent, si
@@ -21,7 +22,7 @@ _CHIPS = ("A100", "H100", "H200", "B200", "GB200")
 _OTHERS = (4, 16, 64)  # bytes that a thread waits for: one number of fp32, one load of four, four of them
 
 
-def _occupancy(chip: str, threads: int, registers: int, smem: int, each: int, latency: float) -> View:
+def _occupancy(*, chip: str, threads: int, registers: int, smem: int, each: int, latency: float) -> View:
     held = occupancy.occupancy(chips.find(chip), threads=threads, registers=registers, smem_bytes=smem * KiB)
     rate, needed = held.bytes_per_s(each, latency), occupancy.bytes_to_hide(held.chip, latency)
     return View(

@@ -5,17 +5,18 @@ from functools import lru_cache
 
 from scalingbook_lib import models
 from scalingbook_lib.models import arithmetic
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.reader.offered.gpus import MACHINES, cluster
@@ -29,7 +30,7 @@ _TOKENS = [2.0**e for e in range(16, 27)]
 
 
 @lru_cache(maxsize=512)
-def plan(machine: str, model: str, n: int, tokens: float, tp: int, pp: int, ep: int, m: int) -> Audit:
+def plan(machine: str, model: str, *, n: int, tokens: float, tp: int, pp: int, ep: int, m: int) -> Audit:
     """The plan audited; a plan that does not exist raises a ValueError that says why."""
     shape = models.find(model)
     most = shape.experts.E if shape.experts else 1
@@ -43,8 +44,8 @@ def plan(machine: str, model: str, n: int, tokens: float, tp: int, pp: int, ep: 
     return limits.audit(cluster(machine, n), shape, tokens=tokens, tp=tp, pp=pp, ep=ep, m=m)
 
 
-def _plan(machine: str, model: str, n: int, tokens: int, tp: int, pp: int, ep: int, m: int) -> View:
-    here = plan(machine, model, n, tokens, tp, pp, ep, m)
+def _plan(*, machine: str, model: str, n: int, tokens: int, tp: int, pp: int, ep: int, m: int) -> View:
+    here = plan(machine, model, n=n, tokens=tokens, tp=tp, pp=pp, ep=ep, m=m)
     state, alone = arithmetic.training_state(models.find(model)).total / n, here.math_s / here.upper_s
     return View(
         _verdict(here, state, cluster(machine, n).chip.hbm_bytes),

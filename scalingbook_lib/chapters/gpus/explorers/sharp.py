@@ -8,16 +8,26 @@ from scalingbook_lib.evidence.measured import RUNS
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Mark, Points, Readout, RefLine, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Mark,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.units import binary, count, si
 
 _AT = 2**33  # bytes: the one size at which the number of GPUs was swept, with and without
 _CHIPS = ("A100", "H100", "H200", "B200", "B300", "GB200", "GB300", "MI300X")
 
 
-def _sharp(chip: str, n: int, nbytes: int) -> View:
+def _sharp(*, chip: str, n: int, nbytes: int) -> View:
     on = chips.find(chip)
     most, asked = on.domain_chips or 2, n
     n = min(asked, most)
@@ -27,8 +37,11 @@ def _sharp(chip: str, n: int, nbytes: int) -> View:
     ring, switch = rings[n - 2], switched[n - 2]
     seen = _seen(on)
     return View(
-        _beyond(on, asked) + _verdict(on, n, nbytes, ring, switch, seen),
-        (_gains(ns, n, rings, switched, seen), _rates(on, ns, n, nbytes, rings, switched, seen)),
+        _beyond(on, asked) + _verdict(on, n, nbytes, ring=ring, switch=switch, seen=seen),
+        (
+            _gains(ns, n, rings, switched, seen),
+            _rates(on, ns, n, nbytes=nbytes, rings=rings, switched=switched, seen=seen),
+        ),
         (
             Readout("GPUs", n),
             Readout("the GPUs sum", ring.total_s, "s"),
@@ -97,6 +110,7 @@ def _rates(
     chip: Chip,
     ns: Sequence[int],
     n: int,
+    *,
     nbytes: float,
     rings: Sequence[Transfer],
     switched: Sequence[Transfer],
@@ -137,6 +151,7 @@ def _verdict(
     chip: Chip,
     n: int,
     nbytes: int,
+    *,
     ring: Transfer,
     switch: Transfer,
     seen: dict[int, tuple[float, float]],

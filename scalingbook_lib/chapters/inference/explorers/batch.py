@@ -8,9 +8,18 @@ from scalingbook_lib.inference.rules import Rule
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import kv_cache
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.reader.offered.serving import several, three
 from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType, count, percent, si
 
@@ -35,7 +44,7 @@ def read(model: Transformer, B: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def ruled(model: str, chip: str, n: int, weights: str, compute: str, S: int, B: int) -> Rule:
+def ruled(model: str, chip: str, n: int, *, weights: str, compute: str, S: int, B: int) -> Rule:
     """The step by the rule: without a cache where S is 0; of experts those read that some token visits."""
     m, c = models.find(model), chips.find(chip)
     cache = kv_cache(m, S, BF16).nbytes if S else 0.0
@@ -44,9 +53,9 @@ def ruled(model: str, chip: str, n: int, weights: str, compute: str, S: int, B: 
                       active=m.active_params)  # fmt: skip
 
 
-def _batch(model: str, chip: str, n: int, weights: str, compute: str, S: int, B: int) -> View:
-    steps = [ruled(model, chip, n, weights, compute, S, b) for b in _SIZES]
-    one = ruled(model, chip, n, weights, compute, S, B)
+def _batch(*, model: str, chip: str, n: int, weights: str, compute: str, S: int, B: int) -> View:
+    steps = [ruled(model, chip, n, weights=weights, compute=compute, S=S, B=b) for b in _SIZES]
+    one = ruled(model, chip, n, weights=weights, compute=compute, S=S, B=B)
     knee, sparse = crossing(model, chip, weights, compute)
     experts = [Readout("of the experts alone", sparse, "", f"B = {count(round(sparse))}")]
     return View(

@@ -6,17 +6,18 @@ from typing import NamedTuple
 
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.models.arithmetic import kv_cache
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.reader.offered.serving import TYPES, machine, several, spread, stored, three
@@ -106,7 +107,7 @@ def filled(
 
 
 def _cache(
-    model: str, where: str, weights: str, kv: str, mean: int, most: int, block: int, local: str
+    *, model: str, where: str, weights: str, kv: str, mean: int, most: int, block: int, local: str
 ) -> View:
     free, whole = room(model, where, weights), machine(where).chips * machine(where).chip.hbm_bytes
     mean = min(mean, most)
@@ -119,7 +120,7 @@ def _cache(
         _verdict(reserved, paged, block, round(sum(lengths(mean, most)) / SAMPLE), most),
         (
             _tanks(whole, free, {"reserved": reserved, f"blocks of {count(block)}": paged}),
-            _blocks(layers, free, mean, most, block, paged),
+            _blocks(layers, free, mean=mean, most=most, block=block, paged=paged),
         ),
         (
             Readout("sequences, reserved", reserved.sequences),
@@ -151,7 +152,7 @@ def _tanks(whole: float, free: float, ways: dict[str, Held]) -> Bars:
 
 
 def _blocks(
-    layers: tuple[tuple[float, float], ...], free: float, mean: int, most: int, block: int, paged: Held
+    layers: tuple[tuple[float, float], ...], free: float, *, mean: int, most: int, block: int, paged: Held
 ) -> Chart:
     sizes = [b for b in BLOCKS if b <= most]
     many = [filled(layers, free, mean, most, b).sequences for b in sizes]

@@ -6,17 +6,18 @@ from typing import Any
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Layout, LayoutError, Step
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.reader.offered.serving import TYPES, machine, several, stored
@@ -45,7 +46,7 @@ def layouts(model: Transformer, where: str, weights: str) -> dict[str, Layout]:
 
 
 @lru_cache(maxsize=1024)
-def stepped(model: str, where: str, how: str, weights: str, B: int, S: int) -> Step | None:
+def stepped(model: str, where: str, how: str, *, weights: str, B: int, S: int) -> Step | None:
     """A decode step over all chips; None where there is no such layout."""
     m = models.find(model)
     try:
@@ -69,8 +70,8 @@ def touched(model: str, B: float) -> float:
     return 1 - (1 - x.k / x.E) ** B if x else 1.0
 
 
-def _experts(model: str, where: str, weights: str, S: int, B: int) -> View:
-    steps = {how: s for how in (ONE, APART) if (s := stepped(model, where, how, weights, B, S))}
+def _experts(*, model: str, where: str, weights: str, S: int, B: int) -> View:
+    steps = {how: s for how in (ONE, APART) if (s := stepped(model, where, how, weights=weights, B=B, S=S))}
     m, on = models.find(model), machine(where)
     room = {how: inference.largest_batch(m, s.layout, on, S=S, reserve=0.1) for how, s in steps.items()}
     share = touched(model, B)
@@ -79,7 +80,7 @@ def _experts(model: str, where: str, weights: str, S: int, B: int) -> View:
         (
             _bars(steps),
             _held(m, where, steps, B, S),
-            _rates(model, where, weights, S, B, steps),
+            _rates(model, where, weights, S=S, B=B, steps=steps),
             _visits(model, B),
         ),
         (
@@ -111,10 +112,10 @@ def _bars(steps: dict[str, Step]) -> Bars:
     )
 
 
-def _rates(model: str, where: str, weights: str, S: int, B: int, steps: dict[str, Step]) -> Chart:
+def _rates(model: str, where: str, weights: str, *, S: int, B: int, steps: dict[str, Step]) -> Chart:
     n, marks = machine(where).chips, []
     for color, (how, step) in enumerate(steps.items()):
-        sweep = [(b, s) for b in _SIZES if (s := stepped(model, where, how, weights, b, S))]
+        sweep = [(b, s) for b in _SIZES if (s := stepped(model, where, how, weights=weights, B=b, S=S))]
         marks.append(Curve(how, [b for b, _ in sweep], [b / s.total_s / n for b, s in sweep], color))
         marks.append(Points("", [B], [B / step.total_s / n], [], color))
     x, y = Scale("sequences at once, B", "", "pow2"), Scale("tokens/s of each chip", "", "log")

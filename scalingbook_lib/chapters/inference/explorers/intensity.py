@@ -3,17 +3,18 @@
 from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Latent, arithmetic
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.units import BF16, INT8, DType, count
@@ -55,14 +56,14 @@ def per_token(shared: str, cache: DType) -> float:
     return L * elements * cache.bytes
 
 
-def _intensity(shared: str, chip: str, cache: str, S: int, T: int) -> View:
+def _intensity(*, shared: str, chip: str, cache: str, S: int, T: int) -> View:
     kind, c = TYPES[cache], chips.find(chip)
     ridge = c.flops_per_s(BF16) / c.hbm_bytes_per_s
     now = _at(shared, S, T, kind)
     bytes_of = {name: per_token(name, kind) for name in SHARED}
     return View(
         _verdict(shared, now, ridge, T, chip),
-        (_curves(shared, S, T, kind, ridge, chip), _caches(bytes_of, S)),
+        (_curves(shared, S, T, kind=kind, ridge=ridge, chip=chip), _caches(bytes_of, S)),
         (
             Readout("FLOPs for each byte", now),
             Readout(f"ridge of {chip}", ridge),
@@ -73,7 +74,7 @@ def _intensity(shared: str, chip: str, cache: str, S: int, T: int) -> View:
     )
 
 
-def _curves(shared: str, S: int, T: int, kind: DType, ridge: float, chip: str) -> Chart:
+def _curves(shared: str, S: int, T: int, *, kind: DType, ridge: float, chip: str) -> Chart:
     asked = [2**e for e in range(13)]
     lines = [
         Curve(name, asked, [_at(name, S, t, kind) for t in asked], i, dashed=name != shared)

@@ -4,9 +4,18 @@ from typing import NamedTuple
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Layout, Memory, Step
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Cell, Grid, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
 from scalingbook_lib.reader.offered.serving import machine
 from scalingbook_lib.units import INT8, binary, percent, si
 
@@ -43,7 +52,7 @@ def split(heads: int, rest: str) -> Split:
     }[rest]
 
 
-def _layout(kind: str, heads: str, rest: str, B: int, S: int) -> View:
+def _layout(*, kind: str, heads: str, rest: str, B: int, S: int) -> View:
     m, on, ways = models.find(MODELS[kind]), machine(WHERE), split(int(heads), rest)
     if ways.heads > m.N:
         heads_of = f"{m.name} has {m.N} heads"

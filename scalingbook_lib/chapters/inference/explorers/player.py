@@ -4,10 +4,20 @@ from functools import lru_cache
 from itertools import pairwise
 
 from scalingbook_lib import inference, models, serving
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Cell, Chart, Curve, Grid, Readout, Scale, Timeline, View
-from scalingbook_lib.reader.explorers.view import Span as Block
+from scalingbook_lib.reader.explorers.parts import (
+    Cell,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Grid,
+    Readout,
+    Scale,
+    Slider,
+    Timeline,
+    View,
+)
+from scalingbook_lib.reader.explorers.parts import Span as Block
 from scalingbook_lib.reader.offered.serving import machine, spread, three
 from scalingbook_lib.serving import Chunked, Continuous, Disaggregated, Policy, Run, Static
 from scalingbook_lib.units import percent, si
@@ -28,7 +38,7 @@ def policy(name: str, slots: int, budget: int) -> Policy:
 
 
 @lru_cache(maxsize=16)  # a run keeps much
-def played(name: str, slots: int, P: int, G: int, rate: float, budget: int) -> Run:
+def played(name: str, slots: int, *, P: int, G: int, rate: float, budget: int) -> Run:
     """The same requests whatever the policy: prompts of like length, answers of all lengths."""
     quick = inference.case(models.find(MODEL), machine(WHERE), spread(MODEL, WHERE, "int8", "int8"))
     asked = serving.poisson(
@@ -37,9 +47,9 @@ def played(name: str, slots: int, P: int, G: int, rate: float, budget: int) -> R
     return serving.simulate(asked, quick, policy(name, slots, budget))
 
 
-def _player(name: str, slots: int, P: int, G: int, rate: float, budget: int, request: int) -> View:
-    run = played(name, slots, P, G, rate, budget)
-    runs = {other: played(other, slots, P, G, rate, budget) for other in POLICIES}
+def _player(*, name: str, slots: int, P: int, G: int, rate: float, budget: int, request: int) -> View:
+    run = played(name, slots, P=P, G=G, rate=rate, budget=budget)
+    runs = {other: played(other, slots, P=P, G=G, rate=rate, budget=budget) for other in POLICIES}
     return View(
         _verdict(name, run),
         (_gantt(run, request - 1), _tokens(runs, name, request - 1), _table(runs, name)),

@@ -4,9 +4,19 @@ from functools import lru_cache
 
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.inference import Prefix
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Points, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
 from scalingbook_lib.reader.offered.serving import machine, spread, three
 from scalingbook_lib.serving import Blocks, Continuous, Run
 from scalingbook_lib.units import count, percent, si
@@ -49,7 +59,7 @@ def loaded(model: str, shared: int, store: str) -> Prefix:
     )
 
 
-def _prefix(model: str, families: int, shared: int, size: float, store: str) -> View:
+def _prefix(*, model: str, families: int, shared: int, size: float, store: str) -> View:
     blocks = room(families, shared, size)
     run, bare = (played(model, families, shared, blocks, kept) for kept in (True, False))
     one = loaded(model, shared, store)

@@ -5,9 +5,21 @@ from typing import NamedTuple
 
 from scalingbook_lib import models
 from scalingbook_lib.models import arithmetic
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Steps, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Cell,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Grid,
+    Points,
+    Readout,
+    Scale,
+    Slider,
+    Steps,
+    Switch,
+    View,
+)
 from scalingbook_lib.reader.offered.serving import three
 from scalingbook_lib.units import count, percent, si
 
@@ -52,7 +64,7 @@ def spent(model: str, P: int, G: int, cached: bool) -> Spent:
     return Spent(tokens * u.token + G * u.logits, pairs * u.pair)
 
 
-def _sampling(model: str, cached: bool, P: int, G: int, step: int) -> View:
+def _sampling(*, model: str, cached: bool, P: int, G: int, step: int) -> View:
     now = min(step, DRAWN - PROMPT)
     with_, without = spent(model, P, G, True), spent(model, P, G, False)
     one, how = (with_, "with it") if cached else (without, "without")

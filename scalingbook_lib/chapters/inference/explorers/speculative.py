@@ -4,17 +4,18 @@ from functools import lru_cache
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Speculation
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.reader.offered.serving import machine, several, spread
@@ -39,7 +40,9 @@ def room(model: str, where: str, S: int) -> int:
     return inference.largest_batch(models.find(model), o, machine(where), S=S)
 
 
-def _speculative(model: str, where: str, S: int, B: int, acceptance: float, draft: int, cost: float) -> View:
+def _speculative(
+    *, model: str, where: str, S: int, B: int, acceptance: float, draft: int, cost: float
+) -> View:
     times = checks(model, where, S, B)
 
     def verify(tokens: int) -> float:

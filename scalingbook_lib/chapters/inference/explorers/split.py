@@ -6,9 +6,19 @@ from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Layout, LayoutError, Step, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.slices import SliceError
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Readout, RefLine, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Readout,
+    RefLine,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
 from scalingbook_lib.reader.offered.serving import machine, several
 from scalingbook_lib.units import INT8, percent, si
 
@@ -47,7 +57,7 @@ def slice_of(chip: str, n: str) -> str:
     return found.get(int(n), found[max(found)])
 
 
-def _split(model: str, chip: str, n: str, B: int, S: int) -> View:
+def _split(*, model: str, chip: str, n: str, B: int, S: int) -> View:
     name = slice_of(chip, n)
     found = ways(model, name, B, S)
     if not found:
@@ -57,7 +67,7 @@ def _split(model: str, chip: str, n: str, B: int, S: int) -> View:
     rule = by_bytes(model, chip)
     return View(
         _verdict(name, int(n), found, best, fits),
-        (_sizes(model, chip, B, S, name, fits), _rows(name, found)),
+        (_sizes(model, chip, B=B, S=S, name=name, fits=fits), _rows(name, found)),
         (
             Readout("one dimension", one.total_s if one else 0.0, "s", "" if one else "does not divide"),
             Readout("the best", found[best].total_s, "s"),
@@ -86,7 +96,7 @@ def least(model: str, chip: str, B: int, S: int) -> int:
     return 0
 
 
-def _sizes(model: str, chip: str, B: int, S: int, name: str, fits: int) -> Chart:
+def _sizes(model: str, chip: str, *, B: int, S: int, name: str, fits: int) -> Chart:
     one, two, links = [], [], []
     for shape in SLICES[chip]:
         at = f"{chip} {shape}"

@@ -1,10 +1,5 @@
 """How is LLaMA 3 served? The explorers of the chapter that does it."""
 
-from scalingbook_lib.chapters.inference_llama3.explorers.breakdown import BREAKDOWN
-from scalingbook_lib.chapters.inference_llama3.explorers.fit import FIT
-from scalingbook_lib.chapters.inference_llama3.explorers.load import LOAD
-from scalingbook_lib.chapters.inference_llama3.explorers.pareto import PARETO
-from scalingbook_lib.chapters.inference_llama3.explorers.pools import POOLS
-from scalingbook_lib.chapters.inference_llama3.explorers.price import PRICE
+from scalingbook_lib.chapters.inference_llama3.explorers import breakdown, fit, load, pareto, pools, price
 
-EXPLORERS = (PRICE, FIT, BREAKDOWN, PARETO, POOLS, LOAD)
+EXPLORERS = (price.PRICE, fit.FIT, breakdown.BREAKDOWN, pareto.PARETO, pools.POOLS, load.LOAD)

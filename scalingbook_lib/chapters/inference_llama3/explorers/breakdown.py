@@ -5,9 +5,19 @@ from typing import NamedTuple
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Step
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    Switch,
+    View,
+)
 from scalingbook_lib.reader.offered.serving import MACHINES, MODELS, TYPES, machine, several, spread, three
 from scalingbook_lib.units import count, percent, si
 
@@ -41,7 +51,7 @@ class Sweep(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def swept(model: str, where: str, weights: str, kv: str, S: int, links: bool) -> Sweep:
+def swept(model: str, where: str, *, weights: str, kv: str, S: int, links: bool) -> Sweep:
     """All batches of one setting."""
     m, on, o = models.find(model), machine(where), spread(model, where, weights, kv)
     sizes = sorted({round(2 ** (k / 4)) for k in range(41)})
@@ -51,8 +61,8 @@ def swept(model: str, where: str, weights: str, kv: str, S: int, links: bool) ->
     return Sweep(sizes, rows, on.chips, knee, level, inference.largest_batch(m, o, on, S=S))
 
 
-def _breakdown(model: str, where: str, weights: str, kv: str, S: int, B: int, links: bool) -> View:
-    sweep = swept(model, where, weights, kv, S, links)
+def _breakdown(*, model: str, where: str, weights: str, kv: str, S: int, B: int, links: bool) -> View:
+    sweep = swept(model, where, weights=weights, kv=kv, S=S, links=links)
     step = inference.decode(models.find(model), machine(where), spread(model, where, weights, kv), B=B, S=S)
     now = parts(step, links)
     return View(

@@ -6,9 +6,18 @@ from typing import NamedTuple
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Step
 from scalingbook_lib.inference.layout import LayoutError
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Cell, Grid, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
 from scalingbook_lib.reader.offered.serving import MODELS, TYPES, machine, several, spread, three
 from scalingbook_lib.units import binary, count, si
 
@@ -67,7 +76,7 @@ def fits(model: str, name: str, weights: str, kv: str, S: int) -> Fit | None:
     return Fit(name, n, n * held.weights, n * cache, n * max(room - held.weights - cache, 0.0), B, step)
 
 
-def _fit(model: str, chip: str, weights: str, kv: str, S: int, G: int) -> View:
+def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> View:
     all_of = [f for size in SLICES[chip] if (f := fits(model, named(chip, size), weights, kv, S))]
     first = next((i for i, f in enumerate(all_of) if f.sequences), None)
     if first is None:

@@ -4,19 +4,20 @@ from functools import lru_cache
 
 from scalingbook_lib import models, planner
 from scalingbook_lib.planner import Front, Option
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Cell,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Grid,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.reader.offered.serving import (
@@ -39,7 +40,7 @@ _OTHERS = 5
 
 
 @lru_cache(maxsize=8)  # a front keeps all that was judged
-def front(model: str, where: str, weights: str, kv: str, P: int, G: int, usd: str) -> Front:
+def front(model: str, where: str, *, weights: str, kv: str, P: int, G: int, usd: str) -> Front:
     """The front over layouts of one or two stages; of many chips not every way over experts is tried."""
     on, experts = machine(where), models.find(model).experts
     tried: dict[str, tuple[int, ...]] = {"pp": (1, 2), "attention_dp": (1,), "kv_sequence": (1,)}
@@ -54,8 +55,10 @@ def front(model: str, where: str, weights: str, kv: str, P: int, G: int, usd: st
     )  # fmt: skip
 
 
-def _pareto(model: str, where: str, weights: str, kv: str, P: int, G: int, itl_ms: float, usd: str) -> View:
-    found = front(model, where, weights, kv, P, G, usd)
+def _pareto(
+    *, model: str, where: str, weights: str, kv: str, P: int, G: int, itl_ms: float, usd: str
+) -> View:
+    found = front(model, where, weights=weights, kv=kv, P=P, G=G, usd=usd)
     if not found.points:
         refused = found.rejected[0]
         tried = several(found.layouts, "layout")

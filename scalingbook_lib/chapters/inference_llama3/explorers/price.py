@@ -6,9 +6,19 @@ from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models.arithmetic import kv_cache
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Cell, Chart, Curve, Grid, Readout, RefLine, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Cell,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Grid,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.reader.offered.serving import MODELS, TYPES
 from scalingbook_lib.units import count, si
 
@@ -46,7 +56,7 @@ class Worth(NamedTuple):
 
 
 def _price(
-    model: str, kv: str, S: int, v5e: float, v5p: float, h100: float, h200: float, b200: float
+    *, model: str, kv: str, S: int, v5e: float, v5p: float, h100: float, h200: float, b200: float
 ) -> View:
     m = models.find(model)
     paid = dict(zip(NAMES, (v5e, v5p, h100, h200, b200), strict=True))

@@ -1,13 +1,11 @@
 """What do more chips buy? The explorers of the introduction."""
 
-from scalingbook_lib.chapters.intro.explorers.book_map import BOOK_MAP
-from scalingbook_lib.chapters.intro.explorers.more_chips import ADD_CHIPS, BREAK_EVEN, REGIMES
-from scalingbook_lib.chapters.intro.explorers.quantities import UNITS
+from scalingbook_lib.chapters.intro.explorers import book_map, more_chips, quantities
 
 EXPLORERS = (
-    ADD_CHIPS,
-    BREAK_EVEN,
-    UNITS,
-    REGIMES,
-    BOOK_MAP,
+    more_chips.ADD_CHIPS,
+    more_chips.BREAK_EVEN,
+    quantities.UNITS,
+    more_chips.REGIMES,
+    book_map.BOOK_MAP,
 )

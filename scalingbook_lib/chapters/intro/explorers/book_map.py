@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib import collectives
 from scalingbook_lib.machines import chips, systolic
-from scalingbook_lib.reader.explorers.controls import Choice, Steps
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Cell, Grid, Readout, View
+from scalingbook_lib.reader.explorers.parts import Cell, Choice, Explorer, Grid, Readout, Steps, View
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import BF16, GiB, MiB, binary, count, si
 
@@ -128,7 +126,7 @@ PATHS = {
 }
 
 
-def _map(path: str, step: int) -> View:
+def _map(*, path: str, step: int) -> View:
     order = PATHS[path]
     at = min(step, len(order) - 1)
     here = order[at]

@@ -6,18 +6,19 @@ scaling; the map of the book.
 
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (  # fmt: skip
+from scalingbook_lib.reader.explorers.parts import (
     Band,
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.roofline import scaling
@@ -34,7 +35,7 @@ def _axes(chip: Chip, network: str) -> int:
     return chip.torus.dims if network == _ALL and chip.torus else 1
 
 
-def _add_chips(P: int, B: int, n: int, chip: str, network: str, overlap: int) -> View:
+def _add_chips(*, P: int, B: int, n: int, chip: str, network: str, overlap: int) -> View:
     on = chips.find(chip)
     axes = _axes(on, network)
 
@@ -122,7 +123,7 @@ ADD_CHIPS = Explorer(
 )
 
 
-def _break_even(gain: int, loss: int, share: int) -> View:
+def _break_even(*, gain: int, loss: int, share: int) -> View:
     g, h = 1 + gain / 100, _hardware_efficiency(loss, share)
     gains = list(range(0, 51))
     even = [_bearable(x, share) for x in gains]
@@ -180,7 +181,7 @@ BREAK_EVEN = Explorer(
 )
 
 
-def _regimes(n: int, B: int, per_chip: int, chip: str, network: str) -> View:
+def _regimes(*, n: int, B: int, per_chip: int, chip: str, network: str) -> View:
     on = chips.find(chip)
     axes = _axes(on, network)
 

@@ -3,9 +3,19 @@
 from scalingbook_lib import units
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers import scales
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Cell, Grid, Readout, RefLine, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Readout,
+    RefLine,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
 from scalingbook_lib.units import BF16, FP32, INT4, INT8, GiB, KiB, MiB, TiB, binary, count, si
 
 _UNITS = {
@@ -30,7 +40,7 @@ def _holders(chip: chips.Chip) -> dict[str, float]:
     }
 
 
-def _trainer(amount: int, unit: str, chip: str) -> View:
+def _trainer(*, amount: int, unit: str, chip: str) -> View:
     nbytes = amount * _UNITS[unit]
     on = chips.find(chip)
     holders = _holders(on)

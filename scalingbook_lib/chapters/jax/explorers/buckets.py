@@ -1,129 +1,36 @@
 """How large should a bucket be? Tokens sent to experts on other devices in buckets of one size."""
 
 import math
-from bisect import bisect
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import accumulate
-from random import Random
 
 from scalingbook_lib import collectives
-from scalingbook_lib.chapters.transformers.explorers.router import chances
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.torus import Axis
-from scalingbook_lib.reader.explorers.controls import Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.models.arithmetic import routers
+from scalingbook_lib.models.arithmetic.routers import Buckets, capacity
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Cell,
     Chart,
     Curve,
+    Explorer,
     Grid,
     Points,
     Readout,
     Scale,
     Series,
+    Slider,
     View,
 )
-from scalingbook_lib.units import BF16, Told, percent
+from scalingbook_lib.units import BF16, percent
 
-D = 4096  # the width of a token that is sent, in bf16
+D = 4096  # the width of a token that is sent
+TOKEN_BYTES = D * BF16.bytes
 FACTORS = tuple(i / 10 for i in range(5, 41))  # 0.5 to 4
 
-type Loads = tuple[tuple[int, ...], ...]  # visits by sending and receiving device
 
-
-@dataclass(frozen=True)
-class Buckets(Told):
-    """Visits between n devices of S tokens each, k a token, and buckets of `capacity` for each pair."""
-
-    loads: Loads
-    S: int
-    k: int
-    capacity: int
-
-    @property
-    def n(self) -> int:
-        """How many devices."""
-        return len(self.loads)
-
-    @property
-    def visits(self) -> int:
-        """All visits of all tokens."""
-        return self.n * self.S * self.k
-
-    @property
-    def kept(self) -> Loads:
-        """The visits that find room."""
-        return tuple(tuple(min(load, self.capacity) for load in row) for row in self.loads)
-
-    @property
-    def dropped(self) -> float:
-        """The share of visits that find none."""
-        return 1 - sum(map(sum, self.kept)) / self.visits
-
-    @property
-    def empty(self) -> float:
-        """The share of all places that are sent with nothing in them."""
-        return 1 - sum(map(sum, self.kept)) / (self.n * self.n * self.capacity)
-
-    @property
-    def padded_bytes(self) -> float:
-        """What a device hands to the AllToAll: n buckets of tokens, full or not."""
-        return self.n * self.capacity * D * BF16.bytes
-
-    @property
-    def ragged_bytes(self) -> float:
-        """What it would hand to one that sends each visit and no more: its S · k visits."""
-        return self.S * self.k * D * BF16.bytes
-
-    @property
-    def arriving(self) -> tuple[int, ...]:
-        """Visits that come to each device."""
-        return tuple(map(sum, zip(*self.loads, strict=True)))
-
-    def __str__(self) -> str:
-        return f"{self.n} devices, room for {self.capacity} a pair: {percent(self.dropped)} dropped"
-
-
-def capacity(factor: float, S: int, k: int, n: int) -> int:
-    """⌈f · S k / n⌉: what one device would send to each if all were visited alike, times a factor."""
-    return math.ceil(factor * S * k / n - 1e-9)
-
-
-@lru_cache(maxsize=64)
-def loads(E: int, k: int, skew: float, n: int, S: int, draw: int) -> Loads:
-    """Visits drawn by chance: every token to k different experts, an expert of rank r as r^-skew, or surely.
-
-    Experts lie on the devices in the order of their rank. One random number a token chooses all k of its
-    experts: those where a ladder of steps 1 apart, started there, meets the summed chances in mixed order.
-    """
-    chance, random = chances(E, k, skew), Random(f"{E} {k} {skew} {n} {draw}")
-    return tuple(_sent(chance, k, n, S, random) for _ in range(n))
-
-
-def _sent(chance: tuple[float, ...], k: int, n: int, S: int, random: Random) -> tuple[int, ...]:
-    """The visits that one device's S tokens pay to each device."""
-    E = len(chance)
-    order = random.sample(range(E), E)
-    summed = list(accumulate(chance[e] for e in order))
-    edges = sorted({edge % 1 for edge in summed})
-    drawn: dict[int, int] = {}
-    for _ in range(S):
-        at = bisect(edges, random.random())
-        drawn[at] = drawn.get(at, 0) + 1
-    found = [0] * n
-    for at, tokens in drawn.items():
-        start = (edges[at - 1] if at else 0.0) / 2 + (edges[at] if at < len(edges) else 1.0) / 2
-        for rung in range(k):
-            expert = order[min(bisect(summed, start + rung), E - 1)]
-            found[expert * n // E] += tokens
-    return tuple(found)
-
-
-def _buckets(E: int, k: int, n: int, S: int, skew: float, factor: float, draw: int) -> View:
+def _buckets(*, E: int, k: int, n: int, S: int, skew: float, factor: float, draw: int) -> View:
     k = min(k, E)
-    sent = loads(E, k, skew, n, S, draw)
+    sent = routers.draw(E, k, skew, n=n, S=S, seed=draw)
     b = Buckets(sent, S, k, capacity(factor, S, k, n))
     return View(
         _verdict(b, factor),
@@ -132,7 +39,7 @@ def _buckets(E: int, k: int, n: int, S: int, skew: float, factor: float, draw: i
             Readout("room for a pair", b.capacity, "", f"{b.capacity:,} tokens"),
             Readout("dropped", b.dropped, "", percent(b.dropped)),
             Readout("empty places", b.empty, "", percent(b.empty)),
-            Readout("sent over needed", b.padded_bytes / b.ragged_bytes, "×"),
+            Readout("sent over needed", b.padded_bytes(TOKEN_BYTES) / b.ragged_bytes(TOKEN_BYTES), "×"),
             Readout("padded AllToAll, v5e ring", exchange_s(b), "s"),
         ),
         columns=2,
@@ -142,7 +49,7 @@ def _buckets(E: int, k: int, n: int, S: int, skew: float, factor: float, draw: i
 def exchange_s(b: Buckets) -> float:
     """The padded AllToAll, one way, on a ring of TPU v5e."""
     ring = Axis(b.n, True, chips.V5E.link_bytes_per_s, chips.V5E.hop_s)
-    return collectives.all_to_all(b.n * b.padded_bytes, ring).total_s
+    return collectives.all_to_all(b.n * b.padded_bytes(TOKEN_BYTES), ring).total_s
 
 
 # What is shown
@@ -190,11 +97,11 @@ def _trade(b: Buckets, factor: float) -> Chart:
 
 def _bytes(b: Buckets) -> Bars:
     """Ragged, nothing is dropped and nothing is empty; but the busiest device has to wait for all that."""
-    busiest = max(b.arriving) * D * BF16.bytes
+    busiest = max(b.arriving) * TOKEN_BYTES
     return Bars(
         Scale("bytes in one AllToAll", "B"),
         ["buckets: sent and received", "ragged: sent", "ragged: busiest receives"],
-        (Series("bytes", [b.padded_bytes, b.ragged_bytes, busiest], 0),),
+        (Series("bytes", [b.padded_bytes(TOKEN_BYTES), b.ragged_bytes(TOKEN_BYTES), busiest], 0),),
         title=f"What a device moves, of tokens {D:,} wide in bf16",
     )
 

@@ -12,9 +12,16 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.torus import Axis
 from scalingbook_lib.notation import Array, Mesh
 from scalingbook_lib.notation.types import spec
-from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Cell, Grid, Readout, View
+from scalingbook_lib.reader.explorers.parts import (
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Notation,
+    Readout,
+    Slider,
+    View,
+)
 from scalingbook_lib.units import binary, count, dtype, si
 
 _MOST = 4  # dimensions
@@ -75,7 +82,7 @@ def numbers(shape: str) -> tuple[int, ...]:
     return found
 
 
-def _calculator(text: str, shape: str, X: int, Y: int, kind: str) -> View:
+def _calculator(*, text: str, shape: str, X: int, Y: int, kind: str) -> View:
     s = split(text, shape, X, Y)
     one, sizes = dtype(kind), s.sizes
     local = s.array.local_bytes(s.mesh, one, **sizes)

@@ -1,23 +1,25 @@
 """Which chunk is where, and what does the link do meanwhile? A collective matmul on a ring, step by step."""
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from scalingbook_lib import collectives, roofline
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.torus import Axis
 from scalingbook_lib.reader.explorers import layouts
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Steps, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Cell,
+    Choice,
+    Explorer,
     Grid,
     Link,
     Network,
     Node,
     Readout,
     RefLine,
+    Slider,
     Span,
+    Steps,
+    Switch,
     Timeline,
     View,
 )
@@ -29,7 +31,7 @@ _ARRAYS = {GATHER: "In[B, D_Y] · W[D, F_Y] -> Tmp[B, F_Y]", SCATTER: "Tmp[B, F_
 _NOW, _PALE = 1.0, 0.35
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Ring(Told):
     """A product over a ring of n chips in n steps: in each, a chunk is multiplied and one is on its way."""
 
@@ -103,14 +105,8 @@ class Ring(Told):
         return f"{_ARRAYS[self.kind]} on a ring of {self.n}: {si(self.total_s, 's')} in {self.n} steps"
 
 
-@lru_cache(maxsize=256)
-def ring(kind: str, n: int, both: bool, B: int, D: int, F: int, chip: str) -> Ring:
-    """The ring of these settings."""
-    return Ring(kind, n, both, B, D, F, chips.find(chip))
-
-
-def _ring(kind: str, n: int, both: bool, B: int, D: int, F: int, chip: str, step: int) -> View:
-    r = ring(kind, n, both, B, D, F, chip)
+def _ring(*, kind: str, n: int, both: bool, B: int, D: int, F: int, chip: str, step: int) -> View:
+    r = Ring(kind=kind, n=n, both=both, B=B, D=D, F=F, chip=chips.find(chip))
     done = min(step, n)
     return View(
         _verdict(r),

@@ -6,9 +6,18 @@ from scalingbook_lib.notation import Array
 from scalingbook_lib.notation.types import rules, spec
 from scalingbook_lib.notation.types.operands import MESH, Answer, Operands
 from scalingbook_lib.notation.types.rules import BINARY, PRODUCT, RESHARD
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Cell, Grid, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
 from scalingbook_lib.sharded_matmul import prices
 from scalingbook_lib.sharded_matmul.prices import Way
 from scalingbook_lib.units import BF16, si
@@ -24,7 +33,7 @@ _END = "\N{RIGHT DOUBLE QUOTATION MARK} \N{RIGHTWARDS ARROW}"
 
 
 @lru_cache(maxsize=256)
-def operands(operation: str, a: str, b: str, out: str, I: int, J: int, K: int) -> Operands:
+def operands(operation: str, *, a: str, b: str, out: str, I: int, J: int, K: int) -> Operands:
     """The arrays that these texts name; `b` and `out` stand for nothing where the operation takes none."""
     sizes = {"I": I, "J": J, "K": K, "N": I * J}
     rows = "JK" if operation == PRODUCT else "IJ"
@@ -33,8 +42,8 @@ def operands(operation: str, a: str, b: str, out: str, I: int, J: int, K: int) -
     return Operands(spec.read(a, 2, MESH), spec.read(b, 2, MESH, "B", rows), wanted, sizes)
 
 
-def _types(operation: str, a: str, b: str, out: str, I: int, J: int, K: int) -> View:
-    o = operands(operation, a, b, out, I, J, K)
+def _types(*, operation: str, a: str, b: str, out: str, I: int, J: int, K: int) -> View:
+    o = operands(operation, a=a, b=b, out=out, I=I, J=J, K=K)
     answer = rules.answer(operation, o)
     own = prices.ways(operation, o, answer.array)[:_MOST] if answer.array else ()
     bars = _bars(operation, o, answer, own)

@@ -1,15 +1,24 @@
 """Which of a TPU's units work at once, and where do the matrix units idle? The bundles of a kernel."""
 
 from scalingbook_lib.evidence.compiled.bundles import KERNELS, STRIPS, UNITS, Kernel
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Cell, Grid, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
 from scalingbook_lib.units import count, percent
 
 _FIRST = next(iter(KERNELS))
 
 
-def _bundles(program: str, strip: int) -> View:
+def _bundles(*, program: str, strip: int) -> View:
     kernel = KERNELS[program]
     here = strip - 1
     start = here * kernel.bundles // STRIPS

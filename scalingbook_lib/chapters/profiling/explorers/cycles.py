@@ -1,16 +1,25 @@
 """How long does the compiler think a product takes, and where is its knee? Estimates and roofline."""
 
 from scalingbook_lib.evidence.compiled.cycles import ESTIMATES, WIDTH, Estimates
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.units import binary, percent, si
 
 _FEW, _MANY = 8, 4096
 _AXIS = Scale("rows M", "", "pow2", _FEW, _MANY)
 
 
-def _cycles(machine: str, M: int) -> View:
+def _cycles(*, machine: str, M: int) -> View:
     kept = ESTIMATES[machine]
     return View(
         _verdict(kept, M),

@@ -7,9 +7,17 @@ from scalingbook_lib.chapters.profiling.explorers.words import PARTS
 from scalingbook_lib.evidence.compiled.layout import Layout
 from scalingbook_lib.evidence.compiled.line import Line
 from scalingbook_lib.evidence.compiled.lines import LINES
-from scalingbook_lib.reader.explorers.controls import Choice
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Cell, Grid, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Readout,
+    Scale,
+    Series,
+    View,
+)
 from scalingbook_lib.units import binary, count, si
 
 _WIDE = 42  # characters of a line of text in the table, as many as a narrow screen shows
@@ -33,7 +41,7 @@ def _each(line: Line, part: Callable[[Layout], str]) -> str:
     return " and ".join(dict.fromkeys(map(part, line.arrays)))
 
 
-def _dissected(line: str, part: str) -> View:
+def _dissected(*, line: str, part: str) -> View:
     taken = LINES[line]
     return View(
         PARTS[part](taken),

@@ -3,9 +3,19 @@
 from functools import lru_cache
 
 from scalingbook_lib.evidence.compiled.layout import Layout, chosen, tiled
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Cell,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Grid,
+    Points,
+    Readout,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.units import DType, binary, dtype
 
 BY_COMPILER = "the compiler's"
@@ -24,7 +34,7 @@ def lay(rows: int, columns: int, stored: DType, tile: str) -> Layout:
     return chosen(rows, columns, stored) if tile == BY_COMPILER else tiled(rows, columns, stored, TILES[tile])
 
 
-def _tiles(rows: int, columns: int, stored: str, tile: str) -> View:
+def _tiles(*, rows: int, columns: int, stored: str, tile: str) -> View:
     kind = dtype(stored)
     now = lay(rows, columns, kind, tile)
     wider, taller = lay(rows, columns + 1, kind, tile), lay(rows + 1, columns, kind, tile)

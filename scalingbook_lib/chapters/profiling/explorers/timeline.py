@@ -8,15 +8,16 @@ from scalingbook_lib import collectives
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.machines.torus import Axis
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
+    Slider,
     Span,
     Timeline,
     View,
@@ -128,7 +129,7 @@ def hidden_from(layer: Layer) -> float:
     return layer.columns * layer.hop_s / layer.chunk_s
 
 
-def _timeline(schedule: str, B: int, D: int, F: int, n: int, W: float, chip: str) -> View:
+def _timeline(*, schedule: str, B: int, D: int, F: int, n: int, W: float, chip: str) -> View:
     on, how = chips.find(chip), SCHEDULES[schedule]
     layer = Layer(B, D, F / n, Axis(n, True, W, on.hop_s), on)
     now = played(layer, how)

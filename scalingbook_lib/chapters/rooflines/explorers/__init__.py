@@ -1,21 +1,23 @@
 """What limits one operation? The explorers of the chapter on rooflines."""
 
-from scalingbook_lib.chapters.rooflines.explorers.batch import BATCH, CRITICAL_BATCH
-from scalingbook_lib.chapters.rooflines.explorers.levels import LEVELS
-from scalingbook_lib.chapters.rooflines.explorers.measured import MEASURED
-from scalingbook_lib.chapters.rooflines.explorers.overlap import OVERLAP
-from scalingbook_lib.chapters.rooflines.explorers.roofline import ROOFLINE
-from scalingbook_lib.chapters.rooflines.explorers.tiles import SPLIT, TILES
-from scalingbook_lib.chapters.rooflines.explorers.tokens import TOKENS
+from scalingbook_lib.chapters.rooflines.explorers import (
+    batch,
+    levels,
+    measured,
+    overlap,
+    roofline,
+    tiles,
+    tokens,
+)
 
 EXPLORERS = (
-    OVERLAP,
-    ROOFLINE,
-    BATCH,
-    CRITICAL_BATCH,
-    TOKENS,
-    TILES,
-    SPLIT,
-    LEVELS,
-    MEASURED,
+    overlap.OVERLAP,
+    roofline.ROOFLINE,
+    batch.BATCH,
+    batch.CRITICAL_BATCH,
+    tokens.TOKENS,
+    tiles.TILES,
+    tiles.SPLIT,
+    levels.LEVELS,
+    measured.MEASURED,
 )

@@ -6,16 +6,17 @@ from dataclasses import replace
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (  # fmt: skip
+from scalingbook_lib.reader.explorers.parts import (
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Regions,
     Scale,
+    Slider,
     View,
 )
 from scalingbook_lib.reader.offered.chips import CHIPS
@@ -35,7 +36,7 @@ _BATCHES = [2.0 ** (e / 4) for e in range(57)]  # 1 to 16,384, four points an oc
 # One layer at many batches
 
 
-def _knee(B: int, D: int, F: int, mix: str, chip: str) -> View:
+def _knee(*, B: int, D: int, F: int, mix: str, chip: str) -> View:
     on, (kind, weights, maths) = chips.find(chip), _MIXES[mix]
 
     def at(batch: float) -> roofline.Roofline:
@@ -107,7 +108,7 @@ _LEVELS = (128, 256, 512, 1024, 4096)
 _LABELS = ("up to 128", "up to 256", "up to 512", "up to 1,024", "up to 4,096", "more")
 
 
-def _critical(ridge: int, weights: str, activations: str) -> View:
+def _critical(*, ridge: int, weights: str, activations: str) -> View:
     w, a = _STORED[weights], _STORED[activations]
     hardware = _with_ridge(ridge)
     half = [

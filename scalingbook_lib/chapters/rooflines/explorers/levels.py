@@ -3,19 +3,29 @@
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Points, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
 from scalingbook_lib.reader.offered.chips import WITH_TORUS
 from scalingbook_lib.units import BF16, percent, si
 
 _LOWEST, _HIGHEST = 1.0, 1e6  # FLOPs per byte
 
 
-def _levels(B: int, D: int, F: int, n: int, weights: str, crosses: str, chip: str) -> View:
+def _levels(*, B: int, D: int, F: int, n: int, weights: str, crosses: str, chip: str) -> View:
     on = chips.find(chip)
     rates = _rates(on, n)
-    moved = _moved(B, D, F, n, "PCIe" if weights != "HBM" else "", crosses)
+    moved = _moved(B, D, F, n=n, host="PCIe" if weights != "HBM" else "", crosses=crosses)
     for level in moved:
         if level not in rates:
             raise ValueError(
@@ -44,7 +54,7 @@ def _rates(on: Chip, n: int) -> dict[str, float]:
     }
 
 
-def _moved(B: int, D: int, F: int, n: int, host: str, crosses: str) -> dict[str, float]:
+def _moved(B: int, D: int, F: int, *, n: int, host: str, crosses: str) -> dict[str, float]:
     """Bytes of one chip at every level that it uses, in bf16: X, W, the sums and their exchange."""
     moved = {"HBM": 2 * (B * D / n + D * F / n + B * F)}
     if n > 1:

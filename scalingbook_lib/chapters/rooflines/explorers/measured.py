@@ -3,15 +3,24 @@
 import math
 
 from scalingbook_lib.evidence.measured import SWEEPS, Measured, Sweep
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.units import percent, si
 
 _BATCHES = [2.0 ** (e / 2) for e in range(31)]  # 1 to 32,768, two points an octave
 
 
-def _measured(sweep: str, B: int) -> View:
+def _measured(*, sweep: str, B: int) -> View:
     seen = SWEEPS[sweep]
     now = min(seen.rows, key=lambda row: abs(math.log(row.batch / B)))
     above, below = seen.attained(above=True), seen.attained(above=False)

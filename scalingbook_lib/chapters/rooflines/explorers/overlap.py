@@ -1,15 +1,22 @@
 """What does double buffering hide? Two lanes of a time line."""
 
 from scalingbook_lib import roofline
-from scalingbook_lib.reader.explorers.controls import Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Readout, RefLine, Span, Timeline, View
+from scalingbook_lib.reader.explorers.parts import (
+    Explorer,
+    Readout,
+    RefLine,
+    Slider,
+    Span,
+    Switch,
+    Timeline,
+    View,
+)
 from scalingbook_lib.units import percent, si
 
 _MEMORY, _MATH = "copy", "compute"
 
 
-def _overlap(math_us: int, memory_us: int, chunks: int, buffered: bool) -> View:
+def _overlap(*, math_us: int, memory_us: int, chunks: int, buffered: bool) -> View:
     math_s, memory_s = math_us * 1e-6, memory_us * 1e-6
     copies, sums = _lanes(math_s / chunks, memory_s / chunks, chunks, buffered)
     took = sums[-1].end

@@ -3,17 +3,18 @@
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.reader.offered.chips import CHIPS
@@ -26,7 +27,7 @@ _LOWEST, _HIGHEST = 1.0, 1e5  # FLOPs per byte
 # The roofline, two chips side by side
 
 
-def _two_rooflines(B: int, D: int, F: int, numbers: str, level: str, left: str, right: str) -> View:
+def _two_rooflines(*, B: int, D: int, F: int, numbers: str, level: str, left: str, right: str) -> View:
     kind = dtype(numbers)
     on = [chips.find(left)] if left == right else [chips.find(left), chips.find(right)]
     times = [roofline.matmul(B, D, F, chip, kind, bytes_per_s=_rate(chip, level)) for chip in on]

@@ -6,19 +6,21 @@ from itertools import pairwise
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (  # fmt: skip
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Cell,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Grid,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
+    Switch,
     View,
 )
 from scalingbook_lib.reader.offered.chips import WITH_TORUS, WITH_VMEM
@@ -32,7 +34,7 @@ _SIDES = sorted(_SIZE / (k * 2**e) for k in (1, 3) for e in range(11 - k))  # 8 
 # Tiles
 
 
-def _tiles(rows: int, columns: int, depth: int, chip: str) -> View:
+def _tiles(*, rows: int, columns: int, depth: int, chip: str) -> View:
     on = chips.find(chip)
 
     def tiled(rows: float, columns: float) -> roofline.TiledMatmul:
@@ -123,7 +125,7 @@ _SPLITS = {
 }  # fmt: skip
 
 
-def _split(B: int, D: int, F: int, split: str, n: int, sharded: bool, chip: str) -> View:
+def _split(*, B: int, D: int, F: int, split: str, n: int, sharded: bool, chip: str) -> View:
     on = chips.find(chip)
     axis = on.axis(n)
     cases = {

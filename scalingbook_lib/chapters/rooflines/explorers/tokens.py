@@ -2,16 +2,24 @@
 
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Readout, RefLine, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Choice,
+    Explorer,
+    Readout,
+    RefLine,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
 from scalingbook_lib.reader.offered.chips import CHIPS
 from scalingbook_lib.units import count
 
 _PHASES = ("training, prefill", "decoding")  # every token of a sequence at once, or one of each
 
 
-def _tokens(phase: str, sequences: int, length: int, copies: int, m: int, chip: str) -> View:
+def _tokens(*, phase: str, sequences: int, length: int, copies: int, m: int, chip: str) -> View:
     on = chips.find(chip)
     tokens = sequences * (length if phase == _PHASES[0] else 1)
     if tokens < copies:
@@ -30,7 +38,7 @@ def _tokens(phase: str, sequences: int, length: int, copies: int, m: int, chip: 
         refs=(RefLine("ridge, in tokens", ridge),),
     )
     return View(
-        _verdict(tokens, copies, m, each, ridge, on.name),
+        _verdict(tokens, copies, m, each=each, ridge=ridge, name=on.name),
         (bars,),
         (
             Readout("tokens of each copy: B", each, "", f"{count(each)} tokens"),
@@ -40,7 +48,7 @@ def _tokens(phase: str, sequences: int, length: int, copies: int, m: int, chip: 
     )
 
 
-def _verdict(tokens: int, copies: int, m: int, each: float, ridge: float, name: str) -> str:
+def _verdict(tokens: int, copies: int, m: int, *, each: float, ridge: float, name: str) -> str:
     side, bound = ("above", "compute-bound") if each > ridge else ("below", "memory-bound")
     chips_of = f", whether on one chip or on {m}" if m > 1 else ""
     return (

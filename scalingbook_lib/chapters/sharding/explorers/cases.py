@@ -5,9 +5,20 @@ import textwrap
 from functools import lru_cache
 
 from scalingbook_lib.notation import Mesh, parse_product
-from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Cell, Grid, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Notation,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    Switch,
+    View,
+)
 from scalingbook_lib.sharded_matmul import CASES, Solution, Strategy, solve
 from scalingbook_lib.sharded_matmul.machines import CHIPS, machine, shapes
 from scalingbook_lib.units import count, si
@@ -17,7 +28,7 @@ _LINE = 58  # characters that fit on a phone
 
 
 @lru_cache(maxsize=256)
-def solution(text: str, chip: str, X: int, Y: int, sizes: tuple[int, ...], idle: bool) -> Solution:
+def solution(text: str, *, chip: str, X: int, Y: int, sizes: tuple[int, ...], idle: bool) -> Solution:
     """Solve a typed product; the sizes belong to its dimensions in the order in which they first appear."""
     product = parse_product(text, Mesh(X=X, Y=Y))
     names = product.names
@@ -30,8 +41,8 @@ def solution(text: str, chip: str, X: int, Y: int, sizes: tuple[int, ...], idle:
     return solve(product, machine(chip, X=X, Y=Y), given, idle_axes=idle)
 
 
-def _cases(text: str, X: int, Y: int, I: int, J: int, K: int, chip: str, idle: bool) -> View:
-    found = solution(text, chip, X, Y, (I, J, K), idle)
+def _cases(*, text: str, X: int, Y: int, I: int, J: int, K: int, chip: str, idle: bool) -> View:
+    found = solution(text, chip=chip, X=X, Y=Y, sizes=(I, J, K), idle=idle)
     shown = found.strategies[:_SHOWN]
     best = found.best
     sizes = ", ".join(f"{n} {count(s)}" for n, s in zip(found.product.names, (I, J, K), strict=False))

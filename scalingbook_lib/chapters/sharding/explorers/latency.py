@@ -7,9 +7,18 @@ from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Transfer
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.torus import Axis
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.units import percent, si
 
 type Axes = tuple[Axis, ...]
@@ -26,7 +35,7 @@ _OTHERS = (4, 64)
 _CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 
 
-def _latency(op: str, n: int, wired: str, nbytes: float, hop: float, chip: str) -> View:
+def _latency(*, op: str, n: int, wired: str, nbytes: float, hop: float, chip: str) -> View:
     formula = _FORMULAS[op]
     link = replace(chips.find(chip).axis(n, wrapped=True), hop_s=hop)
     here = _WIRED[wired](link)

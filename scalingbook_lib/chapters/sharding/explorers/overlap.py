@@ -2,15 +2,16 @@
 
 from functools import lru_cache
 
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
+    Slider,
     Span,
     Timeline,
     View,
@@ -30,7 +31,7 @@ def gathered(I: int, J: int, K: int, n: int, chip: str) -> Strategy:
     return solve(_PRODUCT, machine(chip, Y=n), {"I": I, "J": J, "K": K}).named(_GATHER)
 
 
-def _overlap(chunks: int, I: int, J: int, K: int, n: int, chip: str) -> View:
+def _overlap(*, chunks: int, I: int, J: int, K: int, n: int, chip: str) -> View:
     strategy = gathered(I, J, K, n, chip)
     now, plain = strategy.overlapped(chunks), strategy.upper_s
     counts = range(1, _MOST + 1)

@@ -7,9 +7,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from scalingbook_lib.notation import Array, Mesh, parse
-from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Cell, Grid, Readout, View
+from scalingbook_lib.reader.explorers.parts import (
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Notation,
+    Readout,
+    Slider,
+    View,
+)
 from scalingbook_lib.units import binary, count, dtype
 
 _MOST_ROWS, _MOST_COLUMNS = 16, 8
@@ -58,7 +65,7 @@ def painting(text: str, mesh: Mesh, rows: int, columns: int) -> Painting:
     return Painting(array, mesh, sizes, held, who, mesh.shape, splitting)
 
 
-def _painter(text: str, X: int, Y: int, Z: int, I: int, J: int, numbers: str) -> View:
+def _painter(*, text: str, X: int, Y: int, Z: int, I: int, J: int, numbers: str) -> View:
     picture = painting(text, Mesh(X=X, Y=Y, Z=Z), I, J)
     kind = dtype(numbers)
     array, mesh, sizes = picture.array, picture.mesh, picture.sizes

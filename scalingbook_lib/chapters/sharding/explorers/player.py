@@ -8,16 +8,19 @@ from scalingbook_lib.collectives.schedules import Piece, Schedule, Send, holding
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.torus import Axis
 from scalingbook_lib.reader.explorers import layouts
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Steps, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Cell,
+    Choice,
+    Explorer,
     Grid,
     Link,
     Network,
     Node,
     Readout,
+    Slider,
     Span,
+    Steps,
+    Switch,
     Timeline,
     View,
 )
@@ -63,7 +66,7 @@ def exact(op: str, nbytes: float, axis: Axis, both: bool = True) -> Transfer:
     return formulas[op](nbytes, axis, both_ways=both)
 
 
-def _player(op: str, n: int, wrapped: bool, both: bool, nbytes: float, chip: str, step: int) -> View:
+def _player(*, op: str, n: int, wrapped: bool, both: bool, nbytes: float, chip: str, step: int) -> View:
     axis = chips.find(chip).axis(n, wrapped=wrapped)
     schedule = plan(op, n, wrapped, both)
     seconds = schedule.step_seconds(nbytes, axis)
@@ -71,7 +74,7 @@ def _player(op: str, n: int, wrapped: bool, both: bool, nbytes: float, chip: str
     time = exact(op, nbytes, axis, both)
     loads = _loads(schedule, done, nbytes / schedule.pieces)
     return View(
-        _verdict(op, nbytes, axis, both, time, len(seconds)),
+        _verdict(op, nbytes, axis, both=both, time=time, steps=len(seconds)),
         (_network(op, n, wrapped, both, done), _table(n, wrapped, loads), _timeline(seconds, done)),
         (
             Readout("elapsed", sum(seconds[:done]), "s"),
@@ -199,7 +202,7 @@ def _timeline(seconds: tuple[float, ...], done: int) -> Timeline:
 # What there is to discover
 
 
-def _verdict(op: str, nbytes: float, axis: Axis, both: bool, time: Transfer, steps: int) -> str:
+def _verdict(op: str, nbytes: float, axis: Axis, *, both: bool, time: Transfer, steps: int) -> str:
     where = f"{'ring' if axis.wrapped else 'line'} of {axis.size}"
     said = (
         f"{op} of {si(nbytes, 'B')} on a {where}: {si(time.total_s, 's')} in {steps} step{'s' * (steps > 1)}."

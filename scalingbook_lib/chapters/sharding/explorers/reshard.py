@@ -5,9 +5,20 @@ from functools import lru_cache
 
 from scalingbook_lib.collectives.resharding import Resharding, Sequence, reshard
 from scalingbook_lib.notation import Mesh, parse
-from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Cell, Grid, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Notation,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    Switch,
+    View,
+)
 from scalingbook_lib.sharded_matmul.machines import CHIPS, machine, shapes
 from scalingbook_lib.units import dtype, si
 
@@ -17,7 +28,7 @@ _SHOWN = 4
 
 @lru_cache(maxsize=256)
 def resharding(
-    before: str, after: str, chip: str, X: int, Y: int, I: int, J: int, numbers: str, idle: bool
+    before: str, after: str, *, chip: str, X: int, Y: int, I: int, J: int, numbers: str, idle: bool
 ) -> Resharding:
     """Search the ways between two typed shardings; the sizes belong to their dimensions in order."""
     mesh = Mesh(X=X, Y=Y)
@@ -32,9 +43,9 @@ def resharding(
 
 
 def _reshard(
-    before: str, after: str, X: int, Y: int, I: int, J: int, numbers: str, chip: str, idle: bool
+    *, before: str, after: str, X: int, Y: int, I: int, J: int, numbers: str, chip: str, idle: bool
 ) -> View:
-    found = resharding(before, after, chip, X, Y, I, J, numbers, idle)
+    found = resharding(before, after, chip=chip, X=X, Y=Y, I=I, J=J, numbers=numbers, idle=idle)
     ways = (found.best, *found.rejected[: _SHOWN - 1])
     return View(
         _verdict(found),

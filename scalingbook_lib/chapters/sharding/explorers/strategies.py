@@ -5,18 +5,19 @@ from functools import lru_cache
 from itertools import pairwise
 
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Regions,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.sharded_matmul import SplitWeight, Way
@@ -58,7 +59,7 @@ def _edges(low: float, high: float, cells: int) -> list[float]:
     return [low * (high / low) ** (k / cells) for k in range(cells + 1)]
 
 
-def _strategies(B: int, D: int, F: int, n: int, count_as: str, chip: str) -> View:
+def _strategies(*, B: int, D: int, F: int, n: int, count_as: str, chip: str) -> View:
     split = product(chip, n, F, count_as != _TEXTBOOK)
     among = 4 if count_as == _ALL else 2
     ways = split.ways(B, D)[:among]

@@ -8,9 +8,18 @@ from scalingbook_lib import collectives
 from scalingbook_lib.collectives import schedules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.torus import Axis
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Readout, Regions, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Chart,
+    Choice,
+    Explorer,
+    Readout,
+    Regions,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
 from scalingbook_lib.units import si
 
 _OPS = {
@@ -24,7 +33,7 @@ _KEYS = [f"{100 * k // _LEVELS} %" for k in range(1, _LEVELS + 1)]
 _HALF = 0.17  # of a chip's side, where 1 is the distance of two chips
 
 
-def _torus(op: str, A: int, B: int, C: int, wraps: str, nbytes: float, chip: str) -> View:
+def _torus(*, op: str, A: int, B: int, C: int, wraps: str, nbytes: float, chip: str) -> View:
     shape = (A, B, C)
     axes = [chips.find(chip).axis(n, wrapped=_WRAPS[wraps](n) and n > 1) for n in shape]
     formula, shares_of = _OPS[op]
@@ -38,7 +47,7 @@ def _torus(op: str, A: int, B: int, C: int, wraps: str, nbytes: float, chip: str
     )
     return View(
         _verdict(op, axes, nbytes, busiest),
-        (_plane(shares[0], shares[1], A, B, max(busiest) / nbytes, C), bars),
+        (_plane(shares[0], shares[1], A=A, B=B, most=max(busiest) / nbytes, C=C), bars),
         (
             Readout("time, by the formula", formula(nbytes, *axes).total_s, "s"),
             Readout("busiest link takes", max(busiest) / axes[0].link_bytes_per_s, "s"),
@@ -49,9 +58,11 @@ def _torus(op: str, A: int, B: int, C: int, wraps: str, nbytes: float, chip: str
     )
 
 
-def _plane(down: Sequence[float], across: Sequence[float], A: int, B: int, most: float, C: int) -> Chart:
+def _plane(down: Sequence[float], across: Sequence[float], *, A: int, B: int, most: float, C: int) -> Chart:
     """One plane of the torus as a lattice: chips at the crossings, links between them, strong where busy."""
-    links = [[_level(_on(down, across, r, c, A, B), most) for c in range(2 * B)] for r in range(2 * A)]
+    links = [
+        [_level(_on(down, across, r=r, c=c, A=A, B=B), most) for c in range(2 * B)] for r in range(2 * A)
+    ]
     spots = [[0 if r % 2 == 0 and c % 2 == 0 else None for c in range(2 * B)] for r in range(2 * A)]
     xs, ys = _edges(B), _edges(A)
     return Chart(
@@ -62,7 +73,7 @@ def _plane(down: Sequence[float], across: Sequence[float], A: int, B: int, most:
     )
 
 
-def _on(down: Sequence[float], across: Sequence[float], r: int, c: int, A: int, B: int) -> float:
+def _on(down: Sequence[float], across: Sequence[float], *, r: int, c: int, A: int, B: int) -> float:
     """The share on the link at row r, column c of the lattice; 0 on chips, in holes, and past the last."""
     if r % 2 == c % 2:
         return 0.0

@@ -1,8 +1,6 @@
 """Why is the transpose of an AllGather a ReduceScatter? Both as matrices of zeros and ones."""
 
-from scalingbook_lib.reader.explorers.controls import Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Cell, Grid, Readout, View
+from scalingbook_lib.reader.explorers.parts import Cell, Explorer, Grid, Readout, Slider, View
 
 type Matrix = list[list[int]]
 
@@ -17,7 +15,7 @@ def transposed(matrix: Matrix) -> Matrix:
     return [list(column) for column in zip(*matrix, strict=True)]
 
 
-def _transpose(p: int, n: int) -> View:
+def _transpose(*, p: int, n: int) -> View:
     gather = gather_matrix(p, n)
     return View(
         _verdict(p, n),

@@ -5,9 +5,19 @@ from dataclasses import dataclass
 from scalingbook_lib import collectives, roofline
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Slice
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Readout, RefLine, Scale, Series, Span, Timeline, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Choice,
+    Explorer,
+    Readout,
+    RefLine,
+    Scale,
+    Series,
+    Slider,
+    Span,
+    Timeline,
+    View,
+)
 from scalingbook_lib.units import BF16, INT8, binary, percent, si
 
 HOSTS, SPLIT, FAR, OTHER = "host memory", "HBM, split", "HBM of the farthest chip", "another slice"
@@ -98,7 +108,7 @@ class Chain:
         return dict(one.level_s) | {"MXU": one.math_s}
 
 
-def _chain(on: str, n: int, B: int, lies: str, plan: str, chunks: int) -> View:
+def _chain(*, on: str, n: int, B: int, lies: str, plan: str, chunks: int) -> View:
     name, _, shape = on.rpartition(" ")
     here = Slice.of(chips.find(name), shape)
     both = {p: Chain(here, n, B, lies, p, chunks) for p in (FETCH, SEND)}

@@ -4,9 +4,17 @@ import textwrap
 
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.reader.explorers.controls import Choice
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Cell, Grid, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Readout,
+    Scale,
+    Series,
+    View,
+)
 from scalingbook_lib.units import si
 
 _NONE = "nothing: the figure itself"
@@ -27,7 +35,7 @@ _SAME = 0.005
 _LINE = 52  # characters that fit on a phone
 
 
-def _generations(figure: str, per: str, chip: str) -> View:
+def _generations(*, figure: str, per: str, chip: str) -> View:
     values = {on.name: value for on in chips.TPUS if (value := ratio(on, figure, per)) is not None}
     if not values:
         raise ValueError(f"no generation documents both {figure} and {per}; choose another figure")

@@ -6,9 +6,19 @@ from dataclasses import dataclass
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Cell, Chart, Curve, Grid, Readout, RefLine, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Cell,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Grid,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.reader.offered.chips import WITH_TORUS
 from scalingbook_lib.roofline import Roofline
 from scalingbook_lib.units import DType, binary, dtype, percent, si
@@ -41,7 +51,7 @@ class Product:
         return rule.exact if self.crosses == _EACH else rule.batch
 
 
-def _ladder(B: int, D: int, F: int, numbers: str, crosses: str, chip: str) -> View:
+def _ladder(*, B: int, D: int, F: int, numbers: str, crosses: str, chip: str) -> View:
     work = Product(D, F, dtype(numbers), crosses, chips.find(chip))
     rates = roofline.levels(work.chip)
     chart = Chart(

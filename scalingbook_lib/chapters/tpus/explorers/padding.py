@@ -1,9 +1,19 @@
 """What do sizes cost that are no multiples of the array's side? Tiles with their unused part."""
 
 from scalingbook_lib.machines import systolic
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Cell,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Grid,
+    Points,
+    Readout,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.units import dtype, percent, si
 
 _SIDES = ("128", "256")
@@ -11,7 +21,7 @@ _SHOWN = 8  # tiles along each side of the picture
 _COLUMNS = sorted({1, *range(8, 2049, 8), *(128 * i + 1 for i in range(1, 16))})
 
 
-def _padding(M: int, K: int, N: int, side: str, stored: str) -> View:
+def _padding(*, M: int, K: int, N: int, side: str, stored: str) -> View:
     now = systolic.padding(M, K, N, int(side))
     memory = systolic.storage(K, N, dtype(stored))
     return View(

@@ -3,9 +3,19 @@
 from scalingbook_lib.machines import chips, systolic
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.machines.systolic import Peak
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Points, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
 from scalingbook_lib.units import percent, si
 
 _ROWS = 8192  # of X: many, so that tiles alone cost anything
@@ -14,7 +24,7 @@ _ONE, _TWO = "one multiply-add", "two"
 _SAME = 0.004  # how far a datasheet may be off the count by rounding
 
 
-def _peak(cores: int, units: int, side: int, clock: float, each: str, K: int, N: int, chip: str) -> View:
+def _peak(*, cores: int, units: int, side: int, clock: float, each: str, K: int, N: int, chip: str) -> View:
     on = chips.find(chip)
     yours = systolic.peak(cores, units, side, clock, arrays_per_unit=1 if each == _ONE else 2)
     used = systolic.padding(_ROWS, K, N, side).useful

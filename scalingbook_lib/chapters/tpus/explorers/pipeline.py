@@ -4,9 +4,18 @@ from dataclasses import dataclass
 
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.controls import Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Readout, RefLine, Scale, Span, Timeline, View
+from scalingbook_lib.reader.explorers.parts import (
+    Chart,
+    Curve,
+    Explorer,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    Span,
+    Timeline,
+    View,
+)
 from scalingbook_lib.units import BF16, MiB, binary, percent, si
 
 _COPY, _LOAD, _COMPUTE = "HBM to VMEM", "VMEM to registers", "vector unit"
@@ -45,7 +54,7 @@ class Reduction:
         return _ARRAYS * BF16.bytes * _VPU / self.hbm_bytes_per_s
 
 
-def _pipeline(chunks: int, array: int, ops: int, hbm: float) -> View:
+def _pipeline(*, chunks: int, array: int, ops: int, hbm: float) -> View:
     work = Reduction(array * MiB, ops, hbm)
     now = work.pipeline(chunks)
     spans = [

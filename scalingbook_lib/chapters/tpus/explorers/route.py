@@ -4,17 +4,20 @@ from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Slice
 from scalingbook_lib.machines.routes import Message, Place, Route
-from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Cell,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Grid,
+    Notation,
     Points,
     Readout,
     RefLine,
     Scale,
+    Slider,
+    Switch,
     View,
 )
 from scalingbook_lib.units import si
@@ -28,7 +31,7 @@ _SIZES = [_LEAST * 10 ** (k / 4) for k in range(33)]
 _HOPS, _WAY = 0, 1  # colors
 
 
-def _route(on: str, source: str, target: str, nbytes: float, every: bool) -> View:
+def _route(*, on: str, source: str, target: str, nbytes: float, every: bool) -> View:
     name, _, shape = on.rpartition(" ")
     here = Slice.of(chips.find(name), shape)
     route = here.route(*(place(text, len(here.shape)) for text in (source, target)))

@@ -10,18 +10,20 @@ from scalingbook_lib.collectives import Transfer
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Axis, Chip, Slice
 from scalingbook_lib.machines.torus import Shape, write_shape
-from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Cell,
+    Choice,
+    Explorer,
     Grid,
     Link,
     Network,
     Node,
+    Notation,
     Readout,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.units import MiB, si
@@ -36,7 +38,7 @@ _NAMES = "ABC"
 type Place = tuple[int, ...]
 
 
-def _slices(chip: str, shape: str, nbytes: float) -> View:
+def _slices(*, chip: str, shape: str, nbytes: float) -> View:
     here = Slice.of(chips.find(chip), shape)
     start = (0,) * len(here.shape)
     route = here.route(start, tuple(axis.diameter_hops for axis in here.axes))

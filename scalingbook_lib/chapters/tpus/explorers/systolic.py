@@ -3,17 +3,19 @@
 from functools import lru_cache
 
 from scalingbook_lib.machines import systolic
-from scalingbook_lib.reader.explorers.controls import Slider, Steps, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Cell,
     Chart,
     Curve,
+    Explorer,
     Grid,
     Points,
     Readout,
     RefLine,
     Scale,
+    Slider,
+    Steps,
+    Switch,
     View,
 )
 from scalingbook_lib.units import percent
@@ -30,7 +32,7 @@ def played(t: int, M: int, tiles: int, double: bool) -> systolic.Run:
     return systolic.simulate(X, W, side=t, double_buffered=double)
 
 
-def _systolic(t: int, M: int, tiles: int, double: bool, step: int) -> View:
+def _systolic(*, t: int, M: int, tiles: int, double: bool, step: int) -> View:
     run = played(t, M, tiles, double)
     frame = run.frames[min(step, len(run.frames) - 1)]
     return View(

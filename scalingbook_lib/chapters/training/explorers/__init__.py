@@ -1,12 +1,23 @@
 """How is one training step spread over many chips? The explorers of the training chapter."""
 
-from scalingbook_lib.chapters.training.explorers.context import CONTEXT
-from scalingbook_lib.chapters.training.explorers.dcn import DCN
-from scalingbook_lib.chapters.training.explorers.dial import DIAL
-from scalingbook_lib.chapters.training.explorers.experts import EXPERTS
-from scalingbook_lib.chapters.training.explorers.pipeline import PIPELINE
-from scalingbook_lib.chapters.training.explorers.split import SPLIT
-from scalingbook_lib.chapters.training.explorers.steps import STEPS
-from scalingbook_lib.chapters.training.explorers.zero import ZERO
+from scalingbook_lib.chapters.training.explorers import (
+    context,
+    dcn,
+    dial,
+    experts,
+    pipeline,
+    split,
+    steps,
+    zero,
+)
 
-EXPLORERS = (STEPS, ZERO, DIAL, SPLIT, CONTEXT, PIPELINE, EXPERTS, DCN)
+EXPLORERS = (
+    steps.STEPS,
+    zero.ZERO,
+    dial.DIAL,
+    split.SPLIT,
+    context.CONTEXT,
+    pipeline.PIPELINE,
+    experts.EXPERTS,
+    dcn.DCN,
+)

@@ -7,9 +7,17 @@ from scalingbook_lib.machines import Machine, chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Readout, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.training import Plan, Step, rules
 from scalingbook_lib.units import count, si
 
@@ -41,12 +49,12 @@ def sent(made: Step) -> float:
     return sum(row.seconds for row in made.traffic if row.axes == "C")
 
 
-def _context(model: str, chip: str, T: int, C: int, way: str) -> View:
+def _context(*, model: str, chip: str, T: int, C: int, way: str) -> View:
     here, m = step(model, chip, T, C, way), models.find(model)
     attention = here.math["attention"]
     ring = _closed(m, chip)
     return View(
-        _verdict(here, way, T, C, sent(here), attention),
+        _verdict(here, way, T=T, C=C, sent_s=sent(here), attention_s=attention),
         (_chart(model, chip, T, C, way),),
         (
             Readout("tokens of a sequence on a chip", T / C, "", count(T // C)),
@@ -89,7 +97,7 @@ def _sent_or_none(model: str, chip: str, T: int, C: int, way: str) -> float:
         return float("nan")
 
 
-def _verdict(here: Step, way: str, T: int, C: int, sent_s: float, attention_s: float) -> str:
+def _verdict(here: Step, way: str, *, T: int, C: int, sent_s: float, attention_s: float) -> str:
     names = {"ring": "the ring of keys and values", "gathered keys": "gathering keys and values",
              "Ulysses": "exchanging tokens for heads"}  # fmt: skip
     said = f"With {count(T // C)} tokens on each of {C} chips, {names[way]} takes {si(sent_s, 's')} of a step"

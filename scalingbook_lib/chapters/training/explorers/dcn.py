@@ -1,9 +1,18 @@
 """How many pods can share a batch? Data parallelism over the network of the data center."""
 
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.training import rules
 from scalingbook_lib.units import BF16, FP32, count, dtype
 
@@ -11,7 +20,7 @@ CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 _MOST = 64
 
 
-def _dcn(chip: str, pods: int, batch: int, gradients: str) -> View:
+def _dcn(*, chip: str, pods: int, batch: int, gradients: str) -> View:
     on = chips.find(chip)
     each = batch / pods
     least = rules.pod_tokens(on, pods, gradients=dtype(gradients))

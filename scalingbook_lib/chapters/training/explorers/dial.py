@@ -4,9 +4,20 @@ from dataclasses import dataclass
 
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Band, Chart, Curve, Points, Readout, RefLine, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Band,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    Switch,
+    View,
+)
 from scalingbook_lib.training import rules
 from scalingbook_lib.training.rules import Mixed
 from scalingbook_lib.units import count, percent
@@ -60,7 +71,7 @@ class Setting:
         return rules.mixed_tokens(self.F, self.chip, dial=dial, links=self.links, **self._shared())
 
 
-def _dial(b: int, dial: float, N: int, F: int, chip: str, axes: str, links: float, whole: bool) -> View:
+def _dial(*, b: int, dial: float, N: int, F: int, chip: str, axes: str, links: float, whole: bool) -> View:
     s = Setting(chips.find(chip), N, F, *AXES[axes], links, whole)
     if s.axes > (s.chip.torus.dims if s.chip.torus else 0):
         raise ValueError(f"{chip} has a torus of 2 axes: set the axes to FSDP 1, TP 1")

@@ -7,17 +7,19 @@ from scalingbook_lib import collectives, models
 from scalingbook_lib.machines import Machine, chips
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Experts, Transformer, arithmetic
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
+    Switch,
     View,
 )
 from scalingbook_lib.reader.offered.gpus import RACKS, cluster
@@ -67,9 +69,8 @@ class Setting:
 
 
 @lru_cache(maxsize=512)
-def needed(model: str, out: str, once: bool, name: str) -> tuple[float, ...]:
+def needed(s: Setting, name: str) -> tuple[float, ...]:
     """The widths that hide the exchange, for all sizes."""
-    s = setting(model, out, once)
     return tuple(s.needed(name, z) for z in s.sizes)
 
 
@@ -80,7 +81,7 @@ def setting(model: str, out: str, once: bool) -> Setting:
     return Setting(found, found.experts, _OUT[out], once)
 
 
-def _experts(model: str, name: str, Z: int, tokens: int, out: str, once: bool) -> View:
+def _experts(*, model: str, name: str, Z: int, tokens: int, out: str, once: bool) -> View:
     s = setting(model, out, once)
     on = joined(name, Z)
     if on is None:
@@ -92,7 +93,7 @@ def _experts(model: str, name: str, Z: int, tokens: int, out: str, once: bool) -
     least = s.needed(name, Z)
     return View(
         _verdict(s, on, times, least),
-        (_bars(s, on, times), _chart(s, model, out, once, name, Z, least)),
+        (_bars(s, on, times), _chart(s, name, Z, least)),
         (
             Readout("experts on each chip", s.experts.E / Z, "", count(s.experts.E / Z)),
             Readout("width F of an expert", s.experts.F, "", count(s.experts.F)),
@@ -126,14 +127,14 @@ def _bars(s: Setting, on: Machine, times: dict[str, float]) -> Bars:
     return Bars(Scale("time", "s"), labels, (Series("time", list(times.values()), 0),), title=title)
 
 
-def _chart(s: Setting, model: str, out: str, once: bool, name: str, Z: int, least: float) -> Chart:
+def _chart(s: Setting, name: str, Z: int, least: float) -> Chart:
     shown = list(dict.fromkeys(("TPU v5p", "TPU v6e", "H100", RACKS, name)))
     return Chart(
         Scale("chips Z that share the experts", "", "pow2", 8, max(s.sizes) if len(s.sizes) > 1 else 16),
         Scale("width F that hides the exchange", "", "log"),
         (
-            *(Curve(one, s.sizes, needed(model, out, once, one), i) for i, one in enumerate(shown)),
-            RefLine(f"F of {model}", s.experts.F, axis="y"),
+            *(Curve(one, s.sizes, needed(s, one), i) for i, one in enumerate(shown)),
+            RefLine(f"F of {s.model.name}", s.experts.F, axis="y"),
             Points("", [Z], [least], [count(round(least))], shown.index(name)),
         ),
     )

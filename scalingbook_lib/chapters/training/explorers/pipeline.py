@@ -2,20 +2,22 @@
 
 from functools import lru_cache
 
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Steps
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Cell,
+    Choice,
+    Explorer,
     Grid,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
+    Steps,
     Timeline,
     View,
 )
-from scalingbook_lib.reader.explorers.view import Span as Block
+from scalingbook_lib.reader.explorers.parts import Span as Block
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.steps.pipelines import PipelineError, Run
 from scalingbook_lib.units import count, percent
@@ -32,19 +34,23 @@ _WORDS = {"F": "forward", "B": "backward", "W": "backward of weights"}
 
 
 @lru_cache(maxsize=64)
-def played(schedule: str, P: int, M: int, chunks: int, backward: float, hop: float) -> Run:
+def played(schedule: str, P: int, M: int, *, chunks: int, backward: float, hop: float) -> Run:
     """One step; a forward pass of one microbatch through a stage takes 1."""
     chunks = chunks if schedule == "interleaved" else 1
     return pipelines.simulate(SCHEDULES[schedule], P, M, chunks=chunks, backward_s=backward, hop_s=hop)
 
 
-def _pipeline(schedule: str, P: int, M: int, chunks: int, backward: float, hop: float, step: int) -> View:
-    run = played(schedule, P, M, chunks, backward, hop)
+def _pipeline(*, schedule: str, P: int, M: int, chunks: int, backward: float, hop: float, step: int) -> View:
+    run = played(schedule, P, M, chunks=chunks, backward=backward, hop=hop)
     frames = int(float(run.total_s)) + 1
     now = min(step, frames - 1)
     return View(
         _verdict(schedule, run),
-        (_gantt(run, now), _stages(run, now), _compared(schedule, P, M, chunks, backward, hop)),
+        (
+            _gantt(run, now),
+            _stages(run, now),
+            _compared(schedule, P=P, M=M, chunks=chunks, backward=backward, hop=hop),
+        ),
         (
             Readout("step", float(run.total_s), "", f"{float(run.total_s):.4g} forward passes"),
             Readout("idle, of the step", float(run.bubble), "", percent(float(run.bubble), 3)),
@@ -108,12 +114,12 @@ def holds(run: Run, stage: int, now: float) -> float:
     return sum(last[task] > now for task in begun) / run.chunks if begun else 0.0
 
 
-def _compared(schedule: str, P: int, M: int, chunks: int, backward: float, hop: float) -> Bars:
+def _compared(schedule: str, *, P: int, M: int, chunks: int, backward: float, hop: float) -> Bars:
     """All five with these stages and microbatches; what a schedule does not allow is left out."""
     runs: dict[str, Run] = {}
     for name in SCHEDULES:
         try:
-            runs[name] = played(name, P, M, chunks, backward, hop)
+            runs[name] = played(name, P, M, chunks=chunks, backward=backward, hop=hop)
         except PipelineError:
             continue
     labels = [f"{name}, holds {float(max(run.live)):.3g}" for name, run in runs.items()]

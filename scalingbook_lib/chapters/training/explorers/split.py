@@ -4,9 +4,19 @@ from dataclasses import replace
 from functools import lru_cache
 
 from scalingbook_lib import models, training
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Cell, Grid, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    Switch,
+    View,
+)
 from scalingbook_lib.reader.offered.training import MACHINES, divisors, machine, term, word
 from scalingbook_lib.training import Case, Judged, Plan
 from scalingbook_lib.units import count, percent, si
@@ -18,7 +28,9 @@ _MOST_TP = 32
 
 
 @lru_cache(maxsize=128)
-def judged(name: str, where: str, batch: int, T: int, rest: str, base: Plan) -> dict[tuple[int, int], Judged]:
+def judged(
+    name: str, where: str, *, batch: int, T: int, rest: str, base: Plan
+) -> dict[tuple[int, int], Judged]:
     """Every tensor ways and ways of the rest that the chips allow; FSDP takes what is left."""
     on = machine(where)
     case = Case(models.find(name), on, batch=batch, T=T)
@@ -41,10 +53,10 @@ def _plan(base: Plan, rest: str, tp: int, ways: int, chips: int) -> Plan:
 
 
 def _split(
-    name: str, where: str, batch: str, T: int, rest: str, remat: str, zero: str, hidden: bool, matmul: bool
+    *, name: str, where: str, batch: str, T: int, rest: str, remat: str, zero: str, hidden: bool, matmul: bool
 ) -> View:
     base = Plan(remat=remat, zero=int(zero), overlap="full" if hidden else "none", collective_matmul=matmul)
-    found = judged(name, where, int(batch), T, rest, base)
+    found = judged(name, where, batch=int(batch), T=T, rest=rest, base=base)
     legal = {at: one for at, one in found.items() if not one.why}
     table = _table(found, legal, rest, machine(where).chips)
     if not legal:

@@ -4,9 +4,20 @@ from functools import lru_cache
 from itertools import accumulate
 
 from scalingbook_lib.notation import Mesh, parse
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Steps
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Cell,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Grid,
+    Points,
+    Readout,
+    Scale,
+    Slider,
+    Steps,
+    View,
+)
 from scalingbook_lib.training.program import ARRAYS, SCHEMES, Move, Sizes, program
 from scalingbook_lib.units import binary
 
@@ -14,7 +25,7 @@ _COLORS = {"AllGather": 1, "ReduceScatter": 1, "AllReduce": 1, "product": 2, "ar
 
 
 @lru_cache(maxsize=64)
-def counted(scheme: str, X: int, Y: int, B: int, D: int, F: int) -> tuple[Sizes, list[float], list[float]]:
+def counted(scheme: str, X: int, *, Y: int, B: int, D: int, F: int) -> tuple[Sizes, list[float], list[float]]:
     """Sizes, and after every move the bytes that a chip holds, and those that it has received."""
     mesh = Mesh(X=1 if scheme == "TP" else X, Y=Y if "TP" in scheme else 1)
     sizes = Sizes(B, D, F, mesh)
@@ -22,8 +33,8 @@ def counted(scheme: str, X: int, Y: int, B: int, D: int, F: int) -> tuple[Sizes,
     return sizes, [sizes.held(m) for m in moves], list(accumulate(sizes.received(m) for m in moves))
 
 
-def _steps(scheme: str, X: int, Y: int, B: int, D: int, F: int, step: int) -> View:
-    sizes, held, received = counted(scheme, X, Y, B, D, F)
+def _steps(*, scheme: str, X: int, Y: int, B: int, D: int, F: int, step: int) -> View:
+    sizes, held, received = counted(scheme, X, Y=Y, B=B, D=D, F=F)
     moves = program(scheme)
     at = min(step, len(moves) - 1)
     return View(

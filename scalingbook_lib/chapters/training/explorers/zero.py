@@ -2,17 +2,19 @@
 
 from scalingbook_lib import training
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
+    Switch,
     View,
 )
 from scalingbook_lib.training import Memory, Plan
@@ -24,13 +26,16 @@ _PARTS = {"weights": 0, "gradients": 1, "optimizer": 3}
 _MOST = 4096
 
 
-def _zero(billions: float, ways: int, stage: str, gradients: str, master: bool, chip: str) -> View:
+def _zero(*, billions: float, ways: int, stage: str, gradients: str, master: bool, chip: str) -> View:
     hbm = chips.find(chip).hbm_bytes
     held = {name: _held(billions, ways, z, gradients, master) for name, z in STAGES.items()}
     mine = held[stage]
     return View(
         _verdict(stage, ways, held, chip, hbm),
-        (_bars(held, chip, hbm), _curves(billions, ways, stage, gradients, master, chip, hbm)),
+        (
+            _bars(held, chip, hbm),
+            _curves(billions, ways, stage, gradients=gradients, master=master, chip=chip, hbm=hbm),
+        ),
         (
             Readout("on each chip", mine.total, "B"),
             Readout("for each parameter", mine.total / billions / 1e9, "bytes"),
@@ -58,7 +63,7 @@ def _bars(held: dict[str, Memory], chip: str, hbm: float) -> Bars:
 
 
 def _curves(
-    billions: float, ways: int, stage: str, gradients: str, master: bool, chip: str, hbm: float
+    billions: float, ways: int, stage: str, *, gradients: str, master: bool, chip: str, hbm: float
 ) -> Chart:
     sizes = [2**e for e in range(_MOST.bit_length())]
     made = {

@@ -8,17 +8,19 @@ from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Cell,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Grid,
     Points,
     Readout,
     RefLine,
     Scale,
+    Slider,
+    Switch,
     View,
 )
 from scalingbook_lib.reader.offered.training import word
@@ -126,7 +128,7 @@ class Board:
         return rings, f"TP on {'rings' if rings else 'a line'} of {sides}"
 
 
-def _board(model: str, pod: str, Y: int, ways: str, sequences: int, dial: float, whole: bool) -> View:
+def _board(*, model: str, pod: str, Y: int, ways: str, sequences: int, dial: float, whole: bool) -> View:
     chip, _, shape = pod.rpartition(" ")
     b = Board(models.find(model), Slice.of(chips.find(chip), shape), sequences, Y, WAYS[ways], whole)
     checks, here = b.checks(), b.mixed(Y)

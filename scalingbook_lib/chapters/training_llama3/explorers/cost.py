@@ -7,9 +7,18 @@ from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.machines import Machine, chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.training import Run
 from scalingbook_lib.units import count, percent, si
 
@@ -35,7 +44,7 @@ def usd_per_hour(chip: str) -> float:
     return chips.find(chip).usd_per_hour or ASSUMED_USD_PER_HOUR
 
 
-def took(model: str, chip: str, n: float, trillions: float, mfu: float, price: float) -> Run:
+def took(model: str, chip: str, n: float, *, trillions: float, mfu: float, price: float) -> Run:
     """The run on n chips, rounded to whole hosts; `price` in percent of the chip's own."""
     on = host(chip)
     return training.run_at(
@@ -44,13 +53,16 @@ def took(model: str, chip: str, n: float, trillions: float, mfu: float, price: f
     )  # fmt: skip
 
 
-def _cost(model: str, trillions: float, chip: str, n: int, mfu: float, price: float) -> View:
-    run = took(model, chip, n, trillions, mfu, price)
+def _cost(*, model: str, trillions: float, chip: str, n: int, mfu: float, price: float) -> View:
+    run = took(model, chip, n, trillions=trillions, mfu=mfu, price=price)
     m = models.find(model)
     usd = run.usd or 0.0
     return View(
         _verdict(run, model, trillions, chip, usd),
-        (_days(model, trillions, chip, n, mfu, price, run), _real(mfu, 6 * m.active_params * run.tokens)),
+        (
+            _days(run, n, model, chip, trillions=trillions, mfu=mfu),
+            _real(mfu, 6 * m.active_params * run.tokens),
+        ),
         (
             Readout("days", run.days, "", f"{run.days:.3g}"),
             Readout("chip-hours", run.chip_hours, "", si(run.chip_hours)),
@@ -71,25 +83,19 @@ def _paid(chip: str, price: float) -> Readout:
     return Readout("price of a chip-hour", usd * price / 100, "", f"{share}${usd:.2f}, {since}")
 
 
-def _days(model: str, trillions: float, chip: str, n: int, mfu: float, price: float, run: Run) -> Chart:
+def _days(run: Run, n: int, model: str, chip: str, *, trillions: float, mfu: float) -> Chart:
     sizes = [s for s in _SIZES if s >= host(chip).chips]
-    curves = [
-        Curve(
-            f"{share} % MFU",
-            sizes,
-            [took(model, chip, s, trillions, share, price).days for s in sizes],
-            color,
-            dashed=True,
-        )
-        for share, color in ((20, 1), (60, 2))
-    ]
-    mine = [took(model, chip, s, trillions, mfu, price).days for s in sizes]
+
+    def days(share: float) -> list[float]:
+        return [took(model, chip, s, trillions=trillions, mfu=share, price=100).days for s in sizes]
+
     return Chart(
         Scale(f"{chip} chips", "", "pow2"),
         Scale("days", "", "log"),
         (
-            *curves,
-            Curve(f"{mfu:.0f} %", sizes, mine, 0),
+            Curve("20 % MFU", sizes, days(20), 1, dashed=True),
+            Curve("60 % MFU", sizes, days(60), 2, dashed=True),
+            Curve(f"{mfu:.0f} %", sizes, days(mfu), 0),
             RefLine("a year", 365, axis="y"),
             Points("", [n], [run.days], [f"{run.days:.3g} days"], 0),
         ),

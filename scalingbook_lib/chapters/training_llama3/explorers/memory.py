@@ -6,17 +6,18 @@ from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import Policy
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Points,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.training import rules
@@ -69,12 +70,12 @@ def held(model: str, tokens: int, arrays: int, state: str, keeps: str) -> Held:
     return Held({**{term.name: term.value for term in made.terms}, "activations": waits})
 
 
-def _memory(model: str, chip: str, n: int, tokens: int, arrays: int, state: str, keeps: str) -> View:
+def _memory(*, model: str, chip: str, n: int, tokens: int, arrays: int, state: str, keeps: str) -> View:
     all_of = held(model, tokens, arrays, state, keeps)
     hbm = chips.find(chip).hbm_bytes
     least = max(-(-all_of.total // hbm), 1)
     return View(
-        _verdict(model, chip, n, all_of, hbm, least),
+        _verdict(model, chip, n, all_of=all_of, hbm=hbm, least=least),
         (_bars(all_of, chip, n, hbm), _curves(all_of, chip, n, hbm)),
         (
             Readout("on all chips together", all_of.total, "B"),
@@ -118,7 +119,7 @@ def _curves(all_of: Held, chip: str, n: int, hbm: float) -> Chart:
     )
 
 
-def _verdict(model: str, chip: str, n: int, all_of: Held, hbm: float, least: float) -> str:
+def _verdict(model: str, chip: str, n: int, *, all_of: Held, hbm: float, least: float) -> str:
     each = all_of.total / n
     said = f"{model} and its step take {si(all_of.total, 'B')}, {percent(all_of.activations / all_of.total)} "
     said += f"of it activations: {si(each, 'B')} on each of {count(n)} {chip}"

@@ -5,9 +5,18 @@ from typing import Any
 
 from scalingbook_lib import models, planner
 from scalingbook_lib.planner import Judged, Ranking
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Cell, Grid, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
 from scalingbook_lib.reader.offered.training import MACHINES, machine, term
 from scalingbook_lib.units import percent, si
 
@@ -38,7 +47,7 @@ def ranked(model: str, where: str, batch: int, T: int, fixed: tuple[tuple[str, A
 
 
 def _planner(
-    model: str, where: str, batch: str, T: int, tp: str, cp: str, pp: str, remat: str
+    *, model: str, where: str, batch: str, T: int, tp: str, cp: str, pp: str, remat: str
 ) -> View:  # fmt: skip
     ways: dict[str, Any] = {n: int(v) for n, v in (("tp", tp), ("cp", cp), ("pp", pp)) if v != ANY}
     ways |= {"remat": remat} if remat != ANY else {}

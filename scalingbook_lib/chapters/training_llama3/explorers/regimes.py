@@ -9,9 +9,17 @@ from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Points, Readout, Regions, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Chart,
+    Choice,
+    Explorer,
+    Points,
+    Readout,
+    Regions,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.training import rules
 from scalingbook_lib.units import count
 
@@ -81,10 +89,15 @@ class Setting:
         rows = []
         for B in batches:
             least = self.holders(B)
-            rows.append([self._regime(n, B, least, b, data, mixed) for n, b in zip(ns, network, strict=True)])
+            rows.append(
+                [
+                    self._regime(n, B, least=least, between=b, data=data, mixed=mixed)
+                    for n, b in zip(ns, network, strict=True)
+                ]
+            )
         return rows
 
-    def _regime(self, n: float, B: float, least: float, between: float, data: float, mixed: float) -> int:
+    def _regime(self, n: float, B: float, *, least: float, between: float, data: float, mixed: float) -> int:
         each = B / n
         if least > n:
             return 5
@@ -97,7 +110,7 @@ class Setting:
         return 0 if each >= self.T else 1
 
 
-def _regimes(model: str, chip: str, n: int, tokens: int, T: int, arrays: int, dial: float) -> View:
+def _regimes(*, model: str, chip: str, n: int, tokens: int, T: int, arrays: int, dial: float) -> View:
     s = Setting(models.find(model), chips.find(chip), T, arrays, dial)
     here = s.regimes([n], [tokens])[0][0]
     return View(

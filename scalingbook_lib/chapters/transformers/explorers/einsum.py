@@ -4,9 +4,19 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import Einsum
-from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Cell, Grid, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Notation,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
 from scalingbook_lib.reader.offered.chips import CHIPS
 from scalingbook_lib.units import BF16, count, si
 
@@ -14,7 +24,7 @@ _COLORS = {"contracting": 1, "batching": 0, "free": 2}
 _MOST = 6  # indices that have a slider
 
 
-def _einsum(text: str, a: int, b: int, c: int, d: int, e: int, f: int, chip: str) -> View:
+def _einsum(*, text: str, a: int, b: int, c: int, d: int, e: int, f: int, chip: str) -> View:
     product = _read(text, (a, b, c, d, e, f))
     on = chips.find(chip)
     left, right = product.backward

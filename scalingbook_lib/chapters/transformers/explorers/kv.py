@@ -6,17 +6,18 @@ from functools import lru_cache
 from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Latent, Transformer, arithmetic
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
+    Choice,
     Curve,
+    Explorer,
     Panel,
     Readout,
     RefLine,
     Scale,
     Series,
+    Slider,
     View,
 )
 from scalingbook_lib.reader.offered.chips import CHIPS
@@ -57,7 +58,7 @@ def kinds(name: str) -> dict[str, Transformer]:
     }
 
 
-def _kv(name: str, kind: str, S: int, sequences: int, cache: str, weights: str, chip: str, n: int) -> View:
+def _kv(*, name: str, kind: str, S: int, sequences: int, cache: str, weights: str, chip: str, n: int) -> View:
     made = kinds(name)
     hbm = n * chips.find(chip).hbm_bytes
     free = {k: hbm - dtype(weights).bytes * m.params for k, m in made.items()}
@@ -74,7 +75,7 @@ def _kv(name: str, kind: str, S: int, sequences: int, cache: str, weights: str, 
         refs=(RefLine(f"HBM of {n} {chip}", hbm),),
     )
     return View(
-        _verdict(made[kind], kind, S, fits, free[kind], f"{n} {chip}"),
+        _verdict(made[kind], kind, S, fits=fits, free=free[kind], where=f"{n} {chip}"),
         (bars, *_lengths(made, kind, free, dtype(cache), S)),
         (
             Readout("cache of a token", 0, "", binary(_a_token(made[kind], dtype(cache)))),
@@ -114,7 +115,7 @@ def _lengths(
     return (Chart(Scale("positions S", "tokens", "pow2"), Scale("sequences that fit", "", "log"), marks),)
 
 
-def _verdict(model: Transformer, kind: str, S: int, fits: dict[str, int], free: float, where: str) -> str:
+def _verdict(model: Transformer, kind: str, S: int, *, fits: dict[str, int], free: float, where: str) -> str:
     name = model.name if kind == PUBLISHED else f"{model.name} with {kind}"
     if free <= 0:
         return f"{name}: the weights alone need {binary(-free)} more than the HBM of {where}."

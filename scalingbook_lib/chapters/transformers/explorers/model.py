@@ -5,9 +5,18 @@ from functools import lru_cache
 from scalingbook_lib import models
 from scalingbook_lib.models import Transformer, arithmetic
 from scalingbook_lib.models.arithmetic import Flops, Terms
-from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Readout, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Choice,
+    Explorer,
+    Notation,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    Switch,
+    View,
+)
 from scalingbook_lib.units import BF16, FP32, binary, count, dtype, percent, si
 
 LONGEST_CONFIG = 20_000  # characters
@@ -26,7 +35,7 @@ def read(text: str, name: str) -> Transformer:
     return models.from_hf(text) if "{" in text else models.find(text)
 
 
-def _model(name: str, text: str, T: int, causal: bool, cache: str, state: str) -> View:
+def _model(*, name: str, text: str, T: int, causal: bool, cache: str, state: str) -> View:
     model = read(text, name)
     run = arithmetic.training_flops(model, T, T, causal=causal)
     forward = arithmetic.flops(model, 1, T, causal=causal)

@@ -4,9 +4,18 @@ from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import POLICIES, Activations, Policy
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Bars, Readout, RefLine, Scale, Series, View
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Choice,
+    Explorer,
+    Readout,
+    RefLine,
+    Scale,
+    Series,
+    Slider,
+    Switch,
+    View,
+)
 from scalingbook_lib.reader.offered.chips import CHIPS
 from scalingbook_lib.reader.offered.models import MODELS
 from scalingbook_lib.units import count, percent, si
@@ -21,7 +30,7 @@ _POLICY: dict[str, Policy] = {_WORDS[policy]: policy for policy in POLICIES}
 
 
 def _remat(
-    name: str, keeps: str, sequences: int, T: int, flash: bool, causal: bool, chip: str, n: int
+    *, name: str, keeps: str, sequences: int, T: int, flash: bool, causal: bool, chip: str, n: int
 ) -> View:
     model = models.find(name)
     made = {

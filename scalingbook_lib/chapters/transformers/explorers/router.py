@@ -1,49 +1,35 @@
 """How many tokens does each expert get? A router that prefers some experts, and what the step waits for."""
 
 import math
-from functools import lru_cache
-from statistics import NormalDist
 
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Band, Chart, Curve, Readout, RefLine, Scale, View
+from scalingbook_lib.models.arithmetic import routers
+from scalingbook_lib.reader.explorers.parts import (
+    Band,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    View,
+)
 from scalingbook_lib.reader.offered.chips import CHIPS
 from scalingbook_lib.units import count, percent, si
 
 _D = 7168  # the width of DeepSeek-V3, for the bytes of the AllToAlls
-_NORMAL = NormalDist()
 
 
-@lru_cache(maxsize=128)
-def chances(E: int, k: int, skew: float) -> tuple[float, ...]:
-    """The chance that a token visits each expert: proportional to rank^-skew, at most 1, k in all."""
-    weights = [(rank + 1) ** -skew for rank in range(E)]
-    certain = 0  # experts that every token visits
-    while True:
-        scale = (k - certain) / math.fsum(weights[certain:]) if certain < k else 0.0
-        if certain == k or scale * weights[certain] <= 1:
-            return tuple([1.0] * certain + [scale * w for w in weights[certain:]])
-        certain += 1
-
-
-def dropped(B: int, chance: float, capacity: float) -> float:
-    """The tokens that an expert with this capacity turns away on average, in the normal approximation."""
-    mean, spread = B * chance, math.sqrt(B * chance * (1 - chance))
-    if spread == 0:
-        return max(mean - capacity, 0.0)
-    z = (capacity - mean) / spread
-    return max(spread * _NORMAL.pdf(z) - (capacity - mean) * (1 - _NORMAL.cdf(z)), 0.0)
-
-
-def _router(E: int, k: int, B: int, skew: float, factor: float, chip: str) -> View:
+def _router(*, E: int, k: int, B: int, skew: float, factor: float, chip: str) -> View:
     k = min(k, E)
     even = arithmetic.routing(B, E, k, _D)
     needed = arithmetic.moe_break_even(E, k, chips.find(chip))
     capacity = factor * even.tokens_per_expert
-    visited = chances(E, k, skew)
-    lost = sum(dropped(B, chance, capacity) for chance in visited) / (B * k)
+    visited = routers.chances(E, k, skew)
+    lost = sum(routers.turned_away(B, chance, capacity) for chance in visited) / (B * k)
     busiest = B * visited[0] / even.tokens_per_expert
     return View(
         _verdict(even.tokens_per_expert, needed.dense_tokens, busiest, lost, chip),

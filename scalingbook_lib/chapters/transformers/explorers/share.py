@@ -5,9 +5,19 @@ from functools import lru_cache
 
 from scalingbook_lib import models
 from scalingbook_lib.models import Transformer, arithmetic
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    Switch,
+    View,
+)
 from scalingbook_lib.reader.offered.models import MODELS
 from scalingbook_lib.units import count, percent
 
@@ -34,7 +44,7 @@ def share(name: str, T: float, *, causal: bool, windows: bool) -> float:
     return attention / (attention + T * weights)
 
 
-def _share(first: str, second: str, third: str, T: int, causal: bool, windows: bool) -> View:
+def _share(*, first: str, second: str, third: str, T: int, causal: bool, windows: bool) -> View:
     names = list(dict.fromkeys((first, second, third)))
     shares = [share(name, T, causal=causal, windows=windows) for name in names]
     crossings = [arithmetic.crossover(models.find(n), causal=causal, windows=windows) for n in names]

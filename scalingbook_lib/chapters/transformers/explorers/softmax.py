@@ -4,9 +4,20 @@ import math
 
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import OnlineSoftmax, Step
-from scalingbook_lib.reader.explorers.controls import Choice, Slider, Steps
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, Scale, View
+from scalingbook_lib.reader.explorers.parts import (
+    Cell,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Grid,
+    Points,
+    Readout,
+    Scale,
+    Slider,
+    Steps,
+    View,
+)
 
 _SCORES = (0.4, 1.9, -0.7, 1.1, 2.6, -1.5, 0.2, 3.4, 0.9, 2.1, -0.3, 4.2, 1.4, -2.0, 2.9, 0.6)
 _PAIRS = tuple((score, float(i % 4)) for i, score in enumerate(_SCORES))  # each score with its value
@@ -17,7 +28,7 @@ _ORDERS = {
 }
 
 
-def _softmax(order: str, chunk: int, step: int) -> View:
+def _softmax(*, order: str, chunk: int, step: int) -> View:
     scores, values = zip(*_ORDERS[order], strict=True)
     run = arithmetic.online_softmax(scores, chunk, values)
     at = min(step, len(run.steps) - 1)
