@@ -34,6 +34,7 @@ lint: set-up ## style, types and floors
 	$(PYTHON) -m ruff format --quiet --check .
 	$(PYTHON) -m pyright --warnings
 	.venv/bin/lint-imports --no-cache
+	$(PYTHON) -m web.lint
 	@for script in tools/*.sh .ci/run; do sh -n $$script || exit 1; done
 
 bare: set-up ## the core's tests where nothing but pytest is installed
@@ -52,6 +53,7 @@ site-for-tests: set-up
 
 browser: set-up ## every page in a real browser (needs the site)
 	@echo "==> the site in a browser"
+	$(PYTHON) -m web.site vendor
 	CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTEST) -q -n 2 --dist worksteal tests/browser
 
 quick: set-up ## what a day's change touches, in three minutes; BASE=commit to compare with another
@@ -61,6 +63,7 @@ renew: set-up ## after a new JAX: record and execute anew, and report what chang
 	$(PYTHON) -m tools.renew $(STEMS)
 
 bench: set-up ## measure the built site in a browser (paints, start, weight), the planner and the simulator
+	$(PYTHON) -m web.site vendor
 	$(PYTHON) -m benchmarks.page
 	$(PYTHON) -m benchmarks.planner
 	$(PYTHON) -m benchmarks.serving

@@ -100,7 +100,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--draft", action="store_true", help="show warnings, and build all the same")
     given = parser.parse_args(arguments)
     if given.task == "vendor":
-        vendor.install()
+        vendor.install(dev=True)
     if given.task == "clean":
         for name in ("work", "html", "html.new", "html.old"):
             shutil.rmtree(given.target / name, ignore_errors=True)

@@ -48,25 +48,30 @@ def lock_digest() -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def install(say=print) -> Path:
-    """Bring the pinned packages, unless they stand already; a killed install is redone from the start."""
-    if _STAMP.exists() and _STAMP.read_text() == lock_digest() and MODULES.is_dir():
+def install(say=print, *, dev: bool = False) -> Path:
+    """Bring the pinned packages, unless they stand already; a killed install is redone from the start.
+
+    What only tests and checks need comes with `dev`: a reader who builds the book waits for none of it.
+    """
+    stamps = [f"{lock_digest()} with dev"] + ([] if dev else [lock_digest()])
+    if _STAMP.exists() and _STAMP.read_text() in stamps and MODULES.is_dir():
         return MODULES
     say("web: bringing the pinned JavaScript packages (npm ci)")
     _STAMP.unlink(missing_ok=True)
     STORE.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(HERE / name, STORE / name)
-    _npm_ci()
-    _STAMP.write_text(lock_digest())
+    _npm_ci([] if dev else ["--omit=dev"])
+    _STAMP.write_text(stamps[-1])
     return MODULES
 
 
-def _npm_ci() -> None:
+def _npm_ci(options: list[str]) -> None:
     command = [*_npm_command(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     path = os.pathsep.join([str(Path(node()).parent), os.environ.get("PATH", "")])
     trust = {"NODE_USE_SYSTEM_CA": os.environ.get("NODE_USE_SYSTEM_CA", "1")}  # a company's proxy, for one
-    done = subprocess.run(command, cwd=STORE, env=os.environ | trust | {"PATH": path}, check=False)
+    environment = os.environ | trust | {"PATH": path}
+    done = subprocess.run([*command, *options], cwd=STORE, env=environment, check=False)
     if done.returncode:
         raise SystemExit(
             f"npm ci failed with status {done.returncode}; see above, then run the same command again"
@@ -77,5 +82,5 @@ def package(name: str) -> Path:
     """The folder of one installed package; says how to install where it is missing."""
     folder = MODULES / name
     if not folder.is_dir():
-        raise SystemExit(f"{name} is not installed: run `make site`, or `python -m web.site vendor`")
+        raise SystemExit(f"{name} is not installed: run `python -m web.site vendor`")
     return folder

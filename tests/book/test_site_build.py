@@ -11,7 +11,7 @@ pytest.importorskip("sphinx", reason="the site's layer is not set up")
 from scalingbook_lib import __version__
 from tools import first_cell, wheel
 from web import site, vendor
-from web.extension import page, stylesheet
+from web.extension import page, scripts, stylesheet
 
 
 def folder(path, text):
@@ -83,6 +83,28 @@ def test_what_is_vendored_is_pinned_with_integrity():
     assert [
         name for name, entry in packages.items() if not entry.get("integrity", "").startswith("sha512-")
     ] == []
+
+
+def test_the_lock_names_a_tool_for_every_platform():
+    # npm ci fails wherever a registry knows of a platform's package that the lock does not
+    lock = json.loads((vendor.HERE / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    wanted = {name for entry in lock.values() for name in entry.get("optionalDependencies", {})}
+    assert len(wanted) > 20
+    assert {name for name in wanted if f"node_modules/{name}" not in lock} == set()
+
+
+def test_modules_are_joined_behind_what_they_need(tmp_path):
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "a.mjs").write_text('import { b } from "../b.mjs";\nexport const a = b + 1;\n')
+    (tmp_path / "b.mjs").write_text("/** A number.\n * @type {number} */\nexport const b = 1;\n")
+    entry = tmp_path / "live.mjs"
+    outside = 'import { read } from "./progress.mjs";\n'
+    entry.write_text(f'import {{ a }} from "./part/a.mjs";\n{outside}// why\nexport const c = a;\n')
+    (tmp_path / "progress.mjs").write_text("export const read = 0;\n")
+    assert scripts.joined(entry) == f"const b = 1;\nconst a = b + 1;\n{outside}export const c = a;\n"
+    (tmp_path / "b.mjs").write_text("export const b = 1;\nfunction c() {}\n")
+    with pytest.raises(SystemExit, match="declare c"):
+        scripts.joined(entry)
 
 
 def test_editing_a_chapter_rebuilds_it_and_no_other(tmp_path):

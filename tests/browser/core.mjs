@@ -19,6 +19,6 @@ import pytest
 int(pytest.main(asked["arguments"]))
 `);
 } catch (problem) {
-  console.log(String(problem.message ?? problem).slice(-3000)); // node would print a megabyte of source with it
+  console.log((problem instanceof Error ? problem.message : String(problem)).slice(-3000)); // node would print a megabyte of source with it
   process.exitCode = 1;
 }

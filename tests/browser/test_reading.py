@@ -10,7 +10,6 @@ from benchmarks import weight
 from tests.browser.conftest import SITE, pages
 from web import vendor
 
-AXE = vendor.MODULES / "axe-core" / "axe.min.js"
 LIMIT_BYTES = 350_000
 
 RAW_MATHS = """() => {
@@ -34,7 +33,7 @@ TOO_WIDE = """() => {
 
 def axe(page, *rules):
     """What axe calls serious or critical, each with the element."""
-    page.evaluate(AXE.read_text(encoding="utf-8"))
+    page.evaluate((vendor.package("axe-core") / "axe.min.js").read_text(encoding="utf-8"))
     options = (
         {"resultTypes": ["violations"], "runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
     )

@@ -13,9 +13,8 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 from web import vendor
-from web.extension import exercises, stylesheet
+from web.extension import exercises, scripts, stylesheet
 
-PAGE = vendor.HERE / "page"
 SHEETS = (
     "basic.css", "pygments.css", "styles/theme.css", "styles/pydata-sphinx-theme.css",
     "styles/sphinx-book-theme.css", "mystnb.*.css", "sphinx-design.min.css",
@@ -45,11 +44,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         _join_sheets(static, whole)
     css = _theme_rules(whole, pages) + katex_rules() + text_font_rules() + icon_rules(pages) + own_rules()
     (static / "site.css").write_text(css, encoding="utf-8")
-    for script in PAGE.glob("*.mjs"):
-        shutil.copyfile(script, static / script.name)
-    (static / "site.js").write_text(
-        _counts(app) + (PAGE / "site.js").read_text(encoding="utf-8"), encoding="utf-8"
-    )
+    scripts.write(static, _counts(app))
     _copy_fonts(static / "fonts", "".join(pages))
     _drop_unused(static)
 
@@ -73,8 +68,10 @@ def _theme_rules(whole: Path, pages: list[str]) -> str:
     used: set[str] = set()
     for text in pages:
         used |= stylesheet.names_in_html(text)
+    for entry in scripts.ENTRIES:
+        used |= stylesheet.names_in_source(scripts.joined(scripts.PAGE / entry))
     library = vendor.ROOT / "scalingbook_lib"
-    for path in (*PAGE.glob("*.*js"), *library.glob("reader/**/*.py"), *library.glob("chapters/**/*.py")):
+    for path in (*library.glob("reader/**/*.py"), *library.glob("chapters/**/*.py")):
         used |= stylesheet.names_in_source(path.read_text(encoding="utf-8"))
     css = whole.read_text(encoding="utf-8")
     return stylesheet.prune(re.sub(r"@font-face\s*{[^}]*}", "", css), used)
@@ -101,7 +98,7 @@ def icon_rules(pages: list[str]) -> str:
 
 def own_rules() -> str:
     """The book's own styles: the page's, and the explorers'."""
-    paths = [*sorted(PAGE.glob("*.css")), vendor.HERE / "explorer.css"]
+    paths = [*sorted(scripts.PAGE.glob("*.css")), vendor.HERE / "explorer.css"]
     return "\n".join(path.read_text(encoding="utf-8") for path in paths if path.exists())
 
 
@@ -125,7 +122,7 @@ def _copy_fonts(folder: Path, text: str) -> None:
 
 
 def _drop_unused(static: Path) -> None:
-    kept = {*SEARCH, "site.css", "fonts", "live", *(p.name for p in PAGE.glob("*.*js"))}
+    kept = {*SEARCH, "site.css", "fonts", "live", *scripts.ENTRIES.values()}
     for path in static.iterdir():
         if path.name in kept:
             continue

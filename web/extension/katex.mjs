@@ -5,12 +5,13 @@ import { pathToFileURL } from "node:url";
 const { default: katex } = await import(pathToFileURL(process.argv[2]).href);
 const macros = JSON.parse(process.argv[3] ?? "{}");
 
+/** @param {{ latex: string, display: boolean }} question */
 function render({ latex, display }) {
   try {
     const options = { displayMode: display, throwOnError: true, strict: "ignore", macros: { ...macros } };
     return { html: katex.renderToString(latex, options) };
   } catch (error) {
-    return { error: error.message };
+    return { error: error instanceof Error ? error.message : String(error) };
   }
 }
 

@@ -1,5 +1,6 @@
 // The page's one worker: Python, and the library's own wheel. It answers paint, judge and hint with JSON.
 import { loadPyodide } from "./live/pyodide.mjs";
+import { words } from "./words.mjs";
 
 const live = new URL("./live/", import.meta.url);
 const START = `
@@ -18,6 +19,7 @@ self.fetch = async (...request) => {
   return response;
 };
 
+/** @param {string} name of a file beside Python */
 async function bytes(name) {
   const response = await fetch(new URL(name, live));
   return new Uint8Array(await response.arrayBuffer());
@@ -33,12 +35,12 @@ async function start() {
 }
 
 const calls = start();
-calls.then(() => postMessage({ ready: true }), (problem) => postMessage({ failed: String(problem.message ?? problem) }));
+calls.then(() => postMessage({ ready: true }), (problem) => postMessage({ failed: words(problem) }));
 
 onmessage = async ({ data: { id, call, args } }) => {
   try {
     postMessage({ id, answer: (await calls)[call](...args) });
   } catch (problem) {
-    postMessage({ id, answer: JSON.stringify({ error: String(problem.message ?? problem) }) });
+    postMessage({ id, answer: JSON.stringify({ error: words(problem) }) });
   }
 };

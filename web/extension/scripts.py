@@ -1,0 +1,57 @@
+"""Which scripts does a page load? Four files, each joined from modules with one job each.
+
+A module that imports ten others would cost a reader ten requests, one after the other. So each entry
+becomes one file: the parts that it imports, in the order of their needs, then itself. An entry imported by
+another stays a file of its own, because its state must exist once. Comments on lines of their own are left
+out: JSDoc is for the type checker, and would be a third of what a reader loads.
+"""
+
+import re
+from pathlib import Path
+
+from web import vendor
+
+PAGE = (vendor.HERE / "page").resolve()
+_CLASSIC = "site.js"  # no module: browsers load none for a page that was opened from a file
+ENTRIES = {"site.mjs": _CLASSIC} | {name: name for name in ("live.mjs", "progress.mjs", "worker.mjs")}
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.[^"]+)";\n', re.M)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.M)
+_COMMENT = re.compile(r"^ *(?:/\*\*(?:(?!\*/).)*\*/|//[^\n]*)\n", re.M | re.S)
+_DECLARED = re.compile(r"^(?:export )?(?:async )?(?:function\*?|class|const|let) (\w+)", re.M)
+
+
+def write(static: Path, prefix: str) -> None:
+    """Put the four files into a folder; the prefix comes before the first."""
+    for entry, name in ENTRIES.items():
+        text = joined(PAGE / entry)
+        text = f"{prefix}(() => {{\n{text}}})();\n" if name == _CLASSIC else text
+        (static / name).write_text(text, encoding="utf-8")
+
+
+def joined(entry: Path) -> str:
+    """One file for an entry; two parts that declare one name cannot be joined."""
+    parts: dict[Path, str] = {}
+    _collect(entry, parts)
+    own = parts.pop(entry)
+    text = "".join(_EXPORT.sub("", part) for part in parts.values()) + own
+    declared = _DECLARED.findall(text)
+    if twice := sorted({name for name in declared if declared.count(name) > 1}):
+        raise SystemExit(f"{entry.name}: two of its parts declare {', '.join(twice)}")
+    return text
+
+
+def _collect(path: Path, parts: dict[Path, str]) -> None:
+    """Add a module behind all that it imports."""
+
+    def needed(found: re.Match[str]) -> str:
+        part = (path.parent / found[2]).resolve()
+        if not part.exists():  # Pyodide's, which the build puts there
+            return found[0]
+        if part.name in ENTRIES:
+            return f'import {found[1]} from "./{part.name}";\n'
+        if part not in parts:
+            _collect(part, parts)
+        return ""
+
+    body = _IMPORT.sub(needed, _COMMENT.sub("", path.read_text(encoding="utf-8")))
+    parts[path] = body

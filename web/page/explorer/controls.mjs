@@ -1,0 +1,81 @@
+// What the controls of one explorer hold, by parameter name: positions, options, texts and switches.
+import { find } from "../dom.mjs";
+
+/** @typedef {HTMLInputElement | HTMLSelectElement} Input */
+/** @typedef {string | number | boolean | null} Value */
+/** @typedef {Record<string, Value>} State */
+
+/**
+ * @param {EventTarget | null} input
+ * @returns {input is HTMLInputElement}
+ */
+export const isSlider = (input) => input instanceof HTMLInputElement && input.type === "range";
+
+/**
+ * @param {Input} input
+ * @returns {input is HTMLInputElement}
+ */
+const isSwitch = (input) => input instanceof HTMLInputElement && input.type === "checkbox";
+
+/**
+ * What an input holds, or what it held before any touch: a browser that comes back to a page fills in what was left.
+ * @param {Input} input
+ * @param {boolean} built
+ */
+function held(input, built) {
+  if (isSwitch(input)) return built ? input.defaultChecked : input.checked;
+  const value = built ? textAsBuilt(input) : input.value;
+  return isSlider(input) ? Number(value) : value;
+}
+
+/** @param {Input} input */
+function textAsBuilt(input) {
+  if (input instanceof HTMLInputElement) return input.defaultValue;
+  return ([...input.options].find((one) => one.defaultSelected) ?? input.options[0])?.value ?? "";
+}
+
+export class Controls {
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.root = root;
+    /** @type {Input[]} */
+    this.inputs = [...root.querySelectorAll("input[name], select[name]")]
+      .filter((one) => one instanceof HTMLInputElement || one instanceof HTMLSelectElement);
+    this.start = this.state(true);
+  }
+
+  /**
+   * What they hold now, or held as built.
+   * @returns {State}
+   */
+  state(built = false) { return Object.fromEntries(this.inputs.map((input) => [input.name, held(input, built)])); }
+
+  /** Whether any holds something else than at its start. */
+  moved() { return JSON.stringify(this.state()) !== JSON.stringify(this.start); }
+
+  /**
+   * Put what a state holds into the controls that it names; an address gives every value as text.
+   * @param {State} state
+   */
+  set(state) {
+    for (const input of this.inputs) {
+      if (!(input.name in state)) continue;
+      const value = state[input.name];
+      if (isSwitch(input)) input.checked = value === true || value === "true";
+      else input.value = String(value);
+    }
+  }
+
+  /**
+   * Say beside a control, and to screen readers, what its position means.
+   * @param {string} name
+   * @param {string} text
+   */
+  describe(name, text) {
+    const input = this.inputs.find((one) => one.name === name);
+    if (!input) return;
+    if (isSlider(input)) input.setAttribute("aria-valuetext", text);
+    const output = input.id && find(this.root, `output[for="${CSS.escape(input.id)}"]`, HTMLOutputElement);
+    if (output && output.textContent !== text) output.textContent = text;
+  }
+}

@@ -1,0 +1,120 @@
+// One explorer: a control's event goes to the worker, what comes back goes into the page. No arithmetic here.
+import { find } from "../dom.mjs";
+import { Address } from "./address.mjs";
+import { Ahead } from "./ahead.mjs";
+import { Controls, isSlider } from "./controls.mjs";
+import { Pictures } from "./pictures.mjs";
+import { Player } from "./player.mjs";
+import { addStatus } from "./status.mjs";
+import { View } from "./view.mjs";
+/** @import { Engine } from "../engine.mjs" */
+/** @import { Painted } from "./view.mjs" */
+
+export class Explorer {
+  /**
+   * @param {HTMLElement} root
+   * @param {Engine} engine
+   * @param {{ key: string, suffix: string }} name what the library calls it, and which of that name on this page it is
+   */
+  constructor(root, engine, { key, suffix }) {
+    this.root = root;
+    this.engine = engine;
+    this.busy = this.again = false;
+    this.controls = new Controls(root);
+    this.view = new View(root);
+    this.pictures = new Pictures(engine, key);
+    this.ahead = new Ahead({ controls: this.controls, view: this.view, pictures: this.pictures, busy: () => this.busy });
+    this.address = new Address(key + suffix, this.controls);
+    this.status = addStatus(root);
+    this.player = this.makePlayer();
+    this.listen();
+    this.restore();
+  }
+
+  makePlayer() {
+    const steps = find(this.root, ".ex-steps input[type=range]", HTMLInputElement);
+    if (!steps) return null;
+    const player = new Player(steps, find(this.root, ".ex-play", HTMLButtonElement), (input) => this.touched(input));
+    this.enable(".ex-play", () => player.toggle());
+    return player;
+  }
+
+  listen() {
+    this.root.addEventListener("input", (event) => this.touched(event.target));
+    for (const touch of ["focusin", "pointerdown"]) {
+      this.root.addEventListener(touch, (event) => this.ahead.expect(event.target), { passive: true });
+    }
+    this.root.addEventListener("submit", (event) => event.preventDefault());
+    this.enable(".ex-reset", () => this.reset());
+  }
+
+  /**
+   * A button that does nothing without this script is built disabled.
+   * @param {string} selector
+   * @param {() => void} act
+   */
+  enable(selector, act) {
+    const button = find(this.root, selector, HTMLButtonElement);
+    if (!button) return;
+    button.disabled = false;
+    button.addEventListener("click", act);
+  }
+
+  /** @param {EventTarget | null} target */
+  touched(target) {
+    if (isSlider(target) && target !== this.player?.steps) this.player?.pause();
+    this.paint();
+    this.ahead.expect(target);
+    this.address.remember();
+  }
+
+  /** Paint the newest state; while one is on its way, later ones wait and only the last is asked for. */
+  async paint() {
+    if (this.busy) { this.again = true; return; }
+    const wide = this.view.wide(), ready = this.pictures.ready(this.controls.state(), wide);
+    if (ready !== undefined) { this.show(ready, wide); return; }
+    this.busy = true;
+    do {
+      this.again = false;
+      try {
+        const asked = this.view.wide();
+        this.show(await this.pictures.fetch(this.controls.state(), asked), asked);
+      } catch { /* the status says why */ }
+    } while (this.again && this.engine.state !== "failed");
+    this.busy = false;
+    this.ahead.look();
+  }
+
+  /**
+   * @param {string} answer
+   * @param {boolean} wide
+   */
+  show(answer, wide) {
+    /** @type {Painted} */
+    const painted = JSON.parse(answer);
+    for (const [name, text] of Object.entries(painted.outputs ?? {})) this.controls.describe(name, text);
+    if (!painted.error) this.player?.count(painted.frames);
+    this.view.show(painted, wide);
+    this.root.dispatchEvent(new CustomEvent("book:painted", { bubbles: true }));
+  }
+
+  reset() {
+    this.player?.pause();
+    this.controls.set(this.controls.start);
+    this.paint();
+    this.address.remember();
+  }
+
+  /** Show what the address asks for, and what was touched before this script ran. */
+  restore() {
+    const wanted = this.address.wanted();
+    if (!Object.keys(wanted).length && !this.controls.moved()) return;
+    const steps = this.player?.steps.name;
+    if (steps && steps in wanted) this.player?.allow(Number(wanted[steps]));
+    this.controls.set(wanted);
+    this.paint();
+  }
+
+  /** The window has another width. */
+  refit() { if (this.view.refit()) this.paint(); }
+}

@@ -1,0 +1,53 @@
+// Blocks of the text: code can be copied, wide things scrolled with the keyboard, admonitions folded.
+import { all, find } from "../dom.mjs";
+
+const COPIED_MS = 1600; // how long a copy button says so
+const RESIZED_MS = 300;
+const WIDE = "pre, .cell_output .output, .table-wrapper, .pst-scrollable-table-container, .ex-figure, .math-wrapper, div.math";
+
+/** @param {HTMLElement} pre */
+function copyButton(pre) {
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "copy-button", title: "Copy" });
+  button.setAttribute("aria-label", "Copy this cell");
+  button.innerHTML = '<i class="fa-regular fa-copy"></i>';
+  button.addEventListener("click", async () => {
+    let done = true;
+    try { await navigator.clipboard.writeText(pre.innerText); } catch { done = false; }
+    button.dataset.done = done ? "copied" : "not copied: select and press Ctrl+C";
+    setTimeout(() => delete button.dataset.done, COPIED_MS);
+  });
+  return button;
+}
+
+export function setUpCopying() {
+  for (const pre of all(document, "div.highlight > pre", HTMLElement)) {
+    if (pre.closest(".cell_input")) pre.parentElement?.append(copyButton(pre));
+  }
+}
+
+/** What scrolls is reached with Tab. All is measured before anything changes: the page is laid out once. */
+function reachable() {
+  const measured = all(document, WIDE, HTMLElement).map((box) => ({ box, scrolls: box.scrollWidth > box.clientWidth + 1 }));
+  for (const { box, scrolls } of measured) if (scrolls) box.tabIndex = 0; else box.removeAttribute("tabindex");
+}
+
+export function setUpScrolling() {
+  addEventListener("load", reachable);
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let resized;
+  addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(reachable, RESIZED_MS); });
+}
+
+export function setUpFolding() {
+  for (const box of all(document, "div.admonition.dropdown", HTMLElement)) {
+    const details = document.createElement("details"), summary = document.createElement("summary");
+    details.className = box.className;
+    if (box.id) details.id = box.id;
+    summary.className = "admonition-title";
+    const title = find(box, ".admonition-title", HTMLElement);
+    summary.append(...title?.childNodes ?? []);
+    title?.remove();
+    details.append(summary, ...box.childNodes);
+    box.replaceWith(details);
+  }
+}
