@@ -65,7 +65,7 @@ def simulated() -> tuple[Point, ...]:
     return tuple(_point(costs, Chunked(slots, STEP_TOKENS), point.clients) for point in SWEEP)
 
 
-def _point(costs: inference.Quick, policy: Chunked, clients: int) -> Point:
+def _point(costs: inference.Case, policy: Chunked, clients: int) -> Point:
     """The middle of a run: those who come after the first have their answers, and before the last."""
     requests = [Request(0.0, P, G)] * (ANSWERS * max(clients, 5))
     run = simulate(requests, costs, policy, clients=clients)

@@ -2,14 +2,14 @@
 
 `Layout` says how one copy of the model is spread over a machine (`slices.Slice` or `clusters.Cluster`);
 `memory` and `largest_batch` what fits; `decode`, `prefill` and `mixed` how long a step takes, term by term;
-`case(...).step_s` the same in microseconds, for simulators and searches; `Efficiency` what real chips reach.
+`case(...).step_s` its seconds alone, for simulators and searches; `Efficiency` what real chips reach.
 B counts sequences, S tokens in the cache of each, T new tokens of each, P prompt and G generated tokens.
 `serve` is the steady state; `transfer`, `pools` and `prefix` what moving keys and values costs; `speculative`
 drafts; `rules` has the closed forms. Chapters: Inference, Serving LLaMA 3.
 """
 
 from scalingbook_lib.inference import rules
-from scalingbook_lib.inference.case import Quick, case
+from scalingbook_lib.inference.case import Case, case
 from scalingbook_lib.inference.critical import Critical, Crossover, critical_batch, crossover_batch
 from scalingbook_lib.inference.efficiency import PEAK, ByType, Efficiency, by_type
 from scalingbook_lib.inference.kv_transfer import Handoff, Pools, pools, transfer
@@ -25,6 +25,7 @@ from scalingbook_lib.inference.traffic import Traffic
 __all__ = [
     "PEAK",
     "ByType",
+    "Case",
     "Critical",
     "Crossover",
     "Efficiency",
@@ -34,7 +35,6 @@ __all__ = [
     "Memory",
     "Pools",
     "Prefix",
-    "Quick",
     "Serving",
     "Speculation",
     "Step",

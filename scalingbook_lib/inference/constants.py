@@ -1,11 +1,12 @@
 """What do a token, a row of logits and a step cost on one chip, class by class? Seconds, once for all steps.
 
-Chapter: Inference.
+The peaks of the chip times the shares of `Efficiency`; all layers together. Chapter: Inference.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from scalingbook_lib.inference.efficiency import Efficiency
+from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import STATE_BYTES, Part, Shape
 from scalingbook_lib.inference.traffic import Traffic
 from scalingbook_lib.machines import Machine
@@ -14,90 +15,136 @@ from scalingbook_lib.machines.chip import Chip
 LOGIT_BYTES = 4  # a logit, in fp32
 
 
-class Cost(NamedTuple):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
     """One class of products on one chip: seconds for a token, and for reading all its weights."""
 
     token_s: float
     read_s: float
 
 
-class Constants(NamedTuple):
-    """What `step_s` needs of a case, in one go."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KindCost:
+    """Attention of layers that attend alike (`shape.Kind`): seconds for each pair and each cached token."""
 
-    cp: int
-    groups: int
-    kv_batch: int
-    wide: bool
-    ramp: float
+    window: float
+    pair_s: float  # decoding: scores and weighted values of one query and one key
+    token_s: float  # decoding: reading one token's keys and values
+    prompt_pair_s: float
+    prompt_expanded_s: float  # a pair where latent keys and values are made anew
+    prompt_token_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sent:
+    """Collectives of one class (`Traffic.of`): the bytes of one token, and the hops of a step."""
+
+    token_s: float
+    hops_s: float
+
+    def seconds(self, tokens: float) -> float:
+        """All of them in one pass."""
+        return self.hops_s + tokens * self.token_s
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Constants:
+    """What a pass of one microbatch needs to know of a model on a machine under a layout."""
+
+    layout: Layout
+
+    # Products with weights.
+    ramp: float  # tokens that each product seems to have more than it has (`Efficiency.ramp`)
     projections: Cost
     mlp: Cost
     routed: Cost
-    untouched: float  # chance that one token does not visit an expert
     head: Cost
-    state: tuple[float, float]  # of linear attention: seconds for a token, for reading and writing it
-    kinds: tuple[tuple[float, float, float], ...]  # decoding: window, seconds for a pair, for a token
-    prompts: tuple[tuple[float, float, float, float], ...]  # of prompts: window, a pair, expanded, a token
-    up: float  # seconds to make keys and values of one latent vector, 0 where nothing is latent
-    token_s: float  # activations and collectives
-    row_s: float  # those of rows that need logits
-    token_sent_s: float
-    decode_sent_s: float  # of collectives for decoded tokens alone
-    row_sent_s: float
-    prompt_sent_s: float  # of those for prompts, a token of which
-    hops_s: float
-    decode_hops_s: float
-    prompt_hops_s: float
-    launch_s: float
-    overlap: float
+    untouched: float  # 1 - k/E: the chance that one token does not visit an expert
+
+    # Attention.
+    kinds: tuple[KindCost, ...]
+    state_token_s: float  # of linear attention: the arithmetic of one token
+    state_read_s: float  # its state, read and written
+    up_s: float  # to make keys and values of one latent vector, 0 where nothing is latent
+
+    # What is neither: vectors between products, and logits.
+    token_s: float
+    row_s: float
+
+    # Collectives.
+    sent: Sent  # for all tokens of a step
+    decoded_sent: Sent  # for decoded ones alone
+    prompt_sent: Sent  # for tokens of prompts, those in the cache included
+    row_sent_s: float  # for a row of logits
+    overlap: float  # the share that the rest of a step can hide
+
+    launch_s: float  # kernels, layer by layer
 
 
 def constants(s: Shape, machine: Machine, e: Efficiency, traffic: tuple[Traffic, ...]) -> Constants:
     """Seconds for a token, a row, a step and a read of the weights, class by class."""
     o, m, chip = s.layout, s.model, machine.chip
     byte_s = 1 / (chip.hbm_bytes_per_s * e.of("memory", o.activations))
-    rate = chip.flops_per_s(o.compute) * e.of("matmul", o.compute)
+    cached_s = 1 / (chip.hbm_bytes_per_s * e.of("kv", o.kv))
+    flop_s = 1 / (chip.flops_per_s(o.activations) * e.of("attention", o.activations))
     routed_s = e.of("expert_layer_s", o.stored("experts"))
     return Constants(
-        o.cp, o.attention_dp, o.kv_batch, o.wide, e.of("ramp", o.compute),
-        _cost(s, chip, e, s.projections, "mlp", "matmul", "weights"),
-        _cost(s, chip, e, s.mlp, "mlp", "matmul", "weights"),
-        _cost(s, chip, e, s.experts, "experts", "experts", "expert_weights"),
-        1 - m.experts.k / m.experts.E if m.experts else 0.0,
-        _cost(s, chip, e, s.head, "unembedding", "head", "head_weights"), *_attention(s, chip, e),
-        2 * s.up / rate, s.pointwise * o.activations.bytes * byte_s,
-        2 * LOGIT_BYTES * m.V / o.tp * byte_s,  # written, and read by the sampler
-        sum(row.bandwidth_s(1) for row in traffic if row.of == "all"),
-        sum(row.bandwidth_s(1) for row in traffic if row.of == "decoded"),
-        sum(row.bandwidth_s(0, 1) for row in traffic),
-        sum(row.bandwidth_s(0, 0, 0, 1) for row in traffic if row.of == "prompts"),
-        sum(row.hops_s for row in traffic if row.of == "all"),
-        sum(row.hops_s for row in traffic if row.of == "decoded"),
-        sum(row.hops_s for row in traffic if row.of == "prompts"),
-        m.L * e.of("layer_s", o.weights) + m.moe_layers * routed_s, e.overlap,
-    )  # fmt: skip
+        layout=o,
+        ramp=e.of("ramp", o.compute),
+        projections=_cost(s.projections, "mlp", s, chip, e),
+        mlp=_cost(s.mlp, "mlp", s, chip, e),
+        routed=_cost(s.experts, "experts", s, chip, e),
+        head=_cost(s.head, "unembedding", s, chip, e),
+        untouched=1 - m.experts.k / m.experts.E if m.experts else 0.0,
+        kinds=_kinds(s, flop_s, o.kv.bytes * cached_s),
+        state_token_s=s.state_flops * flop_s,
+        state_read_s=2 * s.state * STATE_BYTES * cached_s,
+        up_s=2 * s.up / (chip.flops_per_s(o.compute) * e.of("matmul", o.compute)),
+        token_s=s.pointwise * o.activations.bytes * byte_s,
+        row_s=2 * LOGIT_BYTES * m.V / o.tp * byte_s,  # written, and read by the sampler
+        sent=_sent(traffic, "all"),
+        decoded_sent=_sent(traffic, "decoded"),
+        prompt_sent=_sent(traffic, "prompts"),
+        row_sent_s=sum(row.bandwidth_s(0, rows=1) for row in traffic),
+        overlap=e.overlap,
+        launch_s=m.L * e.of("layer_s", o.weights) + m.moe_layers * routed_s,
+    )
 
 
-def _cost(s: Shape, chip: Chip, e: Efficiency, part: Part, name: str, math: str, read: str) -> Cost:
-    """Seconds for a token and for reading the weights, of one class."""
-    o = s.layout
-    stored, computed = o.stored(name), o.computed(name)
-    token_s = 2 * part.met / (chip.flops_per_s(computed) * e.of(math, computed))
+_FIGURES = {  # of `Efficiency`: the share of the matrix unit's rate, and of the HBM's
+    "mlp": ("matmul", "weights"),
+    "experts": ("experts", "expert_weights"),
+    "unembedding": ("head", "head_weights"),
+}
+
+
+def _cost(part: Part, name: str, s: Shape, chip: Chip, e: Efficiency) -> Cost:
+    """2 FLOPs for each element that a token meets; all that are stored are read, and widened if narrow."""
+    stored, computed = s.layout.stored(name), s.layout.computed(name)
+    math, read = _FIGURES[name]
     read_s = part.stored * stored.bytes / (chip.hbm_bytes_per_s * e.of(read, stored))
     if stored.bytes < computed.bytes:
         read_s += part.stored * e.of("dequantize_s", stored)
-    return Cost(token_s, read_s)
+    return Cost(token_s=2 * part.met / (chip.flops_per_s(computed) * e.of(math, computed)), read_s=read_s)
 
 
-def _attention(s: Shape, chip: Chip, e: Efficiency) -> tuple[
-    tuple[float, float], tuple[tuple[float, float, float], ...], tuple[tuple[float, float, float, float], ...]
-]:  # fmt: skip
-    """The state's seconds, and those of each kind of layers for sequences and for prompts."""
-    o = s.layout
-    pair_s = 1 / (chip.flops_per_s(o.activations) * e.of("attention", o.activations))
-    byte_s = 1 / (chip.hbm_bytes_per_s * e.of("kv", o.kv))
-    state = s.state_flops * pair_s, 2 * s.state * STATE_BYTES * byte_s  # read and written
-    element_s, ways = o.kv.bytes * byte_s, o.kv_sequence
-    decoding = ((k.window, k.flops * pair_s / ways, k.elements * element_s / ways) for k in s.kinds)
-    own_s = pair_s / o.cp  # all groups attend to all keys, each with its own tokens
-    reading = ((k.window, k.prompt * own_s, k.expanded * own_s, k.read * element_s) for k in s.kinds)
-    return state, tuple(decoding), tuple(reading)
+def _kinds(s: Shape, flop_s: float, element_s: float) -> tuple[KindCost, ...]:
+    """Decoding, chips split the tokens of a cache; of a prompt, each group of a ring has its own queries."""
+    tokens, ring = s.layout.kv_sequence, flop_s / s.layout.cp
+    return tuple(
+        KindCost(
+            window=kind.window,
+            pair_s=kind.flops * flop_s / tokens,
+            token_s=kind.elements * element_s / tokens,
+            prompt_pair_s=kind.prompt_flops * ring,
+            prompt_expanded_s=kind.expanded_flops * ring,
+            prompt_token_s=kind.prompt_elements * element_s,
+        )
+        for kind in s.kinds
+    )
+
+
+def _sent(traffic: tuple[Traffic, ...], of: str) -> Sent:
+    """The bytes of one token and all hops of the collectives of that class."""
+    rows = [row for row in traffic if row.of == of]
+    return Sent(token_s=sum(row.token_s for row in rows), hops_s=sum(row.hops_s for row in rows))

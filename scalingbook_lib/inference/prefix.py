@@ -45,11 +45,6 @@ class Prefix(Told):
         """The rate at which both take as long."""
         return self.nbytes / self.recompute_s
 
-    @property
-    def saved_s(self) -> float:
-        """Off the first token, where loading is quicker."""
-        return max(self.recompute_s - self.reload_s, 0.0)
-
     def capacity_tokens(self, nbytes: float) -> float:
         """How many tokens such a store holds."""
         return nbytes / (self.nbytes / self.cached)

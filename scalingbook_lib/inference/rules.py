@@ -7,6 +7,7 @@ counts hops, launches or the parts of a model; `decode` does. Chapters: Inferenc
 from dataclasses import dataclass
 from math import sqrt
 
+from scalingbook_lib.inference import price
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.units import BF16, DType, Told, si
 
@@ -33,7 +34,7 @@ class Rule(Told):
 
     def usd_per_million(self, usd_per_hour: float) -> float:
         """USD for a million tokens, at a price of one chip-hour."""
-        return usd_per_hour * self.chips / 3600 / self.tokens_per_s * 1e6
+        return price.usd_per_million(usd_per_hour, chips=self.chips, tokens_per_s=self.tokens_per_s)
 
     def __str__(self) -> str:
         linear = f"max({si(self.matmul_s, 's')} of arithmetic, {si(self.weights_s, 's')} of weights)"

@@ -8,19 +8,22 @@ P + G/2. A prompt's last token gives the first output token, so G - 1 steps foll
 from dataclasses import dataclass
 from math import ceil
 
+from scalingbook_lib.inference.case import Case, case
 from scalingbook_lib.inference.efficiency import PEAK, Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.memory import largest_batch
-from scalingbook_lib.inference.step import Step, mixed, prefill
+from scalingbook_lib.inference.price import Priced
+from scalingbook_lib.inference.step import Step, prefilled, stepped
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import count, si
 
 POLICIES = ("interleaved", "chunked")
+_KNOWN = " or ".join(map(repr, POLICIES))
 
 
-@dataclass(frozen=True, slots=True)
-class Serving(Told):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Serving(Priced):
     """One copy at its steady state: `cycle_s` is the time in which each slot serves one request."""
 
     policy: str
@@ -34,11 +37,6 @@ class Serving(Told):
     itl_s: float  # mean time between two tokens of a sequence
 
     @property
-    def chips(self) -> int:
-        """Those of one copy."""
-        return self.step.chips
-
-    @property
     def requests_per_s(self) -> float:
         """Of one copy."""
         return self.B / self.cycle_s
@@ -47,11 +45,6 @@ class Serving(Told):
     def tokens_per_s(self) -> float:
         """Output tokens of one copy."""
         return self.requests_per_s * self.G
-
-    @property
-    def tokens_per_s_per_chip(self) -> float:
-        """The same, of each chip."""
-        return self.tokens_per_s / self.chips
 
     @property
     def latency_s(self) -> float:
@@ -63,17 +56,10 @@ class Serving(Told):
         """The share of the time that goes to prompts."""
         return max(1 - (self.G - 1) * self.step.total_s / self.cycle_s, 0.0)
 
-    def usd_per_million(self, usd_per_hour: float | None = None) -> float:
-        """USD for a million output tokens, prompts included, at a price of one chip-hour."""
-        price = self.step.machine.chip.usd_per_hour if usd_per_hour is None else usd_per_hour
-        if price is None:
-            raise ValueError(f"{self.step.machine.chip.name} has no price; give usd_per_hour=...")
-        return price * self.chips / 3600 / self.tokens_per_s * 1e6
-
     def __str__(self) -> str:
         held = f"{count(self.B, 4)} sequence{'s' * (self.B != 1)} on {self.chips:,} chips"
         return (
-            f"{self.step.model.name}, {self.policy}, {count(self.P)} prompt and {count(self.G)} output "
+            f"{self.model.name}, {self.policy}, {count(self.P)} prompt and {count(self.G)} output "
             f"tokens, {held}: {si(self.tokens_per_s, 'tokens/s')}, "
             f"{self.requests_per_s:.3g} requests/s, first token in {si(self.ttft_s, 's')}, then one every "
             f"{si(self.itl_s, 's')}"
@@ -81,63 +67,83 @@ class Serving(Told):
 
 
 def serve(
-    model: Transformer, machine: Machine, layout: Layout, *, P: int, G: int, batch: int | None = None,
-    policy: str = "interleaved", chunk: int = 512, cached: int = 0, efficiency: Efficiency = PEAK,
+    model: Transformer,
+    machine: Machine,
+    layout: Layout,
+    *,
+    P: int,
+    G: int,
+    batch: int | None = None,
+    policy: str = "interleaved",
+    chunk: int = 512,
+    cached: int = 0,
+    efficiency: Efficiency = PEAK,
     reserve: float = 0.0,
-) -> Serving:  # fmt: skip
+) -> Serving:
     """Requests of P prompt tokens (`cached` of them known) and G output tokens, `batch` sequences at once.
 
     Without a batch as many as the cache has room for at the mean context. `chunk` is the most prompt tokens
     of a step; where prompts need more, sequences wait for them and fewer decode.
     """
     if min(P, G) < 1 or not 0 <= cached < P or policy not in POLICIES:
-        known = " or ".join(map(repr, POLICIES))
-        raise ValueError(f"P={P}, G={G}, cached={cached}, policy={policy!r}: write at least 1 token each, "
-                         f"fewer cached ones than P, and the policy {known}")  # fmt: skip
+        wrong = f"P={P}, G={G}, cached={cached}, policy={policy!r}: write at least 1 token each"
+        raise ValueError(f"{wrong}, fewer cached ones than P, and the policy {_KNOWN}")
     mean = P + G / 2
     if batch is None:
         batch = largest_batch(model, layout, machine, S=ceil(mean), reserve=reserve)
     if batch < 1:
-        raise ValueError(f"batch={batch}: {model.name} has no room for a sequence of {mean:,.0f} tokens on "
-                         f"{layout}; write a larger layout")  # fmt: skip
-    one = _interleaved if policy == "interleaved" else _chunked
-    return one(model, machine, layout, efficiency, P, G, float(batch), cached, chunk)
+        none = f"batch={batch}: {model.name} has no room for a sequence of {mean:,.0f} tokens"
+        raise ValueError(f"{none} on {layout}; write a larger layout")
+    on = case(model, machine, layout, efficiency)
+    if policy == "interleaved":
+        return _interleaved(on, P=P, G=G, B=float(batch), cached=cached)
+    return _chunked(on, P=P, G=G, B=float(batch), cached=cached, chunk=chunk)
 
 
-def _interleaved(
-    model: Transformer, machine: Machine, layout: Layout, efficiency: Efficiency, P: int, G: int, B: float,
-    cached: int, chunk: int,
-) -> Serving:  # fmt: skip
+def _interleaved(on: Case, *, P: int, G: int, B: float, cached: int) -> Serving:
     """cycle = (G - 1) steps and B prompts, each of which all wait for; groups read theirs at once."""
-    step = mixed(model, machine, layout, B=B, S=P + G / 2, chunk=0, efficiency=efficiency)
-    groups = min(layout.attention_dp, int(B)) or 1
-    read = prefill(model, machine, layout, P=P, prompts=groups, cached=cached, efficiency=efficiency)
-    cycle_s = (G - 1) * step.total_s + B / groups * read.total_s
-    itl_s = cycle_s / (G - 1) if G > 1 else 0.0
-    return Serving("interleaved", P, G, B, step, read, cycle_s, read.total_s, itl_s)
+    step = stepped(on, B=B, S=P + G / 2)
+    groups = min(on.layout.attention_dp, int(B)) or 1
+    reading = prefilled(on, P=P, prompts=groups, cached=cached)
+    cycle_s = (G - 1) * step.total_s + B / groups * reading.total_s
+    return Serving(
+        case=on,
+        policy="interleaved",
+        P=P,
+        G=G,
+        B=B,
+        step=step,
+        reading=reading,
+        cycle_s=cycle_s,
+        ttft_s=reading.total_s,
+        itl_s=cycle_s / (G - 1) if G > 1 else 0.0,
+    )
 
 
-def _chunked(
-    model: Transformer, machine: Machine, layout: Layout, efficiency: Efficiency, P: int, G: int, B: float,
-    cached: int, chunk: int,
-) -> Serving:  # fmt: skip
+def _chunked(on: Case, *, P: int, G: int, B: float, cached: int, chunk: int) -> Serving:
     """B sequences need B (P - cached) / (G - 1) prompt tokens a step; so many steps have a chunk of c.
 
     Where all have one and it is not enough, as many sequences decode as the chunks can feed.
     """
-    new, c = P - cached, min(chunk, (P - cached) * int(max(B, 1)))
+    new, S = P - cached, P + G / 2
+    c = min(chunk, new * int(max(B, 1)))
     fed = c * (G - 1) / new  # sequences that full chunks keep decoding
-    busy = min(B / fed, 1.0) if fed else 1.0
+    busy = min(B / fed, 1.0) if fed else 1.0  # the share of the steps that have a chunk
     B = min(B, fed)
-    prompts = max(ceil(c / new), min(layout.attention_dp, c))
-    context = cached + max(new - c / prompts, 0) / 2
-    step = mixed(model, machine, layout, B=B or 1, S=P + G / 2, chunk=0, efficiency=efficiency)
-    reading = mixed(
-        model, machine, layout, B=B, S=P + G / 2, chunk=c, chunk_context=context, prompts=prompts,
-        efficiency=efficiency,
-    )  # fmt: skip
-    each = busy * reading.total_s + (1 - busy) * step.total_s
-    ttft_s = ceil(new * prompts / c) * reading.total_s
-    if G == 1:  # prompts alone: `served` of them leave with every chunk
-        return Serving("chunked", P, G, c / new, step, reading, reading.total_s, ttft_s, 0.0)
-    return Serving("chunked", P, G, B, step, reading, (G - 1) * each, ttft_s, each)
+    prompts = max(ceil(c / new), min(on.layout.attention_dp, c))
+    context = cached + max(new - c / prompts, 0) / 2  # in the mean, half of a prompt is read already
+    step = stepped(on, B=B or 1, S=S)
+    reading = stepped(on, B=B, S=S, chunk=c, context=context, prompts=prompts)
+    itl_s = busy * reading.total_s + (1 - busy) * step.total_s
+    return Serving(
+        case=on,
+        policy="chunked",
+        P=P,
+        G=G,
+        B=B if G > 1 else c / new,  # prompts alone: so many of them leave with every chunk
+        step=step,
+        reading=reading,
+        cycle_s=(G - 1) * itl_s if G > 1 else reading.total_s,
+        ttft_s=ceil(new * prompts / c) * reading.total_s,
+        itl_s=itl_s if G > 1 else 0.0,
+    )

@@ -1,20 +1,20 @@
 """How long does one step of serving take, term by term, which term binds, and what would unbind it?
 
 A decode step gives every sequence a token; a prefill reads prompts; a mixed step does both, a chunk at a
-time. Products wait for their arithmetic or for their weights, attention for its arithmetic or for the cache,
-whatever takes longer, class by class; the classes are added, and so are collectives. Source: the scaling
-book, "All About Transformer Inference", with collectives, hops and launches added. Chapter: Inference.
+time. The formula itself is in `passes`. Chapter: Inference.
 """
 
 from dataclasses import dataclass
 
-from scalingbook_lib.inference.case import Pass, Quick, case, fullest
+from scalingbook_lib.inference.case import Case, Staged, case
 from scalingbook_lib.inference.efficiency import PEAK, Efficiency
 from scalingbook_lib.inference.layout import Layout
+from scalingbook_lib.inference.passes import Load, Pass, fullest
+from scalingbook_lib.inference.price import Priced
 from scalingbook_lib.inference.traffic import Traffic
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import count, si
 
 UNBIND = {
     "weights": "a larger batch, narrower weights, or more tensor ways",
@@ -30,106 +30,73 @@ UNBIND = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Step(Told):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step(Priced):
     """One step of one copy of the model: `B` sequences with S cached tokens get T each, and prompts c in all.
 
-    `one` is the pass of one of `microbatches` through all stages, `lasts_s` until all have passed.
+    `times` has its microbatches, and what is lost beside them.
     """
 
-    quick: Quick
     what: str
-    B: float
+    load: Load
     S: float
-    T: int
-    chunk: float
-    context: float
-    prompts: int
-    one: Pass
-    microbatches: int
-    lasts_s: float
+    times: Staged
 
     @property
-    def model(self) -> Transformer:
-        """The model."""
-        return self.quick.model
+    def B(self) -> float:
+        """Sequences that decode."""
+        return self.load.B
 
     @property
-    def machine(self) -> Machine:
-        """The machine, of which a copy of the model takes `chips`."""
-        return self.quick.machine
-
-    @property
-    def layout(self) -> Layout:
-        """How the copy is spread."""
-        return self.quick.layout
-
-    @property
-    def chips(self) -> int:
-        """Those of one copy."""
-        return self.layout.chips
+    def one(self) -> Pass:
+        """The pass of one microbatch through all stages."""
+        return self.times.one
 
     @property
     def total_s(self) -> float:
         """The step: its terms added."""
-        return max(self.lasts_s + self.launch_s, self.host_s)
-
-    @property
-    def launch_s(self) -> float:
-        """What is lost once a step or microbatch, and for each sequence; with stages, also to the host."""
-        e = self.quick.efficiency
-        waited_s = self.host_s if self.layout.pp > 1 else 0.0
-        return e.fixed_s * self.microbatches + e.sequence_s * self._sequences + waited_s
-
-    @property
-    def host_s(self) -> float:
-        """What the host of a group needs to prepare such a step."""
-        return self.quick.efficiency.host_s * fullest(self._sequences, self.layout.attention_dp)
-
-    @property
-    def _sequences(self) -> float:
-        return self.B + (self.prompts if self.chunk else 0)
+        return self.times.total_s
 
     @property
     def terms(self) -> dict[str, float]:
         """All that the step consists of, in seconds of the mean stage: the sides that are waited for."""
-        p, scale = self.one, self.microbatches / self.layout.pp
+        p, t, scale = self.one, self.times, self.times.microbatches / self.layout.pp
         named = {
             "weights": p.weights_s + (p.head_s if p.head_waits else 0.0),
             "matmul": p.matmul_s + (0.0 if p.head_waits else p.head_s),
-            "KV": p.kv_s, "attention": p.attention_s, "activations": p.activations_s, **self.collectives,
+            "KV": p.kv_s,
+            "attention": p.attention_s,
+            "activations": p.activations_s,
+            **self.collectives,
             "launch": p.launch_s,
-        }  # fmt: skip
+        }
         found = {name: s * scale for name, s in named.items() if s}
-        if self.launch_s:
-            found["launch"] = found.get("launch", 0.0) + self.launch_s
-        bubble, idle = self.lasts_s - p.total_s * scale, self.total_s - self.lasts_s - self.launch_s
-        found |= {"host": idle} if idle > 1e-12 * self.lasts_s else {}
-        return found | ({"bubble": bubble} if bubble > 1e-12 * self.lasts_s else {})
+        if t.launch_s:
+            found["launch"] = found.get("launch", 0.0) + t.launch_s
+        rest = {"host": t.total_s - t.lasts_s - t.launch_s, "bubble": t.lasts_s - p.total_s * scale}
+        return found | {name: s for name, s in rest.items() if s > 1e-12 * t.lasts_s}  # not what is rounding
 
     @property
     def collectives(self) -> dict[str, float]:
         """What is waited for of collectives, by name, in one pass."""
         busy: dict[str, float] = {}
         for row in self.traffic:
-            busy[row.name] = busy.get(row.name, 0.0) + row.bandwidth_s(*self._passing) + row.hops_s
+            busy[row.name] = busy.get(row.name, 0.0) + self._bandwidth_s(row) + row.hops_s
         whole = sum(busy.values())
         return {name: s * self.one.collectives_s / whole for name, s in busy.items()} if whole else {}
 
     @property
     def bound(self) -> dict[str, str]:
         """Of each collective, whether its bytes or its hops take longer."""
-        passing = self._passing
-        return {r.name: "bytes" if r.bandwidth_s(*passing) > r.hops_s else "hops" for r in self.traffic}
+        return {row.name: "bytes" if self._bandwidth_s(row) > row.hops_s else "hops" for row in self.traffic}
 
-    @property
-    def _passing(self) -> tuple[float, float, float, float]:
-        """Of a microbatch in a tensor group: tokens decoded, rows of logits, tokens read, and of prompts."""
-        m, cp = self.microbatches, self.layout.cp
-        decoded = fullest(fullest(self.B, m), cp) * self.T
-        prompts = self.prompts if self.chunk else 0
-        prompts, read = fullest(prompts, m) if self.what == "prefill" else prompts, self.chunk / m
-        return decoded, decoded + prompts, read / cp, read + prompts * self.context
+    def _bandwidth_s(self, row: Traffic) -> float:
+        """The bytes of a collective, for what passes a tensor group in one microbatch."""
+        m, cp, load = self.times.microbatches, self.layout.cp, self.load
+        decoded = fullest(fullest(load.B, m), cp) * load.T
+        prompts = load.prompts if load.chunk else 0
+        prompts, read = fullest(prompts, m) if self.what == "prefill" else prompts, load.chunk / m
+        return row.bandwidth_s(decoded, decoded + prompts, read / cp, read + prompts * load.context)
 
     @property
     def compute_s(self) -> float:
@@ -140,35 +107,23 @@ class Step(Told):
     @property
     def network_s(self) -> float:
         """All collectives, as far as they are waited for."""
-        return self.one.collectives_s * self.microbatches / self.layout.pp
+        return self.one.collectives_s * self.times.microbatches / self.layout.pp
 
     @property
     def traffic(self) -> tuple[Traffic, ...]:
         """Every collective of the step."""
-        kinds = ("all", *["decoded"] * bool(self.B), *["prompts"] * bool(self.chunk))
-        return tuple(row for row in self.quick.traffic if row.of in kinds)
+        kinds = ("all", *["decoded"] * bool(self.load.B), *["prompts"] * bool(self.load.chunk))
+        return tuple(row for row in self.case.traffic if row.of in kinds)
 
     @property
     def tokens(self) -> float:
         """Those that pass the model."""
-        return self.B * self.T + self.chunk
+        return self.load.B * self.load.T + self.load.chunk
 
     @property
     def tokens_per_s(self) -> float:
         """Of one copy: generated ones, or of a prefill those that are read."""
-        return (self.B * self.T if self.B else self.chunk) / self.total_s
-
-    @property
-    def tokens_per_s_per_chip(self) -> float:
-        """The same, of each chip."""
-        return self.tokens_per_s / self.chips
-
-    def usd_per_million(self, usd_per_hour: float | None = None) -> float:
-        """USD for a million of these tokens, at a price of one chip-hour (the chip's own without one)."""
-        price = self.machine.chip.usd_per_hour if usd_per_hour is None else usd_per_hour
-        if price is None:
-            raise ValueError(f"{self.machine.chip.name} has no price; give usd_per_hour=...")
-        return price * self.chips / 3600 / self.tokens_per_s * 1e6
+        return (self.load.B * self.load.T if self.load.B else self.load.chunk) / self.total_s
 
     @property
     def binds(self) -> str:
@@ -182,64 +137,91 @@ class Step(Told):
 
     def __str__(self) -> str:
         terms = ", ".join(f"{name} {si(s, 's')}" for name, s in self.terms.items())
-        decoding = f"{count(self.B)} sequences of {count(self.S)} tokens" if self.B else ""
-        reading = (
-            f"{count(self.chunk)} tokens of {count(self.prompts)} prompt{'s' * (self.prompts > 1)}"
-            * bool(self.chunk)
-        )
-        work = " and ".join(part for part in (decoding, reading) if part)
+        load, work = self.load, []
+        if load.B:
+            work.append(f"{count(load.B)} sequences of {count(self.S)} tokens")
+        if load.chunk:
+            prompts = f"{count(load.prompts)} prompt{'s' * (load.prompts > 1)}"
+            work.append(f"{count(load.chunk)} tokens of {prompts}")
         return (
-            f"{self.model.name}, {self.what} of {work} on {self.layout}: {si(self.total_s, 's')} ({terms}); "
-            f"{self.binds} binds, and {self.unbind} would help"
+            f"{self.model.name}, {self.what} of {' and '.join(work)} on {self.layout}: "
+            f"{si(self.total_s, 's')} ({terms}); {self.binds} binds, and {self.unbind} would help"
         )
 
 
 def decode(
-    model: Transformer, machine: Machine, layout: Layout, *, B: float, S: float, T: int = 1,
+    model: Transformer,
+    machine: Machine,
+    layout: Layout,
+    *,
+    B: float,
+    S: float,
+    T: int = 1,
     efficiency: Efficiency = PEAK,
-) -> Step:  # fmt: skip
+) -> Step:
     """One step of B sequences with S tokens in the cache each; T > 1 new tokens of each are checked at once.
 
     With stages, B sequences are in as many microbatches; the step is the time until each has its tokens.
     """
-    return mixed(model, machine, layout, B=B, S=S, T=T, chunk=0, efficiency=efficiency)
+    return stepped(case(model, machine, layout, efficiency), B=B, S=S, T=T)
 
 
 def mixed(
-    model: Transformer, machine: Machine, layout: Layout, *, B: float, S: float, chunk: float,
-    chunk_context: float = 0, T: int = 1, prompts: int = 1, efficiency: Efficiency = PEAK,
-) -> Step:  # fmt: skip
+    model: Transformer,
+    machine: Machine,
+    layout: Layout,
+    *,
+    B: float,
+    S: float,
+    chunk: float,
+    chunk_context: float = 0,
+    T: int = 1,
+    prompts: int = 1,
+    efficiency: Efficiency = PEAK,
+) -> Step:
     """A decode step that also reads `chunk` tokens of prompts, `chunk_context` of each are read already."""
-    _check(B=B, S=S, chunk=chunk, chunk_context=chunk_context)
-    if (not B and not chunk) or T < 1 or prompts < 1:
-        raise ValueError(
-            f"B={B} with T={T} and chunk={chunk} of {prompts} prompts: write at least 1 token to do"
-        )
-    quick = case(model, machine, layout, efficiency)
-    found = quick.staged(B, B * S, T, chunk, chunk_context, prompts)
-    what = "decode step" if not chunk else "mixed step" if B else "chunk"
-    return Step(quick, what, B, S, T, chunk, chunk_context, prompts, *found)
+    on = case(model, machine, layout, efficiency)
+    return stepped(on, B=B, S=S, T=T, chunk=chunk, context=chunk_context, prompts=prompts)
 
 
 def prefill(
-    model: Transformer, machine: Machine, layout: Layout, *, P: int, prompts: int = 1, cached: int = 0,
+    model: Transformer,
+    machine: Machine,
+    layout: Layout,
+    *,
+    P: int,
+    prompts: int = 1,
+    cached: int = 0,
     efficiency: Efficiency = PEAK,
-) -> Step:  # fmt: skip
+) -> Step:
     """`prompts` prompts of P tokens, the first `cached` of which have their keys and values already.
 
     With stages, one prompt (of each group) follows another through them.
     """
+    return prefilled(case(model, machine, layout, efficiency), P=P, prompts=prompts, cached=cached)
+
+
+def stepped(
+    on: Case, *, B: float, S: float, T: int = 1, chunk: float = 0, context: float = 0, prompts: int = 1
+) -> Step:
+    """`mixed` of a case that is known already."""
+    _check(B=B, S=S, chunk=chunk, chunk_context=context)
+    if (not B and not chunk) or T < 1 or prompts < 1:
+        asked = f"B={B} with T={T} and chunk={chunk} of {prompts} prompts"
+        raise ValueError(f"{asked}: write at least 1 token to do")
+    load = Load(B=B, kv_tokens=B * S, T=T, chunk=chunk, context=context, prompts=prompts)
+    what = "decode step" if not chunk else "mixed step" if B else "chunk"
+    return Step(case=on, what=what, load=load, S=S, times=on.staged(load))
+
+
+def prefilled(on: Case, *, P: int, prompts: int = 1, cached: int = 0) -> Step:
+    """`prefill` of a case that is known already."""
     _check(cached=cached)
     if P - cached < 1 or prompts < 1:
-        raise ValueError(
-            f"{prompts} prompts of P={P} tokens with cached={cached}: write at least 1 token to read"
-        )
-    quick = case(model, machine, layout, efficiency)
-    chunk, groups = prompts * (P - cached), layout.attention_dp
-    m = -(-prompts // groups) if layout.pp > 1 else 1
-    one = quick.passed(0, 0, 1, chunk / m, cached, -(-prompts // m))
-    lasts_s = one.total_s + (m - 1) * quick.longest_s(one)
-    return Step(quick, "prefill", 0, 0, 1, chunk, cached, prompts, one, m, lasts_s)
+        asked = f"{prompts} prompts of P={P} tokens with cached={cached}"
+        raise ValueError(f"{asked}: write at least 1 token to read")
+    load = Load(chunk=prompts * (P - cached), context=cached, prompts=prompts)
+    return Step(case=on, what="prefill", load=load, S=0, times=on.prefilled(load))
 
 
 def _check(**given: float) -> None:

@@ -7,7 +7,8 @@ and S tokens of a cache, R groups of a ring, P stages. Chapter: Inference.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import partial
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Collective
@@ -26,25 +27,20 @@ EXCHANGE, HOP = Collective.ALL_TO_ALL, Collective.PERMUTE
 CANDIDATE_BYTES = 8  # each chip's best logit and its token
 
 
-class Row(NamedTuple):
-    """The fields of `Traffic`."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traffic(Told):
+    """One collective over n chips, `times` a step; `of` all tokens, those decoded, or those of prompts."""
 
     name: str
-    what: str
+    what: Collective
     axis: str
     n: int
     per_token: float
     per_row: float
     times: float
     rate: Rate
-    call_s: float = 0.0
-    of: str = "all"
-
-
-class Traffic(Row, Told):
-    """One collective over n chips, `times` a step; `of` all tokens, those decoded, or those of prompts."""
-
-    __slots__ = ()
+    call_s: float  # lost once a collective, beside its hops
+    of: str
 
     def nbytes(self, decoded: float, rows: float = 0, read: float = 0, whole: float = 0) -> float:
         """The array of one of them, for so many decoded tokens, rows of logits, and tokens of prompts.
@@ -57,6 +53,11 @@ class Traffic(Row, Told):
     def bandwidth_s(self, decoded: float, rows: float = 0, read: float = 0, whole: float = 0) -> float:
         """All of them in one step, the bytes alone."""
         return self.times * self.nbytes(decoded, rows, read, whole) * self.rate.s_per_byte
+
+    @property
+    def token_s(self) -> float:
+        """What one token more adds to that."""
+        return self.times * self.per_token * self.rate.s_per_byte
 
     @property
     def hops_s(self) -> float:
@@ -75,29 +76,48 @@ class Traffic(Row, Told):
         )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Links:
-    """What a byte costs between chips of a machine: `size` groups of `inside` neighbors."""
+    """What a byte costs between the chips of a machine; a token visits k experts."""
 
-    def __init__(self, machine: Machine, efficiency: Efficiency, k: int = 1) -> None:
-        self.machine, self.efficiency, self.k = machine, efficiency, k
+    machine: Machine
+    efficiency: Efficiency
+    k: int
 
-    def row(self, name: str, what: str, axis: str, span: tuple[int, int], per_token: float, times: float,
-            per_row: float = 0.0, of: str = "all") -> Traffic:  # fmt: skip
-        """One collective over a span: how many neighbors are inside, how many groups take part."""
-        on = self._networks(*span)
-        if span[1] == 1:
+    def row(
+        self,
+        name: str,
+        what: Collective,
+        axis: str,
+        *,
+        inside: int = 1,
+        n: int,
+        per_token: float,
+        per_row: float = 0.0,
+        times: float,
+        of: str = "all",
+    ) -> Traffic:
+        """One collective of n groups of `inside` neighbors: a chip with those at its place in the others."""
+        e, outside = self.efficiency, self.machine.chips // (inside * n)
+        on = place(self.machine, (inside, n, 1, 1, 1, outside)).over("C")
+        if n == 1:
             found = FREE
-        elif axis == "Z":
-            found = exchange_rate(on, self.k, self.efficiency)
+        elif axis == "Z":  # copies of one token for experts behind the same wire are sent once
+            found = exchange_rate(on, self.k, e)
         else:
-            found = rate(what, on, self.efficiency)
-        e = self.efficiency
-        lost_s = e.collective_s + (e.network_s if _leaves(on) else 0.0)
-        return Traffic(name, what, axis, span[1], per_token, per_row, times, found, lost_s, of)
-
-    def _networks(self, inside: int, size: int) -> Networks:
-        outside = self.machine.chips // (inside * size)
-        return place(self.machine, (inside, size, 1, 1, 1, outside)).over("C")
+            found = rate(what, on, e)
+        return Traffic(
+            name=name,
+            what=what,
+            axis=axis,
+            n=n,
+            per_token=per_token,
+            per_row=per_row,
+            times=times,
+            rate=found,
+            call_s=e.collective_s + (e.network_s if _leaves(on) else 0.0),
+            of=of,
+        )
 
 
 def _leaves(on: Networks) -> bool:
@@ -107,57 +127,59 @@ def _leaves(on: Networks) -> bool:
 
 def rows(s: Shape, machine: Machine, efficiency: Efficiency) -> tuple[Traffic, ...]:
     """Every collective of a step that has anyone to talk to."""
-    k = s.model.experts.k if s.model.experts else 1
-    links = Links(machine, efficiency, k)
-    parts = (_ends, _two_dimensions if s.layout.rows > 1 else _one_dimension, _cache, _ring, _stages)
-    found = [row for part in parts for row in part(s.model, s.layout, links)]
+    m, o = s.model, s.layout
+    links = Links(machine=machine, efficiency=efficiency, k=m.experts.k if m.experts else 1)
+    parts = (_ends, _two_dimensions if o.rows > 1 else _one_dimension, _cache, _ring, _stages)
+    found = [row for part in parts for row in part(m, o, links)]
     return tuple(row for row in found if row.n > 1 and row.times)
 
 
 def _ends(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """The vocabulary is split: embedded vectors are summed, each chip's best candidates are gathered."""
-    a = o.activations.bytes
-    yield links.row("embedding", REDUCE, "Y", (1, o.tp), a * m.D, 1)
-    yield links.row("candidates", GATHER, "Y", (1, o.tp), 0.0, 1, CANDIDATE_BYTES * o.tp)
+    D = o.activations.bytes * m.D
+    yield links.row("embedding", REDUCE, "Y", n=o.tp, per_token=D, times=1)
+    best = CANDIDATE_BYTES * o.tp
+    yield links.row("candidates", GATHER, "Y", n=o.tp, per_token=0.0, per_row=best, times=1)
 
 
 def _one_dimension(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """Outputs are summed twice a layer (once in a parallel block): a reduce-scatter and an all-gather."""
-    x = o.activations.bytes * m.D
-    dense = m.L - m.moe_layers
+    D = o.activations.bytes * m.D
+    own = D / o.attention_dp  # a group has the tokens of its own sequences
+    blocks = m.L if m.norms > 1 else 0  # a parallel block adds attention's output to the MLP's, then sums
     if o.attention_dp == 1:
-        pairs = m.L if m.norms > 1 else 0
-        yield links.row("attention's output", REDUCE, "Y", (1, o.tp), x, pairs)
-        yield links.row("MLP's output", REDUCE, "Y", (1, o.tp), x, dense)
-        yield links.row("experts' output", REDUCE, "Y", (1, o.tp), x, m.moe_layers)
+        yield links.row("attention's output", REDUCE, "Y", n=o.tp, per_token=D, times=blocks)
+        yield links.row("MLP's output", REDUCE, "Y", n=o.tp, per_token=D, times=m.L - m.moe_layers)
+        yield links.row("experts' output", REDUCE, "Y", n=o.tp, per_token=D, times=m.moe_layers)
         return
-    own = x / o.attention_dp
-    yield links.row("attention's output", REDUCE, "G", (1, o.group), own, m.L if m.norms > 1 else 0)
+    yield links.row("attention's output", REDUCE, "G", n=o.group, per_token=own, times=blocks)
     if o.wide:
-        yield from _spread(o, links, x, m.L)
-        return
-    yield links.row("MLP's output", REDUCE, "G", (1, o.group), own, m.L)  # shared experts', with experts
-    yield from _experts(m, o, links)
+        yield from _all_groups(m, o, links)
+    yield links.row("MLP's output", REDUCE, "G", n=o.group, per_token=own, times=m.L)  # or shared experts'
+    if not o.wide:
+        yield from _experts(m, o, links)
 
 
-def _spread(o: Layout, links: Links, x: float, times: float) -> Iterator[Traffic]:
+def _all_groups(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """Each group's tokens to all chips, and sums back: MLPs that all tp chips split."""
-    over = (o.group, o.attention_dp)
-    yield links.row("tokens of all groups", GATHER, "A", over, x, times)
-    yield links.row("outputs to their groups", SCATTER, "A", over, x, times)
-    yield links.row("MLP's output", REDUCE, "G", (1, o.group), x / o.attention_dp, times)
+    D = o.activations.bytes * m.D
+    row = partial(links.row, axis="A", inside=o.group, n=o.attention_dp, per_token=D, times=m.L)
+    yield row("tokens of all groups", GATHER)
+    yield row("outputs to their groups", SCATTER)
 
 
 def _experts(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """A chip's own tokens to their k experts and back; where chips split an expert, gathered and summed."""
     assert m.experts
-    each, ways = m.D * m.experts.k, o.tp // o.ep
-    sent, back = (o.dispatch or o.activations).bytes, o.activations.bytes
-    to, of = each * o.ep / o.tp, each / o.ep
-    yield links.row("tokens to experts", EXCHANGE, "Z", (ways, o.ep), sent * to, m.moe_layers)
-    yield links.row("tokens within experts", GATHER, "W", (1, ways), sent * of, m.moe_layers)
-    yield links.row("sums within experts", SCATTER, "W", (1, ways), back * of, m.moe_layers)
-    yield links.row("tokens from experts", EXCHANGE, "Z", (ways, o.ep), back * to, m.moe_layers)
+    copies, ways = m.D * m.experts.k, o.tp // o.ep  # elements of a token's k copies; chips of one expert
+    dispatch, combine = (o.dispatch or o.activations).bytes, o.activations.bytes
+    between = partial(links.row, axis="Z", inside=ways, n=o.ep, times=m.moe_layers)
+    within = partial(links.row, axis="W", n=ways, times=m.moe_layers)
+    own, met = copies * o.ep / o.tp, copies / o.ep
+    yield between("tokens to experts", EXCHANGE, per_token=dispatch * own)
+    yield within("tokens within experts", GATHER, per_token=dispatch * met)
+    yield within("sums within experts", SCATTER, per_token=combine * met)
+    yield between("tokens from experts", EXCHANGE, per_token=combine * own)
 
 
 def _two_dimensions(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
@@ -165,15 +187,17 @@ def _two_dimensions(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic
 
     Source: Pope et al., arXiv 2211.05102, section 3.2.2. A gated MLP sums two hidden vectors.
     """
-    a, c, X = o.activations.bytes, o.columns, o.rows
-    wide, inner, outer = a * m.D / X, (1, c), (c, X)
-    pairs = m.L * (2 if m.norms > 1 else 1)
-    yield links.row("inputs", GATHER, "C", inner, wide, pairs)
-    yield links.row("queries, keys, values", SCATTER, "X", outer, a * (m.N + 2 * m.K) * m.H / c, m.L)
-    yield links.row("heads", GATHER, "X", outer, a * m.N * m.H / c, m.L)
-    yield links.row("hidden", SCATTER, "X", outer, a * (2 if m.gated else 1) * m.F / c, m.L)
-    yield links.row("hidden", GATHER, "X", outer, a * m.F / c, m.L)
-    yield links.row("outputs", SCATTER, "C", inner, wide, pairs)
+    a, c = o.activations.bytes, o.columns
+    blocks = m.L * (2 if m.norms > 1 else 1)  # a parallel block gathers and scatters once
+    columns = partial(links.row, axis="C", n=c, per_token=a * m.D / o.rows, times=blocks)
+    rows = partial(links.row, axis="X", inside=c, n=o.rows, times=m.L)
+    qkv, hidden = (m.N + 2 * m.K) * m.H, (2 if m.gated else 1) * m.F
+    yield columns("inputs", GATHER)
+    yield rows("queries, keys, values", SCATTER, per_token=a * qkv / c)
+    yield rows("heads", GATHER, per_token=a * m.N * m.H / c)
+    yield rows("hidden", SCATTER, per_token=a * hidden / c)
+    yield rows("hidden", GATHER, per_token=a * m.F / c)
+    yield columns("outputs", SCATTER)
 
 
 def _cache(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
@@ -184,28 +208,32 @@ def _cache(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     heads are copied.
     """
     a, h, Z, C = o.activations.bytes, o.kv_heads, o.kv_batch, o.kv_sequence
-    over = Z // o.rows if Z % o.rows == 0 else Z
-    heads = m.N / (h * o.attention_dp)
+    ways = Z // o.rows if Z % o.rows == 0 else Z  # over sequences, beyond those that rows scatter
+    own = a / (Z // ways)  # where rows have scattered the sequences, each row has its own
+    heads = m.N / (h * o.attention_dp)  # query heads of a chip
     query, value = heads * score_width(m, absorbed=True), heads * value_width(m, absorbed=True)
-    new = 2 * m.K * m.H / (h * o.attention_dp) if h * over <= m.K and not m.latent else 0.0
-    span, n = (h, over), m.softmax_layers
-    own = a / (Z // over)  # where rows have scattered the sequences, each row has its own
-    yield links.row("queries to sequences", EXCHANGE, "B", span, own * query / C, n, of="decoded")
-    yield links.row("new keys and values", EXCHANGE, "B", span, own * new, n if new else 0)
-    yield links.row("outputs to heads", EXCHANGE, "B", span, own * value / C, n, of="decoded")
-    span, partial = (h * Z, C), FP32.bytes * (value + 2 * heads) / Z
-    yield links.row("queries to tokens", GATHER, "S", span, a * query / Z, n, of="decoded")
-    yield links.row("partial outputs", SCATTER, "S", span, partial, n, of="decoded")
+    moved = h * ways <= m.K and not m.latent
+    new = 2 * m.K * m.H / (h * o.attention_dp) if moved else 0.0
+    partials = FP32.bytes * (value + 2 * heads) / Z  # o, and for each head its m and l
+    layers = m.softmax_layers
+    sequences = partial(links.row, axis="B", inside=h, n=ways)
+    tokens = partial(links.row, axis="S", inside=h * Z, n=C, times=layers, of="decoded")
+    yield sequences("queries to sequences", EXCHANGE, per_token=own * query / C, times=layers, of="decoded")
+    yield sequences("new keys and values", EXCHANGE, per_token=own * new, times=layers * moved)
+    yield sequences("outputs to heads", EXCHANGE, per_token=own * value / C, times=layers, of="decoded")
+    yield tokens("queries to tokens", GATHER, per_token=a * query / Z)
+    yield tokens("partial outputs", SCATTER, per_token=partials)
 
 
 def _ring(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """Keys and values of whole prompts, or latent vectors, pass every group, each chip its own heads."""
     each = m.kv_elements_per_token / m.softmax_layers / (1 if m.latent else min(o.group, m.K))
     nbytes = o.activations.bytes * each / o.attention_dp
-    yield links.row("keys and values", GATHER, "R", (o.tp, o.cp), nbytes, m.softmax_layers, of="prompts")
+    ring = partial(links.row, axis="R", inside=o.tp, n=o.cp, times=m.softmax_layers, of="prompts")
+    yield ring("keys and values", GATHER, per_token=nbytes)
 
 
 def _stages(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """To the next stage, each tensor way its own part."""
-    span, nbytes = (o.tp * o.cp, o.pp), o.activations.bytes * m.D / o.tp
-    yield links.row("to the next stage", HOP, "P", span, nbytes, o.pp - 1)
+    D = o.activations.bytes * m.D / o.tp
+    yield links.row("to the next stage", HOP, "P", inside=o.tp * o.cp, n=o.pp, per_token=D, times=o.pp - 1)

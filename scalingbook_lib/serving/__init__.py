@@ -2,7 +2,7 @@
 
 `simulate(requests, costs, policy)` plays them out: `poisson` and `trace` make requests; `Static`,
 `Continuous`, `Chunked` and `Disaggregated` are the policies; `Blocks` cuts the cache. Costs are whatever has
-`step_s`: `inference.Quick` for a model on chips, `Affine` for lessons.
+`step_s`: `inference.Case` for a model on chips, `Affine` for lessons.
 """
 
 from scalingbook_lib.serving.costs import Affine, Costs

@@ -1,6 +1,6 @@
 """How long does a step take? What the simulator asks, and many steps answered at once.
 
-Whatever has `step_s` will do: `inference.Quick` for a model on chips, `Affine` for lessons.
+Whatever has `step_s` will do: `inference.Case` for a model on chips, `Affine` for lessons.
 Chapter: Inference.
 """
 

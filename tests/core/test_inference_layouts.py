@@ -6,6 +6,7 @@ import pytest
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Layout
+from scalingbook_lib.inference.passes import Load, passed
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
@@ -89,7 +90,7 @@ def test_linear_attention_reads_and_writes_its_state_and_counts_its_products():
     assert inference.memory(NEXT, Layout(), HOST, B=5, S=100).kv == pytest.approx(5 * state + cache)
     quick = inference.case(NEXT, HOST, Layout())
     each = (2 * state + cache / 5) / chips.H100.hbm_bytes_per_s
-    assert quick.passed(5, 500).kv_s == pytest.approx(5 * each)
+    assert passed(quick.constants, Load(B=5, kv_tokens=500)).kv_s == pytest.approx(5 * each)
 
 
 def test_a_latent_chunk_expands_the_context_where_that_is_less():
@@ -111,16 +112,16 @@ def test_prompts_follow_one_another_through_the_stages(prompts):
     layout = Layout(tp=4, pp=4)
     step = inference.prefill(L70B, OPEN, layout, P=2048, prompts=prompts)
     one = inference.prefill(L70B, OPEN, layout, P=2048)
-    layers = one.lasts_s - one.one.head_s
+    layers = one.times.lasts_s - one.one.head_s
     longest = layers / 4 + one.one.head_s  # twenty layers each, the last with the unembedding
-    assert step.lasts_s == pytest.approx(one.lasts_s + (prompts - 1) * longest)
+    assert step.times.lasts_s == pytest.approx(one.times.lasts_s + (prompts - 1) * longest)
 
 
 @pytest.mark.parametrize("B", [1, 2, 4, 8])
 def test_a_stage_without_a_microbatch_waits(B):
     step = inference.decode(L70B, OPEN, Layout(tp=4, pp=4), B=B, S=100)
     busy = sum(s for name, s in step.terms.items() if name != "bubble")
-    assert step.microbatches == min(B, 4)
+    assert step.times.microbatches == min(B, 4)
     assert busy == pytest.approx(step.one.total_s * min(B, 4) / 4)
     assert step.one.total_s <= step.total_s
 
@@ -136,11 +137,11 @@ def test_groups_read_their_prompts_at_once():
 
 def test_chunks_attend_to_the_mean_of_what_is_read_before_them():
     found = inference.serve(L70B, HOST, Layout(tp=8), P=4096, G=200, batch=50, policy="chunked", chunk=512)
-    assert found.reading.context == (4096 - 512) / 2
+    assert found.reading.load.context == (4096 - 512) / 2
     known = inference.serve(
         L70B, HOST, Layout(tp=8), P=4096, G=200, batch=50, policy="chunked", chunk=512, cached=1024
     )
-    assert known.reading.context == 1024 + (3072 - 512) / 2
+    assert known.reading.load.context == 1024 + (3072 - 512) / 2
     assert known.ttft_s == pytest.approx(ceil(3072 / 512) * known.reading.total_s)
 
 

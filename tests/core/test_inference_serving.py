@@ -151,7 +151,7 @@ def test_the_mixture_of_the_sheet_needs_1920_tokens_and_reads_ten_and_a_half_exp
     )  # fmt: skip
     round_numbers = replace(chips.V5E, bf16_flops_per_s=1.944e14, hbm_bytes_per_s=8.1e11)
     assert inference.critical_batch(model, round_numbers).tokens == pytest.approx(1920)
-    k = inference.case(model, ONE, Layout())._constants
+    k = inference.case(model, ONE, Layout()).constants
     assert 16 * (1 - k.untouched**8) == pytest.approx(10.5, abs=0.01)
 
 
@@ -190,7 +190,7 @@ def test_narrow_weights_do_not_speed_decoding_by_their_bytes():
     e = Efficiency(weights=0.9, dequantize_s=by_type(0.0, int8=1.6e-13, int4=2.5e-13))
     reads = []
     for weights in (BF16, INT8, INT4):
-        k = inference.case(L8B, Cluster.of(chips.A100, 1), Layout(weights=weights), e)._constants
+        k = inference.case(L8B, Cluster.of(chips.A100, 1), Layout(weights=weights), e).constants
         reads.append(k.mlp.read_s)
     assert reads[0] > reads[1] > reads[2]
     assert reads[0] / reads[1] < 2

@@ -9,7 +9,7 @@ from math import ceil, sqrt
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence.inference.planned import Planned, planned
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
-from scalingbook_lib.inference.case import Quick, case
+from scalingbook_lib.inference.case import Case, case
 from scalingbook_lib.inference.efficiency import Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.machines.slices import Slice
@@ -31,13 +31,13 @@ def tokens_per_s(run: InferenceRun, efficiency: Efficiency) -> float:
 
 
 def _step(
-    quick: Quick, b: float, context: float, chunk: float = 0, before: float = 0, prompts: int = 1
+    quick: Case, b: float, context: float, chunk: float = 0, before: float = 0, prompts: int = 1
 ) -> float:
     """A step of b sequences, each with so many tokens in its cache, and a chunk of prompts."""
     return quick.step_s(b, b * context, chunk, before, prompts)
 
 
-def _served(p: Planned, quick: Quick) -> float:
+def _served(p: Planned, quick: Case) -> float:
     """All requests over the time of all waves, the last of which is smaller; or of a steady wave."""
     run = p.run
     if run.requests is None:
@@ -65,7 +65,7 @@ def _prompts(p: Planned, batch: int) -> tuple[float, float]:
     return batch / steps, steps
 
 
-def _wave_s(p: Planned, quick: Quick, batch: int) -> float:
+def _wave_s(p: Planned, quick: Case, batch: int) -> float:
     """Steps with prompts, and steps without; where prompts fill all steps, fewer sequences are at work."""
     run = p.run
     many, steps = _prompts(p, batch)

@@ -42,7 +42,7 @@ class Asked(NamedTuple):
 class Server(NamedTuple):
     """A model on a machine, laid out, and the most requests that it serves each second."""
 
-    quick: inference.Quick
+    quick: inference.Case
     policy: Policy
     most: float
 

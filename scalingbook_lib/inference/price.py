@@ -1,0 +1,59 @@
+"""What does a million tokens cost, on chips that have a price by the hour? Chapter: Inference."""
+
+from dataclasses import dataclass
+
+from scalingbook_lib.inference.case import Case
+from scalingbook_lib.inference.layout import Layout
+from scalingbook_lib.machines import Machine
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.units import Told
+
+
+def usd_per_million(usd_per_hour: float, *, chips: int, tokens_per_s: float) -> float:
+    """USD for a million tokens, at a price of one chip-hour."""
+    return usd_per_hour * chips / 3600 / tokens_per_s * 1e6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Priced(Told):
+    """Whatever makes tokens on chips: a step, or a copy of the model at its steady state."""
+
+    case: Case
+
+    @property
+    def model(self) -> Transformer:
+        """The model."""
+        return self.case.model
+
+    @property
+    def machine(self) -> Machine:
+        """The machine, of which a copy of the model takes `chips`."""
+        return self.case.machine
+
+    @property
+    def layout(self) -> Layout:
+        """How the copy is spread."""
+        return self.case.layout
+
+    @property
+    def chips(self) -> int:
+        """Those of one copy."""
+        return self.layout.chips
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Of one copy."""
+        raise NotImplementedError
+
+    @property
+    def tokens_per_s_per_chip(self) -> float:
+        """The same, of each chip."""
+        return self.tokens_per_s / self.chips
+
+    def usd_per_million(self, usd_per_hour: float | None = None) -> float:
+        """USD for a million of these tokens, at a price of one chip-hour (the chip's own without one)."""
+        chip = self.machine.chip
+        price = chip.usd_per_hour if usd_per_hour is None else usd_per_hour
+        if price is None:
+            raise ValueError(f"{chip.name} has no price; give usd_per_hour=...")
+        return usd_per_million(price, chips=self.chips, tokens_per_s=self.tokens_per_s)
