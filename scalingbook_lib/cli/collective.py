@@ -1,44 +1,35 @@
 """How long does one collective take? `scalingbook collective`."""
 
-import re
-
 import click
 
 from scalingbook_lib import collectives
 from scalingbook_lib.cli import derive_collective, kinds
-from scalingbook_lib.cli.answer import Answer, Table
+from scalingbook_lib.cli.answer import Answer, Table, listed, picked
 from scalingbook_lib.cli.answering import answering
+from scalingbook_lib.cli.derive_collective import Asked
 from scalingbook_lib.cli.numbers import nbytes as written
-from scalingbook_lib.collectives import Network, Transfer
+from scalingbook_lib.collectives import Collective, Network
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.clusters import Level
 from scalingbook_lib.units import percent, si
 
-KINDS = {
-    "all-gather": collectives.all_gather,
-    "reduce-scatter": collectives.reduce_scatter,
-    "all-reduce": collectives.all_reduce,
-    "all-to-all": collectives.all_to_all,
-}
+KINDS = tuple(kind for kind in Collective if kind is not Collective.PERMUTE)  # those that span an axis
 
 
-class Which(kinds.Kind):
-    """The name of a collective, however it is written: AllGather, all-gather, all_gather."""
+def _known(text: str) -> Collective:
+    """A collective, however it is written: AllGather, all-gather, all_gather."""
+    found = next((kind for kind in KINDS if kind.is_called(text)), None)
+    if found is None:
+        known = ", ".join(kind.hlo for kind in KINDS)
+        raise ValueError(f"{text!r} is no collective of this command; write one of {known}")
+    return found
 
-    def __init__(self) -> None:
-        super().__init__("collective", _known, KINDS)
 
-
-def _known(text: str) -> str:
-    plain = {name.replace("-", ""): name for name in KINDS}
-    name = re.sub(r"[-_\s]", "", text.lower())
-    if name not in plain:
-        raise ValueError(f"{text!r} is no collective of this command; write one of {', '.join(KINDS)}")
-    return plain[name]
+WHICH = kinds.Kind("collective", _known, [kind.hlo for kind in KINDS])
 
 
 @click.command("collective", short_help="The time of AllGather, ReduceScatter, AllReduce or AllToAll.")
-@click.argument("which", metavar="COLLECTIVE", type=Which())
+@click.argument("which", metavar="COLLECTIVE", type=WHICH)
 @click.argument("nbytes", metavar="BYTES", type=kinds.BYTES)
 @click.argument("machine", type=kinds.MACHINE)
 @click.option("--mesh", type=kinds.MESH, help="Mesh axes over the machine, as in X=8,Y=128.")
@@ -46,7 +37,8 @@ def _known(text: str) -> str:
 @click.option("--in-switch", is_flag=True, help="An all-reduce that is summed in the switches that can.")
 @answering
 def command(
-    which: str,
+    *,
+    which: Collective,
     nbytes: float,
     machine: Machine,
     mesh: dict[str, int] | None,
@@ -66,16 +58,15 @@ def command(
     whole torus axes; on a cluster the first axis is the innermost.
     """
     networks = _networks(machine, mesh, over)
-    how = {"in_switch": True} if in_switch else {}
-    if in_switch and which != "all-reduce":
+    if in_switch and which is not Collective.ALL_REDUCE:
         raise ValueError("--in-switch is for all-reduce; the others sum nothing that a switch could")
-    transfer = KINDS[which](nbytes, *networks, **how)
+    took = collectives.FORMULAS[which](nbytes, *networks, **({"in_switch": True} if in_switch else {}))
+    asked = Asked(kind=which, M=nbytes, networks=networks, in_switch=in_switch, transfer=took)
     return Answer(
-        told=f"{machine.name}{f' over {over}' * bool(over)}: {transfer}",
-        tables=(_network_table(networks), _time_table(transfer, which, nbytes, networks)),
-        values=_values(which, transfer, nbytes, networks)
-        | {"machine": machine.name, "mesh": mesh, "over": over, "in_switch": in_switch},
-        steps=derive_collective.steps(which, transfer, nbytes, networks, in_switch=in_switch),
+        told=f"{machine.name}{f' over {over}' * bool(over)}: {took}",
+        tables=(_network_table(networks), _time_table(asked)),
+        values=_values(asked) | {"machine": machine.name, "mesh": mesh, "over": over, "in_switch": in_switch},
+        steps=tuple(derive_collective.steps(asked)),
     )
 
 
@@ -100,36 +91,39 @@ def _network_table(networks: tuple[Network, ...]) -> Table:
     return Table("", ("from the inside out", "size", "into one chip", "one hop"), tuple(rows))
 
 
-def _time_table(transfer: Transfer, which: str, nbytes: float, networks: tuple[Network, ...]) -> Table:
-    received = collectives.bytes_received(which, nbytes, collectives.chips(*networks))
+def _time_table(asked: Asked) -> Table:
+    took = asked.transfer
     rows = (
-        ("array", written(nbytes)),
-        ("each chip must receive", written(received)),
-        ("T_bytes", si(transfer.bandwidth_s, "s")),
-        ("T_hops", si(transfer.latency_s, "s")),
-        ("T", si(transfer.total_s, "s")),
-        ("the textbook's form", f"{si(transfer.textbook_s, 's')} ({percent(transfer.textbook_error)} off)"),
+        ("array", written(asked.M)),
+        ("each chip must receive", written(_received(asked))),
+        ("T_bytes", si(took.bandwidth_s, "s")),
+        ("T_hops", si(took.latency_s, "s")),
+        ("T", si(took.total_s, "s")),
+        ("the textbook's form", f"{si(took.textbook_s, 's')} ({percent(took.textbook_error)} off)"),
     )
-    return Table(transfer.name, ("", ""), rows)
+    return listed(took.name, rows)
 
 
-def _values(
-    which: str, transfer: Transfer, nbytes: float, networks: tuple[Network, ...]
-) -> dict[str, object]:
-    chips = collectives.chips(*networks)
+def _received(asked: Asked) -> float:
+    return collectives.bytes_received(asked.kind, asked.M, collectives.chips(*asked.networks))
+
+
+def _values(asked: Asked) -> dict[str, object]:
+    formula = collectives.FORMULAS[asked.kind]
+    terms = ("bandwidth_s", "latency_s", "total_s", "bound", "textbook_s", "textbook_error")
     return {
-        "collective": which, "array_bytes": nbytes, "chips": chips,
-        "networks": [_network(network) for network in networks],
-        "bandwidth_s": transfer.bandwidth_s, "latency_s": transfer.latency_s, "total_s": transfer.total_s,
-        "bound": transfer.bound, "textbook_s": transfer.textbook_s, "textbook_error": transfer.textbook_error,
-        "received_bytes_per_chip": collectives.bytes_received(which, nbytes, chips),
-        "latency_bound_below_bytes": collectives.latency_bound_below(*networks, collective=KINDS[which]),
-    }  # fmt: skip
+        "collective": asked.kind.hlo,
+        "array_bytes": asked.M,
+        "chips": collectives.chips(*asked.networks),
+        "networks": [_network(network) for network in asked.networks],
+        **picked(asked.transfer, *terms),
+        "received_bytes_per_chip": _received(asked),
+        "latency_bound_below_bytes": collectives.latency_bound_below(*asked.networks, collective=formula),
+    }
 
 
 def _network(network: Network) -> dict[str, object]:
-    shared = {"size": network.size, "bytes_per_s": network.bytes_per_s, "hop_s": network.hop_s}
+    shared = picked(network, "size", "bytes_per_s", "hop_s")
     if isinstance(network, Level):
         return {"level": network.name, **shared, "sums": network.reduces}
-    one_link = network.link_bytes_per_s
-    return {"level": "torus axis", **shared, "wrapped": network.wrapped, "link_bytes_per_s": one_link}
+    return {"level": "torus axis", **shared, **picked(network, "wrapped", "link_bytes_per_s")}

@@ -1,6 +1,7 @@
 """How does an option of the command line read its value, and what does the shell complete?"""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -43,6 +44,11 @@ class Kind(click.ParamType):
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """What stands for the value in the help."""
         return self.name.upper()
+
+
+def defaulted(name: str, kind: click.ParamType, default: str, says: str) -> Callable[..., Any]:
+    """An option that shows its default; `name` may have the variable's behind it, as in '--best keep'."""
+    return click.option(*name.split(), type=kind, default=default, show_default=True, help=says)
 
 
 def _typed(name: str) -> str:

@@ -3,7 +3,7 @@
 import click
 
 from scalingbook_lib.cli import derive_model, kinds
-from scalingbook_lib.cli.answer import Answer, Table
+from scalingbook_lib.cli.answer import Answer, Table, picked
 from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.numbers import nbytes, told
 from scalingbook_lib.models import Transformer, arithmetic
@@ -15,31 +15,28 @@ LETTERS = "DLVNKHF"
 
 @click.command("model", short_help="Parameters, FLOPs, KV cache and training state of a model.")
 @click.argument("model", type=kinds.MODEL)
-@click.option(
-    "--sequence", "T", type=kinds.WHOLE, default="8192", show_default=True, help="Tokens of a sequence."
-)
-@click.option("--batch", type=kinds.WHOLE, default="1", show_default=True, help="Sequences at once.")
+@kinds.defaulted("--sequence T", kinds.WHOLE, "8192", "Tokens of a sequence.")
+@kinds.defaulted("--batch", kinds.WHOLE, "1", "Sequences at once.")
 @click.option("--context", "S", type=kinds.WHOLE, help="Positions in the KV cache, where not --sequence.")
 @click.option("--causal", is_flag=True, help="Leave out the scores that the mask throws away.")
-@click.option(
-    "--cache", type=kinds.DTYPE, default=BF16.name, show_default=True, help="The type of the KV cache."
-)
-@click.option(
-    "--weights", type=kinds.DTYPE, default=BF16.name, show_default=True, help="The type of the weights."
-)
-@click.option("--gradients", type=kinds.DTYPE_OR_NONE, default=BF16.name, show_default=True,
-              help="The type of the gradients, or none.")  # fmt: skip
-@click.option(
-    "--moments", type=kinds.DTYPE, default=FP32.name, show_default=True, help="Of Adam's two moments."
-)
-@click.option("--master", type=kinds.DTYPE_OR_NONE, default=FP32.name, show_default=True,
-              help="Of a master copy of the weights, or none.")  # fmt: skip
+@kinds.defaulted("--cache", kinds.DTYPE, BF16.name, "The type of the KV cache.")
+@kinds.defaulted("--weights", kinds.DTYPE, BF16.name, "The type of the weights.")
+@kinds.defaulted("--gradients", kinds.DTYPE_OR_NONE, BF16.name, "The type of the gradients, or none.")
+@kinds.defaulted("--moments", kinds.DTYPE, FP32.name, "Of Adam's two moments.")
+@kinds.defaulted("--master", kinds.DTYPE_OR_NONE, FP32.name, "Of a master copy of the weights, or none.")
 @click.option("--tokens", type=kinds.TOKENS, help="Tokens of a whole training run, as in 15T: its FLOPs too.")
 @answering
 def command(
-    model: Transformer, T: int, batch: int, S: int | None, causal: bool, cache: DType, weights: DType,
-    gradients: DType | None, moments: DType, master: DType | None, tokens: int | None,
-) -> Answer:  # fmt: skip
+    *,
+    model: Transformer,
+    T: int,
+    batch: int,
+    S: int | None,
+    causal: bool,
+    cache: DType,
+    tokens: int | None,
+    **stored: DType | None,
+) -> Answer:
     """Parameters by part, FLOPs, KV cache and training state of one MODEL.
 
     MODEL is a name of the catalogue (llama-3-70b), the path of a config.json or of its folder, or - for a
@@ -47,18 +44,17 @@ def command(
     """
     forward = arithmetic.flops(model, batch, T, causal=causal)
     training = arithmetic.flops(model, batch, T, causal=causal, training=True)
-    kept = arithmetic.kv_cache(model, S or T, cache, sequences=batch)
-    state = arithmetic.training_state(
-        model, weights=weights, gradients=gradients, moments=moments, master=master
-    )
+    held = arithmetic.kv_cache(model, S or T, cache, sequences=batch)
+    state = arithmetic.training_state(model, **stored)  # type: ignore[arg-type]  # of weights and moments, never none
     run = arithmetic.training_flops(model, tokens, T, causal=causal) if tokens else None
+    lines = derive_model.steps(forward, training, held, state)
     return Answer(
         told=str(model),
-        tables=(_parameters(model), _flops(forward, training, run), _cache(kept), _state(state)),
-        values={"model": model.name, "shape": {letter: getattr(model, letter) for letter in LETTERS}}
-        | _values(model, forward, training, kept, state)
+        tables=(_parameters(model), _flops(forward, training, run), _cache(held), _state(state)),
+        values={"model": model.name, "shape": picked(model, *LETTERS)}
+        | _values(forward, training, held, state)
         | (_run_values(run) if run else {}),
-        steps=derive_model.steps(model, forward, training, kept, state, run),
+        steps=(*lines, *(derive_model.run(run) if run else ())),
     )
 
 
@@ -90,11 +86,11 @@ def _flops(forward: Flops, training: Flops, run: TrainingFlops | None) -> Table:
     return Table(f"FLOPs, {what}", tuple(columns), tuple(map(tuple, rows)))
 
 
-def _cache(kept: KVCache) -> Table:
-    rows = [(term.name, term.why, nbytes(term.value)) for term in kept.terms]
-    rows.append(("one more token", "", nbytes(kept.bytes_per_token)))
-    rows.append(("all", "", nbytes(kept.total)))
-    title = f"KV cache, {count(kept.sequences)} × {count(kept.S)} positions in {kept.dtype}"
+def _cache(cache: KVCache) -> Table:
+    rows = [(term.name, term.why, nbytes(term.value)) for term in cache.terms]
+    rows.append(("one more token", "", nbytes(cache.bytes_per_token)))
+    rows.append(("all", "", nbytes(cache.total)))
+    title = f"KV cache, {count(cache.sequences)} × {count(cache.S)} positions in {cache.dtype}"
     return Table(title, ("layers", "", "bytes"), tuple(rows))
 
 
@@ -108,31 +104,39 @@ def _by_name(terms: Terms) -> dict[str, float]:
     return {term.name: term.value for term in terms.terms}
 
 
-def _values(
-    model: Transformer, forward: Flops, training: Flops, kept: KVCache, state: TrainingState
-) -> dict[str, object]:
+def _values(forward: Flops, training: Flops, cache: KVCache, state: TrainingState) -> dict[str, object]:
+    model = forward.model
     return {
         "parameters": {
-            "total": model.params, "active": model.active_params,
-            "by_part": model.by_part, "active_by_part": model.active_by_part,
+            "total": model.params,
+            "active": model.active_params,
+            **picked(model, "by_part", "active_by_part"),
         },
         "flops": {
-            "sequences": forward.sequences, "sequence_tokens": forward.T, "tokens": forward.tokens,
-            "forward_flops": forward.total, "training_flops": training.total,
-            "forward_flops_per_token": forward.per_token, "forward_flops_by_part": _by_name(forward),
+            "sequences": forward.sequences,
+            "sequence_tokens": forward.T,
+            "tokens": forward.tokens,
+            "forward_flops": forward.total,
+            "training_flops": training.total,
+            "forward_flops_per_token": forward.per_token,
+            "forward_flops_by_part": _by_name(forward),
             "attention_share": forward.attention_share,
             "attention_crossover_tokens": arithmetic.crossover(model),
         },
         "kv_cache": {
-            "dtype": kept.dtype.name, "sequences": kept.sequences, "context_tokens": kept.S,
-            "total_bytes": kept.total, "bytes_per_token": kept.bytes_per_token,
-            "bytes_by_layers": _by_name(kept),
+            "dtype": cache.dtype.name,
+            "sequences": cache.sequences,
+            "context_tokens": cache.S,
+            "total_bytes": cache.total,
+            "bytes_per_token": cache.bytes_per_token,
+            "bytes_by_layers": _by_name(cache),
         },
         "training_state": {
-            "total_bytes": state.total, "bytes_per_parameter": state.bytes_per_parameter,
+            "total_bytes": state.total,
+            "bytes_per_parameter": state.bytes_per_parameter,
             "bytes_by_part": _by_name(state),
         },
-    }  # fmt: skip
+    }
 
 
 def _run_values(run: TrainingFlops) -> dict[str, object]:

@@ -1,15 +1,16 @@
 """Which plan is best for a training step, and how long does one take? `scalingbook plan`."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from scalingbook_lib import planner, training
-from scalingbook_lib.cli import derive_plan, kinds, plan_tables, reading
+from scalingbook_lib.cli import derive_plan, kinds, plan_tables, reading, shared
 from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.answering import answering
-from scalingbook_lib.cli.plan_options import given, plan_options
+from scalingbook_lib.cli.options import given, plan_options
 from scalingbook_lib.cli.reading import Reached
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.training.scores import HOLDS
@@ -24,26 +25,36 @@ from scalingbook_lib.units import BF16, percent
 @click.argument("model", type=kinds.MODEL)
 @click.argument("machine", type=kinds.MACHINE)
 @click.option("--batch", required=True, help="Sequences of a step, as in 2048; or its tokens, as in 16Mi.")
-@click.option(
-    "--sequence", "T", type=kinds.WHOLE, default="8192", show_default=True, help="Tokens of a sequence."
-)
+@kinds.defaulted("--sequence T", kinds.WHOLE, "8192", "Tokens of a sequence.")
 @click.option("--as-written", is_flag=True, help="Judge the one plan of the options; ways not written are 1.")
-@click.option(
-    "--best", "keep", type=kinds.FEW, default="5", show_default=True, help="How many plans are listed."
-)
+@kinds.defaulted("--best keep", kinds.FEW, "5", "How many plans are listed.")
 @click.option(
     "--what-if", is_flag=True, help="Search again with arithmetic, memory, links or network twice as fast."
 )
 @plan_options
-@click.option("--efficiency", type=kinds.EFFICIENCY, default="peak", show_default=True,
-              help="peak, calibrated (to published runs), or a share of the matrix unit's peak.")  # fmt: skip
+@kinds.defaulted(
+    "--efficiency",
+    kinds.EFFICIENCY,
+    "peak",
+    "peak, calibrated (to published runs), or a share of the matrix unit's peak.",
+)
 @click.option("--tokens", type=kinds.TOKENS, help="Tokens of the whole run, as in 15T: days and chip-hours.")
 @click.option("--usd-per-hour", type=kinds.POSITIVE, help="The price of one chip, where not the catalogue's.")
 @answering
 def command(
-    model: Transformer, machine: Machine, batch: str, T: int, as_written: bool, keep: int, what_if: bool,
-    efficiency: Reached, tokens: int | None, usd_per_hour: float | None, **options: Any,
-) -> Answer:  # fmt: skip
+    *,
+    model: Transformer,
+    machine: Machine,
+    batch: str,
+    T: int,
+    as_written: bool,
+    keep: int,
+    what_if: bool,
+    efficiency: Reached,
+    tokens: int | None,
+    usd_per_hour: float | None,
+    **options: Any,
+) -> Answer:
     """The best plan for a training step of MODEL on MACHINE: time, memory, every collective.
 
     Every way to spread the step is judged; an option leaves only the plans that are like it. With
@@ -62,19 +73,21 @@ def command(
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
     factor = None if efficiency.fixed else published.band(experts=model.experts is not None)
     return Answer(
-        told="\n".join((found.told, *_near(factor), *([str(run)] if run else []))),
+        told="\n".join(_told(found.told, factor, run)),
         tables=(*found.tables, *plan_tables.tables(found.step, run)),
         values=values | {"within_factor": factor} | plan_tables.values(found.step, run),
-        steps=derive_plan.steps(found.step, run),
+        steps=tuple(derive_plan.steps(found.step, run)),
         refused=not values["feasible"],
     )
 
 
-def _near(factor: float | None) -> tuple[str, ...]:
-    """How far predictions were off, where published runs say so."""
-    if factor is None:
-        return ()
-    return (f"likely within a factor of {factor:.3g}, which shall hold for {percent(HOLDS)} of new runs",)
+def _told(found: str, factor: float | None, run: training.Run | None) -> Iterator[str]:
+    yield found
+    if factor is not None:  # published runs say how far predictions were off
+        holds = percent(HOLDS)
+        yield f"likely within a factor of {factor:.3g}, which shall hold for {holds} of new runs"
+    if run:
+        yield str(run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +114,19 @@ class Asked:
     def values(self) -> dict[str, Any]:
         """The question, for programs."""
         return {
-            "model": self.model.name, "machine": self.machine.name, "batch_sequences": self.batch,
-            "sequence_tokens": self.T, "efficiency": self.efficiency.name,
+            "model": self.model.name,
+            "machine": self.machine.name,
+            "batch_sequences": self.batch,
+            "sequence_tokens": self.T,
+            "efficiency": self.efficiency.name,
             "efficiency_shares": self.efficiency.shares,
-        }  # fmt: skip
+        }
 
     def one(self, plan: Plan) -> Found:
         """One plan, as it is written."""
         how: dict[str, Any] = {"batch": self.batch, "T": self.T}
         why = training.feasible(self.model, self.machine, plan, **how)
-        known = {"feasible": not why, "reasons": list(why), "plan": plan_tables.plan_values(plan)}
+        known = {"feasible": not why, "reasons": list(why), "plan": shared.way_values(plan)}
         try:
             step = training.step(self.model, self.machine, plan, **how, efficiency=self.efficiency)
         except ValueError:
@@ -127,7 +143,7 @@ class Asked:
         known = {"feasible": bool(ranking.best), "search": plan_tables.search_values(ranking)}
         if not ranking.best:
             return Found(None, str(ranking), known)
-        known["plan"] = plan_tables.plan_values(ranking.winner.plan)
+        known["plan"] = shared.way_values(ranking.winner.plan)
         tables = [plan_tables.best(ranking)]
         if what_if:
             changed = planner.sensitivity(ranking)

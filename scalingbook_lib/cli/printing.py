@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 
 import click
 from rich import box
@@ -11,18 +12,16 @@ from rich.table import Table as Drawn
 from rich.text import Text
 
 from scalingbook_lib.cli import numbers
-from scalingbook_lib.cli.answer import Answer, Step, Table
+from scalingbook_lib.cli.answer import Answer, Line, Table
 
 PIPED_COLUMNS = 120  # where nobody says how wide a line is
 
 
 def show(answer: Answer, *, as_json: bool, explain: bool) -> None:
     """Print an answer, with its derivation where that is asked for."""
-    steps = answer.steps if explain else ()
+    lines = answer.steps if explain else ()
     if as_json:
-        values = dict(answer.values) | (
-            {"derivation": [_as_value(step) for step in steps]} if explain else {}
-        )
+        values = dict(answer.values) | ({"derivation": [asdict(line) for line in lines]} if explain else {})
         click.echo(json.dumps(_plain(values), indent=2, allow_nan=False))
         return
     console = _console()
@@ -30,10 +29,10 @@ def show(answer: Answer, *, as_json: bool, explain: bool) -> None:
     for table in answer.tables:
         console.print()
         console.print(_drawn(table))
-    if steps:
+    if lines:
         console.print(Text("\nDerivation", "bold"))
-    for step in steps:
-        console.print(_written(step))
+    for line in lines:
+        console.print(_written(line))
 
 
 def _console() -> Console:
@@ -53,20 +52,13 @@ def _drawn(table: Table) -> Drawn:
     return drawn
 
 
-def _written(step: Step) -> Text:
+def _written(line: Line) -> Text:
     """The formula, the numbers and the result below each other, the equality signs in a column."""
-    lines = [Text.assemble((step.name, "bold"), f" = {step.formula}")]
-    if step.numbers:
-        lines.append(Text(f"  = {step.numbers}"))
-    lines.append(Text.assemble("  = ", (numbers.told(step.value, step.unit), "green")))
-    return Text("\n").join(lines)
-
-
-def _as_value(step: Step) -> dict[str, object]:
-    return {
-        "name": step.name, "formula": step.formula, "numbers": step.numbers,
-        "value": step.value, "unit": step.unit,
-    }  # fmt: skip
+    text = [Text.assemble((line.name, "bold"), f" = {line.formula}")]
+    if line.numbers:
+        text.append(Text(f"  = {line.numbers}"))
+    text.append(Text.assemble("  = ", (numbers.told(line.value, line.unit), "green")))
+    return Text("\n").join(text)
 
 
 def _plain(value: object) -> object:

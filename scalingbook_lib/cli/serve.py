@@ -1,18 +1,17 @@
 """How should a model be served, how fast is it, and what does a million tokens cost? `scalingbook serve`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import ceil
 from typing import Any
 
 import click
 
 from scalingbook_lib import inference, planner
-from scalingbook_lib.cli import derive_serve, kinds, serve_tables
+from scalingbook_lib.cli import derive_serve, kinds, serve_tables, shared
 from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.answering import answering
-from scalingbook_lib.cli.plan_options import given
+from scalingbook_lib.cli.options import given, layout_options
 from scalingbook_lib.cli.reading import CALIBRATED
-from scalingbook_lib.cli.serve_options import layout_options
 from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.inference import PEAK, Efficiency, Layout
 from scalingbook_lib.inference.serve import POLICIES, Serving
@@ -21,16 +20,16 @@ from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import BF16, DType, percent
 
+_REACHED = click.Choice(("peak", CALIBRATED))
+
 
 @click.command(
     "serve", short_help="The ways to serve a model that none beats in latency and cost, or any one."
 )
 @click.argument("model", type=kinds.MODEL)
 @click.argument("machine", type=kinds.MACHINE)
-@click.option(
-    "--prompt", "P", type=kinds.WHOLE, default="1024", show_default=True, help="Tokens of a prompt."
-)
-@click.option("--output", "G", type=kinds.WHOLE, default="512", show_default=True, help="Tokens generated.")
+@kinds.defaulted("--prompt P", kinds.WHOLE, "1024", "Tokens of a prompt.")
+@kinds.defaulted("--output G", kinds.WHOLE, "512", "Tokens generated.")
 @click.option(
     "--batch", type=kinds.WHOLE, help="Sequences of a copy that decode at once; else all are tried."
 )
@@ -39,26 +38,24 @@ from scalingbook_lib.units import BF16, DType, percent
 )
 @click.option("--itl", "itl_s", type=kinds.SECONDS, help="The most time between two tokens, as in 50ms.")
 @click.option("--ttft", "ttft_s", type=kinds.SECONDS, help="The most time to the first token, as in 2s.")
-@click.option("--best", "keep", type=kinds.FEW, default="8", show_default=True, help="How many are listed.")
+@kinds.defaulted("--best keep", kinds.FEW, "8", "How many are listed.")
 @click.option(
     "--policy", type=click.Choice(POLICIES), help="Prompts between decode steps, or in chunks with them."
 )
-@click.option(
-    "--chunk", type=kinds.WHOLE, default="512", show_default=True, help="Most prompt tokens of a step."
-)
-@click.option(
-    "--reserve", type=kinds.SHARE, default="10%", show_default=True, help="Share of the HBM kept free."
-)
-@click.option("--efficiency", type=click.Choice(("peak", CALIBRATED)), default="peak", show_default=True,
-              help="Documented peaks, or what published runs reached.")  # fmt: skip
+@kinds.defaulted("--chunk", kinds.WHOLE, "512", "Most prompt tokens of a step.")
+@kinds.defaulted("--reserve", kinds.SHARE, "10%", "Share of the HBM kept free.")
+@kinds.defaulted("--efficiency", _REACHED, "peak", "Documented peaks, or what published runs reached.")
 @layout_options
 @click.option("--usd-per-hour", type=kinds.POSITIVE, help="The price of one chip, where not the catalogue's.")
 @answering
 def command(
-    model: Transformer, machine: Machine, P: int, G: int, batch: int | None, as_written: bool,
-    itl_s: float | None, ttft_s: float | None, keep: int, policy: str | None, chunk: int, reserve: float,
-    efficiency: str, usd_per_hour: float | None, **options: Any,
-) -> Answer:  # fmt: skip
+    *,
+    as_written: bool,
+    itl_s: float | None,
+    ttft_s: float | None,
+    keep: int,
+    **options: Any,
+) -> Answer:
     """The ways to serve MODEL on MACHINE that none beats: latency against the cost of a million tokens.
 
     Every layout is judged with batches from one sequence to all that fit, with requests that never run
@@ -66,17 +63,15 @@ def command(
     layout that the options say. The chips of the machine are copies of the model, tp · cp · pp chips each.
     Where nothing is legal, the reasons are told and the exit code is 1.
     """
-    asked = Asked(model, machine, P, G, batch, policy, chunk, reserve, usd_per_hour, efficiency)
-    if as_written:
-        if itl_s or ttft_s:
-            raise ValueError(
-                "--itl and --ttft choose among many ways, and --as-written is one; leave them out"
-            )
-        return asked.one(Layout(**given(options)))
-    return asked.best(given(options), (ttft_s, itl_s), keep)
+    asked = Asked(**{f.name: options.pop(f.name) for f in fields(Asked)})
+    if not as_written:
+        return asked.best(given(options), ttft_s=ttft_s, itl_s=itl_s, keep=keep)
+    if itl_s or ttft_s:
+        raise ValueError("--itl and --ttft choose among many ways, and --as-written is one; leave them out")
+    return asked.one(Layout(**given(options)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """A question without the layout."""
 
@@ -98,47 +93,71 @@ class Asked:
     @property
     def near(self) -> float | None:
         """The factor that predictions were off at most, for most; None at the peak."""
-        return (
-            None if self.efficiency == PEAK.name else published.band(experts=self.model.experts is not None)
-        )
+        if self.efficiency == PEAK.name:
+            return None
+        return published.band(experts=self.model.experts is not None)
 
     @property
     def values(self) -> dict[str, Any]:
         """The question, for programs."""
-        return {"model": self.model.name, "machine": self.machine.name, "prompt_tokens": self.P,
-                "output_tokens": self.G, "usd_per_chip_hour": self.price, "efficiency": self.efficiency,
-                "within_factor": self.near}  # fmt: skip
+        return {
+            "model": self.model.name,
+            "machine": self.machine.name,
+            "prompt_tokens": self.P,
+            "output_tokens": self.G,
+            "usd_per_chip_hour": self.price,
+            "efficiency": self.efficiency,
+            "within_factor": self.near,
+        }
 
     @property
     def price(self) -> float | None:
         """Of one chip-hour; None where nobody knows."""
         return self.machine.chip.usd_per_hour if self.usd_per_hour is None else self.usd_per_hour
 
+    @property
+    def held(self) -> dict[str, Any]:
+        """What memory is reckoned with: sequences that are half generated, and the share kept free."""
+        return {"S": ceil(self.P + self.G / 2), "reserve": self.reserve}
+
+    @property
+    def requests(self) -> dict[str, Any]:
+        """What every way has to serve."""
+        return {"P": self.P, "G": self.G, "chunk": self.chunk}
+
     def one(self, layout: Layout) -> Answer:
         """One layout, with the batch that was asked or all that fits."""
-        S = ceil(self.P + self.G / 2)
-        most = inference.largest_batch(self.model, layout, self.machine, S=S, reserve=self.reserve)
+        most = inference.largest_batch(self.model, layout, self.machine, **self.held)
         if most < (self.batch or 1):
-            held = inference.memory(
-                self.model, layout, self.machine, B=self.batch or 1, S=S, reserve=self.reserve
-            )
-            values = {"feasible": False, "reasons": [str(held)], "layout": serve_tables.layout_values(layout)}
+            held = inference.memory(self.model, layout, self.machine, B=self.batch or 1, **self.held)
+            values = {"feasible": False, "reasons": [str(held)], "layout": shared.way_values(layout)}
             return Answer(told=f"{layout}: {held}", values=self.values | values, refused=True)
         served = steady(
-            self.model, self.machine, layout, P=self.P, G=self.G, batch=self.batch or most,
-            policy=self.policy or POLICIES[0], chunk=self.chunk, efficiency=self.reached(layout.compute),
-        )  # fmt: skip
+            self.model,
+            self.machine,
+            layout,
+            **self.requests,
+            batch=self.batch or most,
+            policy=self.policy or POLICIES[0],
+            efficiency=self.reached(layout.compute),
+        )
         return self._answer(str(served), served, (), {})
 
-    def best(self, fixed: dict[str, Any], targets: tuple[float | None, float | None], keep: int) -> Answer:
+    def best(self, fixed: dict[str, Any], *, ttft_s: float | None, itl_s: float | None, keep: int) -> Answer:
         """The front of all layouts with these fields."""
         found = planner.serve(
-            self.model, self.machine, P=self.P, G=self.G, fixed=fixed, chunk=self.chunk,
-            ttft_s=targets[0], itl_s=targets[1],
-            batches=(self.batch,) if self.batch else None, usd_per_hour=self.usd_per_hour,
-            policies=(self.policy,) if self.policy else POLICIES, reserve=self.reserve,
+            self.model,
+            self.machine,
+            **self.requests,
+            fixed=fixed,
+            ttft_s=ttft_s,
+            itl_s=itl_s,
+            batches=(self.batch,) if self.batch else None,
+            usd_per_hour=self.usd_per_hour,
+            policies=(self.policy,) if self.policy else POLICIES,
+            reserve=self.reserve,
             efficiency=self.reached(fixed.get("compute", BF16)),
-        )  # fmt: skip
+        )
         values = {"search": serve_tables.front_values(found)}
         if not found.points:
             told = {"feasible": False, "reasons": [str(r) for r in found.rejected]}
@@ -147,19 +166,14 @@ class Asked:
         return self._answer(str(found), found.best.serving, (listed,), values)
 
     def _answer(self, told: str, one: Serving, listed: tuple[Table, ...], values: dict[str, Any]) -> Answer:
-        S = ceil(self.P + self.G / 2)
-        held = inference.memory(self.model, one.step.layout, self.machine, B=max(int(one.B), 1), S=S,
-                                reserve=self.reserve)  # fmt: skip
+        held = inference.memory(self.model, one.step.layout, self.machine, B=max(int(one.B), 1), **self.held)
         usd = None if self.price is None else one.usd_per_million(self.price)
+        if self.near is not None:  # published runs say how far predictions were off
+            within = f"within a factor of {self.near:.3g} of their predictions"
+            told = f"{told}\n{percent(published.HOLDS)} of published runs are {within}"
         return Answer(
-            told="\n".join((told, *self._near())), tables=(*listed, *serve_tables.tables(one, held, usd)),
+            told=told,
+            tables=(*listed, *serve_tables.tables(one, held, usd)),
             values=self.values | {"feasible": True} | values | serve_tables.values(one, held, usd),
-            steps=derive_serve.steps(one, held, usd, self.price),
-        )  # fmt: skip
-
-    def _near(self) -> tuple[str, ...]:
-        """How far predictions were off, where published runs say so."""
-        if self.near is None:
-            return ()
-        kept = percent(published.HOLDS)
-        return (f"{kept} of published runs are within a factor of {self.near:.3g} of their predictions",)
+            steps=tuple(derive_serve.steps(one, held, self.price)),
+        )

@@ -32,19 +32,21 @@ class Collective(StrEnum):
     def __repr__(self) -> str:
         return repr(self.value)  # results that hold one are shown as they would be with the bare name
 
+    def is_called(self, text: str) -> bool:
+        """Whether that is one of its names, whatever capitals, hyphens and underscores are in it."""
+        return _plain(text) in (_plain(self.value), _plain(self.call))
+
     @classmethod
     def named(cls, text: str) -> "Collective":
         """The collective of that name, in any of the spellings; a ValueError that lists all where none is."""
         if isinstance(text, Collective):
             return text
-        if (found := _SPELLED.get(_plain(text))) is None:
-            known = ", ".join(kind.call.replace("_", "-") for kind in cls)
-            raise ValueError(f"{text!r} is no collective of this book; write one of {known}")
-        return found
+        for kind in cls:
+            if kind.is_called(text):
+                return kind
+        known = ", ".join(kind.call.replace("_", "-") for kind in cls)
+        raise ValueError(f"{text!r} is no collective of this book; write one of {known}")
 
 
 def _plain(text: str) -> str:
     return re.sub(r"[-_\s]", "", text.lower())
-
-
-_SPELLED = {_plain(name): kind for kind in Collective for name in (kind.value, kind.call)}
