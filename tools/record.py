@@ -4,59 +4,61 @@ Ten minutes on two cores; `python -m tools.record lines` for one record alone. I
 """
 
 import dataclasses
-import subprocess
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from scalingbook_lib.evidence import compiled
+from scalingbook_lib.evidence import resources
 
-FOLDER = Path(compiled.__file__).parent
-HEADS = {
-    "lines": "Lines that the TPU's compiler wrote",
-    "cycles": "Estimates of the TPU's compiler: cycles by the rows M of X[M, 8192] · W[8192, 8192]",
-    "bundles": "Slots that the TPU's compiler filled, summed over strips of each kernel",
-}
-REMARK = "# ruff: noqa: E501   written by tools/record.py from what the compiler said"
+FOLDER = Path(resources.__file__).parent / "data"
 
 
-def _lines() -> list[dict]:
+def _lines() -> list[dict[str, Any]]:
     from scalingbook_lib.lab.compiler import records
 
     return [dataclasses.asdict(line) for line in records.lines()]
 
 
-def _cycles() -> dict:
+def _cycles() -> list[dict[str, Any]]:
     from scalingbook_lib.evidence.compiled import cycles
     from scalingbook_lib.lab.compiler import records
 
     asked = [(topology, kind) for kind in ("bf16", "int8") for topology in cycles.TARGETS]
     known = (ask for ask in asked if ask != ("tpu7x:1x1x1", "int8"))  # no int8 rate is documented for it
-    return {ask: records.table(*ask, cycles.ROWS) for ask in known}
+    return [
+        {"topology": topology, "dtype": kind, "cycles": records.table(topology, kind, cycles.ROWS)}
+        for topology, kind in known
+    ]
 
 
-def _bundles() -> dict:
+def _bundles() -> list[dict[str, Any]]:
     from scalingbook_lib.lab.compiler import records
 
-    return {
-        kernel.title: {
+    return [
+        {
+            "title": kernel.title,
             "bundles": kernel.bundles,
             "capacity": dict(kernel.capacity),
             "used": {unit: " ".join(map(str, used)) for unit, used in kernel.used.items()},
         }
         for kernel in records.bundles()
-    }
+    ]
 
 
-RECORDS: dict[str, Callable] = {"lines": _lines, "cycles": _cycles, "bundles": _bundles}
+RECORDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "lines": _lines,
+    "cycles": _cycles,
+    "bundles": _bundles,
+}
 
 
 def write(name: str) -> Path:
-    """Make one record again."""
-    path = FOLDER / f"{name}_kept.py"
-    text = f'"""{HEADS[name]}, as it was kept; see {name}.py."""\n\n{REMARK}\n\nKEPT = {RECORDS[name]()!r}\n'
-    path.write_text(text, encoding="utf-8")
-    subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", str(path)], check=True)
+    """Make one record again: a line of JSON for each of its rows."""
+    path = FOLDER / f"compiled_{name}.json"
+    rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in RECORDS[name]())
+    path.write_text(f"[\n{rows}\n]\n", encoding="utf-8")
     return path
 
 

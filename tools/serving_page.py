@@ -1,35 +1,48 @@
-"""Write the appendix on predicted and published inference: its tables, its picture, its numbers.
+"""What is filled into the appendix on predicted and published inference: its numbers and its tables."""
 
-    python -m tools.serving_page
-
-writes serving-runs.md and serving-runs.svg. Every number is the library's; a test compares the text.
-"""
-
-from pathlib import Path
+from collections.abc import Sequence
 from statistics import mean
 
 from scalingbook_lib import inference
 from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.evidence.inference import KINDS, Score
-from scalingbook_lib.evidence.inference.calibrated import NO_HOST
+from scalingbook_lib.evidence.inference.fit import BARE, EXPECTED, TORUS, key
 from scalingbook_lib.evidence.inference.planned import RESERVE, STEP_TOKENS, planned
 from scalingbook_lib.evidence.measured.inference_runs import REFUSED, RUNS, InferenceRun, find
+from scalingbook_lib.evidence.scores import HOLDS, signed
+from scalingbook_lib.evidence.tables import frozen
 from scalingbook_lib.inference.shape import shape
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale, View
+from scalingbook_lib.reader.explorers.view import Scale
 from scalingbook_lib.units import si
-from tools.environment import ROOT
-from tools.serving_tables import share, signed, tables
+from tools.published import Cells, Page, bands, share, sources, summaries, worst
 
-PAGE, PICTURE = ROOT / "serving-runs.md", ROOT / "serving-runs.svg"
-TEXT = Path(__file__).with_name("serving_page.md")
-COLORS = {"A100": "A100", "H100": "Hopper", "H200": "Hopper", "B200": "Blackwell", "GB200": "Blackwell",
-          "RTX": "RTX PRO 6000"}  # fmt: skip
-
-
-def text() -> str:
-    """The page: the words of serving_page.md with every {name} filled in."""
-    return TEXT.read_text().format(**_numbers(), **_misses(), **tables())
+FROZEN = frozen("inference")
+TABLE = FROZEN.table
+WHAT = {
+    "matmul": ("products", "of the matrix unit's peak"),
+    "experts": ("experts", "the same, for their products"),
+    "attention": ("attention", "the same in 16 bits, for prompts"),
+    "weights": ("weights", "of the memory's rate, for reading them"),
+    "kv": ("cache", "the same, for keys and values"),
+    "pointwise": ("pointwise", "a second, of norms, activations and copies for experts"),
+    "torus": ("torus", "of the links' rate"),
+    "domain": ("domain", "the same, under one switch"),
+    "network": ("network", "the same, between hosts"),
+    "exposed": ("exposed", "of collectives on a torus; elsewhere all is"),
+    "dequantize": ("widening", "instructions for a weight stored narrower than multiplied"),
+    "ramp": ("ramp", "tokens that a product takes longer"),
+    "layer_s": ("a layer", "lost with each"),
+    "expert_layer_s": ("with experts", "lost besides, with each"),
+    "collective_s": ("a collective", "lost with each"),
+    "network_s": ("between hosts", "lost besides, with each collective"),
+    "fixed_s": ("a step", "lost with each"),
+    "sequence_s": ("a sequence", "lost with each, in a step"),
+    "host_s": ("host", "a step is no shorter, for each of its sequences"),
+}
+TIMES = ("layer_s", "expert_layer_s", "collective_s", "fixed_s", "sequence_s", "host_s")
+_BARE = ("A100", "A100, 330 W", "TPU v4", "TPU7x")  # chips whose runs had no scheduler
+_QUOTED = {"gb_short": "inf-0048", "gb_long": "inf-0049", "b_short": "inf-0038", "b_long": "inf-0039"}
 
 
 def score(id: str) -> Score:
@@ -37,32 +50,52 @@ def score(id: str) -> Score:
     return next(s for s in published.scores() if s.run.id == id)
 
 
-def _numbers() -> dict[str, str]:
-    a100, table = published.TABLE["A100, 330 W", "bf16"], published.TABLE
-    gpus = [row for (chip, _), row in table.items() if chip not in ("GB200", *_BARE)]
+def numbers() -> dict[str, str]:
+    """What the words of the page quote."""
+    refused = sum(map(len, REFUSED.values()))
+    gpus = [row for (chip, _), row in TABLE.items() if chip not in ("GB200", *_BARE)]
+    no_host = FROZEN.tried["no_host"]
+    alone = (abs(s.left_out_error) for s in published.scores() if s.kind == KINDS[3])
     return {
-        "runs": str(len(RUNS)), "models": str(len({run.model.name for run in RUNS})),
-        "engines": str(len({run.engine for run in RUNS})), "lines": str(len(table)),
-        "refused": _word(sum(map(len, REFUSED.values()))), "date": published.DATE,
-        "rows": str(len(RUNS) + sum(map(len, REFUSED.values()))),
-        "band": f"{published.band(False):.2f}", "band_experts": f"{published.band(True):.2f}",
-        "holds": share(published.HOLDS, 0), "reserve": share(RESERVE, 0), **_wave("inf-0140"), **_head(),
+        "runs": str(len(RUNS)),
+        "models": str(len({run.model.name for run in RUNS})),
+        "engines": str(len({run.engine for run in RUNS})),
+        "lines": str(len(TABLE)),
+        "refused": _word(refused),
+        "date": FROZEN.date,
+        "rows": str(len(RUNS) + refused),
+        "band": f"{published.band(False):.2f}",
+        "band_experts": f"{published.band(True):.2f}",
+        "holds": share(HOLDS, 0),
+        "reserve": share(RESERVE, 0),
         "host": _range([row["host_s"] for row in gpus], "s"),
-        "host_step": f"{4096 * table['B200', 'fp4']['host_s'] * 1e3:.0f} ms",
-        "weights_share": share(a100["weights"], 0), "dequantize": f"{a100['dequantize']:.1f}",
-        "vector": si((chips.A100.vector_flops_per_s or 0) / 2), "layer": si(a100["layer_s"], "s", 2),
-        "fixed": si(a100["fixed_s"], "s", 2), "collective": si(a100["collective_s"], "s", 2),
-        "decode_out": share(max(abs(s.left_out_error) for s in published.scores() if s.kind == KINDS[3]), 0),
+        "host_step": f"{4096 * TABLE['B200', 'fp4']['host_s'] * 1e3:.0f} ms",
+        "decode_out": share(max(alone), 0),
         "pointwise": _range([row["pointwise"] for row in gpus], "B"),
         "ref_miss": "{ref}`the end of this page <serving-runs-misses>`",
-        "steady_dense": share(_steady(False)), "steady_experts": share(_steady(True)),
-        "no_host_dense": share(NO_HOST[0]), "no_host_experts": share(NO_HOST[1]),
-        "read": _shares([row[name] for row in table.values() for name in ("weights", "kv")]),
-        "network": si(table["A100", "fp16"]["network_s"], "s", 2),
-    }  # fmt: skip
+        "steady_dense": share(_steady(False)),
+        "steady_experts": share(_steady(True)),
+        "no_host_dense": share(no_host["dense"]),
+        "no_host_experts": share(no_host["experts"]),
+        "read": _shares([row[name] for row in TABLE.values() for name in ("weights", "kv")]),
+        "network": si(TABLE["A100", "fp16"]["network_s"], "s", 2),
+        **_a100(),
+        **_wave("inf-0140"),
+        **_head(),
+        **_misses(),
+    }
 
 
-_BARE = ("A100", "A100, 330 W", "TPU v4", "TPU7x")
+def _a100() -> dict[str, str]:
+    """What decoding one sequence on one chip shows."""
+    a100 = TABLE["A100, 330 W", "bf16"]
+    lost = {"layer": "layer_s", "fixed": "fixed_s", "collective": "collective_s"}
+    return {
+        "weights_share": share(a100["weights"], 0),
+        "dequantize": f"{a100['dequantize']:.1f}",
+        "vector": si((chips.A100.vector_flops_per_s or 0) / 2),
+        **{name: si(a100[which], "s", 2) for name, which in lost.items()},
+    }
 
 
 def _steady(experts: bool) -> float:
@@ -73,13 +106,20 @@ def _steady(experts: bool) -> float:
 def _steady_error(run: InferenceRun) -> float:
     p, efficiency = planned(run), published.calibrated(run.chip, run.compute, run.engine)
     found = inference.serve(
-        run.model, p.machine, p.layout, P=run.P, G=run.G, batch=p.batch, policy="chunked",
-        chunk=int(min(p.step_tokens, STEP_TOKENS[1])), efficiency=efficiency,
-    )  # fmt: skip
+        run.model,
+        p.machine,
+        p.layout,
+        P=run.P,
+        G=run.G,
+        batch=p.batch,
+        policy="chunked",
+        chunk=int(min(p.step_tokens, STEP_TOKENS[1])),
+        efficiency=efficiency,
+    )
     return abs(found.tokens_per_s / run.tokens_per_s - 1)
 
 
-def _shares(values: list[float]) -> str:
+def _shares(values: Sequence[float]) -> str:
     return f"{min(values):.2f} to {max(values):.2f}"
 
 
@@ -87,7 +127,7 @@ def _word(n: int) -> str:
     return ("No", "One", "Two", "Three", "Four", "Five")[n] if n < 6 else str(n)
 
 
-def _range(values: list[float], unit: str) -> str:
+def _range(values: Sequence[float], unit: str) -> str:
     """'1.8 to 2.1 TB', two digits each."""
     low, high = si(min(values), unit, 2), si(max(values), unit, 2)
     return f"{low.split()[0]} to {high}" if low.split()[1] == high.split()[1] else f"{low} to {high}"
@@ -98,9 +138,12 @@ def _wave(id: str) -> dict[str, str]:
     run = find(id)
     batch, requests = planned(run).batch, run.requests or 0
     return {
-        "wave_id": f"`{id}`", "wave_requests": f"{requests:,}", "wave_batch": f"{batch:,}",
-        "wave_full": str(requests // batch), "wave_rest": str(requests % batch),
-    }  # fmt: skip
+        "wave_id": f"`{id}`",
+        "wave_requests": f"{requests:,}",
+        "wave_batch": f"{batch:,}",
+        "wave_full": str(requests // batch),
+        "wave_rest": str(requests % batch),
+    }
 
 
 def _head() -> dict[str, str]:
@@ -117,74 +160,118 @@ def _head() -> dict[str, str]:
 
 def _misses() -> dict[str, str]:
     """What the last section quotes."""
-    rate = {name: f"{find(id).tokens_per_s:,.0f}" for name, id in _QUOTED.items()}
-    table = published.TABLE
     h100 = [s.left_out_error for s in published.scores() if s.run.chip.name == "H100" and s.run.experts]
     tpu = [s.left_out_error for s in published.scores() if s.run.family == "vllm-tpu-fp8"]
+    far = {"card_error": "inf-0303", "scout_b200": "inf-0043", "scout_h200": "inf-0063"}
     return {
-        **rate, "gb_error": signed(score("inf-0048").error, 0),
-        "h100_layer": si(table["H100", "fp8"]["expert_layer_s"], "s", 2),
-        "h200_layer": si(table["H200", "fp8"]["expert_layer_s"], "s", 2),
-        "h100_out": share(sum(h100) / len(h100), 0), "card_error": _far("inf-0303"),
-        "scout_b200": _far("inf-0043"), "scout_h200": _far("inf-0063"),
-        "tpu_out": share(sum(tpu) / len(tpu), 0), "embedding": _far("inf-0339"),
-        "exposed": share(table["TPU v4", "bf16"]["exposed"], 0),
+        **{name: f"{find(id).tokens_per_s:,.0f}" for name, id in _QUOTED.items()},
+        **{name: _said(score(id).error) for name, id in far.items()},
+        "embedding": _said(score("inf-0339").error),
+        "gb_error": signed(score("inf-0048").error, 0),
+        "h100_layer": si(TABLE["H100", "fp8"]["expert_layer_s"], "s", 2),
+        "h200_layer": si(TABLE["H200", "fp8"]["expert_layer_s"], "s", 2),
+        "h100_out": share(sum(h100) / len(h100), 0),
+        "tpu_out": share(sum(tpu) / len(tpu), 0),
+        "exposed": share(TABLE["TPU v4", "bf16"]["exposed"], 0),
         "mtnlg_out": _said(score("inf-0015").left_out_error),
-    }  # fmt: skip
-
-
-_QUOTED = {"gb_short": "inf-0048", "gb_long": "inf-0049", "b_short": "inf-0038", "b_long": "inf-0039"}
-
-
-def _far(id: str) -> str:
-    return _said(score(id).error)
+    }
 
 
 def _said(error: float) -> str:
     return f"{share(abs(error), 0)} too {'fast' if error > 0 else 'slow'}"
 
 
-def view() -> View:
-    """Predicted over published, each run a point, by the kind of chip."""
-    dense = [s for s in published.scores() if not s.run.experts]
-    experts = [s for s in published.scores() if s.run.experts]
-    charts = (
-        _chart("Dense: as fitted", dense, left_out=False),
-        _chart("Dense: by a table without the source", dense, left_out=True),
-        _chart("Experts: as fitted", experts, left_out=False),
-        _chart("Experts: by a table without the source", experts, left_out=True),
-    )
-    return View("Predicted over published tokens a second.", charts, columns=2)
+def _kinds() -> Cells:
+    for kind in KINDS:
+        peak = mean(s.peak_error for s in published.scores() if s.kind == kind)
+        for out in (False, True):
+            one = published.total(kind, out)
+            errors = (f"**{share(one.mean)}**", share(one.median), share(one.p90), signed(one.bias))
+            yield one.name, str(one.runs), *errors, "" if out else signed(peak, 0)
 
 
-def _chart(title: str, scores: list[Score], *, left_out: bool) -> Chart:
-    kinds: dict[str, list[Score]] = {}
-    for s in scores:
-        kinds.setdefault(COLORS.get(s.run.chip.name.replace(",", "").split()[0], "TPU"), []).append(s)
-    marks = [
-        Points(kind, [s.run.tokens_per_s_per_chip for s in kinds[kind]],
-               [1 + (s.left_out_error if left_out else s.error) for s in kinds[kind]], color=k)
-        for k, kind in enumerate(("A100", "Hopper", "Blackwell", "RTX PRO 6000", "TPU"))
-        if kind in kinds
-    ]  # fmt: skip
-    return Chart(
-        Scale("published, a chip", "tokens/s", "log", 1, 60_000),
-        Scale("predicted / published", "", "linear", 0.3, 1.9),
-        (RefLine("", 1.0, "y"), *marks),
-        title,
-    )
+def _decode() -> Cells:
+    """Steps of one sequence, in milliseconds."""
+    for run in RUNS:
+        if run.family == "gpt-fast":
+            yield run.model.name, str(run.weights), str(run.chips), *(f"{1e3 * s:.1f}" for s in _parts(run))
 
 
-def main() -> None:
-    """Write both."""
-    import matplotlib
+def _parts(run: InferenceRun) -> tuple[float, ...]:
+    efficiency, p = published.calibrated(run.chip, run.compute, run.engine), planned(run)
+    step = inference.decode(run.model, p.machine, p.layout, B=1, S=run.S or 0, efficiency=efficiency)
+    held = shape(run.model, p.layout)
+    stored = held.projections.stored + held.mlp.stored + held.head.stored
+    narrow = run.weights.bytes < run.compute.bytes
+    widening = stored * efficiency.of("dequantize_s", run.weights) if narrow else 0.0
+    reading = step.terms["weights"] - widening
+    sent = sum(step.collectives.values())
+    rest = step.total_s - reading - widening - sent
+    bytes_s = stored * run.weights.bytes / run.chip.hbm_bytes_per_s
+    return reading, widening, rest, sent, step.total_s, 1 / run.tokens_per_s, bytes_s
 
-    from scalingbook_lib.viz import figures
 
-    PAGE.write_text(text())
-    with matplotlib.rc_context({"svg.hashsalt": PICTURE.name}):
-        figures.draw(view()).savefig(PICTURE, metadata={"Date": None})
+def _expected() -> Cells:
+    for name, (short, words) in WHAT.items():
+        one, also = EXPECTED[name], TORUS.get(name) or BARE.get(name)
+        value = _value(name, one.value)
+        if also:
+            where = "on tori" if name in TORUS else "without a scheduler"
+            value += f" ({_value(name, also.value)} {where})"
+        yield short, words, value, f"{one.spread:.2f}"
 
 
-if __name__ == "__main__":
-    main()
+def _value(name: str, value: float) -> str:
+    if name.endswith("_s"):
+        return si(value, "s", 2)
+    return si(value, "B", 2) if name == "pointwise" else f"{value:.2g}" if value >= 1 else f"{value:.2f}"
+
+
+def _rates() -> Cells:
+    names = ("matmul", "experts", "attention", "weights", "kv")
+    for (chip, compute), row in sorted(TABLE.items()):
+        runs = sum(key(run) == (chip, compute) for run in RUNS)
+        links = row.get("torus") or row.get("domain")
+        shares = (f"{row[name]:.2f}" if name in row else "" for name in names)
+        yield chip, compute, str(runs), *shares, f"{links:.2f}" if links else ""
+
+
+def _times() -> Cells:
+    for (chip, compute), row in sorted(TABLE.items()):
+        yield chip, compute, *(si(row[name], "s", 2) if name in row else "" for name in TIMES)
+
+
+def _worst() -> Cells:
+    for s in worst(published.scores()):
+        where, work = f"{s.run.model.name}, {s.run.chips} {s.run.chip.name}", f"{s.run.P:,} + {s.run.G:,}"
+        rates, errors = (s.published, s.predicted), (s.error, s.left_out_error)
+        yield s.run.id, where, work, *(f"{r:,.0f}" for r in rates), *(signed(error, 0) for error in errors)
+
+
+PAGE = Page(
+    name="serving",
+    told=numbers,
+    tables={
+        "kinds": _kinds,
+        "bands": lambda: bands(published.held_by_band),
+        "decode": _decode,
+        "expected": _expected,
+        "rates": _rates,
+        "times": _times,
+        "by_source": lambda: summaries(published.by_source()),
+        "worst": _worst,
+        "sources": lambda: sources(published.scores()),
+    },
+    title="Predicted over published tokens a second.",
+    scores=published.scores,
+    across=lambda s: s.run.tokens_per_s_per_chip,
+    scale=Scale("published, a chip", "tokens/s", "log", 1, 60_000),
+    kinds={
+        "A100": "A100",
+        "H100": "Hopper",
+        "H200": "Hopper",
+        "B200": "Blackwell",
+        "GB200": "Blackwell",
+        "RTX": "RTX PRO 6000",
+    },
+)

@@ -6,10 +6,11 @@ has its answer. `SWEEP` is what came out; `simulated` plays it with the calibrat
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.evidence import inference as inference_published
+from scalingbook_lib.evidence import resources
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
@@ -18,7 +19,6 @@ from scalingbook_lib.serving.requests import Request
 from scalingbook_lib.serving.simulate import simulate
 from scalingbook_lib.units import FP8, Told, count, si
 
-SOURCE = "docs.nvidia.com/nim/benchmarking/llm/1.0.0/performance, read 2026-11-21"
 P, G = 5000, 500
 STEP_TOKENS = 8192  # TensorRT-LLM's default of max_num_tokens: a step takes whole prompts of 5,000
 RESERVE = 0.08  # of the HBM, for the runtime, as for `inference.published`'s runs of this engine
@@ -42,19 +42,28 @@ class Point(Told):
         )
 
 
-SWEEP = (
-    Point(1, 0.40677, 0.01858, 51.67),
-    Point(5, 0.5467, 0.02183, 218.48),
-    Point(25, 0.68869, 0.03875, 623.4),
-    Point(50, 0.83451, 0.05973, 814.37),
-    Point(100, 7.99625, 0.09291, 917.26),
-    Point(150, 34.79422, 0.09286, 920.9),
-    Point(200, 61.68022, 0.09306, 920.54),
-    Point(250, 88.60532, 0.0932, 920.12),
-)
+SWEEP: tuple[Point, ...]
+"""What was published, by the number of clients."""
 
 
-@lru_cache
+@cache
+def published() -> tuple[Point, ...]:
+    """The rows of `serving_sweeps.csv`."""
+    return tuple(
+        Point(
+            clients=int(row["clients"]),
+            ttft_s=float(row["ttft_ms"]) / 1e3,
+            itl_s=float(row["itl_ms"]) / 1e3,
+            tokens_per_s=float(row["output_tok_s_total"]),
+        )
+        for row in resources.rows("serving_sweeps")
+    )
+
+
+__getattr__ = resources.lazily(__name__, {"SWEEP": published})
+
+
+@cache
 def simulated() -> tuple[Point, ...]:
     """The same sweep, played: nothing is fitted to it."""
     model, machine = models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 2)
@@ -62,7 +71,7 @@ def simulated() -> tuple[Point, ...]:
     slots = inference.largest_batch(
         model, LAYOUT, machine, S=P + G, reserve=RESERVE, step_tokens=STEP_TOKENS
     )  # the engine lets nobody in whose whole answer has no room
-    return tuple(_point(costs, Chunked(slots, STEP_TOKENS), point.clients) for point in SWEEP)
+    return tuple(_point(costs, Chunked(slots, STEP_TOKENS), point.clients) for point in published())
 
 
 def _point(costs: inference.Case, policy: Chunked, clients: int) -> Point:

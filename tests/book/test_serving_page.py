@@ -5,26 +5,21 @@ import re
 from scalingbook_lib import inference
 from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.evidence.measured.inference_runs import find
-from tools import serving_page
+from tools.serving_page import PAGE, score
 
 
 def test_the_page_is_what_the_library_says():
-    assert serving_page.PAGE.read_text() == serving_page.text()
+    assert PAGE.path.read_text() == PAGE.text()
 
 
 def test_the_picture_shows_every_run_twice():
-    drawn = [
-        len(mark.xs)
-        for panel in serving_page.view().panels
-        for mark in panel.marks
-        if hasattr(mark, "labels")
-    ]
+    drawn = [len(mark.xs) for panel in PAGE.view().panels for mark in panel.marks if hasattr(mark, "labels")]
     assert sum(drawn) == 2 * len(published.scores())
-    assert serving_page.PICTURE.read_text().startswith("<?xml")
+    assert PAGE.picture.read_text().startswith("<?xml")
 
 
 def test_its_example_predicts_what_was_published_to_a_tenth():
-    (example,) = re.findall(r"```python\n(.*?)```", serving_page.PAGE.read_text(), re.S)
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE.path.read_text(), re.S)
     said: dict[str, inference.Step] = {}
     exec(example, said)
     assert abs(100 / said["step"].total_s / find("inf-0094").tokens_per_s - 1) < 0.1
@@ -32,7 +27,7 @@ def test_its_example_predicts_what_was_published_to_a_tenth():
 
 def test_what_the_page_says_in_words_is_so():
     """Sentences without a number filled in."""
-    half, whole = serving_page.score("inf-0020"), serving_page.score("inf-0019")
+    half, whole = score("inf-0020"), score("inf-0019")
     assert round(half.run.tokens_per_s / whole.run.tokens_per_s, 2) == 1.48
     hopper = [
         find(h100).tokens_per_s / find(h200).tokens_per_s
@@ -40,6 +35,6 @@ def test_what_the_page_says_in_words_is_so():
     ]
     assert all(0.39 < ratio < 0.52 for ratio in hopper)
     for near in ("inf-0293", "inf-0313"):
-        assert abs(serving_page.score(near).error) < abs(serving_page.score("inf-0303").error) / 2
+        assert abs(score(near).error) < abs(score("inf-0303").error) / 2
     assert find("inf-0048").tokens_per_s < find("inf-0049").tokens_per_s
     assert find("inf-0038").tokens_per_s > find("inf-0039").tokens_per_s

@@ -4,26 +4,21 @@ import re
 
 from scalingbook_lib import training
 from scalingbook_lib.evidence import training as published
-from tools import training_page
+from tools.training_page import PAGE
 
 
 def test_the_page_is_what_the_library_says():
-    assert training_page.PAGE.read_text() == training_page.text()
+    assert PAGE.path.read_text() == PAGE.text()
 
 
 def test_the_picture_shows_every_run_twice():
-    drawn = [
-        len(mark.xs)
-        for panel in training_page.view().panels
-        for mark in panel.marks
-        if hasattr(mark, "labels")
-    ]
+    drawn = [len(mark.xs) for panel in PAGE.view().panels for mark in panel.marks if hasattr(mark, "labels")]
     assert sum(drawn) == 2 * len(published.scores())
-    assert training_page.PICTURE.read_text().startswith("<?xml")
+    assert PAGE.picture.read_text().startswith("<?xml")
 
 
 def test_its_example_predicts_what_was_published_to_a_tenth():
-    (example,) = re.findall(r"```python\n(.*?)```", training_page.PAGE.read_text(), re.S)
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE.path.read_text(), re.S)
     said: dict[str, training.Step] = {}
     exec(example, said)
     assert abs(said["step"].total_s / 14.67 - 1) < 0.1  # dgxc-llama3-70b on 512 H100, release 25.04.02

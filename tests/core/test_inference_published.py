@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from scalingbook_lib.evidence import inference
-from scalingbook_lib.evidence.calibration import read
-from scalingbook_lib.evidence.inference.calibrated import LEFT_OUT
 from scalingbook_lib.evidence.inference.fit import EXPECTED, classes, expected, fit, key
 from scalingbook_lib.evidence.inference.planned import planned
-from scalingbook_lib.evidence.inference.table import TABLE, of
+from scalingbook_lib.evidence.inference.table import of
 from scalingbook_lib.evidence.measured.inference_runs import RUNS, find
+from scalingbook_lib.evidence.tables import frozen
 from scalingbook_lib.inference import Efficiency
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import BF16, FP4, FP8
 
+TABLE, LEFT_OUT = frozen("inference").table, frozen("inference").left_out
 DENSE, EXPERTS, PREFILL, ONE, BATCHES = inference.KINDS
 DATA = Path(__file__).parents[2] / "data"
 approx = pytest.approx
@@ -100,7 +100,7 @@ def test_a_chip_that_the_table_never_saw_is_like_its_kin():
     assert min(row["kv"] for row in gpus) < b300.of("kv", FP8) < max(row["kv"] for row in gpus)
     assert "kin" in b300.name
     assert inference.calibrated(chips.H100, BF16).matmul == inference.calibrated(chips.H100, FP8).matmul
-    alone = read("H100 | fp8 | matmul=0.5\n")
+    alone = {("H100", "fp8"): {"matmul": 0.5}}
     assert of(alone, replace(chips.H100, name="H100, 500 W"), FP8).matmul == 0.5
     assert of(alone, chips.V5E, BF16).matmul == expected("matmul", chips.V5E).value
 
@@ -109,7 +109,7 @@ def test_an_engine_that_schedules_loses_more_than_a_bare_loop():
     """Whatever ran on the chip: the A100's runs had no scheduler, those of the H100 had one."""
     for chip, compute in ((chips.A100, BF16), (chips.H100, FP8)):
         served, bare = (inference.calibrated(chip, compute, engine) for engine in ("", "gpt-fast"))
-        assert served.times.host_s > 10 * bare.times.host_s
+        assert served.host_s > 10 * bare.host_s
         assert served.fixed_s > 2 * bare.fixed_s
         assert served.weights == bare.weights
     assert inference.calibrated(chips.H100, BF16).fixed_s == TABLE["H100", "fp8"]["fixed_s"]

@@ -1,32 +1,28 @@
 """The model of collectives against every published time within one domain."""
 
-import csv
-from pathlib import Path
 from statistics import median
 
 import pytest
 
 from scalingbook_lib import collectives
-from scalingbook_lib.evidence import measured
+from scalingbook_lib.evidence import measured, resources
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 
-DATA = Path(__file__).parents[2] / "scalingbook_lib/evidence/data/collectives.csv"
 COMPARISON = measured.COLLECTIVES
 ERRORS = {row.group: row for row in COMPARISON.errors()}
 approx = pytest.approx
 
 
 def rows():
-    with DATA.open(newline="") as file:
-        return [row for row in csv.DictReader(file) if not row["system"].startswith("TPU")]
+    return [row for row in resources.rows("collectives") if not row["system"].startswith("TPU")]
 
 
 def named(row):
     return {"alltoall": "all-to-all"}.get(row["collective"], row["collective"].replace("_", "-"))
 
 
-def test_the_library_carries_the_rows_of_the_table_and_no_others():
+def test_the_library_reads_every_row_of_a_switch_once():
     """Where the source prints a bus bandwidth alone, the time follows from it."""
     own = {
         (run.system, run.n, run.collective, run.algorithm, size): us

@@ -1,29 +1,21 @@
 """Published runs of inference: every row of the table used or refused, and each run is its row."""
 
-import csv
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from scalingbook_lib import models
-from scalingbook_lib.evidence.measured import inference_runs
+from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.measured.inference_runs import KINDS, REFUSED, RUNS, find
-from scalingbook_lib.evidence.measured.inference_runs.shapes import COMPUTES, TYPES
+from scalingbook_lib.evidence.measured.inference_runs.read import COMPUTES, TYPES
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import BF16, FP4, FP8
 
-DATA = Path(__file__).parents[2] / "scalingbook_lib/evidence/data/inference_runs.csv"
 approx = pytest.approx
 
 
-def rows():
-    with DATA.open(newline="") as file:
-        return {row["run_id"]: row for row in csv.DictReader(file)}
-
-
-ROWS = rows()
+ROWS = {row["run_id"]: row for row in resources.rows("inference_runs")}
 WEIGHTS = {"nvfp4": "fp4", "int4 in groups of 32": "int4-g32"}
 CHIPS = {"A100, 330 W": "A100-80G (330W)", "A100": "A100-80G", "H100": "H100-SXM", "H200": "H200-SXM",
          "TPU v4": "TPUv4", "TPU v6e": "TPUv6e"}  # fmt: skip
@@ -109,7 +101,7 @@ def test_a_card_has_no_nvlink():
 
 
 def test_shapes_of_models_that_only_these_runs_name():
-    palm = inference_runs.RUNS[[run.id for run in RUNS].index("inf-0001")].model
+    palm = find("inf-0001").model
     assert palm.K == 1
     assert models.find("LLaMA-3 70B").kv_elements_per_token == 2 * 80 * 8 * 128
     assert find("inf-0015").model.params == approx(530e9, rel=0.002)

@@ -1,15 +1,13 @@
 """Published training runs: the library's FLOPs reproduce what each source prints, from its shapes alone."""
 
-import csv
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from scalingbook_lib.evidence.measured import training_runs
+from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.measured.training_runs import (
     CONVENTIONS,
-    KEPT,
+    HELD_OUT,
     REFUSED,
     RUNS,
     by_series,
@@ -19,25 +17,19 @@ from scalingbook_lib.evidence.measured.training_runs import (
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS, WHOLE_RUNS
 from scalingbook_lib.models import arithmetic
 
-DATA = Path(__file__).parents[2] / "scalingbook_lib/evidence/data/training_runs.csv"
 approx = pytest.approx
 
 TWICE = [run for run in RUNS if run.rate and run.convention and run.basis_of("time")]
 """Runs of which the source prints a time and a rate: each follows from the other by its convention."""
 
 
-def rows():
-    with DATA.open(newline="") as file:
-        return {row["run_id"]: row for row in csv.DictReader(file)}
+ROWS = {row["run_id"]: row for row in resources.rows("training_runs")}
 
 
-ROWS = rows()
-
-
-def test_every_row_of_the_table_is_used_or_kept_apart_or_refused_with_a_reason():
+def test_every_row_of_the_table_is_used_or_held_out_or_refused_with_a_reason():
     refused = [id for ids in REFUSED.values() for id in ids]
-    assert sorted([*refused, *(run.id for run in (*RUNS, *KEPT))]) == sorted(ROWS)
-    assert (len(RUNS), len(KEPT), len(refused)) == (402, 3, 85)
+    assert sorted([*refused, *(run.id for run in (*RUNS, *HELD_OUT))]) == sorted(ROWS)
+    assert (len(RUNS), len(HELD_OUT), len(refused)) == (402, 3, 85)
     assert {reason: len(ids) for reason, ids in REFUSED.items()} == {
         "the shapes of the model are not given": 50,
         "batch or sequence length is not given": 13,
@@ -59,7 +51,7 @@ def test_what_the_table_warns_of_is_refused():
     assert not {run.id for run in RUNS} & set(warned)
 
 
-@pytest.mark.parametrize("run", [*RUNS, *KEPT], ids=lambda run: run.id)
+@pytest.mark.parametrize("run", [*RUNS, *HELD_OUT], ids=lambda run: run.id)
 def test_a_run_is_its_row(run):
     row = ROWS[run.id]
     assert (run.chips, run.precision, run.T, run.batch) == (
@@ -193,13 +185,12 @@ def test_a_run_tells_itself():
         "LLaMA-3 70B on 256 H100, bf16, fsdp 8 tp 4 cp 2 pp 4, 512 sequences of 8,192: "
         "14.8 s a step, MFU 50 %"
     )
-    assert training_runs.FAMILIES[0].name == "megatron-sc21"
+    assert RUNS[0].family == "megatron-sc21"
 
 
 def test_whole_runs():
     """`training_gpu_hours.csv`: its MFU is 6 · P · tokens over hours at the peak."""
-    with (DATA.parent / "training_gpu_hours.csv").open(newline="") as file:
-        table = list(csv.DictReader(file))
+    table = resources.rows("training_gpu_hours")
     assert len(table) == len(WHOLE_RUNS) == 18
     for run, row in zip(WHOLE_RUNS, table, strict=True):
         assert (run.name, str(run.chips or "")) == (row["name"], row["accel_count"])
@@ -209,8 +200,7 @@ def test_whole_runs():
 
 
 def test_what_stopped_a_run():
-    with (DATA.parent / "interruptions.csv").open(newline="") as file:
-        (row,) = csv.DictReader(file)
+    (row,) = resources.rows("interruptions")
     stops = LLAMA3_STOPS
     assert (stops.name, stops.chips, stops.days) == (row["run"], int(row["chips"]), float(row["days"]))
     assert (stops.planned, stops.unexpected) == (int(row["planned"]), int(row["unexpected"]))
@@ -218,9 +208,9 @@ def test_what_stopped_a_run():
     assert f"{stops.chip_years:.1f}" == "5.8"
 
 
-def test_runs_that_are_kept_apart_are_no_usable_runs_and_can_be_found():
-    assert not {run.family for run in KEPT} & {run.family for run in RUNS}
-    assert all(find(run.id) is run for run in KEPT)
+def test_runs_that_are_held_out_are_no_usable_runs_and_can_be_found():
+    assert not {run.family for run in HELD_OUT} & {run.family for run in RUNS}
+    assert all(find(run.id) is run for run in HELD_OUT)
 
 
 def test_a_whole_run_tells_itself():

@@ -1,33 +1,19 @@
 """A published latency-throughput curve, and the simulator's, to which nothing of it was shown."""
 
-import csv
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-from scalingbook_lib.evidence.sweeps import SWEEP, Point, simulated
+from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence.sweeps import SWEEP, simulated
 
-DATA = Path(__file__).parents[2] / "scalingbook_lib/evidence/data/serving_sweeps.csv"
 
-
-def test_the_library_carries_the_table():
-    if not DATA.exists():
-        pytest.skip("data/ is not here")
-    with DATA.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    read = [
-        Point(
-            int(row["clients"]), float(row["ttft_ms"]) / 1e3, float(row["itl_ms"]) / 1e3,
-            float(row["output_tok_s_total"]),
-        )
-        for row in rows
-    ]  # fmt: skip
-    assert [p.clients for p in read] == [p.clients for p in SWEEP]
-    for mine, theirs in zip(SWEEP, read, strict=True):
-        assert (mine.ttft_s, mine.itl_s, mine.tokens_per_s) == pytest.approx(
-            (theirs.ttft_s, theirs.itl_s, theirs.tokens_per_s)
-        )
+def test_the_sweep_is_the_table():
+    rows = resources.rows("serving_sweeps")
+    assert [p.clients for p in SWEEP] == [1, 5, 25, 50, 100, 150, 200, 250]
+    assert [p.tokens_per_s for p in SWEEP] == [float(row["output_tok_s_total"]) for row in rows]
+    assert SWEEP[0].ttft_s == pytest.approx(0.40677)
+    assert SWEEP[-1].itl_s == pytest.approx(0.0932)
     assert all(row["source"] for row in rows)
 
 

@@ -2,28 +2,28 @@
 
 import csv
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from statistics import mean, median
 
 import pytest
 
 from scalingbook_lib.evidence import training
-from scalingbook_lib.evidence.calibration import read, students_t
 from scalingbook_lib.evidence.measured.training_runs import RUNS, find
-from scalingbook_lib.evidence.training.calibrated import DOUBLING, LEFT_OUT
-from scalingbook_lib.evidence.training.fit import EXPECTED, classes, fit
-from scalingbook_lib.evidence.training.kernels import MEASURED, attention, ramp
-from scalingbook_lib.evidence.training.table import TABLE, of
+from scalingbook_lib.evidence.tables import frozen
+from scalingbook_lib.evidence.training.fit import EXPECTED, classes, fit, ramp
+from scalingbook_lib.evidence.training.table import of
 from scalingbook_lib.machines import chips
 from scalingbook_lib.training import Efficiency
 
 DATA = Path(__file__).parents[2] / "data"
+TABLE, LEFT_OUT = frozen("training").table, frozen("training").left_out
 CONSTANT_MFU, CALCULON = 0.158, 0.165  # mean errors of dense runs: data/README.md
 
 
 def test_every_usable_run_is_predicted():
     assert [s.run for s in training.scores()] == list(RUNS)
-    assert all(s.predicted_s > 0 and s.left_out_s > 0 for s in training.scores())
+    assert all(s.predicted > 0 and s.left_out > 0 for s in training.scores())
 
 
 def test_dense_steps_are_predicted_within_5_percent_and_nine_in_ten_within_10():
@@ -46,11 +46,11 @@ def test_steps_with_experts_are_predicted_within_a_quarter():
     assert training.total(experts=True, left_out=True).mean < 0.275
 
 
-def test_runs_that_are_kept_apart_are_predicted_within_6_percent():
-    errors = [s.error for s in training.kept()]
+def test_runs_that_are_held_out_are_predicted_within_6_percent():
+    errors = [s.error for s in training.held_out()]
     assert len(errors) == 3
     assert max(map(abs, errors)) < 0.06
-    assert not {s.run.family for s in training.kept()} & set(LEFT_OUT)
+    assert not {s.run.family for s in training.held_out()} & set(LEFT_OUT)
 
 
 @pytest.mark.parametrize("experts", [False, True])
@@ -60,11 +60,6 @@ def test_a_band_holds_four_in_five_of_the_runs_of_sources_that_it_never_saw(expe
     assert sum(inside for inside, _ in found.values()) > 0.8 * sum(runs for _, runs in found.values())
     assert mean(inside / runs for inside, runs in found.values()) > 0.8  # each source counted once
     assert training.band(experts) < (1.7 if experts else 1.25)
-
-
-@pytest.mark.parametrize(("n", "t"), [(3, 1.638), (4, 1.533), (17, 1.333), (10**6, 1.282)])
-def test_students_t_is_that_of_the_tables(n, t):
-    assert students_t(0.8, n) == pytest.approx(t, abs=2e-3)
 
 
 def test_ratios_within_a_series_are_right():
@@ -82,11 +77,11 @@ def test_what_goes_with_the_errors_of_ratios():
 
 
 def test_a_rule_for_many_chips_was_tried_and_helps_only_those_that_it_was_fitted_to():
-    _, near, dense, experts, kept = DOUBLING
-    assert near > sum(abs(one.error) <= 0.05 for one in training.ratios())
-    assert dense < training.total(experts=False, left_out=True).mean
-    assert experts > training.total(experts=True, left_out=True).mean
-    assert kept > 2 * mean(abs(s.error) for s in training.kept())
+    tried = frozen("training").tried["doubling"]
+    assert tried["near"] > sum(abs(one.error) <= 0.05 for one in training.ratios())
+    assert tried["dense"] < training.total(experts=False, left_out=True).mean
+    assert tried["experts"] > training.total(experts=True, left_out=True).mean
+    assert tried["held_out"] > 2 * mean(abs(s.error) for s in training.held_out())
 
 
 def test_plans_that_a_source_compares_are_put_in_its_order():
@@ -114,12 +109,10 @@ def test_attention_is_as_measured_kernels_are():
     with (DATA / "attention.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert all(row["source"] for row in rows)
-    for chip, found in MEASURED.items():
-        own = [row for row in rows if row["system"].startswith(chip.name)]
-        for T, share in found.items():
-            rates = [float(row["tflops"]) * 1e12 for row in own if int(row["seq"]) == T]
-            assert share == pytest.approx(median(rates) / chip.bf16_flops_per_s, abs=1e-3)
-            assert attention(chip, T) == pytest.approx(share, rel=0.1)
+    for chip, T in product((chips.H100, chips.B200), (1024, 2048, 4096, 8192, 16384)):
+        alike = (row for row in rows if row["system"].startswith(chip.name) and int(row["seq"]) == T)
+        share = median(float(row["tflops"]) * 1e12 for row in alike) / chip.bf16_flops_per_s
+        assert 0.55 / (1 + ramp(chip) / T) == pytest.approx(share, rel=0.1)
     assert ramp(chips.H100) == 1024
     assert training.calibrated(chips.B200).ramp == ramp(chips.B200)
 
@@ -140,17 +133,10 @@ def test_a_chip_that_the_table_never_saw_is_like_its_kin():
 
 
 def test_a_variant_of_less_power_is_slower_by_the_cube_root():
-    table = read("H100 | bf16 | matmul=0.7 memory=0.8\n")
+    table = {("H100", "bf16"): {"matmul": 0.7, "memory": 0.8}}
     half = replace(chips.H100, name="H100 at half its power", power_w=350)
     assert of(table, half, "bf16").matmul == pytest.approx(0.7 * 0.5 ** (1 / 3))
     assert of(table, half, "bf16").memory == pytest.approx(0.8)
-
-
-def test_tables_go_on_in_indented_lines():
-    assert read("A | bf16 | matmul=0.5\n  memory=0.25\nB | fp8 | dcn=1\n") == {
-        ("A", "bf16"): {"matmul": 0.5, "memory": 0.25},
-        ("B", "fp8"): {"dcn": 1.0},
-    }
 
 
 def test_a_score_tells_itself():

@@ -7,19 +7,26 @@ they run. Chapter: Profiling.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from scalingbook_lib.evidence.compiled.bundles_recorded import KEPT
+from scalingbook_lib.evidence import resources
 from scalingbook_lib.units import Told, percent
 
 STRIPS = 48
 
 UNITS = {
-    "MATMUL": "rows through the MXUs", "MATPUSH": "weights into the MXUs",
-    "XLU": "work across lanes", "VALU": "vector arithmetic",
-    "VPOP": "results taken over", "EUP": "exp, tanh, 1/x", "VLOAD": "VMEM to registers",
-    "VLOAD:FILL": "back from a spill", "VSTORE": "registers to VMEM",
-    "VSTORE:SPILL": "registers spilled", "SALU": "scalar arithmetic",
-}  # fmt: skip
+    "MATMUL": "rows through the MXUs",
+    "MATPUSH": "weights into the MXUs",
+    "XLU": "work across lanes",
+    "VALU": "vector arithmetic",
+    "VPOP": "results taken over",
+    "EUP": "exp, tanh, 1/x",
+    "VLOAD": "VMEM to registers",
+    "VLOAD:FILL": "back from a spill",
+    "VSTORE": "registers to VMEM",
+    "VSTORE:SPILL": "registers spilled",
+    "SALU": "scalar arithmetic",
+}
 """The slots of a bundle and what uses them, in the compiler's order."""
 
 
@@ -54,9 +61,16 @@ class Kernel(Told):
         return f"{self.title}: {self.bundles:,} bundles, {percent(self.filled(unit))} of {unit}'s slots used"
 
 
-def _kernel(title: str, bundles: int, capacity: dict[str, int], used: dict[str, str]) -> Kernel:
-    return Kernel(title, bundles, capacity, {u: tuple(map(int, many.split())) for u, many in used.items()})
-
-
-KERNELS: dict[str, Kernel] = {title: _kernel(title, **kept) for title, kept in KEPT.items()}
+KERNELS: dict[str, Kernel]
 """By the program that they are of, compiled for v5e."""
+
+
+def _kernels() -> dict[str, Kernel]:
+    return {row["title"]: _kernel(**row) for row in resources.record("compiled_bundles")}
+
+
+def _kernel(used: dict[str, str], **words: Any) -> Kernel:
+    return Kernel(**words, used={unit: tuple(map(int, many.split())) for unit, many in used.items()})
+
+
+__getattr__ = resources.lazily(__name__, {"KERNELS": _kernels})

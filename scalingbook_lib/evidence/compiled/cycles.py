@@ -7,18 +7,21 @@ knows the clock's cycles only; seconds need the clock of the chip. Chapter: Prof
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scalingbook_lib import roofline
-from scalingbook_lib.evidence.compiled.cycles_recorded import KEPT
+from scalingbook_lib import roofline, units
+from scalingbook_lib.evidence import resources
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.roofline import Roofline
-from scalingbook_lib.units import BF16, INT8, DType, Told, dtype, si
+from scalingbook_lib.units import BF16, FP32, INT8, DType, Told, si
 
 WIDTH = 8192
 ROWS = (8, 16, 32, 64, 128, 192, 256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 4096)
 TARGETS: dict[str, Chip] = {
-    "v5e:1x1": chips.V5E, "v5p:1x1x1": chips.V5P, "v6e:1x1": chips.V6E, "tpu7x:1x1x1": chips.HALF_TPU7X,
-}  # fmt: skip
+    "v5e:1x1": chips.V5E,
+    "v5p:1x1x1": chips.V5P,
+    "v6e:1x1": chips.V6E,
+    "tpu7x:1x1x1": chips.HALF_TPU7X,
+}
 _ARRAYS_PER_UNIT = {"TPU v6e": 2, "half a TPU7x": 2}  # as `systolic.peak` says, which has the reason
 
 
@@ -45,7 +48,7 @@ class Estimates(Told):
 
     def bound(self, M: float) -> Roofline:
         """The roofline at documented peaks; int8 adds up in 32 bits, and the sums are written so."""
-        out = dtype("fp32") if self.dtype == INT8 else self.dtype
+        out = FP32 if self.dtype == INT8 else self.dtype
         return roofline.matmul(M, WIDTH, WIDTH, self.chip, self.dtype, out=out)  # type: ignore[arg-type]
 
     def over(self, M: int) -> float:
@@ -84,8 +87,17 @@ class Estimates(Told):
         )
 
 
-ESTIMATES: dict[str, Estimates] = {
-    f"{TARGETS[topology].name}, {kind}": Estimates(TARGETS[topology], dtype(kind), cycles)
-    for (topology, kind), cycles in KEPT.items()
-}
+ESTIMATES: dict[str, Estimates]
 """By chip and type."""
+
+
+def _estimates() -> dict[str, Estimates]:
+    found = [_estimate(**row) for row in resources.record("compiled_cycles")]
+    return {f"{one.chip.name}, {one.dtype.name}": one for one in found}
+
+
+def _estimate(topology: str, dtype: str, cycles: dict[str, int]) -> Estimates:
+    return Estimates(TARGETS[topology], units.dtype(dtype), {int(M): many for M, many in cycles.items()})
+
+
+__getattr__ = resources.lazily(__name__, {"ESTIMATES": _estimates})

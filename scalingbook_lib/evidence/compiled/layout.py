@@ -12,8 +12,13 @@ from scalingbook_lib.units import DType, Told, binary, percent
 
 LANES, SUBLANES, WORD_BYTES = 128, 8, 4
 SPACES = {
-    0: "HBM", 1: "VMEM", 2: "synchronization flags", 3: "CMEM", 5: "memory of the host", 6: "scalar memory",
-}  # fmt: skip
+    0: "HBM",
+    1: "VMEM",
+    2: "synchronization flags",
+    3: "CMEM",
+    5: "memory of the host",
+    6: "scalar memory",
+}
 _ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,]*)\](?:\{([\d,]*)(?::((?:[A-Z]*\([\d,]*\))*))?\})?")
 _XLA = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "int8": "s8", "fp8": "f8e4m3fn"}
 

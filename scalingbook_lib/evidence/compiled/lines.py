@@ -1,10 +1,24 @@
-"""Which lines of real programs are kept? One of every sort that a reader of a profile meets.
+"""Which lines of real programs are recorded? One of every sort that a reader of a profile meets.
 
 Compiled for v5e, the settings for the compiler's own use (`backend_config`) left out. Chapter: Profiling.
 """
 
-from scalingbook_lib.evidence.compiled.line import Line
-from scalingbook_lib.evidence.compiled.lines_recorded import KEPT
+from typing import Any
 
-LINES: dict[str, Line] = {kept["title"]: Line(**kept) for kept in KEPT}
+from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence.compiled.line import Line
+
+LINES: dict[str, Line]
 """By what they are."""
+
+
+def _lines() -> dict[str, Line]:
+    return {row["title"]: _line(**row) for row in resources.record("compiled_lines")}
+
+
+def _line(groups: list[list[int]], moves: list[list[int]], **words: Any) -> Line:
+    """JSON has lists where a line has tuples."""
+    return Line(**words, groups=tuple(map(tuple, groups)), moves=tuple((at, to) for at, to in moves))
+
+
+__getattr__ = resources.lazily(__name__, {"LINES": _lines})

@@ -5,11 +5,9 @@ and `by_source()` their errors, `band()` what to add to a prediction. `fit` says
 Chapter: Inference.
 """
 
-from scalingbook_lib.evidence.inference.calibrated import DATE
 from scalingbook_lib.evidence.inference.planned import Planned, planned
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.inference.scores import (
-    HOLDS,
     KINDS,
     Score,
     band,
@@ -20,13 +18,12 @@ from scalingbook_lib.evidence.inference.scores import (
     total,
     without,
 )
-from scalingbook_lib.evidence.inference.table import TABLE, calibrated
+from scalingbook_lib.evidence.inference.table import calibrated
+from scalingbook_lib.evidence.scores import HOLDS
 
 __all__ = [
-    "DATE",
     "HOLDS",
     "KINDS",
-    "TABLE",
     "Planned",
     "Score",
     "band",

@@ -1,16 +1,16 @@
 """What does each class of operation reach, if predicted inference shall be near published runs?
 
 For each chip and type of the products apart, the least sum over its runs of h(ln(predicted / published) / s):
-h(x) = 2 (sqrt(1 + x²) - 1) counts far rows less, s is 0.07 (0.11 with experts). Added is, for each class,
-((ln value - ln expected) / spread)², which holds where the runs say nothing. `EXPECTED` is rounded from
-measured kernels where there are some (`data/kernels.csv`, `data/decode_attention.csv`), else from what most
-chips show. Chapter: Inference.
+h(x) = 2 (sqrt(1 + x²) - 1) counts far rows less, s is 0.07 (0.11 with experts). `EXPECTED` holds where the
+runs say nothing (see `fitting.fitted`), and is rounded from measured kernels where there are some
+(`kernels.csv`, `data/decode_attention.csv`), else from what most chips show. Chapter: Inference.
 """
 
 from collections.abc import Sequence
-from math import exp, log
+from math import log
+from typing import Any
 
-from scalingbook_lib.evidence.calibration import Expected, Values, far, least
+from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
 from scalingbook_lib.inference.efficiency import Efficiency
@@ -40,40 +40,32 @@ EXPECTED = {
 """Shares of the documented rate, but: `pointwise` bytes/s of norms and activations, `exposed` of collectives
 (on tori; under switches all is), `dequantize` instructions of the vector unit for a weight that is stored
 narrower than it is multiplied, `ramp` tokens, and seconds."""
+SECONDS = tuple(name for name in EXPECTED if name.endswith("_s"))
 TORUS = {"matmul": Expected(0.8, 0.15, 0.2, 0.97)}  # kernels: 0.82 on TPU7x, 0.90 on v6e
 BARE = {"fixed_s": Expected(5e-4, 0.7, 1e-5, 0.1), "host_s": Expected(1e-6, 0.3, 1e-7, 1e-3)}
 BARE_ENGINES = "gpt-fast", "JAX (Pope et al.)", "FasterTransformer", "TensorRT-LLM (2024)"
 """These run steps one after the other; nobody schedules requests between them."""
 NOISE, NOISE_EXPERTS = 0.07, 0.11
-ALWAYS = (
-    "matmul",
-    "attention",
-    "weights",
-    "kv",
-    "pointwise",
-    "ramp",
-    "layer_s",
-    "fixed_s",
-    "sequence_s",
-    "host_s",
-)
+ALWAYS = {"matmul", "attention", "weights", "kv", "pointwise", "ramp"}
+ALWAYS |= {"layer_s", "fixed_s", "sequence_s", "host_s"}
 
 
 def efficiency(values: Values, chip: Chip, name: str = "") -> Efficiency:
     """The table for a chip; what is not among the values is as expected."""
     v = {key: expected(key, chip).value for key in EXPECTED} | values
-    overlap = 1 - v["exposed"] if chip.torus else 0.0
+    names = ("matmul", "experts", "attention", "weights", "kv", "torus", "domain", "network", "ramp")
+    same: dict[str, Any] = {name: v[name] for name in (*names, *SECONDS)}
     vector = chip.vector_flops_per_s
     return Efficiency(
-        matmul=v["matmul"], head=v["matmul"], experts=v["experts"], attention=v["attention"],
-        weights=v["weights"], expert_weights=v["weights"], head_weights=v["weights"], kv=v["kv"],
-        memory=min(v["pointwise"] / chip.hbm_bytes_per_s, 0.97), torus=v["torus"], domain=v["domain"],
-        network=v["network"], overlap=overlap, ramp=v["ramp"],
+        head=v["matmul"],
+        expert_weights=v["weights"],
+        head_weights=v["weights"],
+        memory=min(v["pointwise"] / chip.hbm_bytes_per_s, 0.97),
+        overlap=1 - v["exposed"] if chip.torus else 0.0,
         dequantize_s=2 * v["dequantize"] / vector if vector else 0.0,
-        layer_s=v["layer_s"], expert_layer_s=v["expert_layer_s"], collective_s=v["collective_s"],
-        network_s=v["network_s"], fixed_s=v["fixed_s"], sequence_s=v["sequence_s"], host_s=v["host_s"],
         name=name,
-    )  # fmt: skip
+        **same,
+    )
 
 
 def expected(name: str, chip: Chip, engine: str = "") -> Expected:
@@ -101,23 +93,16 @@ def _links(run: InferenceRun) -> set[str]:
 
 def fit(runs: Sequence[InferenceRun], rounds: int = 25, fixed: Values | None = None) -> Values:
     """The values of all classes of one chip and type; what is `fixed` stays."""
-    chip, fixed = runs[0].chip, fixed or {}
-    names = [name for name in classes(runs) if name not in fixed]
-    assumed = [expected(name, chip, runs[0].engine) for name in names]
+    chip, engine, stays = runs[0].chip, runs[0].engine, fixed or {}
 
-    def residuals(x: Sequence[float]) -> list[float]:
-        values = {name: exp(value) for name, value in zip(names, x, strict=True)}
-        table = efficiency(values | fixed, chip)
-        found = [_far(log(tokens_per_s(run, table) / run.tokens_per_s), run) for run in runs]
-        return found + [(value - log(one.value)) / one.spread for one, value in zip(assumed, x, strict=True)]
+    def errors(values: Values) -> list[float]:
+        table = efficiency(values | stays, chip)
+        ratios = [tokens_per_s(run, table) / run.tokens_per_s for run in runs]
+        noises = [NOISE_EXPERTS if run.experts else NOISE for run in runs]
+        return [far(log(ratio), noise) for ratio, noise in zip(ratios, noises, strict=True)]
 
-    limits = [(log(one.low), log(one.high) - 1e-12) for one in assumed]
-    found = least(residuals, [log(one.value) for one in assumed], limits, rounds)
-    return {name: float(f"{exp(value):.4g}") for name, value in zip(names, found, strict=True)} | fixed
-
-
-def _far(error: float, run: InferenceRun) -> float:
-    return far(error, NOISE_EXPERTS if run.experts else NOISE)
+    assumed = {name: expected(name, chip, engine) for name in classes(runs) if name not in stays}
+    return fitted(assumed, errors, rounds) | stays
 
 
 def key(run: InferenceRun) -> tuple[str, str]:

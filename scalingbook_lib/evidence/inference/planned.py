@@ -65,9 +65,14 @@ def layout(run: InferenceRun) -> Layout:
     """As published. TensorRT-LLM serves models with experts by groups that own sequences, as it says."""
     outer = None if run.head == run.weights else run.head
     found = Layout(
-        tp=run.tp, pp=run.pp, weights=run.weights, kv=run.kv, compute=run.compute, outer=outer,
+        tp=run.tp,
+        pp=run.pp,
+        weights=run.weights,
+        kv=run.kv,
+        compute=run.compute,
+        outer=outer,
         activations=FP16 if run.kv == FP16 else BF16,
-    )  # fmt: skip
+    )
     if run.family == "trtllm" and run.experts and run.tp > 1:
         return replace(found, attention_dp=run.tp, ep=run.tp)
     if run.family == "palm":  # two dimensions, 4 and 16; the cache by sequences

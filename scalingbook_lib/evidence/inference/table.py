@@ -3,24 +3,24 @@
 Chapter: Inference.
 """
 
-from collections.abc import Iterator
 from functools import cache
 from statistics import median
 
-from scalingbook_lib.evidence.calibration import Key, Table, read
-from scalingbook_lib.evidence.inference.calibrated import DATE, ROWS
+from scalingbook_lib.evidence import tables
 from scalingbook_lib.evidence.inference.fit import BARE_ENGINES, EXPECTED, efficiency, expected, key
-from scalingbook_lib.evidence.measured.inference_runs import RUNS
+from scalingbook_lib.evidence.measured.inference_runs.read import runs
+from scalingbook_lib.evidence.tables import Key, Table, frozen
 from scalingbook_lib.inference.efficiency import Efficiency
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.units import BF16, DType
 
 HOST = "fixed_s", "sequence_s", "host_s"
-TABLE: Table = read(ROWS)
-"""What was fitted, by chip and type of the products: see `fit`."""
 
 
-BARE_LINES = frozenset(key(run) for run in RUNS if run.engine in BARE_ENGINES)
+@cache
+def _bare_lines() -> frozenset[Key]:
+    """The lines of the table that runs without a scheduler gave."""
+    return frozenset(key(run) for run in runs() if run.engine in BARE_ENGINES)
 
 
 @cache
@@ -30,7 +30,7 @@ def calibrated(chip: Chip, compute: DType = BF16, engine: str = "") -> Efficienc
     Without an `engine`, what is lost to it is that of one which schedules requests between steps; "gpt-fast",
     and what else is in `fit.BARE_ENGINES`, lose less.
     """
-    return of(TABLE, chip, compute, engine)
+    return of(frozen("inference").table, chip, compute, engine)
 
 
 def of(table: Table, chip: Chip, compute: DType, engine: str = "") -> Efficiency:
@@ -41,29 +41,18 @@ def of(table: Table, chip: Chip, compute: DType, engine: str = "") -> Efficiency
     is lost to an engine is no property of other chips, nor of an engine of the other kind: it is as expected
     where the chip has no line of that kind.
     """
-    values = {name: _value(table, chip, compute.name, name, engine) for name in EXPECTED}
-    seen = (chip.name, compute.name) in table
-    return efficiency(values, chip, f"{chip.name}, {compute}, {DATE}{'' if seen else ', by its kin'}")
+    values = {name: _value(table, chip, compute, name, engine) for name in EXPECTED}
+    kin = "" if (chip.name, compute.name) in table else ", by its kin"
+    return efficiency(values, chip, f"{chip.name}, {compute}, {frozen('inference').date}{kin}")
 
 
-def _value(table: Table, chip: Chip, compute: str, name: str, engine: str) -> float:
-    bare = engine in BARE_ENGINES
-    kin = _near(table, chip, compute) if name in HOST else _kin(table, chip, compute)
-    for lines in kin:
-        if name in HOST:
-            lines = [line for line in lines if (line in BARE_LINES) == bare]
-        have = [table[line][name] for line in lines if name in table[line]]
-        if have:
-            return median(have)
-    return expected(name, chip, engine).value
-
-
-def _near(table: Table, chip: Chip, compute: str) -> Iterator[list[Key]]:
-    yield [line for line in table if line == (chip.name, compute)]
-    yield [line for line in table if line[0] == chip.name]
-
-
-def _kin(table: Table, chip: Chip, compute: str) -> Iterator[list[Key]]:
-    yield from _near(table, chip, compute)
-    yield [line for line in table if not chip.torus and line[0].split(",")[0] == chip.name.split(",")[0]]
-    yield [line for line in table if line[0].startswith("TPU") == bool(chip.torus)]
+def _value(table: Table, chip: Chip, compute: DType, name: str, engine: str) -> float:
+    same = tables.same(table, chip)
+    kin = [[line for line in same if line[1] == compute.name], same]
+    if name in HOST:
+        bare = engine in BARE_ENGINES
+        kin = [[line for line in lines if (line in _bare_lines()) == bare] for lines in kin]
+    else:
+        kin += [tables.variants(table, chip), tables.alike(table, chip)]
+    near = tables.nearest(table, kin, name)
+    return median(near.values()) if near else expected(name, chip, engine).value

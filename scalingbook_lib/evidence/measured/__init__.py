@@ -1,21 +1,40 @@
 """How near do real chips come to their bounds? Published measurements, each beside its bound.
 
-Kernels of one chip in `kernels`; collectives in `nccl` and `collectives`, read when somebody asks for them,
-as pages about kernels do without; steps of training in `training_runs`, whole runs in `whole_runs`, prefill,
-decode and serving in `inference_runs`, imported where they are needed. Every row stands in `data/` too, and a
-test holds both together; the library carries its own copy because it also runs where those files are not: in
-a browser, or installed alone. Chapters: Rooflines, GPUs, Training, Inference.
+Kernels of one chip in `kernels`, collectives in `collectives`, steps of training in `training_runs`, whole
+runs in `whole_runs`, prefill, decode and serving in `inference_runs`. The rows stand in `evidence/data`, and
+are read when somebody asks for them. Chapters: Rooflines, GPUs, Training, Inference.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence.measured import kernels
+from scalingbook_lib.evidence.measured.collectives import Comparison, Errors, Fit, Point
+from scalingbook_lib.evidence.measured.kernels import Measured, Sweep
+from scalingbook_lib.evidence.measured.runs import Run, runs
 
-from scalingbook_lib.evidence.measured.kernels import COPY, MATMULS, SQUARES, SWEEPS, Measured, Sweep
+SWEEPS: dict[str, Sweep]
+"""Batch sweeps on GPUs, by name."""
+SQUARES: tuple[Measured, ...]
+"""Matmuls of square matrices on TPUs."""
+MATMULS: tuple[Measured, ...]
+"""Every measured matmul."""
+COPY: Measured
+"""A copy on a TPU v6e."""
+RUNS: tuple[Run, ...]
+"""Every run of a collective, one kind and number of chips each."""
+COLLECTIVES: Comparison
+"""Every published time of a collective within one domain, beside the model."""
 
-if TYPE_CHECKING:
-    from scalingbook_lib.evidence.measured.collectives import COLLECTIVES, Comparison, Errors, Fit, Point
-    from scalingbook_lib.evidence.measured.nccl import RUNS
-    from scalingbook_lib.evidence.measured.runs import Run
+__getattr__ = resources.lazily(
+    __name__,
+    {
+        "SWEEPS": kernels.sweeps,
+        "SQUARES": kernels.squares,
+        "MATMULS": kernels.matmuls,
+        "COPY": kernels.copy,
+        "RUNS": runs,
+        "COLLECTIVES": lambda: Comparison(runs()),
+    },
+)
 
 __all__ = [
     "COLLECTIVES",
@@ -32,19 +51,3 @@ __all__ = [
     "Run",
     "Sweep",
 ]
-
-_LATER = {
-    "COLLECTIVES": "collectives",
-    "Comparison": "collectives",
-    "Errors": "collectives",
-    "Fit": "collectives",
-    "Point": "collectives",
-    "RUNS": "nccl",
-    "Run": "runs",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -19,7 +19,6 @@ from statistics import fmean, median, quantiles
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Collective
-from scalingbook_lib.evidence.measured.nccl import RUNS
 from scalingbook_lib.evidence.measured.runs import Run
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.machines.clusters import Cluster
@@ -127,8 +126,12 @@ class Errors(Told):
         return f"{self.group}: {self.count} points, {figures}, bias {100 * self.bias:+.2g} %"
 
 
-_BANDS = ((0, SMALL, "up to 32 KiB"), (SMALL, 2 * MiB, "64 KiB to 2 MiB"),
-          (2 * MiB, LARGE - 1, "4 to 32 MiB"), (LARGE - 1, math.inf, "from 64 MiB"))  # fmt: skip
+_BANDS = (
+    (0, SMALL, "up to 32 KiB"),
+    (SMALL, 2 * MiB, "64 KiB to 2 MiB"),
+    (2 * MiB, LARGE - 1, "4 to 32 MiB"),
+    (LARGE - 1, math.inf, "from 64 MiB"),
+)
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,3 @@ def _timed(runs: Iterable[Run], low: float = 0, high: float = math.inf) -> list[
         for size, us in zip(run.sizes, run.microseconds, strict=True)
         if low <= size <= high
     ]
-
-
-COLLECTIVES = Comparison(RUNS)
-"""Every published time of a collective within one domain, beside the model."""

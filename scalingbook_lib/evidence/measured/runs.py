@@ -1,11 +1,16 @@
-"""What is one published run of a collective: which system, which sizes, whose word?
+"""What did published runs of NCCL take? Every time, by system, collective, chips and size.
 
+Rows of `evidence/data/collectives.csv` that have the same `run` are one sweep over sizes.
 Chapter: GPUs.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
 
+from scalingbook_lib.collectives import Collective
+from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence.resources import Row
 from scalingbook_lib.machines.chips import Chip, Source
 
 
@@ -28,58 +33,30 @@ class Run:
         return tuple(2 ** (self.first + i) for i in range(len(self.microseconds)))
 
 
-def _source(text: str, url: str) -> Source:
-    return Source(text=text, as_of="2026-11-21", url=url)
+@cache
+def runs() -> tuple[Run, ...]:
+    """Every run, one collective and number of chips each."""
+    timed = (row for row in resources.rows("collectives") if row["run"])
+    return tuple(_run(list(sweep)) for _, sweep in groupby(timed, lambda row: row["run"]))
 
 
-def _aiconfigurator(folder: str, version: str) -> Source:
-    file = f"{folder}/comm/nccl/{version}/nccl_perf.parquet"
-    text = f"aiconfigurator-core 0.12.0 (NVIDIA, Apache License 2.0), {file}"
-    return _source(text, "https://pypi.org/project/aiconfigurator-core/")
-
-
-DGXC = _source(
-    "NVIDIA/dgxc-benchmarking, nccl/README.md at commit 841f546",
-    "https://github.com/NVIDIA/dgxc-benchmarking",
-)
-SURVEY = _source(
-    "S. Bekman, Machine Learning Engineering (CC BY-SA 4.0), network/README.md at commit 744d01e",
-    "https://github.com/stas00/ml-engineering",
-)
-
-type Times = dict[tuple[str, int], tuple[float, ...]]
-
-
-def swept(system: str, chip: Chip, folder: str, version: str, times: Times) -> Iterator[Run]:
-    """Sizes of 512 bytes to 512 MiB."""
-    source = _aiconfigurator(folder, version)
-    for (collective, n), microseconds in times.items():
-        yield Run(
-            system=system, chip=chip, n=n, collective=collective, algorithm=f"NCCL {version}", first=9,
-            microseconds=microseconds, source=source,
-        )  # fmt: skip
-
-
-def curve(system: str, chip: Chip, algorithm: str, first: int, source: Source, *microseconds: float) -> Run:
-    """An all-reduce over eight chips, over the size."""
+def _run(sweep: list[Row]) -> Run:
+    row = sweep[0]
     return Run(
-        system=system, chip=chip, n=8, collective="all-reduce", algorithm=algorithm, first=first,
-        microseconds=microseconds, source=source,
-    )  # fmt: skip
+        system=row["system"],
+        chip=resources.chip(row["chip"]),
+        n=int(row["n_devices"]),
+        collective=Collective.named(row["collective"]).hlo,
+        algorithm=row["algo_or_tool"],
+        first=int(row["size_bytes"]).bit_length() - 1,
+        microseconds=tuple(map(_microseconds, sweep)),
+        source=resources.source(row),
+    )
 
 
-def rates(
-    system: str,
-    chip: Chip,
-    algorithm: str,
-    first: int,
-    busbw: dict[int, float],
-    collective: str = "all-reduce",
-) -> Iterator[Run]:
-    """One size; the survey prints bus bandwidths, in GB/s, by the number of chips."""
-    for n, rate in busbw.items():
-        share = (n - 1) / n * (2 if collective == "all-reduce" else 1)
-        yield Run(
-            system=system, chip=chip, n=n, collective=collective, algorithm=algorithm, first=first,
-            microseconds=(share * 2**first / rate / 1e3,), source=SURVEY,
-        )  # fmt: skip
+def _microseconds(row: Row) -> float:
+    """As printed; else from the bus bandwidth, in which an all-reduce passes each link twice."""
+    if row["time_us"]:
+        return float(row["time_us"])
+    n, passes = int(row["n_devices"]), 2 if row["collective"] == "all_reduce" else 1
+    return (n - 1) / n * passes * int(row["size_bytes"]) / float(row["busbw_GBps"]) / 1e3

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from scalingbook_lib.evidence.calibration import signed
-from scalingbook_lib.evidence.measured.training_runs import RUNS, TrainingRun
+from scalingbook_lib.evidence.measured.training_runs import TrainingRun
+from scalingbook_lib.evidence.measured.training_runs.read import runs
+from scalingbook_lib.evidence.scores import Score, signed
 from scalingbook_lib.evidence.training.planned import planned
-from scalingbook_lib.evidence.training.scores import Score, scores
+from scalingbook_lib.evidence.training.scores import scores
 from scalingbook_lib.training.memory import memory
 from scalingbook_lib.units import Told, binary
 
@@ -64,7 +65,7 @@ def orders(least: float = 0.01) -> tuple[Order, ...]:
 
     Between two releases of a source, software differs too: such pairs are no comparison of plans.
     """
-    groups: dict[tuple[object, ...], list[Score]] = {}
+    groups: dict[tuple[object, ...], list[Score[TrainingRun]]] = {}
     for s in scores():
         groups.setdefault(_compared(s.run), []).append(s)
     return tuple(pair for group in groups.values() for pair in _pairs(group, least))
@@ -75,11 +76,11 @@ def _compared(run: TrainingRun) -> tuple[object, ...]:
     return run.family, run.model.name, run.chip.name, run.chips, run.precision, run.T, run.batch, words
 
 
-def _pairs(group: list[Score], least: float) -> Iterator[Order]:
+def _pairs(group: list[Score[TrainingRun]], least: float) -> Iterator[Order]:
     for a, b in combinations(group, 2):
         published = a.run.step_s / b.run.step_s
         if planned(a.run).plan != planned(b.run).plan and abs(published - 1) > least:
-            yield Order(a.run, b.run, published, a.predicted_s / b.predicted_s)
+            yield Order(a.run, b.run, published, a.predicted / b.predicted)
 
 
 def kendall(pairs: tuple[Order, ...]) -> float:
@@ -94,7 +95,7 @@ def held() -> tuple[Held, ...]:
     before it has to. What must fit is less, with the larger of the two.
     """
     found = []
-    for run in RUNS:
+    for run in runs():
         if run.memory_bytes:
             p = planned(run)
             most = memory(p.model, p.plan, batch=run.batch, T=run.T)

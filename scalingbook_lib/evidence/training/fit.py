@@ -1,20 +1,18 @@
 """What share of its peak does each class of operation reach, if predicted steps shall be near published ones?
 
 For each chip and type of the products apart, the least sum over its runs of h(ln(predicted / published) / s):
-h(x) = 2 (sqrt(1 + x²) - 1) counts far rows less, s is 0.07 (0.175 with experts). Added is, for each class,
-((ln value - ln expected) / spread)²: what is `EXPECTED` was measured on kernels and collectives
-(`data/kernels.csv`, `data/collectives.csv`) or assumed, and holds where the runs say nothing. Levenberg and
-Marquardt's method. Chapter: Training.
+h(x) = 2 (sqrt(1 + x²) - 1) counts far rows less, s is 0.07 (0.175 with experts). What is `EXPECTED` was
+measured on kernels and collectives (`kernels.csv`, `collectives.csv`, `data/attention.csv`) or assumed, and
+holds where the runs say nothing: see `fitting.fitted`. Chapter: Training.
 """
 
 from collections.abc import Sequence
-from math import exp, log, log2
+from math import log, log2
+from typing import Any
 
-from scalingbook_lib.evidence.calibration import Expected, Values, far, least
+from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
-from scalingbook_lib.evidence.training.kernels import ramp
-from scalingbook_lib.evidence.training.planned import planned
-from scalingbook_lib.evidence.training.predicted import seconds
+from scalingbook_lib.evidence.training.planned import planned, seconds
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.training.efficiency import Efficiency
 
@@ -36,21 +34,34 @@ EXPECTED = {
 }
 TORUS = {"matmul": Expected(0.86, 0.15, 0.2, 1.0)}  # kernels: 0.82 on TPU7x, 0.90 on v6e
 NOISE, NOISE_EXPERTS = 0.07, 0.175
+RAMP_S = 1024 / 989e12  # tokens for each FLOP/s: what is lost is a time, and faster chips lose more in it
+
+
+def ramp(chip: Chip) -> float:
+    """The tokens of a sequence at which attention has half of its rate: 1,024 on H100."""
+    return RAMP_S * chip.bf16_flops_per_s
 
 
 def efficiency(values: Values, kernel: str, chip: Chip, name: str = "") -> Efficiency:
     """The table for one kernel of attention; what a chip's runs do not have is as `EXPECTED`."""
     v = {key: one.value for key, one in EXPECTED.items()} | values
+    names = ("experts", "memory", "torus", "domain", "network", "dcn", "layer_s", "expert_layer_s")
+    same: dict[str, Any] = {name: v[name] for name in names}
     return Efficiency(
-        matmul=v["matmul"], head=v["matmul"], attention=v[kernel], experts=v["experts"], memory=v["memory"],
-        torus=v["torus"], domain=v["domain"], network=v["network"], dcn=v["dcn"], overlap=1 - v["exposed"],
-        ramp=ramp(chip), operands=1.0, layer_s=v["layer_s"], expert_layer_s=v["expert_layer_s"], name=name,
-    )  # fmt: skip
+        matmul=v["matmul"],
+        head=v["matmul"],
+        attention=v[kernel],
+        overlap=1 - v["exposed"],
+        ramp=ramp(chip),
+        operands=1.0,
+        name=name,
+        **same,
+    )
 
 
-def expected(name: str, torus: bool) -> Expected:
+def expected(name: str, chip: Chip) -> Expected:
     """What is expected of a class on chips joined in a torus, or by switches."""
-    return TORUS.get(name, EXPECTED[name]) if torus else EXPECTED[name]
+    return TORUS.get(name, EXPECTED[name]) if chip.torus else EXPECTED[name]
 
 
 def classes(runs: Sequence[TrainingRun], kernel: str = "") -> tuple[str, ...]:
@@ -66,25 +77,13 @@ def fit(runs: Sequence[TrainingRun], rounds: int = 25, kernel: str = "", doublin
 
     `doubling`: as if a step took that share longer with each doubling of the chips.
     """
-    names, torus = classes(runs, kernel), bool(runs[0].chip.torus)
-    assumed = [expected(name, torus) for name in names]
-    slower = [1 + doubling * log2(run.chips) for run in runs]
 
-    def residuals(x: Sequence[float]) -> list[float]:
-        values = {name: exp(value) for name, value in zip(names, x, strict=True)}
-        ran = [
-            seconds(run, efficiency(values, kernel or planned(run).kernel, run.chip)).total_s * late
-            for run, late in zip(runs, slower, strict=True)
-        ]
-        found = [_far(log(step_s / run.step_s), run) for step_s, run in zip(ran, runs, strict=True)]
-        return found + [(value - log(one.value)) / one.spread for one, value in zip(assumed, x, strict=True)]
+    def errors(values: Values) -> list[float]:
+        found = []
+        for run in runs:
+            table = efficiency(values, kernel or planned(run).kernel, run.chip)
+            step_s = seconds(run, table).total_s * (1 + doubling * log2(run.chips))
+            found.append(far(log(step_s / run.step_s), NOISE_EXPERTS if run.experts else NOISE))
+        return found
 
-    limits = [(log(one.low), log(one.high) - 1e-12) for one in assumed]
-    start = [log(one.value) for one in assumed]
-    found = least(residuals, start, limits, rounds)
-    return {name: float(f"{exp(value):.4g}") for name, value in zip(names, found, strict=True)}
-
-
-def _far(error: float, run: TrainingRun) -> float:
-    """Of a run: the square of this is h."""
-    return far(error, NOISE_EXPERTS if run.experts else NOISE)
+    return fitted({name: expected(name, runs[0].chip) for name in classes(runs, kernel)}, errors, rounds)

@@ -14,12 +14,20 @@ from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.training.case import Case
+from scalingbook_lib.training.efficiency import Efficiency
 from scalingbook_lib.training.memory import memory
 from scalingbook_lib.training.plan import Plan
+from scalingbook_lib.training.times import Seconds
 from scalingbook_lib.units import FP32
 
-REMAT = {"none": "none", "selective": "none", "selective_op": "alternate", "full": "full",
-         "minimal": "selective"}  # fmt: skip
+REMAT = {
+    "none": "none",
+    "selective": "none",
+    "selective_op": "alternate",
+    "full": "full",
+    "minimal": "selective",
+}
 """What a source calls its policy: the scores that "selective" does again, a fused kernel does by itself."""
 MEGATRON = ("megatron", "dgxc-llama", "dgxc-gpt", "dgxc-nemotron", "nemo", "mbridge")
 """These keep what fused kernels keep; what does not fit waits on the host (Megatron-Bridge, its recipes)."""
@@ -55,6 +63,13 @@ def planned(run: TrainingRun) -> Planned:
     return Planned(run, model(run), machine(run), plan(run), kernel)
 
 
+def seconds(run: TrainingRun, efficiency: Efficiency) -> Seconds:
+    """The step by term, of a run's plan at that efficiency."""
+    p = planned(run)
+    case = Case(p.model, p.machine, batch=run.batch, T=run.T, efficiency=efficiency, causal=p.causal)
+    return case.seconds(case.shape(p.plan))
+
+
 def model(run: TrainingRun) -> Transformer:
     """As published; where the token after the next is predicted too, with one more layer and unembedding."""
     m = run.model
@@ -72,12 +87,13 @@ def machine(run: TrainingRun) -> Machine:
 
 
 def _shapes(run: TrainingRun) -> Iterator[tuple[int, ...]]:
+    """The sides of every slice with so many chips, the shortest first."""
     n, torus = run.chips // run.dcn, run.chip.wiring()
     for a in (a for a in range(1, isqrt(n) + 1) if n % a == 0):
         rest = n // a
-        found = [(a, rest)] if torus.dims == 2 else [(a, b, rest // b) for b in range(a, isqrt(rest) + 1)
-                                                     if rest % b == 0]  # fmt: skip
-        yield from (sides for sides in found if torus.exists(sides))
+        squares = [(a, rest)]
+        cubes = [(a, b, rest // b) for b in range(a, isqrt(rest) + 1) if rest % b == 0]
+        yield from (sides for sides in (squares if torus.dims == 2 else cubes) if torus.exists(sides))
 
 
 def plan(run: TrainingRun) -> Plan:
@@ -86,14 +102,25 @@ def plan(run: TrainingRun) -> Plan:
     maxtext = bool(run.chip.torus) or run.family == "dgxc-maxtext-70b"
     single = maxtext or run.family in ("torchtitan", "mpt")  # one fp32 copy of the weights, no master
     found = Plan(
-        tp=run.tp, cp=run.cp, fsdp=run.fsdp, pp=run.pp, dp=run.dp, dcn=run.dcn, ep=run.ep, zero=run.zero,
-        microbatch=run.microbatch or 1, compute=run.dtype, schedule=schedule, chunks=chunks,
+        tp=run.tp,
+        cp=run.cp,
+        fsdp=run.fsdp,
+        pp=run.pp,
+        dp=run.dp,
+        dcn=run.dcn,
+        ep=run.ep,
+        zero=run.zero,
+        microbatch=run.microbatch or 1,
+        compute=run.dtype,
+        schedule=schedule,
+        chunks=chunks,
         sequence_parallel=run.family not in UNFUSED or run.remat == "selective",
         collective_matmul=_overlaps(run),
-        context="gather" if run.family in GATHERS else "ring", master=None if single else FP32,
+        context="gather" if run.family in GATHERS else "ring",
+        master=None if single else FP32,
         expert_tp=1 if run.experts and run.ep > 1 and run.tp > 1 else None,
         expert_domains=4 if run.model.name == "DeepSeek-V3" else None,
-    )  # fmt: skip
+    )
     found = replace(found, weights=FP32) if single else found
     return replace(found, remat=_remat(run, found))
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import exp, log, log2
 from statistics import mean
 
-from scalingbook_lib.evidence.calibration import signed
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun, by_series
+from scalingbook_lib.evidence.scores import signed
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.evidence.training.scores import scores
 from scalingbook_lib.training.memory import memory

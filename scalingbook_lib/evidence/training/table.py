@@ -7,20 +7,17 @@ from collections.abc import Iterator
 from functools import cache
 from math import exp, log
 
-from scalingbook_lib.evidence.calibration import Key, Table, read
-from scalingbook_lib.evidence.training.calibrated import DATE, ROWS
+from scalingbook_lib.evidence import tables
+from scalingbook_lib.evidence.tables import Key, Table, frozen
 from scalingbook_lib.evidence.training.fit import EXPECTED, efficiency, expected
 from scalingbook_lib.machines.chips import CATALOGUE, Chip
 from scalingbook_lib.training.efficiency import MATH, Efficiency
-
-TABLE: Table = read(ROWS)
-"""What was fitted, by chip and type: see `fit`."""
 
 
 @cache
 def calibrated(chip: Chip, precision: str = "bf16", kernel: str = "attention") -> Efficiency:
     """The efficiency of a chip whose products are of that type, by the frozen table and its rule."""
-    return of(TABLE, chip, precision, kernel)
+    return of(frozen("training").table, chip, precision, kernel)
 
 
 def of(table: Table, chip: Chip, precision: str, kernel: str = "attention") -> Efficiency:
@@ -32,40 +29,31 @@ def of(table: Table, chip: Chip, precision: str, kernel: str = "attention") -> E
     Where there is no kin at all, a class is as `fit` expects it.
     """
     values = {name: _value(table, chip, precision, name) for name in EXPECTED}
-    seen = (chip.name, precision) in table
-    return efficiency(
-        values, kernel, chip, f"{chip.name}, {precision}, {DATE}{'' if seen else ', by its kin'}"
-    )
+    kin = "" if (chip.name, precision) in table else ", by its kin"
+    return efficiency(values, kernel, chip, f"{chip.name}, {precision}, {frozen('training').date}{kin}")
 
 
 def _value(table: Table, chip: Chip, precision: str, name: str) -> float:
-    for kin in _kin(table, chip, precision):
-        have = [table[key][name] * _power(chip, key[0], name) for key in kin if name in table[key]]
-        if have:
-            return min(exp(sum(map(log, have)) / len(have)), EXPECTED[name].high)
-    return expected(name, bool(chip.torus)).value
+    near = tables.nearest(table, _kin(table, chip, precision), name)
+    if not near:
+        return expected(name, chip).value
+    logarithms = [log(value * _power(chip, key[0], name)) for key, value in near.items()]
+    return min(exp(sum(logarithms) / len(logarithms)), EXPECTED[name].high)
 
 
 def _kin(table: Table, chip: Chip, precision: str) -> Iterator[list[Key]]:
-    width = _width(precision)
-    same = [key for key in table if key[0] == chip.name]
-    variants = [key for key in table if _variant(chip, key[0])]
-    alike = [key for key in table if key[0].startswith("TPU") == bool(chip.torus)]
+    same, alike = tables.same(table, chip), tables.alike(table, chip)
     yield [key for key in same if key[1] == precision]
-    for kin in (same, variants, alike):
-        yield [key for key in kin if _width(key[1]) == width]
+    for kin in (same, tables.variants(table, chip), alike):
+        yield [key for key in kin if _width(key[1]) == _width(precision)]
     yield alike
-
-
-def _variant(chip: Chip, other: str) -> bool:
-    return not chip.torus and chip.name.split()[0] == other.split()[0]
 
 
 def _power(chip: Chip, other: str, name: str) -> float:
     kin = CATALOGUE.get(other)
-    if name not in MATH or not kin or not kin.power_w or not chip.power_w or not _variant(chip, other):
+    if name not in MATH or not kin or not kin.power_w or not chip.power_w:
         return 1.0
-    return (chip.power_w / kin.power_w) ** (1 / 3)
+    return (chip.power_w / kin.power_w) ** (1 / 3) if tables.is_variant(chip, other) else 1.0
 
 
 def _width(precision: str) -> str:

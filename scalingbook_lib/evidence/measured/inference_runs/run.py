@@ -20,7 +20,7 @@ KINDS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InferenceRun(Told):
-    """One row of `data/inference_runs.csv`: tp · pp chips hold one copy of the model.
+    """One row of `inference_runs.csv`: tp · pp chips hold one copy of the model.
 
     P prompt tokens and G generated tokens of a request, both as means; a step of "decode" has S tokens a
     sequence in its cache. None where the source does not say, or it does not apply: `B` sequences at once,

@@ -14,9 +14,14 @@ from scalingbook_lib.units import FP4, FP8, DType, GiB, Told, count, dtype, perc
 _NARROW = {"mxfp8": FP8, "nvfp4": FP4}
 
 
+def products(precision: str) -> DType:
+    """The type of the products of weights, by what a source calls it."""
+    return _NARROW.get(precision) or dtype(precision)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainingRun(Told):
-    """One row of `data/training_runs.csv`: chips = dcn · dp · fsdp · tp · cp · pp.
+    """One row of `training_runs.csv`: chips = dcn · dp · fsdp · tp · cp · pp.
 
     `fsdp` ranks share what `zero` says (1 the optimizer's state, 2 also gradients, 3 also weights), `dp` and
     `dcn` (between slices) copy. None where the source does not say: `microbatch` (sequences a data rank works
@@ -55,7 +60,7 @@ class TrainingRun(Told):
     @property
     def dtype(self) -> DType:
         """The type of the products of weights."""
-        return _NARROW.get(self.precision) or dtype(self.precision)
+        return products(self.precision)
 
     @property
     def tokens(self) -> int:
@@ -144,18 +149,9 @@ class TrainingRun(Told):
     @property
     def series(self) -> str:
         """Runs that differ in chips, sequence or batch alone have the same."""
-        split = (
-            self.variant,
-            self.tp,
-            self.pp,
-            self.chunks,
-            self.cp,
-            self.ep if self.experts else 1,
-            self.zero,
-        )
-        return "/".join(
-            map(str, (self.family, self.model.name, self.chip.name, self.precision, *split, self.remat))
-        )
+        what = (self.family, self.model.name, self.chip.name, self.precision, self.variant)
+        ways = (self.tp, self.pp, self.chunks, self.cp, self.ep if self.experts else 1, self.zero)
+        return "/".join(map(str, (*what, *ways, self.remat)))
 
     def __str__(self) -> str:
         ways = ("dcn", "dp", "fsdp", "tp", "cp", "pp", "ep")

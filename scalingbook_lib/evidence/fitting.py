@@ -1,0 +1,98 @@
+"""How are efficiencies found from published runs? The least sum of squares, distant rows counted less.
+
+Levenberg and Marquardt's method, in logarithms. Used for steps of training and for inference. Chapters:
+Training, Inference.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import copysign, exp, log, sqrt
+from typing import NamedTuple
+
+type Values = dict[str, float]  # a value by the name of its class
+type Residuals = Callable[[Sequence[float]], list[float]]
+type Limits = list[tuple[float, float]]
+
+
+class Expected(NamedTuple):
+    """A value, the spread of its logarithm, and its limits."""
+
+    value: float
+    spread: float
+    low: float
+    high: float
+
+
+def fitted(
+    expected: Mapping[str, Expected], errors: Callable[[Values], list[float]], rounds: int = 25
+) -> Values:
+    """The values that make errors least, each drawn to what is expected of it.
+
+    Least is the sum of the squares of the errors at these values and of (ln value - ln expected) / spread.
+    """
+
+    def residuals(x: Sequence[float]) -> list[float]:
+        values = {name: exp(value) for name, value in zip(expected, x, strict=True)}
+        drawn = zip(expected.values(), x, strict=True)
+        return errors(values) + [(value - log(one.value)) / one.spread for one, value in drawn]
+
+    limits = [(log(one.low), log(one.high) - 1e-12) for one in expected.values()]
+    found = least(residuals, [log(one.value) for one in expected.values()], limits, rounds)
+    return {name: float(f"{exp(value):.4g}") for name, value in zip(expected, found, strict=True)}
+
+
+def far(error: float, noise: float) -> float:
+    """h(x) = 2 (sqrt(1 + x²) - 1) of x = error / noise is its square: distant rows count less."""
+    x = error / noise
+    return copysign(sqrt(2 * (sqrt(1 + x * x) - 1)), x)
+
+
+def least(residuals: Residuals, start: list[float], limits: Limits, rounds: int) -> list[float]:
+    """Where the sum of the squares of the residuals is least, within the limits."""
+    x, damping = start, 1e-3
+    now = residuals(x)
+    for _ in range(rounds):
+        columns = [_slope(residuals, x, now, k, limits[k]) for k in range(len(x))]
+        while damping < 1e6:
+            tried = _stepped(x, now, columns, damping, limits)
+            then = residuals(tried)
+            if sum(r * r for r in then) < sum(r * r for r in now):
+                break
+            damping *= 4
+        else:
+            return x
+        gain = sum(r * r for r in now) - sum(r * r for r in then)
+        x, now, damping = tried, then, max(damping / 8, 1e-9)
+        if gain < 1e-6:
+            break
+    return x
+
+
+def _slope(
+    residuals: Residuals, x: list[float], now: list[float], k: int, limit: tuple[float, float]
+) -> list[float]:
+    step = 1e-3 if x[k] + 1e-3 <= limit[1] else -1e-3
+    moved = [value + step * (j == k) for j, value in enumerate(x)]
+    return [(after - before) / step for after, before in zip(residuals(moved), now, strict=True)]
+
+
+def _stepped(
+    x: list[float], now: list[float], columns: list[list[float]], damping: float, limits: Limits
+) -> list[float]:
+    """One damped step, within the limits."""
+    normal = [[sum(a * b for a, b in zip(one, two, strict=True)) for two in columns] for one in columns]
+    for k in range(len(x)):
+        normal[k][k] *= 1 + damping
+    right = [-sum(a * r for a, r in zip(one, now, strict=True)) for one in columns]
+    moved = [a + b for a, b in zip(x, _solved(normal, right), strict=True)]
+    return [min(max(value, low), high) for value, (low, high) in zip(moved, limits, strict=True)]
+
+
+def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:
+    """Elimination by Gauss; the matrix is positive definite."""
+    n, rows = len(right), [[*row, b] for row, b in zip(matrix, right, strict=True)]
+    for k in range(n):
+        for i in range(n):
+            if i != k:
+                share = rows[i][k] / rows[k][k]
+                rows[i] = [a - share * b for a, b in zip(rows[i], rows[k], strict=True)]
+    return [rows[k][n] / rows[k][k] for k in range(n)]

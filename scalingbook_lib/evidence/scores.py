@@ -1,0 +1,143 @@
+"""How near do predictions come to published runs, and how far may a new one be off?
+
+A run is predicted by the frozen table, and by a table that never saw the run's source; a band is what to add
+to a prediction of a source that nobody has seen. Used for steps of training and for inference. Chapters:
+Training, Inference.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from statistics import NormalDist, mean, median
+
+from scalingbook_lib.units import Told, percent, si
+
+HOLDS = 0.8  # the share of the runs of a new source that a band shall contain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score[Run](Told):
+    """A run; what was published, and predicted by both tables: seconds of a step, or tokens/s."""
+
+    run: Run
+    source: str
+    unit: str
+    published: float
+    predicted: float
+    left_out: float
+
+    @property
+    def error(self) -> float:
+        """Predicted over published, less 1."""
+        return self.predicted / self.published - 1
+
+    @property
+    def left_out_error(self) -> float:
+        """The same of the prediction by a table that never saw the source."""
+        return self.left_out / self.published - 1
+
+    def __str__(self) -> str:
+        found = f"{si(self.predicted, self.unit)} predicted ({signed(self.error)})"
+        return f"{self.run}; {found}, {signed(self.left_out_error)} by a table without {self.source}"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary(Told):
+    """Errors of several runs: the mean, median and 90th percentile of their sizes, and the signed mean."""
+
+    name: str
+    runs: int
+    mean: float
+    median: float
+    p90: float
+    bias: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}, {self.runs} runs: mean error {percent(self.mean)}, median {percent(self.median)}, "
+            f"90 in 100 within {percent(self.p90)}, bias {signed(self.bias)}"
+        )
+
+
+def signed(share: float, digits: int = 1) -> str:
+    """'+4.5 %', or with a minus."""
+    return f"{share:+.{digits}%}".replace("%", " %").replace("-", "\N{MINUS SIGN}")
+
+
+def summary(name: str, errors: Sequence[float]) -> Summary:
+    """Their sizes and their bias."""
+    sizes = sorted(map(abs, errors))
+    return Summary(name, len(sizes), mean(sizes), median(sizes), quantile(sizes, 0.9), mean(errors))
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value below which that share of the sorted ones lies, between neighbors in proportion."""
+    at = share * (len(values) - 1)
+    low = int(at)
+    high = min(low + 1, len(values) - 1)
+    return values[low] + (at - low) * (values[high] - values[low])
+
+
+def total[S: Score](name: str, scores: Sequence[S], left_out: bool) -> Summary:
+    """All of them; as fitted, or each by a table that never saw its source."""
+    if left_out:
+        return summary(f"{name}, source left out", [s.left_out_error for s in scores])
+    return summary(name, [s.error for s in scores])
+
+
+def grouped[S: Score](scores: Sequence[S], name: Callable[[S], str]) -> dict[str, list[S]]:
+    """By what that function calls each of them."""
+    groups: dict[str, list[S]] = {}
+    for s in scores:
+        groups.setdefault(name(s), []).append(s)
+    return groups
+
+
+def summaries[S: Score](groups: Mapping[str, Sequence[S]]) -> tuple[tuple[Summary, Summary], ...]:
+    """For each group, sorted by name: as fitted, and by tables that never saw its source."""
+    return tuple(
+        (total(name, group, left_out=False), summary(name, [s.left_out_error for s in group]))
+        for name, group in sorted(groups.items())
+    )
+
+
+def band_of[S: Score](scores: Sequence[S], besides: str = "") -> float:
+    """The factor, up or down, that shall hold `HOLDS` of the runs of a source that nobody has seen.
+
+    Left out, as a new source is. `besides`: a source that the band never saw.
+    """
+    by_source = grouped(scores, lambda s: s.source)
+    errors = {name: _logarithms(group) for name, group in by_source.items() if name != besides}
+    return band(errors, HOLDS)
+
+
+def held_by_band[S: Score](scores: Sequence[S]) -> dict[str, tuple[int, int]]:
+    """For each source, how many of its runs a band holds that never saw it, and how many there are."""
+    found = {}
+    for name, group in grouped(scores, lambda s: s.source).items():
+        width = log(band_of(scores, besides=name))
+        found[name] = sum(abs(error) <= width for error in _logarithms(group)), len(group)
+    return found
+
+
+def _logarithms[S: Score](scores: Sequence[S]) -> list[float]:
+    return [log(s.left_out / s.published) for s in scores]
+
+
+def band(errors: Mapping[str, Sequence[float]], share: float) -> float:
+    """The factor, up or down, that shall hold that share of the runs of a source that nobody has seen.
+
+    `errors` are logarithms, by source. Each source counts once, however many runs it has: the root of the
+    mean over sources of their mean square error, times Student's t for as many sources.
+    """
+    squares = [mean(error**2 for error in found) for found in errors.values()]
+    return exp(students_t(share, len(squares)) * sqrt(mean(squares)))
+
+
+def students_t(share: float, n: int) -> float:
+    """How many standard deviations, known from n, hold that share: Fisher's expansion in 1/n."""
+    z = NormalDist().inv_cdf((1 + share) / 2)
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / n + second / n**2 + third / n**3

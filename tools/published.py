@@ -1,0 +1,125 @@
+"""Write the appendices on predictions beside what was published: `python -m tools.published [training]`.
+
+A page is the words of its template, `<name>_page.md`, with every {name} filled in from the library, and a
+picture of all runs. `training_page` and `serving_page` say what is filled in; a test compares the text.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from statistics import mean
+
+from scalingbook_lib.evidence.scores import Score, Summary, signed
+from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale, View
+from tools.environment import ROOT
+
+type Cells = Iterator[tuple[str, ...]]
+type Bands = Callable[[bool], Mapping[str, tuple[int, int]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """An appendix: what it is called, what fills its template, and which runs its picture shows.
+
+    `kinds` are the colors of the picture, by the first word of a chip's name; a chip that has none is a TPU.
+    """
+
+    name: str
+    told: Callable[[], dict[str, str]]
+    tables: Mapping[str, Callable[[], Cells]]
+    title: str
+    scores: Callable[[], Sequence[Score]]
+    across: Callable[[Score], float]
+    scale: Scale
+    kinds: Mapping[str, str]
+
+    @property
+    def path(self) -> Path:
+        """Where it stands."""
+        return ROOT / f"{self.name}-runs.md"
+
+    @property
+    def picture(self) -> Path:
+        """Where its picture stands."""
+        return ROOT / f"{self.name}-runs.svg"
+
+    def text(self) -> str:
+        """The words of the template with every {name} filled in."""
+        template = Path(__file__).with_name(f"{self.name}_page.md").read_text()
+        return template.format(**self.told(), **{name: table(rows()) for name, rows in self.tables.items()})
+
+    def view(self) -> View:
+        """Predicted over published, each run a point, by the kind of chip."""
+        charts = []
+        for experts, who in ((False, "Dense"), (True, "Experts")):
+            scores = [s for s in self.scores() if s.run.experts == experts]
+            charts.append(self._chart(f"{who}: as fitted", scores, lambda s: s.error))
+            out = f"{who}: by a table without the source"
+            charts.append(self._chart(out, scores, lambda s: s.left_out_error))
+        return View(self.title, tuple(charts), columns=2)
+
+    def _chart(self, title: str, scores: Sequence[Score], error: Callable[[Score], float]) -> Chart:
+        groups: dict[str, list[Score]] = {}
+        for s in scores:
+            first = s.run.chip.name.replace(",", "").split()[0]
+            groups.setdefault(self.kinds.get(first, "TPU"), []).append(s)
+        marks = []
+        for color, kind in enumerate([*dict.fromkeys(self.kinds.values()), "TPU"]):
+            if kind in groups:
+                xs, ys = [self.across(s) for s in groups[kind]], [1 + error(s) for s in groups[kind]]
+                marks.append(Points(kind, xs, ys, color=color))
+        ratio = Scale("predicted / published", "", "linear", 0.3, 1.9)
+        return Chart(self.scale, ratio, (RefLine("", 1.0, "y"), *marks), title)
+
+    def write(self) -> None:
+        """Both files."""
+        import matplotlib
+
+        from scalingbook_lib.viz import figures
+
+        self.path.write_text(self.text())
+        with matplotlib.rc_context({"svg.hashsalt": self.picture.name}):
+            figures.draw(self.view()).savefig(self.picture, metadata={"Date": None})
+
+
+def table(rows: Iterable[Iterable[str]]) -> str:
+    """Its rows in Markdown."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def share(value: float, digits: int = 1) -> str:
+    """'4.5 %'."""
+    return f"{value:.{digits}%}".replace("%", " %")
+
+
+def summaries(groups: Iterable[tuple[Summary, Summary]]) -> Cells:
+    """Of each group: as fitted, and by tables without its source."""
+    for fitted, out in groups:
+        errors = (share(fitted.mean), signed(fitted.bias), share(out.mean), signed(out.bias))
+        yield fitted.name, str(fitted.runs), *errors
+
+
+def bands(held_by_band: Bands) -> Cells:
+    """How many runs bands hold that never saw them: of all, and in the mean of the sources."""
+    for experts, name in ((False, "dense"), (True, "with experts")):
+        found = held_by_band(experts).values()
+        within = sum(inside for inside, _ in found) / sum(runs for _, runs in found)
+        yield name, str(len(found)), share(within, 0), share(mean(i / runs for i, runs in found), 0)
+
+
+def sources(scores: Iterable[Score]) -> Cells:
+    """Where each family of runs was read."""
+    for name, run in sorted({s.run.family: s.run for s in scores}.items()):
+        yield name, f"[{run.source.text}]({run.source.url})", run.note
+
+
+def worst(scores: Iterable[Score], many: int = 16) -> list[Score]:
+    """The runs that are predicted worst."""
+    return sorted(scores, key=lambda s: -abs(s.error))[:many]
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or ("training", "serving"):
+        import_module(f"tools.{name}_page").PAGE.write()
