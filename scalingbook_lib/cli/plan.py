@@ -13,7 +13,6 @@ from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.options import given, plan_options
 from scalingbook_lib.cli.reading import Reached
 from scalingbook_lib.evidence import training as published
-from scalingbook_lib.evidence.training.scores import HOLDS
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
@@ -84,7 +83,7 @@ def command(
 def _told(found: str, factor: float | None, run: training.Run | None) -> Iterator[str]:
     yield found
     if factor is not None:  # published runs say how far predictions were off
-        holds = percent(HOLDS)
+        holds = percent(published.HOLDS)
         yield f"likely within a factor of {factor:.3g}, which shall hold for {holds} of new runs"
     if run:
         yield str(run)
