@@ -13,6 +13,7 @@ from scalingbook_lib import training
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.compare import Comparison, compare
+from scalingbook_lib.planner.space import Group, Kind, Share, ways
 from scalingbook_lib.planner.tally import Rejected
 from scalingbook_lib.training import Efficiency, Plan, Step
 from scalingbook_lib.units import Told, count, percent, si
@@ -23,24 +24,14 @@ class Point(NamedTuple):
 
     step_s: float
     memory_bytes: float
-    pp: int
-    cp: int
-    tp: int
-    fsdp: int
-    dp: int
-    dcn: int
-    ep: int
-    expert_tp: int | None
-    zero: int
-    remat: str
-    schedule: str
-    chunks: int
-    microbatch: int
+    group: Group
+    share: Share
+    kind: Kind
 
     @property
     def ways(self) -> dict[str, Any]:
         """What makes the plan: fields of `training.Plan`."""
-        return dict(zip(self._fields[2:], self[2:], strict=True))
+        return {**ways(self.group, self.share), **self.kind._asdict()}
 
 
 class Judged(NamedTuple):
@@ -94,7 +85,8 @@ class Ranking(Told):
     def runner_up(self) -> Judged:
         """The best plan with other tensor ways or stages than the winner; else simply the second."""
         best = self.winner.plan
-        others = [p for p in self.points if (p.tp, p.pp) != (best.tp, best.pp)]
+        spreads = ((p.group.spread, p) for p in self.points)
+        others = [p for s, p in spreads if (s.tp, s.pp) != (best.tp, best.pp)]
         if not others and len(self.best) < 2:
             raise ValueError("one plan is legal, and there is no other to compare it with")
         if not others:
@@ -113,8 +105,8 @@ class Ranking(Told):
 
     def step(self, point: Point) -> Step:
         """The step of a point, by term."""
-        return training.step(self.model, self.machine, self.plan(point), batch=self.batch, T=self.T,
-                             efficiency=self.efficiency)  # fmt: skip
+        asked = {"batch": self.batch, "T": self.T, "efficiency": self.efficiency}
+        return training.step(self.model, self.machine, self.plan(point), **asked)
 
     def ordered(self) -> list[Point]:
         """All legal plans, the fastest first."""
@@ -148,7 +140,12 @@ class Ranking(Told):
 
 def order(point: Point) -> tuple[Any, ...]:
     """By time to ten digits; of equals, fewer stages, then context, tensor, ZeRO, ..., then less memory."""
-    return (float(f"{point.step_s:.9e}"), point.pp, point.cp, point.tp, point.zero, _text(point[2:]))
+    ways = point.ways
+    first = ways["pp"], ways["cp"], ways["tp"], ways["zero"]
+    return (float(f"{point.step_s:.9e}"), *first, _text(tuple(ways[name] for name in _ORDER)))
+
+
+_ORDER = ("fsdp", "dp", "dcn", "ep", "expert_tp", "zero", "remat", "schedule", "chunks", "microbatch")
 
 
 def first(points: list[Point], keep: int) -> list[Point]:

@@ -10,9 +10,8 @@ from typing import Any
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.planner.experts import Experts
-from scalingbook_lib.planner.moe import Routed
-from scalingbook_lib.planner.quick import Quick
+from scalingbook_lib.planner.fast import Dense, MoE
+from scalingbook_lib.planner.one_by_one import OneByOne
 from scalingbook_lib.planner.ranking import Judged, Point, Ranking, first
 from scalingbook_lib.planner.space import Space, has_laws, needs_plans, space
 from scalingbook_lib.training import PEAK, Efficiency
@@ -47,7 +46,7 @@ class _Search:
 
     def __init__(self, asked: Space, efficiency: Efficiency, every: bool) -> None:
         self.space = asked
-        kind = Experts if needs_plans(asked) else Routed if asked.model.experts else Quick
+        kind = OneByOne if needs_plans(asked) else MoE if asked.model.experts else Dense
         self.judge = kind(asked, efficiency)
         self.every = every or not has_laws(asked)
         self.legal = self.spared = 0

@@ -29,17 +29,40 @@ TRIED: dict[str, tuple[Any, ...]] = {
 LADDER = ("none", "selective", "full")  # of remat: each does what the one before does, and more
 
 
-class Group(NamedTuple):
-    """Spreads that differ in fsdp and dp alone, whose product is `rest`; M microbatches each."""
+class Spread(NamedTuple):
+    """Chips for tensor ways, context ways and stages; `rest` are left to fsdp and dp."""
 
-    tp: int
-    cp: int
     pp: int
+    cp: int
+    tp: int
+    rest: int
     schedule: str
     chunks: int
+
+
+class Group(NamedTuple):
+    """Plans that differ in how data ranks share, in ZeRO and in rematerialization; m microbatches each."""
+
+    spread: Spread
+    dcn: int
     microbatch: int
-    M: int
-    rest: int
+    m: int
+
+
+class Kind(NamedTuple):
+    """What ZeRO splits, and what is recomputed."""
+
+    zero: int
+    remat: str
+
+
+class Share(NamedTuple):
+    """How the data ranks of a group share weights, and spread experts."""
+
+    fsdp: int
+    dp: int
+    ep: int = 1
+    expert_tp: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +113,27 @@ class Space:
         why = reasons(self.model, plan, self.T, self.machine)
         return ((0,), "") if 0 in tried or not why else ((), why[0])
 
+    @property
+    def expert_ways(self) -> tuple[int, ...]:
+        """The ways of ep to try."""
+        return self.tried.get("ep", divisors(self.model.experts.E if self.model.experts else 1))
+
+    def shares(self, s: Spread, fsdp: int) -> list[Share]:
+        """Ways that divide what would hold the same experts; with one way of tp, expert_tp says nothing."""
+        kinds = self.tried.get("expert_tp", (None, 1)) if self.model.experts else (None,)
+        found = []
+        for expert_tp in kinds if s.tp > 1 else kinds[:1]:
+            stage = (s.tp if expert_tp == 1 else 1) * s.cp * fsdp
+            ways = (ep for ep in self.expert_ways if stage % ep == 0)
+            found += [Share(fsdp, s.rest // fsdp, ep, expert_tp) for ep in ways]
+        return found
+
     def misses(self, g: Group, fsdp: int, why: str, far: float, kind: str = "even shards") -> None:
         """Count a spread that has no legal plan: `far` is the memory of its smallest, or `why` says more."""
         if not why:
             kind = "memory"
         if self.tally.counts(kind, 1, far):
-            ways = {
-                "tp": g.tp,
-                "cp": g.cp,
-                "fsdp": fsdp,
-                "pp": g.pp,
-                "dp": g.rest // fsdp,
-                "chunks": g.chunks,
-            }
-            plan = self.plan(**ways, schedule=g.schedule, microbatch=g.microbatch)
+            plan = self.plan(**ways(g, Share(fsdp, g.spread.rest // fsdp)))
             self.tally.nearest(kind, why or too_large(far, self.machine.chip), plan, far)
 
     def groups(self) -> Iterator[Group]:
@@ -152,25 +182,26 @@ class Space:
         """Layers for the stages, and sequences for the data ranks."""
         count = len(self.splits(rest))
         for schedule, chunks in self.schedules(pp) if count else ():
+            spread = Spread(pp, cp, tp, rest, schedule=schedule, chunks=chunks)
             few = pp > 1 and pp * chunks > self.model.L
             for microbatch in self.tried["microbatch"]:
                 ranks = self.pods * rest * microbatch
-                M, left = divmod(self.batch, ranks)
-                refused = "stages" if few else "sequences" if left else scheduled(schedule, pp, M, chunks)
+                m, left = divmod(self.batch, ranks)
+                refused = "stages" if few else "sequences" if left else scheduled(schedule, pp, m, chunks)
                 if not refused:
-                    yield Group(tp, cp, pp, schedule, chunks, microbatch, M, rest)
+                    yield Group(spread, self.pods, microbatch, m)
                     continue
                 far = ranks if left and not few else pp * chunks
                 if self.tally.counts(refused, count, far):
-                    ways = {"tp": tp, "cp": cp, "pp": pp, "dp": rest, "microbatch": microbatch}
-                    plan = self.plan(**ways, schedule=schedule, chunks=chunks)
+                    group = Group(spread, self.pods, microbatch, m)
+                    plan = self.plan(**ways(group, Share(1, rest)))
                     self.tally.nearest(refused, self._why(refused, plan), plan, far)
 
     def _why(self, refused: str, plan: Plan) -> str:
         """In words: layers that are too few, sequences that do not divide, or what the schedule says."""
         if refused == "stages":
-            alone = self.plan(pp=plan.pp, chunks=plan.chunks, schedule=plan.schedule,
-                              dp=self.machine.chips // plan.pp, zero=0)  # fmt: skip
+            dp = self.machine.chips // plan.pp
+            alone = self.plan(pp=plan.pp, chunks=plan.chunks, schedule=plan.schedule, dp=dp, zero=0)
             return reasons(self.model, alone, self.T, self.machine)[0]
         try:
             M = plan.microbatches(self.batch)
@@ -180,10 +211,31 @@ class Space:
         return ""
 
 
+def ways(g: Group, share: Share) -> dict[str, Any]:
+    """The fields of `training.Plan` that a group and a share fix."""
+    s = g.spread
+    return {
+        "pp": s.pp,
+        "cp": s.cp,
+        "tp": s.tp,
+        **share._asdict(),
+        "dcn": g.dcn,
+        "schedule": s.schedule,
+        "chunks": s.chunks,
+        "microbatch": g.microbatch,
+    }
+
+
 def space(
-    model: Transformer, machine: Machine, *, batch: int, T: int, pods: int, fixed: dict[str, Any],
+    model: Transformer,
+    machine: Machine,
+    *,
+    batch: int,
+    T: int,
+    pods: int,
+    fixed: dict[str, Any],
     tried: dict[str, tuple[Any, ...]],
-) -> Space:  # fmt: skip
+) -> Space:
     """What is fixed is tried alone; names that no plan has are refused."""
     unknown = [n for n in (*fixed, *tried) if n not in PLAN_FIELDS]
     if unknown:
@@ -207,9 +259,10 @@ def has_laws(asked: Space) -> bool:
 
 
 def needs_plans(asked: Space) -> bool:
-    """Whether every plan is to be made: experts on a torus, and two stages on each chip."""
+    """Whether every plan is to be made: experts on a torus, two stages on each chip, activations on hosts."""
     torus = asked.model.experts is not None and isinstance(asked.machine, Slice)
-    return torus or "dualpipe" in asked.tried["schedule"]
+    hosted = any(remat.startswith("offload") for remat in asked.tried["remat"])
+    return torus or hosted or "dualpipe" in asked.tried["schedule"]
 
 
 @lru_cache(maxsize=4096)

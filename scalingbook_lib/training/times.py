@@ -59,7 +59,7 @@ def seconds(s: Shape, traffic: Sequence[Traffic], chip: Chip, efficiency: Effici
     """Every term of one step; the bubble is `pipelines.bubble` of the passes, waiting included."""
     p, m, hidden = s.plan.pp, s.m, s.plan.hidden * efficiency.overlap
     mean = m / p  # microbatches times a stage's mean share of the layers
-    one = _layers(s, chip, efficiency)
+    one = layers(s, chip, efficiency)
     exposed: Waits = {}
     long_f = _longest(s, one.forward_s, one.math.head)
     long_b = _longest(s, one.backward_s, 2 * one.math.head)
@@ -139,7 +139,7 @@ def _left(busy: float, beside: Waits, hidden: float, exposed: Waits, often: int)
     return left
 
 
-def _layers(s: Shape, chip: Chip, e: Efficiency) -> Layers:
+def layers(s: Shape, chip: Chip, e: Efficiency) -> Layers:
     """FLOPs over C, class by class, and what waits for the HBM.
 
     Attention and the unembedding compute in the type of the activations. The HBM is waited for by pointwise

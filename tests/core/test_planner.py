@@ -96,7 +96,7 @@ def test_4096_chips_are_split_cleanly():
     asked = {"batch": 1024, "T": 4096, "fixed": {"pp": 1, "cp": 1, "dp": 1, "zero": 3}}
     found = planner.plans(B70, CUBE, **asked)
     assert found.winner.plan.fsdp * found.winner.plan.tp == 4096
-    by_ways = {point.tp: point.step_s for point in reversed(found.ordered())}
+    by_ways = {point.ways["tp"]: point.step_s for point in reversed(found.ordered())}
     assert by_ways[4] < by_ways[16]  # 16 is bound by tensor parallelism
     assert not {1, 2} & set(by_ways)  # 2,048 and 4,096 data ranks for 1,024 sequences
     assert "sequences" in {one.kind for one in found.rejected}
@@ -120,7 +120,7 @@ def test_the_published_plan_of_405b_is_of_the_best_kind():
     efficiency = published.calibrated(chips.H100, "bf16")
     found = planner.plans(B405, H16K, batch=2048, T=8192, efficiency=efficiency, fixed={"cp": 1})
     assert found.winner.plan.tp == 8
-    meta = found.step(min(p for p in found.points if (p.tp, p.pp) == (8, 16)))
+    meta = found.step(min(p for p in found.points if (p.ways["tp"], p.ways["pp"]) == (8, 16)))
     assert meta.total_s < 1.15 * found.winner.step.total_s
     assert meta.mfu == pytest.approx(0.41, rel=0.12)
 

@@ -8,11 +8,13 @@ from math import inf
 from typing import NamedTuple
 
 from scalingbook_lib.collectives import Collective
-from scalingbook_lib.planner.links import Mesh
-from scalingbook_lib.planner.sums import Moved
+from scalingbook_lib.planner.fast.links import Mesh
+from scalingbook_lib.planner.fast.sums import Moved
+from scalingbook_lib.planner.space import Share
 from scalingbook_lib.steps.placement import FREE
 
 type Picks = list[tuple[int, int]]  # kinds of ZeRO and of rematerialization, by their place in those tried
+
 FIRST: Picks = [(0, 0)]  # the least of each
 
 
@@ -21,27 +23,24 @@ class States(NamedTuple):
 
     zeros: tuple[int, ...]
     nbytes: list[float]
+    why: str
     least: float
     most: float
-    why: str
 
     @classmethod
-    def of(cls, zeros: tuple[int, ...], nbytes: list[float], why: str = "") -> "States":
+    def of(cls, zeros: tuple[int, ...], nbytes: list[float], why: str) -> "States":
         """With the least and the most, which are infinite where there is none."""
-        return cls(zeros, nbytes, min(nbytes, default=inf), max(nbytes, default=inf), why)
+        return cls(zeros, nbytes, why, min(nbytes, default=inf), max(nbytes, default=inf))
 
 
 class Split:
     """One way to share the data ranks and the experts, with all that does not depend on the microbatch."""
 
-    __slots__ = (
-        "dp", "ep", "expert_tp", "fsdp", "hop", "least", "line", "mesh", "most", "moved", "states",
-        "why", "zeros",
-    )  # fmt: skip
+    __slots__ = ("hop", "least", "line", "mesh", "most", "moved", "nbytes", "share", "why", "zeros")
 
-    def __init__(self, fsdp: int, dp: int, states: States, ep: int = 1, expert_tp: int | None = None) -> None:
-        self.fsdp, self.dp, self.ep, self.expert_tp = fsdp, dp, ep, expert_tp
-        self.zeros, self.states, self.least, self.most, self.why = states
+    def __init__(self, share: Share, states: States) -> None:
+        self.share = share
+        self.zeros, self.nbytes, self.why, self.least, self.most = states
         self.mesh: Mesh | None = None
         self.line: tuple[object, ...] = ()  # passes of splits with the same line take the same time
         self.hop = FREE  # from stage to stage
@@ -49,7 +48,7 @@ class Split:
 
     def lay(self, mesh: Mesh, pp: int) -> None:
         """On these links."""
-        self.mesh, self.line = mesh, (mesh.Y, mesh.C, self.ep, self.expert_tp)
+        self.mesh, self.line = mesh, (mesh.Y, mesh.C, self.share.ep, self.share.expert_tp)
         if pp > 1:
             self.hop = mesh.P[Collective.PERMUTE]
 
@@ -75,16 +74,16 @@ class Room:
         That is: some other that fits has no more of ZeRO and of rematerialization.
         """
         if split.most <= self.for_all and not self._every:
-            return FIRST, len(split.states) * len(self.held) - 1
-        return self._frontier(split.states) if split.least <= self.for_any else ([], 0)
+            return FIRST, len(split.nbytes) * len(self.held) - 1
+        return self._frontier(split.nbytes) if split.least <= self.for_any else ([], 0)
 
     def _frontier(self, states: list[float]) -> tuple[Picks, int]:
-        found, fit, held, least = [], 0, self.held, len(self.held)
+        found, fit, least = [], 0, len(self.held)
         for z, state in enumerate(states):
             free = self._size - state
             fit += bisect_right(self._ascending, free)
             for r in range(least):
-                if held[r] <= free:
+                if self.held[r] <= free:
                     found.append((z, r))
                     if not self._every:
                         least = r

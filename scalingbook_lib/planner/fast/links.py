@@ -3,7 +3,6 @@
 Chapter: Training LLaMA 3.
 """
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -43,36 +42,16 @@ class Mesh(NamedTuple):
     R: Axis
 
 
-class _Levels(dict[tuple[int, int], Axis]):
-    """On a cluster, what joins `size` groups of `inside` neighbors; found when first asked for."""
-
-    def __init__(self, machine: Machine, axis: Callable[[Networks], Axis]) -> None:
-        self._machine, self._axis = machine, axis
-        self._refused: dict[tuple[int, int], ClusterError] = {}
-
-    def __missing__(self, key: tuple[int, int]) -> Axis:
-        if key in self._refused:
-            raise self._refused[key]
-        (inside, size), chips = key, self._machine.chips
-        try:
-            networks = place(self._machine, (inside, size, 1, 1, 1, chips // (inside * size))).over("C")
-        except ClusterError as refused:
-            self._refused[key] = refused
-            raise
-        found = self[key] = self._axis(networks)
-        return found
-
-
 class Links:
-    """All meshes of one machine."""
+    """All meshes of one machine. Axes are compared by identity: the hash of their networks takes longer."""
 
     def __init__(self, machine: Machine, pods: int, efficiency: Efficiency) -> None:
         self.machine, self.efficiency = machine, efficiency
         self._axes: dict[Networks, Axis] = {}
-        self._levels = _Levels(machine, self._axis)
+        self._levels: dict[tuple[int, int], Axis | ClusterError] = {}
         self._meshes: dict[tuple[int, ...], Mesh] = {}
-        over = between_pods(machine.chip, pods) if pods > 1 else ()
-        self.pods = Axis(over, efficiency)
+        self.pods = self._axis(between_pods(machine.chip, pods))
+        self.none = self._axis(())
 
     def mesh(self, tp: int, cp: int, fsdp: int, pp: int, dp: int) -> Mesh:
         """The rates; a ClusterError where the switches' groups would be cut."""
@@ -84,24 +63,42 @@ class Links:
         return found
 
     def _switched(self, tp: int, cp: int, fsdp: int, pp: int, dp: int) -> Mesh:
-        level, inside = self._levels, tp * cp * fsdp
-        _ = level[tp * cp, fsdp]  # refused, unless fsdp lies on whole groups
-        X, P, R = level[tp, cp * fsdp], level[inside, pp], level[inside * pp, dp]
-        return Mesh(level[1, tp], level[tp, cp], X, P, R)
+        level, inside = self.level, tp * cp * fsdp
+        level(tp * cp, fsdp)  # refused, unless fsdp lies on whole groups
+        return Mesh(
+            X=level(tp, cp * fsdp),
+            P=level(inside, pp),
+            R=level(inside * pp, dp),
+            Y=level(1, tp),
+            C=level(tp, cp),
+        )
 
     def level(self, inside: int, size: int) -> Axis:
-        """On a cluster, what joins `size` groups of `inside` neighbors."""
-        return self._levels[inside, size]
+        """On a cluster, what joins `size` groups of `inside` neighbors; a ClusterError where nothing does."""
+        found = self._levels.get((inside, size))
+        if found is None:
+            try:
+                found = self._axis(self._inside(inside, size))
+            except ClusterError as refused:
+                found = refused
+            self._levels[inside, size] = found
+        if isinstance(found, ClusterError):
+            raise found
+        return found
 
     def exchange(self, inside: int, ep: int, k: int, most_domains: int | None) -> dict[Collective, Rate]:
         """On a cluster, the rate of tokens to their k experts and back."""
-        sizes = (inside, ep, 1, 1, 1, self.machine.chips // (inside * ep))
-        networks = place(self.machine, sizes).over("C")
-        return {Collective.ALL_TO_ALL: exchange_rate(networks, k, self.efficiency, most_domains)}
+        found = exchange_rate(self._inside(inside, ep), k, self.efficiency, most_domains)
+        return {Collective.ALL_TO_ALL: found}
+
+    def _inside(self, inside: int, size: int) -> Networks:
+        outside = self.machine.chips // (inside * size)
+        return place(self.machine, (inside, size, 1, 1, 1, outside)).over("C")
 
     def _torus(self, tp: int, cp: int, fsdp: int, pp: int, dp: int) -> Mesh:
         where = place(self.machine, (tp, cp, 1, fsdp, pp, dp))
-        return Mesh(*(self._axis(where.over(letters)) for letters in ("Y", "C", "CX", "P", "R")))
+        Y, C, X, P, R = (self._axis(where.over(letters)) for letters in ("Y", "C", "CX", "P", "R"))
+        return Mesh(Y=Y, C=C, X=X, P=P, R=R)
 
     def _axis(self, networks: Networks) -> Axis:
         if networks not in self._axes:

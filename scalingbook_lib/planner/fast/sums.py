@@ -1,0 +1,165 @@
+"""What do collectives and passes add up to? Lines in tokens or parameters, and the few numbers of a plan.
+
+Chapter: Training LLaMA 3.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass  # its slots are read in a tenth of the time that a tuple's fields take
+from functools import cache
+from typing import NamedTuple
+
+from scalingbook_lib.collectives import Collective
+from scalingbook_lib.planner.fast.links import Axis, Links, Mesh
+from scalingbook_lib.planner.fast.unit import Unit
+from scalingbook_lib.steps.placement import Rate
+from scalingbook_lib.training.shape import Shape
+from scalingbook_lib.training.traffic import MOVED_AS, Traffic
+
+type Rates = Axis | Mapping[Collective, Rate]
+
+
+class Affine(NamedTuple):
+    """Seconds for each token (or parameter), and for the hops."""
+
+    slope: float
+    base: float
+
+    def at(self, n: float, times: int = 1) -> float:
+        """Of n tokens, or of n parameters in so many layers."""
+        return self.slope * n + self.base * times
+
+
+def affine(rows: Iterable[Traffic], rates: Rates) -> Affine:
+    """The sum of rows of one token, over one axis."""
+    slope = base = 0.0
+    for row in rows:
+        rate = rates[MOVED_AS[row.what]]
+        slope += row.times * row.nbytes * rate.s_per_byte
+        base += row.times * rate.hops_s
+    return Affine(slope, base)
+
+
+class Waits(NamedTuple):
+    """The collectives of one axis in one direction: waited for, and beside the arithmetic."""
+
+    waited: Affine
+    beside: Affine
+
+
+class Ways(NamedTuple):
+    """The collectives of one axis."""
+
+    forward: Waits
+    backward: Waits
+
+    @classmethod
+    def of(cls, rows: Iterable[Traffic], axes: str, rates: Rates) -> "Ways":
+        """Those of these rows that are over this axis."""
+
+        def waits(when: str) -> Waits:
+            found = [row for row in rows if row.axes == axes and row.when == when]
+            waited = affine([row for row in found if not row.overlappable], rates)
+            return Waits(waited, affine([row for row in found if row.overlappable], rates))
+
+        return cls(waits("fwd"), waits("bwd"))
+
+
+@dataclass(slots=True)
+class Way:
+    """A microbatch through all layers in one direction, in seconds."""
+
+    layers_s: float
+    head_s: float
+    waited_s: float  # of tensor, context and expert ways
+    tensor_s: float  # beside
+    context_s: float  # beside
+
+    @classmethod
+    def of(cls, layers_s: float, head_s: float, t: float, *, Y: Waits, C: Waits, Z: Waits) -> "Way":
+        """With the collectives of t tokens."""
+        waited_s = Y.waited.at(t) + C.waited.at(t) + Z.waited.at(t)
+        return cls(layers_s, head_s, waited_s, tensor_s=Y.beside.at(t), context_s=C.beside.at(t))
+
+    def paced(self, s: Shape) -> "OneWay":
+        """In the longest stage: one with the most layers, or the last with the unembedding."""
+        busy = max(s.share * self.layers_s, s.last * self.layers_s + self.head_s) + s.share * self.waited_s
+        tensor_s, context_s = s.share * self.tensor_s, s.share * self.context_s
+        return OneWay(max(busy, tensor_s, context_s), busy + tensor_s + context_s)
+
+
+@dataclass(slots=True)
+class OneWay:
+    """A microbatch in one direction without weights and hops: the longest of what overlaps, and the sum."""
+
+    longest: float
+    sum: float
+
+
+@dataclass(slots=True)
+class Pass:
+    """Both directions of a microbatch."""
+
+    forward: OneWay
+    backward: OneWay
+    weight_s: float  # the gradients of weights alone
+
+
+@dataclass(slots=True)
+class Shards:
+    """Weights or gradients, one direction: with each microbatch; and with the one beside what comes once."""
+
+    each: float
+    longest: float  # axis
+    sum: float
+
+
+@dataclass(slots=True)
+class Moved:
+    """Weights forward, weights and gradients backward, and the optimizer's update, in seconds."""
+
+    forward: Shards
+    backward: Shards
+    update_s: float
+
+
+class Params(NamedTuple):
+    """Parameters that a chip would hold alone, the axis of the chips that share them, and how many do."""
+
+    n: float
+    axis: Axis
+    ways: int
+
+
+class Weights:
+    """The sums over the rows of weights and gradients, for one machine and so many pods."""
+
+    def __init__(self, unit: Unit, links: Links) -> None:
+        self.unit, self.links = unit, links
+        self.update_s = unit.update_s()
+        self._lines = cache(self._line)
+
+    def moved(self, zero: int, layers: int, params: tuple[Params, ...], mesh: Mesh, dp: int) -> Moved:
+        """Of dense parameters, and of experts'; copies and pods sum the part that a chip has of them."""
+
+        def way(when: str) -> Shards:
+            each = X = R = S = 0.0
+            for one in params:
+                part = one.n / one.ways
+                if one.ways > 1:
+                    each += line(zero, when, "X", one.axis).at(one.n, layers)
+                    X += line(zero, when, "X once", one.axis).at(one.n, layers)
+                if dp > 1:
+                    R += line(zero, when, "R once", mesh.R).at(part, layers)
+                if self.links.pods is not self.links.none:
+                    S += line(zero, when, "S once", self.links.pods).at(part / dp, layers)
+            return Shards(each, max(each + X, R, S), each + X + R + S)
+
+        line = self._lines
+        own = sum(one.n / (one.ways if zero else 1) for one in params)
+        return Moved(way("fwd"), way("bwd"), self.update_s * own)
+
+    def _line(self, zero: int, when: str, kind: str, axis: Axis) -> Affine:
+        """For a parameter and for a layer: an axis's rows of each microbatch, or those of once a step."""
+        axes, _, once = kind.partition(" ")
+        found = (row for row in self.unit.weights(zero) if row.axes == axes and row.when == when)
+        return affine((row for row in found if row.once == bool(once)), axis)

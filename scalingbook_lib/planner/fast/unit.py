@@ -1,0 +1,149 @@
+"""What does `training` say of one token, one parameter, one layer? Asked once, for all plans that share it.
+
+Chapter: Training LLaMA 3.
+"""
+
+from dataclasses import replace
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+from scalingbook_lib.machines import Machine
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.training import Case, Efficiency, Plan
+from scalingbook_lib.training.memory import moments, parts
+from scalingbook_lib.training.shape import Shape, shape
+from scalingbook_lib.training.times import Layers, layers, seconds
+from scalingbook_lib.training.traffic import UNPRICED, Traffic, rows
+
+FAR = 2**200  # chips that share: so many that nothing is left to each
+
+type Rows = tuple[Traffic, ...]
+
+
+class Held(NamedTuple):
+    """Bytes for each token of a microbatch on a chip."""
+
+    stored: float  # activations, of all layers
+    working: float  # while a layer is at work
+    logits: float  # at the logits
+
+
+class State(NamedTuple):
+    """Bytes that no token has a part in, for one kind of ZeRO and of tensor ways."""
+
+    whole: float  # for each parameter: what sharing does not divide
+    parted: float  # for each parameter: what it divides
+    gathered: float  # the dense layers at work
+    vocabulary: float  # or the vocabulary's weights, if more
+    expert: float  # for each expert parameter of one layer, gathered
+    scattered: float  # for each parameter of one layer
+
+    def held(self, s: Shape, shared: int, expert: float, expert_shared: int) -> float:
+        """On a chip with the dense parameters of a stage's shape, and so many of experts, before sharing."""
+        found = s.dense * (self.whole + self.parted / shared) + expert * (
+            self.whole + self.parted / expert_shared
+        )
+        gathered = self.expert * expert / s.layers if expert_shared > 1 else 0.0
+        if shared == 1:
+            return found + gathered
+        scattered = self.scattered * (s.dense + expert) / s.layers
+        return found + max(self.gathered + gathered, self.vocabulary) + scattered
+
+
+class Unit:
+    """One model, T and machine, and constants of a plan; `remat` is any, for what does not depend on it."""
+
+    def __init__(self, case: Case, constant: dict[str, Any], remat: str) -> None:
+        self.case, self.constant, self.remat = case, constant, remat
+        self.shape, self.token, self.hop_bytes = (
+            cache(self._shape),
+            cache(self._token),
+            cache(self._hop_bytes),
+        )
+        self.layers, self.moved, self.context = cache(self._layers), cache(self._moved), cache(self._context)
+        self.held, self.state, self.weights = cache(self._held), cache(self._state), cache(self._weights)
+
+    def given(self, **ways: Any) -> Shape:
+        """A plan's shape with one microbatch, of one token."""
+        plan = Plan(**{**self.constant, "remat": self.remat, **ways})
+        return replace(shape(self.case.work(plan), plan, plan.ranks * plan.microbatch), t=1.0)
+
+    def _shape(self, tp: int, pp: int, chunks: int) -> Shape:
+        """The layers and parameters of the longest stage; they do not depend on the schedule's name."""
+        how = {"schedule": "interleaved", "chunks": chunks} if chunks > 1 else {}
+        return self.given(tp=tp, pp=pp, **how)
+
+    def _token(self, tp: int, remat: str, ep: int, expert_tp: int | None) -> Shape:
+        """All layers and one token."""
+        return self.given(tp=tp, remat=remat, zero=0, ep=ep, expert_tp=expert_tp, fsdp=ep)
+
+    def _layers(self, tp: int, remat: str, ep: int, expert_tp: int | None, t: float) -> Layers:
+        """All layers and t tokens."""
+        s = replace(self.token(tp, remat, ep, expert_tp), t=t)
+        return layers(s, self.case.machine.chip, self.case.efficiency)
+
+    def _moved(self, tp: int, remat: str, ep: int, expert_tp: int | None, staged: bool) -> Rows:
+        """What tensor ways, experts and stages send; without stages, the vocabulary's too."""
+        s = self.token(tp, remat, ep, expert_tp)
+        return tuple(rows(replace(s, plan=replace(s.plan, pp=2)) if staged else s, UNPRICED))
+
+    def _hop_bytes(self, tp: int) -> float:
+        """To the next stage, for a token and one chunk, the same both ways."""
+        return next(row.nbytes for row in self.moved(tp, self.remat, 1, None, True) if row.axes == "P")
+
+    def _context(self, tp: int, cp: int) -> Rows:
+        """What a sequence split over cp chips sends, for a token on each of them and all layers."""
+        return tuple(rows(self.given(tp=tp, cp=cp, zero=0), UNPRICED))
+
+    def _held(self, tp: int, cp: int, remat: str) -> Held:
+        """Without the weights, gathered or not."""
+        s = replace(self.given(tp=tp, cp=cp, remat=remat, zero=0), dense=0.0, expert=0.0)
+        moment, buffers = moments(s), parts(s).buffers
+        return Held(
+            stored=s.of_token(s.work.stored),
+            working=moment.recomputed_layer + buffers,
+            logits=moment.logits + buffers,
+        )
+
+    def _state(self, tp: int, zero: int) -> State:
+        """The bytes of a parameter."""
+        s = replace(self.given(tp=tp, zero=zero), t=0.0, layers=1, dense=1.0, expert=0.0, expert_shared=1)
+        alone, two, far = (parts(replace(s, shared=n)) for n in (1, 2, FAR))
+        real = self.given(tp=tp, zero=zero)
+        dense = replace(s, layers=real.layers, shared=2, work=replace(s.work, embedding=0, head=0))
+        outer = replace(s, layers=real.layers, shared=2, work=replace(s.work, split=0, copied=0))
+        expert = replace(s, dense=0.0, expert=1.0, expert_shared=2, shared=1)
+        return State(
+            whole=far.state,
+            parted=alone.state - far.state,
+            gathered=parts(dense).gathered_weights,
+            vocabulary=parts(outer).gathered_weights,
+            expert=parts(expert).gathered_weights,
+            scattered=two.buffers,
+        )
+
+    def _weights(self, zero: int) -> Rows:
+        """The rows of one parameter in one layer, as if the sums over copies and pods were of all of it."""
+        s = self.given(fsdp=2, dp=2, dcn=2, zero=zero)
+        parted = {"X": 1, "R": 2, "S": 4}  # over the two chips that share, and the two copies of a pod
+        found = rows(replace(s, dense=1.0, layers=1, expert=0.0), UNPRICED)
+        return tuple(replace(r, nbytes=r.nbytes * parted[r.axes]) for r in found if r.axes in parted)
+
+    def update_s(self) -> float:
+        """Seconds of the optimizer for each parameter."""
+        s = replace(self.given(zero=0), dense=1.0, expert=0.0)
+        return seconds(s, (), self.case.machine.chip, self.case.efficiency).optimizer_s
+
+
+@lru_cache(maxsize=32)
+def unit(
+    model: Transformer,
+    machine: Machine,
+    T: int,
+    efficiency: Efficiency,
+    *,
+    constant: tuple[tuple[str, Any], ...],
+    remat: str,
+) -> Unit:
+    """The same again for the next search."""
+    return Unit(Case(model, machine, batch=1, T=T, efficiency=efficiency), dict(constant), remat)
