@@ -100,16 +100,21 @@ _THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.|$|[eE])|[^,]*$")
 _PREFIX = {p: 10.0**e for e, p in _SI.items()} | {"u": 1e-6, "K": 1e3}
 _PREFIX |= {p: float(2 ** (10 * i)) for i, p in enumerate(_BINARY)}
 _PREFIX |= {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-_UNITS = {
-    "s": ("s", 1.0), "sec": ("s", 1.0), "second": ("s", 1.0), "seconds": ("s", 1.0),
-    "min": ("s", 60.0), "h": ("s", 3600.0), "hour": ("s", 3600.0), "hours": ("s", 3600.0),
-    "day": ("s", 86400.0), "days": ("s", 86400.0), "week": ("s", 604800.0), "weeks": ("s", 604800.0),
-    "B": ("B", 1.0), "byte": ("B", 1.0), "bytes": ("B", 1.0), "b": ("B", 0.125), "bit": ("B", 0.125),
-    "bits": ("B", 0.125), "FLOP": ("FLOP", 1.0), "FLOPs": ("FLOP", 1.0), "flops": ("FLOP", 1.0),
-    "OPs": ("FLOP", 1.0), "tokens": ("tokens", 1.0), "token": ("tokens", 1.0),
-    "chips": ("chips", 1.0), "chip": ("chips", 1.0),
-    "%": ("", 0.01), "×": ("", 1.0), "parameters": ("", 1.0), "elements": ("", 1.0),
-}  # fmt: skip
+_SPELLED = {  # a base unit, how many of it a unit is, and how people write that
+    ("s", 1.0): "s sec second seconds",
+    ("s", 60.0): "min",
+    ("s", 3600.0): "h hour hours",
+    ("s", 86400.0): "day days",
+    ("s", 604800.0): "week weeks",
+    ("B", 1.0): "B byte bytes",
+    ("B", 0.125): "b bit bits",
+    ("FLOP", 1.0): "FLOP FLOPs flops OPs",
+    ("tokens", 1.0): "token tokens",
+    ("chips", 1.0): "chip chips",
+    ("", 0.01): "%",
+    ("", 1.0): "× parameters elements",
+}
+_UNITS = {name: unit for unit, names in _SPELLED.items() for name in names.split()}
 
 
 @dataclass(frozen=True, slots=True)

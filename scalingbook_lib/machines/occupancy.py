@@ -81,18 +81,26 @@ def occupancy(chip: Chip, *, threads: int, registers: int, smem_bytes: float = 0
     warps = ceil(threads / WARP)
     per_warp = _rounded(registers * WARP, REGISTER_GRAIN)
     if per_warp * _rounded(warps, QUARTERS) > file:
-        raise KernelError(f"{threads} threads with {registers} registers each ask for "
-                          f"{count(per_warp * _rounded(warps, QUARTERS))} registers, and an SM has "
-                          f"{count(file)}: use fewer of either")  # fmt: skip
+        raise KernelError(
+            f"{threads} threads with {registers} registers each ask for "
+            f"{count(per_warp * _rounded(warps, QUARTERS))} registers, and an SM has "
+            f"{count(file)}: use fewer of either"
+        )
     if not 0 <= smem_bytes <= shared - SMEM_RESERVED:
-        raise KernelError(f"a block has 0 to {(shared - SMEM_RESERVED) // KiB} KiB of shared memory, "
-                          f"not {smem_bytes / KiB:.4g} KiB")  # fmt: skip
-    return Occupancy(chip, warps, {
-        "registers": QUARTERS * (file // QUARTERS // per_warp) // warps,
-        "shared memory": shared // _rounded(ceil(smem_bytes) + SMEM_RESERVED, SMEM_GRAIN),
-        "warps": MOST_WARPS // warps,
-        "blocks": MOST_BLOCKS,
-    })  # fmt: skip
+        raise KernelError(
+            f"a block has 0 to {(shared - SMEM_RESERVED) // KiB} KiB of shared memory, "
+            f"not {smem_bytes / KiB:.4g} KiB"
+        )
+    return Occupancy(
+        chip,
+        warps,
+        {
+            "registers": QUARTERS * (file // QUARTERS // per_warp) // warps,
+            "shared memory": shared // _rounded(ceil(smem_bytes) + SMEM_RESERVED, SMEM_GRAIN),
+            "warps": MOST_WARPS // warps,
+            "blocks": MOST_BLOCKS,
+        },
+    )
 
 
 def smem_per_sm(chip: Chip) -> int:

@@ -99,9 +99,12 @@ class NotationError(ValueError):
         broke: str,
         write: str,
         span: tuple[int, int] | None = None,
+        *,
         part: str = "",
     ) -> None:
-        super().__init__(rule, read, broke, write, span, part)
+        super().__init__(
+            rule, read, broke, write, span
+        )  # what a copy is made of; `part` follows as its state
         self.rule, self.read, self.broke, self.write = rule, read, broke, write
         self.span, self.part = span, part
 
@@ -115,7 +118,7 @@ class NotationError(ValueError):
 
     def at(self, read: str, span: tuple[int, int]) -> "NotationError":
         """The same error, placed in the text that was read."""
-        return NotationError(self.rule, read, self.broke, self.write, span, self.part)
+        return NotationError(self.rule, read, self.broke, self.write, span, part=self.part)
 
     def underlined(self) -> str:
         """The text with carets below what breaks the rule, for a terminal."""
@@ -129,7 +132,7 @@ def broken(
 ) -> NotationError:
     """The error for that rule of `RULES`, its sentences filled in."""
     broke, write = RULES[rule]
-    return NotationError(rule, read, broke.format(**words), write.format(**words), span, part)
+    return NotationError(rule, read, broke.format(**words), write.format(**words), span, part=part)
 
 
 def shown(text: str) -> str:

@@ -78,9 +78,16 @@ def own_matrices(
 
 
 def matmul(
-    B: int, D: int, F: int, chip: Chip, dtype: DType = BF16, *,
-    weights: DType | None = None, out: DType | None = None, **against: Unpack[Against],
-) -> Roofline:  # fmt: skip
+    B: int,
+    D: int,
+    F: int,
+    chip: Chip,
+    dtype: DType = BF16,
+    *,
+    weights: DType | None = None,
+    out: DType | None = None,
+    **against: Unpack[Against],
+) -> Roofline:
     """X[B, D] · W[D, F] → Y[B, F] on one chip, operands in HBM.
 
     `dtype` is how X is stored; W and Y are stored in the same unless `weights` and `out` say otherwise.

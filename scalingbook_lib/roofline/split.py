@@ -12,9 +12,17 @@ from scalingbook_lib.units import BF16, DType
 
 
 def split_matmul(
-    B: int, D: int, F: int, chip: Chip, axis: Axis, dtype: DType = BF16, *,
-    split: Literal["B", "D", "F"], keep_sharded: bool = False, out: DType | None = None,
-) -> Roofline:  # fmt: skip
+    B: int,
+    D: int,
+    F: int,
+    chip: Chip,
+    axis: Axis,
+    *,
+    split: Literal["B", "D", "F"],
+    dtype: DType = BF16,
+    keep_sharded: bool = False,
+    out: DType | None = None,
+) -> Roofline:
     """X[B, D] · W[D, F] → Y[B, F] with one dimension split over `axis`: each chip's math against its links.
 
     Splitting B or F needs no link. Splitting D leaves every chip with a partial sum of all of Y: an
@@ -30,16 +38,23 @@ def split_matmul(
 
 
 def contraction_split(
-    B: int, D: int, F: int, chip: Chip, axis: Axis, dtype: DType = BF16, *,
-    keep_sharded: bool = False, out: DType | None = None,
-) -> Roofline:  # fmt: skip
+    B: int,
+    D: int,
+    F: int,
+    chip: Chip,
+    axis: Axis,
+    *,
+    dtype: DType = BF16,
+    keep_sharded: bool = False,
+    out: DType | None = None,
+) -> Roofline:
     """X[B, D_X] · W[D_X, F] → Y[B, F]: the network roofline that depends on D, and not on B or F."""
-    return split_matmul(B, D, F, chip, axis, dtype, split="D", keep_sharded=keep_sharded, out=out)
+    return split_matmul(B, D, F, chip, axis, split="D", dtype=dtype, keep_sharded=keep_sharded, out=out)
 
 
 def break_even_contraction(
     chip: Chip, axis: Axis, dtype: DType = BF16, *, keep_sharded: bool = False, out: DType | None = None
 ) -> float:
     """The D above which contraction_split() is compute-bound: for two bf16 chips on a line, 2 C / W."""
-    one = contraction_split(1, 1, 1, chip, axis, dtype, keep_sharded=keep_sharded, out=out)
+    one = contraction_split(1, 1, 1, chip, axis, dtype=dtype, keep_sharded=keep_sharded, out=out)
     return one.memory_s / one.math_s

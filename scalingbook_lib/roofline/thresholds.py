@@ -20,9 +20,16 @@ def attainable(intensity: float, chip: Chip, dtype: DType = BF16, bytes_per_s: f
 
 
 def break_even_batch(
-    D: float, F: float, chip: Chip, dtype: DType = BF16, *, weights: DType | None = None,
-    out: DType | None = None, maths: DType | None = None, bytes_per_s: float | None = None,
-) -> float:  # fmt: skip
+    D: float,
+    F: float,
+    chip: Chip,
+    dtype: DType = BF16,
+    *,
+    weights: DType | None = None,
+    out: DType | None = None,
+    maths: DType | None = None,
+    bytes_per_s: float | None = None,
+) -> float:
     """The batch above which matmul() is compute-bound; `inf` means that no batch is enough.
 
     1/intensity = (a/F + w/B + o/D) / 2, for a, w and o bytes an element of X, W and Y. As B grows only w/B
@@ -37,9 +44,13 @@ def break_even_batch(
 
 
 def hopeless_width(
-    chip: Chip, dtype: DType = BF16, *, out: DType | None = None,
-    maths: DType | None = None, bytes_per_s: float | None = None,
-) -> float:  # fmt: skip
+    chip: Chip,
+    dtype: DType = BF16,
+    *,
+    out: DType | None = None,
+    maths: DType | None = None,
+    bytes_per_s: float | None = None,
+) -> float:
     """The width D = F up to which no batch makes matmul() compute-bound: in bf16, twice the ridge."""
     a, _, o = stored(dtype, None, out)
     return (a + o) * ridge(chip, maths or dtype, bytes_per_s) / 2
@@ -68,9 +79,16 @@ class RuleOfThumb(Told):
 
 
 def rule_of_thumb_batch(
-    D: float, F: float, chip: Chip, dtype: DType = BF16, *, weights: DType | None = None,
-    out: DType | None = None, maths: DType | None = None, bytes_per_s: float | None = None,
-) -> RuleOfThumb:  # fmt: skip
+    D: float,
+    F: float,
+    chip: Chip,
+    dtype: DType = BF16,
+    *,
+    weights: DType | None = None,
+    out: DType | None = None,
+    maths: DType | None = None,
+    bytes_per_s: float | None = None,
+) -> RuleOfThumb:
     """break_even_batch() as if D and F were infinite, ridge · w / 2 ("240 on v5e"), beside the exact one."""
     exact = break_even_batch(
         D, F, chip, dtype, weights=weights, out=out, maths=maths, bytes_per_s=bytes_per_s

@@ -31,9 +31,17 @@ class TiledMatmul(Told):
 
 
 def tiled_matmul(
-    B: int, D: int, F: int, chip: Chip, dtype: DType = BF16, *, rows: int, columns: int, depth: int,
+    B: int,
+    D: int,
+    F: int,
+    chip: Chip,
+    dtype: DType = BF16,
+    *,
+    rows: int,
+    columns: int,
+    depth: int,
     **against: Unpack[Against],
-) -> TiledMatmul:  # fmt: skip
+) -> TiledMatmul:
     """X[B, D] · W[D, F] → Y[B, F] in tiles of `rows` of B and `columns` of F, along D in steps of `depth`.
 
     VMEM holds two buffers of each input tile (one computes while one fills) and an fp32 accumulator.

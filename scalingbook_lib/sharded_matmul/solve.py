@@ -78,8 +78,9 @@ def _locals(product: Product, axes: tuple[str, ...]) -> list[tuple[Roles, Produc
 
 
 def _local(product: Product, roles: Roles) -> Product:
-    a, b, c = (x.with_partial("").with_axes(**{name: roles[name] for name in x.names})
-               for x in product.arrays)  # fmt: skip
+    a, b, c = (
+        x.with_partial("").with_axes(**{name: roles[name] for name in x.names}) for x in product.arrays
+    )
     return Product(a, b, c.with_partial(sorted(axis for name in product.contracting for axis in roles[name])))
 
 
@@ -153,10 +154,15 @@ class _Job:
         )
         hbm_bytes = sum(map(self._local_bytes, local.arrays))
         return Strategy(
-            before=before, local=local, after=after, peak_bytes=peak,
-            flops=flops, math_s=flops / chip.flops_per_s(self.dtype),
-            hbm_bytes=hbm_bytes, hbm_s=hbm_bytes / chip.hbm_bytes_per_s,
-        )  # fmt: skip
+            before=before,
+            local=local,
+            after=after,
+            peak_bytes=peak,
+            flops=flops,
+            math_s=flops / chip.flops_per_s(self.dtype),
+            hbm_bytes=hbm_bytes,
+            hbm_s=hbm_bytes / chip.hbm_bytes_per_s,
+        )
 
     def _bring(self, held: Array, wanted: Array) -> tuple[Move, ...]:
         """The cheapest moves of an operand, over the axes that either sharding names."""

@@ -17,6 +17,7 @@ from scalingbook_lib.collectives import Collective, Network, Transfer
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.machines.clusters import NETWORK_HOP_S, Cluster, ClusterError, Level
+from scalingbook_lib.machines.clusters.level import joined
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.machines.torus import Axis, SliceError
 from scalingbook_lib.steps.limits import each_level
@@ -89,18 +90,7 @@ class Placement:
 
     def over(self, letters: str) -> Networks:
         """The networks of several mesh axes together, neighbors on one level joined."""
-        return _joined(tuple(n for letter in letters for n in self.networks[letter]))
-
-
-def _joined(parts: Networks) -> Networks:
-    joined: list[Network] = []
-    for part in parts:
-        last = joined[-1] if joined else None
-        if isinstance(part, Level) and isinstance(last, Level) and last.name == part.name:
-            joined[-1] = part.part(last.size * part.size)
-        else:
-            joined.append(part)
-    return tuple(joined)
+        return joined(n for letter in letters for n in self.networks[letter])
 
 
 @lru_cache(maxsize=1 << 16)
@@ -192,13 +182,8 @@ def _factor(axis: Axis, size: int, stride: int) -> Axis:
     Only the outermost factor, with the axis's own wraparound, closes into a ring.
     """
     ring = axis.wrapped and size * stride == axis.size
-    return replace(
-        axis,
-        size=size,
-        wrapped=ring,
-        link_bytes_per_s=axis.link_bytes_per_s / stride,
-        hop_s=axis.hop_s * stride,
-    )
+    link, hop_s = axis.link_bytes_per_s / stride, axis.hop_s * stride
+    return replace(axis, size=size, wrapped=ring, link_bytes_per_s=link, hop_s=hop_s)
 
 
 def between_pods(chip: Chip, pods: int) -> Networks:
@@ -218,9 +203,8 @@ def rate(collective: str, networks: Networks, efficiency: Reached = PEAK) -> Rat
         return FREE
     kind = Collective.named(collective)
     cost = _permute if kind is Collective.PERMUTE else collectives.FORMULAS[kind]
-    busy = {name: s / _share(name, real, efficiency) for name, s in each_level(cost, _PROBE, *real).items()}
-    worst = max(busy, key=lambda name: busy[name])
-    return Rate(busy[worst] / _PROBE, cost(_PROBE, *real).latency_s, worst)
+    busy_s, link = _busiest(each_level(cost, _PROBE, *real), real, efficiency)
+    return Rate(busy_s / _PROBE, cost(_PROBE, *real).latency_s, link)
 
 
 def _permute(nbytes: float, *networks: Network) -> Transfer:
@@ -240,10 +224,15 @@ def exchange_rate(
     if not real:
         return FREE
     found = exchange_over(real, _PROBE, k, most_domains=most_domains)
-    busy = {name: s / _share(name, real, efficiency) for name, s in found.seconds}
-    worst = max(busy, key=lambda name: busy[name])
+    busy_s, link = _busiest(dict(found.seconds), real, efficiency)
     array = _PROBE * k * collectives.chips(*real)
-    return Rate(busy[worst] / array, collectives.all_to_all(array, *real).latency_s, worst)
+    return Rate(busy_s / array, collectives.all_to_all(array, *real).latency_s, link)
+
+
+def _busiest(levels: dict[str, float], real: Networks, efficiency: Reached) -> tuple[float, str]:
+    """The level that takes longest at the share of its rate that it reaches."""
+    busy = [(s / _share(name, real, efficiency), name) for name, s in levels.items()]
+    return max(busy, key=lambda one: one[0])
 
 
 def _share(name: str, networks: Networks, efficiency: Reached) -> float:

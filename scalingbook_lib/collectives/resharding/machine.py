@@ -32,8 +32,10 @@ class Rings(Told):
 
     def __init__(self, chip: Chip, /, **axes: int | Axis) -> None:
         self.chip = chip
-        self._axes = {name: a if isinstance(a, Axis) else Axis(a, True, chip.link_bytes_per_s, chip.hop_s)
-                      for name, a in axes.items()}  # fmt: skip
+        self._axes = {
+            name: a if isinstance(a, Axis) else Axis(a, True, chip.link_bytes_per_s, chip.hop_s)
+            for name, a in axes.items()
+        }
 
     @property
     def sizes(self) -> dict[str, int]:

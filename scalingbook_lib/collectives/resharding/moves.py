@@ -109,8 +109,10 @@ class Moves:
 
     def fits(self, at: Layout) -> bool:
         """Whether every dimension splits evenly."""
-        return all(self.sizes[dim.name] % self.parts(axes) == 0
-                   for dim, axes in zip(self.array.dims, at.dims, strict=True))  # fmt: skip
+        return all(
+            self.sizes[dim.name] % self.parts(axes) == 0
+            for dim, axes in zip(self.array.dims, at.dims, strict=True)
+        )
 
     def named(self, at: Layout) -> Array:
         """The array in that layout, to be read by people."""

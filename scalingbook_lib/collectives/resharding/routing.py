@@ -24,8 +24,9 @@ type Roles = Sequence[str]  # mesh axes, the slowest first
 def shuffle(nbytes: float, axes: tuple[Axis, ...], goals: Shuffle) -> Transfer:
     """Every chip sends `nbytes` to its goal: the busiest link's bytes, and the longest route's hops."""
     loads = busiest_links(axes, goals)
-    bandwidth_s = max((load * nbytes / axis.link_bytes_per_s for load, axis in zip(loads, axes, strict=True)),
-                      default=0.0)  # fmt: skip
+    bandwidth_s = max(
+        (load * nbytes / axis.link_bytes_per_s for load, axis in zip(loads, axes, strict=True)), default=0.0
+    )
     latency_s = max((_latency(axes, start, goal) for start, goal in goals.items()), default=0.0)
     return Transfer(Collective.PERMUTE, bandwidth_s, latency_s, bandwidth_s)
 

@@ -107,8 +107,10 @@ def check_even(array: Array, machine: Machine, sizes: Mapping[str, int]) -> None
     for dim, size in zip(array.dims, array.shape(**sizes), strict=True):
         parts = mesh.size(dim.axes)
         if size % parts:
-            raise ValueError(f"{array}: {dim.name} = {size} does not split evenly over the {parts} chips of "
-                             f"{''.join(dim.axes)}; pad it to {-(-size // parts) * parts}")  # fmt: skip
+            raise ValueError(
+                f"{array}: {dim.name} = {size} does not split evenly over the {parts} chips of "
+                f"{''.join(dim.axes)}; pad it to {-(-size // parts) * parts}"
+            )
 
 
 def split_only(array: Array, machine: Machine) -> Array:

@@ -104,8 +104,10 @@ class _Torus:
 
     def where(self, free: Iterable[int], fixed: dict[int, int], place: Sequence[int]) -> Iterator[int]:
         """Every chip that agrees with `place` and `fixed`, except along the free axes."""
-        ranges = [(fixed[a],) if a in fixed else range(n) if a in free else (place[a],)
-                  for a, n in enumerate(self.sizes)]  # fmt: skip
+        ranges = [
+            (fixed[a],) if a in fixed else range(n) if a in free else (place[a],)
+            for a, n in enumerate(self.sizes)
+        ]
         for spot in itertools.product(*ranges):
             chip = 0
             for size, i in zip(self.sizes, spot, strict=True):
@@ -211,8 +213,11 @@ def _line_exchange(n: int, i: int, t: int) -> list[tuple[int, int, int, None]]:
     """At step t, position i sends up all pieces whose ends add up to i + n - 1 - t; mirrored, down."""
     up = [(1, s, i + n - 1 - t - s, None) for s in range(i + 1) if i < i + n - 1 - t - s < n]
     mirror = n - 1 - i
-    down = [(-1, n - 1 - s, n - 1 - (mirror + n - 1 - t - s), None)
-            for s in range(mirror + 1) if mirror < mirror + n - 1 - t - s < n]  # fmt: skip
+    down = [
+        (-1, n - 1 - s, n - 1 - (mirror + n - 1 - t - s), None)
+        for s in range(mirror + 1)
+        if mirror < mirror + n - 1 - t - s < n
+    ]
     return up + down
 
 

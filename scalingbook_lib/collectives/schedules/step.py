@@ -75,8 +75,13 @@ class Schedule(Told):
     @property
     def links(self) -> tuple[Link, ...]:
         """Every link of the torus, busy or not."""
-        return tuple(Link(c, a, w) for c in range(self.chips) for a in range(len(self.sizes)) for w in (1, -1)
-                     if self.neighbour(Link(c, a, w)) is not None)  # fmt: skip
+        return tuple(
+            Link(c, a, w)
+            for c in range(self.chips)
+            for a in range(len(self.sizes))
+            for w in (1, -1)
+            if self.neighbour(Link(c, a, w)) is not None
+        )
 
     @property
     def loads(self) -> dict[Link, int]:
@@ -96,16 +101,20 @@ class Schedule(Told):
         `nbytes` is the whole array, all its pieces together: for a permute, every chip's shard.
         """
         return tuple(
-            max(axes[link.axis].hop_s + load * nbytes / (self.pieces * axes[link.axis].link_bytes_per_s)
-                for link, load in step.loads.items())
+            max(
+                axes[link.axis].hop_s + load * nbytes / (self.pieces * axes[link.axis].link_bytes_per_s)
+                for link, load in step.loads.items()
+            )
             for step in self.steps
-        )  # fmt: skip
+        )
 
     def __str__(self) -> str:
         shape = "x".join(map(str, self.sizes))
         busiest = max(self.loads.values(), default=0)
-        return (f"{self.name} on {shape}: {len(self.steps)} steps; the busiest link carries "
-                f"{busiest} of {self.pieces} pieces")  # fmt: skip
+        return (
+            f"{self.name} on {shape}: {len(self.steps)} steps; the busiest link carries "
+            f"{busiest} of {self.pieces} pieces"
+        )
 
 
 def holdings(schedule: Schedule, after: int) -> tuple[dict[Piece, int], ...]:
@@ -119,8 +128,11 @@ def holdings(schedule: Schedule, after: int) -> tuple[dict[Piece, int], ...]:
         for chip in range(schedule.chips) if adds else [piece.origin or 0]:
             held[chip][_name(piece, adds)] = 1
     for step in schedule.steps[:after]:
-        moved = [(s.link.source, s.target, _name(p, adds), held[s.link.source][_name(p, adds)])
-                 for s in step.sends for p in s.pieces]  # fmt: skip
+        moved = [
+            (s.link.source, s.target, _name(p, adds), held[s.link.source][_name(p, adds)])
+            for s in step.sends
+            for p in s.pieces
+        ]
         for source, _, piece, _ in moved if step.kind != "copy" else ():
             held[source].pop(piece, None)
         for _, target, piece, amount in moved:

@@ -57,19 +57,27 @@ class Cluster(Told):
 
     def _refuse(self) -> None:
         if self.chips < 1 or self.domain < 1 or self.oversubscription < 1 or self.ports < 2:
-            raise ClusterError("a cluster has at least 1 chip, domains of at least 1, 2 ports a switch and "
-                               "an oversubscription of at least 1")  # fmt: skip
+            raise ClusterError(
+                "a cluster has at least 1 chip, domains of at least 1, 2 ports a switch and "
+                "an oversubscription of at least 1"
+            )
         if self.chips > self.domain and self.chips % self.domain:
             near = self.chips // self.domain * self.domain
-            raise ClusterError(f"{self.chips} chips do not fill domains of {self.domain}: "
-                               f"take {near} or {near + self.domain}")  # fmt: skip
+            raise ClusterError(
+                f"{self.chips} chips do not fill domains of {self.domain}: "
+                f"take {near} or {near + self.domain}"
+            )
         if self.nodes > self.unit and self.nodes % self.unit:
             near = self.nodes // self.unit * self.unit * self.domain
-            raise ClusterError(f"{self.nodes} domains do not fill units of {self.unit}: take {near} or "
-                               f"{near + self.unit * self.domain} chips")  # fmt: skip
+            raise ClusterError(
+                f"{self.nodes} domains do not fill units of {self.unit}: take {near} or "
+                f"{near + self.unit * self.domain} chips"
+            )
         if self.chips > self.ports**3 // 4:
-            raise ClusterError(f"three tiers of switches with {self.ports} ports join at most "
-                               f"{self.ports**3 // 4:,} chips, not {self.chips:,}")  # fmt: skip
+            raise ClusterError(
+                f"three tiers of switches with {self.ports} ports join at most "
+                f"{self.ports**3 // 4:,} chips, not {self.chips:,}"
+            )
 
     @property
     def name(self) -> str:

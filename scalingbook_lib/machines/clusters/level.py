@@ -3,6 +3,7 @@
 Rates are one chip's share, one way. Chapter: GPUs.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from scalingbook_lib.units import Told, si
@@ -54,3 +55,15 @@ class Level(Told):
         how = f", {si(self.peer_bytes_per_s, 'B/s')} to each peer" if self.peer_bytes_per_s else ""
         sums = ", sums in the switch" * self.reduces
         return f"{self.name}: {self.size} at {si(self.bytes_per_s, 'B/s')} a chip{how}{sums}"
+
+
+def joined[N](parts: Iterable[N]) -> tuple[N | Level, ...]:
+    """Neighbors on one level are one group: 2 and 4 chips of a domain of 8 are all 8. Torus axes stay."""
+    found: list[N | Level] = []
+    for part in parts:
+        last = found[-1] if found else None
+        if isinstance(part, Level) and isinstance(last, Level) and last.name == part.name:
+            found[-1] = part.part(last.size * part.size)
+        else:
+            found.append(part)
+    return tuple(found)

@@ -3,13 +3,12 @@
 The first axis named is the innermost. Chapter: GPUs.
 """
 
-import itertools
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.clusters.level import ClusterError, Level
+from scalingbook_lib.machines.clusters.level import ClusterError, Level, joined
 from scalingbook_lib.units import Told, si
 
 if TYPE_CHECKING:
@@ -74,8 +73,7 @@ class ClusterMesh(Told):
     def axes(self, names: str) -> tuple[Level, ...]:
         """The levels under these mesh axes, from the inside out: what `collectives` take."""
         known = self._known(names)
-        parts = list(itertools.chain.from_iterable(self._laid[n] for n in self.sizes if n in known))
-        return tuple(_joined(parts))
+        return joined(level for name in self.sizes if name in known for level in self._laid[name])
 
     def bytes_per_s(self, names: str) -> float:
         """The bandwidth of these mesh axes: array bytes a second that a hierarchical all-gather nears.
@@ -98,13 +96,3 @@ class ClusterMesh(Told):
     def __str__(self) -> str:
         laid = ", ".join(f"{name}{size} at {si(self.bytes_per_s(name), 'B/s')}" for name, size in self.named)
         return f"{self.cluster.name} as {laid}"
-
-
-def _joined(parts: list[Level]) -> list[Level]:
-    """Neighbors on one level are one group: 2 and 4 chips of a domain of 8 are all 8."""
-    joined: list[Level] = []
-    for level in parts:
-        if joined and joined[-1].name == level.name:
-            level = level.part(joined.pop().size * level.size)
-        joined.append(level)
-    return joined

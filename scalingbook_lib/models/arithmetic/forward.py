@@ -66,9 +66,16 @@ class Flops(Terms):
 
 
 def flops(
-    model: Transformer, sequences: float | Fraction, T: int, *, S: int | None = None, causal: bool = False,
-    training: bool = False, absorbed: bool = False, logits: int | None = None,
-) -> Flops:  # fmt: skip
+    model: Transformer,
+    sequences: float | Fraction,
+    T: int,
+    *,
+    S: int | None = None,
+    causal: bool = False,
+    training: bool = False,
+    absorbed: bool = False,
+    logits: int | None = None,
+) -> Flops:
     """Forward (or training) FLOPs of `sequences` sequences of T new tokens, at the end of S positions each.
 
     Without `causal`, scores that a mask throws away are counted, as most programs compute them. Latent

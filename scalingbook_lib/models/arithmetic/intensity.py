@@ -38,9 +38,16 @@ class Intensity(Told):
 
 
 def attention_intensity(
-    T: int, S: int, G: int, *, H: int = 128, dtype: DType = BF16, cache: DType | None = None,
-    block: int | None = None, causal: bool = False,
-) -> Intensity:  # fmt: skip
+    T: int,
+    S: int,
+    G: int,
+    *,
+    H: int = 128,
+    dtype: DType = BF16,
+    cache: DType | None = None,
+    block: int | None = None,
+    causal: bool = False,
+) -> Intensity:
     """Q[T, G, H] · K[S, H] → scores · V[S, H] → O[T, G, H]: intensity T·S·G/(T·G + S) in bf16.
 
     `block` queries are on the chip at a time, so keys and values are read once for each block; by default,

@@ -62,14 +62,23 @@ class TrainingState(Terms):
 
 
 def training_state(
-    model: Transformer | float, *, weights: DType = BF16, gradients: DType | None = BF16,
-    moments: DType = FP32, master: DType | None = FP32,
-) -> TrainingState:  # fmt: skip
+    model: Transformer | float,
+    *,
+    weights: DType = BF16,
+    gradients: DType | None = BF16,
+    moments: DType = FP32,
+    master: DType | None = FP32,
+) -> TrainingState:
     """Weights, gradients, Adam's two moments and a master copy; None for what is not kept."""
     P = model.params if isinstance(model, Transformer) else model
     if not P > 0:
         raise ValueError(f"{P} parameters need no memory; give a model or a positive number")
-    kept = (("weights", weights), ("gradients", gradients), ("first moment", moments),
-            ("second moment", moments), ("master weights", master))  # fmt: skip
+    kept = (
+        ("weights", weights),
+        ("gradients", gradients),
+        ("first moment", moments),
+        ("second moment", moments),
+        ("master weights", master),
+    )
     terms = (Term(name, P * kind.bytes, f"{kind.bytes:g} bytes each, {kind}") for name, kind in kept if kind)
     return TrainingState(tuple(terms), P)

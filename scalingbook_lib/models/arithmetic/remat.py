@@ -56,9 +56,15 @@ class Activations(Terms):
 
 
 def activations(
-    model: Transformer, sequences: int, T: int, policy: Policy = "all", *, dtype: DType = BF16,
-    flash: bool = False, causal: bool = False,
-) -> Activations:  # fmt: skip
+    model: Transformer,
+    sequences: int,
+    T: int,
+    policy: Policy = "all",
+    *,
+    dtype: DType = BF16,
+    flash: bool = False,
+    causal: bool = False,
+) -> Activations:
     """What `jax.checkpoint` around each layer keeps: everything, matmuls, those without batch, or inputs.
 
     With `flash`, scores never leave the chip: a kernel keeps its output and one number for each query and

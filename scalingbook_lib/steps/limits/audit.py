@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib import collectives
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.models import Transformer
+from scalingbook_lib.models import Experts, Transformer
 from scalingbook_lib.steps.limits.expert import exchange_over
 from scalingbook_lib.steps.limits.limit import at_least
 from scalingbook_lib.steps.limits.pipeline import pipeline_parallel
@@ -39,8 +39,13 @@ class Audit(Told):
     @property
     def terms(self) -> dict[str, float]:
         """The terms by name: 'arithmetic', 'data', 'tensor', 'expert', 'pipeline'."""
-        return {"arithmetic": self.math_s, "data": self.data_s, "tensor": self.tensor_s,
-                "expert": self.expert_s, "pipeline": self.hop_s}  # fmt: skip
+        return {
+            "arithmetic": self.math_s,
+            "data": self.data_s,
+            "tensor": self.tensor_s,
+            "expert": self.expert_s,
+            "pipeline": self.hop_s,
+        }
 
     @property
     def bound(self) -> str:
@@ -76,9 +81,18 @@ class Audit(Told):
 
 
 def audit(
-    machine: Machine, model: Transformer, *, tokens: float, tp: int = 1, pp: int = 1, ep: int = 1, m: int = 1,
-    once: bool = True, dtype: DType = BF16, moved: DType = BF16,
-) -> Audit:  # fmt: skip
+    machine: Machine,
+    model: Transformer,
+    *,
+    tokens: float,
+    tp: int = 1,
+    pp: int = 1,
+    ep: int = 1,
+    m: int = 1,
+    once: bool = True,
+    dtype: DType = BF16,
+    moved: DType = BF16,
+) -> Audit:
     """A forward pass over `tokens` tokens in m microbatches; the MLPs (or experts) stand for the layers.
 
     All L layers count as those with experts where a model has them, shared experts split as the others.
@@ -87,33 +101,39 @@ def audit(
     """
     at_least(1, tp=tp, pp=pp, ep=ep, m=m)
     at_least(0, tokens=tokens)
-    E, k, shared, F = _experts(model)
-    if ep > E:
+    mlp, dp = _mlp(model), _copies(machine, model, tp * pp * ep, ep)
+    mesh, layers = machine.mesh(Y=tp, Z=ep, P=pp, X=dp), model.L
+    each, weights = tokens / machine.chips, (3 if model.gated else 2) * model.D * mlp.F  # of one MLP
+    passed = moved.bytes * each * model.D * layers  # a chip's tokens, through all layers
+    held = moved.bytes * weights * (mlp.E + mlp.shared) * layers / (tp * pp * ep)
+    shape = {"D": model.D, "F": mlp.F, "L": layers, "gated": model.gated, "model_parallel": tp * ep}
+    pipe = pipeline_parallel(machine, pp, tokens=each, m=m, moved=moved, **shape)
+    visited = mlp.k + mlp.shared
+    return Audit(
+        machine=machine.name,
+        **{"dp": dp, "tp": tp, "pp": pp, "ep": ep},
+        tokens_per_chip=each,
+        math_s=2 * each * weights * visited * layers / machine.chip.flops_per_s(dtype),
+        data_s=collectives.all_gather(held, *mesh.axes("X")).bandwidth_s,
+        tensor_s=2 * collectives.all_gather(passed * tp * visited, *mesh.axes("Y")).bandwidth_s,
+        expert_s=2 * exchange_over(mesh.axes("Z"), passed, mlp.k, E=mlp.E, once=once).total_s,
+        hop_s=m * pipe.hop_s,
+        bubble=pipe.bubble,
+    )
+
+
+def _copies(machine: Machine, model: Transformer, ways: int, ep: int) -> int:
+    """The data ranks that are left when `ways` chips share a copy."""
+    if ep > (E := _mlp(model).E):
         raise ValueError(f"{model.name} has {E} experts, not enough for ep={ep}; write at most {E}")
-    if machine.chips % (tp * pp * ep):
+    if machine.chips % ways:
         raise ValueError(
-            f"{tp * pp * ep:,} = tp · pp · ep does not divide {machine.chips:,} chips; lower one of them, "
+            f"{ways:,} = tp · pp · ep does not divide {machine.chips:,} chips; lower one of them, "
             "or take powers of two"
         )
-    dp = machine.chips // (tp * pp * ep)
-    mesh = machine.mesh(Y=tp, Z=ep, P=pp, X=dp)
-    each, layer = tokens / machine.chips, (3 if model.gated else 2) * model.D * F  # weights of one MLP
-    passed = moved.bytes * each * model.D * model.L  # a chip's tokens, through all layers
-    held = moved.bytes * layer * (E + shared) * model.L / (tp * pp * ep)
-    pipe = pipeline_parallel(machine, pp, tokens=each, m=m, D=model.D, F=F, L=model.L, gated=model.gated,
-                             model_parallel=tp * ep, moved=moved)  # fmt: skip
-    return Audit(
-        machine=machine.name, dp=dp, tp=tp, pp=pp, ep=ep, tokens_per_chip=each,
-        math_s=2 * each * layer * (k + shared) * model.L / machine.chip.flops_per_s(dtype),
-        data_s=collectives.all_gather(held, *mesh.axes("X")).bandwidth_s,
-        tensor_s=2 * collectives.all_gather(passed * tp * (k + shared), *mesh.axes("Y")).bandwidth_s,
-        expert_s=2 * exchange_over(mesh.axes("Z"), passed, k, E=E, once=once).total_s,
-        hop_s=m * pipe.hop_s, bubble=pipe.bubble,
-    )  # fmt: skip
+    return machine.chips // ways
 
 
-def _experts(model: Transformer) -> tuple[int, int, int, int]:
-    """E, k, shared and F; a dense MLP is one expert that every token visits."""
-    if model.experts is None:
-        return 1, 1, 0, model.F
-    return model.experts.E, model.experts.k, model.experts.shared, model.experts.F
+def _mlp(model: Transformer) -> Experts:
+    """The experts of a layer; a dense MLP is one that every token visits."""
+    return model.experts or Experts(E=1, k=1, F=model.F)

@@ -14,9 +14,15 @@ from scalingbook_lib.units import BF16, DType
 
 
 def data_parallel(
-    machine: Machine, *, model_parallel: int = 1, sparsity: float = 1.0, in_switch: bool = False,
-    overlap: bool = True, dtype: DType = BF16, moved: DType = BF16,
-) -> Limit:  # fmt: skip
+    machine: Machine,
+    *,
+    model_parallel: int = 1,
+    sparsity: float = 1.0,
+    in_switch: bool = False,
+    overlap: bool = True,
+    dtype: DType = BF16,
+    moved: DType = BF16,
+) -> Limit:
     """Tokens per chip: B/N > E/k · w/2 · C · t/m, with t the seconds that one byte takes to gather.
 
     `model_parallel`: the chips m, the innermost ones, that split the weights between them (TP · EP · PP);

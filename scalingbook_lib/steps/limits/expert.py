@@ -43,9 +43,17 @@ class Exchange(Told):
 
 
 def exchange(
-    machine: Machine, Z: int, *, tokens: float, D: float, k: int, E: int | None = None,
-    once: bool = True, most_domains: int | None = None, dtype: DType = BF16,
-) -> Exchange:  # fmt: skip
+    machine: Machine,
+    Z: int,
+    *,
+    tokens: float,
+    D: float,
+    k: int,
+    E: int | None = None,
+    once: bool = True,
+    most_domains: int | None = None,
+    dtype: DType = BF16,
+) -> Exchange:
     """Every chip sends its `tokens` tokens of width D to k experts over the Z innermost chips, or back.
 
     An all-to-all of k copies of each token. With `once`, a token crosses into a domain once and goes to a
@@ -60,9 +68,15 @@ def exchange(
 
 
 def exchange_over(
-    networks: tuple[Network, ...], nbytes: float, k: int, *, E: int | None = None, once: bool = True,
-    most_domains: int | None = None, said: str = "an exchange",
-) -> Exchange:  # fmt: skip
+    networks: tuple[Network, ...],
+    nbytes: float,
+    k: int,
+    *,
+    E: int | None = None,
+    once: bool = True,
+    most_domains: int | None = None,
+    said: str = "an exchange",
+) -> Exchange:
     """`exchange` over these levels, each chip with `nbytes` of tokens before they are copied."""
     at_least(1, k=k, most_domains=most_domains or 1)
     at_least(0, nbytes=nbytes)
@@ -79,10 +93,19 @@ def exchange_over(
 
 
 def expert_parallel(
-    machine: Machine, Z: int, *, k: int = 1, E: int | None = None, shared: int = 0, gated: bool = False,
-    once: bool = False, most_domains: int | None = None, dtype: DType = BF16, dispatch: DType = BF16,
+    machine: Machine,
+    Z: int,
+    *,
+    k: int = 1,
+    E: int | None = None,
+    shared: int = 0,
+    gated: bool = False,
+    once: bool = False,
+    most_domains: int | None = None,
+    dtype: DType = BF16,
+    dispatch: DType = BF16,
     combine: DType = BF16,
-) -> Limit:  # fmt: skip
+) -> Limit:
     """The width: F > C · t / (2 · matrices · (k + shared)), t the seconds of both ways for one element.
 
     In a domain with k copies F > (Z - 1)/Z · C/W, whatever Z and k. Over domains of g chips, one copy to
@@ -92,9 +115,7 @@ def expert_parallel(
     """
     at_least(0, shared=shared)
     both = DType(f"{dispatch} and {combine}", dispatch.bytes + combine.bytes)
-    found = exchange(
-        machine, Z, tokens=1, D=1, k=k, E=E, once=once, most_domains=most_domains, dtype=both
-    )  # fmt: skip
+    found = exchange(machine, Z, tokens=1, D=1, k=k, E=E, once=once, most_domains=most_domains, dtype=both)
     scale = machine.chip.flops_per_s(dtype) / (2 * (3 if gated else 2) * (k + shared))
     terms = tuple(Term(level, scale * s) for level, s in found.seconds)
     what = f"expert parallelism over {Z:,} {machine.chip.name}"

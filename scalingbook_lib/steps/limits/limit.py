@@ -89,8 +89,9 @@ def inner(machine: Machine, size: int) -> tuple[Network, ...]:
     if isinstance(machine, Slice):
         return _axes(machine, size, "inner")
     if not 1 <= size <= machine.chips:
-        raise ClusterError(f"a group of {size:,} chips is no part of {machine.name}; "
-                           f"write 1 to {machine.chips:,}")  # fmt: skip
+        raise ClusterError(
+            f"a group of {size:,} chips is no part of {machine.name}; write 1 to {machine.chips:,}"
+        )
     return tuple(level for level in replace(machine, chips=size).levels if level.size > 1)
 
 
@@ -101,8 +102,10 @@ def outer(machine: Machine, inside: int) -> tuple[Network, ...]:
 
 def _axes(machine: Machine, inside: int, which: str) -> tuple[Network, ...]:
     if inside < 1 or machine.chips % inside:
-        raise ClusterError(f"groups of {inside:,} do not divide {machine.name} ({machine.chips:,} chips); "
-                           "write a divisor of the number of chips")  # fmt: skip
+        raise ClusterError(
+            f"groups of {inside:,} do not divide {machine.name} ({machine.chips:,} chips); "
+            "write a divisor of the number of chips"
+        )
     mesh = machine.mesh(Y=inside, X=machine.chips // inside)
     return mesh.axes("Y" if which == "inner" else "X")
 

@@ -48,9 +48,20 @@ class Pipeline(Told):
 
 
 def pipeline_parallel(
-    machine: Machine, p: int, *, tokens: float, m: int, D: int, F: int, L: int, model_parallel: int = 1,
-    gated: bool = False, interleave: int = 1, dtype: DType = BF16, moved: DType = BF16,
-) -> Pipeline:  # fmt: skip
+    machine: Machine,
+    p: int,
+    *,
+    tokens: float,
+    m: int,
+    D: int,
+    F: int,
+    L: int,
+    model_parallel: int = 1,
+    gated: bool = False,
+    interleave: int = 1,
+    dtype: DType = BF16,
+    moved: DType = BF16,
+) -> Pipeline:
     """`tokens` tokens a chip and step in m microbatches, forward, through L layers (MLPs) on p stages.
 
     Of a step, p times as many tokens as a chip has go through its stage of L/p layers, so a microbatch gives

@@ -43,9 +43,17 @@ class Bubble(Told):
 
 
 def bubble(
-    schedule: str, stages: int, microbatches: int, chunks: int = 1, *, forward_s: Number = 1,
-    backward_s: Number = 2, weight_s: Number | None = None, both_s: Number | None = None, hop_s: Number = 0,
-) -> Bubble:  # fmt: skip
+    schedule: str,
+    stages: int,
+    microbatches: int,
+    chunks: int = 1,
+    *,
+    forward_s: Number = 1,
+    backward_s: Number = 2,
+    weight_s: Number | None = None,
+    both_s: Number | None = None,
+    hop_s: Number = 0,
+) -> Bubble:
     """The idle time of a schedule; arguments as in `simulate`.
 
     Where hops are free, GPipe and 1F1B: (P - 1)(F + B); interleaved: (P - 1)(F + B)/v. With I + W = B,
@@ -65,16 +73,17 @@ def bubble(
             waits = P - 1 + (M - 1) * (P - 1) // P  # round trips that nothing else hides
             return Bubble(schedule, work, (P - 1) * (f + b) + 2 * h * waits)
         case "interleaved":
-            return _interleaved(P, work, f, b, h, v)
+            return _interleaved(P, v, work, f=f, b=b, h=h)
         case "zero-bubble":
             waits = 4 * (P - 1) - 2 * (M == P > 1)
             exact = not h or (f == b - w == w and 2 * h <= w)
             return Bubble(schedule, work, (P - 1) * max(f + b - 2 * w, f, b - w) + waits * h, exact)
         case _:
-            return _dualpipe(P, M, f, b, w, f + b if both_s is None else both_s, h)
+            both = f + b if both_s is None else both_s
+            return _dualpipe(P, M, f=f, b=b, w=w, both=both, h=h)
 
 
-def _interleaved(P: int, work: Number, f: Number, b: Number, h: Number, v: int) -> Bubble:
+def _interleaved(P: int, v: int, work: Number, *, f: Number, b: Number, h: Number) -> Bubble:
     """Hops are waited for at the start and at the end alone, while they take less than a piece."""
     if v == 1:
         waits, exact = 2 * (P - 1), not h
@@ -83,7 +92,7 @@ def _interleaved(P: int, work: Number, f: Number, b: Number, h: Number, v: int) 
     return Bubble("interleaved", work, share((P - 1) * (f + b), v) + waits * h, exact)
 
 
-def _dualpipe(P: int, M: int, f: Number, b: Number, w: Number, both: Number, h: Number) -> Bubble:
+def _dualpipe(P: int, M: int, *, f: Number, b: Number, w: Number, both: Number, h: Number) -> Bubble:
     """The middle stages, which overlap least: all but P + 1 of their microbatches. Hops are approximate."""
     work = (M - P - 1) * both + (P + 1) * (f + b)
     exact = not h and (P == 2 or (b - w == f >= w and 2 * f <= both <= f + b))

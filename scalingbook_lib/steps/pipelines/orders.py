@@ -143,11 +143,17 @@ def check(schedule: str, P: int, M: int, v: int) -> None:
     if v > 1 and schedule != "interleaved":
         raise PipelineError(f"chunks={v}: only 'interleaved' splits a stage into chunks; write chunks=1")
     if schedule == "interleaved" and M % P:
-        raise PipelineError(f"interleaved sends {P} microbatches at a time, and {M} are no multiple of that; "
-                            f"write microbatches={-(-M // P) * P}")  # fmt: skip
+        raise PipelineError(
+            f"interleaved sends {P} microbatches at a time, and {M} are no multiple of that; "
+            f"write microbatches={-(-M // P) * P}"
+        )
     if schedule == "zero-bubble" and M < P:
-        raise PipelineError(f"zero-bubble fills {P} stages with as many microbatches, and {M} are fewer; "
-                            f"write microbatches={P} or more")  # fmt: skip
+        raise PipelineError(
+            f"zero-bubble fills {P} stages with as many microbatches, and {M} are fewer; "
+            f"write microbatches={P} or more"
+        )
     if schedule == "dualpipe" and (P % 2 or M % 2 or M < 2 * P):
-        raise PipelineError(f"dualpipe needs even stages, and even microbatches, two for each stage or more; "
-                            f"{P} and {M} were given")  # fmt: skip
+        raise PipelineError(
+            f"dualpipe needs even stages, and even microbatches, two for each stage or more; "
+            f"{P} and {M} were given"
+        )

@@ -3,7 +3,6 @@
 Times are scaled to integers and added exactly. Chapter: Training.
 """
 
-from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
@@ -12,12 +11,21 @@ from scalingbook_lib.steps.pipelines.orders import ORDERS, Order, PipelineError,
 from scalingbook_lib.steps.pipelines.run import Number, Run, Span, share
 
 type Place = tuple[int, int]  # stage, chunk
+type _Row = tuple[int, str, int, int, int, int]  # stage, kind, microbatch, chunk, start, end
 
 
 def simulate(
-    schedule: str, stages: int, microbatches: int, *, forward_s: Number = 1, backward_s: Number = 2,
-    weight_s: Number | None = None, both_s: Number | None = None, chunks: int = 1, hop_s: Number = 0,
-) -> Run:  # fmt: skip
+    schedule: str,
+    stages: int,
+    microbatches: int,
+    *,
+    forward_s: Number = 1,
+    backward_s: Number = 2,
+    weight_s: Number | None = None,
+    both_s: Number | None = None,
+    chunks: int = 1,
+    hop_s: Number = 0,
+) -> Run:
     """One step of `microbatches` through `stages`; whole numbers and fractions stay exact.
 
     A stage takes `forward_s` and `backward_s` for one microbatch, in `chunks` equal parts. `weight_s` of the
@@ -25,39 +33,50 @@ def simulate(
     and a backward overlapped in "dualpipe" (their sum). A hop to the next stage occupies no stage.
     """
     check(schedule, stages, microbatches, chunks)
-    weight_s = share(backward_s, 2) if weight_s is None else weight_s
-    both_s = forward_s + backward_s if both_s is None else both_s
-    given = {"forward_s": forward_s, "backward_s": backward_s, "weight_s": weight_s, "both_s": both_s,
-             "hop_s": hop_s}  # fmt: skip
-    _refuse(given)
-    scale, (f, b, w, both, hop) = _whole(given.values(), chunks)
-    took = {"F": f // chunks, "B": b // chunks, "I": b - w, "W": w, "FB": both}
+    times = _refused(
+        forward_s=forward_s,
+        backward_s=backward_s,
+        weight_s=share(backward_s, 2) if weight_s is None else weight_s,
+        both_s=forward_s + backward_s if both_s is None else both_s,
+        hop_s=hop_s,
+    )
+    scale, took = _whole(times, chunks)
     orders = [ORDERS[schedule](s, stages, microbatches, chunks) for s in range(stages)]
-    floor = _Floor(*_links(schedule, stages, chunks), microbatches, hop)
-    spans, total = _play(orders, took, floor)
-    clock = _Clock(scale, exact=not any(isinstance(value, float) for value in given.values()))
+    rows, total = _play(orders, took, _Floor(*_links(schedule, stages, chunks), microbatches, took["hop"]))
+    clock = _Clock(scale, exact=not any(isinstance(value, float) for value in times.values()))
     return Run(
-        schedule, stages, microbatches, chunks,
-        tuple(Span(s, k, m, c, clock[start], clock[end]) for s, k, m, c, start, end in spans),
-        clock[total], tuple(clock[_work(order, took)] for order in orders),
-        tuple(_held(order, chunks) for order in orders),
-    )  # fmt: skip
+        schedule=schedule,
+        stages=stages,
+        microbatches=microbatches,
+        chunks=chunks,
+        spans=tuple(Span(s, k, m, c, clock[start], clock[end]) for s, k, m, c, start, end in rows),
+        total_s=clock[total],
+        work_s=tuple(clock[_work(order, took)] for order in orders),
+        live=tuple(_held(order, chunks) for order in orders),
+    )
 
 
-def _refuse(given: dict[str, Number]) -> None:
+def _refused(**given: Number) -> dict[str, Number]:
+    """The times by name, where they can be."""
     for name, value in given.items():
         if not 0 <= value < float("inf"):
             raise PipelineError(f"{name}={value}; write a time of at least 0")
     if given["weight_s"] > given["backward_s"]:
-        raise PipelineError(f"weight_s={given['weight_s']} is part of backward_s={given['backward_s']}; "
-                            "write no more than that")  # fmt: skip
+        raise PipelineError(
+            f"weight_s={given['weight_s']} is part of backward_s={given['backward_s']}; "
+            "write no more than that"
+        )
+    return given
 
 
-def _whole(times: Iterable[Number], chunks: int) -> tuple[int, list[int]]:
-    """The times as integers in a common unit of 1/scale seconds that every chunk is a multiple of."""
-    fractions = [Fraction(time) for time in times]
-    scale = chunks * lcm(*(time.denominator for time in fractions))
-    return scale, [int(time * scale) for time in fractions]
+def _whole(times: dict[str, Number], chunks: int) -> tuple[int, dict[str, int]]:
+    """What each kind of turn takes, in whole units of 1/scale seconds that every chunk is a multiple of."""
+    exact = {name: Fraction(time) for name, time in times.items()}
+    scale = chunks * lcm(*(time.denominator for time in exact.values()))
+    ticks = {name: int(time * scale) for name, time in exact.items()}
+    forward, backward, weight = ticks["forward_s"], ticks["backward_s"], ticks["weight_s"]
+    alone = {"F": forward // chunks, "B": backward // chunks, "I": backward - weight, "W": weight}
+    return scale, alone | {"FB": ticks["both_s"], "hop": ticks["hop_s"]}
 
 
 class _Clock(dict[int, Number]):
@@ -87,11 +106,12 @@ class _Floor:
     """Where each stage finds the inputs of its tasks and leaves their outputs: times by microbatch.
 
     `inputs[stage][kind, chunk]` are lists of times, None for what is not there yet; `outputs` the same lists
-    of the stages that come next, with the hop to them.
+    of the stages that come next, with the hop to them. `rows[stage]` is what was done.
     """
 
     def __init__(self, after: dict[Place, Place], places: list[Place], M: int, hop: int) -> None:
         self.inputs: list[dict[tuple[str, int], list[int | None]]] = [{} for _ in places]
+        self.rows: list[list[_Row]] = [[] for _ in places]
         self.outputs: list[dict[tuple[str, int], tuple[list[int | None], int]]] = [{} for _ in places]
         first = set(places) - set(after.values())
         for place in places:
@@ -115,32 +135,28 @@ class _Floor:
         self.outputs[s]["W", c] = ([None] * len(self.inputs[s]["W", c]), 0)
 
 
-type _Row = tuple[int, str, int, int, int, int]
-
-
 def _play(orders: list[Order], took: dict[str, int], floor: _Floor) -> tuple[list[_Row], int]:
     """Every task as (stage, kind, microbatch, chunk, start, end), stage by stage, and the end of the last."""
-    rows: list[list[_Row]] = [[] for _ in orders]
     done, free, left = [0] * len(orders), [0] * len(orders), sum(map(len, orders))
     while left:
         before = left
         for s, order in enumerate(orders):
             count = len(order)
-            while done[s] < count and (end := _turn(order[done[s]], s, free[s], took, floor, rows[s])) >= 0:
+            while done[s] < count and (end := _turn(order[done[s]], s, free[s], took, floor)) >= 0:
                 free[s] = end
                 done[s] += 1
                 left -= 1
         if left == before:
             raise AssertionError("the stages wait for each other")
-    return [row for stage in rows for row in stage], max(free)
+    return [row for stage in floor.rows for row in stage], max(free)
 
 
-def _turn(turn: Turn, s: int, free: int, took: dict[str, int], floor: _Floor, rows: list[_Row]) -> int:
+def _turn(turn: Turn, s: int, free: int, took: dict[str, int], floor: _Floor) -> int:
     """When the stage is done with a turn, -1 where its input has not come.
 
     Tasks done together end together; they are shown one after the other.
     """
-    start, inputs, outputs = free, floor.inputs[s], floor.outputs[s]
+    start, inputs, outputs, rows = free, floor.inputs[s], floor.outputs[s], floor.rows[s]
     for kind, m, c in turn:
         arrived = inputs[kind, c][m]
         if arrived is None:
