@@ -27,7 +27,7 @@ from scalingbook_lib.evidence.scores import Summary, summary
 from scalingbook_lib.evidence.tables import Key, Table
 from scalingbook_lib.evidence.training import fit as training_fit
 from scalingbook_lib.evidence.training import table as training_table
-from scalingbook_lib.evidence.training.series import ratios
+from scalingbook_lib.evidence.training.compared import ratios
 
 FOLDER = Path(resources.__file__).parent / "data"
 FEWEST = 3  # runs of a chip and type that make a line

@@ -75,11 +75,17 @@ def number(text: str) -> int | None:
 @cache
 def refused(table: str) -> dict[str, tuple[str, ...]]:
     """The ids of the rows that are left out, by the reason that the column `use` gives."""
-    found: dict[str, tuple[str, ...]] = {}
-    for row in rows(table):
-        if row["use"] not in ("", "held-out"):
-            found[row["use"]] = (*found.get(row["use"], ()), row["run_id"])
-    return found
+    left_out = [row for row in rows(table) if row["use"] not in ("", "held-out")]
+    groups = grouped(left_out, lambda row: row["use"])
+    return {reason: tuple(row["run_id"] for row in group) for reason, group in groups.items()}
+
+
+def grouped[T, K](items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Those that have the same key, in their order."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def find[Run: Identified](id: str, runs: Iterable[Run], table: str) -> Run:

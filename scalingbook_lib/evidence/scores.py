@@ -5,11 +5,12 @@ to a prediction of a source that nobody has seen. Used for steps of training and
 Training, Inference.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log, sqrt
 from statistics import NormalDist, mean, median
 
+from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.units import Told, percent, si
 
 HOLDS = 0.8  # the share of the runs of a new source that a band shall contain
@@ -83,14 +84,6 @@ def total[S: Score](name: str, scores: Sequence[S], left_out: bool) -> Summary:
     if left_out:
         return summary(f"{name}, source left out", [s.left_out_error for s in scores])
     return summary(name, [s.error for s in scores])
-
-
-def grouped[S: Score](scores: Sequence[S], name: Callable[[S], str]) -> dict[str, list[S]]:
-    """By what that function calls each of them."""
-    groups: dict[str, list[S]] = {}
-    for s in scores:
-        groups.setdefault(name(s), []).append(s)
-    return groups
 
 
 def summaries[S: Score](groups: Mapping[str, Sequence[S]]) -> tuple[tuple[Summary, Summary], ...]:

@@ -23,18 +23,16 @@ def tokens_per_s(run: InferenceRun, efficiency: Efficiency) -> float:
         return _served(p, quick)
     B = run.B or 1
     if run.kind == "decode":
-        return B / _step(quick, B, run.S or 0)
+        return B / _decode_s(quick, B, run.S or 0)
     prefill_s = _gathered_s(p, efficiency) if p.gathered else quick.step_s(0, 0, B * run.P, 0, B)
     if run.kind == "prefill":
         return B * run.P / prefill_s
-    return B * run.G / (prefill_s + run.G * _step(quick, B, run.P + run.G / 2))
+    return B * run.G / (prefill_s + run.G * _decode_s(quick, B, run.P + run.G / 2))
 
 
-def _step(
-    quick: Case, b: float, context: float, chunk: float = 0, before: float = 0, prompts: int = 1
-) -> float:
-    """A step of b sequences, each with so many tokens in its cache, and a chunk of prompts."""
-    return quick.step_s(b, b * context, chunk, before, prompts)
+def _decode_s(quick: Case, b: float, context: float) -> float:
+    """A step of b sequences, each with so many tokens in its cache, that takes no prompts in."""
+    return quick.step_s(b, b * context, 0, 0, 1)
 
 
 def _served(p: Planned, quick: Case) -> float:
@@ -44,7 +42,7 @@ def _served(p: Planned, quick: Case) -> float:
         return p.batch * run.G / _wave_s(p, quick, p.batch)
     waves, rest = divmod(run.requests, p.batch)
     total_s = waves * _wave_s(p, quick, p.batch) + (_wave_s(p, quick, rest) if rest else 0.0)
-    steps, idle = _prompts(p, p.batch)[1], _step(quick, 1, run.P)
+    steps, idle = _prompts(p, p.batch)[1], _decode_s(quick, 1, run.P)
     return run.requests * run.G / (total_s + steps * idle)  # while the first come and the last go
 
 
@@ -73,10 +71,10 @@ def _wave_s(p: Planned, quick: Case, batch: int) -> float:
     at_once = max(round(many / p.layout.pp), 1)
     before = max(run.P - chunk, 0.0) / 2
     together = batch if steps <= run.G else many * run.G
-    mixed_s = _step(quick, together, context, chunk, before, at_once)
+    mixed_s = quick.step_s(together, together * context, chunk, before, at_once)
     if steps > run.G:
         return steps * mixed_s
-    return steps * mixed_s + (run.G - steps) * _step(quick, batch, context)
+    return steps * mixed_s + (run.G - steps) * _decode_s(quick, batch, context)
 
 
 def _gathered_s(p: Planned, efficiency: Efficiency) -> float:

@@ -10,8 +10,8 @@ from scalingbook_lib.evidence import scores as common
 from scalingbook_lib.evidence.inference.fit import key, source
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.inference.table import of
-from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
-from scalingbook_lib.evidence.measured.inference_runs.read import runs
+from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, runs
+from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.evidence.tables import Table, frozen
 from scalingbook_lib.inference.efficiency import Efficiency
@@ -76,7 +76,7 @@ def total(kind: str, left_out: bool = False) -> Summary:
 
 def by_source() -> tuple[tuple[Summary, Summary], ...]:
     """For each source: as fitted, and by tables without it."""
-    return common.summaries(common.grouped(scores(), lambda s: s.source))
+    return common.summaries(grouped(scores(), lambda s: s.source))
 
 
 @cache

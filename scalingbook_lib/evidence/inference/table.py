@@ -8,7 +8,7 @@ from statistics import median
 
 from scalingbook_lib.evidence import tables
 from scalingbook_lib.evidence.inference.fit import BARE_ENGINES, EXPECTED, efficiency, expected, key
-from scalingbook_lib.evidence.measured.inference_runs.read import runs
+from scalingbook_lib.evidence.measured.inference_runs import runs
 from scalingbook_lib.evidence.tables import Key, Table, frozen
 from scalingbook_lib.inference.efficiency import Efficiency
 from scalingbook_lib.machines.chips import Chip

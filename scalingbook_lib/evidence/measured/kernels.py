@@ -79,11 +79,9 @@ class Sweep:
 
 def sweeps() -> dict[str, Sweep]:
     """Batch sweeps on GPUs, by name."""
-    found: dict[str, list[Row]] = {}
-    for row in resources.rows("kernels"):
-        if row["sweep"]:
-            found.setdefault(row["sweep"], []).append(row)
-    return {name: _sweep(rows) for name, rows in found.items()}
+    timed = (row for row in resources.rows("kernels") if row["sweep"])
+    groups = resources.grouped(timed, lambda row: row["sweep"])
+    return {name: _sweep(rows) for name, rows in groups.items()}
 
 
 def _sweep(rows: list[Row]) -> Sweep:

@@ -6,7 +6,6 @@ Chapter: GPUs.
 
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
 
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.evidence import resources
@@ -37,7 +36,7 @@ class Run:
 def runs() -> tuple[Run, ...]:
     """Every run, one collective and number of chips each."""
     timed = (row for row in resources.rows("collectives") if row["run"])
-    return tuple(_run(list(sweep)) for _, sweep in groupby(timed, lambda row: row["run"]))
+    return tuple(map(_run, resources.grouped(timed, lambda row: row["run"]).values()))
 
 
 def _run(sweep: list[Row]) -> Run:

@@ -62,11 +62,6 @@ class Stops(Told):
         """From one unexpected interruption to the next, on average."""
         return self.days * 86400 / self.unexpected
 
-    @property
-    def chip_years(self) -> float:
-        """The same for each chip, as if every interruption were the fault of one."""
-        return self.between_s * self.chips / (365.25 * 86400)
-
     def __str__(self) -> str:
         return (
             f"{self.name} on {self.chips:,} {self.chip.name}: {self.unexpected} unexpected interruptions in "

@@ -7,7 +7,16 @@ and memory. `fit` says how the table was made. Chapter: Training.
 """
 
 from scalingbook_lib.evidence.scores import HOLDS, Score, Summary
-from scalingbook_lib.evidence.training.compared import Held, Order, held, kendall, orders
+from scalingbook_lib.evidence.training.compared import (
+    Held,
+    Order,
+    Ratio,
+    crowded,
+    held,
+    orders,
+    per_doubling,
+    ratios,
+)
 from scalingbook_lib.evidence.training.planned import Planned, planned, seconds
 from scalingbook_lib.evidence.training.scores import (
     band,
@@ -19,7 +28,6 @@ from scalingbook_lib.evidence.training.scores import (
     total,
     without,
 )
-from scalingbook_lib.evidence.training.series import Ratio, crowded, per_doubling, ratios
 from scalingbook_lib.evidence.training.table import calibrated
 
 __all__ = [
@@ -37,7 +45,6 @@ __all__ = [
     "held",
     "held_by_band",
     "held_out",
-    "kendall",
     "orders",
     "per_doubling",
     "planned",

@@ -1,18 +1,20 @@
-"""Are plans predicted in the right order, and is memory right?
+"""What is right besides the time of a step: ratios within a series, the order of plans, and memory?
 
 Chapter: Training.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from math import exp, log, log2
+from statistics import mean
 
-from scalingbook_lib.evidence.measured.training_runs import TrainingRun
-from scalingbook_lib.evidence.measured.training_runs.read import runs
+from scalingbook_lib.evidence.measured.training_runs import TrainingRun, by_series, runs
+from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Score, signed
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.evidence.training.scores import scores
-from scalingbook_lib.training.memory import memory
+from scalingbook_lib.training.memory import Memory, memory
 from scalingbook_lib.units import Told, binary
 
 ASYNC = ("async TP", "compiled")  # what torchtitan compares, within one release and one recipe of scales
@@ -65,9 +67,7 @@ def orders(least: float = 0.01) -> tuple[Order, ...]:
 
     Between two releases of a source, software differs too: such pairs are no comparison of plans.
     """
-    groups: dict[tuple[object, ...], list[Score[TrainingRun]]] = {}
-    for s in scores():
-        groups.setdefault(_compared(s.run), []).append(s)
+    groups = grouped(scores(), lambda s: _compared(s.run))
     return tuple(pair for group in groups.values() for pair in _pairs(group, least))
 
 
@@ -83,11 +83,6 @@ def _pairs(group: list[Score[TrainingRun]], least: float) -> Iterator[Order]:
             yield Order(a.run, b.run, published, a.predicted / b.predicted)
 
 
-def kendall(pairs: tuple[Order, ...]) -> float:
-    """Right pairs less wrong ones, over all: 1 is the published order, -1 the opposite."""
-    return sum(1 if pair.right else -1 for pair in pairs) / len(pairs)
-
-
 def held() -> tuple[Held, ...]:
     """Every run whose source prints the most memory that a chip held.
 
@@ -97,7 +92,59 @@ def held() -> tuple[Held, ...]:
     found = []
     for run in runs():
         if run.memory_bytes:
-            p = planned(run)
-            most = memory(p.model, p.plan, batch=run.batch, T=run.T)
+            most = _memory(run)
             found.append(Held(run, run.memory_bytes, most.total + most.other))
     return tuple(found)
+
+
+def _memory(run: TrainingRun) -> Memory:
+    p = planned(run)
+    return memory(p.model, p.plan, batch=run.batch, T=run.T)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio(Told):
+    """A run of a series; `error` is how far its ratio to the series' mean is from the published ratio."""
+
+    run: TrainingRun
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.run}: {signed(self.error)} against its series"
+
+
+def ratios(errors: Mapping[str, float] | None = None) -> tuple[Ratio, ...]:
+    """Every run of a series, which differ in chips, sequence or batch alone, against the series' mean.
+
+    `errors`: ln(predicted / published) by the run's id, of the frozen table where none are given.
+    """
+    error = errors or logarithms()
+    found = []
+    for group in by_series().values():
+        middle = mean(error[run.id] for run in group)
+        found += [Ratio(run, exp(error[run.id] - middle) - 1) for run in group]
+    return tuple(found)
+
+
+def logarithms() -> dict[str, float]:
+    """ln(predicted / published) of every run, by the frozen table."""
+    return {s.run.id: log(1 + s.error) for s in scores()}
+
+
+def per_doubling() -> float:
+    """How much longer than predicted a step becomes with each doubling of the chips.
+
+    By least squares, over the runs of a series that have the same sequences on other numbers of chips.
+    """
+    error, moved, products = logarithms(), 0.0, 0.0
+    alike = grouped((run for group in by_series().values() for run in group), lambda run: (run.series, run.T))
+    for group in alike.values():
+        middle = mean(log2(run.chips) for run in group)
+        moved += sum((log2(run.chips) - middle) ** 2 for run in group)
+        products += sum((log2(run.chips) - middle) * error[run.id] for run in group)
+    return exp(-products / moved) - 1
+
+
+def crowded(share: float = 0.9) -> tuple[Ratio, ...]:
+    """Those of `ratios` that are predicted to hold more than that share of a chip's memory."""
+    return tuple(one for one in ratios() if _memory(one.run).total > share * one.run.chip.hbm_bytes)

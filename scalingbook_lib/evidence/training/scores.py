@@ -6,8 +6,8 @@ Chapter: Training.
 from functools import cache
 
 from scalingbook_lib.evidence import scores as common
-from scalingbook_lib.evidence.measured.training_runs import TrainingRun
-from scalingbook_lib.evidence.measured.training_runs.read import runs
+from scalingbook_lib.evidence.measured.training_runs import TrainingRun, runs
+from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Score, Summary
 from scalingbook_lib.evidence.tables import Table, frozen
 from scalingbook_lib.evidence.training.planned import planned, seconds
@@ -65,7 +65,7 @@ def total(experts: bool, left_out: bool = False) -> Summary:
 def by_family() -> tuple[tuple[Summary, Summary], ...]:
     """For each family, dense and with experts apart: as fitted, and by tables without its source."""
     return common.summaries(
-        common.grouped(scores(), lambda s: f"{s.run.family}{', experts' if s.run.experts else ''}")
+        grouped(scores(), lambda s: f"{s.run.family}{', experts' if s.run.experts else ''}")
     )
 
 

@@ -3,6 +3,7 @@
 Chapter: Training.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,7 +20,7 @@ def products(precision: str) -> DType:
     return _NARROW.get(precision) or dtype(precision)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)  # one for each row, so it equals itself alone
 class TrainingRun(Told):
     """One row of `training_runs.csv`: chips = dcn · dp · fsdp · tp · cp · pp.
 
@@ -27,7 +28,7 @@ class TrainingRun(Told):
     `dcn` (between slices) copy. None where the source does not say: `microbatch` (sequences a data rank works
     on at a time), `chunks` of a pipeline stage, `remat`. `remat` is "none", "full", "selective" (attention's
     scores), "selective_op" (every second product, and attention), MaxText's "minimal" (products of weights),
-    or the tensors that are kept ("save:") or sent to the host ("offload:").
+    or the tensors that are saved ("save:") or sent to the host ("offload:").
     """
 
     id: str
@@ -50,7 +51,7 @@ class TrainingRun(Told):
     zero: int
     remat: str | None
     convention: str | None
-    printed: tuple[tuple[str, str], ...]  # what the source prints: ("s", "12.91"), ("mfu", "0.5937")
+    printed: Mapping[str, str]  # what the source prints: {"s": "12.91", "mfu": "0.5937"}
     coarse: bool
     peak_flops_per_s: float  # what the source's MFU is a share of
     source: Source
@@ -70,10 +71,9 @@ class TrainingRun(Told):
     @property
     def rate(self) -> float | None:
         """FLOP/s a chip as the source counts them; None where it prints none."""
-        values = dict(self.printed)
-        if "tf" in values:
-            return float(values["tf"]) * 1e12
-        return float(values["mfu"]) * self.peak_flops_per_s if "mfu" in values else None
+        if "tf" in self.printed:
+            return float(self.printed["tf"]) * 1e12
+        return float(self.printed["mfu"]) * self.peak_flops_per_s if "mfu" in self.printed else None
 
     @cached_property
     def counted(self) -> float | None:
@@ -85,35 +85,31 @@ class TrainingRun(Told):
 
         "s" is the time itself, "tok" tokens/s a chip, "rate" FLOP/s a chip by the source's own count.
         """
-        values = dict(self.printed)
         if wanted == "rate":
-            both = self.counted and self.rate
-            return ("rate", self.counted / self.rate / self.chips) if both else None  # type: ignore[operator]
-        if "s" in values:
-            return "s", float(values["s"])
-        return ("tok", self.tokens / float(values["tok"]) / self.chips) if "tok" in values else None
+            known = self.counted and self.rate and self.counted / self.rate / self.chips
+            return ("rate", known) if known else None
+        if "s" in self.printed:
+            return "s", float(self.printed["s"])
+        rate = self.printed.get("tok")
+        return ("tok", self.tokens / float(rate) / self.chips) if rate else None
 
     @cached_property
-    def _based(self) -> tuple[str, float]:
+    def basis(self) -> tuple[str, float]:
+        """What `step_s` follows from, "s", "tok" or "rate", and the seconds."""
         first, then = ("rate", "time") if self.coarse else ("time", "rate")
         found = self.basis_of(first) or self.basis_of(then)
         assert found, f"{self.id} prints neither a time nor a rate"
         return found
 
     @property
-    def basis(self) -> str:
-        """What `step_s` follows from: "s", "tok" or "rate"."""
-        return self._based[0]
-
-    @property
     def step_s(self) -> float:
         """The time of a step, the one convention for all: as printed, or from tokens/s, or from FLOP/s."""
-        return self._based[1]
+        return self.basis[1]
 
     @property
     def memory_bytes(self) -> float | None:
         """The most memory that a chip held; None where the source does not print it."""
-        printed = dict(self.printed).get("mem")
+        printed = self.printed.get("mem")
         return float(printed) * GiB if printed else None
 
     @property
@@ -143,7 +139,7 @@ class TrainingRun(Told):
 
     @property
     def offloads(self) -> bool:
-        """Whether activations are kept in the host's memory."""
+        """Whether activations wait in the host's memory."""
         return (self.remat or "").startswith("offload")
 
     @property
