@@ -62,7 +62,8 @@ class Case:
         """A step in as many microbatches as stages, so that all of these work."""
         m = self.layout.pp if load.chunk else max(min(self.layout.pp, ceil(load.B)), 1)
         one = passed(self.constants, load.microbatch(m))
-        return self._staged(load, one, m, max(one.total_s, m * self._longest_s(one)))
+        longest_s = self._longest_s(one) if self.layout.pp > 1 else 0.0
+        return self._staged(load, one, m, max(one.total_s, m * longest_s))
 
     def prefilled(self, load: Load) -> Staged:
         """Whole prompts: with stages, one (of each group) follows another through them."""

@@ -6,7 +6,9 @@ from heapq import heapify, heappop, heappush
 from scalingbook_lib.serving.costs import CLOSE, Costs, Pace
 from scalingbook_lib.serving.paging import Pool
 from scalingbook_lib.serving.sequence import Sequence
-from scalingbook_lib.serving.timeline import Stretch
+from scalingbook_lib.serving.timeline import Steps, Stretch
+
+NONE = Steps(0, 0.0, 0.0)
 
 
 class Batch:
@@ -71,27 +73,29 @@ class Batch:
         self.ends = [end for end in self.ends if end[2] is not sequence]
         heapify(self.ends)
 
-    def plan(self, until_s: float) -> tuple[int, float, float]:
-        """Steps until one is done, or blocks run out, or time is up; the first's seconds, and growth."""
+    def plan(self, until_s: float) -> Steps:
+        """Steps until one is done, or blocks run out, or time is up."""
         steps = self.ends[0][0] - self.step
         if self.pool.free != math.inf:
             steps = self.room(steps)
             if not steps:
-                return 0, 0.0, 0.0
-        steps, first_s, growth_s = self.pace(self.rows, self.kv, steps)
-        if self.now + steps * (first_s + (steps - 1) * 0.5 * growth_s) > until_s:
-            steps = min(steps, after(until_s - self.now, first_s, growth_s))
-        return steps, first_s, growth_s
+                return NONE
+        plan = self.pace(self.rows, self.kv, steps)
+        if plan.end_s(self.now, plan.steps) > until_s:
+            return Steps(min(plan.steps, after(until_s - self.now, plan)), plan.first_s, plan.growth_s)
+        return plan
 
-    def advance(self, steps: int, first_s: float, growth_s: float, chunk: int = 0) -> None:
-        """That many steps are done."""
+    def advance(self, plan: Steps, chunk: int = 0) -> None:
+        """These steps are done."""
         if self.pool.free != math.inf:
-            self.pool.take(self.needs(steps))
-        row = (self.now, self.step, steps, first_s, growth_s, self.live, self.rows, chunk)
-        self.stretches.append(Stretch._make(row))
-        self.last_s = self.now = self.now + steps * first_s + steps * (steps - 1) * 0.5 * growth_s
-        self.step += steps
-        self.kv += steps * self.rows
+            self.pool.take(self.needs(plan.steps))
+        stretch = Stretch(
+            start_s=self.now, before=self.step, plan=plan, live=self.live, rows=self.rows, chunk=chunk
+        )
+        self.stretches.append(stretch)
+        self.last_s = self.now = plan.end_s(self.now, plan.steps)
+        self.step += plan.steps
+        self.kv += plan.steps * self.rows
 
     def ended(self) -> list[Sequence]:
         """Who has got the last token."""
@@ -101,13 +105,13 @@ class Batch:
         return done
 
 
-def after(seconds: float, first_s: float, growth_s: float) -> int:
+def after(seconds: float, plan: Steps) -> int:
     """The fewest steps, one at least, that take so long: n · first + n (n - 1) / 2 · growth >= seconds.
 
     To a billionth of a step: sums that should be equal, but for their rounding, are.
     """
-    half = 0.5 * growth_s
-    linear = first_s - half
+    half = 0.5 * plan.growth_s
+    linear = plan.first_s - half
     root = linear * linear + 4 * half * seconds
-    steps = seconds / first_s if root <= 0 else 2 * seconds / (linear + math.sqrt(root))
+    steps = seconds / plan.first_s if root <= 0 else 2 * seconds / (linear + math.sqrt(root))
     return max(math.ceil(steps - CLOSE), 1)

@@ -6,8 +6,9 @@ Chapter: Inference.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from scalingbook_lib.serving.timeline import Steps
 from scalingbook_lib.units import Told, si
 
 CLOSE = 1e-9  # a value this near a line, relative to it, lies on it
@@ -56,6 +57,15 @@ class Affine(Told):
         )
 
 
+class Line(NamedTuple):
+    """The seconds of a step as they grow with the tokens in the cache, known between `low` and `high`."""
+
+    low: int
+    high: int
+    base_s: float
+    slope_s: float  # for each token
+
+
 class Pace:
     """Steps that follow one another, each with one token more in every cache.
 
@@ -69,55 +79,42 @@ class Pace:
     def __init__(self, costs: Costs, most: int) -> None:
         self.step_s: Callable[..., float] = costs.step_s
         self.most = most  # steps told at once
-        self.lines: dict[
-            int, tuple[float, float, float, float]
-        ] = {}  # kv from, to; seconds at 0 tokens, a token
+        self.lines: dict[int, Line] = {}  # by the number of sequences
 
-    def __call__(self, decodes: int, kv_tokens: int, steps: int) -> tuple[int, float, float]:
-        """How many of the steps can be told at once; the seconds of the first; what each takes longer."""
-        if steps > self.most:
-            steps = self.most
+    def __call__(self, decodes: int, kv_tokens: int, steps: int) -> Steps:
+        """As many of the steps as can be told at once."""
+        steps = min(steps, self.most)
         if steps == 1 and self.most == 1:
-            return 1, self.step_s(decodes, kv_tokens), 0.0
+            return Steps(1, self.step_s(decodes, kv_tokens), 0.0)
         line = self.lines.get(decodes)
         last = kv_tokens + (steps - 1) * decodes
-        if line is None or kv_tokens < line[0] or last > line[1]:
-            line = self._line(line, decodes, kv_tokens, last)
-            if last > line[1]:
-                steps = int(line[1] - kv_tokens) // decodes + 1
-        return steps, line[2] + line[3] * kv_tokens, line[3] * decodes
+        if line is None or kv_tokens < line.low or last > line.high:
+            line = self.lines[decodes] = self._line(line, decodes, kv_tokens, last)
+            if last > line.high:
+                steps = int(line.high - kv_tokens) // decodes + 1
+        return Steps(steps, line.base_s + line.slope_s * kv_tokens, line.slope_s * decodes)
 
-    def _line(self, line, decodes: int, first: int, last: int) -> tuple[float, float, float, float]:
+    def _line(self, known: Line | None, decodes: int, first: int, last: int) -> Line:
         """A line from `first` to as near `last` as can be: the known one, drawn out, or a new one."""
-        if line is not None:
-            line = self._drawn(line, decodes, first, last)
-            if line[0] <= first <= line[1]:
-                self.lines[decodes] = line
-                return line
-        self.lines[decodes] = line = self._new(decodes, first, last)
-        return line
+        if known is not None:
+            low = first if first < known.low and self._on(known, decodes, first) else known.low
+            high = last if last > known.high and self._on(known, decodes, last) else known.high
+            if low <= first <= high:
+                return known._replace(low=low, high=high)
+        return self._new(decodes, first, last)
 
-    def _drawn(self, line, decodes: int, first: int, last: int) -> tuple[float, float, float, float]:
-        """The line as far as both ends lie on it."""
-        low, high, base, slope = line
-        if first < low and self._on(base, slope, decodes, first):
-            low = first
-        if last > high and self._on(base, slope, decodes, last):
-            high = last
-        return low, high, base, slope
-
-    def _on(self, base: float, slope: float, decodes: int, kv_tokens: int) -> bool:
+    def _on(self, line: Line, decodes: int, kv_tokens: int) -> bool:
         found = self.step_s(decodes, kv_tokens)
-        return abs(found - base - slope * kv_tokens) <= CLOSE * found
+        return abs(found - line.base_s - line.slope_s * kv_tokens) <= CLOSE * found
 
-    def _new(self, decodes: int, first: int, last: int) -> tuple[float, float, float, float]:
+    def _new(self, decodes: int, first: int, last: int) -> Line:
         """Tried first from an empty cache to far beyond, then from here on, each time half as far."""
-        start = self.step_s(decodes, first)
+        start_s = self.step_s(decodes, first)
         far = last + FAR * decodes
         while far > first:
-            slope = (self.step_s(decodes, far) - start) / (far - first)
-            base = start - slope * first
-            if far <= first + decodes or self._on(base, slope, decodes, (first + far) // 2):
-                return first, far, base, slope
+            slope_s = (self.step_s(decodes, far) - start_s) / (far - first)
+            line = Line(low=first, high=far, base_s=start_s - slope_s * first, slope_s=slope_s)
+            if far <= first + decodes or self._on(line, decodes, (first + far) // 2):
+                return line
             far = first + (far - first) // 2 // decodes * decodes
-        return first, first, start, 0.0
+        return Line(low=first, high=first, base_s=start_s, slope_s=0.0)

@@ -6,44 +6,39 @@ Chapter: Inference.
 import math
 from heapq import heappop, heappush
 
-from scalingbook_lib.serving.batch import Batch, after
-from scalingbook_lib.serving.costs import CLOSE, Costs
+from scalingbook_lib.serving.batch import NONE, Batch, after
+from scalingbook_lib.serving.costs import CLOSE
+from scalingbook_lib.serving.frontend import Setup
 from scalingbook_lib.serving.paging import Pool
-from scalingbook_lib.serving.policies import Blocks
 from scalingbook_lib.serving.sequence import Sequence
-
-NOTHING = (0, 0.0, 0.0)
 
 
 class Decoder:
     """A batch whose next steps are planned, and can be cut short."""
 
-    def __init__(self, index: int, costs: Costs, slots: int, blocks: Blocks | None, most: int) -> None:
-        self.index, self.pool = index, Pool(blocks, keep=False)
-        self.batch = Batch(costs, self.pool, most)
+    def __init__(self, index: int, setup: Setup, slots: int) -> None:
+        self.index, self.pool = index, Pool(setup.blocks, prefix_cache=False)
+        self.batch = Batch(setup.costs, self.pool, setup.at_once)
         self.slots = list(range(slots))  # the free ones
         self.inside: dict[int, Sequence] = {}  # who has a slot, by order of arrival
         self.joining: list[Sequence] = []  # who is there and waits for the boundary
         self.doomed: list[Sequence] = []  # who goes at the boundary
-        self.plan = NOTHING  # steps, the first's seconds, growth
+        self.plan = NONE
         self.version = 0  # of the plan
 
     @property
     def boundary_s(self) -> float:
         """When the planned steps are over."""
-        steps, first_s, growth_s = self.plan
-        return self.batch.now + steps * first_s + steps * (steps - 1) * 0.5 * growth_s
+        return self.plan.end_s(self.batch.now, self.plan.steps)
 
     def begun(self, now: float) -> int:
         """How many of the planned steps have begun by now."""
-        steps, first_s, growth_s = self.plan
-        gone_s = now - self.batch.now
-        return min(after(gone_s, first_s, growth_s), steps) if steps and gone_s > CLOSE * first_s else 0
+        plan, gone_s = self.plan, now - self.batch.now
+        return min(after(gone_s, plan), plan.steps) if plan.steps and gone_s > CLOSE * plan.first_s else 0
 
     def cut(self, now: float) -> None:
         """Only as many of the planned steps as have begun by now."""
-        _, first_s, growth_s = self.plan
-        self.plan = (self.begun(now), first_s, growth_s)
+        self.plan = self.plan._replace(steps=self.begun(now))
         self.version += 1
         if not self.batch.rows:
             self.batch.now = max(now, self.batch.now)
@@ -54,7 +49,7 @@ class Decoder:
             return False
         if self.pool.free == math.inf:
             return True
-        tokens = min(sequence.tokens, sequence.request.prompt + sequence.request.output - 1)
+        tokens = min(sequence.tokens, sequence.most_tokens)
         return self.pool.admits(sequence, 0, tokens, self._beside(now) if self.inside else 0)
 
     def _beside(self, now: float) -> float:
@@ -72,9 +67,9 @@ class Decoder:
 
     def step(self) -> list[Sequence]:
         """The planned steps are done; who has all tokens."""
-        if self.plan[0]:
-            self.batch.advance(*self.plan)
-        self.plan = NOTHING
+        if self.plan.steps:
+            self.batch.advance(self.plan)
+        self.plan = NONE
         return self.batch.ended()
 
     def go_on(self) -> bool:
@@ -87,19 +82,21 @@ class Decoder:
         if not self.batch.rows:
             return True
         self.plan = self.batch.plan(math.inf)
-        return self.plan[0] > 0
+        return self.plan.steps > 0
 
     def leave(self, sequence: Sequence, now: float) -> None:
         """Out of the slot; the stay is noted."""
-        decoding = sequence.decode_s == sequence.decode_s
+        decoding = sequence.decoding
         sequence.stayed(self.batch.step, self.batch.last_s, now)
         if decoding:
             self.batch.leave(sequence)
             self.batch.live -= 1
-        elif sequence in self.joining:
-            self.joining.remove(sequence)
-        self.pool.give(sequence.own if decoding else sequence.held)
-        sequence.own = sequence.own if not decoding else 0
+            self.pool.give(sequence.own)
+            sequence.own = 0
+        else:  # its own blocks are those of the prefill server
+            self.pool.give(sequence.held)
+            if sequence in self.joining:
+                self.joining.remove(sequence)
         sequence.held = 0
         heappush(self.slots, sequence.slot)
         del self.inside[sequence.order]

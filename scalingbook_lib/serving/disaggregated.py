@@ -4,97 +4,86 @@ import math
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any
+from typing import NamedTuple
 
-from scalingbook_lib.serving.costs import Costs
 from scalingbook_lib.serving.decoder import Decoder
+from scalingbook_lib.serving.frontend import Chunk, Frontend, Setup
 from scalingbook_lib.serving.paging import Pool
 from scalingbook_lib.serving.policies import Blocks, Disaggregated
 from scalingbook_lib.serving.sequence import Sequence
+from scalingbook_lib.serving.served import Moment
 
 ANY = -1  # version
-ARRIVES, LEAVES, PREFILLED, MOVED, BOUNDARY = range(5)
 
 
-class Apart:
+class Event(NamedTuple):
+    """What is due; `tick` counts, so that of two at one time the one made first comes first."""
+
+    time_s: float
+    tick: int
+    act: Callable[..., None]
+    who: Sequence | Decoder
+    version: int
+
+
+class DisaggregatedServers(Frontend):
     """The servers, who is between them, and what is due."""
 
-    def __init__(
-        self,
-        todo: list[Sequence],
-        later: deque[Sequence],
-        costs: tuple[Costs, Costs],
-        policy: Disaggregated,
-        blocks: Blocks | None,
-        keep: bool,
-        most: int,
-    ) -> None:
-        self.later, self.come = later, 0
-        self.costs, self.policy, self.blocks, self.now = costs[0], policy, blocks, 0.0
+    def __init__(self, setup: Setup, policy: Disaggregated) -> None:
+        super().__init__(setup)
+        blocks = setup.blocks
         together = Blocks(blocks.count * policy.prefill, blocks.size, blocks.spare) if blocks else None
-        self.pool = Pool(together, keep)  # of the prefill servers
+        self.prefill_costs, self.policy, self.clock = setup.prefill_costs, policy, 0.0
+        self.pool = Pool(together, prefix_cache=setup.prefix_cache)  # of the prefill servers
         self.prefillers = list(range(policy.prefill))  # the free ones
-        self.decoders = [Decoder(i, costs[1], policy.slots, blocks, most) for i in range(policy.decode)]
-        self.waiting: deque[Sequence] = deque()  # for a prefill server
-        self.placing: deque[Sequence] = deque()  # for a slot
+        self.decoders = [Decoder(i, setup, policy.slots) for i in range(policy.decode)]
+        self.placing: deque[Sequence] = deque()  # who has a cache and waits for a slot
         self.within = 0  # who is past the queue
-        self.queue: list[tuple[float, int, int, int]] = []
-        self.chunks: list[tuple[int, float, float, int]] = []
-        self.due: list[tuple[float, int, int, Any, int]] = []
+        self.arrived = 0
+        self.due: list[Event] = []
         self.tick = 0
-        for s in todo:
-            self.expect(s)
+        for sequence in setup.todo:
+            self.expect(sequence)
 
-    def at(self, time_s: float, what: int, who: Sequence | Decoder, version: int = ANY) -> None:
+    @property
+    def now(self) -> float:
+        """The time of the event that happens."""
+        return self.clock
+
+    def at(
+        self, time_s: float, act: Callable[..., None], who: Sequence | Decoder, version: int = ANY
+    ) -> None:
         """Something is due, if it is the same version then."""
         self.tick += 1
-        heappush(self.due, (time_s, self.tick, what, who, version))
+        heappush(self.due, Event(time_s=time_s, tick=self.tick, act=act, who=who, version=version))
 
     def expect(self, sequence: Sequence) -> None:
         """It will come, and perhaps go."""
-        self.at(sequence.request.arrival_s, ARRIVES, sequence)
+        self.at(sequence.request.arrival_s, self.arrive, sequence)
         if sequence.request.cancel_s < math.inf:
-            self.at(sequence.request.cancel_s, LEAVES, sequence)
-
-    def send(self) -> None:
-        """A client that has its answer sends its next request."""
-        if self.later:
-            sequence = self.later.popleft()
-            sequence.sent(self.now)
-            self.expect(sequence)
+            self.at(sequence.request.cancel_s, self.cancel, sequence)
 
     def play(self) -> None:
         """All events, in order of time, then of their making."""
-        acts: tuple[Callable[[Any], None], ...]
-        acts = self.arrive, self.cancel, self.prefilled, self.moved, self.boundary
         while self.due:
-            time_s, _, what, who, version = heappop(self.due)
-            if version in (ANY, who.version):
-                self.now = time_s
-                acts[what](who)
+            event = heappop(self.due)
+            if event.version in (ANY, event.who.version):
+                self.clock = event.time_s
+                event.act(event.who)
 
     def note(self) -> None:
         """The queue from now on."""
         held = self.pool.held + sum([decoder.pool.held for decoder in self.decoders]) if self.blocks else 0
-        self.queue.append((self.now, len(self.waiting), self.within, held))
-
-    def close(self, sequence: Sequence, outcome: str) -> None:
-        """Nothing more happens to it."""
-        sequence.outcome, sequence.end_s, sequence.stage = outcome, self.now, ""
-        self.note()
-        self.send()
+        self.queue.append(Moment(self.now, len(self.waiting), self.within, held))
 
     # Prefill.
 
     def arrive(self, sequence: Sequence) -> None:
         """One more waits, unless it could never fit."""
-        request = sequence.request
-        if self.blocks and self.blocks.of(request.prompt + request.output - 1) > self.blocks.count:
-            sequence.outcome, sequence.end_s = "refused", request.arrival_s
-            self.send()
+        if self.refuses(sequence):
             return
-        sequence.stage, sequence.order = "waiting", self.come
-        self.come += 1
+        sequence.stage, sequence.order = "waiting", self.arrived
+        self.arrived += 1
         self.waiting.append(sequence)
         self.note()
         self.start()
@@ -114,11 +103,11 @@ class Apart:
         """On a free server, in these blocks."""
         self.pool.seat(sequence, hit)
         chunk = sequence.tokens - sequence.filled
-        sequence.start_s, sequence.first_s, sequence.decode_s = self.now, math.nan, math.nan
+        sequence.begin(self.now)
         sequence.stage, sequence.prefiller = "prefilling", heappop(self.prefillers)
-        seconds = self.costs.step_s(0, 0, chunk, sequence.filled)
-        self.chunks.append((sequence.prefiller, self.now, self.now + seconds, chunk))
-        self.at(self.now + seconds, PREFILLED, sequence)
+        end_s = self.now + self.prefill_costs.step_s(0, 0, chunk, sequence.filled)
+        self.chunks.append(Chunk(server=sequence.prefiller, start_s=self.now, end_s=end_s, tokens=chunk))
+        self.at(end_s, self.prefilled, sequence)
         self.note()
 
     def prefilled(self, sequence: Sequence) -> None:
@@ -128,20 +117,24 @@ class Apart:
         self.pool.share(sequence, sequence.filled)
         sequence.first_s, sequence.emitted = self.now, sequence.emitted + 1
         if sequence.emitted == request.output or request.cancel_s <= self.now:
-            sequence.stayed(0, self.now, self.now)
-            self.pool.release(sequence)
-            self.within -= 1
-            self.close(sequence, "finished" if sequence.emitted == request.output else "cancelled")
+            self._unplaced(sequence, "finished" if sequence.emitted == request.output else "cancelled")
         else:
             sequence.stage = "placing"
             self.placing.append(sequence)
             self.place()
         self.start()
 
-    # Decode.
+    def _unplaced(self, sequence: Sequence, outcome: str) -> None:
+        """It never gets to a decode server."""
+        sequence.stayed(0, self.now, self.now)
+        self.pool.release(sequence)
+        self.within -= 1
+        self.close(sequence, outcome)
+
+    # KV transfer and decode.
 
     def place(self) -> None:
-        """Whoever has a cache gets a slot on the emptiest server, in order; the cache is on its way then."""
+        """Whoever has a cache gets a slot on the emptiest server, in order; the KV transfer begins then."""
         while self.placing:
             free = [d for d in self.decoders if d.has_room(self.placing[0], self.now)]
             if not free:
@@ -152,8 +145,8 @@ class Apart:
             sequence.stage = "moving"
             if self.blocks:
                 self.stop(decoder)  # its plan counted on those blocks
-            moved = (sequence.tokens - 1) * self.policy.transfer_s
-            self.at(self.now + moved, MOVED, sequence, sequence.version)
+            transfer_s = (sequence.tokens - 1) * self.policy.transfer_s
+            self.at(self.now + transfer_s, self.moved, sequence, sequence.version)
 
     def moved(self, sequence: Sequence) -> None:
         """The cache is there; it joins at the next boundary."""
@@ -169,7 +162,7 @@ class Apart:
     def stop(self, decoder: Decoder) -> None:
         """Its step that has begun is its last before we look again."""
         decoder.cut(self.now)
-        self.at(decoder.boundary_s, BOUNDARY, decoder, decoder.version)
+        self.at(decoder.boundary_s, self.boundary, decoder, decoder.version)
 
     def boundary(self, decoder: Decoder) -> None:
         """Who is done or has had enough goes, who is there joins; without blocks the last goes back."""
@@ -183,7 +176,7 @@ class Apart:
         while not decoder.go_on():
             self.evict(decoder)
         if decoder.batch.rows:
-            self.at(decoder.boundary_s, BOUNDARY, decoder, decoder.version)
+            self.at(decoder.boundary_s, self.boundary, decoder, decoder.version)
         self.place()
 
     def gone(self, decoder: Decoder, sequence: Sequence, outcome: str) -> None:
@@ -218,10 +211,7 @@ class Apart:
             self.close(sequence, "cancelled")
         elif sequence.stage == "placing":
             self.placing.remove(sequence)
-            sequence.stayed(0, self.now, self.now)
-            self.pool.release(sequence)
-            self.within -= 1
-            self.close(sequence, "cancelled")
+            self._unplaced(sequence, "cancelled")
             self.start()
         else:
             self._cancel_seated(sequence)

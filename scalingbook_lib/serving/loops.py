@@ -1,7 +1,11 @@
 """What comes next? The order of work of each policy on one server. Chapter: Inference."""
 
+import math
+
+from scalingbook_lib.serving.frontend import Chunk
 from scalingbook_lib.serving.sequence import Sequence, beside
 from scalingbook_lib.serving.server import Server
+from scalingbook_lib.serving.timeline import Steps
 
 
 def continuous(server: Server, prompts: int) -> None:
@@ -24,7 +28,7 @@ def chunked(server: Server, budget: int) -> None:
     filling: list[Sequence] = []
     while server.busy():
         server.take()
-        filling = [s for s in filling if s.order in server.inside and s.first_s != s.first_s]
+        filling = [s for s in filling if s.order in server.inside and math.isnan(s.first_s)]
         pieces = _pieces(server, filling, budget - server.batch.rows)
         if pieces:
             _mixed(server, pieces)
@@ -36,18 +40,18 @@ def chunked(server: Server, budget: int) -> None:
 
 def _pieces(server: Server, filling: list[Sequence], room: int) -> list[tuple[Sequence, int]]:
     """Who gets how much of the budget in this step."""
-    pieces = []
-    for sequence in filling:
-        if room <= 0:
-            return pieces
+    pieces, at = [], 0
+    while room > 0:
+        if at == len(filling):
+            sequence = server.admit()
+            if sequence is None:
+                break
+            filling.append(sequence)
+        sequence = filling[at]
         part = min(sequence.tokens - sequence.filled, room)
         pieces.append((sequence, part))
         room -= part
-    while room > 0 and (sequence := server.admit()) is not None:
-        filling.append(sequence)
-        part = min(sequence.tokens - sequence.filled, room)
-        pieces.append((sequence, part))
-        room -= part
+        at += 1
     return pieces
 
 
@@ -58,12 +62,12 @@ def _mixed(server: Server, pieces: list[tuple[Sequence, int]]) -> None:
         server.evict()
         return
     chunk = sum([part for _, part in pieces])
-    seconds = server.costs.step_s(batch.rows, batch.kv, chunk, *beside(pieces, chunk))
-    server.chunks.append((0, batch.now, batch.now + seconds, chunk))
+    step_s = server.costs.step_s(batch.rows, batch.kv, chunk, **beside(pieces, chunk))
+    server.chunks.append(Chunk(server=0, start_s=batch.now, end_s=batch.now + step_s, tokens=chunk))
     if batch.rows:
-        batch.advance(1, seconds, 0.0, chunk)
+        batch.advance(Steps(1, step_s, 0.0), chunk)
     else:
-        batch.now += seconds
+        batch.now += step_s
     server.step_over()
     for sequence, part in pieces:
         sequence.filled += part

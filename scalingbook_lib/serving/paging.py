@@ -1,4 +1,4 @@
-"""Who holds which part of the cache? Blocks handed out, shared prefixes kept, the least recent thrown out.
+"""Who holds which part of a paged cache? Blocks handed out, shared prefixes cached, the oldest evicted.
 
 A family's prefix is a chain of blocks. Who uses its beginning pins it; what nobody pins stays until blocks
 run out, and then goes from the far end of the family that was used least recently. Chapter: Inference.
@@ -12,7 +12,7 @@ from scalingbook_lib.serving.sequence import Sequence
 
 
 class Chain:
-    """The blocks of one family's prefix that are kept, and how deep those who use it pin it."""
+    """The blocks of one family's prefix that are cached, and how deep those who use it pin it."""
 
     __slots__ = ("blocks", "pinned", "pins")
 
@@ -25,14 +25,12 @@ class Chain:
 class Pool:
     """The blocks of one server: free, owned by a sequence, or in a chain. Their sum never changes."""
 
-    __slots__ = ("chains", "evicted", "free", "idle", "keep", "size", "spare", "total")
-
-    def __init__(self, blocks: Blocks | None, keep: bool) -> None:
+    def __init__(self, blocks: Blocks | None, *, prefix_cache: bool) -> None:
         self.size = blocks.size if blocks else 16
         self.free: float = blocks.count if blocks else math.inf
         self.spare: float = int(blocks.spare * blocks.count) if blocks else 0
         self.total = self.free
-        self.keep = keep  # whether prefixes are kept at all
+        self.prefix_cache = prefix_cache  # whether prefixes are cached at all
         self.chains: OrderedDict[int, Chain] = OrderedDict()  # the least recently used first
         self.idle = 0  # blocks of chains that nobody pins
         self.evicted = 0
@@ -48,21 +46,21 @@ class Pool:
         return int(self.total - self.free) - self.idle if self.total < math.inf else 0
 
     def hit(self, sequence: Sequence) -> int:
-        """Blocks of it that are kept; one token at least is left to compute."""
+        """Blocks of it that the prefix cache has; one token at least is left to compute."""
         request = sequence.request
-        if not self.keep or request.family not in self.chains:
+        if not self.prefix_cache or request.family not in self.chains:
             return 0
         blocks = self.chains[request.family].blocks
         return min(blocks, request.prefix // self.size, (sequence.tokens - 1) // self.size)
 
     def admits(self, sequence: Sequence, hit: int, tokens: int, beside: float) -> bool:
-        """Whether there is room for its `tokens`, `hit` blocks of them kept, and `beside` blocks more."""
+        """Whether there is room for its `tokens`, `hit` blocks of them cached, and `beside` blocks more."""
         chain = self.chains[sequence.request.family] if hit else None
         freed = max(hit - chain.pinned, 0) if chain else 0  # idle now, pinned then
         return -(-tokens // self.size) - hit + freed + beside <= self.available
 
     def seat(self, sequence: Sequence, hit: int) -> None:
-        """Blocks for all that it has to put into the cache; what is kept of its prefix is pinned."""
+        """Blocks for all that it has to put into the cache; what is there of its prefix is pinned."""
         if hit:
             self.pin(sequence.request.family, hit)
         own = -(-sequence.tokens // self.size) - hit
@@ -73,7 +71,7 @@ class Pool:
     def share(self, sequence: Sequence, tokens: int) -> None:
         """What it has computed of its family's prefix is there for the others from now on."""
         prefix = sequence.request.prefix
-        if not self.keep or not prefix:
+        if not self.prefix_cache or not prefix:
             return
         blocks = min(prefix, tokens) // self.size
         if blocks > sequence.shared:
@@ -121,7 +119,7 @@ class Pool:
     def extend(self, family: int, held: int, blocks: int) -> None:
         """A sequence that pins `held` blocks has computed the prefix to `blocks`: they are the chain's now.
 
-        What the chain had already is given back: two copies of one prefix are not kept.
+        What the chain had already is given back: no prefix is there twice.
         """
         chain = self.chains.get(family)
         if chain is None:

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 
+from scalingbook_lib.serving.frontend import Chunk
 from scalingbook_lib.serving.policies import Blocks, Disaggregated, Policy, Static
 from scalingbook_lib.serving.requests import ServingError
 from scalingbook_lib.serving.served import Moment, Served, Span, gaps, nearest
-from scalingbook_lib.serving.timeline import Stretch, times
+from scalingbook_lib.serving.timeline import Stay, Stretch, times
 from scalingbook_lib.units import Told, count, percent, si
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Run(Told):
     """Everything that happened, from time 0 to the end of the last request."""
 
@@ -24,7 +25,7 @@ class Run(Told):
     blocks: Blocks | None
     requests: tuple[Served, ...]  # in the order they were given
     stretches: tuple[list[Stretch], ...]  # decode steps, by decode server
-    chunks: list[tuple[int, float, float, int]]  # steps with prompt tokens: server, from, to, tokens
+    chunks: list[Chunk]  # steps with prompt tokens
     queue: list[Moment]
     evictions: int  # of sequences, which came back
     evicted_blocks: int  # of idle prefixes, from the prefix cache
@@ -48,7 +49,7 @@ class Run(Told):
 
     def tokens_by(self, time_s: float) -> int:
         """Output tokens that had come by then."""
-        firsts = [stay.first_s for served in self.requests for stay in served.stays if stay.tokens]
+        firsts = [stay.first_s for stay in self._stays if stay.tokens]
         steps = [stretch.live * stretch.by(time_s) for row in self.stretches for stretch in row]
         return sum(first_s <= time_s for first_s in firsts) + sum(steps)
 
@@ -101,9 +102,8 @@ class Run(Told):
 
     def goodput(self, *, ttft_s: float = math.inf, itl_s: float = math.inf) -> float:
         """Finished requests per second whose first token came in time and whose mean gap is short enough."""
-        return (
-            self.attained(ttft_s=ttft_s, itl_s=itl_s) * len(self.requests) / self.end_s if self.end_s else 0.0
-        )
+        share = self.attained(ttft_s=ttft_s, itl_s=itl_s)
+        return share * len(self.requests) / self.end_s if self.end_s else 0.0
 
     def attained(self, *, ttft_s: float = math.inf, itl_s: float = math.inf) -> float:
         """The share of all requests that finished within both targets."""
@@ -132,49 +132,30 @@ class Run(Told):
         return servers * self.policy.slots
 
     @cached_property
-    def mean_batch(self) -> float:
-        """Sequences that get a token, in the mean over all decode steps."""
-        steps = sum(stretch.steps for row in self.stretches for stretch in row)
-        return (
-            sum(stretch.steps * stretch.live for row in self.stretches for stretch in row) / steps
-            if steps
-            else 0
-        )
-
-    def _area(self, waiting: bool, inside: bool) -> float:
-        """Requests times seconds, from the queue."""
-        moments = [*self.queue, Moment(self.end_s, 0, 0, 0)]
-        return sum(
-            (b.time_s - a.time_s) * (waiting * a.waiting + inside * a.inside) for a, b in pairwise(moments)
-        )
+    def _stays(self) -> list[Stay]:
+        return [stay for served in self.requests for stay in served.stays]
 
     @cached_property
     def occupancy(self) -> float:
         """The share of the slots with somebody in it who still gets tokens there, in the mean over time."""
-        apart = isinstance(self.policy, Disaggregated)
-        stays = [stay for served in self.requests for stay in served.stays]
-        taken = sum(
-            stay.end_s - (stay.decode_s if apart else stay.start_s)
-            for stay in stays
-            if not apart or stay.decode_s == stay.decode_s
-        )
+        if isinstance(self.policy, Disaggregated):  # the slots are those of the decode servers
+            taken = sum(s.end_s - s.decode_s for s in self._stays if not math.isnan(s.decode_s))
+        else:
+            taken = sum(s.end_s - s.start_s for s in self._stays)
         return taken / (self.end_s * self.slots) if self.end_s else 0.0
-
-    @property
-    def mean_waiting(self) -> float:
-        """Requests that wait, in the mean over time."""
-        return self._area(True, False) / self.end_s if self.end_s else 0.0
 
     @property
     def mean_present(self) -> float:
         """Requests that wait or have a slot, in the mean over time."""
-        return self._area(True, True) / self.end_s if self.end_s else 0.0
+        end = Moment(time_s=self.end_s, waiting=0, inside=0, held=0)
+        moments = pairwise([*self.queue, end])
+        area = sum((b.time_s - a.time_s) * (a.waiting + a.inside) for a, b in moments)
+        return area / self.end_s if self.end_s else 0.0
 
     @cached_property
     def prompt_tokens(self) -> tuple[int, int]:
         """Prompt tokens (and answers prefilled anew) that were computed, and that the prefix cache had."""
-        stays = [stay for served in self.requests for stay in served.stays]
-        return sum(stay.computed for stay in stays), sum(stay.cached for stay in stays)
+        return sum(stay.computed for stay in self._stays), sum(stay.cached for stay in self._stays)
 
     @property
     def hit_rate(self) -> float:
@@ -200,12 +181,13 @@ class Run(Told):
 
 def _spans(run: Run, index: int, served: Served) -> list[Span]:
     """One request's."""
-    found, apart = [], isinstance(run.policy, Disaggregated)
+    found = []
     for stay in served.stays:
         slot = ("decode", stay.server, stay.slot)
-        whole = stay.first_s == stay.first_s
-        row = ("prefill", stay.prefiller, 0) if apart else slot
-        found.append(Span(row, index, "prefill", stay.start_s, stay.first_s if whole else stay.end_s))
+        row = ("prefill", stay.prefiller, 0) if isinstance(run.policy, Disaggregated) else slot
+        end_s = stay.end_s if math.isnan(stay.first_s) else stay.first_s  # it was cut off, or gave a token
+        found.append(Span(row=row, request=index, kind="prefill", start_s=stay.start_s, end_s=end_s))
         if stay.to_step > stay.from_step:
-            found.append(Span(slot, index, "decode", stay.decode_s, stay.end_s))
+            decode = Span(row=slot, request=index, kind="decode", start_s=stay.decode_s, end_s=stay.end_s)
+            found.append(decode)
     return found

@@ -1,36 +1,62 @@
 """What is known of a request while it is on its way? Chapter: Inference."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scalingbook_lib.serving.requests import Request
 from scalingbook_lib.serving.timeline import Stay
 
 
+@dataclass(slots=True, eq=False)
 class Sequence:
-    """A request on its way."""
+    """A request on its way: its tokens, its blocks, and the times of its stay in a slot."""
 
-    __slots__ = (
-        "cached", "decode_s", "emitted", "end_s", "evictions", "filled", "first_s", "from_step", "held",
-        "index", "offset", "order", "outcome", "own", "prefiller", "request", "server", "shared", "slot",
-        "stage", "start_s", "stays",
-    )  # fmt: skip
+    request: Request
+    index: int  # among the requests, as given
+    order: int = -1  # of arrival
+    outcome: str = ""  # finished, cancelled or refused
+    stage: str = ""  # where prefill and decode are disaggregated: what it does
+    evictions: int = 0
+    emitted: int = 0  # tokens of its answer
+    filled: int = 0  # tokens in the cache
+    cached: int = 0  # of them, those found in the prefix cache
+    own: int = 0  # blocks of its own
+    shared: int = 0  # blocks of its family's prefix
+    held: int = 0  # blocks on a decode server, until it decodes there
+    offset: int = 0  # its length, less the steps of its server
+    from_step: int = 0
+    slot: int = 0
+    server: int = 0
+    prefiller: int = 0
+    start_s: float = math.nan
+    first_s: float = math.nan
+    decode_s: float = math.nan
+    end_s: float = math.nan
+    stays: list[Stay] = field(default_factory=list)
 
-    def __init__(self, request: Request, index: int) -> None:
-        self.request, self.index = request, index
-        self.order = index  # of arrival, from then on
-        self.outcome = ""  # finished, cancelled or refused
-        self.stage, self.held = "", 0  # where prefill and decode are apart: what it does; blocks for it there
-        self.evictions = self.emitted = self.own = self.shared = self.filled = self.cached = 0
-        self.offset = self.from_step = self.slot = self.server = self.prefiller = 0
-        self.start_s = self.first_s = self.decode_s = self.end_s = math.nan
-        self.stays: list[Stay] = []
+    def __post_init__(self) -> None:
+        self.order = self.index
 
     @property
     def tokens(self) -> int:
         """What a prefill has to put into the cache: the prompt, and what was answered before an eviction."""
         return self.request.prompt + self.emitted
+
+    @property
+    def most_tokens(self) -> int:
+        """What the cache ever has of it: nobody attends to the last token of an answer."""
+        return self.request.prompt + self.request.output - 1
+
+    @property
+    def decoding(self) -> bool:
+        """Whether it has got as far, in this stay."""
+        return self.decode_s == self.decode_s
+
+    @property
+    def version(self) -> int:
+        """What is due for it is void after an eviction."""
+        return self.evictions
 
     def sent(self, now: float) -> None:
         """Whoever waits for an answer to send it, sends it now; its patience begins now."""
@@ -38,31 +64,40 @@ class Sequence:
         patience_s = asked.cancel_s - asked.arrival_s
         self.request = replace(asked, arrival_s=now, cancel_s=now + patience_s)
 
-    @property
-    def version(self) -> int:
-        """What is due for it is void after an eviction."""
-        return self.evictions
+    def begin(self, now: float) -> None:
+        """Its prefill begins: a new stay."""
+        self.start_s, self.first_s, self.decode_s = now, math.nan, math.nan
 
     def stayed(self, step: int, last_s: float, now: float) -> None:
         """A time in a slot is over; where it decoded, the last step was `step`, over at last_s."""
-        if self.decode_s != self.decode_s:
+        if not self.decoding:
             self.from_step = step
-        if step == self.from_step:
-            last_s = self.first_s
-        row = (
-            self.server, self.slot, self.prefiller, self.start_s, self.first_s, self.decode_s, last_s, now,
-            self.from_step, step, self.filled - self.cached, self.cached,
-        )  # fmt: skip
-        self.stays.append(Stay._make(row))
+        stay = Stay(
+            server=self.server,
+            slot=self.slot,
+            prefiller=self.prefiller,
+            start_s=self.start_s,
+            first_s=self.first_s,
+            decode_s=self.decode_s,
+            last_s=self.first_s if step == self.from_step else last_s,
+            end_s=now,
+            from_step=self.from_step,
+            to_step=step,
+            computed=self.filled - self.cached,
+            cached=self.cached,
+        )
+        self.stays.append(stay)
         self.emitted += step - self.from_step
 
 
-def beside(pieces: list[tuple[Sequence, int]], chunk: int) -> tuple[Any, ...]:
+def beside(pieces: list[tuple[Sequence, int]], chunk: int) -> dict[str, Any]:
     """The earlier tokens of each prompt, and the prompts, if a chunk were as many tokens of each.
 
     A piece of c tokens after s others makes c (s + c / 2) pairs of tokens; these make as many as all pieces.
     """
     if len(pieces) == 1:
-        return (pieces[0][0].filled,)
+        [(sequence, _)] = pieces
+        return {"chunk_context": sequence.filled}
     pairs = sum([part * (s.filled + part / 2) for s, part in pieces])
-    return max(pairs / chunk - chunk / (2 * len(pieces)), 0.0), len(pieces)
+    context = max(pairs / chunk - chunk / (2 * len(pieces)), 0.0)
+    return {"chunk_context": context, "prompts": len(pieces)}

@@ -114,10 +114,10 @@ def _between(stretches: list[Stretch], fresh: Counter[int]) -> Iterator[tuple[fl
     """What those see that decode on."""
     before_s = 0.0
     for stretch in stretches:
-        start_s, before, steps, first_s, growth_s, live = stretch[:6]
-        if live > fresh[before]:
-            yield start_s + first_s - before_s, live - fresh[before]
+        plan, live, new = stretch.plan, stretch.live, fresh[stretch.before]
+        if live > new:
+            yield stretch.start_s + plan.first_s - before_s, live - new
         if live:
-            for i in range(1, steps):
-                yield first_s + i * growth_s, live
+            for i in range(1, plan.steps):
+                yield plan.first_s + i * plan.growth_s, live
         before_s = stretch.end_s

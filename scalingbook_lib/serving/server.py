@@ -5,46 +5,38 @@ The loops of the policies (`loops`) decide; what they can do is here. Chapter: I
 
 import math
 from bisect import insort
-from collections import deque
 from heapq import heappop, heappush
 
 from scalingbook_lib.serving.batch import Batch
-from scalingbook_lib.serving.costs import SAME, Costs
+from scalingbook_lib.serving.costs import SAME
+from scalingbook_lib.serving.frontend import Chunk, Frontend, Setup
 from scalingbook_lib.serving.paging import Pool
-from scalingbook_lib.serving.policies import Blocks
 from scalingbook_lib.serving.sequence import Sequence, beside
+from scalingbook_lib.serving.served import Moment
 
 
-class Server:
-    """The queue, the slots and the batch of one server, and what was noted on the way."""
+class Server(Frontend):
+    """The queue, the slots and the batch of one server; its clock is that of the batch."""
 
-    def __init__(
-        self,
-        todo: list[Sequence],
-        later: deque[Sequence],
-        costs: Costs,
-        slots: int,
-        blocks: Blocks | None,
-        keep: bool,
-        most: int,
-        padded: bool = False,
-    ) -> None:
-        self.todo, self.next = todo, 0  # in order of arrival
-        self.later = later  # sent when others are done
-        self.next_s = todo[0].request.arrival_s if todo else math.inf
-        self.costs, self.blocks = costs, blocks
-        self.pool = Pool(blocks, keep)
-        self.batch = Batch(costs, self.pool, most)
-        self.waiting: deque[Sequence] = deque()
+    def __init__(self, setup: Setup, *, slots: int, padded: bool = False) -> None:
+        super().__init__(setup)
+        self.todo, self.next = setup.todo, 0
+        self.next_s = self._next_s()
+        self.costs = setup.costs
+        self.pool = Pool(setup.blocks, prefix_cache=setup.prefix_cache)
+        self.batch = Batch(setup.costs, self.pool, setup.at_once)
         self.slots = list(range(slots))  # the free ones
         self.inside: dict[int, Sequence] = {}  # who has a slot, by order of arrival
         self.padded = padded  # a row that is done stays until its batch is done
         self.rows: list[Sequence] = []  # such rows
         self.impatient: list[tuple[float, int, Sequence]] = []  # who will go, and when
-        for sequence in todo:
+        for sequence in self.todo:
             self.expect(sequence)
-        self.queue: list[tuple[float, int, int, int]] = []  # time, waiting, in a slot, blocks held
-        self.chunks: list[tuple[int, float, float, int]] = []  # server, from, to, prompt tokens
+
+    @property
+    def now(self) -> float:
+        """The boundary at which the batch stands."""
+        return self.batch.now
 
     # Who comes and goes.
 
@@ -60,7 +52,11 @@ class Server:
             sequence.order = self.next
             self.next += 1
             self.arrive(sequence)
-            self.next_s = self.todo[self.next].request.arrival_s if self.next < len(self.todo) else math.inf
+            self.next_s = self._next_s()
+
+    def _next_s(self) -> float:
+        """When the next comes."""
+        return self.todo[self.next].request.arrival_s if self.next < len(self.todo) else math.inf
 
     def take(self) -> None:
         """Whoever has come by now waits; whoever has had enough goes."""
@@ -74,19 +70,15 @@ class Server:
 
     def arrive(self, sequence: Sequence) -> None:
         """One more waits, unless it could never fit."""
-        request = sequence.request
-        if self.blocks and self.blocks.of(request.prompt + request.output - 1) > self.blocks.count:
-            sequence.outcome, sequence.end_s = "refused", request.arrival_s
-            self.send()
-            return
-        self.waiting.append(sequence)
-        now = self.batch.now
-        self.note(request.arrival_s if request.arrival_s < now else now)
+        if not self.refuses(sequence):
+            self.waiting.append(sequence)
+            self.note(min(sequence.request.arrival_s, self.batch.now))
 
-    def note(self, time_s: float) -> None:
-        """The queue from now on."""
+    def note(self, time_s: float | None = None) -> None:
+        """The queue from now on, or from that time on."""
+        at_s = self.batch.now if time_s is None else time_s
         held = self.pool.held if self.blocks else 0
-        self.queue.append((time_s, len(self.waiting), len(self.inside), held))
+        self.queue.append(Moment(at_s, len(self.waiting), len(self.inside), held))
 
     def until(self, arrivals: bool) -> float:
         """When something may happen that the batch has to stop for."""
@@ -105,25 +97,18 @@ class Server:
             self.waiting.remove(sequence)
         self.close(sequence, "cancelled")
 
-    def close(self, sequence: Sequence, outcome: str) -> None:
-        """Nothing more happens to it."""
-        sequence.outcome, sequence.end_s = outcome, self.batch.now
-        self.note(self.batch.now)
-        self.send()
-
     def expect(self, sequence: Sequence) -> None:
         """It may have enough one day."""
         if sequence.request.cancel_s < math.inf:
             heappush(self.impatient, (sequence.request.cancel_s, sequence.index, sequence))
 
-    def send(self) -> None:
-        """A client that has its answer sends its next request."""
-        if self.later:
-            sequence = self.later.popleft()
-            sequence.sent(self.batch.now)
-            self.expect(sequence)
+    def send(self) -> Sequence | None:
+        """A client that has its answer sends its next request, which comes at its time among the others."""
+        sequence = super().send()
+        if sequence:
             insort(self.todo, sequence, lo=self.next, key=_arrival)
             self.next_s = min(self.next_s, self.batch.now)
+        return sequence
 
     # Slots and blocks.
 
@@ -137,29 +122,29 @@ class Server:
             return None
         self.waiting.popleft()
         pool.seat(sequence, hit)
-        sequence.start_s, sequence.first_s, sequence.decode_s = self.batch.now, math.nan, math.nan
+        sequence.begin(self.batch.now)
         sequence.slot = heappop(self.slots)
         self.inside[sequence.order] = sequence
-        self.note(self.batch.now)
+        self.note()
         return sequence
 
     def _has_room(self, sequence: Sequence, hit: int) -> bool:
         """Whether there are blocks for one more token than its prefill gives, and a step of all others."""
-        request, tokens, pool = sequence.request, sequence.tokens + 1, self.pool
+        tokens, pool = sequence.tokens + 1, self.pool
         if tokens // pool.size + 1 + self.batch.rows + pool.spare <= pool.free:
             return True  # without counting
         beside = max(self.batch.needs(1), pool.spare) if self.inside else 0
-        return pool.admits(sequence, hit, min(tokens, request.prompt + request.output - 1), beside)
+        return pool.admits(sequence, hit, min(tokens, sequence.most_tokens), beside)
 
     def vacate(self, sequence: Sequence) -> None:
         """It goes before it has its last token."""
-        if sequence.decode_s == sequence.decode_s:
+        if sequence.decoding:
             self.batch.forget(sequence)
         self.depart(sequence)
 
     def depart(self, sequence: Sequence) -> None:
         """Out of its slot; in a static batch its row stays until all are done."""
-        decoding = sequence.decode_s == sequence.decode_s
+        decoding = sequence.decoding
         self.batch.live -= decoding
         sequence.stayed(self.batch.step, self.batch.last_s, self.batch.now)
         del self.inside[sequence.order]
@@ -189,9 +174,9 @@ class Server:
     def prefill(self, group: list[Sequence]) -> None:
         """Their prompts alone, in one pass; all get a token at its end."""
         pieces = [(s, s.tokens - s.filled) for s in group]
-        start, chunk = self.batch.now, sum([part for _, part in pieces])
-        self.batch.now += self.costs.step_s(0, 0, chunk, *beside(pieces, chunk))
-        self.chunks.append((0, start, self.batch.now, chunk))
+        start_s, chunk = self.batch.now, sum([part for _, part in pieces])
+        self.batch.now += self.costs.step_s(0, 0, chunk, **beside(pieces, chunk))
+        self.chunks.append(Chunk(server=0, start_s=start_s, end_s=self.batch.now, tokens=chunk))
         self.arrivals()
         for s in group:
             self.ready(s)
@@ -213,12 +198,12 @@ class Server:
 
     def decode(self, arrivals: bool = True) -> None:
         """As many steps as nothing happens in; without blocks for one, the last to come is evicted."""
-        steps, first_s, growth_s = self.batch.plan(self.until(arrivals))
-        if not steps:
+        plan = self.batch.plan(self.until(arrivals))
+        if plan.steps:
+            self.batch.advance(plan)
+            self.step_over()
+        else:
             self.evict()
-            return
-        self.batch.advance(steps, first_s, growth_s)
-        self.step_over()
 
     def step_over(self) -> None:
         """At a boundary: who has come is noted, who has all tokens goes."""
@@ -234,7 +219,7 @@ class Server:
         self.vacate(sequence)
         self.waiting.appendleft(sequence)
         sequence.evictions += 1
-        self.note(self.batch.now)
+        self.note()
 
 
 def _arrival(sequence: Sequence) -> float:

@@ -6,16 +6,16 @@ from collections import deque
 from collections.abc import Iterator
 from collections.abc import Sequence as Rows
 from contextlib import contextmanager
-from functools import partial
 
 from scalingbook_lib.serving import loops
 from scalingbook_lib.serving.costs import Costs
-from scalingbook_lib.serving.disaggregated import Apart
+from scalingbook_lib.serving.disaggregated import DisaggregatedServers
+from scalingbook_lib.serving.frontend import Setup
 from scalingbook_lib.serving.policies import Blocks, Chunked, Continuous, Disaggregated, Policy, Static
 from scalingbook_lib.serving.requests import Request, ServingError
 from scalingbook_lib.serving.run import Run
 from scalingbook_lib.serving.sequence import Sequence
-from scalingbook_lib.serving.served import Moment, Served
+from scalingbook_lib.serving.served import Served
 from scalingbook_lib.serving.server import Server
 
 AT_ONCE = 2**20  # the most steps told at once
@@ -36,29 +36,43 @@ def simulate(
 
     They come when they say, or, with `clients`, each when one before it is done: so many are under way at any
     time, as with a load generator of that concurrency. Without `blocks` the cache has no end. `prefill_costs`
-    are those of prefill servers, where they are apart and not like the others. Steps that follow one another
-    without an event are told at once, as long as their times lie on a line; `at_once=1` asks for each, for
-    costs that are not piecewise affine in `kv_tokens`.
+    are those of disaggregated prefill servers, where they are not like the others. Steps that follow one
+    another without an event are told at once, as long as their times lie on a line; `at_once=1` asks for
+    each, for costs that are not piecewise affine in `kv_tokens`.
     """
     if clients is not None and clients < 1:
-        raise ServingError(
-            f"clients = {clients}: write at least 1, or None for requests that come when they say"
-        )
+        known = "write at least 1, or None for requests that come when they say"
+        raise ServingError(f"clients = {clients}: {known}")
     todo, later = _in_order(requests, clients)
-    everybody = [*todo, *later]
-    with _all_kept():
+    everybody = sorted((*todo, *later), key=lambda sequence: sequence.index)
+    setup = Setup(
+        todo=todo,
+        later=later,
+        costs=costs,
+        prefill_costs=prefill_costs or costs,
+        blocks=blocks,
+        prefix_cache=prefix_cache,
+        at_once=at_once,
+    )
+    with _no_garbage():
         if isinstance(policy, Disaggregated):
-            both = (prefill_costs or costs, costs)
-            made = Apart(todo, later, both, policy, blocks, prefix_cache, at_once)
-            made.play()
-            rows = tuple(decoder.batch.stretches for decoder in made.decoders)
+            served_by = DisaggregatedServers(setup, policy)
+            served_by.play()
+            stretches = tuple(decoder.batch.stretches for decoder in served_by.decoders)
         else:
-            made = _served_by_one(todo, later, costs, policy, blocks, prefix_cache, at_once)
-            rows = (made.batch.stretches,)
-        served = tuple(_served(s) for s in sorted(everybody, key=lambda s: s.index))
-        queue = [Moment._make(row) for row in made.queue]
-    evictions = sum(s.evictions for s in everybody)
-    return Run(policy, blocks, served, rows, made.chunks, queue, evictions, made.pool.evicted)
+            served_by = _served_by_one(setup, policy)
+            stretches = (served_by.batch.stretches,)
+        served = tuple(_served(sequence) for sequence in everybody)
+    return Run(
+        policy=policy,
+        blocks=blocks,
+        requests=served,
+        stretches=stretches,
+        chunks=served_by.chunks,
+        queue=served_by.queue,
+        evictions=sum(sequence.evictions for sequence in everybody),
+        evicted_blocks=served_by.pool.evicted,
+    )
 
 
 def _in_order(requests: Rows[Request], clients: int | None) -> tuple[list[Sequence], deque[Sequence]]:
@@ -70,7 +84,7 @@ def _in_order(requests: Rows[Request], clients: int | None) -> tuple[list[Sequen
 
 
 @contextmanager
-def _all_kept() -> Iterator[None]:
+def _no_garbage() -> Iterator[None]:
     """A run keeps all it makes: to look for garbage meanwhile takes time, more in longer runs, in vain."""
     before = gc.isenabled()
     gc.disable()
@@ -81,15 +95,14 @@ def _all_kept() -> Iterator[None]:
             gc.enable()
 
 
-def _served_by_one(todo, later, costs, policy: Policy, blocks, keep: bool, at_once: int) -> Server:
-    start = partial(Server, todo, later, costs, blocks=blocks, keep=keep, most=at_once)
+def _served_by_one(setup: Setup, policy: Policy) -> Server:
     match policy:
         case Static(batch=rows):
-            loops.static(server := start(slots=rows, padded=True), rows)
+            loops.static(server := Server(setup, slots=rows, padded=True), rows)
         case Continuous(slots=slots, prompts=prompts):
-            loops.continuous(server := start(slots=slots), prompts)
+            loops.continuous(server := Server(setup, slots=slots), prompts)
         case Chunked(slots=slots, budget=budget):
-            loops.chunked(server := start(slots=slots), budget)
+            loops.chunked(server := Server(setup, slots=slots), budget)
         case _:
             raise ServingError(f"{policy!r} is no policy; write Static, Continuous, Chunked or Disaggregated")
     return server
@@ -97,6 +110,14 @@ def _served_by_one(todo, later, costs, policy: Policy, blocks, keep: bool, at_on
 
 def _served(s: Sequence) -> Served:
     """Its latencies, from its stays."""
-    stays = [stay for stay in s.stays if stay.first_s == stay.first_s]
-    first_s, last_s = (stays[0].first_s, stays[-1].last_s) if stays else (math.nan, math.nan)
-    return Served(s.request, s.outcome, s.emitted, first_s, last_s, s.end_s, s.evictions, tuple(s.stays))
+    told = [stay for stay in s.stays if not math.isnan(stay.first_s)]
+    return Served(
+        request=s.request,
+        outcome=s.outcome,
+        tokens=s.emitted,
+        first_s=told[0].first_s if told else math.nan,
+        last_s=told[-1].last_s if told else math.nan,
+        end_s=s.end_s,
+        evictions=s.evictions,
+        stays=tuple(s.stays),
+    )

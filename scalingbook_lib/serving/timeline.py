@@ -8,34 +8,49 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 
+class Steps(NamedTuple):
+    """Decode steps with nothing between them; step i (from 0) takes first_s + i · growth_s."""
+
+    steps: int
+    first_s: float
+    growth_s: float  # every step reads one token more of each sequence
+
+    def end_s(self, start_s: float, steps: int) -> float:
+        """When so many of them are over: an arithmetic series."""
+        return start_s + steps * self.first_s + steps * (steps - 1) * 0.5 * self.growth_s
+
+
 class Stretch(NamedTuple):
-    """`steps` decode steps with nothing between them; step i (from 0) takes first_s + i · growth_s."""
+    """Steps of one server, and whom they served."""
 
     start_s: float
     before: int  # the steps of this server before it
-    steps: int
-    first_s: float
-    growth_s: float
+    plan: Steps
     live: int  # sequences that get a token in each step
     rows: int  # sequences that each step costs: more than `live` in a static batch
     chunk: int  # prompt tokens beside them
 
-    def after(self, steps: int) -> float:
-        """When so many of its steps are over."""
-        return self.start_s + steps * self.first_s + steps * (steps - 1) * 0.5 * self.growth_s
-
-    def by(self, time_s: float) -> int:
-        """How many of its steps were over by then."""
-        if self.start_s >= time_s:
-            return 0
-        return (
-            self.steps if self.end_s <= time_s else bisect_right(range(1, self.steps), time_s, key=self.after)
-        )
+    @property
+    def steps(self) -> int:
+        """How many they are."""
+        return self.plan.steps
 
     @property
     def end_s(self) -> float:
         """When all of its steps are over."""
         return self.after(self.steps)
+
+    def after(self, steps: int) -> float:
+        """When so many of its steps are over."""
+        return self.plan.end_s(self.start_s, steps)
+
+    def by(self, time_s: float) -> int:
+        """How many of its steps were over by then."""
+        if self.start_s >= time_s:
+            return 0
+        if self.end_s <= time_s:
+            return self.steps
+        return bisect_right(range(1, self.steps), time_s, key=self.after)
 
 
 class Stay(NamedTuple):
@@ -43,7 +58,7 @@ class Stay(NamedTuple):
 
     server: int
     slot: int
-    prefiller: int  # the server that prefilled: another one only where that is apart
+    prefiller: int  # the server that prefilled: another one only where prefill is disaggregated
     start_s: float  # the prefill begins
     first_s: float  # it ends, with a token; NaN where it was cut off
     decode_s: float  # it can decode from then on; NaN where it never does

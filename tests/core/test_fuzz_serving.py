@@ -252,7 +252,7 @@ visits = st.lists(
 @SETTINGS
 @hypothesis.given(visits, st.builds(Blocks, st.integers(4, 20), st.integers(1, 8)))
 def test_the_prefix_cache_equals_one_that_knows_every_block(events, blocks):
-    pool, shelf, guests = Pool(blocks, keep=True), Shelf(blocks), []
+    pool, shelf, guests = Pool(blocks, prefix_cache=True), Shelf(blocks), []
     for enters, family, prefix, tokens in events:
         if enters:
             guest = Sequence(Request(0.0, tokens, 40, prefix, family), 0)
