@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from dataclasses import dataclass
+from math import ulp
 from pathlib import Path
 
 from scalingbook_lib import models
@@ -116,25 +117,26 @@ def flops(text: str) -> float:
 
 def positive(text: str) -> float:
     """A number above 0, without a unit or in percent: '0.4', '40 %'."""
-    read = parse(text)
-    if read.unit or not 0 < read.value <= MOST_AMOUNT:
-        raise ValueError(f"{text!r} is no positive number; write one as in 0.4, 40% or 2.5")
-    return read.value
+    return _number(text, "is no positive number; write one as in 0.4, 40% or 2.5")
 
 
 def seconds(text: str) -> float:
     """A time above 0: '50ms', '2 s', '0.05' (seconds)."""
-    read = parse(text)
-    if read.unit not in ("", "s") or not 0 < read.value <= MOST_AMOUNT:
-        raise ValueError(f"{text!r} is no time above 0; write one as in 50ms, 2s or 0.05")
-    return read.value
+    return _number(text, "is no time above 0; write one as in 50ms, 2s or 0.05", unit="s")
 
 
 def share(text: str) -> float:
     """A share from 0 to 1: '0.4', '40%'."""
+    return _number(text, "is no share; write one from 0 to 1, as in 0.4 or 40%", least=0.0, most=1.0)
+
+
+def _number(
+    text: str, said: str, *, unit: str = "", least: float = ulp(0), most: float = MOST_AMOUNT
+) -> float:
+    """A number in that unit or none; above 0, unless `least` says otherwise."""
     read = parse(text)
-    if read.unit or not 0 <= read.value <= 1:
-        raise ValueError(f"{text!r} is no share; write one from 0 to 1, as in 0.4 or 40%")
+    if read.unit not in ("", unit) or not least <= read.value <= most:
+        raise ValueError(f"{text!r} {said}")
     return read.value
 
 

@@ -70,14 +70,14 @@ def permute(nbytes: float, axis: Network, shift: int = 1) -> Transfer:
     return rings.permute(nbytes, axis, shift)
 
 
-FORMULAS: dict[Collective, Callable[..., Transfer]] = {
+FORMULAS: dict[str, Callable[..., Transfer]] = {
     Collective.ALL_GATHER: all_gather,
     Collective.REDUCE_SCATTER: reduce_scatter,
     Collective.ALL_REDUCE: all_reduce,
     Collective.ALL_TO_ALL: all_to_all,
     Collective.PERMUTE: permute,
 }
-"""The formula of each: bytes and networks to a time; `permute` takes one network alone."""
+"""The formula of each, by its name in the book: bytes and networks to a time; `permute` takes one network."""
 
 
 def latency_bound_below(*axes: Network, collective: Callable[..., Transfer] = all_gather) -> float:

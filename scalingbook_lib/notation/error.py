@@ -120,12 +120,6 @@ class NotationError(ValueError):
         """The same error, placed in the text that was read."""
         return NotationError(self.rule, read, self.broke, self.write, span, part=self.part)
 
-    def underlined(self) -> str:
-        """The text with carets below what breaks the rule, for a terminal."""
-        line = "".join(c if c.isprintable() else "?" for c in self.read)
-        start, end = self.span or (0, len(line))
-        return f"{line}\n{' ' * start}{'^' * max(1, end - start)}"
-
 
 def broken(
     rule: str, read: str, span: tuple[int, int] | None = None, part: str = "", /, **words: object

@@ -6,12 +6,12 @@ of the two is the time, with none their sum. Every rate is a documented peak. Ch
 
 from scalingbook_lib.roofline.ladders import Ladder, bytes_in_flight, ladder, levels
 from scalingbook_lib.roofline.operations import (
+    batched_matvec,
     dot,
     elementwise,
     matmul,
     matvec,
     operation,
-    own_matrices,
     reduction,
     softmax,
 )
@@ -36,6 +36,7 @@ __all__ = [
     "TiledMatmul",
     "Turn",
     "attainable",
+    "batched_matvec",
     "break_even_batch",
     "break_even_contraction",
     "bytes_in_flight",
@@ -49,7 +50,6 @@ __all__ = [
     "matvec",
     "operation",
     "overlapped",
-    "own_matrices",
     "pipeline",
     "pipelined",
     "reduction",

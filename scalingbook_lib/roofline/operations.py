@@ -69,7 +69,7 @@ def matvec(D: int, F: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Ag
     return matmul(1, D, F, chip, dtype, **against)
 
 
-def own_matrices(
+def batched_matvec(
     B: int, D: int, F: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]
 ) -> Roofline:
     """x[B, D] · W[B, D, F] → y[B, F]: a private matrix for every row, so a larger B does not help."""

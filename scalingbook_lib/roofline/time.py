@@ -50,10 +50,6 @@ class Roofline(Told):
         """The time if nothing overlaps: the sum of the terms."""
         return self.math_s + self.memory_s + self.latency_s
 
-    def overlapped_s(self, hidden: float) -> float:
-        """The time if a share `hidden` of the shorter of math and memory hides behind the longer."""
-        return overlapped(self.math_s, self.memory_s, hidden) + self.latency_s
-
     @property
     def intensity(self) -> float:
         """FLOPs for every byte moved; inf where nothing moves."""

@@ -182,9 +182,8 @@ def test_experts_break_even_where_reading_them_takes_as_long_as_multiplying(E, k
 def test_every_token_travels_to_its_experts_and_back():
     r = arithmetic.routing(4096, 256, 8, 7168, chips=64, dtype=FP8)
     assert r.bytes_one_way == 4096 * 8 * 7168 == arithmetic.all_to_all_bytes(4096, 8, 7168, FP8)
-    assert (r.forward_bytes, r.training_bytes) == (2 * r.bytes_one_way, 4 * r.bytes_one_way)
+    assert r.forward_bytes == 2 * r.bytes_one_way
     assert r.tokens_per_expert * 256 == 4096 * 8
-    assert r.sent_per_chip * 64 == pytest.approx(r.bytes_one_way * 63 / 64)
     with pytest.raises(ValueError, match="k = 9 of E = 8"):
         arithmetic.routing(4096, 8, 9, 7168)
 

@@ -72,7 +72,7 @@ def test_latency_is_a_third_term():
 def test_partial_overlap_runs_from_the_sum_to_the_max(hidden):
     result = roofline.matmul(64, 8192, 8192, V5E)
     expected = result.upper_s - hidden * min(result.math_s, result.memory_s)
-    assert result.overlapped_s(hidden) == pytest.approx(expected)
+    assert roofline.overlapped(result.math_s, result.memory_s, hidden) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("hidden", [-0.1, 1.1, math.nan])
@@ -115,8 +115,8 @@ def test_chunks_by_simulation(math_s, comms_s, chunks):
         (roofline.reduction(2**20, V5E), 1 / 2),
         (roofline.softmax(2**20, V5E), 5 / 4),
         (roofline.matvec(2**14, 2**14, V5E), 1),
-        (roofline.own_matrices(1, 4096, 4096, V5E, INT8), 2),
-        (roofline.own_matrices(4096, 4096, 4096, V5E, INT8), 2),
+        (roofline.batched_matvec(1, 4096, 4096, V5E, INT8), 2),
+        (roofline.batched_matvec(4096, 4096, 4096, V5E, INT8), 2),
         (roofline.matmul(2**30, 4096, 16384, V5E), 4096 * 16384 / (4096 + 16384)),
         (roofline.matmul(1, 2**20, 2**20, V5E, weights=INT8), 2),
     ],

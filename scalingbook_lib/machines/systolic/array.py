@@ -73,11 +73,6 @@ class Run(Told):
         return tuple(frame.busy for frame in self.frames)
 
     @property
-    def fill_cycles(self) -> int:
-        """Cycles after loading until the largest number of cells multiplies for the first time."""
-        return self.busy.index(max(self.busy)) - self.load_cycles
-
-    @property
     def drain_cycles(self) -> int:
         """Cycles after the largest number of cells multiplied for the last time."""
         return self.busy[::-1].index(max(self.busy))

@@ -37,9 +37,9 @@ def kv_cache(model: Transformer, S: int, dtype: DType = BF16, *, sequences: int 
     at_least_one(S=S, sequences=sequences)
     terms = []
     for kind in model.layer_kinds:
-        kept = min(S, kind.window or S)
-        nbytes = sequences * kind.layers * kept * kind.kv_elements_per_token * dtype.bytes
+        cached = min(S, kind.window or S)
+        nbytes = sequences * kind.layers * cached * kind.kv_elements_per_token * dtype.bytes
         name = "full layers" if kind.window is None else f"window {kind.window}"
-        why = f"{kind.layers} layers × {kept:,} positions × {kind.kv_elements_per_token:,} elements"
+        why = f"{kind.layers} layers × {cached:,} positions × {kind.kv_elements_per_token:,} elements"
         terms.append(Term(name, nbytes, why))
     return KVCache(tuple(terms), model, S, sequences, dtype)

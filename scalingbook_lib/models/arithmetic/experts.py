@@ -40,24 +40,9 @@ class Routing(Told):
     chips: int
 
     @property
-    def bytes_per_chip(self) -> float:
-        """What one chip holds before one AllToAll: the copies of its own tokens."""
-        return self.bytes_one_way / self.chips
-
-    @property
-    def sent_per_chip(self) -> float:
-        """What of it leaves the chip where experts are visited evenly: all but 1/n."""
-        return self.bytes_per_chip * (1 - 1 / self.chips)
-
-    @property
     def forward_bytes(self) -> float:
         """To the experts and back: two AllToAlls."""
         return 2 * self.bytes_one_way
-
-    @property
-    def training_bytes(self) -> float:
-        """Two AllToAlls forward and two backward."""
-        return 4 * self.bytes_one_way
 
     def __str__(self) -> str:
         return (

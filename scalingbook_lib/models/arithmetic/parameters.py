@@ -73,12 +73,12 @@ def training_state(
     P = model.params if isinstance(model, Transformer) else model
     if not P > 0:
         raise ValueError(f"{P} parameters need no memory; give a model or a positive number")
-    kept = (
+    parts = (
         ("weights", weights),
         ("gradients", gradients),
         ("first moment", moments),
         ("second moment", moments),
         ("master weights", master),
     )
-    terms = (Term(name, P * kind.bytes, f"{kind.bytes:g} bytes each, {kind}") for name, kind in kept if kind)
+    terms = (Term(name, P * kind.bytes, f"{kind.bytes:g} bytes each, {kind}") for name, kind in parts if kind)
     return TrainingState(tuple(terms), P)

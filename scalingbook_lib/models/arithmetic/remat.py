@@ -17,7 +17,7 @@ from scalingbook_lib.units import BF16, FP32, DType, percent, si
 
 Policy = Literal["all", "dots", "dots_no_batch", "full"]
 POLICIES: tuple[Policy, ...] = ("all", "dots", "dots_no_batch", "full")
-Kept = Iterator[tuple[str, float]]  # a name, and bytes for each token in all layers
+Stored = Iterator[tuple[str, float]]  # a name, and bytes for each token in all layers
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ def activations(
     _check(model, policy)
     at_least_one(sequences=sequences, T=T)
     tokens = sequences * T
-    kept = _all(model, T, dtype, flash) if policy == "all" else _saved(model, T, dtype, policy, flash)
-    terms = tuple(Term(name, tokens * n, f"{n:,.10g} bytes for each token") for name, n in kept if n)
+    stored = _all(model, T, dtype, flash) if policy == "all" else _saved(model, T, dtype, policy, flash)
+    terms = tuple(Term(name, tokens * n, f"{n:,.10g} bytes for each token") for name, n in stored if n)
     forward = flops(model, sequences, T, causal=causal)
     return Activations(terms, model, tokens, policy, dtype, _again(forward, policy, flash), 3 * forward.total)
 
@@ -88,7 +88,7 @@ def _check(model: Transformer, policy: str) -> None:
         )
 
 
-def _saved(m: Transformer, T: int, dtype: DType, policy: Policy, flash: bool) -> Kept:
+def _saved(m: Transformer, T: int, dtype: DType, policy: Policy, flash: bool) -> Stored:
     """The inputs of the layers, and what a policy adds to them."""
     yield "layer inputs", m.L * m.D * dtype.bytes
     if policy == "full":
@@ -101,7 +101,7 @@ def _saved(m: Transformer, T: int, dtype: DType, policy: Policy, flash: bool) ->
         yield VALUES, m.L * _attended(m) * dtype.bytes
 
 
-def _all(m: Transformer, T: int, dtype: DType, flash: bool) -> Kept:
+def _all(m: Transformer, T: int, dtype: DType, flash: bool) -> Stored:
     """Whatever the derivative of some operation needs, each array once."""
     a, L = dtype.bytes, m.L
     latent = (m.latent.q_rank or 0) + m.latent.kv_rank if m.latent else 0

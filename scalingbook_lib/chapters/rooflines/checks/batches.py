@@ -92,7 +92,7 @@ BATCHES = (
     Check(
         key="rooflines.5",
         title="A matrix for every row",
-        answer=lambda: roofline.own_matrices(1024, 8192, 8192, chips.V5E, INT8).intensity,
+        answer=lambda: roofline.batched_matvec(1024, 8192, 8192, chips.V5E, INT8).intensity,
         unit="FLOP/B",
         hints=(
             "Count the bytes: there are B matrices now.",
