@@ -13,6 +13,7 @@ from statistics import mean
 
 from scalingbook_lib.evidence.scores import Score, Summary, signed
 from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale, View
+from scalingbook_lib.units import si
 from tools.environment import ROOT
 
 type Cells = Iterator[tuple[str, ...]]
@@ -92,6 +93,12 @@ def table(rows: Iterable[Iterable[str]]) -> str:
 def share(value: float, digits: int = 1) -> str:
     """'4.5 %'."""
     return f"{value:.{digits}%}".replace("%", " %")
+
+
+def within(values: Sequence[float], unit: str) -> str:
+    """'1.8 to 2.1 TB', two digits each."""
+    low, high = si(min(values), unit, 2), si(max(values), unit, 2)
+    return f"{low.split()[0]} to {high}" if low.split()[1] == high.split()[1] else f"{low} to {high}"
 
 
 def summaries(groups: Iterable[tuple[Summary, Summary]]) -> Cells:

@@ -1,6 +1,5 @@
 """What is filled into the appendix on predicted and published inference: its numbers and its tables."""
 
-from collections.abc import Sequence
 from statistics import mean
 
 from scalingbook_lib import inference
@@ -15,31 +14,10 @@ from scalingbook_lib.inference.shape import shape
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Scale
 from scalingbook_lib.units import si
-from tools.published import Cells, Page, bands, share, sources, summaries, worst
+from tools.published import Cells, Page, bands, share, sources, summaries, within, worst
 
 FROZEN = frozen("inference")
 TABLE = FROZEN.table
-WHAT = {
-    "matmul": ("products", "of the matrix unit's peak"),
-    "experts": ("experts", "the same, for their products"),
-    "attention": ("attention", "the same in 16 bits, for prompts"),
-    "weights": ("weights", "of the memory's rate, for reading them"),
-    "kv": ("cache", "the same, for keys and values"),
-    "pointwise": ("pointwise", "a second, of norms, activations and copies for experts"),
-    "torus": ("torus", "of the links' rate"),
-    "domain": ("domain", "the same, under one switch"),
-    "network": ("network", "the same, between hosts"),
-    "exposed": ("exposed", "of collectives on a torus; elsewhere all is"),
-    "dequantize": ("widening", "instructions for a weight stored narrower than multiplied"),
-    "ramp": ("ramp", "tokens that a product takes longer"),
-    "layer_s": ("a layer", "lost with each"),
-    "expert_layer_s": ("with experts", "lost besides, with each"),
-    "collective_s": ("a collective", "lost with each"),
-    "network_s": ("between hosts", "lost besides, with each collective"),
-    "fixed_s": ("a step", "lost with each"),
-    "sequence_s": ("a sequence", "lost with each, in a step"),
-    "host_s": ("host", "a step is no shorter, for each of its sequences"),
-}
 TIMES = ("layer_s", "expert_layer_s", "collective_s", "fixed_s", "sequence_s", "host_s")
 _BARE = ("A100", "A100, 330 W", "TPU v4", "TPU7x")  # chips whose runs had no scheduler
 _QUOTED = {"gb_short": "inf-0048", "gb_long": "inf-0049", "b_short": "inf-0038", "b_long": "inf-0039"}
@@ -54,6 +32,7 @@ def numbers() -> dict[str, str]:
     """What the words of the page quote."""
     refused = sum(map(len, REFUSED.values()))
     gpus = [row for (chip, _), row in TABLE.items() if chip not in ("GB200", *_BARE)]
+    read = [row[name] for row in TABLE.values() for name in ("weights", "kv")]
     no_host = FROZEN.tried["no_host"]
     alone = (abs(s.left_out_error) for s in published.scores() if s.kind == KINDS[3])
     return {
@@ -68,21 +47,22 @@ def numbers() -> dict[str, str]:
         "band_experts": f"{published.band(True):.2f}",
         "holds": share(HOLDS, 0),
         "reserve": share(RESERVE, 0),
-        "host": _range([row["host_s"] for row in gpus], "s"),
+        "host": within([row["host_s"] for row in gpus], "s"),
         "host_step": f"{4096 * TABLE['B200', 'fp4']['host_s'] * 1e3:.0f} ms",
         "decode_out": share(max(alone), 0),
-        "pointwise": _range([row["pointwise"] for row in gpus], "B"),
+        "pointwise": within([row["pointwise"] for row in gpus], "B"),
         "ref_miss": "{ref}`the end of this page <serving-runs-misses>`",
         "steady_dense": share(_steady(False)),
         "steady_experts": share(_steady(True)),
         "no_host_dense": share(no_host["dense"]),
         "no_host_experts": share(no_host["experts"]),
-        "read": _shares([row[name] for row in TABLE.values() for name in ("weights", "kv")]),
+        "read": f"{min(read):.2f} to {max(read):.2f}",
         "network": si(TABLE["A100", "fp16"]["network_s"], "s", 2),
         **_a100(),
         **_wave("inf-0140"),
         **_head(),
         **_misses(),
+        **_expected(),
     }
 
 
@@ -119,18 +99,8 @@ def _steady_error(run: InferenceRun) -> float:
     return abs(found.tokens_per_s / run.tokens_per_s - 1)
 
 
-def _shares(values: Sequence[float]) -> str:
-    return f"{min(values):.2f} to {max(values):.2f}"
-
-
 def _word(n: int) -> str:
     return ("No", "One", "Two", "Three", "Four", "Five")[n] if n < 6 else str(n)
-
-
-def _range(values: Sequence[float], unit: str) -> str:
-    """'1.8 to 2.1 TB', two digits each."""
-    low, high = si(min(values), unit, 2), si(max(values), unit, 2)
-    return f"{low.split()[0]} to {high}" if low.split()[1] == high.split()[1] else f"{low} to {high}"
 
 
 def _wave(id: str) -> dict[str, str]:
@@ -211,14 +181,16 @@ def _parts(run: InferenceRun) -> tuple[float, ...]:
     return reading, widening, rest, sent, step.total_s, 1 / run.tokens_per_s, bytes_s
 
 
-def _expected() -> Cells:
-    for name, (short, words) in WHAT.items():
-        one, also = EXPECTED[name], TORUS.get(name) or BARE.get(name)
-        value = _value(name, one.value)
+def _expected() -> dict[str, str]:
+    """Two cells for each class: its value, and the spread of that."""
+    found = {}
+    for name, one in EXPECTED.items():
+        value, also = _value(name, one.value), TORUS.get(name) or BARE.get(name)
         if also:
             where = "on tori" if name in TORUS else "without a scheduler"
             value += f" ({_value(name, also.value)} {where})"
-        yield short, words, value, f"{one.spread:.2f}"
+        found[f"expected_{name}"] = f"{value} | {one.spread:.2f}"
+    return found
 
 
 def _value(name: str, value: float) -> str:
@@ -255,7 +227,6 @@ PAGE = Page(
         "kinds": _kinds,
         "bands": lambda: bands(published.held_by_band),
         "decode": _decode,
-        "expected": _expected,
         "rates": _rates,
         "times": _times,
         "by_source": lambda: summaries(published.by_source()),
