@@ -7,7 +7,8 @@ from math import isfinite
 from typing import NamedTuple
 
 from scalingbook_lib.planner.ranking import Point
-from scalingbook_lib.planner.space import Group, Kind, Share, Space, Spread, ways
+from scalingbook_lib.planner.space import Space
+from scalingbook_lib.planner.spread import Group, Kind, Share, Spread, ways
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.feasible import reasons
 

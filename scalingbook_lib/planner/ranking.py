@@ -13,7 +13,7 @@ from scalingbook_lib import training
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.compare import Comparison, compare
-from scalingbook_lib.planner.space import Group, Kind, Share, ways
+from scalingbook_lib.planner.spread import Group, Kind, Share, ways
 from scalingbook_lib.planner.tally import Rejected
 from scalingbook_lib.training import Efficiency, Plan, Step
 from scalingbook_lib.units import Told, count, percent, si

@@ -15,7 +15,7 @@ from scalingbook_lib.inference.serve import serve as steady
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.front import HOURS, USD, Front, Option, pareto
-from scalingbook_lib.planner.space import divisors
+from scalingbook_lib.planner.spread import divisors
 from scalingbook_lib.planner.tally import Tally
 
 WAYS = ("tp", "cp", "pp", "rows", "ep", "attention_dp", "kv_batch", "kv_sequence")

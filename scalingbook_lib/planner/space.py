@@ -7,11 +7,12 @@ within it. Ways are divisors of the number of chips. Chapter: Training LLaMA 3.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.planner.spread import Group, Share, Spread, divisors, ways
 from scalingbook_lib.planner.tally import Tally
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training import Plan, PlanError
@@ -27,42 +28,6 @@ TRIED: dict[str, tuple[Any, ...]] = {
     "chunks": (2, 4, 8),
 }
 LADDER = ("none", "selective", "full")  # of remat: each does what the one before does, and more
-
-
-class Spread(NamedTuple):
-    """Chips for tensor ways, context ways and stages; `rest` are left to fsdp and dp."""
-
-    pp: int
-    cp: int
-    tp: int
-    rest: int
-    schedule: str
-    chunks: int
-
-
-class Group(NamedTuple):
-    """Plans that differ in how data ranks share, in ZeRO and in rematerialization; m microbatches each."""
-
-    spread: Spread
-    dcn: int
-    microbatch: int
-    m: int
-
-
-class Kind(NamedTuple):
-    """What ZeRO splits, and what is recomputed."""
-
-    zero: int
-    remat: str
-
-
-class Share(NamedTuple):
-    """How the data ranks of a group share weights, and spread experts."""
-
-    fsdp: int
-    dp: int
-    ep: int = 1
-    expert_tp: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,21 +176,6 @@ class Space:
         return ""
 
 
-def ways(g: Group, share: Share) -> dict[str, Any]:
-    """The fields of `training.Plan` that a group and a share fix."""
-    s = g.spread
-    return {
-        "pp": s.pp,
-        "cp": s.cp,
-        "tp": s.tp,
-        **share._asdict(),
-        "dcn": g.dcn,
-        "schedule": s.schedule,
-        "chunks": s.chunks,
-        "microbatch": g.microbatch,
-    }
-
-
 def space(
     model: Transformer,
     machine: Machine,
@@ -263,13 +213,6 @@ def needs_plans(asked: Space) -> bool:
     torus = asked.model.experts is not None and isinstance(asked.machine, Slice)
     hosted = any(remat.startswith("offload") for remat in asked.tried["remat"])
     return torus or hosted or "dualpipe" in asked.tried["schedule"]
-
-
-@lru_cache(maxsize=4096)
-def divisors(n: int) -> tuple[int, ...]:
-    """All of them, ascending: divisors(12) = 1, 2, 3, 4, 6, 12."""
-    low = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
-    return tuple(sorted({*low, *(n // d for d in low)}))
 
 
 @lru_cache(maxsize=1 << 14)

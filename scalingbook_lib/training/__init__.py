@@ -8,11 +8,11 @@
 from scalingbook_lib.training import rules
 from scalingbook_lib.training.case import Case, Judged
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
+from scalingbook_lib.training.links import Traffic
 from scalingbook_lib.training.memory import Memory, memory, states
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.run import Run, run, run_at
 from scalingbook_lib.training.step import Step, feasible, step, traffic
-from scalingbook_lib.training.traffic import Traffic
 
 __all__ = [
     "PEAK",

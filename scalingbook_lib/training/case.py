@@ -28,11 +28,12 @@ from scalingbook_lib.steps.placement import (
 )
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.feasible import reasons, too_large
+from scalingbook_lib.training.links import Links, Traffic
 from scalingbook_lib.training.memory import parts
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Seconds, seconds
-from scalingbook_lib.training.traffic import Links, Traffic, rows
+from scalingbook_lib.training.traffic import rows
 from scalingbook_lib.training.work import Work, work
 
 REFUSALS = (PlanError, PipelineError, ClusterError, SliceError, ValueError)

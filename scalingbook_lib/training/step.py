@@ -10,10 +10,10 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.training.case import REFUSALS, Case, case
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.feasible import reasons, too_large
+from scalingbook_lib.training.links import Traffic
 from scalingbook_lib.training.memory import Memory, held, parts
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.times import Seconds
-from scalingbook_lib.training.traffic import Traffic
 from scalingbook_lib.training.work import Work
 from scalingbook_lib.units import Told, count, percent, si
 

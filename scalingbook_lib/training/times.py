@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training.efficiency import Efficiency
+from scalingbook_lib.training.links import Traffic
 from scalingbook_lib.training.shape import Shape
 from scalingbook_lib.training.terms import ByClass
-from scalingbook_lib.training.traffic import Traffic
 
 type Waits = dict[str, float]  # seconds by mesh axis
 

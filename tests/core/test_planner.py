@@ -49,6 +49,7 @@ PLAIN = {"overlap": "none", "sequence_parallel": False}
         (B405, H16K, {"batch": 2048, "T": 8192, "efficiency": published.calibrated(chips.H100, "bf16")}),
         (models.find("Mixtral 8x7B"), FEW, {"batch": 256, "T": 4096}),
         (models.find("Mixtral 8x7B"), EIGHT, {"batch": 64, "T": 4096, "tried": ALL, "fixed": {"tp": 8}}),
+        (B8, EIGHT, {"batch": 64, "T": 8192, "fixed": {"remat": "offload:in,q", "zero": 3}}),
     ],
 )
 def test_a_plan_is_judged_as_its_step(model, machine, asked):

@@ -3,17 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from scalingbook_lib.collectives import Collective
 from scalingbook_lib.collectives.resharding import Move
-from scalingbook_lib.lab.compiler.hlo import Collective, Collectives
+from scalingbook_lib.lab.compiler.hlo import Collectives, CompiledCollective
 from scalingbook_lib.sharded_matmul import Solution, Strategy
-from scalingbook_lib.training.traffic import Traffic
+from scalingbook_lib.training.links import BACK, RING, Traffic
 
-KINDS = {
-    "AllGather": "all-gather", "ReduceScatter": "reduce-scatter", "AllReduce": "all-reduce",
-    "AllToAll": "all-to-all", "CollectivePermute": "collective-permute",
-    "ring": "collective-permute", "ring of sums": "collective-permute",
-}  # fmt: skip
-ORDER = ("collective-permute", "all-gather", "reduce-scatter", "all-reduce")
+# What the compiler writes for what a plan names; a ring moves an array's pieces from neighbor to neighbor.
+KINDS = {kind: kind.hlo for kind in Collective} | dict.fromkeys((RING, BACK), Collective.PERMUTE.hlo)
 
 type Key = tuple[str, str]  # kind, axes in alphabetical order
 
@@ -69,7 +66,7 @@ def _one(row: Any) -> Iterator[tuple[Key, Amount]]:
     elif isinstance(row, Move):
         if row.kind in KINDS:  # a slice moves nothing
             yield (KINDS[row.kind], row.axes), Amount(1, row.nbytes)
-    elif isinstance(row, Collective):
+    elif isinstance(row, CompiledCollective):
         yield _compiled(row)
     else:
         raise TypeError(f"{row!r} is no row of a prediction; give rows of training.traffic, or moves")
@@ -78,12 +75,12 @@ def _one(row: Any) -> Iterator[tuple[Key, Amount]]:
 def _traffic(row: Traffic) -> tuple[Key, Amount]:
     """A ring goes n - 1 hops with a piece of its array each."""
     times, nbytes = row.times, row.times * row.nbytes
-    if row.what.startswith("ring"):
+    if row.what in (RING, BACK):
         times, nbytes = times * (row.n - 1), nbytes * (row.n - 1) / row.n
     return (KINDS[row.what], row.axes), Amount(times, nbytes)
 
 
-def _compiled(c: Collective) -> tuple[Key, Amount]:
+def _compiled(c: CompiledCollective) -> tuple[Key, Amount]:
     times = c.times if c.times is not None else 1
     return (c.kind, c.axes), Amount(c.times, times * c.nbytes)
 

@@ -2,23 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from math import nan
 from typing import Any, NamedTuple
 
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.planner.fast.links import Mesh, links
 from scalingbook_lib.planner.fast.splits import Picks, Room, Split, States
-from scalingbook_lib.planner.fast.sums import Moved, OneWay, Params, Pass, Rates, Shards, Way, Ways, Weights
+from scalingbook_lib.planner.fast.step import Steps, idle, live_at
+from scalingbook_lib.planner.fast.sums import Moved, Params, Pass, Rates, Way, Ways, Weights
 from scalingbook_lib.planner.fast.unit import Held, unit
 from scalingbook_lib.planner.ranking import Point
-from scalingbook_lib.planner.space import Group, Kind, Share, Space, Spread
-from scalingbook_lib.steps import pipelines
+from scalingbook_lib.planner.space import Space
+from scalingbook_lib.planner.spread import Group, Kind, Share, Spread
 from scalingbook_lib.training import Efficiency, Plan
-from scalingbook_lib.training.memory import live
 from scalingbook_lib.training.shape import Shape
-
-LINEAR = ("1f1b", "gpipe", "interleaved")  # stages idle in proportion to the sum of both passes
 
 _tuple = tuple.__new__  # makes a Point in half of the time that Point(...) takes
 
@@ -54,7 +50,7 @@ class Dense:
         asked = space.model, space.machine, space.T, efficiency
         self.unit = unit(*asked, constant=constant, remat=self.remats[0])
         self.links = links(space.machine, space.pods, efficiency)
-        self.fixed_s, self.hidden = efficiency.fixed_s, Plan(**space.constant).hidden * efficiency.overlap
+        self.steps = Steps(Plan(**space.constant).hidden * efficiency.overlap, efficiency.fixed_s)
         self.weights = Weights(self.unit, self.links)
         self.unknown: Passes = [None for _ in self.remats]
         self.kinds = {z: [Kind(z, remat) for remat in self.remats] for z in (0, *space.tried["zero"])}
@@ -73,7 +69,7 @@ class Dense:
     def _held(self, g: Group, bench: Bench, t: float) -> list[float]:
         """Activations, per rematerialization: of the first stage, or the last with its logits."""
         s = g.spread
-        first, last = bench.shape.share * _live(s.pp, s.schedule, s.chunks, g.m), bench.shape.last
+        first, last = bench.shape.share * live_at(s.pp, s.schedule, s.chunks, g.m), bench.shape.last
         return [
             t * max(first * one.stored + one.working, last * one.stored + one.logits) for one in bench.held
         ]
@@ -106,7 +102,7 @@ class Dense:
     ) -> list[Point]:
         """The step of every plan: a few numbers of its split, and of the passes that splits share."""
         found, line, passes = [], None, []
-        run, chunks, kinds, step_s = g.m - 1 + bench.idle, g.spread.chunks, self.kinds, self._step_s
+        run, chunks, kinds, step_s = g.m - 1 + bench.idle, g.spread.chunks, self.kinds, self.steps.step_s
         hop_bytes = chunks * bench.hop_bytes * t
         for split, picks in fitting:
             if split.line != line:
@@ -123,18 +119,6 @@ class Dense:
                 found.append(_tuple(Point, (seconds, nbytes, g, share, kinds[zeros[z]][r])))
         return found
 
-    def _step_s(self, g: Group, run: float, one: Pass, hop_s: float, moved: Moved) -> float:
-        """All microbatches, one of them beside what comes once a step; the bubble; the update."""
-        each_f, last_f = _way(self.hidden, one.forward, hop_s, moved.forward)
-        each_b, last_b = _way(self.hidden, one.backward, hop_s, moved.backward)
-        once = last_f + last_b + moved.update_s + self.fixed_s
-        if run == run:  # not NaN
-            return run * (each_f + each_b) + once
-        times = {"forward_s": each_f, "backward_s": each_b, "weight_s": min(one.weight_s, each_b)}
-        s = g.spread
-        idle = pipelines.bubble(s.schedule, s.pp, g.m, s.chunks, **times).idle_s
-        return (g.m - 1) * (each_f + each_b) + max(float(idle), 0.0) + once
-
     def _get(self, key: tuple[Any, ...], make: Callable[..., Any], *how: Any, **named: Any) -> Any:
         found = self._known.get(key)
         if found is None:
@@ -146,7 +130,7 @@ class Dense:
         splits, passes = self._get(("splits", s.tp, s.cp, s.pp, shape.layers), self._splits, s, shape)
         found = self._benches[s] = Bench(
             shape=shape,
-            idle=_idle(s.pp, s.schedule, s.chunks),
+            idle=idle(s.pp, s.schedule, s.chunks),
             hop_bytes=self.unit.hop_bytes(s.tp),
             held=self._get(("held", s.tp, s.cp), self._bytes, s),
             splits=splits,
@@ -258,31 +242,3 @@ class Dense:
             axis = self.links.level(inside, ways) if ways > 1 else self.links.none
             groups += (Params(params, axis, ways),)
         return self.weights.moved(zero, shape.layers, groups, mesh, share.dp)
-
-
-def _way(hidden: float, one: OneWay, hop_s: float, moved: Shards) -> tuple[float, float]:
-    """One direction of a microbatch; and of the one beside what comes once a step."""
-    longest = one.longest if one.longest > hop_s else hop_s  # max() takes three times as long
-    each = moved.each if moved.each > longest else longest
-    last = moved.longest if moved.longest > longest else longest
-    if hidden != 1:  # what is not hidden is waited for
-        busy = one.sum + hop_s
-        each = hidden * each + (1 - hidden) * (busy + moved.each)
-        last = hidden * last + (1 - hidden) * (busy + moved.sum)
-    return each, last
-
-
-@lru_cache(maxsize=1 << 12)
-def _live(pp: int, schedule: str, chunks: int, m: int) -> float:
-    """Microbatches whose activations a stage holds, at most."""
-    return live(Plan(pp=pp, schedule=schedule, chunks=chunks), m)
-
-
-@lru_cache(maxsize=1 << 12)
-def _idle(pp: int, schedule: str, chunks: int) -> float:
-    """Idle time over the sum of both passes of a microbatch; NaN where it is no such share."""
-    if pp == 1:
-        return 0.0
-    if schedule not in LINEAR:
-        return nan
-    return float(pipelines.bubble(schedule, pp, pp, chunks, forward_s=1.0, backward_s=1.0).idle_s) / 2

@@ -5,7 +5,8 @@ On clusters: on a torus the exchange depends on the whole mesh (`one_by_one`). C
 
 from scalingbook_lib.planner.fast.dense import Dense
 from scalingbook_lib.planner.fast.sums import Rates
-from scalingbook_lib.planner.space import Share, Space, Spread
+from scalingbook_lib.planner.space import Space
+from scalingbook_lib.planner.spread import Share, Spread
 from scalingbook_lib.training import Efficiency
 from scalingbook_lib.training.feasible import reasons
 from scalingbook_lib.training.shape import Shape

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.planner.fast.links import Mesh
 from scalingbook_lib.planner.fast.sums import Moved
-from scalingbook_lib.planner.space import Share
+from scalingbook_lib.planner.spread import Share
 from scalingbook_lib.steps.placement import FREE
 
 type Picks = list[tuple[int, int]]  # kinds of ZeRO and of rematerialization, by their place in those tried

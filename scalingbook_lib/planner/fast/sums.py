@@ -12,8 +12,8 @@ from scalingbook_lib.collectives import Collective
 from scalingbook_lib.planner.fast.links import Axis, Links, Mesh
 from scalingbook_lib.planner.fast.unit import Unit
 from scalingbook_lib.steps.placement import Rate
+from scalingbook_lib.training.links import MOVED_AS, Traffic
 from scalingbook_lib.training.shape import Shape
-from scalingbook_lib.training.traffic import MOVED_AS, Traffic
 
 type Rates = Axis | Mapping[Collective, Rate]
 

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Case, Efficiency, Plan
+from scalingbook_lib.training.links import UNPRICED, Traffic
 from scalingbook_lib.training.memory import moments, parts
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Layers, layers, seconds
-from scalingbook_lib.training.traffic import UNPRICED, Traffic, rows
+from scalingbook_lib.training.traffic import rows
 
 FAR = 2**200  # chips that share: so many that nothing is left to each
 

@@ -1,0 +1,65 @@
+"""What makes one plan of a search? A spread, a microbatch, how data ranks share, and a kind of each policy.
+
+Chapter: Training LLaMA 3.
+"""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+
+class Spread(NamedTuple):
+    """Chips for tensor ways, context ways and stages; `rest` are left to fsdp and dp."""
+
+    pp: int
+    cp: int
+    tp: int
+    rest: int
+    schedule: str
+    chunks: int
+
+
+class Group(NamedTuple):
+    """Plans that differ in how data ranks share, in ZeRO and in rematerialization; m microbatches each."""
+
+    spread: Spread
+    dcn: int
+    microbatch: int
+    m: int
+
+
+class Kind(NamedTuple):
+    """What ZeRO splits, and what is recomputed."""
+
+    zero: int
+    remat: str
+
+
+class Share(NamedTuple):
+    """How the data ranks of a group share weights, and spread experts."""
+
+    fsdp: int
+    dp: int
+    ep: int = 1
+    expert_tp: int | None = None
+
+
+def ways(g: Group, share: Share) -> dict[str, Any]:
+    """The fields of `training.Plan` that a group and a share fix."""
+    s = g.spread
+    return {
+        "pp": s.pp,
+        "cp": s.cp,
+        "tp": s.tp,
+        **share._asdict(),
+        "dcn": g.dcn,
+        "schedule": s.schedule,
+        "chunks": s.chunks,
+        "microbatch": g.microbatch,
+    }
+
+
+@lru_cache(maxsize=4096)
+def divisors(n: int) -> tuple[int, ...]:
+    """All of them, ascending: divisors(12) = 1, 2, 3, 4, 6, 12."""
+    low = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
+    return tuple(sorted({*low, *(n // d for d in low)}))
