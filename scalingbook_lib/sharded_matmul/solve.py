@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from scalingbook_lib.collectives.resharding import (
+    DeviceMesh,
     Layout,
-    Machine,
     Move,
     Moves,
     Path,
@@ -31,7 +31,7 @@ type Roles = dict[str, tuple[str, ...]]  # the mesh axes on each dimension while
 
 def solve(
     product: Product | str,
-    machine: Machine,
+    machine: DeviceMesh,
     sizes: Mapping[str, int],
     dtype: DType = BF16,
     *,
@@ -115,7 +115,7 @@ class _Job:
     """One product on one machine; remembers what moves there are and the paths they make."""
 
     product: Product
-    machine: Machine
+    machine: DeviceMesh
     sizes: Mapping[str, int]
     dtype: DType
     axes: list[str]

@@ -4,7 +4,7 @@
 exchanges, permutes and sums that takes least time, and the next-best that lost. Chapter: Sharding.
 """
 
-from scalingbook_lib.collectives.resharding.machine import Machine, Rings
+from scalingbook_lib.collectives.resharding.device_mesh import DeviceMesh, Rings
 from scalingbook_lib.collectives.resharding.moves import Layout, Move, Moves, layout
 from scalingbook_lib.collectives.resharding.search import (
     Path,
@@ -18,8 +18,8 @@ from scalingbook_lib.collectives.resharding.search import (
 )
 
 __all__ = [
+    "DeviceMesh",
     "Layout",
-    "Machine",
     "Move",
     "Moves",
     "Path",

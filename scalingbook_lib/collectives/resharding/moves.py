@@ -16,7 +16,7 @@ from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Transfer
 from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.resharding import routing
-from scalingbook_lib.collectives.resharding.machine import Machine
+from scalingbook_lib.collectives.resharding.device_mesh import DeviceMesh
 from scalingbook_lib.notation import Array
 from scalingbook_lib.units import DType, Told, si
 
@@ -86,7 +86,7 @@ class Moves:
     """The layouts of one array over some axes of a machine, and the collectives between them."""
 
     array: Array
-    machine: Machine
+    machine: DeviceMesh
     sizes: Mapping[str, int]
     dtype: DType
     over: frozenset[str]  # the mesh axes that may be used

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from scalingbook_lib.collectives.resharding.machine import Machine
+from scalingbook_lib.collectives.resharding.device_mesh import DeviceMesh
 from scalingbook_lib.collectives.resharding.moves import Edge, Layout, Move, Moves, layout
 from scalingbook_lib.notation import Array, Mesh, parse
 from scalingbook_lib.units import BF16, DType, Told, si
@@ -76,7 +76,7 @@ class Resharding(Told):
 def reshard(
     before: Array | str,
     after: Array | str,
-    machine: Machine,
+    machine: DeviceMesh,
     sizes: Mapping[str, int],
     dtype: DType = BF16,
     *,
@@ -100,7 +100,7 @@ def reshard(
     return Resharding(a, b, best, tuple(Sequence(way.moves, _why(way, best)) for way in others))
 
 
-def check_even(array: Array, machine: Machine, sizes: Mapping[str, int]) -> None:
+def check_even(array: Array, machine: DeviceMesh, sizes: Mapping[str, int]) -> None:
     """Refuse what does not split into equal blocks, and say what size would."""
     mesh = Mesh(**machine.sizes)
     array.check(mesh)
@@ -113,7 +113,7 @@ def check_even(array: Array, machine: Machine, sizes: Mapping[str, int]) -> None
             )
 
 
-def split_only(array: Array, machine: Machine) -> Array:
+def split_only(array: Array, machine: DeviceMesh) -> Array:
     """The array without the axes of one chip, which split nothing."""
     real = {name for name, size in machine.sizes.items() if size > 1}
     axes = {dim.name: [name for name in dim.axes if name in real] for dim in array.dims}

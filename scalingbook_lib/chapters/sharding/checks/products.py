@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from scalingbook_lib.collectives.resharding import Machine, Rings
+from scalingbook_lib.collectives.resharding import DeviceMesh, Rings
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.sharded_matmul import Strategy, solve
@@ -43,7 +43,7 @@ def _many_tokens(B: int = 16384) -> float:
     return 8192 * reduce.transfer.bandwidth_s / gather.math_s
 
 
-def _share(text: str, name: str, machine: Machine, **sizes: int) -> float:
+def _share(text: str, name: str, machine: DeviceMesh, **sizes: int) -> float:
     """Network over arithmetic, hops left out."""
     strategy = solve(text, machine, sizes).named(name)
     return strategy.transfer.bandwidth_s / strategy.math_s

@@ -7,7 +7,7 @@ from scalingbook_lib.machines.torus import Axis
 from scalingbook_lib.units import Told
 
 
-class Machine(Protocol):
+class DeviceMesh(Protocol):
     """Chips joined by named mesh axes: a `chips.SliceMesh`, or `Rings`."""
 
     @property
