@@ -10,21 +10,14 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
+from io import StringIO
 from typing import Any, Protocol
 
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip, Source
 from scalingbook_lib.units import GB, GiB
 
-
-class Identified(Protocol):
-    """A run, which has the id of its row."""
-
-    @property
-    def id(self) -> str:
-        """The id."""
-        ...
-
+COLLECTED = "2026-11-21"  # the day on which tables that have no day in each row were read
 
 type Row = dict[str, str]  # a row of a table, by its columns; "" where the source does not say
 
@@ -42,7 +35,7 @@ VARIANTS = {
 @cache
 def rows(table: str) -> tuple[Row, ...]:
     """The rows of a table, in its order."""
-    return tuple(csv.DictReader(_text(f"{table}.csv").splitlines()))
+    return tuple(csv.DictReader(StringIO(_text(f"{table}.csv"), newline="")))
 
 
 @cache
@@ -64,7 +57,7 @@ def chip(name: str) -> Chip:
 
 def source(row: Row) -> Source:
     """Who says so."""
-    return Source(text=row["source"], as_of=row.get("as_of", "2026-11-21"), url=row["source_url"])
+    return Source(text=row["source"], as_of=row.get("as_of", COLLECTED), url=row["source_url"])
 
 
 def number(text: str) -> int | None:
@@ -86,6 +79,15 @@ def grouped[T, K](items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
+
+
+class Identified(Protocol):
+    """A run, which has the id of its row."""
+
+    @property
+    def id(self) -> str:
+        """The id."""
+        ...
 
 
 def find[Run: Identified](id: str, runs: Iterable[Run], table: str) -> Run:

@@ -15,11 +15,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import fmean, median, quantiles
+from statistics import median
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.evidence.measured.runs import Run
+from scalingbook_lib.evidence.scores import summary
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.units import KiB, MiB, Told, binary, percent, si
@@ -114,10 +115,8 @@ class Errors(Told):
     @classmethod
     def of(cls, group: str, points: Iterable[Point]) -> "Errors":
         """The errors of these points, which must not be none."""
-        signed = [point.error for point in points]
-        sizes = [abs(error) for error in signed]
-        p90 = quantiles(sizes, n=10, method="inclusive")[-1] if len(sizes) > 1 else sizes[0]
-        return cls(group, len(sizes), median(sizes), fmean(sizes), p90, fmean(signed))
+        found = summary(group, [point.error for point in points])
+        return cls(group, found.runs, found.median, found.mean, found.p90, found.bias)
 
     def __str__(self) -> str:
         figures = (
