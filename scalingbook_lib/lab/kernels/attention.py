@@ -26,9 +26,16 @@ MASKED = -0.7 * float(jnp.finfo(jnp.float32).max)  # -inf would make nan of a ro
 
 
 def flash(
-    q: jax.Array, k: jax.Array, v: jax.Array, *, block: int = 256, keys: int = 512, causal: bool = True,
-    vmem_bytes: int | None = None, interpret: Interpret = False,
-) -> jax.Array:  # fmt: skip
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    *,
+    block: int = 256,
+    keys: int = 512,
+    causal: bool = True,
+    vmem_bytes: int | None = None,
+    interpret: Interpret = False,
+) -> jax.Array:
     """Q[K, G, T, H], K[K, S, H], V[K, S, H] → O[K, G, T, H]: `block` queries of a group, `keys` at a time.
 
     K is the number of key/value heads (of all sequences, if there are several); the T queries are the last
@@ -46,16 +53,13 @@ def flash(
         in_specs=[queries, passing, passing],
         out_specs=queries,
         out_shape=jax.ShapeDtypeStruct(q.shape, q.dtype),
-        scratch_shapes=[
-            tpu.VMEM((rows, LANES), jnp.float32), tpu.VMEM((rows, LANES), jnp.float32),
-            tpu.VMEM((rows, H), jnp.float32),
-        ],
+        scratch_shapes=[tpu.VMEM((rows, width), jnp.float32) for width in (LANES, LANES, H)],  # m, l, o
         compiler_params=tpu.CompilerParams(
             dimension_semantics=("parallel", "parallel", "arbitrary"), vmem_limit_bytes=vmem_bytes
         ),
         interpret=interpret,
         name="flash_attention",
-    )(q, k, v)  # fmt: skip
+    )(q, k, v)
 
 
 def plain(q: jax.Array, k: jax.Array, v: jax.Array, *, causal: bool = True) -> jax.Array:
@@ -78,8 +82,9 @@ def vmem_bytes(block: int, keys: int, G: int, *, H: int = 128, dtype: DType = BF
     return int(block_bytes(block, keys, G, H=H, dtype=dtype) + added)
 
 
-def _step(q, k, v, o, m, l, sums, *, last: Any, first: int, causal: bool) -> None:
+def _step(q, k, v, o, *scratch, last: Any, first: int, causal: bool) -> None:
     """One block of queries, all heads of its group, meets one block of keys and values."""
+    m, l, sums = scratch
     i, j = pallas.program_id(1), pallas.program_id(2)
     (G, block, H), keys = q.shape, k.shape[0]
 

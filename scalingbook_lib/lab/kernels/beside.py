@@ -16,11 +16,11 @@ import jax.numpy as jnp
 from scalingbook_lib.lab.compiler import aot, sharding
 from scalingbook_lib.lab.compiler.aot import Program
 from scalingbook_lib.lab.kernels import attention as flash
-from scalingbook_lib.lab.kernels import collective_matmul, matmul, quantized, ring, traffic
+from scalingbook_lib.lab.kernels import collective_matmul, matmul, ring, traffic
 from scalingbook_lib.lab.kernels.matmul import TILES, Tiles
 from scalingbook_lib.lab.kernels.traffic import Traffic
 from scalingbook_lib.notation import Mesh
-from scalingbook_lib.units import BF16, FP32, INT8, DType, Told, binary, si
+from scalingbook_lib.units import BF16, Told, binary, si
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,6 @@ class Beside(Told):
         """What the kernel's BlockSpecs fetch and store, at the rate of the chip's HBM."""
         return self.moved.hbm_bytes / self.kernel.chip.hbm_bytes_per_s if self.kernel.chip else 0.0
 
-    @property
-    def vmem_ratio(self) -> float | None:
-        """The VMEM that the compiler reserved, over the formula's."""
-        predicted = self.predicted_vmem_bytes
-        return self.kernel.vmem_bytes / predicted if predicted else None
-
     def __str__(self) -> str:
         predicted = self.predicted_vmem_bytes
         formula = f" (predicted {binary(predicted)})" if predicted else ""
@@ -58,28 +52,21 @@ class Beside(Told):
 def product(B: int, D: int, F: int, tiles: Tiles = TILES, *, topology: str = "v5e:1x1") -> Beside:
     """X[B, D] · W[D, F] → Y[B, F] in bf16, tiled by hand and by XLA."""
     both = (lambda x, w: matmul.matmul(x, w, tiles, vmem_bytes=_allowed(tiles.vmem_bytes())), jnp.matmul)
-    return _one(both, ("X[B, D]", "W[D, F]"), tiles.vmem_bytes(), topology, {}, B=B, D=D, F=F)
-
-
-def quantized_product(B: int, D: int, F: int, tiles: Tiles = TILES, *, topology: str = "v5e:1x1") -> Beside:
-    """(X[B, D] · whole[D, F]) · scale[O, F], O = 1: int8 weights, bf16 activations."""
-    needed, kinds = tiles.vmem_bytes(w=INT8), {"X": BF16, "W": INT8, "S": FP32}
-
-    def by_hand(x: jax.Array, w: jax.Array, s: jax.Array) -> jax.Array:
-        return quantized.matmul(x, w, s, tiles, vmem_bytes=_allowed(needed))
-
-    def by_xla(x: jax.Array, w: jax.Array, s: jax.Array) -> jax.Array:
-        sums = jnp.dot(x, w.astype(x.dtype), preferred_element_type=jnp.float32)
-        return (sums * s).astype(x.dtype)
-
-    arrays = ("X[B, D]", "W[D, F]", "S[O, F]")
-    return _one((by_hand, by_xla), arrays, needed, topology, kinds, B=B, D=D, F=F, O=1)
+    return _one(both, ("X[B, D]", "W[D, F]"), tiles.vmem_bytes(), topology, B=B, D=D, F=F)
 
 
 def attention(
-    T: int, S: int, K: int, G: int, *, H: int = 128, block: int = 256, keys: int = 512, causal: bool = True,
+    T: int,
+    S: int,
+    K: int,
+    G: int,
+    *,
+    H: int = 128,
+    block: int = 256,
+    keys: int = 512,
+    causal: bool = True,
     topology: str = "v5e:1x1",
-) -> Beside:  # fmt: skip
+) -> Beside:
     """Q[K, G, T, H], K[K, S, H], V[K, S, H] → O: flash, and with all scores written out."""
     needed = flash.vmem_bytes(block, keys, G, H=H)
     how = {"block": block, "keys": keys, "causal": causal, "vmem_bytes": _allowed(needed)}
@@ -87,8 +74,9 @@ def attention(
         lambda q, k, v: flash.flash(q, k, v, **how),
         lambda q, k, v: flash.plain(q, k, v, causal=causal),
     )
-    arrays = ("Q[K, G, T, H]", "K[K, S, H]", "V[K, S, H]")
-    return _one(both, arrays, needed, topology, {}, T=T, S=S, K=K, G=G, H=H)
+    return _one(
+        both, ("Q[K, G, T, H]", "K[K, S, H]", "V[K, S, H]"), needed, topology, T=T, S=S, K=K, G=G, H=H
+    )
 
 
 def all_gather(I: int, J: int, *, both_ways: bool = False, topology: str = "v5e:2x2") -> Beside:
@@ -114,20 +102,22 @@ def all_gather_matmul(
 
 
 def _one(
-    both: tuple[Callable, Callable], arrays: tuple[str, ...], needed: int, topology: str,
-    kinds: dict[str, DType], **sizes: Any,
-) -> Beside:  # fmt: skip
+    both: tuple[Callable, Callable], arrays: tuple[str, ...], needed: int, topology: str, **sizes: Any
+) -> Beside:
     """On one chip."""
-    kernel, xla = (aot.compile(fn, *arrays, topology=topology, dtype=kinds, **sizes) for fn in both)
-    read = [sharding.array(text) for text in arrays]
-    structs = [sharding.struct(a, Mesh(X=1), kinds.get(a.name, BF16), **sizes) for a in read]
+    kernel, xla = (aot.compile(fn, *arrays, topology=topology, **sizes) for fn in both)
+    structs = [sharding.struct(a, Mesh(X=1), BF16, **sizes) for a in arrays]
     return Beside(kernel, xla, traffic.moved(both[0], *structs), needed)
 
 
 def _ring(
-    both: tuple[Callable, Callable], arrays: tuple[str, ...], out: str, topology: str,
-    needed: int | None = None, **sizes: Any,
-) -> Beside:  # fmt: skip
+    both: tuple[Callable, Callable],
+    arrays: tuple[str, ...],
+    out: str,
+    topology: str,
+    needed: int | None = None,
+    **sizes: Any,
+) -> Beside:
     """On all chips of a slice, as one ring."""
     sides = topology.partition(":")[2].split("x")
     on = aot.mesh_for(topology, Mesh(X=math.prod(int(side) for side in sides)))

@@ -22,9 +22,16 @@ from scalingbook_lib.units import BF16, FP32, DType
 
 
 def all_gather_matmul(
-    x: jax.Array, w: jax.Array, axis: str, *, rows: int = 512, columns: int = 512,
-    both_ways: bool = False, vmem_bytes: int | None = None, interpret: Interpret = False,
-) -> jax.Array:  # fmt: skip
+    x: jax.Array,
+    w: jax.Array,
+    axis: str,
+    *,
+    rows: int = 512,
+    columns: int = 512,
+    both_ways: bool = False,
+    vmem_bytes: int | None = None,
+    interpret: Interpret = False,
+) -> jax.Array:
     """X[B_X, D] · W[D, F_X] → Y[B, F_X], on one device's blocks x[B / n, D] and w[D, F / n] in `shard_map`.
 
     Tiles of Y are rows × columns, each computed along all of D; X[B, D] is gathered in VMEM, which
@@ -63,14 +70,15 @@ def vmem_bytes(B: int, D: int, *, rows: int = 512, columns: int = 512, dtype: DT
     return int(dtype.bytes * (B * D + tiles) + FP32.bytes * rows * columns)
 
 
-def _kernel(_me, x, w, y, gathered, mine, sent, arrived, *, axis: str, ways: int) -> None:
+def _kernel(_me, x, w, y, *scratch, axis: str, ways: int) -> None:
     """One tile of Y; before the first of a step, wait for what the step computes with, and pass it on."""
+    gathered, mine, sent, arrived = scratch
     step, way, i, j = (pallas.program_id(k) for k in range(4))
     me, n = jax.lax.axis_index(axis), jax.lax.axis_size(axis)
 
     for at in range(n):  # each step has semaphores of its own
         pallas.when((step == at) & (way == 0) & (i == 0) & (j == 0))(
-            functools.partial(_arrive, x, gathered, mine, sent, arrived, axis, at, ways)
+            functools.partial(_arrive, x, gathered, mine, sent, arrived, axis=axis, step=at, ways=ways)
         )
 
     rows = y.shape[0]
@@ -79,16 +87,16 @@ def _kernel(_me, x, w, y, gathered, mine, sent, arrived, *, axis: str, ways: int
     y[...] = jnp.dot(shard, w[...], preferred_element_type=jnp.float32).astype(y.dtype)
 
 
-def _arrive(x, gathered, mine, sent, arrived, axis: str, step: int, ways: int) -> None:
+def _arrive(x, gathered, mine, sent, arrived, *, axis: str, step: int, ways: int) -> None:
     """What this step computes with is here, and on its way to the neighbors."""
     n = jax.lax.axis_size(axis)
     if step == 0:
         ring.begin(x, gathered, mine, axis)
     else:
-        for move in ring.moves(gathered, sent, arrived, axis, step - 1, ways):
+        for move in ring.moves(gathered, sent, arrived, axis, step - 1, ways=ways):
             move.wait()
     if step < n - 1:
-        for move in ring.moves(gathered, sent, arrived, axis, step, ways):
+        for move in ring.moves(gathered, sent, arrived, axis, step, ways=ways):
             move.start()
 
 

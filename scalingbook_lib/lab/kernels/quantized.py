@@ -6,13 +6,13 @@ each number of Y instead of once for each weight. Weights and scales as `lab.qua
 Chapter: Inference.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas
-from jax.experimental.pallas import tpu
 
-from scalingbook_lib.lab.kernels.interpreter import Interpret
-from scalingbook_lib.lab.kernels.matmul import TILES, Tiles
+from scalingbook_lib.lab.kernels.matmul import TILES, Tiles, tiled
 from scalingbook_lib.lab.serve.quantize import Numbers, narrow
 
 
@@ -21,25 +21,13 @@ def rounded(w: jax.Array) -> Numbers:
     return narrow(w, (0,))
 
 
-def matmul(
-    x: jax.Array, whole: jax.Array, scale: jax.Array, tiles: Tiles = TILES, *,
-    vmem_bytes: int | None = None, interpret: Interpret = False,
-) -> jax.Array:  # fmt: skip
-    """(X[B, D] · whole[D, F]) · scale[1, F] → Y[B, F]: whole in int8, X and Y in bf16 or fp32."""
-    (B, D), F = x.shape, whole.shape[1]
-    return pallas.pallas_call(
-        _step,
-        grid=tiles.grid(B, D, F),
-        in_specs=[*tiles.inputs, pallas.BlockSpec((1, tiles.columns), lambda i, j, k: (0, j))],
-        out_specs=tiles.output,
-        out_shape=jax.ShapeDtypeStruct((B, F), x.dtype),
-        scratch_shapes=[tpu.VMEM((tiles.rows, tiles.columns), jnp.float32)],
-        compiler_params=tpu.CompilerParams(
-            dimension_semantics=("parallel", "parallel", "arbitrary"), vmem_limit_bytes=vmem_bytes
-        ),
-        interpret=interpret,
-        name="quantized_matmul",
-    )(x, whole, scale)
+def matmul(x: jax.Array, whole: jax.Array, scale: jax.Array, tiles: Tiles = TILES, **how: Any) -> jax.Array:
+    """(X[B, D] · whole[D, F]) · scale[1, F] → Y[B, F]: whole in int8, X and Y in bf16 or fp32.
+
+    `how` is that of `matmul.tiled`.
+    """
+    scales = pallas.BlockSpec((1, tiles.columns), lambda i, j, k: (0, j))
+    return tiled(_step, x, whole, tiles, (scales, scale), name="quantized_matmul", **how)
 
 
 def _step(x, whole, scale, y, total) -> None:

@@ -19,9 +19,14 @@ PATIENCE_S = 120
 _ACCESS = re.compile(r"(read|write) of .*?([\w-]+\.py):(\d+)")
 
 EXPERIMENTS = (
-    "gather", "gather both ways", "matmul", "matmul both ways",
-    "sum", "sum, two buffers", "sum, two buffers, no credit",
-)  # fmt: skip
+    "gather",
+    "gather both ways",
+    "matmul",
+    "matmul both ways",
+    "sum",
+    "sum, two buffers",
+    "sum, two buffers, no credit",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def _gather(x, gathered, mine, sent, arrived, *, axis: str, ways: int) -> None:
     """Put my own shard in its place; then pass on, at each step, what the neighbor passed to me."""
     begin(x, gathered, mine, axis)
     for step in range(jax.lax.axis_size(axis) - 1):
-        under_way = moves(gathered, sent, arrived, axis, step, ways)
+        under_way = moves(gathered, sent, arrived, axis, step, ways=ways)
         for move in under_way:
             move.start()
         for move in under_way:
@@ -77,7 +77,7 @@ def part(gathered, axis: str, step: int, way: int, ways: int) -> Any:
     return gathered.at[pallas.ds((origin * ways + way) * rows, rows)]
 
 
-def moves(gathered, sent, arrived, axis: str, step: int, ways: int) -> list[Any]:
+def moves(gathered, sent, arrived, axis: str, step: int, *, ways: int) -> list[Any]:
     """The DMAs of one step: to each neighbor what the other one sent, into the same place of its result."""
     left, right = neighbors(axis)
     blocks = [part(gathered, axis, step, way, ways) for way in range(ways)]

@@ -46,8 +46,9 @@ def all_reduce(
     )(x)
 
 
-def _kernel(x, y, passing, sent, arrived, free, *, axis: str, credit: bool) -> None:
+def _kernel(x, y, *scratch, axis: str, credit: bool) -> None:
     """Send the block that came last to the right, receive the next from the left, add it."""
+    passing, sent, arrived, free = scratch
     (left, right), n = neighbors(axis), jax.lax.axis_size(axis)
     slots = passing.shape[0]
     y[...] = passing[0] = x[...]
