@@ -44,7 +44,7 @@ class Judged(NamedTuple):
         return str(self.step)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Ranking(Told):
     """Every legal plan for a model on a machine, the best first, and the rejected by reason.
 

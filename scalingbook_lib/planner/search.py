@@ -6,6 +6,7 @@ Chapter: Training LLaMA 3.
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from scalingbook_lib.machines import Machine
@@ -18,10 +19,18 @@ from scalingbook_lib.training import PEAK, Efficiency
 
 
 def plans(
-    model: Transformer, machine: Machine, *, batch: int, T: int, pods: int = 1,
-    fixed: dict[str, Any] | None = None, tried: dict[str, tuple[Any, ...]] | None = None,
-    efficiency: Efficiency = PEAK, keep: int = 10, every: bool = False,
-) -> Ranking:  # fmt: skip
+    model: Transformer,
+    machine: Machine,
+    *,
+    batch: int,
+    T: int,
+    pods: int = 1,
+    fixed: dict[str, Any] | None = None,
+    tried: dict[str, tuple[Any, ...]] | None = None,
+    efficiency: Efficiency = PEAK,
+    keep: int = 10,
+    every: bool = False,
+) -> Ranking:
     """Every legal plan for `batch` sequences of T tokens on `pods` such machines, judged; the best first.
 
     `fixed`: fields of `training.Plan` with the one value they may have, `fixed=dict(tp=8, remat="full")`;
@@ -31,14 +40,25 @@ def plans(
     asked = space(model, machine, batch=batch, T=T, pods=pods, fixed=fixed or {}, tried=tried or {})
     search = _Search(asked, efficiency, every)
     points = search.points()
-    best = first(points, keep)
     ranking = Ranking(
-        model, machine, batch, T, efficiency, asked.pods, fixed or {}, tried or {}, asked.constant, points,
-        (), search.legal + asked.tally.total, search.legal, search.spared, asked.tally.rejected,
-    )  # fmt: skip
-    found = tuple(Judged(step.plan, step) for step in map(ranking.step, best))
-    object.__setattr__(ranking, "best", found)
-    return ranking
+        model=model,
+        machine=machine,
+        batch=batch,
+        T=T,
+        efficiency=efficiency,
+        pods=asked.pods,
+        fixed=fixed or {},
+        tried=tried or {},
+        constant=asked.constant,
+        points=points,
+        best=(),
+        spreads=search.legal + asked.tally.total,
+        legal=search.legal,
+        spared=search.spared,
+        rejected=asked.tally.rejected,
+    )
+    best = map(ranking.step, first(points, keep))
+    return replace(ranking, best=tuple(Judged(step.plan, step) for step in best))
 
 
 class _Search:

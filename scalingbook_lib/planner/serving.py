@@ -5,6 +5,7 @@ state of `inference.serve`; latency and cost pull apart, so the answer is a fron
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
@@ -22,12 +23,22 @@ WAYS = ("tp", "cp", "pp", "rows", "ep", "attention_dp", "kv_batch", "kv_sequence
 
 
 def serve(
-    model: Transformer, machines: Machine | tuple[Machine, ...], *, P: int, G: int,
-    fixed: dict[str, Any] | None = None, tried: dict[str, tuple[Any, ...]] | None = None,
-    batches: tuple[int, ...] | None = None, ttft_s: float | None = None, itl_s: float | None = None,
-    usd_per_hour: float | None = None, policies: tuple[str, ...] = POLICIES, chunk: int = 512,
-    reserve: float = 0.0, efficiency: Efficiency = PEAK,
-) -> Front:  # fmt: skip
+    model: Transformer,
+    machines: Machine | tuple[Machine, ...],
+    *,
+    P: int,
+    G: int,
+    fixed: dict[str, Any] | None = None,
+    tried: dict[str, tuple[Any, ...]] | None = None,
+    batches: tuple[int, ...] | None = None,
+    ttft_s: float | None = None,
+    itl_s: float | None = None,
+    usd_per_hour: float | None = None,
+    policies: tuple[str, ...] = POLICIES,
+    chunk: int = 512,
+    reserve: float = 0.0,
+    efficiency: Efficiency = PEAK,
+) -> Front:
     """The ways to serve requests of P prompt and G output tokens that none beats in latency and cost.
 
     `machines`: one or several, as all sizes of a slice; copies of the model fill each. `fixed`: fields of
@@ -38,7 +49,17 @@ def serve(
     machines of different chips of which one has no price.
     """
     asked = machines if isinstance(machines, tuple) else (machines,)
-    search = _Search(model, P, G, fixed or {}, tried or {}, policies, chunk, reserve, efficiency)
+    search = _Search(
+        model=model,
+        P=P,
+        G=G,
+        constant={name: value for name, value in (fixed or {}).items() if name not in WAYS},
+        tried=(tried or {}) | {name: (value,) for name, value in (fixed or {}).items() if name in WAYS},
+        policies=policies,
+        chunk=chunk,
+        reserve=reserve,
+        efficiency=efficiency,
+    )
     unit, prices = _prices(asked, usd_per_hour)
     options = [
         Option(s.itl_s, prices[i] * s.chips / 3600 / s.tokens_per_s * 1e6, s.ttft_s, s, machine)
@@ -49,8 +70,19 @@ def serve(
     kept = [o for o in options if all(getattr(o, name) <= s for name, s in targets.items())]
     _missed(search.tally, options, kept, targets)
     known = {"fixed": fixed or {}, "tried": tried or {}, "chunk": chunk, "reserve": reserve}
-    return Front(model, asked, P, G, unit, targets, pareto(kept), search.layouts, tuple(options),
-                 search.tally.rejected, known)  # fmt: skip
+    return Front(
+        model=model,
+        machines=asked,
+        P=P,
+        G=G,
+        unit=unit,
+        targets=targets,
+        points=pareto(kept),
+        layouts=search.layouts,
+        options=tuple(options),
+        rejected=search.tally.rejected,
+        known=known,
+    )
 
 
 def _prices(machines: tuple[Machine, ...], given: float | None) -> tuple[str, list[float]]:
@@ -60,8 +92,10 @@ def _prices(machines: tuple[Machine, ...], given: float | None) -> tuple[str, li
         return USD, [p for p in found if p is not None]
     if len({m.chip for m in machines}) > 1:
         bare = sorted({m.chip.name for m, p in zip(machines, found, strict=True) if p is None})
-        raise ValueError(f"{', '.join(bare)}: no price, and different chips cannot be compared without; "
-                         "give usd_per_hour=... or machines of one chip")  # fmt: skip
+        raise ValueError(
+            f"{', '.join(bare)}: no price, and different chips cannot be compared without; "
+            "give usd_per_hour=... or machines of one chip"
+        )
     return HOURS, [1.0] * len(machines)
 
 
@@ -75,18 +109,21 @@ def _missed(tally: Tally, options: list[Option], kept: list[Option], targets: di
     tally.refuse("latency", late, str(near.serving))
 
 
+@dataclass(kw_only=True, slots=True)
 class _Search:
     """One run over machines: layouts, batches, counts."""
 
-    def __init__(
-        self, model: Transformer, P: int, G: int, fixed: dict[str, Any], tried: dict[str, tuple[Any, ...]],
-        policies: tuple[str, ...], chunk: int, reserve: float, efficiency: Efficiency,
-    ) -> None:  # fmt: skip
-        self.model, self.P, self.G = model, P, G
-        self.constant = {name: value for name, value in fixed.items() if name not in WAYS}
-        self.tried = tried | {name: (fixed[name],) for name in WAYS if name in fixed}
-        self.policies, self.chunk, self.reserve, self.efficiency = policies, chunk, reserve, efficiency
-        self.layouts, self.tally = 0, Tally()
+    model: Transformer
+    P: int
+    G: int
+    constant: dict[str, Any]
+    tried: dict[str, tuple[Any, ...]]
+    policies: tuple[str, ...]
+    chunk: int
+    reserve: float
+    efficiency: Efficiency
+    layouts: int = 0
+    tally: Tally = field(default_factory=Tally)
 
     def on(self, machine: Machine, batches: tuple[int, ...] | None) -> Iterator[Serving]:
         """Every way to serve on this machine."""
@@ -105,17 +142,15 @@ class _Search:
         tokens = {"interleaved": None, "chunked": self.chunk}
         S = ceil(self.P + self.G / 2)
         for policy in self.policies:
-            most = inference.largest_batch(self.model, layout, machine, S=S, reserve=self.reserve,
-                                           step_tokens=tokens[policy])  # fmt: skip
+            room = {"S": S, "reserve": self.reserve, "step_tokens": tokens[policy]}
+            most = inference.largest_batch(self.model, layout, machine, **room)
             if not most:
                 held = inference.memory(self.model, layout, machine, B=1, S=S, reserve=self.reserve)
                 if self.tally.counts("memory", 1, held.total):
                     self.tally.nearest("memory", f"{layout}: {held}", None, held.total)
             for B in sizes(most) if batches is None else (b for b in batches if b <= most):
-                yield steady(
-                    self.model, machine, layout, P=self.P, G=self.G, batch=B, policy=policy,
-                    chunk=self.chunk, efficiency=self.efficiency,
-                )  # fmt: skip
+                asked = {"P": self.P, "G": self.G, "batch": B, "chunk": self.chunk}
+                yield steady(self.model, machine, layout, **asked, policy=policy, efficiency=self.efficiency)
 
     def spreads(self, chips: int) -> Iterator[dict[str, int]]:
         """Ways of a layout: divisors of what is left; context ways for prompts only where they are asked for.
@@ -127,8 +162,8 @@ class _Search:
                 for kv_batch, kv_sequence in self._cache(tp // dp):
                     for rows in self._of("rows", tp if dp == 1 else 1):
                         for ep in self._of("ep", tp if self.model.experts and rows == 1 else 1):
-                            yield {"tp": tp, "cp": cp, "pp": pp, "rows": rows, "ep": ep, "attention_dp": dp,
-                                   "kv_batch": kv_batch, "kv_sequence": kv_sequence}  # fmt: skip
+                            ways = (tp, cp, pp, rows, ep, dp, kv_batch, kv_sequence)
+                            yield dict(zip(WAYS, ways, strict=True))
 
     def _chips(self, chips: int) -> Iterator[tuple[int, int, int]]:
         """Those of a copy: tensor, context and pipeline ways whose product divides the machine's."""

@@ -29,8 +29,11 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
         E = model.experts.E if model.experts else 0
         found.append(f"{E} experts do not divide over ep={plan.ep}")
     if isinstance(machine, Slice) and plan.zero and model.D % (plan.fsdp * plan.cp):
-        found.append(f"D={model.D:,} does not divide over the fsdp · cp = {plan.fsdp * plan.cp:,} chips that "
-                     "share the weights, as a sharded array must")  # fmt: skip
+        shared = plan.fsdp * plan.cp
+        found.append(
+            f"D={model.D:,} does not divide over the fsdp · cp = {shared:,} chips that share the weights, "
+            "as a sharded array must"
+        )
     if model.linear:
         found.append(f"{model.name} has linear attention, whose activations are not counted")
     return tuple(found)

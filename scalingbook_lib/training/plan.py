@@ -68,13 +68,9 @@ class Plan(Told):
     logit_bytes: float = 14.0
 
     def __post_init__(self) -> None:
-        if (
-            min(
-                self.tp, self.cp, self.fsdp, self.pp, self.dp, self.dcn, self.ep, self.chunks, self.microbatch
-            )
-            < 1
-        ):
-            low = [n for n in (*AXES, "ep", "chunks", "microbatch") if getattr(self, n) < 1]
+        counts = (*AXES, "ep", "chunks", "microbatch")
+        low = [name for name in counts if getattr(self, name) < 1]
+        if low:
             raise PlanError(f"{low[0]}={getattr(self, low[0])}: write a whole number of at least 1")
         for name, known in (
             ("schedule", SCHEDULES),
@@ -122,13 +118,14 @@ class Plan(Told):
 
     def microbatches(self, batch: int) -> int:
         """How many of them a data rank works through in one step of `batch` sequences."""
-        rest = batch % (self.ranks * self.microbatch)
-        if rest or batch < 1:
-            each = self.ranks * self.microbatch
+        each = self.ranks * self.microbatch
+        if batch % each or batch < 1:
             near = max(batch // each, 1) * each
-            raise PlanError(f"{batch:,} sequences do not divide into {self.ranks:,} data ranks with "
-                            f"microbatches of {self.microbatch}: write a multiple, as {near:,}")  # fmt: skip
-        return batch // (self.ranks * self.microbatch)
+            raise PlanError(
+                f"{batch:,} sequences do not divide into {self.ranks:,} data ranks with microbatches of "
+                f"{self.microbatch}: write a multiple, as {near:,}"
+            )
+        return batch // each
 
     def __str__(self) -> str:
         names = {

@@ -1,9 +1,9 @@
 """From how many tokens a chip is a scheme compute-bound, and how many ways are best? The closed forms.
 
 A layer is W_in[D, F] and W_out[F, D], a bf16 element takes 2 bytes, every axis is a long ring: what `step`
-counts exactly is here in one line each. alpha = C/W, W both links of one torus axis, at `links` of their
-documented rate (the scaling book's figures are for 0.9). B is tokens of the global batch, N chips, X data
-ways, Y = N/X tensor ways on M_X and M_Y axes. Chapter: Training.
+counts exactly is here in one line each. r = C/W, W both links of one torus axis, at `links` of their
+documented rate (the scaling book's figures are for 0.9). B is tokens of the global batch, n chips, X data
+ways, Y = n/X tensor ways on n_X and n_Y axes. Chapter: Training.
 """
 
 from dataclasses import dataclass
@@ -16,22 +16,22 @@ from scalingbook_lib.training.work import work
 from scalingbook_lib.units import BF16, FP32, DType, Told, count, percent, si
 
 
-def alpha(chip: Chip, *, axes: int = 1, links: float = 1.0, dtype: DType = BF16) -> float:
-    """C / (M W): FLOPs for each byte that a chip takes in. 2,550 on v5p at 90 %, 850 on three axes."""
+def flops_per_byte(chip: Chip, *, axes: int = 1, links: float = 1.0, dtype: DType = BF16) -> float:
+    """r / n_ax: FLOPs for each byte that a chip takes in. 2,550 on v5p at 90 %, 850 on three axes."""
     return chip.flops_per_s(dtype) / (axes * chip.axis(2, wrapped=True).bytes_per_s * links)
 
 
 def data_tokens(chip: Chip, *, axes: int = 1, links: float = 1.0, gradients: DType = BF16) -> float:
-    """DP and FSDP are compute-bound from B/X = alpha / M tokens a chip; 1.5 times that for fp32 gradients.
+    """DP and FSDP are compute-bound from B/X = r / n_X tokens a chip; 1.5 times that for fp32 gradients.
 
     FSDP's backward pass gathers 4DF bytes and scatters 2 · bytes · DF, for 8BDF / X FLOPs.
     """
-    return alpha(chip, axes=axes, links=links) * (4 + 2 * gradients.bytes) / 8
+    return flops_per_byte(chip, axes=axes, links=links) * (4 + 2 * gradients.bytes) / 8
 
 
 def tensor_ways(F: float, chip: Chip, *, axes: int = 1, links: float = 1.0) -> float:
-    """TP is compute-bound up to Y = M F / alpha, whatever the batch."""
-    return F / alpha(chip, axes=axes, links=links)
+    """TP is compute-bound up to Y = n_Y F / r, whatever the batch."""
+    return F / flops_per_byte(chip, axes=axes, links=links)
 
 
 def pod_tokens(chip: Chip, pods: int, *, gradients: DType = BF16) -> float:
@@ -44,19 +44,19 @@ def pod_tokens(chip: Chip, pods: int, *, gradients: DType = BF16) -> float:
 def ring_tokens(
     model: Transformer, chip: Chip, *, axes: int = 1, causal: bool = True, links: float = 1.0
 ) -> float:
-    """Ring attention is free from t = alpha / M · K/N tokens of a sequence on each chip; causal, from twice.
+    """Ring attention is free from t = r / n_ax · K/N tokens of a sequence on each chip; causal, from twice.
 
     4 T K H bytes pass a chip beside 4 t T N H FLOPs, half of them where the mask is skipped.
     """
-    return alpha(chip, axes=axes, links=links) * model.K / model.N * (2 if causal else 1)
+    return flops_per_byte(chip, axes=axes, links=links) * model.K / model.N * (2 if causal else 1)
 
 
 def expert_width(longest: int, chip: Chip, *, gated: bool = True, links: float = 1.0) -> float:
-    """Experts over whole torus axes are compute-bound from F = alpha · A / 6, A the longest axis; or A / 4.
+    """Experts over whole torus axes are compute-bound from F = r · n_long / 6, or 4 without a gate.
 
-    Both ways 4 b k D bytes, A / 4 of them over each axis's W; 2 · matrices · b k D F FLOPs.
+    Both ways 4 b k D bytes, n_long / 4 of them over each axis's W; 2 · matrices · b k D F FLOPs.
     """
-    return alpha(chip, links=links) * longest / (6 if gated else 4)
+    return flops_per_byte(chip, links=links) * longest / (6 if gated else 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +65,21 @@ class Mixed(Told):
 
     X: float
     Y: float
-    data: float  # r_F = alpha X / (B M_X)
-    tensor: float  # r_T = alpha Y / (F M_Y)
+    data: float  # rho_X = r X / (B n_X)
+    tensor: float  # rho_Y = r Y / (F n_Y)
 
     def ratio(self, dial: float = 0.0) -> float:
-        """Communication over arithmetic, max(r) + dial · min(r): at 0 both overlap, at 1 one waits."""
+        """Communication over arithmetic, max(rho) + dial · min(rho): at 0 both overlap, at 1 one waits."""
         low, high = sorted((self.data, self.tensor))
         return high + dial * low
 
     def slowdown(self, dial: float = 0.0) -> float:
-        """max(1, max(r) + dial · min(r)): 0 where both overlap, 1 where one waits for the other."""
+        """max(1, max(rho) + dial · min(rho)): 0 where both overlap, 1 where one waits for the other."""
         return max(1.0, self.ratio(dial))
 
     @property
     def exposed_slowdown(self) -> float:
-        """max(1, r_F) + r_T: tensor parallelism waited for."""
+        """max(1, rho_X) + rho_Y: tensor parallelism waited for."""
         return max(1.0, self.data) + self.tensor
 
     def __str__(self) -> str:
@@ -91,28 +91,35 @@ class Mixed(Told):
 
 
 def mixed(
-    B: float, N: float, F: float, X: float, chip: Chip, *, data_axes: int = 2, tensor_axes: int = 1,
+    B: float,
+    n: float,
+    F: float,
+    X: float,
+    chip: Chip,
+    *,
+    data_axes: int = 2,
+    tensor_axes: int = 1,
     links: float = 1.0,
-) -> Mixed:  # fmt: skip
-    """The ratios of one split; their product, alpha² N / (B F M_X M_Y), does not depend on it."""
-    a = alpha(chip, links=links)
-    return Mixed(X, N / X, a * X / (B * data_axes), a * N / X / (F * tensor_axes))
+) -> Mixed:
+    """The ratios of one split; their product, r² n / (B F n_X n_Y), does not depend on it."""
+    r = flops_per_byte(chip, links=links)
+    return Mixed(X, n / X, data=r * X / (B * data_axes), tensor=r * n / X / (F * tensor_axes))
 
 
-def best_split(B: float, N: float, F: float, *, data_axes: int = 2, tensor_axes: int = 1) -> float:
-    """X_opt = sqrt(B/F · M_X/M_Y · N), where both ratios are equal, and their sum least."""
-    return sqrt(B / F * data_axes / tensor_axes * N)
+def best_split(B: float, n: float, F: float, *, data_axes: int = 2, tensor_axes: int = 1) -> float:
+    """X_opt = sqrt(B/F · n_X/n_Y · n), where both ratios are equal, and their sum least."""
+    return sqrt(B / F * data_axes / tensor_axes * n)
 
 
 def mixed_tokens(
     F: float, chip: Chip, *, data_axes: int = 2, tensor_axes: int = 1, dial: float = 0.0, links: float = 1.0
 ) -> float:
-    """FSDP with TP is compute-bound from B/N = (1 + dial)² alpha² / (M_X M_Y F) tokens a chip, at X_opt."""
-    return ((1 + dial) * alpha(chip, links=links)) ** 2 / (data_axes * tensor_axes * F)
+    """FSDP with TP is compute-bound from B/n = (1 + dial)² r² / (n_X n_Y F) tokens a chip, at X_opt."""
+    return ((1 + dial) * flops_per_byte(chip, links=links)) ** 2 / (data_axes * tensor_axes * F)
 
 
 def effective_width(model: Transformer) -> float:
-    """F_eff = p / (2 s D): a real layer's p parameters and s gathered and scattered pairs, in place of F."""
+    """F_eff = P_l / (2 s D): a real layer's parameters and s pairs of gather and scatter."""
     found = work(model, 1, "none", BF16, False)
     return (found.split + found.expert) / (2 * (found.pairs + found.expert_pairs) * model.D)
 

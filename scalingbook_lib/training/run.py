@@ -59,9 +59,15 @@ def run(step: Step, tokens: float, usd_per_hour: float | None = None) -> Run:
 
 
 def run_at(
-    model: Transformer | float, machine: Machine, tokens: float, *, mfu: float, pods: int = 1,
-    usd_per_hour: float | None = None, dtype: DType = BF16,
-) -> Run:  # fmt: skip
+    model: Transformer | float,
+    machine: Machine,
+    tokens: float,
+    *,
+    mfu: float,
+    pods: int = 1,
+    usd_per_hour: float | None = None,
+    dtype: DType = BF16,
+) -> Run:
     """The rule of thumb: 6 · P · tokens over chips · C · MFU, P the parameters that serve a token."""
     P = model.active_params if isinstance(model, Transformer) else model
     price = machine.chip.usd_per_hour if usd_per_hour is None else usd_per_hour

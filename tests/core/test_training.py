@@ -16,7 +16,7 @@ CUBE = Slice.of(chips.V5P, "16x16x16")
 
 
 def test_the_thresholds_of_the_book_are_those_at_90_percent_of_the_links():
-    assert rules.alpha(chips.V5P, links=0.9) == pytest.approx(2550)
+    assert rules.flops_per_byte(chips.V5P, links=0.9) == pytest.approx(2550)
     assert rules.data_tokens(chips.V5P, axes=3, links=0.9) == pytest.approx(850)
     assert rules.mixed_tokens(32768, chips.V5P, links=0.9) == pytest.approx(99.2, rel=1e-3)
     assert rules.mixed_tokens(32768, chips.V5P, links=0.9, dial=1) == pytest.approx(397, rel=1e-3)
