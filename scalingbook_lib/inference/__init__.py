@@ -4,15 +4,15 @@
 `memory` and `largest_batch` what fits; `decode`, `prefill` and `mixed` how long a step takes, term by term;
 `case(...).step_s` its seconds alone, for simulators and searches; `Efficiency` what real chips reach.
 B counts sequences, S tokens in the cache of each, T new tokens of each, P prompt and G generated tokens.
-`serve` is the steady state; `transfer`, `pools` and `prefix` what moving keys and values costs; `speculative`
-drafts; `rules` has the closed forms. Chapters: Inference, Serving LLaMA 3.
+`serve` is the steady state; `transfer`, `pools` and `prefix` what moving keys and values costs;
+`speculative` is speculative decoding; `rules` has the closed forms. Chapters: Inference, Serving LLaMA 3.
 """
 
 from scalingbook_lib.inference import rules
 from scalingbook_lib.inference.case import Case, case
 from scalingbook_lib.inference.critical import Critical, Crossover, critical_batch, crossover_batch
 from scalingbook_lib.inference.efficiency import PEAK, ByType, Efficiency, by_type
-from scalingbook_lib.inference.kv_transfer import Handoff, Pools, pools, transfer
+from scalingbook_lib.inference.kv_transfer import KVTransfer, Pools, pools, transfer
 from scalingbook_lib.inference.layout import Layout, LayoutError
 from scalingbook_lib.inference.memory import Memory, largest_batch, memory
 from scalingbook_lib.inference.prefix import Prefix, prefix
@@ -29,7 +29,7 @@ __all__ = [
     "Critical",
     "Crossover",
     "Efficiency",
-    "Handoff",
+    "KVTransfer",
     "Layout",
     "LayoutError",
     "Memory",

@@ -14,7 +14,7 @@ from scalingbook_lib.models.arithmetic import kv_cache, moe_break_even
 from scalingbook_lib.units import BF16, DType, Told, count, si
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Critical(Told):
     """The batch at which the weights take as long to read as to multiply by, in tokens of a step."""
 
@@ -48,10 +48,16 @@ def critical_batch(
     """
     x = model.experts if model else None
     found = moe_break_even(x.E if x else 1, x.k if x else 1, chip, weights=weights, maths=compute)
-    return Critical(found.dense_tokens, found.sparsity, weights, compute, chip.name)
+    return Critical(
+        dense=found.dense_tokens,
+        sparsity=found.sparsity,
+        weights=weights,
+        compute=compute,
+        chip=chip.name,
+    )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Crossover(Told):
     """The batch from which the cache is more bytes to read than the weights."""
 
@@ -79,4 +85,5 @@ def crossover_batch(model: Transformer, *, S: int, weights: DType = BF16, kv: DT
     """Bytes of all weights over those of one sequence's cache; of embeddings only what is multiplied by."""
     s = shape(model, Layout(weights=weights, kv=kv))
     looked_up = s.embedding * weights.bytes
-    return Crossover(model.name, S, weight_bytes(s) - looked_up, kv_cache(model, S, kv).nbytes)
+    read, cached = weight_bytes(s) - looked_up, kv_cache(model, S, kv).nbytes
+    return Crossover(model=model.name, S=S, weight_bytes=read, cache_bytes=cached)

@@ -7,20 +7,11 @@ from dataclasses import dataclass, fields
 
 from scalingbook_lib.units import DType, Told, percent, si
 
-SHARES = (
-    "matmul",
-    "experts",
-    "head",
-    "attention",
-    "weights",
-    "expert_weights",
-    "head_weights",
-    "kv",
-    "memory",
-)
+_PRODUCTS, _READS = ("matmul", "experts", "head", "attention"), ("weights", "expert_weights", "head_weights")
+SHARES = (*_PRODUCTS, *_READS, "kv", "memory")
 LINKS = ("torus", "domain", "network", "dcn")
-LOST = ("ramp", "dequantize_s", "layer_s", "expert_layer_s", "collective_s", "network_s", "fixed_s",
-        "sequence_s", "host_s")  # fmt: skip
+_LOST_S = ("dequantize", "layer", "expert_layer", "collective", "network", "fixed", "sequence", "host")
+LOST = ("ramp", *(f"{name}_s" for name in _LOST_S))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.units import BF16, DType, Told, percent, si
 
 
-@dataclass(frozen=True, slots=True)
-class Handoff(Told):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KVTransfer(Told):
     """The keys and values of one prompt, on their way over the network."""
 
     P: int
@@ -31,17 +31,21 @@ class Handoff(Told):
         return max(each, self.seconds - prefill_s * (self.layers - 1) / self.layers)
 
     def __str__(self) -> str:
-        return (
-            f"{si(self.nbytes, 'B')} of keys and values for {self.P:,} tokens at "
-            f"{si(self.bytes_per_s, 'B/s')}: "
-            f"{si(self.seconds, 's')}"
-        )
+        moved = f"{si(self.nbytes, 'B')} of keys and values for {self.P:,} tokens"
+        return f"{moved} at {si(self.bytes_per_s, 'B/s')}: {si(self.seconds, 's')}"
 
 
 def transfer(
-    model: Transformer, *, P: int, chip: Chip | None = None, chips: int = 1, to_chip: Chip | None = None,
-    to_chips: int | None = None, kv: DType = BF16, bytes_per_s: float | None = None,
-) -> Handoff:  # fmt: skip
+    model: Transformer,
+    *,
+    P: int,
+    chip: Chip | None = None,
+    chips: int = 1,
+    to_chip: Chip | None = None,
+    to_chips: int | None = None,
+    kv: DType = BF16,
+    bytes_per_s: float | None = None,
+) -> KVTransfer:
     """From `chips` that read a prompt of P tokens to `to_chips` that decode: the slower side sets the pace.
 
     Each chip has its share of its host's network cards; `bytes_per_s` instead is the whole rate.
@@ -50,7 +54,8 @@ def transfer(
         if chip is None:
             raise ValueError("no rate is known: give chip=... and chips=..., or bytes_per_s=...")
         bytes_per_s = min(_rate(chip, chips), _rate(to_chip or chip, to_chips or chips))
-    return Handoff(P, kv_cache(model, P, kv).nbytes, bytes_per_s, model.L)
+    nbytes = kv_cache(model, P, kv).nbytes
+    return KVTransfer(P=P, nbytes=nbytes, bytes_per_s=bytes_per_s, layers=model.L)
 
 
 def _rate(chip: Chip, chips: int) -> float:
@@ -59,7 +64,7 @@ def _rate(chip: Chip, chips: int) -> float:
     return chips * chip.dcn_bytes_per_s
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Pools(Told):
     """Copies that only read prompts beside copies that only decode, each always busy."""
 
@@ -92,13 +97,17 @@ class Pools(Told):
         found = [(p, d) for p in range(1, copies) for d in range(1, copies - p + 1)]
         if not found:
             raise ValueError(f"copies={copies}: both kinds need one; write at least 2")
-        chips = prefill_chips, decode_chips
-        return max(found, key=lambda n: self.rate_per_s(*n) / (n[0] * chips[0] + n[1] * chips[1]))
+
+        def of_a_chip(copies: tuple[int, int]) -> float:
+            prefill, decode = copies
+            return self.rate_per_s(prefill, decode) / (prefill * prefill_chips + decode * decode_chips)
+
+        return max(found, key=of_a_chip)
 
     def __str__(self) -> str:
-        per = f"{self.ratio:.3g} prefill copies for each that decodes" if self.ratio >= 1 else (
-            f"{1 / self.ratio:.3g} decode copies for each that reads prompts"
-        )  # fmt: skip
+        per = f"{self.ratio:.3g} prefill copies for each that decodes"
+        if self.ratio < 1:
+            per = f"{1 / self.ratio:.3g} decode copies for each that reads prompts"
         wait = percent(self.ratio / (1 + self.ratio))
         return (
             f"{per}: {si(self.prefill_s, 's')} a prompt, {self.requests_per_s:.3g} ended each second ({wait})"
@@ -109,4 +118,4 @@ def pools(prefill_s: float, step_s: float, *, B: float, G: float) -> Pools:
     """n_p / n_d = T_p · B / (T_step · G): one prompt's time, and G steps of B sequences at once."""
     if min(prefill_s, step_s, B, G) <= 0:
         raise ValueError(f"prefill_s={prefill_s}, step_s={step_s}, B={B}, G={G}: write positive numbers")
-    return Pools(prefill_s, step_s, B, G)
+    return Pools(prefill_s=prefill_s, step_s=step_s, B=B, G=G)

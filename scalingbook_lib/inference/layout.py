@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import BF16, DType, Told
 
-WAYS = ("tp", "rows", "cp", "pp", "ep", "attention_dp", "kv_batch", "kv_sequence")
+WAYS = {  # the fields that split, and how they are told
+    "tp": "TP",
+    "rows": "rows",
+    "cp": "CP",
+    "pp": "PP",
+    "ep": "EP",
+    "attention_dp": "attention DP",
+    "kv_batch": "cache by sequence",
+    "kv_sequence": "cache by token",
+}
 
 
 class LayoutError(ValueError):
@@ -30,7 +39,7 @@ class Layout(Told):
     of a decode step: for prompts that one group of tp chips is too slow for.
 
     Types: `weights` as stored, `kv` of the cache, `compute` of products with weights, `activations` of all
-    that is kept and sent, and of attention. `experts` and `outer` (embedding and unembedding) are stored in
+    that is stored and sent, and of attention. `experts` and `outer` (embedding and unembedding) are stored in
     their own types where they have one; then what is not quantized computes in the type of the activations.
     """
 
@@ -62,11 +71,12 @@ class Layout(Told):
                 )
         if self.group % (self.kv_batch * self.kv_sequence):
             ways = self.kv_batch * self.kv_sequence
-            raise LayoutError(f"kv_batch · kv_sequence = {ways} does not divide the {self.group} chips that "
-                              "share a cache: write a divisor")  # fmt: skip
+            shared = f"the {self.group} chips that share a cache"
+            raise LayoutError(f"kv_batch · kv_sequence = {ways} does not divide {shared}: write a divisor")
         if self.rows > 1 and (self.attention_dp > 1 or self.ep > 1):
-            raise LayoutError(f"rows={self.rows} with attention_dp={self.attention_dp} and ep={self.ep}: two "
-                              "dimensions are for one group without expert ways; write rows=1")  # fmt: skip
+            asked = f"rows={self.rows} with attention_dp={self.attention_dp} and ep={self.ep}"
+            rule = "two dimensions are for one group without expert ways"
+            raise LayoutError(f"{asked}: {rule}; write rows=1")
 
     @property
     def chips(self) -> int:
@@ -101,13 +111,13 @@ class Layout(Told):
             E = model.experts.E if model.experts else 0
             raise LayoutError(f"{E} experts do not divide over ep={self.ep}: write a divisor of their number")
         if self.rows > 1 and (model.experts or model.latent or model.linear):
-            raise LayoutError(f"rows={self.rows}: two dimensions are counted for dense layers and plain "
-                              "attention alone; write rows=1")  # fmt: skip
+            rule = "two dimensions are counted for dense layers and plain attention alone"
+            raise LayoutError(f"rows={self.rows}: {rule}; write rows=1")
         if self.cp > 1 and model.linear:
             raise LayoutError(f"cp={self.cp}: linear attention passes one token after the other; write cp=1")
         if self.columns > model.N:
-            raise LayoutError(f"{model.N} heads are fewer than the {self.columns} chips that split them: "
-                              "lower tp, or raise attention_dp or rows")  # fmt: skip
+            few = f"{model.N} heads are fewer than the {self.columns} chips that split them"
+            raise LayoutError(f"{few}: lower tp, or raise attention_dp or rows")
 
     def stored(self, part: str) -> DType:
         """The type in which the weights of a part are stored."""
@@ -121,10 +131,6 @@ class Layout(Told):
         return self.activations if part == "unembedding" and self.outer else self.compute
 
     def __str__(self) -> str:
-        words = {
-            "tp": "TP", "rows": "rows", "cp": "CP", "pp": "PP", "ep": "EP", "attention_dp": "attention DP",
-            "kv_batch": "cache by sequence", "kv_sequence": "cache by token",
-        }  # fmt: skip
-        ways = [f"{words[n]} {getattr(self, n)}" for n in WAYS if getattr(self, n) > 1]
+        ways = [f"{word} {getattr(self, name)}" for name, word in WAYS.items() if getattr(self, name) > 1]
         types = f"weights {self.weights}, cache {self.kv}, computing in {self.compute}"
         return f"{self.chips:,} chip{'s' * (self.chips > 1)} as {', '.join(ways) or 'one'}; {types}"

@@ -16,7 +16,7 @@ from scalingbook_lib.units import FP32, Told, binary, percent, si
 PARTS = ("weights", "kv", "activations", "logits", "reserve")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Memory(Told):
     """Bytes on the fullest chip."""
 
@@ -50,9 +50,15 @@ class Memory(Told):
 
 
 def memory(
-    model: Transformer, layout: Layout, machine: Machine, *, B: int, S: int, step_tokens: int | None = None,
+    model: Transformer,
+    layout: Layout,
+    machine: Machine,
+    *,
+    B: int,
+    S: int,
+    step_tokens: int | None = None,
     reserve: float = 0.0,
-) -> Memory:  # fmt: skip
+) -> Memory:
     """One chip's share of the weights and of the cache of B sequences of S tokens, all at their end.
 
     `step_tokens` pass the model at once (B, or more where prompts do); `reserve` is the share of the HBM that
@@ -60,14 +66,25 @@ def memory(
     """
     s = shape(model, layout)
     working, logits = _working(s, B, B if step_tokens is None else step_tokens)
-    held = _weights(s), _cache_of(s, B, S), working, logits, reserve * machine.chip.hbm_bytes
-    return Memory(*held, machine.chip)
+    return Memory(
+        weights=_weights(s),
+        kv=_cache_of(s, B, S),
+        activations=working,
+        logits=logits,
+        reserve=reserve * machine.chip.hbm_bytes,
+        chip=machine.chip,
+    )
 
 
 def largest_batch(
-    model: Transformer, layout: Layout, machine: Machine, *, S: int, reserve: float = 0.0,
+    model: Transformer,
+    layout: Layout,
+    machine: Machine,
+    *,
+    S: int,
+    reserve: float = 0.0,
     step_tokens: int | None = None,
-) -> int:  # fmt: skip
+) -> int:
     """The most sequences of S tokens that one copy of the model has room for; 0 where it does not fit."""
     s = shape(model, layout)
     room = machine.chip.hbm_bytes * (1 - reserve) - _weights(s)
@@ -105,7 +122,7 @@ def _weights(s: Shape) -> float:
 
 
 def _cache_of(s: Shape, B: int, S: float) -> float:
-    """The stage with most layers keeps its part of the cache of all B sequences, whole ones on each chip."""
+    """The stage with most layers holds its part of the cache of all B sequences, whole ones on each chip."""
     o = s.layout
     B = ceil(B / o.cp)
     sequences = ceil(ceil(B / o.attention_dp) / o.kv_batch)

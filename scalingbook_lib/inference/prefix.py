@@ -14,7 +14,7 @@ from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.units import Told, si
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Prefix(Told):
     """The first `cached` of P prompt tokens, computed anew or loaded, at bytes/s of all chips together."""
 
@@ -60,9 +60,15 @@ class Prefix(Told):
 
 
 def prefix(
-    model: Transformer, machine: Machine, layout: Layout, *, P: int, cached: int,
-    bytes_per_s: float | None = None, efficiency: Efficiency = PEAK,
-) -> Prefix:  # fmt: skip
+    model: Transformer,
+    machine: Machine,
+    layout: Layout,
+    *,
+    P: int,
+    cached: int,
+    bytes_per_s: float | None = None,
+    efficiency: Efficiency = PEAK,
+) -> Prefix:
     """The first `cached` of P tokens; without a rate, from the hosts' memory over the PCIe of every chip."""
     if not 0 < cached < P:
         raise ValueError(f"cached={cached} of P={P}: write at least 1 and fewer than P")
@@ -70,7 +76,14 @@ def prefix(
     rest = prefill(model, machine, layout, P=P, cached=cached, efficiency=efficiency)
     nbytes = kv_cache(model, cached, layout.kv).nbytes
     rate = bytes_per_s if bytes_per_s is not None else layout.chips * _host_rate(machine)
-    return Prefix(P, cached, nbytes, whole.total_s, rest.total_s, rate)
+    return Prefix(
+        P=P,
+        cached=cached,
+        nbytes=nbytes,
+        whole_s=whole.total_s,
+        rest_s=rest.total_s,
+        bytes_per_s=rate,
+    )
 
 
 def _host_rate(machine: Machine) -> float:

@@ -12,7 +12,7 @@ from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.units import BF16, DType, Told, si
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Rule(Told):
     """A decode step by the rule: attention, then the linear layers."""
 
@@ -42,9 +42,16 @@ class Rule(Told):
 
 
 def step(
-    params: float, chip: Chip, chips: int, *, B: float, cache_bytes: float, weights: DType = BF16,
-    compute: DType = BF16, active: float | None = None,
-) -> Rule:  # fmt: skip
+    params: float,
+    chip: Chip,
+    chips: int,
+    *,
+    B: float,
+    cache_bytes: float,
+    weights: DType = BF16,
+    compute: DType = BF16,
+    active: float | None = None,
+) -> Rule:
     """T = B · cache / (n W) + max(2 B P / (n C), w P / (n W)), `cache_bytes` of one sequence.
 
     Holds where everything is split evenly and nothing waits for the network. `active` parameters serve one
@@ -52,7 +59,13 @@ def step(
     """
     W = chips * chip.hbm_bytes_per_s
     math = 2 * B * (params if active is None else active) / (chips * chip.flops_per_s(compute))
-    return Rule(B * cache_bytes / W, math, params * weights.bytes / W, B, chips)
+    return Rule(
+        kv_s=B * cache_bytes / W,
+        matmul_s=math,
+        weights_s=params * weights.bytes / W,
+        B=B,
+        chips=chips,
+    )
 
 
 def full_memory_s(chip: Chip) -> float:
@@ -61,9 +74,15 @@ def full_memory_s(chip: Chip) -> float:
 
 
 def batch_within(
-    limit_s: float, params: float, chip: Chip, chips: int, *, cache_bytes: float, weights: DType = BF16,
+    limit_s: float,
+    params: float,
+    chip: Chip,
+    chips: int,
+    *,
+    cache_bytes: float,
+    weights: DType = BF16,
     compute: DType = BF16,
-) -> float:  # fmt: skip
+) -> float:
     """The largest B with `step(...)` at most `limit_s`: the rule solved for B; 0 where no step is so short.
 
     Below the critical batch the weights are read once, beyond it each sequence adds its arithmetic.
@@ -77,9 +96,14 @@ def batch_within(
 
 
 def tensor_ways(
-    F: float, chip: Chip, *, axes: int = 1, wrapped: bool = True, activations: DType = BF16,
+    F: float,
+    chip: Chip,
+    *,
+    axes: int = 1,
+    wrapped: bool = True,
+    activations: DType = BF16,
     compute: DType = BF16,
-) -> float:  # fmt: skip
+) -> float:
     """Bound by arithmetic, Y < 2 F · W_ici axes / (a C): beyond, gathering inputs takes longer than products.
 
     The most ways of a two-matrix MLP in bf16 are F W_ici axes / C. Hops are not counted.
@@ -88,9 +112,15 @@ def tensor_ways(
 
 
 def tensor_ways_decoding(
-    F: float, B: float, chip: Chip, *, axes: int = 1, wrapped: bool = True, weights: DType = BF16,
+    F: float,
+    B: float,
+    chip: Chip,
+    *,
+    axes: int = 1,
+    wrapped: bool = True,
+    weights: DType = BF16,
     activations: DType = BF16,
-) -> float:  # fmt: skip
+) -> float:
     """Bound by reading weights, Y < (w/a) axes F / (B β), with β = W / W_ici: more ways pay than in training.
 
     Holds below the critical batch. Hops are not counted, and mostly bind first.
@@ -103,7 +133,7 @@ def _axis(chip: Chip, wrapped: bool) -> float:
     return chip.axis(2, wrapped=wrapped).bytes_per_s
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TwoDimensions(Told):
     """Weight-stationary layouts of an MLP over n chips of a torus, for one token: bytes on the way alone."""
 
@@ -126,9 +156,15 @@ class TwoDimensions(Told):
 
 
 def two_dimensions(
-    D: float, F: float, n: int, chip: Chip, *, rows_axes: int = 1, columns_axes: int = 1,
+    D: float,
+    F: float,
+    n: int,
+    chip: Chip,
+    *,
+    rows_axes: int = 1,
+    columns_axes: int = 1,
     activations: DType = BF16,
-) -> TwoDimensions:  # fmt: skip
+) -> TwoDimensions:
     """One dimension 2aD/((i+j) W); two 2aD/(X j W) + 2aF X/(n i W), least at X = √(n D i / (F j)).
 
     X rows on i axes, n/X columns on j: two dimensions win where n > 4 (F/D) (i + j)² / (i j), 16 F/D on a 2D
@@ -137,8 +173,13 @@ def two_dimensions(
     i, j, W = rows_axes, columns_axes, _axis(chip, True)
     both = 2 * activations.bytes
     X = sqrt(n * D * i / (F * j))
-    two = both * D / (X * j * W) + both * F * X / (n * i * W)
-    return TwoDimensions(n, X, both * D / ((i + j) * W), two, 4 * F / D * (i + j) ** 2 / (i * j))
+    return TwoDimensions(
+        n=n,
+        rows=X,
+        one_s=both * D / ((i + j) * W),
+        two_s=both * D / (X * j * W) + both * F * X / (n * i * W),
+        least=4 * F / D * (i + j) ** 2 / (i * j),
+    )
 
 
 def latency_bound_batch(D: float, ways: int, chip: Chip, activations: DType = BF16) -> float:

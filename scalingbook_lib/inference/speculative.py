@@ -12,7 +12,7 @@ from scalingbook_lib.units import Told, count, percent
 type Ratio = float | Callable[[int], float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Speculation(Told):
     """`draft` tokens are drafted, each accepted with chance `acceptance`; times are in plain decode steps."""
 
@@ -50,10 +50,13 @@ def speculative(acceptance: float, draft: int, *, cost: float, verify: Ratio = 1
     While weights or the cache are waited for, v is 1; `verify` may be a function of the tokens checked.
     """
     if not 0 <= acceptance <= 1 or draft < 0 or cost < 0:
-        raise ValueError(f"acceptance={acceptance}, draft={draft}, cost={cost}: write a chance from 0 to 1, "
-                         "and no negative numbers")  # fmt: skip
-    checked = verify(draft + 1) if callable(verify) else verify
-    return Speculation(acceptance, draft, cost, checked if draft or callable(verify) else 1.0)
+        asked = f"acceptance={acceptance}, draft={draft}, cost={cost}"
+        raise ValueError(f"{asked}: write a chance from 0 to 1, and no negative numbers")
+    if callable(verify):
+        verify = verify(draft + 1)
+    elif not draft:
+        verify = 1.0  # nothing to check: a plain step
+    return Speculation(acceptance=acceptance, draft=draft, cost=cost, verify=verify)
 
 
 def best_draft(acceptance: float, *, cost: float, verify: Ratio = 1.0, most: int = 32) -> Speculation:

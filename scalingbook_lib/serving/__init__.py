@@ -21,7 +21,24 @@ from scalingbook_lib.serving.served import Moment, Served, Span
 from scalingbook_lib.serving.simulate import simulate
 
 __all__ = [
-    "Affine", "Blocks", "Chunked", "Continuous", "Costs", "Disaggregated", "Moment", "Policy", "Request",
-    "Run", "Served", "ServingError", "Span", "Static", "geometric", "lognormal", "poisson", "simulate",
-    "trace", "uniform",
-]  # fmt: skip
+    "Affine",
+    "Blocks",
+    "Chunked",
+    "Continuous",
+    "Costs",
+    "Disaggregated",
+    "Moment",
+    "Policy",
+    "Request",
+    "Run",
+    "Served",
+    "ServingError",
+    "Span",
+    "Static",
+    "geometric",
+    "lognormal",
+    "poisson",
+    "simulate",
+    "trace",
+    "uniform",
+]

@@ -70,7 +70,7 @@ class Pace:
     """Steps that follow one another, each with one token more in every cache.
 
     Their times lie on a line in `kv_tokens` for as long as the same resource binds. A line is known by
-    three points of `step_s`, kept for its number of sequences, and drawn out as far as it is asked for;
+    three points of `step_s`, remembered for its number of sequences, and drawn out as far as it is asked for;
     where the points do not lie on one line, fewer steps are told at once.
     """
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+from scalingbook_lib.serving.batch import Batch
 from scalingbook_lib.serving.decoder import Decoder
 from scalingbook_lib.serving.frontend import Chunk, Frontend, Setup
 from scalingbook_lib.serving.paging import Pool
@@ -44,6 +45,11 @@ class DisaggregatedServers(Frontend):
         self.tick = 0
         for sequence in setup.todo:
             self.expect(sequence)
+
+    @property
+    def batches(self) -> list[Batch]:
+        """Those of the decode servers."""
+        return [decoder.batch for decoder in self.decoders]
 
     @property
     def now(self) -> float:

@@ -34,6 +34,11 @@ class Server(Frontend):
             self.expect(sequence)
 
     @property
+    def batches(self) -> list[Batch]:
+        """The one that it decodes."""
+        return [self.batch]
+
+    @property
     def now(self) -> float:
         """The boundary at which the batch stands."""
         return self.batch.now

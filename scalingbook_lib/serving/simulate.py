@@ -40,9 +40,6 @@ def simulate(
     another without an event are told at once, as long as their times lie on a line; `at_once=1` asks for
     each, for costs that are not piecewise affine in `kv_tokens`.
     """
-    if clients is not None and clients < 1:
-        known = "write at least 1, or None for requests that come when they say"
-        raise ServingError(f"clients = {clients}: {known}")
     todo, later = _in_order(requests, clients)
     everybody = sorted((*todo, *later), key=lambda sequence: sequence.index)
     setup = Setup(
@@ -55,28 +52,29 @@ def simulate(
         at_once=at_once,
     )
     with _no_garbage():
-        if isinstance(policy, Disaggregated):
-            served_by = DisaggregatedServers(setup, policy)
-            served_by.play()
-            stretches = tuple(decoder.batch.stretches for decoder in served_by.decoders)
-        else:
-            served_by = _served_by_one(setup, policy)
-            stretches = (served_by.batch.stretches,)
-        served = tuple(_served(sequence) for sequence in everybody)
+        return _told(setup, policy, everybody)
+
+
+def _told(setup: Setup, policy: Policy, everybody: list[Sequence]) -> Run:
+    """What the servers of the policy noted when all requests are done."""
+    played = _played(setup, policy)
     return Run(
         policy=policy,
-        blocks=blocks,
-        requests=served,
-        stretches=stretches,
-        chunks=served_by.chunks,
-        queue=served_by.queue,
+        blocks=setup.blocks,
+        requests=tuple(_served(sequence) for sequence in everybody),
+        stretches=tuple(batch.stretches for batch in played.batches),
+        chunks=played.chunks,
+        queue=played.queue,
         evictions=sum(sequence.evictions for sequence in everybody),
-        evicted_blocks=served_by.pool.evicted,
+        evicted_blocks=played.pool.evicted,
     )
 
 
 def _in_order(requests: Rows[Request], clients: int | None) -> tuple[list[Sequence], deque[Sequence]]:
     """Who comes when it says, by arrival, and who comes when another is done, as given."""
+    if clients is not None and clients < 1:
+        known = "write at least 1, or None for requests that come when they say"
+        raise ServingError(f"clients = {clients}: {known}")
     first = requests[:clients]
     order = sorted(range(len(first)), key=lambda i: first[i].arrival_s)
     todo = [Sequence(first[i], i) for i in order]
@@ -85,7 +83,7 @@ def _in_order(requests: Rows[Request], clients: int | None) -> tuple[list[Sequen
 
 @contextmanager
 def _no_garbage() -> Iterator[None]:
-    """A run keeps all it makes: to look for garbage meanwhile takes time, more in longer runs, in vain."""
+    """A run needs all it makes: to look for garbage meanwhile takes time, more in longer runs, in vain."""
     before = gc.isenabled()
     gc.disable()
     try:
@@ -95,8 +93,13 @@ def _no_garbage() -> Iterator[None]:
             gc.enable()
 
 
-def _served_by_one(setup: Setup, policy: Policy) -> Server:
+def _played(setup: Setup, policy: Policy) -> Server | DisaggregatedServers:
+    """The servers of a policy, when all requests are done."""
     match policy:
+        case Disaggregated():
+            servers = DisaggregatedServers(setup, policy)
+            servers.play()
+            return servers
         case Static(batch=rows):
             loops.static(server := Server(setup, slots=rows, padded=True), rows)
         case Continuous(slots=slots, prompts=prompts):
