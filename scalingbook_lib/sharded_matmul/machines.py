@@ -5,8 +5,6 @@ from functools import lru_cache
 from scalingbook_lib.collectives.resharding import Rings
 from scalingbook_lib.machines import chips
 
-CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
-
 
 @lru_cache(maxsize=256)
 def machine(chip: str, **sizes: int) -> Rings:

@@ -5,13 +5,22 @@ from scalingbook_lib.reader.explorers.view import Chart, Curve
 
 def panel(view, kind, at=0):
     """The first, second ... panel of a kind."""
-    return [p for p in view.panels if isinstance(p, kind)][at]
+    return panels(view, kind)[at]
+
+
+def panels(view, kind):
+    """All panels of a kind."""
+    return [p for p in view.panels if isinstance(p, kind)]
+
+
+def marks(view, kind):
+    """All marks of a kind, of whichever chart."""
+    return [m for p in panels(view, Chart) for m in p.marks if isinstance(m, kind)]
 
 
 def curve(view, label):
     """The curve of that label, in whichever chart it is."""
-    charts = [p for p in view.panels if isinstance(p, Chart)]
-    return next(m for p in charts for m in p.marks if isinstance(m, Curve) and m.label == label)
+    return next(m for m in marks(view, Curve) if m.label == label)
 
 
 def readout(view, label):
@@ -24,11 +33,3 @@ def values(control):
     options = getattr(control, "options", None)
     ends = options or (getattr(control, "low", False), getattr(control, "high", True))
     return list(dict.fromkeys([control.start or ends[0], *ends]))
-
-
-def every_control_changes_something(explorer):
-    """No control is for nothing."""
-    start = explorer.paint({})
-    for name, control in explorer.controls.items():
-        others = [explorer.paint({name: control.position(v)}) for v in values(control)[1:]]
-        assert any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others), name

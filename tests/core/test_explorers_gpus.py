@@ -3,25 +3,17 @@
 import itertools
 
 import pytest
+from looked import readout
 
 from scalingbook_lib import roofline
 from scalingbook_lib.chapters import explorers
-from scalingbook_lib.evidence.measured import COLLECTIVES, RUNS
-from scalingbook_lib.evidence.measured.collectives import bound_s
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Grid, Network, Points, RefLine
+from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Grid, Network, Points
 from scalingbook_lib.units import MiB
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("gpus")}
 ATLAS, FABRIC, MEASURED, SHARP = (ALL[name] for name in ("atlas", "fabric", "measured", "sharp"))
-REFUSED = {  # what cannot be built, shared or held: a sentence takes the place of the view
-    "fabric": ("pair by pair", "join at most"),
-    "alltoall": ("cannot be shared by",),
-    "moe": ("cannot be shared by",),
-    "plan": ("expert a layer: set EP", "experts a layer: set EP", "lower one of them or take more"),
-    "occupancy": ("KiB of shared memory, not", "registers each ask for"),
-}
 
 
 def panel(view, kind, title=""):
@@ -30,40 +22,6 @@ def panel(view, kind, title=""):
 
 def curve(view, label, title=""):
     return next(m for m in panel(view, Chart, title).marks if isinstance(m, Curve) and m.label == label)
-
-
-def readout(view, label):
-    return next(r.value for r in view.readouts if r.label == label)
-
-
-def values(control):
-    ends = getattr(control, "options", None) or (
-        getattr(control, "low", False),
-        getattr(control, "high", True),
-    )
-    return list(dict.fromkeys([control.start or ends[0], *ends]))
-
-
-# Laws of all of them
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_every_pair_of_settings_paints(name):
-    explorer = ALL[name]
-    for (a, first), (b, second) in itertools.combinations(explorer.controls.items(), 2):
-        for one, other in itertools.product(values(first), values(second)):
-            painted = explorer.paint({a: first.position(one), b: second.position(other)})
-            refused = any(word in painted.error for word in REFUSED.get(name, ()))
-            assert painted.verdict or refused, (a, one, b, other, painted.error)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_every_control_changes_something(name):
-    explorer = ALL[name]
-    start = explorer.paint({})
-    for control_name, control in explorer.controls.items():
-        others = [explorer.paint({control_name: control.position(v)}) for v in values(control)[1:]]
-        assert any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others), control_name
 
 
 # Two chips
@@ -232,111 +190,3 @@ def test_a_cluster_that_cannot_be_built_says_why():
     assert "pair by pair" in FABRIC.paint({"chip": "MI300X", "domain": "72"}).error
     position = FABRIC.controls["n"].position(16384)
     assert "at most 8,192 chips" in FABRIC.paint({"n": position, "ports": "32"}).error
-
-
-# Measured collectives
-
-
-SWEPT = [run for run in RUNS if len(run.sizes) > 1]
-
-
-@pytest.mark.parametrize("run", SWEPT, ids=lambda r: f"{r.system}, {r.collective}, {r.n}")
-def test_every_published_curve_is_drawn_as_it_was_published(run):
-    view = MEASURED.see(system=run.system, collective=run.collective, n=str(run.n))
-    seen = {
-        (x, y)
-        for mark in panel(view, Chart).marks
-        if isinstance(mark, Points)
-        for x, y in zip(mark.xs, mark.ys, strict=True)
-    }
-    assert seen == {(s, us / 1e6) for s, us in zip(run.sizes, run.microseconds, strict=True)}
-
-
-@pytest.mark.parametrize("run", SWEPT[::5], ids=lambda r: f"{r.system}, {r.collective}, {r.n}")
-def test_the_model_is_that_of_the_library(run):
-    """At every size; and where the bytes take as long as alpha, alpha is half of the time."""
-    points = {p.size: p for p in COLLECTIVES.points if p.run is run}
-    for size in run.sizes[::4]:
-        view = MEASURED.see(system=run.system, collective=run.collective, n=str(run.n), nbytes=size)
-        assert readout(view, "model") == points[size].model_s
-        assert readout(view, "error") == points[size].error
-        assert readout(view, "measured") == points[size].seconds
-    half = readout(view, "half-speed size")
-    alpha = readout(view, "alpha")
-    assert points[run.sizes[0]].fit.seconds(bound_s(run, half)) == pytest.approx(2 * alpha)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("alpha", [0.25, 1.0, 4.0])
-@pytest.mark.parametrize("efficiency", [0.5, 1.0, 1.5])
-def test_the_half_speed_size_is_alpha_times_bandwidth(alpha, efficiency):
-    own, moved = MEASURED.see(), MEASURED.see(alpha=alpha, efficiency=efficiency)
-    ratio = readout(moved, "half-speed size") / readout(own, "half-speed size")
-    assert ratio == pytest.approx(alpha * efficiency)
-    assert readout(moved, "measured") == readout(own, "measured")
-    if alpha == 1 and efficiency < 1:
-        assert readout(moved, "from 64 MiB") > readout(own, "from 64 MiB")
-
-
-def test_what_is_there_to_discover_in_the_measured():
-    assert "most of it alpha: " in MEASURED.see(nbytes=2**12).verdict
-    assert "most of it for the bytes: 36 % too fast" in MEASURED.see(nbytes=2**22).verdict
-    assert "was timed with an all-reduce only" in MEASURED.see(system="H200-SXM").verdict
-    assert (
-        "another system, H100 80GB HBM3"
-        in MEASURED.see(system="H100-SXM DGX", collective="all-reduce").verdict
-    )
-    assert "512 MiB, the nearest measured" in MEASURED.see(nbytes=2**34).verdict
-    assert 1e6 < readout(MEASURED.see(), "half-speed size") < 4e6
-    with_switch = MEASURED.see(system="H200-SXM", collective="all-reduce", nbytes=2**34)
-    bus = next(m for m in panel(with_switch, Chart).marks if isinstance(m, RefLine))
-    assert bus.at == readout(with_switch, "half-speed size")
-    peak = next(m.at for m in with_switch.panels[1].marks if isinstance(m, RefLine) and m.axis == "y")  # type: ignore
-    assert peak == pytest.approx(1.75 * 450e9)
-
-
-# Sums in the switch
-
-
-@pytest.mark.parametrize("chip", ["H100", "H200", "B200", "B300", "GB200", "GB300"])
-def test_in_theory_the_gain_is_two_n_minus_one_over_n(chip):
-    gains = curve(SHARP.see(chip=chip, nbytes=2**36), "in theory")
-    assert list(gains.xs) == list(range(2, (chips.find(chip).domain_chips or 0) + 1))
-    assert list(gains.ys) == pytest.approx([2 * (n - 1) / n for n in gains.xs], rel=1e-4)
-    small = curve(SHARP.see(chip=chip, nbytes=2**12), "in theory")
-    assert all(1.5 < gain <= 2 for gain in small.ys)  # one hop in place of two
-
-
-@pytest.mark.parametrize("chip", ["A100", "MI300X"])
-def test_where_no_switch_sums_nothing_is_gained(chip):
-    view = SHARP.see(chip=chip)
-    assert readout(view, "gain") == 1
-    assert "nothing to gain" in view.verdict
-    assert readout(view, "no switch here sums") == readout(view, "the GPUs sum")
-
-
-def test_the_measured_ramp_is_the_published_one():
-    """H200: no gain of four, 1.29 of eight; B200: none of five, 1.23 of eight."""
-    for chip, ramp in {"H200": {4: 1.0, 5: 1.137, 6: 1.193, 7: 1.258, 8: 1.294},
-                       "B200": {4: 0.999, 5: 1.0, 6: 1.148, 7: 1.192, 8: 1.228}}.items():  # fmt: skip
-        marks = panel(SHARP.see(chip=chip), Chart).marks
-        seen = next(m for m in marks if isinstance(m, Points) and "measured" in m.label)
-        assert dict(zip(seen.xs, seen.ys, strict=True)) == pytest.approx(ramp, abs=1e-3)
-        for n, gain in ramp.items():
-            assert readout(SHARP.see(chip=chip, n=n), "measured gain") == pytest.approx(gain, abs=1e-3)
-            assert gain < readout(SHARP.see(chip=chip, n=n), "gain")
-
-
-def test_measured_bus_bandwidths_are_the_published_ones():
-    marks = [m for m in SHARP.see(chip="H200").panels[1].marks if isinstance(m, Points) and len(m.xs) > 1]  # type: ignore
-    told, chosen = (dict(zip(m.xs, (y / 1e9 for y in m.ys), strict=True)) for m in marks)
-    assert told == pytest.approx({4: 363.3, 5: 364.4, 6: 365.1, 7: 365.7, 8: 365.6})
-    assert chosen == pytest.approx({4: 363.3, 5: 414.2, 6: 435.6, 7: 460.0, 8: 473.1})
-
-
-def test_what_is_there_to_discover_in_the_sums():
-    assert "1.75 times as fast. Measured at 8 GiB: 1.29 times" in SHARP.see().verdict
-    assert "so few GPUs" in SHARP.see(n=4).verdict
-    assert "no measured pair for 3 H200" in SHARP.see(n=3).verdict
-    assert "no measured pair for GB200" in SHARP.see(chip="GB200", n=72).verdict
-    assert "has 8, not 72" in SHARP.see(n=72).verdict
-    assert readout(SHARP.see(chip="GB200", n=72), "gain") == pytest.approx(1.97, rel=2e-3)

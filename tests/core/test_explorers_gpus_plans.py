@@ -4,6 +4,7 @@ import itertools
 import math
 
 import pytest
+from looked import curve, panels, readout
 
 from scalingbook_lib import collectives, models
 from scalingbook_lib.chapters import explorers
@@ -11,60 +12,13 @@ from scalingbook_lib.chapters.gpus.explorers import alltoall, inner_axis, moe
 from scalingbook_lib.chapters.gpus.explorers import plan as gpus_plan
 from scalingbook_lib.machines import chips, occupancy
 from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Points
+from scalingbook_lib.reader.explorers.view import Bars, Chart, Points
 from scalingbook_lib.reader.offered import gpus
 from scalingbook_lib.steps import limits
 
 MINE = ("inner_axis", "alltoall", "plan", "moe", "occupancy")
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("gpus") if e.key.partition(".")[2] in MINE}
 approx = pytest.approx
-
-
-def panels(view, kind):
-    return [p for p in view.panels if isinstance(p, kind)]
-
-
-def curve(view, label):
-    return next(m for p in panels(view, Chart) for m in p.marks if isinstance(m, Curve) and m.label == label)
-
-
-def readout(view, label):
-    return next(r.value for r in view.readouts if r.label == label)
-
-
-def values(control):
-    options = getattr(control, "options", None)
-    ends = options or (getattr(control, "low", False), getattr(control, "high", True))
-    return list(dict.fromkeys([control.start or ends[0], *ends]))
-
-
-# Laws of all of them
-
-
-def test_all_are_there():
-    assert set(ALL) == set(MINE)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_every_pair_of_settings_paints_or_says_what_to_write(name):
-    explorer = ALL[name]
-    for (a, first), (b, second) in itertools.combinations(explorer.controls.items(), 2):
-        for one, other in itertools.product(values(first), values(second)):
-            painted = explorer.look({a: first.position(one), b: second.position(other)})
-            refused = any(
-                word in painted.error
-                for word in (": set", ": lower", "use fewer", "a block has", "cannot be shared")
-            )
-            assert painted.view or refused, (a, one, b, other, painted.error)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_every_control_changes_something(name):
-    explorer = ALL[name]
-    start = explorer.paint({})
-    for control_name, control in explorer.controls.items():
-        others = [explorer.paint({control_name: control.position(v)}) for v in values(control)[1:]]
-        assert any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others), control_name
 
 
 # An inner axis

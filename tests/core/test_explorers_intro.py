@@ -1,23 +1,18 @@
 """The introduction's explorers show what the text says they show."""
 
+import math
+
 import pytest
+from looked import curve, marks
 
 from scalingbook_lib.chapters import explorers
 from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS, PATHS
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.view import Band, Bars, Chart, Curve, Grid, RefLine
+from scalingbook_lib.reader.explorers.view import Band, Bars, Grid, RefLine
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import GiB
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("intro")}
-
-
-def marks(view, kind):
-    return [m for p in view.panels if isinstance(p, Chart) for m in p.marks if isinstance(m, kind)]
-
-
-def curve(view, label):
-    return next(c for c in marks(view, Curve) if c.label == label)
 
 
 def readout(view, label):
@@ -26,18 +21,6 @@ def readout(view, label):
 
 def test_five_explorers_and_the_hero_first():
     assert list(ALL) == ["add_chips", "break_even", "units", "regimes", "map"]
-
-
-@pytest.mark.parametrize("explorer", ALL.values(), ids=list(ALL))
-def test_every_choice_and_both_ends_of_every_slider_paint(explorer):
-    for name, control in explorer.controls.items():
-        for value in getattr(control, "options", None) or (
-            getattr(control, "low", 0),
-            getattr(control, "high", 12),
-        ):
-            painted = explorer.paint({name: control.position(value)})
-            assert not painted.error, (name, value, painted.error)
-            assert painted.verdict
 
 
 @pytest.mark.parametrize("chip", ALL["add_chips"].controls["chip"].options)
@@ -106,7 +89,7 @@ def test_the_point_is_worth_it_exactly_below_the_curve(share):
         for loss in range(0, 51, 5):
             view = ALL["break_even"].see(gain=gain, loss=loss, share=share)
             even = curve(view, "break-even").ys[gain]
-            if even == even and abs(loss - even) > 0.1:  # nan: off the chart
+            if math.isfinite(even) and abs(loss - even) > 0.1:  # else off the chart
                 assert ("a gain" in view.verdict) == (loss < even)
 
 

@@ -4,9 +4,9 @@ import itertools
 from dataclasses import replace
 
 import pytest
+from looked import curve, panel, readout
 
 from scalingbook_lib import collectives
-from scalingbook_lib.chapters.explorers import chapter
 from scalingbook_lib.chapters.profiling.explorers.bundles import BUNDLES
 from scalingbook_lib.chapters.profiling.explorers.cycles import CYCLES
 from scalingbook_lib.chapters.profiling.explorers.dissector import DISSECTOR, WRITTEN
@@ -19,13 +19,6 @@ from scalingbook_lib.evidence.compiled.lines import LINES
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Bars, Grid, Timeline
 from scalingbook_lib.units import dtype
-from tests.core.looked import curve, every_control_changes_something, panel, readout
-
-
-@pytest.mark.parametrize("explorer", chapter("profiling"), ids=lambda e: e.key)
-def test_no_control_is_for_nothing(explorer):
-    every_control_changes_something(explorer)
-
 
 # The dissector
 

@@ -1,71 +1,17 @@
 """The TPU chapter's explorers obey the laws of what they show."""
 
 import itertools
-import re
 
 import pytest
+from looked import curve, panel, readout
 
 from scalingbook_lib import roofline
 from scalingbook_lib.chapters import explorers
 from scalingbook_lib.machines import chips, systolic
-from scalingbook_lib.reader.explorers.controls import Notation, Steps
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Grid, Timeline
+from scalingbook_lib.reader.explorers.view import Grid, Timeline
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("tpus")}
-REFUSED = {  # what a reader may ask for and cannot get
-    "ladder": "has no int8 matrix unit; compute in one of bf16",
-    "route": "there is no chip at|is no chip; write its place",
-    "slices": "does not come as|is no slice shape",
-}
 ARRAY, PIPELINE, PADDING = (ALL[name] for name in ("systolic", "pipeline", "padding"))
-
-
-def panel(view, kind):
-    return next(p for p in view.panels if isinstance(p, kind))
-
-
-def curve(view, label):
-    return next(m for m in panel(view, Chart).marks if isinstance(m, Curve) and m.label == label)
-
-
-def readout(view, label):
-    return next(r.value for r in view.readouts if r.label == label)
-
-
-def values(control):
-    if isinstance(control, Steps):
-        return [control.start, 0, 10**6]
-    if isinstance(control, Notation):
-        return [control.start, "16x16", "2x2x1", "2, 1", "fox"]
-    ends = getattr(control, "options", None) or (
-        getattr(control, "low", False),
-        getattr(control, "high", True),
-    )
-    return list(dict.fromkeys([control.start or ends[0], *ends]))
-
-
-# Laws of all of them
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_every_pair_of_settings_paints(name):
-    explorer = ALL[name]
-    for (a, first), (b, second) in itertools.combinations(explorer.controls.items(), 2):
-        for one, other in itertools.product(values(first), values(second)):
-            painted = explorer.paint({a: first.position(one), b: second.position(other)})
-            if painted.error:
-                assert re.search(REFUSED.get(name, "nothing"), painted.error), painted.error
-            else:
-                assert painted.verdict
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_every_control_changes_something(name):
-    explorer = ALL[name]
-    start = explorer.paint({})
-    for control_name, control in explorer.controls.items():
-        others = [explorer.paint({control_name: control.position(v)}) for v in values(control)[1:]]
-        assert any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others), control_name
 
 
 # The array

@@ -4,6 +4,7 @@ import itertools
 import math
 
 import pytest
+from looked import panel, readout
 
 from scalingbook_lib import collectives, roofline
 from scalingbook_lib.chapters import explorers
@@ -14,14 +15,6 @@ from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Grid, Netw
 from scalingbook_lib.units import INT8
 
 LADDER, SLICES, PEAK = (explorers.find(f"tpus.{name}") for name in ("ladder", "slices", "peak"))
-
-
-def panel(view, kind):
-    return next(p for p in view.panels if isinstance(p, kind))
-
-
-def readout(view, label):
-    return next(r.value for r in view.readouts if r.label == label)
 
 
 def table(view):

@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from looked import panel, readout
 
 from scalingbook_lib import roofline
 from scalingbook_lib.chapters import explorers
@@ -13,14 +14,6 @@ from scalingbook_lib.machines.chips import Slice
 from scalingbook_lib.reader.explorers.view import Bars, Grid, Timeline
 
 CHAIN, ROUTE, GENERATIONS = (explorers.find(f"tpus.{name}") for name in ("chain", "route", "generations"))
-
-
-def panel(view, kind):
-    return next(p for p in view.panels if isinstance(p, kind))
-
-
-def readout(view, label):
-    return next(r.value for r in view.readouts if r.label == label)
 
 
 # The chain

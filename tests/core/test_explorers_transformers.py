@@ -5,6 +5,7 @@ import json
 import random
 
 import pytest
+from looked import curve, panels, readout
 
 from scalingbook_lib import models
 from scalingbook_lib.chapters import explorers
@@ -12,8 +13,7 @@ from scalingbook_lib.chapters.transformers.explorers import kv, share
 from scalingbook_lib.chapters.transformers.explorers import model as transformers_model
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import routers
-from scalingbook_lib.reader.explorers.controls import Notation, Steps
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Grid, Points
+from scalingbook_lib.reader.explorers.view import Bars, Chart, Grid, Points
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("transformers")}
 LLAMA_8B = {
@@ -21,52 +21,6 @@ LLAMA_8B = {
     "num_hidden_layers": 32, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": False,
     "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "_name_or_path": "somebody/my-8b",
 }  # fmt: skip
-
-
-def panels(view, kind):
-    return [p for p in view.panels if isinstance(p, kind)]
-
-
-def curve(view, label):
-    return next(m for p in panels(view, Chart) for m in p.marks if isinstance(m, Curve) and m.label == label)
-
-
-def readout(view, label):
-    return next(r.value for r in view.readouts if r.label == label)
-
-
-def values(control):
-    if isinstance(control, Steps):
-        return [control.start, 0, 10**6]
-    if isinstance(control, Notation):
-        return [control.start, TEXTS[control.label]]
-    options = getattr(control, "options", None)
-    ends = options or (getattr(control, "low", False), getattr(control, "high", True))
-    return list(dict.fromkeys([control.start or ends[0], *ends]))
-
-
-TEXTS = {"or a config.json": json.dumps(LLAMA_8B), "product": "BTD,DF->BTF"}
-
-
-# Laws of all of them
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_every_pair_of_settings_paints(name):
-    explorer = ALL[name]
-    for (a, first), (b, second) in itertools.combinations(explorer.controls.items(), 2):
-        for one, other in itertools.product(values(first)[:16], values(second)[:16]):
-            painted = explorer.look({a: first.position(one), b: second.position(other)})
-            assert painted.view, (a, one, b, other, painted.error)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_every_control_changes_something(name):
-    explorer = ALL[name]
-    start = explorer.paint({})
-    for control_name, control in explorer.controls.items():
-        others = [explorer.paint({control_name: control.position(v)}) for v in values(control)[1:]]
-        assert any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others), control_name
 
 
 # A model

@@ -44,9 +44,11 @@ def network(panel: Network, width: float) -> str:
     nodes = [_node(n, spot, plan) for n, spot in zip(panel.nodes, plan.spots, strict=True)]
     labels = [_label(link, _courses(link, plan)[-1], plan) for link in panel.links if link.label]
     body = [
-        svg.group('fill="none" stroke="currentColor" stroke-opacity=".3"', quiet), *busy, *nodes,
+        svg.group('fill="none" stroke="currentColor" stroke-opacity=".3"', quiet),
+        *busy,
+        *nodes,
         svg.group(f'class="ex-labels" {NAMES} font-weight="500" {svg.HALO}', labels),
-    ]  # fmt: skip
+    ]
     return svg.picture(width, height, panel.title or "network", head + body)
 
 

@@ -13,10 +13,19 @@ QUIET = 'fill-opacity=".72"'  # ticks and axis labels
 HALO = 'stroke="var(--ex-bg,none)" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
 
 _UNPRINTABLE = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF])
-_WIDTHS = {c: w for w, cs in (
-    (0.24, "ijl.,:;'|!"), (0.3, " ftI()[]/\\\u00b7\u202f-"), (0.36, "r\"*`{}"), (0.5, "cksvxyzJ\u2192^"),
-    (0.68, "ABCDEFGHKNPRSTUVXYZ&w"), (0.8, "OQmM%"), (0.95, "W@"),
-) for c in cs}  # fmt: skip
+_WIDTHS = {
+    c: w
+    for w, cs in (
+        (0.24, "ijl.,:;'|!"),
+        (0.3, " ftI()[]/\\\u00b7\u202f-"),
+        (0.36, 'r"*`{}'),
+        (0.5, "cksvxyzJ\u2192^"),
+        (0.68, "ABCDEFGHKNPRSTUVXYZ&w"),
+        (0.8, "OQmM%"),
+        (0.95, "W@"),
+    )
+    for c in cs
+}
 
 
 def escape(text: str) -> str:

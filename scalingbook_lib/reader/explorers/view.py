@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib.reader.explorers import scales
 from scalingbook_lib.reader.explorers.marks import Band, Curve, Mark, Points, RefLine, Regions, Scale
-from scalingbook_lib.reader.explorers.panels import (  # fmt: skip
+from scalingbook_lib.reader.explorers.panels import (
     Bars,
     Cell,
     Chart,
@@ -24,11 +24,31 @@ from scalingbook_lib.reader.explorers.panels import (  # fmt: skip
     Timeline,
     colored,
 )
+from scalingbook_lib.units import binary, percent
 
 __all__ = [
-    "Band", "Bars", "Cell", "Chart", "Curve", "Grid", "Link", "Mark", "Network", "Node", "Panel", "Points",
-    "Readout", "RefLine", "Regions", "Scale", "Series", "Span", "Timeline", "View", "colored",
-]  # fmt: skip
+    "Band",
+    "Bars",
+    "Cell",
+    "Chart",
+    "Curve",
+    "Grid",
+    "Link",
+    "Mark",
+    "Network",
+    "Node",
+    "Panel",
+    "Points",
+    "Readout",
+    "RefLine",
+    "Regions",
+    "Scale",
+    "Series",
+    "Span",
+    "Timeline",
+    "View",
+    "colored",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +59,16 @@ class Readout:
     value: float
     unit: str = ""
     text: str = ""
+
+    @classmethod
+    def percent(cls, label: str, share: float, digits: int = 2) -> "Readout":
+        """A share of a whole, in percent."""
+        return cls(label, share, "", percent(share, digits))
+
+    @classmethod
+    def binary(cls, label: str, nbytes: float) -> "Readout":
+        """Bytes of a memory, in powers of two."""
+        return cls(label, nbytes, "B", binary(nbytes))
 
     def __str__(self) -> str:
         return self.text or scales.written(self.value, self.unit)

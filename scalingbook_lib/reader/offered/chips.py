@@ -1,4 +1,4 @@
-"""Which chips do the rooflines explorers offer? The same ten on every control, in one order."""
+"""Which chips do explorers offer? The same on every control, in one order."""
 
 from scalingbook_lib.machines import chips
 
@@ -7,3 +7,4 @@ CHIPS = (
 )  # fmt: skip
 WITH_TORUS = tuple(name for name in CHIPS if chips.CATALOGUE[name].torus)
 WITH_VMEM = tuple(name for name in CHIPS if chips.CATALOGUE[name].vmem_bytes)
+TORI = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")

@@ -5,12 +5,11 @@ from typing import Any
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Layout
-from scalingbook_lib.machines import Machine, chips
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.reader.explorers.view import Bars, RefLine, Scale, Series, View
-from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType, count
+from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType
 
 MODELS = (
     "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 13B", "Gemma-2 27B", "Qwen3 32B", "Mixtral 8x7B",
@@ -23,26 +22,6 @@ MACHINES = (
 )  # fmt: skip
 TYPES = {"bf16": BF16, "int8": INT8, "int4": INT4}
 PRICES = ("as listed", "0.5", "1", "1.5", "2", "3", "4", "6", "8", "12")
-
-
-@lru_cache(maxsize=64)
-def machine(name: str) -> Machine:
-    """The machine of that name: a torus, or a cluster under switches."""
-    chip, _, count = name.partition(" × ")
-    if count:
-        return Cluster.of(chips.find(chip), int(count.replace(",", "")))
-    chip, _, shape = name.rpartition(" ")
-    return Slice.of(chips.find(chip), shape)
-
-
-def several(n: float, noun: str) -> str:
-    """'1 sequence', '32 sequences'."""
-    return f"{count(int(n))} {noun}{'' if int(n) == 1 else 's'}"
-
-
-def three(value: float, digits: int = 3) -> str:
-    """A ratio or a rate with so many digits and never an exponent: '7.52', '1,120'."""
-    return count(float(f"{value:.{digits}g}"), digits)
 
 
 def stored(name: str, where: Machine) -> DType:
@@ -73,12 +52,11 @@ def refused(model: str, where: str) -> View:
     """No room: what each chip would have to hold, in int8 with one sequence, beside what it has."""
     on = machine(where)
     held = inference.memory(models.find(model), spread(model, where, "int8", "int8"), on, B=1, S=1)
-    return View(
-        f"{where} has no room for {model} and one sequence.",
-        (
-            Bars(
-                Scale("bytes of a chip", "B"), ["weights"], (Series("weights", [held.total], 0),),
-                refs=(RefLine("HBM", on.chip.hbm_bytes),), title="What each chip would hold",
-            ),
-        ),
-    )  # fmt: skip
+    bars = Bars(
+        Scale("bytes of a chip", "B"),
+        ["weights"],
+        (Series("weights", [held.total], 0),),
+        refs=(RefLine("HBM", on.chip.hbm_bytes),),
+        title="What each chip would hold",
+    )
+    return View(f"{where} has no room for {model} and one sequence.", (bars,))

@@ -1,11 +1,5 @@
 """On which machines do the explorers of training run, and why is a plan not possible there, in a word?"""
 
-from functools import lru_cache
-
-from scalingbook_lib.machines import Machine, chips
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.machines.slices import Slice
-
 MACHINES = (
     "TPU v5p 4x4x8", "TPU v5p 8x8x8", "TPU v5p 16x16x16", "TPU v5p 16x20x28", "TPU v5e 16x16",
     "TPU v6e 16x16", "H100 × 512", "H100 × 4,096", "H100 × 16,384", "B200 × 1,024",
@@ -31,16 +25,6 @@ TERMS = {
     "weights and gradients": "weights, gradients",
     "tensor": "tensor parallelism",
 }
-
-
-@lru_cache(maxsize=64)
-def machine(name: str) -> Machine:
-    """The machine of that name: a torus, or a cluster under switches."""
-    chip, _, count = name.partition(" × ")
-    if count:
-        return Cluster.of(chips.find(chip), int(count.replace(",", "")))
-    chip, _, shape = name.rpartition(" ")
-    return Slice.of(chips.find(chip), shape)
 
 
 def word(reason: str) -> str:

@@ -1,7 +1,6 @@
 """How uncertain is a step if the share of each peak is known to within a few points?"""
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from scalingbook_lib import models, training
@@ -23,24 +22,37 @@ from scalingbook_lib.units import percent, si
 
 CASES = {  # model, machine, plan, sequences, tokens of each
     "Falcon 40B, 256 v6e": (
-        "Falcon 40B", chips.Slice.of(chips.V6E, "16x16"), Plan(fsdp=256, remat="selective"), 512, 2048,
+        "Falcon 40B",
+        chips.Slice.of(chips.V6E, "16x16"),
+        Plan(fsdp=256, remat="selective"),
+        512,
+        2048,
     ),
     "LLaMA-3 70B, 4,096 v5p": (
-        "LLaMA-3 70B", chips.Slice.of(chips.V5P, "16x16x16"), Plan(fsdp=1024, cp=4), 1024, 4096,
+        "LLaMA-3 70B",
+        chips.Slice.of(chips.V5P, "16x16x16"),
+        Plan(fsdp=1024, cp=4),
+        1024,
+        4096,
     ),
     "LLaMA-3 70B, 512 H100": (
-        "LLaMA-3 70B", Cluster.of(chips.H100, 512), Plan(fsdp=64, tp=8, zero=1, remat="selective"), 512, 4096,
+        "LLaMA-3 70B",
+        Cluster.of(chips.H100, 512),
+        Plan(fsdp=64, tp=8, zero=1, remat="selective"),
+        512,
+        4096,
     ),
-}  # fmt: skip
+}
 SHARES: tuple[str, ...] = ("products", "memory", "links", "overlap")
 _FIELDS = {
-    "products": ("matmul", "head"), "memory": ("memory",),
-    "links": ("torus", "domain", "network"), "overlap": ("overlap",),
-}  # fmt: skip
+    "products": ("matmul", "head"),
+    "memory": ("memory",),
+    "links": ("torus", "domain", "network"),
+    "overlap": ("overlap",),
+}
 _PARTS = ("arithmetic", "memory", "waiting for links", "the rest")
 
 
-@lru_cache(maxsize=512)
 def step(case: str, given: tuple[float, ...] | None) -> Step:
     """The step with these shares, in percent and in the order of `SHARES`; None: all at the peak."""
     name, machine, plan, batch, T = CASES[case]

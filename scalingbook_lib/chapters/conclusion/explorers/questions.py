@@ -190,5 +190,16 @@ def _critical(r: Random) -> Question:
 
 
 _KINDS: tuple[Callable[[Random], Question], ...] = (
-    _state, _product, _ridge, _flops, _ring, _cache, _switch, _days, _decode, _hidden, _bubble, _critical,
-)  # fmt: skip
+    _state,
+    _product,
+    _ridge,
+    _flops,
+    _ring,
+    _cache,
+    _switch,
+    _days,
+    _decode,
+    _hidden,
+    _bubble,
+    _critical,
+)

@@ -31,7 +31,6 @@ def exchanged(machine: str, Z: int, k: int, E: int, once: bool) -> limits.Exchan
     return limits.exchange(cluster(machine, Z), Z, tokens=1, D=1 / BF16.bytes, k=k, E=E, once=once)
 
 
-@lru_cache(maxsize=4096)
 def ruled(machine: str, Z: int, k: int) -> float:
     """The scaling book's rule for one byte: min(k/n, 1) of n chips, or of n domains, get a copy."""
     here = cluster(machine, Z)
@@ -115,8 +114,11 @@ def _verdict(machine: str, Z: int, k: int, E: int, here: dict[str, float]) -> st
     which = "NVLink" if found.bound == "NVLink" else "the network"
     spared = 1 - here[_ONCE] / here[_EACH]
     off = here[_RULE] / here[_ONCE] - 1
-    guess = "as the rule says" if abs(off) < 0.005 else (
-        f"the rule says {percent(abs(off))} {'more' if off > 0 else 'less'}")  # fmt: skip
+    guess = (
+        "as the rule says"
+        if abs(off) < 0.005
+        else (f"the rule says {percent(abs(off))} {'more' if off > 0 else 'less'}")
+    )
     return (
         f"{count(Z)} chips in {joined(machine)}, {k} of {E} experts for a token: "
         f"{si(here[_ONCE], 's')} one way, set by {which}; {guess}. "

@@ -24,6 +24,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
+from scalingbook_lib.reader.words import counts
 from scalingbook_lib.units import si
 
 _OPS = {
@@ -44,22 +45,19 @@ def _fabric(
         return _cluster(chip, wanted, domain=domain, over=oversubscription, ports=int(ports), sums=sums)
 
     cluster = built(n)
-    alone = [_seconds(op, nbytes, _only(cluster.levels, i), sums) for i in range(len(cluster.levels))]
+    alone = [
+        _transfer(op, nbytes, _only(cluster.levels, i), sums).bandwidth_s for i in range(len(cluster.levels))
+    ]
     took = _transfer(op, nbytes, cluster.levels, sums)
+    others = [_or_none(built, wanted) for wanted in _WANTED]
+    switches = cluster.leaves, cluster.spines, cluster.cores
     return View(
         _verdict(op, nbytes, cluster, alone, took),
         (
             tree(cluster, cluster.levels[alone.index(max(alone))].name),
             _levels(cluster, alone),
             _bars(cluster, alone),
-            _growth(
-                op,
-                nbytes,
-                cluster,
-                now=took.total_s,
-                others=[_or_none(built, wanted) for wanted in _WANTED],
-                sums=sums,
-            ),
+            _growth(op, nbytes, cluster, now=took.total_s, others=others, sums=sums),
         ),
         (
             Readout("GPUs", cluster.chips),
@@ -68,15 +66,11 @@ def _fabric(
             Readout("GPUs in a domain", cluster.domain),
             Readout("a domain sends out", cluster.node_bytes_per_s, "B/s"),
             Readout("bisection", cluster.bisection_bytes_per_s, "B/s"),
-            Readout("L, S, C: leaf, spine, core", cluster.leaves, text=_counts(cluster)),
+            Readout("L, S, C: leaf, spine, core", cluster.leaves, "", counts(switches)),
             Readout("switches between the farthest", cluster.diameter_hops),
         ),
         columns=2,
     )
-
-
-def _counts(cluster: Cluster) -> str:
-    return f"{cluster.leaves:,}, {cluster.spines:,}, {cluster.cores:,}"
 
 
 def _cluster(chip: str, wanted: int, *, domain: str, over: float, ports: int, sums: str) -> Cluster:
@@ -91,9 +85,15 @@ def _cluster(chip: str, wanted: int, *, domain: str, over: float, ports: int, su
     nic = on.dcn_bytes_per_s  # known even for one domain, which would not ask for it
     domains = 2 ** math.ceil(math.log2(max(wanted / size, 1)))
     return Cluster(
-        chip=on, chips=domains * size, domain=size, oversubscription=over, nic_bytes_per_s=nic, ports=ports,
-        in_switch=sums != _SUMS[0], network_reduces=sums == _SUMS[2],
-    )  # fmt: skip
+        chip=on,
+        chips=domains * size,
+        domain=size,
+        oversubscription=over,
+        nic_bytes_per_s=nic,
+        ports=ports,
+        in_switch=sums != _SUMS[0],
+        network_reduces=sums == _SUMS[2],
+    )
 
 
 def _or_none(built: Callable[[int], Cluster], wanted: int) -> Cluster | None:
@@ -111,10 +111,6 @@ def _transfer(op: str, nbytes: float, levels: tuple[Level, ...], sums: str) -> c
         in_switch = sums != _SUMS[0] and any(level.reduces for level in levels if level.size > 1)
         return collectives.all_reduce(nbytes, *levels, in_switch=in_switch)
     return _OPS[op](nbytes, *levels)
-
-
-def _seconds(op: str, nbytes: float, levels: tuple[Level, ...], sums: str) -> float:
-    return _transfer(op, nbytes, levels, sums).bandwidth_s
 
 
 def _only(levels: tuple[Level, ...], i: int) -> tuple[Level, ...]:

@@ -43,10 +43,10 @@ def _measured(*, system: str, collective: str, n: str, nbytes: int, alpha: float
             Readout("model", now.model_s, "s"),
             Readout("error", now.error, "", _signed(now.error)),
             Readout("alpha", fit.alpha_s, "s"),
-            Readout("share of the peak", fit.efficiency, "", percent(fit.efficiency)),
+            Readout.percent("share of the peak", fit.efficiency),
             Readout("half-speed size", half, "B", binary(half, digits=3)),
-            Readout("median error, all sizes", every.median, "", percent(every.median)),
-            Readout("from 64 MiB", large.median, "", percent(large.median)),
+            Readout.percent("median error, all sizes", every.median),
+            Readout.percent("from 64 MiB", large.median),
         ),
         columns=2,
     )

@@ -19,6 +19,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
 )
 from scalingbook_lib.reader.offered.gpus import DOMAINS, MACHINES, cluster
+from scalingbook_lib.reader.words import listed
 from scalingbook_lib.steps import limits
 from scalingbook_lib.steps.limits import Limit
 from scalingbook_lib.units import BF16, FP8, count
@@ -97,7 +98,7 @@ def _bars(F: int, found: dict[str, Limit]) -> Bars:
 def _verdict(F: int, Z: int, found: dict[str, Limit]) -> str:
     hidden = [name for name, f in found.items() if f.holds(F)]
     worst = max(found, key=lambda name: found[name].least)
-    who = _listed([_short(name) for name in hidden]) if hidden else "no machine"
+    who = listed([_short(name) for name in hidden]) if hidden else "no machine"
     said = f"Over {count(Z)} chips, {who} can hide the exchange of experts {count(F)} wide"
     if len(hidden) == len(found):
         return f"{said}."
@@ -106,10 +107,6 @@ def _verdict(F: int, Z: int, found: dict[str, Limit]) -> str:
         f"{said}; {_short(worst)} would need F = {count(round(found[worst].least))}, "
         f"{count(found[worst].least / F)} times as wide, because of {level}."
     )
-
-
-def _listed(names: list[str]) -> str:
-    return " and ".join(", ".join(names).rsplit(", ", 1)) if names else ""
 
 
 def _short(name: str) -> str:

@@ -30,7 +30,7 @@ def _occupancy(*, chip: str, threads: int, registers: int, smem: int, each: int,
         (_blocks(held), _rates(held, each, latency)),
         (
             Readout("warps of an SM", held.warps, "", f"{held.warps} of {MOST_WARPS}"),
-            Readout("occupancy", held.share, "", percent(held.share)),
+            Readout.percent("occupancy", held.share),
             Readout("under way, whole chip", held.bytes_under_way(each), "B"),
             Readout("Little's law asks for", needed, "B"),
             Readout("rate", rate, "B/s"),
@@ -53,7 +53,7 @@ def _blocks(held: Occupancy) -> Bars:
         (Series("blocks", list(held.blocks_by.values()), 0),),
         refs=(RefLine("fit", held.blocks),),
         title=f"Blocks of {held.warps_per_block} warps",
-    )  # fmt: skip
+    )
 
 
 def _rates(held: Occupancy, each: int, latency: float) -> Chart:

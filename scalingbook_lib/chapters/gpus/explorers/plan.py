@@ -1,7 +1,6 @@
 """Does a training plan keep the chips busy, and if not, which of its terms is in the way?"""
 
 import math
-from functools import lru_cache
 
 from scalingbook_lib import models
 from scalingbook_lib.models import arithmetic
@@ -29,7 +28,6 @@ _LEAST, _MOST = 2**16, 2**26
 _TOKENS = [2.0**e for e in range(16, 27)]
 
 
-@lru_cache(maxsize=512)
 def plan(machine: str, model: str, *, n: int, tokens: float, tp: int, pp: int, ep: int, m: int) -> Audit:
     """The plan audited; a plan that does not exist raises a ValueError that says why."""
     shape = models.find(model)
@@ -54,12 +52,12 @@ def _plan(*, machine: str, model: str, n: int, tokens: int, tp: int, pp: int, ep
             Readout("tokens a chip", here.tokens_per_chip, "", count(here.tokens_per_chip)),
             Readout("data parallel needs", *_needed(here)),
             Readout("copies (DP)", here.dp),
-            Readout("bubble", here.bubble, "", percent(here.bubble)),
-            Readout("at most, of the peak", here.utilization, "", percent(here.utilization)),
-            Readout("if nothing overlaps", alone, "", percent(alone)),
+            Readout.percent("bubble", here.bubble),
+            Readout.percent("at most, of the peak", here.utilization),
+            Readout.percent("if nothing overlaps", alone),
             Readout("training state, a chip", state, "", binary(state)),
         ),
-    )  # fmt: skip
+    )
 
 
 _NAMES = {
@@ -85,7 +83,9 @@ def _bars(here: Audit) -> Bars:
 def _chart(here: Audit, tokens: int) -> Chart:
     """All terms grow with the tokens but one: the weights are moved once, however many tokens there are."""
     curves = [
-        Curve(_NAMES[name], _TOKENS, [_scaled(name, s, t / tokens) for t in _TOKENS], _COLORS[name])
+        Curve(
+            _NAMES[name], _TOKENS, [s if name == "data" else s * (t / tokens) for t in _TOKENS], _COLORS[name]
+        )
         for name, s in here.terms.items()
         if s
     ]
@@ -94,10 +94,6 @@ def _chart(here: Audit, tokens: int) -> Chart:
         Scale("time of a forward pass", "s", "log"),
         (*curves, RefLine("you", tokens), *_crossing(here, tokens)),
     )
-
-
-def _scaled(name: str, seconds: float, ratio: float) -> float:
-    return seconds if name == "data" else seconds * ratio
 
 
 def _crossing(here: Audit, tokens: int) -> tuple[Points, ...]:
@@ -129,8 +125,12 @@ def _bound(here: Audit) -> str:
         rest = f", less a bubble of {percent(here.bubble)}" if here.bubble > 0.005 else ""
         return f"the arithmetic takes longest{rest}; at most {percent(here.utilization)} of the peak."
     longer = here.terms[here.bound] / here.math_s
-    what = {"data": "the weights (DP)", "tensor": "the activations (TP)", "expert": "the tokens (EP)",
-            "pipeline": "the hops (PP)"}[here.bound]  # fmt: skip
+    what = {
+        "data": "the weights (DP)",
+        "tensor": "the activations (TP)",
+        "expert": "the tokens (EP)",
+        "pipeline": "the hops (PP)",
+    }[here.bound]
     return (
         f"{what} take {count(longer)} times as long as the arithmetic; at most "
         f"{percent(here.utilization)} of the peak."

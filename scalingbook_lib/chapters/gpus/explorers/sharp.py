@@ -33,7 +33,10 @@ def _sharp(*, chip: str, n: int, nbytes: int) -> View:
     n = min(asked, most)
     sums = Cluster.of(on, n).levels[0].reduces
     ns = list(range(2, most + 1))
-    rings, switched = ([_time(on, m, nbytes, once) for m in ns] for once in (False, sums))
+    rings, switched = (
+        [collectives.all_reduce(nbytes, *Cluster.of(on, m).levels, in_switch=once) for m in ns]
+        for once in (False, sums)
+    )
     ring, switch = rings[n - 2], switched[n - 2]
     seen = _seen(on)
     return View(
@@ -51,10 +54,6 @@ def _sharp(*, chip: str, n: int, nbytes: int) -> View:
         ),
         columns=2,
     )
-
-
-def _time(chip: Chip, n: int, nbytes: float, in_switch: bool) -> Transfer:
-    return collectives.all_reduce(nbytes, *Cluster.of(chip, n).levels, in_switch=in_switch)
 
 
 # What was measured

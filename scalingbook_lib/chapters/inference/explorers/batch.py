@@ -1,7 +1,5 @@
 """How large must a batch be before reading the weights is worth it?"""
 
-from functools import lru_cache
-
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import rules
 from scalingbook_lib.inference.rules import Rule
@@ -20,7 +18,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.serving import several, three
+from scalingbook_lib.reader.words import several, three
 from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType, count, percent, si
 
 MODELS = ("LLaMA-2 13B", "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Mixtral 8x7B")
@@ -43,14 +41,21 @@ def read(model: Transformer, B: float) -> float:
     return model.params - idle
 
 
-@lru_cache(maxsize=256)
 def ruled(model: str, chip: str, n: int, *, weights: str, compute: str, S: int, B: int) -> Rule:
     """The step by the rule: without a cache where S is 0; of experts those read that some token visits."""
     m, c = models.find(model), chips.find(chip)
     cache = kv_cache(m, S, BF16).nbytes if S else 0.0
     math = BF16 if compute == "bf16" else eight_bits(chip)
-    return rules.step(read(m, B), c, n, B=B, cache_bytes=cache, weights=WEIGHTS[weights], compute=math,
-                      active=m.active_params)  # fmt: skip
+    return rules.step(
+        read(m, B),
+        c,
+        n,
+        B=B,
+        cache_bytes=cache,
+        weights=WEIGHTS[weights],
+        compute=math,
+        active=m.active_params,
+    )
 
 
 def _batch(*, model: str, chip: str, n: int, weights: str, compute: str, S: int, B: int) -> View:
@@ -66,7 +71,7 @@ def _batch(*, model: str, chip: str, n: int, weights: str, compute: str, S: int,
             *(experts if models.find(model).experts else []),
             Readout("the step", one.total_s, "s"),
             Readout("tokens/s of a chip", one.tokens_per_s / n),
-            Readout("of the matrix unit's peak", _share(one), "", percent(_share(one))),
+            Readout.percent("of the matrix unit's peak", _share(one)),
         ),
         columns=2,
     )
@@ -95,13 +100,9 @@ def _times(steps: list[Rule], one: Rule, knee: float) -> Chart:
     refs = [RefLine("B_crit", knee)] if knee <= _MOST else []
     x, y = (
         Scale("sequences at once, B", "", "pow2", 1, _MOST),
-        Scale("time in a step", "s", "log", _low(steps)),
+        Scale("time in a step", "s", "log", max(s.total_s for s in steps) / 3000),
     )
     return Chart(x, y, (*marks, *refs), title="What a step waits for")
-
-
-def _low(steps: list[Rule]) -> float:
-    return max(s.total_s for s in steps) / 3000
 
 
 def _rates(steps: list[Rule], one: Rule, knee: float) -> Chart:
@@ -113,8 +114,12 @@ def _rates(steps: list[Rule], one: Rule, knee: float) -> Chart:
         RefLine("all arithmetic", limit, axis="y"),
         *([RefLine("B_crit", knee)] if knee <= _MOST else []),
     ]
-    return Chart(Scale("sequences at once, B", "", "pow2", 1, _MOST), Scale("tokens/s of each chip"), marks,
-                 title="What the batch buys")  # fmt: skip
+    return Chart(
+        Scale("sequences at once, B", "", "pow2", 1, _MOST),
+        Scale("tokens/s of each chip"),
+        marks,
+        title="What the batch buys",
+    )
 
 
 def _verdict(one: Rule, knee: float) -> str:

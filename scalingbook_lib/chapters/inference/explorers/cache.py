@@ -20,8 +20,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.serving import TYPES, machine, several, spread, stored, three
-from scalingbook_lib.units import count, percent
+from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.reader.offered.serving import TYPES, spread, stored
+from scalingbook_lib.reader.words import several, three
+from scalingbook_lib.units import count
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-2 13B", "Gemma-2 27B", "Qwen3 32B")
 MACHINES = (
@@ -68,7 +70,6 @@ def lengths(mean: int, most: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=64)
 def room(model: str, where: str, weights: str) -> float:
     """Bytes of all chips together that are left for caches, a tenth of the memory kept back."""
     m, on = models.find(model), machine(where)
@@ -76,7 +77,6 @@ def room(model: str, where: str, weights: str) -> float:
     return on.chips * (on.chip.hbm_bytes - held.weights - held.reserve)
 
 
-@lru_cache(maxsize=64)
 def kinds(model: str, where: str, kv: str, local: str) -> tuple[tuple[float, float], ...]:
     """(window in tokens, bytes for each token within it) of all layers; made local where that is asked."""
     m, dtype = models.find(model), stored(kv, machine(where))
@@ -92,7 +92,6 @@ def kept(layers: tuple[tuple[float, float], ...], tokens: float) -> float:
     return sum(each * min(tokens, window) for window, each in layers)
 
 
-@lru_cache(maxsize=1024)
 def filled(
     layers: tuple[tuple[float, float], ...], free: float, mean: int, most: int, block: int | None
 ) -> Held:
@@ -126,7 +125,7 @@ def _cache(
             Readout("sequences, reserved", reserved.sequences),
             Readout("in blocks", paged.sequences),
             Readout("a sequence, in the mean", paged.used / max(paged.sequences, 1), "B"),
-            Readout("lost in half-empty blocks", _lost(paged), "", percent(_lost(paged), 2)),
+            Readout.percent("lost in half-empty blocks", _lost(paged), 2),
         ),
         columns=2,
     )

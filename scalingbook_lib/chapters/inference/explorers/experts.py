@@ -1,6 +1,5 @@
 """How is a model with experts served? All chips as one group, or sequences apart and experts spread."""
 
-from functools import lru_cache
 from typing import Any
 
 from scalingbook_lib import inference, models
@@ -20,15 +19,22 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.serving import TYPES, machine, several, stored
+from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.reader.offered.serving import TYPES, stored
+from scalingbook_lib.reader.words import several
 from scalingbook_lib.units import percent, si
 
 MODELS = ("DeepSeek-V3", "Qwen3 235B-A22B", "Mixtral 8x7B", "gpt-oss 120B")
 MACHINES = ("H200 × 8", "H200 × 16", "H200 × 64", "B200 × 8", "TPU v5e 8x8", "TPU v5p 4x4x4", "TPU v6e 8x8")
 ONE, APART = "one tensor group", "sequences apart"
 _PARTS = {"weights": 0, "arithmetic": 1, "KV": 2, "exchange of tokens": 3, "other links": 4}
-_OWN = {"weights": "weights", "matmul": "arithmetic", "attention": "arithmetic", "activations": "arithmetic",
-        "KV": "KV"}  # fmt: skip
+_OWN = {
+    "weights": "weights",
+    "matmul": "arithmetic",
+    "attention": "arithmetic",
+    "activations": "arithmetic",
+    "KV": "KV",
+}
 _SIZES = [2**e for e in range(13)]
 
 
@@ -45,7 +51,6 @@ def layouts(model: Transformer, where: str, weights: str) -> dict[str, Layout]:
     return found
 
 
-@lru_cache(maxsize=1024)
 def stepped(model: str, where: str, how: str, *, weights: str, B: int, S: int) -> Step | None:
     """A decode step over all chips; None where there is no such layout."""
     m = models.find(model)
@@ -84,7 +89,7 @@ def _experts(*, model: str, where: str, weights: str, S: int, B: int) -> View:
             _visits(model, B),
         ),
         (
-            Readout("experts that some token visits", share, "", percent(share)),
+            Readout.percent("experts that some token visits", share),
             *(Readout(f"{how}: room for", n, "", several(n, "sequence")) for how, n in room.items()),
         ),
         columns=2,

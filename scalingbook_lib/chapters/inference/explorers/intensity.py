@@ -79,7 +79,7 @@ def _curves(shared: str, S: int, T: int, *, kind: DType, ridge: float, chip: str
     lines = [
         Curve(name, asked, [_at(name, S, t, kind) for t in asked], i, dashed=name != shared)
         for i, name in enumerate(SHARED)
-    ]  # fmt: skip
+    ]
     now = _at(shared, S, T, kind)
     here = Points("", [T], [now], [_rounded(now)], SHARED.index(shared))
     ref = RefLine(f"ridge of {chip}", ridge, axis="y")
@@ -90,8 +90,9 @@ def _curves(shared: str, S: int, T: int, *, kind: DType, ridge: float, chip: str
 def _caches(bytes_of: dict[str, float], S: int) -> Bars:
     names = [f"{name}: {count(int(_FREE // (n * S)))} fit" for name, n in bytes_of.items()]
     series = (Series("bytes", [n * S for n in bytes_of.values()], 2),)
-    return Bars(Scale("cache of one sequence", "B"), names, series,
-                title="One sequence, and how many fit 64 GB")  # fmt: skip
+    return Bars(
+        Scale("cache of one sequence", "B"), names, series, title="One sequence, and how many fit 64 GB"
+    )
 
 
 def _verdict(shared: str, now: float, ridge: float, T: int, chip: str) -> str:

@@ -16,11 +16,15 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.serving import machine
+from scalingbook_lib.reader.offered.machines import machine
 from scalingbook_lib.units import INT8, binary, percent, si
 
-MODELS = {"32 heads, MHA": "LLaMA-2 7B", "8 heads, GQA": "LLaMA-3 8B", "2 heads, GQA": "Qwen2.5 1.5B",
-          "1 head, MQA": "Gemma 2B"}  # fmt: skip
+MODELS = {
+    "32 heads, MHA": "LLaMA-2 7B",
+    "8 heads, GQA": "LLaMA-3 8B",
+    "2 heads, GQA": "Qwen2.5 1.5B",
+    "1 head, MQA": "Gemma 2B",
+}
 WHERE, CHIPS = "TPU v5e 2x4", 8
 REST = ("sequences", "tokens", "heads, copied")
 
@@ -88,11 +92,13 @@ def _painted(K: int, ways: Split, B: int) -> Grid:
         head, rest = divmod(chip, ways.sequences * ways.tokens)
         at, token = divmod(rest, ways.tokens)
         own = _range(head // ways.copies(K), min(ways.heads, K), K)
-        rows.append([
-            Cell(f"head{'s' * (K > 1)} {own}", head // ways.copies(K) % 6, "its heads", level=0.5),
-            Cell(_whose(at, ways.sequences, B), at % 6, "its sequences", level=0.5),
-            Cell(_part(token, ways.tokens, "tokens"), token % 6, "its tokens", level=0.5),
-        ])  # fmt: skip
+        rows.append(
+            [
+                Cell(f"head{'s' * (K > 1)} {own}", head // ways.copies(K) % 6, "its heads", level=0.5),
+                Cell(_whose(at, ways.sequences, B), at % 6, "its sequences", level=0.5),
+                Cell(_part(token, ways.tokens, "tokens"), token % 6, "its tokens", level=0.5),
+            ]
+        )
     return Grid(
         "What each chip keeps of the cache", [f"chip {i + 1}" for i in range(CHIPS)], ("K", "B", "S"), rows
     )
@@ -119,8 +125,12 @@ def _part(at: int, ways: int, what: str) -> str:
 def _moved(step: Step) -> Bars:
     busy = {name: s for name, s in step.collectives.items() if s}
     labels = [f"{name} ({step.bound[name]})" for name in busy]
-    return Bars(Scale("time in a step", "s"), labels, (Series("links", list(busy.values()), 3),),
-                title="What goes between the chips, and what it waits for")  # fmt: skip
+    return Bars(
+        Scale("time in a step", "s"),
+        labels,
+        (Series("links", list(busy.values()), 3),),
+        title="What goes between the chips, and what it waits for",
+    )
 
 
 def _nobody() -> Grid:

@@ -18,9 +18,11 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
 )
 from scalingbook_lib.reader.explorers.parts import Span as Block
-from scalingbook_lib.reader.offered.serving import machine, spread, three
+from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.reader.offered.serving import spread
+from scalingbook_lib.reader.words import three
 from scalingbook_lib.serving import Chunked, Continuous, Disaggregated, Policy, Run, Static
-from scalingbook_lib.units import percent, si
+from scalingbook_lib.units import si
 
 MODEL, WHERE = "LLaMA-3 70B", "TPU v5e 4x4"
 POLICIES = ("static", "prompts first", "chunked prompts", "two pools")
@@ -58,7 +60,7 @@ def _player(*, name: str, slots: int, P: int, G: int, rate: float, budget: int, 
             Readout("a token, median", run.itl(50), "s"),
             Readout("a token, 99th percentile", run.itl(99), "s"),
             Readout("tokens/s", run.tokens_per_s),
-            Readout("slots taken", run.occupancy, "", percent(run.occupancy)),
+            Readout.percent("slots taken", run.occupancy),
         ),
     )
 
@@ -69,12 +71,15 @@ def _gantt(run: Run, request: int) -> Timeline:
     lanes = {row: _lane(row) for row in rows}
     blocks = [
         Block(
-            lanes[span.row], span.start_s, span.end_s, str(span.request + 1) if span.kind == "decode" else "",
+            lanes[span.row],
+            span.start_s,
+            span.end_s,
+            str(span.request + 1) if span.kind == "decode" else "",
             3 if span.request == request else 1 if span.kind == "prefill" else 0,
         )
         for span in run.spans
         if span.end_s > span.start_s
-    ]  # fmt: skip
+    ]
     title = "Prompts in orange, answers in blue, yours in purple"
     return Timeline(list(lanes.values()), blocks, "s", run.end_s, (), title, "time")
 
@@ -104,12 +109,15 @@ def _table(runs: dict[str, Run], name: str) -> Grid:
         [
             Cell(text, 3 if other == name else 5, str(run), level=0.4 if other == name else 0.1)
             for text in (
-                si(run.end_s, "s"), three(run.tokens_per_s), si(run.ttft(50), "s"),
-                si(run.itl(50), "s"), si(run.itl(99), "s"),
+                si(run.end_s, "s"),
+                three(run.tokens_per_s),
+                si(run.ttft(50), "s"),
+                si(run.itl(50), "s"),
+                si(run.itl(99), "s"),
             )
         ]
         for other, run in runs.items()
-    ]  # fmt: skip
+    ]
     rows = [other.removesuffix(" prompts") for other in runs]
     return Grid("Every policy: medians; two pools are two servers", rows, heads, cells)
 

@@ -17,7 +17,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.serving import machine, spread, three
+from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.reader.offered.serving import spread
+from scalingbook_lib.reader.words import three
 from scalingbook_lib.serving import Blocks, Continuous, Run
 from scalingbook_lib.units import count, percent, si
 
@@ -44,13 +46,19 @@ def played(model: str, families: int, shared: int, blocks: int, kept: bool) -> R
     """At 0.8 of what the server can do if it must read every prompt; without `kept` no block is shared."""
     on, o = machine(where(model)), spread(model, where(model), "int8", "int8")
     full = inference.serve(models.find(model), on, o, P=shared + OWN, G=G, batch=SLOTS)
-    asked = serving.poisson(0.8 * full.requests_per_s, REQUESTS, prompt=serving.lognormal(OWN, 0.5, 4 * OWN),
-                            output=G, seed=SEED, families=families, prefix=shared)  # fmt: skip
+    asked = serving.poisson(
+        0.8 * full.requests_per_s,
+        REQUESTS,
+        prompt=serving.lognormal(OWN, 0.5, 4 * OWN),
+        output=G,
+        seed=SEED,
+        families=families,
+        prefix=shared,
+    )
     quick = inference.case(models.find(model), on, o)
     return serving.simulate(asked, quick, Continuous(SLOTS), blocks=Blocks(blocks, SIZE), prefix_cache=kept)
 
 
-@lru_cache(maxsize=64)
 def loaded(model: str, shared: int, store: str) -> Prefix:
     """The beginning read again, or loaded from where it waits."""
     on, o = machine(where(model)), spread(model, where(model), "int8", "int8")
@@ -67,7 +75,7 @@ def _prefix(*, model: str, families: int, shared: int, size: float, store: str) 
         _verdict(run, bare, one, store),
         (_hits(model, families, shared, size, run), _latency(run, bare), _ways(one)),
         (
-            Readout("hit rate", run.hit_rate, "", percent(run.hit_rate)),
+            Readout.percent("hit rate", run.hit_rate),
             Readout("first token, median", run.ttft(50), "s"),
             Readout("without the cache", bare.ttft(50), "s"),
             Readout("blocks evicted", run.evicted_blocks),
@@ -78,8 +86,7 @@ def _prefix(*, model: str, families: int, shared: int, size: float, store: str) 
 
 
 def _hits(model: str, families: int, shared: int, size: float, run: Run) -> Chart:
-    runs = [played(model, families, shared, room(families, shared, x), True)
-            for x in _SHARES]  # fmt: skip
+    runs = [played(model, families, shared, room(families, shared, x), True) for x in _SHARES]
     here = Points("", [size], [run.hit_rate], [percent(run.hit_rate)], 0)
     x = Scale("room for beginnings, as a share of all of them", "", "log")
     line = Curve("least recently used goes first", _SHARES, [r.hit_rate for r in runs], 0)

@@ -20,8 +20,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
 )
-from scalingbook_lib.reader.offered.serving import three
-from scalingbook_lib.units import count, percent, si
+from scalingbook_lib.reader.words import three
+from scalingbook_lib.units import count, si
 
 MODELS = ("LLaMA-2 13B", "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B")
 DRAWN, PROMPT = 12, 5  # tokens of the small picture, and of its prompt
@@ -76,7 +76,7 @@ def _sampling(*, model: str, cached: bool, P: int, G: int, step: int) -> View:
             Readout("with a cache", sum(with_), "FLOP"),
             Readout("without", sum(without), "FLOP"),
             Readout("times as much", ratio),
-            Readout(f"attention's share, {how}", share, "", percent(share)),
+            Readout.percent(f"attention's share, {how}", share),
         ),
         frames=DRAWN - PROMPT + 1,
         columns=2,
@@ -111,14 +111,23 @@ def _cell(i: int, at: int, now: int, cached: bool) -> Cell:
 def _curves(model: str, P: int, G: int) -> Chart:
     sizes = sorted({max(round(G * 2 ** (-k / 2)), 1) for k in range(17)})
     lines = [
-        Curve(f"{what}, {'cache' if cached else 'no cache'}", sizes,
-              [getattr(spent(model, P, n, cached), what) for n in sizes], color, dashed=cached)
+        Curve(
+            f"{what}, {'cache' if cached else 'no cache'}",
+            sizes,
+            [getattr(spent(model, P, n, cached), what) for n in sizes],
+            color,
+            dashed=cached,
+        )
         for color, what in enumerate(("weights", "attention"))
         for cached in (False, True)
-    ]  # fmt: skip
+    ]
     at = Points("", [G], [spent(model, P, G, False).weights], [f"{count(G)} tokens"], 0)
-    return Chart(Scale("generated tokens", "", "log"), Scale("FLOPs so far", "FLOP", "log"), (*lines, at),
-                 title="What it adds up to")  # fmt: skip
+    return Chart(
+        Scale("generated tokens", "", "log"),
+        Scale("FLOPs so far", "FLOP", "log"),
+        (*lines, at),
+        title="What it adds up to",
+    )
 
 
 def _verdict(P: int, G: int, ratio: float, flops: float) -> str:

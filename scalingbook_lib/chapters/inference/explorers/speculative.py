@@ -1,7 +1,5 @@
 """How many tokens should a draft be, and when is checking them free?"""
 
-from functools import lru_cache
-
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Speculation
 from scalingbook_lib.reader.explorers.parts import (
@@ -18,7 +16,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.serving import machine, several, spread
+from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.reader.offered.serving import spread
+from scalingbook_lib.reader.words import several
 from scalingbook_lib.units import percent
 
 MODELS = ("LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-3 8B", "DeepSeek-V3")
@@ -26,14 +26,12 @@ MACHINES = ("TPU v5e 4x4", "TPU v5e 8x8", "TPU v5p 2x2x4", "TPU v6e 4x4", "H100 
 MOST = 16
 
 
-@lru_cache(maxsize=256)
 def checks(model: str, where: str, S: int, B: int) -> tuple[float, ...]:
     """Seconds of a step that gives each of B sequences 1, 2, ... tokens to check."""
     m, on, o = models.find(model), machine(where), spread(model, where, "int8", "int8")
     return tuple(inference.decode(m, on, o, B=B, S=S, T=T).total_s for T in range(1, MOST + 2))
 
 
-@lru_cache(maxsize=64)
 def room(model: str, where: str, S: int) -> int:
     """How many sequences the memory holds."""
     o = spread(model, where, "int8", "int8")

@@ -19,7 +19,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.serving import machine, several
+from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.reader.words import several
 from scalingbook_lib.units import INT8, percent, si
 
 MODELS = ("LLaMA-3 405B", "LLaMA-3 70B", "LLaMA-2 13B")
@@ -85,7 +86,6 @@ def by_bytes(model: str, chip: str) -> float:
     return rules.two_dimensions(m.D, m.F, 1, chips.find(chip), columns_axes=columns_axes).least
 
 
-@lru_cache(maxsize=128)
 def least(model: str, chip: str, B: int, S: int) -> int:
     """The fewest chips of a slice that holds weights and cache; 0 where none does."""
     for shape in SLICES[chip]:

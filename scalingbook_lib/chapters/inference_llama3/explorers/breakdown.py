@@ -1,6 +1,5 @@
 """Where does a decode step's time go as the batch grows?"""
 
-from functools import lru_cache
 from typing import NamedTuple
 
 from scalingbook_lib import inference, models
@@ -18,7 +17,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
 )
-from scalingbook_lib.reader.offered.serving import MACHINES, MODELS, TYPES, machine, several, spread, three
+from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.reader.offered.serving import MACHINES, MODELS, TYPES, spread
+from scalingbook_lib.reader.words import several, three
 from scalingbook_lib.units import count, percent, si
 
 PARTS = ("weights", "arithmetic", "cache", "activations", "links")
@@ -50,7 +51,6 @@ class Sweep(NamedTuple):
         return [RefLine(name, x) for name, x in named if 1 <= x <= _MOST]
 
 
-@lru_cache(maxsize=256)
 def swept(model: str, where: str, *, weights: str, kv: str, S: int, links: bool) -> Sweep:
     """All batches of one setting."""
     m, on, o = models.find(model), machine(where), spread(model, where, weights, kv)

@@ -1,6 +1,5 @@
 """Which slice is the smallest that holds the model, and is the next one the better buy?"""
 
-from functools import lru_cache
 from typing import NamedTuple
 
 from scalingbook_lib import inference, models
@@ -18,7 +17,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.serving import MODELS, TYPES, machine, several, spread, three
+from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.reader.offered.serving import MODELS, TYPES, spread
+from scalingbook_lib.reader.words import several, three
 from scalingbook_lib.units import binary, count, si
 
 SLICES = {
@@ -60,7 +61,6 @@ def named(chip: str, size: str) -> str:
     return f"{chip} {size}" if "x" in size else f"{chip} × {size}"
 
 
-@lru_cache(maxsize=256)
 def fits(model: str, name: str, weights: str, kv: str, S: int) -> Fit | None:
     """What fits; None where the model's heads do not divide."""
     m, on = models.find(model), machine(name)
@@ -80,8 +80,10 @@ def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> Vie
     all_of = [f for size in SLICES[chip] if (f := fits(model, named(chip, size), weights, kv, S))]
     first = next((i for i, f in enumerate(all_of) if f.sequences), None)
     if first is None:
-        return View(f"No machine of {chip} here holds {model} and one sequence of {count(S)} tokens.",
-                    (_tanks(all_of[-_SHOWN:]),))  # fmt: skip
+        return View(
+            f"No machine of {chip} here holds {model} and one sequence of {count(S)} tokens.",
+            (_tanks(all_of[-_SHOWN:]),),
+        )
     shown = all_of[max(first - 1, 0) :][:_SHOWN]
     one = all_of[first]
     return View(

@@ -6,10 +6,20 @@ from typing import NamedTuple
 
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.inference.serve import serve as steady
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
-from scalingbook_lib.reader.offered.serving import machine, refused, spread
+from scalingbook_lib.reader.explorers.parts import (
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    View,
+)
+from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.reader.offered.serving import refused, spread
 from scalingbook_lib.serving import Chunked, Continuous, Policy, Run
 from scalingbook_lib.units import count, percent, si
 
@@ -73,7 +83,7 @@ def played(asked: Asked, found: Server, load: float) -> Run:
 
 
 def _load(
-    model: str, where: str, policy: str, P: int, G: int, load: float, ttft_s: float, itl_ms: float
+    *, model: str, where: str, policy: str, P: int, G: int, load: float, ttft_s: float, itl_ms: float
 ) -> View:
     asked = Asked(model, where, policy, P, G)
     found = server(asked)
@@ -92,7 +102,7 @@ def _load(
             Readout("first token, 99th percentile", run.ttft(99), "s"),
             Readout("a token, median", run.itl(50), "s"),
             Readout("a token, 99th percentile", run.itl(99), "s"),
-            Readout("slots taken", run.occupancy, "", percent(run.occupancy)),
+            Readout.percent("slots taken", run.occupancy),
         ),
         columns=2,
     )

@@ -20,16 +20,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.serving import (
-    MACHINES,
-    MODELS,
-    PRICES,
-    TYPES,
-    machine,
-    several,
-    stored,
-    three,
-)
+from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.reader.offered.serving import MACHINES, MODELS, PRICES, TYPES, stored
+from scalingbook_lib.reader.words import several, three
 from scalingbook_lib.units import count, si
 
 RESERVE = 0.1  # of the HBM, for the runtime
@@ -50,9 +43,16 @@ def front(model: str, where: str, *, weights: str, kv: str, P: int, G: int, usd:
             tried["ep"] = tuple(n for n in (1, 8, 16, 32, 64) if experts.E % n == 0)
     fixed = {"weights": stored(weights, on), "kv": stored(kv, on), "rows": 1}
     return planner.serve(
-        models.find(model), on, P=P, G=G, fixed=fixed, reserve=RESERVE, policies=("interleaved",),
-        tried=tried, usd_per_hour=None if usd == PRICES[0] else float(usd),
-    )  # fmt: skip
+        models.find(model),
+        on,
+        P=P,
+        G=G,
+        fixed=fixed,
+        reserve=RESERVE,
+        policies=("interleaved",),
+        tried=tried,
+        usd_per_hour=None if usd == PRICES[0] else float(usd),
+    )
 
 
 def _pareto(
@@ -160,9 +160,11 @@ def _links(terms: dict[str, float]) -> dict[str, float]:
 def _refused(found: Front) -> Bars:
     kinds = found.rejected[:6]
     return Bars(
-        Scale("layouts refused", ""), [one.kind for one in kinds],
-        (Series("refused", [one.count for one in kinds], 5),), title="Why there is none",
-    )  # fmt: skip
+        Scale("layouts refused", ""),
+        [one.kind for one in kinds],
+        (Series("refused", [one.count for one in kinds], 5),),
+        title="Why there is none",
+    )
 
 
 def _verdict(found: Front, one: Option, kept: bool, itl_ms: float) -> str:

@@ -5,10 +5,21 @@ from typing import NamedTuple
 
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.inference import Pools
-from scalingbook_lib.reader.explorers.controls import Choice, Slider
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Readout, RefLine, Scale, View
-from scalingbook_lib.reader.offered.serving import machine, refused, several, spread, three
+from scalingbook_lib.reader.explorers.parts import (
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    View,
+)
+from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.reader.offered.serving import refused, spread
+from scalingbook_lib.reader.words import several, three
 from scalingbook_lib.serving import Disaggregated, Run
 from scalingbook_lib.units import count, percent, si
 
@@ -50,7 +61,7 @@ def played(found: Balance, P: int, G: int, prefill: int, decode: int) -> Run:
     return serving.simulate(asked, found.quick, policy)
 
 
-def _pools(model: str, where: str, P: int, G: int, B: int, prefill: int, decode: int) -> View:
+def _pools(*, model: str, where: str, P: int, G: int, B: int, prefill: int, decode: int) -> View:
     found = balance(model, where, P, G, B)
     if found is None:
         return refused(model, where)
@@ -69,8 +80,8 @@ def _pools(model: str, where: str, P: int, G: int, B: int, prefill: int, decode:
             ),
             Readout("moving a cache", found.move_s * P, "s"),
             Readout("prefill servers for each that decodes", found.pools.ratio, "", three(found.pools.ratio)),
-            Readout("prefill servers idle", idle[0], "", percent(idle[0])),
-            Readout("decode servers idle", idle[1], "", percent(idle[1])),
+            Readout.percent("prefill servers idle", idle[0]),
+            Readout.percent("decode servers idle", idle[1]),
         ),
         columns=2,
     )

@@ -20,6 +20,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
 )
 from scalingbook_lib.reader.offered.serving import MODELS, TYPES
+from scalingbook_lib.reader.words import listed
 from scalingbook_lib.units import count, si
 
 NAMES = ("TPU v5e", "TPU v5p", "H100", "H200", "B200")
@@ -84,12 +85,8 @@ def _best(all_of: list[Worth]) -> str:
     said = {"flops": "does the most arithmetic", "read": "reads the most bytes", "held": "holds the most"}
     found: dict[str, list[str]] = {}
     for what, deed in said.items():
-        found.setdefault(_most(all_of, what), []).append(deed)
-    return "For a dollar, " + ", and ".join(f"{name} {_and(deeds)}" for name, deeds in found.items())
-
-
-def _and(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+        found.setdefault(max(all_of, key=lambda w: getattr(w, what)).chip.name, []).append(deed)
+    return "For a dollar, " + ", and ".join(f"{name} {listed(deeds)}" for name, deeds in found.items())
 
 
 def _cheapest(prompt: str, out: str, S: int) -> str:
@@ -101,10 +98,6 @@ def _cheapest(prompt: str, out: str, S: int) -> str:
 
 def _cache(model: str, kv: str, S: int) -> float:
     return kv_cache(models.find(model), S, TYPES[kv]).nbytes
-
-
-def _most(all_of: list[Worth], what: str) -> str:
-    return max(all_of, key=lambda w: getattr(w, what)).chip.name
 
 
 def _table(all_of: list[Worth], cache: float, flops: float) -> Grid:
@@ -131,13 +124,11 @@ def _chart(all_of: list[Worth], model: str, kv: str, S: int, flops: float) -> Ch
         for i, w in enumerate(all_of)
     ]
     return Chart(
-        Scale("tokens of context", "", "pow2"), Scale("USD a million output tokens, at least", "", "log"),
-        (*lines, RefLine("here", S)), title="Longer contexts are paid in bandwidth",
-    )  # fmt: skip
-
-
-def _listed(name: str) -> float:
-    return chips.find(name).usd_per_hour or 1.0
+        Scale("tokens of context", "", "pow2"),
+        Scale("USD a million output tokens, at least", "", "log"),
+        (*lines, RefLine("here", S)),
+        title="Longer contexts are paid in bandwidth",
+    )
 
 
 PRICE = Explorer(
@@ -149,7 +140,7 @@ PRICE = Explorer(
         "kv": Choice("cache", tuple(TYPES), "int8"),
         "S": Slider("tokens of context", 512, 131072, 8192, "pow2"),
         **{
-            name: Slider(f"USD/h, {chip}", 0.1, 15, _listed(chip), "log")
+            name: Slider(f"USD/h, {chip}", 0.1, 15, chips.find(chip).usd_per_hour or 1.0, "log")
             for name, chip in zip(("v5e", "v5p", "h100", "h200", "b200"), NAMES, strict=True)
         },
     },

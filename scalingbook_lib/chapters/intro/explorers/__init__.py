@@ -1,11 +1,11 @@
 """What do more chips buy? The explorers of the introduction."""
 
-from scalingbook_lib.chapters.intro.explorers import book_map, more_chips, quantities
+from scalingbook_lib.chapters.intro.explorers import book_map, more_chips, quantities, regimes
 
 EXPLORERS = (
     more_chips.ADD_CHIPS,
     more_chips.BREAK_EVEN,
     quantities.UNITS,
-    more_chips.REGIMES,
+    regimes.REGIMES,
     book_map.BOOK_MAP,
 )

@@ -46,72 +46,98 @@ def _ridge(chip: chips.Chip) -> float:
 
 CHAPTERS = (
     Chapter(
-        "intro", "Introduction", "What do more chips buy?",
+        "intro",
+        "Introduction",
+        "What do more chips buy?",
         "knee n* = 1 + B · W / C",
         f"{count(round(scaling.tokens_per_chip(chips.V5P)))} tokens per chip hide a gradient AllReduce on one axis of TPU v5p",
     ),
     Chapter(
-        "rooflines", "Rooflines", "How long does an operation take, and what limits it?",
+        "rooflines",
+        "Rooflines",
+        "How long does an operation take, and what limits it?",
         "T ≥ max(FLOPs / C, bytes / W)",
         f"{_ridge(chips.V5E):.1f} FLOPs per byte keep TPU v5e busy from HBM",
     ),
     Chapter(
-        "tpus", "TPUs", "What is a TPU, and how are pods wired?",
+        "tpus",
+        "TPUs",
+        "What is a TPU, and how are pods wired?",
         "bytes / W + hops · α",
         f"{si(_pod_flops_per_s(), 'FLOPs/s')} is the bf16 peak of a TPU v5p pod",
     ),
     Chapter(
-        "sharding", "Sharding", "What does a product of split matrices cost?",
+        "sharding",
+        "Sharding",
+        "What does a product of split matrices cost?",
         "AllGather: (1 - 1/n) · M / W + hops · α",
         f"{si(_ring_s(), 's')} gather 32 MiB over a ring of 16 TPU v5e",
     ),
     Chapter(
-        "transformers", "Transformer arithmetic", "How many FLOPs and bytes is a Transformer?",
+        "transformers",
+        "Transformer arithmetic",
+        "How many FLOPs and bytes is a Transformer?",
         "training: 6 · parameters · tokens",
         f"{si(6 * 70e9, 'FLOPs')} to train 70 billion parameters on one token",
     ),
     Chapter(
-        "training", "Training", "Which way of splitting for which model?",
+        "training",
+        "Training",
+        "Which way of splitting for which model?",
         "data parallel: B / n > C / W",
         f"{count(round(scaling.tokens_per_chip(chips.V5P, axes=3)))} tokens per chip on all three axes of TPU v5p",
     ),
     Chapter(
-        "training_llama3", "Training LLaMA 3", "What does a real run cost?",
+        "training_llama3",
+        "Training LLaMA 3",
+        "What does a real run cost?",
         "6 · P · tokens / (n · C · MFU)",
         f"{_run_days():.1f} days for 70 billion parameters and 15 trillion tokens on a TPU v5p pod at 40 % MFU",
     ),
     Chapter(
-        "inference", "Inference", "What limits a served token?",
+        "inference",
+        "Inference",
+        "What limits a served token?",
         "KV cache: 2 · L · K · H elements per token",
         f"{binary(2 * 80 * 8 * 128 * BF16.bytes)} of cache for each token of LLaMA 3 70B in bf16",
     ),
     Chapter(
-        "inference_llama3", "Serving LLaMA 3", "Which chips, and at what price per token?",
+        "inference_llama3",
+        "Serving LLaMA 3",
+        "Which chips, and at what price per token?",
         "step ≥ bytes of weights / (n · W_hbm)",
         f"{si(140e9 / (16 * chips.V5E.hbm_bytes_per_s), 's')} to read 70 billion bf16 weights on 16 TPU v5e",
     ),
     Chapter(
-        "profiling", "Profiling", "Where did the time go?",
+        "profiling",
+        "Profiling",
+        "Where did the time go?",
         "arrays are stored in tiles of 8 × 128",
         f"{systolic.storage(20, 200).bytes:,.0f} bytes for a bf16[20, 200] of {count(20 * 200 * 2)}",
     ),
     Chapter(
-        "jax", "Programming in JAX", "Who decides about the collectives?",
+        "jax",
+        "Programming in JAX",
+        "Who decides about the collectives?",
         "compiler, types, or you: three modes",
         f"{count(chips.V5E.bf16_flops_per_s / chips.V5E.link_bytes_per_s)} columns of a weight on a TPU v5e hide "
         "a hop behind its product",
     ),
     Chapter(
-        "conclusion", "Conclusions", "Does the method work on your model?",
+        "conclusion",
+        "Conclusions",
+        "Does the method work on your model?",
         "T = max(math, memory, network), then α",
         "7 questions to ask of any workload",
     ),
     Chapter(
-        "gpus", "GPUs", "What changes when the chip is a GPU?",
+        "gpus",
+        "GPUs",
+        "What changes when the chip is a GPU?",
         "W is one GPU's share of a switch",
         f"{_ridge(chips.H100):.0f} FLOPs per byte keep an H100 busy from its {chips.H100.hbm_bytes / GiB:.0f} GiB of HBM",
     ),
-)  # fmt: skip
+)
 
 _HARDWARE = "intro rooflines tpus gpus sharding transformers training training_llama3 inference inference_llama3 jax profiling conclusion"
 _MODELS = "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus gpus jax profiling conclusion"
@@ -145,9 +171,11 @@ def _map(*, path: str, step: int) -> View:
 def _box(chapter: Chapter, place: int, at: int) -> Cell:
     color = 2 if place == at else 0 if place < at else None
     return Cell(
-        f"{chapter.title}\n{chapter.formula}", color, f"{place + 1}. {chapter.question}",
+        f"{chapter.title}\n{chapter.formula}",
+        color,
+        f"{place + 1}. {chapter.question}",
         level=1 if place == at else 0.4,
-    )  # fmt: skip
+    )
 
 
 BOOK_MAP = Explorer(

@@ -1,14 +1,12 @@
 """What do more chips buy? The explorers of the introduction.
 
-Add chips until the network is the wall; weigh a model change; a quantity in every unit; strong against weak
-scaling; the map of the book.
+Add chips until the network is the wall; weigh a model change.
 """
 
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.reader.explorers.parts import (
     Band,
-    Bars,
     Chart,
     Choice,
     Curve,
@@ -17,33 +15,33 @@ from scalingbook_lib.reader.explorers.parts import (
     Readout,
     RefLine,
     Scale,
-    Series,
     Slider,
     View,
 )
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import count, si
 
-_ONE, _ALL = "one torus axis", "all torus axes"
-_CHIPS = ("TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "H100")
-_COUNTS = [2.0 ** (e / 4) for e in range(57)]  # 1 to 16,384 chips, four points an octave
+ONE, ALL = "one torus axis", "all torus axes"
+CHIPS = ("TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "H100")
+COUNTS = [2.0 ** (e / 4) for e in range(57)]  # 1 to 16,384 chips, four points an octave
 _TOP = 60.0  # % of efficiency lost: where the break-even chart ends
 _STORED = 12  # bytes a parameter: bf16 weight and gradient, two fp32 moments of Adam
 
 
-def _axes(chip: Chip, network: str) -> int:
-    return chip.torus.dims if network == _ALL and chip.torus else 1
+def axes_of(chip: Chip, network: str) -> int:
+    """Torus axes that the gradients travel over."""
+    return chip.torus.dims if network == ALL and chip.torus else 1
 
 
 def _add_chips(*, P: int, B: int, n: int, chip: str, network: str, overlap: int) -> View:
     on = chips.find(chip)
-    axes = _axes(on, network)
+    axes = axes_of(on, network)
 
     def step(n: float) -> scaling.Step:
         return scaling.data_parallel(P * 1e9, B, n, on, axes=axes, overlap=overlap / 100)
 
     one, now, knee = step(1), step(n), scaling.knee(B, on, axes=axes)
-    many = [step(c) for c in _COUNTS]
+    many = [step(c) for c in COUNTS]
     return View(
         _wall(now, knee, n, on),
         (_step_chart(many, now, knee), _efficiency_chart(many, one, now, knee)),
@@ -54,27 +52,32 @@ def _add_chips(*, P: int, B: int, n: int, chip: str, network: str, overlap: int)
 
 def _step_chart(many: list[scaling.Step], now: scaling.Step, knee: float) -> Chart:
     return Chart(
-        Scale("chips n", "", "log", 1, _COUNTS[-1]),
+        Scale("chips n", "", "log", 1, COUNTS[-1]),
         Scale("time of one step", "s", "log"),
         (
-            Band("full to no overlap", _COUNTS, [s.math_s + max(s.network_s - s.backward_s, 0) for s in many],
-                 [s.math_s + s.network_s for s in many], 3),
-            Curve("backward pass", _COUNTS, [s.backward_s for s in many], 0),
-            Curve("AllReduce", _COUNTS[4:], [s.network_s for s in many[4:]], 1),
-            Curve("step", _COUNTS, [s.total_s for s in many], 2),
+            Band(
+                "full to no overlap",
+                COUNTS,
+                [s.math_s + max(s.network_s - s.backward_s, 0) for s in many],
+                [s.math_s + s.network_s for s in many],
+                3,
+            ),
+            Curve("backward pass", COUNTS, [s.backward_s for s in many], 0),
+            Curve("AllReduce", COUNTS[4:], [s.network_s for s in many[4:]], 1),
+            Curve("step", COUNTS, [s.total_s for s in many], 2),
             RefLine("knee", knee),
             Points("now", [now.chips], [now.total_s], ["you"], 2),
         ),
         "Time",
-    )  # fmt: skip
+    )
 
 
 def _efficiency_chart(many: list[scaling.Step], one: scaling.Step, now: scaling.Step, knee: float) -> Chart:
     return Chart(
-        Scale("chips n", "", "log", 1, _COUNTS[-1]),
+        Scale("chips n", "", "log", 1, COUNTS[-1]),
         Scale("efficiency", "%", "linear", 0, 110),
         (
-            Curve("speed-up / n", _COUNTS, [100 * scaling.strong_efficiency(s, one) for s in many], 2),
+            Curve("speed-up / n", COUNTS, [100 * scaling.strong_efficiency(s, one) for s in many], 2),
             RefLine("knee", knee),
             Points("now", [now.chips], [100 * scaling.strong_efficiency(now, one)], ["you"], 2),
         ),
@@ -101,10 +104,12 @@ def _first_wall_readouts(
         Readout("speed-up limit", round(1.5 * (knee - 1)), "×"),
         Readout("knee", round(knee), "chips"),
         Readout(
-            "stored per chip", stored, "B",
+            "stored per chip",
+            stored,
+            "B",
             f"{si(stored, 'B')} of {si(chip.hbm_bytes, 'B')}: {fits}",
         ),
-    )  # fmt: skip
+    )
 
 
 ADD_CHIPS = Explorer(
@@ -115,8 +120,8 @@ ADD_CHIPS = Explorer(
         "P": Slider("parameters P", 1, 1000, 8, "log", "billion"),
         "B": Slider("batch B", 2**16, 2**24, 2**22, "pow2", "tokens"),
         "n": Slider("chips n", 1, 16384, 256, "log", "chips"),
-        "chip": Choice("chip", _CHIPS, "TPU v5p"),
-        "network": Choice("gradients travel over", (_ONE, _ALL)),
+        "chip": Choice("chip", CHIPS, "TPU v5p"),
+        "network": Choice("gradients travel over", (ONE, ALL)),
         "overlap": Slider("overlap", 0, 100, 100, unit="%"),
     },
     view=_add_chips,
@@ -178,66 +183,4 @@ BREAK_EVEN = Explorer(
         "share": Slider("its share of the step", 5, 100, 100, unit="%", step=5),
     },
     view=_break_even,
-)
-
-
-def _regimes(*, n: int, B: int, per_chip: int, chip: str, network: str) -> View:
-    on = chips.find(chip)
-    axes = _axes(on, network)
-
-    def strong(n: float) -> scaling.Step:
-        return scaling.data_parallel(8e9, B, n, on, axes=axes)
-
-    def weak(n: float) -> scaling.Step:
-        return scaling.data_parallel(8e9, per_chip * n, n, on, axes=axes)
-
-    def strong_at(n: float) -> float:
-        return scaling.strong_efficiency(strong(n), strong(1))
-
-    def weak_at(n: float) -> float:
-        return scaling.weak_efficiency(weak(n), weak(1))
-
-    s, w = strong(n), weak(n)
-    chart = Chart(
-        Scale("chips n", "", "log", 1, _COUNTS[-1]),
-        Scale("efficiency", "%", "linear", 0, 110),
-        (
-            Curve("strong", _COUNTS, [100 * strong_at(c) for c in _COUNTS], 0),
-            Curve("weak", _COUNTS, [100 * weak_at(c) for c in _COUNTS], 1),
-            RefLine("you", n),
-        ),
-    )  # fmt: skip
-    bars = Bars(
-        Scale("time of one step", "s"),
-        ("strong", "weak"),
-        (
-            Series("arithmetic", (s.math_s, w.math_s), 2),
-            Series("AllReduce, exposed", (s.exposed_s, w.exposed_s), 3),
-        ),
-        stacked=True,
-    )
-    return View(
-        f"On {count(n)} chips strong scaling keeps {100 * strong_at(n):.0f} %; weak scaling keeps "
-        f"{100 * weak_at(n):.0f} %, with a batch of {count(per_chip * n)} tokens.",
-        (chart, bars),
-        (
-            Readout("strong: tokens per chip", B / n, "", count(round(B / n))),
-            Readout("weak: batch", per_chip * n, "tokens"),
-            Readout("C/W", scaling.tokens_per_chip(on, axes=axes), "tokens per chip"),
-        ),
-    )
-
-
-REGIMES = Explorer(
-    key="intro.regimes",
-    title="Strong or weak",
-    question="What happens to the step when the batch stays, and when it grows?",
-    controls={
-        "n": Slider("chips n", 1, 16384, 4096, "log", "chips"),
-        "B": Slider("strong: batch B", 2**16, 2**24, 2**22, "pow2", "tokens"),
-        "per_chip": Slider("weak: tokens per chip", 2**7, 2**15, 2**12, "pow2", "tokens"),
-        "chip": Choice("chip", _CHIPS, "TPU v5p"),
-        "network": Choice("gradients travel over", (_ONE, _ALL)),
-    },
-    view=_regimes,
 )

@@ -19,10 +19,21 @@ from scalingbook_lib.reader.explorers.parts import (
 from scalingbook_lib.units import BF16, FP32, INT4, INT8, GiB, KiB, MiB, TiB, binary, count, si
 
 _UNITS = {
-    "bits": 1 / 8, "bytes": 1.0, "kB": units.KB, "KiB": KiB, "MB": units.MB, "MiB": MiB, "GB": units.GB,
-    "GiB": GiB, "TB": units.TB, "TiB": TiB, "bf16 elements": BF16.bytes, "fp32 elements": FP32.bytes,
-    "int8 elements": INT8.bytes, "int4 elements": INT4.bytes,
-}  # fmt: skip
+    "bits": 1 / 8,
+    "bytes": 1.0,
+    "kB": units.KB,
+    "KiB": KiB,
+    "MB": units.MB,
+    "MiB": MiB,
+    "GB": units.GB,
+    "GiB": GiB,
+    "TB": units.TB,
+    "TiB": TiB,
+    "bf16 elements": BF16.bytes,
+    "fp32 elements": FP32.bytes,
+    "int8 elements": INT8.bytes,
+    "int4 elements": INT4.bytes,
+}
 _BINARY = {"KiB": "kB", "MiB": "MB", "GiB": "GB", "TiB": "TB"}
 _BINARY_OF = {decimal: binary for binary, decimal in _BINARY.items()}
 _CHIPS = ("TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "H100", "B200")

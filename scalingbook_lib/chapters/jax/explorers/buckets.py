@@ -37,8 +37,8 @@ def _buckets(*, E: int, k: int, n: int, S: int, skew: float, factor: float, draw
         (_pairs(b), _trade(b, factor), _bytes(b)),
         (
             Readout("room for a pair", b.capacity, "", f"{b.capacity:,} tokens"),
-            Readout("dropped", b.dropped, "", percent(b.dropped)),
-            Readout("empty places", b.empty, "", percent(b.empty)),
+            Readout.percent("dropped", b.dropped),
+            Readout.percent("empty places", b.empty),
             Readout("sent over needed", b.padded_bytes(TOKEN_BYTES) / b.ragged_bytes(TOKEN_BYTES), "×"),
             Readout("padded AllToAll, v5e ring", exchange_s(b), "s"),
         ),

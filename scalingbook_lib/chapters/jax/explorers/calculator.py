@@ -1,9 +1,7 @@
 """What does P(('X', 'Y'), None) give to each device? A calculator of JAX shardings."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import permutations
 
 from scalingbook_lib.collectives import resharding
@@ -22,7 +20,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.units import binary, count, dtype, si
+from scalingbook_lib.reader.words import counts
+from scalingbook_lib.units import count, dtype, si
 
 _MOST = 4  # dimensions
 _ROOMY = 4  # columns of devices that have room for both ends of a slice
@@ -57,7 +56,6 @@ class Split:
         return tuple(axis for axis in self.array.unused_axes(self.mesh) if self.mesh.size(axis) > 1)
 
 
-@lru_cache(maxsize=128)
 def split(text: str, shape: str, X: int, Y: int) -> Split:
     """Read a spec and a shape; refuse what JAX refuses."""
     mesh, sizes = Mesh(X=X, Y=Y), numbers(shape)
@@ -90,13 +88,13 @@ def _calculator(*, text: str, shape: str, X: int, Y: int, kind: str) -> View:
         _verdict(s, kind),
         (_devices(s), _code(s, kind), _axes(s)),
         (
-            Readout("on each device", 0, "", f"[{_listed(s.local)}]"),
-            Readout("bytes per device", local, "B", binary(local)),
+            Readout("on each device", 0, "", f"[{counts(s.local)}]"),
+            Readout.binary("bytes per device", local),
             Readout("copies", s.array.replicas(s.mesh), "", count(s.array.replicas(s.mesh))),
-            Readout("on all devices", s.mesh.devices * local, "B", binary(s.mesh.devices * local)),
+            Readout.binary("on all devices", s.mesh.devices * local),
         ),
         columns=2,
-    )  # fmt: skip
+    )
 
 
 # The devices, each with the indices that it holds
@@ -147,8 +145,10 @@ def _role(s: Split, axis: str) -> list[Cell]:
     if s.mesh.size(axis) == 1:
         return [Cell("is one device"), Cell("there is none")]
     if axis in s.array.partial:
-        return [Cell("adds up", 3, "what its devices hold has to be added", level=0.6),
-                Cell("another summand")]  # fmt: skip
+        return [
+            Cell("adds up", 3, "what its devices hold has to be added", level=0.6),
+            Cell("another summand"),
+        ]
     for d, dim in enumerate(s.array.dims):
         if axis in dim.axes:
             after = math.prod(s.mesh.size(a) for a in dim.axes[dim.axes.index(axis) + 1 :])
@@ -170,7 +170,7 @@ def _code(s: Split, kind: str) -> Grid:
 
 def _verdict(s: Split, kind: str) -> str:
     said = f"{spec.spec(s.array)} is the book's {s.array.canonical()}: "
-    said += f"each of {s.mesh.devices} devices holds [{_listed(s.local)}]"
+    said += f"each of {s.mesh.devices} devices holds [{counts(s.local)}]"
     if s.unused:
         said += f", and {count(s.array.replicas(s.mesh))} of them hold the same, as no entry names "
         said += " or ".join(s.unused)
@@ -198,10 +198,6 @@ def reordered(s: Split, other: Array, kind: str) -> tuple[int, float]:
     on = chips.V5E
     rings = Rings(on, **{n: Axis(k, True, on.link_bytes_per_s, on.hop_s) for n, k in s.mesh.items})
     return moved, resharding.reshard(s.array, other, rings, s.sizes, dtype(kind)).total_s
-
-
-def _listed(values: Sequence[int]) -> str:
-    return ", ".join(f"{v:,}" for v in values)
 
 
 CALCULATOR = Explorer(

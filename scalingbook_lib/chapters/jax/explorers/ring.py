@@ -23,7 +23,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
 )
-from scalingbook_lib.sharded_matmul.machines import CHIPS
+from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.units import BF16, Told, percent, si
 
 GATHER, SCATTER = "gather, then @", "@, then scatter"
@@ -158,8 +158,9 @@ def _arrows(r: Ring, done: int) -> list[Link]:
 def _table(r: Ring, done: int) -> Grid:
     what = "Chunk multiplied" if r.kind == GATHER else "Sum added to"
     cells = [[_cell(r, i, s, done) for s in range(r.n)] for i in range(r.n)]
-    return Grid(f"{what}, by device and step", [str(i) for i in range(r.n)],
-                [str(s + 1) for s in range(r.n)], cells)  # fmt: skip
+    return Grid(
+        f"{what}, by device and step", [str(i) for i in range(r.n)], [str(s + 1) for s in range(r.n)], cells
+    )
 
 
 def _cell(r: Ring, device: int, at: int, done: int) -> Cell:
@@ -176,8 +177,10 @@ def spans(r: Ring) -> list[tuple[str, float, float, int]]:
     """Every (lane, start, end, step): the product that has no move beside it is last, or for sums first."""
     first = 0.0 if r.kind == GATHER else r.multiply_s
     moves = [("link", first + k * r.step_s, k) for k in range(r.n - 1)]
-    starts = [k * r.step_s if r.kind == GATHER else (k > 0) * r.multiply_s + max(k - 1, 0) * r.step_s
-              for k in range(r.n)]  # fmt: skip
+    starts = [
+        k * r.step_s if r.kind == GATHER else (k > 0) * r.multiply_s + max(k - 1, 0) * r.step_s
+        for k in range(r.n)
+    ]
     products = [("matrix unit", start, k) for k, start in enumerate(starts)]
     length = {"link": r.move_s, "matrix unit": r.multiply_s}
     return [(lane, start, start + length[lane], k) for lane, start, k in (*moves, *products)]
@@ -221,7 +224,7 @@ RING = Explorer(
         "B": Slider("B per device", 64, 65536, 1024, "pow2"),
         "D": Slider("D in all", 512, 65536, 2048, "pow2"),
         "F": Slider("F per device", 256, 32768, 2048, "pow2"),
-        "chip": Choice("chip", CHIPS, "TPU v5e"),
+        "chip": Choice("chip", TORI, "TPU v5e"),
         "step": Steps("step", 2),
     },
     view=_ring,

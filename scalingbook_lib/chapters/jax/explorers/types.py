@@ -1,7 +1,5 @@
 """Which type comes out, or why does JAX refuse? An operation on sharded arrays, checked and priced."""
 
-from functools import lru_cache
-
 from scalingbook_lib.notation import Array
 from scalingbook_lib.notation.types import rules, spec
 from scalingbook_lib.notation.types.operands import MESH, Answer, Operands
@@ -23,16 +21,25 @@ from scalingbook_lib.sharded_matmul.prices import Way
 from scalingbook_lib.units import BF16, si
 
 SPECS = (
-    "P(None, None)", "P('X', None)", "P('Y', None)", "P(None, 'X')", "P(None, 'Y')", "P('X', 'Y')",
-    "P('Y', 'X')", "P(('X', 'Y'), None)", "P(('Y', 'X'), None)", "P(None, ('X', 'Y'))",
-    "P('X', None, unreduced={'Y'})", "P(None, 'Y', unreduced={'X'})", "P(None, None, unreduced={'Y'})",
-)  # fmt: skip
+    "P(None, None)",
+    "P('X', None)",
+    "P('Y', None)",
+    "P(None, 'X')",
+    "P(None, 'Y')",
+    "P('X', 'Y')",
+    "P('Y', 'X')",
+    "P(('X', 'Y'), None)",
+    "P(('Y', 'X'), None)",
+    "P(None, ('X', 'Y'))",
+    "P('X', None, unreduced={'Y'})",
+    "P(None, 'Y', unreduced={'X'})",
+    "P(None, None, unreduced={'Y'})",
+)
 NOT_GIVEN = "not given"
 _MOST = 4  # ways that are shown
 _END = "\N{RIGHT DOUBLE QUOTATION MARK} \N{RIGHTWARDS ARROW}"
 
 
-@lru_cache(maxsize=256)
 def operands(operation: str, *, a: str, b: str, out: str, I: int, J: int, K: int) -> Operands:
     """The arrays that these texts name; `b` and `out` stand for nothing where the operation takes none."""
     sizes = {"I": I, "J": J, "K": K, "N": I * J}

@@ -28,12 +28,10 @@ def _bundles(*, program: str, strip: int) -> View:
         (_heat(kernel, here), _units(kernel, here, start)),
         (
             Readout("bundles", kernel.bundles, "", count(kernel.bundles)),
-            Readout("MATMUL slots used", kernel.filled("MATMUL"), "", percent(kernel.filled("MATMUL"))),
+            Readout.percent("MATMUL slots used", kernel.filled("MATMUL")),
             Readout("strips without a matmul", len(idle), "", f"{len(idle)} of {STRIPS}"),
             Readout("busiest unit", kernel.filled(kernel.busiest), "", kernel.busiest),
-            Readout(
-                "its slots used", kernel.filled(kernel.busiest), "", percent(kernel.filled(kernel.busiest))
-            ),
+            Readout.percent("its slots used", kernel.filled(kernel.busiest)),
         ),
     )
 

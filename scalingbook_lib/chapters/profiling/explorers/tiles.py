@@ -1,7 +1,5 @@
 """How does a matrix lie in a TPU's memory? Tiles, the words in a tile, and what does not fit evenly."""
 
-from functools import lru_cache
-
 from scalingbook_lib.evidence.compiled.layout import Layout, chosen, tiled
 from scalingbook_lib.reader.explorers.parts import (
     Cell,
@@ -28,7 +26,6 @@ _EDGES = (1, 2, 4, *range(8, 65, 8), 128, 256, 384)
 _COLUMNS = (*sorted({n + more for n in _EDGES for more in (0, 1)}), _MOST)
 
 
-@lru_cache(maxsize=4096)
 def lay(rows: int, columns: int, stored: DType, tile: str) -> Layout:
     """The matrix in tiles of that size, or as the compiler lays it."""
     return chosen(rows, columns, stored) if tile == BY_COMPILER else tiled(rows, columns, stored, TILES[tile])

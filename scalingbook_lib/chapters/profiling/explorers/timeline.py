@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from scalingbook_lib import collectives
 from scalingbook_lib.machines import chips
@@ -22,10 +21,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
 )
+from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.units import BF16, percent, si
 
 SCHEDULES = {"gather, then multiply": "serial", "ring, one way": "one", "ring, both ways": "both"}
-CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 _WIDTHS = [2.0 ** (e / 4) for e in range(36, 65)]  # local columns, 512 to 65,536
 _TITLE = "One chip; a gap in the first lane is exposed"
 _CHIP, _LINK, _BACK = "computes", "link →", "link ←"
@@ -88,7 +87,6 @@ class Played:
         return self.total_s - self.math_s
 
 
-@lru_cache(maxsize=512)
 def played(layer: Layer, schedule: str) -> Played:
     """One layer as a device runs it."""
     return Played(tuple(_serial(layer) if schedule == "serial" else _ring(layer, schedule == "both")))
@@ -215,7 +213,7 @@ TIMELINE = Explorer(
         "F": Slider("columns F", 1024, 131072, 8192, "pow2"),
         "n": Slider("chips n", 2, 16, 4),
         "W": Slider("link, one way", 1e10, 4e11, 5e10, "log", "B/s"),
-        "chip": Choice("chip", CHIPS, "TPU v5e"),
+        "chip": Choice("chip", TORI, "TPU v5e"),
     },
     view=_timeline,
 )

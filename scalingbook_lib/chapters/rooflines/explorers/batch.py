@@ -62,10 +62,10 @@ def _knee(*, B: int, D: int, F: int, mix: str, chip: str) -> View:
             Readout("break-even batch", exact, "tokens", _tokens(exact)),
             Readout("rule of thumb", thumb.batch, "tokens", _tokens(thumb.batch)),
             Readout("time", now.lower_s, "s"),
-            Readout("share of the peak", now.attained_fraction, "", percent(now.attained_fraction)),
+            Readout.percent("share of the peak", now.attained_fraction),
             Readout("time for each token", now.lower_s / B, "s"),
         ),
-    )  # fmt: skip
+    )
 
 
 def _tokens(batch: float) -> str:
@@ -144,12 +144,15 @@ def _critical(*, ridge: int, weights: str, activations: str) -> View:
             Readout("widest hopeless D = F", edge, "", f"{edge:,.0f}"),
             Readout("very wide layers", ridge * w.bytes / 2, "tokens", f"{ridge * w.bytes / 2:,.0f} tokens"),
         ),
-    )  # fmt: skip
+    )
 
 
 _STORED: dict[str, DType] = {
-    "4 bytes (fp32)": FP32, "2 bytes (bf16)": BF16, "1 byte (int8)": INT8, "half a byte (int4)": INT4,
-}  # fmt: skip
+    "4 bytes (fp32)": FP32,
+    "2 bytes (bf16)": BF16,
+    "1 byte (int8)": INT8,
+    "half a byte (int4)": INT4,
+}
 
 
 def _with_ridge(ridge: float) -> Chip:

@@ -40,7 +40,7 @@ def _levels(*, B: int, D: int, F: int, n: int, weights: str, crosses: str, chip:
         (_plot(on, rates, flops, moved), bars),
         (
             Readout("lower bound", took.lower_s, "s"),
-            Readout("share of the peak", reached, "", percent(reached)),
+            Readout.percent("share of the peak", reached),
             *(Readout(f"FLOPs per byte of {lv}", flops / moved[lv], "FLOPs/byte") for lv in moved),
         ),
     )

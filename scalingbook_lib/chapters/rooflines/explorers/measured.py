@@ -30,9 +30,9 @@ def _measured(*, sweep: str, B: int) -> View:
         (
             Readout("measured", now.seconds, "s"),
             Readout("lower bound", now.roofline.lower_s, "s"),
-            Readout("attained", now.attained, "", percent(now.attained)),
-            Readout("median below the break-even", below, "", percent(below)),
-            Readout("median above it", above, "", percent(above)),
+            Readout.percent("attained", now.attained),
+            Readout.percent("median below the break-even", below),
+            Readout.percent("median above it", above),
         ),
         columns=2,
     )

@@ -33,9 +33,9 @@ def _overlap(*, math_us: int, memory_us: int, chunks: int, buffered: bool) -> Vi
             Readout("time", took, "s"),
             Readout("lower bound: the larger", least, "s"),
             Readout("upper bound: the sum", most, "s"),
-            Readout("hidden", hidden, "", percent(hidden)),
+            Readout.percent("hidden", hidden),
         ),
-    )  # fmt: skip
+    )
 
 
 def _lanes(math_s: float, copy_s: float, chunks: int, buffered: bool) -> tuple[list[Span], list[Span]]:

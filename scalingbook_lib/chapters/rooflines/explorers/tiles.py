@@ -24,7 +24,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
 )
 from scalingbook_lib.reader.offered.chips import WITH_TORUS, WITH_VMEM
-from scalingbook_lib.units import binary, count, percent, si
+from scalingbook_lib.units import count, si
 
 _SHOWN = 8  # tiles drawn along each side
 _SIZE = 8192  # of X, W and Y
@@ -68,8 +68,8 @@ def _tiles(*, rows: int, columns: int, depth: int, chip: str) -> View:
             Readout("intensity", now.roofline.intensity, "FLOPs/byte"),
             Readout("ridge", now.roofline.ridge, "FLOPs/byte"),
             Readout("bytes read and written", now.roofline.bytes, "B"),
-            Readout("VMEM needed", now.vmem_bytes, "B", binary(now.vmem_bytes)),
-            Readout("share of VMEM", now.vmem_fraction or 0, "", percent(now.vmem_fraction or 0)),
+            Readout.binary("VMEM needed", now.vmem_bytes),
+            Readout.percent("share of VMEM", now.vmem_fraction or 0),
         ),
         columns=2,
     )
@@ -121,8 +121,10 @@ TILES = Explorer(
 # Two chips or more
 
 _SPLITS = {
-    "B (rows of X)": "B", "D (summed over)": "D", "F (columns of W)": "F",
-}  # fmt: skip
+    "B (rows of X)": "B",
+    "D (summed over)": "D",
+    "F (columns of W)": "F",
+}
 
 
 def _split(*, B: int, D: int, F: int, split: str, n: int, sharded: bool, chip: str) -> View:

@@ -1,7 +1,6 @@
 """Which case is this product, and which strategy wins? The solver of sharded products, with every time."""
 
 import math
-import textwrap
 from functools import lru_cache
 
 from scalingbook_lib.notation import Mesh, parse_product
@@ -19,12 +18,13 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
 )
+from scalingbook_lib.reader.offered.chips import TORI
+from scalingbook_lib.reader.words import lines
 from scalingbook_lib.sharded_matmul import CASES, Solution, Strategy, solve
-from scalingbook_lib.sharded_matmul.machines import CHIPS, machine, shapes
+from scalingbook_lib.sharded_matmul.machines import machine, shapes
 from scalingbook_lib.units import count, si
 
 _SHOWN, _REFUSALS = 5, 3
-_LINE = 58  # characters that fit on a phone
 
 
 @lru_cache(maxsize=256)
@@ -86,14 +86,14 @@ def _table(found: Solution, shown: tuple[Strategy, ...]) -> Grid:
 
 def _told(name: str, s: Strategy) -> str:
     times = f"{si(s.lower_s, 's')} overlapped, {si(s.upper_s, 's')} in turn"
-    return "\n".join([*textwrap.wrap(name, _LINE), f"{times}; {s.bound}-bound"])
+    return lines(name, f"{times}; {s.bound}-bound")
 
 
 def _refused(found: Solution) -> tuple[Grid, ...]:
     if not found.rejected:
         return ()
     shown = found.rejected[:_REFUSALS]
-    cells = [["\n".join([r.local.canonical(), *textwrap.wrap(r.why, _LINE)])] for r in shown]
+    cells = [[f"{r.local.canonical()}\n{lines(r.why)}"] for r in shown]
     more = len(found.rejected) - len(shown)
     return (
         Grid(
@@ -122,15 +122,18 @@ CASE_SOLVER = Explorer(
     title="Four cases",
     question="Which case is this product, what could be done, and what is fastest?",
     controls={
-        "text": Notation("product", "A[I, J_Y] · B[J, K] -> C[I, K]",
-                         "· may be *, → may be ->; mesh axes are X and Y; {U_X} marks a partial sum"),
+        "text": Notation(
+            "product",
+            "A[I, J_Y] · B[J, K] -> C[I, K]",
+            "· may be *, → may be ->; mesh axes are X and Y; {U_X} marks a partial sum",
+        ),
         "X": Slider("mesh axis X", 1, 16, 4, "pow2"),
         "Y": Slider("mesh axis Y", 1, 16, 4, "pow2"),
         "I": Slider("size of I (1st)", 64, 65536, 2048, "pow2"),
         "J": Slider("size of J (2nd)", 64, 65536, 8192, "pow2"),
         "K": Slider("size of K (3rd)", 64, 65536, 2048, "pow2"),
-        "chip": Choice("chip", CHIPS, "TPU v5p"),
+        "chip": Choice("chip", TORI, "TPU v5p"),
         "idle": Switch("other axes may help", False),
     },
     view=_cases,
-)  # fmt: skip
+)

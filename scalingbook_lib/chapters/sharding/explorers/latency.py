@@ -19,6 +19,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
+from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.units import percent, si
 
 type Axes = tuple[Axis, ...]
@@ -32,7 +33,6 @@ _FORMULAS = {
 _LEAST, _MOST = 1e2, 1e9
 _SIZES = [_LEAST * 10 ** (k / 4) for k in range(29)]
 _OTHERS = (4, 64)
-_CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 
 
 def _latency(*, op: str, n: int, wired: str, nbytes: float, hop: float, chip: str) -> View:
@@ -42,11 +42,17 @@ def _latency(*, op: str, n: int, wired: str, nbytes: float, hop: float, chip: st
     now = formula(nbytes, *here)
     knee = collectives.latency_bound_below(*here, collective=formula)
     curves = [
-        *(_curve(f"{name} of {n}", formula, make(link), color)
-          for color, (name, make) in enumerate(_WIRED.items()) if name != "torus" or n > 2),
-        *(_curve(f"ring of {m}", formula, _ring(replace(link, size=m)), 5, dashed=True)
-          for m in _OTHERS if m != n),
-    ]  # fmt: skip
+        *(
+            _curve(f"{name} of {n}", formula, make(link), color)
+            for color, (name, make) in enumerate(_WIRED.items())
+            if name != "torus" or n > 2
+        ),
+        *(
+            _curve(f"ring of {m}", formula, _ring(replace(link, size=m)), 5, dashed=True)
+            for m in _OTHERS
+            if m != n
+        ),
+    ]
     chart = Chart(
         Scale("array M", "B", "log", _LEAST, _MOST),
         Scale("time", "s", "log", low=0.7 * min(curve.ys[0] for curve in curves)),
@@ -93,8 +99,10 @@ def _curve(label: str, formula: Formula, axes: Axes, color: int, *, dashed: bool
 def _verdict(said: str, formula: Formula, nbytes: float, axes: Axes) -> str:
     now, ten = formula(nbytes, *axes), formula(10 * nbytes, *axes)
     only = "only " if now.bound == "latency" else ""
-    return (f"{said}: {si(now.total_s, 's')}, of which the hops take {percent(now.latency_s / now.total_s)}; "
-            f"ten times the bytes take {only}{ten.total_s / now.total_s:.3g} times as long.")  # fmt: skip
+    return (
+        f"{said}: {si(now.total_s, 's')}, of which the hops take {percent(now.latency_s / now.total_s)}; "
+        f"ten times the bytes take {only}{ten.total_s / now.total_s:.3g} times as long."
+    )
 
 
 LATENCY = Explorer(
@@ -107,7 +115,7 @@ LATENCY = Explorer(
         "wired": Choice("wired as a", tuple(_WIRED)),
         "nbytes": Slider("array M", _LEAST, _MOST, 3.2e4, "log", "B"),
         "hop": Slider("one hop \N{GREEK SMALL LETTER ALPHA}", 1e-7, 1e-5, 1e-6, "log", "s"),
-        "chip": Choice("chip", _CHIPS, "TPU v5e"),
+        "chip": Choice("chip", TORI, "TPU v5e"),
     },
     view=_latency,
 )

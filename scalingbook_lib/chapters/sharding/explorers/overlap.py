@@ -1,7 +1,5 @@
 """What does a collective matmul save? Chunks on the network's lane, products on the chip's."""
 
-from functools import lru_cache
-
 from scalingbook_lib.reader.explorers.parts import (
     Chart,
     Choice,
@@ -16,8 +14,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
 )
+from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.sharded_matmul import Overlap, Strategy, solve
-from scalingbook_lib.sharded_matmul.machines import CHIPS, machine, shapes
+from scalingbook_lib.sharded_matmul.machines import machine, shapes
 from scalingbook_lib.units import percent, si
 
 _PRODUCT, _GATHER = "A[I, J_Y] · B[J, K_Y] -> C[I, K_Y]", "gather A over Y"
@@ -25,7 +24,6 @@ _MOST = 32
 _LANES = {"network": ("link", 1), "chip": ("matrix unit", 2)}
 
 
-@lru_cache(maxsize=128)
 def gathered(I: int, J: int, K: int, n: int, chip: str) -> Strategy:
     """Case 2 by its AllGather, on one axis of n chips."""
     return solve(_PRODUCT, machine(chip, Y=n), {"I": I, "J": J, "K": K}).named(_GATHER)
@@ -52,7 +50,7 @@ def _overlap(*, chunks: int, I: int, J: int, K: int, n: int, chip: str) -> View:
             Readout("network", now.comms_s, "s"),
             Readout("one after the other", plain, "s"),
             Readout("in chunks", now.total_s, "s"),
-            Readout("saved", now.saved, "", percent(now.saved)),
+            Readout.percent("saved", now.saved),
             Readout("axis", n, "", shapes(machine(chip, Y=n))),
         ),
     )
@@ -90,7 +88,7 @@ OVERLAP = Explorer(
         "J": Slider("size of J", 256, 65536, 8192, "pow2"),
         "K": Slider("size of K", 256, 131072, 32768, "pow2"),
         "n": Slider("chips on Y", 2, 16, 4, "pow2"),
-        "chip": Choice("chip", CHIPS, "TPU v5e"),
+        "chip": Choice("chip", TORI, "TPU v5e"),
     },
     view=_overlap,
 )

@@ -2,9 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
 from scalingbook_lib.notation import Array, Mesh, parse
 from scalingbook_lib.reader.explorers.parts import (
@@ -17,6 +15,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
+from scalingbook_lib.reader.words import counts, listed
 from scalingbook_lib.units import binary, count, dtype
 
 _MOST_ROWS, _MOST_COLUMNS = 16, 8
@@ -46,7 +45,6 @@ class Painting:
         return number
 
 
-@lru_cache(maxsize=128)
 def painting(text: str, mesh: Mesh, rows: int, columns: int) -> Painting:
     """Read a text and give every device its block; what cannot be drawn is refused with a sentence."""
     array = parse(text, mesh)
@@ -74,16 +72,14 @@ def _painter(*, text: str, X: int, Y: int, Z: int, I: int, J: int, numbers: str)
         _verdict(picture, local),
         (_array_grid(picture), _mesh_grid(picture)),
         (
-            Readout("one device's block", 0, "", f"[{_listed(array.local_shape(mesh, **sizes))}]"),
-            Readout("bytes per device", local, "B", binary(local)),
+            Readout("one device's block", 0, "", f"[{counts(array.local_shape(mesh, **sizes))}]"),
+            Readout.binary("bytes per device", local),
             Readout("copies of each block", array.replicas(mesh), "", count(array.replicas(mesh))),
-            Readout("one whole array", array.global_bytes(kind, **sizes), "B",
-                    binary(array.global_bytes(kind, **sizes))),
-            Readout("all devices together", array.total_bytes(mesh, kind, **sizes), "B",
-                    binary(array.total_bytes(mesh, kind, **sizes))),
+            Readout.binary("one whole array", array.global_bytes(kind, **sizes)),
+            Readout.binary("all devices together", array.total_bytes(mesh, kind, **sizes)),
         ),
         columns=2,
-    )  # fmt: skip
+    )
 
 
 # The array: a cell for every block
@@ -130,7 +126,7 @@ def _block_cell(picture: Painting, down: range | str, across: range | str | None
     color, level = _paint(picture, devices[0])
     noun, text = f"device{'s' * (len(devices) > 1)}", _who(picture, devices)
     words = f"{noun}\n{text}" if roomy and len(devices) <= 4 else text
-    note = f"{_where(picture, block)}: {noun} {_listed(map(picture.number, devices))}"
+    note = f"{_where(picture, block)}: {noun} {counts(map(picture.number, devices))}"
     return Cell(words, color, note, level=level)
 
 
@@ -207,17 +203,18 @@ def _device_cell(picture: Painting, device: Device) -> Cell:
 
 def _verdict(picture: Painting, local: float) -> str:
     array, mesh, sizes = picture.array, picture.mesh, picture.sizes
-    shape = _listed(array.local_shape(mesh, **sizes))
+    shape = counts(array.local_shape(mesh, **sizes))
     each = f"Each of the {mesh.devices} devices" if mesh.devices > 1 else "The only device"
     said = f"{each} holds a block [{shape}] of {binary(local)}"
     unused = [axis for axis in array.unused_axes(mesh) if mesh.size(axis) > 1]
     if unused:
-        said += f"; no subscript names {_and(unused)}, so {count(array.replicas(mesh))} devices hold the same"
+        copies = count(array.replicas(mesh))
+        said += f"; no subscript names {listed(unused, 'or')}, so {copies} devices hold the same"
     elif mesh.devices > 1 and not array.partial:
         said += "; every axis is used, so nothing is stored twice"
     summed = [axis for axis in array.partial if mesh.size(axis) > 1]
     if summed:
-        said += f"; the true block is the sum over {mesh.size(summed)} devices along {_and(summed)}"
+        said += f"; the true block is the sum over {mesh.size(summed)} devices along {listed(summed, 'or')}"
     if not array.is_even(mesh, **sizes):
         said += f"; the split is uneven, so the devices hold {_padding(picture)} % padding"
     return said + "."
@@ -228,15 +225,6 @@ def _padding(picture: Painting) -> str:
     stored = math.prod(picture.array.local_shape(picture.mesh, **picture.sizes))
     parts = picture.mesh.size(picture.array.axes)
     return f"{100 * (1 - whole / (stored * parts)):.2g}"
-
-
-def _and(names: Iterable[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} or {last}" if most else last
-
-
-def _listed(values: Iterable[int]) -> str:
-    return ", ".join(f"{v:,}" for v in values)
 
 
 PAINTER = Explorer(

@@ -24,10 +24,17 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
 )
+from scalingbook_lib.reader.offered.chips import TORI
+from scalingbook_lib.reader.words import several
 from scalingbook_lib.units import si
 
-COLLECTIVES = ("AllGather", "ReduceScatter", "AllReduce", "AllToAll", "CollectivePermute")
-CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
+_FORMULAS = {  # each as steps, and as a time
+    "AllGather": (schedules.all_gather, collectives.all_gather),
+    "ReduceScatter": (schedules.reduce_scatter, collectives.reduce_scatter),
+    "AllReduce": (schedules.all_reduce, collectives.all_reduce),
+    "AllToAll": (schedules.all_to_all, collectives.all_to_all),
+}
+COLLECTIVES = (*_FORMULAS, "CollectivePermute")
 _HUES, _PARTIAL = 5, 5  # chunks take colors 0 to 4, the sixth is for sums that are not complete
 _TITLES = {
     "AllGather": "Chunks that each device holds",
@@ -48,22 +55,16 @@ def plan(op: str, n: int, wrapped: bool, both: bool) -> Schedule:
             "A line cannot be used in one direction only: nothing would reach its first device. "
             "Close it to a ring, or use both ways."
         )
-    formulas = {
-        "AllGather": schedules.all_gather, "ReduceScatter": schedules.reduce_scatter,
-        "AllReduce": schedules.all_reduce, "AllToAll": schedules.all_to_all,
-    }  # fmt: skip
-    return formulas[op](n, wrapped, both)
+    steps, _ = _FORMULAS[op]
+    return steps(n, wrapped, both)
 
 
 def exact(op: str, nbytes: float, axis: Axis, both: bool = True) -> Transfer:
     """What `collectives` says of an array of `nbytes` over the whole axis."""
     if op == "CollectivePermute":
         return collectives.permute(nbytes / axis.size, axis)
-    formulas = {
-        "AllGather": collectives.all_gather, "ReduceScatter": collectives.reduce_scatter,
-        "AllReduce": collectives.all_reduce, "AllToAll": collectives.all_to_all,
-    }  # fmt: skip
-    return formulas[op](nbytes, axis, both_ways=both)
+    _, formula = _FORMULAS[op]
+    return formula(nbytes, axis, both_ways=both)
 
 
 def _player(*, op: str, n: int, wrapped: bool, both: bool, nbytes: float, chip: str, step: int) -> View:
@@ -81,15 +82,11 @@ def _player(*, op: str, n: int, wrapped: bool, both: bool, nbytes: float, chip: 
             Readout("exact total", time.total_s, "s"),
             Readout("of it, hops", time.latency_s, "s"),
             Readout("textbook's form", time.textbook_s, "s"),
-            Readout("busiest link carries", _busiest(schedule, nbytes), "B"),
+            Readout("busiest link carries", max(schedule.loads.values()) * nbytes / schedule.pieces, "B"),
         ),
         frames=len(seconds) + 1,
         columns=2,
     )
-
-
-def _busiest(schedule: Schedule, nbytes: float) -> float:
-    return max(schedule.loads.values()) * nbytes / schedule.pieces
 
 
 # The devices and what they hold
@@ -97,8 +94,12 @@ def _busiest(schedule: Schedule, nbytes: float) -> float:
 
 def _network(op: str, n: int, wrapped: bool, both: bool, done: int) -> Network:
     schedule = plan(op, n, wrapped, both)
-    nodes = [Node(str(i), x, y, parts, note) for i, ((x, y), (parts, note)) in
-             enumerate(zip(layouts.ring(n), _held(op, n, wrapped, both, done), strict=True))]  # fmt: skip
+    nodes = [
+        Node(str(i), x, y, parts, note)
+        for i, ((x, y), (parts, note)) in enumerate(
+            zip(layouts.ring(n), _held(op, n, wrapped, both, done), strict=True)
+        )
+    ]
     wires = [Link(i, (i + 1) % n) for i in range(n if wrapped else n - 1)]
     sends = schedule.steps[done - 1].sends if done else ()
     return Network(nodes, [*wires, *(_arrow(send, n) for send in sends)], _TITLES[op], 0.74)
@@ -113,7 +114,6 @@ def _arrow(send: Send, n: int) -> Link:
     return Link(source, send.target, value, color=color, bend=0.6 if n == 2 and way < 0 else 0.0)
 
 
-@lru_cache(maxsize=512)
 def _held(
     op: str, n: int, wrapped: bool, both: bool, done: int
 ) -> tuple[tuple[tuple[int | None, ...], str], ...]:
@@ -180,8 +180,9 @@ def _table(n: int, wrapped: bool, loads: Loads) -> Grid:
         rows.append(
             [_cell(up[0], most, 0), _cell(up[1], most, 2), _cell(down[0], most, 0), _cell(down[1], most, 2)]
         )
-    return Grid("Bytes on each link", [f"{i}, {j}" for i, j in pairs],
-                ("→ now", "→ total", "← now", "← total"), rows)  # fmt: skip
+    return Grid(
+        "Bytes on each link", [f"{i}, {j}" for i, j in pairs], ("→ now", "→ total", "← now", "← total"), rows
+    )
 
 
 def _cell(nbytes: float, most: float, color: int) -> Cell:
@@ -204,9 +205,7 @@ def _timeline(seconds: tuple[float, ...], done: int) -> Timeline:
 
 def _verdict(op: str, nbytes: float, axis: Axis, *, both: bool, time: Transfer, steps: int) -> str:
     where = f"{'ring' if axis.wrapped else 'line'} of {axis.size}"
-    said = (
-        f"{op} of {si(nbytes, 'B')} on a {where}: {si(time.total_s, 's')} in {steps} step{'s' * (steps > 1)}."
-    )
+    said = f"{op} of {si(nbytes, 'B')} on a {where}: {si(time.total_s, 's')} in {several(steps, 'step')}."
     return f"{said} {_discovery(op, nbytes, axis, both, time)}"
 
 
@@ -224,8 +223,10 @@ def _discovery(op: str, nbytes: float, axis: Axis, both: bool, time: Transfer) -
         return f"A ring used both ways moves the bytes in 1/{ratio:.3g} of the time: here {why}."
     if op == "AllToAll":
         gather = exact("AllGather", nbytes, axis)
-        return (f"An AllGather of the same array takes {si(gather.total_s, 's')}: here a chunk has one goal, "
-                "and stops there.")  # fmt: skip
+        return (
+            f"An AllGather of the same array takes {si(gather.total_s, 's')}: here a chunk has one goal, "
+            "and stops there."
+        )
     if op == "AllReduce":
         return "It is a ReduceScatter and then an AllGather, and takes as long as both."
     wider = exact(op, nbytes, Axis(2 * axis.size, True, axis.link_bytes_per_s, axis.hop_s))
@@ -240,7 +241,7 @@ PLAYER = Explorer(
         "op": Choice("collective", COLLECTIVES),
         "n": Slider("devices n", 2, 16, 8),
         "nbytes": Slider("array M", 1e3, 1e9, 32e6, "log", "B"),
-        "chip": Choice("chip", CHIPS, "TPU v5e"),
+        "chip": Choice("chip", TORI, "TPU v5e"),
         "wrapped": Switch("wrapped (a ring)", True),
         "both": Switch("both ways", True),
         "step": Steps("step", 2),

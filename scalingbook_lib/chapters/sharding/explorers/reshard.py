@@ -1,8 +1,5 @@
 """What is the cheapest way from one sharding to another? Its steps, and the ways that lost."""
 
-import textwrap
-from functools import lru_cache
-
 from scalingbook_lib.collectives.resharding import Resharding, Sequence, reshard
 from scalingbook_lib.notation import Mesh, parse
 from scalingbook_lib.reader.explorers.parts import (
@@ -19,14 +16,14 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
 )
-from scalingbook_lib.sharded_matmul.machines import CHIPS, machine, shapes
+from scalingbook_lib.reader.offered.chips import TORI
+from scalingbook_lib.reader.words import lines
+from scalingbook_lib.sharded_matmul.machines import machine, shapes
 from scalingbook_lib.units import dtype, si
 
-_LINE = 58  # characters that fit on a phone
 _SHOWN = 4
 
 
-@lru_cache(maxsize=256)
 def resharding(
     before: str, after: str, *, chip: str, X: int, Y: int, I: int, J: int, numbers: str, idle: bool
 ) -> Resharding:
@@ -62,7 +59,7 @@ def _reshard(
 def _steps(best: Sequence) -> Grid:
     """A cell for each step of the cheapest way, the free ones in gray."""
     cells = [
-        [Cell("\n".join(textwrap.wrap(f"{i}. {move}", _LINE)), 0 if move.seconds else None, level=0.6)]
+        [Cell(lines(f"{i}. {move}"), 0 if move.seconds else None, level=0.6)]
         for i, move in enumerate(best.moves, 1)
     ]
     return Grid("The cheapest way", (), (), cells or [[Cell("nothing to move")]])
@@ -84,12 +81,11 @@ def _bars(ways: tuple[Sequence, ...]) -> Bars:
 def _others(ways: tuple[Sequence, ...]) -> tuple[Grid, ...]:
     if not ways:
         return ()
-    cells = [[Cell(_lost(f"{i}. {way.says}", way))] for i, way in enumerate(ways, 2)]
+    cells = [
+        [Cell(lines(f"{i}. {way.says}", f"{si(way.total_s, 's')}, {way.why}"))]
+        for i, way in enumerate(ways, 2)
+    ]
     return (Grid("Ways that lost", (), (), cells),)
-
-
-def _lost(name: str, way: Sequence) -> str:
-    return "\n".join([*textwrap.wrap(name, _LINE), f"{si(way.total_s, 's')}, {way.why}"])
 
 
 def _verdict(found: Resharding) -> str:
@@ -117,7 +113,7 @@ RESHARD = Explorer(
         "I": Slider("rows", 16, 131072, 4096, "pow2"),
         "J": Slider("columns", 16, 131072, 8192, "pow2"),
         "numbers": Choice("data type", ("bf16", "int8", "fp32")),
-        "chip": Choice("chip", CHIPS, "TPU v5p"),
+        "chip": Choice("chip", TORI, "TPU v5p"),
         "idle": Switch("other axes may help", False),
     },
     view=_reshard,

@@ -20,21 +20,24 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
+from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.sharded_matmul import SplitWeight, Way
-from scalingbook_lib.sharded_matmul.machines import CHIPS
 from scalingbook_lib.units import count, si
 
 _LABELS = ("1. gather W", "2. slice X, sum Z", "3. exchange W, gather Z", "4. split batch, gather W and Z")
 _KINDS = {  # two ways by what they wait for, and their colors
-    (0, "network"): 1, (0, "compute"): 4, (1, "network"): 2, (1, "compute"): 0,
-    (0, "memory"): 5, (1, "memory"): 3,
-}  # fmt: skip
+    (0, "network"): 1,
+    (0, "compute"): 4,
+    (1, "network"): 2,
+    (1, "compute"): 0,
+    (0, "memory"): 5,
+    (1, "memory"): 3,
+}
 _TEXTBOOK, _EXACT, _ALL = "1 and 2, textbook", "1 and 2, exact", "all four, exact"
 _LOW_B, _HIGH_B, _LOW_D, _HIGH_D = 16, 65536, 64, 262144
 _COLUMNS, _ROWS = 44, 36
 
 
-@lru_cache(maxsize=64)
 def product(chip: str, n: int, F: int, exact: bool) -> SplitWeight:
     """The product on a ring of n chips."""
     on = chips.find(chip)
@@ -127,7 +130,7 @@ STRATEGIES = Explorer(
         "F": Slider("width F", 256, 131072, 16384, "pow2"),
         "n": Slider("chips n", 2, 64, 4, "pow2"),
         "count_as": Choice("strategies", (_TEXTBOOK, _EXACT, _ALL)),
-        "chip": Choice("chip", CHIPS, "TPU v5p"),
+        "chip": Choice("chip", TORI, "TPU v5p"),
     },
     view=_strategies,
 )

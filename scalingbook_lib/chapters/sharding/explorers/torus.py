@@ -20,6 +20,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
+from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.units import si
 
 _OPS = {
@@ -27,7 +28,6 @@ _OPS = {
     "AllGather": (collectives.all_gather, schedules.all_gather_shares),
 }
 _WRAPS = {"all axes": lambda n: True, "axes of 16 (v5e, v6e)": lambda n: n == 16, "none": lambda n: False}
-_CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 _LEVELS = 5
 _KEYS = [f"{100 * k // _LEVELS} %" for k in range(1, _LEVELS + 1)]
 _HALF = 0.17  # of a chip's side, where 1 is the distance of two chips
@@ -111,8 +111,12 @@ def _verdict(op: str, axes: Sequence[Axis], nbytes: float, busiest: Sequence[flo
         ratio = time.bandwidth_s / formula(nbytes, *closed).bandwidth_s
         return f"{said} With all axes wrapped, the bytes would take 1/{ratio:.3g} of the time."
     square = _squarest(n, sum(size > 1 for size in sizes))
-    ratio = time.bandwidth_s / formula(nbytes, *(Axis(s, True, axes[0].link_bytes_per_s, axes[0].hop_s)
-                                                 for s in square)).bandwidth_s  # fmt: skip
+    ratio = (
+        time.bandwidth_s
+        / formula(
+            nbytes, *(Axis(s, True, axes[0].link_bytes_per_s, axes[0].hop_s) for s in square)
+        ).bandwidth_s
+    )
     if ratio > 1.001:
         return (
             f"{said} As {_written(square)}, the bytes would take 1/{ratio:.3g} of the time on as many chips."
@@ -141,7 +145,7 @@ TORUS = Explorer(
         "C": Slider("axis C", 1, 16, 1, "pow2", "chips"),
         "wraps": Choice("wrapped", tuple(_WRAPS)),
         "nbytes": Slider("whole array M", 1e6, 1e10, 6.4e7, "log", "B"),
-        "chip": Choice("chip", _CHIPS, "TPU v5e"),
+        "chip": Choice("chip", TORI, "TPU v5e"),
     },
     view=_torus,
 )

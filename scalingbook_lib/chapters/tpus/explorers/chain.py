@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from scalingbook_lib import collectives, roofline
-from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Slice
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
@@ -18,6 +17,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
 )
+from scalingbook_lib.reader.offered.machines import torus
 from scalingbook_lib.units import BF16, INT8, binary, percent, si
 
 HOSTS, SPLIT, FAR, OTHER = "host memory", "HBM, split", "HBM of the farthest chip", "another slice"
@@ -109,8 +109,7 @@ class Chain:
 
 
 def _chain(*, on: str, n: int, B: int, lies: str, plan: str, chunks: int) -> View:
-    name, _, shape = on.rpartition(" ")
-    here = Slice.of(chips.find(name), shape)
+    here = torus(on)
     both = {p: Chain(here, n, B, lies, p, chunks) for p in (FETCH, SEND)}
     now = both[plan]
     return View(
@@ -120,9 +119,9 @@ def _chain(*, on: str, n: int, B: int, lies: str, plan: str, chunks: int) -> Vie
             Readout("in all", now.total_s, "s"),
             Readout("slowest lane alone", now.pipeline.lower_s, "s"),
             Readout("nothing overlapped", now.pipeline.upper_s + now.back_s, "s"),
-            Readout("A", now.nbytes, "B", binary(now.nbytes)),
-            Readout("x, and as much for y", now.vector_bytes, "B", binary(now.vector_bytes)),
-            Readout("HBM of one chip", here.chip.hbm_bytes, "B", binary(here.chip.hbm_bytes)),
+            Readout.binary("A", now.nbytes),
+            Readout.binary("x, and as much for y", now.vector_bytes),
+            Readout.binary("HBM of one chip", here.chip.hbm_bytes),
         ),
     )
 

@@ -20,6 +20,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
 )
 from scalingbook_lib.reader.offered.chips import WITH_TORUS
+from scalingbook_lib.reader.words import listed
 from scalingbook_lib.roofline import Roofline
 from scalingbook_lib.units import DType, binary, dtype, percent, si
 
@@ -112,7 +113,7 @@ def _rows(batch: float) -> str:
 def _verdict(work: Product, B: int, rates: dict[str, float], now: dict[str, Roofline]) -> str:
     fast = [level for level, time in now.items() if time.bound == "compute-bound"]
     rows = f"{B:,} row{'s' * (B > 1)}"
-    said = f"{rows} reach the peak from {_listed(fast)}" if fast else f"{rows} reach the peak from no level"
+    said = f"{rows} reach the peak from {listed(fast)}" if fast else f"{rows} reach the peak from no level"
     slow = [level for level in now if level not in fast]
     if not slow:
         return f"{said}: on every one the arithmetic takes longest."
@@ -121,10 +122,6 @@ def _verdict(work: Product, B: int, rates: dict[str, float], now: dict[str, Roof
     if math.isinf(batch):
         return f"{said}, and no number of rows is enough: X and Y alone keep it busy for longer."
     return f"{said}, where {math.ceil(batch):,} rows would be needed."
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 LADDER = Explorer(

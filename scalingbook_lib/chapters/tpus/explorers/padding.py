@@ -28,10 +28,10 @@ def _padding(*, M: int, K: int, N: int, side: str, stored: str) -> View:
         _verdict(now),
         (_tiles(now), _curves(now)),
         (
-            Readout("weight cells used", now.useful, "", percent(now.useful, 3)),
-            Readout("cell-cycles used", now.utilization, "", percent(now.utilization, 3)),
+            Readout.percent("weight cells used", now.useful, 3),
+            Readout.percent("cell-cycles used", now.utilization, 3),
             Readout("cycles", now.cycles, "", f"{now.cycles:,}"),
-            Readout("X stationary instead", now.swapped.utilization, "", percent(now.swapped.utilization, 3)),
+            Readout.percent("X stationary instead", now.swapped.utilization, 3),
             Readout("W without padding", memory.useful_bytes, "B"),
             Readout("W as stored", memory.bytes, "B"),
         ),

@@ -34,7 +34,7 @@ def _peak(*, cores: int, units: int, side: int, clock: float, each: str, K: int,
         (
             Readout("multiply-adds a cycle", yours.cells, "", f"{yours.cells:,}"),
             Readout("datasheet : yours", yours.unexplained(on.bf16_flops_per_s), "×"),
-            Readout("cells used", used, "", percent(used, 3)),
+            Readout.percent("cells used", used, 3),
             Readout("datasheet : vector unit", *_against_vector(on)),
             Readout(f"{on.name} documents", 0, "", _documented(on)),
         ),

@@ -16,7 +16,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
 )
-from scalingbook_lib.units import BF16, MiB, binary, percent, si
+from scalingbook_lib.units import BF16, MiB, percent, si
 
 _COPY, _LOAD, _COMPUTE = "HBM to VMEM", "VMEM to registers", "vector unit"
 _ARRAYS, _BUFFERS = 2, 2  # x and y; of each, one chunk in use and one on its way
@@ -70,9 +70,9 @@ def _pipeline(*, chunks: int, array: int, ops: int, hbm: float) -> View:
             Readout("time", now.total_s, "s"),
             Readout("slowest lane alone", now.lower_s, "s"),
             Readout("nothing overlapped", now.upper_s, "s"),
-            Readout("vector unit idle", 1 - now.busy[_COMPUTE], "", percent(1 - now.busy[_COMPUTE], 3)),
+            Readout.percent("vector unit idle", 1 - now.busy[_COMPUTE], 3),
             Readout("break-even", work.break_even_ops, "FLOPs/element"),
-            Readout("VMEM needed", work.vmem_bytes(chunks), "B", binary(work.vmem_bytes(chunks))),
+            Readout.binary("VMEM needed", work.vmem_bytes(chunks)),
         ),
     )
 

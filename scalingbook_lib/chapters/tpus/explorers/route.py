@@ -1,7 +1,6 @@
 """How far is one chip of a slice from another, and how long does a message take? Hops, chip by chip."""
 
 from scalingbook_lib import roofline
-from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Slice
 from scalingbook_lib.machines.routes import Message, Place, Route
 from scalingbook_lib.reader.explorers.parts import (
@@ -20,20 +19,27 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
 )
+from scalingbook_lib.reader.offered.machines import torus
 from scalingbook_lib.units import si
 
 _SLICES = (
-    "TPU v5e 4x4", "TPU v5e 8x8", "TPU v5e 8x16", "TPU v5e 16x16", "TPU v6e 8x16", "TPU v4 4x4x4",
-    "TPU v5p 4x4x8", "TPU v5p 8x8x16", "TPU7x 8x16x16",
-)  # fmt: skip
+    "TPU v5e 4x4",
+    "TPU v5e 8x8",
+    "TPU v5e 8x16",
+    "TPU v5e 16x16",
+    "TPU v6e 8x16",
+    "TPU v4 4x4x4",
+    "TPU v5p 4x4x8",
+    "TPU v5p 8x8x16",
+    "TPU7x 8x16x16",
+)
 _LEAST, _MOST = 1e2, 1e10
 _SIZES = [_LEAST * 10 ** (k / 4) for k in range(33)]
 _HOPS, _WAY = 0, 1  # colors
 
 
 def _route(*, on: str, source: str, target: str, nbytes: float, every: bool) -> View:
-    name, _, shape = on.rpartition(" ")
-    here = Slice.of(chips.find(name), shape)
+    here = torus(on)
     route = here.route(*(place(text, len(here.shape)) for text in (source, target)))
     paths = None if every else 1
     message = route.message(nbytes, paths=paths)

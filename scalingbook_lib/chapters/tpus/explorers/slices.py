@@ -8,7 +8,7 @@ from functools import lru_cache
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Transfer
 from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import Axis, Chip, Slice
+from scalingbook_lib.machines.chips import Chip, Slice
 from scalingbook_lib.machines.torus import Shape, write_shape
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
@@ -94,13 +94,10 @@ def _box(grain: int, place: Place) -> str:
 
 def _spot(place: Place, sides: Shape) -> tuple[float, float]:
     """Where a box stands, 0 to 1: the last axis runs right, the one before it down, a first of three back."""
-    back, down, right = (0.0, *(_share(*pair) for pair in zip(place, sides, strict=True)))[-3:]
+    shares = (at / (side - 1) if side > 1 else 0.5 for at, side in zip(place, sides, strict=True))
+    back, down, right = (0.0, *shares)[-3:]
     slant = _SLANT if len(sides) == 3 and sides[0] > 1 else 0.0
     return right * (1 - slant) + slant * back, down * (1 - slant) + slant * (1 - back)
-
-
-def _share(at: int, side: int) -> float:
-    return at / (side - 1) if side > 1 else 0.5
 
 
 def _aspect(sides: Shape) -> float:
@@ -164,7 +161,9 @@ def way(here: Slice, order: Sequence[int]) -> list[Place]:
 def _bars(here: Slice, nbytes: float) -> Bars:
     """An all-gather along each axis, and along all of them at once."""
     times = {
-        f"{_NAMES[k]}, {_kind(axis)}": collectives.all_gather(nbytes, axis)
+        f"{_NAMES[k]}, {'ring' if axis.wrapped else 'line'} of {axis.size}": collectives.all_gather(
+            nbytes, axis
+        )
         for k, axis in enumerate(here.axes)
         if axis.size > 1
     }
@@ -181,10 +180,6 @@ def _bars(here: Slice, nbytes: float) -> Bars:
         ),
         stacked=True,
     )
-
-
-def _kind(axis: Axis) -> str:
-    return f"{'ring' if axis.wrapped else 'line'} of {axis.size}"
 
 
 @lru_cache(maxsize=64)
@@ -230,8 +225,10 @@ def _verdict(here: Slice, nbytes: float) -> str:
     if here.chips == 1:
         return f"{here}: it has nobody to talk to."
     said = f"{here}. An AllGather of {si(nbytes, 'B')} over all of it takes {si(time.total_s, 's')}"
-    best = min((Slice(here.chip, s) for s in rivals(here.chip, here.shape) if math.prod(s) == here.chips),
-               key=lambda s: _gather(s, nbytes).total_s)  # fmt: skip
+    best = min(
+        (Slice(here.chip, s) for s in rivals(here.chip, here.shape) if math.prod(s) == here.chips),
+        key=lambda s: _gather(s, nbytes).total_s,
+    )
     ratio = time.total_s / _gather(best, nbytes).total_s
     if ratio > 1.001:
         return f"{said}, {ratio:.3g} times as long as on {write_shape(best.shape)}."

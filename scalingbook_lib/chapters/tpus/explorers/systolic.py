@@ -44,7 +44,7 @@ def _systolic(*, t: int, M: int, tiles: int, double: bool, step: int) -> View:
             Readout("cycles after it", run.cycles),
             Readout("one tile: M + 2t - 2", systolic.cycles(M, t)),
             Readout("a further tile costs", systolic.tile_period(M, t, double)),
-            Readout("utilization", run.utilization, "", percent(run.utilization, 3)),
+            Readout.percent("utilization", run.utilization, 3),
         ),
         frames=len(run.frames),
         columns=2,

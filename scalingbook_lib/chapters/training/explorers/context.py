@@ -27,7 +27,6 @@ WAYS = {"ring": "ring", "gathered keys": "gather", "Ulysses": "ulysses"}
 _SIZES = (4, 8, 16, 32, 64)
 
 
-@lru_cache(maxsize=64)
 def machine(chip: str, C: int) -> Machine:
     """Context over one axis of a torus, the only one of that size, or over C neighbors of a cluster."""
     on = chips.find(chip)
@@ -98,8 +97,11 @@ def _sent_or_none(model: str, chip: str, T: int, C: int, way: str) -> float:
 
 
 def _verdict(here: Step, way: str, *, T: int, C: int, sent_s: float, attention_s: float) -> str:
-    names = {"ring": "the ring of keys and values", "gathered keys": "gathering keys and values",
-             "Ulysses": "exchanging tokens for heads"}  # fmt: skip
+    names = {
+        "ring": "the ring of keys and values",
+        "gathered keys": "gathering keys and values",
+        "Ulysses": "exchanging tokens for heads",
+    }
     said = f"With {count(T // C)} tokens on each of {C} chips, {names[way]} takes {si(sent_s, 's')} of a step"
     beside = f"the attention beside it {si(attention_s, 's')}"
     if way != "ring":

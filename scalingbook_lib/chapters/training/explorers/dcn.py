@@ -13,10 +13,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
+from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.training import rules
 from scalingbook_lib.units import BF16, FP32, count, dtype
 
-CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 _MOST = 64
 
 
@@ -96,7 +96,7 @@ DCN = Explorer(
     title="A batch over several pods",
     question="How many tokens must each pod have, so that its arithmetic hides the sum of the gradients?",
     controls={
-        "chip": Choice("chip", CHIPS, "TPU v5p"),
+        "chip": Choice("chip", TORI, "TPU v5p"),
         "pods": Slider("pods", 2, _MOST, 4),
         "batch": Slider("tokens of a step", 2**16, 2**27, 2**22, "pow2"),
         "gradients": Choice("gradients summed in", (BF16.name, FP32.name), BF16.name),

@@ -18,11 +18,11 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
 )
+from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.training import rules
 from scalingbook_lib.training.rules import Mixed
-from scalingbook_lib.units import count, percent
+from scalingbook_lib.units import count
 
-CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 AXES = {"FSDP 2, TP 1": (2, 1), "FSDP 1, TP 2": (1, 2), "FSDP 1, TP 1": (1, 1)}
 _TOKENS = [2 ** (4 + e / 4) for e in range(41)]  # 16 to 16,384 of each chip
 
@@ -86,7 +86,7 @@ def _dial(*, b: int, dial: float, N: int, F: int, chip: str, axes: str, links: f
             Readout("TP's part", here.tensor, "×"),
             Readout("mixed needs, at this dial", s.knee(dial), "", f"{count(round(s.knee(dial)))} tokens"),
             Readout("FSDP alone needs", alone, "", f"{count(round(alone))} tokens"),
-            Readout("at most, of the peak", 1 / here.slowdown(dial), "", percent(1 / here.slowdown(dial))),
+            Readout.percent("at most, of the peak", 1 / here.slowdown(dial)),
         ),
     )
 
@@ -128,7 +128,7 @@ DIAL = Explorer(
         "dial": Slider("dial: 0 overlap, 1 in turn", 0.0, 1.0, 0.0, step=0.05),
         "N": Slider("chips N", 8, 8960, 64, "log", step=8),
         "F": Slider("width F", 4096, 65536, 28672, "log", step=256),
-        "chip": Choice("chip", CHIPS, "TPU v5p"),
+        "chip": Choice("chip", TORI, "TPU v5p"),
         "axes": Choice("torus axes", tuple(AXES), "FSDP 2, TP 1"),
         "links": Slider("share of the links' rate", 0.5, 1.0, 1.0, step=0.05),
         "whole": Switch("whole ways that divide N", False),

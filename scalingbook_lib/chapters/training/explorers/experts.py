@@ -34,7 +34,6 @@ JOINED = (*TORI, "H100", RACKS)
 _OUT = {"bf16 both ways": BF16, "fp8 out, bf16 back": FP8}
 
 
-@lru_cache(maxsize=64)
 def joined(name: str, Z: int) -> Machine | None:
     """Z chips of that kind, a torus as near to a cube as there is; None where there is none."""
     if name not in TORI:
@@ -87,8 +86,9 @@ def _experts(*, model: str, name: str, Z: int, tokens: int, out: str, once: bool
     if on is None:
         raise ValueError(f"{name} comes in at most {max(TORI[name])} chips: take fewer, or another machine")
     if Z not in s.sizes:
-        raise ValueError(f"{s.experts.E} experts cannot be shared evenly by {Z} chips: take at most "
-                         f"{max(s.sizes)}")  # fmt: skip
+        raise ValueError(
+            f"{s.experts.E} experts cannot be shared evenly by {Z} chips: take at most {max(s.sizes)}"
+        )
     times = layer_times(s, on, tokens)
     least = s.needed(name, Z)
     return View(

@@ -53,8 +53,8 @@ def _pipeline(*, schedule: str, P: int, M: int, chunks: int, backward: float, ho
         ),
         (
             Readout("step", float(run.total_s), "", f"{float(run.total_s):.4g} forward passes"),
-            Readout("idle, of the step", float(run.bubble), "", percent(float(run.bubble), 3)),
-            Readout("idle, over the work", float(run.overhead), "", percent(float(run.overhead), 3)),
+            Readout.percent("idle, of the step", float(run.bubble), 3),
+            Readout.percent("idle, over the work", float(run.overhead), 3),
             Readout("microbatches held at most", float(max(run.live))),
         ),
         frames=frames,

@@ -1,7 +1,6 @@
 """Which ways to split the chips exist, and how long does a step take with each? All of them, in one table."""
 
 from dataclasses import replace
-from functools import lru_cache
 
 from scalingbook_lib import models, training
 from scalingbook_lib.reader.explorers.parts import (
@@ -17,7 +16,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
 )
-from scalingbook_lib.reader.offered.training import MACHINES, divisors, machine, term, word
+from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.reader.offered.training import MACHINES, divisors, term, word
 from scalingbook_lib.training import Case, Judged, Plan
 from scalingbook_lib.units import count, percent, si
 
@@ -27,7 +27,6 @@ REST = {"context (CP)": "cp", "stages (PP)": "pp", "copies (DP)": "dp"}
 _MOST_TP = 32
 
 
-@lru_cache(maxsize=128)
 def judged(
     name: str, where: str, *, batch: int, T: int, rest: str, base: Plan
 ) -> dict[tuple[int, int], Judged]:
@@ -77,11 +76,11 @@ def _split(
             Readout("ways to split", len(found)),
             Readout("of these legal", len(legal)),
             Readout("fastest step", step.total_s, "s"),
-            Readout("its MFU, at most", step.mfu, "", percent(step.mfu)),
+            Readout.percent("its MFU, at most", step.mfu),
             Readout("its memory", step.memory.total, "B"),
             Readout("tokens a chip", step.tokens / step.chips, "", count(round(step.tokens / step.chips))),
         ),
-    )  # fmt: skip
+    )
 
 
 def _table(

@@ -42,10 +42,10 @@ def _steps(*, scheme: str, X: int, Y: int, B: int, D: int, F: int, step: int) ->
         (_arrays(moves[at], sizes), _curves(held, received, at)),
         (
             Readout("chips", sizes.mesh.devices),
-            Readout("held now", held[at], "B", binary(held[at])),
-            Readout("held at most", max(held), "B", binary(max(held))),
-            Readout("received so far", received[at], "B", binary(received[at])),
-            Readout("received in all", received[-1], "B", binary(received[-1])),
+            Readout.binary("held now", held[at]),
+            Readout.binary("held at most", max(held)),
+            Readout.binary("received so far", received[at]),
+            Readout.binary("received in all", received[-1]),
         ),
         frames=len(moves),
     )

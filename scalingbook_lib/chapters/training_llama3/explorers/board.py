@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from scalingbook_lib import models
-from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.reader.explorers.parts import (
@@ -23,6 +22,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
 )
+from scalingbook_lib.reader.offered.machines import torus
 from scalingbook_lib.reader.offered.training import word
 from scalingbook_lib.steps.placement import place
 from scalingbook_lib.training import Plan, PlanError, rules
@@ -32,9 +32,15 @@ from scalingbook_lib.units import percent
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
 PODS = (
-    "TPU v5p 16x20x28", "TPU v5p 16x16x32", "TPU v5p 16x16x16", "TPU v5p 8x16x16", "TPU v5p 8x8x8",
-    "TPU v4 16x16x16", "TPU v5e 16x16", "TPU v6e 16x16",
-)  # fmt: skip
+    "TPU v5p 16x20x28",
+    "TPU v5p 16x16x32",
+    "TPU v5p 16x16x16",
+    "TPU v5p 8x16x16",
+    "TPU v5p 8x8x8",
+    "TPU v4 16x16x16",
+    "TPU v5e 16x16",
+    "TPU v6e 16x16",
+)
 WAYS = {
     "as many as there are": "all",
     "the largest power of two": "power",
@@ -129,8 +135,7 @@ class Board:
 
 
 def _board(*, model: str, pod: str, Y: int, ways: str, sequences: int, dial: float, whole: bool) -> View:
-    chip, _, shape = pod.rpartition(" ")
-    b = Board(models.find(model), Slice.of(chips.find(chip), shape), sequences, Y, WAYS[ways], whole)
+    b = Board(models.find(model), torus(pod), sequences, Y, WAYS[ways], whole)
     checks, here = b.checks(), b.mixed(Y)
     best = rules.best_split(sequences * _T, b.X * Y, b.F, **b.axes)
     return View(
@@ -141,10 +146,10 @@ def _board(*, model: str, pod: str, Y: int, ways: str, sequences: int, dial: flo
             Readout("FSDP over arithmetic", here.data, "×"),
             Readout("TP over arithmetic", here.tensor, "×"),
             Readout("ideal data ways", best, "", f"{best:,.0f}"),
-            Readout("at most, of the peak", 1 / here.slowdown(dial), "", percent(1 / here.slowdown(dial))),
-            Readout("with TP waited for", 1 / here.exposed_slowdown, "", percent(1 / here.exposed_slowdown)),
+            Readout.percent("at most, of the peak", 1 / here.slowdown(dial)),
+            Readout.percent("with TP waited for", 1 / here.exposed_slowdown),
         ),
-    )  # fmt: skip
+    )
 
 
 def _grid(checks: dict[str, tuple[bool, str]]) -> Grid:

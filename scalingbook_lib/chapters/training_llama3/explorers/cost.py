@@ -1,7 +1,5 @@
 """How many days and dollars does a training run take? The rule of thumb, beside what real runs took."""
 
-from functools import lru_cache
-
 from scalingbook_lib import models, training
 from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.machines import Machine, chips
@@ -23,16 +21,22 @@ from scalingbook_lib.training import Run
 from scalingbook_lib.units import count, percent, si
 
 MODELS = (
-    "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 7B", "Qwen3 32B", "Mixtral 8x22B",
-    "Qwen3 235B-A22B", "gpt-oss 120B", "DeepSeek-V3",
-)  # fmt: skip
+    "LLaMA-3 8B",
+    "LLaMA-3 70B",
+    "LLaMA-3 405B",
+    "LLaMA-2 7B",
+    "Qwen3 32B",
+    "Mixtral 8x22B",
+    "Qwen3 235B-A22B",
+    "gpt-oss 120B",
+    "DeepSeek-V3",
+)
 CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "A100", "H100", "B200")
 NAMED = ("Llama-3.1-405B", "Llama-3.1-8B", "PaLM-540B", "BLOOM-176B", "LLaMA-65B", "MPT-7B", "Pythia-70M")
 ASSUMED_USD_PER_HOUR = 4.2  # TPU v5p's price, for chips whose price nobody publishes
 _SIZES = [2.0**e for e in range(6, 18)]
 
 
-@lru_cache(maxsize=64)
 def host(chip: str) -> Machine:
     """The chips of one machine, of which a run takes as many as it needs."""
     on = chips.find(chip)
@@ -48,9 +52,13 @@ def took(model: str, chip: str, n: float, *, trillions: float, mfu: float, price
     """The run on n chips, rounded to whole hosts; `price` in percent of the chip's own."""
     on = host(chip)
     return training.run_at(
-        models.find(model), on, trillions * 1e12, mfu=mfu / 100, pods=max(round(n / on.chips), 1),
+        models.find(model),
+        on,
+        trillions * 1e12,
+        mfu=mfu / 100,
+        pods=max(round(n / on.chips), 1),
         usd_per_hour=usd_per_hour(chip) * price / 100,
-    )  # fmt: skip
+    )
 
 
 def _cost(*, model: str, trillions: float, chip: str, n: int, mfu: float, price: float) -> View:

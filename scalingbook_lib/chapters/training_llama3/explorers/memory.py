@@ -80,16 +80,17 @@ def _memory(*, model: str, chip: str, n: int, tokens: int, arrays: int, state: s
         (
             Readout("on all chips together", all_of.total, "B"),
             Readout("on each", all_of.total / n, "B"),
-            Readout("of its HBM", all_of.total / n / hbm, "", percent(all_of.total / n / hbm)),
+            Readout.percent("of its HBM", all_of.total / n / hbm),
             Readout("chips at least", least),
-            Readout("activations", all_of.activations / all_of.total, "", _share(all_of)),
+            Readout(
+                "activations",
+                all_of.activations / all_of.total,
+                "",
+                f"{percent(all_of.activations / all_of.total)} of it",
+            ),
         ),
         columns=2,
     )
-
-
-def _share(all_of: Held) -> str:
-    return f"{percent(all_of.activations / all_of.total)} of it"
 
 
 def _bars(all_of: Held, chip: str, n: int, hbm: float) -> Bars:

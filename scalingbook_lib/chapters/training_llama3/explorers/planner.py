@@ -17,7 +17,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.training import MACHINES, machine, term
+from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.reader.offered.training import MACHINES, term
 from scalingbook_lib.units import percent, si
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
@@ -46,9 +47,7 @@ def ranked(model: str, where: str, batch: int, T: int, fixed: tuple[tuple[str, A
     return planner.plans(models.find(model), on, batch=batch, T=T, fixed=given, tried=tried, keep=_SHOWN)
 
 
-def _planner(
-    *, model: str, where: str, batch: str, T: int, tp: str, cp: str, pp: str, remat: str
-) -> View:  # fmt: skip
+def _planner(*, model: str, where: str, batch: str, T: int, tp: str, cp: str, pp: str, remat: str) -> View:
     ways: dict[str, Any] = {n: int(v) for n, v in (("tp", tp), ("cp", cp), ("pp", pp)) if v != ANY}
     ways |= {"remat": remat} if remat != ANY else {}
     found = ranked(model, where, int(batch), T, tuple(ways.items()))
@@ -63,7 +62,7 @@ def _planner(
             Readout("of these legal", found.legal),
             Readout("plans judged", found.judged),
             Readout("best step", step.total_s, "s"),
-            Readout("MFU, at most", step.mfu, "", percent(step.mfu)),
+            Readout.percent("MFU, at most", step.mfu),
             Readout("tokens/s", step.tokens_per_s, "", si(step.tokens_per_s)),
         ),
     )

@@ -20,11 +20,11 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
+from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.training import rules
 from scalingbook_lib.units import count
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
-CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 REGIMES = (
     "FSDP, a sequence or more a chip",
     "FSDP with context ways",
@@ -159,7 +159,7 @@ REGIMES_MAP = Explorer(
     question="Where does training wait, and for what, over all numbers of chips and all batches?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
-        "chip": Choice("chip", CHIPS, "TPU v5p"),
+        "chip": Choice("chip", TORI, "TPU v5p"),
         "n": Slider("chips", 16, 131072, 8960, "log", step=8),
         "tokens": Slider("tokens of a step", 2**16, 2**27, 2**22, "pow2"),
         "T": Slider("tokens of a sequence", 1024, 131072, 4096, "pow2"),

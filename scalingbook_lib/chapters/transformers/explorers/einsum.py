@@ -18,6 +18,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
 )
 from scalingbook_lib.reader.offered.chips import CHIPS
+from scalingbook_lib.reader.words import listed
 from scalingbook_lib.units import BF16, count, si
 
 _COLORS = {"contracting": 1, "batching": 0, "free": 2}
@@ -94,21 +95,16 @@ def _times(passes: dict[str, Einsum], on: Chip) -> Bars:
 
 
 def _verdict(product: Einsum, on: Chip) -> str:
-    summed = f"sums over {_and(product.contracting)}" if product.contracting else "sums over nothing"
+    summed = f"sums over {listed(product.contracting)}" if product.contracting else "sums over nothing"
     said = f"{product.text} {summed}"
     if product.batching:
-        said += f" for each {_and(product.batching)}"
+        said += f" for each {listed(product.batching)}"
     intensity, ridge = product.intensity(), on.flops_per_s(BF16) / on.hbm_bytes_per_s
     bound = "compute-bound" if intensity > ridge else "memory-bound"
     said += (
         f": {si(product.flops, 'FLOPs')} forward, {product.backward_flops / product.flops:.3g} times that "
     )
     return f"{said}backward; {intensity:.3g} FLOPs/byte is {bound} on {on.name}, whose ridge is {ridge:.0f}."
-
-
-def _and(indices: str) -> str:
-    *most, last = indices
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 EINSUM = Explorer(

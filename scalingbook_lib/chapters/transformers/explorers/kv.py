@@ -1,7 +1,6 @@
 """How many sequences fit? A cache of keys and values beside the weights, for four kinds of attention."""
 
 from dataclasses import replace
-from functools import lru_cache
 
 from scalingbook_lib import models
 from scalingbook_lib.machines import chips
@@ -22,7 +21,7 @@ from scalingbook_lib.reader.explorers.parts import (
 )
 from scalingbook_lib.reader.offered.chips import CHIPS
 from scalingbook_lib.reader.offered.models import MODELS
-from scalingbook_lib.units import DType, binary, count, dtype, percent
+from scalingbook_lib.units import DType, binary, count, dtype
 
 PUBLISHED = "as published"
 _KV_RANK, _ROPE, _SHARED = 512, 64, 8  # of DeepSeek's latent attention; key-value heads of grouped queries
@@ -43,7 +42,6 @@ def _latent(model: Transformer) -> Transformer:
     return replace(model, K=model.N, H=latent.qk, latent=latent, biases=(), qk_norm=None)
 
 
-@lru_cache(maxsize=32)
 def kinds(name: str) -> dict[str, Transformer]:
     """The published model, and the same with each kind of attention."""
     model = models.find(name)
@@ -64,6 +62,7 @@ def _kv(*, name: str, kind: str, S: int, sequences: int, cache: str, weights: st
     free = {k: hbm - dtype(weights).bytes * m.params for k, m in made.items()}
     each = {k: arithmetic.kv_cache(m, S, dtype(cache)).nbytes for k, m in made.items()}
     fits = {k: int(max(free[k], 0) // each[k]) for k in made}
+    token = arithmetic.kv_cache(made[kind], 1, dtype(cache))
     bars = Bars(
         Scale("bytes", "B"),
         [_label(k, m) for k, m in made.items()],
@@ -78,25 +77,20 @@ def _kv(*, name: str, kind: str, S: int, sequences: int, cache: str, weights: st
         _verdict(made[kind], kind, S, fits=fits, free=free[kind], where=f"{n} {chip}"),
         (bars, *_lengths(made, kind, free, dtype(cache), S)),
         (
-            Readout("cache of a token", 0, "", binary(_a_token(made[kind], dtype(cache)))),
-            Readout("cache of a sequence", each[kind], "B", binary(each[kind])),
+            Readout("cache of a token", 0, "", binary(token.bytes_per_token)),
+            Readout.binary("cache of a sequence", each[kind]),
             Readout("left beside the weights", free[kind], "B", binary(max(free[kind], 0))),
             Readout("sequences that fit", fits[kind], "", count(fits[kind])),
             Readout("tokens that fit", fits[kind] * S, "", count(fits[kind] * S)),
-            Readout("cache / weights, as set", sequences * each[kind] / (hbm - free[kind]), "",
-                    percent(sequences * each[kind] / (hbm - free[kind]))),
+            Readout.percent("cache / weights, as set", sequences * each[kind] / (hbm - free[kind])),
         ),
-    )  # fmt: skip
+    )
 
 
 def _label(kind: str, m: Transformer) -> str:
     if m.latent:
         return f"{kind}: {m.latent.kv_rank} + {m.latent.rope}"
     return f"{kind}: K = {m.K}, H = {m.H}"
-
-
-def _a_token(model: Transformer, cache: DType) -> float:
-    return arithmetic.kv_cache(model, 1, cache).bytes_per_token
 
 
 def _lengths(

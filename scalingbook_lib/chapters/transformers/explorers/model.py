@@ -1,7 +1,5 @@
 """What is in a model? Parameters, FLOPs and bytes of a published model, or of any config.json."""
 
-from functools import lru_cache
-
 from scalingbook_lib import models
 from scalingbook_lib.models import Transformer, arithmetic
 from scalingbook_lib.models.arithmetic import Flops, Terms
@@ -17,7 +15,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
 )
-from scalingbook_lib.units import BF16, FP32, binary, count, dtype, percent, si
+from scalingbook_lib.units import BF16, FP32, count, dtype, percent, si
 
 LONGEST_CONFIG = 20_000  # characters
 _STATES = {
@@ -27,7 +25,6 @@ _STATES = {
 }
 
 
-@lru_cache(maxsize=64)
 def read(text: str, name: str) -> Transformer:
     """The model of a pasted config.json, or of a name where there is no brace; without a text, the chosen."""
     if not text:
@@ -50,8 +47,8 @@ def _model(*, name: str, text: str, T: int, causal: bool, cache: str, state: str
             Readout("active for a token", model.active_params, "", count(model.active_params)),
             Readout("forward, a token", forward.per_token, "FLOPs"),
             Readout("training, a token", run.total / T, "FLOPs"),
-            Readout("6 · P is off by", run.six_nd_error, "", percent(run.six_nd_error)),
-            Readout("KV cache, a token", kept.bytes_per_token, "B", binary(kept.bytes_per_token)),
+            Readout.percent("6 · P is off by", run.six_nd_error),
+            Readout.binary("KV cache, a token", kept.bytes_per_token),
             Readout("training state", training.total, "B", si(training.total, "B")),
             Readout("shapes", 0, "", _shapes(model)),
         ),

@@ -46,9 +46,9 @@ def _remat(
             Readout("kept", now.nbytes, "B", si(now.nbytes, "B")),
             Readout("arrays [B, T, D] a layer", now.units, "", f"{now.units:.4g}"),
             Readout("kept for a token", now.nbytes / now.tokens, "B", si(now.nbytes / now.tokens, "B")),
-            Readout("kept / HBM", now.nbytes / hbm, "", percent(now.nbytes / hbm)),
+            Readout.percent("kept / HBM", now.nbytes / hbm),
             Readout("computed again", now.extra_flops, "FLOPs", si(now.extra_flops, "FLOPs")),
-            Readout("more FLOPs", now.extra_share, "", percent(now.extra_share)),
+            Readout.percent("more FLOPs", now.extra_share),
         ),
         columns=2,
     )

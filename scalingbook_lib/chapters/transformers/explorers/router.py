@@ -37,7 +37,7 @@ def _router(*, E: int, k: int, B: int, skew: float, factor: float, chip: str) ->
         (
             Readout("tokens for an expert", even.tokens_per_expert, "", f"{even.tokens_per_expert:.4g}"),
             Readout("busiest expert / even", busiest, "", f"{busiest:.3g}"),
-            Readout("turned away", lost, "", percent(lost)),
+            Readout.percent("turned away", lost),
             Readout("batch for compute-bound", needed.tokens, "tokens"),
             Readout("the AllToAlls, forward", even.forward_bytes, "B", si(even.forward_bytes, "B")),
             Readout("for D of", _D, "", f"{_D:,}, bf16"),
@@ -53,14 +53,19 @@ def _loads(B: int, visited: tuple[float, ...], even: float, capacity: float, nee
         Scale("experts, the busiest first", "", "linear", 1, len(visited)),
         Scale("tokens", "", "linear", 0),
         (
-            Band("", ranks, [max(m - s, 0.0) for m, s in zip(means, spreads, strict=True)],
-                 [min(m + s, B) for m, s in zip(means, spreads, strict=True)], 0),
+            Band(
+                "",
+                ranks,
+                [max(m - s, 0.0) for m, s in zip(means, spreads, strict=True)],
+                [min(m + s, B) for m, s in zip(means, spreads, strict=True)],
+                0,
+            ),
             Curve("tokens it gets", ranks, means, 0),
             RefLine("even", even, "y"),
             RefLine("capacity", capacity, "y"),
             RefLine("compute-bound from", needed, "y"),
         ),
-    )  # fmt: skip
+    )
 
 
 def _verdict(even: float, needed: float, busiest: float, lost: float, chip: str) -> str:

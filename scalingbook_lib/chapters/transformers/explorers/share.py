@@ -59,12 +59,12 @@ def _share(*, first: str, second: str, third: str, T: int, causal: bool, windows
             *(_crossing(at, color) for color, at in enumerate(crossings) if _SHORTEST <= at <= _LONGEST),
             RefLine("your T", T),
         ),
-    )  # fmt: skip
+    )
     return View(
         _verdict(names, crossings, shares, T, guide),
         (chart,),
         (
-            *(Readout(f"{n}: share at T", s, "", percent(s)) for n, s in zip(names, shares, strict=True)),
+            *(Readout.percent(f"{n}: share at T", s) for n, s in zip(names, shares, strict=True)),
             *(Readout(f"{n}: T*", at, "", _length(at)) for n, at in zip(names, crossings, strict=True)),
             Readout("rule of thumb for the first", guide, "", _length(guide)),
         ),

@@ -70,11 +70,15 @@ def _kept(run: OnlineSoftmax, at: int) -> Grid:
     cells = [
         [
             Cell(text, 1 if s is run.steps[at] else None, str(s), level=0.4)
-            for text in (f"{s.rescale:.3g}" if s.start else "", f"{s.seen.m:.3g}", f"{s.seen.l:.4g}",
-                         f"{s.seen.output[0]:.4g}")
+            for text in (
+                f"{s.rescale:.3g}" if s.start else "",
+                f"{s.seen.m:.3g}",
+                f"{s.seen.l:.4g}",
+                f"{s.seen.output[0]:.4g}",
+            )
         ]
         for s in shown
-    ]  # fmt: skip
+    ]
     rows = [f"chunk {first + i}" for i in range(len(shown))]
     return Grid("What is kept", rows, ("earlier ×", "m", "l", "output"), cells)
 

@@ -1,0 +1,86 @@
+"""What happens to the step when the batch stays, and when it grows? Strong against weak scaling."""
+
+from scalingbook_lib.chapters.intro.explorers.more_chips import ALL, CHIPS, COUNTS, ONE, axes_of
+from scalingbook_lib.machines import chips
+from scalingbook_lib.reader.explorers.parts import (
+    Bars,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Readout,
+    RefLine,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
+from scalingbook_lib.roofline import scaling
+from scalingbook_lib.units import count
+
+_PARAMETERS = 8e9
+
+
+def _regimes(*, n: int, B: int, per_chip: int, chip: str, network: str) -> View:
+    on = chips.find(chip)
+    axes = axes_of(on, network)
+
+    def strong(n: float) -> scaling.Step:
+        return scaling.data_parallel(_PARAMETERS, B, n, on, axes=axes)
+
+    def weak(n: float) -> scaling.Step:
+        return scaling.data_parallel(_PARAMETERS, per_chip * n, n, on, axes=axes)
+
+    def strong_at(n: float) -> float:
+        return scaling.strong_efficiency(strong(n), strong(1))
+
+    def weak_at(n: float) -> float:
+        return scaling.weak_efficiency(weak(n), weak(1))
+
+    s, w = strong(n), weak(n)
+    chart = Chart(
+        Scale("chips n", "", "log", 1, COUNTS[-1]),
+        Scale("efficiency", "%", "linear", 0, 110),
+        (
+            Curve("strong", COUNTS, [100 * strong_at(c) for c in COUNTS], 0),
+            Curve("weak", COUNTS, [100 * weak_at(c) for c in COUNTS], 1),
+            RefLine("you", n),
+        ),
+    )
+    return View(
+        f"On {count(n)} chips strong scaling keeps {100 * strong_at(n):.0f} %; weak scaling keeps "
+        f"{100 * weak_at(n):.0f} %, with a batch of {count(per_chip * n)} tokens.",
+        (chart, _bars(s, w)),
+        (
+            Readout("strong: tokens per chip", B / n, "", count(round(B / n))),
+            Readout("weak: batch", per_chip * n, "tokens"),
+            Readout("C/W", scaling.tokens_per_chip(on, axes=axes), "tokens per chip"),
+        ),
+    )
+
+
+def _bars(s: scaling.Step, w: scaling.Step) -> Bars:
+    return Bars(
+        Scale("time of one step", "s"),
+        ("strong", "weak"),
+        (
+            Series("arithmetic", (s.math_s, w.math_s), 2),
+            Series("AllReduce, exposed", (s.exposed_s, w.exposed_s), 3),
+        ),
+        stacked=True,
+    )
+
+
+REGIMES = Explorer(
+    key="intro.regimes",
+    title="Strong or weak",
+    question="What happens to the step when the batch stays, and when it grows?",
+    controls={
+        "n": Slider("chips n", 1, 16384, 4096, "log", "chips"),
+        "B": Slider("strong: batch B", 2**16, 2**24, 2**22, "pow2", "tokens"),
+        "per_chip": Slider("weak: tokens per chip", 2**7, 2**15, 2**12, "pow2", "tokens"),
+        "chip": Choice("chip", CHIPS, "TPU v5p"),
+        "network": Choice("gradients travel over", (ONE, ALL)),
+    },
+    view=_regimes,
+)

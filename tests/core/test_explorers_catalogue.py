@@ -1,0 +1,117 @@
+"""Laws of every explorer: whatever two controls say it paints or refuses, and no control is for nothing."""
+
+import itertools
+import json
+import random
+import re
+
+import pytest
+from looked import values
+
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider, Steps, Switch
+
+ALL = explorers.catalogue()
+LLAMA_8B = {
+    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,
+    "num_hidden_layers": 32, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": False,
+    "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "_name_or_path": "somebody/my-8b",
+}  # fmt: skip
+TEXTS = {  # what a reader types, beside what stands there at the start
+    "tpus.route": ("16x16", "2x2x1", "2, 1", "fox"),
+    "tpus.slices": ("16x16", "2x2x1", "2, 1", "fox"),
+    "transformers.model": (json.dumps(LLAMA_8B),),
+    "transformers.einsum": ("BTD,DF->BTF",),
+}
+REFUSED = {  # what a reader may ask for and cannot get: a sentence that says what to write instead
+    "rooflines": r"has no (documented \w+ bandwidth|\w+ matrix unit)|tokens? cannot feed",
+    "gpus.fabric": "pair by pair|join at most",
+    "gpus": ": set|: lower|use fewer|a block has|cannot be shared",
+    "tpus.ladder": "has no int8 matrix unit; compute in one of bf16",
+    "tpus.route": "there is no chip at|is no chip; write its place",
+    "tpus.slices": "does not come as|is no slice shape",
+    "sharding": ".{20}",
+    "jax": ".{20}",
+    "inference": ": set|write",
+    "inference_llama3": ": set|write",
+    "training": ": set|: lower|[:;] take|[:;] write| needs even|do not divide over cp",
+    "training_llama3": ": set|: lower|[:;] take|[:;] write| needs even|do not divide over cp",
+}
+BASES = {  # where a control has nothing to say at the start
+    ("sharding.reshard", "idle"): {"after": "A[I, J]"},
+    ("conclusion.estimate", "show"): {"guess": "1 GB"},
+}
+SLOW = ("inference", "inference_llama3", "training", "training_llama3")  # the first control with every other
+
+
+def offered(explorer, name):
+    """The values of a control, as an address holds them."""
+    control = explorer.controls[name]
+    if isinstance(control, Notation):
+        return [control.start, *TEXTS.get(explorer.key, ())]
+    return [control.position(value) for value in values(control)]
+
+
+def pairs(explorer):
+    """States with two controls set: all of them, or few of those that take long."""
+    stem = explorer.key.partition(".")[0]
+    first, *others = explorer.controls
+    slow = stem in SLOW
+    named = [(first, other) for other in others] if slow else itertools.combinations(explorer.controls, 2)
+    for a, b in named:
+        some, more = offered(explorer, a)[: 4 if slow else 16], offered(explorer, b)[: 8 if slow else 16]
+        both = [*itertools.product(some, more)]
+        yield from (
+            {a: one, b: other} for one, other in (random.Random(0).sample(both, 1) if stem == "jax" else both)
+        )
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_every_pair_of_settings_paints_or_says_what_to_write(key):
+    explorer = ALL[key]
+    known = REFUSED.get(key) or REFUSED.get(key.partition(".")[0], "nothing is refused")
+    for state in pairs(explorer):
+        painted = explorer.paint(state)
+        if painted.error:
+            assert re.search(known, painted.error), (state, painted.error)
+        else:
+            assert painted.verdict, state
+            assert "<svg" in painted.figure, state
+            assert not re.search(r"\b(nan|inf)\b", painted.figure + painted.readouts + painted.verdict), state
+
+
+def anything(control):
+    """What an address can hold for a control, sensible or not."""
+    match control:
+        case Slider():
+            return control.stops[:2]
+        case Choice():
+            return control.options
+        case Switch():
+            return True, False
+        case Steps():
+            return 0, 1, 10**6
+        case Notation():
+            return "", "A[", "x" * 500, "<script>"
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_every_end_of_every_control_paints_and_a_phone_is_shown_as_many_pictures(key):
+    explorer = ALL[key]
+    for name, control in explorer.controls.items():
+        for state in anything(control):
+            wide, narrow = (explorer.paint({name: state}, wide=wide) for wide in (True, False))
+            assert narrow.figure or narrow.error
+            assert "nan" not in narrow.figure
+            assert narrow.figure.count("<svg") == wide.figure.count("<svg"), (name, state)
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_every_control_changes_something(key):
+    explorer = ALL[key]
+    for name in explorer.controls:
+        base = BASES.get((key, name), {})
+        start = explorer.paint(base)
+        others = [explorer.paint(base | {name: value}) for value in offered(explorer, name)[1:]]
+        changed = any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others)
+        assert changed or not others, name
