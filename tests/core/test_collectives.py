@@ -282,10 +282,3 @@ def test_what_cannot_be_is_refused(formula):
         formula(-1, Axis(4, True, 1, 0))
     with pytest.raises(ValueError, match="no way round"):
         formula(1, Axis(4, False, 1, 0), both_ways=False)
-
-
-def test_an_unknown_collective_lists_the_known():
-    with pytest.raises(ValueError, match="all-gather, reduce-scatter"):
-        collectives.bus_bandwidth("gossip", 1, 2, 1)
-    with pytest.raises(ValueError, match="all-gather, reduce-scatter"):
-        collectives.bytes_received("gossip", 1, 2)

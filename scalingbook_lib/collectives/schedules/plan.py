@@ -210,15 +210,15 @@ def _ways(n: int, distance: int, both_ways: bool) -> list[tuple[int, int | None]
 
 
 def _line_exchange(n: int, i: int, t: int) -> list[tuple[int, int, int, None]]:
-    """At step t, position i sends up all pieces whose ends add up to i + n - 1 - t; mirrored, down."""
-    up = [(1, s, i + n - 1 - t - s, None) for s in range(i + 1) if i < i + n - 1 - t - s < n]
-    mirror = n - 1 - i
-    down = [
-        (-1, n - 1 - s, n - 1 - (mirror + n - 1 - t - s), None)
-        for s in range(mirror + 1)
-        if mirror < mirror + n - 1 - t - s < n
-    ]
-    return up + down
+    """At step t, what position i sends up a line, and, mirrored, down."""
+    up = [(1, start, end, None) for start, end in _line_upwards(n, i, t)]
+    return up + [(-1, n - 1 - start, n - 1 - end, None) for start, end in _line_upwards(n, n - 1 - i, t)]
+
+
+def _line_upwards(n: int, i: int, t: int) -> list[tuple[int, int]]:
+    """All pieces from i or below whose start and end add up to i + n - 1 - t: one chunk for each start."""
+    ends = [(start, i + n - 1 - t - start) for start in range(i + 1)]
+    return [(start, end) for start, end in ends if i < end < n]
 
 
 def _backwards(schedule: Schedule) -> Schedule:
