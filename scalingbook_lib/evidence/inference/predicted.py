@@ -5,6 +5,7 @@ spread over as many steps as the tokens of a step allow, and each stays for G st
 """
 
 from math import ceil, sqrt
+from typing import NamedTuple
 
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence.inference.planned import Planned, planned
@@ -13,6 +14,13 @@ from scalingbook_lib.inference.case import Case, case
 from scalingbook_lib.inference.efficiency import Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.machines.slices import Slice
+
+
+class Intake(NamedTuple):
+    """How many prompts a step takes in, and in how many steps all of a wave have come."""
+
+    prompts: float
+    steps: float
 
 
 def tokens_per_s(run: InferenceRun, efficiency: Efficiency) -> float:
@@ -42,12 +50,12 @@ def _served(p: Planned, quick: Case) -> float:
         return p.batch * run.G / _wave_s(p, quick, p.batch)
     waves, rest = divmod(run.requests, p.batch)
     total_s = waves * _wave_s(p, quick, p.batch) + (_wave_s(p, quick, rest) if rest else 0.0)
-    steps, idle = _prompts(p, p.batch)[1], _decode_s(quick, 1, run.P)
-    return run.requests * run.G / (total_s + steps * idle)  # while the first come and the last go
+    idle_s = _intake(p, p.batch).steps * _decode_s(quick, 1, run.P)  # while the first come and the last go
+    return run.requests * run.G / (total_s + idle_s)
 
 
-def _prompts(p: Planned, batch: int) -> tuple[float, float]:
-    """How many prompts a step takes in, and in how many steps a wave's have come.
+def _intake(p: Planned, batch: int) -> Intake:
+    """How the prompts of a wave come in.
 
     Groups that own their sequences all wait for the one that has prompts. If all take them in the same steps
     that is no loss, if each by itself the most: the geometric mean of both.
@@ -60,13 +68,13 @@ def _prompts(p: Planned, batch: int) -> tuple[float, float]:
     if groups > 1 and steps < run.G:
         apart = (1 - (1 - steps / run.G) ** groups) * run.G
         steps = sqrt(steps * apart)
-    return batch / steps, steps
+    return Intake(batch / steps, steps)
 
 
 def _wave_s(p: Planned, quick: Case, batch: int) -> float:
     """Steps with prompts, and steps without; where prompts fill all steps, fewer sequences are at work."""
     run = p.run
-    many, steps = _prompts(p, batch)
+    many, steps = _intake(p, batch)
     context, chunk = run.P + run.G / 2, many * run.P
     at_once = max(round(many / p.layout.pp), 1)
     before = max(run.P - chunk, 0.0) / 2

@@ -6,6 +6,7 @@ Chapter: Training.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from scalingbook_lib.evidence.measured.training_runs.counting import counted
 from scalingbook_lib.machines.chips import Chip, Source
@@ -18,6 +19,13 @@ _NARROW = {"mxfp8": FP8, "nvfp4": FP4}
 def products(precision: str) -> DType:
     """The type of the products of weights, by what a source calls it."""
     return _NARROW.get(precision) or dtype(precision)
+
+
+class Basis(NamedTuple):
+    """What the seconds follow from: "s", the time itself; "tok", tokens/s a chip; "rate", FLOP/s a chip."""
+
+    what: str
+    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # one for each row, so it equals itself alone
@@ -80,22 +88,19 @@ class TrainingRun(Told):
         """The FLOPs of a step as the source counts them; None where it does not say how."""
         return counted(self.convention, self.model, self.tokens, self.T) if self.convention else None
 
-    def basis_of(self, wanted: str) -> tuple[str, float] | None:
-        """What a "time" or a "rate" of a step follows from, and its seconds; None where it is not printed.
-
-        "s" is the time itself, "tok" tokens/s a chip, "rate" FLOP/s a chip by the source's own count.
-        """
+    def basis_of(self, wanted: str) -> Basis | None:
+        """What a "time" or a "rate" of a step follows from; None where it is not printed."""
         if wanted == "rate":
             known = self.counted and self.rate and self.counted / self.rate / self.chips
-            return ("rate", known) if known else None
+            return Basis("rate", known) if known else None
         if "s" in self.printed:
-            return "s", float(self.printed["s"])
+            return Basis("s", float(self.printed["s"]))
         rate = self.printed.get("tok")
-        return ("tok", self.tokens / float(rate) / self.chips) if rate else None
+        return Basis("tok", self.tokens / float(rate) / self.chips) if rate else None
 
     @cached_property
-    def basis(self) -> tuple[str, float]:
-        """What `step_s` follows from, "s", "tok" or "rate", and the seconds."""
+    def basis(self) -> Basis:
+        """What `step_s` follows from."""
         first, then = ("rate", "time") if self.coarse else ("time", "rate")
         found = self.basis_of(first) or self.basis_of(then)
         assert found, f"{self.id} prints neither a time nor a rate"
@@ -104,7 +109,7 @@ class TrainingRun(Told):
     @property
     def step_s(self) -> float:
         """The time of a step, the one convention for all: as printed, or from tokens/s, or from FLOP/s."""
-        return self.basis[1]
+        return self.basis.seconds
 
     @property
     def memory_bytes(self) -> float | None:
