@@ -39,7 +39,6 @@ def plans(
     """
     asked = space(model, machine, batch=batch, T=T, pods=pods, fixed=fixed or {}, tried=tried or {})
     search = _Search(asked, efficiency, every)
-    points = search.points()
     ranking = Ranking(
         model=model,
         machine=machine,
@@ -50,14 +49,14 @@ def plans(
         fixed=fixed or {},
         tried=tried or {},
         constant=asked.constant,
-        points=points,
+        points=search.points(),  # the search: what it counts is asked for below
         best=(),
         spreads=search.legal + asked.tally.total,
         legal=search.legal,
         spared=search.spared,
         rejected=asked.tally.rejected,
     )
-    best = map(ranking.step, first(points, keep))
+    best = map(ranking.step, first(ranking.points, keep))
     return replace(ranking, best=tuple(Judged(step.plan, step) for step in best))
 
 

@@ -49,17 +49,8 @@ def serve(
     machines of different chips of which one has no price.
     """
     asked = machines if isinstance(machines, tuple) else (machines,)
-    search = _Search(
-        model=model,
-        P=P,
-        G=G,
-        constant={name: value for name, value in (fixed or {}).items() if name not in WAYS},
-        tried=(tried or {}) | {name: (value,) for name, value in (fixed or {}).items() if name in WAYS},
-        policies=policies,
-        chunk=chunk,
-        reserve=reserve,
-        efficiency=efficiency,
-    )
+    known: dict[str, Any] = {"fixed": fixed or {}, "tried": tried or {}, "chunk": chunk, "reserve": reserve}
+    search = _Search(model=model, P=P, G=G, policies=policies, efficiency=efficiency, **known)
     unit, prices = _prices(asked, usd_per_hour)
     options = [
         Option(s.itl_s, prices[i] * s.chips / 3600 / s.tokens_per_s * 1e6, s.ttft_s, s, machine)
@@ -67,22 +58,7 @@ def serve(
         for s in search.on(machine, batches)
     ]
     targets = {name: s for name, s in (("ttft_s", ttft_s), ("itl_s", itl_s)) if s is not None}
-    kept = [o for o in options if all(getattr(o, name) <= s for name, s in targets.items())]
-    _missed(search.tally, options, kept, targets)
-    known = {"fixed": fixed or {}, "tried": tried or {}, "chunk": chunk, "reserve": reserve}
-    return Front(
-        model=model,
-        machines=asked,
-        P=P,
-        G=G,
-        unit=unit,
-        targets=targets,
-        points=pareto(kept),
-        layouts=search.layouts,
-        options=tuple(options),
-        rejected=search.tally.rejected,
-        known=known,
-    )
+    return search.front(asked, unit, targets, options, known)
 
 
 def _prices(machines: tuple[Machine, ...], given: float | None) -> tuple[str, list[float]]:
@@ -116,7 +92,7 @@ class _Search:
     model: Transformer
     P: int
     G: int
-    constant: dict[str, Any]
+    fixed: dict[str, Any]
     tried: dict[str, tuple[Any, ...]]
     policies: tuple[str, ...]
     chunk: int
@@ -125,12 +101,41 @@ class _Search:
     layouts: int = 0
     tally: Tally = field(default_factory=Tally)
 
+    def __post_init__(self) -> None:
+        self.tried = self.tried | {name: (self.fixed[name],) for name in WAYS if name in self.fixed}
+
+    def front(
+        self,
+        machines: tuple[Machine, ...],
+        unit: str,
+        targets: dict[str, float],
+        options: list[Option],
+        known: dict[str, Any],
+    ) -> Front:
+        """Of what was found, that which meets the targets and is not beaten."""
+        kept = [o for o in options if all(getattr(o, name) <= s for name, s in targets.items())]
+        _missed(self.tally, options, kept, targets)
+        return Front(
+            model=self.model,
+            machines=machines,
+            P=self.P,
+            G=self.G,
+            unit=unit,
+            targets=targets,
+            points=pareto(kept),
+            layouts=self.layouts,
+            options=tuple(options),
+            rejected=self.tally.rejected,
+            known=known,
+        )
+
     def on(self, machine: Machine, batches: tuple[int, ...] | None) -> Iterator[Serving]:
         """Every way to serve on this machine."""
+        constant = {name: value for name, value in self.fixed.items() if name not in WAYS}
         for ways in self.spreads(machine.chips):
             self.layouts += 1
             try:
-                layout = Layout(**ways, **self.constant)
+                layout = Layout(**ways, **constant)
                 inference.case(self.model, machine, layout, self.efficiency)
             except LayoutError as refused:
                 self.tally.refuse("the model's sizes", 1, str(refused))

@@ -61,6 +61,23 @@ def test_a_plan_is_judged_as_its_step(model, machine, asked):
         assert not training.feasible(model, machine, step.plan, asked["batch"], asked["T"])
 
 
+@pytest.mark.parametrize(
+    ("model", "machine"),
+    [
+        (B8, clusters.Cluster.of(chips.H100, 16)),
+        (B8, Slice.of(chips.V6E, "2x4")),
+        (models.find("Mixtral 8x7B"), clusters.Cluster.of(chips.H100, 16)),
+    ],
+)
+def test_every_plan_of_a_space_is_judged_as_its_step(model, machine):
+    found = planner.plans(model, machine, batch=64, T=4096, efficiency=REAL, every=True)
+    assert len(found.points) > 100
+    for point in found.points:
+        step = found.step(point)
+        assert point.step_s == pytest.approx(step.total_s, rel=1e-9)
+        assert point.memory_bytes == pytest.approx(step.memory.total, rel=1e-9)
+
+
 def test_the_best_comes_first_and_holds_what_was_asked():
     found = planner.plans(B70, H100, batch=512, T=8192, fixed={"tp": 8, "remat": "full"})
     assert {(one.plan.tp, one.plan.remat) for one in found} == {(8, "full")}
