@@ -1,9 +1,11 @@
 """Which plan is best? Every way to spread a training step, or to serve, over a machine, judged.
 
 `plans` searches; `sensitivity` asks what faster links, memory or arithmetic would change; `compare` sets two
-plans side by side, term by term. `training` judges, nothing here costs anything by a formula of its own
-but `quick`, which is held to `training.step`. `serve` searches the ways to serve: a front of latency against
-cost. Chapters: Training LLaMA 3, Serving LLaMA 3.
+plans side by side, term by term. `training` judges, nothing here costs anything by a formula of its own;
+`fast` adds up what `training` says of one token and one parameter, and is held to `training.step`.
+`serve` searches the ways to serve: a front of latency against cost.
+
+Chapters: Training LLaMA 3, Serving LLaMA 3.
 """
 
 from scalingbook_lib.planner.compare import Comparison, compare
