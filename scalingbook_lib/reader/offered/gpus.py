@@ -1,7 +1,6 @@
 """Which clusters do the explorers of plans offer? Powers of two, so that axes fit their domains."""
 
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines import Cluster, chips
 
 RACKS = "GB200, 64 of 72"  # jobs take 64 chips of a rack, a power of two
 DOMAINS = {"H100": ("H100", 8), "B200": ("B200", 8), RACKS: ("GB200", 64)}

@@ -5,8 +5,7 @@ from typing import Any
 
 from scalingbook_lib import models, training
 from scalingbook_lib.evidence import training as published
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Choice,

@@ -9,8 +9,7 @@ from random import Random
 
 from scalingbook_lib import collectives, inference, models, roofline
 from scalingbook_lib.inference import rules as serving
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training import rules

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from scalingbook_lib import roofline
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
     Cell,
     Chart,

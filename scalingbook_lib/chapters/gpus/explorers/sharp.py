@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Transfer
 from scalingbook_lib.evidence.measured import RUNS
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines import Chip, Cluster, chips
 from scalingbook_lib.reader.explorers.parts import (
     Chart,
     Choice,

@@ -3,8 +3,7 @@
 from typing import NamedTuple
 
 from scalingbook_lib import models
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.reader.explorers.parts import (
     Cell,

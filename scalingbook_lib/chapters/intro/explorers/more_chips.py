@@ -3,8 +3,7 @@
 Add chips until the network is the wall; weigh a model change.
 """
 
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
     Band,
     Chart,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 
+from scalingbook_lib.chapters.profiling.explorers.tiles import DRAWN, shown, tile_cell
 from scalingbook_lib.chapters.profiling.explorers.words import PARTS
 from scalingbook_lib.evidence.compiled.layout import Layout
 from scalingbook_lib.evidence.compiled.line import Line
@@ -21,7 +22,6 @@ from scalingbook_lib.reader.explorers.parts import (
 from scalingbook_lib.units import binary, count, si
 
 _WIDE = 42  # characters of a line of text in the table, as many as a narrow screen shows
-_DRAWN = 6  # rows and columns of tiles in the picture
 
 WRITTEN: dict[str, Callable[[Line], str]] = {
     "name": lambda line: "ROOT " * line.root + f"%{line.name}",
@@ -115,23 +115,12 @@ def _tiles(a: Layout) -> Grid:
     """The two inner dimensions in tiles, full and not; one axis where it has one."""
     down, across = ([1, *a.physical[-2:]][-2:]), [1, 1, *a.tile][-2:]
     counts = [-(-n // side) for n, side in zip(down, across, strict=True)]
-    kept = [_kept(n) for n in counts]
-    cells = [[_tile(down, across, i, j) for j in kept[1]] for i in kept[0]]
-    more = "" if all(n <= _DRAWN for n in counts) else ", some left out"
+    kept = [shown(n) for n in counts]
+    cells = [[tile_cell(down, across, i, j) for j in kept[1]] for i in kept[0]]
+    more = "" if all(n <= DRAWN for n in counts) else ", some left out"
     size = f"{across[0]} × {across[1]}"
     title = f"{a.type}: {counts[0]:,} × {counts[1]:,} tile{'s' * (math.prod(counts) > 1)} of {size}{more}"
     return Grid(title, (), (), cells)
-
-
-def _kept(tiles: int) -> list[int]:
-    return list(range(tiles)) if tiles <= _DRAWN else [*range(_DRAWN - 1), tiles - 1]
-
-
-def _tile(sizes: list[int], sides: list[int], i: int, j: int) -> Cell:
-    rows, columns = min(sizes[0] - i * sides[0], sides[0]), min(sizes[1] - j * sides[1], sides[1])
-    full = (rows, columns) == tuple(sides)
-    note = f"tile ({i}, {j}): {rows} × {columns} elements in {sides[0]} × {sides[1]} places"
-    return Cell("", 0 if full else 1, note, (0, rows / sides[0], 0, columns / sides[1]), 0.8)
 
 
 def _bytes(line: Line) -> Bars:

@@ -1,5 +1,7 @@
 """How does a matrix lie in a TPU's memory? Tiles, the words in a tile, and what does not fit evenly."""
 
+from collections.abc import Sequence
+
 from scalingbook_lib.evidence.compiled.layout import Layout, chosen, tiled
 from scalingbook_lib.reader.explorers.parts import (
     Cell,
@@ -18,7 +20,7 @@ from scalingbook_lib.units import DType, binary, dtype
 
 BY_COMPILER = "the compiler's"
 TILES = {"2 × 2": (2, 2), "8 × 128": (8, 128), "16 × 128": (16, 128), "32 × 128": (32, 128)}
-_DRAWN, _WORDS = 6, 8  # tiles along a side of the picture, rows of words
+DRAWN, _WORDS = 6, 8  # tiles along a side of the picture, rows of words
 _LANES = (0, 1, 2, None, -1)  # columns of the picture of words: the first ones and the last
 _MOST = 512
 # where a size can jump: at eights while the matrix may be turned, at whole tiles beyond
@@ -59,19 +61,21 @@ def _more(what: str, now: Layout, then: Layout) -> Readout:
 def _painted(now: Layout) -> Grid:
     """The tiles, with the part of each that holds elements; the last row and column stay in the picture."""
     counts = [-(-n // side) for n, side in zip(now.physical, now.tile, strict=True)]
-    down, across = map(_kept, counts)
-    cells = [[_tile(now, i, j) for j in across] for i in down]
-    more = "" if max(counts) <= _DRAWN else ", some left out"
+    down, across = map(shown, counts)
+    cells = [[tile_cell(now.physical, now.tile, i, j) for j in across] for i in down]
+    more = "" if max(counts) <= DRAWN else ", some left out"
     plural = "s" * (counts[0] * counts[1] > 1)
     return Grid(f"{counts[0]:,} × {counts[1]:,} tile{plural} of {now.tiled[1:]}{more}", (), (), cells)
 
 
-def _kept(tiles: int) -> list[int]:
-    return list(range(tiles)) if tiles <= _DRAWN else [*range(_DRAWN - 1), tiles - 1]
+def shown(tiles: int) -> list[int]:
+    """The tiles along a side that are drawn: all, or the first and the last."""
+    return list(range(tiles)) if tiles <= DRAWN else [*range(DRAWN - 1), tiles - 1]
 
 
-def _tile(now: Layout, i: int, j: int) -> Cell:
-    (rows, columns), (high, wide) = now.physical, now.tile
+def tile_cell(sizes: Sequence[int], sides: Sequence[int], i: int, j: int) -> Cell:
+    """A tile with the part of it that holds elements."""
+    (rows, columns), (high, wide) = sizes, sides
     used = min(rows - i * high, high), min(columns - j * wide, wide)
     note = f"tile ({i}, {j}): {used[0]} × {used[1]} elements in {high} × {wide} places"
     part = (0, used[0] / high, 0, used[1] / wide)

@@ -1,8 +1,7 @@
 """Which of several memories and links limits one operation? Every level of a chip in one roofline plot."""
 
 from scalingbook_lib import roofline
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,

@@ -1,8 +1,7 @@
 """When does a chip compute, and when does it wait? The explorers of the rooflines chapter."""
 
 from scalingbook_lib import roofline
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,

@@ -4,8 +4,7 @@ import math
 from itertools import pairwise
 
 from scalingbook_lib import roofline
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Cell,

@@ -2,8 +2,7 @@
 
 import textwrap
 
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Cell,

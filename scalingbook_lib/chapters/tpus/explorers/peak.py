@@ -1,7 +1,6 @@
 """Which units make up a datasheet's FLOPs/s, and what does a product that fills no tile leave of them?"""
 
-from scalingbook_lib.machines import chips, systolic
-from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines import Chip, chips, systolic
 from scalingbook_lib.machines.systolic import Peak
 from scalingbook_lib.reader.explorers.parts import (
     Bars,

@@ -7,8 +7,7 @@ from functools import lru_cache
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Transfer
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import Chip, Slice
+from scalingbook_lib.machines import Chip, Slice, chips
 from scalingbook_lib.machines.torus import Shape, write_shape
 from scalingbook_lib.reader.explorers.parts import (
     Bars,

@@ -3,9 +3,7 @@
 from functools import lru_cache
 
 from scalingbook_lib import models, training
-from scalingbook_lib.machines import Machine, chips
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Cluster, Machine, Slice, chips
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.reader.explorers.parts import (
     Chart,

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
     Band,
     Chart,

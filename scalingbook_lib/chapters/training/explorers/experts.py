@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from scalingbook_lib import collectives, models
-from scalingbook_lib.machines import Machine, chips
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Machine, Slice, chips
 from scalingbook_lib.models import Experts, Transformer, arithmetic
 from scalingbook_lib.reader.explorers.parts import (
     Bars,

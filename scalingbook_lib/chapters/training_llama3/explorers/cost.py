@@ -2,9 +2,7 @@
 
 from scalingbook_lib import models, training
 from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
-from scalingbook_lib.machines import Machine, chips
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Cluster, Machine, Slice, chips
 from scalingbook_lib.reader.explorers.parts import (
     Chart,
     Choice,

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from scalingbook_lib import models
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.reader.explorers.parts import (
     Chart,

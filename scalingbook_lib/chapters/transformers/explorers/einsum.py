@@ -1,7 +1,6 @@
 """Which index is summed, which is shared, which is free? A product and its gradients, counted."""
 
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import Einsum
 from scalingbook_lib.reader.explorers.parts import (
