@@ -14,6 +14,7 @@ from web import site as builder
 from web import vendor
 
 SITE = Path(os.environ.get("SITE", vendor.ROOT / "_build" / "html"))
+PATIENCE_MS = 180_000  # then a test gives up; two cores may be busy with much else
 SKIPPED = {"search.html", "genindex.html", "index.html"}  # not written by the book
 
 
@@ -82,9 +83,7 @@ class Visit:
         self.page.evaluate(
             "document.querySelector('.explorer, .answer-box').dispatchEvent(new Event('pointerdown'))"
         )
-        self.page.wait_for_function(
-            "['live', 'failed'].includes(document.documentElement.dataset.live)", timeout=90_000
-        )
+        self.page.wait_for_function("['live', 'failed'].includes(document.documentElement.dataset.live)")
         assert self.page.evaluate("document.documentElement.dataset.live") == "live"
 
 
@@ -124,6 +123,7 @@ def visit(browser, base):
             java_script_enabled=javascript, **options,
         )  # fmt: skip
         contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
         if asleep and javascript:
             context.add_init_script(ASLEEP)
         return Visit(context.new_page(), base).watch()
@@ -137,6 +137,7 @@ def visit(browser, base):
 def live(browser, base, live_path):
     """One page with explorers or answer boxes, live; its tests share it: Python takes seconds to start."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+    context.set_default_timeout(PATIENCE_MS)
     context.add_init_script(ASLEEP)
     visit = Visit(context.new_page(), base).watch()
     visit.go(live_path)

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.browser.conftest import PATIENCE_MS
 from web.vendor import ROOT
 
 FOLDERS = ("chapters", "exercises")
-PATIENCE_MS = 60_000  # two cores may be busy with much else
 QUIET = {  # what JupyterLab would ask its makers, or the reader, when it starts
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
 }
@@ -83,7 +83,7 @@ def _started(places: dict[str, Path], token: str) -> Iterator[str]:
             yield _address(process, places["runtime"], log)
         finally:
             process.terminate()  # it ends its kernels
-            process.wait(timeout=60)
+            process.wait(PATIENCE_MS / 1000)
 
 
 def _address(process: subprocess.Popen, runtime: Path, log: Path) -> str:
@@ -159,6 +159,7 @@ class Opened:
         self.run(cell)
         shown = Explorer(cell.locator(".widget-vbox").first)
         shown.box.locator(".ex-live svg:visible").first.wait_for()
+        shown.box.locator(".ex-live .ex-verdict:visible").wait_for()
         return shown
 
 

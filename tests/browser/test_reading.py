@@ -49,7 +49,7 @@ def test_a_page_is_light_asks_nobody_else_and_says_nothing_in_the_console(visit,
     page = visited.go(path)
     page.evaluate("scrollTo(0, document.body.scrollHeight)")
     page.evaluate("document.fonts.ready")
-    page.wait_for_timeout(100)
+    page.wait_for_load_state("networkidle")
     visited.assert_clean()
     parts = weight.of(SITE, visited.asked)
     assert len(parts) > 3, "the page's files were not seen"

@@ -46,17 +46,17 @@ def test_an_address_shares_a_state_and_a_touch_before_live_is_not_lost(visit, ch
         }""",
         control.stops[1],
     )
-    page.wait_for_function("document.documentElement.dataset.live === 'live'", timeout=90_000)
+    page.wait_for_function("document.documentElement.dataset.live === 'live'")
     changed = """([root, name, before]) =>
       root.querySelector(`[name='${name}']`).getAttribute('aria-valuetext') !== before"""
-    page.wait_for_function(changed, arg=[root, name, before], timeout=20_000)
+    page.wait_for_function(changed, arg=[root, name, before])
     page.wait_for_function("(name) => location.search.includes(name)", arg=f".{name}=")
     verdict, address = root.query_selector(".ex-verdict").inner_text(), page.url
     key = root.get_attribute("data-explorer")
     page.goto(address)
-    page.wait_for_function("document.documentElement.dataset.live === 'live'", timeout=90_000)
+    page.wait_for_function("document.documentElement.dataset.live === 'live'")
     again = page.query_selector(f'[data-explorer="{key}"]')
-    page.wait_for_function(changed, arg=[again, name, before], timeout=20_000)
+    page.wait_for_function(changed, arg=[again, name, before])
     assert float(again.query_selector(f'[name="{name}"]').input_value()) == control.stops[1]
     assert again.query_selector(".ex-verdict").inner_text() == verdict
     visited.assert_clean()
@@ -65,8 +65,45 @@ def test_an_address_shares_a_state_and_a_touch_before_live_is_not_lost(visit, ch
 def test_an_idle_page_starts_by_itself_when_an_explorer_is_near(visit, chapter):
     page = visit(asleep=False).go(chapter)
     page.locator(".explorer").first.scroll_into_view_if_needed()
-    page.wait_for_function("document.documentElement.dataset.live === 'live'", timeout=90_000)
+    page.wait_for_function("document.documentElement.dataset.live === 'live'")
     assert page.locator(".ex-status").first.inner_text() == "live"
+
+
+AHEAD = """
+performance.now = () => 0;  // what is slow is not made ahead, and nothing is slow here
+window.made = [];
+const post = Worker.prototype.postMessage;
+Worker.prototype.postMessage = function (asked) {
+  this.addEventListener('message', ({ data }) => {
+    if (data.id === asked.id && asked.call === 'paint') made.push(JSON.parse(asked.args[1]));
+  });
+  return post.call(this, asked);
+};
+"""
+
+
+def test_the_picture_of_the_next_move_is_made_before_it(visit, chapter):
+    visited = visit()
+    visited.page.add_init_script(AHEAD)
+    page = visited.go(chapter)
+    visited.wake()
+    root, name, control = first_slider(page)
+    slider, to = root.query_selector(f'[name="{name}"]'), control.initial + control.stops[2]
+    before = root.query_selector(".ex-verdict").inner_text()
+    slider.dispatch_event("pointerdown")
+    page.wait_for_function("([name, to]) => made.some((state) => state[name] === to)", arg=[name, to])
+    assert root.query_selector(".ex-verdict").inner_text() == before
+    painted = slider.evaluate(
+        """(slider, to) => {
+          let painted = false;
+          slider.closest('.explorer').addEventListener('book:painted', () => { painted = true; });
+          slider.value = to;
+          slider.dispatchEvent(new Event('input', { bubbles: true }));
+          return painted;
+        }""",
+        to,
+    )
+    assert painted, "the page asked again for what it had"
 
 
 @pytest.mark.parametrize("missing", ["pyodide.asm.wasm", "library.whl", "worker.mjs"])
@@ -80,7 +117,7 @@ def test_a_failed_start_says_so_and_keeps_the_view(visit, chapter, missing, tmp_
 
 
 def fails_aloud(page, shown):
-    page.wait_for_function("document.documentElement.dataset.live === 'failed'", timeout=60_000)
+    page.wait_for_function("document.documentElement.dataset.live === 'failed'")
     assert page.locator(".ex-status").first.inner_text().startswith("Not live:")
     assert page.locator(".ex-figure").first.inner_html() == shown
 
@@ -88,9 +125,7 @@ def fails_aloud(page, shown):
 def test_a_page_opened_as_a_file_says_why_nothing_moves(visit, chapter):
     page = visit().page
     page.goto((SITE / chapter).as_uri(), wait_until="load")
-    page.wait_for_function(
-        "document.querySelector('.explorer .ex-error').textContent.includes('file')", timeout=10_000
-    )
+    page.wait_for_function("document.querySelector('.explorer .ex-error').textContent.includes('file')")
     assert page.locator(".ex-wide svg").first.is_visible()
 
 
@@ -111,7 +146,7 @@ def test_search_finds_a_word_of_the_book(visit, chapter):
     page.keyboard.press("Control+k")
     page.locator("#pst-search-dialog input").fill("bandwidth")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#search-results li a", timeout=20_000)
+    page.wait_for_selector("#search-results li a")
     assert visited.foreign == []
 
 
@@ -120,7 +155,7 @@ def test_the_contents_open_on_a_phone(visit, chapter):
     page.locator(".primary-toggle").click()
     assert page.locator("#pst-primary-sidebar-modal a.reference").first.is_visible()
     page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.classList.contains('primary-toggle')")
+    page.wait_for_function("document.activeElement.classList.contains('primary-toggle')")
 
 
 def test_a_term_shows_its_definition_to_pointer_and_keyboard(visit):
