@@ -7,7 +7,7 @@ from jax import lax
 
 from scalingbook_lib import models, sharded_matmul, training
 from scalingbook_lib.lab.compiler import why
-from scalingbook_lib.lab.compiler.hlo import Collective, Collectives
+from scalingbook_lib.lab.compiler.hlo import Collectives, CompiledCollective
 from scalingbook_lib.machines import chips, slices
 from scalingbook_lib.notation import Mesh, parse_product
 from scalingbook_lib.units import BF16, FP32
@@ -30,7 +30,10 @@ def both(compiler, text, sizes=SMALL, topology="v5e:2x4", dtype=BF16):
 def rows(*made):
     defaults = {"times": 1, "dtype": "bf16", "devices": 4}
     return Collectives(
-        tuple(Collective(kind=kind, axes=axes, nbytes=n, **defaults | more) for kind, axes, n, more in made)
+        tuple(
+            CompiledCollective(kind=kind, axes=axes, nbytes=n, **defaults | more)
+            for kind, axes, n, more in made
+        )
     )
 
 

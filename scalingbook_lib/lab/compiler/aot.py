@@ -112,12 +112,6 @@ class Program(Told):
         """What it copies from HBM into VMEM ahead of its use."""
         return work.prefetched_bytes(self.text)
 
-    @property
-    def xla_optimal_s(self) -> float | None:
-        """XLA's own roofline (HBM and FLOPs, no links, a loop's body once); None where it is not positive."""
-        seconds = (self.compiled.cost_analysis() or {}).get("optimal_seconds", 0)
-        return seconds if seconds > 0 else None
-
     def schedule(self, *, copies: bool = False) -> lab_schedule.Schedule:
         """The order in which it computes and communicates."""
         return lab_schedule.schedule(self.text, self.mesh, copies=copies)

@@ -8,20 +8,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from scalingbook_lib.lab.compiler import replica_groups, walk
-from scalingbook_lib.lab.compiler import text as hlo_text
+from scalingbook_lib.collectives import Collective, bytes_received
+from scalingbook_lib.lab.compiler import replica_groups, text, walk
 from scalingbook_lib.lab.compiler.text import HloError
 from scalingbook_lib.lab.compiler.walk import Visit
 from scalingbook_lib.units import Told, si
 
-KINDS = (
-    "all-gather", "reduce-scatter", "all-reduce", "all-to-all", "collective-permute",
-    "ragged-all-to-all", "collective-broadcast",
-)  # fmt: skip
+BROADCAST, RAGGED = "collective-broadcast", "ragged-all-to-all"  # the compiler's own, in no formula
+KINDS = (*(kind.hlo for kind in Collective), BROADCAST, RAGGED)
+WHOLE = (Collective.ALL_GATHER.hlo, Collective.ALL_TO_ALL.hlo, RAGGED)  # a device holds one part of n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collective(Told):
+class CompiledCollective(Told):
     """One collective of a compiled program.
 
     `nbytes` is the array as `scalingbook_lib.collectives` counts it: gathered (all-gather), unreduced
@@ -44,16 +43,9 @@ class Collective(Told):
     @property
     def received_bytes(self) -> float:
         """What one device takes in from the others each time it runs, ends and corners aside."""
-        n = self.devices
-        match self.kind:
-            case "all-gather" | "reduce-scatter":
-                return self.nbytes * (n - 1) / n
-            case "all-reduce":
-                return 2 * self.nbytes * (n - 1) / n  # a reduce-scatter, then an all-gather
-            case "all-to-all" | "ragged-all-to-all":
-                return self.nbytes / n * (n - 1) / n
-            case _:
-                return self.nbytes
+        if self.kind == BROADCAST:
+            return self.nbytes
+        return bytes_received(self.kind.removeprefix("ragged-"), self.nbytes, self.devices)
 
     @property
     def over(self) -> str:
@@ -69,15 +61,15 @@ class Collective(Told):
 class Collectives(Told):
     """The collectives of a program, in the order in which it runs them."""
 
-    rows: tuple[Collective, ...]
+    rows: tuple[CompiledCollective, ...]
 
-    def __iter__(self) -> Iterator[Collective]:
+    def __iter__(self) -> Iterator[CompiledCollective]:
         return iter(self.rows)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, place: int) -> Collective:
+    def __getitem__(self, place: int) -> CompiledCollective:
         return self.rows[place]
 
     def __eq__(self, other: object) -> bool:
@@ -134,7 +126,7 @@ def collectives(program: Any, mesh: Any = None) -> Collectives:
     out where the compiled program knows its own.
     """
     sizes = sizes_of(mesh if mesh is not None else mesh_of(program))
-    found = (collective(visit, sizes) for visit in walk.visits(hlo_text.read(program)))
+    found = (collective(visit, sizes) for visit in walk.visits(text.read(program)))
     return Collectives(tuple(c for c in found if c is not None))
 
 
@@ -180,7 +172,7 @@ def table(rows: list[tuple[str, ...]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def collective(visit: Visit, sizes: Mapping[str, int]) -> Collective | None:
+def collective(visit: Visit, sizes: Mapping[str, int]) -> CompiledCollective | None:
     """The collective that this instruction starts, if it starts one."""
     instruction = visit.instruction
     kind = instruction.opcode.removesuffix("-start")
@@ -193,10 +185,10 @@ def collective(visit: Visit, sizes: Mapping[str, int]) -> Collective | None:
     axes, shift, n = _where(kind, instruction.attributes, sizes)
     if n == 1:
         return None  # a group of one device, or a permute that moves nothing
-    return Collective(
+    return CompiledCollective(
         kind=kind,
         axes=axes or "?",
-        nbytes=held * n if kind in ("all-gather", "all-to-all", "ragged-all-to-all") else held,
+        nbytes=held * n if kind in WHOLE else held,
         times=visit.times,
         dtype=shapes[0].dtype,
         devices=n,

@@ -10,7 +10,11 @@ from scalingbook_lib.sharded_matmul import Solution, Strategy
 from scalingbook_lib.training.links import BACK, RING, Traffic
 
 # What the compiler writes for what a plan names; a ring moves an array's pieces from neighbor to neighbor.
-KINDS = {kind: kind.hlo for kind in Collective} | dict.fromkeys((RING, BACK), Collective.PERMUTE.hlo)
+KINDS: dict[str, str] = {
+    **{kind: kind.hlo for kind in Collective},
+    RING: Collective.PERMUTE.hlo,
+    BACK: Collective.PERMUTE.hlo,
+}
 
 type Key = tuple[str, str]  # kind, axes in alphabetical order
 

@@ -6,7 +6,7 @@ twice, where it starts and where its result is waited for; what lies between hid
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from scalingbook_lib.lab.compiler import hlo, walk, work
 from scalingbook_lib.lab.compiler import text as hlo_text
@@ -69,63 +69,63 @@ def schedule(program: Any, mesh: Any = None, *, copies: bool = False) -> Schedul
     """The order in which a program computes and communicates; with `copies`, its moves into VMEM too."""
     sizes = hlo.sizes_of(mesh if mesh is not None else hlo.mesh_of(program))
     text = hlo_text.read(program)
-    return Schedule(tuple(_steps(text, text.entry, sizes, copies, 0)))
+    return Schedule(tuple(_Reader(text, sizes, copies).steps(text.entry)))
 
 
-def _steps(
-    text: Text, here: Computation, sizes: Mapping[str, int], copies: bool, depth: int
-) -> Iterator[Step]:
-    since: dict[str, int] = {}  # what has run since each open transfer started
-    for i in here.instructions.values():
-        if i.opcode == "while":
-            trips = walk.trip_count(text, here, i)
-            yield Step("loop", f"{'?' if trips is None else trips} times:", 0, 0, depth)
-            yield from _steps(text, walk.body_of(text, i), sizes, copies, depth + 1)
-        for step in _step(text, here, i, sizes, copies, depth):
-            yield from _timed(replace(step, source=walk.scopes(text, i)), i, here, since)
+class _Reader(NamedTuple):
+    """One program being read: its text, the sizes of its mesh's axes, and whether moves into VMEM count."""
+
+    text: Text
+    sizes: Mapping[str, int]
+    copies: bool
+
+    def steps(self, here: Computation, depth: int = 0) -> Iterator[Step]:
+        """The steps of a computation, those of its loops inside."""
+        since: dict[str, int] = {}  # what has run since each open transfer started
+        for i in here.instructions.values():
+            if i.opcode == "while":
+                trips = walk.trip_count(self.text, here, i)
+                yield Step("loop", f"{'?' if trips is None else trips} times:", 0, 0, depth)
+                yield from self.steps(walk.body_of(self.text, i), depth + 1)
+            if (step := self.step(here, i)) is not None:
+                step = replace(step, depth=depth, source=walk.scopes(self.text, i))
+                yield _timed(step, i, here, since)
+
+    def step(self, here: Computation, i: Instruction) -> Step | None:
+        """The step that one instruction is, if it moves or computes something."""
+        moved = self.transfer(here, i)
+        if moved is None and i.opcode.startswith("copy-") and self.copies:
+            moved = "copy HBM to VMEM" if "S(1)" in i.type.split("}")[0] else "copy", int(i.shapes[0].nbytes)
+        if moved is not None:
+            what = "start" if _is_start(i) else "done" if _is_done(i) else "wait"
+            label, nbytes = moved
+            return Step(what, label, work.cycles_of(i) if what == "wait" else 0, nbytes)
+        kernel = work.fusion(self.text, Visit(i, here, 1))
+        computes = (kernel.cycles or kernel.flops) and kernel.kind != "copy"
+        return Step("compute", kernel.kind, kernel.cycles) if computes else None
+
+    def transfer(self, here: Computation, i: Instruction) -> tuple[str, int] | None:
+        """What an instruction moves between devices, if it does: its kind and axes, and the array's bytes."""
+        if _is_done(i) and not i.opcode.startswith("copy"):
+            start = here.instructions.get(_start_of(here, i))
+            return self.transfer(here, start) if start is not None else None
+        visits = [Visit(i, here, 1)]
+        if i.opcode in ("fusion", "async-start"):
+            bodies = (self.text.computations[name] for name in walk.callees(i))
+            visits = [Visit(part, c, 1, i) for c in bodies for part in c.instructions.values()]
+        found = [c for c in (hlo.collective(visit, self.sizes) for visit in visits) if c is not None]
+        return (f"{found[0].kind} {found[0].over}", sum(c.nbytes for c in found)) if found else None
 
 
-def _timed(step: Step, i: Instruction, here: Computation, since: dict[str, int]) -> Iterator[Step]:
+def _timed(step: Step, i: Instruction, here: Computation, since: dict[str, int]) -> Step:
     """Let the step count for every open transfer, and close the one that it ends."""
+    if step.what == "done":
+        return replace(step, cycles=since.pop(_start_of(here, i), 0))
     if step.what == "start":
         since[i.name] = 0
-    elif step.what == "done":
-        start = _start_of(here, i)
-        yield replace(step, cycles=since.pop(start, 0))
-        return
     for name in since:
         since[name] += step.cycles
-    yield step
-
-
-def _step(
-    text: Text, here: Computation, i: Instruction, sizes: Mapping[str, int], copies: bool, depth: int
-) -> Iterator[Step]:
-    moved = _transfer(text, here, i, sizes)
-    if moved is None and i.opcode.startswith("copy-") and copies:
-        moved = "copy HBM to VMEM" if "S(1)" in i.type.split("}")[0] else "copy", int(i.shapes[0].nbytes)
-    if moved is not None:
-        what = "start" if _is_start(i) else "done" if _is_done(i) else "wait"
-        yield Step(what, moved[0], work.cycles_of(i) if what == "wait" else 0, moved[1], depth)
-        return
-    kernel = work.fusion(text, Visit(i, here, 1))
-    if (kernel.cycles or kernel.flops) and kernel.kind != "copy":
-        yield Step("compute", kernel.kind, kernel.cycles, 0, depth)
-
-
-def _transfer(
-    text: Text, here: Computation, i: Instruction, sizes: Mapping[str, int]
-) -> tuple[str, int] | None:
-    """What an instruction moves between devices, if it does: its kind and axes, and the array's bytes."""
-    if _is_done(i) and not i.opcode.startswith("copy"):
-        start = here.instructions.get(_start_of(here, i))
-        return _transfer(text, here, start, sizes) if start is not None else None
-    visits = [Visit(i, here, 1)]
-    if i.opcode in ("fusion", "async-start"):
-        bodies = (text.computations[name] for name in walk.callees(i))
-        visits = [Visit(part, c, 1, i) for c in bodies for part in c.instructions.values()]
-    found = [c for c in (hlo.collective(visit, sizes) for visit in visits) if c is not None]
-    return (f"{found[0].kind} {found[0].over}", sum(c.nbytes for c in found)) if found else None
+    return step
 
 
 def _is_start(i: Instruction) -> bool:

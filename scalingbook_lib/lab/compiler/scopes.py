@@ -7,9 +7,20 @@ of JAX itself are left out, a loop is named, and the backward pass of a scope is
 import re
 
 _MACHINERY = {
-    "shard_map", "eval_jaxpr", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "checkpoint",
-    "remat", "rematted_computation", "pjit", "body", "cond", "branch",
-}  # fmt: skip
+    "shard_map",
+    "eval_jaxpr",
+    "closed_call",
+    "core_call",
+    "custom_jvp_call",
+    "custom_vjp_call",
+    "checkpoint",
+    "remat",
+    "rematted_computation",
+    "pjit",
+    "body",
+    "cond",
+    "branch",
+}
 _CALL = re.compile(r"(?:jit|pjit|vmap|pmap|shard_map|xla_call)\(.*\)$")
 _BACKWARD, _FORWARD = re.compile(r"transpose\(jvp\((.*)\)\)$"), re.compile(r"jvp\((.*)\)$")
 

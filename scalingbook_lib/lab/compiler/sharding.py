@@ -19,9 +19,13 @@ from scalingbook_lib.notation import Array, Dim, NotationError
 from scalingbook_lib.units import BF16, DType
 
 JAX_DTYPES = {
-    "fp32": jnp.float32, "bf16": jnp.bfloat16, "fp16": jnp.float16, "fp8": jnp.float8_e4m3fn,
-    "int8": jnp.int8, "int4": jnp.int4,
-}  # fmt: skip
+    "fp32": jnp.float32,
+    "bf16": jnp.bfloat16,
+    "fp16": jnp.float16,
+    "fp8": jnp.float8_e4m3fn,
+    "int8": jnp.int8,
+    "int4": jnp.int4,
+}
 
 type AnyMesh = notation.Mesh | jax.sharding.Mesh
 

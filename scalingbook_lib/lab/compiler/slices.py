@@ -25,10 +25,14 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip, SliceError
 
 GENERATIONS = {
-    "v2": chips.V2, "v3": chips.V3, "v4": chips.V4, "v5e": chips.V5E,
-    "v5p": chips.V5P, "v6e": chips.V6E, "tpu7x": chips.TPU7X,
-}  # fmt: skip
-
+    "v2": chips.V2,
+    "v3": chips.V3,
+    "v4": chips.V4,
+    "v5e": chips.V5E,
+    "v5p": chips.V5P,
+    "v6e": chips.V6E,
+    "tpu7x": chips.TPU7X,
+}
 
 PRINTED = "0.0.51"  # the libtpu of uv.lock: the book's figures are what it said
 

@@ -4,19 +4,18 @@
 a dict of bytes (`{"all-gather X": 16777216}`) or another program; on the other what the compiler wrote.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scalingbook_lib import collectives
+from scalingbook_lib.collectives import Collective, bytes_received
 from scalingbook_lib.lab.compiler import hlo
-from scalingbook_lib.lab.compiler import predicted as why_plan
-from scalingbook_lib.lab.compiler.hlo import Collective, Collectives
-from scalingbook_lib.lab.compiler.predicted import Amount, Key
+from scalingbook_lib.lab.compiler.hlo import Collectives, CompiledCollective
+from scalingbook_lib.lab.compiler.predicted import Amount, Key, ordered, read
 from scalingbook_lib.sharded_matmul import Solution
 from scalingbook_lib.units import Told, si
 
-FORMULAS = {"collective-permute": "permute", "ragged-all-to-all": "all-to-all"}
 NEAR = 0.01  # bytes that differ by less are the same: a ring's pieces may be padded
 
 
@@ -62,10 +61,10 @@ class Comparison(Told):
 
 
 def compare(predicted: Any, compiled: Any, mesh: Any = None) -> Comparison:
-    """A prediction beside a program of `lab.aot`, a compiled one of JAX, or its text with its mesh."""
+    """A prediction beside a program of `compiler.aot`, a compiled one of JAX, or its text with its mesh."""
     sizes = hlo.sizes_of(mesh if mesh is not None else hlo.mesh_of(compiled))
     rows = compiled if isinstance(compiled, Collectives) else hlo.collectives(compiled, sizes)
-    wanted, found = why_plan.read(predicted), why_plan.read(rows)
+    wanted, found = read(predicted), read(rows)
     lines = tuple(_lines(wanted, found, rows, sizes))
     if not all(line.agrees for line in lines):
         lines = tuple(_chosen(predicted, wanted, found)) or lines
@@ -109,10 +108,8 @@ def _reason(key: Key, wanted: Amount, found: Amount, ratio: float, rows: Collect
     """Why there may be more or less of it."""
     here = _rows(key, rows)
     if wanted.times and found.times and _near(found.times / wanted.times, ratio):
-        loops = any("while" in c.source for c in here)
-        return f": it runs {found.times:,.4g} times, not {wanted.times:,.4g}" + (
-            ", in a loop" if loops else ""
-        )
+        loop = ", in a loop" if any("while" in c.source for c in here) else ""
+        return f": it runs {found.times:,.4g} times, not {wanted.times:,.4g}{loop}"
     if _near(ratio, 2) and all(c.dtype == "f32" for c in here):
         return ": it moves fp32, which is twice bf16"
     if _near(ratio, 0.5) and all(c.dtype in ("bf16", "f16") for c in here):
@@ -125,7 +122,8 @@ def _instead(
 ) -> Line | None:
     """Other collectives over the same axes that do the same, those that the compiler is known to write."""
     kind, axes = key
-    permute, gather, scatter, reduce = ((other, axes) for other in why_plan.ORDER)
+    permute, gather = (Collective.PERMUTE.hlo, axes), (Collective.ALL_GATHER.hlo, axes)
+    scatter, reduce = (Collective.REDUCE_SCATTER.hlo, axes), (Collective.ALL_REDUCE.hlo, axes)
     if kind in ("all-gather", "reduce-scatter") and permute in over:
         return _ring(key, wanted, over[permute], _devices(axes, sizes))
     if kind == "reduce-scatter" and reduce in over and _same(wanted, over[reduce], _rows(reduce, rows)):
@@ -143,13 +141,13 @@ def _ring(key: Key, wanted: Amount, found: Amount, n: int) -> Line | None:
     ratio = found.nbytes / (wanted.nbytes * (n - 1) / n)
     if not 1 - NEAR <= ratio <= 2:
         return None
-    permute = "collective-permute", key[1]
+    permute = Collective.PERMUTE.hlo, key[1]
     more = "" if _near(ratio, 1) else f" of {ratio:.3g} times the bytes"
     words = f"{_said(permute, found)}, instead of the {key[0]}: a ring{more} behind the pieces of the product"
     return Line(f"{words}, a collective matmul", False, (key,), (permute,))
 
 
-def _same(wanted: Amount, found: Amount, here: list[Collective]) -> bool:
+def _same(wanted: Amount, found: Amount, here: list[CompiledCollective]) -> bool:
     """The same numbers, perhaps in fp32 where bf16 was predicted."""
     wide = all(c.dtype == "f32" for c in here)
     return _near(wanted.nbytes, found.nbytes) or (wide and _near(2 * wanted.nbytes, found.nbytes))
@@ -164,7 +162,7 @@ def _chosen(predicted: Any, wanted: dict[Key, Amount], found: dict[Key, Amount])
     if not isinstance(predicted, Solution):
         return
     for strategy in predicted.strategies[1:]:
-        others = why_plan.read(strategy)
+        others = read(strategy)
         if others.keys() == found.keys() and all(_near(others[k].nbytes, found[k].nbytes) for k in others):
             chose = f"the compiler chose '{strategy.name}', not '{predicted.best.name}'"
             yield Line(f"{chose}: by the formulas {predicted.why(strategy)}", False, (*wanted,), (*found,))
@@ -195,22 +193,17 @@ def _from(key: Key, rows: Collectives) -> str:
     return f"; it comes from {', '.join(sources)}" if sources else ""
 
 
-def _rows(key: Key, rows: Collectives) -> list[Collective]:
-    return [c for c in rows if (c.kind, why_plan.ordered(c.axes)) == key]
+def _rows(key: Key, rows: Collectives) -> list[CompiledCollective]:
+    return [c for c in rows if (c.kind, ordered(c.axes)) == key]
 
 
 def _received(wanted: dict[Key, Amount], sizes: Mapping[str, int]) -> float:
-    found = ((FORMULAS.get(kind, kind), axes, amount.nbytes) for (kind, axes), amount in wanted.items())
-    return sum(
-        collectives.bytes_received(kind, nbytes, _devices(axes, sizes)) for kind, axes, nbytes in found
-    )
+    found = ((kind, _devices(axes, sizes), amount.nbytes) for (kind, axes), amount in wanted.items())
+    return sum(bytes_received(kind.removeprefix("ragged-"), nbytes, n) for kind, n, nbytes in found)
 
 
 def _devices(axes: str, sizes: Mapping[str, int]) -> int:
-    n = 1
-    for name in sizes:
-        n *= sizes[name] if name in axes else 1
-    return n
+    return math.prod(n for name, n in sizes.items() if name in axes)
 
 
 def _near(a: float, b: float) -> bool:

@@ -8,7 +8,7 @@ measurement, and one without the time on the links.
 import math
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from scalingbook_lib.lab.compiler import text as hlo_text
 from scalingbook_lib.lab.compiler import walk
@@ -135,12 +135,28 @@ def _convolution_flops(i: Instruction, left: tuple[int, ...], right: tuple[int, 
     places = 1
     for spatial, window in enumerate(_windows(i, len(lhs) - 2)):
         at = str(spatial)
-        places *= _touched(left[lhs.index(at)], right[rhs.index(at)], dims[out.index(at)], *window)
+        places *= window.touched(left[lhs.index(at)], right[rhs.index(at)], dims[out.index(at)])
     return 2 * outputs * right[rhs.index("i")] * places
 
 
-def _windows(i: Instruction, rank: int) -> list[tuple[int, int, int, int]]:
-    """For each spatial dimension: stride, padding in front, dilation of input and of window."""
+class _Window(NamedTuple):
+    """How a window goes over one spatial dimension: in steps, from the padding in front on, with gaps."""
+
+    stride: int
+    pad: int
+    dilate: int  # of the input
+    window_dilate: int
+
+    def touched(self, size: int, window: int, out: int) -> int:
+        """How many pairs of an output place and a window place meet an input that is there, not padding."""
+        last = (size - 1) * self.dilate
+        corners = (o * self.stride - self.pad for o in range(out))
+        places = (corner + k * self.window_dilate for corner in corners for k in range(window))
+        return sum(0 <= at <= last and at % self.dilate == 0 for at in places)
+
+
+def _windows(i: Instruction, rank: int) -> list[_Window]:
+    """The window of each spatial dimension."""
     found = re.search(r"window=\{([^}]*)\}", i.attributes)
     written = dict(part.split("=") for part in found[1].split()) if found else {}
 
@@ -149,11 +165,4 @@ def _windows(i: Instruction, rank: int) -> list[tuple[int, int, int, int]]:
 
     pads = [int(pad.split("_")[0]) for pad in per("pad", "0_0")]
     strides, lhs, rhs = ([int(n) for n in per(key, "1")] for key in ("stride", "lhs_dilate", "rhs_dilate"))
-    return list(zip(strides, pads, lhs, rhs, strict=True))
-
-
-def _touched(size: int, window: int, out: int, stride: int, pad: int, dilate: int, window_dilate: int) -> int:
-    """How many pairs of an output place and a window place meet an input that is there, not padding."""
-    last = (size - 1) * dilate
-    places = (o * stride + k * window_dilate - pad for o in range(out) for k in range(window))
-    return sum(0 <= at <= last and at % dilate == 0 for at in places)
+    return list(map(_Window, strides, pads, lhs, rhs))

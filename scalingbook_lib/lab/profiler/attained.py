@@ -15,10 +15,17 @@ from scalingbook_lib.roofline import Roofline, operation
 from scalingbook_lib.units import BF16, DType, Told, percent, si
 
 KINDS = {
-    "TPU v2": chips.V2, "TPU v3": chips.V3, "TPU v4": chips.V4, "TPU v5 lite": chips.V5E,
-    "TPU v5e": chips.V5E, "TPU v5": chips.V5P, "TPU v5p": chips.V5P, "TPU v6 lite": chips.V6E,
-    "TPU v6e": chips.V6E, "TPU7x": chips.TPU7X,
-}  # fmt: skip
+    "TPU v2": chips.V2,
+    "TPU v3": chips.V3,
+    "TPU v4": chips.V4,
+    "TPU v5 lite": chips.V5E,
+    "TPU v5e": chips.V5E,
+    "TPU v5": chips.V5P,
+    "TPU v5p": chips.V5P,
+    "TPU v6 lite": chips.V6E,
+    "TPU v6e": chips.V6E,
+    "TPU7x": chips.TPU7X,
+}
 HALVES = (chips.V2, chips.V3, chips.TPU7X)  # of these a device is one of a chip's two cores
 
 
@@ -63,13 +70,13 @@ class Against(Told):
 
     def __str__(self) -> str:
         head = ("operation", "scope", "once", "FLOPs/s", "B/s", "bound", "roofline", "attained")
-        lines = [
-            (a.row.op.name, a.row.op.scope, si(a.once_s, "s"), si(a.flops_per_s, ""), si(a.bytes_per_s, ""),
-             a.roofline.bound, si(a.roofline.lower_s, "s"), percent(a.fraction))
-            for a in self.rows
-        ]  # fmt: skip
+        lines: list[tuple[str, ...]] = [head]
+        for a in self.rows:
+            rates = (si(a.once_s, "s"), si(a.flops_per_s, ""), si(a.bytes_per_s, ""))
+            bound = (a.roofline.bound, si(a.roofline.lower_s, "s"), percent(a.fraction))
+            lines.append((a.row.op.name, a.row.op.scope, *rates, *bound))
         doubt = "\nthe devices are simulated: these shares say nothing about a chip" if self.simulated else ""
-        return f"against {self.name}\n{table([head, *lines])}{doubt}"
+        return f"against {self.name}\n{table(lines)}{doubt}"
 
 
 def against(trace: Trace, machine: Any = None, dtype: DType = BF16) -> Against:

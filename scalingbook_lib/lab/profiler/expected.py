@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Transfer
+from scalingbook_lib.collectives import Collective, Transfer
 from scalingbook_lib.lab.compiler import hlo
 from scalingbook_lib.lab.compiler.schedule import Step
 from scalingbook_lib.lab.profiler.table import COLLECTIVE, EXPECTED, Op, Trace
@@ -18,15 +18,14 @@ from scalingbook_lib.lab.profiler.times import Event
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import si
 
-FORMULAS = {
-    "all-gather": collectives.all_gather, "reduce-scatter": collectives.reduce_scatter,
-    "all-reduce": collectives.all_reduce, "all-to-all": collectives.all_to_all,
-    "ragged-all-to-all": collectives.all_to_all, "collective-broadcast": collectives.all_gather,
-}  # fmt: skip
+FORMULAS = {Collective.named(kind).hlo: formula for kind, formula in collectives.FORMULAS.items()} | {
+    hlo.RAGGED: collectives.all_to_all,
+    hlo.BROADCAST: collectives.all_gather,
+}
 
 
 def expected(program: Any, title: str = "a program") -> Trace:
-    """The profile that a program of `lab.aot` should have on its slice: one device, one run."""
+    """The profile that a program of `compiler.aot` should have on its slice: one device, one run."""
     if program.chip is None or not program.chip.clock_hz:
         raise ValueError(
             f"{program.target} has no compiler's estimate; compile for a slice as in topology='v5e:2x4'"
@@ -36,9 +35,16 @@ def expected(program: Any, title: str = "a program") -> Trace:
     clock = _Clock(program.chip.clock_hz, laid)
     clock.play([*_unrolled(list(program.schedule()))])
     return Trace(
-        title=title, platform=EXPECTED, kind=program.target, devices=1, simulated=False, warmup=None,
-        versions="", ops=tuple(clock.ops), events=tuple(clock.events),
-    )  # fmt: skip
+        title=title,
+        platform=EXPECTED,
+        kind=program.target,
+        devices=1,
+        simulated=False,
+        warmup=None,
+        versions="",
+        ops=tuple(clock.places),
+        events=tuple(clock.events),
+    )
 
 
 def _unrolled(steps: Sequence[Step]) -> Iterator[Step]:
@@ -69,10 +75,6 @@ class _Clock:
     places: dict[Op, int] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
 
-    @property
-    def ops(self) -> list[Op]:
-        return list(self.places)
-
     def play(self, steps: Sequence[Step]) -> None:
         for step in steps:
             match step.what:
@@ -99,9 +101,9 @@ class _Clock:
 
     def _transfer(self, kind: str, axes: str, nbytes: int, shift: int) -> Transfer:
         over = self.laid.axes(axes)
-        if kind in FORMULAS:
-            return FORMULAS[kind](nbytes, *over)
-        return collectives.permute(nbytes, over[0], shift)
+        if kind == Collective.PERMUTE.hlo:
+            return collectives.permute(nbytes, over[0], shift)
+        return FORMULAS[kind](nbytes, *over)
 
     def _add(self, op: Op, start_s: float, took_s: float) -> None:
         place = self.places.setdefault(op, len(self.places))

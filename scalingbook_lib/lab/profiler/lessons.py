@@ -24,9 +24,14 @@ from scalingbook_lib.notation import Mesh
 MESH = Mesh(X=4)
 LENGTHS, PADDED = (96, 100, 104, 108, 112, 120), 128
 NAMES = (
-    "layer", "sharding-before", "sharding-after", "recompile-before", "recompile-after", "serial-before",
+    "layer",
+    "sharding-before",
+    "sharding-after",
+    "recompile-before",
+    "recompile-after",
+    "serial-before",
     "serial-after",
-)  # fmt: skip
+)
 
 
 def record(name: str, *, smaller: int = 1, runs: int = 3) -> Trace:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalingbook_lib.lab.profiler import times as trace_times
+from scalingbook_lib.lab.profiler import times
 from scalingbook_lib.lab.profiler.table import COLLECTIVE, COMPILE, LOOP, Moment, Op, Trace
 from scalingbook_lib.lab.profiler.times import Event
 
@@ -182,7 +182,7 @@ def _owns(seen: Sequence[Seen]) -> list[float]:
     found = [0.0] * len(seen)
     for places in lanes.values():
         stretches = [(seen[i].start_ns, seen[i].start_ns + seen[i].took_ns) for i in places]
-        for i, left in zip(places, trace_times.own(stretches), strict=True):
+        for i, left in zip(places, times.own(stretches), strict=True):
             found[i] = left
     return found
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from scalingbook_lib.lab.compiler import scopes
 from scalingbook_lib.lab.compiler.hlo import table
-from scalingbook_lib.lab.profiler import times as trace_times
+from scalingbook_lib.lab.profiler import times
 from scalingbook_lib.lab.profiler.times import Event
 from scalingbook_lib.units import Told, percent, si
 
@@ -146,10 +146,10 @@ class Trace(Told):
         return found
 
     @cached_property
-    def lanes(self) -> trace_times.Lanes:
+    def lanes(self) -> times.Lanes:
         """How a device spends a run in the mean: computing, communicating, both at once, neither."""
         moves = [None if op.kind == LOOP else op.kind == COLLECTIVE for op in self.ops]
-        return trace_times.lanes(self.events, moves, self._spans)
+        return times.lanes(self.events, moves, self._spans)
 
     def between(self, start_s: float, end_s: float) -> "Trace":
         """The part of a trace that lies within these seconds."""

@@ -24,9 +24,27 @@ from scalingbook_lib.lab.profiler.view import picture, view
 from scalingbook_lib.lab.profiler.viewers import perfetto, xprof
 
 __all__ = [
-    "Event", "Lanes", "Moment", "Op", "Recording", "Row", "Trace", "against", "chrome", "expected", "load",
-    "names", "perfetto", "picture", "read", "record", "recording", "save", "view", "xprof",
-]  # fmt: skip
+    "Event",
+    "Lanes",
+    "Moment",
+    "Op",
+    "Recording",
+    "Row",
+    "Trace",
+    "against",
+    "chrome",
+    "expected",
+    "load",
+    "names",
+    "perfetto",
+    "picture",
+    "read",
+    "record",
+    "recording",
+    "save",
+    "view",
+    "xprof",
+]
 
 STEP = "step"
 
@@ -74,8 +92,8 @@ def recording(
 ) -> Iterator[Recording]:
     """Profile a block as it runs, compilations included: `with trace.recording(compiled) as seen: ...`.
 
-    `programs` are compiled programs that run in it (`jit(f).lower(x).compile()`, or one of `lab.aot`): their
-    texts say what the operations are. Wait for results within the block. `marks` are names of
+    `programs` are compiled programs that run in it (`jit(f).lower(x).compile()`, or one of `compiler.aot`):
+    their texts say what the operations are. Wait for results within the block. `marks` are names of
     `jax.profiler.TraceAnnotation`s to keep.
     """
     import jax
@@ -103,10 +121,17 @@ def read(folder: str, *programs: Any, title: str = "", marks: Sequence[str] = ()
     known = ops.of(programs)
     first = devices[0]
     found = trace_read.read(
-        folder, known, (STEP, *marks), title=title or "a profile", platform=first.platform,
-        kind=first.device_kind, devices=1, simulated=first.platform == "cpu", warmup=None,
+        folder,
+        known,
+        (STEP, *marks),
+        title=title or "a profile",
+        platform=first.platform,
+        kind=first.device_kind,
+        devices=1,
+        simulated=first.platform == "cpu",
+        warmup=None,
         versions=f"jax {jax.__version__}",
-    )  # fmt: skip
+    )
     return replace(found, devices=len({e.device for e in found.events}) or 1)
 
 

@@ -76,10 +76,8 @@ def timeline(trace: Trace, run: int | None = -1, devices: Sequence[int] | None =
 
 def _blocks(trace: Trace, start: float, end: float, devices: Sequence[int]) -> list[Span]:
     """The longest blocks, in order of time: what holds others, as a loop does, is left out."""
-    inside = [
-        e for e in trace.events
-        if e.device in devices and e.start_s >= start and e.end_s <= end and trace.ops[e.op].kind != LOOP
-    ]  # fmt: skip
+    here = [e for e in trace.events if e.device in devices and trace.ops[e.op].kind != LOOP]
+    inside = [e for e in here if e.start_s >= start and e.end_s <= end]
     longest = sorted(inside, key=lambda e: -e.took_s)[:MOST]
     found = []
     for e in sorted(longest, key=lambda e: e.start_s):
