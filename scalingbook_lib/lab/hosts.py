@@ -81,17 +81,8 @@ def crossing(mesh: Any) -> dict[str, int]:
 def fingerprint(trainer: "Trainer") -> str:
     """Twelve digits that differ where the programs differ: of the step's StableHLO, before any compiler."""
     import jax
-    from jax.sharding import NamedSharding, PartitionSpec
 
-    from scalingbook_lib.lab.train.trainer import READ
-
-    step = jax.shard_map(
-        trainer.local, mesh=trainer.devices, in_specs=(trainer.specs, READ),
-        out_specs=(trainer.specs, PartitionSpec()), check_vma=False,
-    )  # fmt: skip
-    place = NamedSharding(trainer.devices, READ)
-    tokens = jax.ShapeDtypeStruct((trainer.batch, trainer.T + 1), np.int32, sharding=place)
-    text = jax.jit(step).lower(trainer.structs, tokens).as_text()
+    text = jax.jit(trainer.spread).lower(trainer.structs, trainer.tokens).as_text()
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

@@ -3,14 +3,16 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from writing import CLOSE, TINY, TINY_MOE, weights, written
 
-from scalingbook_lib.lab.compiler import sharding
+from scalingbook_lib.lab.compiler import aot, sharding
 from scalingbook_lib.lab.serve import decode, paged_attention
+from scalingbook_lib.lab.serve.decoder import Where
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.train import text
 
@@ -104,9 +106,12 @@ def matmul_weights(model):
 
 
 def test_a_word_costs_all_before_it_without_a_cache_and_itself_with_one():
+    recompute = functools.partial(decode.recomputed, TINY)
+    shapes = {name: jax.ShapeDtypeStruct(w.shape, jnp.float32) for name, w in weights(TINY).items()}
     attention = 4 * TINY.N * TINY.H * TINY.L  # FLOPs of one query with one key and value
     for n in (16, 32):
-        assert decode.recomputing(TINY, n).flops == 2 * matmul_weights(TINY) * n + attention * n * n
+        whole = aot.compile(recompute, shapes, jax.ShapeDtypeStruct((1, n), jnp.int32))
+        assert whole.flops == 2 * matmul_weights(TINY) * n + attention * n * n
     config = Config(TINY, {"Y": 1}, sequences=B, tokens=64)
     assert decode.program(config).flops == B * (2 * matmul_weights(TINY) + attention * 64)
 
@@ -136,7 +141,7 @@ def test_prefill_and_decode_are_functions_to_be_jitted():
     one = jax.jit(lambda w, t, c, n: decode.decode(w, config, t, c, n), donate_argnums=2)
     whole, cache = prefill(params, asked, config.cache())
     _, parts = prefill(params, asked[:, :12], config.cache())
-    ends, parts = prefill(params, asked[:, 12:], parts, np.full(B, 12), np.full(B, T - 12))
+    ends, parts = prefill(params, asked[:, 12:], parts, Where(np.full(B, 12), np.full(B, T - 12)))
     assert ends == pytest.approx(np.array(whole), abs=CLOSE)
     assert whole.argmax(-1).tolist() == plain(TINY)[0][:, 0].tolist()
     after = [one(params, whole.argmax(-1), kept, np.full(B, T))[0] for kept in (cache, parts)]

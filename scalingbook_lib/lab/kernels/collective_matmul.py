@@ -34,9 +34,8 @@ def all_gather_matmul(
 ) -> jax.Array:
     """X[B_X, D] · W[D, F_X] → Y[B, F_X], on one device's blocks x[B / n, D] and w[D, F / n] in `shard_map`.
 
-    Tiles of Y are rows × columns, each computed along all of D; X[B, D] is gathered in VMEM, which
-    `vmem_bytes` must allow: see the function of that name. With `both_ways`, halves of the shards go
-    round in opposite directions.
+    Tiles of Y are rows × columns, each along all of D; X[B, D] is gathered in VMEM, which `vmem_bytes` must
+    allow: see the function of that name. With `both_ways`, halves of shards go round in opposite directions.
     """
     n, ways = jax.lax.axis_size(axis), 2 if both_ways else 1
     (b, D), F = x.shape, w.shape[1]

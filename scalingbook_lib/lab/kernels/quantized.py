@@ -2,7 +2,7 @@
 
 HBM is read half as much: int8 tiles come into VMEM and are made wide there, on their way into the matrix
 unit. The scale of an output channel is the same for all of D, so it multiplies the finished sum, once for
-each number of Y instead of once for each weight. Weights and scales as `lab.quantize.narrow` makes them.
+each number of Y instead of once for each weight. Weights and scales as `serve.quantize.narrow` makes them.
 Chapter: Inference.
 """
 

@@ -15,6 +15,7 @@ from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.units import BF16, DType, Told, binary
 
 NAMES = "BSKH"
+CACHE = "C[B, S, K, H]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +50,34 @@ class Row(Told):
 
 
 def row(
-    K: int, H: int, *, B: int = 4, S: int = 8192, dtype: DType = BF16, donate: bool = True,
+    K: int,
+    H: int,
+    *,
+    B: int = 4,
+    S: int = 8192,
+    dtype: DType = BF16,
+    donate: bool = True,
     topology: str = "v5e:1x1",
-) -> Row:  # fmt: skip
+) -> Row:
     """One token written into the cache, which is given up for it (`donate`) or kept beside the new one."""
     program = aot.compile(
-        _put, "C[B, S, K, H]", "X[B, T, K, H]", out="C[B, S, K, H]", topology=topology, dtype=dtype,
-        donate=(0,) if donate else (), B=B, S=S, T=1, K=K, H=H,
-    )  # fmt: skip
+        _put,
+        CACHE,
+        "X[B, T, K, H]",
+        out=CACHE,
+        topology=topology,
+        dtype=dtype,
+        donate=(0,) if donate else (),
+        B=B,
+        S=S,
+        T=1,
+        K=K,
+        H=H,
+    )
     order, tile = _layout(program.text, (B, S, K, H))
     m = program.memory
-    return Row(
-        (B, S, K, H), dtype, order, tile, m.results, m.results - m.aliased + m.temporaries, program.cycles
-    )
+    copied = m.results - m.aliased + m.temporaries
+    return Row((B, S, K, H), dtype, order, tile, m.results, copied, program.cycles)
 
 
 def _put(cache: jax.Array, token: jax.Array) -> jax.Array:

@@ -17,6 +17,7 @@ from jax.sharding import PartitionSpec
 from scalingbook_lib import models
 from scalingbook_lib.lab.compiler import aot, sharding
 from scalingbook_lib.lab.serve import decoder
+from scalingbook_lib.lab.serve.decoder import Where
 from scalingbook_lib.lab.serve.layout import Cache, Config, Params
 from scalingbook_lib.lab.train import transformer
 
@@ -28,33 +29,30 @@ def extend(
     config: Config,
     tokens: jax.Array,
     cache: Cache,
-    start: jax.Array,
-    count: jax.Array,
-    tables: jax.Array | None = None,
+    where: Where,
     *,
     every: bool = False,
     greedy: bool = False,
 ) -> tuple[jax.Array, Cache]:
-    """The first count[b] of tokens[b, T] go after start[b] others: logits[B, V] of the last one, the cache.
+    """The real ones of tokens[b, T] go to their places: logits[B, V] of the last one, the cache.
 
     With `every` those of all tokens, [B, T, V]; with `greedy` the most likely words instead, [B] or [B, T].
-    Where `tables[b, M]` are given they name the blocks of each row, counted within its group of devices.
+    Tables name the blocks of each row, counted within its group of devices.
     """
-    has_tables = tables is not None
     weights, kept = (jax.tree.map(lambda s: s.sharding.spec, part) for part in config.structs)
     how = {"experts": config.experts, "every": every, "opened": config.opened, "codec": config.codec}
 
     def local(params: Params, tokens: jax.Array, cache: Cache, *where: jax.Array) -> tuple[jax.Array, Cache]:
-        logits, cache = decoder.extend(config.model, params, tokens, cache, *where, **how)
+        logits, cache = decoder.extend(config.model, params, tokens, cache, Where(*where), **how)
         return (decoder.greedy(logits) if greedy else logits), cache
 
     rank = (None,) if every else ()
     out = PartitionSpec() if greedy else PartitionSpec(None, *rank, tuple(decoder.COLUMNS))
-    spread = jax.shard_map(
-        local, mesh=config.on, in_specs=(weights, TOKENS, kept, ROWS, ROWS, *[TABLES] * has_tables),
-        out_specs=(out, kept), check_vma=False,
-    )  # fmt: skip
-    return spread(params, tokens, cache, start, count, *([tables] if has_tables else []))
+    given = [part for part in where if part is not None]  # there may be no tables
+    places = (ROWS, ROWS, TABLES)[: len(given)]
+    reads = (weights, TOKENS, kept, *places)
+    spread = jax.shard_map(local, mesh=config.on, in_specs=reads, out_specs=(out, kept), check_vma=False)
+    return spread(params, tokens, cache, *given)
 
 
 def prefill(
@@ -62,19 +60,16 @@ def prefill(
     config: Config,
     tokens: jax.Array,
     cache: Cache,
-    start: jax.Array | None = None,
-    count: jax.Array | None = None,
-    tables: jax.Array | None = None,
+    where: Where | None = None,
     **how: bool,
 ) -> tuple[jax.Array, Cache]:
     """tokens[B, T] of prompts, or the next chunk of them: logits[B, V] after the last one, and the cache.
 
-    `start` is what the cache has of each before (0), `count` how many of its T tokens are real (all).
+    Unless `where` says otherwise, all of them are real, and the cache has nothing before them.
     """
     B, T = tokens.shape
-    start = jnp.zeros(B, jnp.int32) if start is None else start
-    count = jnp.full(B, T, jnp.int32) if count is None else count
-    return extend(params, config, tokens, cache, start, count, tables, **how)
+    where = where or Where(jnp.zeros(B, jnp.int32), jnp.full(B, T, jnp.int32))
+    return extend(params, config, tokens, cache, where, **how)
 
 
 def decode(
@@ -83,11 +78,13 @@ def decode(
     tokens: jax.Array,
     cache: Cache,
     lengths: jax.Array,
+    *,
     tables: jax.Array | None = None,
     **how: bool,
 ) -> tuple[jax.Array, Cache]:
     """One more token of each sequence, tokens[B], after the lengths[B] that the cache has: logits[B, V]."""
-    return extend(params, config, tokens[:, None], cache, lengths, jnp.ones_like(lengths), tables, **how)
+    where = Where(lengths, jnp.ones_like(lengths), tables)
+    return extend(params, config, tokens[:, None], cache, where, **how)
 
 
 def program(
@@ -104,17 +101,16 @@ def program(
 
 
 def _compiled(config: Config, T: int, rows: int, every: bool, greedy: bool) -> aot.Program:
+    def step(params: Params, tokens: jax.Array, cache: Cache, *where: jax.Array) -> tuple[jax.Array, Cache]:
+        return extend(params, config, tokens, cache, Where(*where), every=every, greedy=greedy)
+
     row = functools.partial(_ints, config)
     weights, kept = config.structs
-    tables = [row((rows, config.width), TABLES)] if config.blocks else []
-
-    def step(params: Params, tokens: jax.Array, cache: Cache, *where: jax.Array) -> tuple[jax.Array, Cache]:
-        return extend(params, config, tokens, cache, *where, every=every, greedy=greedy)
-
-    return aot.compile(
-        step, weights, row((rows, T), TOKENS), kept, row((rows,), ROWS), row((rows,), ROWS), *tables,
-        mesh=config.on, topology=config.topology, donate=(2,),
-    )  # fmt: skip
+    where = [row((rows,), ROWS), row((rows,), ROWS)]  # start and tokens
+    if config.blocks:
+        where.append(row((rows, config.width), TABLES))
+    given = (weights, row((rows, T), TOKENS), kept, *where)
+    return aot.compile(step, *given, mesh=config.on, topology=config.topology, donate=(2,))
 
 
 def _ints(config: Config, shape: tuple[int, ...], spec: PartitionSpec) -> jax.ShapeDtypeStruct:
@@ -133,12 +129,3 @@ def recomputed(model: models.Transformer, weights: Mapping[str, Any], tokens: ja
 
     plain = PartitionSpec()
     return jax.shard_map(local, mesh=one, in_specs=plain, out_specs=plain, check_vma=False)(tokens)
-
-
-def recomputing(model: models.Transformer, T: int, rows: int = 1) -> aot.Program:
-    """`recomputed` for sequences of T tokens, compiled: what a word costs where nothing is kept."""
-    shapes = transformer.shapes(model)
-    weights = {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
-    return aot.compile(
-        functools.partial(recomputed, model), weights, jax.ShapeDtypeStruct((rows, T), jnp.int32)
-    )

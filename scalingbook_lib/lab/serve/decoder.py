@@ -10,7 +10,7 @@ Chapter: Inference.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from jax import lax
 from scalingbook_lib.lab import attention
 from scalingbook_lib.lab.collectives import exchange, gather, spread
 from scalingbook_lib.lab.serve import paged_attention
-from scalingbook_lib.lab.serve.paged_attention import Kept
+from scalingbook_lib.lab.serve.paged_attention import Codec, Kept
 from scalingbook_lib.models import Transformer
 
 AXES = "AXZCY"  # slowest first
@@ -45,6 +45,17 @@ SPLIT = {
 type Weights = Mapping[str, jax.Array]
 
 
+class Where(NamedTuple):
+    """Where new tokens go: sequence b has start[b] others before them, and tokens[b] of them are real.
+
+    `tables[B_AXZ, M]` name the blocks of each sequence; without them sequence b has block b.
+    """
+
+    start: jax.Array
+    tokens: jax.Array
+    tables: jax.Array | None = None
+
+
 def split(name: str, experts: str = "A", *, few: bool = False) -> str:
     """How a weight is split; experts over the axes `experts`, each of them over the other columns.
 
@@ -64,27 +75,24 @@ def extend(
     w: Mapping[str, Any],
     tokens: jax.Array,
     cache: Any,
-    start: jax.Array,
-    count: jax.Array,
-    tables: jax.Array | None = None,
+    where: Where,
     *,
     experts: str = "A",
     every: bool = False,
     opened: Callable[[Weights], Weights] = dict,
-    codec: tuple[Callable, Callable] = (paged_attention.encoded, paged_attention.decoded),
+    codec: Codec = paged_attention.PLAIN,
 ) -> tuple[jax.Array, Any]:
-    """The first `count` of tokens[B_A, T] go after `start` others: logits[B, V_AZCY] of the last, the cache.
+    """The real ones of tokens[B_A, T] go to their places: logits[B, V_AZCY] of the last, and the cache.
 
-    With `every`, logits[B, T, V_AZCY] of all. `tables[B_AXZ, M]` name the blocks of each sequence; without
-    them sequence b has block b. Layers are a list, or stacked arrays that a scan goes through. `opened`
-    makes a layer's weights from what is stored of them, `codec` what is cached of k and v, and back.
+    With `every`, logits[B, T, V_AZCY] of all. Layers are a list, or stacked arrays that a scan goes through.
+    `opened` makes a layer's weights from what is stored of them, `codec` what is cached of k and v, and back.
     """
-    where = (_own(start), _own(count), tables)
+    here = Where(_own(where.start), _own(where.tokens), where.tables)
     ends = opened({name: w[name] for name in ("embed", "final norm", "unembed")})
     x = ends["embed"][tokens]
 
     def one(x: jax.Array, of: Any) -> tuple[jax.Array, Kept]:
-        return layer(m, opened(of[0]), x, of[1], where, experts, codec)
+        return layer(m, opened(of[0]), x, of[1], here, experts=experts, codec=codec)
 
     if isinstance(cache, Mapping):
         x, cache = lax.scan(one, x, (w["layers"], cache))
@@ -94,17 +102,17 @@ def extend(
             x, kept = one(x, of)
             cache.append(kept)
     if not every:
-        x = jnp.take_along_axis(x, jnp.maximum(count - 1, 0)[:, None, None], 1)
+        x = jnp.take_along_axis(x, jnp.maximum(where.tokens - 1, 0)[:, None, None], 1)
     logits = head(m, ends, x)
     return logits if every else logits[:, 0], cache
 
 
 def layer(
-    m: Transformer, w: Weights, x: jax.Array, kept: Kept, where: tuple, experts: str, codec: tuple
+    m: Transformer, w: Weights, x: jax.Array, kept: Kept, here: Where, *, experts: str, codec: Codec
 ) -> tuple[jax.Array, Kept]:
     """x[B_A, T, D_XZCY] → the same: gathered over D for heads and MLP, and their sums scattered."""
     h = norm(m, gather(x, INNER, 2), w["attention norm"])
-    out, kept = heads(w, h, kept, where, codec)
+    out, kept = heads(w, h, kept, here, codec)
     x += scatter(out, INNER, 2)
     h = gather(norm(m, gather(x, INNER, 2), w["mlp norm"]), "A", 0)
     out = routed(m, w, h, experts) if m.experts else mlp(w, h)
@@ -118,18 +126,18 @@ def norm(m: Transformer, x: jax.Array, scale: jax.Array) -> jax.Array:
     return (wide * lax.rsqrt(squares / m.D + 1e-6)).astype(x.dtype) * scale
 
 
-def heads(w: Weights, h: jax.Array, kept: Kept, where: tuple, codec: tuple) -> tuple[jax.Array, Kept]:
+def heads(w: Weights, h: jax.Array, kept: Kept, here: Where, codec: Codec) -> tuple[jax.Array, Kept]:
     """Attention of h[B_A, T, D_X] to the cache and itself: a partial sum over Z, C and Y, and the cache."""
-    start, count, tables = where
-    at = start[:, None] + jnp.arange(h.shape[1])
+    at = here.start[:, None] + jnp.arange(h.shape[1])
     qkv = jnp.concatenate([jnp.einsum("btd,dnh->btnh", h, w[name]) for name in "qkv"], 2)
     n, K = w["q"].shape[1], w["k"].shape[1]
     q, k, v = jnp.split(scatter(qkv, "X", 0), (n, n + K), 2)
     q = gather(exchange(q, "Z", 0, 2), "C", 2)  # [B_AX, T, N_YCZ, H] → [B_AXZ, T, N_Y, H]
     k, v = jnp.split(_to_sequences(jnp.concatenate([k, v], -1), paged_attention.heads(kept)), 2, -1)
     q, k = (jax.vmap(attention.rotary)(x, at) for x in (q, k))
-    kept = paged_attention.written(kept, codec[0](k, v), at, jnp.arange(h.shape[1]) < count[:, None], tables)
-    parts, positions = paged_attention.read(kept, codec[1], tables)
+    new, real = codec.encode(k, v), jnp.arange(h.shape[1]) < here.tokens[:, None]
+    kept = paged_attention.written(kept, new, at, real, here.tables)
+    parts, positions = paged_attention.read(kept, codec.decode, here.tables)
     out = paged_attention.merged(*paged_attention.attend(q, positions <= at[..., None], *parts))
     out = gather(exchange(out.astype(h.dtype), "Z", 2, 0), "X", 0)
     return jnp.einsum("btnh,nhd->btd", out, w["o"]), kept

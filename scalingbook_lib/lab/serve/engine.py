@@ -41,16 +41,14 @@ class Engine(Told):
         self.waiting: list[Served] = []  # oldest first
         self.moving: list[Served] = []  # read elsewhere, without a place to write yet
         if reader and reader.block != config.block:
-            raise ValueError(
-                f"blocks of {reader.block} tokens do not fit those of {config.block}; make them equal"
-            )
+            both = f"blocks of {reader.block} tokens do not fit those of {config.block}"
+            raise ValueError(f"{both}; make them equal")
 
     def submit(self, prompt: Sequence[int], limit: int) -> int:
         """Ask for up to `limit` words after a prompt: a ticket."""
         tokens = len(prompt) + limit - 1  # the last word is never read
-        most = min(
-            min(w.config.tokens, w.pools[0].count * w.config.block) for w in (self.reader, self.writer)
-        )
+        both = (self.reader, self.writer)
+        most = min(min(w.config.tokens, w.pools[0].count * w.config.block) for w in both)
         if not len(prompt) or limit < 1 or tokens > most:
             raise ValueError(f"{len(prompt)} tokens and {limit} words: write 1 to {most} of both together")
         s = Served(len(self.requests), Request(tuple(map(int, prompt)), limit, self.steps), self.steps)
@@ -63,7 +61,7 @@ class Engine(Told):
         s = self.of(ticket)
         if not s.over:
             self._out(s)
-            self._end(s, State.CANCELED)
+            s.state, s.ended = State.CANCELED, self.steps
 
     def words(self, ticket: int) -> list[int]:
         """What is written so far."""
@@ -186,7 +184,7 @@ class Engine(Told):
         s.first = self.steps if s.first is None else s.first
         if len(s.words) == s.request.limit:
             self._out(s)
-            self._end(s, State.DONE)
+            s.state, s.ended = State.DONE, self.steps
         elif s.state is State.READING:
             s.state = State.WRITING if self.reader is self.writer else State.MOVING
             self.moving += [s] if s.state is State.MOVING else []
@@ -218,23 +216,25 @@ class Engine(Told):
                 worker.leave(s)
         self.waiting, self.moving = ([o for o in line if o is not s] for line in (self.waiting, self.moving))
 
-    def _end(self, s: Served, state: State) -> None:
-        s.state, s.ended = state, self.steps
-
     @property
     def report(self) -> Report:
         """What it did so far."""
         workers = {id(w): w for w in (self.reader, self.writer)}.values()
-        over = [s for s in self.requests if s.over]
+        states = [s.state for s in self.requests]
         return Report(
-            steps=self.steps, done=sum(s.state is State.DONE for s in over),
-            canceled=sum(s.state is State.CANCELED for s in over), words=sum(len(s.words) for s in over),
-            read=self.read, found=sum(s.reused for s in self.requests),
+            steps=self.steps,
+            done=states.count(State.DONE),
+            canceled=states.count(State.CANCELED),
+            words=sum(len(s.words) for s in self.requests if s.over),
+            read=self.read,
+            found=sum(s.reused for s in self.requests),
             preemptions=sum(s.preemptions for s in self.requests),
-            evictions=sum(pool.evictions for w in workers for pool in w.pools), moved=self.moved,
-            moved_bytes=self.moved_bytes, programs=sum(len(w.ran) for w in workers),
+            evictions=sum(pool.evictions for w in workers for pool in w.pools),
+            moved=self.moved,
+            moved_bytes=self.moved_bytes,
+            programs=sum(len(w.ran) for w in workers),
             flops=sum(w.flops for w in workers),
-        )  # fmt: skip
+        )
 
     def __str__(self) -> str:
         return str(self.report)

@@ -1,6 +1,6 @@
 """Where does everything lie when a Transformer writes: weights, cache, sequences?
 
-`Config(model, Mesh(Y=8), sequences=16, tokens=128)`: weights as `cached.SPLIT` has them, the cache by heads
+`Config(model, Mesh(Y=8), sequences=16, tokens=128)`: weights as `decoder.SPLIT` has them, the cache by heads
 (Y), by sequences (A, X, Z) or by tokens (C), paged where blocks are given. Chapter: Inference.
 """
 
@@ -18,6 +18,7 @@ from scalingbook_lib import models, notation
 from scalingbook_lib.lab import devices
 from scalingbook_lib.lab.compiler import aot, hlo, sharding
 from scalingbook_lib.lab.serve import decoder, paged_attention
+from scalingbook_lib.lab.serve.paged_attention import Codec
 from scalingbook_lib.lab.train import transformer
 from scalingbook_lib.units import Told
 
@@ -29,7 +30,7 @@ OUTER = "AXZ"  # the axes over which sequences, and the blocks that they may hav
 
 @dataclass(frozen=True)
 class Config(Told):
-    """A model on a mesh of the axes `cached.AXES`, with a cache for `sequences` of `tokens` each.
+    """A model on a mesh of the axes `decoder.AXES`, with a cache for `sequences` of `tokens` each.
 
     With `blocks` the cache is paged: so many blocks of `block` tokens, and a sequence names its own in a
     table. `experts` are the axes over which experts lie. `scanned` keeps weights and cache of all layers in
@@ -49,7 +50,7 @@ class Config(Told):
     topology: str | None = None
     grid: jax.sharding.Mesh | None = None
     opened: Callable = dict
-    codec: tuple[Callable, Callable] = (paged_attention.encoded, paged_attention.decoded)
+    codec: Codec = paged_attention.PLAIN
 
     def __post_init__(self) -> None:
         transformer.refuse(self.model)
@@ -116,7 +117,7 @@ class Config(Told):
     def _cache(self) -> Cache:
         m, size = self.model, self.block_tokens
         zeros = jax.ShapeDtypeStruct((self.blocks or self.sequences, size, m.K, m.H), self.kept)
-        kept = jax.eval_shape(self.codec[0], zeros, zeros)
+        kept = jax.eval_shape(self.codec.encode, zeros, zeros)
         place = sharding.spec(paged_attention.CACHE)
         one = {
             name: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=self.placed(place))

@@ -10,13 +10,10 @@ from dataclasses import dataclass, replace
 import jax
 
 from scalingbook_lib import inference
-from scalingbook_lib.lab.serve import decode
-from scalingbook_lib.lab.serve import step as serving_step
+from scalingbook_lib.lab.serve import decode, step
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.units import GiB, Told, binary, count
 
-TILE = 512  # bytes of a short vector: 128 lanes of 4 bytes
-VECTORS = 3  # tokens, how many are cached, how many are new
 RESERVED = GiB / 4  # of each chip, by the TPU compiler for itself: 15.75 GiB of v5e's 16 are left
 
 
@@ -66,10 +63,8 @@ def _bytes(s: jax.ShapeDtypeStruct) -> int:
 
 
 def _told(config: Config) -> inference.Memory:
-    return inference.memory(
-        config.model, serving_step.plan(config), serving_step.machine(config),
-        B=config.sequences, S=config.tokens,
-    )  # fmt: skip
+    plan, machine = step.plan(config), step.machine(config)
+    return inference.memory(config.model, plan, machine, B=config.sequences, S=config.tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +98,7 @@ def largest_batch(config: Config, layers: int = 2) -> Largest:
     low, high = (_told(c).weights + _told(c).kv + scales(c) for c in (one, two))
     each = (high - low) / config.sequences
     fixed = low - each * config.sequences + temporaries
-    limit = serving_step.machine(config).chip.hbm_bytes - RESERVED
+    limit = step.machine(config).chip.hbm_bytes - RESERVED
     return Largest(int((limit - fixed) // each), config.tokens, fixed, each, limit)
 
 

@@ -6,6 +6,7 @@ meet all parts, and what they make of them is put together (flash-decoding). Cha
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +28,16 @@ def encoded(k: jax.Array, v: jax.Array) -> Kept:
 def decoded(kept: Kept) -> tuple[jax.Array, ...]:
     """The k and v of what the cache kept; after them the scales [b, t, K, 1] of both, if there are any."""
     return kept["k"], kept["v"]
+
+
+class Codec(NamedTuple):
+    """What is cached of k and v, and back: with numbers of 8 bits, `quantize.CACHE8`."""
+
+    encode: Callable[[jax.Array, jax.Array], Kept]
+    decode: Callable[[Kept], tuple[jax.Array, ...]]
+
+
+PLAIN = Codec(encoded, decoded)
 
 
 def heads(kept: Kept) -> int:

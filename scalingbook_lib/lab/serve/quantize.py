@@ -17,6 +17,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from scalingbook_lib.lab.serve import decode
 from scalingbook_lib.lab.serve.layout import Cache, Config, Params
+from scalingbook_lib.lab.serve.paged_attention import Codec
 from scalingbook_lib.lab.train import transformer
 from scalingbook_lib.notation import parse
 from scalingbook_lib.units import Told, percent
@@ -74,7 +75,7 @@ def widened(kept: Mapping[str, jax.Array]) -> tuple[jax.Array, ...]:
     return tuple(x.astype(s.dtype) * s for x, s in zip((k, v), scales, strict=True))
 
 
-CACHE8 = (encoded, decoded)
+CACHE8 = Codec(encoded, decoded)
 
 
 # --- the weights -----------------------------------------------------------------------------------------
@@ -177,10 +178,13 @@ def compared(plain: Config, narrow: Config, weights: Mapping[str, Any], tokens: 
     a, b = (np.asarray(_read(c, c.params(weights), tokens[:, :-1]), np.float64) for c in (plain, narrow))
     error = b - a
     return Compared(
-        float(np.abs(error).max()), float(np.sqrt((error**2).mean())), float(a.std()),
-        _perplexity(a, tokens[:, 1:]), _perplexity(b, tokens[:, 1:]),
+        float(np.abs(error).max()),
+        float(np.sqrt((error**2).mean())),
+        float(a.std()),
+        _perplexity(a, tokens[:, 1:]),
+        _perplexity(b, tokens[:, 1:]),
         float((a.argmax(-1) == b.argmax(-1)).mean()),
-    )  # fmt: skip
+    )
 
 
 def _read(config: Config, params: Params, tokens: np.ndarray) -> jax.Array:

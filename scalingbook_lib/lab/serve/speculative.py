@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from scalingbook_lib.lab.serve import decode
+from scalingbook_lib.lab.serve.decoder import Where
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.units import Told, percent
 
@@ -89,10 +90,9 @@ class Pair(Told):
     temperature: float = 0.0
 
     def __post_init__(self) -> None:
-        for what in ("V",):
-            mine, its = (getattr(c.model, what) for c in (self.target, self.draft))
-            if mine != its:
-                raise ValueError(f"the target has {mine} words and the draft {its}; give both the same")
+        mine, its = self.target.model.V, self.draft.model.V
+        if mine != its:
+            raise ValueError(f"the target has {mine} words and the draft {its}; give both the same")
         if self.K < 1:
             raise ValueError(f"K={self.K}: write how many tokens are drafted in a round, at least 1")
 
@@ -125,8 +125,8 @@ class Pair(Told):
             read = jax.jit(lambda w, tokens, cache, c=config: decode.prefill(w, c, tokens, cache)[1])
             caches[name] = read(params, prompts[:, :-1], cache) if P > 1 else cache
         length, none = jnp.full(B, P - 1, jnp.int32), jnp.zeros((2, B), jnp.int32)
-        return caches | {"length": length, "behind": none[0], "last": prompts[:, -1], "before": none[1],
-                         "key": jax.random.key(seed)}  # fmt: skip
+        last = {"behind": none[0], "last": prompts[:, -1], "before": none[1]}
+        return caches | last | {"length": length, "key": jax.random.key(seed)}
 
     @functools.cached_property
     def _round(self) -> Any:
@@ -141,37 +141,41 @@ class Pair(Told):
         fed = jnp.concatenate([state["last"][:, None], drafted], 1)
         count = jnp.where(on, self.K + 1, 0)
         logits, kept_cache = decode.extend(
-            target, self.target, fed, state["target"], state["length"], count, every=True
+            target, self.target, fed, state["target"], Where(state["length"], count), every=True
         )
         kept, own = self._judged(judge, logits, r, drafted)
         tokens = jnp.where(jnp.arange(self.K + 1) == kept[:, None], own[:, None], _longer(drafted))
         all_kept = kept == self.K  # then the draft has not read its own last token
         step = jnp.where(on, kept + 1, 0)
-        return {
-            "target": kept_cache, "draft": cache, "length": state["length"] + step, "key": key,
+        after = {
+            "target": kept_cache,
+            "draft": cache,
+            "length": state["length"] + step,
+            "key": key,
             "behind": jnp.where(on, all_kept, state["behind"]).astype(jnp.int32),
             "last": jnp.where(on, own, state["last"]),
             "before": jnp.where(on, drafted[:, -1], state["before"]),
-        }, tokens, kept  # fmt: skip
+        }
+        return after, tokens, kept
 
     def _drafted(
         self, params: Any, state: State, on: jax.Array, key: jax.Array
     ) -> tuple[jax.Array, jax.Array, Any]:
         """K tokens of the draft with its logits: first it reads the one or two that it has not read yet."""
         behind = state["behind"]
-        pair = jnp.where(behind[:, None] == 1, jnp.stack([state["before"], state["last"]], 1),
-                         jnp.stack([state["last"], state["last"]], 1))  # fmt: skip
+        two = jnp.stack([state["before"], state["last"]], 1)
+        same = jnp.stack([state["last"], state["last"]], 1)
+        pair = jnp.where(behind[:, None] == 1, two, same)
         read = jnp.where(on, behind + 1, 0)
         keys = jax.random.split(key, self.K)
         start = state["length"] - behind
-        logits, cache = decode.extend(params, self.draft, pair, state["draft"], start, read)
+        logits, cache = decode.extend(params, self.draft, pair, state["draft"], Where(start, read))
         first = self._drawn(keys[0], logits)
 
         def one(carry: tuple, key: jax.Array) -> tuple[tuple, tuple]:
             token, cache, length = carry
-            logits, cache = decode.extend(
-                params, self.draft, token[:, None], cache, length, on.astype(jnp.int32)
-            )
+            where = Where(length, on.astype(jnp.int32))
+            logits, cache = decode.extend(params, self.draft, token[:, None], cache, where)
             drawn = self._drawn(key, logits)
             return (drawn, cache, length + 1), (drawn, logits)
 
@@ -221,10 +225,8 @@ def plain(
             drawn = (
                 logits.argmax(-1) if temperature == 0 else jax.random.categorical(key, logits / temperature)
             )
-            return (
-                *decode.decode(params, config, drawn.astype(jnp.int32), cache, lengths),
-                lengths + 1,
-            ), drawn
+            logits, cache = decode.decode(params, config, drawn.astype(jnp.int32), cache, lengths)
+            return (logits, cache, lengths + 1), drawn
 
         keys = jax.random.split(jax.random.key(seed), G)
         return lax.scan(one, (logits, cache, jnp.full(B, P, jnp.int32)), keys)[1].T

@@ -16,21 +16,16 @@ from scalingbook_lib import inference
 from scalingbook_lib.inference import traffic
 from scalingbook_lib.inference.shape import shape
 from scalingbook_lib.lab.compiler import sharding
+from scalingbook_lib.lab.compiler.predicted import KINDS
 from scalingbook_lib.lab.serve import decode, decoder
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.serve.quantize import Narrow
 from scalingbook_lib.lab.train import agreement
-from scalingbook_lib.lab.train.agreement import KINDS, SHAPES, Agreement, Amount, Line, Sums
+from scalingbook_lib.lab.train.agreement import SHAPES, Agreement, Amount, Line, Sums
 from scalingbook_lib.machines import chips, slices
 from scalingbook_lib.units import DTYPES, FP32, DType
 
-WIDTHS = {
-    "Y": decoder.AXES,
-    "C": decoder.INNER,
-    "G": decoder.INNER,
-    "B": "Z",
-    "S": "C",
-}  # by the plan's letters
+WIDTHS = {"Y": decoder.AXES, "C": decoder.INNER, "G": decoder.INNER, "B": "Z", "S": "C"}  # by plan's letters
 INDEX = 4  # bytes of a word's number, sent with its logit
 
 
@@ -54,10 +49,15 @@ def plan(config: Config) -> inference.Layout:
     n = config.sizes
     narrow = min((s.dtype for s in jax.tree.leaves(config.structs[1])), key=lambda kind: kind.itemsize)
     return inference.Layout(
-        tp=config.ways(decoder.AXES), rows=n["X"], attention_dp=n["A"], kv_batch=n["X"] * n["Z"],
-        kv_sequence=n["C"], weights=dtype(config.stored if isinstance(config, Narrow) else config.dtype),
-        kv=dtype(narrow), activations=dtype(config.dtype),
-    )  # fmt: skip
+        tp=config.ways(decoder.AXES),
+        rows=n["X"],
+        attention_dp=n["A"],
+        kv_batch=n["X"] * n["Z"],
+        kv_sequence=n["C"],
+        weights=dtype(config.stored if isinstance(config, Narrow) else config.dtype),
+        kv=dtype(narrow),
+        activations=dtype(config.dtype),
+    )
 
 
 def dtype(kind: Any) -> DType:
@@ -75,9 +75,8 @@ def machine(config: Config) -> slices.Slice:
 def predicted(config: Config, T: int = 1) -> Sums:
     """What the plan says, and what the laboratory's program does otherwise, as (times, bytes)."""
     told = traffic.rows(shape(config.model, plan(config)), machine(config), inference.PEAK)
-    rows = [row for t in told for row in _said(config, t, T)]
-    here = [((kind, _present(axes, config)), times, nbytes)
-            for (kind, axes), times, nbytes in [*rows, *_otherwise(config, T)]]  # fmt: skip
+    rows = [row for t in told for row in _said(config, t, T)] + [*_otherwise(config, T)]
+    here = [((kind, _present(axes, config)), times, nbytes) for (kind, axes), times, nbytes in rows]
     return agreement.summed(amount for amount in here if amount[0][1])
 
 

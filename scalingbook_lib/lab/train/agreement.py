@@ -10,16 +10,13 @@ from dataclasses import dataclass
 
 from scalingbook_lib import training
 from scalingbook_lib.lab.compiler import hlo
+from scalingbook_lib.lab.compiler.predicted import KINDS
 from scalingbook_lib.lab.train import transformer
 from scalingbook_lib.lab.train.trainer import Trainer
 from scalingbook_lib.machines import chips, slices
+from scalingbook_lib.training.links import BACK, RING
 from scalingbook_lib.units import FP32, Told
 
-KINDS = {
-    "AllGather": "all-gather", "ReduceScatter": "reduce-scatter", "AllReduce": "all-reduce",
-    "AllToAll": "all-to-all", "CollectivePermute": "collective-permute",
-    "ring": "collective-permute", "ring of sums": "collective-permute",
-}  # fmt: skip
 SHAPES = {1: (1, 1), 4: (2, 2), 8: (2, 4), 16: (4, 4), 32: (4, 8), 64: (8, 8)}
 
 type Key = tuple[str, str]  # kind, axes
@@ -62,12 +59,11 @@ class Agreement(Told):
 
     def __str__(self) -> str:
         head = ("collective", "axes", "predicted times", "compiled", "predicted bytes", "compiled")
-        rows = [
-            (a.kind, a.axes, f"{a.predicted_times:,.0f}", f"{a.compiled_times:,.0f}",
-             f"{a.predicted:,.0f}", f"{a.compiled:,.0f}")
-            for a in self.lines
-        ]  # fmt: skip
-        return hlo.table([head, *rows])
+        rows: list[tuple[str, ...]] = [head]
+        for a in self.lines:
+            numbers = (a.predicted_times, a.compiled_times, a.predicted, a.compiled)
+            rows.append((a.kind, a.axes, *(f"{n:,.0f}" for n in numbers)))
+        return hlo.table(rows)
 
 
 def of(trainer: Trainer) -> Agreement:
@@ -89,14 +85,23 @@ def compiled(trainer: Trainer) -> Sums:
 
 def plan(trainer: Trainer) -> training.Plan:
     """The trainer's mesh as a plan: Z and X together share the weights, R are copies."""
-    n, every = trainer.sizes, FP32
+    n = trainer.sizes
     ranks = n["R"] * n["X"] * n["Z"]
     return training.Plan(
-        tp=n["Y"], cp=n["C"], fsdp=n["X"] * n["Z"], ep=n["Z"], pp=n["P"], dp=n["R"], context=trainer.context,
-        microbatch=trainer.batch // trainer.microbatches // ranks, remat="full" if trainer.remat else "none",
-        schedule="gpipe", weights=every, compute=every, activations=every, gradients=every, moments=every,
-        master=None, logit_bytes=8.0 if n["Y"] > 1 else 4.0,  # over Y, logits outlive the sums of the softmax
-    )  # fmt: skip
+        tp=n["Y"],
+        cp=n["C"],
+        fsdp=n["X"] * n["Z"],
+        ep=n["Z"],
+        pp=n["P"],
+        dp=n["R"],
+        context=trainer.context,
+        microbatch=trainer.batch // trainer.microbatches // ranks,
+        remat="full" if trainer.remat else "none",
+        schedule="gpipe",
+        master=None,
+        logit_bytes=8.0 if n["Y"] > 1 else 4.0,  # over Y, logits outlive the sums of the softmax
+        **dict.fromkeys(("weights", "compute", "activations", "gradients", "moments"), FP32),
+    )
 
 
 def predicted(trainer: Trainer) -> Sums:
@@ -119,7 +124,7 @@ def _said(trainer: Trainer, t: training.Traffic) -> Iterator[Amount]:
     times, nbytes = t.times, t.times * t.nbytes
     if t.axes in "XR":  # the laboratory moves each weight by itself
         times *= _layer_weights(trainer, "experts" if of.startswith("expert") else "dense")
-    if t.what.startswith("ring"):  # n - 1 hops of a piece each
+    if t.what in (RING, BACK):  # n - 1 hops of a piece each
         times, nbytes = times * (t.n - 1), nbytes * (t.n - 1) / t.n
     if t.axes == "Z" and e:  # a place for every token at every expert, and tokens are gathered over Y before
         nbytes *= e.E / e.k * n["Y"]

@@ -19,8 +19,9 @@ from scalingbook_lib.inference import traffic
 from scalingbook_lib.inference.shape import shape
 from scalingbook_lib.lab.collectives import exchange
 from scalingbook_lib.lab.compiler import aot
+from scalingbook_lib.lab.compiler.predicted import KINDS
 from scalingbook_lib.lab.train import agreement, transformer
-from scalingbook_lib.lab.train.agreement import KINDS, SHAPES, Agreement, Line
+from scalingbook_lib.lab.train.agreement import SHAPES, Agreement, Line
 from scalingbook_lib.machines import chips, slices
 from scalingbook_lib.notation import Mesh
 from scalingbook_lib.units import BF16, DType, Told
@@ -70,9 +71,19 @@ class Exchange(Told):
         m, e = self.model, self.model.experts
         assert e
         return aot.compile(
-            self.local, TOKENS, *SPLIT.values(), out=TOKENS, local=True, mesh=Mesh(Z=self.Z),
-            topology=self.topology, dtype=self.dtype, B=self.B, D=m.D, E=e.E, F=e.F,
-        )  # fmt: skip
+            self.local,
+            TOKENS,
+            *SPLIT.values(),
+            out=TOKENS,
+            local=True,
+            mesh=Mesh(Z=self.Z),
+            topology=self.topology,
+            dtype=self.dtype,
+            B=self.B,
+            D=m.D,
+            E=e.E,
+            F=e.F,
+        )
 
     @functools.cached_property
     def agreement(self) -> Agreement:

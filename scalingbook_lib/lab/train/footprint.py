@@ -21,16 +21,6 @@ class Footprint(Told):
     peak: float
     compiled_peak: int
 
-    @property
-    def state_ratio(self) -> float:
-        """Compiled over predicted."""
-        return self.compiled_state / self.state
-
-    @property
-    def peak_ratio(self) -> float:
-        """Compiled over predicted."""
-        return self.compiled_peak / self.peak
-
     def __str__(self) -> str:
         return (
             f"each device holds {binary(self.compiled_state)} of weights and moments, {binary(self.state)} "

@@ -6,8 +6,8 @@ compiled program is one that the text of `transformer` asks for. Chapter: Traini
 """
 
 import functools
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -21,10 +21,7 @@ from scalingbook_lib.lab.train import text, transformer
 from scalingbook_lib.units import Told
 
 SMALL = models.Transformer(name="small", D=64, L=4, V=text.BYTES, N=16, K=8, H=8, F=192)
-SMALL_MOE = models.Transformer(
-    name="small, with experts", D=64, L=4, V=text.BYTES, N=16, K=8, H=8, F=192,
-    experts=models.Experts(E=8, k=2, F=96),
-)  # fmt: skip
+SMALL_MOE = replace(SMALL, name="small, with experts", experts=models.Experts(E=8, k=2, F=96))
 
 READ = sharding.spec("A[B_RXZ, T]")  # every device reads whole sequences, and takes its part of them
 
@@ -139,13 +136,20 @@ class Trainer(Told):
     @functools.cached_property
     def program(self) -> aot.Program:
         """One step, compiled: its collectives, its memory on one device, its FLOPs."""
-        spread = jax.shard_map(
-            self.local, mesh=self.devices, in_specs=(self.specs, READ),
-            out_specs=(self.specs, PartitionSpec()), check_vma=False,
-        )  # fmt: skip
+        given = (self.structs, self.tokens)
+        return aot.compile(self.spread, *given, mesh=self.sizes, topology=self.topology, donate=(0,))
+
+    @property
+    def spread(self) -> Callable:
+        """One step as a function of whole arrays, not compiled yet."""
+        reads, makes = (self.specs, READ), (self.specs, PartitionSpec())
+        return jax.shard_map(self.local, mesh=self.devices, in_specs=reads, out_specs=makes, check_vma=False)
+
+    @property
+    def tokens(self) -> jax.ShapeDtypeStruct:
+        """What a step reads."""
         place = NamedSharding(self.devices, READ)
-        tokens = jax.ShapeDtypeStruct((self.batch, self.T + 1), jnp.int32, sharding=place)
-        return aot.compile(spread, self.structs, tokens, mesh=self.sizes, topology=self.topology, donate=(0,))
+        return jax.ShapeDtypeStruct((self.batch, self.T + 1), jnp.int32, sharding=place)
 
     def step(self, state: State, tokens: jax.Array) -> tuple[State, jax.Array]:
         """One step: the next state, and the mean loss. The state given is used up."""
