@@ -6,7 +6,7 @@ PYTEST := $(PYTHON) -m pytest
 BARE := .make/bare/bin/python -m pytest -q -p no:cacheprovider
 NOTEBOOKS := chapters solutions exercises
 # `bare` runs the rest of the core's
-TESTS := tests/lab tests/book tests/viz tests/cli $(wildcard tests/core/test_fuzz_*.py)
+TESTS := tests/lab tests/book tests/viz tests/cli $(wildcard tests/core/*/test_fuzz_*.py)
 
 export UV_SYSTEM_CERTS := 1
 export PYTHONUTF8 := 1
@@ -40,8 +40,8 @@ lint: set-up ## style, types and floors
 bare: set-up ## the core's tests where nothing but pytest is installed
 	@echo "==> the core, with nothing but pytest beside it"
 	UV_PROJECT_ENVIRONMENT=.make/bare .venv/bin/uv sync --quiet --frozen --no-install-project --only-group bare --python $(PYTHON)
-	@$(BARE) --ignore-glob='*test_explorers_*' --ignore-glob='*test_fuzz_*' tests/core & others=$$!; \
-	$(BARE) $(wildcard tests/core/test_explorers_*.py); explorers=$$?; wait $$others && exit $$explorers
+	@$(BARE) --ignore-glob='*test_fuzz_*' --ignore=tests/core/chapters tests/core & others=$$!; \
+	$(BARE) --ignore-glob='*test_fuzz_*' tests/core/chapters; chapters=$$?; wait $$others && exit $$chapters
 
 tests: set-up ## the library, the laboratory, the tools and every cell of every notebook
 	@echo "==> the library, and every cell of every notebook"

@@ -226,7 +226,15 @@ def _reshard(o: Operands) -> Array:
 
 
 RULES: dict[str, Rule] = {
-    PRODUCT: _product, "A + B": _sum, "A * B": _times, RESHARD: _reshard, "jnp.tanh(A)": _nonlinear,
-    "A.T": _transpose, "A.sum(0)": _summed(0), "A.sum(1)": _summed(1), "A[0]": _row,
-    "A.reshape(-1)": _flat, "jnp.cumsum(A, 0)": _running,
-}  # fmt: skip
+    PRODUCT: _product,
+    "A + B": _sum,
+    "A * B": _times,
+    RESHARD: _reshard,
+    "jnp.tanh(A)": _nonlinear,
+    "A.T": _transpose,
+    "A.sum(0)": _summed(0),
+    "A.sum(1)": _summed(1),
+    "A[0]": _row,
+    "A.reshape(-1)": _flat,
+    "jnp.cumsum(A, 0)": _running,
+}

@@ -1,7 +1,7 @@
 """What do the book's profiles say? Figures read off `data/traces`, and bundles from the TPU compiler.
 
-Checks run where there is no JAX, so they are written down here; `tests/lab/test_profiling_recorded.py` reads
-the traces and compiles the program once more.
+Checks run where there is no JAX, so they are written down here; `test_profiling_recorded.py` reads the traces
+and compiles the program once more.
 """
 
 from scalingbook_lib.units import MiB

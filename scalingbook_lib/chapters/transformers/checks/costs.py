@@ -5,7 +5,6 @@ from dataclasses import replace
 from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
-from scalingbook_lib.models.arithmetic import Policy
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import FP8, INT8
 
@@ -40,11 +39,11 @@ def _mfu(peak: chips.Chip | float, flops: float = _RUN_FLOPS) -> float:
     return arithmetic.mfu(flops, _RUN_S, peak, FP8).share
 
 
-def _kept(policy: Policy = "dots_no_batch") -> arithmetic.Activations:
+def _kept(policy: arithmetic.Policy = "dots_no_batch") -> arithmetic.Activations:
     return arithmetic.activations(_SQUARE, 1000, 4000, policy)
 
 
-def _again(policy: Policy = "dots_no_batch", *, causal: bool = False) -> float:
+def _again(policy: arithmetic.Policy = "dots_no_batch", *, causal: bool = False) -> float:
     """What the backward pass of the layers does anew, as a share of their forward pass."""
     kept = arithmetic.activations(_SQUARE, 1, 4096, policy, causal=causal)
     forward = arithmetic.flops(_SQUARE, 1, 4096, causal=causal)

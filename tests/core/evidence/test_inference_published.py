@@ -19,7 +19,7 @@ from scalingbook_lib.units import BF16, FP4, FP8
 
 TABLE, LEFT_OUT = frozen("inference").table, frozen("inference").left_out
 DENSE, EXPERTS, PREFILL, ONE, BATCHES = inference.KINDS
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "data"
 approx = pytest.approx
 
 

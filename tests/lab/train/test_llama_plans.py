@@ -8,7 +8,7 @@ import pytest
 
 from scalingbook_lib.lab.compiler import aot
 
-PAGE = Path(__file__).parents[2] / "chapters" / "training_llama3.md"
+PAGE = Path(__file__).parents[3] / "chapters" / "training_llama3.md"
 CELL = re.compile(r"```\{code-cell\} ipython3\n(?!:tags)(.*?)```", re.DOTALL)
 TOPOLOGIES = {"8B, 4x4x16": "v5p:4x4x16", "405B, 16x16x16": "v5p:16x16x16"}
 

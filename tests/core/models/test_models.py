@@ -12,7 +12,7 @@ from hf_configs import CONFIGS
 from scalingbook_lib import models
 from scalingbook_lib.models import CATALOGUE, KNOWN_TYPES, PARTS, Experts, Latent, ModelError, Transformer
 
-CSV = Path(__file__).parents[2] / "data" / "model_configs.csv"
+CSV = Path(__file__).parents[3] / "data" / "model_configs.csv"
 ROWS = {row["model"]: row for row in csv.DictReader(CSV.open(encoding="utf-8"))}
 NAMES = {
     "Llama-3-8B / 3.1-8B": "LLaMA-3 8B",

@@ -16,7 +16,7 @@ from scalingbook_lib.lab.train import run as train
 from scalingbook_lib.lab.train.checkpoints import Checkpoints
 from scalingbook_lib.lab.train.trainer import SMALL, Trainer
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 STEPS, EVERY = 24, 2
 LINES = 10  # about as many lines run in one step
 

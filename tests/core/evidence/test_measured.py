@@ -40,7 +40,7 @@ def predicted(row):
 
 
 def test_every_row_names_its_source():
-    with (Path(__file__).parents[2] / "data" / "chips.csv").open(newline="") as file:
+    with (Path(__file__).parents[3] / "data" / "chips.csv").open(newline="") as file:
         quoted = list(csv.DictReader(file))
     assert all(row["source"].strip() for row in (*quoted, *rows("kernels"), *rows("collectives")))
 

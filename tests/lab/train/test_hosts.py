@@ -22,7 +22,7 @@ from scalingbook_lib.lab.train import run as train
 from scalingbook_lib.lab.train.checkpoints import Checkpoints
 from scalingbook_lib.lab.train.trainer import SMALL, Trainer
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 WITHOUT_PROXIES = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
 
 

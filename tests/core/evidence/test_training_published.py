@@ -16,7 +16,7 @@ from scalingbook_lib.evidence.training.table import of
 from scalingbook_lib.machines import chips
 from scalingbook_lib.training import Efficiency
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "data"
 TABLE, LEFT_OUT = frozen("training").table, frozen("training").left_out
 CONSTANT_MFU, CALCULON = 0.158, 0.165  # mean errors of dense runs: data/README.md
 

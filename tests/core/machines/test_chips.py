@@ -13,7 +13,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import CATALOGUE, Axis, Chip, SliceError, Source
 from scalingbook_lib.units import BF16, DTYPES, FP4, FP8, FP16, FP32, GB, INT8, GiB
 
-CSV = Path(__file__).parents[2] / "data" / "chips.csv"
+CSV = Path(__file__).parents[3] / "data" / "chips.csv"
 ROWS = {
     "TPU v2": "TPUv2",
     "TPU v3": "TPUv3",

@@ -14,7 +14,7 @@ from scalingbook_lib.lab.train import run as train
 from scalingbook_lib.lab.train.trainer import SMALL, Trainer
 from scalingbook_lib.notation import Mesh
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "many-hosts.md").read_text()
 LINES = re.findall(r"^python -m scalingbook_lib\.lab\.(?:train|hosts) (.*)$", PAGE, re.MULTILINE)
 JOBS = {path.name for path in (ROOT / "jobs").iterdir()}
@@ -58,7 +58,7 @@ def test_what_hosts_print_is_what_the_page_shows():
 
 
 def test_the_code_that_hands_in_rows_is_what_two_processes_ran():
-    assert block("python") in (Path(__file__).parent / "local_rows.py").read_text()
+    assert block("python") in (Path(__file__).parents[1] / "local_rows.py").read_text()
 
 
 def test_what_it_says_of_slurm_and_of_two_slices_is_what_jax_finds():

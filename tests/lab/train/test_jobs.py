@@ -16,7 +16,7 @@ from scalingbook_lib.lab.train import run as train
 from scalingbook_lib.lab.train.trainer import SMALL, Trainer
 from scalingbook_lib.notation import Mesh
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 JOBS = ROOT / "jobs"
 SCRIPTS = sorted([*JOBS.glob("*.sh"), *JOBS.glob("*.sbatch")])
 STARTED = re.compile(r"-m scalingbook_lib\.lab\.(\w+) (.*)")

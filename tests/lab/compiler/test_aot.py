@@ -240,7 +240,7 @@ def test_where_there_is_no_tpu_compiler_the_error_says_why(monkeypatch, system, 
 
 
 def test_the_book_prints_what_the_locked_compiler_says():
-    locked = tomllib.loads((Path(__file__).parents[2] / "uv.lock").read_text())["package"]
+    locked = tomllib.loads((Path(__file__).parents[3] / "uv.lock").read_text())["package"]
     assert [p["version"] for p in locked if p["name"] == "libtpu"] == [slices.PRINTED]
     assert aot.as_printed() == (aot.available() and metadata.version("libtpu") == slices.PRINTED)
 

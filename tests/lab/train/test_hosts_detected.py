@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 import pytest
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 SLURM = {  # two nodes of eight tasks, the second node's fourth task
     "SLURM_JOB_ID": "4097", "SLURM_STEP_NODELIST": "gpu[07-08]", "SLURM_STEP_NUM_NODES": "2",
     "SLURM_NTASKS": "16", "SLURM_PROCID": "11", "SLURM_LOCALID": "3",
