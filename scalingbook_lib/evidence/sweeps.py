@@ -2,7 +2,7 @@
 
 NVIDIA served LLaMA 3.3 70B on two H100 to more and more clients, each of which sends its next prompt when it
 has its answer. `SWEEP` is what came out; `simulated` plays it with the calibrated efficiencies of
-`inference.published`, to which none of these figures was shown. Chapter: Serving LLaMA 3.
+`evidence.inference`, to which none of these figures was shown. Chapter: Serving LLaMA 3.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from scalingbook_lib.units import FP8, Told, count, si
 
 P, G = 5000, 500
 STEP_TOKENS = 8192  # TensorRT-LLM's default of max_num_tokens: a step takes whole prompts of 5,000
-RESERVE = 0.08  # of the HBM, for the runtime, as for `inference.published`'s runs of this engine
+RESERVE = 0.08  # of the HBM, for the runtime, as for `evidence.inference`'s runs of this engine
 LAYOUT = Layout(tp=2, weights=FP8, compute=FP8, kv=FP8)  # the cache's type follows from how many it holds
 ANSWERS = 6  # of each client, in the mean: enough that the start does not matter
 

@@ -136,7 +136,7 @@ class Config(Told):
         return ends | {"layers": split}
 
     def params(self, weights: Mapping[str, Any]) -> Params:
-        """The trainer's weights (those of a state, or of `training.initial`), on these devices."""
+        """The trainer's weights (those of a state, or of `trainer.initial`), on these devices."""
         given = self.by_layer({name: np.asarray(w) for name, w in weights.items()})
         return jax.tree.map(
             lambda a, s: jax.device_put(a.astype(s.dtype), s.sharding), given, self.structs[0]
