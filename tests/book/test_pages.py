@@ -146,7 +146,7 @@ def test_the_readmes_example_runs():
 
 def test_the_readme_is_short_and_leads_with_the_two_commands():
     text = (ROOT / "README.md").read_text()
-    assert len(text.splitlines()) < 120
+    assert len(text.splitlines()) < 160  # with the tree of all rooms
     assert text.index("make book") < text.index("make test") < text.index("## ")
 
 
