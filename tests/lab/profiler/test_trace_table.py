@@ -158,7 +158,7 @@ def test_where_xprof_is_missing_it_says_what_to_do(monkeypatch):
 def test_where_xprof_is_there_it_is_started_and_stopped(monkeypatch):
     from scalingbook_lib.lab.profiler import viewers
 
-    command = [sys.executable, "-c", "import threading; threading.Event().wait()"]
+    command = [sys.executable, "-c", "import time; time.sleep(3600)"]
     monkeypatch.setattr(viewers, "_command", lambda *_: command)
     opened = trace.xprof("runs", port=1234)
     assert "http://localhost:1234" in str(opened)
