@@ -5,6 +5,7 @@ They are the rows of `evidence/data/kernels.csv`. Chapter: Rooflines.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from statistics import median
 
 from scalingbook_lib import roofline
@@ -96,6 +97,7 @@ def _sweep(rows: list[Row]) -> Sweep:
     )
 
 
+@cache
 def squares() -> tuple[Measured, ...]:
     """Matmuls of square matrices on TPUs."""
     alone = (row for row in resources.rows("kernels") if row["op"] == "gemm" and not row["sweep"])
