@@ -128,6 +128,11 @@ def _packages(environment: Path) -> Path:
     return found
 
 
+def _installed(versions: Versions) -> set[Path]:
+    """What stands there, but for bytecode."""
+    return {path for path in _packages(versions.home).iterdir() if path.name != "__pycache__"}
+
+
 @contextlib.contextmanager
 def index() -> Iterator[Index]:
     """An index that knows no package, while the block runs."""
@@ -206,13 +211,13 @@ def main(argv: list[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     started, made, carrying = time.monotonic(), wheel(), first_cell.carrying(library.carried())
     on = [make() for make in (colab, newest) if asked.only in (None, make.__name__)]
-    before = {versions: set(_packages(versions.home).iterdir()) for versions in on}
+    before = {versions: _installed(versions) for versions in on}
     todo = [run for versions in on for run in runs(versions, asked.stems, carrying)]
     todo.sort(key=lambda run: -run.on.whole * bool(run.carrying) * run.notebook.path.stat().st_size)
     with index() as empty, ThreadPoolExecutor(asked.jobs) as pool:
         problems = list(filter(None, pool.map(lambda one: _told(run(one, made, empty)), todo)))
     problems += [_told(f"the index was asked for {path}") for path in empty.asked]
-    installed = (new for v in on for new in set(_packages(v.home).iterdir()) - before[v])
+    installed = (new for v in on for new in _installed(v) - before[v])
     problems += [_told(f"was installed: {new}") for new in installed]
     print(f"{len(todo)} runs alone, {len(problems)} failed, {time.monotonic() - started:.0f} s", flush=True)
     return 1 if problems else 0
