@@ -33,6 +33,35 @@ VARIANTS = {
 
 
 @cache
+def others() -> tuple[Chip, ...]:
+    """Chips that strangers' tables name and the catalogue does not have: the rows of `other_chips.csv`."""
+    return tuple(map(_other, rows("other_chips")))
+
+
+def _other(row: Row) -> Chip:
+    """Its peaks; a rate that is not printed is one that the chip does not have."""
+    said = {name: float(cell) for name, cell in row.items() if cell.replace(".", "", 1).isdigit()}
+    rates = {"bf16": "bf16_tflops", "fp16": "bf16_tflops", "fp8": "fp8_tflops"}
+    figures: dict[str, Any] = {
+        f"{name}_flops_per_s": said[column] * 1e12 for name, column in rates.items() if column in said
+    }
+    if "int8_tops" in said:
+        figures["int8_ops_per_s"] = said["int8_tops"] * 1e12
+    figures |= {"hbm_bytes": int(said["hbm_gib"]) * GiB, "hbm_bytes_per_s": said["hbm_gb_per_s"] * GB}
+    figures |= {"link_bytes_per_s": said["link_gb_per_s"] * GB, "links": int(said["links"])}
+    figures |= {
+        "link_achieved_fraction": 0.8,
+        "hop_s": 1e-6,
+        "dcn_bytes_per_s": said["network_gb_per_s"] * GB,
+    }
+    figures |= {name: int(said[name]) for name in ("chips_per_host", "domain_chips")}
+    figures["power_w"] = said.get("power_w")
+    same = Source(text=row["source"], as_of=row["as_of"])
+    full_mesh, sources = bool(row["full_mesh"]), dict.fromkeys(figures, same)
+    return Chip(name=row["chip"], vendor=row["vendor"], full_mesh=full_mesh, sources=sources, **figures)
+
+
+@cache
 def rows(table: str) -> tuple[Row, ...]:
     """The rows of a table, in its order."""
     return tuple(csv.DictReader(StringIO(_text(f"{table}.csv"), newline="")))

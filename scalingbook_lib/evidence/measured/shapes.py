@@ -18,7 +18,13 @@ GPT2_WORDS = 51200  # GPT-2's vocabulary filled up, where a source does not say
 @cache
 def find(name: str) -> Transformer:
     """The model of that name."""
-    return next((model for model in (*_palm(), *_others()) if model.name == name), None) or models.find(name)
+    return next((model for model in others() if model.name == name), None) or models.find(name)
+
+
+@cache
+def others() -> tuple[Transformer, ...]:
+    """All that published runs name and the catalogue does not have."""
+    return (*_palm(), *_others())
 
 
 def trained(row: Row) -> Transformer:
@@ -69,4 +75,18 @@ def _others() -> tuple[Transformer, ...]:
         gpt("MT-NLG 530B", L=105, D=20480, N=128, V=GPT2_WORDS, T=2048),
         Transformer(name="Nemotron-4 340B", D=18432, L=96, V=256000, N=96, K=8, H=192, F=73728, gated=False),
         replace(models.find("Mistral 7B v0.3"), name="Mistral 7B", V=32000),
+        Transformer(  # one norm for both halves of a layer, and biases in the MLP and the unembedding
+            name="GPT-J 6B",
+            D=4096,
+            L=28,
+            V=50400,
+            N=16,
+            K=16,
+            H=256,
+            F=16384,
+            gated=False,
+            norms=1,
+            norm_bias=True,
+            biases=("mlp", "unembedding"),
+        ),
     )

@@ -1,0 +1,49 @@
+"""How near do predictions come to a table of measurements? `scalingbook score`."""
+
+from collections.abc import Iterator
+
+import click
+
+from scalingbook_lib import evidence
+from scalingbook_lib.cli.answer import Answer, Table
+from scalingbook_lib.cli.answering import answering
+from scalingbook_lib.evidence.scores import signed
+from scalingbook_lib.evidence.scoring.report import Group, Report
+from scalingbook_lib.units import percent
+
+MOST_IDS = 4  # of rows that are refused for one reason
+
+
+@click.command("score", short_help="Predictions beside a table of measured runs, of any software.")
+@click.argument("table", type=click.Path(exists=True, dir_okay=False))
+@answering
+def command(table: str) -> Answer:
+    """Predict every row of TABLE, a CSV of measurements, and print how near that comes.
+
+    A row is a training run, a serving run, a kernel, a collective or a model's configuration: TABLE has the
+    columns of training_runs.csv, inference_runs.csv, kernels.csv, collectives.csv or model_configs.csv of the
+    book's data, and is known by them. Whatever the software, a row is read by its own columns; what they
+    leave open widens its band. Rows that are refused are told with the reason.
+    """
+    report = evidence.score(table)
+    return Answer(
+        told=str(report), tables=tuple(_tables(report)), values=report.values, refused=not report.found
+    )
+
+
+def _tables(report: Report) -> Iterator[Table]:
+    columns = ("", "rows", "mean", "median", "90 in 100", "bias", "in band")
+    for part, groups in report.parts.items():
+        if groups:
+            yield Table(f"By {part}", columns, tuple(map(_row, groups)))
+    refused = tuple(
+        (reason, f"{len(ids):,}", ", ".join(ids[:MOST_IDS])) for reason, ids in report.refused.items()
+    )
+    if refused:
+        yield Table("Refused", ("reason", "rows", "the first of them"), refused, words=(0, 2))
+
+
+def _row(group: Group) -> tuple[str, ...]:
+    e = group.errors
+    sizes = (percent(e.mean), percent(e.median), percent(e.p90), signed(e.bias), percent(group.in_band))
+    return e.name, f"{e.runs:,}", *sizes
