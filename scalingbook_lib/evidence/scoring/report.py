@@ -33,7 +33,7 @@ class Group(Told):
             "p90": e.p90,
             "bias": e.bias,
         }
-        return {"class": e.name} | figures | {"in_band": self.in_band}
+        return {"class": e.name} | figures | {"bias": e.bias, "in_band": self.in_band}
 
     def __str__(self) -> str:
         return f"{self.errors}; {percent(self.in_band)} in their bands"
