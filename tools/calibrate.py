@@ -23,7 +23,7 @@ from scalingbook_lib.evidence.inference import table as inference_table
 from scalingbook_lib.evidence.measured import inference_runs, training_runs
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
-from scalingbook_lib.evidence.scores import Summary, summary
+from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.evidence.tables import Key, Table
 from scalingbook_lib.evidence.training import fit as training_fit
 from scalingbook_lib.evidence.training import table as training_table
@@ -85,7 +85,7 @@ def _one_kernel() -> tuple[Summary, Summary]:
         table = training_fit.efficiency(fits.fit(group), "attention", group[0].chip)
         for run in group:
             errors[run.experts].append(training.seconds(run, table).total_s / run.step_s - 1)
-    return summary("dense", errors[0]), summary("experts", errors[1])
+    return Summary.of("dense", errors[0]), Summary.of("experts", errors[1])
 
 
 def _doubling(share: float = 0.008) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Which Transformer does a `config.json` describe? It is read from a dict, a text, or a file.
 
-Every `model_type` has a reader that turns its fields into the book's letters; what it cannot count it refuses.
+Every `model_type` has a reader that turns its fields into the book's letters; what it cannot count it
+refuses.
 """
 
 import json

@@ -10,6 +10,7 @@ from scalingbook_lib.models.fields import Fields
 
 LAYER_NORM = {"gated": False, "norm_bias": True}
 EVERYWHERE = (*QKVO, "mlp")  # biases
+_EITHER = ("n_head", "num_attention_heads"), ("n_layer", "num_hidden_layers")  # in old files, in new
 
 type Names = tuple[str, ...]  # of one field, as several versions call it
 
@@ -95,9 +96,7 @@ def _mpt_width(f: Fields, m: Shapes) -> int:
 
 OLDER: dict[str, Reader] = {
     "gpt2": family(
-        _split(
-            ("n_embd", "hidden_size"), ("n_head", "num_attention_heads"), ("n_layer", "num_hidden_layers")
-        ),
+        _split(("n_embd", "hidden_size"), *_EITHER),
         F=lambda f, m: f.number("n_inner", default=4 * m["D"]),
         positions=lambda f, m: f.number("n_positions"),
         biases=EVERYWHERE,
@@ -109,9 +108,7 @@ OLDER: dict[str, Reader] = {
         biases=lambda f, m: EVERYWHERE if f.flag("enable_bias", True) else (),
     ),
     "bloom": family(
-        _split(
-            ("hidden_size", "n_embed"), ("n_head", "num_attention_heads"), ("n_layer", "num_hidden_layers")
-        ),
+        _split(("hidden_size", "n_embed"), *_EITHER),
         biases=EVERYWHERE,
         embedding_norm=True,
     ),
