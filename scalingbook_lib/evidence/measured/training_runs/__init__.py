@@ -36,11 +36,8 @@ def runs(use: str = "") -> tuple[TrainingRun, ...]:
 
 
 def _run(row: Row) -> TrainingRun:
-    family, chip, printed = (
-        published.families("training")[row["family"]],
-        resources.chip(row["chip"]),
-        row["printed"].split(),
-    )
+    family = published.families("training")[row["family"]]
+    chip, printed = resources.chip(row["chip"]), row["printed"].split()
     chips, slices, shards = int(row["chips"]), int(row["slices"]), int(row["shards"])
     tp, pp, cp = int(row["tp"]), int(row["pp"]), int(row["cp"] or 1)
     documented = chip.flops_per_s(products(row["dtype"]))

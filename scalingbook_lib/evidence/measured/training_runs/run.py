@@ -5,6 +5,7 @@ Chapter: Training.
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import nan
 
 from scalingbook_lib.evidence.measured.published import PublishedRun
 from scalingbook_lib.evidence.measured.training_runs.counting import counted
@@ -86,8 +87,7 @@ class TrainingRun(PublishedRun):
             return float(self.printed["s"])
         if basis == "tok":
             return self.tokens / float(self.printed["tok"]) / self.chips
-        assert self.counted and self.rate
-        return self.counted / self.rate / self.chips
+        return (self.counted or nan) / (self.rate or nan) / self.chips
 
     @property
     def step_s(self) -> float:
