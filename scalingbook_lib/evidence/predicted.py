@@ -11,7 +11,7 @@ from statistics import median
 from scalingbook_lib import collectives, roofline
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.evidence import inference, measured
-from scalingbook_lib.evidence.measured.collectives import IN_SWITCH, Fit
+from scalingbook_lib.evidence.measured.collectives import IN_SWITCH, CollectiveFit
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.units import DType
@@ -49,10 +49,10 @@ def collective_s(chip: Chip, kind: str, *, n: int, hosts: int, nbytes: float, ri
 
 
 @cache
-def _fit(chip: str, kind: str) -> Fit:
+def _fit(chip: str, kind: str) -> CollectiveFit:
     """The chip's own; else the medians of all chips that were measured in that kind, or in any."""
     fits = measured.COLLECTIVES.fits
     alike = [one for key, one in fits.items() if key == (chip, kind)]
     alike = alike or [one for (_, other), one in fits.items() if other == kind] or list(fits.values())
     alpha_s, share = median(one.alpha_s for one in alike), median(one.efficiency for one in alike)
-    return Fit(alike[0].chip, kind, alpha_s, share, alike[0].system)
+    return CollectiveFit(alike[0].chip, kind, alpha_s, share, alike[0].system)

@@ -5,13 +5,10 @@ Chapters: Training, Inference.
 
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 from scalingbook_lib import models
-from scalingbook_lib.evidence.resources import Row
 from scalingbook_lib.models import Transformer
 
-_COLUMNS = {"L": "layers", "D": "d_model", "N": "heads", "K": "kv_heads", "V": "vocab", "F": "d_ff"}
 GPT2_WORDS = 51200  # GPT-2's vocabulary filled up, where a source does not say
 
 
@@ -25,20 +22,6 @@ def find(name: str) -> Transformer:
 def others() -> tuple[Transformer, ...]:
     """All that published runs name and the catalogue does not have."""
     return (*_palm(), *_others())
-
-
-def trained(row: Row) -> Transformer:
-    """The model of a training run: found by its name, or of a family's form in the shape that the row has."""
-    name = row["transformer"]
-    if name.startswith(("GPT", "MT-NLG", "MPT")):
-        return gpt(name, T=int(row["seq"]), V=int(row["vocab"] or GPT2_WORDS), **_shape(row, "LDN"))
-    if name.startswith("MaxText"):  # 128-wide heads, a gated MLP, two embeddings
-        return Transformer(name=name, H=128, **_shape(row, "LDNKVF"))
-    return find(name)
-
-
-def _shape(row: Row, letters: str) -> dict[str, Any]:
-    return {letter: int(row[_COLUMNS[letter]]) for letter in letters}
 
 
 @cache

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from scalingbook_lib.evidence.reading.cells import Cells, text
 from scalingbook_lib.evidence.scoring import kernels, serving, training
-from scalingbook_lib.evidence.scoring.cells import Cells, text
 from scalingbook_lib.evidence.scoring.report import Report
 from scalingbook_lib.evidence.scoring.row import Found, Scored
 

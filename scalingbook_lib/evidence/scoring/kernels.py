@@ -9,17 +9,9 @@ from typing import NamedTuple
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.evidence.measured.inference_runs import NVFP4
 from scalingbook_lib.evidence.predicted import COLLECTIVE_FACTOR, KERNEL_FACTOR, collective_s, kernel_s
-from scalingbook_lib.evidence.scoring.cells import (
-    Cells,
-    Refused,
-    chip,
-    needed,
-    number,
-    precision,
-    text,
-    whole,
-)
-from scalingbook_lib.evidence.scoring.named import configured
+from scalingbook_lib.evidence.reading.cells import Cells, Refused, needed, number, precision, text, whole
+from scalingbook_lib.evidence.reading.chip import chip
+from scalingbook_lib.evidence.reading.model import configured
 from scalingbook_lib.evidence.scoring.row import Found, Interval
 from scalingbook_lib.units import BF16, FP4, FP8, DType, MiB, dtype
 

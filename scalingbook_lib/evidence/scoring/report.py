@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from scalingbook_lib.evidence.resources import grouped
-from scalingbook_lib.evidence.scores import Summary, summary
+from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.evidence.scoring.row import Found, Scored
 from scalingbook_lib.units import Told, percent
 
@@ -100,7 +100,7 @@ def _size(params: float) -> str:
 
 
 def _group(name: str, rows: list[Scored]) -> Group:
-    errors = summary(name, [row.error or 0.0 for row in rows])
+    errors = Summary.of(name, [row.error or 0.0 for row in rows])
     return Group(errors=errors, in_band=sum(row.in_band for row in rows) / len(rows))
 
 
