@@ -123,7 +123,7 @@ def read(row: Cells) -> InferenceRun:
     What the library's own tables annotate counts (`annotated`); else the public columns do.
     """
     on = chip(text(row, "chip", "accelerator"))
-    stack = kin("inference", row, on)
+    stack = kin("inference", row)
     family = published.families("inference").get(stack.family, {})
     tp, pp = whole(row, "tp"), whole(row, "pp") or 1
     chips = min(whole(row, "chips") or (tp or 1) * pp, MOST_CHIPS)

@@ -39,7 +39,7 @@ def chip(name: str) -> Chip:
 
     A memory or a power that is written and is not the chip's own makes a variant of it, which is its kin.
     """
-    if re.search("half.*7x", name.lower()):
+    if re.search("half.*7x|7x.*half", name.lower()):
         return chips.HALF_TPU7X
     found = next(_found(name), None)
     if found is None:

@@ -21,7 +21,7 @@ from scalingbook_lib.models.catalogue import ALIASES
 SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) ?([mbt])(?![a-z0-9])")  # '70B', not 'A3B' or '8x7B'
 UNITS = {"m": 1e6, "b": 1e9, "t": 1e12}
 NEAR_NAME, NEAR_PARAMS = 0.35, 0.12  # Gemma-2 2B has 2.6 billion; heads of a vocabulary count or do not
-EXACT, ROUNDED = 1e-6, 1e-3  # of parameters that are printed to the last, or to three digits
+EXACT, ROUNDED = 1e-6, 5e-3  # of parameters that are printed to the last digit, or to the second
 HEAD_WIDTH = re.compile(r"head[_ ]dim(?:ension)? ?=? ?(\d+)")
 ROUTED = re.compile(r"(\d+) experts?,? top[- ]?(\d+)|\b(\d+) ?x ?\d+b")  # '8 experts top-2', '8x22B'
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from scalingbook_lib.evidence.reading.cells import Cells, text
 from scalingbook_lib.evidence.resources import rows
-from scalingbook_lib.machines.chips import Chip
 
 COLUMNS = "family", "engine", "source", "name", "notes"  # where software is named, the surest first
 COMMONEST = {
@@ -27,13 +26,14 @@ class Stack:
     known: bool = True
 
 
-def kin(what: str, row: Cells, chip: Chip) -> Stack:
-    """The software of a row of "training" or "inference"; what is unknown is read as its chip's commonest."""
-    known = [one for one in rows("stacks") if one["what"] == what]
-    said = [text(row, column).lower() for column in COLUMNS]
-    named = next((one for cell in said for one in known if re.search(one["words"], cell)), None)
-    usual = COMMONEST.get((what, bool(chip.torus)), "vLLM")
-    found = named or next(one for one in known if one["stack"] == usual)
-    own = any(one["family"] == text(row, "family") for one in rows(f"{what}_families"))
-    family = text(row, "family") if own else found["family"]
-    return Stack(found["stack"] if named else f"unknown, as {usual}", family, bool(named or own))
+def kin(what: str, row: Cells) -> Stack:
+    """The software of a row of "training" or "inference"; to what is unknown no family's rules apply."""
+    stacks, said = (
+        [one for one in rows("stacks") if one["what"] == what],
+        [text(row, name) for name in COLUMNS],
+    )
+    named = next((one for cell in said for one in stacks if re.search(one["words"], cell.lower())), None)
+    own = next((one["family"] for one in rows(f"{what}_families") if one["family"] == said[0]), "")
+    if named is None:
+        return Stack(own or "unknown", own, known=bool(own))
+    return Stack(named["stack"], own or named["family"])

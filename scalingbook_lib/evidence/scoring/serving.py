@@ -23,7 +23,7 @@ VLLM_SEQUENCES = 256  # the most at once by its default (max_num_seqs); others t
 def predict(row: Cells) -> Found:
     """Seconds of prompts or of steps, or output tokens/s of all chips; Refused where it says too little."""
     run = read(row)
-    stack = kin("inference", row, run.chip)
+    stack = kin("inference", row)
     chips = whole(row, "chips") or run.chips
     runs = list(_open(row, run, stack, chips))
     rates = [_rate(one) * chips / one.chips for one in runs]

@@ -36,7 +36,7 @@ OPEN = {
 def predict(row: Cells) -> Found:
     """The step in seconds, measured and predicted; Refused where the row says too little."""
     run = read(row)
-    stack = kin("training", row, run.chip)
+    stack = kin("training", row)
     runs = [one for plan in _split(row, run, stack) for one in _inner(row, plan)]
     counts = [run.convention] if run.convention or run.bases else ["half", "full"]
     steps = [replace(run, convention=one).step_s for one in counts]

@@ -4,15 +4,12 @@ What a source does not say is filled in by what its software does, never by what
 Training.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from math import isqrt
 
+from scalingbook_lib.evidence.joined import machine
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training.case import Case
 from scalingbook_lib.training.efficiency import Efficiency
@@ -37,7 +34,6 @@ EARLY = ("mpt",)
 """The first fused kernels (Triton, 2022 and 2023), written for the A100."""
 GATHERS = ("llama3-405b",)
 """Context parallelism that gathers keys and values first, and waits for them; the others send them around."""
-RACK = 64  # chips of a GB200's or GB300's domain of 72 that runs use, as powers of two divide them
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +56,8 @@ class Planned:
 def planned(run: TrainingRun) -> Planned:
     """The model, the machine and the plan of a run."""
     kernel = "unfused" if run.family in UNFUSED else "early" if run.family in EARLY else "attention"
-    return Planned(run, model(run), machine(run), plan(run), kernel)
+    on = machine(run.chip, run.chips // run.dcn)
+    return Planned(run, model(run), on, plan(run), kernel)
 
 
 def seconds(run: TrainingRun, efficiency: Efficiency) -> Seconds:
@@ -74,26 +71,6 @@ def model(run: TrainingRun) -> Transformer:
     """As published; where the token after the next is predicted too, with one more layer and unembedding."""
     m = run.model
     return replace(m, L=m.L + 1, V=2 * m.V) if run.convention == "bridge+MTP" else m
-
-
-def machine(run: TrainingRun) -> Machine:
-    """Chips in whole domains under switches for all of them; or one slice, as cubic as it comes."""
-    if run.chip.torus:
-        return Slice(run.chip, min(_shapes(run), key=lambda sides: max(sides) / min(sides)))
-    domain = min(run.chip.domain_chips or run.chip.chips_per_host, run.chips)
-    domain = RACK if domain > RACK else domain
-    nodes = run.chips // domain
-    return Cluster(chip=run.chip, chips=run.chips, domain=domain, ports=64 if nodes <= 32 else 2 * nodes)
-
-
-def _shapes(run: TrainingRun) -> Iterator[tuple[int, ...]]:
-    """The sides of every slice with so many chips, the shortest first."""
-    n, torus = run.chips // run.dcn, run.chip.wiring()
-    for a in (a for a in range(1, isqrt(n) + 1) if n % a == 0):
-        rest = n // a
-        squares = [(a, rest)]
-        cubes = [(a, b, rest // b) for b in range(a, isqrt(rest) + 1) if rest % b == 0]
-        yield from (sides for sides in (squares if torus.dims == 2 else cubes) if torus.exists(sides))
 
 
 def plan(run: TrainingRun) -> Plan:

@@ -59,7 +59,7 @@ MOST_CHIPS = 2**20
 def read(row: Cells) -> TrainingRun:
     """The run of a row; Refused where it says too little."""
     T, chips, on = needed(row, "seq"), needed(row, "chips"), chip(text(row, "chip", "accelerator"))
-    m, stack, dtype = model(row, T), kin("training", row, on), precision(text(row, "dtype"))
+    m, stack, dtype = model(row, T), kin("training", row), precision(text(row, "dtype"))
     family = families("training").get(stack.family, {})
     if dtype == "bf16" and dtype not in on.rates():
         dtype = "fp16"

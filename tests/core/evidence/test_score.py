@@ -1,0 +1,348 @@
+"""A score for anyone: any software, any spelling, and no row that ends the run."""
+
+import random
+
+import pytest
+
+from scalingbook_lib import evidence, models
+from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence.measured import inference_runs, training_runs
+from scalingbook_lib.evidence.measured.training_runs.read import COUNTS
+from scalingbook_lib.evidence.reading.cells import Refused, first, precision
+from scalingbook_lib.evidence.reading.chip import chip
+from scalingbook_lib.evidence.reading.model import model
+from scalingbook_lib.evidence.reading.stacks import kin
+
+approx = pytest.approx
+
+LLAMA = {
+    "layers": "80",
+    "d_model": "8192",
+    "d_ff": "28672",
+    "heads": "64",
+    "kv_heads": "8",
+    "vocab": "128256",
+}
+TRAINING = LLAMA | {
+    "run_id": "mine",
+    "name": "Llama-3-70B",
+    "family": "nobody's",
+    "seq": "8192",
+    "global_batch": "512",
+    "chip": "H100-SXM",
+    "chips": "64",
+    "tp": "4",
+    "pp": "4",
+    "dtype": "bf16",
+    "step_time_s": "100",
+}
+SERVING = {
+    "run_id": "served",
+    "model": "Llama-3.3-70B",
+    "phase": "continuous-batching max throughput",
+    "chip": "H200",
+    "chips": "2",
+    "tp": "2",
+    "weight_dtype": "fp8",
+    "input_len": "1000",
+    "output_len": "1000",
+    "output_tok_s_total": "3000",
+    "engine": "an engine",
+}
+ALL_REDUCE = {
+    "system": "H100 80GB HBM3",
+    "n_devices": "8",
+    "collective": "all_reduce",
+    "size_bytes": "1073741824",
+    "time_us": "4000",
+}
+PRODUCT = {
+    "system": "B200",
+    "op": "gemm",
+    "dtype": "bf16",
+    "m": "4096",
+    "n": "8192",
+    "k": "8192",
+    "latency_us": "300",
+}
+CONFIGURATION = {
+    "model": "Qwen3-8B",
+    "layers": "36",
+    "d_model": "4096",
+    "total_params_computed": "8190735360",
+}
+TABLES = [TRAINING, SERVING, ALL_REDUCE, PRODUCT, CONFIGURATION]
+
+
+def one(row):
+    (scored,) = evidence.score([row]).rows
+    return scored
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        (TRAINING, "training, dense"),
+        (TRAINING | {"name": "Mixtral-8x7B", **dict.fromkeys(LLAMA, "")}, "training, experts"),
+        (SERVING, "serving saturated, dense"),
+        (SERVING | {"model": "Qwen3-30B-A3B"}, "serving saturated, experts"),
+        (SERVING | {"phase": "prefill", "ttft_ms": "400"}, "serving prefill, dense"),
+        (
+            SERVING | {"phase": "decode", "batch_or_concurrency": "8", "tpot_ms": "20"},
+            "serving decode, dense",
+        ),
+        (SERVING | {"phase": "prefill+decode", "latency_s": "30"}, "serving decode, dense"),
+        (SERVING | {"phase": "static batch", "batch_or_concurrency": "64"}, "serving saturated, dense"),
+        (ALL_REDUCE, "collectives >= 1 MiB"),
+        (ALL_REDUCE | {"size_bytes": "1024", "time_us": "14"}, "collectives < 1 MiB"),
+        (PRODUCT, "products m >= 512"),
+        (PRODUCT | {"m": "16", "latency_us": "40"}, "products m < 512"),
+        (CONFIGURATION, "parameters"),
+    ],
+)
+def test_each_class_is_known_by_its_columns_and_predicted(row, kind):
+    scored = one(row)
+    assert scored.found.kind == kind
+    assert scored.error == approx(scored.predicted / scored.measured - 1)
+    assert scored.band.low <= scored.predicted <= scored.band.high
+
+
+@pytest.mark.parametrize(("prompt", "kind"), [("context", "prompt"), ("generation", "decode")])
+def test_attention_is_two_classes(prompt, kind):
+    columns = {"op": f"{prompt}_attention", "batch": "8", "seq": "4096", "heads": "32", "head_dim": "128"}
+    scored = one(PRODUCT | dict.fromkeys("mnk", "") | columns)
+    assert scored.found.kind == f"attention {kind}"
+
+
+def test_software_and_family_that_nobody_knows_are_predicted_and_said():
+    found = one(TRAINING).found
+    assert found.stack == "unknown"
+    assert "software not known" in found.assumed
+    assert {"microbatch not given", "chunks not given", "remat not given"} <= set(found.assumed)
+    assert one(TRAINING | {"family": "our fork of Megatron-LM"}).found.stack == "Megatron"
+    assert one(SERVING | {"engine": "SGLang 0.5"}).found.stack == "vLLM"
+
+
+def test_what_a_row_leaves_open_widens_its_band():
+    said = one(TRAINING | {"micro_batch": "1", "vp": "5", "remat": "none", "fsdp": "0"})
+    band, wider = said.band, one(TRAINING).band
+    assert wider.high / wider.low > band.high / band.low
+
+
+def test_a_chip_nobody_knows_is_refused_and_one_that_no_fit_saw_has_a_wider_band():
+    scored = one(TRAINING | {"chip": "Z9000"})
+    assert scored.found is None
+    assert "no chip 'Z9000' is known" in scored.refused
+    kin = one(TRAINING | {"chip": "MI300X"})
+    assert "chip by its kin" in kin.found.assumed
+    assert kin.found.factor > one(TRAINING).found.factor
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("H100SXM5", "H100"),
+        ("8xH100", "H100"),
+        ("A100-SXM4-40GB", "A100 40GB"),
+        ("A100-80G (330W)", "A100, 330 W"),
+        ("TPU v5 lite", "TPU v5e"),
+        ("v5p-128", "TPU v5p"),
+        ("trillium", "TPU v6e"),
+        ("TPU7x (per device = half chip)", "half a TPU7x"),
+        ("AMD Instinct MI300X", "MI300X"),
+        ("GB300 NVL72", "GB300"),
+        ("RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 SE"),
+        ("H200-NVL", "H200 NVL"),
+        ("L40S", "L40S"),
+        ("Gaudi 2", "Gaudi2"),
+        ("trn1.32xlarge", "Trainium1"),
+        ("H100 PCIe, 310 W", "H100 PCIe, 310 W"),
+    ],
+)
+def test_chips_are_known_however_they_are_spelled(written, name):
+    assert chip(written).name == name
+
+
+@pytest.mark.parametrize("written", ["H1000", "A10000", "EFA single adapter 200Gbps", "", "v5"])
+def test_what_only_resembles_a_chip_is_none(written):
+    with pytest.raises(Refused, match="no chip"):
+        chip(written)
+
+
+@pytest.mark.parametrize(
+    ("row", "params"),
+    [
+        ({"name": "meta-llama/Llama-3.1-70B-Instruct"}, 70_553_706_496),
+        ({"name": "Qwen3 MoE 30B", "params": "30532122624"}, 30_532_122_624),
+        (
+            {"name": "GPT-22B", "layers": "48", "d_model": "6144", "heads": "64", "params": "22000000000"},
+            22_074_273_792,
+        ),
+        (
+            {
+                "name": "MPT-7b",
+                "layers": "32",
+                "d_model": "4096",
+                "heads": "32",
+                "vocab": "50368",
+                "d_ff": "16384",
+                "params": "6658859008",
+            },
+            6_658_859_008,
+        ),
+    ],
+)
+def test_a_model_is_known_by_name_shape_or_parameters(row, params):
+    assert model(row, T=2048).params == params
+
+
+def test_a_name_is_not_trusted_against_its_size():
+    assert model({"name": "OPT-1.3B"}) is models.find("OPT 1.3B")
+    assert model({"name": "OPT-13B"}).params == approx(13e9, rel=0.05)  # by size alone
+    with pytest.raises(Refused, match="has no shapes"):
+        model({"name": "Nemotron_3_Super"})
+    with pytest.raises(Refused, match="shapes make"):
+        model(TRAINING | {"name": "ours", "params": "7e9"})
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        (
+            "model FLOPs with causal attention halved (6*L*d*s per token); no recompute; logits counted",
+            "half",
+        ),
+        ("model FLOPs incl. full (non-causal) attention 12*L*d*s per token; no recompute", "full"),
+        ("12*L*d*s full attention + 6*(N minus input embedding)", "full"),
+        ("HARDWARE FLOPs: counts activation recompute", "hardware"),
+        ("6*N (all params incl. tied embedding + learned pos-emb) + 12*L*d*s full attention", "6P"),
+        ("6N+6Lds causal half, no recompute", "half"),
+        ("LoRA: 4N+6Lds (no weight gradient of the frozen matrices)", "frozen"),
+        ("6ND", "6N"),
+        ("not stated", None),
+    ],
+)
+def test_conventions_are_understood_in_words(written, name):
+    assert first(COUNTS, written) == name
+
+
+def test_the_figure_that_is_most_to_be_trusted_counts():
+    known = one(TRAINING | {"tokens_per_s_per_chip": "1", "mfu": "0.01"})
+    assert known.measured == 100
+    rate = {"step_time_s": "", "flops_convention": "causal half", "peak_tflops_used": "989"}
+    share = one(TRAINING | rate | {"mfu": "0.4"})
+    assert one(TRAINING | rate | {"mfu": "40%"}).measured == approx(share.measured)
+    assert one(TRAINING | rate | {"tflops_per_chip": "395.6", "mfu": "0.9"}).measured == approx(
+        share.measured
+    )
+    open_count = one(TRAINING | rate | {"mfu": "0.4", "flops_convention": ""})
+    assert open_count.found.measured.high > open_count.found.measured.low
+    assert one(TRAINING | {"step_time_s": "", "step_time_derived_s": "90"}).measured == 90
+
+
+def test_frozen_weights_need_no_gradient():
+    tuned = one(TRAINING | {"name": "Llama-3-70B LoRA"})
+    assert 0.6 < tuned.predicted / one(TRAINING).predicted < 0.75
+
+
+def test_replicas_serve_together():
+    twice = SERVING | {"chips": "4", "output_tok_s_total": "6000"}
+    assert one(twice).predicted == approx(2 * one(SERVING).predicted)
+
+
+@pytest.mark.parametrize("note", ["DATA-QUALITY: int8", "a guess; do not use without checking"])
+def test_rows_that_warn_are_refused_with_the_warning(note):
+    assert note[:12].lower() in one(TRAINING | {"notes": note}).refused.lower()
+
+
+def test_an_unknown_table_says_which_columns_are_looked_for(tmp_path):
+    with pytest.raises(ValueError, match="training_runs has seq, chip, chips"):
+        evidence.score([{"a": "1", "b": "2"}])
+    broken = tmp_path / "broken.csv"
+    broken.write_bytes(b'\x00\xff\xfe,,\n"')
+    with pytest.raises(ValueError, match="table"):
+        evidence.score(broken)
+    with pytest.raises(ValueError, match="cannot be read"):
+        evidence.score(tmp_path / "none.csv")
+
+
+def test_a_file_is_read_with_its_mark_and_its_short_and_long_rows(tmp_path):
+    path = tmp_path / "mine.csv"
+    head = ",".join(TRAINING)
+    path.write_text(
+        f"\ufeff{head}\n{','.join(TRAINING.values())}\nshort\n{','.join(TRAINING.values())},more,and more\n"
+    )
+    told = evidence.score(path)
+    assert [bool(row.found) for row in told.rows] == [True, False, True]
+
+
+def test_the_values_for_programs_are_exactly_those():
+    values = evidence.score([TRAINING, TRAINING | {"chip": "Z9000", "run_id": "other"}]).values
+    assert set(values) == {"summary", "rows"}
+    assert set(values["summary"][0]) == {"class", "n", "mean", "median", "p90", "bias", "in_band"}
+    known, other = values["rows"]
+    assert set(known) == set(other) == {"id", "predicted", "measured", "error", "low", "high", "refused"}
+    assert known["id"] == "mine"
+    assert known["refused"] is None
+    assert other["predicted"] is None
+    assert "Z9000" in other["refused"]
+
+
+def test_the_library_s_own_rows_are_read_by_the_same_reader():
+    for table, runs in (("training_runs", training_runs.RUNS), ("inference_runs", inference_runs.RUNS)):
+        told = {row.id: row for row in evidence.score(resources.rows(table)).rows}
+        for run in runs:
+            assert told[run.id].found, told[run.id].refused
+
+
+@pytest.mark.parametrize(
+    "table", TABLES, ids=lambda row: row.get("op") or row.get("collective") or row.get("model")
+)
+def test_two_hundred_mangled_rows_never_end_the_run(table):
+    chance = random.Random(20261122)
+    odd = [
+        "",
+        "0",
+        "-1",
+        "nan",
+        "inf",
+        "1e400",
+        "1e18",
+        "3.5",
+        "abc",
+        "12,5",
+        "%",
+        "\x00",
+        "None",
+        "١٢",
+        "8x7B",
+        "9" * 400,
+    ]
+    rows = []
+    for _ in range(200):
+        row = dict(table)
+        for column in chance.sample(sorted(row), chance.randint(1, 3)):
+            row[column] = chance.choice(odd) if chance.random() < 0.8 else chance.choice(sorted(row.values()))
+        rows.append(row)
+    told = evidence.score(rows)
+    assert len(told.rows) == 200
+    assert all(row.found or row.refused for row in told.rows)
+    assert all(row.predicted > 0 for row in told.found)
+
+
+def test_every_stack_has_words_that_compile_and_a_family_or_none():
+    known = {
+        row["family"] for what in ("training", "inference") for row in resources.rows(f"{what}_families")
+    }
+    for row in resources.rows("stacks"):
+        assert row["family"] in known | {"", "megatron"}
+        assert kin(row["what"], {"name": "nobody has heard of this"}).known is False
+    assert [precision(word) for word in ("bfloat16", "", "FP8 (e4m3)")] == ["bf16", "bf16", "fp8"]
+
+
+def test_the_report_tells_itself_by_class_chip_stack_size_and_cause():
+    told = evidence.score([TRAINING, TRAINING | {"chip": "Z9000"}])
+    assert str(told).startswith("2 rows of training_runs: 1 predicted, 1 refused")
+    assert set(told.parts) == {"class", "chip", "stack", "size", "cause"}
+    assert list(told.refused.values()) == [["mine"]]
