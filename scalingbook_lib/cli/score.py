@@ -1,6 +1,6 @@
 """How near do predictions come to a table of measurements? `scalingbook score`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import click
 
@@ -9,9 +9,21 @@ from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.evidence.scores import signed
 from scalingbook_lib.evidence.scoring.report import Group, Report
+from scalingbook_lib.evidence.scoring.row import Found
 from scalingbook_lib.units import percent
 
 MOST_IDS = 4  # of rows that are refused for one reason
+SIZES = {"below 10 G": 10e9, "10 to 100 G": 100e9, "from 100 G": float("inf")}  # parameters
+PARTS: dict[str, Callable[[Found], Iterable[str]]] = {
+    "class": lambda found: [""],
+    "chip": lambda found: [found.chip] * bool(found.chip),
+    "software": lambda found: [found.stack] * bool(found.stack),
+    "size": lambda found: (
+        [next(name for name, most in SIZES.items() if found.params < most)] * (found.params > 0)
+    ),
+    "cause": lambda found: found.assumed,
+}
+"""What may explain an error, and what a row has of it: the causes are what it left open."""
 
 
 @click.command("score", short_help="Predictions beside a table of measured runs, of any software.")
@@ -26,21 +38,22 @@ def command(table: str) -> Answer:
     leave open widens its band. Rows that are refused are told with the reason.
     """
     report = evidence.score(table)
-    return Answer(
-        told=str(report), tables=tuple(_tables(report)), values=report.values, refused=not report.found
-    )
+    tables, nothing = tuple(_tables(report)), not report.found
+    return Answer(told=str(report), tables=tables, values=report.values, refused=nothing)
 
 
 def _tables(report: Report) -> Iterator[Table]:
     columns = ("", "rows", "mean", "median", "90 in 100", "bias", "in band")
-    for part, groups in report.parts.items():
-        if groups:
+    for part, names in PARTS.items():
+        if groups := report.by(names):
             yield Table(f"By {part}", columns, tuple(map(_row, groups)))
-    refused = tuple(
-        (reason, f"{len(ids):,}", ", ".join(ids[:MOST_IDS])) for reason, ids in report.refused.items()
-    )
+    refused = tuple((why, f"{len(ids):,}", ", ".join(ids[:MOST_IDS])) for why, ids in report.refused.items())
     if refused:
         yield Table("Refused", ("reason", "rows", "the first of them"), refused, words=(0, 2))
+
+
+def _size(params: float) -> list[str]:
+    return [next(name for name, most in SIZES.items() if params < most)] if params else []
 
 
 def _row(group: Group) -> tuple[str, ...]:

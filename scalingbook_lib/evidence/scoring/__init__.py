@@ -61,11 +61,13 @@ def _scored(kind: Kind, number: int, row: Cells) -> Scored:
     id = text(row, "run_id", "id") or f"{number}{_words(kind, row)}"
     flagged = next((flag for flag in FLAGS if flag in text(row, "notes").lower()), None)
     if flagged:
-        return Scored(id=id, refused=f"its notes say {flagged!r}: {text(row, 'notes')[:100]}")
+        return Scored(id, None, f"its notes say {flagged!r}: {text(row, 'notes')[:100]}")
     try:
-        return Scored(id=id, found=kind.predict(row))
+        return Scored(id, kind.predict(row))
+    except ValueError as error:
+        return Scored(id, None, " ".join(str(error).split()))
     except Exception as error:  # a stranger's row: whatever is wrong with it, the others are scored
-        return Scored(id=id, refused=" ".join(str(error).split()) or type(error).__name__)
+        return Scored(id, None, f"its figures cannot be computed with: {error or type(error).__name__}")
 
 
 def _words(kind: Kind, row: Cells) -> str:

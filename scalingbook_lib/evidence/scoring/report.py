@@ -1,110 +1,82 @@
-"""What do the errors of many rows come to? By class, chip, stack, size and what the rows left open.
+"""What do the errors of many rows come to? By class, or by whatever else the rows have in common.
 
 Chapters: Training, Inference.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.evidence.scoring.row import Found, Scored
 from scalingbook_lib.units import Told, percent
 
-SIZES = (10e9, "below 10 G"), (100e9, "10 to 100 G"), (float("inf"), "from 100 G")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group(Told):
+class Group(NamedTuple):
     """Rows that have something in common: their errors, and the share of them within their bands."""
 
     errors: Summary
     in_band: float
 
-    @property
-    def values(self) -> dict[str, object]:
-        """For programs."""
-        e = self.errors
-        figures: dict[str, object] = {
-            "n": e.runs,
-            "mean": e.mean,
-            "median": e.median,
-            "p90": e.p90,
-            "bias": e.bias,
-        }
-        return {"class": e.name} | figures | {"bias": e.bias, "in_band": self.in_band}
 
-    def __str__(self) -> str:
-        return f"{self.errors}; {percent(self.in_band)} in their bands"
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Report(Told):
     """All rows of a table."""
 
     table: str
     rows: tuple[Scored, ...]
 
-    @cached_property
-    def found(self) -> tuple[Scored, ...]:
-        """Those that were predicted."""
-        return tuple(row for row in self.rows if row.found)
+    @property
+    def found(self) -> list[Found]:
+        """What was found of the rows that were predicted."""
+        return [row.found for row in self.rows if row.found]
 
     @property
     def refused(self) -> dict[str, list[str]]:
         """The ids of the others, by the reason."""
-        groups = grouped((row for row in self.rows if row.refused), lambda row: row.refused)
+        groups = grouped((row for row in self.rows if not row.found), lambda row: row.refused)
         return {reason: [row.id for row in group] for reason, group in groups.items()}
+
+    def by(self, names: Callable[[Found], Iterable[str]]) -> tuple[Group, ...]:
+        """The rows of each class apart, by what they have in common; sorted. A row may have several names."""
+        named = [
+            (f"{one.kind}, {name}" if name else one.kind, one) for one in self.found for name in names(one)
+        ]
+        groups = sorted(grouped(named, lambda pair: pair[0]).items())
+        return tuple(_group(name, [one for _, one in group]) for name, group in groups)
 
     @property
     def classes(self) -> tuple[Group, ...]:
-        """By class."""
-        return self.by(lambda found: [found.kind])
-
-    def by(self, names: Callable[[Found], Iterable[str]]) -> tuple[Group, ...]:
-        """Of all rows that have a name, for each, sorted; a row may have several."""
-        groups: dict[str, list[Scored]] = {}
-        for row in self.found:
-            for name in names(row.found) if row.found else ():
-                groups.setdefault(name, []).append(row)
-        return tuple(_group(name, rows) for name, rows in sorted(groups.items()))
-
-    @property
-    def parts(self) -> Mapping[str, tuple[Group, ...]]:
-        """By everything that explains an error, within the classes."""
-        return {
-            "class": self.classes,
-            "chip": self.by(lambda f: [f"{f.kind}, {f.chip}"] if f.chip else []),
-            "stack": self.by(lambda f: [f"{f.kind}, {f.stack}"] if f.stack else []),
-            "size": self.by(lambda f: [f"{f.kind}, {_size(f.params)}"] if f.params else []),
-            "cause": self.by(lambda f: [f"{f.kind}, {cause}" for cause in f.assumed]),
-        }
+        """By class alone."""
+        return self.by(lambda _: [""])
 
     @property
     def values(self) -> dict[str, object]:
         """For programs: errors are shares."""
-        return {
-            "summary": [group.values for group in self.classes],
-            "rows": [_values(row) for row in self.rows],
-        }
+        return {"summary": list(map(_summed, self.classes)), "rows": list(map(_row, self.rows))}
 
     def __str__(self) -> str:
-        refused = len(self.rows) - len(self.found)
-        told = [f"{len(self.rows)} rows of {self.table}: {len(self.found)} predicted, {refused} refused"]
-        return "\n".join([*told, *map(str, self.classes)])
+        told = f"{len(self.rows)} rows of {self.table}: {len(self.found)} predicted"
+        lines = [f"{group.errors}; {percent(group.in_band)} in their bands" for group in self.classes]
+        return "\n".join([f"{told}, {len(self.rows) - len(self.found)} refused", *lines])
 
 
-def _size(params: float) -> str:
-    return next(name for most, name in SIZES if params < most)
+def _group(name: str, found: list[Found]) -> Group:
+    return Group(
+        Summary.of(name, [one.error for one in found]), sum(one.in_band for one in found) / len(found)
+    )
 
 
-def _group(name: str, rows: list[Scored]) -> Group:
-    errors = Summary.of(name, [row.error or 0.0 for row in rows])
-    return Group(errors=errors, in_band=sum(row.in_band for row in rows) / len(rows))
+def _summed(group: Group) -> dict[str, object]:
+    e = group.errors
+    figures: dict[str, object] = {"class": e.name, "n": e.runs, "mean": e.mean, "median": e.median}
+    return figures | {"p90": e.p90, "bias": e.bias, "in_band": group.in_band}
 
 
-def _values(row: Scored) -> dict[str, object]:
-    low, high = row.band or (None, None)
-    figures: dict[str, object] = {"predicted": row.predicted, "measured": row.measured, "error": row.error}
-    return {"id": row.id} | figures | {"low": low, "high": high, "refused": row.refused or None}
+def _row(row: Scored) -> dict[str, object]:
+    names, found = ("predicted", "measured", "error", "low", "high"), row.found
+    if found is None:
+        return {"id": row.id, **dict.fromkeys(names), "refused": row.refused}
+    figures = (found.predicted.middle, found.measured.middle, found.error, *found.band)
+    return {"id": row.id, **dict(zip(names, figures, strict=True)), "refused": None}

@@ -6,23 +6,18 @@ from typing import NamedTuple
 
 
 class Interval(NamedTuple):
-    """From the least to the most that something may be; its middle is geometric."""
+    """From the least to the most that something may be."""
 
     low: float
     high: float
 
     @property
     def middle(self) -> float:
-        """As many times the least as the most is of it."""
-        return self.low if self.low == self.high else sqrt(self.low * self.high)  # counts stay exact
-
-    @property
-    def spread(self) -> float:
-        """The factor from the middle to either end."""
-        return sqrt(self.high / self.low)
+        """As many times the least as the most is of it; of a count the count itself."""
+        return self.low if self.low == self.high else sqrt(self.low * self.high)
 
     def over(self, value: float) -> "Interval":
-        """`value` divided by it: times become rates."""
+        """`value` divided by it: times become rates, and rates times."""
         return Interval(value / self.high, value / self.low)
 
 
@@ -35,47 +30,33 @@ class Found:
 
     kind: str
     chip: str
-    stack: str = ""
-    params: float = 0.0
     measured: Interval
     predicted: Interval
-    factor: float = 1.0
+    factor: float
+    stack: str = ""
+    params: float = 0.0
     assumed: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
-    """A row by its id: what was found, or the reason in `refused`."""
-
-    id: str
-    found: Found | None = None
-    refused: str = ""
-
     @property
-    def predicted(self) -> float | None:
-        """The middle of what it may be."""
-        return self.found.predicted.middle if self.found else None
-
-    @property
-    def measured(self) -> float | None:
-        """As published, in the unit of the prediction."""
-        return self.found.measured.middle if self.found else None
-
-    @property
-    def error(self) -> float | None:
+    def error(self) -> float:
         """Predicted over measured, less 1."""
-        return self.found.predicted.middle / self.found.measured.middle - 1 if self.found else None
+        return self.predicted.middle / self.measured.middle - 1
 
     @property
-    def band(self) -> Interval | None:
+    def band(self) -> Interval:
         """In which what is measured shall lie: as wide as both leave open, and `factor` more on each side."""
-        if self.found is None:
-            return None
-        wider = self.found.factor * self.found.measured.spread
-        return Interval(self.found.predicted.low / wider, self.found.predicted.high * wider)
+        wider = self.factor * self.measured.middle / self.measured.low
+        return Interval(self.predicted.low / wider, self.predicted.high * wider)
 
     @property
     def in_band(self) -> bool:
         """Whether what was measured lies in the band."""
-        band = self.band
-        return band is not None and band.low <= (self.measured or 0.0) <= band.high
+        return self.band.low <= self.measured.middle <= self.band.high
+
+
+class Scored(NamedTuple):
+    """A row by its id: what was found, or the reason in `refused`."""
+
+    id: str
+    found: Found | None
+    refused: str = ""
