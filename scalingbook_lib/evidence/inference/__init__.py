@@ -1,8 +1,8 @@
 """How near does predicted inference come to published runs? Layouts, the frozen efficiencies, the errors.
 
 `calibrated(chip, compute)` is the efficiency to predict with; `scores()` are all usable runs, `total(kind)`
-and `by_source()` their errors, `band()` what to add to a prediction. `efficiencies` says how the table was made.
-Chapter: Inference.
+and `by_source()` their errors, `band()` what to add to a prediction. `efficiencies` says how the table
+was made. Chapter: Inference.
 """
 
 from scalingbook_lib.evidence.inference.efficiencies import calibrated

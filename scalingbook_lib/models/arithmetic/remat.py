@@ -12,7 +12,7 @@ from typing import Literal
 
 from scalingbook_lib.models import Transformer, Weight
 from scalingbook_lib.models.arithmetic.forward import SCORES, VALUES, Flops, flops
-from scalingbook_lib.models.arithmetic.terms import Term, Terms, at_least_one
+from scalingbook_lib.models.arithmetic.terms import Bytes, Term, at_least_one
 from scalingbook_lib.units import BF16, FP32, DType, percent, si
 
 Policy = Literal["all", "dots", "dots_no_batch", "full"]
@@ -21,21 +21,15 @@ Stored = Iterator[tuple[str, float]]  # a name, and bytes for each token in all 
 
 
 @dataclass(frozen=True)
-class Activations(Terms):
+class Activations(Bytes):
     """The bytes kept for the backward pass, by array, and the FLOPs that are done again."""
 
-    unit = "B"
     model: Transformer
     tokens: int
     policy: Policy
     dtype: DType
     extra_flops: float
     training_flops: float
-
-    @property
-    def nbytes(self) -> float:
-        """All layers together."""
-        return self.total
 
     @property
     def units(self) -> float:
