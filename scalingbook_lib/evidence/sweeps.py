@@ -12,11 +12,8 @@ from scalingbook_lib import inference, models
 from scalingbook_lib.evidence import inference as inference_published
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.inference import Layout
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.serving.policies import Chunked
-from scalingbook_lib.serving.requests import Request
-from scalingbook_lib.serving.simulate import simulate
+from scalingbook_lib.machines import Cluster, chips
+from scalingbook_lib.serving import Chunked, Request, simulate
 from scalingbook_lib.units import FP8, Told, count, si
 
 P, G = 5000, 500

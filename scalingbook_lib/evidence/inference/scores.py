@@ -13,7 +13,7 @@ from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, runs
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.evidence.tables import Table, frozen
-from scalingbook_lib.inference.efficiency import Efficiency
+from scalingbook_lib.inference import Efficiency
 
 ROOFLINE = Efficiency(overlap=1.0, name="roofline")
 KINDS = "serving, dense", "serving, with experts", "prefill", "decode, one sequence", "batches"

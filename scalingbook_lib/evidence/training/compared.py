@@ -14,7 +14,7 @@ from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Score, signed
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.evidence.training.scores import scores
-from scalingbook_lib.training.memory import Memory, memory
+from scalingbook_lib.training import Memory, memory
 from scalingbook_lib.units import Told, binary
 
 ASYNC = ("async TP", "compiled")  # what torchtitan compares, within one release and one recipe of scales

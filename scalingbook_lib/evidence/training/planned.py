@@ -10,14 +10,9 @@ from functools import cache
 from math import isqrt
 
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Cluster, Machine, Slice
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.training.case import Case
-from scalingbook_lib.training.efficiency import Efficiency
-from scalingbook_lib.training.memory import memory
-from scalingbook_lib.training.plan import Plan
+from scalingbook_lib.training import Case, Efficiency, Plan, memory
 from scalingbook_lib.training.times import Seconds
 from scalingbook_lib.units import FP32
 
