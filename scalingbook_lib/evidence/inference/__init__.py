@@ -10,7 +10,7 @@ from scalingbook_lib.evidence.inference.planned import Planned, planned
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.inference.scores import (
     KINDS,
-    Score,
+    InferenceScore,
     band,
     by_source,
     held_by_band,
@@ -24,8 +24,8 @@ from scalingbook_lib.evidence.scores import HOLDS
 __all__ = [
     "HOLDS",
     "KINDS",
+    "InferenceScore",
     "Planned",
-    "Score",
     "band",
     "by_source",
     "calibrated",

@@ -21,7 +21,7 @@ KINDS = "serving, dense", "serving, with experts", "prefill", "decode, one seque
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Score(common.Score[InferenceRun]):
+class InferenceScore(common.Score[InferenceRun]):
     """A run, and tokens/s: above an error of 0 the prediction is too fast; `peak`, by the roofline alone."""
 
     peak: float
@@ -48,10 +48,10 @@ def without(name: str) -> Table:
 
 
 @cache
-def scores() -> tuple[Score, ...]:
+def scores() -> tuple[InferenceScore, ...]:
     """Every usable run, predicted."""
     return tuple(
-        Score(
+        InferenceScore(
             run=run,
             source=source(run),
             unit="tokens/s",
