@@ -20,7 +20,7 @@ KINDS = "serving, dense", "serving, with experts", "prefill", "decode, one seque
 """Runs that are scored together."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class InferenceScore(common.Score[InferenceRun]):
     """A run, and tokens/s: above an error of 0 the prediction is too fast; `peak`, by the roofline alone."""
 

@@ -45,11 +45,6 @@ class Planned:
     plan: Plan
     kernel: str
 
-    @property
-    def causal(self) -> bool:
-        """Whether the kernel skips what the mask throws away."""
-        return self.kernel != "unfused"
-
 
 @cache
 def planned(run: TrainingRun) -> Planned:
@@ -61,7 +56,8 @@ def planned(run: TrainingRun) -> Planned:
 def seconds(run: TrainingRun, efficiency: Efficiency) -> Seconds:
     """The step by term, of a run's plan at that efficiency."""
     p = planned(run)
-    case = Case(p.model, p.machine, batch=run.batch, T=run.T, efficiency=efficiency, causal=p.causal)
+    causal = p.kernel != "unfused"  # a fused kernel skips what the mask throws away
+    case = Case(p.model, p.machine, batch=run.batch, T=run.T, efficiency=efficiency, causal=causal)
     return case.seconds(case.shape(p.plan))
 
 
