@@ -1,52 +1,18 @@
 """Explorers move and their numbers change; answer boxes judge; the address holds what was set."""
 
-import re
+import json
+import random
 
 import pytest
 
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider, Steps, Switch
-from tests.browser.conftest import PATIENCE_MS, SITE
+from scalingbook_lib.reader.explorers.controls import Notation, Slider, Steps
+from tests.browser.conftest import SITE
+from tests.browser.touching import PAINT, boxes, give, moves, others, reset, right, roots, wrong
 
-EXAMPLE = re.compile(r"[A-Z]\[[^\]]*\](?:\{\w+\})?")  # an array in the notation
-SHOWN = """(root) => ['.ex-figure', '.ex-readouts', '.ex-verdict', '.ex-error']
-  .map((part) => root.querySelector(part)?.innerHTML ?? '').join('|')"""
-PAINT = """([root, name, value]) => new Promise((done, failed) => {
-  const all = [...root.querySelectorAll(`[name="${name}"]`)];
-  const input = all.find((one) => one.type !== 'radio' || one.value === value);
-  const timer = setTimeout(() => failed(new Error('nothing was painted')), PATIENCE_MS);
-  const finish = () => { clearTimeout(timer); setTimeout(done, 0); };
-  root.addEventListener('book:painted', finish, { once: true });
-  if (['radio', 'checkbox'].includes(input.type)) input.checked = value === true || input.type === 'radio';
-  else input.value = value;
-  input.dispatchEvent(new Event('input', { bubbles: true }));
-})""".replace("PATIENCE_MS", str(PATIENCE_MS))
-
-
-def others(control):
-    """Some states that a control is not in at the start, near and far."""
-    match control:
-        case Slider():
-            low, high, step = control.stops
-            near = (low, high, control.initial + step, control.initial - step)
-            return [stop for stop in near if stop != control.initial and low <= stop <= high]
-        case Choice():
-            return [option for option in control.options if option != control.initial]
-        case Switch():
-            return [not control.initial]
-        case Steps():
-            return [control.initial + 1, control.initial + 2]
-        case Notation():  # the examples that its hint gives
-            return [text for text in EXAMPLE.findall(control.hint) if text != control.initial]
-    raise TypeError(control)
-
-
-def roots(live):
-    """Each explorer of a page with the object behind it."""
-    return [
-        (root, explorers.find(root.get_attribute("data-explorer")))
-        for root in live.page.query_selector_all(".explorer")
-    ]
+TWICE = """(button) => [1, 2].map(() => {  // in one go: after six seconds the first press is forgotten
+  button.click();
+  return localStorage.getItem('scalingbook.progress');
+})"""
 
 
 def test_every_control_of_every_explorer_moves_something(live):
@@ -56,37 +22,6 @@ def test_every_control_of_every_explorer_moves_something(live):
             if others(control) and not moves(live, root, explorer, name):
                 idle.append(f"{explorer.key}: {name}")
     assert idle == []
-
-
-def moves(live, root, explorer, name):
-    """Whether a control changes anything, at the start or after some other control was moved."""
-    control = explorer.controls[name]
-    if any(changes(live, root, name, state) for state in others(control)):
-        return True
-    rest = [(n, s) for n, c in explorer.controls.items() if n != name for s in others(c)[:3]]
-    return any(changes(live, root, name, state, first) for first in rest for state in others(control)[:2])
-
-
-def changes(live, root, name, state, first=None):
-    """Whether the picture, the numbers, the verdict or the error differ after one control was set."""
-    reset(live, root)
-    if first:
-        live.page.evaluate(PAINT, [root, *first])
-    before = root.evaluate(SHOWN)
-    live.page.evaluate(PAINT, [root, name, state])
-    after = root.evaluate(SHOWN)
-    return after != before
-
-
-def reset(live, root):
-    """Press Reset and wait for the view at the start."""
-    live.page.evaluate(
-        """(root) => new Promise((done) => {
-          root.addEventListener('book:painted', () => setTimeout(done, 0), { once: true });
-          root.querySelector('.ex-reset').click();
-        })""",
-        root,
-    )
 
 
 def test_the_live_view_at_the_start_is_the_view_that_was_built(live, live_path):
@@ -156,6 +91,58 @@ def test_the_address_holds_what_is_not_at_its_start(live):
         live.page.wait_for_function("(key) => location.search.includes(key)", arg=f"{explorer.key}.{name}=")
         root.query_selector(".ex-reset").click()
         live.page.wait_for_function("(key) => !location.search.includes(key)", arg=f"{explorer.key}.")
+
+
+def test_answers_are_judged_and_hints_come_one_by_one(live):
+    for form, check in boxes(live):
+        if check.kind != "program":  # a function is wrong in its notebook, not in the page
+            state, text = give(live, form, wrong(check))
+            assert (check.key, state) == (check.key, "wrong"), text
+            assert right(check) not in text.split()
+        assert give(live, form, right(check))[0] == "right", check.key
+        if check.hints:
+            form.query_selector(".answer-hint").click()
+            live.page.wait_for_function(
+                "(form) => form.querySelectorAll('.answer-hints li').length === 1", arg=form
+            )
+            assert form.query_selector(".answer-hints").inner_text().strip() == check.hints[0].strip()
+
+
+def test_no_answer_and_no_hint_is_in_the_page(live, live_path, base):
+    source = live.page.request.get(f"{base}/{live_path}").text()
+    for _, check in boxes(live):
+        form = source[source.index(f'data-check="{check.key}"') :]
+        form = form[: form.index("</form>")]
+        assert not any(hint in form for hint in check.hints)
+        if check.kind == "number":
+            assert right(check) not in form
+
+
+def test_progress_is_kept_shown_exported_and_erased(live):
+    solved = boxes(live)
+    if not solved:
+        return
+    form, check = random.Random(0).choice(solved)
+    give(live, form, right(check))
+    kept = json.loads(live.page.evaluate("localStorage.getItem('scalingbook.progress')"))
+    assert kept[check.key]["solved"]
+    count = live.page.locator('.bd-sidebar-primary a[href="#"] .progress-count')
+    assert not count.first.inner_text().startswith("0/")
+    with live.page.expect_download() as saved:
+        live.page.click('[data-progress="export"]')
+    exported = json.loads(saved.value.path().read_text(encoding="utf-8"))
+    assert exported["progress"] == kept
+    once, twice = live.page.locator('[data-progress="erase"]').first.evaluate(TWICE)
+    assert json.loads(once) == kept, "one press erases nothing"
+    assert json.loads(twice) == {}
+    with live.page.expect_file_chooser() as chooser:
+        live.page.click('[data-progress="import"]')
+    chooser.value.set_files(
+        {"name": "p.json", "mimeType": "application/json", "buffer": json.dumps(exported).encode()}
+    )
+    live.page.wait_for_function(
+        "(key) => JSON.parse(localStorage.getItem('scalingbook.progress'))[key]?.solved", arg=check.key
+    )
 
 
 @pytest.mark.parametrize("last", [True])
