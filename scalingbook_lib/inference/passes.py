@@ -134,7 +134,7 @@ def _decoding(k: Constants, own: float, S: float, T: int) -> Roof:
     sequences = fullest(own, k.layout.kv_batch)
     math_s, read_s = own * T * k.state_token_s, own * k.state_read_s
     for kind in k.kinds:
-        cached = sequences * (S if S < kind.window else kind.window)  # `min` takes five times as long
+        cached = sequences * (S if kind.window > S else kind.window)  # `min` takes five times as long
         math_s += cached * T * kind.pair_s
         read_s += cached * kind.token_s
     return Roof(math_s, read_s)
