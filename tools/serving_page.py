@@ -5,7 +5,7 @@ from statistics import mean
 from scalingbook_lib import inference
 from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.evidence.inference import KINDS, Score
-from scalingbook_lib.evidence.inference.fit import BARE, EXPECTED, TORUS, key
+from scalingbook_lib.evidence.inference.efficiencies import BARE, EXPECTED, TORUS, key
 from scalingbook_lib.evidence.inference.planned import RESERVE, STEP_TOKENS, planned
 from scalingbook_lib.evidence.measured.inference_runs import REFUSED, RUNS, InferenceRun, find
 from scalingbook_lib.evidence.scores import HOLDS, signed

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from scalingbook_lib.evidence import scores as common
-from scalingbook_lib.evidence.inference.fit import key, source
+from scalingbook_lib.evidence.inference.efficiencies import key, of, source
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
-from scalingbook_lib.evidence.inference.table import of
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, runs
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary

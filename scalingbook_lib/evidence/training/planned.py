@@ -73,7 +73,7 @@ def seconds(run: TrainingRun, efficiency: Efficiency) -> Seconds:
 def model(run: TrainingRun) -> Transformer:
     """As published; where the token after the next is predicted too, with one more layer and unembedding."""
     m = run.model
-    return replace(m, L=m.L + 1, V=2 * m.V) if run.predicts_two else m
+    return replace(m, L=m.L + 1, V=2 * m.V) if run.convention == "bridge+MTP" else m
 
 
 def machine(run: TrainingRun) -> Machine:
@@ -142,7 +142,8 @@ def _overlaps(run: TrainingRun) -> bool:
 def _remat(run: TrainingRun, found: Plan) -> str:
     if run.remat is None:
         return "none" if run.family.startswith(MEGATRON) else _lightest(run, found)
-    if run.offloads and not run.chip.host_bytes_per_s and not run.chip.pcie_bytes_per_s:
+    offloads = run.remat.startswith("offload")  # activations wait in the memory of the host
+    if offloads and not run.chip.host_bytes_per_s and not run.chip.pcie_bytes_per_s:
         return "full"  # nobody says how fast that chip reaches its host
     return REMAT.get(run.remat, run.remat)
 

@@ -10,8 +10,8 @@ from scalingbook_lib.evidence.measured.training_runs import TrainingRun, runs
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Score, Summary
 from scalingbook_lib.evidence.tables import Table, frozen
+from scalingbook_lib.evidence.training.efficiencies import of
 from scalingbook_lib.evidence.training.planned import planned, seconds
-from scalingbook_lib.evidence.training.table import of
 
 
 def source(run: TrainingRun) -> str:
