@@ -54,9 +54,14 @@ RECORDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 }
 
 
+def path_of(name: str) -> Path:
+    """Where the library keeps a record."""
+    return FOLDER / f"compiled_{name}.json"
+
+
 def write(name: str) -> Path:
     """Make one record again: a line of JSON for each of its rows."""
-    path = FOLDER / f"compiled_{name}.json"
+    path = path_of(name)
     rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in RECORDS[name]())
     path.write_text(f"[\n{rows}\n]\n", encoding="utf-8")
     return path
