@@ -16,25 +16,25 @@ FOLDER = Path(resources.__file__).parent / "data"
 
 
 def _lines() -> list[dict[str, Any]]:
-    from scalingbook_lib.lab.compiler import records
+    from tools import recorded
 
-    return [dataclasses.asdict(line) for line in records.lines()]
+    return [dataclasses.asdict(line) for line in recorded.lines()]
 
 
 def _cycles() -> list[dict[str, Any]]:
     from scalingbook_lib.evidence.compiled import cycles
-    from scalingbook_lib.lab.compiler import records
+    from tools import recorded
 
     asked = [(topology, kind) for kind in ("bf16", "int8") for topology in cycles.TARGETS]
     known = (ask for ask in asked if ask != ("tpu7x:1x1x1", "int8"))  # no int8 rate is documented for it
     return [
-        {"topology": topology, "dtype": kind, "cycles": records.table(topology, kind, cycles.ROWS)}
+        {"topology": topology, "dtype": kind, "cycles": recorded.table(topology, kind, cycles.ROWS)}
         for topology, kind in known
     ]
 
 
 def _bundles() -> list[dict[str, Any]]:
-    from scalingbook_lib.lab.compiler import records
+    from tools import recorded
 
     return [
         {
@@ -43,7 +43,7 @@ def _bundles() -> list[dict[str, Any]]:
             "capacity": dict(kernel.capacity),
             "used": {unit: " ".join(map(str, used)) for unit, used in kernel.used.items()},
         }
-        for kernel in records.bundles()
+        for kernel in recorded.bundles()
     ]
 
 
