@@ -179,7 +179,7 @@ def test_arguments_may_stand_in_lists_and_dicts_and_be_jax_s_own(cpu):
     )
     assert program.flops == 4 * 8 * 32 * 128
     assert program.collectives == {}
-    assert hlo.counts(program) == {}
+    assert hlo.collectives(program) == {}
 
 
 @pytest.mark.parametrize("given", [jax.ShapeDtypeStruct((512, 512), jnp.float32), np.ones((512, 512))])
