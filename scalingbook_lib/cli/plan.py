@@ -7,11 +7,10 @@ from typing import Any
 import click
 
 from scalingbook_lib import planner, training
-from scalingbook_lib.cli import derive_plan, kinds, plan_tables, reading, shared
+from scalingbook_lib.cli import kinds, plan_tables, reading, shared
 from scalingbook_lib.cli.answer import Answer, Table
-from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.options import given, plan_options
-from scalingbook_lib.cli.reading import Reached
+from scalingbook_lib.cli.printing import answering
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
@@ -49,7 +48,7 @@ def command(
     as_written: bool,
     keep: int,
     what_if: bool,
-    efficiency: Reached,
+    efficiency: Efficiency | None,
     tokens: int | None,
     usd_per_hour: float | None,
     **options: Any,
@@ -61,7 +60,7 @@ def command(
     dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit code is 1.
     """
     fixed = given(options)
-    reached = efficiency.on(machine.chip, fixed.get("compute", BF16))
+    reached = efficiency or published.calibrated(machine.chip, fixed.get("compute", BF16).name)
     asked = Asked(model, machine, reading.sequences(batch, T), T, reached)
     if as_written and what_if:
         raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")
@@ -70,12 +69,12 @@ def command(
     if found.step is None:
         return Answer(told=found.told, values=values, refused=True)
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
-    factor = None if efficiency.fixed else published.band(experts=model.experts is not None)
+    factor = None if efficiency else published.band(experts=model.experts is not None)
     return Answer(
         told="\n".join(_told(found.told, factor, run)),
         tables=(*found.tables, *plan_tables.tables(found.step, run)),
         values=values | {"within_factor": factor} | plan_tables.values(found.step, run),
-        steps=tuple(derive_plan.steps(found.step, run)),
+        steps=tuple(plan_tables.derivation(found.step, run)),
         refused=not values["feasible"],
     )
 
@@ -123,11 +122,12 @@ class Asked:
 
     def one(self, plan: Plan) -> Found:
         """One plan, as it is written."""
-        how: dict[str, Any] = {"batch": self.batch, "T": self.T}
-        why = training.feasible(self.model, self.machine, plan, **how)
+        why = training.feasible(self.model, self.machine, plan, batch=self.batch, T=self.T)
         known = {"feasible": not why, "reasons": list(why), "plan": shared.way_values(plan)}
         try:
-            step = training.step(self.model, self.machine, plan, **how, efficiency=self.efficiency)
+            step = training.step(
+                self.model, self.machine, plan, batch=self.batch, T=self.T, efficiency=self.efficiency
+            )
         except ValueError:
             if not why:
                 raise
@@ -136,9 +136,16 @@ class Asked:
 
     def best(self, fixed: dict[str, Any], keep: int, what_if: bool) -> Found:
         """The best of all legal plans with these fields, and what faster parts would change."""
-        pods = fixed.pop("dcn", 1)
-        how: dict[str, Any] = {"batch": self.batch, "T": self.T, "efficiency": self.efficiency}
-        ranking = planner.plans(self.model, self.machine, pods=pods, fixed=fixed, keep=keep, **how)
+        ranking = planner.plans(
+            self.model,
+            self.machine,
+            pods=fixed.pop("dcn", 1),
+            fixed=fixed,
+            keep=keep,
+            batch=self.batch,
+            T=self.T,
+            efficiency=self.efficiency,
+        )
         known = {"feasible": bool(ranking.best), "search": plan_tables.search_values(ranking)}
         if not ranking.best:
             return Found(None, str(ranking), known)

@@ -6,7 +6,7 @@ import click
 
 from scalingbook_lib import evidence
 from scalingbook_lib.cli.answer import Answer, Table
-from scalingbook_lib.cli.answering import answering
+from scalingbook_lib.cli.printing import answering
 from scalingbook_lib.evidence.scores import signed
 from scalingbook_lib.evidence.scoring.report import Group, Report
 from scalingbook_lib.evidence.scoring.row import Found

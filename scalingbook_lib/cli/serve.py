@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from scalingbook_lib import inference, planner
-from scalingbook_lib.cli import derive_serve, kinds, serve_tables, shared
+from scalingbook_lib.cli import kinds, serve_tables, shared
 from scalingbook_lib.cli.answer import Answer, Table
-from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.options import given, layout_options
+from scalingbook_lib.cli.printing import answering
 from scalingbook_lib.cli.reading import CALIBRATED
 from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.inference import PEAK, Efficiency, Layout
@@ -120,11 +120,6 @@ class Asked:
         """What memory is reckoned with: sequences that are half generated, and the share kept free."""
         return {"S": ceil(self.P + self.G / 2), "reserve": self.reserve}
 
-    @property
-    def requests(self) -> dict[str, Any]:
-        """What every way has to serve."""
-        return {"P": self.P, "G": self.G, "chunk": self.chunk}
-
     def one(self, layout: Layout) -> Answer:
         """One layout, with the batch that was asked or all that fits."""
         most = inference.largest_batch(self.model, layout, self.machine, **self.held)
@@ -136,7 +131,9 @@ class Asked:
             self.model,
             self.machine,
             layout,
-            **self.requests,
+            P=self.P,
+            G=self.G,
+            chunk=self.chunk,
             batch=self.batch or most,
             policy=self.policy or POLICIES[0],
             efficiency=self.reached(layout.compute),
@@ -148,7 +145,9 @@ class Asked:
         found = planner.serve(
             self.model,
             self.machine,
-            **self.requests,
+            P=self.P,
+            G=self.G,
+            chunk=self.chunk,
             fixed=fixed,
             ttft_s=ttft_s,
             itl_s=itl_s,
@@ -175,5 +174,5 @@ class Asked:
             told=told,
             tables=(*listed, *serve_tables.tables(one, held, usd)),
             values=self.values | {"feasible": True} | values | serve_tables.values(one, held, usd),
-            steps=tuple(derive_serve.steps(one, held, self.price)),
+            steps=tuple(serve_tables.derivation(one, held, self.price)),
         )

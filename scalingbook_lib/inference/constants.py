@@ -15,12 +15,25 @@ from scalingbook_lib.machines.chip import Chip
 LOGIT_BYTES = 4  # a logit, in fp32
 
 
+@dataclass(slots=True)
+class Roof:
+    """Arithmetic and reading that overlap: the longer of both is waited for."""
+
+    math_s: float
+    read_s: float
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
     """One class of products on one chip: seconds for a token, and for reading all its weights."""
 
     token_s: float
     read_s: float
+    ramp: float  # tokens that each product seems to have more than it has (`Efficiency.ramp`)
+
+    def roof(self, tokens: float, visited: float = 1.0) -> Roof:
+        """A product of so many tokens, for which that share of the weights is read."""
+        return Roof((tokens + self.ramp) * self.token_s, self.read_s * visited)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +67,7 @@ class Constants:
     layout: Layout
 
     # Products with weights.
-    ramp: float  # tokens that each product seems to have more than it has (`Efficiency.ramp`)
+    wide: bool  # `Layout.wide`
     projections: Cost
     mlp: Cost
     routed: Cost
@@ -90,7 +103,7 @@ def constants(s: Shape, machine: Machine, e: Efficiency, traffic: tuple[Traffic,
     routed_s = e.of("expert_layer_s", o.stored("experts"))
     return Constants(
         layout=o,
-        ramp=e.of("ramp", o.compute),
+        wide=o.wide,
         projections=_cost(s.projections, "mlp", s, chip, e),
         mlp=_cost(s.mlp, "mlp", s, chip, e),
         routed=_cost(s.experts, "experts", s, chip, e),
@@ -125,7 +138,8 @@ def _cost(part: Part, name: str, s: Shape, chip: Chip, e: Efficiency) -> Cost:
     read_s = part.stored * stored.bytes / (chip.hbm_bytes_per_s * e.of(read, stored))
     if stored.bytes < computed.bytes:
         read_s += part.stored * e.of("dequantize_s", stored)
-    return Cost(token_s=2 * part.met / (chip.flops_per_s(computed) * e.of(math, computed)), read_s=read_s)
+    token_s = 2 * part.met / (chip.flops_per_s(computed) * e.of(math, computed))
+    return Cost(token_s=token_s, read_s=read_s, ramp=e.of("ramp", s.layout.compute))
 
 
 def _kinds(s: Shape, flop_s: float, element_s: float) -> tuple[KindCost, ...]:

@@ -28,7 +28,7 @@ def chunked(server: Server, budget: int) -> None:
     filling: list[Sequence] = []
     while server.busy():
         server.take()
-        filling = [s for s in filling if s.order in server.inside and math.isnan(s.first_s)]
+        filling = [s for s in filling if s.order in server.inside and math.isnan(s.stay.first_s)]
         pieces = _pieces(server, filling, budget - server.batch.rows)
         if pieces:
             _mixed(server, pieces)
@@ -63,7 +63,7 @@ def _mixed(server: Server, pieces: list[tuple[Sequence, int]]) -> None:
         return
     chunk = sum([part for _, part in pieces])
     step_s = server.costs.step_s(batch.rows, batch.kv, chunk, **beside(pieces, chunk))
-    server.chunks.append(Chunk(server=0, start_s=batch.now, end_s=batch.now + step_s, tokens=chunk))
+    server.chunks.append(Chunk(0, batch.now, batch.now + step_s, chunk))
     if batch.rows:
         batch.advance(Steps(1, step_s, 0.0), chunk)
     else:

@@ -25,7 +25,8 @@ class Span(NamedTuple):
     end_s: float
 
 
-class Moment(NamedTuple):
+@dataclass(slots=True)
+class Moment:
     """The queue from `time_s` to the next moment."""
 
     time_s: float

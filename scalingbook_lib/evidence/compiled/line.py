@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scalingbook_lib.evidence.compiled.layout import Layout, arrays
+from scalingbook_lib.evidence.compiled.layout import ArrayLayout, arrays
 from scalingbook_lib.units import Told
 
 _ASSIGN = re.compile(r"\s*(ROOT )?%?([\w.\-]+) = ")
@@ -50,7 +50,7 @@ class Line(Told):
         return rest[: _closing(rest)] if rest.startswith("(") else rest[: rest.index(" ")]
 
     @property
-    def arrays(self) -> tuple[Layout, ...]:
+    def arrays(self) -> tuple[ArrayLayout, ...]:
         """The arrays of its type: one, or those of a tuple."""
         return arrays(self.type)
 

@@ -10,8 +10,7 @@ from math import inf
 
 from scalingbook_lib.evidence.joined import machine
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
-from scalingbook_lib.inference.layout import Layout
-from scalingbook_lib.inference.memory import largest_batch
+from scalingbook_lib.inference import Layout, largest_batch
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.units import BF16, FP16
 

@@ -52,7 +52,7 @@ def chip(name: str) -> Chip:
 def _known() -> dict[str, Chip]:
     """Every chip by its name in small letters and digits alone, the longest names first."""
     every = {
-        one.name: one for one in (*chips.CATALOGUE.values(), chips.RTX_PRO_6000, *chips.OTHERS)
+        one.name: one for one in (*chips.CATALOGUE.values(), chips.L40S, chips.RTX_PRO_6000, *chips.OTHERS)
     } | VARIANTS
     every |= {alias: every[name] for alias, name in ALSO.items()}
     named = {re.sub(r"[^a-z0-9]|^tpu", "", name.lower()): one for name, one in every.items()}

@@ -109,11 +109,7 @@ class _Reader(NamedTuple):
         if _is_done(i) and not i.opcode.startswith("copy"):
             start = here.instructions.get(_start_of(here, i))
             return self.transfer(here, start) if start is not None else None
-        visits = [Visit(i, here, 1)]
-        if i.opcode in ("fusion", "async-start"):
-            bodies = (self.text.computations[name] for name in walk.callees(i))
-            visits = [Visit(part, c, 1, i) for c in bodies for part in c.instructions.values()]
-        found = [c for c in (hlo.collective(visit, self.sizes) for visit in visits) if c is not None]
+        found = hlo.started(self.text, Visit(i, here, 1), self.sizes)
         return (f"{found[0].kind} {found[0].over}", sum(c.nbytes for c in found)) if found else None
 
 

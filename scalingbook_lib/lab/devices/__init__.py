@@ -4,6 +4,7 @@
 """
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,17 +53,20 @@ def simulate(n: int = 8) -> Devices:
 
 def used(n: int) -> Devices:
     """Which n devices `get` hands out, told."""
-    first = get(n)[0]
-    return Devices(first.platform, first.device_kind, n, first.platform == "cpu" and n > 1)
+    return told(get(n))
 
 
 def here() -> Devices:
     """All devices that JAX counts by itself, which is the best kind that this machine has."""
     import jax
 
-    found = jax.devices()
-    first = found[0]
-    return Devices(first.platform, first.device_kind, len(found), first.platform == "cpu" and len(found) > 1)
+    return told(jax.devices())
+
+
+def told(devices: Sequence[Any]) -> Devices:
+    """What these devices of JAX are; several on a CPU are simulated, for it has but one."""
+    first, n = devices[0], len(devices)
+    return Devices(first.platform, first.device_kind, n, first.platform == "cpu" and n > 1)
 
 
 def get(n: int | None = None) -> list[Any]:

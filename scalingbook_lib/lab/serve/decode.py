@@ -120,7 +120,7 @@ def _ints(config: Config, shape: tuple[int, ...], spec: PartitionSpec) -> jax.Sh
 def recomputed(model: models.Transformer, weights: Mapping[str, Any], tokens: jax.Array) -> jax.Array:
     """Logits[B, T, V] of whole sequences by the training chapter's program, on one device, with no cache."""
     one = sharding.mesh(**dict.fromkeys(transformer.AXES, 1))
-    layers = {name: w for name, w in weights.items() if transformer.SPLIT[name].startswith("W[L")}
+    layers = transformer.of_layers(weights)
 
     def local(tokens: jax.Array) -> jax.Array:
         x = transformer.embed(jnp.asarray(weights["embed"]), tokens)

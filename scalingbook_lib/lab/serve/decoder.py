@@ -17,9 +17,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from scalingbook_lib.lab import attention
-from scalingbook_lib.lab.collectives import exchange, gather, spread
+from scalingbook_lib.lab.collectives import exchange, gather, scatter, spread
 from scalingbook_lib.lab.serve import paged_attention
 from scalingbook_lib.lab.serve.paged_attention import Codec, Kept
+from scalingbook_lib.lab.train.transformer import chosen_experts
 from scalingbook_lib.models import Transformer
 
 AXES = "AXZCY"  # slowest first
@@ -160,8 +161,7 @@ def routed(m: Transformer, w: Weights, h: jax.Array, experts: str) -> jax.Array:
     assert m.experts
     rows = h.reshape(-1, h.shape[-1])
     scores = spread(lax.psum, (rows @ w["router"]).astype(jnp.float32), "X")
-    share, chosen = lax.top_k(jax.nn.softmax(scores), m.experts.k)
-    share = share / share.sum(-1, keepdims=True)
+    share, chosen = chosen_experts(scores, m.experts.k)
     weight = (jax.nn.one_hot(chosen, m.experts.E) * share[..., None]).sum(1)  # [tokens, E]
     mine = _block(weight, experts, 1).astype(h.dtype)
     return jnp.einsum("end,ne->nd", mlp(w, rows, "expert "), mine).reshape(h.shape)
@@ -180,12 +180,6 @@ def greedy(logits: jax.Array) -> jax.Array:
     both = jnp.stack([logits.max(-1), best.astype(jnp.float32)])  # exact up to 2^24 words
     tops, words = gather(both[..., None], COLUMNS, both.ndim)
     return jnp.take_along_axis(words, tops.argmax(-1, keepdims=True), -1)[..., 0].astype(jnp.int32)
-
-
-def scatter(x: jax.Array, axes: str, dim: int) -> jax.Array:
-    """The sum over the axes, of which this device keeps its block of `dim`."""
-    real = tuple(axis for axis in axes if lax.axis_size(axis) > 1)
-    return lax.psum_scatter(x, real, scatter_dimension=dim, tiled=True) if real else x
 
 
 def _block(x: jax.Array, axes: str, dim: int = 0) -> jax.Array:

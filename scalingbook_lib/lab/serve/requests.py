@@ -7,7 +7,6 @@ tokens are in the cache, what is written so far. Chapter: Inference.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
 
 import numpy as np
 
@@ -43,7 +42,6 @@ class Sequence(Told):
 
     ticket: int
     request: Request
-    submitted: int
     state: State = State.WAITING
     words: list[int] = field(default_factory=list)
     cached: int = 0
@@ -76,18 +74,6 @@ class Sequence(Told):
         written = f"{len(self.words)} of {self.request.limit} words"
         again = f", preempted {self.preemptions} times" if self.preemptions else ""
         return f"request {self.ticket}: {self.state}, {written}, {self.reused} tokens found{again}"
-
-
-class Played(NamedTuple):
-    """What one sequence did in one step: so many tokens into the cache, at its place."""
-
-    writer: bool  # on the devices that write
-    group: int
-    slot: int
-    ticket: int
-    state: State
-    tokens: int
-    word: bool  # did it get a word for it?
 
 
 @dataclass(frozen=True, slots=True)

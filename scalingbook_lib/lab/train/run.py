@@ -83,7 +83,3 @@ def losses(folder: Path) -> list[tuple[int, float]]:
     """Every loss that a run told, in order; steps done again after a kill stand there twice."""
     lines = (folder / "losses.txt").read_text().splitlines()
     return [(int(step), float(loss)) for step, loss in (line.split() for line in lines)]
-
-
-if __name__ == "__main__":
-    main()

@@ -30,8 +30,3 @@ def batch(step: int, *, batch: int, T: int, rows: slice = slice(None)) -> np.nda
     numbers = step * batch + np.arange(batch)[rows]
     starts = numbers * _HOP % (len(book()) - T)
     return book()[starts[:, None] + np.arange(T + 1)]
-
-
-def shown(tokens: np.ndarray) -> str:
-    """Tokens as text."""
-    return bytes(np.asarray(tokens, np.uint8)).decode("ascii", "replace")

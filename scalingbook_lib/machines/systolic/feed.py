@@ -4,9 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalingbook_lib.machines.systolic.cell import Arriving
-
-Matrix = Sequence[Sequence[int]]
+type Matrix = Sequence[Sequence[int]]
+type Arriving = tuple[int, int, int] | None  # a tile, a row of X and its element
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,24 +3,18 @@
 from dataclasses import dataclass
 
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.models.arithmetic.terms import Term, Terms, at_least_one
+from scalingbook_lib.models.arithmetic.terms import Bytes, Term, at_least_one
 from scalingbook_lib.units import BF16, DType, binary, count
 
 
 @dataclass(frozen=True)
-class KVCache(Terms):
+class KVCache(Bytes):
     """The cache of `sequences` sequences of S positions: a term for each kind of layer, in bytes."""
 
-    unit = "B"
     model: Transformer
     S: int
     sequences: int
     dtype: DType
-
-    @property
-    def nbytes(self) -> float:
-        """The whole cache."""
-        return self.total
 
     @property
     def bytes_per_token(self) -> float:

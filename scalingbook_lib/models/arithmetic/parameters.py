@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.models.arithmetic.terms import Term, Terms
+from scalingbook_lib.models.arithmetic.terms import Bytes, Term, Terms
 from scalingbook_lib.units import BF16, FP32, DType, count, si
 
 
@@ -46,10 +46,9 @@ def _why(model: Transformer, part: str) -> str:
 
 
 @dataclass(frozen=True)
-class TrainingState(Terms):
+class TrainingState(Bytes):
     """The bytes that training keeps between steps, for P parameters."""
 
-    unit = "B"
     params: float
 
     @property

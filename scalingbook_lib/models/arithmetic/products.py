@@ -91,16 +91,6 @@ class Einsum(Told):
         return math.prod(self.size[i] for i in indices)
 
     @property
-    def left_elements(self) -> int:
-        """Elements of the first input."""
-        return self.elements(self.left)
-
-    @property
-    def right_elements(self) -> int:
-        """Elements of the second input."""
-        return self.elements(self.right)
-
-    @property
     def out_elements(self) -> int:
         """Elements of the output."""
         return self.elements(self.out)
@@ -108,7 +98,7 @@ class Einsum(Told):
     @property
     def total_elements(self) -> int:
         """Both inputs read and the output written."""
-        return self.left_elements + self.right_elements + self.out_elements
+        return sum(map(self.elements, (self.left, self.right, self.out)))
 
     def nbytes(self, dtype: DType = BF16) -> float:
         """Both inputs read and the output written, all of one type."""

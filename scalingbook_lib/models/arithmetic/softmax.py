@@ -14,19 +14,19 @@ from scalingbook_lib.units import Told, count
 
 
 @dataclass(frozen=True, slots=True)
-class State(Told):
+class SoftmaxState(Told):
     """What is kept of the scores seen: m, the largest; l = Σ exp(s - m); o = Σ exp(s - m) · value."""
 
     m: float
     l: float
     o: tuple[float, ...] = ()
 
-    def __add__(self, other: "State") -> "State":
+    def __add__(self, other: "SoftmaxState") -> "SoftmaxState":
         """Merge: both sums are brought to the larger m. Associative and commutative."""
         m = max(self.m, other.m)
         mine, theirs = _shrink(self.m, m), _shrink(other.m, m)
         merged = (mine * a + theirs * b for a, b in zip(self.o, other.o, strict=True))
-        return State(m, mine * self.l + theirs * other.l, tuple(merged))
+        return SoftmaxState(m, mine * self.l + theirs * other.l, tuple(merged))
 
     @property
     def output(self) -> tuple[float, ...]:
@@ -44,13 +44,13 @@ class State(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Told):
+class SoftmaxStep(Told):
     """One chunk of scores: its own state, and that of all chunks up to it."""
 
     start: int
     scores: tuple[float, ...]
-    chunk: State
-    seen: State
+    chunk: SoftmaxState
+    seen: SoftmaxState
     rescale: float
 
     @property
@@ -68,10 +68,10 @@ class OnlineSoftmax(Told):
     """All steps of one row of scores."""
 
     scores: tuple[float, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[SoftmaxStep, ...]
 
     @property
-    def final(self) -> State:
+    def final(self) -> SoftmaxState:
         """What is kept at the end."""
         return self.steps[-1].seen
 
@@ -103,17 +103,17 @@ def online_softmax(
         raise ValueError(f"chunk = {chunk} holds no score; write at least 1")
     rows = _rows(values, len(scores))
     states = [_state(scores[i : i + chunk], rows[i : i + chunk]) for i in range(0, len(scores), chunk)]
-    steps, seen = [], State(-math.inf, 0.0, (0.0,) * len(rows[0]))
+    steps, seen = [], SoftmaxState(-math.inf, 0.0, (0.0,) * len(rows[0]))
     for i, state in enumerate(states):
         before, seen = seen, seen + state
         part = tuple(map(float, scores[i * chunk : (i + 1) * chunk]))
-        steps.append(Step(i * chunk, part, state, seen, _shrink(before.m, seen.m)))
+        steps.append(SoftmaxStep(i * chunk, part, state, seen, _shrink(before.m, seen.m)))
     return OnlineSoftmax(tuple(map(float, scores)), tuple(steps))
 
 
-def merge(states: Sequence[State]) -> State:
+def merge(states: Sequence[SoftmaxState]) -> SoftmaxState:
     """All states in one, in whatever order they come."""
-    return functools.reduce(State.__add__, states)
+    return functools.reduce(SoftmaxState.__add__, states)
 
 
 def _rows(values: Sequence[Sequence[float] | float] | None, n: int) -> list[tuple[float, ...]]:
@@ -125,11 +125,11 @@ def _rows(values: Sequence[Sequence[float] | float] | None, n: int) -> list[tupl
     return rows
 
 
-def _state(scores: Sequence[float], rows: Sequence[tuple[float, ...]]) -> State:
+def _state(scores: Sequence[float], rows: Sequence[tuple[float, ...]]) -> SoftmaxState:
     m = max(scores)
     weights = [_shrink(s, m) for s in scores]
     o = tuple(sum(w * x for w, x in zip(weights, column, strict=True)) for column in zip(*rows, strict=True))
-    return State(float(m), sum(weights), o)
+    return SoftmaxState(float(m), sum(weights), o)
 
 
 def _shrink(old: float, new: float) -> float:

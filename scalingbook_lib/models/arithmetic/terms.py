@@ -61,6 +61,18 @@ class Terms(Told):
         return f"{large(self.total, self.unit)}: {self.parts()}"
 
 
+@dataclass(frozen=True)
+class Bytes(Terms):
+    """Terms that are bytes of a memory."""
+
+    unit = "B"
+
+    @property
+    def nbytes(self) -> float:
+        """All of them."""
+        return self.total
+
+
 def large(value: float, unit: str) -> str:
     """A number beyond the prefixes as a power of ten: 7.22e24 FLOPs."""
     return si(value, unit) if abs(value) < 1e21 else f"{value:.3g} {unit}".replace("e+", "e")
