@@ -12,6 +12,7 @@ from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.options import given, plan_options
 from scalingbook_lib.cli.printing import answering
 from scalingbook_lib.evidence import training as published
+from scalingbook_lib.evidence.own import Survey
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
@@ -34,7 +35,7 @@ from scalingbook_lib.units import BF16, percent
     "--efficiency",
     kinds.EFFICIENCY,
     "peak",
-    "peak, calibrated (to published runs), or a share of the matrix unit's peak.",
+    "peak, calibrated (to published runs), a share of the matrix unit's peak, or a record of `measure`.",
 )
 @click.option("--tokens", type=kinds.TOKENS, help="Tokens of the whole run, as in 15T: days and chip-hours.")
 @click.option("--usd-per-hour", type=kinds.POSITIVE, help="The price of one chip, where not the catalogue's.")
@@ -48,7 +49,7 @@ def command(
     as_written: bool,
     keep: int,
     what_if: bool,
-    efficiency: Efficiency | None,
+    efficiency: Efficiency | Survey | None,
     tokens: int | None,
     usd_per_hour: float | None,
     **options: Any,
@@ -60,7 +61,11 @@ def command(
     dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit code is 1.
     """
     fixed = given(options)
-    reached = efficiency or published.calibrated(machine.chip, fixed.get("compute", BF16).name)
+    precision = fixed.get("compute", BF16).name
+    if isinstance(efficiency, Survey):
+        reached = efficiency.training(machine.chip, precision)
+    else:
+        reached = efficiency or published.calibrated(machine.chip, precision)
     asked = Asked(model, machine, reading.sequences(batch, T), T, reached)
     if as_written and what_if:
         raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")

@@ -11,16 +11,14 @@ from scalingbook_lib.cli import kinds, serve_tables, shared
 from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.options import given, layout_options
 from scalingbook_lib.cli.printing import answering
-from scalingbook_lib.cli.reading import CALIBRATED
 from scalingbook_lib.evidence import inference as published
+from scalingbook_lib.evidence.own import Survey
 from scalingbook_lib.inference import PEAK, Efficiency, Layout
 from scalingbook_lib.inference.serve import POLICIES, Serving
 from scalingbook_lib.inference.serve import serve as steady
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import BF16, DType, percent
-
-_REACHED = click.Choice(("peak", CALIBRATED))
 
 
 @click.command(
@@ -44,7 +42,7 @@ _REACHED = click.Choice(("peak", CALIBRATED))
 )
 @kinds.defaulted("--chunk", kinds.WHOLE, "512", "Most prompt tokens of a step.")
 @kinds.defaulted("--reserve", kinds.SHARE, "10%", "Share of the HBM kept free.")
-@kinds.defaulted("--efficiency", _REACHED, "peak", "Documented peaks, or what published runs reached.")
+@kinds.defaulted("--efficiency", kinds.REACHED, "peak", "peak, calibrated, or a record of `measure`.")
 @layout_options
 @click.option("--usd-per-hour", type=kinds.POSITIVE, help="The price of one chip, where not the catalogue's.")
 @answering
@@ -84,10 +82,12 @@ class Asked:
     chunk: int
     reserve: float
     usd_per_hour: float | None
-    efficiency: str
+    efficiency: str | Survey
 
     def reached(self, compute: DType) -> Efficiency:
         """The efficiency that is meant, of products in that type."""
+        if isinstance(self.efficiency, Survey):
+            return self.efficiency.serving(self.machine.chip, compute)
         return PEAK if self.efficiency == PEAK.name else published.calibrated(self.machine.chip, compute)
 
     @property
@@ -106,7 +106,7 @@ class Asked:
             "prompt_tokens": self.P,
             "output_tokens": self.G,
             "usd_per_chip_hour": self.price,
-            "efficiency": self.efficiency,
+            "efficiency": str(self.efficiency),
             "within_factor": self.near,
         }
 
