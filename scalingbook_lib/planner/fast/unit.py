@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Case, Efficiency, Plan
-from scalingbook_lib.training.links import UNPRICED, Traffic
-from scalingbook_lib.training.memory import moments, parts
+from scalingbook_lib.training.links import Traffic, unpriced
+from scalingbook_lib.training.memory import at_logits, held, in_layer
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Layers, layers, seconds
 from scalingbook_lib.training.traffic import rows
+from scalingbook_lib.training.work import work
 
 FAR = 2**200  # chips that share: so many that nothing is left to each
 
@@ -67,7 +68,14 @@ class Unit:
     def given(self, **ways: Any) -> Shape:
         """A plan's shape with one microbatch, of one token."""
         plan = Plan(**{**self.constant, "remat": self.remat, **ways})
-        return replace(shape(self.case.work(plan), plan, plan.ranks * plan.microbatch), t=1.0)
+        return replace(
+            shape(
+                work(self.case.model, self.case.T, plan.remat, plan.activations, True),
+                plan,
+                plan.ranks * plan.microbatch,
+            ),
+            t=1.0,
+        )
 
     def _shape(self, tp: int, pp: int, chunks: int) -> Shape:
         """The layers and parameters of the longest stage; they do not depend on the schedule's name."""
@@ -86,7 +94,7 @@ class Unit:
     def _moved(self, tp: int, remat: str, ep: int, expert_tp: int | None, staged: bool) -> Rows:
         """What tensor ways, experts and stages send; without stages, the vocabulary's too."""
         s = self.token(tp, remat, ep, expert_tp)
-        return tuple(rows(replace(s, plan=replace(s.plan, pp=2)) if staged else s, UNPRICED))
+        return tuple(rows(replace(s, plan=replace(s.plan, pp=2)) if staged else s, unpriced))
 
     def _hop_bytes(self, tp: int) -> float:
         """To the next stage, for a token and one chunk, the same both ways."""
@@ -94,22 +102,22 @@ class Unit:
 
     def _context(self, tp: int, cp: int) -> Rows:
         """What a sequence split over cp chips sends, for a token on each of them and all layers."""
-        return tuple(rows(self.given(tp=tp, cp=cp, zero=0), UNPRICED))
+        return tuple(rows(self.given(tp=tp, cp=cp, zero=0), unpriced))
 
     def _held(self, tp: int, cp: int, remat: str) -> Held:
         """Without the weights, gathered or not."""
         s = replace(self.given(tp=tp, cp=cp, remat=remat, zero=0), dense=0.0, expert=0.0)
-        moment, buffers = moments(s), parts(s).buffers
+        buffers = held(s).buffers
         return Held(
             stored=s.of_token(s.work.stored),
-            working=moment.recomputed_layer + buffers,
-            logits=moment.logits + buffers,
+            working=in_layer(s) + buffers,
+            logits=at_logits(s) + buffers,
         )
 
     def _state(self, tp: int, zero: int) -> State:
         """The bytes of a parameter."""
         s = replace(self.given(tp=tp, zero=zero), t=0.0, layers=1, dense=1.0, expert=0.0, expert_shared=1)
-        alone, two, far = (parts(replace(s, shared=n)) for n in (1, 2, FAR))
+        alone, two, far = (held(replace(s, shared=n)) for n in (1, 2, FAR))
         real = self.given(tp=tp, zero=zero)
         dense = replace(s, layers=real.layers, shared=2, work=replace(s.work, embedding=0, head=0))
         outer = replace(s, layers=real.layers, shared=2, work=replace(s.work, split=0, copied=0))
@@ -117,9 +125,9 @@ class Unit:
         return State(
             whole=far.state,
             parted=alone.state - far.state,
-            gathered=parts(dense).gathered_weights,
-            vocabulary=parts(outer).gathered_weights,
-            expert=parts(expert).gathered_weights,
+            gathered=held(dense).gathered_weights,
+            vocabulary=held(outer).gathered_weights,
+            expert=held(expert).gathered_weights,
             scattered=two.buffers,
         )
 
@@ -127,7 +135,7 @@ class Unit:
         """The rows of one parameter in one layer, as if the sums over copies and pods were of all of it."""
         s = self.given(fsdp=2, dp=2, dcn=2, zero=zero)
         parted = {"X": 1, "R": 2, "S": 4}  # over the two chips that share, and the two copies of a pod
-        found = rows(replace(s, dense=1.0, layers=1, expert=0.0), UNPRICED)
+        found = rows(replace(s, dense=1.0, layers=1, expert=0.0), unpriced)
         return tuple(replace(r, nbytes=r.nbytes * parted[r.axes]) for r in found if r.axes in parted)
 
     def update_s(self) -> float:
