@@ -134,7 +134,7 @@ def held(s: Shape, chip: Chip | None = None, loop: bool = False) -> Memory:
     dense, expert = _state(s.dense, plan, s.shared), _state(s.expert, plan, s.expert_shared)
     # the first stage is fullest while a layer is done again, the last at the logits
     first, last, layer, logits = (
-        stored * s.share * live(plan, s.m),
+        stored * s.share * live(plan.schedule, plan.pp, s.m, plan.chunks),
         stored * s.last,
         in_layer(s),
         at_logits(s),
@@ -149,7 +149,7 @@ def held(s: Shape, chip: Chip | None = None, loop: bool = False) -> Memory:
         recomputed_layer=0.0 if at_end else layer,
         logits=logits if at_end else 0.0,
         gathered_weights=_gathered(s, 1 if loop else 2),
-        buffers=_buffers(s, loop),
+        buffers=buffers(s, loop),
         other=other if plan.pp == 1 else 0.0,
         chip=chip,
     )
@@ -185,7 +185,7 @@ def _gathered(s: Shape, at_once: int) -> float:
     return s.moved * max(at_once * (dense + expert) / s.layers, outer)
 
 
-def _buffers(s: Shape, loop: bool) -> float:
+def buffers(s: Shape, loop: bool = False) -> float:
     """A layer's gradients before they are scattered; the whole input, output and a gradient of a product."""
     plan = s.plan
     whole = 3 * plan.activations.bytes * s.t * s.work.model.D if s.wide > 1 else 0.0
@@ -201,13 +201,11 @@ def _largest(s: Shape) -> float:
     return max(experts, *(w.size / s.plan.tp for w in dense))
 
 
-def live(plan: Plan, m: int) -> float:
+def live(schedule: str, p: int, m: int, v: int) -> float:
     """The most microbatches whose activations a stage holds: all with GPipe, at most p with 1F1B.
 
     Interleaved, p + (p - 1)/v of them; DualPipe p + 1, of its two stages.
     """
-    p = plan.pp
     if p == 1:
         return 1
-    most = {"gpipe": m, "interleaved": p + (p - 1) / plan.chunks, "dualpipe": p + 1}.get(plan.schedule, p)
-    return min(m, most)
+    return min(m, {"gpipe": m, "interleaved": p + (p - 1) / v, "dualpipe": p + 1}.get(schedule, p))
