@@ -64,8 +64,11 @@ class Frontend(ABC):
 
     def note(self, time_s: float | None = None) -> None:
         """The queue from now on, or from that time on."""
+        held = 0
+        if self.blocks:
+            for pool in self.pools:
+                held += pool.held
         at_s = self.now if time_s is None else time_s
-        held = sum([pool.held for pool in self.pools]) if self.blocks else 0
         self.queue.append(Moment(at_s, len(self.waiting), len(self.inside), held))
 
     def send(self) -> Sequence | None:

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from scalingbook_lib.serving.batch import Batch
 from scalingbook_lib.serving.costs import SAME
 from scalingbook_lib.serving.frontend import Chunk, Frontend, Setup
-from scalingbook_lib.serving.sequence import Sequence, beside
+from scalingbook_lib.serving.sequence import Sequence, mean_context
 
 
 class Server(Frontend):
@@ -37,10 +37,6 @@ class Server(Frontend):
 
     # Who comes and goes.
 
-    def busy(self) -> bool:
-        """Whether anybody is there or still to come."""
-        return bool(self.inside or self.waiting or self.next_s < math.inf)
-
     def arrivals(self) -> None:
         """Whoever has come by now waits."""
         now = self.batch.now * SAME
@@ -55,15 +51,17 @@ class Server(Frontend):
         """When the next comes."""
         return self.todo[self.next].request.arrival_s if self.next < len(self.todo) else math.inf
 
-    def take(self) -> None:
-        """Whoever has come by now waits; whoever has had enough goes."""
-        self.arrivals()
+    def goes_on(self) -> bool:
+        """Whoever has come by now waits, who has had enough goes; whether anybody is there or still to come."""
         now = self.batch.now * SAME
+        if self.next_s <= now:
+            self.arrivals()
         while self.impatient and self.impatient[0][0] <= now:
             sequence = heappop(self.impatient)[2]
             if not sequence.outcome:
                 self.cancel(sequence)
                 self.arrivals()  # of the next that its client sends
+        return bool(self.inside or self.waiting or self.next_s < math.inf)
 
     def arrive(self, sequence: Sequence) -> None:
         """One more waits, unless it could never fit."""
@@ -149,6 +147,13 @@ class Server(Frontend):
 
     # Steps.
 
+    def chunk_s(self, pieces: list[tuple[Sequence, int]], rows: int = 0, kv_tokens: int = 0) -> float:
+        """What a step takes with so many tokens of these prompts, beside so many rows that decode."""
+        now, chunk = self.batch.now, sum([part for _, part in pieces])
+        step_s = self.costs.step_s(rows, kv_tokens, chunk, mean_context(pieces, chunk), len(pieces))
+        self.chunks.append(Chunk(0, now, now + step_s, chunk))
+        return step_s
+
     def rest(self) -> None:
         """Nothing to do before the next comes."""
         if self.next_s < math.inf:
@@ -156,10 +161,7 @@ class Server(Frontend):
 
     def prefill(self, group: list[Sequence]) -> None:
         """Their prompts alone, in one pass; all get a token at its end."""
-        pieces = [(s, s.tokens - s.filled) for s in group]
-        start_s, chunk = self.batch.now, sum([part for _, part in pieces])
-        self.batch.now += self.costs.step_s(0, 0, chunk, **beside(pieces, chunk))
-        self.chunks.append(Chunk(0, start_s, self.batch.now, chunk))
+        self.batch.now += self.chunk_s([(s, s.tokens - s.filled) for s in group])
         self.arrivals()
         for s in group:
             self.ready(s)
