@@ -32,10 +32,10 @@ class Moment:
     time_s: float
     waiting: int
     inside: int
-    held: int  # blocks that somebody uses; 0 where there is no end of them
+    held: float  # blocks that somebody uses; 0 where there is no end of them
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Served(Told):
     """What became of one request: "finished", "cancelled" or "refused" (it could never fit the cache)."""
 

@@ -21,7 +21,7 @@ class Server(Frontend):
         self.todo, self.next = setup.todo, 0
         self.next_s = self._next_s()
         self.costs = setup.costs
-        self.batch = Batch(setup.costs, self.pool, setup.at_once)
+        self.clock = self.batch = Batch(setup.costs, self.pool, setup.at_once)
         self.batches = [self.batch]
         self.slots = list(range(slots))  # the free ones
         self.padded = padded  # a row that is done stays until its batch is done
@@ -29,11 +29,6 @@ class Server(Frontend):
         self.impatient: list[tuple[float, int, Sequence]] = []  # who will go, and when
         for sequence in self.todo:
             self.expect(sequence)
-
-    @property
-    def now(self) -> float:
-        """The boundary at which the batch stands."""
-        return self.batch.now
 
     # Who comes and goes.
 
@@ -52,7 +47,7 @@ class Server(Frontend):
         return self.todo[self.next].request.arrival_s if self.next < len(self.todo) else math.inf
 
     def goes_on(self) -> bool:
-        """Whoever has come by now waits, who has had enough goes; whether anybody is there or still to come."""
+        """Who has come by now waits, who has had enough goes; whether anybody is there or still to come."""
         now = self.batch.now * SAME
         if self.next_s <= now:
             self.arrivals()
