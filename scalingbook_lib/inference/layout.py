@@ -71,8 +71,8 @@ class Layout(Told):
                 )
         if self.group % (self.kv_batch * self.kv_sequence):
             raise LayoutError(
-                f"kv_batch · kv_sequence = {self.kv_batch * self.kv_sequence} does not divide the {self.group} "
-                "chips that share a cache: write a divisor"
+                f"kv_batch · kv_sequence = {self.kv_batch * self.kv_sequence} does not divide the "
+                f"{self.group} chips that share a cache: write a divisor"
             )
         if self.rows > 1 and (self.attention_dp > 1 or self.ep > 1):
             raise LayoutError(
@@ -121,15 +121,14 @@ class Layout(Told):
             raise LayoutError(f"cp={self.cp}: linear attention passes one token after the other; write cp=1")
         if self.columns > model.N:
             raise LayoutError(
-                f"{model.N} heads are fewer than the {self.columns} chips that split them: lower tp, or raise "
-                "attention_dp or rows"
+                f"{model.N} heads are fewer than the {self.columns} chips that split them: lower tp, or "
+                "raise attention_dp or rows"
             )
 
     def stored(self, part: str) -> DType:
         """The type in which the weights of a part are stored."""
-        return {"experts": self.experts, "embedding": self.outer, "unembedding": self.outer}.get(
-            part
-        ) or self.weights
+        own = {"experts": self.experts, "embedding": self.outer, "unembedding": self.outer}.get(part)
+        return own or self.weights
 
     def computed(self, part: str) -> DType:
         """The type in which the products of a part compute."""

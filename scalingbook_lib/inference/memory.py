@@ -46,7 +46,10 @@ class Memory(Told):
     def __str__(self) -> str:
         verb, share = "fits" if self.fits else "does not fit", percent(self.total / self.chip.hbm_bytes)
         parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items())
-        return f"{si(self.total, 'B')} {verb} in {binary(self.chip.hbm_bytes)} of {self.chip.name} ({share}): {parts}"
+        return (
+            f"{si(self.total, 'B')} {verb} in {binary(self.chip.hbm_bytes)} of {self.chip.name} "
+            f"({share}): {parts}"
+        )
 
 
 def memory(

@@ -38,8 +38,8 @@ class Rule(Told):
 
     def __str__(self) -> str:
         return (
-            f"{si(self.total_s, 's')} a step: {si(self.kv_s, 's')} of cache + max({si(self.matmul_s, 's')} of "
-            f"arithmetic, {si(self.weights_s, 's')} of weights)"
+            f"{si(self.total_s, 's')} a step: {si(self.kv_s, 's')} of cache + max({si(self.matmul_s, 's')} "
+            f"of arithmetic, {si(self.weights_s, 's')} of weights)"
         )
 
 

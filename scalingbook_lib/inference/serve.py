@@ -58,9 +58,9 @@ class Serving(Priced):
     def __str__(self) -> str:
         return (
             f"{self.model.name}, {self.policy}, {count(self.P)} prompt and {count(self.G)} output tokens, "
-            f"{count(self.B, 4)} sequence{'s' * (self.B != 1)} on {self.chips:,} chips: {si(self.tokens_per_s, 'tokens/s')}, "
-            f"{self.requests_per_s:.3g} requests/s, first token in {si(self.ttft_s, 's')}, then one every "
-            f"{si(self.itl_s, 's')}"
+            f"{count(self.B, 4)} sequence{'s' * (self.B != 1)} on {self.chips:,} chips: "
+            f"{si(self.tokens_per_s, 'tokens/s')}, {self.requests_per_s:.3g} requests/s, first token in "
+            f"{si(self.ttft_s, 's')}, then one every {si(self.itl_s, 's')}"
         )
 
 
@@ -85,16 +85,16 @@ def serve(
     """
     if min(P, G) < 1 or not 0 <= cached < P or policy not in POLICIES:
         raise ValueError(
-            f"P={P}, G={G}, cached={cached}, policy={policy!r}: write at least 1 token each, fewer cached ones "
-            f"than P, and the policy {' or '.join(map(repr, POLICIES))}"
+            f"P={P}, G={G}, cached={cached}, policy={policy!r}: write at least 1 token each, fewer cached "
+            f"ones than P, and the policy {' or '.join(map(repr, POLICIES))}"
         )
     mean = P + G / 2
     if batch is None:
         batch = largest_batch(model, layout, machine, S=ceil(mean), reserve=reserve)
     if batch < 1:
         raise ValueError(
-            f"batch={batch}: {model.name} has no room for a sequence of {mean:,.0f} tokens on {layout}; write a "
-            "larger layout"
+            f"batch={batch}: {model.name} has no room for a sequence of {mean:,.0f} tokens on {layout}; "
+            "write a larger layout"
         )
     on = case(model, machine, layout, efficiency)
     if policy == "interleaved":

@@ -51,8 +51,8 @@ def speculative(acceptance: float, draft: int, *, cost: float, verify: Ratio = 1
     """
     if not 0 <= acceptance <= 1 or draft < 0 or cost < 0:
         raise ValueError(
-            f"acceptance={acceptance}, draft={draft}, cost={cost}: write a chance from 0 to 1, and no negative "
-            "numbers"
+            f"acceptance={acceptance}, draft={draft}, cost={cost}: write a chance from 0 to 1, and no "
+            "negative numbers"
         )
     if callable(verify):
         verify = verify(draft + 1)
