@@ -16,21 +16,27 @@ from scalingbook_lib.units import Told, percent, si
 HOLDS = 0.8  # the share of the runs of a new source that a band shall contain
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score[Run](Told):
-    """A run; what was published, and predicted by both tables: seconds of a step, or tokens/s."""
+@dataclass(frozen=True, kw_only=True)
+class Predicted[Run](Told):
+    """A figure of a run, as published and as predicted."""
 
     run: Run
-    source: str
-    unit: str
     published: float
     predicted: float
-    left_out: float
 
     @property
     def error(self) -> float:
         """Predicted over published, less 1."""
         return self.predicted / self.published - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score[Run](Predicted[Run]):
+    """Seconds of a step, or tokens/s: by the frozen table, and by one that never saw the run's source."""
+
+    source: str
+    unit: str
+    left_out: float
 
     @property
     def left_out_error(self) -> float:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib import roofline, units
 from scalingbook_lib.evidence import resources
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.roofline import Roofline
 from scalingbook_lib.units import BF16, FP32, INT8, DType, Told, si
 

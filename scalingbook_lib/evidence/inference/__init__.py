@@ -1,8 +1,8 @@
 """How near does predicted inference come to published runs? Layouts, the frozen efficiencies, the errors.
 
 `calibrated(chip, compute)` is the efficiency to predict with; `scores()` are all usable runs, `total(kind)`
-and `by_source()` their errors, `band()` what to add to a prediction. `efficiencies` says how the table was made.
-Chapter: Inference.
+and `by_source()` their errors, `band()` what to add to a prediction. `efficiencies` says how the table
+was made. Chapter: Inference.
 """
 
 from scalingbook_lib.evidence.inference.efficiencies import calibrated
@@ -10,7 +10,7 @@ from scalingbook_lib.evidence.inference.planned import Planned, planned
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.inference.scores import (
     KINDS,
-    Score,
+    InferenceScore,
     band,
     by_source,
     held_by_band,
@@ -24,8 +24,8 @@ from scalingbook_lib.evidence.scores import HOLDS
 __all__ = [
     "HOLDS",
     "KINDS",
+    "InferenceScore",
     "Planned",
-    "Score",
     "band",
     "by_source",
     "calibrated",

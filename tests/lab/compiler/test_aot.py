@@ -51,7 +51,7 @@ def test_a_mesh_lies_on_the_torus_as_the_library_lays_it(chip, topology, sizes):
     laid = chips.Slice.of(chip, topology.partition(":")[2]).mesh(**sizes)
     library = {name: sorted(a.size for a in laid.axes(name)) for name in sizes}
     assert coordinates(topology, sizes) == library
-    assert slices.topology(topology).grid(sizes).size == laid.slice.chips
+    assert slices.topology(topology).grid(sizes).size == laid.machine.chips
 
 
 @pytest.mark.parametrize(
