@@ -19,7 +19,7 @@ CACHE = "C[B, S, K, H]"
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Told):
+class Laid(Told):
     """A cache and a token written into it; `order` names its dimensions, the one that lies on lanes last."""
 
     shape: tuple[int, ...]
@@ -58,7 +58,7 @@ def row(
     dtype: DType = BF16,
     donate: bool = True,
     topology: str = "v5e:1x1",
-) -> Row:
+) -> Laid:
     """One token written into the cache, which is given up for it (`donate`) or kept beside the new one."""
     program = aot.compile(
         _put,
@@ -77,7 +77,7 @@ def row(
     order, tile = _layout(program.text, (B, S, K, H))
     m = program.memory
     copied = m.results - m.aliased + m.temporaries
-    return Row((B, S, K, H), dtype, order, tile, m.results, copied, program.cycles)
+    return Laid((B, S, K, H), dtype, order, tile, m.results, copied, program.cycles)
 
 
 def _put(cache: jax.Array, token: jax.Array) -> jax.Array:

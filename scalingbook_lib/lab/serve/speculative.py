@@ -144,7 +144,10 @@ class Pair(Told):
             target, self.target, fed, state["target"], Where(state["length"], count), every=True
         )
         kept, own = self._judged(judge, logits, r, drafted)
-        tokens = jnp.where(jnp.arange(self.K + 1) == kept[:, None], own[:, None], _longer(drafted))
+        places = jnp.arange(
+            self.K + 1
+        )  # the first draft that is not kept gives way to the target's own token
+        tokens = jnp.where(places == kept[:, None], own[:, None], jnp.pad(drafted, ((0, 0), (0, 1))))
         all_kept = kept == self.K  # then the draft has not read its own last token
         step = jnp.where(on, kept + 1, 0)
         after = {
@@ -232,8 +235,3 @@ def plain(
         return lax.scan(one, (logits, cache, jnp.full(B, P, jnp.int32)), keys)[1].T
 
     return np.asarray(run(params, config.cache()))
-
-
-def _longer(drafted: jax.Array) -> jax.Array:
-    """One place more, for the target's own token."""
-    return jnp.pad(drafted, ((0, 0), (0, 1)))
