@@ -89,5 +89,5 @@ def _layout(text: str, shape: tuple[int, ...]) -> tuple[str, str]:
     dims = ",".join(map(str, shape))
     found = re.search(rf"\w+\[{dims}\]\{{([\d,]+):((?:T?\([\d,]+\))+)", text)
     assert found is not None, "a compiled program names the layout of its arguments"
-    order = "".join(NAMES[int(k)] for k in reversed(found[1].split(",")))
-    return order, found[2]
+    # minor_to_major: the first number is the dimension that lies on the lanes, the last one the slowest
+    return "".join(NAMES[int(k)] for k in reversed(found[1].split(","))), found[2]

@@ -48,8 +48,7 @@ def extend(
     rank = (None,) if every else ()
     out = PartitionSpec() if greedy else PartitionSpec(None, *rank, tuple(decoder.COLUMNS))
     given = [part for part in where if part is not None]  # there may be no tables
-    places = (ROWS, ROWS, TABLES)[: len(given)]
-    reads = (weights, TOKENS, kept, *places)
+    reads = (weights, TOKENS, kept, *(ROWS, ROWS, TABLES)[: len(given)])
     spread = jax.shard_map(local, mesh=config.on, in_specs=reads, out_specs=(out, kept), check_vma=False)
     return spread(params, tokens, cache, *given)
 

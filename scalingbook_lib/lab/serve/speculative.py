@@ -166,9 +166,8 @@ class Pair(Told):
     ) -> tuple[jax.Array, jax.Array, Any]:
         """K tokens of the draft with its logits: first it reads the one or two that it has not read yet."""
         behind = state["behind"]
-        two = jnp.stack([state["before"], state["last"]], 1)
-        same = jnp.stack([state["last"], state["last"]], 1)
-        pair = jnp.where(behind[:, None] == 1, two, same)
+        earlier = jnp.where(behind == 1, state["before"], state["last"])
+        pair = jnp.stack([earlier, state["last"]], 1)
         read = jnp.where(on, behind + 1, 0)
         keys = jax.random.split(key, self.K)
         start = state["length"] - behind
