@@ -31,8 +31,7 @@ def varies(x: jax.Array) -> tuple[str, ...]:
     """Within `shard_map`: the mesh axes along which x may differ from device to device, sorted."""
     of = jax.typeof(x)
     kind: Any = getattr(of, "manual_axis_type", None)
-    found = kind.varying if kind is not None else getattr(of, "vma", ())
-    return tuple(sorted(found))
+    return tuple(sorted(kind.varying if kind is not None else getattr(of, "vma", ())))
 
 
 def all_gather(x: jax.Array, axis_name: str, *, axis: int = 0) -> jax.Array:
