@@ -8,6 +8,8 @@ from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.machines.torus import SliceError, Torus
 
+CARD_BYTES_PER_S = 12.5e9  # assumed where nobody says what network a chip has: a card of 100 Gb/s each
+
 
 def machine(chip: Chip, chips: int) -> Machine:
     """Chips in equal domains under switches for all of them; or the smallest slice, as cubic as it comes.
@@ -22,7 +24,8 @@ def machine(chip: Chip, chips: int) -> Machine:
     most = min(chip.domain_chips or chip.chips_per_host, chips)
     domain = max(n for n in range(1, most + 1) if chips % n == 0)
     nodes = chips // domain
-    return Cluster(chip=chip, chips=chips, domain=domain, ports=64 if nodes <= 32 else 2 * nodes)
+    nic, ports = chip.dcn_bytes_per_s or CARD_BYTES_PER_S, 64 if nodes <= 32 else 2 * nodes
+    return Cluster(chip=chip, chips=chips, domain=domain, ports=ports, nic_bytes_per_s=nic)
 
 
 def _shapes(torus: Torus, n: int) -> Iterator[tuple[int, ...]]:

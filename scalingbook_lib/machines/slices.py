@@ -1,6 +1,10 @@
 """Which chips are joined to which, and what can a mesh axis carry?
 
 A slice is a torus of chips that can be had; a mesh names products of its axes. Chapters: TPUs, Sharding.
+
+>>> from scalingbook_lib.machines import chips
+>>> print(Slice.of(chips.V5P, "4x4x8"))
+TPU v5p 4x4x8: 128 chips on 32 hosts, rings of 4 and 4 and 8, bisection 3.2 TB/s each way
 """
 
 import itertools
@@ -56,6 +60,7 @@ class Slice(Told):
     @property
     def links(self) -> int:
         """How many cables: each joins two chips and carries `link_bytes_per_s` in each direction."""
+        # chips / n lines run along an axis of n; closing one into a ring takes a cable more
         return sum(self.chips // a.size * (a.size if a.wrapped else a.size - 1) for a in self.axes)
 
     @property
@@ -71,6 +76,7 @@ class Slice(Told):
     @property
     def bisection_bytes_per_s(self) -> float:
         """What can cross the narrowest cut into two halves, in one direction."""
+        # across an axis, each of its lines is cut once, and a ring at a second place too: W of the axis
         cuts = [self.chips // a.size * a.bytes_per_s for a in self.axes if a.size > 1]
         return min(cuts, default=math.inf)
 
@@ -110,6 +116,7 @@ class SliceMesh(MachineMesh[Axis]):
         """The first way, in the order of the torus, to give each torus axis to one mesh axis."""
         if not self.named or min(size for _, size in self.named) < 1:
             raise SliceError("a mesh needs at least one axis, of at least one chip, as in mesh(X=4, Y=16)")
+        # every way is tried: a torus has three axes at most, and a mesh few more
         torus = [a for a in self.machine.axes if a.size > 1]
         for owners in itertools.product(self.sizes, repeat=len(torus)):
             given = list(zip(owners, torus, strict=True))
@@ -127,5 +134,8 @@ class SliceMesh(MachineMesh[Axis]):
         return tuple(itertools.chain.from_iterable(self._laid[name] for name in self._known(names)))
 
     def bytes_per_s(self, names: str) -> float:
-        """The bandwidth of these mesh axes: what one chip can take in along all their torus axes at once."""
+        """The bandwidth of these mesh axes: what one chip can take in along all their torus axes at once.
+
+        Links of different axes are different wires, so their rates add.
+        """
         return sum(a.bytes_per_s for a in self.axes(names))

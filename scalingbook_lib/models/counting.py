@@ -37,7 +37,7 @@ def _vocabulary(m: "Transformer") -> Iterator[Weight]:
 
 def _attention(m: "Transformer") -> Iterator[Weight]:
     yield from _products("attention", _latent_shapes(m) if m.latent else _head_shapes(m), m.softmax_layers)
-    if m.sinks:
+    if m.sinks:  # one learned logit a head, which takes part in the softmax and has no value
         yield from _each("attention", {"sinks": (m.N,)}, m.softmax_layers)
 
 
@@ -90,6 +90,7 @@ def _mlp(m: "Transformer", width: int, prefix: str = "") -> dict[str, Shape]:
 
 
 def _mlps(m: "Transformer") -> Iterator[Weight]:
+    # all E experts are stored, k of them serve a token; the router's product has a column for each
     e, sparse = m.experts, m.moe_layers
     yield from _products("mlp", _mlp(m, m.F), m.L - sparse)
     if not e:
@@ -102,6 +103,7 @@ def _mlps(m: "Transformer") -> Iterator[Weight]:
 
 
 def _norms(m: "Transformer") -> Iterator[Weight]:
+    # a norm has one scale for each element, and a shift too where it is a layer norm (not RMS)
     counted = {
         "layer norms": m.norms * m.L,
         "final norm": int(m.final_norm),
@@ -142,5 +144,5 @@ def _added(products: Mapping[str, Shape]) -> dict[str, Shape]:
 
 
 def _unembedding(m: "Transformer") -> Iterator[Weight]:
-    stored = 0 if m.tied else 1
+    stored = 0 if m.tied else 1  # a tied matrix is multiplied by all the same
     yield Weight("unembedding", "unembed", (m.D, m.V), stored, stored, matmul=True, tied=m.tied)

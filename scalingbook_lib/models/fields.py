@@ -22,7 +22,7 @@ class Fields:
         given = {name: self.config[name] for name in names if self.config.get(name) is not None}
         first, value = next(iter(given.items()), ("", None))
         for name, other in given.items():
-            if type(other) is not type(value) or other != value:
+            if type(other) is not type(value) or other != value:  # to Python, True is 1, and so is 1.0
                 broke = f"{shown(other)} contradicts {first}, which is {shown(value)}"
                 raise ModelError(name, broke, "keep one of them")
         return value
@@ -98,7 +98,7 @@ class Fields:
     def head_width(self, D: int, N: int, name: str = "head_dim") -> int:
         """The width of a head: its own field, or the width of the model over its heads."""
         H = self.maybe(name)
-        if H is None and D % N:
+        if H is None and D % N:  # a width that is rounded down would be another model
             raise ModelError(
                 "num_attention_heads",
                 f"{N} heads do not divide hidden_size, {D}",
@@ -121,6 +121,7 @@ def _slides(kind: object) -> bool:
 
 def _cycle(entries: tuple[bool, ...]) -> tuple[bool, ...]:
     """The shortest start of these entries that repeats into all of them."""
+    # the shortest, so that two files of one model give equal Transformers
     count = len(entries)
     fits = (p for p in range(1, count) if entries[p:] == entries[: count - p])
     return entries[: next(fits, count)]

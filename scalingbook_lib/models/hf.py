@@ -57,7 +57,7 @@ def _file(path: Path) -> str:
 def _parsed(text: str) -> object:
     if len(text) > MOST_CHARACTERS:
         raise ModelError("config", f"it has more than {MOST_CHARACTERS:,} characters", "give a config.json")
-    if _levels(text) > MOST_LEVELS:
+    if _levels(text) > MOST_LEVELS:  # before json.loads, whose recursion ends a browser's Python
         raise ModelError("config", "it is nested too deeply", "give a config.json")
     try:
         return json.loads(text, object_pairs_hook=_once)
@@ -84,6 +84,7 @@ def _levels(text: str) -> int:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # json.loads keeps the last of two values for one name: not the one that a reader saw first
     read: dict[str, Any] = {}
     for key, value in pairs:
         if key in read and repr(read[key]) != repr(value):
@@ -99,6 +100,7 @@ def _text_part(config: dict[str, Any]) -> dict[str, Any]:
         return config
     if not isinstance(inner, Mapping) or not all(isinstance(key, str) for key in inner):
         raise ModelError("text_config", f"{shown(inner)} is no object", "write it in { }")
+    # what the outer object says holds where the inner one is silent
     outer = {key: config[key] for key in ("tie_word_embeddings", "model_type") if key in config}
     return {**outer, **{key: value for key, value in inner.items() if value is not None}}
 

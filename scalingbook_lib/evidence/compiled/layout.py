@@ -19,6 +19,7 @@ SPACES = {
     5: "memory of the host",
     6: "scalar memory",
 }
+# type[sizes]{order:T(tile)(tile)S(space)}; what stands in braces may be missing
 _ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,]*)\](?:\{([\d,]*)(?::((?:[A-Z]*\([\d,]*\))*))?\})?")
 _XLA = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "int8": "s8", "fp8": "f8e4m3fn"}
 
@@ -54,6 +55,7 @@ class ArrayLayout(Told):
     def stored(self) -> tuple[int, ...]:
         """`physical`, the innermost dimensions filled up to whole tiles."""
         outer = len(self.physical) - len(self.tile)
+        # -(-n // side) tiles: rounded up
         filled = (side * -(-n // side) for n, side in zip(self.physical[outer:], self.tile, strict=True))
         return (*self.physical[:outer], *filled)
 
@@ -127,6 +129,7 @@ def parse(text: str) -> ArrayLayout:
 def _layout(found: re.Match[str]) -> ArrayLayout:
     dims, marks = _numbers(found[2]), found[4] or ""
     order = _numbers(found[3]) if found[3] is not None else tuple(reversed(range(len(dims))))
+    # marks other than T, such as S(1), have numbers in parentheses too, which are no tiles
     space = re.search(r"S\((\d+)\)", marks)
     tiles = re.findall(r"\(([\d,]+)\)", re.sub(r"[A-SU-Z]+\([\d,]*\)", "", marks))
     return ArrayLayout(found[1], dims, order, tuple(map(_numbers, tiles)), int(space[1]) if space else 0)
@@ -165,4 +168,5 @@ def _tile_rows(rows: int, dtype: DType) -> int:
     packed = int(WORD_BYTES / dtype.bytes)
     if packed * SUBLANES == 32 and rows % 32 == 0:
         return 32
+    # the power of two that holds all rows, at least a word of them and at most 8
     return max(packed, min(SUBLANES, 1 << (rows - 1).bit_length()))

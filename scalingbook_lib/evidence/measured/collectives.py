@@ -179,6 +179,7 @@ class Comparison(Told):
         return found
 
     def _fit(self, first: CollectiveRun) -> CollectiveFit:
+        # where a class was timed on large messages alone, alpha is of the same collective by another way
         own = [run for run in self.runs if run.system == first.system]
         alike = [run for run in own if classed(run) == classed(first)]
         small = _timed(alike, 0, SMALL) or [

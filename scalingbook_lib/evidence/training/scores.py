@@ -22,6 +22,7 @@ def source(run: TrainingRun) -> str:
 @cache
 def without(name: str) -> Table:
     """The table that never saw a source: chips that it touches were fitted without it, or are missing."""
+    # the lines that its runs helped to fit are taken from the fit without it
     touched = {(run.chip.name, run.precision) for run in runs() if source(run) == name}
     return frozen("training").without(name, touched)
 

@@ -68,10 +68,14 @@ def training_state(
     moments: DType = FP32,
     master: DType | None = FP32,
 ) -> TrainingState:
-    """Weights, gradients, Adam's two moments and a master copy; None for what is not kept."""
+    """Weights, gradients, Adam's two moments and a master copy; None for what is not kept.
+
+    The master copy is there because an update may be too small to change a weight of 16 bits.
+    """
     P = model.params if isinstance(model, Transformer) else model
     if not P > 0:
         raise ValueError(f"{P} parameters need no memory; give a model or a positive number")
+    # Adam (Kingma and Ba, 2015) keeps running means of each gradient and of its square
     parts = (
         ("weights", weights),
         ("gradients", gradients),

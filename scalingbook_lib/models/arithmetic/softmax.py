@@ -2,7 +2,8 @@
 
 Keep three things of the scores seen so far: their largest, the sum of exp(score - largest), and the sum of
 the values weighted in the same way. Two such states merge into one, in any order and on any device: this is
-flash attention within a chip and ring attention between chips. Chapter: Transformers.
+flash attention within a chip and ring attention between chips. The recurrence is Milakov and Gimelshein's
+("Online normalizer calculation for softmax", 2018). Chapter: Transformers.
 """
 
 import functools
@@ -23,6 +24,7 @@ class SoftmaxState(Told):
 
     def __add__(self, other: "SoftmaxState") -> "SoftmaxState":
         """Merge: both sums are brought to the larger m. Associative and commutative."""
+        # exp(s - m) = exp(s - old) · exp(old - m): what was summed over an old largest is only scaled
         m = max(self.m, other.m)
         mine, theirs = _shrink(self.m, m), _shrink(other.m, m)
         merged = (mine * a + theirs * b for a, b in zip(self.o, other.o, strict=True))
@@ -103,6 +105,7 @@ def online_softmax(
         raise ValueError(f"chunk = {chunk} holds no score; write at least 1")
     rows = _rows(values, len(scores))
     states = [_state(scores[i : i + chunk], rows[i : i + chunk]) for i in range(0, len(scores), chunk)]
+    # the first chunk shrinks sums that are 0: there is no special case for the start
     steps, seen = [], SoftmaxState(-math.inf, 0.0, (0.0,) * len(rows[0]))
     for i, state in enumerate(states):
         before, seen = seen, seen + state
@@ -134,4 +137,5 @@ def _state(scores: Sequence[float], rows: Sequence[tuple[float, ...]]) -> Softma
 
 def _shrink(old: float, new: float) -> float:
     """exp(old - new), and 0 for what was masked."""
+    # of a row with nothing but masked scores both are -inf, and their difference would be nan
     return 0.0 if old == -math.inf else math.exp(old - new)
