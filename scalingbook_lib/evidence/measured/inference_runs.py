@@ -28,7 +28,8 @@ from scalingbook_lib.evidence.reading.cells import (
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import model
 from scalingbook_lib.evidence.reading.stacks import kin
-from scalingbook_lib.machines.chips import Chip, Source
+from scalingbook_lib.evidence.resources import Row
+from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.units import BF16, FP4, FP8, FP16, INT8, DType, si
 
 _COLUMNS = {"tok": "output_tok_s_total", "s": "latency_s", "ms": "tpot_ms"}
@@ -122,18 +123,13 @@ def read(row: Cells) -> InferenceRun:
 
     What the library's own tables annotate counts (`annotated`); else the public columns do.
     """
-    on = chip(text(row, "chip", "accelerator"))
-    stack = kin("inference", row)
+    on, stack = chip(text(row, "chip", "accelerator")), kin("inference", row)
     family = published.families("inference").get(stack.family, {})
     tp, pp = whole(row, "tp"), whole(row, "pp") or 1
     chips = min(whole(row, "chips") or (tp or 1) * pp, MOST_CHIPS)
     copy = min((tp or max(chips // pp, 1)) * pp, chips)  # some count the cores of a chip in tp
     if chips % copy or copy % pp:
         raise Refused(f"{chips:,} chips are no copies of tp · pp = {copy:,}")
-    weights = _type(text(row, "weight_dtype"))
-    wide = TYPES[weights] if weights in ("bf16", "fp16") else BF16
-    kv = text(row, "kv_dtype").split(" ")[0]
-    cache = weights if wide == TYPES[weights] else family.get("kv") or "bf16"
     kind = first(PHASES, text(row, "kind", "phase"))
     P, G, S = (whole(row, *annotated(row, *names)) for names in LENGTHS)
     if kind is None or not {"decode": S or P, "prefill": P}.get(kind, P and G):
@@ -148,10 +144,7 @@ def read(row: Cells) -> InferenceRun:
         chips=copy,
         tp=copy // pp,
         pp=pp,
-        weights=TYPES[weights],
-        compute=_computed(weights, on),
-        head=TYPES[family["head"] or weights] if family else wide,
-        kv=TYPES[_type(kv) if kv else cache],
+        **_types(row, family, on),
         P=P or 0,
         G=G or 0,
         S=S if "S" in row else S or (P or 0) + (G or 0) // 2,
@@ -160,22 +153,30 @@ def read(row: Cells) -> InferenceRun:
         most_sequences=whole(row, "most_sequences"),
         most_tokens=whole(row, "most_tokens"),
         printed=_printed(row, kind, chips // copy),
-        source=resources.source(family)
-        if family
-        else Source(text=text(row, "source") or "a table", as_of=resources.COLLECTED),
+        source=resources.source(family or row),
         note=family.get("note", ""),
     )
+
+
+def _types(row: Cells, family: Row, on: Chip) -> dict[str, DType]:
+    """Products are 16 bits wide where the chip has no narrower unit; a cache is as wide as 16-bit weights."""
+    weights, kv = _type(text(row, "weight_dtype")), text(row, "kv_dtype").split(" ")[0]
+    wide = TYPES[weights] if weights in ("bf16", "fp16") else BF16
+    cache = weights if wide == TYPES[weights] else family.get("kv") or "bf16"
+    compute = COMPUTES[weights]
+    if compute.name not in on.rates():
+        compute = BF16 if "bf16" in on.rates() else FP16
+    return {
+        "weights": TYPES[weights],
+        "compute": compute,
+        "head": TYPES[family["head"] or weights] if family else wide,
+        "kv": TYPES[_type(kv) if kv else cache],
+    }
 
 
 def _type(written: str) -> str:
     name = precision(written)
     return {"nvfp4": "fp4", "mxfp8": "fp8", "int4": "int4-g32"}.get(name, name)
-
-
-def _computed(weights: str, on: Chip) -> DType:
-    """The type of the products: 16 bits wide where the chip has no narrower unit."""
-    found = COMPUTES[weights]
-    return found if found.name in on.rates() else BF16 if "bf16" in on.rates() else FP16
 
 
 def _at_once(row: Cells, kind: str, copies: int) -> int | None:

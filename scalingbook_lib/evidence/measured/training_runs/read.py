@@ -5,6 +5,7 @@ them, the public columns and the rules of the row's software say it. Chapter: Tr
 """
 
 import re
+from math import prod
 
 from scalingbook_lib.evidence.measured.published import families
 from scalingbook_lib.evidence.measured.training_runs.run import TrainingRun, products
@@ -59,26 +60,23 @@ MOST_CHIPS = 2**20
 def read(row: Cells) -> TrainingRun:
     """The run of a row; Refused where it says too little."""
     T, chips, on = needed(row, "seq"), needed(row, "chips"), chip(text(row, "chip", "accelerator"))
-    m, stack, dtype = model(row, T), kin("training", row), precision(text(row, "dtype"))
+    stack, given, dtype = kin("training", row), _printed(row), precision(text(row, "dtype"))
     family = families("training").get(stack.family, {})
     if dtype == "bf16" and dtype not in on.rates():
         dtype = "fp16"
-    ways = {name: whole(row, name) or 1 for name in ("tp", "pp", "cp")}
-    slices = _slices(row, on, chips)
-    ranks, rest = divmod(chips, ways["tp"] * ways["pp"] * ways["cp"] * slices)
-    if rest or not 0 < chips <= MOST_CHIPS:
-        raise Refused(f"{chips:,} chips are no multiple of its tp · pp · cp in {slices} slices")
-    shards, zero = _shards(row, on, stack, ranks)
-    given = _printed(row)
-    batch = whole(row, "global_batch") or _batch(given, T, chips)
-    near = max(round(batch / (ranks * slices)), 1) * ranks * slices if batch else ranks * slices
+    ways = _ways(row, on, stack, chips)
+    ranks, batch = (
+        ways["fsdp"] * ways["dp"] * ways["dcn"],
+        whole(row, "global_batch") or _batch(given, T, chips),
+    )
+    near = max(round((batch or 0) / ranks), 1) * ranks
     if batch and near != batch and "s" in given:
         given["s"] = str(float(given["s"]) * near / batch)  # the step of a batch that divides
     peak = (number(row, "peak_tflops_used") or 0) * 1e12 if "mfu" in given else 0.0
     return TrainingRun(
         id=text(row, "run_id"),
         family=stack.family,
-        model=m,
+        model=model(row, T),
         chip=on,
         chips=chips,
         precision=dtype,
@@ -87,11 +85,6 @@ def read(row: Cells) -> TrainingRun:
         microbatch=whole(row, *annotated(row, "micro", "micro_batch")),
         chunks=whole(row, *annotated(row, "chunks", "vp")),
         **ways,
-        ep=whole(row, "ep") or 1,
-        fsdp=shards,
-        dp=ranks // shards,
-        dcn=slices,
-        zero=zero,
         remat=text(row, "policy") or None if "policy" in row else _policy(text(row, "remat").lower()),
         convention=_convention(row, given),
         printed=given,
@@ -101,6 +94,18 @@ def read(row: Cells) -> TrainingRun:
         variant=text(row, "variant") or ("async TP" if "async" in text(row, "name").lower() else ""),
         note=family.get("note", ""),
     )
+
+
+def _ways(row: Cells, on: Chip, stack: Stack, chips: int) -> dict[str, int]:
+    """How the chips are split; what the row does not say is 1, and the data ranks are what remains."""
+    ways = {name: whole(row, name) or 1 for name in ("tp", "pp", "cp")}
+    slices = _slices(row, on, chips)
+    ranks, rest = divmod(chips, prod(ways.values()) * slices)
+    if rest or chips > MOST_CHIPS:
+        raise Refused(f"{chips:,} chips are no multiple of its tp · pp · cp in {slices} slices")
+    shards, zero = _shards(row, on, stack, ranks)
+    split = {"fsdp": shards, "dp": ranks // shards, "dcn": slices, "zero": zero}
+    return ways | split | {"ep": whole(row, "ep") or 1}
 
 
 def _printed(row: Cells) -> dict[str, str]:
