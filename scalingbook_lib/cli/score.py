@@ -8,8 +8,7 @@ from scalingbook_lib import evidence
 from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.printing import answering
 from scalingbook_lib.evidence.scores import signed
-from scalingbook_lib.evidence.scoring.report import Group, Report
-from scalingbook_lib.evidence.scoring.row import Found
+from scalingbook_lib.evidence.scoring.report import Found, Group, Report
 from scalingbook_lib.units import percent
 
 MOST_IDS = 4  # of rows that are refused for one reason

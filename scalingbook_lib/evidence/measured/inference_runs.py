@@ -16,6 +16,7 @@ from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.measured import published
 from scalingbook_lib.evidence.measured.published import PublishedRun
 from scalingbook_lib.evidence.reading.cells import (
+    PRECISIONS,
     Cells,
     Refused,
     annotated,
@@ -170,7 +171,7 @@ def _types(row: Cells, family: Row, on: Chip) -> dict[str, DType]:
         "weights": TYPES[weights],
         "compute": compute,
         "head": TYPES[family["head"] or weights] if family else wide,
-        "kv": TYPES[_type(kv) if kv else cache],
+        "kv": TYPES[_type(kv) if first(PRECISIONS, kv) else cache],
     }
 
 

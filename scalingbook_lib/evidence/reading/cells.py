@@ -13,8 +13,8 @@ PRECISIONS = {
     "nvfp4": "nvfp4|mxfp4|fp4",
     "mxfp8": "mxfp8",
     "fp8": "fp8|float8|e4m3",
-    "int4": "int4|w4|awq|gptq",
-    "int8": "int8|w8",
+    "int4": "int4|[wq]4|nf4|4.?bit|awq|gptq",
+    "int8": "int8|[wq]8|8.?bit",
     "bf16": "bf16|bfloat16|16.?bit",
     "fp16": "fp16|float16|half",
 }
@@ -40,7 +40,7 @@ def number(row: Cells, *names: str) -> float | None:
     """A positive number; None where no cell says one."""
     written = text(row, *names)
     try:
-        value = float(written.replace(",", "").removesuffix("%") or 0)
+        value = float(written.replace(",", "").lstrip("~≈").removesuffix("%") or 0)
     except ValueError:
         raise Refused(f"{names[0]} is {written[:40]!r}, which is no number") from None
     if not value >= 0 or not isfinite(value):

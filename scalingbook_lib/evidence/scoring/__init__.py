@@ -7,17 +7,15 @@ refused with a sentence; no row ends the run. Chapters: Training, Inference.
 
 import csv
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from scalingbook_lib.evidence.reading.cells import Cells, text
 from scalingbook_lib.evidence.scoring import kernels, serving, training
-from scalingbook_lib.evidence.scoring.report import Report
-from scalingbook_lib.evidence.scoring.row import Found, Scored
+from scalingbook_lib.evidence.scoring.report import Found, Report, Scored
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of table: the columns by which it is known, and how a row of it is predicted."""
 
     name: str
@@ -34,6 +32,8 @@ KINDS = (
 )
 FLAGS = "data-quality", "do not use without"
 """What the notes of a row say that nobody should score."""
+TOLD = "system", "collective", "op", "dtype", "n_devices", "m", "n", "k", "size_bytes", "model"
+"""What a row without an id is known by, besides its number."""
 
 
 def score(table: str | Path | Iterable[Cells]) -> Report:
@@ -58,7 +58,9 @@ def opened(path: Path) -> list[Cells]:
 
 
 def _scored(kind: Kind, number: int, row: Cells) -> Scored:
-    id = text(row, "run_id", "id") or f"{number}{_words(kind, row)}"
+    id = text(row, "run_id", "id") or " ".join(
+        filter(None, (str(number), *(text(row, name) for name in TOLD)))
+    )
     flagged = next((flag for flag in FLAGS if flag in text(row, "notes").lower()), None)
     if flagged:
         return Scored(id, None, f"its notes say {flagged!r}: {text(row, 'notes')[:100]}")
@@ -68,9 +70,3 @@ def _scored(kind: Kind, number: int, row: Cells) -> Scored:
         return Scored(id, None, " ".join(str(error).split()))
     except Exception as error:  # a stranger's row: whatever is wrong with it, the others are scored
         return Scored(id, None, f"its figures cannot be computed with: {error or type(error).__name__}")
-
-
-def _words(kind: Kind, row: Cells) -> str:
-    """What a row without an id is known by, besides its number."""
-    names = ("system", "collective", "op", "dtype", "n_devices", "m", "n", "k", "size_bytes", "model")
-    return "".join(f" {cell}" for name in names if (cell := text(row, name)))

@@ -23,7 +23,7 @@ from scalingbook_lib.evidence.reading.cells import (
 )
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import configured
-from scalingbook_lib.evidence.scoring.row import Found, Interval
+from scalingbook_lib.evidence.scoring.report import Found, Interval
 from scalingbook_lib.machines import Chip
 from scalingbook_lib.units import BF16, MiB, dtype
 

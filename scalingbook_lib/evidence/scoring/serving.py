@@ -12,7 +12,7 @@ from scalingbook_lib.evidence import inference
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, read
 from scalingbook_lib.evidence.reading.cells import Cells, text, whole
 from scalingbook_lib.evidence.reading.stacks import Stack, kin
-from scalingbook_lib.evidence.scoring.row import Found, Interval
+from scalingbook_lib.evidence.scoring.report import Found, Interval
 from scalingbook_lib.evidence.tables import frozen
 
 SPLITS = (1, 2, 4, 8)  # chips of a copy, where a row leaves them open

@@ -15,7 +15,7 @@ from scalingbook_lib.evidence.measured.training_runs import TrainingRun, counted
 from scalingbook_lib.evidence.measured.training_runs.read import read
 from scalingbook_lib.evidence.reading.cells import Cells, Refused, text, whole
 from scalingbook_lib.evidence.reading.stacks import Stack, kin
-from scalingbook_lib.evidence.scoring.row import Found, Interval
+from scalingbook_lib.evidence.scoring.report import Found, Interval
 from scalingbook_lib.evidence.tables import frozen
 from scalingbook_lib.training.memory import memory
 
@@ -29,7 +29,6 @@ OPEN = {
     "tp": "tp and pp",
     "ep": "ep",
     "zero": "sharding",
-    "convention": "how FLOPs are counted",
 }
 
 
@@ -41,11 +40,8 @@ def predict(row: Cells) -> Found:
     counts = [run.convention] if run.convention or run.bases else ["half", "full"]
     steps = [replace(run, convention=one).step_s for one in counts]
     measured = Interval(min(steps), max(steps))
-    share = 1.0
-    if run.convention == "frozen":
-        share = counted("frozen", run.model, run.tokens, run.T) / counted(
-            "half", run.model, run.tokens, run.T
-        )
+    some, every = (counted(name, run.model, run.tokens, run.T) for name in ("frozen", "half"))
+    share = some / every if run.convention == "frozen" else 1.0
     fastest, slowest = _steps(runs, run.batch)
     own = any(line[0] == run.chip.name for line in frozen("training").table)
     return Found(
@@ -56,7 +52,7 @@ def predict(row: Cells) -> Found:
         measured=measured,
         predicted=Interval(fastest * share, slowest * share),
         factor=training.band(run.experts) ** (1 if own else sqrt(2)),  # kin: twice the variance
-        assumed=tuple(_assumed(runs, stack, own, share)),
+        assumed=tuple(_assumed(runs, stack, own, len(counts) > 1)),
     )
 
 
@@ -114,7 +110,7 @@ def _fits(run: TrainingRun) -> bool:
         return False
 
 
-def _assumed(runs: Sequence[TrainingRun], stack: Stack, own: bool, share: float) -> Iterator[str]:
+def _assumed(runs: Sequence[TrainingRun], stack: Stack, own: bool, counted: bool) -> Iterator[str]:
     """What the row left open, or what the model cannot say."""
     several = (told for name, told in OPEN.items() if len({getattr(run, name) for run in runs}) > 1)
     yield from (f"{told} not given" for told in several)
@@ -122,7 +118,8 @@ def _assumed(runs: Sequence[TrainingRun], stack: Stack, own: bool, share: float)
         "remat not given": runs[0].remat is None,
         "software not known": not stack.known,
         "chip by its kin": not own,
-        "frozen weights by their share of FLOPs": share < 1,
+        "frozen weights by their share of FLOPs": runs[0].convention == "frozen",
+        "how FLOPs are counted not given": counted,
         "shapes by size alone": ", as " in runs[0].model.name,
         "fits no chip by the count of memory": not any(map(_fits, runs)),
     }

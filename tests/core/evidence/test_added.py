@@ -1,4 +1,4 @@
-"""Rows of software, chips and regimes that no fit has seen are all read, and predicted about as well as now."""
+"""Rows of software, chips and regimes that no fit has seen are all read, and predicted as well as now."""
 
 import pytest
 

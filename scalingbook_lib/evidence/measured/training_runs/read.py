@@ -53,7 +53,13 @@ PRINTED = {
     "mem": ("peak_mem_gib",),
 }
 SLICES = re.compile(r"\b(\d+) ?x ?(?:tpu ?)?v\d")  # '4x v5e-256'
-SHARING = {"NO_SHARD": 0, "DDP": 0, "SHARD_GRAD_OP": 2, "FULL_SHARD": 3, "HYBRID_SHARD": 3}  # PyTorch's words
+SHARING = {
+    "0": r"no_shard|ddp|zero-?0",
+    "1": r"zero-?1|distributed optimizer",
+    "2": r"shard_grad|zero-?2",
+    "3": r"full_shard|hybrid|zero-?3|fsdp|true|yes",
+}
+"""How much data ranks share, in the words of PyTorch and of DeepSpeed."""
 MOST_CHIPS = 2**20
 
 
@@ -141,12 +147,12 @@ def _slices(row: Cells, on: Chip, chips: int) -> int:
 
 def _shards(row: Cells, on: Chip, stack: Stack, ranks: int) -> tuple[int, int]:
     """How many data ranks share what, by the row or else its software: ZeRO-1 in Megatron, FSDP in others."""
-    said, named = text(row, "fsdp").upper(), re.search(r"zero-?1[= ]+(\d+)", text(row, "name").lower())
+    said, named = text(row, "fsdp"), re.search(r"zero-?1[= ]+(\d+)", text(row, "name").lower())
     if shards := whole(row, "shards"):
         return shards, whole(row, "zero") or 0
     written = int(said) if said.isdigit() else 0
-    if said in SHARING:
-        return (ranks if SHARING[said] else 1), SHARING[said]
+    if shared := first(SHARING, said):
+        return (ranks if int(shared) else 1), int(shared)
     if written > 1:
         return (written if ranks % written == 0 else ranks), 3
     if named and ranks % int(named[1]) == 0:
