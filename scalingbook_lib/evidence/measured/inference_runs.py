@@ -150,13 +150,20 @@ def read(row: Cells) -> InferenceRun:
         G=G or 0,
         S=S if "S" in row else S or (P or 0) + (G or 0) // 2,
         B=_at_once(row, kind, chips // copy),
-        requests=whole(row, "requests"),
+        requests=whole(row, "requests") if "requests" in row else _requests(stack.family, P, G),
         most_sequences=whole(row, "most_sequences"),
         most_tokens=whole(row, "most_tokens"),
         printed=_printed(row, kind, chips // copy),
         source=resources.source(family or row),
         note=family.get("note", ""),
     )
+
+
+def _requests(family: str, P: int | None, G: int | None) -> int | None:
+    """How many requests a benchmark sends in all, where its software says that by their lengths."""
+    counts = {(one["family"], one["P"], one["G"]): one["requests"] for one in resources.rows("benchmarks")}
+    found = counts.get((family, str(P), str(G)))
+    return int(found) if found else None
 
 
 def _types(row: Cells, family: Row, on: Chip) -> dict[str, DType]:

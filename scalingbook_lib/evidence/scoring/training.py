@@ -74,14 +74,13 @@ def _inner(row: Cells, run: TrainingRun) -> Iterator[TrainingRun]:
     given = max(round((batch or run.batch) / ranks), 1)
     rate_alone = not batch and "s" not in run.printed
     each = [n * run.pp * (micro or 1) for n in POWERS] if rate_alone else [given]
-    chunked = (
-        [run.chunks] if run.chunks else [c for c in POWERS if run.pp > 1 and c * run.pp <= run.model.L] or [1]
-    )
+    layers = run.model.L // run.pp  # of a stage: its chunks are of one layer at least
+    deep = [n for n in sorted({*POWERS, layers}) if n <= layers] if run.pp > 1 else [1]
     room, E = run.tp * run.cp * run.fsdp, run.model.experts.E if run.model.experts else 1
     spread = [run.ep if run.experts else 1]
     if run.experts and not whole(row, "ep") and not run.chip.torus:
         spread = [n for n in EXPERT_WAYS if E % n == 0 and room % n == 0]
-    for sequences, chunks, ep in product(each, chunked, spread):
+    for sequences, chunks, ep in product(each, [run.chunks] if run.chunks else deep, spread):
         for b in [gcd(micro, sequences)] if micro else [n for n in POWERS if sequences % n == 0]:
             whole_rounds = sequences // b % run.pp == 0
             parts = chunks if run.chunks or whole_rounds else 1

@@ -94,7 +94,7 @@ def read(row: Cells) -> TrainingRun:
         remat=text(row, "policy") or None if "policy" in row else _policy(text(row, "remat").lower()),
         convention=_convention(row, given),
         printed=given,
-        coarse=bool(family.get("coarse")),
+        coarse=bool(family.get("coarse")) and "counts" in row,  # where FLOPs are known to the router
         peak_flops_per_s=peak or on.flops_per_s(products(dtype)),
         source=source(family or row),
         variant=text(row, "variant") or ("async TP" if "async" in text(row, "name").lower() else ""),
