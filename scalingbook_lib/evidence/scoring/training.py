@@ -11,7 +11,7 @@ from itertools import product
 from math import gcd, sqrt
 
 from scalingbook_lib.evidence import training
-from scalingbook_lib.evidence.measured.training_runs import TrainingRun, counted
+from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.evidence.measured.training_runs.read import read
 from scalingbook_lib.evidence.reading.cells import Cells, Refused, text, whole
 from scalingbook_lib.evidence.reading.stacks import Stack, kin
@@ -40,9 +40,6 @@ def predict(row: Cells) -> Found:
     counts = [run.convention] if run.convention or run.bases else ["half", "full"]
     steps = [replace(run, convention=one).step_s for one in counts]
     measured = Interval(min(steps), max(steps))
-    some, every = (counted(name, run.model, run.tokens, run.T) for name in ("frozen", "half"))
-    share = some / every if run.convention == "frozen" else 1.0
-    fastest, slowest = _steps(runs, run.batch)
     own = any(line[0] == run.chip.name for line in frozen("training").table)
     return Found(
         kind=f"training, {'experts' if run.experts else 'dense'}",
@@ -50,7 +47,7 @@ def predict(row: Cells) -> Found:
         stack=stack.name,
         params=run.model.params,
         measured=measured,
-        predicted=Interval(fastest * share, slowest * share),
+        predicted=_steps(runs, run.batch),
         factor=training.band(run.experts) ** (1 if own else sqrt(2)),  # kin: twice the variance
         assumed=tuple(_assumed(runs, stack, own, len(counts) > 1)),
     )
@@ -87,7 +84,7 @@ def _inner(row: Cells, run: TrainingRun) -> Iterator[TrainingRun]:
             yield replace(run, batch=sequences * ranks, microbatch=b, chunks=parts, ep=ep)
 
 
-def _steps(runs: Sequence[TrainingRun], batch: int) -> tuple[float, float]:
+def _steps(runs: Sequence[TrainingRun], batch: int) -> Interval:
     """The fastest and the slowest step of these plans, of those that fit, if any does."""
     times, why = [], "no plan divides"
     for run in [run for run in runs if _fits(run)] or runs:
@@ -98,7 +95,7 @@ def _steps(runs: Sequence[TrainingRun], batch: int) -> tuple[float, float]:
             why = str(error)
     if not times:
         raise Refused(why)
-    return min(times), max(t for t in times if t <= NEAR_BEST * min(times))
+    return Interval(min(times), max(t for t in times if t <= NEAR_BEST * min(times)))
 
 
 def _fits(run: TrainingRun) -> bool:
@@ -117,7 +114,7 @@ def _assumed(runs: Sequence[TrainingRun], stack: Stack, own: bool, counted: bool
         "remat not given": runs[0].remat is None,
         "software not known": not stack.known,
         "chip by its kin": not own,
-        "frozen weights by their share of FLOPs": runs[0].convention == "frozen",
+        "frozen weights": runs[0].convention == "frozen",
         "how FLOPs are counted not given": counted,
         "shapes by size alone": ", as " in runs[0].model.name,
         "fits no chip by the count of memory": not any(map(_fits, runs)),

@@ -53,11 +53,21 @@ def planned(run: TrainingRun) -> Planned:
 
 
 def seconds(run: TrainingRun, efficiency: Efficiency) -> Seconds:
-    """The step by term, of a run's plan at that efficiency."""
+    """The step by term, of a run's plan at that efficiency.
+
+    Of frozen weights nobody computes, sums or applies gradients: a third of their products, and what is moved
+    once a step or for gradients, are left out.
+    """
     p = planned(run)
     causal = p.kernel != "unfused"  # a fused kernel skips what the mask throws away
     case = Case(p.model, p.machine, batch=run.batch, T=run.T, efficiency=efficiency, causal=causal)
-    return case.seconds(case.shape(p.plan))
+    shape = case.shape(p.plan)
+    if run.convention != "frozen":
+        return case.seconds(shape)
+    moved = [row for row in case.traffic(shape) if not row.once and "gradients" not in row.name]
+    found = case.seconds(shape, moved)
+    spared_s = found.optimizer_s + (found.math.total - found.math.attention) / 3
+    return replace(found, optimizer_s=0.0, total_s=found.total_s - spared_s)
 
 
 def model(run: TrainingRun) -> Transformer:
