@@ -3,6 +3,7 @@
 Chapters: Training, Inference.
 """
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -15,11 +16,11 @@ GPT2_WORDS = 51200  # GPT-2's vocabulary filled up, where a source does not say
 @cache
 def others() -> tuple[Transformer, ...]:
     """All that published runs name and the catalogue does not have: the rows of `other_models.json`."""
-    return tuple(map(_other, record("other_models")))
+    return tuple(_other(**fields) for fields in record("other_models"))
 
 
-def _other(fields: dict[str, Any]) -> Transformer:
-    return Transformer(**fields | {"biases": tuple(fields.get("biases", ()))})
+def _other(*, biases: Iterable[str] = (), **fields: Any) -> Transformer:
+    return Transformer(**fields, biases=tuple(biases))
 
 
 @cache
