@@ -81,9 +81,9 @@ class Step(Priced):
     @property
     def collectives(self) -> dict[str, float]:
         """What is waited for of collectives, by name, in one pass."""
-        busy: dict[str, float] = {}
+        busy = dict.fromkeys((row.name for row in self.traffic), 0.0)
         for row in self.traffic:
-            busy[row.name] = busy.get(row.name, 0.0) + self._bandwidth_s(row) + row.hops_s
+            busy[row.name] = busy[row.name] + self._bandwidth_s(row) + row.hops_s
         whole = sum(busy.values())
         return {name: s * self.one.collectives_s / whole for name, s in busy.items()} if whole else {}
 
@@ -113,8 +113,8 @@ class Step(Priced):
     @property
     def traffic(self) -> tuple[Traffic, ...]:
         """Every collective of the step."""
-        kinds = ("all", *["decoded"] * bool(self.load.B), *["prompts"] * bool(self.load.chunk))
-        return tuple(row for row in self.case.traffic if row.of in kinds)
+        some = {"all": True, "decoded": self.load.B, "prompts": self.load.chunk}
+        return tuple(row for row in self.case.traffic if some[row.of])
 
     @property
     def tokens(self) -> float:
@@ -138,12 +138,10 @@ class Step(Priced):
 
     def __str__(self) -> str:
         terms = ", ".join(f"{name} {si(s, 's')}" for name, s in self.terms.items())
-        load, work = self.load, []
-        if load.B:
-            work.append(f"{count(load.B)} sequences of {count(self.S)} tokens")
-        if load.chunk:
-            prompts = f"{count(load.prompts)} prompt{'s' * (load.prompts > 1)}"
-            work.append(f"{count(load.chunk)} tokens of {prompts}")
+        load = self.load
+        decoded = f"{count(load.B)} sequences of {count(self.S)} tokens" if load.B else ""
+        read = f"{count(load.chunk)} tokens of {count(load.prompts)} prompt{'s' * (load.prompts > 1)}"
+        work = [part for part in (decoded, read if load.chunk else "") if part]
         return (
             f"{self.model.name}, {self.what} of {' and '.join(work)} on {self.layout}: "
             f"{si(self.total_s, 's')} ({terms}); {self.binds} binds, and {self.unbind} would help"

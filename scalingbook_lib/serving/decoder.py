@@ -85,17 +85,14 @@ class Decoder:
 
     def leave(self, sequence: Sequence, now: float) -> None:
         """Out of the slot; the stay is noted."""
-        decoding = sequence.decoding
         sequence.stayed(self.batch.step, self.batch.last_s, now)
-        if decoding:
+        if sequence.decoding:
             self.batch.leave(sequence)
             self.batch.live -= 1
-            self.pool.give(sequence.own)
-            sequence.own = 0
-        else:  # its own blocks are those of the prefill server
-            self.pool.give(sequence.held)
-            if sequence in self.joining:
-                self.joining.remove(sequence)
+            self.pool.release(sequence)
+        elif sequence in self.joining:
+            self.joining.remove(sequence)
+        self.pool.free += sequence.held  # until it has joined; its own are those of the prefill servers
         sequence.held = 0
         heappush(self.slots, sequence.stay.slot)
         del self.inside[sequence.order]

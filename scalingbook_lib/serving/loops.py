@@ -1,7 +1,10 @@
 """What comes next? The order of work of each policy on one server. Chapter: Inference."""
 
 import math
+from itertools import islice
 
+from scalingbook_lib.serving.policies import Blocks
+from scalingbook_lib.serving.requests import Request
 from scalingbook_lib.serving.sequence import Sequence
 from scalingbook_lib.serving.server import Server
 from scalingbook_lib.serving.timeline import Steps
@@ -10,15 +13,11 @@ from scalingbook_lib.serving.timeline import Steps
 def continuous(server: Server, prompts: int) -> None:
     """Who can be let in is prefilled at once, up to so many together; else everybody decodes."""
     while server.goes_on():
-        group = []
-        while len(group) < prompts and (sequence := server.admit()) is not None:
-            group.append(sequence)
+        group = list(islice(iter(server.admit, None), prompts))
         if group:
             server.prefill(group)
-        elif server.inside:
-            server.decode()
         else:
-            server.rest()
+            server.go_on()
 
 
 def chunked(server: Server, budget: int) -> None:
@@ -29,10 +28,8 @@ def chunked(server: Server, budget: int) -> None:
         pieces = _pieces(server, filling, budget - server.batch.rows)
         if pieces:
             _mixed(server, pieces)
-        elif server.inside:
-            server.decode()
         else:
-            server.rest()
+            server.go_on()
 
 
 def _pieces(server: Server, filling: list[Sequence], room: int) -> list[tuple[Sequence, int]]:
@@ -73,22 +70,19 @@ def _mixed(server: Server, pieces: list[tuple[Sequence, int]]) -> None:
 def static(server: Server, rows: int) -> None:
     """A batch, to the end of its longest; then the next."""
     while server.goes_on():
-        if server.inside:
-            server.decode(arrivals=False)
-        elif group := _group(server, rows):
+        group = [] if server.inside else _group(server, rows)
+        if group:
             server.prefill(group)
         else:
-            server.rest()
+            server.go_on(arrivals=False)
 
 
 def _group(server: Server, rows: int) -> list[Sequence]:
     """Who waits, up to so many, as long as each has blocks for as many tokens as the longest may need."""
-    group, longest = [], 0
+    group: list[Sequence] = []
     while server.waiting and len(group) < rows:
-        request = server.waiting[0].request
-        longest = max(longest, request.output)
-        members = [s.request for s in group] + [request]
-        if server.blocks and group and not _fits(server, [r.prompt for r in members], longest):
+        requests = [sequence.request for sequence in (*group, server.waiting[0])]
+        if group and server.blocks and not _fit(requests, server.blocks):
             break
         sequence = server.admit()
         if sequence is None:
@@ -97,6 +91,7 @@ def _group(server: Server, rows: int) -> list[Sequence]:
     return group
 
 
-def _fits(server: Server, prompts: list[int], longest: int) -> bool:
-    blocks = server.blocks
-    return blocks is None or sum([blocks.of(p + longest - 1) for p in prompts]) <= blocks.count
+def _fit(requests: list[Request], blocks: Blocks) -> bool:
+    """Whether all can go on to the end of the longest answer, its last token not in the cache."""
+    longest = max([request.output for request in requests])
+    return sum([blocks.of(request.prompt + longest - 1) for request in requests]) <= blocks.count

@@ -109,11 +109,6 @@ class Blocks(Told):
         if not 0 <= self.spare < 1:
             raise ServingError(f"spare = {self.spare}: write a share of the blocks, from 0 to below 1")
 
-    @property
-    def tokens(self) -> int:
-        """What all blocks hold."""
-        return self.count * self.size
-
     def of(self, tokens: int) -> int:
         """The blocks that so many tokens of one sequence need."""
         return -(-tokens // self.size)

@@ -149,11 +149,6 @@ class Server(Frontend):
         self.chunks.append(Chunk(0, now, now + step_s, chunk))
         return step_s
 
-    def rest(self) -> None:
-        """Nothing to do before the next comes."""
-        if self.next_s < math.inf:
-            self.batch.now = max(self.batch.now, self.next_s)
-
     def prefill(self, group: list[Sequence]) -> None:
         """Their prompts alone, in one pass; all get a token at its end."""
         self.batch.now += self.chunk_s([(s, s.tokens - s.filled) for s in group])
@@ -172,9 +167,16 @@ class Server(Frontend):
             sequence.stay.decode_s = self.batch.now
             self.batch.join(sequence)
 
-    def decode(self, arrivals: bool = True) -> None:
+    def go_on(self, arrivals: bool = True) -> None:
+        """Who is there decodes until something happens; where nobody is, that is when the next comes."""
+        if self.inside:
+            self.decode(self.until(arrivals))
+        elif self.next_s < math.inf:
+            self.batch.now = max(self.batch.now, self.next_s)
+
+    def decode(self, until_s: float) -> None:
         """As many steps as nothing happens in; without blocks for one, the last to come is evicted."""
-        plan = self.batch.plan(self.until(arrivals))
+        plan = self.batch.plan(until_s)
         if plan.steps:
             self.batch.advance(plan)
             self.step_over()
