@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
@@ -12,8 +13,7 @@ from scalingbook_lib.serving.decoder import Decoder
 from scalingbook_lib.serving.frontend import Chunk, Frontend, Setup
 from scalingbook_lib.serving.policies import Disaggregated
 from scalingbook_lib.serving.sequence import Sequence
-
-ANY = -1  # version
+from scalingbook_lib.serving.timeline import Stay
 
 
 class Event(NamedTuple):
@@ -21,9 +21,7 @@ class Event(NamedTuple):
 
     time_s: float
     tick: int
-    act: Callable[..., None]
-    who: Sequence | Decoder
-    version: int
+    act: Callable[[], None]
 
 
 class DisaggregatedServers(Frontend):
@@ -44,11 +42,9 @@ class DisaggregatedServers(Frontend):
         for sequence in setup.todo:
             self.expect(sequence)
 
-    def at(
-        self, time_s: float, act: Callable[..., None], who: Sequence | Decoder, version: int = ANY
-    ) -> None:
-        """Something is due, if it is the same version then."""
-        heappush(self.due, Event(time_s, next(self.tick), act, who, version))
+    def at(self, time_s: float, act: Callable[..., None], *whom: object) -> None:
+        """Something is due."""
+        heappush(self.due, Event(time_s, next(self.tick), partial(act, *whom)))
 
     def expect(self, sequence: Sequence) -> None:
         """It will come, and perhaps go."""
@@ -60,9 +56,8 @@ class DisaggregatedServers(Frontend):
         """All events, in order of time, then of their making."""
         while self.due:
             event = heappop(self.due)
-            if event.version in (ANY, event.who.version):
-                self.now = event.time_s
-                event.act(event.who)
+            self.now = event.time_s
+            event.act()
 
     # Prefill.
 
@@ -124,11 +119,11 @@ class DisaggregatedServers(Frontend):
             if self.blocks:
                 self.stop(decoder)  # its plan counted on those blocks
             transfer_s = (sequence.tokens - 1) * self.policy.transfer_s
-            self.at(self.now + transfer_s, self.moved, sequence, sequence.version)
+            self.at(self.now + transfer_s, self.moved, sequence, sequence.stay)
 
-    def moved(self, sequence: Sequence) -> None:
-        """The cache is there; it joins at the next boundary."""
-        if sequence.stage != "moving":
+    def moved(self, sequence: Sequence, stay: Stay) -> None:
+        """The cache is there; it joins at the next boundary, unless it has gone or was evicted on the way."""
+        if sequence.stage != "moving" or sequence.stay is not stay:
             return
         self.pool.release(sequence)
         sequence.stage = "decoding"
@@ -142,8 +137,10 @@ class DisaggregatedServers(Frontend):
         decoder.cut(self.now)
         self.at(decoder.boundary_s, self.boundary, decoder, decoder.version)
 
-    def boundary(self, decoder: Decoder) -> None:
+    def boundary(self, decoder: Decoder, version: int) -> None:
         """Who is done or has had enough goes, who is there joins; without blocks the last goes back."""
+        if version != decoder.version:
+            return  # another plan was made since
         for sequence in decoder.step():
             self.gone(decoder, sequence, "finished")
         for sequence in decoder.doomed:

@@ -75,14 +75,12 @@ class Frontend(ABC):
         at_s = self.clock.now if time_s is None else time_s
         self.queue.append(Moment(at_s, len(self.waiting), len(self.inside), held))
 
-    def send(self) -> Sequence | None:
+    def send(self) -> None:
         """A client that has its answer sends its next request."""
-        if not self.later:
-            return None
-        sequence = self.later.popleft()
-        sequence.sent(self.clock.now)
-        self.expect(sequence)
-        return sequence
+        if self.later:
+            sequence = self.later.popleft()
+            sequence.sent(self.clock.now)
+            self.expect(sequence)
 
     def refuses(self, sequence: Sequence) -> bool:
         """Whether it could never fit; its client goes on to the next."""

@@ -42,8 +42,10 @@ class Request(Told):
                 f"prompt {self.prompt}, output {self.output}: a request has at least 1 of each"
             )
         if not 0 <= self.prefix <= self.prompt + self.output:
-            most = self.prompt + self.output
-            raise ServingError(f"prefix = {self.prefix} of {most} tokens: write 0 to {most}")
+            raise ServingError(
+                f"prefix = {self.prefix} of {self.prompt + self.output} tokens: "
+                f"write 0 to {self.prompt + self.output}"
+            )
         if not self.cancel_s >= self.arrival_s:
             raise ServingError(f"cancel_s = {self.cancel_s} lies before its arrival, {self.arrival_s} s")
 

@@ -42,11 +42,6 @@ class Sequence:
         """Whether it has got as far, in this stay."""
         return not math.isnan(self.stay.decode_s)
 
-    @property
-    def version(self) -> int:
-        """What is due for it is void after an eviction."""
-        return self.evictions
-
     def sent(self, now: float) -> None:
         """Whoever waits for an answer to send it, sends it now; its patience begins now."""
         asked = self.request

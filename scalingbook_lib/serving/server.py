@@ -28,7 +28,7 @@ class Server(Frontend):
         self.rows: list[Sequence] = []  # such rows
         self.impatient: list[tuple[float, int, Sequence]] = []  # who will go, and when
         for sequence in self.todo:
-            self.expect(sequence)
+            self.bear(sequence)
 
     # Who comes and goes.
 
@@ -81,18 +81,16 @@ class Server(Frontend):
             self.waiting.remove(sequence)
         self.close(sequence, "cancelled")
 
-    def expect(self, sequence: Sequence) -> None:
+    def bear(self, sequence: Sequence) -> None:
         """It may have enough one day."""
         if sequence.request.cancel_s < math.inf:
             heappush(self.impatient, (sequence.request.cancel_s, sequence.index, sequence))
 
-    def send(self) -> Sequence | None:
-        """A client that has its answer sends its next request, which comes at its time among the others."""
-        sequence = super().send()
-        if sequence:
-            insort(self.todo, sequence, lo=self.next, key=lambda other: other.request.arrival_s)
-            self.next_s = min(self.next_s, self.batch.now)
-        return sequence
+    def expect(self, sequence: Sequence) -> None:
+        """It comes at its time among the others, and perhaps goes."""
+        insort(self.todo, sequence, lo=self.next, key=lambda other: other.request.arrival_s)
+        self.next_s = min(self.next_s, sequence.request.arrival_s)
+        self.bear(sequence)
 
     # Slots and blocks.
 

@@ -40,11 +40,15 @@ def simulate(
     another without an event are told at once, as long as their times lie on a line; `at_once=1` asks for
     each, for costs that are not piecewise affine in `kv_tokens`.
     """
-    todo, later = _in_order(requests, clients)
-    everybody = sorted((*todo, *later), key=lambda sequence: sequence.index)
+    if clients is not None and clients < 1:
+        raise ServingError(
+            f"clients = {clients}: write at least 1, or None for requests that come when they say"
+        )
+    everybody = [Sequence(request, i) for i, request in enumerate(requests)]
+    todo = sorted(everybody[:clients], key=lambda sequence: sequence.request.arrival_s)
     setup = Setup(
         todo=todo,
-        later=later,
+        later=deque(everybody[len(todo) :]),
         costs=costs,
         prefill_costs=prefill_costs or costs,
         blocks=blocks,
@@ -68,17 +72,6 @@ def _told(setup: Setup, policy: Policy, everybody: list[Sequence]) -> Run:
         evictions=sum(sequence.evictions for sequence in everybody),
         evicted_blocks=played.pool.evicted,
     )
-
-
-def _in_order(requests: Rows[Request], clients: int | None) -> tuple[list[Sequence], deque[Sequence]]:
-    """Who comes when it says, by arrival, and who comes when another is done, as given."""
-    if clients is not None and clients < 1:
-        known = "write at least 1, or None for requests that come when they say"
-        raise ServingError(f"clients = {clients}: {known}")
-    first = requests[:clients]
-    order = sorted(range(len(first)), key=lambda i: first[i].arrival_s)
-    todo = [Sequence(first[i], i) for i in order]
-    return todo, deque(Sequence(requests[i], i) for i in range(len(first), len(requests)))
 
 
 @contextmanager
