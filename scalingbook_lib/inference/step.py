@@ -62,6 +62,8 @@ class Step(Priced):
     @property
     def terms(self) -> dict[str, float]:
         """All that the step consists of, in seconds of the mean stage: the sides that are waited for."""
+        # m microbatches pass each of pp stages, which has 1/pp of the layers: the mean stage works for m/pp of
+        # a pass. What the longest stage and the filling of the pipeline take more is the bubble.
         p, t, scale = self.one, self.times, self.times.microbatches / self.layout.pp
         named = {
             "weights": p.weights_s + (p.head_s if p.head_waits else 0.0),
@@ -81,6 +83,7 @@ class Step(Priced):
     @property
     def collectives(self) -> dict[str, float]:
         """What is waited for of collectives, by name, in one pass."""
+        # Overlap hides a share of all collectives together: each is told its part of what is left.
         busy = dict.fromkeys((row.name for row in self.traffic), 0.0)
         for row in self.traffic:
             busy[row.name] = busy[row.name] + self._bandwidth_s(row) + row.hops_s

@@ -141,6 +141,7 @@ def _ends(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
 def _one_dimension(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """Outputs are summed twice a layer (once in a parallel block): a reduce-scatter and an all-gather."""
     own = links.vector / o.attention_dp  # a group has the tokens of its own sequences
+    # Source: Megatron-LM, arXiv 1909.08053, section 3: one sum after attention, one after the MLP.
     blocks = m.L if m.norms > 1 else 0  # a parallel block adds attention's output to the MLP's, then sums
     if o.attention_dp == 1:
         summed = partial(links.row, what=REDUCE, axis="Y", n=o.tp, per_token=links.vector)
@@ -166,6 +167,7 @@ def _all_groups(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
 def _experts(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """A chip's own tokens to their k experts and back; where chips split an expert, gathered and summed."""
     assert m.experts
+    # Dispatch may be narrower than what is computed with (DeepSeek-V3: fp8 there, bf16 back).
     copies, ways = m.D * m.experts.k, o.tp // o.ep  # elements of a token's k copies; chips of one expert
     dispatch, combine = (o.dispatch or o.activations).bytes, o.activations.bytes
     between = partial(links.row, axis="Z", inside=ways, n=o.ep, times=m.moe_layers)
@@ -202,6 +204,8 @@ def _cache(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     split by heads alone; its keys and values then go to where the cache has them, or are there already where
     heads are copied.
     """
+    # Source of the split over sequences: Pope et al., section 3.3; over tokens, partial softmaxes are merged
+    # by their largest score m and sum l, as flash decoding does.
     a, h, Z, C = o.activations.bytes, o.kv_heads, o.kv_batch, o.kv_sequence
     ways = Z // o.rows if Z % o.rows == 0 else Z  # over sequences, beyond those that rows scatter
     own = a / (Z // ways)  # where rows have scattered the sequences, each row has its own

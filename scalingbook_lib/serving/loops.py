@@ -5,7 +5,7 @@ from itertools import islice
 
 from scalingbook_lib.serving.policies import Blocks
 from scalingbook_lib.serving.requests import Request
-from scalingbook_lib.serving.sequence import Sequence
+from scalingbook_lib.serving.sequence import LiveSequence
 from scalingbook_lib.serving.server import Server
 from scalingbook_lib.serving.timeline import Steps
 
@@ -13,6 +13,7 @@ from scalingbook_lib.serving.timeline import Steps
 def continuous(server: Server, prompts: int) -> None:
     """Who can be let in is prefilled at once, up to so many together; else everybody decodes."""
     while server.goes_on():
+        # Prompts first, as vLLM did at first: the shortest wait for a first token, at the others' expense.
         group = list(islice(iter(server.admit, None), prompts))
         if group:
             server.prefill(group)
@@ -22,9 +23,10 @@ def continuous(server: Server, prompts: int) -> None:
 
 def chunked(server: Server, budget: int) -> None:
     """Each step decodes, and takes what is left of the budget from prompts, the first to come first."""
-    filling: list[Sequence] = []
+    filling: list[LiveSequence] = []
     while server.goes_on():
         filling = [s for s in filling if s.order in server.inside and math.isnan(s.stay.first_s)]
+        # Decodes first, then what is left of the budget: "stall-free" (Sarathi-Serve, arXiv 2403.02310).
         pieces = _pieces(server, filling, budget - server.batch.rows)
         if pieces:
             _mixed(server, pieces)
@@ -32,7 +34,7 @@ def chunked(server: Server, budget: int) -> None:
             server.go_on()
 
 
-def _pieces(server: Server, filling: list[Sequence], room: int) -> list[tuple[Sequence, int]]:
+def _pieces(server: Server, filling: list[LiveSequence], room: int) -> list[tuple[LiveSequence, int]]:
     """Who gets how much of the budget in this step."""
     pieces, at = [], 0
     while room > 0:
@@ -49,7 +51,7 @@ def _pieces(server: Server, filling: list[Sequence], room: int) -> list[tuple[Se
     return pieces
 
 
-def _mixed(server: Server, pieces: list[tuple[Sequence, int]]) -> None:
+def _mixed(server: Server, pieces: list[tuple[LiveSequence, int]]) -> None:
     """One step of decodes and pieces of prompts."""
     batch = server.batch
     if batch.rows and not batch.room(1):
@@ -77,9 +79,9 @@ def static(server: Server, rows: int) -> None:
             server.go_on(arrivals=False)
 
 
-def _group(server: Server, rows: int) -> list[Sequence]:
+def _group(server: Server, rows: int) -> list[LiveSequence]:
     """Who waits, up to so many, as long as each has blocks for as many tokens as the longest may need."""
-    group: list[Sequence] = []
+    group: list[LiveSequence] = []
     while server.waiting and len(group) < rows:
         requests = [sequence.request for sequence in (*group, server.waiting[0])]
         if group and server.blocks and not _fit(requests, server.blocks):

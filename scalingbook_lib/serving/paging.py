@@ -9,7 +9,7 @@ from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 
 from scalingbook_lib.serving.policies import Blocks
-from scalingbook_lib.serving.sequence import Sequence
+from scalingbook_lib.serving.sequence import LiveSequence
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class Chain:
         return max((depth for depth, users in self.pins.items() if users), default=0)
 
 
-class Pool:
+class BlockPool:
     """The blocks of one server: free, owned by a sequence, or in a chain. Their sum never changes."""
 
     def __init__(self, blocks: Blocks | None, *, prefix_cache: bool) -> None:
@@ -48,7 +48,7 @@ class Pool:
         """Blocks that somebody uses, where there is an end of them."""
         return self.total - self.free - self.idle
 
-    def hit(self, sequence: Sequence) -> int:
+    def hit(self, sequence: LiveSequence) -> int:
         """Blocks of it that the prefix cache has; one token at least is left to compute."""
         request = sequence.request
         if not self.prefix_cache or request.family not in self.chains:
@@ -56,13 +56,13 @@ class Pool:
         blocks = self.chains[request.family].blocks
         return min(blocks, request.prefix // self.size, (sequence.tokens - 1) // self.size)
 
-    def admits(self, sequence: Sequence, hit: int, tokens: int, beside: float) -> bool:
+    def admits(self, sequence: LiveSequence, hit: int, tokens: int, beside: float) -> bool:
         """Whether there is room for its `tokens`, `hit` blocks of them cached, and `beside` blocks more."""
         chain = self.chains[sequence.request.family] if hit else None
         freed = max(hit - chain.pinned, 0) if chain else 0  # idle now, pinned then
         return -(-tokens // self.size) - hit + freed + beside <= self.available
 
-    def seat(self, sequence: Sequence, hit: int) -> None:
+    def seat(self, sequence: LiveSequence, hit: int) -> None:
         """Blocks for all that it has to put into the cache; what is there of its prefix is pinned."""
         if hit:
             self.pin(sequence.request.family, hit)
@@ -71,7 +71,7 @@ class Pool:
         sequence.own, sequence.shared = own, hit
         sequence.filled = hit * self.size
 
-    def share(self, sequence: Sequence, tokens: int) -> None:
+    def share(self, sequence: LiveSequence, tokens: int) -> None:
         """What it has computed of its family's prefix is there for the others from now on."""
         prefix = sequence.request.prefix
         if not self.prefix_cache or not prefix:
@@ -82,7 +82,7 @@ class Pool:
             sequence.own -= blocks - sequence.shared
             sequence.shared = blocks
 
-    def release(self, sequence: Sequence) -> None:
+    def release(self, sequence: LiveSequence) -> None:
         """It needs its blocks no longer."""
         self.free += sequence.own
         if sequence.shared:
@@ -108,6 +108,7 @@ class Pool:
 
         What the chain had already is given back: no prefix is there twice.
         """
+        # As in a prefix tree of which every branch is one family: blocks are found by how deep they lie.
         chain = self.chains.setdefault(family, Chain())
         self.free += max(min(chain.blocks, blocks) - held, 0)
         grown = max(blocks - chain.blocks, 0)
@@ -119,6 +120,7 @@ class Pool:
 
     def _evict(self, blocks: int) -> None:
         """Idle blocks to free ones, from the least recently used family on."""
+        # From the far end: a prefix without its first blocks is of use to nobody.
         for chain in self.chains.values():
             gone = min(chain.blocks - chain.pinned, blocks)
             chain.blocks -= gone
