@@ -62,8 +62,8 @@ class Step(Priced):
     @property
     def terms(self) -> dict[str, float]:
         """All that the step consists of, in seconds of the mean stage: the sides that are waited for."""
-        # m microbatches pass each of pp stages, which has 1/pp of the layers: the mean stage works for m/pp of
-        # a pass. What the longest stage and the filling of the pipeline take more is the bubble.
+        # m microbatches pass each of pp stages, which has 1/pp of the layers: the mean stage works for m/pp
+        # of a pass. What the longest stage and the filling of the pipeline take more is the bubble.
         p, t, scale = self.one, self.times, self.times.microbatches / self.layout.pp
         named = {
             "weights": p.weights_s + (p.head_s if p.head_waits else 0.0),
