@@ -5,7 +5,6 @@ of `models`; `training_flops`, `crossover` and `mfu` a training run. Every resul
 it. Chapter: Transformers.
 """
 
-from scalingbook_lib.models.arithmetic.cache import KVCache, kv_cache
 from scalingbook_lib.models.arithmetic.experts import (
     BreakEven,
     Routing,
@@ -23,7 +22,14 @@ from scalingbook_lib.models.arithmetic.intensity import (
     query_block,
 )
 from scalingbook_lib.models.arithmetic.layers import hidden, pairs, pointwise
-from scalingbook_lib.models.arithmetic.parameters import Parameters, TrainingState, params, training_state
+from scalingbook_lib.models.arithmetic.memory import (
+    KVCache,
+    Parameters,
+    TrainingState,
+    kv_cache,
+    params,
+    training_state,
+)
 from scalingbook_lib.models.arithmetic.products import Einsum, EinsumError, einsum
 from scalingbook_lib.models.arithmetic.remat import POLICIES, Activations, Policy, activations
 from scalingbook_lib.models.arithmetic.softmax import (
