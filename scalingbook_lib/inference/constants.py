@@ -15,14 +15,6 @@ from scalingbook_lib.machines.chip import Chip
 LOGIT_BYTES = 4  # a logit, in fp32
 
 
-@dataclass(slots=True)
-class Roof:
-    """Arithmetic and reading that overlap: the longer of both is waited for."""
-
-    math_s: float
-    read_s: float
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
     """One class of products on one chip: seconds for a token, and for reading all its weights."""
@@ -31,9 +23,9 @@ class Cost:
     read_s: float
     ramp: float  # tokens that each product seems to have more than it has (`Efficiency.ramp`)
 
-    def roof(self, tokens: float, visited: float = 1.0) -> Roof:
-        """A product of so many tokens, for which that share of the weights is read."""
-        return Roof((tokens + self.ramp) * self.token_s, self.read_s * visited)
+    def math_s(self, tokens: float) -> float:
+        """The arithmetic of so many tokens."""
+        return (tokens + self.ramp) * self.token_s
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

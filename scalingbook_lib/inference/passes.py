@@ -10,7 +10,7 @@ Transformer Inference", with activations, collectives, hops and launches added. 
 
 from dataclasses import dataclass, field, replace
 
-from scalingbook_lib.inference.constants import Constants, Roof
+from scalingbook_lib.inference.constants import Constants
 from scalingbook_lib.models.arithmetic.layers import pairs
 
 # A simulator asks for a pass at every event. Records with slots that may be written are made and read in half
@@ -58,17 +58,12 @@ class Pass:
     head_s: float = 0.0
     head_waits: bool = False  # for its weights
 
-    def multiplies(self, products: list[Roof]) -> None:
-        """Products with weights, class by class."""
-        self.weights_s = sum([roof.read_s for roof in products if roof.read_s > roof.math_s])
-        self.matmul_s = sum([roof.math_s for roof in products if roof.read_s <= roof.math_s])
-
-    def attends(self, roof: Roof) -> None:
-        """Attention of decoded tokens, or of prompts."""
-        if roof.read_s > roof.math_s:
-            self.kv_s += roof.read_s
+    def attends(self, math_s: float, read_s: float) -> None:
+        """Attention of decoded tokens, or of prompts: arithmetic, and reading the cache."""
+        if read_s > math_s:
+            self.kv_s += read_s
         else:
-            self.attention_s += roof.math_s
+            self.attention_s += math_s
 
     @property
     def own_s(self) -> float:
@@ -99,7 +94,7 @@ def passed(k: Constants, load: Load) -> Pass:
     own_tokens = own * T  # that pass the attention of a group
     decoded_s = prompts_s = 0.0  # collectives of one kind of tokens alone
     if load.B:
-        one.attends(_decoding(k, own, load.kv_tokens / load.B, T))
+        _decode(one, k, own, load.kv_tokens / load.B, T)
         decoded_s = k.decoded_sent.seconds(tokens)
     if load.chunk:
         read = load.chunk / o.cp  # tokens of prompts that a tensor group reads
@@ -107,29 +102,36 @@ def passed(k: Constants, load: Load) -> Pass:
         tokens += read
         own_tokens += read * asked / load.prompts
         rows += load.prompts  # of a prompt, its last token's
-        one.attends(_reading(k, asked, load.chunk / load.prompts, load.context))
+        _read(one, k, asked, load.chunk / load.prompts, load.context)
         prompts_s = k.prompt_sent.seconds(load.chunk + load.prompts * load.context)
-    one.multiplies(_products(k, tokens, own_tokens))
+    _multiply(one, k, tokens, own_tokens)
     one.activations_s = tokens * k.token_s + rows * k.row_s
     one.launch_s = k.launch_s
-    head = k.head.roof(rows)
-    one.head_waits = head.read_s >= head.math_s
-    one.head_s = head.read_s if one.head_waits else head.math_s
+    head_s = k.head.math_s(rows)
+    one.head_waits = k.head.read_s >= head_s
+    one.head_s = k.head.read_s if one.head_waits else head_s
     one.collectives_s = k.sent.seconds(tokens) + rows * k.row_sent_s + decoded_s + prompts_s
     if k.overlap:
         one.collectives_s -= k.overlap * min(one.collectives_s, one.own_s)
     return one
 
 
-def _products(k: Constants, tokens: float, own_tokens: float) -> list[Roof]:
+def _multiply(one: Pass, k: Constants, tokens: float, own_tokens: float) -> None:
     """Products with weights: of experts only those that some token visits are read, E (1 - (1 - k/E)^B)."""
-    found = [k.projections.roof(own_tokens), k.mlp.roof(tokens if k.wide else own_tokens)]
+    products = [(k.projections, own_tokens, 1.0), (k.mlp, tokens if k.wide else own_tokens, 1.0)]
     if k.routed.token_s:
-        found.append(k.routed.roof(tokens, visited=1 - k.untouched**tokens))
-    return found
+        products.append((k.routed, tokens, 1 - k.untouched**tokens))
+    math, read = [], []
+    for cost, met, visited in products:
+        math_s, read_s = cost.math_s(met), cost.read_s * visited
+        if read_s > math_s:
+            read.append(read_s)
+        else:
+            math.append(math_s)
+    one.weights_s, one.matmul_s = sum(read), sum(math)
 
 
-def _decoding(k: Constants, own: float, S: float, T: int) -> Roof:
+def _decode(one: Pass, k: Constants, own: float, S: float, T: int) -> None:
     """T queries of each of a group's sequences on S cached tokens, on the chip with most of their cache."""
     sequences = fullest(own, k.layout.kv_batch)
     math_s, read_s = own * T * k.state_token_s, own * k.state_read_s
@@ -137,10 +139,10 @@ def _decoding(k: Constants, own: float, S: float, T: int) -> Roof:
         cached = sequences * (S if kind.window > S else kind.window)  # `min` takes five times as long
         math_s += cached * T * kind.pair_s
         read_s += cached * kind.token_s
-    return Roof(math_s, read_s)
+    one.attends(math_s, read_s)
 
 
-def _reading(k: Constants, prompts: float, T: float, context: float) -> Roof:
+def _read(one: Pass, k: Constants, prompts: float, T: float, context: float) -> None:
     """Attention of prompts, split by heads: every token sees those before it; keys are read once.
 
     Latent keys and values are made anew for all positions, or absorbed where that is less.
@@ -157,7 +159,7 @@ def _reading(k: Constants, prompts: float, T: float, context: float) -> Roof:
         absorbed_s += met * kind.prompt_pair_s
         expanded_s += met * kind.prompt_expanded_s
         read_s += cached * kind.prompt_token_s
-    return Roof(absorbed_s if absorbed_s < expanded_s else expanded_s, read_s)
+    one.attends(absorbed_s if absorbed_s < expanded_s else expanded_s, read_s)
 
 
 def _seen(T: float, context: float, window: float) -> float:

@@ -1,6 +1,6 @@
 """How is it spelled in this JAX? One name for each thing that JAX has renamed between 0.7.2 and 0.12.
 
-A notebook that has to run on Colab's JAX as well as on the newest says `spelled.varying(x, "X")` where
+A notebook that has to run on Colab's JAX as well as on the newest says `compat.varying(x, "X")` where
 today's JAX says `jax.lax.pcast(x, "X", to="varying")` and older ones `jax.lax.pvary(x, "X")`. Chapter: JAX.
 """
 
@@ -31,8 +31,7 @@ def varies(x: jax.Array) -> tuple[str, ...]:
     """Within `shard_map`: the mesh axes along which x may differ from device to device, sorted."""
     of = jax.typeof(x)
     kind: Any = getattr(of, "manual_axis_type", None)
-    found = kind.varying if kind is not None else getattr(of, "vma", ())
-    return tuple(sorted(found))
+    return tuple(sorted(kind.varying if kind is not None else getattr(of, "vma", ())))
 
 
 def all_gather(x: jax.Array, axis_name: str, *, axis: int = 0) -> jax.Array:

@@ -1,6 +1,10 @@
 """Which chips are joined to which, and what can a mesh axis carry?
 
 A slice is a torus of chips that can be had; a mesh names products of its axes. Chapters: TPUs, Sharding.
+
+>>> from scalingbook_lib.machines import chips
+>>> print(Slice.of(chips.V5P, "4x4x8"))
+TPU v5p 4x4x8: 128 chips on 32 hosts, rings of 4 and 4 and 8, bisection 3.2 TB/s each way
 """
 
 import itertools

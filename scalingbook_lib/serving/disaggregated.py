@@ -32,7 +32,8 @@ class DisaggregatedServers(Frontend):
     def __init__(self, setup: Setup, policy: Disaggregated) -> None:
         blocks = setup.blocks
         super().__init__(setup, blocks and replace(blocks, count=blocks.count * policy.prefill))
-        self.prefill_costs, self.policy, self.clock = setup.prefill_costs, policy, 0.0
+        self.prefill_costs, self.policy = setup.prefill_costs, policy
+        self.now, self.clock = 0.0, self
         self.prefillers = list(range(policy.prefill))  # the free ones
         self.decoders = [Decoder(i, setup, policy.slots) for i in range(policy.decode)]
         self.batches = [decoder.batch for decoder in self.decoders]
@@ -42,11 +43,6 @@ class DisaggregatedServers(Frontend):
         self.tick, self.arrived = count(), count()
         for sequence in setup.todo:
             self.expect(sequence)
-
-    @property
-    def now(self) -> float:
-        """The time of the event that happens."""
-        return self.clock
 
     def at(
         self, time_s: float, act: Callable[..., None], who: Sequence | Decoder, version: int = ANY
@@ -65,7 +61,7 @@ class DisaggregatedServers(Frontend):
         while self.due:
             event = heappop(self.due)
             if event.version in (ANY, event.who.version):
-                self.clock = event.time_s
+                self.now = event.time_s
                 event.act(event.who)
 
     # Prefill.

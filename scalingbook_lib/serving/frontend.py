@@ -6,6 +6,7 @@ Chapter: Inference.
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
+from typing import Protocol
 
 from scalingbook_lib.serving.costs import Costs
 from scalingbook_lib.serving.paging import Pool
@@ -37,8 +38,16 @@ class Chunk:
     tokens: int
 
 
+class Clock(Protocol):
+    """Whatever knows the time of what happens now: a batch, or the events themselves."""
+
+    now: float
+
+
 class Frontend(ABC):
     """The queue of one server or of several, who prefills in which blocks, and what was noted on the way."""
+
+    clock: Clock
 
     def __init__(self, setup: Setup, blocks: Blocks | None) -> None:
         self.later, self.blocks = setup.later, setup.blocks
@@ -48,11 +57,6 @@ class Frontend(ABC):
         self.inside: dict[int, Sequence] = {}  # who is past the queue, by order of arrival
         self.queue: list[Moment] = []
         self.chunks: list[Chunk] = []
-
-    @property
-    @abstractmethod
-    def now(self) -> float:
-        """The time of what happens now."""
 
     @abstractmethod
     def expect(self, sequence: Sequence) -> None:
@@ -64,8 +68,11 @@ class Frontend(ABC):
 
     def note(self, time_s: float | None = None) -> None:
         """The queue from now on, or from that time on."""
-        at_s = self.now if time_s is None else time_s
-        held = sum([pool.held for pool in self.pools]) if self.blocks else 0
+        held = 0
+        if self.blocks:
+            for pool in self.pools:
+                held += pool.held
+        at_s = self.clock.now if time_s is None else time_s
         self.queue.append(Moment(at_s, len(self.waiting), len(self.inside), held))
 
     def send(self) -> Sequence | None:
@@ -73,7 +80,7 @@ class Frontend(ABC):
         if not self.later:
             return None
         sequence = self.later.popleft()
-        sequence.sent(self.now)
+        sequence.sent(self.clock.now)
         self.expect(sequence)
         return sequence
 
@@ -93,14 +100,14 @@ class Frontend(ABC):
             return None
         self.inside[sequence.order] = self.waiting.popleft()
         self.pool.seat(sequence, hit)
-        sequence.begin(self.now)
+        sequence.begin(self.clock.now)
         return sequence
 
     def answer(self, sequence: Sequence) -> bool:
         """Its prompt is in the cache, and a token is out; whether it is the last."""
         sequence.filled = sequence.tokens
         self.pool.share(sequence, sequence.filled)
-        sequence.stay.first_s = self.now
+        sequence.stay.first_s = self.clock.now
         sequence.emitted += 1
         return sequence.emitted == sequence.request.output
 
@@ -112,6 +119,6 @@ class Frontend(ABC):
 
     def close(self, sequence: Sequence, outcome: str) -> None:
         """Nothing more happens to it."""
-        sequence.outcome, sequence.end_s, sequence.stage = outcome, self.now, ""
+        sequence.outcome, sequence.end_s, sequence.stage = outcome, self.clock.now, ""
         self.note()
         self.send()

@@ -41,9 +41,9 @@ class Pool:
         return self.free + self.idle
 
     @property
-    def held(self) -> int:
+    def held(self) -> float:
         """Blocks that somebody uses, where there is an end of them."""
-        return int(self.total - self.free) - self.idle
+        return self.total - self.free - self.idle
 
     def hit(self, sequence: Sequence) -> int:
         """Blocks of it that the prefix cache has; one token at least is left to compute."""

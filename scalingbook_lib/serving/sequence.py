@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from scalingbook_lib.serving.requests import Request
 from scalingbook_lib.serving.timeline import Stay
@@ -69,14 +68,13 @@ class Sequence:
         self.emitted += step - stay.from_step
 
 
-def beside(pieces: list[tuple[Sequence, int]], chunk: int) -> dict[str, Any]:
-    """The earlier tokens of each prompt, and the prompts, if a chunk were as many tokens of each.
+def mean_context(pieces: list[tuple[Sequence, int]], chunk: int) -> float:
+    """The earlier tokens of each prompt, if a chunk were as many tokens of each.
 
     A piece of c tokens after s others makes c (s + c / 2) pairs of tokens; these make as many as all pieces.
     """
     if len(pieces) == 1:
         [(sequence, _)] = pieces
-        return {"chunk_context": sequence.filled}
+        return sequence.filled
     pairs = sum([part * (s.filled + part / 2) for s, part in pieces])
-    context = max(pairs / chunk - chunk / (2 * len(pieces)), 0.0)
-    return {"chunk_context": context, "prompts": len(pieces)}
+    return max(pairs / chunk - chunk / (2 * len(pieces)), 0.0)

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from scalingbook_lib.serving.batch import Batch
 from scalingbook_lib.serving.costs import SAME
 from scalingbook_lib.serving.frontend import Chunk, Frontend, Setup
-from scalingbook_lib.serving.sequence import Sequence, beside
+from scalingbook_lib.serving.sequence import Sequence, mean_context
 
 
 class Server(Frontend):
@@ -21,7 +21,7 @@ class Server(Frontend):
         self.todo, self.next = setup.todo, 0
         self.next_s = self._next_s()
         self.costs = setup.costs
-        self.batch = Batch(setup.costs, self.pool, setup.at_once)
+        self.clock = self.batch = Batch(setup.costs, self.pool, setup.at_once)
         self.batches = [self.batch]
         self.slots = list(range(slots))  # the free ones
         self.padded = padded  # a row that is done stays until its batch is done
@@ -30,16 +30,7 @@ class Server(Frontend):
         for sequence in self.todo:
             self.expect(sequence)
 
-    @property
-    def now(self) -> float:
-        """The boundary at which the batch stands."""
-        return self.batch.now
-
     # Who comes and goes.
-
-    def busy(self) -> bool:
-        """Whether anybody is there or still to come."""
-        return bool(self.inside or self.waiting or self.next_s < math.inf)
 
     def arrivals(self) -> None:
         """Whoever has come by now waits."""
@@ -55,15 +46,17 @@ class Server(Frontend):
         """When the next comes."""
         return self.todo[self.next].request.arrival_s if self.next < len(self.todo) else math.inf
 
-    def take(self) -> None:
-        """Whoever has come by now waits; whoever has had enough goes."""
-        self.arrivals()
+    def goes_on(self) -> bool:
+        """Who has come by now waits, who has had enough goes; whether anybody is there or still to come."""
         now = self.batch.now * SAME
+        if self.next_s <= now:
+            self.arrivals()
         while self.impatient and self.impatient[0][0] <= now:
             sequence = heappop(self.impatient)[2]
             if not sequence.outcome:
                 self.cancel(sequence)
                 self.arrivals()  # of the next that its client sends
+        return bool(self.inside or self.waiting or self.next_s < math.inf)
 
     def arrive(self, sequence: Sequence) -> None:
         """One more waits, unless it could never fit."""
@@ -149,6 +142,13 @@ class Server(Frontend):
 
     # Steps.
 
+    def chunk_s(self, pieces: list[tuple[Sequence, int]], rows: int = 0, kv_tokens: int = 0) -> float:
+        """What a step takes with so many tokens of these prompts, beside so many rows that decode."""
+        now, chunk = self.batch.now, sum([part for _, part in pieces])
+        step_s = self.costs.step_s(rows, kv_tokens, chunk, mean_context(pieces, chunk), len(pieces))
+        self.chunks.append(Chunk(0, now, now + step_s, chunk))
+        return step_s
+
     def rest(self) -> None:
         """Nothing to do before the next comes."""
         if self.next_s < math.inf:
@@ -156,10 +156,7 @@ class Server(Frontend):
 
     def prefill(self, group: list[Sequence]) -> None:
         """Their prompts alone, in one pass; all get a token at its end."""
-        pieces = [(s, s.tokens - s.filled) for s in group]
-        start_s, chunk = self.batch.now, sum([part for _, part in pieces])
-        self.batch.now += self.costs.step_s(0, 0, chunk, **beside(pieces, chunk))
-        self.chunks.append(Chunk(0, start_s, self.batch.now, chunk))
+        self.batch.now += self.chunk_s([(s, s.tokens - s.filled) for s in group])
         self.arrivals()
         for s in group:
             self.ready(s)

@@ -50,8 +50,8 @@ def compile(
 
 def types(fn: Callable, *arrays: str | Array, mesh: notation.Mesh, dtype: Any = BF16, **sizes: int) -> Any:
     """How JAX types fn's results, on a mesh of any number of devices, of which none is needed."""
-    kinds = (AxisType.Explicit,) * len(mesh.axes)
-    on = jax.sharding.AbstractMesh(mesh.shape, mesh.axes, axis_types=kinds)
+    explicit = (AxisType.Explicit,) * len(mesh.axes)
+    on = jax.sharding.AbstractMesh(mesh.shape, mesh.axes, axis_types=explicit)
     said: list[str] = []
 
     def told(*xs: jax.Array) -> Any:

@@ -11,7 +11,6 @@ from typing import Any
 
 from scalingbook_lib.collectives import Collective, bytes_received
 from scalingbook_lib.lab.compiler import replica_groups, walk
-from scalingbook_lib.lab.compiler import text as hlo_text
 from scalingbook_lib.lab.compiler.text import HloError, Text
 from scalingbook_lib.lab.compiler.walk import Visit
 from scalingbook_lib.units import Told, si
@@ -128,7 +127,7 @@ def collectives(program: Any, mesh: Any = None) -> Collectives:
     out where the compiled program knows its own.
     """
     sizes = sizes_of(mesh if mesh is not None else mesh_of(program))
-    found = (collective(visit, sizes) for visit in walk.visits(hlo_text.read(program)))
+    found = (collective(visit, sizes) for visit in walk.visits(Text.of(program)))
     return Collectives(tuple(c for c in found if c is not None))
 
 

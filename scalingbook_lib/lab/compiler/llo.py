@@ -51,8 +51,7 @@ class Bundles(Told):
 
     def idle(self, slot: str) -> int:
         """The bundles in which a unit has nothing to do."""
-        k = self._place(slot)
-        return sum(not row[k] for row in self.used)
+        return sum(not row[self._place(slot)] for row in self.used)
 
     def _place(self, slot: str) -> int:
         if slot not in self.slots:

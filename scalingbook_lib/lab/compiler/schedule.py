@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from scalingbook_lib.lab.compiler import hlo, walk, work
-from scalingbook_lib.lab.compiler import text as hlo_text
 from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction, Text
 from scalingbook_lib.lab.compiler.walk import Visit
 from scalingbook_lib.units import Told, si
@@ -68,7 +67,7 @@ class Schedule(Told):
 def schedule(program: Any, mesh: Any = None, *, copies: bool = False) -> Schedule:
     """The order in which a program computes and communicates; with `copies`, its moves into VMEM too."""
     sizes = hlo.sizes_of(mesh if mesh is not None else hlo.mesh_of(program))
-    text = hlo_text.read(program)
+    text = Text.of(program)
     return Schedule(tuple(_Reader(text, sizes, copies).steps(text.entry)))
 
 

@@ -12,15 +12,13 @@ from typing import Any
 
 import jax
 
-from scalingbook_lib.lab.compiler import aot, hlo, llo, scopes, sharding, walk
-from scalingbook_lib.lab.compiler import stages as stack_text
-from scalingbook_lib.lab.compiler import text as hlo_text
+from scalingbook_lib.lab.compiler import aot, hlo, llo, scopes, sharding, stages, walk
 from scalingbook_lib.lab.compiler.aot import Program
 from scalingbook_lib.lab.compiler.llo import Bundles
+from scalingbook_lib.lab.compiler.text import Text
 from scalingbook_lib.notation import Array
 from scalingbook_lib.units import BF16, DType, Told
 
-STAGES = ("jaxpr", "StableHLO", "HLO", "optimized HLO", "schedule", "LLO")
 SHOWN, WIDTH = 12, 160  # lines of a stage in an excerpt, and their length
 
 
@@ -132,20 +130,20 @@ def of(
     traced = jax.jit(fn, **sharding.results(out, program.mesh)).trace(*structs)
     lowered = traced.lower()
     kernels = _bundles(fn, args, how, program) if llo else ()
-    stages = (
-        _stage("jaxpr", stack_text.jaxpr(traced.jaxpr)),
-        _stage("StableHLO", stack_text.stablehlo(lowered.as_text(debug_info=True))),
-        _stage("HLO", stack_text.hlo(lowered.as_text(dialect="hlo", debug_info=True))),
-        _stage("optimized HLO", stack_text.hlo(program.text)),
+    found = (
+        _stage("jaxpr", stages.jaxpr(traced.jaxpr)),
+        _stage("StableHLO", stages.stablehlo(lowered.as_text(debug_info=True))),
+        _stage("HLO", stages.hlo(lowered.as_text(dialect="hlo", debug_info=True))),
+        _stage("optimized HLO", stages.hlo(program.text)),
         _stage("schedule", ((str(s), s.source) for s in program.schedule(copies=True))),
         *([_stage("LLO", ((line, b.source) for b in kernels for line in b.lines))] if llo else []),
     )
-    return Stack(stages, program, kernels)
+    return Stack(found, program, kernels)
 
 
 def _bundles(fn: Callable, args: tuple, how: dict[str, Any], program: Program) -> tuple[Bundles, ...]:
     """The bundles of every kernel, with the scopes that its program's text names in it."""
-    text = hlo_text.read(program.text)
+    text = Text.of(program.text)
     outer = (visit.instruction for visit in walk.visits(text) if visit.inside is None)
     sources = {i.name: walk.scopes(text, i) for i in outer}
     return tuple(replace(b, source=sources.get(b.kernel, "")) for b in llo.dump(fn, args, how))

@@ -48,11 +48,6 @@ def simulate(n: int = 8) -> Devices:
     if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
         with suppress(RuntimeError):  # where JAX has started, what counts is how many devices it has
             jax.config.update("jax_num_cpu_devices", n)
-    return used(n)
-
-
-def used(n: int) -> Devices:
-    """Which n devices `get` hands out, told."""
     return told(get(n))
 
 

@@ -138,7 +138,9 @@ def machine(*, size: int = 2048, stream_bytes: float = 2**28) -> Machine:
 
     product = time(jax.jit(jnp.matmul), square, square, samples=5)
     moved = 2 * FP32.bytes * long[0].size  # read once, written once
-    return Machine(lab_devices.used(1), 2 * size**3 / product.best_s, moved / time(stream, samples=5).best_s)
+    return Machine(
+        lab_devices.told([first]), 2 * size**3 / product.best_s, moved / time(stream, samples=5).best_s
+    )
 
 
 def _sample(fn: Callable, args: tuple[Any, ...], calls: int) -> float:

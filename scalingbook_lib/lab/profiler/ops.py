@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scalingbook_lib.lab.compiler import hlo, walk, work
-from scalingbook_lib.lab.compiler import text as hlo_text
 from scalingbook_lib.lab.compiler.text import HloError, Text
 from scalingbook_lib.lab.compiler.walk import Visit
 from scalingbook_lib.lab.profiler.table import COLLECTIVE, LOOP, Op
@@ -19,7 +18,7 @@ def of(programs: Iterable[Any]) -> Known:
     """The operations of compiled programs, by module and name."""
     known: Known = {}
     for program in programs:
-        text = hlo_text.read(program)
+        text = Text.of(program)
         module = text.header.removeprefix("HloModule ").partition(",")[0]
         if any(where == module for where, _ in known):
             raise ValueError(

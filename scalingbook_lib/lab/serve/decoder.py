@@ -88,7 +88,8 @@ def extend(
     With `every`, logits[B, T, V_AZCY] of all. Layers are a list, or stacked arrays that a scan goes through.
     `opened` makes a layer's weights from what is stored of them, `codec` what is cached of k and v, and back.
     """
-    here = Where(_own(where.start), _own(where.tokens), where.tables)
+    # of what all devices of the group know, each needs that of the sequences whose cache it has
+    here = Where(_block(where.start, "XZ"), _block(where.tokens, "XZ"), where.tables)
     ends = opened({name: w[name] for name in ("embed", "final norm", "unembed")})
     x = ends["embed"][tokens]
 
@@ -188,8 +189,3 @@ def _block(x: jax.Array, axes: str, dim: int = 0) -> jax.Array:
         return x
     here = x.shape[dim] // ways
     return lax.dynamic_slice_in_dim(x, lax.axis_index(tuple(axes)) * here, here, dim)
-
-
-def _own(x: jax.Array) -> jax.Array:
-    """Of what is known of the group's sequences, that of the sequences whose cache is here."""
-    return _block(x, "XZ")

@@ -13,8 +13,7 @@ from typing import Any
 
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.serve.paging import OutOfBlocks, Pool
-from scalingbook_lib.lab.serve.requests import Report, Request, State
-from scalingbook_lib.lab.serve.requests import Sequence as Served
+from scalingbook_lib.lab.serve.requests import Report, Request, Served, State
 from scalingbook_lib.lab.serve.worker import Row, Worker
 from scalingbook_lib.units import Told
 

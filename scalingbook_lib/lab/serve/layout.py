@@ -102,12 +102,10 @@ class Config(Told):
         whole = {}
         for name, shape in shapes.items():
             spec = sharding.spec(decoder.split(name, self.experts, few=few))
-            whole[name] = self._struct(shape, self.dtype, spec, layers=name in layers)
+            whole[name] = self.struct(shape, self.dtype, spec, layers=name in layers)
         return self.by_layer(whole), self._cache()
 
-    def _struct(
-        self, shape: tuple[int, ...], dtype: Any, spec: PartitionSpec, *, layers: bool = False
-    ) -> Any:
+    def struct(self, shape: tuple[int, ...], dtype: Any, spec: PartitionSpec, *, layers: bool = False) -> Any:
         """The shape, type and place of one array, or of one array for all layers."""
         spec = PartitionSpec(None, *spec) if layers else spec
         return jax.ShapeDtypeStruct(shape, dtype, sharding=self.placed(spec))
@@ -119,8 +117,8 @@ class Config(Told):
         place = sharding.spec(paged_attention.CACHE)
         if self.scanned:
             all_layers = ((name, (m.L, *a.shape), a.dtype) for name, a in kept.items())
-            return {name: self._struct(shape, kind, place, layers=True) for name, shape, kind in all_layers}
-        one = {name: self._struct(a.shape, a.dtype, place) for name, a in kept.items()}
+            return {name: self.struct(shape, kind, place, layers=True) for name, shape, kind in all_layers}
+        one = {name: self.struct(a.shape, a.dtype, place) for name, a in kept.items()}
         return [dict(one) for _ in range(m.L)]
 
     def by_layer(self, weights: Mapping[str, Any]) -> Params:

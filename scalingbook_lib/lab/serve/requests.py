@@ -1,6 +1,6 @@
 """What does somebody ask of the engine, and what becomes of it?
 
-A `Request` is a prompt and how many words may be written; a `Sequence` is a request on its way: where its
+A `Request` is a prompt and how many words may be written; a `Served` one is on its way: where its
 tokens are in the cache, what is written so far. Chapter: Inference.
 """
 
@@ -37,7 +37,7 @@ class Request(Told):
 
 
 @dataclass(slots=True, eq=False)
-class Sequence(Told):
+class Served(Told):
     """A request on its way. `cached` of its tokens are in the cache, in `blocks` of `group`'s pool."""
 
     ticket: int

@@ -88,8 +88,8 @@ class Exchange(Told):
     def agreement(self) -> Agreement:
         """The exchanges that `inference` predicts for one layer, padding included, and the compiled ones."""
         layout = inference.Layout(tp=self.Z, ep=self.Z, attention_dp=self.Z, activations=self.dtype)
-        where = slices.Slice(chips.V5E, SHAPES[self.Z])
-        rows = traffic.rows(shape(self.model, layout), where, inference.PEAK)
+        on = slices.Slice(chips.V5E, SHAPES[self.Z])
+        rows = traffic.rows(shape(self.model, layout), on, inference.PEAK)
         exchanges = [t.nbytes(self.B, 0) for t in rows if t.what == traffic.EXCHANGE]
         key = Key(KINDS[traffic.EXCHANGE], "Z")
         wanted = summed((key, Amount(1, nbytes * self.padding)) for nbytes in exchanges)

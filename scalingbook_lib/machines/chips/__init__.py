@@ -5,6 +5,11 @@ print. `chips.V5E`, `chips.find("H100")`, `chips.CATALOGUE`, `chips.TPUS`, `chip
 `chips.Slice`. Figures are rows of `tpus.csv`, `nvidia.csv` and `amd.csv`, each of a chip and not of a core;
 where a datasheet counts sparsity, the dense half is what stands there. The rows of `data/chips.csv` are the
 same figures as they were collected. Chapters: Rooflines, TPUs, GPUs.
+
+>>> print(find("v5e"))
+TPU v5e: 197 TFLOPs/s in bf16, 16 GiB of HBM at 819 GB/s, 4 links of 50 GB/s each way
+>>> print(V5E.sources["hbm_bytes_per_s"].as_of)
+2026-11-21
 """
 
 from dataclasses import replace

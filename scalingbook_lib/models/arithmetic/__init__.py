@@ -3,6 +3,10 @@
 `einsum` counts one product; `params`, `flops`, `kv_cache`, `activations` and `training_state` count a model
 of `models`; `training_flops`, `crossover` and `mfu` a training run. Every result has named terms that sum to
 it. Chapter: Transformers.
+
+>>> from scalingbook_lib import models
+>>> print(kv_cache(models.find("llama-3-70b"), 8192))
+LLaMA-3 70B, 1 × 8,192 positions in bf16: 2.5 GiB (full layers 2.68 GB (100 %))
 """
 
 from scalingbook_lib.models.arithmetic.experts import (
