@@ -119,6 +119,7 @@ def _ring(
     **sizes: Any,
 ) -> Beside:
     """On all chips of a slice, as one ring."""
+    # one mesh axis over all of a torus: XLA and the kernel both see a ring of all chips
     sides = topology.partition(":")[2].split("x")
     on = aot.mesh_for(topology, Mesh(X=math.prod(int(side) for side in sides)))
     kernel, xla = (
@@ -131,6 +132,7 @@ def _ring(
 
 def _allowed(needed: int) -> int | None:
     """A quarter more than the formula where that exceeds the 16 MiB that a kernel has unasked."""
+    # the compiler's own scratch comes on top of what the kernel declares
     wanted = int(1.25 * needed)
     return wanted if wanted > 16 * 2**20 else None
 

@@ -41,6 +41,7 @@ def all_gather_matmul(
     (b, D), F = x.shape, w.shape[1]
     _fits(b // ways, F, rows, columns)
     here = functools.partial(_rows_of_y, n=n, tiles=b // ways // rows)
+    # gathered by hand in VMEM, so X comes without a BlockSpec (ANY: left where it is); W and Y have tiles
     links = tpu.SemaphoreType.DMA((ways, max(n - 1, 1)))
     return pallas.pallas_call(
         functools.partial(_kernel, axis=axis, ways=ways),
@@ -75,6 +76,8 @@ def _kernel(_me, x, w, y, *scratch, axis: str, ways: int) -> None:
     step, way, i, j = (pallas.program_id(k) for k in range(4))
     me, n = jax.lax.axis_index(axis), jax.lax.axis_size(axis)
 
+    # The grid's step is a number that is known only on the chip, and semaphores are chosen by Python: so
+    # every step is written out, and all but one of them are skipped.
     for at in range(n):  # each step has semaphores of its own
         pallas.when((step == at) & (way == 0) & (i == 0) & (j == 0))(
             functools.partial(_arrive, x, gathered, mine, sent, arrived, axis=axis, step=at, ways=ways)
