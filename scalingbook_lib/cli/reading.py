@@ -10,6 +10,7 @@ from math import ulp
 from pathlib import Path
 
 from scalingbook_lib import models
+from scalingbook_lib.evidence.own import Survey
 from scalingbook_lib.machines import Machine, chips
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.machines.clusters import Cluster
@@ -74,18 +75,30 @@ def overlap(text: str) -> str | float:
     return text.lower() if text.lower() in ("full", "none") else share(text)
 
 
-def efficiency(text: str) -> Efficiency | None:
-    """'peak', or the share that the matrix unit reaches: '40%'.
+def efficiency(text: str) -> Efficiency | Survey | None:
+    """'peak', or the share that the matrix unit reaches: '40%'; or a record of `scalingbook measure`.
 
     None for 'calibrated': that depends on the chip and on the type of its products.
     """
+    if text.endswith(".json"):
+        return Survey.read(Path(text))
     if text.lower() in (PEAK.name, CALIBRATED):
         return PEAK if text.lower() == PEAK.name else None
     if not (part := share(text)):
         raise ValueError(
-            f"{text!r} is no efficiency; write peak, calibrated, or a share of the peak as in 40%"
+            f"{text!r} is no efficiency; write peak, calibrated, a share of the peak as in 40%, or what "
+            "`scalingbook measure --out` wrote, as in mine.json"
         )
     return Efficiency.flat(part)
+
+
+def reached(text: str) -> str | Survey:
+    """'peak' or 'calibrated', or a record of `scalingbook measure`."""
+    if text.endswith(".json"):
+        return Survey.read(Path(text))
+    if text.lower() not in (PEAK.name, CALIBRATED):
+        raise ValueError(f"{text!r} is no efficiency; write peak, calibrated, or a record as in mine.json")
+    return text.lower()
 
 
 def positive(text: str) -> float:

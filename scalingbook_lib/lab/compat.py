@@ -1,6 +1,6 @@
 """How is it spelled in this JAX? One name for each thing that JAX has renamed between 0.7.2 and 0.12.
 
-A notebook that has to run on Colab's JAX as well as on the newest says `spelled.varying(x, "X")` where
+A notebook that has to run on Colab's JAX as well as on the newest says `compat.varying(x, "X")` where
 today's JAX says `jax.lax.pcast(x, "X", to="varying")` and older ones `jax.lax.pvary(x, "X")`. Chapter: JAX.
 """
 

@@ -1,7 +1,7 @@
 """What does the text of a compiled program say, instruction by instruction?
 
 HLO, the language of XLA's optimised programs, as `compiled.as_text()` prints it: computations made of
-instructions, one a line. Which of them run, and how often, is the business of `hlo_walk`; what they mean, of
+instructions, one a line. Which of them run, and how often, is the business of `walk`; what they mean, of
 `hlo`, `schedule` and `work`.
 """
 
