@@ -41,7 +41,6 @@ def all_gather_matmul(
     (b, D), F = x.shape, w.shape[1]
     _fits(b // ways, F, rows, columns)
     here = functools.partial(_rows_of_y, n=n, tiles=b // ways // rows)
-    # gathered by hand in VMEM, so X comes without a BlockSpec (ANY: left where it is); W and Y have tiles
     links = tpu.SemaphoreType.DMA((ways, max(n - 1, 1)))
     return pallas.pallas_call(
         functools.partial(_kernel, axis=axis, ways=ways),
@@ -49,7 +48,7 @@ def all_gather_matmul(
             num_scalar_prefetch=1,
             grid=(n, ways, b // ways // rows, F // columns),
             in_specs=[
-                pallas.BlockSpec(memory_space=pallas.ANY),
+                pallas.BlockSpec(memory_space=pallas.ANY),  # gathered by hand: no tiles of X
                 pallas.BlockSpec((D, columns), lambda step, way, i, j, me: (0, j)),
             ],
             out_specs=pallas.BlockSpec(
