@@ -59,11 +59,6 @@ def all_gather(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
     return Transfer(Collective.ALL_GATHER, _together(times, overlap), latency_s, textbook_s)
 
 
-def reduce_scatter(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
-    """[I]{U_X} → [I_X]: an AllGather played backwards. A switch that sums saves nothing here."""
-    return replace(all_gather(nbytes, *levels, overlap=overlap), name=Collective.REDUCE_SCATTER)
-
-
 def all_reduce(nbytes: float, *levels: Level, in_switch: bool = False, overlap: bool = True) -> Transfer:
     """[I]{U_X} → [I]: a reduce-scatter, then an all-gather; or sums in the switches that can sum.
 

@@ -83,14 +83,13 @@ class SplitWeight(Told):
         found = self._terms(B * D, self._weight(D), self._result(B))
         return tuple(Way(name, *terms) for name, terms in zip(NAMES, found, strict=True))
 
-    def fastest(self, B: float, D: float, among: int = 4) -> tuple[int, str]:
-        """Which of the first `among` ways takes least, everything overlapped, and what it waits for."""
-        return _fastest(self._terms(B * D, self._weight(D), self._result(B))[:among])
-
     def fastest_of_all(
         self, Bs: Sequence[float], Ds: Sequence[float], among: int = 4
     ) -> list[list[tuple[int, str]]]:
-        """`fastest` for every D, a row, and every B: what depends on one of them is computed once."""
+        """Which of the first `among` ways takes least, everything overlapped, and what it waits for.
+
+        For every D, a row, and every B: what depends on one of them is computed once.
+        """
         results = [(B, self._result(B)) for B in Bs]
         return [
             [_fastest(self._terms(B * D, weight, result)[:among]) for B, result in results]

@@ -52,11 +52,6 @@ class Strategy(Told):
         return self.transfer.total_s
 
     @property
-    def latency_s(self) -> float:
-        """The share of `comms_s` that the hops take."""
-        return self.transfer.latency_s
-
-    @property
     def nbytes(self) -> float:
         """What the formulas count as moved, all moves together."""
         return sum(move.nbytes for move in self.steps)

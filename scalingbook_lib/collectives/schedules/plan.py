@@ -51,8 +51,9 @@ def all_to_all(
 
 def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
     """Every chip sends its shard `shift` places on, by the shorter way; on a line, what would wrap stays."""
-    halves = 2 if wrapped and n > 1 and 2 * (shift % n) == n else 1
-    routes = [(i, i + _signed(n, shift, wrapped, half), half) for i in range(n) for half in range(halves)]
+    far = (shift % n if 2 * (shift % n) <= n else shift % n - n) if wrapped else shift
+    distances = (far, -far) if wrapped and 2 * far == n else (far,)  # to the antipode, half goes each way
+    routes = [(i, i + d, half) for i in range(n) for half, d in enumerate(distances)]
     routes = [(i, j, half) for i, j, half in routes if wrapped or 0 <= j < n]
     steps = []
     for t in range(max((abs(j - i) for i, j, _ in routes), default=0)):
@@ -62,7 +63,7 @@ def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
             link = Link((i + way * t) % n, 0, way)
             sends.append(Send(link, (link.source + way) % n, (Piece(i, j % n, half),)))
         steps.append(Step("move", tuple(sends)))
-    return Schedule(Collective.PERMUTE, (n,), (wrapped,), n * halves, tuple(steps))
+    return Schedule(Collective.PERMUTE, (n,), (wrapped,), n * len(distances), tuple(steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,29 +174,24 @@ def _send(torus: _Torus, link: Link, pieces: Iterable[Piece]) -> Send:
 
 def _gather_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
     """For every step, a function from a position to what it sends: (way, block, half or None for all)."""
-    if not wrapped:  # pass on what came from behind, to either end
-        for t in range(n - 1):
-            yield lambda i, t=t: [
-                (w, i - w * t, None) for w in (1, -1) if 0 <= i - w * t < n and 0 <= i + w < n
-            ]
-    elif not both_ways:
-        for t in range(n - 1):
-            yield lambda i, t=t: [(1, (i - t) % n, None)]
-    else:
-        for t in range((n - 1) // 2):
-            yield lambda i, t=t: [(w, (i - w * t) % n, None) for w in (1, -1)]
-        if n % 2 == 0:  # one shard is still missing, and both neighbours have it: half from each
-            yield lambda i: [(1, (i - n // 2 + 1) % n, 0), (-1, (i + n // 2 - 1) % n, 1)]
+    ways = (1, -1) if both_ways else (1,)
+    for t in range((n - 1) // 2 if wrapped and both_ways else n - 1):  # pass on what came from behind
+        yield lambda i, t=t: [
+            (w, (i - w * t) % n, None)
+            for w in ways
+            if wrapped or (0 <= i - w * t < n and 0 <= i + w < n)  # a line's ends: nothing comes or goes
+        ]
+    if wrapped and both_ways and n % 2 == 0:  # one shard is missing, and both neighbours have it: half each
+        yield lambda i: [(1, (i - n // 2 + 1) % n, 0), (-1, (i + n // 2 - 1) % n, 1)]
 
 
 def _exchange_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
     """For every step, a function from a position to what it sends: (way, start, end, half or None)."""
-    if not wrapped:  # start -> end leaves at step n - 1 - end: the middle link is busy from first to last
-        for t in range(n - 1):
+    longest = n // 2 if wrapped and both_ways else n - 1
+    for t in range(longest):
+        if not wrapped:
             yield lambda i, t=t: _line_exchange(n, i, t)
-    else:
-        longest = n // 2 if both_ways else n - 1
-        for t in range(longest):
+        else:
             yield lambda i, t=t: [
                 (w, (i - w * t) % n, (i - w * t + w * d) % n, half)
                 for d in range(t + 1, longest + 1)
@@ -210,31 +206,24 @@ def _ways(n: int, distance: int, both_ways: bool) -> list[tuple[int, int | None]
 
 
 def _line_exchange(n: int, i: int, t: int) -> list[tuple[int, int, int, None]]:
-    """At step t, what position i sends up a line, and, mirrored, down."""
-    up = [(1, start, end, None) for start, end in _line_upwards(n, i, t)]
-    return up + [(-1, n - 1 - start, n - 1 - end, None) for start, end in _line_upwards(n, n - 1 - i, t)]
+    """At step t, what position i sends up a line and down it: for each start behind it, one piece.
 
-
-def _line_upwards(n: int, i: int, t: int) -> list[tuple[int, int]]:
-    """All pieces from i or below whose start and end add up to i + n - 1 - t: one chunk for each start."""
-    ends = [(start, i + n - 1 - t - start) for start in range(i + 1)]
-    return [(start, end) for start, end in ends if i < end < n]
+    A piece leaves its start at step n - 1 - end, counted upwards, so the middle link is busy from first to
+    last: at i are those whose start and end add up to i + n - 1 - t. Downwards is the same, mirrored.
+    """
+    up = [(start, i + n - 1 - t - start) for start in range(i + 1)]
+    down = [(start, i + t - start) for start in range(n - 1, i - 1, -1)]
+    return [(1, start, end, None) for start, end in up if i < end < n] + [
+        (-1, start, end, None) for start, end in down if 0 <= end < i
+    ]
 
 
 def _backwards(schedule: Schedule) -> Schedule:
     """The same links in the opposite direction and order; copies become sums."""
-    steps = tuple(Step("add", tuple(map(_turned, step.sends))) for step in reversed(schedule.steps))
+
+    def turned(send: Send) -> Send:
+        back = Link(send.target, send.link.axis, -send.link.way)
+        return Send(back, send.link.source, tuple(Piece(p.goal, p.origin, p.part) for p in send.pieces))
+
+    steps = tuple(Step("add", tuple(map(turned, step.sends))) for step in reversed(schedule.steps))
     return replace(schedule, name=Collective.REDUCE_SCATTER, steps=steps)
-
-
-def _turned(send: Send) -> Send:
-    back = Link(send.target, send.link.axis, -send.link.way)
-    return Send(back, send.link.source, tuple(Piece(p.goal, p.origin, p.part) for p in send.pieces))
-
-
-def _signed(n: int, shift: int, wrapped: bool, half: int) -> int:
-    """The signed distance: on a ring the shorter way round, the second half of an antipode downwards."""
-    if not wrapped:
-        return shift
-    up = shift % n
-    return up - n if 2 * up > n or (2 * up == n and half) else up

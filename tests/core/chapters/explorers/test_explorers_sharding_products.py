@@ -86,7 +86,7 @@ def test_the_four_ways_take_what_the_solver_says(n, chip):
             strategy = solution.named(way.name)
             assert (way.math_s, way.hbm_s) == pytest.approx((strategy.math_s, strategy.hbm_s))
             assert way.comms_s == pytest.approx(strategy.comms_s)
-        best, bound = split.fastest(B, D)
+        best, bound = split.fastest_of_all([B], [D])[0][0]
         assert split.ways(B, D)[best].lower_s == pytest.approx(solution.best.lower_s)
         assert bound == split.ways(B, D)[best].bound
 
@@ -109,8 +109,8 @@ def test_the_borders_of_the_textbook_are_the_analytic_ones():
     r = split.r
     assert r == chips.V5P.bf16_flops_per_s / (2 * chips.V5P.link_bytes_per_s) == 2295
     for B, D in ((100, 200), (1000, 2000), (8000, 2 * r), (60000, 2 * r)):
-        assert split.fastest(B, 0.99 * D, 2)[0] == 0
-        assert split.fastest(B, 1.01 * D, 2)[0] == 1
+        assert split.fastest_of_all([B], [0.99 * D], 2)[0][0][0] == 0
+        assert split.fastest_of_all([B], [1.01 * D], 2)[0][0][0] == 1
     assert split.fastest(r * 0.99, r, 2) == (0, "network")
     assert split.fastest(r * 1.01, r, 2) == (0, "compute")
     assert split.fastest(100, 2 * r * 4 * 0.99, 2) == (1, "network")
