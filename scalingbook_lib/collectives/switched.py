@@ -12,6 +12,7 @@ Chapter: GPUs.
 
 import itertools
 from dataclasses import dataclass, replace
+from operator import mul
 
 from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.transfer import NOTHING, Transfer
@@ -124,15 +125,10 @@ def _ports(nbytes: float, levels: tuple[Level, ...]) -> list[_Port]:
     if nbytes < 0:
         raise ValueError(f"{nbytes} bytes cannot be moved; give the size of the array, at least 0")
     real = [level for level in levels if level.size > 1]
-    ports, below = [], 1
-    for _, group in itertools.groupby(real, key=lambda level: level.port):
+    below = itertools.accumulate((level.size for level in real), mul, initial=1)
+    ports = []
+    for _, group in itertools.groupby(zip(real, below, strict=False), key=lambda one: one[0].port):
         found = list(group)
-        reach = below
-        for level in found:
-            reach *= level.size
-        port = []
-        for level in found:
-            port.append(_Edge(level, below, reach))
-            below *= level.size
-        ports.append(port)
+        last, inside = found[-1]
+        ports.append([_Edge(level, chips, inside * last.size) for level, chips in found])
     return ports

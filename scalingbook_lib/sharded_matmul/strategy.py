@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from scalingbook_lib.collectives import NOTHING, Transfer
 from scalingbook_lib.collectives.resharding import Move
 from scalingbook_lib.notation import Product
-from scalingbook_lib.sharded_matmul.overlap import Overlap
+from scalingbook_lib.roofline import Pipeline, pipeline
 from scalingbook_lib.units import Told, si
 
 CASES = {
@@ -77,9 +77,9 @@ class Strategy(Told):
         terms = {"compute": self.math_s, "memory": self.hbm_s, "network": self.comms_s}
         return max(terms, key=lambda term: terms[term])
 
-    def overlapped(self, chunks: int) -> "Overlap":
-        """The same strategy as a collective matmul in that many chunks."""
-        return Overlap(chunks, self.chip_s, self.comms_s)
+    def overlapped(self, chunks: int) -> Pipeline:
+        """A collective matmul in that many chunks: max + min / n, one's move under another's arithmetic."""
+        return pipeline({"network": self.comms_s / chunks, "chip": self.chip_s / chunks}, chunks)
 
     def __str__(self) -> str:
         terms = f"math {_s(self.math_s)}, HBM {_s(self.hbm_s)}, network {_s(self.comms_s)}"

@@ -16,6 +16,7 @@ from scalingbook_lib.collectives.schedules.step import Link, Piece, Schedule, Se
 
 type Lanes = Iterator[list[Send]]  # for every step of a phase, the messages of one part
 type Moves = Iterator[Callable[[int], list]]  # for every step, from a position on the line to what it sends
+type Line = Callable[[int, bool, bool], Moves]  # of an axis: its chips, its wrap, both ways or one
 
 
 def all_gather(
@@ -23,7 +24,7 @@ def all_gather(
 ) -> Schedule:
     """Every chip passes on what it has just learnt, until all know everything."""
     torus = _Torus.of(sizes, wrapped, both_ways)
-    return _in_parts(Collective.ALL_GATHER, "copy", torus, torus.chips, _gathers)
+    return _in_parts(Collective.ALL_GATHER, "copy", torus, torus.chips, _gather_line)
 
 
 def reduce_scatter(
@@ -46,7 +47,7 @@ def all_to_all(
 ) -> Schedule:
     """Every piece takes the shorter way round, axis after axis; to the antipode, half goes each way."""
     torus = _Torus.of(sizes, wrapped, both_ways)
-    return _in_parts(Collective.ALL_TO_ALL, "move", torus, torus.chips**2, _exchanges)
+    return _in_parts(Collective.ALL_TO_ALL, "move", torus, torus.chips**2, _exchange_line)
 
 
 def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
@@ -116,73 +117,55 @@ class _Torus:
             yield chip
 
 
-def _in_parts(name: str, kind: str, torus: _Torus, blocks: int, phase: Callable) -> Schedule:
+def _in_parts(name: str, kind: str, torus: _Torus, blocks: int, line: Line) -> Schedule:
     """Part k goes along axes k, k + 1, ... in turn: in every phase, every axis serves another part."""
     real = [axis for axis, size in enumerate(torus.sizes) if size > 1] or [0]
     d = len(real)
     steps: list[Step] = []
     for turn in range(d):
-        lanes = [phase(torus, k, [real[(k + t) % d] for t in range(turn + 1)]) for k in range(d)]
+        lanes = [_phase(torus, k, [real[(k + t) % d] for t in range(turn + 1)], line) for k in range(d)]
         for together in itertools.zip_longest(*lanes, fillvalue=()):
             steps.append(Step(kind, tuple(send for sends in together for send in sends)))
     return Schedule(name, torus.sizes, torus.wrapped, blocks * torus.halves * d, tuple(steps))
 
 
-def _gathers(torus: _Torus, part: int, axes: list[int]) -> Lanes:
-    """One phase of an AllGather along the last of `axes`: what earlier phases gathered goes together."""
-    *done, axis = axes
-    for moves in _gather_line(torus.sizes[axis], torus.wrapped[axis], torus.both_ways):
-        sends = []
-        for chip in range(torus.chips):
-            place = torus.coordinates(chip)
-            for way, block, half in moves(place[axis]):
-                origins = torus.where(done, {axis: block}, place)
-                pieces = [Piece(o, None, p) for o in origins for p in _parts(torus, part, half)]
-                sends.append(_send(torus, Link(chip, axis, way), pieces))
-        yield sends
+def _phase(torus: _Torus, part: int, axes: list[int], line: Line) -> Lanes:
+    """One phase along the last of `axes`: what came together in earlier phases goes on together.
 
-
-def _exchanges(torus: _Torus, part: int, axes: list[int]) -> Lanes:
-    """One phase of an AllToAll along the last of `axes`: pieces still lack the axes to come."""
+    The pieces of an AllToAll still lack the axes to come; those of an AllGather are for all chips, None.
+    """
     *done, axis = axes
     ahead = [a for a in range(len(torus.sizes)) if a not in axes]
-    for moves in _exchange_line(torus.sizes[axis], torus.wrapped[axis], torus.both_ways):
+    for moves in line(torus.sizes[axis], torus.wrapped[axis], torus.both_ways):
         sends = []
         for chip in range(torus.chips):
             place = torus.coordinates(chip)
             bundles: dict[int, list[Piece]] = {}
             for way, start, end, half in moves(place[axis]):
                 origins = torus.where(done, {axis: start}, place)
-                for origin, goal in itertools.product(origins, list(torus.where(ahead, {axis: end}, place))):
-                    bundles.setdefault(way, []).extend(
-                        Piece(origin, goal, p) for p in _parts(torus, part, half)
-                    )
-            sends += [_send(torus, Link(chip, axis, way), pieces) for way, pieces in bundles.items()]
+                goals = [None] if end is None else list(torus.where(ahead, {axis: end}, place))
+                halves = range(torus.halves) if half is None else (half,)
+                bundles.setdefault(way, []).extend(
+                    Piece(origin, goal, part * torus.halves + h)
+                    for origin, goal, h in itertools.product(origins, goals, halves)
+                )
+            for way, pieces in bundles.items():
+                link = Link(chip, axis, way)
+                sends.append(Send(link, neighbour(link, torus.sizes), tuple(pieces)))
         yield sends
 
 
-def _parts(torus: _Torus, part: int, half: int | None) -> list[int]:
-    halves = range(torus.halves) if half is None else (half,)
-    return [part * torus.halves + h for h in halves]
-
-
-def _send(torus: _Torus, link: Link, pieces: Iterable[Piece]) -> Send:
-    target = neighbour(link, torus.sizes, torus.wrapped)
-    assert target is not None
-    return Send(link, target, tuple(pieces))
-
-
 def _gather_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
-    """For every step, a function from a position to what it sends: (way, block, half or None for all)."""
+    """For every step, a function from a position to what it sends: (way, start, None, half or None)."""
     ways = (1, -1) if both_ways else (1,)
     for t in range((n - 1) // 2 if wrapped and both_ways else n - 1):  # pass on what came from behind
         yield lambda i, t=t: [
-            (w, (i - w * t) % n, None)
+            (w, (i - w * t) % n, None, None)
             for w in ways
             if wrapped or (0 <= i - w * t < n and 0 <= i + w < n)  # a line's ends: nothing comes or goes
         ]
     if wrapped and both_ways and n % 2 == 0:  # one shard is missing, and both neighbours have it: half each
-        yield lambda i: [(1, (i - n // 2 + 1) % n, 0), (-1, (i + n // 2 - 1) % n, 1)]
+        yield lambda i: [(1, (i - n // 2 + 1) % n, None, 0), (-1, (i + n // 2 - 1) % n, None, 1)]
 
 
 def _exchange_line(n: int, wrapped: bool, both_ways: bool) -> Moves:

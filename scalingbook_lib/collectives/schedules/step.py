@@ -74,21 +74,9 @@ class Schedule(Told):
         return math.prod(self.sizes)
 
     @property
-    def links(self) -> tuple[Link, ...]:
-        """Every link of the torus, busy or not."""
-        return tuple(
-            Link(c, a, w)
-            for c in range(self.chips)
-            for a in range(len(self.sizes))
-            for w in (1, -1)
-            if neighbour(Link(c, a, w), self.sizes, self.wrapped) is not None
-        )
-
-    @property
     def loads(self) -> dict[Link, int]:
-        """Pieces that every link carries from start to end."""
-        idle = dict.fromkeys(self.links, 0)
-        return idle | Counter(send.link for step in self.steps for send in step.sends for _ in send.pieces)
+        """Pieces that every link in use carries from start to end."""
+        return dict(Counter(send.link for step in self.steps for send in step.sends for _ in send.pieces))
 
     def step_seconds(self, nbytes: float, *axes: Axis) -> tuple[float, ...]:
         """How long each step takes if all links wait for the slowest: a hop, and the bytes over the link.
@@ -137,12 +125,8 @@ def _name(piece: Piece, adds: bool) -> Piece:
     return Piece(piece.block, None, piece.part) if adds else piece
 
 
-def neighbour(link: Link, sizes: Sequence[int], wrapped: Sequence[bool]) -> int | None:
-    """The chip at the other end of a link in a torus of `sizes`; None where there is none."""
-    stride = math.prod(sizes[link.axis + 1 :])
-    size = sizes[link.axis]
+def neighbour(link: Link, sizes: Sequence[int]) -> int:
+    """The chip at the other end of a link in a torus of `sizes`."""
+    stride, size = math.prod(sizes[link.axis + 1 :]), sizes[link.axis]
     here = link.source // stride % size
-    there = here + link.way
-    if size == 1 or (not wrapped[link.axis] and not 0 <= there < size):
-        return None
-    return link.source + (there % size - here) * stride
+    return link.source + ((here + link.way) % size - here) * stride

@@ -7,11 +7,11 @@ from looked import panel, readout
 
 from scalingbook_lib import roofline
 from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.tpus.explorers import chain as tpus_chain
-from scalingbook_lib.chapters.tpus.explorers.chain import Chain
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Slice
 from scalingbook_lib.reader.explorers.view import Bars, Grid, Timeline
+from scalingbook_lib.sharded_matmul import chain as tpus_chain
+from scalingbook_lib.sharded_matmul.chain import Chain
 
 CHAIN, ROUTE, GENERATIONS = (explorers.find(f"tpus.{name}") for name in ("chain", "route", "generations"))
 
