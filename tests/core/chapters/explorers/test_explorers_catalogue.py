@@ -72,8 +72,8 @@ def test_every_pair_of_settings_paints_or_says_what_to_write(key):
     known = REFUSED.get(key) or REFUSED.get(key.partition(".")[0], "nothing is refused")
     for state in pairs(explorer):
         painted = explorer.paint(state)
-        if painted.error:
-            assert re.search(known, painted.error), (state, painted.error)
+        if painted.seen.error:
+            assert re.search(known, painted.seen.error), (state, painted.seen.error)
         else:
             assert painted.verdict, state
             assert "<svg" in painted.figure, state
@@ -101,7 +101,7 @@ def test_every_end_of_every_control_paints_and_a_phone_is_shown_as_many_pictures
     for name, control in explorer.controls.items():
         for state in anything(control):
             wide, narrow = (explorer.paint({name: state}, wide=wide) for wide in (True, False))
-            assert narrow.figure or narrow.error
+            assert narrow.figure or narrow.seen.error
             assert "nan" not in narrow.figure
             assert narrow.figure.count("<svg") == wide.figure.count("<svg"), (name, state)
 

@@ -78,7 +78,7 @@ def test_bytes_copies_and_devices_balance():
 
 
 def test_blocks_that_are_uneven_are_refused_as_jax_does():
-    assert CALCULATOR.paint({"X": 3}).error.endswith("pad it to 1,032")
+    assert CALCULATOR.paint({"X": 3}).seen.error.endswith("pad it to 1,032")
 
 
 # Types

@@ -63,10 +63,10 @@ def test_a_larger_k_makes_another_strategy_win():
 def test_what_cannot_be_solved_is_said():
     refused = CASES.see(text="A[I_X, J_Y] · B[J_Y, K_X] -> C[I_X, K_Y]", X=16, Y=16, I=64)
     assert "I = 64 does not split evenly over XY" in panels(refused, Grid)[-1].cells[0][0].text
-    assert "4 dimensions" in CASES.paint({"text": "A[B, I, J] · B[B, J, K] -> C[B, I, K]"}).error
-    assert "no axis Z" in CASES.paint({"text": "A[I_Z, J] · B[J, K] -> C[I, K]"}).error
+    assert "4 dimensions" in CASES.paint({"text": "A[B, I, J] · B[B, J, K] -> C[B, I, K]"}).seen.error
+    assert "no axis Z" in CASES.paint({"text": "A[I_Z, J] · B[J, K] -> C[I, K]"}).seen.error
     assert "does not split evenly" in CASES.paint({"text": "A[I_XY, J] · B[J, K] -> C[I, K]", "I": 6, "X": 4,
-                                                   "Y": 4}).error  # fmt: skip
+                                                   "Y": 4}).seen.error  # fmt: skip
 
 
 # Gather or sum
@@ -158,9 +158,9 @@ def test_the_cheapest_way_ends_where_it_should(before, after):
 def test_free_and_idle_and_impossible_resharding():
     assert "is free" in RESHARD.see(before="A[I, J]", after="A[I_X, J]").verdict
     assert "nothing to do" in RESHARD.see(after="A[I_X, J]").verdict
-    assert "no partial sum" in RESHARD.paint({"before": "A[I, J]", "after": "A[I, J]{U_X}"}).error
-    assert "different dimensions" in RESHARD.paint({"after": "A[I, K]"}).error
-    assert "sliders for two" in RESHARD.paint({"before": "A[I, J, K]", "after": "A[I, J, K]"}).error
+    assert "no partial sum" in RESHARD.paint({"before": "A[I, J]", "after": "A[I, J]{U_X}"}).seen.error
+    assert "different dimensions" in RESHARD.paint({"after": "A[I, K]"}).seen.error
+    assert "sliders for two" in RESHARD.paint({"before": "A[I, J, K]", "after": "A[I, J, K]"}).seen.error
     plain, helped = (RESHARD.see(after="A[I, J]", idle=idle) for idle in (False, True))
     assert readout(helped, "cheapest") < readout(plain, "cheapest")
 
