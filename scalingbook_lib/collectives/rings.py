@@ -24,7 +24,9 @@ def all_gather(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
     if not axes:
         return replace(NOTHING, name=Collective.ALL_GATHER)
     n = chips(*axes)
-    bandwidth_s = (n - 1) * nbytes / (n * sum(_inflow(axis, both_ways) for axis in axes))
+    # into the worst-placed chip; a line's end chip has only one link anyway
+    inflow = sum(axis.bytes_per_s if both_ways else axis.link_bytes_per_s for axis in axes)
+    bandwidth_s = (n - 1) * nbytes / (n * inflow)
     latency_s = sum(hops(axis, both_ways) * axis.hop_s for axis in axes)
     return Transfer(Collective.ALL_GATHER, bandwidth_s, latency_s, _textbook(nbytes, axes))
 
@@ -94,11 +96,6 @@ def hop_crossover_bytes(axis: Axis) -> float:
 def hops(axis: Axis, both_ways: bool = True) -> int:
     """The most hops that any chunk travels: half-way round a ring, or from end to end."""
     return axis.diameter_hops if both_ways else axis.size - 1
-
-
-def _inflow(axis: Axis, both_ways: bool) -> float:
-    """Bytes/s into the worst-placed chip along one axis; a line's end chip has only one link anyway."""
-    return axis.bytes_per_s if both_ways else axis.link_bytes_per_s
 
 
 def _textbook(nbytes: float, axes: tuple[Axis, ...]) -> float:

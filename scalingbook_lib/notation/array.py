@@ -34,15 +34,12 @@ class Dim(Told):
         if not isinstance(self.name, str) or not _DIM_NAME.fullmatch(self.name):
             raise broken("dim-name", str(self.name), found=repr(self.name))
         if sum(map(str.isupper, self.name)) > 1:
-            raise self._run_together()
+            first, axes = self.name[0], "".join(c for c in self.name[1:] if is_axis(c))
+            words = {"found": self.name, "first": first, "axes": axes, "split": f"{first}_{axes}"}
+            raise broken("run-together", self.name, **words)
         for k, axis in enumerate(self.axes):
             if not is_axis(axis):
                 raise broken("axis-name", str(self), None, f"axis.{k}", found=repr(axis))
-
-    def _run_together(self) -> Exception:
-        first, axes = self.name[0], "".join(c for c in self.name[1:] if is_axis(c))
-        words = {"found": self.name, "first": first, "axes": axes, "split": f"{first}_{axes}"}
-        return broken("run-together", self.name, **words)
 
     def __str__(self) -> str:
         return f"{self.name}{_subscript(self.axes)}"

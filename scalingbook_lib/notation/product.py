@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from scalingbook_lib.notation.array import Array
 from scalingbook_lib.notation.error import broken
-from scalingbook_lib.notation.mesh import Mesh
 from scalingbook_lib.units import Told
 
 
@@ -64,9 +63,3 @@ class Product(Told):
         """The dimensions that are summed over: in both operands, not in the result."""
         both = [name for name in self.a.names if name in self.b.names]
         return tuple(name for name in both if name not in self.c.names)
-
-    def check(self, mesh: Mesh) -> None:
-        """Raise NotationError where an array uses an axis that the mesh does not have."""
-        for label, array in zip("abc", self.arrays, strict=True):
-            for k, axis in enumerate(array.axes + array.partial):
-                mesh.known(axis, str(self), f"{label}.axis.{k}")

@@ -127,7 +127,9 @@ class _Reader:
         dims: list[Dim] = []
         axes: list[Token] = []
         while True:
-            name, subscript = self._dim()
+            if self.next.kind == "number":
+                self.fail("dim-is-size", found=self.next)
+            name, subscript = self._subscripted(self.need("name", "missing-dim"), "_")
             self.spans[f"{prefix}dim.{len(dims)}"] = name.span
             with self.placing("", name):
                 dims.append(Dim(name.text, tuple(axis.text for axis in subscript)))
@@ -138,14 +140,8 @@ class _Reader:
                 self.fail("no-underscore", name=name)
             self.need(",", "no-comma", name=name)
 
-    def _dim(self) -> tuple[Token, list[Token]]:
-        """The name of a dimension and its axes, whether one word (`I_XY`) or several (`I_{X, Y}`)."""
-        if self.next.kind == "number":
-            self.fail("dim-is-size", found=self.next)
-        word = self.need("name", "missing-dim")
-        return self._subscripted(word, "_")
-
     def _subscripted(self, word: Token, *marks: str) -> tuple[Token, list[Token]]:
+        """A name and its axes, whether one word (`I_XY`) or several (`I_{X, Y}`)."""
         name, mark, _ = word.text.partition("_")
         if mark:
             return word.cut(0, len(name)), self._axes(word.cut(len(name) + 1))

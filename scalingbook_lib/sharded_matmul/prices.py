@@ -73,15 +73,11 @@ def answers(o: Operands, specs: tuple[str, ...]) -> tuple[Way, ...]:
         return ()
     wanted = [spec.read(text, 2, MESH, "C", "IK") for text in specs]
     legal = [c for c in wanted if c.partial in ((), sums.partial)]
-    shown = [c for c in legal if _keeps(c, sums) or c == o.out or not c.axes + c.partial]
+    # every dimension split as in the sum, or by more axes after those
+    kept = [c for c in legal if all(c.axes_of(d.name)[: len(d.axes)] == d.axes for d in sums.dims)]
+    shown = [c for c in legal if c in kept or c == o.out or not c.axes + c.partial]
     found = [_end(sums, c, tuple(o.sizes[d] for d in "IJK")) for c in shown]
     return tuple(sorted(found, key=lambda way: way.total_s))
-
-
-def _keeps(c: Array, sums: Array) -> bool:
-    """Is every dimension split as in the sum, or by more axes after those?"""
-    pairs = zip(c.dims, sums.dims, strict=True)
-    return all(x.axes[: len(y.axes)] == y.axes for x, y in pairs)
 
 
 @lru_cache(maxsize=256)

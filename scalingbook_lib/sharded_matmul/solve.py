@@ -78,14 +78,12 @@ def _case(product: Product, axis: str) -> int:
 @lru_cache(maxsize=64)
 def _locals(product: Product, axes: tuple[str, ...]) -> list[tuple[Roles, Product]]:
     """For all roles of the axes: the operands as they are multiplied, and the result as it comes out."""
-    return [(roles, _local(product, roles)) for roles in _roles(product, axes)]
-
-
-def _local(product: Product, roles: Roles) -> Product:
-    a, b, c = (
-        x.with_partial("").with_axes(**{name: roles[name] for name in x.names}) for x in product.arrays
-    )
-    return Product(a, b, c.with_partial(sorted(axis for name in product.contracting for axis in roles[name])))
+    found = []
+    for roles in _roles(product, axes):
+        a, b, c = (x.with_partial("").with_axes(**{d: roles[d] for d in x.names}) for x in product.arrays)
+        sums = sorted(axis for name in product.contracting for axis in roles[name])
+        found.append((roles, Product(a, b, c.with_partial(sums))))
+    return found
 
 
 def _roles(product: Product, axes: tuple[str, ...]) -> Iterator[Roles]:

@@ -59,16 +59,6 @@ class Resharding(Told):
     best: Sequence
     rejected: tuple[Sequence, ...]
 
-    @property
-    def steps(self) -> tuple[Move, ...]:
-        """The moves of the cheapest sequence."""
-        return self.best.moves
-
-    @property
-    def total_s(self) -> float:
-        """How long the cheapest sequence takes."""
-        return self.best.total_s
-
     def __str__(self) -> str:
         told = f"{self.before} → {self.after}: {self.best}"
         return told + (f"; next best: {self.rejected[0]}" if self.rejected else "")

@@ -7,9 +7,9 @@ the links of all axes work in every phase. Chapter: Sharding.
 """
 
 import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.schedules.step import Link, Piece, Schedule, Send, Step, neighbour
@@ -24,7 +24,7 @@ def all_gather(
 ) -> Schedule:
     """Every chip passes on what it has just learnt, until all know everything."""
     torus = _Torus.of(sizes, wrapped, both_ways)
-    return _in_parts(Collective.ALL_GATHER, "copy", torus, torus.chips, _gather_line)
+    return _in_parts(Collective.ALL_GATHER, "copy", torus, len(torus.places), _gather_line)
 
 
 def reduce_scatter(
@@ -47,7 +47,7 @@ def all_to_all(
 ) -> Schedule:
     """Every piece takes the shorter way round, axis after axis; to the antipode, half goes each way."""
     torus = _Torus.of(sizes, wrapped, both_ways)
-    return _in_parts(Collective.ALL_TO_ALL, "move", torus, torus.chips**2, _exchange_line)
+    return _in_parts(Collective.ALL_TO_ALL, "move", torus, len(torus.places) ** 2, _exchange_line)
 
 
 def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
@@ -67,7 +67,7 @@ def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
     return Schedule(Collective.PERMUTE, (n,), (wrapped,), n * len(distances), tuple(steps))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Torus:
     sizes: tuple[int, ...]
     wrapped: tuple[bool, ...]
@@ -87,9 +87,10 @@ class _Torus:
             )
         return cls(shape, wraps, both_ways)
 
-    @property
-    def chips(self) -> int:
-        return math.prod(self.sizes)
+    @cached_property
+    def places(self) -> tuple[tuple[int, ...], ...]:
+        """Every chip by its coordinates, the last axis fastest: a chip's number is its place in this list."""
+        return tuple(itertools.product(*map(range, self.sizes)))
 
     @property
     def halves(self) -> int:
@@ -97,24 +98,12 @@ class _Torus:
         even = any(w and n % 2 == 0 for n, w in zip(self.sizes, self.wrapped, strict=True))
         return 2 if even and self.both_ways else 1
 
-    def coordinates(self, chip: int) -> tuple[int, ...]:
-        place = []
-        for size in reversed(self.sizes):
-            chip, i = divmod(chip, size)
-            place.append(i)
-        return tuple(reversed(place))
-
-    def where(self, free: Iterable[int], fixed: dict[int, int], place: Sequence[int]) -> Iterator[int]:
+    def where(self, free: Iterable[int], fixed: dict[int, int], place: Sequence[int]) -> list[int]:
         """Every chip that agrees with `place` and `fixed`, except along the free axes."""
-        ranges = [
-            (fixed[a],) if a in fixed else range(n) if a in free else (place[a],)
-            for a, n in enumerate(self.sizes)
+        wanted = {a: fixed.get(a, at) for a, at in enumerate(place) if a in fixed or a not in free}
+        return [
+            chip for chip, spot in enumerate(self.places) if all(spot[a] == at for a, at in wanted.items())
         ]
-        for spot in itertools.product(*ranges):
-            chip = 0
-            for size, i in zip(self.sizes, spot, strict=True):
-                chip = chip * size + i
-            yield chip
 
 
 def _in_parts(name: str, kind: str, torus: _Torus, blocks: int, line: Line) -> Schedule:
@@ -138,12 +127,11 @@ def _phase(torus: _Torus, part: int, axes: list[int], line: Line) -> Lanes:
     ahead = [a for a in range(len(torus.sizes)) if a not in axes]
     for moves in line(torus.sizes[axis], torus.wrapped[axis], torus.both_ways):
         sends = []
-        for chip in range(torus.chips):
-            place = torus.coordinates(chip)
+        for chip, place in enumerate(torus.places):
             bundles: dict[int, list[Piece]] = {}
             for way, start, end, half in moves(place[axis]):
                 origins = torus.where(done, {axis: start}, place)
-                goals = [None] if end is None else list(torus.where(ahead, {axis: end}, place))
+                goals = [None] if end is None else torus.where(ahead, {axis: end}, place)
                 halves = range(torus.halves) if half is None else (half,)
                 bundles.setdefault(way, []).extend(
                     Piece(origin, goal, part * torus.halves + h)

@@ -176,10 +176,6 @@ def _nonlinear(o: Operands) -> Array:
     return o.a
 
 
-def _transpose(o: Operands) -> Array:
-    return Array("C", o.a.dims[::-1], o.a.partial)
-
-
 def _summed(d: int) -> Rule:
     """A dimension is summed away, with the axes that split it: their all-reduce is not asked for."""
     return lambda o: Array("C", (o.a.dims[1 - d],), o.a.partial)
@@ -225,18 +221,13 @@ def _running(o: Operands) -> Array:
     return o.a
 
 
-def _reshard(o: Operands) -> Array:
-    """Every sharding of the same array is reached, one way or another."""
-    return o.a if o.out is None else o.out
-
-
 RULES: dict[str, Rule] = {
     PRODUCT: _product,
     "A + B": _sum,
     "A * B": _times,
-    RESHARD: _reshard,
+    RESHARD: lambda o: o.a if o.out is None else o.out,  # every sharding is reached, one way or another
     "jnp.tanh(A)": _nonlinear,
-    "A.T": _transpose,
+    "A.T": lambda o: Array("C", o.a.dims[::-1], o.a.partial),
     "A.sum(0)": _summed(0),
     "A.sum(1)": _summed(1),
     "A[0]": _row,

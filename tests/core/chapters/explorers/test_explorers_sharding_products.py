@@ -111,10 +111,10 @@ def test_the_borders_of_the_textbook_are_the_analytic_ones():
     for B, D in ((100, 200), (1000, 2000), (8000, 2 * r), (60000, 2 * r)):
         assert split.fastest_of_all([B], [0.99 * D], 2)[0][0][0] == 0
         assert split.fastest_of_all([B], [1.01 * D], 2)[0][0][0] == 1
-    assert split.fastest(r * 0.99, r, 2) == (0, "network")
-    assert split.fastest(r * 1.01, r, 2) == (0, "compute")
-    assert split.fastest(100, 2 * r * 4 * 0.99, 2) == (1, "network")
-    assert split.fastest(100, 2 * r * 4 * 1.01, 2) == (1, "compute")
+    assert split.fastest_of_all([r * 0.99], [r], 2)[0][0] == (0, "network")
+    assert split.fastest_of_all([r * 1.01], [r], 2)[0][0] == (0, "compute")
+    assert split.fastest_of_all([100], [2 * r * 4 * 0.99], 2)[0][0] == (1, "network")
+    assert split.fastest_of_all([100], [2 * r * 4 * 1.01], 2)[0][0] == (1, "compute")
 
 
 def test_the_map_is_painted_by_the_middle_of_each_cell_and_its_border_is_drawn():
