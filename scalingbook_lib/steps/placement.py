@@ -6,6 +6,7 @@ product of whole axes where `Slice.mesh` finds one; else axes are split: the inn
 wraparound, an outer one has links that its neighbors share. Chapters: Training, Inference.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
@@ -88,7 +89,7 @@ class Placement:
     networks: dict[str, Networks]
     split: str = ""  # how torus axes were split, '' where none was
 
-    def over(self, letters: str) -> Networks:
+    def over(self, letters: Iterable[str]) -> Networks:
         """The networks of several mesh axes together, neighbors on one level joined."""
         return joined(n for letter in letters for n in self.networks[letter])
 
@@ -218,7 +219,7 @@ def exchange_rate(
 ) -> Rate:
     """Tokens to their k experts, or back, for each byte of the array: k copies of the tokens of all chips.
 
-    `limits.exchange_over`: a copy is saved where two experts sit behind the same wire.
+    `limits.expert.exchange_over`: a copy is saved where two experts sit behind the same wire.
     """
     real = tuple(n for n in networks if n.size > 1)
     if not real:

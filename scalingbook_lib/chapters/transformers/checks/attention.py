@@ -190,7 +190,7 @@ ATTENTION = (
             ),
             # as if one loop ran over each index of each input
             Mistake(
-                lambda: sum(6 * p.left_elements * p.right_elements for p in _products()),
+                lambda: sum(6 * p.elements(p.left) * p.elements(p.right) for p in _products()),
                 "An index that both inputs have is one loop, not two.",
             ),
             Mistake(

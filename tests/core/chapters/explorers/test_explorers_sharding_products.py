@@ -148,11 +148,11 @@ def test_the_verdict_names_the_winner_on_both_sides_of_the_border():
 )
 def test_the_cheapest_way_ends_where_it_should(before, after):
     found = resharding(before, after, chip="TPU v5p", X=4, Y=4, I=4096, J=8192, numbers="bf16", idle=False)
-    assert found.steps[0].before.canonical() == before
-    assert found.steps[-1].after.canonical() == after
-    assert all(found.total_s <= way.total_s for way in found.rejected)
+    assert found.best.moves[0].before.canonical() == before
+    assert found.best.moves[-1].after.canonical() == after
+    assert all(found.best.total_s <= way.total_s for way in found.rejected)
     (bars,) = panels(RESHARD.see(before=before, after=after), Bars)
-    assert bars.lengths()[0] == pytest.approx(found.total_s)
+    assert bars.lengths()[0] == pytest.approx(found.best.total_s)
 
 
 def test_free_and_idle_and_impossible_resharding():
