@@ -12,9 +12,9 @@ from scalingbook_lib.units import BF16, DType
 
 
 def split_matmul(
-    B: int,
-    D: int,
-    F: int,
+    B: float,
+    D: float,
+    F: float,
     chip: Chip,
     axis: Axis,
     *,

@@ -97,6 +97,8 @@ def test_neither_the_batch_nor_the_width_decides(D):
         roofline.split_matmul(B, D, F, V5E, V5E.axis(2), split="D").bound
         for B in (1, 512)
         for F in (128, 8192)
+        for B in (1, 512)
+        for F in (128, 8192)
     }
     assert bounds == {"compute-bound" if D > 7880 else "network-bound"}
 
