@@ -38,6 +38,7 @@ class _Reader:
         self.tokens = tokens(text)
         self.text = text
         self.index = 0
+        # by the part's name in an error, `dim.1` or `b.axis.0`: where it stands in the text
         self.spans: dict[str, tuple[int, int]] = {}
 
     @property
@@ -74,6 +75,7 @@ class _Reader:
     # a product: array · array -> array
 
     def product(self, mesh: Mesh | None) -> Product:
+        # first, as "C[I, K] follows two operands" would be no help where an arrow is missing
         self._check_arrow()
         start = self.next
         a = self.array("a.", mesh)
@@ -119,6 +121,7 @@ class _Reader:
         return array
 
     def _kept_text[T: Array | Product](self, made: T, start: Token) -> T:
+        # kept so that it is printed as it was written; no part of what is compared
         object.__setattr__(made, "text", self.text[slice(*self.since(start))])
         return made
 

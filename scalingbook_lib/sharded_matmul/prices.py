@@ -42,6 +42,7 @@ def ways(operation: str, o: Operands, made: Array) -> tuple[Way, ...]:
     if operation == PRODUCT:
         c, sums = Array("C", made.dims, made.partial), partial(o)
         return (_end(sums, c, sizes),) if sums else _products(o.a, o.b, c, sizes)
+    # one operand: what lies there before anything moves is resharded
     start, goal = _apart(operation, o, made)
     if start == goal:
         return (Way((), name="nothing to move"),)
@@ -72,6 +73,7 @@ def answers(o: Operands, specs: tuple[str, ...]) -> tuple[Way, ...]:
     if sums is None:
         return ()
     wanted = [spec.read(text, 2, MESH, "C", "IK") for text in specs]
+    # JAX refuses to leave a sum open over other axes than those that split J
     legal = [c for c in wanted if c.partial in ((), sums.partial)]
     # every dimension split as in the sum, or by more axes after those
     kept = [c for c in legal if all(c.axes_of(d.name)[: len(d.axes)] == d.axes for d in sums.dims)]
@@ -103,6 +105,7 @@ def _apart(operation: str, o: Operands, made: Array) -> tuple[Array, Array]:
 
 def _padded(a: Array, goal: Array) -> Array:
     """The array with zeros around its blocks, a partial sum for nothing, over the axes that become one."""
+    # jax.reshard to unreduced={'X'}: one device of the axis keeps its block, the others hold zeros
     new = [axis for axis in goal.partial if axis not in a.partial]
     axes = {dim.name: [x for x in dim.axes if x not in new] for dim in a.dims}
     return a.with_axes(**axes).with_partial((*a.partial, *new))

@@ -115,6 +115,7 @@ class RingMatmul(Told):
     def in_steps(self) -> Run:
         """Products and moves keep step; the product without a move is the last, or for sums the first."""
         steps = [k * self.step_s for k in range(self.n)]
+        # a sum leaves when its product is added, a chunk at once
         moves = [self.product_s + at for at in steps] if self.scatter else steps
         products = [0.0, *moves] if self.scatter else steps
         timed = [(LINK, moves[:-1], self.move_s), (UNIT, products[: self.n], self.product_s)]
@@ -128,7 +129,7 @@ class RingMatmul(Told):
         for k in range(1, self.n):
             hop, side = divmod(k - 1, sides)
             came = (hop + 1) * self.move_s
-            start = max(free, came)
+            start = max(free, came)  # the unit may be busy still, or the chunk on its way
             free = start + self.product_s
             turns += [Turn((LINK, BACK)[side], k, hop * self.move_s, came), Turn(UNIT, k, start, free)]
         return Run(tuple(turns))

@@ -47,6 +47,7 @@ def solve(
     product = parse_product(product) if isinstance(product, str) else product
     for array in product.arrays:
         check_even(array, machine, sizes)
+    # an axis of one chip splits nothing, and each axis multiplies the ways to try
     axes = [x for x in machine.sizes if machine.sizes[x] > 1 and (idle_axes or x in product.axes)]
     split = Product(*(split_only(array, machine) for array in product.arrays))
     found = list(_Job(split, machine, sizes, dtype, axes).strategies())
@@ -181,6 +182,7 @@ class _Job:
 
     def _peak(self, local: Product, steps: tuple[Move, ...]) -> float:
         """What one chip holds at once: what it was given, what it was brought, and the result."""
+        # a set: an operand that is multiplied as it was given is held once
         held = {*self.product.arrays[:2], *local.arrays, *(move.after for move in steps)}
         return sum(map(self._local_bytes, held))
 

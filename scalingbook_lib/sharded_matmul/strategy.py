@@ -44,6 +44,7 @@ class Strategy(Told):
     @property
     def transfer(self) -> Transfer:
         """All moves as one sum."""
+        # moves wait for each other: each needs what the one before brought
         return sum((move.transfer for move in self.steps), NOTHING)
 
     @property
@@ -110,6 +111,7 @@ class Solution(Told):
     def case(self) -> int:
         """The one of the four cases that the product falls into: an axis that conflicts decides."""
         found = set(self.cases.values())
+        # a clash of two kept dimensions, then an axis to gather, then a sum to complete
         return next((case for case in (4, 2, 3) if case in found), 1)
 
     @property
@@ -127,7 +129,7 @@ class Solution(Told):
         if strategy is self.best:
             return f"fastest, {strategy.bound}-bound"
         times = strategy.lower_s / self.best.lower_s
-        if times > 1.001:
+        if times > 1.001:  # closer is a tie: rounding of equal sums in another order
             return f"{times:.3g} times as long, {strategy.bound}-bound"
         more = strategy.upper_s / self.best.upper_s
         return f"as long if all overlaps, {more:.3g} times as long if nothing does"

@@ -151,6 +151,7 @@ class Moves:
 
     def _gathers(self, at: Layout) -> Iterator[Edge]:
         """[I_XY] → [I_X] → [I]: only the fastest axes of a dimension can go, for a block to stay a block."""
+        # k axes stay; the ones behind them vary fastest, so what they split lies side by side
         for d, axes in enumerate(at.dims):
             for k in range(len(axes)):
                 after = _with(at, d, axes[:k])
@@ -168,6 +169,7 @@ class Moves:
 
     def _sums(self, at: Layout) -> Iterator[Edge]:
         """[I]{U_X} → [I] or [I_X]; over several axes at once too, in either order of the scatter."""
+        # a sum is as many bytes before as after, whatever axes it runs over
         nbytes = self.local_bytes(at)
         for k in range(1, len(at.partial) + 1):
             for names in itertools.combinations(at.partial, k):
@@ -180,6 +182,7 @@ class Moves:
 
     def _permutes(self, at: Layout) -> Iterator[Edge]:
         """[I_XY] → [I_YX], or X and Y of one size trade places: chips swap whole shards."""
+        # a trade and a new order may come to the same layout: the first one found stands
         nbytes, seen = self.local_bytes(at), {at}
         for after, roles in itertools.chain(self._reordered(at), self._traded(at)):
             if after not in seen:
@@ -208,6 +211,7 @@ class Moves:
 
     def _shuffle(self, nbytes: float, before: list[str], after: list[str]) -> Transfer:
         """The permutation that gives the axes other roles; what comes before and behind keeps its place."""
+        # roles are digits of a shard's number: equal ones before or behind move nothing
         differ = [k for k in range(len(before)) if before[k] != after[k]]
         between = slice(min(differ), max(differ) + 1)
         torus = {name: self.machine.axes(name) for name in self.chips if name in before[between]}

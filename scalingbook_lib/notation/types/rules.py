@@ -52,6 +52,7 @@ def contracted(o: Operands) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _product(o: Operands) -> Array:
     """Either the sharding that was asked for, or I with the axes of A and K with those of B."""
+    # JAX looks at the dimensions before it looks at the sums: the order of its errors
     made = _natural(o) if o.out is None else o.out
     _refuse_where(
         o.a.partial or o.b.partial,
@@ -195,6 +196,7 @@ def _row(o: Operands) -> Array:
 
 def _flat(o: Operands) -> Array:
     """Rows behind one another: the axes of I, then those of J; split columns of whole rows are in pieces."""
+    # with split rows JAX lets columns be split too, and lists their axes behind those of the rows
     rows, columns = (dim.axes for dim in o.a.dims)
     _refuse_where(
         columns and not rows,
