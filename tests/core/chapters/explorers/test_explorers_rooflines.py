@@ -64,8 +64,8 @@ def test_the_intensity_is_the_operations_and_the_share_the_chips():
 
 def test_a_level_that_a_chip_lacks_is_answered_with_those_it_has():
     painted = ROOFLINE.paint({"level": "VMEM", "left": "H100"})
-    assert "H100 has no documented VMEM bandwidth" in painted.error
-    assert "HBM" in painted.error
+    assert "H100 has no documented VMEM bandwidth" in painted.seen.error
+    assert "HBM" in painted.seen.error
 
 
 def test_one_chip_twice_is_drawn_once():
