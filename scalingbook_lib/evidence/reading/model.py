@@ -14,7 +14,7 @@ from math import log
 from scalingbook_lib import models
 from scalingbook_lib.evidence.measured import shapes
 from scalingbook_lib.evidence.reading.cells import Cells, Refused, number, text, whole
-from scalingbook_lib.evidence.resources import grouped
+from scalingbook_lib.evidence.resources import grouped, record
 from scalingbook_lib.models import Experts, Latent, Transformer
 from scalingbook_lib.models.catalogue import ALIASES
 
@@ -49,9 +49,8 @@ def configured(row: Cells) -> Transformer:
     name, said = text(row, "model", "name"), {c: text(row, c).lower() in ("true", "yes", "1") for c in row}
     attends, mlp = said.get("attention_bias", False), said.get("mlp_bias", False)
     for one in _named(name, None):
-        if not whole(row, "d_model") or (
-            not _contradicted(row, one) and bool(one.biases) == (attends or mlp)
-        ):
+        biased = "attention_bias" not in row or bool(one.biases) == (attends or mlp)
+        if not whole(row, "d_model") or (biased and not _contradicted(row, one)):
             return one
     plain = replace(next(_forms(row, name, 0)), gated=said.get("gated_mlp", True))
     ranks = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
@@ -59,21 +58,22 @@ def configured(row: Cells) -> Transformer:
     latent = None
     if kv_rank:
         latent = Latent(q_rank=whole(row, "q_lora_rank"), kv_rank=kv_rank, nope=nope, rope=rope, v=v)
-    learned = (
-        re.search(r"seq (\d+)", name) if "position" in text(row, "notes") else None
-    )  # positions, so many
+    learned = re.search(r"seq (\d+)", name)  # of a count that says for how many positions
     projections = ("q", "k", "v") if plain.gated else ("q", "k", "v", "o")  # as in Qwen, and as in GPT
-    return replace(
+    drawn = replace(
         plain,
         tied=said.get("tied_embeddings", False),
         biases=(*(projections if attends else ()), *(("mlp",) if mlp else ())),
         norm_bias=mlp,
         qk_norm="head" if said.get("qk_norm") else None,
-        positions=int(learned[1]) if learned else 0,
+        positions=int(learned[1]) if learned and "position" in text(row, "notes") else 0,
         latent=latent,
         K=plain.N if latent else plain.K,
         H=latent.qk if latent else plain.H,
     )
+    habits = record("model_habits").items()  # what families do that no column says
+    own = next((fields for words, fields in habits if re.search(words, name.lower())), {})
+    return replace(drawn, **own)
 
 
 def _contradicted(row: Cells, m: Transformer) -> bool:
