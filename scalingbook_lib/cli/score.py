@@ -42,7 +42,7 @@ def command(table: str) -> Answer:
 
 
 def _tables(report: Report) -> Iterator[Table]:
-    columns = ("", "rows", "mean", "median", "90 in 100", "bias", "in band")
+    columns = ("", "rows", "mean", "median", "90 in 100", "bias", "band", "within")
     for part, names in PARTS.items():
         if groups := report.by(names):
             yield Table(f"By {part}", columns, tuple(map(_row, groups)))
@@ -57,5 +57,5 @@ def _size(params: float) -> list[str]:
 
 def _row(group: Group) -> tuple[str, ...]:
     e = group.errors
-    sizes = (percent(e.mean), percent(e.median), percent(e.p90), signed(e.bias), percent(group.in_band))
-    return e.name, f"{e.runs:,}", *sizes
+    sizes = (percent(e.mean), percent(e.median), percent(e.p90), signed(e.bias))
+    return e.name, f"{e.runs:,}", *sizes, f"× {group.factor:.2f}", percent(group.in_band)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from scalingbook_lib import roofline
+from scalingbook_lib.collectives import Collective
 from scalingbook_lib.evidence import fabrics
 from scalingbook_lib.evidence import kernels as fitted
 from scalingbook_lib.evidence.reading.cells import (
@@ -95,13 +96,23 @@ def _copy(row: Cells, on: Chip) -> Timed:
 def collective(row: Cells) -> Found:
     """The seconds of a collective, on switches or through the host."""
     on, size = chip(text(row, "chip", "system")), needed(row, "size_bytes")
-    digits = text(row, "busbw_GBps").replace(".", "").strip("0")
-    if not number(row, "time_us") and len(digits) < 2:
-        raise Refused("the row prints no time_us, and no busbw_GBps of two digits")
-    names = ("collective", "n_devices", "size_bytes", "busbw_GBps", "time_us", "algo_or_tool")
-    timed = fabrics.timed({name: text(row, name) for name in names}, on)
+    names = ("collective", "n_devices", "size_bytes", "time_us", "algo_or_tool")
+    said = {name: text(row, name) for name in names}
+    if not number(row, "time_us"):
+        said["time_us"] = str(_rated_us(row, size))
+    timed = fabrics.timed(said | {"busbw_GBps": ""}, on)
     told = f"collectives {'>=' if size >= LARGE else '<'} 1 MiB"
     return _found(told, on.name, timed.seconds, fabrics.seconds(fabrics.fabric(on), timed))
+
+
+def _rated_us(row: Cells, size: int) -> float:
+    """From the rate of the array, or of the bus, which an all-reduce passes twice; if it has two digits."""
+    n, sums = needed(row, "n_devices"), Collective.named(text(row, "collective")) is Collective.ALL_REDUCE
+    for column, share in (("busbw_GBps", (1 + sums) * (n - 1) / n), ("algbw_GBps", 1.0)):
+        rate = number(row, column)
+        if rate and len(text(row, column).replace(".", "").strip("0")) > 1:
+            return share * size / rate / 1e3
+    raise Refused("the row prints no time_us, and no rate of two digits")
 
 
 def parameters(row: Cells) -> Found:

@@ -6,6 +6,7 @@ Chapters: Training, Inference.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import sqrt
+from statistics import median
 from typing import NamedTuple
 
 from scalingbook_lib.evidence.resources import grouped
@@ -71,9 +72,10 @@ class Scored(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Rows that have something in common: their errors, and the share of them within their bands."""
+    """Rows that have something in common: their errors, the median band, and the share within their bands."""
 
     errors: Summary
+    factor: float  # up or down
     in_band: float
 
 
@@ -120,9 +122,9 @@ class Report(Told):
 
 
 def _group(name: str, found: list[Found]) -> Group:
-    return Group(
-        Summary.of(name, [one.error for one in found]), sum(one.in_band for one in found) / len(found)
-    )
+    factor = median(sqrt(one.band.high / one.band.low) for one in found)
+    inside = sum(one.in_band for one in found) / len(found)
+    return Group(Summary.of(name, [one.error for one in found]), factor, inside)
 
 
 def _summed(group: Group) -> dict[str, object]:
