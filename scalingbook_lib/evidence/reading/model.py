@@ -22,13 +22,14 @@ SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) ?([mbt])(?![a-z0-9])")  # '70B', n
 UNITS = {"m": 1e6, "b": 1e9, "t": 1e12}
 NEAR_NAME, NEAR_PARAMS = 0.35, 0.12  # Gemma-2 2B has 2.6 billion; heads of a vocabulary count or do not
 EXACT, ROUNDED = 1e-6, 5e-3  # of parameters that are printed to the last digit, or to the second
+FEW_EXPERTS = 16
 HEAD_WIDTH = re.compile(r"head[_ ]dim(?:ension)? ?=? ?(\d+)")
 ROUTED = re.compile(r"(\d+) experts?,? top[- ]?(\d+)|\b(\d+) ?x ?\d+b")  # '8 experts top-2', '8x22B'
 
 
 def model(row: Cells, T: int = 0) -> Transformer:
     """The model of a row; Refused where neither its name nor its shapes say which."""
-    name, params = text(row, "transformer", "model", "name"), number(row, "params")
+    name, params = text(row, "transformer", "model", "name") or "unnamed", number(row, "params")
     found = list(_named(f"{name} {text(row, 'name')}", params))
     if not whole(row, "d_model"):
         return found[0] if found else _alike(row, name, params)
@@ -46,7 +47,10 @@ def _layers(m: Transformer, L: int) -> Transformer:
 
 def configured(row: Cells) -> Transformer:
     """The model of a row of configurations: by name, if nothing contradicts it, else as its columns say."""
-    name, said = text(row, "model", "name"), {c: text(row, c).lower() in ("true", "yes", "1") for c in row}
+    name, said = (
+        text(row, "model", "name") or "unnamed",
+        {c: text(row, c).lower() in ("true", "yes", "1") for c in row},
+    )
     attends, mlp = said.get("attention_bias", False), said.get("mlp_bias", False)
     for one in _named(name, None):
         biased = "attention_bias" not in row or bool(one.biases) == (attends or mlp)
@@ -129,10 +133,17 @@ def _alike(row: Cells, name: str, params: float | None) -> Transformer:
 
 
 def _built(row: Cells, name: str, params: float | None, T: int) -> Transformer:
-    """Of all forms that such shapes can have, the one whose parameters are nearest to the row's."""
-    forms = list(_forms(row, name or "unnamed", T))
+    """Of all forms that such shapes can have, the one whose parameters are nearest to the row's.
+
+    Parameters that no dense form explains are those of experts: so many, two for a token, or eight of many.
+    """
+    forms = list(_forms(row, name, T))
     if params is None:
         return forms[0]
+    one = next((m for m in forms if m.gated), forms[0])
+    E = 1 + round((params - one.params) / (3 * one.D * one.F * one.L))
+    if E > 1:
+        forms.append(replace(one, experts=Experts(E=E, k=2 if E <= FEW_EXPERTS else 8, F=one.F)))
     best = min(forms, key=lambda m: max(abs(m.params / params - 1), ROUNDED))  # of equals the likeliest
     if abs(best.params / params - 1) > 2 * NEAR_PARAMS:
         raise Refused(f"the row's shapes make {best.params:,} parameters, and it says {params:,.0f}")
