@@ -6,13 +6,13 @@ nearest to the row's. Chapter: Transformers.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from math import log
+from typing import Any
 
 from scalingbook_lib import models
-from scalingbook_lib.evidence.measured import shapes
 from scalingbook_lib.evidence.reading.cells import Cells, Refused, number, text, whole
 from scalingbook_lib.evidence.resources import grouped, record
 from scalingbook_lib.models import Experts, Latent, Transformer
@@ -23,6 +23,7 @@ UNITS = {"m": 1e6, "b": 1e9, "t": 1e12}
 NEAR_NAME, NEAR_PARAMS = 0.35, 0.12  # Gemma-2 2B has 2.6 billion; heads of a vocabulary count or do not
 EXACT, ROUNDED = 1e-6, 5e-3  # of parameters that are printed to the last digit, or to the second
 FEW_EXPERTS = 16
+GPT2_WORDS = 51200  # GPT-2's vocabulary filled up, where a source does not say
 HEAD_WIDTH = re.compile(r"head[_ ]dim(?:ension)? ?=? ?(\d+)")
 ROUTED = re.compile(r"(\d+) experts?,? top[- ]?(\d+)|\b(\d+) ?x ?\d+b")  # '8 experts top-2', '8x22B'
 
@@ -112,7 +113,7 @@ def _sizes(name: str) -> list[float]:
 @cache
 def _known() -> dict[str, list[Transformer]]:
     """Models by their names in small letters and digits alone, the longest first."""
-    every = (*shapes.others()[::-1], *models.CATALOGUE)  # PaLM as it was served before PaLM as trained
+    every = (*others()[::-1], *models.CATALOGUE)  # PaLM as it was served before PaLM as trained
     named = {alias: [models.find(name)] for alias, name in ALIASES.items()}
     named |= grouped(every, lambda m: re.sub(r"[^a-z0-9]", "", m.name.split(",")[0].lower()))
     return {key: named[key] for key in sorted(named, key=len, reverse=True)}
@@ -159,14 +160,14 @@ def _forms(row: Cells, name: str, T: int) -> Iterator[Transformer]:
     K, F = whole(row, "kv_heads") or N, whole(row, "d_ff", "d_ff_dense", "d_ff_expert") or 4 * D
     width, maxtext = HEAD_WIDTH.search(said), "maxtext" in said  # MaxText's own models: 128-wide heads, gated
     H = whole(row, "head_dim") or (128 if maxtext else int(width[1]) if width else max(D // N, 1))
-    V = whole(row, "vocab") or shapes.GPT2_WORDS
+    V = whole(row, "vocab") or GPT2_WORDS
     plain = Transformer(name=name[:80], D=D, L=L, V=V, N=N, K=K, H=H, F=F, experts=_experts(row, said, F))
     if plain.experts:
         yield plain
         return
     four = F == 4 * D and not maxtext
     if four and K == N:
-        yield shapes.gpt(name[:80], L=L, D=D, N=N, V=V, T=T)
+        yield gpt(name[:80], L=L, D=D, N=N, V=V, T=T)
     bare = replace(plain, gated=False)
     for form in (bare, plain) if four else (plain, bare):
         yield from (form, replace(form, tied=True))
@@ -181,3 +182,33 @@ def _experts(row: Cells, said: str, F: int) -> Experts | None:
     k = whole(row, "experts_per_token") or int(written[2] or 2 if written else 2)
     shared, first = whole(row, "shared_experts") or 0, whole(row, "first_dense_layers") or 0
     return Experts(E=E, k=k, F=whole(row, "d_ff_expert") or F, shared=shared, first_dense=first)
+
+
+@cache
+def others() -> tuple[Transformer, ...]:
+    """All that published runs name and the catalogue does not have: the rows of `other_models.json`."""
+    return tuple(_other(**fields) for fields in record("other_models"))
+
+
+def _other(*, biases: Iterable[str] = (), **fields: Any) -> Transformer:
+    return Transformer(**fields, biases=tuple(biases))
+
+
+@cache
+def gpt(name: str, *, L: int, D: int, N: int, V: int, T: int) -> Transformer:
+    """GPT-3's form: an MLP of 4 D without a gate, biases, learned positions, one matrix for both ends."""
+    return Transformer(
+        name=name,
+        D=D,
+        L=L,
+        V=V,
+        N=N,
+        K=N,
+        H=D // N,
+        F=4 * D,
+        gated=False,
+        tied=True,
+        norm_bias=True,
+        biases=("q", "k", "v", "o", "mlp"),
+        positions=T,
+    )

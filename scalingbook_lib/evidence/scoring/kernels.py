@@ -96,11 +96,10 @@ def _copy(row: Cells, on: Chip) -> Timed:
 def collective(row: Cells) -> Found:
     """The seconds of a collective, on switches or through the host."""
     on, size = chip(text(row, "chip", "system")), needed(row, "size_bytes")
-    names = ("collective", "n_devices", "size_bytes", "time_us", "algo_or_tool")
-    said = {name: text(row, name) for name in names}
-    if not number(row, "time_us"):
-        said["time_us"] = str(_rated_us(row, size))
-    timed = fabrics.timed(said | {"busbw_GBps": ""}, on)
+    said = {name: text(row, name) for name in ("collective", "algo_or_tool")} | {"busbw_GBps": ""}
+    time_us = number(row, "time_us") or _rated_us(row, size)
+    counts = {"n_devices": needed(row, "n_devices"), "size_bytes": size, "time_us": time_us}
+    timed = fabrics.timed(said | {name: str(value) for name, value in counts.items()}, on)
     told = f"collectives {'>=' if size >= LARGE else '<'} 1 MiB"
     return _found(told, on.name, timed.seconds, fabrics.seconds(fabrics.fabric(on), timed))
 
