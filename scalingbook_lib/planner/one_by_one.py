@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
-from scalingbook_lib.planner.spread import Group, Kind, Share, Spread, ways
+from scalingbook_lib.planner.spread import Group, Policy, Sharing, Spread, ways
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.feasible import reasons
 
@@ -34,9 +34,9 @@ class OneByOne:
         for fsdp in self.space.splits(spread.rest):
             zeros, why = self.space.zeros(fsdp * spread.cp)
             before, miss = len(found), None if zeros else Miss("even shards", fsdp, why)
-            for share in self.space.shares(spread, fsdp) if zeros else ():
-                kinds = self.space.tried["zero"] if share.expert_tp == 1 else zeros  # tp chips share experts
-                points, missed = self._plans(g, share, kinds, every)
+            for sharing in self.space.shares(spread, fsdp) if zeros else ():
+                kinds = self.space.tried["zero"] if sharing.expert_tp == 1 else zeros  # tp chips share experts
+                points, missed = self._plans(g, sharing, kinds, every)
                 found += points
                 miss = nearer(miss, missed)
             legal += len(found) > before
@@ -50,7 +50,7 @@ class OneByOne:
         return f"none of ep={asked} divides the {s.tp * s.cp * fsdp:,} chips of a stage's copy"
 
     def _plans(
-        self, g: Group, share: Share, zeros: tuple[int, ...], every: bool
+        self, g: Group, sharing: Sharing, zeros: tuple[int, ...], every: bool
     ) -> tuple[list[Point], Miss | None]:
         """Up the kinds of ZeRO, and for each up the rematerializations below the least that fitted so far."""
         remats = self.space.tried["remat"]
@@ -59,12 +59,12 @@ class OneByOne:
             for r, remat in enumerate(remats):
                 if r >= least and not every:
                     break
-                plan = self.space.plan(**ways(g, share), zero=zero, remat=remat)
+                plan = self.space.plan(**ways(g, sharing), zero=zero, remat=remat)
                 step_s, held, why = self.case.judge(plan)
                 if why:
                     miss = nearer(miss, self._miss(plan, held, why[0]))
                     continue
-                points.append(Point(step_s, held, g, share, Kind(zero, remat)))
+                points.append(Point(step_s, held, g, sharing, Policy(zero, remat)))
                 least = min(least, r)
         return points, miss
 

@@ -13,7 +13,7 @@ from scalingbook_lib import training
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.compare import Comparison, compare
-from scalingbook_lib.planner.spread import Group, Kind, Share, ways
+from scalingbook_lib.planner.spread import Group, Policy, Sharing, ways
 from scalingbook_lib.planner.tally import Rejected
 from scalingbook_lib.training import Efficiency, Plan, Step
 from scalingbook_lib.units import Told, count, percent, si
@@ -25,13 +25,13 @@ class Point(NamedTuple):
     step_s: float
     memory_bytes: float
     group: Group
-    share: Share
-    kind: Kind
+    sharing: Sharing
+    policy: Policy
 
     @property
     def ways(self) -> dict[str, Any]:
         """What makes the plan: fields of `training.Plan`."""
-        return {**ways(self.group, self.share), **self.kind._asdict()}
+        return {**ways(self.group, self.sharing), **self.policy._asdict()}
 
 
 class Judged(NamedTuple):

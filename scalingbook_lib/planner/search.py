@@ -11,7 +11,7 @@ from typing import Any
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.planner.fast import Dense, MoE
+from scalingbook_lib.planner.fast import Fast
 from scalingbook_lib.planner.one_by_one import OneByOne
 from scalingbook_lib.planner.ranking import Judged, Point, Ranking, first
 from scalingbook_lib.planner.space import Space, has_laws, needs_plans, space
@@ -65,7 +65,7 @@ class _Search:
 
     def __init__(self, asked: Space, efficiency: Efficiency, every: bool) -> None:
         self.space = asked
-        kind = OneByOne if needs_plans(asked) else MoE if asked.model.experts else Dense
+        kind = OneByOne if needs_plans(asked) else Fast
         self.judge = kind(asked, efficiency)
         self.every = every or not has_laws(asked)
         self.legal = self.spared = 0

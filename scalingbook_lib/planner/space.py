@@ -12,7 +12,7 @@ from typing import Any
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.planner.spread import Group, Share, Spread, divisors, ways
+from scalingbook_lib.planner.spread import Group, Sharing, Spread, divisors, ways
 from scalingbook_lib.planner.tally import Tally
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training import Plan, PlanError
@@ -83,14 +83,14 @@ class Space:
         """The ways of ep to try."""
         return self.tried.get("ep", divisors(self.model.experts.E if self.model.experts else 1))
 
-    def shares(self, s: Spread, fsdp: int) -> list[Share]:
+    def shares(self, s: Spread, fsdp: int) -> list[Sharing]:
         """Ways that divide what would hold the same experts; with one way of tp, expert_tp says nothing."""
         kinds = self.tried.get("expert_tp", (None, 1)) if self.model.experts else (None,)
         found = []
         for expert_tp in kinds if s.tp > 1 else kinds[:1]:
             stage = (s.tp if expert_tp == 1 else 1) * s.cp * fsdp
             ways = (ep for ep in self.expert_ways if stage % ep == 0)
-            found += [Share(fsdp, s.rest // fsdp, ep, expert_tp) for ep in ways]
+            found += [Sharing(fsdp, s.rest // fsdp, ep, expert_tp) for ep in ways]
         return found
 
     def misses(self, g: Group, fsdp: int, why: str, far: float, kind: str = "even shards") -> None:
@@ -98,7 +98,7 @@ class Space:
         if not why:
             kind = "memory"
         if self.tally.counts(kind, 1, far):
-            plan = self.plan(**ways(g, Share(fsdp, g.spread.rest // fsdp)))
+            plan = self.plan(**ways(g, Sharing(fsdp, g.spread.rest // fsdp)))
             self.tally.nearest(kind, why or too_large(far, self.machine.chip), plan, far)
 
     def groups(self) -> Iterator[Group]:
@@ -159,7 +159,7 @@ class Space:
                 far = ranks if left and not few else pp * chunks
                 if self.tally.counts(refused, count, far):
                     group = Group(spread, self.pods, microbatch, m)
-                    plan = self.plan(**ways(group, Share(1, rest)))
+                    plan = self.plan(**ways(group, Sharing(1, rest)))
                     self.tally.nearest(refused, self._why(refused, plan), plan, far)
 
     def _why(self, refused: str, plan: Plan) -> str:

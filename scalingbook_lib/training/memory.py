@@ -7,7 +7,7 @@ Chapter: Training.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from operator import attrgetter
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.chip import Chip
@@ -19,8 +19,13 @@ from scalingbook_lib.training.work import work
 from scalingbook_lib.units import Told, binary, percent, si
 
 
-class Parts(NamedTuple):
-    """Bytes on one chip at the fullest moment. Of logits and recomputed layer, one: its moment's own."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Memory(Told):
+    """Bytes on one chip at the fullest moment, by part: `memory["gathered weights"]`.
+
+    Of logits and recomputed layer there is one, its moment's own; `other` is what the other moment has in
+    its place (0 with stages, where it may be another chip's). `chip` is None where only the sum is asked for.
+    """
 
     weights: float = 0.0
     gradients: float = 0.0
@@ -30,6 +35,24 @@ class Parts(NamedTuple):
     logits: float = 0.0
     gathered_weights: float = 0.0
     buffers: float = 0.0
+    other: float = 0.0
+    chip: Chip | None = None
+
+    def __getitem__(self, part: str) -> float:
+        """The bytes of one part."""
+        if part not in PARTS:
+            raise KeyError(f"no part {part!r}; there are {', '.join(PARTS)}")
+        return PARTS[part](self)
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Every part that has any, by name."""
+        return {name: n for name, part in PARTS.items() if (n := part(self))}
+
+    @property
+    def total(self) -> float:
+        """All parts."""
+        return sum(part(self) for part in PARTS.values())
 
     @property
     def state(self) -> float:
@@ -37,53 +60,9 @@ class Parts(NamedTuple):
         return sum((self.weights, self.gradients, self.optimizer))
 
     @property
-    def total(self) -> float:
-        """All parts."""
-        return sum(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Memory(Told):
-    """Bytes on one chip at the fullest moment, by part: `memory["gathered weights"]`.
-
-    `chip` is None where only the sum is asked for. `other` is what the other moment has in place of the
-    logits, or of the recomputed layer (0 with stages, where it may be another chip's).
-    """
-
-    parts: Parts
-    chip: Chip | None = None
-    other: float = 0.0
-
-    def __getitem__(self, part: str) -> float:
-        """The bytes of one part."""
-        found = self._named
-        if part not in found:
-            raise KeyError(f"no part {part!r}; there are {', '.join(found)}")
-        return found[part]
-
-    @property
-    def _named(self) -> dict[str, float]:
-        return {name.replace("_", " "): n for name, n in self.parts._asdict().items()}
-
-    @property
-    def terms(self) -> dict[str, float]:
-        """Every part that has any, by name."""
-        return {name: n for name, n in self._named.items() if n}
-
-    @property
-    def total(self) -> float:
-        """All parts."""
-        return self.parts.total
-
-    @property
-    def state(self) -> float:
-        """What stays between steps."""
-        return self.parts.state
-
-    @property
     def moment(self) -> str:
         """When it is the most: "at the logits", or "in a layer"."""
-        return "at the logits" if self.parts.logits else "in a layer"
+        return "at the logits" if self.logits else "in a layer"
 
     @property
     def fits(self) -> bool:
@@ -94,7 +73,7 @@ class Memory(Told):
         parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items())
         if self.other:
             instead = f"in a layer done again {si(self.other, 'B')} in their place"
-            if not self.parts.logits:
+            if not self.logits:
                 instead = f"at the logits {si(self.other, 'B')} in its place"
             parts += f" ({self.moment}; {instead})"
         if self.chip is None:
@@ -105,6 +84,18 @@ class Memory(Told):
         return f"{si(self.total, 'B')} {verb} in {room} ({share}): {parts}"
 
 
+PARTS = {
+    "weights": attrgetter("weights"),
+    "gradients": attrgetter("gradients"),
+    "optimizer": attrgetter("optimizer"),
+    "activations": attrgetter("activations"),
+    "recomputed layer": attrgetter("recomputed_layer"),
+    "logits": attrgetter("logits"),
+    "gathered weights": attrgetter("gathered_weights"),
+    "buffers": attrgetter("buffers"),
+}
+
+
 def memory(
     model: Transformer, plan: Plan, *, batch: int, T: int, machine: Machine | None = None, loop: bool = False
 ) -> Memory:
@@ -113,14 +104,8 @@ def memory(
     `loop`: as a compiled loop over the layers has it, which gathers no layer ahead, and scatters the
     gradients of each matrix while those of the next are made.
     """
-    return held(shape(work(model, T, plan.remat, plan.activations, True), plan, batch), machine, loop)
-
-
-def held(s: Shape, machine: Machine | None = None, loop: bool = False) -> Memory:
-    """`memory` of a shape."""
-    found, moment = parts(s, loop), moments(s)
-    other = moment.recomputed_layer if found.logits else moment.logits
-    return Memory(found, machine.chip if machine else None, other if s.plan.pp == 1 else 0.0)
+    s = shape(work(model, T, plan.remat, plan.activations, True), plan, batch)
+    return held(s, machine.chip if machine else None, loop)
 
 
 def states(params: float, plan: Plan) -> Memory:
@@ -129,43 +114,55 @@ def states(params: float, plan: Plan) -> Memory:
     (2 + 2 + K) P; ZeRO-1 2 P + 2 P + K P / N, ZeRO-2 2 P + (2 + K) P / N, ZeRO-3 (2 + 2 + K) P / N, of P / tp
     / pp parameters over N = fsdp · cp chips. Source: Rajbhandari et al., arXiv 1910.02054, figure 1.
     """
-    return Memory(_state(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp))
+    return _state(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp)
 
 
-def _state(params: float, plan: Plan, ways: int) -> Parts:
+def _state(params: float, plan: Plan, ways: int) -> Memory:
     """Weights, gradients, optimizer's state of one chip's parameters, shared by `ways` chips."""
     master = plan.master.bytes if plan.master else 0.0
-    return Parts(
+    return Memory(
         weights=params * plan.weights.bytes / (ways if plan.zero >= 3 else 1),
         gradients=params * plan.gradients.bytes / (ways if plan.zero >= 2 else 1),
         optimizer=params * (2 * plan.moments.bytes + master) / (ways if plan.zero >= 1 else 1),
     )
 
 
-def parts(s: Shape, loop: bool = False) -> Parts:
-    """The bytes of every part: the numbers alone, for a search."""
-    copies = 2 if s.plan.schedule == "dualpipe" and s.plan.pp > 1 else 1  # two stages on each chip
-    dense, expert = _state(s.dense, s.plan, s.shared), _state(s.expert, s.plan, s.expert_shared)
-    full = _fullest(s)
-    return Parts(
+def held(s: Shape, chip: Chip | None = None, loop: bool = False) -> Memory:
+    """`memory` of a shape."""
+    plan, stored = s.plan, s.t * s.of_token(s.work.stored)
+    copies = 2 if plan.schedule == "dualpipe" and plan.pp > 1 else 1  # two stages on each chip
+    dense, expert = _state(s.dense, plan, s.shared), _state(s.expert, plan, s.expert_shared)
+    # the first stage is fullest while a layer is done again, the last at the logits
+    first, last, layer, logits = (
+        stored * s.share * live(plan.schedule, plan.pp, s.m, plan.chunks),
+        stored * s.last,
+        in_layer(s),
+        at_logits(s),
+    )
+    at_end = last + logits > first + layer
+    other = layer if at_end else logits
+    return Memory(
         weights=copies * (dense.weights + expert.weights),
         gradients=copies * (dense.gradients + expert.gradients),
         optimizer=dense.optimizer + expert.optimizer,
-        activations=full.activations,
-        recomputed_layer=full.recomputed_layer,
-        logits=full.logits,
+        activations=last if at_end else first,
+        recomputed_layer=0.0 if at_end else layer,
+        logits=logits if at_end else 0.0,
         gathered_weights=_gathered(s, 1 if loop else 2),
-        buffers=_buffers(s, loop),
+        buffers=buffers(s, loop),
+        other=other if plan.pp == 1 else 0.0,
+        chip=chip,
     )
 
 
-def moments(s: Shape) -> Parts:
-    """What each moment has beside the stored activations: a layer that is recomputed, and the logits."""
-    w = s.work
-    return Parts(
-        recomputed_layer=s.t * (s.of_token(w.working) + across(s)),
-        logits=s.t * w.model.V / s.plan.tp * s.plan.logit_bytes,
-    )
+def in_layer(s: Shape) -> float:
+    """Bytes beside the stored activations while a layer is recomputed."""
+    return s.t * (s.of_token(s.work.working) + across(s))
+
+
+def at_logits(s: Shape) -> float:
+    """Bytes beside the stored activations at the logits."""
+    return s.t * s.work.model.V / s.plan.tp * s.plan.logit_bytes
 
 
 def across(s: Shape) -> float:
@@ -175,15 +172,6 @@ def across(s: Shape) -> float:
         return 0.0
     each = plan.activations.bytes * w.kv / w.model.softmax_layers / min(plan.tp, w.model.K)
     return 2 * plan.cp * each
-
-
-def _fullest(s: Shape) -> Parts:
-    """Activations with a layer or the logits: of the first stage in a layer, or the last at the logits."""
-    moment, stored = moments(s), s.t * s.of_token(s.work.stored)
-    first, last = stored * s.share * live(s.plan, s.m), stored * s.last
-    if last + moment.logits > first + moment.recomputed_layer:
-        return Parts(activations=last, logits=moment.logits)
-    return Parts(activations=first, recomputed_layer=moment.recomputed_layer)
 
 
 def _gathered(s: Shape, at_once: int) -> float:
@@ -197,7 +185,7 @@ def _gathered(s: Shape, at_once: int) -> float:
     return s.moved * max(at_once * (dense + expert) / s.layers, outer)
 
 
-def _buffers(s: Shape, loop: bool) -> float:
+def buffers(s: Shape, loop: bool = False) -> float:
     """A layer's gradients before they are scattered; the whole input, output and a gradient of a product."""
     plan = s.plan
     whole = 3 * plan.activations.bytes * s.t * s.work.model.D if s.wide > 1 else 0.0
@@ -213,13 +201,11 @@ def _largest(s: Shape) -> float:
     return max(experts, *(w.size / s.plan.tp for w in dense))
 
 
-def live(plan: Plan, m: int) -> float:
+def live(schedule: str, p: int, m: int, v: int) -> float:
     """The most microbatches whose activations a stage holds: all with GPipe, at most p with 1F1B.
 
     Interleaved, p + (p - 1)/v of them; DualPipe p + 1, of its two stages.
     """
-    p = plan.pp
     if p == 1:
         return 1
-    most = {"gpipe": m, "interleaved": p + (p - 1) / plan.chunks, "dualpipe": p + 1}.get(plan.schedule, p)
-    return min(m, most)
+    return min(m, {"gpipe": m, "interleaved": p + (p - 1) / v, "dualpipe": p + 1}.get(schedule, p))

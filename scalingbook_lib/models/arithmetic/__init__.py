@@ -26,12 +26,17 @@ from scalingbook_lib.models.arithmetic.intensity import (
     prefill_tokens,
     query_block,
 )
-from scalingbook_lib.models.arithmetic.layers import pairs
+from scalingbook_lib.models.arithmetic.layers import hidden, pairs, pointwise
 from scalingbook_lib.models.arithmetic.parameters import Parameters, TrainingState, params, training_state
-from scalingbook_lib.models.arithmetic.pointwise import hidden, pointwise
 from scalingbook_lib.models.arithmetic.products import Einsum, EinsumError, einsum
 from scalingbook_lib.models.arithmetic.remat import POLICIES, Activations, Policy, activations
-from scalingbook_lib.models.arithmetic.softmax import OnlineSoftmax, State, Step, merge, online_softmax
+from scalingbook_lib.models.arithmetic.softmax import (
+    OnlineSoftmax,
+    SoftmaxState,
+    SoftmaxStep,
+    merge,
+    online_softmax,
+)
 from scalingbook_lib.models.arithmetic.terms import Term, Terms
 from scalingbook_lib.models.arithmetic.training import (
     TrainingFlops,
@@ -54,8 +59,8 @@ __all__ = [
     "Parameters",
     "Policy",
     "Routing",
-    "State",
-    "Step",
+    "SoftmaxState",
+    "SoftmaxStep",
     "Term",
     "Terms",
     "TrainingFlops",

@@ -1,56 +1,107 @@
-"""How are weights shared among the data ranks, and which ways leave room for activations?
+"""How are weights and experts shared among the chips of a stage, and which ways leave room for activations?
 
+On a torus an exchange of tokens depends on the whole mesh, and plans with experts are judged `one_by_one`.
 Chapter: Training LLaMA 3.
 """
 
 from bisect import bisect_right
+from functools import cache
 from math import inf
 from typing import NamedTuple
 
 from scalingbook_lib.collectives import Collective
-from scalingbook_lib.planner.fast.links import Mesh
+from scalingbook_lib.planner.fast.links import MeshRates
 from scalingbook_lib.planner.fast.sums import Moved
-from scalingbook_lib.planner.spread import Share
+from scalingbook_lib.planner.fast.unit import Unit
+from scalingbook_lib.planner.space import Space
+from scalingbook_lib.planner.spread import Sharing, Spread
 from scalingbook_lib.steps.placement import FREE
+from scalingbook_lib.training.feasible import reasons
+from scalingbook_lib.training.shape import Shape
 
 type Picks = list[tuple[int, int]]  # kinds of ZeRO and of rematerialization, by their place in those tried
 
 FIRST: Picks = [(0, 0)]  # the least of each
 
 
-class States(NamedTuple):
-    """What the weights and their optimizer hold, per kind of ZeRO; or why there is no kind."""
+class ExpertShare(NamedTuple):
+    """Expert parameters of a chip before sharing, the chips inside those that hold the same, how many do."""
 
-    zeros: tuple[int, ...]
-    nbytes: list[float]
-    why: str
-    least: float
-    most: float
-
-    @classmethod
-    def of(cls, zeros: tuple[int, ...], nbytes: list[float], why: str) -> "States":
-        """With the least and the most, which are infinite where there is none."""
-        return cls(zeros, nbytes, why, min(nbytes, default=inf), max(nbytes, default=inf))
+    params: float
+    inside: int
+    ways: int
 
 
 class Split:
-    """One way to share the data ranks and the experts, with all that does not depend on the microbatch."""
+    """One way to share the data ranks and the experts, with all that does not depend on the microbatch.
 
-    __slots__ = ("hop", "least", "line", "mesh", "most", "moved", "nbytes", "share", "why", "zeros")
+    `nbytes`: what weights and their optimizer hold, per kind of ZeRO; where there is no kind, `why`.
+    """
 
-    def __init__(self, share: Share, states: States) -> None:
-        self.share = share
-        self.zeros, self.nbytes, self.why, self.least, self.most = states
-        self.mesh: Mesh | None = None
+    __slots__ = ("hop", "least", "line", "mesh", "most", "moved", "nbytes", "sharing", "why", "zeros")
+
+    def __init__(self, sharing: Sharing, zeros: tuple[int, ...], nbytes: list[float], why: str) -> None:
+        self.sharing, self.zeros, self.nbytes, self.why = sharing, zeros, nbytes, why
+        self.least, self.most = min(nbytes, default=inf), max(nbytes, default=inf)
+        self.mesh: MeshRates | None = None
         self.line: tuple[object, ...] = ()  # passes of splits with the same line take the same time
         self.hop = FREE  # from stage to stage
-        self.moved: list[Moved | None] = [None] * len(self.zeros)
+        self.moved: list[Moved | None] = [None] * len(zeros)
 
-    def lay(self, mesh: Mesh, pp: int) -> None:
+    def lay(self, mesh: MeshRates, pp: int) -> None:
         """On these links."""
-        self.mesh, self.line = mesh, (mesh.Y, mesh.C, self.share.ep, self.share.expert_tp)
+        self.mesh, self.line = mesh, (mesh.Y, mesh.C, self.sharing.ep, self.sharing.expert_tp)
         if pp > 1:
             self.hop = mesh.P[Collective.PERMUTE]
+
+
+class Splits:
+    """The splits of one search."""
+
+    def __init__(self, space: Space, unit: Unit) -> None:
+        self.space, self.unit = space, unit
+        self._even = cache(
+            self._divide
+        )  # asked tens of thousands of times of a hundred: 3 times as long without
+
+    def of(self, s: Spread, shape: Shape) -> list[Split]:
+        """Every way of fsdp and dp, and of the experts over a stage; or one that says why there is none."""
+        found = []
+        for fsdp in self.space.splits(s.rest):
+            shared = [self._split(s, shape, sharing) for sharing in self._sharings(s, fsdp)]
+            found += shared or [Split(Sharing(fsdp, s.rest // fsdp), (), [], self._none(s, fsdp))]
+        return found
+
+    def _sharings(self, s: Spread, fsdp: int) -> list[Sharing]:
+        if not self.space.model.experts:
+            return [Sharing(fsdp, s.rest // fsdp)]
+        return [one for one in self.space.shares(s, fsdp) if self._even(s.tp, one.ep, one.expert_tp)]
+
+    def _divide(self, tp: int, ep: int, expert_tp: int | None) -> bool:
+        """Whether experts and their widths do, whatever the rest of the plan."""
+        fsdp = self.space.machine.chips // tp
+        plan = self.space.plan(tp=tp, ep=ep, expert_tp=expert_tp, fsdp=fsdp, zero=0)
+        return not reasons(self.space.model, plan, self.space.T, self.space.machine)
+
+    def _none(self, s: Spread, fsdp: int) -> str:
+        asked = ", ".join(map(str, self.space.expert_ways))
+        return f"no ep of {asked} and expert_tp divide the {s.tp * s.cp * fsdp:,} chips of a stage's copy"
+
+    def _split(self, s: Spread, shape: Shape, sharing: Sharing) -> Split:
+        shared = sharing.fsdp * s.cp
+        zeros, why = self.space.zeros(shared)
+        if sharing.expert_tp == 1 and s.tp > 1:  # experts are shared where all else is not
+            zeros, why = self.space.tried["zero"], ""
+        experts = self.experts(s, shape, sharing)
+        states = [self.unit.state(s.tp, zero) for zero in zeros]
+        nbytes = [one.held(shape, shared, experts.params, experts.ways) for one in states]
+        return Split(sharing, zeros, nbytes, why)
+
+    def experts(self, s: Spread, shape: Shape, sharing: Sharing) -> ExpertShare:
+        """A chip's experts; without any, no parameters."""
+        split = (sharing.expert_tp or s.tp) * sharing.ep  # chips that the experts of a layer are split over
+        params = shape.expert * s.tp / split  # the shape has tp chips for each expert, and ep = 1
+        return ExpertShare(params, split, s.tp * s.cp * sharing.fsdp // split)
 
 
 class Room:

@@ -134,7 +134,7 @@ def test_every_prompt_token_is_computed_or_found(requests, cost, policy, blocks,
                 assert stay.computed + stay.cached == served.request.prompt + emitted
             assert stay.cached <= served.request.prefix
             emitted += stay.tokens
-    assert computed == run.prompt_tokens[0] == sum(tokens for *_, tokens in run.chunks)
+    assert computed == run.prompt_tokens[0] == sum(chunk.tokens for chunk in run.chunks)
     assert 0 <= run.hit_rate < 1
     assert keep or run.hit_rate == 0
     steps = [stretch for row in run.stretches for stretch in row]
@@ -151,7 +151,8 @@ def test_littles_law(requests, cost, policy, blocks, clients):
     assert run.mean_present * run.end_s == pytest.approx(sojourns, **CLOSE)
     assert [moment.time_s for moment in run.queue] == sorted(moment.time_s for moment in run.queue)
     if run.queue:
-        assert run.queue[-1][1:] == (0, 0, 0)
+        last = run.queue[-1]
+        assert (last.waiting, last.inside, last.held) == (0, 0, 0)
     assert 0 <= run.occupancy <= 1 + 1e-9
     first = max((request.arrival_s for request in requests[:clients]), default=0.0)
     later = [m.waiting + m.inside for m in run.queue if m.time_s > first]

@@ -51,7 +51,7 @@ def test_a_mesh_lies_on_the_torus_as_the_library_lays_it(chip, topology, sizes):
     laid = chips.Slice.of(chip, topology.partition(":")[2]).mesh(**sizes)
     library = {name: sorted(a.size for a in laid.axes(name)) for name in sizes}
     assert coordinates(topology, sizes) == library
-    assert slices.topology(topology).grid(sizes).size == laid.slice.chips
+    assert slices.topology(topology).grid(sizes).size == laid.machine.chips
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_arguments_may_stand_in_lists_and_dicts_and_be_jax_s_own(cpu):
     )
     assert program.flops == 4 * 8 * 32 * 128
     assert program.collectives == {}
-    assert hlo.counts(program) == {}
+    assert hlo.collectives(program) == {}
 
 
 @pytest.mark.parametrize("given", [jax.ShapeDtypeStruct((512, 512), jnp.float32), np.ones((512, 512))])
