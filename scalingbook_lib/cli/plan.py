@@ -61,11 +61,7 @@ def command(
     dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit code is 1.
     """
     fixed = given(options)
-    precision = fixed.get("compute", BF16).name
-    if isinstance(efficiency, Survey):
-        reached = efficiency.training(machine.chip, precision)
-    else:
-        reached = efficiency or published.calibrated(machine.chip, precision)
+    reached = _reached(efficiency, machine, fixed.get("compute", BF16).name)
     asked = Asked(model, machine, reading.sequences(batch, T), T, reached)
     if as_written and what_if:
         raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")
@@ -76,15 +72,21 @@ def command(
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
     factor = None if isinstance(efficiency, Efficiency) else published.band(experts=model.experts is not None)
     peak = training.step(model, machine, found.step.plan, batch=asked.batch, T=T, efficiency=PEAK)
+    values |= {"within_factor": factor, "peak_step_s": peak.total_s}
     return Answer(
         told="\n".join(_told(found.told, factor, peak, run)),
         tables=(*found.tables, *plan_tables.tables(found.step, run)),
-        values=values
-        | {"within_factor": factor, "peak_step_s": peak.total_s}
-        | plan_tables.values(found.step, run),
+        values=values | plan_tables.values(found.step, run),
         steps=tuple(plan_tables.derivation(found.step, run)),
         refused=not values["feasible"],
     )
+
+
+def _reached(efficiency: Efficiency | Survey | None, machine: Machine, precision: str) -> Efficiency:
+    """What was asked for: a share, a device's own record, or what published runs reached."""
+    if isinstance(efficiency, Survey):
+        return efficiency.training(machine.chip, precision)
+    return efficiency or published.calibrated(machine.chip, precision)
 
 
 def _told(found: str, factor: float | None, peak: Step, run: training.Run | None) -> Iterator[str]:
