@@ -40,12 +40,12 @@ class Traffic(Told):
 
     @property
     def each_s(self) -> float:
-        """One of them, hidden or not."""
+        """One of them."""
         return self.nbytes * self.rate.s_per_byte + self.rate.hops_s
 
     @property
     def seconds(self) -> float:
-        """All of them in one step."""
+        """All of them in one step, hidden or not."""
         return self.times * self.each_s
 
     @property
