@@ -35,7 +35,9 @@ class OneByOne:
             zeros, why = self.space.zeros(fsdp * spread.cp)
             before, miss = len(found), None if zeros else Miss("even shards", fsdp, why)
             for sharing in self.space.shares(spread, fsdp) if zeros else ():
-                kinds = self.space.tried["zero"] if sharing.expert_tp == 1 else zeros  # tp chips share experts
+                kinds = (
+                    self.space.tried["zero"] if sharing.expert_tp == 1 else zeros
+                )  # tp chips share experts
                 points, missed = self._plans(g, sharing, kinds, every)
                 found += points
                 miss = nearer(miss, missed)

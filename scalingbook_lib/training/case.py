@@ -32,7 +32,7 @@ from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Seconds, seconds
 from scalingbook_lib.training.traffic import rows
-from scalingbook_lib.training.work import work
+from scalingbook_lib.training.work import Work, work
 
 REFUSALS = (PlanError, PipelineError, ClusterError, SliceError, ValueError)
 
@@ -57,9 +57,13 @@ class Case:
     efficiency: Efficiency = PEAK
     causal: bool = True  # kernels skip what the mask throws away, and useful FLOPs are counted without it
 
+    def work(self, plan: Plan) -> Work:
+        """The model's constants under the plan's rematerialization."""
+        return work(self.model, self.T, plan.remat, plan.activations, self.causal)
+
     def shape(self, plan: Plan) -> Shape:
         """What the plan makes of the model on each chip."""
-        return shape(work(self.model, self.T, plan.remat, plan.activations, self.causal), plan, self.batch)
+        return shape(self.work(plan), plan, self.batch)
 
     def traffic(self, s: Shape) -> list[Traffic]:
         """Every collective; a ClusterError or SliceError where the machine has no such mesh."""

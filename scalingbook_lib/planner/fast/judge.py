@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from scalingbook_lib.machines.clusters import ClusterError
-from scalingbook_lib.planner.fast.links import Links, MeshRates
+from scalingbook_lib.planner.fast.links import MeshRates
 from scalingbook_lib.planner.fast.splits import Picks, Room, Split, Splits
 from scalingbook_lib.planner.fast.step import Steps, idle
 from scalingbook_lib.planner.fast.sums import Moved, Params, Pass, Rates, Way, Ways, Weights
-from scalingbook_lib.planner.fast.unit import TokenBytes, Unit
+from scalingbook_lib.planner.fast.unit import TokenBytes, unit
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, Spread
-from scalingbook_lib.training import Efficiency, Plan
+from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.memory import live
 from scalingbook_lib.training.shape import Shape
 
@@ -47,10 +47,15 @@ class Fast:
 
     def __init__(self, space: Space, efficiency: Efficiency) -> None:
         self.space, self.remats = space, space.tried["remat"]
-        self.unit = Unit(space, efficiency)
-        self.links = Links(space.machine, space.pods, efficiency)
+        self.unit = unit(
+            Case(space.model, space.machine, batch=1, T=space.T, efficiency=efficiency),
+            pods=space.pods,
+            constant=tuple(sorted(space.constant.items())),
+            remat=self.remats[0],
+        )
+        self.links = self.unit.links
         self.steps = Steps(Plan(**space.constant).hidden * efficiency.overlap, efficiency.fixed_s)
-        self.weights, self.splits = Weights(self.unit, self.links), Splits(space, self.unit)
+        self.weights, self.splits = Weights(self.unit), Splits(space, self.unit)
         self.unknown: Passes = [None for _ in self.remats]
         self.policies = {z: [Policy(z, remat) for remat in self.remats] for z in (0, *space.tried["zero"])}
         self._known: dict[Any, Any] = {}
@@ -74,7 +79,7 @@ class Fast:
     def _bench(self, s: Spread) -> Bench:
         shape = self.unit.shape(s.tp, s.pp, s.chunks)
         key = "splits", s.tp, s.cp, s.pp, shape.layers  # the schedule counts by the layers of a stage alone
-        splits, passes = self._get(key, lambda: (self.splits.of(s, shape), {}))
+        splits, passes = self._get(key, lambda: (self.splits.of(s), {}))
         cp = s.cp if self.unit.gathers else 1  # else what a token holds does not depend on it
         return Bench(
             shape=shape,
@@ -123,6 +128,7 @@ class Fast:
         """Whether the machine has such a mesh; its rates, or why not."""
         fsdp, dp = split.sharing.fsdp, split.sharing.dp
         try:
+            self._exchange(s, split.sharing)  # an exchange may cut a domain that no other axis cuts
             split.lay(self.links.mesh(s.tp, s.cp, fsdp, s.pp, dp), s.pp)
         except ClusterError as refused:
             missed[fsdp] = Miss(float(s.tp * s.cp * fsdp), "mesh", str(refused))
@@ -157,8 +163,15 @@ class Fast:
         return found
 
     def _pass(self, g: Group, shape: Shape, split: Split, t: float, remat: str) -> Pass:
-        """Both directions at the longest stage's pace, with what tensor, context and expert ways take."""
-        s, sharing, mesh = g.spread, split.sharing, split.mesh
+        """Both directions at the longest stage's pace."""
+        s = g.spread
+        key = "all layers", s.pp == 1, s.tp, s.cp, g.microbatch, remat, split.line
+        forward, backward, math_s = self._get(key, self._layers, s, split, t, remat)
+        return Pass(forward.paced(shape), backward.paced(shape), math_s / s.pp)
+
+    def _layers(self, s: Spread, split: Split, t: float, remat: str) -> tuple[Way, Way, float]:
+        """All layers, either way, with tensor, context and expert ways; and the seconds of forward products."""
+        sharing, mesh = split.sharing, split.mesh
         assert mesh
         one = self.unit.layers(s.tp, remat, sharing.ep, sharing.expert_tp, t)
         key = "tensor", s.tp, s.pp == 1, remat, mesh.Y, sharing.ep, sharing.expert_tp
@@ -166,16 +179,20 @@ class Fast:
         C = self._get(("context", s.tp, s.cp, mesh.C), self._context, s, mesh.C)
         forward = Way.of(one.forward_s, one.math.head, t, Y=Y.forward, C=C.forward, Z=Z.forward)
         backward = Way.of(one.backward_s, 2 * one.math.head, t, Y=Y.backward, C=C.backward, Z=Z.backward)
-        return Pass(forward.paced(shape), backward.paced(shape), one.math.total / s.pp)
+        return forward, backward, one.math.total
 
     def _tensor(self, s: Spread, sharing: Sharing, remat: str, Y: Rates) -> tuple[Ways, Ways]:
-        """Tensor ways; and expert ways, which send tokens to their experts."""
-        rows, rates = self.unit.moved(s.tp, remat, sharing.ep, sharing.expert_tp, s.pp > 1), {}
-        if sharing.ep > 1 and (experts := self.space.model.experts):
-            inside = s.tp if (sharing.expert_tp or s.tp) > 1 else 1
-            most = self.space.constant.get("expert_domains")
-            rates = self.links.exchange(inside, sharing.ep, experts.k, most)
-        return Ways.of(rows, "Y", Y), Ways.of(rows, "Z", rates)
+        """Tensor and expert ways."""
+        rows = self.unit.moved(s.tp, remat, sharing.ep, sharing.expert_tp, s.pp > 1)
+        return Ways.of(rows, "Y", Y), Ways.of(rows, "Z", self._exchange(s, sharing))
+
+    def _exchange(self, s: Spread, sharing: Sharing) -> Rates:
+        """What sends tokens to their experts, and back."""
+        experts = self.space.model.experts
+        if sharing.ep == 1 or not experts:
+            return {}
+        inside = s.tp if (sharing.expert_tp or s.tp) > 1 else 1
+        return self.links.exchange(inside, sharing.ep, experts.k, self.space.constant.get("expert_domains"))
 
     def _context(self, s: Spread, C: Rates) -> Ways:
         return Ways.of(self.unit.context(s.tp, s.cp) if s.cp > 1 else (), "C", C)
@@ -190,8 +207,9 @@ class Fast:
         return found
 
     def _weights(self, s: Spread, shape: Shape, sharing: Sharing, mesh: MeshRates, zero: int) -> Moved:
-        groups = (Params(shape.dense, mesh.X, sharing.fsdp * s.cp),)
-        experts = self.splits.experts(s, shape, sharing)
+        shared = sharing.fsdp * s.cp
+        groups = (Params(shape.dense, mesh.X, shared),)
+        experts = self.splits.experts(s.tp, shape, shared, ep=sharing.ep, expert_tp=sharing.expert_tp)
         if experts.params:
             axis = self.links.level(experts.inside, experts.ways) if experts.ways > 1 else self.links.none
             groups += (Params(experts.params, axis, experts.ways),)
