@@ -9,11 +9,8 @@ from operator import mul
 from typing import NamedTuple
 
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.machines.torus import SliceError
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.steps.pipelines import PipelineError
 from scalingbook_lib.steps.placement import (
     NAMES,
     Networks,
@@ -33,8 +30,6 @@ from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Seconds, seconds
 from scalingbook_lib.training.traffic import rows
 from scalingbook_lib.training.work import Work, work
-
-REFUSALS = (PlanError, PipelineError, ClusterError, SliceError, ValueError)
 
 
 class Judged(NamedTuple):
@@ -107,7 +102,7 @@ class Case:
             if memory_first and nbytes > self.machine.chip.hbm_bytes:
                 return Judged(float("inf"), nbytes, (too_large(nbytes, self.machine.chip),))
             return Judged(self.seconds(s).total_s, nbytes)
-        except REFUSALS as refused:
+        except ValueError as refused:
             return Judged(float("inf"), float("inf"), (str(refused),))
 
     def seconds(self, s: Shape, traffic: list[Traffic] | None = None) -> Seconds:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.planner.fast.links import MeshRates
@@ -13,6 +13,7 @@ from scalingbook_lib.planner.fast.unit import TokenBytes, unit
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, Spread
+from scalingbook_lib.planner.tally import Miss
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.memory import live
 from scalingbook_lib.training.shape import Shape
@@ -34,14 +35,6 @@ class Bench:
     passes: dict[tuple[int, object], Passes]  # of a microbatch on a line
 
 
-class Miss(NamedTuple):
-    """Why a mesh has no legal plan, and how far it is from one: bytes, or chips."""
-
-    far: float
-    kind: str
-    why: str
-
-
 class Fast:
     """The plans of one space, judged by the sums that they share."""
 
@@ -53,7 +46,6 @@ class Fast:
             constant=tuple(sorted(space.constant.items())),
             remat=self.remats[0],
         )
-        self.links = self.unit.links
         self.steps = Steps(Plan(**space.constant).hidden * efficiency.overlap, efficiency.fixed_s)
         self.weights, self.splits = Weights(self.unit), Splits(space, self.unit)
         self.unknown: Passes = [None for _ in self.remats]
@@ -85,13 +77,12 @@ class Fast:
             shape=shape,
             idle=idle(s.pp, s.schedule, s.chunks),
             hop_bytes=self.unit.hop_bytes(s.tp),
-            held=self._get(("held", s.tp, cp), self._bytes, s.tp, cp),
+            held=self._get(
+                ("held", s.tp, cp), lambda: [self.unit.held(s.tp, cp, remat) for remat in self.remats]
+            ),
             splits=splits,
             passes=passes,
         )
-
-    def _bytes(self, tp: int, cp: int) -> list[TokenBytes]:
-        return [self.unit.held(tp, cp, remat) for remat in self.remats]
 
     def _held(self, g: Group, bench: Bench, t: float) -> list[float]:
         """Activations, per rematerialization: of the first stage, or the last with its logits."""
@@ -115,23 +106,23 @@ class Fast:
         legal = {split.sharing.fsdp for split, _ in found} if missed else set()
         for fsdp, miss in missed.items():  # spreads without any legal plan are counted
             if fsdp not in legal:
-                self.space.misses(g, fsdp, miss.why, miss.far, miss.kind)
+                self.space.misses(g, fsdp, miss)
         return found, spared
 
     def _missed(self, missed: dict[int, Miss], split: Split, least: float) -> None:
         """The smallest plan of each mesh that does not fit."""
         fsdp, far = split.sharing.fsdp, min(split.nbytes, default=0.0) + least
         if fsdp not in missed or far < missed[fsdp].far:
-            missed[fsdp] = Miss(far, "even shards", split.why)
+            missed[fsdp] = Miss("even shards" if split.why else "memory", far, split.why)
 
     def _laid(self, s: Spread, split: Split, missed: dict[int, Miss]) -> bool:
         """Whether the machine has such a mesh; its rates, or why not."""
         fsdp, dp = split.sharing.fsdp, split.sharing.dp
         try:
             self._exchange(s, split.sharing)  # an exchange may cut a domain that no other axis cuts
-            split.lay(self.links.mesh(s.tp, s.cp, fsdp, s.pp, dp), s.pp)
+            split.lay(self.unit.links.mesh(s.tp, s.cp, fsdp, s.pp, dp), s.pp)
         except ClusterError as refused:
-            missed[fsdp] = Miss(float(s.tp * s.cp * fsdp), "mesh", str(refused))
+            missed[fsdp] = Miss("mesh", s.tp * s.cp * fsdp, str(refused))
             return False
         return True
 
@@ -170,13 +161,14 @@ class Fast:
         return Pass(forward.paced(shape), backward.paced(shape), math_s / s.pp)
 
     def _layers(self, s: Spread, split: Split, t: float, remat: str) -> tuple[Way, Way, float]:
-        """All layers, either way, with tensor, context and expert ways; and the seconds of forward products."""
+        """All layers, either way, with tensor, context and expert ways; and the forward products."""
         sharing, mesh = split.sharing, split.mesh
         assert mesh
         one = self.unit.layers(s.tp, remat, sharing.ep, sharing.expert_tp, t)
         key = "tensor", s.tp, s.pp == 1, remat, mesh.Y, sharing.ep, sharing.expert_tp
         Y, Z = self._get(key, self._tensor, s, sharing, remat, mesh.Y)
-        C = self._get(("context", s.tp, s.cp, mesh.C), self._context, s, mesh.C)
+        rows = self.unit.context(s.tp, s.cp) if s.cp > 1 else ()
+        C = self._get(("context", s.tp, s.cp, mesh.C), Ways.of, rows, "C", mesh.C)
         forward = Way.of(one.forward_s, one.math.head, t, Y=Y.forward, C=C.forward, Z=Z.forward)
         backward = Way.of(one.backward_s, 2 * one.math.head, t, Y=Y.backward, C=C.backward, Z=Z.backward)
         return forward, backward, one.math.total
@@ -192,10 +184,9 @@ class Fast:
         if sharing.ep == 1 or not experts:
             return {}
         inside = s.tp if (sharing.expert_tp or s.tp) > 1 else 1
-        return self.links.exchange(inside, sharing.ep, experts.k, self.space.constant.get("expert_domains"))
-
-    def _context(self, s: Spread, C: Rates) -> Ways:
-        return Ways.of(self.unit.context(s.tp, s.cp) if s.cp > 1 else (), "C", C)
+        return self.unit.links.exchange(
+            inside, sharing.ep, experts.k, self.space.constant.get("expert_domains")
+        )
 
     def _moved(self, s: Spread, shape: Shape, split: Split, z: int) -> Moved:
         """Gathers, scatters, and sums over copies and pods."""
@@ -208,9 +199,9 @@ class Fast:
 
     def _weights(self, s: Spread, shape: Shape, sharing: Sharing, mesh: MeshRates, zero: int) -> Moved:
         shared = sharing.fsdp * s.cp
-        groups = (Params(shape.dense, mesh.X, shared),)
+        groups, links = (Params(shape.dense, mesh.X, shared),), self.unit.links
         experts = self.splits.experts(s.tp, shape, shared, ep=sharing.ep, expert_tp=sharing.expert_tp)
         if experts.params:
-            axis = self.links.level(experts.inside, experts.ways) if experts.ways > 1 else self.links.none
+            axis = links.level(experts.inside, experts.ways) if experts.ways > 1 else links.none
             groups += (Params(experts.params, axis, experts.ways),)
         return self.weights.moved(zero, shape.layers, groups, mesh, sharing.dp)

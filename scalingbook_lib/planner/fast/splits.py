@@ -115,17 +115,13 @@ class Splits:
 class Room:
     """What a group of spreads keeps of activations, per rematerialization, in a memory of that size."""
 
-    __slots__ = ("_ascending", "_every", "_size", "for_all", "for_any", "held")
+    __slots__ = ("_ascending", "_every", "_size", "for_all", "for_any", "held", "least")
 
     def __init__(self, held: list[float], size: float, every: bool) -> None:
         self.held, self._size, self._every, self._ascending = held, size, every, sorted(held)
-        self.for_any = size - self._ascending[0]  # to states of so many bytes and less
+        self.least = self._ascending[0]  # of any rematerialization
+        self.for_any = size - self.least  # to states of so many bytes and less
         self.for_all = size - self._ascending[-1]
-
-    @property
-    def least(self) -> float:
-        """Of any rematerialization."""
-        return self._ascending[0]
 
     def picks(self, split: Split) -> tuple[Picks, int]:
         """Which plans of a split fit and are to be judged; how many more fit, and cannot be faster.
