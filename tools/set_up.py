@@ -125,7 +125,7 @@ def build(layer: str, python: str) -> Path:
 
 
 def fill(new: Path, layer: str, python: str) -> None:
-    """Make the environment, bring uv into it, and let uv install what the lock pins."""
+    """Make the environment, bring uv into it, and let uv bring in the lock."""
     say(f"making .venv with {python}")
     run(f"{python} could not make a virtual environment", python, "-m", "venv", "--prompt", ".venv", new)
     for script in new.glob("bin/[aA]ctivate*"):  # a shell that is in .venv stays in it when it is switched

@@ -2,6 +2,9 @@
 
 One check an exercise, used by the page, the notebook and the tests. Every chapter's room has a module
 `checks` with a tuple `CHECKS`; it is imported when somebody asks for it.
+
+>>> print(find("intro.1")("3 s"))
+✗ It is too large by more than a factor of ten: check the units of every term.
 """
 
 import difflib

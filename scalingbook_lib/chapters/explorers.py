@@ -45,6 +45,9 @@ The page's worker calls `paint_json`. The page finds `<div class="explorer" data
 carry the parameters' names; `outputs` belong to `output[for=ID]` and to a range's `aria-valuetext`, `figure`
 into `.ex-wide` or `.ex-narrow`, `readouts` into `.ex-readouts`, `verdict` as text into `.ex-verdict`, `error`
 as text into `.ex-error`; the range of a Steps control has `data-steps`, its `max` is `frames - 1`.
+
+>>> find("rooflines.roofline").title
+'The roofline, two chips side by side'
 """
 
 import json

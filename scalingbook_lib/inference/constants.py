@@ -21,6 +21,11 @@ class Cost:
 
     token_s: float
     read_s: float
+    ramp: float  # tokens that each product seems to have more than it has (`Efficiency.ramp`)
+
+    def math_s(self, tokens: float) -> float:
+        """The arithmetic of so many tokens."""
+        return (tokens + self.ramp) * self.token_s
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +59,7 @@ class Constants:
     layout: Layout
 
     # Products with weights.
-    ramp: float  # tokens that each product seems to have more than it has (`Efficiency.ramp`)
+    wide: bool  # `Layout.wide`
     projections: Cost
     mlp: Cost
     routed: Cost
@@ -90,7 +95,7 @@ def constants(s: Shape, machine: Machine, e: Efficiency, traffic: tuple[Traffic,
     routed_s = e.of("expert_layer_s", o.stored("experts"))
     return Constants(
         layout=o,
-        ramp=e.of("ramp", o.compute),
+        wide=o.wide,
         projections=_cost(s.projections, "mlp", s, chip, e),
         mlp=_cost(s.mlp, "mlp", s, chip, e),
         routed=_cost(s.experts, "experts", s, chip, e),
@@ -125,7 +130,8 @@ def _cost(part: Part, name: str, s: Shape, chip: Chip, e: Efficiency) -> Cost:
     read_s = part.stored * stored.bytes / (chip.hbm_bytes_per_s * e.of(read, stored))
     if stored.bytes < computed.bytes:
         read_s += part.stored * e.of("dequantize_s", stored)
-    return Cost(token_s=2 * part.met / (chip.flops_per_s(computed) * e.of(math, computed)), read_s=read_s)
+    token_s = 2 * part.met / (chip.flops_per_s(computed) * e.of(math, computed))
+    return Cost(token_s=token_s, read_s=read_s, ramp=e.of("ramp", s.layout.compute))
 
 
 def _kinds(s: Shape, flop_s: float, element_s: float) -> tuple[KindCost, ...]:

@@ -3,7 +3,7 @@
 Nothing here is a property of a model or of a run. Chapter: Inference.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from scalingbook_lib.units import DType, Told, percent, si
 
@@ -111,13 +111,12 @@ class Efficiency(Told):
     @property
     def stated(self) -> dict[str, Figure]:
         """What differs from the peak."""
-        names = [f.name for f in fields(self) if f.name not in ("name", "source")]
+        names = (*SHARES, *LINKS, "overlap", *LOST)
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(PEAK, name)}
 
     def __str__(self) -> str:
-        if not self.stated:
-            return f"{self.name}: everything at its documented peak"
-        return f"{self.name}: " + ", ".join(f"{name} {_said(name, v)}" for name, v in self.stated.items())
+        said = ", ".join(f"{name} {_said(name, v)}" for name, v in self.stated.items())
+        return f"{self.name}: {said or 'everything at its documented peak'}"
 
 
 def _said(name: str, figure: Figure) -> str:

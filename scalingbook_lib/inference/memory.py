@@ -3,6 +3,7 @@
 Chapter: Inference.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from math import ceil
 
@@ -45,8 +46,10 @@ class Memory(Told):
     def __str__(self) -> str:
         verb, share = "fits" if self.fits else "does not fit", percent(self.total / self.chip.hbm_bytes)
         parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items())
-        room = f"{binary(self.chip.hbm_bytes)} of {self.chip.name} ({share})"
-        return f"{si(self.total, 'B')} {verb} in {room}: {parts}"
+        return (
+            f"{si(self.total, 'B')} {verb} in {binary(self.chip.hbm_bytes)} of {self.chip.name} "
+            f"({share}): {parts}"
+        )
 
 
 def memory(
@@ -95,21 +98,18 @@ def largest_batch(
 
     if held(1) > room:
         return 0
-    low, high = 1, 2
+    high = 2
     while held(high) <= room:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if held(middle) <= room else (low, middle)
-    return low
+        high *= 2
+    return bisect_right(range(high), room, lo=high // 2, key=held) - 1
 
 
 def weight_bytes(s: Shape) -> float:
     """All layers' weights and both ends on the chips of one tensor group, one chip's share of them."""
     o = s.layout
     layers = (s.projections.stored + s.mlp.stored) * o.weights.bytes + s.other * o.activations.bytes
-    experts = s.experts.stored * o.stored("experts").bytes
-    return layers + experts + (s.embedding + s.head.stored) * o.stored("embedding").bytes
+    layers += s.experts.stored * o.stored("experts").bytes
+    return layers + (s.embedding + s.head.stored) * o.stored("embedding").bytes
 
 
 def _weights(s: Shape) -> float:
@@ -136,5 +136,4 @@ def _working(s: Shape, B: int, tokens: int) -> tuple[float, float]:
     m, o = s.model, s.layout
     width = max(m.F, (m.experts.F * m.experts.k) if m.experts else 0) * (2 if m.gated else 1) / o.tp
     widest = max(width, (m.N + 2 * m.K) * m.H / o.columns)
-    ways = o.tp * o.cp
-    return tokens / o.cp * o.activations.bytes * (2 * m.D + widest), B * m.V * FP32.bytes / ways
+    return tokens / o.cp * o.activations.bytes * (2 * m.D + widest), B * m.V * FP32.bytes / (o.tp * o.cp)

@@ -37,8 +37,10 @@ class Rule(Told):
         return price.usd_per_million(usd_per_hour, chips=self.chips, tokens_per_s=self.tokens_per_s)
 
     def __str__(self) -> str:
-        linear = f"max({si(self.matmul_s, 's')} of arithmetic, {si(self.weights_s, 's')} of weights)"
-        return f"{si(self.total_s, 's')} a step: {si(self.kv_s, 's')} of cache + {linear}"
+        return (
+            f"{si(self.total_s, 's')} a step: {si(self.kv_s, 's')} of cache + max({si(self.matmul_s, 's')} "
+            f"of arithmetic, {si(self.weights_s, 's')} of weights)"
+        )
 
 
 def step(
@@ -58,10 +60,9 @@ def step(
     token. Source: the scaling book, "All About Transformer Inference".
     """
     W = chips * chip.hbm_bytes_per_s
-    math = 2 * B * (params if active is None else active) / (chips * chip.flops_per_s(compute))
     return Rule(
         kv_s=B * cache_bytes / W,
-        matmul_s=math,
+        matmul_s=2 * B * (params if active is None else active) / (chips * chip.flops_per_s(compute)),
         weights_s=params * weights.bytes / W,
         B=B,
         chips=chips,

@@ -5,7 +5,6 @@ Chapter: Inference.
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import lru_cache
 from math import ceil, inf
 
 from scalingbook_lib.inference.layout import Layout
@@ -82,7 +81,6 @@ class Shape:
         return each / L, max(L - each * (pp - 1), 0) / L
 
 
-@lru_cache(maxsize=1024)
 def shape(model: Transformer, layout: Layout) -> Shape:
     """The shape of a layout for a model; a LayoutError where the sizes do not allow it."""
     layout.check(model)
@@ -109,17 +107,11 @@ def shape(model: Transformer, layout: Layout) -> Shape:
 
 def _share(w: Weight, model: Transformer, layout: Layout) -> float:
     """What one chip holds of a weight."""
-    match w.part:
-        case "attention" if w.name in (*_BY_HEAD, *_BY_KV_HEAD):
-            heads = model.N if w.name in _BY_HEAD else model.K
-            return _whole_heads(heads, layout.columns) / layout.rows
-        case "linear attention":
-            return 1 / layout.group
-        case "mlp" | "shared experts":
-            return 1 / (layout.tp if layout.wide else layout.group)
-        case "experts" | "unembedding" | "embedding":
-            return 1 / layout.tp
-    return 1.0
+    if w.part == "attention" and w.name in (*_BY_HEAD, *_BY_KV_HEAD):
+        return _whole_heads(model.N if w.name in _BY_HEAD else model.K, layout.columns) / layout.rows
+    dense = layout.tp if layout.wide else layout.group
+    ways = {"linear attention": layout.group, "mlp": dense, "shared experts": dense}
+    return 1 / (ways | dict.fromkeys(("experts", "unembedding", "embedding"), layout.tp)).get(w.part, 1)
 
 
 def _whole_heads(heads: int, ways: int) -> float:
@@ -130,7 +122,7 @@ def _whole_heads(heads: int, ways: int) -> float:
 def _kinds(model: Transformer, layout: Layout) -> tuple[Kind, ...]:
     """Per pair: this chip's query heads; per token: its key-value heads, or the whole latent vector."""
     keys = 1 if model.latent else model.K  # a latent vector is one head, which all queries share
-    absorbed = pair_flops(model, absorbed=True)
+    absorbed = pair_flops(model, absorbed=True)  # queries meet the latent vectors themselves
     there, here = layout.kv_heads, layout.group
     return tuple(
         Kind(
@@ -153,5 +145,4 @@ def _state(model: Transformer, layout: Layout) -> float:
 
 def _between(model: Transformer) -> float:
     """Elements read and written between products; outputs of a token's experts are written, then summed."""
-    routed = 2 * model.D * model.experts.k * model.moe_layers if model.experts else 0
-    return sum(pointwise(model)) + routed
+    return sum(pointwise(model)) + (2 * model.D * model.experts.k * model.moe_layers if model.experts else 0)

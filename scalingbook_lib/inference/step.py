@@ -29,6 +29,8 @@ UNBIND = {
     "bytes": "fewer tensor ways, a smaller batch, or narrower activations",
 }
 
+OWN = ("weights", "matmul", "KV", "attention", "activations")  # terms of what a chip does by itself
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step(Priced):
@@ -101,8 +103,7 @@ class Step(Priced):
     @property
     def compute_s(self) -> float:
         """What one chip does by itself: without collectives, launches and bubbles."""
-        own = ("weights", "matmul", "KV", "attention", "activations")
-        return sum(s for name, s in self.terms.items() if name in own)
+        return sum(s for name, s in self.terms.items() if name in OWN)
 
     @property
     def network_s(self) -> float:
@@ -207,8 +208,9 @@ def stepped(
     """`mixed` of a case that is known already."""
     _check(B=B, S=S, chunk=chunk, chunk_context=context)
     if (not B and not chunk) or T < 1 or prompts < 1:
-        asked = f"B={B} with T={T} and chunk={chunk} of {prompts} prompts"
-        raise ValueError(f"{asked}: write at least 1 token to do")
+        raise ValueError(
+            f"B={B} with T={T} and chunk={chunk} of {prompts} prompts: write at least 1 token to do"
+        )
     load = Load(B=B, kv_tokens=B * S, T=T, chunk=chunk, context=context, prompts=prompts)
     what = "decode step" if not chunk else "mixed step" if B else "chunk"
     return Step(case=on, what=what, load=load, S=S, times=on.staged(load))
@@ -218,8 +220,9 @@ def prefilled(on: Case, *, P: int, prompts: int = 1, cached: int = 0) -> Step:
     """`prefill` of a case that is known already."""
     _check(cached=cached)
     if P - cached < 1 or prompts < 1:
-        asked = f"{prompts} prompts of P={P} tokens with cached={cached}"
-        raise ValueError(f"{asked}: write at least 1 token to read")
+        raise ValueError(
+            f"{prompts} prompts of P={P} tokens with cached={cached}: write at least 1 token to read"
+        )
     load = Load(chunk=prompts * (P - cached), context=cached, prompts=prompts)
     return Step(case=on, what="prefill", load=load, S=0, times=on.prefilled(load))
 

@@ -16,13 +16,6 @@ from scalingbook_lib.models.transformer import Transformer
 _PARTS = {"experts": Experts, "latent": Latent, "linear": Linear}
 
 
-def _read() -> tuple[Transformer, ...]:
-    text = pkgutil.get_data(__package__ or "", "catalogue.json")  # also from the archive that a page loads
-    assert text
-    told = json.loads(text)
-    return tuple(_model(**fields, sources=told["sources"]) for fields in told["models"])
-
-
 def _model(*, source: str, sources: dict[str, str], **fields: Any) -> Transformer:
     """JSON has lists for tuples, and objects for the parts of a layer."""
     for name, value in fields.items():
@@ -33,7 +26,8 @@ def _model(*, source: str, sources: dict[str, str], **fields: Any) -> Transforme
     return Transformer(**fields, source=sources.get(source, source))
 
 
-CATALOGUE = _read()
+_TOLD = json.loads(pkgutil.get_data(__package__ or "", "catalogue.json") or b"")  # also from a page's archive
+CATALOGUE = tuple(_model(**fields, sources=_TOLD["sources"]) for fields in _TOLD["models"])
 
 ALIASES = {
     "llama17b": "LLaMA 7B",

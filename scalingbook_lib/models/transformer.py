@@ -77,11 +77,7 @@ class Transformer(Told):
         self._choices()
 
     def _heads(self) -> None:
-        if self.K > self.N:
-            raise ModelError(
-                "K", f"{self.K} key-value heads are more than the {self.N} query heads", "lower K"
-            )
-        if self.N % self.K:
+        if self.N % self.K:  # also where K is larger
             raise ModelError(
                 "K", f"{self.N} query heads cannot share {self.K} key-value heads evenly", "let K divide N"
             )

@@ -27,7 +27,8 @@ class Batch:
     def join(self, sequence: Sequence) -> None:
         """A prefilled sequence takes part from the next step on; its last token is not in the cache yet."""
         length = sequence.request.prompt + sequence.emitted - 1
-        sequence.offset, sequence.from_step = length - self.step, self.step
+        sequence.offset = length - self.step
+        sequence.stay.from_step = self.step
         end = self.step + sequence.request.output - sequence.emitted
         heappush(self.ends, (end, sequence.order, sequence))
         self.rows += 1
@@ -39,7 +40,7 @@ class Batch:
         """Its row is free."""
         length = sequence.offset + self.step
         size = self.pool.size  # it took blocks while it grew
-        sequence.own += -(-length // size) - -(-(sequence.offset + sequence.from_step) // size)
+        sequence.own += -(-length // size) - -(-(sequence.offset + sequence.stay.from_step) // size)
         self.rows -= 1
         self.kv -= length
         self._phase(sequence, -1)
@@ -89,10 +90,7 @@ class Batch:
         """These steps are done."""
         if self.pool.free != math.inf:
             self.pool.take(self.needs(plan.steps))
-        stretch = Stretch(
-            start_s=self.now, before=self.step, plan=plan, live=self.live, rows=self.rows, chunk=chunk
-        )
-        self.stretches.append(stretch)
+        self.stretches.append(Stretch(self.now, self.step, plan, self.live, self.rows, chunk))
         self.last_s = self.now = plan.end_s(self.now, plan.steps)
         self.step += plan.steps
         self.kv += plan.steps * self.rows

@@ -11,6 +11,7 @@ from scalingbook_lib.serving.costs import CLOSE
 from scalingbook_lib.serving.frontend import Setup
 from scalingbook_lib.serving.paging import Pool
 from scalingbook_lib.serving.sequence import Sequence
+from scalingbook_lib.serving.timeline import Steps
 
 
 class Decoder:
@@ -38,17 +39,15 @@ class Decoder:
 
     def cut(self, now: float) -> None:
         """Only as many of the planned steps as have begun by now."""
-        self.plan = self.plan._replace(steps=self.begun(now))
+        self.plan = Steps(self.begun(now), self.plan.first_s, self.plan.growth_s)
         self.version += 1
         if not self.batch.rows:
             self.batch.now = max(now, self.batch.now)
 
     def has_room(self, sequence: Sequence, now: float) -> bool:
         """A slot, and blocks that nobody needs before the next boundary or in the step after."""
-        if not self.slots:
-            return False
-        if self.pool.free == math.inf:
-            return True
+        if not self.slots or self.pool.free == math.inf:
+            return bool(self.slots)
         tokens = min(sequence.tokens, sequence.most_tokens)
         return self.pool.admits(sequence, 0, tokens, self._beside(now) if self.inside else 0)
 
@@ -62,7 +61,7 @@ class Decoder:
         """A slot and blocks, before the cache is moved there."""
         sequence.held = -(-(sequence.tokens - 1) // self.pool.size)
         self.pool.take(sequence.held)
-        sequence.server, sequence.slot = self.index, heappop(self.slots)
+        sequence.stay.server, sequence.stay.slot = self.index, heappop(self.slots)
         self.inside[sequence.order] = sequence
 
     def step(self) -> list[Sequence]:
@@ -75,14 +74,14 @@ class Decoder:
     def go_on(self) -> bool:
         """Who waits joins, and the next steps are planned; False where blocks run out first."""
         for sequence in self.joining:
-            sequence.decode_s, sequence.own, sequence.held = self.batch.now, sequence.held, 0
+            sequence.own, sequence.held = sequence.held, 0
+            sequence.stay.decode_s = self.batch.now
             self.batch.join(sequence)
         self.joining = []
         self.version += 1
-        if not self.batch.rows:
-            return True
-        self.plan = self.batch.plan(math.inf)
-        return self.plan.steps > 0
+        if self.batch.rows:
+            self.plan = self.batch.plan(math.inf)
+        return self.plan.steps > 0 or not self.batch.rows
 
     def leave(self, sequence: Sequence, now: float) -> None:
         """Out of the slot; the stay is noted."""
@@ -98,5 +97,5 @@ class Decoder:
             if sequence in self.joining:
                 self.joining.remove(sequence)
         sequence.held = 0
-        heappush(self.slots, sequence.slot)
+        heappush(self.slots, sequence.stay.slot)
         del self.inside[sequence.order]

@@ -3,16 +3,15 @@
 import math
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from heapq import heappop, heappush
+from itertools import count
 from typing import NamedTuple
 
-from scalingbook_lib.serving.batch import Batch
 from scalingbook_lib.serving.decoder import Decoder
 from scalingbook_lib.serving.frontend import Chunk, Frontend, Setup
-from scalingbook_lib.serving.paging import Pool
-from scalingbook_lib.serving.policies import Blocks, Disaggregated
+from scalingbook_lib.serving.policies import Disaggregated
 from scalingbook_lib.serving.sequence import Sequence
-from scalingbook_lib.serving.served import Moment
 
 ANY = -1  # version
 
@@ -31,37 +30,25 @@ class DisaggregatedServers(Frontend):
     """The servers, who is between them, and what is due."""
 
     def __init__(self, setup: Setup, policy: Disaggregated) -> None:
-        super().__init__(setup)
         blocks = setup.blocks
-        together = Blocks(blocks.count * policy.prefill, blocks.size, blocks.spare) if blocks else None
-        self.prefill_costs, self.policy, self.clock = setup.prefill_costs, policy, 0.0
-        self.pool = Pool(together, prefix_cache=setup.prefix_cache)  # of the prefill servers
+        super().__init__(setup, blocks and replace(blocks, count=blocks.count * policy.prefill))
+        self.prefill_costs, self.policy = setup.prefill_costs, policy
+        self.now, self.clock = 0.0, self
         self.prefillers = list(range(policy.prefill))  # the free ones
         self.decoders = [Decoder(i, setup, policy.slots) for i in range(policy.decode)]
+        self.batches = [decoder.batch for decoder in self.decoders]
+        self.pools += [decoder.pool for decoder in self.decoders]
         self.placing: deque[Sequence] = deque()  # who has a cache and waits for a slot
-        self.within = 0  # who is past the queue
-        self.arrived = 0
         self.due: list[Event] = []
-        self.tick = 0
+        self.tick, self.arrived = count(), count()
         for sequence in setup.todo:
             self.expect(sequence)
-
-    @property
-    def batches(self) -> list[Batch]:
-        """Those of the decode servers."""
-        return [decoder.batch for decoder in self.decoders]
-
-    @property
-    def now(self) -> float:
-        """The time of the event that happens."""
-        return self.clock
 
     def at(
         self, time_s: float, act: Callable[..., None], who: Sequence | Decoder, version: int = ANY
     ) -> None:
         """Something is due, if it is the same version then."""
-        self.tick += 1
-        heappush(self.due, Event(time_s=time_s, tick=self.tick, act=act, who=who, version=version))
+        heappush(self.due, Event(time_s, next(self.tick), act, who, version))
 
     def expect(self, sequence: Sequence) -> None:
         """It will come, and perhaps go."""
@@ -74,13 +61,8 @@ class DisaggregatedServers(Frontend):
         while self.due:
             event = heappop(self.due)
             if event.version in (ANY, event.who.version):
-                self.clock = event.time_s
+                self.now = event.time_s
                 event.act(event.who)
-
-    def note(self) -> None:
-        """The queue from now on."""
-        held = self.pool.held + sum([decoder.pool.held for decoder in self.decoders]) if self.blocks else 0
-        self.queue.append(Moment(self.now, len(self.waiting), self.within, held))
 
     # Prefill.
 
@@ -88,42 +70,32 @@ class DisaggregatedServers(Frontend):
         """One more waits, unless it could never fit."""
         if self.refuses(sequence):
             return
-        sequence.stage, sequence.order = "waiting", self.arrived
-        self.arrived += 1
+        sequence.stage, sequence.order = "waiting", next(self.arrived)
         self.waiting.append(sequence)
         self.note()
         self.start()
 
     def start(self) -> None:
         """Free prefill servers take who waits, as long as there are blocks."""
-        while self.waiting and self.prefillers:
-            sequence = self.waiting[0]
-            hit = self.pool.hit(sequence)
-            if self.blocks and not self.pool.admits(sequence, hit, sequence.tokens, 0):
-                return
-            self.waiting.popleft()
-            self.within += 1
-            self._prefill(sequence, hit)
+        while self.waiting and self.prefillers and (sequence := self.begin()):
+            chunk = sequence.tokens - sequence.filled
+            end_s = self.now + self.prefill_costs.step_s(0, 0, chunk, sequence.filled)
+            sequence.stage, sequence.stay.prefiller = "prefilling", heappop(self.prefillers)
+            self.chunks.append(Chunk(sequence.stay.prefiller, self.now, end_s, chunk))
+            self.at(end_s, self.prefilled, sequence)
+            self.note()
 
-    def _prefill(self, sequence: Sequence, hit: int) -> None:
-        """On a free server, in these blocks."""
-        self.pool.seat(sequence, hit)
-        chunk = sequence.tokens - sequence.filled
-        sequence.begin(self.now)
-        sequence.stage, sequence.prefiller = "prefilling", heappop(self.prefillers)
-        end_s = self.now + self.prefill_costs.step_s(0, 0, chunk, sequence.filled)
-        self.chunks.append(Chunk(server=sequence.prefiller, start_s=self.now, end_s=end_s, tokens=chunk))
-        self.at(end_s, self.prefilled, sequence)
-        self.note()
+    def has_room(self, sequence: Sequence, hit: int) -> bool:
+        """Whether the prefill servers have blocks for its prompt; its answer needs none of theirs."""
+        return self.pool.admits(sequence, hit, sequence.tokens, 0)
 
     def prefilled(self, sequence: Sequence) -> None:
         """Its cache is made, a token is out; it waits for a slot, unless it has all tokens or has gone."""
-        heappush(self.prefillers, sequence.prefiller)
-        request, sequence.filled = sequence.request, sequence.tokens
-        self.pool.share(sequence, sequence.filled)
-        sequence.first_s, sequence.emitted = self.now, sequence.emitted + 1
-        if sequence.emitted == request.output or request.cancel_s <= self.now:
-            self._unplaced(sequence, "finished" if sequence.emitted == request.output else "cancelled")
+        heappush(self.prefillers, sequence.stay.prefiller)
+        if self.answer(sequence):
+            self._unplaced(sequence, "finished")
+        elif sequence.request.cancel_s <= self.now:
+            self._unplaced(sequence, "cancelled")
         else:
             sequence.stage = "placing"
             self.placing.append(sequence)
@@ -134,7 +106,7 @@ class DisaggregatedServers(Frontend):
         """It never gets to a decode server."""
         sequence.stayed(0, self.now, self.now)
         self.pool.release(sequence)
-        self.within -= 1
+        del self.inside[sequence.order]
         self.close(sequence, outcome)
 
     # KV transfer and decode.
@@ -160,7 +132,7 @@ class DisaggregatedServers(Frontend):
             return
         self.pool.release(sequence)
         sequence.stage = "decoding"
-        decoder = self.decoders[sequence.server]
+        decoder = self.decoders[sequence.stay.server]
         decoder.joining.append(sequence)
         self.stop(decoder)
         self.start()
@@ -195,17 +167,15 @@ class DisaggregatedServers(Frontend):
         if sequence.stage == "moving":
             self.pool.release(sequence)
         decoder.leave(sequence, self.now)
-        self.within -= 1
+        del self.inside[sequence.order]
 
     def evict(self, decoder: Decoder) -> None:
         """The last to come waits again, before all others."""
         sequence = decoder.inside[max(decoder.inside)]
         decoder.batch.forget(sequence)
         self.unseat(decoder, sequence)
-        sequence.evictions += 1
         sequence.stage = "waiting"
-        self.waiting.appendleft(sequence)
-        self.note()
+        self.wait_again(sequence)
         self.start()
 
     def cancel(self, sequence: Sequence) -> None:
@@ -223,7 +193,7 @@ class DisaggregatedServers(Frontend):
             self._cancel_seated(sequence)
 
     def _cancel_seated(self, sequence: Sequence) -> None:
-        decoder = self.decoders[sequence.server]
+        decoder = self.decoders[sequence.stay.server]
         if sequence.stage == "moving":
             self.gone(decoder, sequence, "cancelled")
             self.place()

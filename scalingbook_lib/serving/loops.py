@@ -2,16 +2,14 @@
 
 import math
 
-from scalingbook_lib.serving.frontend import Chunk
-from scalingbook_lib.serving.sequence import Sequence, beside
+from scalingbook_lib.serving.sequence import Sequence
 from scalingbook_lib.serving.server import Server
 from scalingbook_lib.serving.timeline import Steps
 
 
 def continuous(server: Server, prompts: int) -> None:
     """Who can be let in is prefilled at once, up to so many together; else everybody decodes."""
-    while server.busy():
-        server.take()
+    while server.goes_on():
         group = []
         while len(group) < prompts and (sequence := server.admit()) is not None:
             group.append(sequence)
@@ -26,9 +24,8 @@ def continuous(server: Server, prompts: int) -> None:
 def chunked(server: Server, budget: int) -> None:
     """Each step decodes, and takes what is left of the budget from prompts, the first to come first."""
     filling: list[Sequence] = []
-    while server.busy():
-        server.take()
-        filling = [s for s in filling if s.order in server.inside and math.isnan(s.first_s)]
+    while server.goes_on():
+        filling = [s for s in filling if s.order in server.inside and math.isnan(s.stay.first_s)]
         pieces = _pieces(server, filling, budget - server.batch.rows)
         if pieces:
             _mixed(server, pieces)
@@ -61,11 +58,9 @@ def _mixed(server: Server, pieces: list[tuple[Sequence, int]]) -> None:
     if batch.rows and not batch.room(1):
         server.evict()
         return
-    chunk = sum([part for _, part in pieces])
-    step_s = server.costs.step_s(batch.rows, batch.kv, chunk, **beside(pieces, chunk))
-    server.chunks.append(Chunk(server=0, start_s=batch.now, end_s=batch.now + step_s, tokens=chunk))
+    step_s = server.chunk_s(pieces, batch.rows, batch.kv)
     if batch.rows:
-        batch.advance(Steps(1, step_s, 0.0), chunk)
+        batch.advance(Steps(1, step_s, 0.0), server.chunks[-1].tokens)
     else:
         batch.now += step_s
     server.step_over()
@@ -77,8 +72,7 @@ def _mixed(server: Server, pieces: list[tuple[Sequence, int]]) -> None:
 
 def static(server: Server, rows: int) -> None:
     """A batch, to the end of its longest; then the next."""
-    while server.busy():
-        server.take()
+    while server.goes_on():
         if server.inside:
             server.decode(arrivals=False)
         elif group := _group(server, rows):

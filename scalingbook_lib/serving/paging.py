@@ -41,9 +41,9 @@ class Pool:
         return self.free + self.idle
 
     @property
-    def held(self) -> int:
-        """Blocks that somebody uses; 0 where there is no end of them."""
-        return int(self.total - self.free) - self.idle if self.total < math.inf else 0
+    def held(self) -> float:
+        """Blocks that somebody uses, where there is an end of them."""
+        return self.total - self.free - self.idle
 
     def hit(self, sequence: Sequence) -> int:
         """Blocks of it that the prefix cache has; one token at least is left to compute."""
@@ -66,7 +66,7 @@ class Pool:
         own = -(-sequence.tokens // self.size) - hit
         self.take(own)
         sequence.own, sequence.shared = own, hit
-        sequence.filled = sequence.cached = hit * self.size
+        sequence.filled = hit * self.size
 
     def share(self, sequence: Sequence, tokens: int) -> None:
         """What it has computed of its family's prefix is there for the others from now on."""

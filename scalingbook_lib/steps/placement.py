@@ -203,7 +203,7 @@ def exchange_rate(
 ) -> Rate:
     """Tokens to their k experts, or back, for each byte of the array: k copies of the tokens of all chips.
 
-    `limits.exchange_over`: a copy is saved where two experts sit behind the same wire.
+    `limits.expert.exchange_over`: a copy is saved where two experts sit behind the same wire.
     """
     real = tuple(n for n in networks if n.size > 1)
     if not real:

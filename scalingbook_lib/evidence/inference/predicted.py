@@ -10,10 +10,8 @@ from typing import NamedTuple
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence.inference.planned import Planned, planned
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
-from scalingbook_lib.inference.case import Case, case
-from scalingbook_lib.inference.efficiency import Efficiency
-from scalingbook_lib.inference.layout import Layout
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.inference import Case, Efficiency, Layout, case
+from scalingbook_lib.machines import Slice
 
 
 class Intake(NamedTuple):

@@ -11,10 +11,10 @@ from statistics import mean
 
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun, by_series, runs
 from scalingbook_lib.evidence.resources import grouped
-from scalingbook_lib.evidence.scores import Score, signed
+from scalingbook_lib.evidence.scores import Predicted, Score, signed
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.evidence.training.scores import scores
-from scalingbook_lib.training.memory import Memory, memory
+from scalingbook_lib.training import Memory, memory
 from scalingbook_lib.units import Told, binary
 
 ASYNC = ("async TP", "compiled")  # what torchtitan compares, within one release and one recipe of scales
@@ -42,18 +42,8 @@ class Order(Told):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Held(Told):
-    """The most memory of a chip, published and predicted."""
-
-    run: TrainingRun
-    published: float
-    predicted: float
-
-    @property
-    def error(self) -> float:
-        """Predicted over published, less 1."""
-        return self.predicted / self.published - 1
+class Held(Predicted[TrainingRun]):
+    """The most memory of a chip, in bytes."""
 
     def __str__(self) -> str:
         return (
@@ -93,7 +83,7 @@ def held() -> tuple[Held, ...]:
     for run in runs():
         if run.memory_bytes:
             most = _memory(run)
-            found.append(Held(run, run.memory_bytes, most.total + most.other))
+            found.append(Held(run=run, published=run.memory_bytes, predicted=most.total + most.other))
     return tuple(found)
 
 

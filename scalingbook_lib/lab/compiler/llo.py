@@ -10,8 +10,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,10 @@ _BUNDLE = re.compile(r"^\s*(?:0x[0-9a-f]+|0)\s+(?:[A-Z]{2})?\s*:")
 
 @dataclass(frozen=True)
 class Bundles(Told):
-    """A kernel's bundles: their text, the slots that one bundle has, and how many of them each uses."""
+    """A kernel's bundles: their text, the slots that one bundle has, and how many of them each uses.
+
+    `source` is the path of scopes that it comes from, where that is known.
+    """
 
     kernel: str
     slots: tuple[str, ...]
@@ -36,15 +39,6 @@ class Bundles(Told):
     used: tuple[tuple[int, ...], ...] = field(repr=False)
     lines: tuple[str, ...] = field(repr=False)
     source: str = ""
-
-    def written_by(self, source: str) -> "Bundles":
-        """The same, with the path of scopes that it comes from."""
-        return replace(self, source=source)
-
-    @property
-    def written(self) -> Iterator[tuple[str, str]]:
-        """Each bundle with the scopes of the kernel."""
-        return ((line, self.source) for line in self.lines)
 
     def of(self, instruction: str) -> tuple[str, ...]:
         """The bundles that hold an instruction: `of("vmatmul")`."""
@@ -57,8 +51,7 @@ class Bundles(Told):
 
     def idle(self, slot: str) -> int:
         """The bundles in which a unit has nothing to do."""
-        k = self._place(slot)
-        return sum(not row[k] for row in self.used)
+        return sum(not row[self._place(slot)] for row in self.used)
 
     def _place(self, slot: str) -> int:
         if slot not in self.slots:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from scalingbook_lib.lab.compiler import hlo, walk, work
-from scalingbook_lib.lab.compiler import text as hlo_text
 from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction, Text
 from scalingbook_lib.lab.compiler.walk import Visit
 from scalingbook_lib.units import Told, si
@@ -68,7 +67,7 @@ class Schedule(Told):
 def schedule(program: Any, mesh: Any = None, *, copies: bool = False) -> Schedule:
     """The order in which a program computes and communicates; with `copies`, its moves into VMEM too."""
     sizes = hlo.sizes_of(mesh if mesh is not None else hlo.mesh_of(program))
-    text = hlo_text.read(program)
+    text = Text.of(program)
     return Schedule(tuple(_Reader(text, sizes, copies).steps(text.entry)))
 
 
@@ -109,11 +108,7 @@ class _Reader(NamedTuple):
         if _is_done(i) and not i.opcode.startswith("copy"):
             start = here.instructions.get(_start_of(here, i))
             return self.transfer(here, start) if start is not None else None
-        visits = [Visit(i, here, 1)]
-        if i.opcode in ("fusion", "async-start"):
-            bodies = (self.text.computations[name] for name in walk.callees(i))
-            visits = [Visit(part, c, 1, i) for c in bodies for part in c.instructions.values()]
-        found = [c for c in (hlo.collective(visit, self.sizes) for visit in visits) if c is not None]
+        found = hlo.started(self.text, Visit(i, here, 1), self.sizes)
         return (f"{found[0].kind} {found[0].over}", sum(c.nbytes for c in found)) if found else None
 
 

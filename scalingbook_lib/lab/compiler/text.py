@@ -1,7 +1,7 @@
 """What does the text of a compiled program say, instruction by instruction?
 
 HLO, the language of XLA's optimised programs, as `compiled.as_text()` prints it: computations made of
-instructions, one a line. Which of them run, and how often, is the business of `hlo_walk`; what they mean, of
+instructions, one a line. Which of them run, and how often, is the business of `walk`; what they mean, of
 `hlo`, `schedule` and `work`.
 """
 
@@ -99,12 +99,17 @@ class Text:
     entry: Computation
     header: str
 
+    @classmethod
+    def of(cls, program: Any) -> "Text":
+        """A compiled program, its text, or anything with `as_text()` or `.text`, read into computations."""
+        return program if isinstance(program, Text) else read(program)
+
 
 def read(program: Any) -> Text:
     """The text of a compiled program, or of anything with `as_text()` or `.text`, read into computations."""
-    if isinstance(program, Text):
-        return program
-    text = _text_of(program)
+    text = program
+    if not isinstance(program, str):
+        text = program.as_text() if hasattr(program, "as_text") else program.text
     computations: dict[str, Computation] = {}
     here, entry = None, None
     for line in _WRAPPED.sub("", text).splitlines():
@@ -117,12 +122,6 @@ def read(program: Any) -> Text:
     if entry is None:
         raise HloError(f"{text[:60]!r} is no compiled program: no ENTRY in it; give compiled.as_text()")
     return Text(computations, entry, text.partition("\n")[0])
-
-
-def _text_of(program: Any) -> str:
-    if isinstance(program, str):
-        return program
-    return program.as_text() if hasattr(program, "as_text") else program.text
 
 
 def _instruction(rest: str, name: str, root: bool) -> Instruction:

@@ -10,9 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scalingbook_lib.lab.compiler import text as hlo_text
 from scalingbook_lib.lab.compiler import walk
-from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction, Text
+from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction, Text, shapes_in
 from scalingbook_lib.lab.compiler.walk import Visit
 from scalingbook_lib.units import Told, si
 
@@ -41,7 +40,7 @@ class Fusion(Told):
 
 def fusions(program: Any) -> tuple[Fusion, ...]:
     """The kernels of a program with the compiler's estimates, in the order of the schedule."""
-    text = hlo_text.read(program)
+    text = Text.of(program)
     found = (fusion(text, visit) for visit in walk.visits(text) if visit.inside is None)
     return tuple(f for f in found if f.cycles or f.flops)
 
@@ -61,7 +60,7 @@ def cycles(program: Any) -> int:
 
 def matmul_flops(program: Any) -> int:
     """The FLOPs of all matmuls that one device computes in one run, loops included."""
-    text = hlo_text.read(program)
+    text = Text.of(program)
     found = (
         (v, _flops(v.computation, v.instruction))
         for v in walk.visits(text)
@@ -72,14 +71,14 @@ def matmul_flops(program: Any) -> int:
 
 def vmem_bytes(program: Any) -> int:
     """The largest scratch in VMEM that any one kernel reserves, where the compiler reports it."""
-    return max((vmem_of(v.instruction) for v in walk.visits(hlo_text.read(program))), default=0)
+    return max((vmem_of(v.instruction) for v in walk.visits(Text.of(program))), default=0)
 
 
 def prefetched_bytes(program: Any) -> int:
     """The bytes that the program copies from HBM into VMEM ahead of their use."""
-    moves = (v for v in walk.visits(hlo_text.read(program)) if v.instruction.opcode == "copy-start")
+    moves = (v for v in walk.visits(Text.of(program)) if v.instruction.opcode == "copy-start")
     into = ((v, v.instruction.type.lstrip("(").split("}")[0]) for v in moves)
-    return sum(int(hlo_text.shapes_in(to)[0].nbytes) * _times(visit) for visit, to in into if "S(1)" in to)
+    return sum(int(shapes_in(to)[0].nbytes) * _times(visit) for visit, to in into if "S(1)" in to)
 
 
 def cycles_of(i: Instruction) -> int:

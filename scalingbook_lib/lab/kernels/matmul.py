@@ -6,9 +6,7 @@ in one fp32 accumulator in VMEM until the last step rounds them. Source: "Matrix
 Pallas TPU guide, docs.jax.dev/en/latest/pallas/tpu/matmul.html. Chapters: TPUs, Profiling.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -66,30 +64,23 @@ class Tiles(Told):
 TILES = Tiles()
 
 
-def matmul(x: jax.Array, w: jax.Array, tiles: Tiles = TILES, **how: Any) -> jax.Array:
-    """X[B, D] · W[D, F] → Y[B, F], in the type of X; `how` is that of `tiled`."""
-    return tiled(step, x, w, tiles, name="matmul", **how)
-
-
-def tiled(
-    kernel: Callable,
+def matmul(
     x: jax.Array,
     w: jax.Array,
-    tiles: Tiles,
-    *more: tuple[pallas.BlockSpec, jax.Array],
-    name: str,
+    tiles: Tiles = TILES,
+    *,
     vmem_bytes: int | None = None,
     interpret: Interpret = False,
 ) -> jax.Array:
-    """A kernel over all tiles of X[B, D] · W[D, F], with further arrays, each with its blocks.
+    """X[B, D] · W[D, F] → Y[B, F], in the type of X.
 
-    `vmem_bytes` allows it more than the 16 MiB that a kernel has unasked.
+    `vmem_bytes` allows the kernel more than the 16 MiB that it has unasked.
     """
     (B, D), F = x.shape, w.shape[1]
     return pallas.pallas_call(
-        kernel,
+        _step,
         grid=tiles.grid(B, D, F),
-        in_specs=[*tiles.inputs, *(blocks for blocks, _ in more)],
+        in_specs=tiles.inputs,
         out_specs=tiles.output,
         out_shape=jax.ShapeDtypeStruct((B, F), x.dtype),
         scratch_shapes=[tpu.VMEM((tiles.rows, tiles.columns), jnp.float32)],
@@ -97,11 +88,11 @@ def tiled(
             dimension_semantics=("parallel", "parallel", "arbitrary"), vmem_limit_bytes=vmem_bytes
         ),
         interpret=interpret,
-        name=name,
-    )(x, w, *(array for _, array in more))
+        name="matmul",
+    )(x, w)
 
 
-def step(x, w, y, total) -> None:
+def _step(x, w, y, total) -> None:
     """X[rows, depth] · W[depth, columns] is added to the tile of Y that is being made."""
     k = pallas.program_id(2)
 

@@ -17,9 +17,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from scalingbook_lib.lab import attention
-from scalingbook_lib.lab.collectives import exchange, gather, spread
+from scalingbook_lib.lab.collectives import exchange, gather, scatter, spread
 from scalingbook_lib.lab.serve import paged_attention
 from scalingbook_lib.lab.serve.paged_attention import Codec, Kept
+from scalingbook_lib.lab.train.transformer import chosen_experts
 from scalingbook_lib.models import Transformer
 
 AXES = "AXZCY"  # slowest first
@@ -87,7 +88,8 @@ def extend(
     With `every`, logits[B, T, V_AZCY] of all. Layers are a list, or stacked arrays that a scan goes through.
     `opened` makes a layer's weights from what is stored of them, `codec` what is cached of k and v, and back.
     """
-    here = Where(_own(where.start), _own(where.tokens), where.tables)
+    # of what all devices of the group know, each needs that of the sequences whose cache it has
+    here = Where(_block(where.start, "XZ"), _block(where.tokens, "XZ"), where.tables)
     ends = opened({name: w[name] for name in ("embed", "final norm", "unembed")})
     x = ends["embed"][tokens]
 
@@ -160,8 +162,7 @@ def routed(m: Transformer, w: Weights, h: jax.Array, experts: str) -> jax.Array:
     assert m.experts
     rows = h.reshape(-1, h.shape[-1])
     scores = spread(lax.psum, (rows @ w["router"]).astype(jnp.float32), "X")
-    share, chosen = lax.top_k(jax.nn.softmax(scores), m.experts.k)
-    share = share / share.sum(-1, keepdims=True)
+    share, chosen = chosen_experts(scores, m.experts.k)
     weight = (jax.nn.one_hot(chosen, m.experts.E) * share[..., None]).sum(1)  # [tokens, E]
     mine = _block(weight, experts, 1).astype(h.dtype)
     return jnp.einsum("end,ne->nd", mlp(w, rows, "expert "), mine).reshape(h.shape)
@@ -182,20 +183,9 @@ def greedy(logits: jax.Array) -> jax.Array:
     return jnp.take_along_axis(words, tops.argmax(-1, keepdims=True), -1)[..., 0].astype(jnp.int32)
 
 
-def scatter(x: jax.Array, axes: str, dim: int) -> jax.Array:
-    """The sum over the axes, of which this device keeps its block of `dim`."""
-    real = tuple(axis for axis in axes if lax.axis_size(axis) > 1)
-    return lax.psum_scatter(x, real, scatter_dimension=dim, tiled=True) if real else x
-
-
 def _block(x: jax.Array, axes: str, dim: int = 0) -> jax.Array:
     """This device's block of `dim`, of what all have."""
     if not axes or (ways := lax.axis_size(tuple(axes))) == 1:
         return x
     here = x.shape[dim] // ways
     return lax.dynamic_slice_in_dim(x, lax.axis_index(tuple(axes)) * here, here, dim)
-
-
-def _own(x: jax.Array) -> jax.Array:
-    """Of what is known of the group's sequences, that of the sequences whose cache is here."""
-    return _block(x, "XZ")

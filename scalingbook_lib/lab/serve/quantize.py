@@ -69,12 +69,6 @@ def decoded(kept: Mapping[str, jax.Array]) -> tuple[jax.Array, ...]:
     return tuple(kept[f"{name} {part}"] for part in ("whole", "scale") for name in "kv")
 
 
-def widened(kept: Mapping[str, jax.Array]) -> tuple[jax.Array, ...]:
-    """The k and v that were kept, multiplied by their scales before they are used: H times the products."""
-    k, v, *scales = decoded(kept)
-    return tuple(x.astype(s.dtype) * s for x, s in zip((k, v), scales, strict=True))
-
-
 CACHE8 = Codec(encoded, decoded)
 
 

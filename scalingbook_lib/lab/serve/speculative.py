@@ -144,7 +144,10 @@ class Pair(Told):
             target, self.target, fed, state["target"], Where(state["length"], count), every=True
         )
         kept, own = self._judged(judge, logits, r, drafted)
-        tokens = jnp.where(jnp.arange(self.K + 1) == kept[:, None], own[:, None], _longer(drafted))
+        places = jnp.arange(
+            self.K + 1
+        )  # the first draft that is not kept gives way to the target's own token
+        tokens = jnp.where(places == kept[:, None], own[:, None], jnp.pad(drafted, ((0, 0), (0, 1))))
         all_kept = kept == self.K  # then the draft has not read its own last token
         step = jnp.where(on, kept + 1, 0)
         after = {
@@ -163,9 +166,8 @@ class Pair(Told):
     ) -> tuple[jax.Array, jax.Array, Any]:
         """K tokens of the draft with its logits: first it reads the one or two that it has not read yet."""
         behind = state["behind"]
-        two = jnp.stack([state["before"], state["last"]], 1)
-        same = jnp.stack([state["last"], state["last"]], 1)
-        pair = jnp.where(behind[:, None] == 1, two, same)
+        earlier = jnp.where(behind == 1, state["before"], state["last"])
+        pair = jnp.stack([earlier, state["last"]], 1)
         read = jnp.where(on, behind + 1, 0)
         keys = jax.random.split(key, self.K)
         start = state["length"] - behind
@@ -232,8 +234,3 @@ def plain(
         return lax.scan(one, (logits, cache, jnp.full(B, P, jnp.int32)), keys)[1].T
 
     return np.asarray(run(params, config.cache()))
-
-
-def _longer(drafted: jax.Array) -> jax.Array:
-    """One place more, for the target's own token."""
-    return jnp.pad(drafted, ((0, 0), (0, 1)))

@@ -55,6 +55,11 @@ def shapes(m: Transformer) -> dict[str, tuple[int, ...]]:
     return {name: found[name] for name in SPLIT if name in found}
 
 
+def of_layers(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Of what has the names of weights, that of the layers: all but the embeddings and the last norm."""
+    return {name: one for name, one in named.items() if SPLIT[name].startswith("W[L")}
+
+
 def refuse(m: Transformer) -> None:
     """Say what this small Transformer does not have."""
     e = m.experts
@@ -108,23 +113,25 @@ def mlp(w: Weights, h: jax.Array, name: str = "") -> jax.Array:
     return (jax.nn.silu(h @ w[f"{name}gate"]) * (h @ w[f"{name}up"])) @ w[f"{name}down"]
 
 
+def chosen_experts(scores: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
+    """Of scores[b, E] the k experts of each token, and their shares in what it becomes: these add up to 1."""
+    share, chosen = lax.top_k(jax.nn.softmax(scores.astype(jnp.float32)), k)
+    return share / share.sum(-1, keepdims=True), chosen
+
+
 def routed(m: Transformer, w: Weights, h: jax.Array) -> jax.Array:
     """Each token through its k experts, wherever along Z they live; no token is ever dropped."""
     assert m.experts
     rows = h.reshape(-1, h.shape[-1])
-    share, chosen = lax.top_k(jax.nn.softmax((rows @ w["router"]).astype(jnp.float32)), m.experts.k)
-    share = (share / share.sum(-1, keepdims=True)).astype(h.dtype)
+    share, chosen = chosen_experts(rows @ w["router"], m.experts.k)
+    share = share.astype(h.dtype)
     taken = jax.nn.one_hot(chosen, m.experts.E, dtype=h.dtype)  # [tokens, k, E]
     mine, sent = taken.sum(1).T[..., None], jnp.broadcast_to(rows, (m.experts.E, *rows.shape))
-    buckets = exchange(
-        sent * mine, "Z", 0, 1
-    )  # a place for every token at every expert: E/k of what is needed
-    back = exchange(jax.vmap(lambda e, x: mlp(e, x))(_experts(w), buckets), "Z", 1, 0)
+    # a place for every token at every expert: E/k of what is needed, and a shape that depends on no token
+    buckets = exchange(sent * mine, "Z", 0, 1)
+    experts = {name: w[f"expert {name}"] for name in ("gate", "up", "down")}
+    back = exchange(jax.vmap(mlp)(experts, buckets), "Z", 1, 0)
     return jnp.einsum("end,nke,nk->nd", back, taken, share).reshape(h.shape)
-
-
-def _experts(w: Weights) -> dict[str, jax.Array]:
-    return {name.removeprefix("expert "): block for name, block in w.items() if name.startswith("expert ")}
 
 
 def layer(m: Transformer, w: Weights, x: jax.Array, context: str) -> jax.Array:
@@ -192,10 +199,9 @@ def loss(
     dtype: Any = jnp.float32,
 ) -> jax.Array:
     """This device's share of the mean loss of tokens[b, t]: the shares of all devices add up to it."""
-    layers = {name: block for name, block in w.items() if SPLIT[name].startswith("W[L")}
     x = embed(whole({"embed": w["embed"]}, dtype)["embed"], tokens)
     x = x.reshape(microbatches, -1, *x.shape[1:])
-    x = pipeline(lambda x: stage(m, layers, x, context=context, remat=remat), x)
+    x = pipeline(lambda x: stage(m, of_layers(w), x, context=context, remat=remat), x)
     x = x.reshape(-1, *x.shape[2:])
     ends = {name: w[name] for name in ("final norm", "unembed")}
     each = (jax.checkpoint(head) if remat else head)(ends, x, targets)

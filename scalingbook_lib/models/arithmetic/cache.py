@@ -3,24 +3,18 @@
 from dataclasses import dataclass
 
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.models.arithmetic.terms import Term, Terms, at_least_one
+from scalingbook_lib.models.arithmetic.terms import Bytes, Term, at_least_one
 from scalingbook_lib.units import BF16, DType, binary, count
 
 
 @dataclass(frozen=True)
-class KVCache(Terms):
+class KVCache(Bytes):
     """The cache of `sequences` sequences of S positions: a term for each kind of layer, in bytes."""
 
-    unit = "B"
     model: Transformer
     S: int
     sequences: int
     dtype: DType
-
-    @property
-    def nbytes(self) -> float:
-        """The whole cache."""
-        return self.total
 
     @property
     def bytes_per_token(self) -> float:
@@ -35,9 +29,9 @@ class KVCache(Terms):
 def kv_cache(model: Transformer, S: int, dtype: DType = BF16, *, sequences: int = 1) -> KVCache:
     """Each layer keeps min(S, window) positions of each sequence."""
     at_least_one(S=S, sequences=sequences)
-    terms = []
+    terms = []  # the query heads are not in it: those that share a key and a value read the same bytes
     for kind in model.layer_kinds:
-        cached = min(S, kind.window or S)
+        cached = min(S, kind.window or S)  # what is farther back than the window, nobody asks for again
         nbytes = sequences * kind.layers * cached * kind.kv_elements_per_token * dtype.bytes
         name = "full layers" if kind.window is None else f"window {kind.window}"
         why = f"{kind.layers} layers × {cached:,} positions × {kind.kv_elements_per_token:,} elements"

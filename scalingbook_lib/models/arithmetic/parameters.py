@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.models.arithmetic.terms import Term, Terms
+from scalingbook_lib.models.arithmetic.terms import Bytes, Term, Terms
 from scalingbook_lib.units import BF16, FP32, DType, count, si
 
 
@@ -46,10 +46,9 @@ def _why(model: Transformer, part: str) -> str:
 
 
 @dataclass(frozen=True)
-class TrainingState(Terms):
+class TrainingState(Bytes):
     """The bytes that training keeps between steps, for P parameters."""
 
-    unit = "B"
     params: float
 
     @property
@@ -69,10 +68,14 @@ def training_state(
     moments: DType = FP32,
     master: DType | None = FP32,
 ) -> TrainingState:
-    """Weights, gradients, Adam's two moments and a master copy; None for what is not kept."""
+    """Weights, gradients, Adam's two moments and a master copy; None for what is not kept.
+
+    The master copy is there because an update may be too small to change a weight of 16 bits.
+    """
     P = model.params if isinstance(model, Transformer) else model
     if not P > 0:
         raise ValueError(f"{P} parameters need no memory; give a model or a positive number")
+    # Adam (Kingma and Ba, 2015) keeps running means of each gradient and of its square
     parts = (
         ("weights", weights),
         ("gradients", gradients),

@@ -3,6 +3,10 @@
 On a `clusters.Cluster` level by level, and on a TPU `Slice` over whole torus axes: `limits.data_parallel`,
 `tensor_parallel`, `widest_tensor_parallel`, `expert_parallel`, `pipeline_parallel`; `table()` machine by
 machine; `audit` for a whole plan. An MLP stands for its layer; C is the documented peak. Chapter: GPUs.
+
+>>> from scalingbook_lib.machines import Cluster, chips
+>>> round(data_parallel(Cluster.of(chips.H100, 4096), model_parallel=8).least)  # tokens for each chip
+2468
 """
 
 from scalingbook_lib.steps.limits.audit import Audit, audit

@@ -11,8 +11,7 @@ import pytest
 from scalingbook_lib.evidence import training
 from scalingbook_lib.evidence.measured.training_runs import RUNS, find
 from scalingbook_lib.evidence.tables import frozen
-from scalingbook_lib.evidence.training.fit import EXPECTED, classes, fit, ramp
-from scalingbook_lib.evidence.training.table import of
+from scalingbook_lib.evidence.training.efficiencies import EXPECTED, classes, fit, of, ramp
 from scalingbook_lib.machines import chips
 from scalingbook_lib.training import Efficiency
 

@@ -2,11 +2,10 @@
 
 import pytest
 
-from scalingbook_lib.lab.compiler import aot, sharding, work
-from scalingbook_lib.lab.kernels import beside, matmul, quantized, traffic
+from scalingbook_lib.lab.compiler import aot, work
+from scalingbook_lib.lab.kernels import beside, matmul
 from scalingbook_lib.lab.kernels.matmul import Tiles
-from scalingbook_lib.notation import Mesh
-from scalingbook_lib.units import BF16, FP32, INT8, GiB, MiB
+from scalingbook_lib.units import GiB, MiB
 
 pytestmark = pytest.mark.usefixtures("tpu")
 
@@ -22,20 +21,6 @@ def test_a_tiled_matmul_needs_its_buffers_and_little_more():
     assert 1 < vmem_ratio(found) < 1.1
     assert found.xla.flops == 2 * 4096**3
     assert "(predicted 12 MiB), 0 B of HBM for temporaries; fetches 134 MB + 134 MB" in str(found)
-
-
-def test_int8_weights_are_half_of_what_is_fetched():
-    tiles, sizes = Tiles(128, 1024, 1024), {"B": 128, "D": 8192, "F": 8192, "O": 1}
-    kinds = {"X[B, D]": BF16, "W[D, F]": INT8, "S[O, F]": FP32}
-
-    def multiply(x, w, s):
-        return quantized.matmul(x, w, s, tiles)
-
-    by_name = {array[0]: kind for array, kind in kinds.items()}
-    program = aot.compile(multiply, *kinds, topology="v5e:1x1", dtype=by_name, **sizes)
-    structs = [sharding.struct(array, Mesh(X=1), kind, **sizes) for array, kind in kinds.items()]
-    assert traffic.moved(multiply, *structs).fetched[1] == 8192 * 8192
-    assert 1 < program.vmem_bytes / tiles.vmem_bytes(w=INT8) < 1.1
 
 
 def test_flash_attention_keeps_no_scores_in_hbm_and_xla_keeps_them_all():

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable
 
-from scalingbook_lib.evidence.compiled.layout import Layout
+from scalingbook_lib.evidence.compiled.layout import ArrayLayout
 from scalingbook_lib.evidence.compiled.line import Line
 from scalingbook_lib.units import binary, count, si
 
@@ -58,8 +58,8 @@ def _order(line: Line) -> str:
     return said + (" It is the order in which the program wrote them." if plain else _turned(a))
 
 
-def _turned(a: Layout) -> str:
-    straight = Layout(a.dtype, a.dims, tuple(reversed(range(len(a.dims)))), a.tiles, a.space)
+def _turned(a: ArrayLayout) -> str:
+    straight = ArrayLayout(a.dtype, a.dims, tuple(reversed(range(len(a.dims)))), a.tiles, a.space)
     if straight.stored_bytes > a.stored_bytes:
         return f" The compiler turned it: as written, these tiles would take {binary(straight.stored_bytes)}."
     return " The compiler turned it for the next line's sake: as written, it would take as much."
@@ -179,7 +179,7 @@ def _source(line: Line) -> str:
     return f"It comes from {path[-1]} in {path[0]}{scope}: the way back from a profile to a line of Python."
 
 
-def _largest(line: Line) -> Layout:
+def _largest(line: Line) -> ArrayLayout:
     return max(line.arrays, key=lambda a: a.bytes)
 
 

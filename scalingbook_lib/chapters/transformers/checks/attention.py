@@ -28,7 +28,7 @@ def _all_summed() -> int:
 
 def _indices_twice() -> int:
     """As if one loop ran over each index of each input."""
-    return sum(6 * p.left_elements * p.right_elements for p in _products())
+    return sum(6 * p.elements(p.left) * p.elements(p.right) for p in _products())
 
 
 def _plain_over_latent(**widths: int) -> float:

@@ -1,9 +1,7 @@
 """The explorers of the chapter on inference obey the laws of what they show."""
 
-import re
-
 import pytest
-from looked import panel, readout, values
+from looked import panel, readout
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.chapters import explorers
@@ -199,14 +197,3 @@ def test_a_verdict_says_where_the_memory_is_too_small():
     assert "need" not in split.see(n="32").verdict
     assert "more than the 16 GiB" in layout.see(B=256).verdict
     assert "holds none" in ALL["inference.speculative"].see(model="LLaMA-3 405B").verdict
-
-
-def test_one_is_said_in_the_singular_and_no_number_has_an_exponent():
-    for explorer in ALL.values():
-        for name, control in explorer.controls.items():
-            for value in values(control):
-                view = explorer.look({name: control.position(value)}).view
-                told = " | ".join([view.verdict, *map(str, view.readouts)])
-                assert not re.search(
-                    r"\b1 (\w+ )?(sequences|tokens|rows|columns|chips|FLOPs)\b|\de[+-]?\d", told
-                ), told

@@ -12,7 +12,12 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Bars, Grid, Points, RefLine
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("rooflines")}
-OVERLAP, ROOFLINE, BATCH, MAP, TOKENS, TILES, SPLIT, LEVELS, MEASURED = ALL.values()
+OVERLAP, ROOFLINE, BATCH, MAP, TOKENS, TILES, SPLIT, LEVELS, MEASURED = (
+    ALL[name]
+    for name in (
+        "overlap", "roofline", "batch", "critical_batch", "tokens", "tiles", "split", "levels", "measured",
+    )
+)  # fmt: skip
 TORI = ("TPU v3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 
 
