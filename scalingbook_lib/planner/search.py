@@ -54,8 +54,8 @@ def plans(
         spared=spared,
         rejected=asked.tally.rejected,
     )
-    best = map(ranking.step, first(ranking.points, keep))
-    return replace(ranking, best=tuple(Judged(step.plan, step) for step in best))
+    best = tuple(Judged(step.plan, step) for step in map(ranking.step, first(points, keep)))
+    return replace(ranking, best=best)
 
 
 def _judged(asked: Space, efficiency: Efficiency, every: bool) -> tuple[list[Point], int, int]:

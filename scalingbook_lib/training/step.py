@@ -188,8 +188,7 @@ def step(
     pod of `plan.dcn`.
     """
     known = Case(model, machine, batch=batch, T=T, efficiency=efficiency, causal=causal)
-    why = reasons(model, plan, T, machine)
-    if why:
+    if why := reasons(model, plan, T, machine):
         raise ValueError(f"{plan}: {'; '.join(why)}")
     s = known.shape(plan)
     rows = known.traffic(s)

@@ -48,7 +48,6 @@ class Fast:
         )
         self.steps = Steps(Plan(**space.constant).hidden * efficiency.overlap, efficiency.fixed_s)
         self.weights, self.splits = Weights(self.unit), Splits(space, self.unit)
-        self.unknown: Passes = [None for _ in self.remats]
         self.policies = {z: [Policy(z, remat) for remat in self.remats] for z in (0, *space.tried["zero"])}
         self._known: dict[Any, Any] = {}
 
@@ -145,7 +144,7 @@ class Fast:
         for split, picks in fitting:
             if split.line != line:
                 line = split.line
-                passes = bench.passes.setdefault((g.microbatch, line), list(self.unknown))
+                passes = bench.passes.setdefault((g.microbatch, line), [None] * len(self.remats))
             hop_s = hop_bytes * split.hop.s_per_byte + chunks * split.hop.hops_s
             zeros, states, sharing, moved = split.zeros, split.nbytes, split.sharing, split.moved
             for z, r in picks:

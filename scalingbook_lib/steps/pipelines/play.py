@@ -51,9 +51,7 @@ def simulate(
         chunks=chunks,
         spans=tuple(Span(s, k, m, c, clock[start], clock[end]) for s, k, m, c, start, end in rows),
         total_s=clock[total],
-        work_s=tuple(
-            clock[sum(took["FB" if len(turn) == 2 else turn[0].kind] for turn in order)] for order in orders
-        ),
+        work_s=tuple(clock[_work(order, took)] for order in orders),
         live=tuple(_held(order, chunks) for order in orders),
     )
 
@@ -174,6 +172,10 @@ def _turn(turn: Turn, s: int, free: int, took: dict[str, int], floor: _Floor) ->
         reached[m] = end + hop
         start = until
     return end
+
+
+def _work(order: Order, took: dict[str, int]) -> int:
+    return sum(took["FB" if len(turn) == 2 else turn[0].kind] for turn in order)
 
 
 def _held(order: Order, chunks: int) -> Number:
