@@ -53,9 +53,8 @@ as text into `.ex-error`; the range of a Steps control has `data-steps`, its `ma
 import json
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 
-from scalingbook_lib import chapters
+from scalingbook_lib.chapters import stems
 from scalingbook_lib.reader.explorers.explorer import Explorer
 
 
@@ -74,12 +73,7 @@ def chapter(stem: str) -> tuple[Explorer, ...]:
     """The explorers of one chapter, in its order; none where the chapter has none."""
     if stem not in stems():
         return ()
-    return tuple(import_module(f"{chapters.__name__}.{stem}.explorers").EXPLORERS)
-
-
-def stems() -> tuple[str, ...]:
-    """The chapters that have explorers."""
-    return tuple(room.name for room in iter_modules(chapters.__path__) if room.ispkg)
+    return tuple(import_module(f"scalingbook_lib.chapters.{stem}.explorers").EXPLORERS)
 
 
 def catalogue() -> dict[str, Explorer]:

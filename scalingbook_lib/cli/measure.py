@@ -49,9 +49,7 @@ def _surveyed() -> Survey:
     try:
         from scalingbook_lib.lab.devices.survey import survey
     except ImportError as error:
-        raise ValueError(
-            f"measuring needs JAX ({error}); install the library with its laboratory, scalingbook_lib[lab]"
-        ) from None
+        raise ValueError(f"measuring needs JAX ({error}); install the library with its extra, lab") from None
     return survey(lambda row: click.echo(row, err=True))
 
 

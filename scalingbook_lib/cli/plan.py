@@ -14,10 +14,11 @@ from scalingbook_lib.cli.printing import answering
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.own import Survey
 from scalingbook_lib.machines import Machine
+from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
 from scalingbook_lib.training import PEAK, Efficiency, Plan, Step
-from scalingbook_lib.units import BF16, percent, si
+from scalingbook_lib.units import BF16, DType, percent, si
 
 
 @click.command("plan", short_help="The best way to spread a training step over chips, or any one.")
@@ -61,11 +62,7 @@ def command(
     dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit code is 1.
     """
     fixed = given(options)
-    precision = fixed.get("compute", BF16).name
-    if isinstance(efficiency, Survey):
-        reached = efficiency.training(machine.chip, precision)
-    else:
-        reached = efficiency or published.calibrated(machine.chip, precision)
+    reached = _reached(efficiency, machine.chip, fixed.get("compute", BF16))
     asked = Asked(model, machine, reading.sequences(batch, T), T, reached)
     if as_written and what_if:
         raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")
@@ -76,15 +73,21 @@ def command(
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
     factor = None if isinstance(efficiency, Efficiency) else published.band(experts=model.experts is not None)
     peak = training.step(model, machine, found.step.plan, batch=asked.batch, T=T, efficiency=PEAK)
+    values |= {"within_factor": factor, "peak_step_s": peak.total_s} | plan_tables.values(found.step, run)
     return Answer(
         told="\n".join(_told(found.told, factor, peak, run)),
         tables=(*found.tables, *plan_tables.tables(found.step, run)),
-        values=values
-        | {"within_factor": factor, "peak_step_s": peak.total_s}
-        | plan_tables.values(found.step, run),
+        values=values,
         steps=tuple(plan_tables.derivation(found.step, run)),
         refused=not values["feasible"],
     )
+
+
+def _reached(efficiency: Efficiency | Survey | None, chip: Chip, compute: DType) -> Efficiency:
+    """The efficiency that was named, that of a record, or, where none is, that of published runs."""
+    if isinstance(efficiency, Survey):
+        return efficiency.training(chip, compute.name)
+    return efficiency or published.calibrated(chip, compute.name)
 
 
 def _told(found: str, factor: float | None, peak: Step, run: training.Run | None) -> Iterator[str]:

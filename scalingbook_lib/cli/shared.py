@@ -51,5 +51,4 @@ def memory_values(held: Memory, chip: Chip) -> dict[str, object]:
 
 def sum_line(name: str, terms: Mapping[str, float], total: float, unit: str) -> Line:
     """A whole as the sum of its terms."""
-    numbers = added(map(figure, terms.values()))
-    return Line(name, " + ".join(terms), numbers, total, unit)
+    return Line(name, " + ".join(terms), added(map(figure, terms.values())), total, unit)

@@ -15,13 +15,13 @@ from scalingbook_lib.collectives.networks import (
     all_gather,
     all_reduce,
     all_to_all,
-    chips,
     latency_bound_below,
     permute,
     reduce_scatter,
 )
 from scalingbook_lib.collectives.rings import (
     busiest_link_chunks,
+    chips,
     hierarchical_all_reduce,
     hop_crossover_bytes,
     hops,

@@ -13,6 +13,7 @@ from math import sqrt
 
 from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.networks import FORMULAS, all_reduce
+from scalingbook_lib.collectives.rings import chips
 from scalingbook_lib.machines.clusters import Level
 from scalingbook_lib.units import Told, percent, si
 
@@ -60,7 +61,7 @@ class Fabric(Told):
         A ValueError where `what` names no collective.
         """
         kind = Collective.named(what)
-        n, passes = _chips(levels), 2 if kind is Collective.ALL_REDUCE else 1
+        n, passes = chips(*levels), 2 if kind is Collective.ALL_REDUCE else 1
         if n == 1:
             return 0.0
         summed = passes == 2 and not ring and n >= SUMS_FROM and any(level.reduces for level in levels)
@@ -76,10 +77,3 @@ class Fabric(Told):
             f"{self.name}: {si(self.launch_s, 's')} and {si(self.step_s, 's')} a step; rings {self.ring}; "
             f"in the switch {self.in_switch}; exchanges {self.exchange}"
         )
-
-
-def _chips(levels: tuple[Level, ...]) -> int:
-    n = 1
-    for level in levels:
-        n *= level.size
-    return n

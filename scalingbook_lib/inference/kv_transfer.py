@@ -27,6 +27,7 @@ class KVTransfer(Told):
 
     def waited_s(self, prefill_s: float) -> float:
         """What is left when the prompt is read, each layer's sent as soon as it is done."""
+        # All layers but the last can hide under the reading of those after them; the last one never can.
         return max(self.seconds / self.layers, self.seconds - prefill_s * (self.layers - 1) / self.layers)
 
     def __str__(self) -> str:
@@ -94,6 +95,7 @@ class Pools(Told):
 
     def best(self, copies: int, prefill_chips: int = 1, decode_chips: int = 1) -> tuple[int, int]:
         """The numbers of both, at most `copies` together, that serve most requests for each chip."""
+        # Few enough to try all: a formula for the real ratio n_p / n_d would still have to be rounded.
         if copies < 2:
             raise ValueError(f"copies={copies}: both kinds need one; write at least 2")
 

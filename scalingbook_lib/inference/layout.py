@@ -103,6 +103,7 @@ class Layout(Told):
     @property
     def wide(self) -> bool:
         """Whether dense MLPs are split over all tp chips, not group by group."""
+        # With expert ways each group has a dense MLP of its own: its tokens leave it for experts alone.
         return self.attention_dp == 1 or self.ep == 1
 
     def check(self, model: Transformer) -> None:
@@ -118,6 +119,7 @@ class Layout(Told):
                 "write rows=1"
             )
         if self.cp > 1 and model.linear:
+            # Its state is a recurrence over tokens: no ring of keys and values can make up for that.
             raise LayoutError(f"cp={self.cp}: linear attention passes one token after the other; write cp=1")
         if self.columns > model.N:
             raise LayoutError(

@@ -98,6 +98,7 @@ def largest_batch(
 
     if held(1) > room:
         return 0
+    # What is held grows with B: doubled until it is too much, then halved down to the last that fits.
     high = 2
     while held(high) <= room:
         high *= 2
@@ -118,13 +119,14 @@ def _weights(s: Shape) -> float:
     outer = o.stored("embedding").bytes
     ends = (s.embedding + s.head.stored) * outer
     layers = weight_bytes(s) - ends
+    # With stages, the embedding lies on the first and the unembedding on the last: no chip has both.
     return s.share()[0] * layers + (ends if o.pp == 1 else outer * max(s.embedding, s.head.stored))
 
 
 def _cache_of(s: Shape, B: int, S: float) -> float:
     """The stage with most layers holds its part of the cache of all B sequences, whole ones on each chip."""
     o = s.layout
-    B = ceil(B / o.cp)
+    B = ceil(B / o.cp)  # tensor groups that a prompt is spread over share the sequences of a decode step
     sequences = ceil(ceil(B / o.attention_dp) / o.kv_batch)
     each = sum(kind.elements * min(S, kind.window) for kind in s.kinds) * o.kv.bytes / o.kv_sequence
     states = s.state * STATE_BYTES * B / o.attention_dp
@@ -135,5 +137,6 @@ def _working(s: Shape, B: int, tokens: int) -> tuple[float, float]:
     """Two vectors as wide as the model and the widest hidden one; logits of each sequence in fp32."""
     m, o = s.model, s.layout
     width = max(m.F, (m.experts.F * m.experts.k) if m.experts else 0) * (2 if m.gated else 1) / o.tp
+    # Of the hidden vectors a layer makes one after the other, only the widest is there at its time.
     widest = max(width, (m.N + 2 * m.K) * m.H / o.columns)
     return tokens / o.cp * o.activations.bytes * (2 * m.D + widest), B * m.V * FP32.bytes / (o.tp * o.cp)

@@ -68,19 +68,23 @@ class Pass:
     @property
     def own_s(self) -> float:
         """What the chip does by itself, without launches."""
-        products_s = self.weights_s + self.matmul_s
-        return products_s + self.kv_s + self.attention_s + self.activations_s + self.head_s
-
-    @property
-    def layers_s(self) -> float:
-        """All of it but the unembedding."""
-        attended_s = self.weights_s + self.matmul_s + self.kv_s + self.attention_s
-        return attended_s + self.activations_s + self.collectives_s + self.launch_s
+        return (
+            self.weights_s + self.matmul_s + self.kv_s + self.attention_s + self.activations_s + self.head_s
+        )
 
     @property
     def total_s(self) -> float:
         """All of it."""
-        return self.layers_s + self.head_s
+        return (
+            self.weights_s
+            + self.matmul_s
+            + self.kv_s
+            + self.attention_s
+            + self.activations_s
+            + self.collectives_s
+            + self.launch_s
+            + self.head_s
+        )
 
 
 def passed(k: Constants, load: Load) -> Pass:

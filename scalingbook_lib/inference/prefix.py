@@ -71,6 +71,7 @@ def prefix(
     """The first `cached` of P tokens; without a rate, from the hosts' memory over the PCIe of every chip."""
     if not 0 < cached < P:
         raise ValueError(f"cached={cached} of P={P}: write at least 1 and fewer than P")
+    # Reading the prefix is the difference of two prefills: its tokens alone, the rest attends to it in both.
     return Prefix(
         P=P,
         cached=cached,

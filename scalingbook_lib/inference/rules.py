@@ -93,6 +93,7 @@ def batch_within(
     read = params * weights.bytes / W
     if limit_s <= read:
         return 0.0
+    # Both regimes are straight lines in B, and the step is the higher of them: the smaller B is the answer.
     return min((limit_s - read) / each if each else limit_s / math, limit_s / (each + math))
 
 
@@ -171,6 +172,7 @@ def two_dimensions(
     X rows on i axes, n/X columns on j: two dimensions win where n > 4 (F/D) (i + j)² / (i j), 16 F/D on a 2D
     torus and 18 F/D on three axes. Wrapped axes, no hops. Source: Pope et al., arXiv 2211.05102, appendix A.
     """
+    # d/dX of the sum is 0 where both of its terms are equal: there lies the best X.
     i, j, W = rows_axes, columns_axes, _axis(chip, True)
     both = 2 * activations.bytes
     X = sqrt(n * D * i / (F * j))

@@ -29,7 +29,7 @@ _CLASSES = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class ProductClass:
     """One class of products on one chip, in all layers: elements that are stored, and met by one token."""
 
     stored: float
@@ -37,7 +37,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kind:
+class AttentionKind:
     """Layers that attend alike: how far back, and what one chip does and reads for each pair and each token.
 
     Decoding, a chip has the cache's part of some sequences; a prompt is split by heads over all chips of a
@@ -58,13 +58,13 @@ class Shape:
 
     model: Transformer
     layout: Layout
-    projections: Part  # of attention, and the router
-    mlp: Part  # dense MLPs and shared experts
-    experts: Part
-    head: Part  # the unembedding
+    projections: ProductClass  # of attention, and the router
+    mlp: ProductClass  # dense MLPs and shared experts
+    experts: ProductClass
+    head: ProductClass  # the unembedding
     embedding: float
     other: float  # norms and biases, held whole
-    kinds: tuple[Kind, ...]
+    kinds: tuple[AttentionKind, ...]
     up: float  # elements that make keys and values of latent vectors
     state: float  # elements of linear attention's state, of one sequence
     pointwise: float  # elements read and written between products, of one token of a step
@@ -92,10 +92,10 @@ def shape(model: Transformer, layout: Layout) -> Shape:
     return Shape(
         model=model,
         layout=layout,
-        projections=Part(stored=stored["projections"], met=met["projections"]),
-        mlp=Part(stored=stored["mlp"], met=met["mlp"]),
-        experts=Part(stored=stored["experts"], met=met["experts"]),
-        head=Part(stored=met["head"], met=met["head"]),  # a tied one is stored with the embedding
+        projections=ProductClass(stored=stored["projections"], met=met["projections"]),
+        mlp=ProductClass(stored=stored["mlp"], met=met["mlp"]),
+        experts=ProductClass(stored=stored["experts"], met=met["experts"]),
+        head=ProductClass(stored=met["head"], met=met["head"]),  # a tied one is stored with the embedding
         embedding=stored["embedding"] + stored["head"] - met["head"],
         other=stored["other"],
         kinds=_kinds(model, layout),
@@ -119,13 +119,13 @@ def _whole_heads(heads: int, ways: int) -> float:
     return ceil(heads / ways) / heads
 
 
-def _kinds(model: Transformer, layout: Layout) -> tuple[Kind, ...]:
+def _kinds(model: Transformer, layout: Layout) -> tuple[AttentionKind, ...]:
     """Per pair: this chip's query heads; per token: its key-value heads, or the whole latent vector."""
     keys = 1 if model.latent else model.K  # a latent vector is one head, which all queries share
     absorbed = pair_flops(model, absorbed=True)  # queries meet the latent vectors themselves
     there, here = layout.kv_heads, layout.group
     return tuple(
-        Kind(
+        AttentionKind(
             window=float(kind.window or inf),
             elements=kind.layers * kind.kv_elements_per_token * _whole_heads(keys, there),
             flops=kind.layers * absorbed * _whole_heads(model.N, there),

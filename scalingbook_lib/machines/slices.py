@@ -12,14 +12,14 @@ import math
 from dataclasses import dataclass
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.mesh import MachineMesh
+from scalingbook_lib.machines.machine import Joined, MachineMesh
 from scalingbook_lib.machines.routes import Route
 from scalingbook_lib.machines.torus import Axis, Shape, SliceError, read_shape, write_shape
-from scalingbook_lib.units import BF16, DType, Told, si
+from scalingbook_lib.units import si
 
 
 @dataclass(frozen=True)
-class Slice(Told):
+class Slice(Joined):
     """Chips joined into a torus: TPU v5p in 4x4x8. A shape that does not exist raises SliceError."""
 
     chip: Chip
@@ -42,14 +42,9 @@ class Slice(Told):
         return f"{self.chip.name} {write_shape(self.shape)}"
 
     @property
-    def chips(self) -> int:
+    def chips(self) -> int:  # type: ignore[override]  # the shape says how many
         """How many chips."""
         return math.prod(self.shape)
-
-    @property
-    def hosts(self) -> int:
-        """How many hosts (machines) hold them; a slice smaller than a host counts as one."""
-        return math.ceil(self.chips / self.chip.chips_per_host)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -83,15 +78,6 @@ class Slice(Told):
     def route(self, source: tuple[int, ...], target: tuple[int, ...]) -> Route:
         """The shortest ways from one chip to another, `slice.route((0, 0), (3, 3))`."""
         return Route.between(self.axes, source, target)
-
-    @property
-    def hbm_bytes(self) -> float:
-        """The HBM of all chips together."""
-        return self.chips * self.chip.hbm_bytes
-
-    def flops_per_s(self, dtype: DType = BF16) -> float:
-        """The peak rate of all chips together."""
-        return self.chips * self.chip.flops_per_s(dtype)
 
     def mesh(self, **sizes: int) -> "SliceMesh":
         """Name mesh axes, `slice.mesh(X=4, Y=16)`: each is a product of whole torus axes."""

@@ -21,7 +21,7 @@ from scalingbook_lib.roofline.operations import (
     reduction,
     softmax,
 )
-from scalingbook_lib.roofline.split import break_even_contraction, contraction_split, split_matmul
+from scalingbook_lib.roofline.split import break_even_contraction, split_matmul
 from scalingbook_lib.roofline.stages import Pipeline, Turn, pipeline
 from scalingbook_lib.roofline.thresholds import (
     RuleOfThumb,
@@ -46,7 +46,6 @@ __all__ = [
     "break_even_batch",
     "break_even_contraction",
     "bytes_in_flight",
-    "contraction_split",
     "dot",
     "elementwise",
     "hopeless_width",

@@ -110,6 +110,7 @@ class Pace:
 
     def _new(self, decodes: int, first: int, last: int) -> Line:
         """Tried first from an empty cache to far beyond, then from here on, each time half as far."""
+        # Two points draw a line, a third in the middle says whether the step bends between them.
         start_s = self.step_s(decodes, first)
         far = last + FAR * decodes
         while far > first:

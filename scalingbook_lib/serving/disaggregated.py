@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
@@ -11,9 +12,8 @@ from typing import NamedTuple
 from scalingbook_lib.serving.decoder import Decoder
 from scalingbook_lib.serving.frontend import Chunk, Frontend, Setup
 from scalingbook_lib.serving.policies import Disaggregated
-from scalingbook_lib.serving.sequence import Sequence
-
-ANY = -1  # version
+from scalingbook_lib.serving.sequence import LiveSequence
+from scalingbook_lib.serving.timeline import Stay
 
 
 class Event(NamedTuple):
@@ -21,9 +21,7 @@ class Event(NamedTuple):
 
     time_s: float
     tick: int
-    act: Callable[..., None]
-    who: Sequence | Decoder
-    version: int
+    act: Callable[[], None]
 
 
 class DisaggregatedServers(Frontend):
@@ -38,19 +36,17 @@ class DisaggregatedServers(Frontend):
         self.decoders = [Decoder(i, setup, policy.slots) for i in range(policy.decode)]
         self.batches = [decoder.batch for decoder in self.decoders]
         self.pools += [decoder.pool for decoder in self.decoders]
-        self.placing: deque[Sequence] = deque()  # who has a cache and waits for a slot
+        self.placing: deque[LiveSequence] = deque()  # who has a cache and waits for a slot
         self.due: list[Event] = []
         self.tick, self.arrived = count(), count()
         for sequence in setup.todo:
             self.expect(sequence)
 
-    def at(
-        self, time_s: float, act: Callable[..., None], who: Sequence | Decoder, version: int = ANY
-    ) -> None:
-        """Something is due, if it is the same version then."""
-        heappush(self.due, Event(time_s, next(self.tick), act, who, version))
+    def at(self, time_s: float, act: Callable[..., None], *whom: object) -> None:
+        """Something is due."""
+        heappush(self.due, Event(time_s, next(self.tick), partial(act, *whom)))
 
-    def expect(self, sequence: Sequence) -> None:
+    def expect(self, sequence: LiveSequence) -> None:
         """It will come, and perhaps go."""
         self.at(sequence.request.arrival_s, self.arrive, sequence)
         if sequence.request.cancel_s < math.inf:
@@ -60,13 +56,12 @@ class DisaggregatedServers(Frontend):
         """All events, in order of time, then of their making."""
         while self.due:
             event = heappop(self.due)
-            if event.version in (ANY, event.who.version):
-                self.now = event.time_s
-                event.act(event.who)
+            self.now = event.time_s
+            event.act()
 
     # Prefill.
 
-    def arrive(self, sequence: Sequence) -> None:
+    def arrive(self, sequence: LiveSequence) -> None:
         """One more waits, unless it could never fit."""
         if self.refuses(sequence):
             return
@@ -85,11 +80,11 @@ class DisaggregatedServers(Frontend):
             self.at(end_s, self.prefilled, sequence)
             self.note()
 
-    def has_room(self, sequence: Sequence, hit: int) -> bool:
+    def has_room(self, sequence: LiveSequence, hit: int) -> bool:
         """Whether the prefill servers have blocks for its prompt; its answer needs none of theirs."""
         return self.pool.admits(sequence, hit, sequence.tokens, 0)
 
-    def prefilled(self, sequence: Sequence) -> None:
+    def prefilled(self, sequence: LiveSequence) -> None:
         """Its cache is made, a token is out; it waits for a slot, unless it has all tokens or has gone."""
         heappush(self.prefillers, sequence.stay.prefiller)
         if self.answer(sequence):
@@ -102,7 +97,7 @@ class DisaggregatedServers(Frontend):
             self.place()
         self.start()
 
-    def _unplaced(self, sequence: Sequence, outcome: str) -> None:
+    def _unplaced(self, sequence: LiveSequence, outcome: str) -> None:
         """It never gets to a decode server."""
         sequence.stayed(0, self.now, self.now)
         self.pool.release(sequence)
@@ -117,6 +112,7 @@ class DisaggregatedServers(Frontend):
             free = [d for d in self.decoders if d.has_room(self.placing[0], self.now)]
             if not free:
                 return
+            # By the fewest sequences, as a step is the shorter the fewer caches it reads; ties to the first.
             decoder = min(free, key=lambda d: (len(d.inside), d.index))
             sequence = self.placing.popleft()
             decoder.seat(sequence)
@@ -124,11 +120,11 @@ class DisaggregatedServers(Frontend):
             if self.blocks:
                 self.stop(decoder)  # its plan counted on those blocks
             transfer_s = (sequence.tokens - 1) * self.policy.transfer_s
-            self.at(self.now + transfer_s, self.moved, sequence, sequence.version)
+            self.at(self.now + transfer_s, self.moved, sequence, sequence.stay)
 
-    def moved(self, sequence: Sequence) -> None:
-        """The cache is there; it joins at the next boundary."""
-        if sequence.stage != "moving":
+    def moved(self, sequence: LiveSequence, stay: Stay) -> None:
+        """The cache is there; it joins at the next boundary, unless it has gone or was evicted on the way."""
+        if sequence.stage != "moving" or sequence.stay is not stay:
             return
         self.pool.release(sequence)
         sequence.stage = "decoding"
@@ -142,8 +138,11 @@ class DisaggregatedServers(Frontend):
         decoder.cut(self.now)
         self.at(decoder.boundary_s, self.boundary, decoder, decoder.version)
 
-    def boundary(self, decoder: Decoder) -> None:
+    def boundary(self, decoder: Decoder, version: int) -> None:
         """Who is done or has had enough goes, who is there joins; without blocks the last goes back."""
+        if version != decoder.version:
+            return  # another plan was made since
+        # The order matters: who has all tokens is done even where it wanted to go, and both make room.
         for sequence in decoder.step():
             self.gone(decoder, sequence, "finished")
         for sequence in decoder.doomed:
@@ -157,12 +156,12 @@ class DisaggregatedServers(Frontend):
             self.at(decoder.boundary_s, self.boundary, decoder, decoder.version)
         self.place()
 
-    def gone(self, decoder: Decoder, sequence: Sequence, outcome: str) -> None:
+    def gone(self, decoder: Decoder, sequence: LiveSequence, outcome: str) -> None:
         """It leaves its slot for good."""
         self.unseat(decoder, sequence)
         self.close(sequence, outcome)
 
-    def unseat(self, decoder: Decoder, sequence: Sequence) -> None:
+    def unseat(self, decoder: Decoder, sequence: LiveSequence) -> None:
         """Out of the slot, wherever its cache is."""
         if sequence.stage == "moving":
             self.pool.release(sequence)
@@ -178,7 +177,7 @@ class DisaggregatedServers(Frontend):
         self.wait_again(sequence)
         self.start()
 
-    def cancel(self, sequence: Sequence) -> None:
+    def cancel(self, sequence: LiveSequence) -> None:
         """It goes: from a queue or the way at once, from a prefill or a step when that is over."""
         if sequence.outcome or sequence.stage == "prefilling":
             return
@@ -192,7 +191,7 @@ class DisaggregatedServers(Frontend):
         else:
             self._cancel_seated(sequence)
 
-    def _cancel_seated(self, sequence: Sequence) -> None:
+    def _cancel_seated(self, sequence: LiveSequence) -> None:
         decoder = self.decoders[sequence.stay.server]
         if sequence.stage == "moving":
             self.gone(decoder, sequence, "cancelled")

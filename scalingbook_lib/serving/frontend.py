@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from scalingbook_lib.serving.costs import Costs
-from scalingbook_lib.serving.paging import Pool
+from scalingbook_lib.serving.paging import BlockPool
 from scalingbook_lib.serving.policies import Blocks
-from scalingbook_lib.serving.sequence import Sequence
+from scalingbook_lib.serving.sequence import LiveSequence
 from scalingbook_lib.serving.served import Moment
 
 
@@ -19,8 +19,8 @@ from scalingbook_lib.serving.served import Moment
 class Setup:
     """What servers are given: requests, and what `simulate` was asked beside its policy."""
 
-    todo: list[Sequence]  # in order of arrival
-    later: deque[Sequence]  # sent when others are done
+    todo: list[LiveSequence]  # in order of arrival
+    later: deque[LiveSequence]  # sent when others are done
     costs: Costs
     prefill_costs: Costs
     blocks: Blocks | None
@@ -51,19 +51,19 @@ class Frontend(ABC):
 
     def __init__(self, setup: Setup, blocks: Blocks | None) -> None:
         self.later, self.blocks = setup.later, setup.blocks
-        self.pool = Pool(blocks, prefix_cache=setup.prefix_cache)
+        self.pool = BlockPool(blocks, prefix_cache=setup.prefix_cache)
         self.pools = [self.pool]  # and those of servers that only decode
-        self.waiting: deque[Sequence] = deque()
-        self.inside: dict[int, Sequence] = {}  # who is past the queue, by order of arrival
+        self.waiting: deque[LiveSequence] = deque()
+        self.inside: dict[int, LiveSequence] = {}  # who is past the queue, by order of arrival
         self.queue: list[Moment] = []
         self.chunks: list[Chunk] = []
 
     @abstractmethod
-    def expect(self, sequence: Sequence) -> None:
+    def expect(self, sequence: LiveSequence) -> None:
         """It will come, and perhaps go."""
 
     @abstractmethod
-    def has_room(self, sequence: Sequence, hit: int) -> bool:
+    def has_room(self, sequence: LiveSequence, hit: int) -> bool:
         """Whether there are blocks for its prompt, `hit` of which the prefix cache has."""
 
     def note(self, time_s: float | None = None) -> None:
@@ -75,16 +75,14 @@ class Frontend(ABC):
         at_s = self.clock.now if time_s is None else time_s
         self.queue.append(Moment(at_s, len(self.waiting), len(self.inside), held))
 
-    def send(self) -> Sequence | None:
+    def send(self) -> None:
         """A client that has its answer sends its next request."""
-        if not self.later:
-            return None
-        sequence = self.later.popleft()
-        sequence.sent(self.clock.now)
-        self.expect(sequence)
-        return sequence
+        if self.later:
+            sequence = self.later.popleft()
+            sequence.sent(self.clock.now)
+            self.expect(sequence)
 
-    def refuses(self, sequence: Sequence) -> bool:
+    def refuses(self, sequence: LiveSequence) -> bool:
         """Whether it could never fit; its client goes on to the next."""
         if self.blocks is None or self.blocks.of(sequence.most_tokens) <= self.blocks.count:
             return False
@@ -92,18 +90,19 @@ class Frontend(ABC):
         self.send()
         return True
 
-    def begin(self) -> Sequence | None:
+    def begin(self) -> LiveSequence | None:
         """The first who waits is prefilled, in blocks for its prompt; None where there is no room."""
         sequence = self.waiting[0]
         hit = self.pool.hit(sequence)
         if self.blocks and not self.has_room(sequence, hit):
             return None
+        # First come, first served: nobody overtakes the first, even where others would fit.
         self.inside[sequence.order] = self.waiting.popleft()
         self.pool.seat(sequence, hit)
         sequence.begin(self.clock.now)
         return sequence
 
-    def answer(self, sequence: Sequence) -> bool:
+    def answer(self, sequence: LiveSequence) -> bool:
         """Its prompt is in the cache, and a token is out; whether it is the last."""
         sequence.filled = sequence.tokens
         self.pool.share(sequence, sequence.filled)
@@ -111,13 +110,13 @@ class Frontend(ABC):
         sequence.emitted += 1
         return sequence.emitted == sequence.request.output
 
-    def wait_again(self, sequence: Sequence) -> None:
+    def wait_again(self, sequence: LiveSequence) -> None:
         """Evicted, it waits before all others; its prompt and answer will be prefilled anew."""
         self.waiting.appendleft(sequence)
         sequence.evictions += 1
         self.note()
 
-    def close(self, sequence: Sequence, outcome: str) -> None:
+    def close(self, sequence: LiveSequence, outcome: str) -> None:
         """Nothing more happens to it."""
         sequence.outcome, sequence.end_s, sequence.stage = outcome, self.clock.now, ""
         self.note()

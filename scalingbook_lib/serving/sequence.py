@@ -8,7 +8,7 @@ from scalingbook_lib.serving.timeline import Stay
 
 
 @dataclass(slots=True, eq=False)
-class Sequence:
+class LiveSequence:
     """A request on its way: its tokens, its blocks, its stay in a slot and those before."""
 
     request: Request
@@ -42,11 +42,6 @@ class Sequence:
         """Whether it has got as far, in this stay."""
         return not math.isnan(self.stay.decode_s)
 
-    @property
-    def version(self) -> int:
-        """What is due for it is void after an eviction."""
-        return self.evictions
-
     def sent(self, now: float) -> None:
         """Whoever waits for an answer to send it, sends it now; its patience begins now."""
         asked = self.request
@@ -68,7 +63,7 @@ class Sequence:
         self.emitted += step - stay.from_step
 
 
-def mean_context(pieces: list[tuple[Sequence, int]], chunk: int) -> float:
+def mean_context(pieces: list[tuple[LiveSequence, int]], chunk: int) -> float:
     """The earlier tokens of each prompt, if a chunk were as many tokens of each.
 
     A piece of c tokens after s others makes c (s + c / 2) pairs of tokens; these make as many as all pieces.

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from scalingbook_lib.serving.batch import Batch
 from scalingbook_lib.serving.costs import SAME
 from scalingbook_lib.serving.frontend import Chunk, Frontend, Setup
-from scalingbook_lib.serving.sequence import Sequence, mean_context
+from scalingbook_lib.serving.sequence import LiveSequence, mean_context
 
 
 class Server(Frontend):
@@ -25,10 +25,10 @@ class Server(Frontend):
         self.batches = [self.batch]
         self.slots = list(range(slots))  # the free ones
         self.padded = padded  # a row that is done stays until its batch is done
-        self.rows: list[Sequence] = []  # such rows
-        self.impatient: list[tuple[float, int, Sequence]] = []  # who will go, and when
+        self.rows: list[LiveSequence] = []  # such rows
+        self.impatient: list[tuple[float, int, LiveSequence]] = []  # who will go, and when
         for sequence in self.todo:
-            self.expect(sequence)
+            self.bear(sequence)
 
     # Who comes and goes.
 
@@ -58,7 +58,7 @@ class Server(Frontend):
                 self.arrivals()  # of the next that its client sends
         return bool(self.inside or self.waiting or self.next_s < math.inf)
 
-    def arrive(self, sequence: Sequence) -> None:
+    def arrive(self, sequence: LiveSequence) -> None:
         """One more waits, unless it could never fit."""
         if not self.refuses(sequence):
             self.waiting.append(sequence)
@@ -73,7 +73,7 @@ class Server(Frontend):
             return self.next_s
         return first
 
-    def cancel(self, sequence: Sequence) -> None:
+    def cancel(self, sequence: LiveSequence) -> None:
         """It goes away, from the queue or from its slot."""
         if sequence.order in self.inside:
             self.vacate(sequence)
@@ -81,22 +81,20 @@ class Server(Frontend):
             self.waiting.remove(sequence)
         self.close(sequence, "cancelled")
 
-    def expect(self, sequence: Sequence) -> None:
+    def bear(self, sequence: LiveSequence) -> None:
         """It may have enough one day."""
         if sequence.request.cancel_s < math.inf:
             heappush(self.impatient, (sequence.request.cancel_s, sequence.index, sequence))
 
-    def send(self) -> Sequence | None:
-        """A client that has its answer sends its next request, which comes at its time among the others."""
-        sequence = super().send()
-        if sequence:
-            insort(self.todo, sequence, lo=self.next, key=lambda other: other.request.arrival_s)
-            self.next_s = min(self.next_s, self.batch.now)
-        return sequence
+    def expect(self, sequence: LiveSequence) -> None:
+        """It comes at its time among the others, and perhaps goes."""
+        insort(self.todo, sequence, lo=self.next, key=lambda other: other.request.arrival_s)
+        self.next_s = min(self.next_s, sequence.request.arrival_s)
+        self.bear(sequence)
 
     # Slots and blocks.
 
-    def admit(self) -> Sequence | None:
+    def admit(self) -> LiveSequence | None:
         """The first who waits, in a slot with blocks for its prompt; None where there is no room."""
         sequence = self.begin() if self.waiting and self.slots else None
         if sequence:
@@ -104,21 +102,22 @@ class Server(Frontend):
             self.note()
         return sequence
 
-    def has_room(self, sequence: Sequence, hit: int) -> bool:
+    def has_room(self, sequence: LiveSequence, hit: int) -> bool:
         """Whether there are blocks for one more token than its prefill gives, and a step of all others."""
         tokens, pool = sequence.tokens + 1, self.pool
+        # A row needs at most one block in a step: where even so many are free, nothing has to be counted.
         if tokens // pool.size + 1 + self.batch.rows + pool.spare <= pool.free:
             return True  # without counting
         beside = max(self.batch.needs(1), pool.spare) if self.inside else 0
         return pool.admits(sequence, hit, min(tokens, sequence.most_tokens), beside)
 
-    def vacate(self, sequence: Sequence) -> None:
+    def vacate(self, sequence: LiveSequence) -> None:
         """It goes before it has its last token."""
         if sequence.decoding:
             self.batch.forget(sequence)
         self.depart(sequence)
 
-    def depart(self, sequence: Sequence) -> None:
+    def depart(self, sequence: LiveSequence) -> None:
         """Out of its slot; in a static batch its row stays until all are done."""
         decoding = sequence.decoding
         self.batch.live -= decoding
@@ -133,7 +132,7 @@ class Server(Frontend):
                 self.release(row, True)
             self.rows = []
 
-    def release(self, sequence: Sequence, decoding: bool) -> None:
+    def release(self, sequence: LiveSequence, decoding: bool) -> None:
         """Row, slot and blocks are free."""
         if decoding:
             self.batch.leave(sequence)
@@ -142,19 +141,14 @@ class Server(Frontend):
 
     # Steps.
 
-    def chunk_s(self, pieces: list[tuple[Sequence, int]], rows: int = 0, kv_tokens: int = 0) -> float:
+    def chunk_s(self, pieces: list[tuple[LiveSequence, int]], rows: int = 0, kv_tokens: int = 0) -> float:
         """What a step takes with so many tokens of these prompts, beside so many rows that decode."""
         now, chunk = self.batch.now, sum([part for _, part in pieces])
         step_s = self.costs.step_s(rows, kv_tokens, chunk, mean_context(pieces, chunk), len(pieces))
         self.chunks.append(Chunk(0, now, now + step_s, chunk))
         return step_s
 
-    def rest(self) -> None:
-        """Nothing to do before the next comes."""
-        if self.next_s < math.inf:
-            self.batch.now = max(self.batch.now, self.next_s)
-
-    def prefill(self, group: list[Sequence]) -> None:
+    def prefill(self, group: list[LiveSequence]) -> None:
         """Their prompts alone, in one pass; all get a token at its end."""
         self.batch.now += self.chunk_s([(s, s.tokens - s.filled) for s in group])
         self.arrivals()
@@ -163,7 +157,7 @@ class Server(Frontend):
         if self.padded:
             self.step_over()
 
-    def ready(self, sequence: Sequence) -> None:
+    def ready(self, sequence: LiveSequence) -> None:
         """Its prompt is in the cache, and a token is out."""
         if self.answer(sequence) and not self.padded:
             self.depart(sequence)
@@ -172,9 +166,16 @@ class Server(Frontend):
             sequence.stay.decode_s = self.batch.now
             self.batch.join(sequence)
 
-    def decode(self, arrivals: bool = True) -> None:
+    def go_on(self, arrivals: bool = True) -> None:
+        """Who is there decodes until something happens; where nobody is, that is when the next comes."""
+        if self.inside:
+            self.decode(self.until(arrivals))
+        elif self.next_s < math.inf:
+            self.batch.now = max(self.batch.now, self.next_s)
+
+    def decode(self, until_s: float) -> None:
         """As many steps as nothing happens in; without blocks for one, the last to come is evicted."""
-        plan = self.batch.plan(self.until(arrivals))
+        plan = self.batch.plan(until_s)
         if plan.steps:
             self.batch.advance(plan)
             self.step_over()
@@ -191,6 +192,7 @@ class Server(Frontend):
 
     def evict(self) -> None:
         """The last to come gives its place to the others."""
+        # The last, as it has the least to lose and to make again (vLLM: preemption by recomputation).
         sequence = self.inside[max(self.inside)]
         self.vacate(sequence)
         self.wait_again(sequence)

@@ -9,9 +9,8 @@ with its moves and its time by term, which wins and by how much. Chapter: Shardi
 'all-reduce C over X'
 """
 
-from scalingbook_lib.sharded_matmul.overlap import Overlap
 from scalingbook_lib.sharded_matmul.solve import cases, solve
 from scalingbook_lib.sharded_matmul.split_weight import SplitWeight, Way
 from scalingbook_lib.sharded_matmul.strategy import CASES, Rejected, Solution, Strategy
 
-__all__ = ["CASES", "Overlap", "Rejected", "Solution", "SplitWeight", "Strategy", "Way", "cases", "solve"]
+__all__ = ["CASES", "Rejected", "Solution", "SplitWeight", "Strategy", "Way", "cases", "solve"]

@@ -182,7 +182,7 @@ def test_a_picture_made_ahead_is_painted_at_once_and_is_the_right_one(live):
         (root, explorer, name)
         for root, explorer in roots(live)
         for name, control in explorer.controls.items()
-        if isinstance(control, Slider) and not explorer.paint({name: beside(control)}).error
+        if isinstance(control, Slider) and not explorer.paint({name: beside(control)}).seen.error
     )
     reset(live, root)
     ahead = live.page.evaluate(AHEAD, [root, name])

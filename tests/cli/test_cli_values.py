@@ -187,14 +187,12 @@ def test_a_layout_as_written_is_served_as_the_library_says(ask, efficiency):
     told = ask(f"serve llama-3-70b h100:8 {line} --efficiency {efficiency} --json").values
     layout = inference.Layout(tp=8, weights=FP8, kv=FP8, compute=FP8)
     reached = inference.PEAK if efficiency == "peak" else calibrated(chips.H100, FP8)
-    served = inference.serve(models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 8), layout, P=2048, G=256,
-                             batch=64, efficiency=reached)  # fmt: skip
+    llama, node = models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 8)
+    served = inference.serve(llama, node, layout, P=2048, G=256, batch=64, efficiency=reached)
     assert told["output_tokens_per_s"] == served.tokens_per_s
     assert told["itl_s"] == served.itl_s
     assert told["decode_step_s"] == served.step.total_s
-    held = inference.memory(
-        models.find("LLaMA-3 70B"), layout, Cluster.of(chips.H100, 8), B=64, S=2176, reserve=0.1
-    )
+    held = inference.memory(llama, layout, node, B=64, S=2176, reserve=0.1)
     assert told["memory_bytes_by_part"] == held.terms
     assert (told["within_factor"] is None) == (efficiency == "peak")
 

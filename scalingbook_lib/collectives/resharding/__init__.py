@@ -9,7 +9,7 @@ exchanges, permutes and sums that takes least time, and the next-best that lost.
 """
 
 from scalingbook_lib.collectives.resharding.device_mesh import DeviceMesh, Rings
-from scalingbook_lib.collectives.resharding.moves import Layout, Move, Moves, layout
+from scalingbook_lib.collectives.resharding.moves import Layout, Move, Moves, axes_of, layout
 from scalingbook_lib.collectives.resharding.search import (
     Path,
     Resharding,
@@ -30,6 +30,7 @@ __all__ = [
     "Resharding",
     "Rings",
     "Sequence",
+    "axes_of",
     "cheapest_from",
     "cheapest_to",
     "check_even",

@@ -167,6 +167,7 @@ def compile(
     sizes_of_mesh = hlo.sizes_of(mesh) if mesh is not None else {"X": where.devices.size if where else 1}
     on = mesh_for(topology, sizes_of_mesh)
     structs = jax.tree.map(lambda a: sharding.argument(a, on, dtype, sizes), args)
+    # a scalar or a table without a sharding would lie on this machine's CPU, and JAX would compile for that
     structs = jax.tree.map(lambda a: slices.whole(a, on), structs) if where else structs
     if local:
         if out is None or not all(isinstance(a, str | Array) for a in args):
@@ -187,7 +188,7 @@ def compile(
 def _compiled(jitted: Any, structs: Any, options: Mapping[str, Any] | None) -> Any:
     lowered = jitted.lower(*structs)
     try:
-        with slices.quiet():
+        with slices.quiet():  # libtpu's warnings are about a host that is not there
             return lowered.compile(compiler_options=dict(options) if options else None)
     except jax.errors.JaxRuntimeError as error:
         if (known := overflow.read(str(error))) is None:
@@ -196,6 +197,7 @@ def _compiled(jitted: Any, structs: Any, options: Mapping[str, Any] | None) -> A
 
 
 def _memory(compiled: Any, limit: float | None) -> Memory:
+    # of one device, padding included; what is aliased was donated, and counts among arguments and results
     m = compiled.memory_analysis()
     return Memory(
         m.argument_size_in_bytes, m.output_size_in_bytes, m.temp_size_in_bytes, m.alias_size_in_bytes, limit

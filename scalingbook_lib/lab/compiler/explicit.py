@@ -44,6 +44,7 @@ def compile(
     """As `aot.compile`, but JAX types the function: it says by `out_sharding` and `reshard` what it wants."""
     on = _mesh(topology=topology, **mesh.sizes)
     structs = _structs(arrays, on, dtype, sizes)
+    # an abstract mesh, for `jax.set_mesh` would place arrays on devices that are not here
     with jax.sharding.use_abstract_mesh(on.abstract_mesh):
         return aot.compile(fn, *structs, mesh=mesh, topology=topology, options=options)
 

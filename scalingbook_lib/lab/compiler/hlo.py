@@ -185,6 +185,8 @@ def collective(visit: Visit, sizes: Mapping[str, int]) -> CompiledCollective | N
     if kind not in KINDS or _is_continued(visit):
         return None
     operands = visit.computation.operands(instruction)
+    # operands, not results: those of `-start` have buffers and contexts beside the array. One instruction may
+    # move many arrays (XLA merges small ones), whose bytes are summed.
     shapes = [shape for operand in operands for shape in operand.shapes] or list(instruction.shapes)
     held = int(sum(shape.nbytes for shape in shapes))
     kind = "reduce-scatter" if kind == "all-reduce" and _is_scattered(visit) else kind
@@ -212,6 +214,7 @@ def _where(kind: str, attributes: str, sizes: Mapping[str, int]) -> tuple[str | 
         axes, shift = replica_groups.shift_of(moves, sizes)
         n = math.prod(sizes.get(name, 1) for name in (sizes if axes is None else axes))
         return axes, shift, n if any(a != b for a, b in moves) else 1
+    # a sum is the same in any order of its devices; what is gathered or scattered is not
     groups = replica_groups.read(attributes, math.prod(sizes.values()))
     axes = replica_groups.axes_of(groups, sizes, ordered=kind != "all-reduce")
     return axes, None, len(groups[0])

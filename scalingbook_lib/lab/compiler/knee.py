@@ -71,6 +71,8 @@ def knee(chip: str = "v5e", *, weights: DType = BF16, compute: DType = BF16) -> 
     topology, of = SMALLEST[chip], slices.GENERATIONS[chip]
     n = many(chip)
     few, less, more = (program(B, topology, weights, compute).cycles for B in (FEW, n, 2 * n))
+    # far beyond the knee two batches, n and 2n, differ by arithmetic alone; at 8 tokens reading W is all
+    # there is
     slope = (more - less) / n
     formula = inference.critical_batch(None, of, weights=weights, compute=compute)
     return Knee(topology, weights, compute, few, slope, less - slope * n, formula.tokens)

@@ -19,10 +19,12 @@ from scalingbook_lib.lab import devices as lab_devices
 from scalingbook_lib.lab.compiler import child, slices
 from scalingbook_lib.units import Told, percent
 
+# libtpu reads its flags once, when it is loaded: no flag that is set later has any effect in this process.
 FLAGS = "--xla_jf_dump_to={folder} --xla_jf_dump_llo_text=true"
 BUNDLES = re.compile(r"^\d+-(.+?)-\d+-final_bundles\.txt$")
 USE = re.compile(r"^\d+-(.+?)-\d+-final_hlo-static-per-bundle-utilization\.txt$")
 RUNTIME = ("<late-initialization>", "<late-finalization>", "TLP")  # what surrounds every program
+# A bundle's line begins with its address in hexadecimal, and perhaps two letters that mark a loop.
 _BUNDLE = re.compile(r"^\s*(?:0x[0-9a-f]+|0)\s+(?:[A-Z]{2})?\s*:")
 
 
@@ -88,6 +90,8 @@ def read(folder: Path) -> tuple[Bundles, ...]:
 
 
 def _kernel(name: str, text: str, use: str) -> Bundles:
+    # the file has a title, the slots' names, how many of each a bundle has, a title, and a row for each
+    # bundle
     _, slots, capacity, _, *rows = use.strip().splitlines()
     return Bundles(
         name,

@@ -108,5 +108,6 @@ def _of_dict(name: str, value: Any) -> Row:
     kind, _, axes = name.partition(" ")
     if kind not in set(KINDS.values()) or not axes:
         raise ValueError(f"{name!r} is no collective over axes; write one as in 'all-gather X'")
+    # bytes alone, {"all-gather X": 4096}, say nothing about how often
     times, nbytes = value if isinstance(value, tuple) else (None, value)
     return Key(kind, axes), Amount(times, nbytes)

@@ -41,6 +41,8 @@ def mesh(
         return sizes
     wanted = hlo.sizes_of(sizes if sizes is not None else notation.Mesh(**named))
     n = int(np.prod(list(wanted.values())))
+    # axis_types: JAX 0.7 takes Auto where nothing is said, and JAX from 0.9 on Explicit, which refuses
+    # programs that leave shardings to the compiler
     grid = np.array(devices if devices is not None else lab_devices.get(n)).reshape(tuple(wanted.values()))
     return jax.sharding.Mesh(grid, tuple(wanted), axis_types=(AxisType.Auto,) * len(wanted))
 
@@ -69,6 +71,8 @@ def array_of(given: Any, names: Sequence[str] = "IJKLM", name: str = "A") -> Arr
 
     A spec may be shorter than its array; give as many dimension names as there are dimensions.
     """
+    # from outside in: an array has a sharding, a sharding a spec; one on a single device has none, and is
+    # whole
     found = getattr(given, "sharding", given)
     found = found if isinstance(found, PartitionSpec) else getattr(found, "spec", PartitionSpec())
     entries = list(getattr(found, "partitions", None) or tuple(found))
@@ -122,6 +126,8 @@ def local(
 ) -> Callable:
     """`fn`, which sees one device's blocks and communicates by itself, as a function of whole arrays."""
     ins = tuple(spec(a) for a in arrays)
+    # check_vma=False: a kernel by hand, or a sum that is known to be equal everywhere, cannot prove it by its
+    # type
     outs = spec(out) if isinstance(out, str | Array) else tuple(spec(a) for a in out)
     return jax.shard_map(fn, mesh=mesh(on), in_specs=ins, out_specs=outs, check_vma=False)
 

@@ -74,6 +74,7 @@ def compare(predicted: Any, compiled: Any, mesh: Any = None) -> Comparison:
 
 def _lines(wanted: Sums, found: Sums, rows: Collectives, sizes: Mapping[str, int]) -> Iterator[Line]:
     """What stands on both sides, then what took another's place, then what stands on one side alone."""
+    # each amount is told once: what is explained on one side is taken away on the other
     left, over = dict(wanted), dict(found)
     for key in [key for key in wanted if key in found]:
         yield _both(key, left.pop(key), over.pop(key), rows)
@@ -137,6 +138,7 @@ def _instead(
 
 def _ring(key: Key, wanted: Amount, found: Amount, n: int) -> Line | None:
     """A collective matmul: pieces go around a ring, and the product of one hides the way of the next."""
+    # n - 1 of n pieces have to travel; the compiler's rings have been seen to move up to twice that
     ratio = found.nbytes / (wanted.nbytes * (n - 1) / n)
     if not 1 - NEAR <= ratio <= 2:
         return None

@@ -36,6 +36,7 @@ class Tiles(Told):
     def grid(self, B: int, D: int, F: int) -> tuple[int, int, int]:
         """How many tiles along B, F and D."""
         sides = (("B", B, self.rows), ("F", F, self.columns), ("D", D, self.depth))
+        # Pallas would fill up a tile at the edge with whatever lies there: sums along D would be wrong
         for name, size, tile in sides:
             if size % tile:
                 raise ValueError(
@@ -84,6 +85,8 @@ def matmul(
         out_specs=tiles.output,
         out_shape=jax.ShapeDtypeStruct((B, F), x.dtype),
         scratch_shapes=[tpu.VMEM((tiles.rows, tiles.columns), jnp.float32)],
+        # tiles of Y can be made in any order, even on two cores; along D the steps of one tile follow each
+        # other
         compiler_params=tpu.CompilerParams(
             dimension_semantics=("parallel", "parallel", "arbitrary"), vmem_limit_bytes=vmem_bytes
         ),
@@ -96,10 +99,12 @@ def _step(x, w, y, total) -> None:
     """X[rows, depth] · W[depth, columns] is added to the tile of Y that is being made."""
     k = pallas.program_id(2)
 
+    # the accumulator stays in VMEM from step to step of the grid, with what the tile before left in it
     @pallas.when(k == 0)
     def _() -> None:
         total[...] = jnp.zeros_like(total)
 
+    # bf16 products are exact in fp32, and so summed: the matrix unit does that by itself if it is asked
     total[...] += jnp.dot(x[...], w[...], preferred_element_type=jnp.float32)
 
     @pallas.when(k == pallas.num_programs(2) - 1)

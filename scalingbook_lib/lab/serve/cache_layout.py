@@ -87,6 +87,8 @@ def _put(cache: jax.Array, token: jax.Array) -> jax.Array:
 def _layout(text: str, shape: tuple[int, ...]) -> tuple[str, str]:
     """The dimensions in the order in which they lie, slowest first, and the tile."""
     dims = ",".join(map(str, shape))
+    # `bf16[4,8192,8,128]{3,2,1,0:T(8,128)(2,1)}`: the order of the dimensions, then the tiles: 8 × 128
+    # numbers, of which two rows of 16 bits share one of 32
     found = re.search(rf"\w+\[{dims}\]\{{([\d,]+):((?:T?\([\d,]+\))+)", text)
     assert found is not None, "a compiled program names the layout of its arguments"
     # minor_to_major: the first number is the dimension that lies on the lanes, the last one the slowest

@@ -47,6 +47,8 @@ def extend(
 
     rank = (None,) if every else ()
     out = PartitionSpec() if greedy else PartitionSpec(None, *rank, tuple(decoder.COLUMNS))
+    # check_vma=False: what is gathered over all axes is the same on all, which its type cannot say before JAX
+    # 0.9
     given = [part for part in where if part is not None]  # there may be no tables
     reads = (weights, TOKENS, kept, *(ROWS, ROWS, TABLES)[: len(given)])
     spread = jax.shard_map(local, mesh=config.on, in_specs=reads, out_specs=(out, kept), check_vma=False)

@@ -96,6 +96,8 @@ def extend(
     def one(x: jax.Array, of: Any) -> tuple[jax.Array, Kept]:
         return layer(m, opened(of[0]), x, of[1], here, experts=experts, codec=codec)
 
+    # stacked layers go through a scan, whose program is short, but which copies the cache; a list of layers
+    # has a buffer for each, written in place
     if isinstance(cache, Mapping):
         x, cache = lax.scan(one, x, (w["layers"], cache))
     else:
@@ -103,6 +105,7 @@ def extend(
         for of in zip(w["layers"], layers, strict=True):
             x, kept = one(x, of)
             cache.append(kept)
+    # rows are filled up to T: the last real token of each is the one whose successor is wanted
     if not every:
         x = jnp.take_along_axis(x, jnp.maximum(where.tokens - 1, 0)[:, None, None], 1)
     logits = head(m, ends, x)
@@ -113,6 +116,8 @@ def layer(
     m: Transformer, w: Weights, x: jax.Array, kept: Kept, here: Where, *, experts: str, codec: Codec
 ) -> tuple[jax.Array, Kept]:
     """x[B_A, T, D_XZCY] → the same: gathered over D for heads and MLP, and their sums scattered."""
+    # Weights never move: activations of few tokens are gathered over the axes that split F and the heads, and
+    # the partial sums scattered back (Pope et al., arXiv 2211.05102).
     h = norm(m, gather(x, INNER, 2), w["attention norm"])
     out, kept = heads(w, h, kept, here, codec)
     x += scatter(out, INNER, 2)
@@ -131,6 +136,7 @@ def norm(m: Transformer, x: jax.Array, scale: jax.Array) -> jax.Array:
 def heads(w: Weights, h: jax.Array, kept: Kept, here: Where, codec: Codec) -> tuple[jax.Array, Kept]:
     """Attention of h[B_A, T, D_X] to the cache and itself: a partial sum over Z, C and Y, and the cache."""
     at = here.start[:, None] + jnp.arange(h.shape[1])
+    # q, k and v side by side, so that their partial sums over rows of D (X) are summed by one collective
     qkv = jnp.concatenate([jnp.einsum("btd,dnh->btnh", h, w[name]) for name in "qkv"], 2)
     n, K = w["q"].shape[1], w["k"].shape[1]
     q, k, v = jnp.split(scatter(qkv, "X", 0), (n, n + K), 2)
@@ -152,6 +158,7 @@ def _to_sequences(kv: jax.Array, K: int) -> jax.Array:
 
 def mlp(w: Weights, h: jax.Array, name: str = "") -> jax.Array:
     """The gated MLP of h[..., D_X] by this device's columns; its inner sums over X scattered, gathered."""
+    # gate and up are partial sums over X, and what follows them is no sum: it needs the finished numbers
     both = jnp.stack([h @ w[f"{name}gate"], h @ w[f"{name}up"]])
     gate, up = scatter(both, "X", both.ndim - 1)
     return gather(jax.nn.silu(gate) * up, "X", gate.ndim - 1) @ w[f"{name}down"]
@@ -162,6 +169,7 @@ def routed(m: Transformer, w: Weights, h: jax.Array, experts: str) -> jax.Array:
     assert m.experts
     rows = h.reshape(-1, h.shape[-1])
     scores = spread(lax.psum, (rows @ w["router"]).astype(jnp.float32), "X")
+    # the router's rows are split over X: scores have to be whole before the softmax, which is no sum
     share, chosen = chosen_experts(scores, m.experts.k)
     weight = (jax.nn.one_hot(chosen, m.experts.E) * share[..., None]).sum(1)  # [tokens, E]
     mine = _block(weight, experts, 1).astype(h.dtype)
@@ -178,6 +186,7 @@ def greedy(logits: jax.Array) -> jax.Array:
     """The most likely word of logits[..., V_AZCY], of equals the first: an all-gather of the best of each."""
     here = logits.shape[-1]
     best = lax.axis_index(tuple(COLUMNS)) * here + logits.argmax(-1)
+    # largest logit and its word travel together, as two numbers of 32 bits: V of them need not
     both = jnp.stack([logits.max(-1), best.astype(jnp.float32)])  # exact up to 2^24 words
     tops, words = gather(both[..., None], COLUMNS, both.ndim)
     return jnp.take_along_axis(words, tops.argmax(-1, keepdims=True), -1)[..., 0].astype(jnp.int32)

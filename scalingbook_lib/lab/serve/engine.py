@@ -107,6 +107,7 @@ class Engine(Told):
         at = self.reader
         open_to = [g for g in range(at.groups) if len(at.of(g)) < at.slots]
         known = {g: at.pools[g].find(s.tokens) for g in open_to}
+        # a shared prefix is worth more than an empty group: its tokens are not read again
         for g in sorted(open_to, key=lambda g: (-len(known[g]), -at.pools[g].available, g)):
             if (blocks := _taken(at.pools[g], known[g], len(s.tokens))) is not None:
                 at.enter(s, g, blocks, len(known[g]) * at.config.block)

@@ -98,6 +98,8 @@ class Config(Told):
     def structs(self) -> tuple[Params, Cache]:
         """Shape, type and place of every weight and of the cache, with nothing allocated."""
         shapes = transformer.shapes(self.model)
+        # with fewer key-value heads than Y · Z devices, those of Z make the same keys: then K is split over Y
+        # alone
         layers, few = transformer.of_layers(shapes), self.model.K % self.ways("YZ") > 0
         whole = {}
         for name, shape in shapes.items():
@@ -113,6 +115,8 @@ class Config(Told):
     def _cache(self) -> Cache:
         m, size = self.model, self.block_tokens
         zeros = jax.ShapeDtypeStruct((self.blocks or self.sequences, size, m.K, m.H), self.kept)
+        # what a codec makes of k and v is asked of JAX, with nothing computed: it may have scales beside
+        # numbers
         kept = jax.eval_shape(self.codec.encode, zeros, zeros)
         place = sharding.spec(paged_attention.CACHE)
         if self.scanned:
@@ -131,6 +135,7 @@ class Config(Told):
 
     def params(self, weights: Mapping[str, Any]) -> Params:
         """The trainer's weights (those of a state, or of `trainer.initial`), on these devices."""
+        # rounded to the type of weights before they are placed: no device ever has them in 32 bits
         given = self.by_layer({name: np.asarray(w) for name, w in weights.items()})
         return jax.tree.map(
             lambda a, s: jax.device_put(a.astype(s.dtype), s.sharding), given, self.structs[0]

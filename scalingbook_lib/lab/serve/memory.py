@@ -91,6 +91,7 @@ def largest_batch(config: Config, layers: int = 2) -> Largest:
     """
     few = replace(config, model=replace(config.model, L=layers))
     temporaries = decode.program(few, greedy=True).memory.temporaries
+    # what is held is linear in the sequences: two batches give the fixed part and that of each
     one, two = (replace(config, sequences=config.sequences * n) for n in (1, 2))
     low, high = (_predicted(c).weights + _predicted(c).kv + scales(c) for c in (one, two))
     each = (high - low) / config.sequences

@@ -64,6 +64,8 @@ def accepted(key: jax.Array, q: jax.Array, r: jax.Array, drafted: jax.Array) -> 
     Token i, drawn from r[B, K, V], is kept with probability min(1, q/r). The first that is not is replaced by
     a draw from what q has more than r, max(0, q - r); after K kept ones comes a draw from q itself.
     """
+    # Leviathan et al., algorithm 1. cumprod: a token behind a refused one is refused too. What is drawn after
+    # them is max(0, q - r), which `categorical` normalises by itself; log 0 = -inf is never drawn.
     keys = jax.random.split(key)
     each = drafted[..., None]
     ratio = (jnp.take_along_axis(q[:, :-1], each, 2) / jnp.take_along_axis(r, each, 2))[..., 0]
@@ -109,6 +111,7 @@ class Pair(Told):
         state = self._begin(target, draft, prompts, seed)
         lines: list[list[int]] = [[] for _ in prompts]
         told = []
+        # sequences get ahead of each other: who is done waits, written as -1, until the slowest is done
         while (open_ := np.array([len(line) < G for line in lines])).any():
             state, tokens, kept = self._round(target, draft, state, jnp.asarray(open_))
             told.append(np.where(open_, kept, -1))

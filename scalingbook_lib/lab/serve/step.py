@@ -73,6 +73,7 @@ def predicted(config: Config, T: int = 1) -> Sums:
 def _said(config: Config, t: inference.Traffic, T: int) -> Iterator[Row]:
     """One row of the prediction in the laboratory's terms; a sum is a reduce-scatter and an all-gather."""
     nbytes = t.times * t.nbytes(config.sequences * T, config.sequences)
+    # the laboratory writes an all-reduce as its two halves, with the norm and the next gather between them
     for kind in ("reduce-scatter", "all-gather") if t.what == "AllReduce" else (KINDS[t.what],):
         yield Key(kind, WIDTHS.get(t.axis, t.axis)), Amount(t.times, nbytes)
 

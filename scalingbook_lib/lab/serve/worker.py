@@ -80,6 +80,8 @@ class Worker(Told):
     def run(self, rows: Iterable[Row], *, T: int, places: int) -> list[int]:
         """Put rows of up to T tokens into the cache, `places` for each group: the word after each row."""
         rows = list(rows)
+        # the shapes are those of the program, however many rows there are: what is left over has count 0, and
+        # its tokens go nowhere. So there is one compiled program for each T and number of places.
         size = self.groups * places
         tokens, tables = np.zeros((size, T), np.int32), np.zeros((size, self.config.width), np.int32)
         start, count = np.zeros((2, size), np.int32)
@@ -99,6 +101,7 @@ class Worker(Told):
     def learn(self, s: requests.Served) -> None:
         """Blocks that are full by now can be shared."""
         size, tokens = self.config.block, s.tokens
+        # a block is shared only when it is full: nobody writes to it again
         while (s.known + 1) * size <= s.cached:
             s.known += 1
             self.pools[s.group].learn(tokens[: s.known * size], s.blocks[s.known - 1])
@@ -125,6 +128,7 @@ class Worker(Told):
 
     def _ids(self, group: int, blocks: Sequence[int]) -> np.ndarray:
         """Where blocks of a group lie among all; those that fill up the array lie nowhere."""
+        # `blocks` is one past the last one: what is read there is clipped, what is written is dropped
         found = np.full(self.config.width, self.config.blocks, np.int32)
         found[: len(blocks)] = np.asarray(blocks) + group * self.pools[group].count
         return found

@@ -106,6 +106,8 @@ def routed(w: Mapping[str, Any], h: jax.Array, k: int, room: int) -> jax.Array:
     share, chosen = transformer.chosen_experts(h @ w["router"], k)
     wants = jax.nn.one_hot(chosen, E, dtype=h.dtype)  # [b, k, E]
     gates, wanted = jnp.einsum("bke,bk->be", wants, share.astype(h.dtype)), wants.sum(1)
+    # the n-th token that wants an expert takes its n-th place; beyond `room` it has none, and the one-hot is
+    # 0
     place = (jnp.cumsum(wanted.astype(jnp.int32), 0) - 1)[..., None] == jnp.arange(room)
     sent = jnp.where(place, wanted[..., None], 0)  # [b, E, room]: 1 where a token has its place
     there = exchange(jnp.einsum("bec,bd->ecd", sent, h), "Z", 0, 1)  # [E_Z, Z · room, D]

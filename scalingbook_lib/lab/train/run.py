@@ -64,10 +64,12 @@ def train(trainer: "Trainer", folder: Path, *, steps: int, every: int) -> None:
     from scalingbook_lib.lab.train.checkpoints import Checkpoints
 
     folder.mkdir(parents=True, exist_ok=True)
+    # the step is part of the state, and the data depend on the step alone: nothing else has to be restored
     with Checkpoints(folder / "checkpoints") as kept:
         state = kept.restore(trainer) or trainer.start()
         for step in range(int(state["step"]), steps):
             state, loss = trainer.step(state, trainer.data(step))
+            # a line for each step, written at once: what a killed run had told is not lost
             if jax.process_index() == 0:
                 with (folder / "losses.txt").open("a") as told:
                     print(step, float(loss), file=told)

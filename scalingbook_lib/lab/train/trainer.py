@@ -121,6 +121,7 @@ class Trainer(Told):
     @functools.cached_property
     def program(self) -> aot.Program:
         """One step, compiled: its collectives, its memory on one device, its FLOPs."""
+        # the state is donated: its new values take the place of the old ones, so it is there only once
         given = (self.structs, self.tokens)
         return aot.compile(self.spread, *given, mesh=self.sizes, topology=self.topology, donate=(0,))
 
@@ -142,8 +143,11 @@ class Trainer(Told):
     def local(self, state: State, tokens: jax.Array) -> tuple[State, jax.Array]:
         """One step as one device runs it: loss, gradients, their sums over all copies of a weight, Adam."""
         t = self.T // self.sizes["C"]
+        # a device of C reads whole sequences, and keeps its part and one token more: the one to be predicted
         here = jax.lax.dynamic_slice_in_dim(tokens, jax.lax.axis_index("C") * t, t + 1, 1)
         loss, gradients = jax.value_and_grad(self._loss)(state["weights"], here[:, :-1], here[:, 1:])
+        # summed only over axes that do not split the weight: over the others all_gather's derivative has done
+        # it
         gradients = {name: self._summed(g, transformer.summed_over(name)) for name, g in gradients.items()}
         return adam(state, gradients, self.rate), self._summed(loss, tuple(transformer.AXES))
 
@@ -172,6 +176,7 @@ class Trainer(Told):
 def initial(m: models.Transformer, seed: int) -> State:
     """Weights drawn from the seed, each from a stream of its own; norms are 1, moments 0."""
     weights = {}
+    # drawn in NumPy, each weight from its own stream: the same numbers on every mesh and in every JAX
     for stream, (name, shape) in enumerate(transformer.shapes(m).items()):
         drawn = np.random.default_rng([seed, stream]).standard_normal(shape, np.float32)
         weights[name] = np.ones_like(drawn) if "norm" in name else drawn * _fan_in(m, name) ** -0.5

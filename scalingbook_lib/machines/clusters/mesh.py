@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from scalingbook_lib.machines.clusters.level import ClusterError, Level, joined
-from scalingbook_lib.machines.mesh import MachineMesh
+from scalingbook_lib.machines.machine import MachineMesh
 
 if TYPE_CHECKING:
     from scalingbook_lib.machines.clusters.cluster import Cluster

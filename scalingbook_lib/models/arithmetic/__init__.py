@@ -9,7 +9,6 @@ it. Chapter: Transformers.
 LLaMA-3 70B, 1 × 8,192 positions in bf16: 2.5 GiB (full layers 2.68 GB (100 %))
 """
 
-from scalingbook_lib.models.arithmetic.cache import KVCache, kv_cache
 from scalingbook_lib.models.arithmetic.experts import (
     BreakEven,
     Routing,
@@ -27,7 +26,14 @@ from scalingbook_lib.models.arithmetic.intensity import (
     query_block,
 )
 from scalingbook_lib.models.arithmetic.layers import hidden, pairs, pointwise
-from scalingbook_lib.models.arithmetic.parameters import Parameters, TrainingState, params, training_state
+from scalingbook_lib.models.arithmetic.memory import (
+    KVCache,
+    Parameters,
+    TrainingState,
+    kv_cache,
+    params,
+    training_state,
+)
 from scalingbook_lib.models.arithmetic.products import Einsum, EinsumError, einsum
 from scalingbook_lib.models.arithmetic.remat import POLICIES, Activations, Policy, activations
 from scalingbook_lib.models.arithmetic.softmax import (

@@ -11,7 +11,14 @@ machine; `audit` for a whole plan. An MLP stands for its layer; C is the documen
 
 from scalingbook_lib.steps.limits.audit import Audit, audit
 from scalingbook_lib.steps.limits.data import data_parallel
-from scalingbook_lib.steps.limits.expert import Exchange, exchange, expert_parallel, reached
+from scalingbook_lib.steps.limits.expert import (
+    Exchange,
+    RoutedLayer,
+    exchange,
+    expert_parallel,
+    reached,
+    routed_layer,
+)
 from scalingbook_lib.steps.limits.limit import Limit, Term, each_level
 from scalingbook_lib.steps.limits.pipeline import Pipeline, pipeline_parallel
 from scalingbook_lib.steps.limits.rules import MACHINES, Rules, rules, table
@@ -23,6 +30,7 @@ __all__ = [
     "Exchange",
     "Limit",
     "Pipeline",
+    "RoutedLayer",
     "Rules",
     "Term",
     "Widest",
@@ -33,6 +41,7 @@ __all__ = [
     "expert_parallel",
     "pipeline_parallel",
     "reached",
+    "routed_layer",
     "rules",
     "table",
     "tensor_parallel",

@@ -153,7 +153,7 @@ def test_the_plateau_and_the_slope():
             "latency-bound: math 5.2 ps, memory 7.5 ns, latency 1 µs, so at best 0.00052 % of the peak",
         ),
         (
-            roofline.contraction_split(512, 4096, 4096, V5E, V5E.axis(2)),
+            roofline.split_matmul(512, 4096, 4096, V5E, V5E.axis(2), split="D"),
             "network-bound: math 43.6 µs, network 83.9 µs, so at best 52 % of the peak",
         ),
     ],
@@ -170,7 +170,7 @@ def test_a_result_says_which_term_wins(result, sentence):
         lambda: roofline.dot(-1, V5E),
         lambda: roofline.break_even_batch(0, 8, V5E),
         lambda: roofline.tiled_matmul(8, 8, 8, V5E, rows=0, columns=8, depth=8),
-        lambda: roofline.contraction_split(8, 8, 0, V5E, V5E.axis(2)),
+        lambda: roofline.split_matmul(8, 8, 0, V5E, V5E.axis(2), split="D"),
         lambda: roofline.pipelined(1, 1, 0),
     ],
 )

@@ -94,7 +94,11 @@ def test_splitting_only_the_contraction_does_not_scale(keep_sharded, textbook):
 @pytest.mark.parametrize("D", [7800, 7960])
 def test_neither_the_batch_nor_the_width_decides(D):
     bounds = {
-        roofline.contraction_split(B, D, F, V5E, V5E.axis(2)).bound for B in (1, 512) for F in (128, 8192)
+        roofline.split_matmul(B, D, F, V5E, V5E.axis(2), split="D").bound
+        for B in (1, 512)
+        for F in (128, 8192)
+        for B in (1, 512)
+        for F in (128, 8192)
     }
     assert bounds == {"compute-bound" if D > 7880 else "network-bound"}
 

@@ -6,8 +6,8 @@ from scalingbook_lib.serving import (
     Blocks,
     Request,
 )
-from scalingbook_lib.serving.paging import Pool
-from scalingbook_lib.serving.sequence import Sequence
+from scalingbook_lib.serving.paging import BlockPool
+from scalingbook_lib.serving.sequence import LiveSequence
 
 hypothesis = pytest.importorskip("hypothesis")
 
@@ -84,10 +84,10 @@ visits = st.lists(
 @SETTINGS
 @hypothesis.given(visits, st.builds(Blocks, st.integers(4, 20), st.integers(1, 8)))
 def test_the_prefix_cache_equals_one_that_knows_every_block(events, blocks):
-    pool, shelf, guests = Pool(blocks, prefix_cache=True), Shelf(blocks), []
+    pool, shelf, guests = BlockPool(blocks, prefix_cache=True), Shelf(blocks), []
     for enters, family, prefix, tokens in events:
         if enters:
-            guest = Sequence(Request(0.0, tokens, 40, prefix, family), 0)
+            guest = LiveSequence(Request(0.0, tokens, 40, prefix, family), 0)
             hit = pool.hit(guest)
             entered = shelf.enter(family, prefix, tokens)
             assert pool.admits(guest, hit, tokens, 0) == (entered is not None)

@@ -166,7 +166,7 @@ def test_terms_are_counted():
     assert s.hbm_bytes == 2 * (2 * 8192 * 2048 + 8192 * 8192)
     assert s.hbm_s == s.hbm_bytes / chips.V5P.hbm_bytes_per_s
     assert s.comms_s == collectives.all_reduce(2 * 8192 * 8192, *V5P.axes("X")).total_s
-    assert s.latency_s == approx(4e-6)
+    assert s.transfer.latency_s == approx(4e-6)
     assert (s.lower_s, s.upper_s) == (max(s.math_s, s.hbm_s, s.comms_s), s.math_s + s.comms_s)
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from scalingbook_lib.collectives.resharding import Rings
 from scalingbook_lib.machines import chips
-from scalingbook_lib.sharded_matmul import Overlap, solve
+from scalingbook_lib.sharded_matmul import solve
+from scalingbook_lib.sharded_matmul.ring import RingMatmul
 
 approx = pytest.approx
 
@@ -22,32 +23,25 @@ V5P = Rings(chips.V5P, X=4)
 BIG = {"I": 8192, "J": 8192, "K": 8192}
 
 
-def test_a_collective_matmul_takes_the_longer_term_and_a_chunk_of_the_shorter():
-    for chip_s, comms_s in [(729e-6 * 4, 373e-6 * 3), (1e-3, 5e-3), (2e-3, 2e-3)]:
-        for chunks in (1, 2, 4, 16):
-            run = Overlap(chunks, chip_s, comms_s)
-            assert run.total_s == approx(max(chip_s, comms_s) + min(chip_s, comms_s) / chunks)
-            assert max(end for _, _, end in run.spans) == approx(run.total_s)
+@pytest.mark.parametrize("chunks", [1, 2, 4, 16])
+def test_a_collective_matmul_takes_the_longer_term_and_a_chunk_of_the_shorter(chunks):
+    best = solve(CASE[3], V5P, BIG).best
+    run = best.overlapped(chunks)
+    shorter, longer = sorted((best.chip_s, best.comms_s))
+    assert run.total_s == approx(longer + shorter / chunks)
+    assert max(turn.end_s for turn in run.turns) == approx(run.total_s)
 
 
-def test_spans_of_a_lane_never_overlap_and_no_chunk_is_used_before_it_has_come():
-    spans = Overlap(8, 3e-3, 2e-3).spans
-    for lane in ("network", "chip"):
-        own = [(start, end) for name, start, end in spans if name == lane]
-        assert all(a[1] <= b[0] + 1e-15 for a, b in itertools.pairwise(own))
-    arrived = [end for name, _, end in spans if name == "network"]
-    used = [start for name, start, _ in spans if name == "chip"]
-    assert all(u >= a - 1e-15 for u, a in zip(used, arrived, strict=True))
-
-
-def test_overlap_saves_at_most_a_half():
-    assert Overlap(1000, 1e-3, 1e-3).saved == approx(0.5, abs=1e-3)
-    assert Overlap(1, 1e-3, 1e-3).saved == 0
-    assert Overlap(4, 0.0, 0.0).saved == 0
+def test_on_a_ring_steps_take_as_long_as_chunks_that_are_multiplied_when_they_come():
+    for n, F in itertools.product((2, 3, 4, 8), (256, 4096, 16384)):
+        layer = RingMatmul(B=8192, D=8192, F=F, axis=chips.V5E.axis(n, wrapped=True), chip=chips.V5E)
+        assert layer.in_steps().total_s == approx(layer.total_s)
+        assert layer.as_they_come(1).total_s == approx(layer.total_s)
+        assert layer.gathered_first().math_s == approx(layer.as_they_come(2).math_s)
 
 
 def test_a_strategy_overlaps_in_chunks():
     best = solve(CASE[3], V5P, BIG).best
     run = best.overlapped(4)
     assert best.lower_s < run.total_s < best.upper_s
-    assert str(run) == "4 chunks: 1.16 ms, where one after the other takes 1.61 ms"
+    assert str(run).startswith("4 chunks through network, chip: 1.16 ms")

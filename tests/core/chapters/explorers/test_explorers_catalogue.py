@@ -81,8 +81,8 @@ def test_every_pair_of_settings_paints_or_says_what_to_write(key):
     explorer = ALL[key]
     for state in pairs(explorer):
         painted = explorer.paint(state)
-        if painted.error:
-            assert re.search(refused(key), painted.error), (state, painted.error)
+        if painted.seen.error:
+            assert re.search(refused(key), painted.seen.error), (state, painted.seen.error)
         else:
             assert painted.verdict, state
             assert "<svg" in painted.figure, state
@@ -110,7 +110,7 @@ def test_every_end_of_every_control_paints_and_a_phone_is_shown_as_many_pictures
     for name, control in explorer.controls.items():
         for state in anything(control):
             wide, narrow = (explorer.paint({name: state}, wide=wide) for wide in (True, False))
-            assert narrow.figure or narrow.error
+            assert narrow.figure or narrow.seen.error
             assert "nan" not in narrow.figure
             assert narrow.figure.count("<svg") == wide.figure.count("<svg"), (name, state)
 

@@ -1,6 +1,7 @@
-"""What do mesh axes over a torus and over switches have in common? Names, sizes, and what lies under them.
+"""What do chips have in common that a torus joins, and those that switches join? Sums, and mesh axes.
 
-`SliceMesh` and `ClusterMesh` say how axes are laid. Chapters: Sharding, GPUs.
+A `Slice` and a `Cluster` are `Joined`; `SliceMesh` and `ClusterMesh` say how mesh axes are laid over them.
+Chapters: Sharding, GPUs.
 """
 
 import math
@@ -9,7 +10,28 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import BF16, DType, Told, si
+
+
+class Joined(Told):
+    """So many chips of one kind."""
+
+    chip: Chip
+    chips: int
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts (machines) hold the chips; fewer chips than a host has count as one."""
+        return math.ceil(self.chips / self.chip.chips_per_host)
+
+    @property
+    def hbm_bytes(self) -> float:
+        """The HBM of all chips together."""
+        return self.chips * self.chip.hbm_bytes
+
+    def flops_per_s(self, dtype: DType = BF16) -> float:
+        """The peak rate of all chips together."""
+        return self.chips * self.chip.flops_per_s(dtype)
 
 
 @dataclass(frozen=True)
