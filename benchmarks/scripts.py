@@ -1,6 +1,8 @@
 """What runs in the page while it is measured: the recorder of its delays, and the peers beside it."""
 
+# Pages that are told to save data start Python at the first touch and not before: what is timed begins there.
 ASLEEP = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } });"
+# From the first input event that is not yet painted to the first task after the frame that shows it.
 RECORDER = """
 globalThis.delays = [];
 let since = null, drawing = 0;                 // drawing: inside a frame's callbacks and their microtasks
@@ -22,6 +24,7 @@ addEventListener('book:painted', () => {
   else ask(() => after.port2.postMessage(from));
 });
 """
+# The least that a page can do: what it takes is the browser's share of every other delay.
 ONE_NUMBER = """() => {
   document.body.innerHTML = '<input type="range" min="0" max="100" style="width: 40rem"><output></output>';
   const [slider, number] = document.body.children;
@@ -30,6 +33,7 @@ ONE_NUMBER = """() => {
     slider.dispatchEvent(new CustomEvent('book:painted', { bubbles: true }));
   });
 }"""
+# Observable Plot is given its curves by a worker too, so that both pay one round trip.
 PLOT = """async ([curves, moves]) => {
   const box = document.body.appendChild(document.createElement('div'));
   const delays = [];

@@ -122,7 +122,7 @@ def execute(notebook: Notebook) -> None:
 
 
 def _write(made: NotebookNode, notebook: Notebook) -> None:
-    half = notebook.path.with_suffix(".half")
+    half = notebook.path.with_suffix(".half")  # a run that is killed leaves the old notebook whole
     nbformat.write(made, half)
     os.replace(half, notebook.path)
 
@@ -153,7 +153,7 @@ def _fixed(notebook: NotebookNode) -> NotebookNode:
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen: set[str] = set()
     for cell in notebook.cells:
-        salt = 0
+        salt = 0  # of two cells that say the same, the second has another id
         while (name := _short(f"{salt}{cell.cell_type}{cell.source}")) in seen:
             salt += 1
         seen.add(name)

@@ -4,21 +4,13 @@ Chapter: Training LLaMA 3.
 """
 
 from math import isfinite
-from typing import NamedTuple
 
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
-from scalingbook_lib.planner.spread import Group, Policy, Sharing, Spread, ways
+from scalingbook_lib.planner.spread import Group, Policy, Sharing, ways
+from scalingbook_lib.planner.tally import Miss
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.feasible import reasons
-
-
-class Miss(NamedTuple):
-    """Why a plan is not legal; `far` is its memory, or a size."""
-
-    kind: str
-    far: float
-    why: str
 
 
 class OneByOne:
@@ -43,13 +35,11 @@ class OneByOne:
                 miss = nearer(miss, missed)
             legal += len(found) > before
             if len(found) == before:
-                miss = miss or Miss("experts", spread.tp * spread.cp * fsdp, self._no_ways(spread, fsdp))
-                self.space.misses(g, fsdp, miss.why, miss.far, miss.kind)
+                copy, asked = spread.tp * spread.cp * fsdp, ", ".join(map(str, self.space.expert_ways))
+                why = f"none of ep={asked} divides the {copy:,} chips of a stage's copy"
+                miss = miss or Miss("experts", copy, why)
+                self.space.misses(g, fsdp, miss)
         return legal, 0
-
-    def _no_ways(self, s: Spread, fsdp: int) -> str:
-        asked = ", ".join(map(str, self.space.expert_ways))
-        return f"none of ep={asked} divides the {s.tp * s.cp * fsdp:,} chips of a stage's copy"
 
     def _plans(
         self, g: Group, sharing: Sharing, zeros: tuple[int, ...], every: bool

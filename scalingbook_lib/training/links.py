@@ -40,7 +40,7 @@ class Traffic(Told):
 
     @property
     def each_s(self) -> float:
-        """One of them."""
+        """One of them: seconds for its bytes, and for its hops."""
         return self.nbytes * self.rate.s_per_byte + self.rate.hops_s
 
     @property

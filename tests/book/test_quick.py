@@ -18,6 +18,12 @@ def test_a_changed_test_or_source_runs_itself():
     assert list(quick.tests({"chapters/intro.md", "README.md"})) == ["chapters/intro.ipynb"]
 
 
+def test_a_helper_of_tests_runs_those_that_use_it_and_leads_to_what_it_uses():
+    assert "tests/core/inference/test_fuzz_inference.py" in quick.tests({"tests/core/inference_drawn.py"})
+    assert "tests/lab/test_exercises_jax.py" in quick.tests({"tests/lab/programs.py"})
+    assert "tests/lab/test_exercises_jax.py" in quick.tests({"scalingbook_lib/lab/compiler/sharding.py"})
+
+
 def test_a_room_is_every_folder_above_a_module():
     assert quick.rooms("scalingbook_lib/steps/limits/data.py") == {
         "scalingbook_lib.steps",

@@ -15,12 +15,8 @@ from scalingbook_lib.training import Plan
 from scalingbook_lib.units import BF16, DTYPES, FP8, FP32, INT8
 
 MODELS = [model.name for model in models.CATALOGUE]
-COLLECTIVES = {
-    "all-gather": collectives.all_gather,
-    "reduce-scatter": collectives.reduce_scatter,
-    "all-reduce": collectives.all_reduce,
-    "all-to-all": collectives.all_to_all,
-}
+KINDS = ("all-gather", "reduce-scatter", "all-reduce", "all-to-all")
+COLLECTIVES = {name: collectives.FORMULAS[collectives.Collective.named(name)] for name in KINDS}
 MACHINES = {
     "v5p:4x4x8": Slice.of(chips.V5P, "4x4x8").axes,
     "v5e:4x8": Slice.of(chips.V5E, "4x8").axes,

@@ -32,21 +32,27 @@ class ExpertShare(NamedTuple):
     ways: int
 
 
-class Split:
-    """One way to share the data ranks and the experts, with all that does not depend on the microbatch.
+class States(NamedTuple):
+    """What the weights and their optimizer hold, per kind of ZeRO; or why there is no kind."""
 
-    `nbytes`: what weights and their optimizer hold, per kind of ZeRO; where there is no kind, `why`.
-    """
+    zeros: tuple[int, ...]
+    nbytes: list[float]
+    why: str
+
+
+class Split:
+    """One way to share the data ranks and the experts, with all that does not depend on the microbatch."""
 
     __slots__ = ("hop", "least", "line", "mesh", "most", "moved", "nbytes", "sharing", "why", "zeros")
 
-    def __init__(self, sharing: Sharing, zeros: tuple[int, ...], nbytes: list[float], why: str) -> None:
-        self.sharing, self.zeros, self.nbytes, self.why = sharing, zeros, nbytes, why
-        self.least, self.most = min(nbytes, default=inf), max(nbytes, default=inf)
+    def __init__(self, sharing: Sharing, states: States) -> None:
+        self.sharing = sharing
+        self.zeros, self.nbytes, self.why = states
+        self.least, self.most = min(self.nbytes, default=inf), max(self.nbytes, default=inf)
         self.mesh: MeshRates | None = None
         self.line: tuple[object, ...] = ()  # passes of splits with the same line take the same time
         self.hop = FREE  # from stage to stage
-        self.moved: list[Moved | None] = [None] * len(zeros)
+        self.moved: list[Moved | None] = [None] * len(self.zeros)
 
     def lay(self, mesh: MeshRates, pp: int) -> None:
         """On these links."""
@@ -60,16 +66,17 @@ class Splits:
 
     def __init__(self, space: Space, unit: Unit) -> None:
         self.space, self.unit = space, unit
-        self._even = cache(
-            self._divide
-        )  # asked tens of thousands of times of a hundred: 3 times as long without
+        self._even, self.states = cache(self._divide), cache(self._states)
 
-    def of(self, s: Spread, shape: Shape) -> list[Split]:
+    def of(self, s: Spread) -> list[Split]:
         """Every way of fsdp and dp, and of the experts over a stage; or one that says why there is none."""
         found = []
         for fsdp in self.space.splits(s.rest):
-            shared = [self._split(s, shape, sharing) for sharing in self._sharings(s, fsdp)]
-            found += shared or [Split(Sharing(fsdp, s.rest // fsdp), (), [], self._none(s, fsdp))]
+            shared = [
+                Split(one, self.states(s.tp, s.pp, s.chunks, fsdp * s.cp, ep=one.ep, expert_tp=one.expert_tp))
+                for one in self._sharings(s, fsdp)
+            ]
+            found += shared or [Split(Sharing(fsdp, s.rest // fsdp), States((), [], self._none(s, fsdp)))]
         return found
 
     def _sharings(self, s: Spread, fsdp: int) -> list[Sharing]:
@@ -87,37 +94,34 @@ class Splits:
         asked = ", ".join(map(str, self.space.expert_ways))
         return f"no ep of {asked} and expert_tp divide the {s.tp * s.cp * fsdp:,} chips of a stage's copy"
 
-    def _split(self, s: Spread, shape: Shape, sharing: Sharing) -> Split:
-        shared = sharing.fsdp * s.cp
+    def _states(
+        self, tp: int, pp: int, chunks: int, shared: int, *, ep: int, expert_tp: int | None
+    ) -> States:
         zeros, why = self.space.zeros(shared)
-        if sharing.expert_tp == 1 and s.tp > 1:  # experts are shared where all else is not
+        if expert_tp == 1 and tp > 1:  # experts are shared where all else is not
             zeros, why = self.space.tried["zero"], ""
-        experts = self.experts(s, shape, sharing)
-        states = [self.unit.state(s.tp, zero) for zero in zeros]
-        nbytes = [one.held(shape, shared, experts.params, experts.ways) for one in states]
-        return Split(sharing, zeros, nbytes, why)
+        shape = self.unit.shape(tp, pp, chunks)
+        experts = self.experts(tp, shape, shared, ep=ep, expert_tp=expert_tp)
+        held = [self.unit.state(tp, zero).held(shape, shared, experts.params, experts.ways) for zero in zeros]
+        return States(zeros, held, why)
 
-    def experts(self, s: Spread, shape: Shape, sharing: Sharing) -> ExpertShare:
-        """A chip's experts; without any, no parameters."""
-        split = (sharing.expert_tp or s.tp) * sharing.ep  # chips that the experts of a layer are split over
-        params = shape.expert * s.tp / split  # the shape has tp chips for each expert, and ep = 1
-        return ExpertShare(params, split, s.tp * s.cp * sharing.fsdp // split)
+    def experts(self, tp: int, shape: Shape, shared: int, *, ep: int, expert_tp: int | None) -> ExpertShare:
+        """A chip's experts, where `shared` chips hold the same dense weights; without any, no parameters."""
+        split = (expert_tp or tp) * ep  # chips that the experts of a layer are split over
+        params = shape.expert * tp / split  # the shape has tp chips for each expert, and ep = 1
+        return ExpertShare(params, split, tp * shared // split)
 
 
 class Room:
     """What a group of spreads keeps of activations, per rematerialization, in a memory of that size."""
 
-    __slots__ = ("_ascending", "_every", "_size", "for_all", "for_any", "held")
+    __slots__ = ("_ascending", "_every", "_size", "for_all", "for_any", "held", "least")
 
     def __init__(self, held: list[float], size: float, every: bool) -> None:
         self.held, self._size, self._every, self._ascending = held, size, every, sorted(held)
-        self.for_any = size - self._ascending[0]  # to states of so many bytes and less
+        self.least = self._ascending[0]  # of any rematerialization
+        self.for_any = size - self.least  # to states of so many bytes and less
         self.for_all = size - self._ascending[-1]
-
-    @property
-    def least(self) -> float:
-        """Of any rematerialization."""
-        return self._ascending[0]
 
     def picks(self, split: Split) -> tuple[Picks, int]:
         """Which plans of a split fit and are to be judged; how many more fit, and cannot be faster.

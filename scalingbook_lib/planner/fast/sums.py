@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from scalingbook_lib.collectives import Collective
-from scalingbook_lib.planner.fast.links import AxisRates, Links, MeshRates
+from scalingbook_lib.planner.fast.links import AxisRates, MeshRates
 from scalingbook_lib.planner.fast.unit import Unit
 from scalingbook_lib.steps.placement import Rate
 from scalingbook_lib.training.links import MOVED_AS, Traffic
@@ -133,10 +133,10 @@ class Params(NamedTuple):
 class Weights:
     """The sums over the rows of weights and gradients, for one machine and so many pods."""
 
-    def __init__(self, unit: Unit, links: Links) -> None:
-        self.unit, self.links = unit, links
+    def __init__(self, unit: Unit) -> None:
+        self.unit, self.links = unit, unit.links
         self.update_s = unit.update_s()
-        self._lines = cache(self._line)
+        self._lines = cache(self._line)  # 5,000 times of 700: 1.1 times as long without
 
     def moved(self, zero: int, layers: int, params: tuple[Params, ...], mesh: MeshRates, dp: int) -> Moved:
         """Of dense parameters, and of experts'; copies and pods sum the part that a chip has of them."""

@@ -4,17 +4,16 @@ Chapter: Training LLaMA 3.
 """
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from scalingbook_lib.planner.space import Space
-from scalingbook_lib.training import Efficiency, Plan
+from scalingbook_lib.planner.fast.links import Links
+from scalingbook_lib.training import Case, Plan
 from scalingbook_lib.training.links import Traffic, unpriced
 from scalingbook_lib.training.memory import at_logits, buffers, held, in_layer
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Layers, layers, seconds
 from scalingbook_lib.training.traffic import rows
-from scalingbook_lib.training.work import work
 
 FAR = 2**200  # chips that share: so many that nothing is left to each
 
@@ -54,25 +53,26 @@ class StateBytes(NamedTuple):
 class Unit:
     """One model, machine and T, and constants of a plan; `remat` is any, for what does not depend on it.
 
-    Kept for the whole search is what it asks for again and again: without `state` it takes 2.5 times as long,
-    without `shape`, `layers`, `hop_bytes` and `weights` 1.1 to 1.2 times, each.
+    Kept is what a search asks for again and again: without `state` it takes 2.5 times as long, without
+    `shape`, `layers`, `hop_bytes` and `weights` 1.1 to 1.2 times, each.
     """
 
-    def __init__(self, space: Space, efficiency: Efficiency) -> None:
-        self.space, self.efficiency, self.remat = space, efficiency, space.tried["remat"][0]
-        self.shape, self.layers, self.hop_bytes = (
-            cache(self._shape),
-            cache(self._layers),
-            cache(self._hop_bytes),
+    def __init__(self, case: Case, pods: int, constant: dict[str, Any], remat: str) -> None:
+        self.case, self.constant, self.remat = case, constant, remat
+        self.links = Links(case.machine, pods, case.efficiency)
+        self.shape, self.layers, self.moved = cache(self._shape), cache(self._layers), cache(self._moved)
+        self.state, self.weights, self.context = (
+            cache(self._state),
+            cache(self._weights),
+            cache(self._context),
         )
-        self.state, self.weights = cache(self._state), cache(self._weights)
-        self.gathers = Plan(**space.constant).context == "gather"
+        self.hop_bytes = cache(self._hop_bytes)
+        self.gathers = constant.get("context") == "gather"
 
     def given(self, **ways: Any) -> Shape:
         """A plan's shape with one microbatch, of one token."""
-        plan = Plan(**{**self.space.constant, "remat": self.remat, **ways})
-        known = work(self.space.model, self.space.T, plan.remat, plan.activations, True)
-        return replace(shape(known, plan, plan.ranks * plan.microbatch), t=1.0)
+        plan = Plan(**{**self.constant, "remat": self.remat, **ways})
+        return replace(shape(self.case.work(plan), plan, plan.ranks * plan.microbatch), t=1.0)
 
     def _shape(self, tp: int, pp: int, chunks: int) -> Shape:
         """The layers and parameters of the longest stage; they do not depend on the schedule's name."""
@@ -86,9 +86,9 @@ class Unit:
     def _layers(self, tp: int, remat: str, ep: int, expert_tp: int | None, t: float) -> Layers:
         """All layers and t tokens."""
         s = replace(self.token(tp, remat, ep, expert_tp), t=t)
-        return layers(s, self.space.machine.chip, self.efficiency)
+        return layers(s, self.case.machine.chip, self.case.efficiency)
 
-    def moved(self, tp: int, remat: str, ep: int, expert_tp: int | None, staged: bool) -> Rows:
+    def _moved(self, tp: int, remat: str, ep: int, expert_tp: int | None, staged: bool) -> Rows:
         """What tensor ways, experts and stages send; without stages, the vocabulary's too."""
         s = self.token(tp, remat, ep, expert_tp)
         return tuple(rows(replace(s, plan=replace(s.plan, pp=2)) if staged else s, unpriced))
@@ -97,7 +97,7 @@ class Unit:
         """To the next stage, for a token and one chunk, the same both ways."""
         return next(row.nbytes for row in self.moved(tp, self.remat, 1, None, True) if row.axes == "P")
 
-    def context(self, tp: int, cp: int) -> Rows:
+    def _context(self, tp: int, cp: int) -> Rows:
         """What a sequence split over cp chips sends, for a token on each of them and all layers."""
         return tuple(rows(self.given(tp=tp, cp=cp, zero=0), unpriced))
 
@@ -138,4 +138,10 @@ class Unit:
     def update_s(self) -> float:
         """Seconds of the optimizer for each parameter."""
         s = replace(self.given(zero=0), dense=1.0, expert=0.0)
-        return seconds(s, (), self.space.machine.chip, self.efficiency).optimizer_s
+        return seconds(s, (), self.case.machine.chip, self.case.efficiency).optimizer_s
+
+
+@lru_cache(maxsize=16)
+def unit(case: Case, *, pods: int, constant: tuple[tuple[str, Any], ...], remat: str) -> Unit:
+    """The same again for the next search, which takes 1.5 times as long without."""
+    return Unit(case, pods, dict(constant), remat)

@@ -172,8 +172,8 @@ def _levels(
     networks: tuple[Network, ...], Z: int, most_domains: int | None
 ) -> Iterator[tuple[str, tuple[Network, ...], int, int, float]]:
     """Every level alone, the targets to which it brings one copy each, their chips, the share beyond it."""
-    domain = _domain(networks)
-    below = 1
+    first, below = (networks[0] if networks else None), 1
+    domain = first.size if isinstance(first, Level) and first.port != "network" else 1  # below its port
     for (name, alone), network in zip(singled(networks), networks, strict=False):
         if isinstance(network, Level) and network.port == "network":
             yield name, alone, min(Z // domain, most_domains or Z), domain, 1 - below / Z
@@ -181,9 +181,3 @@ def _levels(
             chips = min(Z, domain * (most_domains or Z))
             yield name, alone, chips, 1, 1 - 1 / (domain if isinstance(network, Level) else Z)
         below *= network.size
-
-
-def _domain(networks: tuple[Network, ...]) -> int:
-    """The chips below the network's port."""
-    first = networks[0] if networks else None
-    return first.size if isinstance(first, Level) and first.port != "network" else 1

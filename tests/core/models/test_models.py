@@ -141,6 +141,16 @@ def test_parts_sum_to_the_whole_and_every_model_names_its_source(m):
     assert models.find(m.name.upper().replace(" ", "_")) is m
 
 
+@pytest.mark.parametrize(
+    ("typed", "near"), [("OPT-13B", "OPT 1.3B"), ("gemma-12b", "Gemma-3 12B"), ("LLaMA-3 7B", "LLaMA-3 70B")]
+)
+def test_a_point_that_is_left_out_is_another_size_and_refused(typed, near):
+    with pytest.raises(models.ModelError, match="is not in the catalogue") as refused:
+        models.find(typed)
+    assert near in str(refused.value)
+    assert models.find(near).name == near
+
+
 def test_what_a_token_is_multiplied_by():
     m = models.find("LLaMA-3 8B")
     looked_up = sum(w.params for w in m.weights() if w.part in ("embedding", "norms"))
