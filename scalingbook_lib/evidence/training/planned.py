@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from scalingbook_lib.evidence.joined import machine
+from scalingbook_lib.evidence.measured.published import families
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
@@ -23,14 +24,6 @@ REMAT = {
     "minimal": "selective",
 }
 """What a source calls its policy: the scores that "selective" does again, a fused kernel does by itself."""
-MEGATRON = ("megatron", "dgxc-llama", "dgxc-gpt", "dgxc-nemotron", "nemo", "mbridge")
-"""These keep what fused kernels keep; what does not fit waits on the host (Megatron-Bridge, its recipes)."""
-UNFUSED = ("megatron-sc21", "korthikanti22", "mt-nlg")
-"""Before fused attention: every pair is computed, and its scores pass through memory."""
-EARLY = ("mpt",)
-"""The first fused kernels (Triton, 2022 and 2023), written for the A100."""
-GATHERS = ("llama3-405b",)
-"""Context parallelism that gathers keys and values first, and waits for them; the others send them around."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +40,8 @@ class Planned:
 @cache
 def planned(run: TrainingRun) -> Planned:
     """The model, the machine and the plan of a run."""
-    kernel = "unfused" if run.family in UNFUSED else "early" if run.family in EARLY else "attention"
     on = machine(run.chip, run.chips // run.dcn)
-    return Planned(run, model(run), on, plan(run), kernel)
+    return Planned(run, model(run), on, plan(run), _rule(run, "kernel") or "attention")
 
 
 def seconds(run: TrainingRun, efficiency: Efficiency) -> Seconds:
@@ -79,8 +71,7 @@ def model(run: TrainingRun) -> Transformer:
 def plan(run: TrainingRun) -> Plan:
     """The split as published; where none is named, a microbatch of one and the lightest rematerialization."""
     schedule, chunks = _stages(run)
-    maxtext = bool(run.chip.torus) or run.family == "dgxc-maxtext-70b"
-    single = maxtext or run.family in ("torchtitan", "mpt")  # one fp32 copy of the weights, no master
+    single = bool(run.chip.torus) or _rule(run, "weights") == "fp32"  # one copy of the weights, no master
     found = Plan(
         tp=run.tp,
         cp=run.cp,
@@ -94,9 +85,9 @@ def plan(run: TrainingRun) -> Plan:
         compute=run.dtype,
         schedule=schedule,
         chunks=chunks,
-        sequence_parallel=run.family not in UNFUSED or run.remat == "selective",
-        collective_matmul=_overlaps(run),
-        context="gather" if run.family in GATHERS else "ring",
+        sequence_parallel=_rule(run, "kernel") != "unfused" or run.remat == "selective",
+        collective_matmul="async" in run.variant or not _rule(run, "exposed"),
+        context=_rule(run, "context") or "ring",
         master=None if single else FP32,
         expert_tp=1 if run.experts and run.ep > 1 and run.tp > 1 else None,
         expert_domains=4 if run.model.name == "DeepSeek-V3" else None,
@@ -112,16 +103,20 @@ def _stages(run: TrainingRun) -> tuple[str, int]:
     return ("interleaved", chunks) if run.pp > 1 and chunks > 1 else ("1f1b", 1)
 
 
-def _overlaps(run: TrainingRun) -> bool:
-    """Whether products overlap collectives of tensor parallelism: on TPUs, and in Megatron since 2023."""
-    if run.family == "torchtitan":
-        return "async" in run.variant
-    return run.family not in (*UNFUSED, *EARLY, "dgxc-maxtext-70b", "llama3-405b")
+def _rule(run: TrainingRun, name: str) -> str:
+    """What a family does that rows do not say; "" for most, and for software that nobody knows.
+
+    `kernel`: attention was "unfused", and its scores passed through memory, or it was of the "early" fused
+    ones (Triton, 2022 and 2023, for the A100). `remat`: Megatron keeps what fused kernels keep; what does not
+    fit waits on the host. `weights`: one fp32 copy and no master. `exposed`: products overlap no collective
+    of tensor parallelism. `context`: keys and values are gathered first, and waited for.
+    """
+    return families("training").get(run.family, {}).get(name, "")
 
 
 def _remat(run: TrainingRun, found: Plan) -> str:
     if run.remat is None:
-        return "none" if run.family.startswith(MEGATRON) else _lightest(run, found)
+        return _rule(run, "remat") or _lightest(run, found)
     offloads = run.remat.startswith("offload")  # activations wait in the memory of the host
     if offloads and not run.chip.host_bytes_per_s and not run.chip.pcie_bytes_per_s:
         return "full"  # nobody says how fast that chip reaches its host

@@ -22,8 +22,8 @@ from scalingbook_lib.evidence.reading.cells import (
 )
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import model
-from scalingbook_lib.evidence.reading.stacks import Stack, kin
-from scalingbook_lib.evidence.resources import source
+from scalingbook_lib.evidence.reading.stacks import kin
+from scalingbook_lib.evidence.resources import Row, source
 from scalingbook_lib.machines.chips import Chip
 
 COUNTS = {
@@ -70,7 +70,7 @@ def read(row: Cells) -> TrainingRun:
     family = families("training").get(stack.family, {})
     if dtype == "bf16" and dtype not in on.rates():
         dtype = "fp16"
-    ways = _ways(row, on, stack, chips)
+    ways = _ways(row, on, family, chips)
     ranks, batch = (
         ways["fsdp"] * ways["dp"] * ways["dcn"],
         whole(row, "global_batch") or _batch(given, T, chips),
@@ -102,14 +102,14 @@ def read(row: Cells) -> TrainingRun:
     )
 
 
-def _ways(row: Cells, on: Chip, stack: Stack, chips: int) -> dict[str, int]:
+def _ways(row: Cells, on: Chip, family: Row, chips: int) -> dict[str, int]:
     """How the chips are split; what the row does not say is 1, and the data ranks are what remains."""
     ways = {name: whole(row, name) or 1 for name in ("tp", "pp", "cp")}
     slices = _slices(row, on, chips)
     ranks, rest = divmod(chips, prod(ways.values()) * slices)
     if rest or chips > MOST_CHIPS:
         raise Refused(f"{chips:,} chips are no multiple of its tp · pp · cp in {slices} slices")
-    shards, zero = _shards(row, on, stack, ranks)
+    shards, zero = _shards(row, on, family, ranks)
     split = {"fsdp": shards, "dp": ranks // shards, "dcn": slices, "zero": zero}
     return ways | split | {"ep": whole(row, "ep") or 1}
 
@@ -145,8 +145,8 @@ def _slices(row: Cells, on: Chip, chips: int) -> int:
     return whole(row, "slices") or (int(said[1]) if said else -(-chips // on.torus.pod_chips))
 
 
-def _shards(row: Cells, on: Chip, stack: Stack, ranks: int) -> tuple[int, int]:
-    """How many data ranks share what, by the row or else its software: ZeRO-1 in Megatron, FSDP in others."""
+def _shards(row: Cells, on: Chip, family: Row, ranks: int) -> tuple[int, int]:
+    """How many data ranks share what, by the row or else its software: FSDP where weights have one copy."""
     said, named = text(row, "fsdp"), re.search(r"zero-?1[= ]+(\d+)", text(row, "name").lower())
     if shards := whole(row, "shards"):
         return shards, whole(row, "zero") or 0
@@ -157,7 +157,7 @@ def _shards(row: Cells, on: Chip, stack: Stack, ranks: int) -> tuple[int, int]:
         return (written if ranks % written == 0 else ranks), 3
     if named and ranks % int(named[1]) == 0:
         return int(named[1]), 1
-    return ranks, 3 if on.torus or stack.name in ("torchtitan", "llm-foundry", "MaxText") else 1
+    return ranks, 3 if on.torus or family.get("weights") == "fp32" else 1
 
 
 def _policy(said: str) -> str | None:
