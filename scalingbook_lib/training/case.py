@@ -29,7 +29,7 @@ from scalingbook_lib.steps.placement import (
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.feasible import reasons, too_large
 from scalingbook_lib.training.links import Links, Traffic
-from scalingbook_lib.training.memory import parts
+from scalingbook_lib.training.memory import moments
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Seconds, seconds
@@ -134,7 +134,7 @@ class Case:
             if why:
                 return Judged(float("inf"), float("inf"), why)
             s = self.shape(plan)
-            held = parts(s).total
+            held = moments(s).fullest.total
             if memory_first and held > self.machine.chip.hbm_bytes:
                 return Judged(float("inf"), held, (too_large(held, self.machine.chip),))
             return Judged(self.seconds(s).total_s, held)

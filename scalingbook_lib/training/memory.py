@@ -1,9 +1,10 @@
 """What does each chip hold in one training step, part by part, and does it fit?
 
-Two moments are full: at the logits, and in a layer of the backward pass that is recomputed. They are never
-together, so the larger one is counted. In a pipeline the first stage has most microbatches in its layer, and
-the last one the logits. What a runtime keeps for itself (CUDA's context, fragments) is not counted.
-Chapter: Training.
+Three moments are full: at the logits, at the gradient of the unembedding, and in the last layer that the
+backward pass comes to. They are never together, so the largest is counted. In a pipeline the first stage has most
+microbatches in its layer, and the last one the logits. What a runtime keeps for itself (CUDA's context,
+fragments between buffers) is not counted. The terms were found in the buffers that XLA assigned to programs of
+many styles; `tests/lab/train` compiles some. Chapter: Training.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from scalingbook_lib.units import Told, binary, percent, si
 
 
 class Parts(NamedTuple):
-    """Bytes on one chip at the fullest moment. Of logits and recomputed layer, one: its moment's own."""
+    """Bytes on one chip at one moment."""
 
     weights: float = 0.0
     gradients: float = 0.0
@@ -33,7 +34,7 @@ class Parts(NamedTuple):
 
     @property
     def state(self) -> float:
-        """What stays between steps: weights, gradients and the optimizer's state."""
+        """Weights, gradients and the optimizer's state."""
         return sum((self.weights, self.gradients, self.optimizer))
 
     @property
@@ -42,15 +43,31 @@ class Parts(NamedTuple):
         return sum(self)
 
 
+class Moments(NamedTuple):
+    """What a chip holds when it is fullest."""
+
+    logits: Parts  # the logits and their softmax; of a microbatch's gradients there are none yet
+    unembedding: Parts  # the logits' gradient, and the unembedding's own, not scattered yet
+    layer: Parts  # all layers' gradients, and one layer done again
+
+    @property
+    def fullest(self) -> Parts:
+        """The one that must fit."""
+        return max(self, key=lambda parts: parts.total)
+
+
 @dataclass(frozen=True, slots=True)
 class Memory(Told):
     """Bytes on one chip at the fullest moment, by part: `memory["gathered weights"]`.
 
-    `chip` is None where only the sum is asked for. `other` is what the other moment has in place of the
-    logits, or of the recomputed layer (0 with stages, where it may be another chip's).
+    `chip` is None where only the sum is asked for. `state` is what stays between steps, and all gradients.
+    `other` is what the other moment has in place of the logits, or of the recomputed layer (0 with stages,
+    where it may be another chip's).
     """
 
     parts: Parts
+    state: float
+    moment: str = "in a layer"  # or "at the logits"
     chip: Chip | None = None
     other: float = 0.0
 
@@ -76,16 +93,6 @@ class Memory(Told):
         return self.parts.total
 
     @property
-    def state(self) -> float:
-        """What stays between steps."""
-        return self.parts.state
-
-    @property
-    def moment(self) -> str:
-        """When it is the most: "at the logits", or "in a layer"."""
-        return "at the logits" if self.parts.logits else "in a layer"
-
-    @property
     def fits(self) -> bool:
         """Whether the chip's HBM holds it."""
         return self.chip is None or self.total <= self.chip.hbm_bytes
@@ -94,7 +101,7 @@ class Memory(Told):
         parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items())
         if self.other:
             instead = f"in a layer done again {si(self.other, 'B')} in their place"
-            if not self.parts.logits:
+            if self.moment == "in a layer":
                 instead = f"at the logits {si(self.other, 'B')} in its place"
             parts += f" ({self.moment}; {instead})"
         if self.chip is None:
@@ -110,17 +117,28 @@ def memory(
 ) -> Memory:
     """What one chip holds at the fullest moment of a step of `batch` sequences of T tokens.
 
-    `loop`: as a compiled loop over the layers has it, which gathers no layer ahead, and scatters the
-    gradients of each matrix while those of the next are made.
+    `loop`: as a compiled loop over the layers has it, which gathers no layer ahead, scatters the gradients of
+    each matrix while those of the next are made, and with remat="none" keeps what is kept of "all".
     """
-    return held(shape(work(model, T, plan.remat, plan.activations, True), plan, batch), machine, loop)
+    # between the loop of the forward pass and that of the backward pass no kernel is fused
+    remat = "all" if loop and plan.remat == "none" else plan.remat
+    return held(shape(work(model, T, remat, plan.activations, True), plan, batch), machine, loop)
 
 
 def held(s: Shape, machine: Machine | None = None, loop: bool = False) -> Memory:
     """`memory` of a shape."""
-    found, moment = parts(s, loop), moments(s)
-    other = moment.recomputed_layer if found.logits else moment.logits
-    return Memory(found, machine.chip if machine else None, other if s.plan.pp == 1 else 0.0)
+    found = moments(s, loop)
+    dense, expert = _states(s)
+    in_layer = found.fullest is found.layer
+    return Memory(
+        parts=found.fullest,
+        state=_copies(s) * (dense.weights + dense.gradients + expert.weights + expert.gradients)
+        + dense.optimizer
+        + expert.optimizer,
+        moment="in a layer" if in_layer else "at the logits",
+        chip=machine.chip if machine else None,
+        other=0.0 if s.plan.pp > 1 else found.logits.logits if in_layer else found.layer.recomputed_layer,
+    )
 
 
 def states(params: float, plan: Plan) -> Memory:
@@ -129,7 +147,8 @@ def states(params: float, plan: Plan) -> Memory:
     (2 + 2 + K) P; ZeRO-1 2 P + 2 P + K P / N, ZeRO-2 2 P + (2 + K) P / N, ZeRO-3 (2 + 2 + K) P / N, of P / tp
     / pp parameters over N = fsdp · cp chips. Source: Rajbhandari et al., arXiv 1910.02054, figure 1.
     """
-    return Memory(_state(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp))
+    found = _state(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp)
+    return Memory(found, found.state)
 
 
 def _state(params: float, plan: Plan, ways: int) -> Parts:
@@ -142,30 +161,57 @@ def _state(params: float, plan: Plan, ways: int) -> Parts:
     )
 
 
-def parts(s: Shape, loop: bool = False) -> Parts:
-    """The bytes of every part: the numbers alone, for a search."""
-    copies = 2 if s.plan.schedule == "dualpipe" and s.plan.pp > 1 else 1  # two stages on each chip
-    dense, expert = _state(s.dense, s.plan, s.shared), _state(s.expert, s.plan, s.expert_shared)
-    full = _fullest(s)
-    return Parts(
+def moments(s: Shape, loop: bool = False) -> Moments:
+    """All that a chip holds at each moment."""
+    plan, w = s.plan, s.work
+    (dense, expert), layers = _states(s), _state(_in_layers(s), plan, s.shared)
+    copies = _copies(s)
+    own = layers.gradients + expert.gradients
+    if s.m > 1:  # sums over microbatches are there from the start, and a loop adds each one's own to them
+        own *= min(plan.weights.bytes / plan.gradients.bytes, 1) if loop else 0
+    summed = copies * (dense.gradients + expert.gradients) if s.m > 1 else 0.0
+    # XLA rounds all layers' shards before the loop, so that each is gathered rounded
+    rounded = layers.weights + expert.weights if loop and plan.weights.bytes > s.moved else 0.0
+    rounded *= s.moved / plan.weights.bytes
+    z, outer = s.t * w.model.V / plan.tp, s.moved * max(w.embedding, w.head) / plan.tp
+    kept = z * min(plan.activations.bytes, plan.logit_bytes)  # in 16 bits: the product's result, its gradient
+    stored = s.t * s.of_token(w.stored)
+    at_logits = Parts(
         weights=copies * (dense.weights + expert.weights),
-        gradients=copies * (dense.gradients + expert.gradients),
+        gradients=summed,
         optimizer=dense.optimizer + expert.optimizer,
-        activations=full.activations,
-        recomputed_layer=full.recomputed_layer,
-        logits=full.logits,
-        gathered_weights=_gathered(s, 1 if loop else 2),
-        buffers=_buffers(s, loop),
+        activations=stored * s.last,
+        logits=z * plan.logit_bytes,
+        gathered_weights=rounded + (outer if plan.zero >= 3 and s.shared > 1 else 0.0),
+    )
+    return Moments(
+        logits=at_logits,
+        unembedding=at_logits._replace(logits=kept, buffers=outer),
+        layer=at_logits._replace(
+            gradients=summed + copies * own,
+            activations=stored * s.share * live(plan, s.m),
+            recomputed_layer=s.t * (s.of_token(w.working) + across(s)),
+            # the product that is the unembedding's gradient comes last, so its operand is kept
+            logits=kept if plan.pp == 1 else 0.0,
+            gathered_weights=rounded + _gathered(s, 1 if loop else 2),
+            buffers=_buffers(s, loop),
+        ),
     )
 
 
-def moments(s: Shape) -> Parts:
-    """What each moment has beside the stored activations: a layer that is recomputed, and the logits."""
-    w = s.work
-    return Parts(
-        recomputed_layer=s.t * (s.of_token(w.working) + across(s)),
-        logits=s.t * w.model.V / s.plan.tp * s.plan.logit_bytes,
-    )
+def _states(s: Shape) -> tuple[Parts, Parts]:
+    """Of the dense parameters, and of the experts'."""
+    return _state(s.dense, s.plan, s.shared), _state(s.expert, s.plan, s.expert_shared)
+
+
+def _in_layers(s: Shape) -> float:
+    """Dense parameters of a stage's layers on a chip, before they are shared."""
+    return s.share * (s.work.split / s.plan.tp + s.work.copied)
+
+
+def _copies(s: Shape) -> int:
+    """DualPipe has two stages on each chip."""
+    return 2 if s.plan.schedule == "dualpipe" and s.plan.pp > 1 else 1
 
 
 def across(s: Shape) -> float:
@@ -177,33 +223,22 @@ def across(s: Shape) -> float:
     return 2 * plan.cp * each
 
 
-def _fullest(s: Shape) -> Parts:
-    """Activations with a layer or the logits: of the first stage in a layer, or the last at the logits."""
-    moment, stored = moments(s), s.t * s.of_token(s.work.stored)
-    first, last = stored * s.share * live(s.plan, s.m), stored * s.last
-    if last + moment.logits > first + moment.recomputed_layer:
-        return Parts(activations=last, logits=moment.logits)
-    return Parts(activations=first, recomputed_layer=moment.recomputed_layer)
-
-
 def _gathered(s: Shape, at_once: int) -> float:
-    """FSDP: the layer at work and the one that is gathered ahead, or the vocabulary's matrix, if larger."""
+    """FSDP: the layer at work, and the one that is gathered ahead."""
     if s.plan.zero < 3:
         return 0.0
-    w = s.work
-    dense = s.share * (w.split / s.plan.tp + w.copied) if s.shared > 1 else 0.0
-    outer = max(w.embedding, w.head) / s.plan.tp if s.shared > 1 else 0.0
+    dense = _in_layers(s) if s.shared > 1 else 0.0
     expert = s.expert if s.expert_shared > 1 else 0.0
-    return s.moved * max(at_once * (dense + expert) / s.layers, outer)
+    return s.moved * at_once * (dense + expert) / s.layers
 
 
 def _buffers(s: Shape, loop: bool) -> float:
-    """A layer's gradients before they are scattered; the whole input, output and a gradient of a product."""
+    """A layer's gradients before they are summed; the whole input, output and a gradient of a product."""
     plan = s.plan
     whole = 3 * plan.activations.bytes * s.t * s.work.model.D if s.wide > 1 else 0.0
-    if plan.zero < 2 or s.shared == 1:
+    if plan.zero < 2 or s.shared * plan.dp * plan.dcn == 1:
         return whole
-    return whole + plan.gradients.bytes * (2 * _largest(s) if loop else (s.dense + s.expert) / s.layers)
+    return whole + s.moved * (2 * _largest(s) if loop else (_in_layers(s) + s.expert) / s.layers)
 
 
 def _largest(s: Shape) -> float:

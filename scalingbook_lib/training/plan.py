@@ -37,8 +37,8 @@ class Plan(Told):
     what can overlap; collectives of tensor parallelism can only with `collective_matmul`.
     `weights` are stored, products are
     of type `compute`, `activations` are kept and sent, `gradients` are stored and summed; `master` is a
-    copy of the weights, None without one. `logit_bytes` for each logit: 14 for the product in bf16, a copy in
-    fp32, its softmax and their gradient; 6 where these are one array.
+    copy of the weights, None without one. `logit_bytes` for each logit: 6 for the product in bf16 and its
+    softmax in fp32, as XLA has them; 14 with a copy in fp32 and the gradient besides, as PyTorch has.
     """
 
     tp: int = 1
@@ -65,7 +65,7 @@ class Plan(Told):
     gradients: DType = BF16
     moments: DType = FP32
     master: DType | None = FP32
-    logit_bytes: float = 14.0
+    logit_bytes: float = 6.0
 
     def __post_init__(self) -> None:
         counts = (*AXES, "ep", "chunks", "microbatch")

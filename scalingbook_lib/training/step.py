@@ -11,7 +11,7 @@ from scalingbook_lib.training.case import REFUSALS, Case, case
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.feasible import reasons, too_large
 from scalingbook_lib.training.links import Traffic
-from scalingbook_lib.training.memory import Memory, held, parts
+from scalingbook_lib.training.memory import Memory, held, moments
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.times import Seconds
 from scalingbook_lib.training.work import Work
@@ -222,5 +222,5 @@ def feasible(model: Transformer, machine: Machine, plan: Plan, batch: int, T: in
         known.seconds(s)
     except REFUSALS as refused:
         return (*found, str(refused))
-    total = parts(s).total
+    total = moments(s).fullest.total
     return (*found, *([too_large(total, machine.chip)] if total > machine.chip.hbm_bytes else ()))

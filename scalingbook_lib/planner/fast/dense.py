@@ -1,15 +1,15 @@
 """What do all plans of one group take and hold, if no experts are spread? Chapter: Training LLaMA 3."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.planner.fast.links import Mesh, links
-from scalingbook_lib.planner.fast.splits import Picks, Room, Split, States
+from scalingbook_lib.planner.fast.splits import Picks, Room, Split, States, fullest
 from scalingbook_lib.planner.fast.step import Steps, idle, live_at
 from scalingbook_lib.planner.fast.sums import Moved, Params, Pass, Rates, Way, Ways, Weights
-from scalingbook_lib.planner.fast.unit import Held, unit
+from scalingbook_lib.planner.fast.unit import Held, Triple, unit
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Group, Kind, Share, Spread
@@ -54,24 +54,29 @@ class Dense:
         self.weights = Weights(self.unit, self.links)
         self.unknown: Passes = [None for _ in self.remats]
         self.kinds = {z: [Kind(z, remat) for remat in self.remats] for z in (0, *space.tried["zero"])}
-        self._benches: dict[Spread, Bench] = {}
+        self._benches: dict[tuple[Spread, bool], Bench] = {}
         self._known: dict[Any, Any] = {}
 
     def judge(self, g: Group, every: bool, found: list[Point]) -> tuple[int, int]:
         """Every plan of a group that fits goes to `found`; how many spreads are legal, and plans spared."""
-        bench = self._benches.get(g.spread) or self._bench(g.spread)
+        bench = self._benches.get((g.spread, g.m > 1)) or self._bench(g.spread, g.m > 1)
         t = g.microbatch * self.space.T / g.spread.cp
         room = Room(self._held(g, bench, t), self.space.machine.chip.hbm_bytes, every)
         fitting, spared = self._fitting(g, bench.splits, room)
         found += self._timed(g, bench, t, fitting, room.held)
         return len({split.share.fsdp for split, _ in fitting}), spared
 
-    def _held(self, g: Group, bench: Bench, t: float) -> list[float]:
-        """Activations, per rematerialization: of the first stage, or the last with its logits."""
+    def _held(self, g: Group, bench: Bench, t: float) -> list[Triple]:
+        """Activations, per rematerialization: of the last stage with its logits, or the first in a layer."""
         s = g.spread
         first, last = bench.shape.share * live_at(s.pp, s.schedule, s.chunks, g.m), bench.shape.last
         return [
-            t * max(first * one.stored + one.working, last * one.stored + one.logits) for one in bench.held
+            (
+                t * (last * one.stored + one.logits),
+                t * (last * one.stored + one.unembedding),
+                t * (first * one.stored + one.layer),
+            )
+            for one in bench.held
         ]
 
     def _fitting(self, g: Group, splits: list[Split], room: Room) -> tuple[list[tuple[Split, Picks]], int]:
@@ -81,7 +86,7 @@ class Dense:
         for split in splits:
             judged, more = picks(split)
             if not judged:
-                self._missed(missed, split, room.least)
+                self._missed(missed, split, room.far(split))
             elif split.mesh or self._laid(g.spread, split, missed):
                 found.append((split, judged))
                 spared += more
@@ -91,14 +96,14 @@ class Dense:
                 self.space.misses(g, fsdp, miss.why, miss.far, miss.kind)
         return found, spared
 
-    def _missed(self, missed: dict[int, Miss], split: Split, least: float) -> None:
+    def _missed(self, missed: dict[int, Miss], split: Split, far: float) -> None:
         """The smallest plan of each mesh that does not fit."""
-        fsdp, far = split.share.fsdp, min(split.nbytes, default=0.0) + least
+        fsdp = split.share.fsdp
         if fsdp not in missed or far < missed[fsdp].far:
             missed[fsdp] = Miss(far, "even shards", split.why)
 
     def _timed(
-        self, g: Group, bench: Bench, t: float, fitting: list[tuple[Split, Picks]], held: list[float]
+        self, g: Group, bench: Bench, t: float, fitting: list[tuple[Split, Picks]], held: list[Triple]
     ) -> list[Point]:
         """The step of every plan: a few numbers of its split, and of the passes that splits share."""
         found, line, passes = [], None, []
@@ -115,7 +120,7 @@ class Dense:
                 if one is None:
                     one = passes[r] = self._pass(g, bench.shape, split, t, r)
                 weights = moved[z] or self._moved(g.spread, bench.shape, split, z)
-                seconds, nbytes = step_s(g, run, one, hop_s, weights), states[z] + held[r]
+                seconds, nbytes = step_s(g, run, one, hop_s, weights), fullest(states[z], held[r])
                 found.append(_tuple(Point, (seconds, nbytes, g, share, kinds[zeros[z]][r])))
         return found
 
@@ -125,25 +130,26 @@ class Dense:
             found = self._known[key] = make(*how, **named)
         return found
 
-    def _bench(self, s: Spread) -> Bench:
-        shape = self.unit.shape(s.tp, s.pp, s.chunks)
-        splits, passes = self._get(("splits", s.tp, s.cp, s.pp, shape.layers), self._splits, s, shape)
-        found = self._benches[s] = Bench(
+    def _bench(self, s: Spread, summed: bool) -> Bench:
+        """`summed`: there are several microbatches, whose gradients are summed."""
+        shape = replace(self.unit.shape(s.tp, s.pp, s.chunks), m=1 + summed)
+        splits, passes = self._get(("splits", s.tp, s.cp, s.pp, shape.layers, summed), self._splits, s, shape)
+        found = self._benches[s, summed] = Bench(
             shape=shape,
             idle=idle(s.pp, s.schedule, s.chunks),
             hop_bytes=self.unit.hop_bytes(s.tp),
-            held=self._get(("held", s.tp, s.cp), self._bytes, s),
+            held=self._get(("held", s.tp, s.cp, s.pp > 1), self._bytes, s),
             splits=splits,
             passes=passes,
         )
         return found
 
     def _bytes(self, s: Spread) -> list[Held]:
-        return [self.unit.held(s.tp, s.cp, remat) for remat in self.remats]
+        return [self.unit.held(s.tp, s.cp, remat, s.pp > 1) for remat in self.remats]
 
     def _splits(self, s: Spread, shape: Shape) -> tuple[list[Split], dict[Any, Passes]]:
         """With their passes, none yet."""
-        known = self._get(("states", s.tp, s.pp, shape.layers), dict)
+        known = self._get(("states", s.tp, s.pp, shape.layers, shape.m), dict)
         found = []
         for fsdp in self.space.splits(s.rest):
             shares = self._shares(s, fsdp)
@@ -171,7 +177,8 @@ class Dense:
         if share.expert_tp == 1 and s.tp > 1:  # experts are shared where all else is not
             zeros, why = self.space.tried["zero"], ""
         params, _, ways = self._expert(s, shape, share)
-        held = [self.unit.state(s.tp, zero).held(shape, shared, params, ways) for zero in zeros]
+        here = replace(shape, shared=shared, expert=params, expert_shared=ways)
+        held = [self.unit.states(here, zero, s.rest * s.cp) for zero in zeros]
         return States.of(zeros, held, why)
 
     def _expert(self, s: Spread, shape: Shape, share: Share) -> tuple[float, int, int]:

@@ -3,13 +3,14 @@
 Chapter: Training LLaMA 3.
 """
 
-from bisect import bisect_right
+from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
 
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.planner.fast.links import Mesh
 from scalingbook_lib.planner.fast.sums import Moved
+from scalingbook_lib.planner.fast.unit import Triple
 from scalingbook_lib.planner.spread import Share
 from scalingbook_lib.steps.placement import FREE
 
@@ -18,19 +19,32 @@ type Picks = list[tuple[int, int]]  # kinds of ZeRO and of rematerialization, by
 FIRST: Picks = [(0, 0)]  # the least of each
 
 
+def fullest(states: Triple, held: Triple) -> float:
+    """What both hold at the moment when that is most."""
+    return max(states[0] + held[0], states[1] + held[1], states[2] + held[2])
+
+
+def _each(pick: Callable[..., float], triples: list[Triple]) -> Triple:
+    """Moment by moment, the least or the most; infinite where there is none."""
+    if not triples:
+        return inf, inf, inf
+    logits, unembedding, layer = (pick(moment) for moment in zip(*triples, strict=True))
+    return logits, unembedding, layer
+
+
 class States(NamedTuple):
     """What the weights and their optimizer hold, per kind of ZeRO; or why there is no kind."""
 
     zeros: tuple[int, ...]
-    nbytes: list[float]
+    nbytes: list[Triple]
     why: str
-    least: float
-    most: float
+    least: Triple
+    most: Triple
 
     @classmethod
-    def of(cls, zeros: tuple[int, ...], nbytes: list[float], why: str) -> "States":
-        """With the least and the most, which are infinite where there is none."""
-        return cls(zeros, nbytes, why, min(nbytes, default=inf), max(nbytes, default=inf))
+    def of(cls, zeros: tuple[int, ...], nbytes: list[Triple], why: str) -> "States":
+        """With the least and the most of each moment."""
+        return cls(zeros, nbytes, why, _each(min, nbytes), _each(max, nbytes))
 
 
 class Split:
@@ -56,34 +70,32 @@ class Split:
 class Room:
     """What a group of spreads keeps of activations, per rematerialization, in a memory of that size."""
 
-    __slots__ = ("_ascending", "_every", "_size", "for_all", "for_any", "held")
+    __slots__ = ("_every", "_least", "_most", "_size", "held")
 
-    def __init__(self, held: list[float], size: float, every: bool) -> None:
-        self.held, self._size, self._every, self._ascending = held, size, every, sorted(held)
-        self.for_any = size - self._ascending[0]  # to states of so many bytes and less
-        self.for_all = size - self._ascending[-1]
+    def __init__(self, held: list[Triple], size: float, every: bool) -> None:
+        self.held, self._size, self._every = held, size, every
+        self._least, self._most = _each(min, held), _each(max, held)
 
-    @property
-    def least(self) -> float:
-        """Of any rematerialization."""
-        return self._ascending[0]
+    def far(self, split: Split) -> float:
+        """What the smallest plan of a split holds; without its states, where no kind of ZeRO can be."""
+        states = split.nbytes or [(0.0, 0.0, 0.0)]
+        return min(fullest(one, held) for one in states for held in self.held)
 
     def picks(self, split: Split) -> tuple[Picks, int]:
         """Which plans of a split fit and are to be judged; how many more fit, and cannot be faster.
 
         That is: some other that fits has no more of ZeRO and of rematerialization.
         """
-        if split.most <= self.for_all and not self._every:
+        if fullest(split.most, self._most) <= self._size and not self._every:
             return FIRST, len(split.nbytes) * len(self.held) - 1
-        return self._frontier(split.nbytes) if split.least <= self.for_any else ([], 0)
-
-    def _frontier(self, states: list[float]) -> tuple[Picks, int]:
+        if fullest(split.least, self._least) > self._size:
+            return [], 0
         found, fit, least = [], 0, len(self.held)
-        for z, state in enumerate(states):
-            free = self._size - state
-            fit += bisect_right(self._ascending, free)
+        for z, states in enumerate(split.nbytes):
+            fits = [fullest(states, held) <= self._size for held in self.held]
+            fit += sum(fits)
             for r in range(least):
-                if self.held[r] <= free:
+                if fits[r]:
                     found.append((z, r))
                     if not self._every:
                         least = r

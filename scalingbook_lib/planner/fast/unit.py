@@ -11,44 +11,22 @@ from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.links import UNPRICED, Traffic
-from scalingbook_lib.training.memory import moments, parts
+from scalingbook_lib.training.memory import moments
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Layers, layers, seconds
 from scalingbook_lib.training.traffic import rows
 
-FAR = 2**200  # chips that share: so many that nothing is left to each
-
 type Rows = tuple[Traffic, ...]
+type Triple = tuple[float, float, float]  # bytes at each of the moments
 
 
 class Held(NamedTuple):
-    """Bytes for each token of a microbatch on a chip."""
+    """Bytes for each token of a microbatch on a chip: activations, and what each moment has beside them."""
 
-    stored: float  # activations, of all layers
-    working: float  # while a layer is at work
-    logits: float  # at the logits
-
-
-class State(NamedTuple):
-    """Bytes that no token has a part in, for one kind of ZeRO and of tensor ways."""
-
-    whole: float  # for each parameter: what sharing does not divide
-    parted: float  # for each parameter: what it divides
-    gathered: float  # the dense layers at work
-    vocabulary: float  # or the vocabulary's weights, if more
-    expert: float  # for each expert parameter of one layer, gathered
-    scattered: float  # for each parameter of one layer
-
-    def held(self, s: Shape, shared: int, expert: float, expert_shared: int) -> float:
-        """On a chip with the dense parameters of a stage's shape, and so many of experts, before sharing."""
-        found = s.dense * (self.whole + self.parted / shared) + expert * (
-            self.whole + self.parted / expert_shared
-        )
-        gathered = self.expert * expert / s.layers if expert_shared > 1 else 0.0
-        if shared == 1:
-            return found + gathered
-        scattered = self.scattered * (s.dense + expert) / s.layers
-        return found + max(self.gathered + gathered, self.vocabulary) + scattered
+    stored: float  # of all layers
+    logits: float
+    unembedding: float
+    layer: float
 
 
 class Unit:
@@ -62,7 +40,7 @@ class Unit:
             cache(self._hop_bytes),
         )
         self.layers, self.moved, self.context = cache(self._layers), cache(self._moved), cache(self._context)
-        self.held, self.state, self.weights = cache(self._held), cache(self._state), cache(self._weights)
+        self.held, self.states, self.weights = cache(self._held), cache(self._states), cache(self._weights)
 
     def given(self, **ways: Any) -> Shape:
         """A plan's shape with one microbatch, of one token."""
@@ -96,32 +74,24 @@ class Unit:
         """What a sequence split over cp chips sends, for a token on each of them and all layers."""
         return tuple(rows(self.given(tp=tp, cp=cp, zero=0), UNPRICED))
 
-    def _held(self, tp: int, cp: int, remat: str) -> Held:
+    def _held(self, tp: int, cp: int, remat: str, staged: bool) -> Held:
         """Without the weights, gathered or not."""
-        s = replace(self.given(tp=tp, cp=cp, remat=remat, zero=0), dense=0.0, expert=0.0)
-        moment, buffers = moments(s), parts(s).buffers
+        s = self.given(tp=tp, cp=cp, remat=remat, zero=0)
+        none = replace(s.work, split=0, copied=0, embedding=0, head=0)
+        found = moments(replace(s, work=none, dense=0.0, expert=0.0))
+        stored = found.logits.activations
         return Held(
-            stored=s.of_token(s.work.stored),
-            working=moment.recomputed_layer + buffers,
-            logits=moment.logits + buffers,
+            stored=stored,
+            logits=found.logits.total - stored,
+            unembedding=found.unembedding.total - stored,
+            layer=found.layer.total - stored - (found.layer.logits if staged else 0.0),
         )
 
-    def _state(self, tp: int, zero: int) -> State:
-        """The bytes of a parameter."""
-        s = replace(self.given(tp=tp, zero=zero), t=0.0, layers=1, dense=1.0, expert=0.0, expert_shared=1)
-        alone, two, far = (parts(replace(s, shared=n)) for n in (1, 2, FAR))
-        real = self.given(tp=tp, zero=zero)
-        dense = replace(s, layers=real.layers, shared=2, work=replace(s.work, embedding=0, head=0))
-        outer = replace(s, layers=real.layers, shared=2, work=replace(s.work, split=0, copied=0))
-        expert = replace(s, dense=0.0, expert=1.0, expert_shared=2, shared=1)
-        return State(
-            whole=far.state,
-            parted=alone.state - far.state,
-            gathered=parts(dense).gathered_weights,
-            vocabulary=parts(outer).gathered_weights,
-            expert=parts(expert).gathered_weights,
-            scattered=two.buffers,
-        )
+    def _states(self, s: Shape, zero: int, rest: int) -> Triple:
+        """What no token has a part in, of a shape whose weights `rest` chips have."""
+        plan = replace(s.plan, zero=zero, dp=rest // s.shared)
+        logits, unembedding, layer = moments(replace(s, plan=plan, t=0.0))
+        return logits.total, unembedding.total, layer.total
 
     def _weights(self, zero: int) -> Rows:
         """The rows of one parameter in one layer, as if the sums over copies and pods were of all of it."""
