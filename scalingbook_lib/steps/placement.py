@@ -6,6 +6,7 @@ product of whole axes where `Slice.mesh` finds one; else axes are split: the inn
 wraparound, an outer one has links that its neighbors share. Chapters: Training, Inference.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
@@ -88,7 +89,7 @@ class Placement:
     networks: dict[str, Networks]
     split: str = ""  # how torus axes were split, '' where none was
 
-    def over(self, letters: str) -> Networks:
+    def over(self, letters: Iterable[str]) -> Networks:
         """The networks of several mesh axes together, neighbors on one level joined."""
         return joined(n for letter in letters for n in self.networks[letter])
 

@@ -3,12 +3,11 @@
 `Case(model, machine, batch=, T=).judge(plan)`: the numbers a search needs. Chapter: Training.
 """
 
-from dataclasses import KW_ONLY, dataclass, field
-from functools import lru_cache
-from math import prod
+from dataclasses import KW_ONLY, dataclass
+from itertools import accumulate
+from operator import mul
 from typing import NamedTuple
 
-from scalingbook_lib.collectives import Collective
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.machines.slices import Slice
@@ -16,7 +15,6 @@ from scalingbook_lib.machines.torus import SliceError
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.steps.pipelines import PipelineError
 from scalingbook_lib.steps.placement import (
-    FREE,
     NAMES,
     Networks,
     Placement,
@@ -28,13 +26,13 @@ from scalingbook_lib.steps.placement import (
 )
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.feasible import reasons, too_large
-from scalingbook_lib.training.links import Links, Traffic
-from scalingbook_lib.training.memory import moments
+from scalingbook_lib.training.links import MOVED_AS, Traffic
+from scalingbook_lib.training.memory import held
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Seconds, seconds
 from scalingbook_lib.training.traffic import rows
-from scalingbook_lib.training.work import Work, work
+from scalingbook_lib.training.work import work
 
 REFUSALS = (PlanError, PipelineError, ClusterError, SliceError, ValueError)
 
@@ -47,9 +45,9 @@ class Judged(NamedTuple):
     why: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Case:
-    """A model, a machine, a batch of sequences of T tokens, and what has been worked out for them so far."""
+    """A model, a machine, a batch of sequences of T tokens."""
 
     model: Transformer
     machine: Machine
@@ -58,71 +56,38 @@ class Case:
     T: int
     efficiency: Efficiency = PEAK
     causal: bool = True  # kernels skip what the mask throws away, and useful FLOPs are counted without it
-    _works: dict[tuple[str, str], Work] = field(default_factory=dict, init=False, repr=False)
-    _rates: dict[tuple[object, ...], Rate] = field(default_factory=dict, init=False, repr=False)
-    _placed: dict[tuple[int, ...], Placement] = field(default_factory=dict, init=False, repr=False)
-
-    def work(self, plan: Plan) -> Work:
-        """The model's constants under the plan's rematerialization."""
-        key = plan.remat, plan.activations.name
-        if key not in self._works:
-            self._works[key] = work(self.model, self.T, plan.remat, plan.activations, self.causal)
-        return self._works[key]
 
     def shape(self, plan: Plan) -> Shape:
         """What the plan makes of the model on each chip."""
-        return shape(self.work(plan), plan, self.batch)
-
-    def placement(self, s: Shape) -> Placement:
-        """The networks under the mesh; a ClusterError or SliceError where the machine has no such mesh."""
-        sizes = s.sizes
-        if sizes not in self._placed:
-            self._placed[sizes] = place(self.machine, sizes)
-        return self._placed[sizes]
+        return shape(work(self.model, self.T, plan.remat, plan.activations, self.causal), plan, self.batch)
 
     def traffic(self, s: Shape) -> list[Traffic]:
-        """Every collective of the step."""
-        sizes, where = s.sizes, self.placement(s)
-        shared = sizes if isinstance(self.machine, Slice) else ()  # on a cluster only the place counts
+        """Every collective; a ClusterError or SliceError where the machine has no such mesh."""
+        where = place(self.machine, s.sizes)
 
-        def rates(what: str, inside: int, size: int) -> Rate:
-            if size == 1:
-                return FREE
-            key = what, inside, size, shared
-            if key not in self._rates:
-                self._rates[key] = rate(what, self._under(where, sizes, inside, size), self.efficiency)
-            return self._rates[key]
+        def rates(axes: str, what: str, inside: int, n: int) -> Rate:
+            if axes == "H":
+                return self._host()
+            pods = axes == "S"
+            networks = between_pods(self.machine.chip, n) if pods else self._under(where, s, inside, n)
+            if axes == "Z" and self.model.experts:
+                return exchange_rate(networks, self.model.experts.k, self.efficiency, s.plan.expert_domains)
+            return rate(MOVED_AS[what], networks, self.efficiency)
 
-        def experts(inside: int, size: int) -> Rate:
-            key = s.plan.expert_domains, inside, size, shared
-            if key not in self._rates:
-                assert self.model.experts
-                on, most = self._under(where, sizes, inside, size), s.plan.expert_domains
-                self._rates[key] = exchange_rate(on, self.model.experts.k, self.efficiency, most)
-            return self._rates[key]
+        return rows(s, rates)
 
-        return rows(s, Links(rates, experts, self._pods(s.plan.dcn), self._host(s)))
-
-    def _under(self, where: Placement, sizes: tuple[int, ...], inside: int, size: int) -> Networks:
-        """What joins `size` groups of `inside` neighbors: on a cluster, whatever the mesh."""
+    def _under(self, where: Placement, s: Shape, inside: int, n: int) -> Networks:
+        """What joins n groups of `inside` neighbors: on a cluster whatever the mesh, on a torus its axes."""
         if isinstance(self.machine, Slice):
-            return _axes(where, sizes, inside, size)
-        outside = self.machine.chips // (inside * size)
-        return place(self.machine, (inside, size, 1, 1, 1, outside)).over("C")
+            return _axes(where, s.sizes, inside, n)
+        return place(self.machine, (inside, n, 1, 1, 1, self.machine.chips // (inside * n))).over("C")
 
-    def _pods(self, pods: int) -> Rate:
-        if pods == 1:
-            return FREE
-        return rate(Collective.ALL_REDUCE, between_pods(self.machine.chip, pods), self.efficiency)
-
-    def _host(self, s: Shape) -> Rate:
-        if not any(s.work.hosted):
-            return FREE
+    def _host(self) -> Rate:
         chip = self.machine.chip
-        rate = chip.host_bytes_per_s or chip.pcie_bytes_per_s
-        if not rate:
+        bytes_per_s = chip.host_bytes_per_s or chip.pcie_bytes_per_s
+        if not bytes_per_s:
             raise PlanError(f"nobody says how fast {chip.name} reaches its host; write remat='save:...'")
-        return Rate(1 / rate, 0.0, "host")
+        return Rate(1 / bytes_per_s, 0.0, "host")
 
     def judge(self, plan: Plan, *, memory_first: bool = True) -> Judged:
         """The step's time and a chip's memory; where the plan cannot be, the reasons in `why`.
@@ -134,10 +99,10 @@ class Case:
             if why:
                 return Judged(float("inf"), float("inf"), why)
             s = self.shape(plan)
-            held = moments(s).fullest.total
-            if memory_first and held > self.machine.chip.hbm_bytes:
-                return Judged(float("inf"), held, (too_large(held, self.machine.chip),))
-            return Judged(self.seconds(s).total_s, held)
+            nbytes = held(s).total
+            if memory_first and nbytes > self.machine.chip.hbm_bytes:
+                return Judged(float("inf"), nbytes, (too_large(nbytes, self.machine.chip),))
+            return Judged(self.seconds(s).total_s, nbytes)
         except REFUSALS as refused:
             return Judged(float("inf"), float("inf"), (str(refused),))
 
@@ -147,24 +112,13 @@ class Case:
         return seconds(s, found, self.machine.chip, self.efficiency)
 
 
-def _axes(where: Placement, sizes: tuple[int, ...], inside: int, size: int) -> Networks:
-    """The networks of `size` groups of `inside` neighbors: neighboring axes of the mesh, together."""
-    for first in range(len(sizes)):
-        if prod(sizes[:first]) != inside:
-            continue
-        for last in range(first, len(sizes) + 1):
-            if prod(sizes[first:last]) == size:
-                return where.over("".join(NAMES[first:last]))
+def _axes(where: Placement, sizes: tuple[int, ...], inside: int, n: int) -> Networks:
+    """The networks of n groups of `inside` neighbors: neighboring axes of the mesh, together."""
+    bounds = list(accumulate(sizes, mul, initial=1))  # the chips inside each axis, and all
+    if inside in bounds and inside * n in bounds:
+        return where.over(NAMES[bounds.index(inside) : bounds.index(inside * n)])
     mesh = " · ".join(map(str, sizes))
     raise PlanError(
-        f"{size} groups of {inside} chips are no axes of the mesh {mesh}: let ep be a multiple of "
+        f"{n} groups of {inside} chips are no axes of the mesh {mesh}: let ep be a multiple of "
         "(tp/expert_tp) · cp"
     )
-
-
-@lru_cache(maxsize=128)
-def case(
-    model: Transformer, machine: Machine, *, batch: int, T: int, efficiency: Efficiency, causal: bool
-) -> Case:
-    """The same case again for the next plan."""
-    return Case(model, machine, batch=batch, T=T, efficiency=efficiency, causal=causal)

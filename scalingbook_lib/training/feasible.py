@@ -46,7 +46,7 @@ def _tensor(m: Transformer, plan: Plan, T: int) -> list[str]:
         found.append(f"{m.N} heads do not divide over tp={Y}")
     if m.K % Y and Y % m.K:
         found.append(f"{m.K} key-value heads neither divide over tp={Y} nor go into it")
-    if m.moe_layers < m.L and m.F % Y:
+    if m.F % Y and m.moe_layers < m.L:
         found.append(f"F={m.F:,} does not divide over tp={Y}")
     if m.experts and plan.expert_ways > 1 and m.experts.F % Y:
         found.append(f"experts of F={m.experts.F:,} do not divide over tp={Y}")

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.steps.placement import FREE, Rate
 from scalingbook_lib.units import Told, si
 
-type Rates = Callable[
-    [Collective, int, int], Rate
-]  # a collective over `size` groups of `inside` neighboring chips
+type Rates = Callable[[str, str, int, int], Rate]
+"""What a byte costs: mesh axes by letter, what is done, and over n groups of so many neighbors."""
 
 GATHER, SCATTER, REDUCE = Collective.ALL_GATHER, Collective.REDUCE_SCATTER, Collective.ALL_REDUCE
 EXCHANGE, HOP = Collective.ALL_TO_ALL, Collective.PERMUTE
@@ -36,15 +34,14 @@ class Traffic(Told):
     n: int
     nbytes: float
     times: float
-    each_s: float  # one of them
+    rate: Rate
     overlappable: bool
     once: bool  # a step, not with each microbatch: then only the arithmetic of one microbatch can hide it
-    link: str
 
     @property
     def seconds(self) -> float:
         """All of them in one step, hidden or not."""
-        return self.times * self.each_s
+        return self.times * (self.nbytes * self.rate.s_per_byte + self.rate.hops_s)
 
     @property
     def received(self) -> float:
@@ -55,50 +52,39 @@ class Traffic(Told):
         hides = "can overlap" if self.overlappable else "is waited for"
         return (
             f"{self.name} ({self.when}): {self.what} over {self.axes}{self.n} of {si(self.nbytes, 'B')}, "
-            f"{self.times:,.4g} times, {si(self.seconds, 's')} ({self.link}), {hides}"
+            f"{self.times:,.4g} times, {si(self.seconds, 's')} ({self.rate.link}), {hides}"
         )
 
 
-class Links(NamedTuple):
-    """What a byte costs: collectives over the machine's axes, an exchange of tokens, the network of pods."""
-
-    rates: Rates
-    experts: Callable[[int, int], Rate]
-    pods: Rate
-    host: Rate = FREE
-
-    def row(
-        self,
-        name: str,
-        what: str,
-        axes: str,
-        when: str,
-        *,
-        n: int,
-        nbytes: float,
-        times: float,
-        inside: int = 1,
-        overlappable: bool = True,
-        once: bool = False,
-    ) -> Traffic:
-        """One collective over n groups of `inside` neighbors."""
-        if axes in "SH":
-            rate = self.pods if axes == "S" else self.host
-        else:
-            rate = self.experts(inside, n) if axes == "Z" else self.rates(MOVED_AS[what], inside, n)
-        return Traffic(
-            name=name,
-            what=what,
-            axes=axes,
-            when=when,
-            n=n,
-            nbytes=nbytes,
-            times=times,
-            each_s=nbytes * rate.s_per_byte + rate.hops_s,
-            overlappable=overlappable,
-            once=once,
-            link=rate.link,
-        )
+def row(
+    rates: Rates,
+    name: str,
+    what: str,
+    axes: str,
+    when: str,
+    *,
+    n: int,
+    nbytes: float,
+    times: float,
+    inside: int = 1,
+    overlappable: bool = True,
+    once: bool = False,
+) -> Traffic:
+    """One collective over n groups of `inside` neighboring chips, at what a byte costs there."""
+    return Traffic(
+        name=name,
+        what=what,
+        axes=axes,
+        when=when,
+        n=n,
+        nbytes=nbytes,
+        times=times,
+        rate=rates(axes, what, inside, n),
+        overlappable=overlappable,
+        once=once,
+    )
 
 
-UNPRICED = Links(lambda *_: FREE, lambda *_: FREE, FREE)  # for who asks what is moved, and not how long
+def unpriced(*_: object) -> Rate:
+    """The rates of who asks what is moved, and not how long it takes."""
+    return FREE

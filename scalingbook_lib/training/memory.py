@@ -1,14 +1,14 @@
 """What does each chip hold in one training step, part by part, and does it fit?
 
-Three moments are full: at the logits, at the gradient of the unembedding, and in the last layer that the
-backward pass comes to. They are never together, so the largest is counted. In a pipeline the first stage has most
-microbatches in its layer, and the last one the logits. What a runtime keeps for itself (CUDA's context,
-fragments between buffers) is not counted. The terms were found in the buffers that XLA assigned to programs of
-many styles; `tests/lab/train` compiles some. Chapter: Training.
+Three moments are full: the logits with their softmax, when no gradient exists yet; the gradient of the
+unembedding; the last layer of the backward pass. They are never together, so the largest is counted. In a
+pipeline the first stage has most microbatches in its layer, and the last one the logits. The terms are what XLA's
+TPU compiler assigns buffers to in programs of many styles (`tests/lab/train/test_memory_of_programs.py`). What a
+runtime keeps for itself (CUDA's context, fragments between buffers) is not counted. Chapter: Training.
 """
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.chip import Chip
@@ -19,9 +19,17 @@ from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.work import work
 from scalingbook_lib.units import Told, binary, percent, si
 
+AT_LOGITS, IN_LAYER = "at the logits", "in a layer"
 
-class Parts(NamedTuple):
-    """Bytes on one chip at one moment."""
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Memory(Told):
+    """Bytes on one chip at the fullest moment, by part: `memory["gathered weights"]`.
+
+    `gradients` are those of that moment, `all_gradients` what they come to. `other` is what the other moment
+    has in place of the logits, or of the recomputed layer (0 with stages, where it may be another chip's).
+    `chip` is None where only the sum is asked for.
+    """
 
     weights: float = 0.0
     gradients: float = 0.0
@@ -31,66 +39,31 @@ class Parts(NamedTuple):
     logits: float = 0.0
     gathered_weights: float = 0.0
     buffers: float = 0.0
-
-    @property
-    def state(self) -> float:
-        """Weights, gradients and the optimizer's state."""
-        return sum((self.weights, self.gradients, self.optimizer))
-
-    @property
-    def total(self) -> float:
-        """All parts."""
-        return sum(self)
-
-
-class Moments(NamedTuple):
-    """What a chip holds when it is fullest."""
-
-    logits: Parts  # the logits and their softmax; of a microbatch's gradients there are none yet
-    unembedding: Parts  # the logits' gradient, and the unembedding's own, not scattered yet
-    layer: Parts  # all layers' gradients, and one layer done again
-
-    @property
-    def fullest(self) -> Parts:
-        """The one that must fit."""
-        return max(self, key=lambda parts: parts.total)
-
-
-@dataclass(frozen=True, slots=True)
-class Memory(Told):
-    """Bytes on one chip at the fullest moment, by part: `memory["gathered weights"]`.
-
-    `chip` is None where only the sum is asked for. `state` is what stays between steps, and all gradients.
-    `other` is what the other moment has in place of the logits, or of the recomputed layer (0 with stages,
-    where it may be another chip's).
-    """
-
-    parts: Parts
-    state: float
-    moment: str = "in a layer"  # or "at the logits"
-    chip: Chip | None = None
+    moment: str = IN_LAYER
+    all_gradients: float = 0.0
     other: float = 0.0
+    chip: Chip | None = None
 
     def __getitem__(self, part: str) -> float:
         """The bytes of one part."""
-        found = self._named
-        if part not in found:
-            raise KeyError(f"no part {part!r}; there are {', '.join(found)}")
-        return found[part]
-
-    @property
-    def _named(self) -> dict[str, float]:
-        return {name.replace("_", " "): n for name, n in self.parts._asdict().items()}
+        if part not in PARTS:
+            raise KeyError(f"no part {part!r}; there are {', '.join(PARTS)}")
+        return PARTS[part](self)
 
     @property
     def terms(self) -> dict[str, float]:
         """Every part that has any, by name."""
-        return {name: n for name, n in self._named.items() if n}
+        return {name: n for name, part in PARTS.items() if (n := part(self))}
 
     @property
     def total(self) -> float:
         """All parts."""
-        return self.parts.total
+        return sum(part(self) for part in PARTS.values())
+
+    @property
+    def state(self) -> float:
+        """Weights, all gradients and the optimizer's state, whatever the moment."""
+        return sum((self.weights, self.all_gradients, self.optimizer))
 
     @property
     def fits(self) -> bool:
@@ -101,7 +74,7 @@ class Memory(Told):
         parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items())
         if self.other:
             instead = f"in a layer done again {si(self.other, 'B')} in their place"
-            if self.moment == "in a layer":
+            if self.moment == IN_LAYER:
                 instead = f"at the logits {si(self.other, 'B')} in its place"
             parts += f" ({self.moment}; {instead})"
         if self.chip is None:
@@ -112,6 +85,18 @@ class Memory(Told):
         return f"{si(self.total, 'B')} {verb} in {room} ({share}): {parts}"
 
 
+PARTS = {
+    "weights": attrgetter("weights"),
+    "gradients": attrgetter("gradients"),
+    "optimizer": attrgetter("optimizer"),
+    "activations": attrgetter("activations"),
+    "recomputed layer": attrgetter("recomputed_layer"),
+    "logits": attrgetter("logits"),
+    "gathered weights": attrgetter("gathered_weights"),
+    "buffers": attrgetter("buffers"),
+}
+
+
 def memory(
     model: Transformer, plan: Plan, *, batch: int, T: int, machine: Machine | None = None, loop: bool = False
 ) -> Memory:
@@ -120,25 +105,18 @@ def memory(
     `loop`: as a compiled loop over the layers has it, which gathers no layer ahead, scatters the gradients of
     each matrix while those of the next are made, and with remat="none" keeps what is kept of "all".
     """
-    # between the loop of the forward pass and that of the backward pass no kernel is fused
+    # no kernel is fused across the end of a loop, so all that the backward pass reads is written
     remat = "all" if loop and plan.remat == "none" else plan.remat
-    return held(shape(work(model, T, remat, plan.activations, True), plan, batch), machine, loop)
+    s = shape(work(model, T, remat, plan.activations, True), plan, batch)
+    return held(s, machine.chip if machine else None, loop)
 
 
-def held(s: Shape, machine: Machine | None = None, loop: bool = False) -> Memory:
+def held(s: Shape, chip: Chip | None = None, loop: bool = False) -> Memory:
     """`memory` of a shape."""
-    found = moments(s, loop)
-    dense, expert = _states(s)
-    in_layer = found.fullest is found.layer
-    return Memory(
-        parts=found.fullest,
-        state=_copies(s) * (dense.weights + dense.gradients + expert.weights + expert.gradients)
-        + dense.optimizer
-        + expert.optimizer,
-        moment="in a layer" if in_layer else "at the logits",
-        chip=machine.chip if machine else None,
-        other=0.0 if s.plan.pp > 1 else found.logits.logits if in_layer else found.layer.recomputed_layer,
-    )
+    found = logits, _, layer = moments(s, loop)
+    most = max(found, key=lambda moment: moment.total)
+    other = layer.recomputed_layer if most.moment == AT_LOGITS else logits.logits
+    return replace(most, chip=chip, other=0.0 if s.plan.pp > 1 else other)
 
 
 def states(params: float, plan: Plan) -> Memory:
@@ -147,71 +125,60 @@ def states(params: float, plan: Plan) -> Memory:
     (2 + 2 + K) P; ZeRO-1 2 P + 2 P + K P / N, ZeRO-2 2 P + (2 + K) P / N, ZeRO-3 (2 + 2 + K) P / N, of P / tp
     / pp parameters over N = fsdp · cp chips. Source: Rajbhandari et al., arXiv 1910.02054, figure 1.
     """
-    found = _state(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp)
-    return Memory(found, found.state)
+    return _state(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp)
 
 
-def _state(params: float, plan: Plan, ways: int) -> Parts:
+def _state(params: float, plan: Plan, ways: int) -> Memory:
     """Weights, gradients, optimizer's state of one chip's parameters, shared by `ways` chips."""
     master = plan.master.bytes if plan.master else 0.0
-    return Parts(
+    gradients = params * plan.gradients.bytes / (ways if plan.zero >= 2 else 1)
+    return Memory(
         weights=params * plan.weights.bytes / (ways if plan.zero >= 3 else 1),
-        gradients=params * plan.gradients.bytes / (ways if plan.zero >= 2 else 1),
+        gradients=gradients,
+        all_gradients=gradients,
         optimizer=params * (2 * plan.moments.bytes + master) / (ways if plan.zero >= 1 else 1),
     )
 
 
-def moments(s: Shape, loop: bool = False) -> Moments:
-    """All that a chip holds at each moment."""
+def moments(s: Shape, loop: bool = False) -> tuple[Memory, Memory, Memory]:
+    """All that a chip holds: at the logits, at the unembedding's gradient, in the last layer to be done."""
     plan, w = s.plan, s.work
-    (dense, expert), layers = _states(s), _state(_in_layers(s), plan, s.shared)
-    copies = _copies(s)
-    own = layers.gradients + expert.gradients
-    if s.m > 1:  # sums over microbatches are there from the start, and a loop adds each one's own to them
-        own *= min(plan.weights.bytes / plan.gradients.bytes, 1) if loop else 0
-    summed = copies * (dense.gradients + expert.gradients) if s.m > 1 else 0.0
-    # XLA rounds all layers' shards before the loop, so that each is gathered rounded
-    rounded = layers.weights + expert.weights if loop and plan.weights.bytes > s.moved else 0.0
-    rounded *= s.moved / plan.weights.bytes
-    z, outer = s.t * w.model.V / plan.tp, s.moved * max(w.embedding, w.head) / plan.tp
-    kept = z * min(plan.activations.bytes, plan.logit_bytes)  # in 16 bits: the product's result, its gradient
+    copies = 2 if plan.schedule == "dualpipe" and plan.pp > 1 else 1  # two stages on each chip
+    dense, expert = _state(s.dense, plan, s.shared), _state(s.expert, plan, s.expert_shared)
+    layers = _state(_in_layers(s), plan, s.shared)
+    gradients = copies * (dense.gradients + expert.gradients)
+    # sums over microbatches are there from the start, and a loop has each one's own beside them
+    summed = gradients if s.m > 1 else 0.0
+    own = copies * (layers.gradients + expert.gradients) if s.m == 1 or loop else 0.0
+    own *= min(plan.weights.bytes / plan.gradients.bytes, 1) if s.m > 1 else 1
+    # a loop's shards are rounded before it begins, all layers' together, and gathered rounded
+    rounded = s.moved * (layers.weights + expert.weights) / plan.weights.bytes
+    rounded = rounded if loop and plan.weights.bytes > s.moved else 0.0
+    z, vocabulary = s.t * w.model.V / plan.tp, s.moved * max(w.embedding, w.head) / plan.tp
+    kept = z * min(plan.activations.bytes, plan.logit_bytes)  # the product in 16 bits, then its gradient
     stored = s.t * s.of_token(w.stored)
-    at_logits = Parts(
+    logits = Memory(
         weights=copies * (dense.weights + expert.weights),
         gradients=summed,
         optimizer=dense.optimizer + expert.optimizer,
         activations=stored * s.last,
         logits=z * plan.logit_bytes,
-        gathered_weights=rounded + (outer if plan.zero >= 3 and s.shared > 1 else 0.0),
+        gathered_weights=rounded + (vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0),
+        moment=AT_LOGITS,
+        all_gradients=gradients,
     )
-    return Moments(
-        logits=at_logits,
-        unembedding=at_logits._replace(logits=kept, buffers=outer),
-        layer=at_logits._replace(
-            gradients=summed + copies * own,
-            activations=stored * s.share * live(plan, s.m),
-            recomputed_layer=s.t * (s.of_token(w.working) + across(s)),
-            # the product that is the unembedding's gradient comes last, so its operand is kept
-            logits=kept if plan.pp == 1 else 0.0,
-            gathered_weights=rounded + _gathered(s, 1 if loop else 2),
-            buffers=_buffers(s, loop),
-        ),
+    unembedding = replace(logits, logits=kept, buffers=vocabulary)  # its gradient, not scattered yet
+    layer = replace(
+        logits,
+        gradients=summed + own,
+        activations=stored * s.share * live(plan, s.m),
+        recomputed_layer=s.t * (s.of_token(w.working) + across(s)),
+        logits=kept if plan.pp == 1 else 0.0,  # XLA makes the unembedding's gradient last, so this waits
+        gathered_weights=rounded + _gathered(s, 1 if loop else 2),
+        buffers=_buffers(s, loop),
+        moment=IN_LAYER,
     )
-
-
-def _states(s: Shape) -> tuple[Parts, Parts]:
-    """Of the dense parameters, and of the experts'."""
-    return _state(s.dense, s.plan, s.shared), _state(s.expert, s.plan, s.expert_shared)
-
-
-def _in_layers(s: Shape) -> float:
-    """Dense parameters of a stage's layers on a chip, before they are shared."""
-    return s.share * (s.work.split / s.plan.tp + s.work.copied)
-
-
-def _copies(s: Shape) -> int:
-    """DualPipe has two stages on each chip."""
-    return 2 if s.plan.schedule == "dualpipe" and s.plan.pp > 1 else 1
+    return logits, unembedding, layer
 
 
 def across(s: Shape) -> float:
@@ -223,13 +190,16 @@ def across(s: Shape) -> float:
     return 2 * plan.cp * each
 
 
+def _in_layers(s: Shape) -> float:
+    """Dense parameters of a stage's layers on a chip, before they are shared."""
+    return s.share * (s.work.split / s.plan.tp + s.work.copied)
+
+
 def _gathered(s: Shape, at_once: int) -> float:
     """FSDP: the layer at work, and the one that is gathered ahead."""
-    if s.plan.zero < 3:
-        return 0.0
     dense = _in_layers(s) if s.shared > 1 else 0.0
     expert = s.expert if s.expert_shared > 1 else 0.0
-    return s.moved * at_once * (dense + expert) / s.layers
+    return s.moved * at_once * (dense + expert) / s.layers if s.plan.zero >= 3 else 0.0
 
 
 def _buffers(s: Shape, loop: bool) -> float:

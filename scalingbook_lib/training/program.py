@@ -5,14 +5,12 @@ tensor ways Y. A move makes an array, moves one, or says what arrives; what is n
 """
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.notation import Mesh, parse
 from scalingbook_lib.units import BF16
 
-SCHEMES = ("DP", "FSDP", "TP", "FSDP with TP")
 ARRAYS = ("In", "W_in", "Tmp", "W_out", "Out", "dIn", "dW_in", "dTmp", "dW_out", "dOut")
 
 
@@ -30,97 +28,103 @@ class Move:
     whole: str = ""  # the array that a collective moves, as one group of chips has it
 
 
-class _Writer:
-    """Writes the moves one after the other, and keeps what is held."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Line:
+    """One line of FSDP with TP; the other schemes have it without the axes that they lack."""
 
-    def __init__(self, scheme: str) -> None:
-        self.tensor = scheme in ("TP", "FSDP with TP")
-        self.shards = scheme in ("FSDP", "FSDP with TP")
-        x, y = "" if scheme == "TP" else "_X", "_Y" if self.tensor else ""
-        self.x, self.y, self.w = x, y, "_X" if self.shards else ""
-        self.home = {"In": f"[B{x}, D{y}]", "W_in": f"[D{self.w}, F{y}]", "W_out": f"[F{y}, D{self.w}]"}
-        self.held = dict(self.home)
-        self.when, self.moves = "forward", [Move("forward", "", "", "", dict(self.held))]
-
-    def add(
-        self, what: str, name: str, text: str, *, axis: str = "", waited: bool = False, whole: str = ""
-    ) -> None:
-        self.moves.append(Move(self.when, what, name, text, dict(self.held), axis, waited, whole))
-
-    def gather(self, name: str, axis: str, *, waited: bool = False) -> None:
-        before = self.held[name]
-        after = before.replace(f"_{axis}", "") if name.startswith("W") else before.replace("D_Y", "D")
-        self.held[name] = after
-        text = f"{name}{before} → {name}{after}"
-        self.add(Collective.ALL_GATHER, name, text, axis=axis, waited=waited, whole=name + after)
-
-    def product(self, name: str, dims: str, says: str, *drop: str) -> None:
-        self.held[name] = dims
-        for gone in drop:
-            self.held[gone] = self.home.get(gone, "")
-            if not self.held[gone]:
-                del self.held[gone]
-        self.add("product", name, f"{name}{dims} = {says}")
-
-    def settle(self, name: str, dims: str, axis: str, *, waited: bool = False, reduce: bool = False) -> None:
-        """Add the partial sums: scattered to `dims`, or whole on every chip."""
-        before = self.held[name]
-        self.held[name] = dims
-        what = Collective.ALL_REDUCE if reduce else Collective.REDUCE_SCATTER
-        self.add(what, name, f"{name}{before} → {name}{dims}", axis=axis, waited=waited, whole=name + before)
+    what: str  # "gather X", "sum Y" (partial sums, to shards where `dims` has the axis), "product", "arrives"
+    array: str
+    dims: str  # of the array afterwards
+    says: str = ""
+    back: tuple[str, ...] = ()  # arrays that are not needed whole any more: their shards stay
+    gone: tuple[str, ...] = ()
 
 
-def _forward(w: _Writer) -> None:
-    if w.tensor:
-        w.gather("In", "Y", waited=True)
-    if w.shards:
-        w.gather("W_in", "X")
-    w.product("Tmp", f"[B{w.x}, F{w.y}]", "In · W_in", "W_in", "In")
-    if w.shards:
-        w.gather("W_out", "X")
-    pending = "{U_Y}" if w.tensor else ""
-    w.product("Out", f"[B{w.x}, D]{pending}", "Tmp · W_out", "W_out")
-    if w.tensor:
-        w.settle("Out", f"[B{w.x}, D_Y]", "Y", waited=True)
+HOME = {"In": "[B_X, D_Y]", "W_in": "[D_X, F_Y]", "W_out": "[F_Y, D_X]"}
+FORWARD = (
+    _Line(what="gather Y", array="In", dims="[B_X, D]"),
+    _Line(what="gather X", array="W_in", dims="[D, F_Y]"),
+    _Line(what="product", array="Tmp", dims="[B_X, F_Y]", says="In · W_in", back=("W_in", "In")),
+    _Line(what="gather X", array="W_out", dims="[F_Y, D]"),
+    _Line(what="product", array="Out", dims="[B_X, D]{U_Y}", says="Tmp · W_out", back=("W_out",)),
+    _Line(what="sum Y", array="Out", dims="[B_X, D_Y]"),
+)
+BACKWARD = (
+    _Line(
+        what="arrives",
+        array="dOut",
+        dims="[B_X, D_Y]",
+        says="arrives from the layer after; Out is the next layer's",
+        gone=("Out",),
+    ),
+    _Line(what="gather Y", array="dOut", dims="[B_X, D]"),
+    _Line(what="product", array="dW_out", dims="[F_Y, D]{U_X}", says="Tmpᵀ · dOut"),
+    _Line(what="sum X", array="dW_out", dims="[F_Y, D_X]"),
+    _Line(what="gather X", array="W_out", dims="[F_Y, D]"),
+    _Line(
+        what="product",
+        array="dTmp",
+        dims="[B_X, F_Y]",
+        says="dOut · W_outᵀ",
+        back=("W_out",),
+        gone=("dOut", "Tmp"),
+    ),
+    _Line(what="gather Y", array="In", dims="[B_X, D]"),
+    _Line(what="product", array="dW_in", dims="[D, F_Y]{U_X}", says="Inᵀ · dTmp", back=("In",)),
+    _Line(what="sum X", array="dW_in", dims="[D_X, F_Y]"),
+    _Line(what="gather X", array="W_in", dims="[D, F_Y]"),
+    _Line(
+        what="product",
+        array="dIn",
+        dims="[B_X, D]{U_Y}",
+        says="dTmp · W_inᵀ",
+        back=("W_in",),
+        gone=("dTmp", "In"),
+    ),
+    _Line(what="sum Y", array="dIn", dims="[B_X, D_Y]"),
+)
+_WITHOUT = {  # what a scheme strikes from the lines; DP has whole weights on every chip, but sums gradients
+    "DP": {"D_X": "D", "{U_Y}": "", "_Y": ""},
+    "FSDP": {"{U_Y}": "", "_Y": ""},
+    "TP": {"{U_X}": "", "_X": ""},
+    "FSDP with TP": {},
+}
+SCHEMES = tuple(_WITHOUT)
 
 
-def _backward(w: _Writer) -> None:
-    w.when = "backward"
-    w.held.pop("Out")
-    w.held["dOut"] = f"[B{w.x}, D{w.y}]"
-    w.add("arrives", "dOut", f"dOut{w.held['dOut']} arrives from the layer after; Out is the next layer's")
-    if w.tensor:
-        w.gather("dOut", "Y", waited=True)
-    pending = "{U_X}" if w.x else ""
-    w.product("dW_out", f"[F{w.y}, D]{pending}", "Tmpᵀ · dOut")
-    _sum(w, "dW_out", f"[F{w.y}, D{w.w}]")
-    if w.shards:
-        w.gather("W_out", "X")
-    w.product("dTmp", f"[B{w.x}, F{w.y}]", "dOut · W_outᵀ", "W_out", "dOut", "Tmp")
-    if w.tensor:
-        w.gather("In", "Y", waited=True)
-    w.product("dW_in", f"[D, F{w.y}]{pending}", "Inᵀ · dTmp", "In")
-    _sum(w, "dW_in", f"[D{w.w}, F{w.y}]")
-    if w.shards:
-        w.gather("W_in", "X")
-    w.home.pop("In")
-    w.product("dIn", f"[B{w.x}, D]{'{U_Y}' if w.tensor else ''}", "dTmp · W_inᵀ", "W_in", "dTmp", "In")
-    if w.tensor:
-        w.settle("dIn", f"[B{w.x}, D_Y]", "Y", waited=True)
-
-
-def _sum(w: _Writer, name: str, dims: str) -> None:
-    if w.x:
-        w.settle(name, dims, "X", reduce=not w.shards)
-
-
-@lru_cache(maxsize=8)
 def program(scheme: str) -> tuple[Move, ...]:
     """The moves of a scheme; the first is the state before any of them."""
-    writer = _Writer(scheme)
-    _forward(writer)
-    _backward(writer)
-    return tuple(writer.moves)
+    home = {array: _without(scheme, dims) for array, dims in HOME.items()}
+    held = dict(home)
+    moves = [Move("forward", "", "", "", home)]
+    for when, lines in (("forward", FORWARD), ("backward", BACKWARD)):
+        for line in lines:
+            before, after = held.get(line.array, ""), _without(scheme, line.dims)
+            if before != after:  # else there is nothing to gather or to add: the scheme lacks the axis
+                held = held | {line.array: after} | {array: home[array] for array in line.back}
+                held = {array: dims for array, dims in held.items() if array not in line.gone}
+                moves.append(_move(when, line, before, after, held))
+    return tuple(moves)
+
+
+def _without(scheme: str, dims: str) -> str:
+    for axis, instead in _WITHOUT[scheme].items():
+        dims = dims.replace(axis, instead)
+    return dims
+
+
+def _move(when: str, line: _Line, before: str, after: str, held: dict[str, str]) -> Move:
+    """Tensor parallelism's collectives are waited for; gathers of weights and sums of gradients are not."""
+    array, (what, _, axis) = line.array, line.what.partition(" ")
+    if not axis:
+        says = f"= {line.says}" if what == "product" else line.says
+        return Move(when, what, array, f"{array}{after} {says}", held)
+    kind, whole = Collective.ALL_GATHER, after
+    if what == "sum":
+        whole = before
+        kind = Collective.REDUCE_SCATTER if f"_{axis}" in after else Collective.ALL_REDUCE
+    text = f"{array}{before} → {array}{after}"
+    return Move(when, kind, array, text, held, axis, waited=axis == "Y", whole=array + whole)
 
 
 @dataclass(frozen=True)

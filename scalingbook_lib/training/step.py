@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.training.case import REFUSALS, Case, case
+from scalingbook_lib.training.case import REFUSALS, Case
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.feasible import reasons, too_large
 from scalingbook_lib.training.links import Traffic
-from scalingbook_lib.training.memory import Memory, held, moments
+from scalingbook_lib.training.memory import Memory, held
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.times import Seconds
 from scalingbook_lib.training.work import Work
@@ -187,7 +187,7 @@ def step(
     `causal`: kernels skip what the mask throws away, and MFU counts useful FLOPs without it. A Slice is one
     pod of `plan.dcn`.
     """
-    known = case(model, machine, batch=batch, T=T, efficiency=efficiency, causal=causal)
+    known = Case(model, machine, batch=batch, T=T, efficiency=efficiency, causal=causal)
     why = reasons(model, plan, T, machine)
     if why:
         raise ValueError(f"{plan}: {'; '.join(why)}")
@@ -203,13 +203,13 @@ def step(
         work=s.work,
         seconds=known.seconds(s, rows),
         traffic=tuple(rows),
-        memory=held(s, machine),
+        memory=held(s, machine.chip),
     )
 
 
 def traffic(model: Transformer, plan: Plan, machine: Machine, *, batch: int, T: int) -> tuple[Traffic, ...]:
     """Every collective of one step, at the peak of the links."""
-    known = case(model, machine, batch=batch, T=T, efficiency=PEAK, causal=True)
+    known = Case(model, machine, batch=batch, T=T)
     return tuple(known.traffic(known.shape(plan)))
 
 
@@ -222,5 +222,5 @@ def feasible(model: Transformer, machine: Machine, plan: Plan, batch: int, T: in
         known.seconds(s)
     except REFUSALS as refused:
         return (*found, str(refused))
-    total = moments(s).fullest.total
+    total = held(s).total
     return (*found, *([too_large(total, machine.chip)] if total > machine.chip.hbm_bytes else ()))

@@ -5,6 +5,7 @@ waited for; the rest is hidden by it and by the arithmetic as far as it is short
 not at all ("none"), or in between. Chapter: Training.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -60,13 +61,11 @@ def seconds(s: Shape, traffic: Sequence[Traffic], chip: Chip, efficiency: Effici
     p, m, hidden = s.plan.pp, s.m, s.plan.hidden * efficiency.overlap
     mean = m / p  # microbatches times a stage's mean share of the layers
     one = layers(s, chip, efficiency)
-    exposed: Waits = {}
+    exposed: Waits = defaultdict(float)
     long_f = _longest(s, one.forward_s, one.math.head)
     long_b = _longest(s, one.backward_s, 2 * one.math.head)
-    forward = Pass.of("fwd", traffic, long_f, m)
-    backward = Pass.of("bwd", traffic, long_b, m)
-    each_f, step_f = forward.run(hidden, exposed)
-    each_b, step_b = backward.run(hidden, exposed)
+    each_f, step_f = _pass([row for row in traffic if row.when == "fwd"], long_f, m, hidden, exposed)
+    each_b, step_b = _pass([row for row in traffic if row.when == "bwd"], long_b, m, hidden, exposed)
     bubble_s = _idle(s, each_f, each_b, min(one.math.total / p, each_b))
     optimizer_s = _update(s) / (chip.hbm_bytes_per_s * efficiency.memory)
     worked_s = 3 * (one.math.total + one.memory_s) + one.recomputed_s + one.memory_again_s
@@ -75,7 +74,7 @@ def seconds(s: Shape, traffic: Sequence[Traffic], chip: Chip, efficiency: Effici
         recomputed_s=mean * one.recomputed_s,
         memory_s=mean * (3 * one.memory_s + one.memory_again_s),
         uneven_s=m * (long_f + long_b) - mean * worked_s if p > 1 else 0.0,
-        exposed=exposed,
+        exposed=dict(exposed),
         bubble_s=bubble_s,
         optimizer_s=optimizer_s,
         fixed_s=efficiency.fixed_s,
@@ -85,44 +84,29 @@ def seconds(s: Shape, traffic: Sequence[Traffic], chip: Chip, efficiency: Effici
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Pass:
-    """The collectives of one direction beside one microbatch, by axis, and what they are beside."""
+def _pass(
+    traffic: Sequence[Traffic], math_s: float, m: int, hidden: float, exposed: Waits
+) -> tuple[float, float]:
+    """One direction: seconds of one microbatch, and of all m; what is waited for is added to `exposed`.
 
-    m: int
-    busy_s: float  # arithmetic of the longest stage, and what is waited for
-    waited: Waits  # with each microbatch, on the critical path
-    beside: Waits  # with each microbatch, and can overlap
-    once: Waits  # once a step: beside one microbatch, the first forward or the last backward
-
-    @classmethod
-    def of(cls, when: str, traffic: Sequence[Traffic], math_s: float, m: int) -> "Pass":
-        """Those of `traffic` that come forward ("fwd") or backward ("bwd")."""
-        waited: Waits = {}
-        beside: Waits = {}
-        once: Waits = {}
-        for row in traffic:
-            if row.when == when:
-                which = once if row.once else beside if row.overlappable else waited
-                each_s = row.seconds if row.once else row.seconds / m
-                which[row.axes] = which.get(row.axes, 0.0) + each_s
-        return cls(m=m, busy_s=math_s + sum(waited.values()), waited=waited, beside=beside, once=once)
-
-    def run(self, hidden: float, exposed: Waits) -> tuple[float, float]:
-        """Seconds of one microbatch, and of all; what is waited for is added to `exposed`."""
-        m, busy = self.m, self.busy_s
-        _add(exposed, self.waited, m)
-        each = busy + _left(busy, self.beside, hidden, exposed, m - 1 if self.once else m)
-        if not self.once:
-            return each, m * each
-        all_ = dict(self.once)
-        _add(all_, self.beside, 1)
-        return each, (m - 1) * each + busy + _left(busy, all_, hidden, exposed, 1)
-
-
-def _add(to: Waits, parts: Waits, times: int) -> None:
-    for axis, part in parts.items():
-        to[axis] = to.get(axis, 0.0) + times * part
+    A collective is on the critical path of each microbatch, or beside its arithmetic, or comes once a step,
+    beside one microbatch: the first forward or the last backward.
+    """
+    waited: Waits = defaultdict(float)
+    beside: Waits = defaultdict(float)
+    last: Waits = defaultdict(float)  # beside that one microbatch: what comes once, then what always comes
+    for row in traffic:
+        waits = last if row.once else beside if row.overlappable else waited
+        waits[row.axes] += row.seconds if row.once else row.seconds / m
+    busy = math_s + sum(waited.values())
+    for axis, s in waited.items():
+        exposed[axis] += m * s
+    each = busy + _left(busy, beside, hidden, exposed, m - 1 if last else m)
+    if not last:
+        return each, m * each
+    for axis, s in beside.items():
+        last[axis] += s
+    return each, (m - 1) * each + busy + _left(busy, last, hidden, exposed, 1)
 
 
 def _left(busy: float, beside: Waits, hidden: float, exposed: Waits, often: int) -> float:
@@ -135,7 +119,7 @@ def _left(busy: float, beside: Waits, hidden: float, exposed: Waits, often: int)
         rest = (1 - hidden) * part + (hidden * max(part - busy, 0.0) if axis == worst else 0.0)
         if rest:
             left += rest
-            exposed[axis] = exposed.get(axis, 0.0) + often * rest
+            exposed[axis] += often * rest
     return left
 
 

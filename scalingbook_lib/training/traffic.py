@@ -15,34 +15,34 @@ from scalingbook_lib.training.links import (
     REDUCE,
     RING,
     SCATTER,
-    Links,
+    Rates,
     Traffic,
+    row,
 )
 from scalingbook_lib.training.shape import Shape
 
 
-def rows(s: Shape, links: Links) -> list[Traffic]:
+def rows(s: Shape, rates: Rates) -> list[Traffic]:
     """Every collective of a plan."""
-    plan, found = s.plan, []
-    found += _weights(s, links, "", params=s.dense, ways=s.shared, inside=plan.tp)
+    plan = s.plan
+    found = [*_weights(s, rates, "", params=s.dense, ways=s.shared, inside=plan.tp)]
     if s.expert:  # where tensor ways do not split experts, they too hold the same ones
         inside = plan.expert_ways * plan.ep
-        found += _weights(s, links, "expert ", params=s.expert, ways=s.expert_shared, inside=inside)
-    if plan.tp > 1:
-        found += _tensor(s, links)
-    if plan.cp > 1:
-        found += _context(s, links)
-    if plan.ep > 1 and s.expert:
-        found += _experts(s, links)
-    if plan.pp > 1:
-        found += _hops(s, links)
-    if any(s.work.hosted):
-        found += _offloaded(s, links)
+        found += _weights(s, rates, "expert ", params=s.expert, ways=s.expert_shared, inside=inside)
+    for needed, moved in (
+        (plan.tp > 1, _tensor),
+        (plan.cp > 1, _context),
+        (plan.ep > 1 and s.expert, _experts),
+        (plan.pp > 1, _hops),
+        (any(s.work.hosted), _offloaded),
+    ):
+        if needed:
+            found += moved(s, rates)
     return found
 
 
 def _weights(
-    s: Shape, links: Links, kind: str, *, params: float, ways: int, inside: int
+    s: Shape, rates: Rates, kind: str, *, params: float, ways: int, inside: int
 ) -> Iterator[Traffic]:
     """FSDP gathers before use, forward and backward, and scatters gradients: for each microbatch, each layer.
 
@@ -56,14 +56,14 @@ def _weights(
     def shards(name: str, what: str, when: str, nbytes: float, *, each: bool) -> Traffic:
         """Over the chips that share: with each microbatch, or once a step."""
         times = s.m * n if each else n
-        return links.row(
-            name, what, "X", when, n=ways, nbytes=nbytes, times=times, inside=inside, once=not each
+        return row(
+            rates, name, what, "X", when, n=ways, nbytes=nbytes, times=times, inside=inside, once=not each
         )
 
     def copies(axes: str, ways: int, nbytes: float, inside: int) -> Traffic:
         """The shards' sum over copies."""
-        return links.row(
-            gradients, REDUCE, axes, "bwd", n=ways, nbytes=nbytes, times=n, inside=inside, once=True
+        return row(
+            rates, gradients, REDUCE, axes, "bwd", n=ways, nbytes=nbytes, times=n, inside=inside, once=True
         )
 
     if ways > 1 and zero == 0:
@@ -79,7 +79,7 @@ def _weights(
         yield copies("S", plan.dcn, summed / (ways * plan.dp), s.chips)
 
 
-def _tensor(s: Shape, links: Links) -> Iterator[Traffic]:
+def _tensor(s: Shape, rates: Rates) -> Iterator[Traffic]:
     """Inputs gathered, outputs scattered, both ways; inputs once more for the weights' gradients.
 
     Without sequence parallelism, an all-reduce of the outputs, and of the inputs' gradients. Full
@@ -93,10 +93,9 @@ def _tensor(s: Shape, links: Links) -> Iterator[Traffic]:
         kinds.append(("tensor, experts", s.share * w.expert_pairs, 0.0, model.experts.k))
     for name, pairs, more, copies in kinds:
         nbytes = plan.activations.bytes * s.t * model.D * copies
-        again = max(more, 0.0) if plan.replays else 0.0
-        for what, when, times in _pair(plan.sequence_parallel, pairs, again):
-            hides, times = plan.collective_matmul, s.m * times
-            yield links.row(name, what, "Y", when, n=plan.tp, nbytes=nbytes, times=times, overlappable=hides)
+        moved = {"n": plan.tp, "nbytes": nbytes, "overlappable": plan.collective_matmul}
+        for what, when, times in _pair(plan.sequence_parallel, pairs, more if plan.replays else 0.0):
+            yield row(rates, name, what, "Y", when, times=s.m * times, **moved)
 
 
 def _pair(sequence: bool, pairs: float, again: float) -> tuple[tuple[str, str, float], ...]:
@@ -111,7 +110,7 @@ def _pair(sequence: bool, pairs: float, again: float) -> tuple[tuple[str, str, f
     )
 
 
-def _context(s: Shape, links: Links) -> Iterator[Traffic]:
+def _context(s: Shape, rates: Rates) -> Iterator[Traffic]:
     """Keys and values of the whole sequence pass every chip, backward once more and with their gradients.
 
     A ring moves what an all-gather does, piece by piece beside the arithmetic. Ulysses exchanges queries,
@@ -124,8 +123,8 @@ def _context(s: Shape, links: Links) -> Iterator[Traffic]:
 
     def over(name: str, what: str, when: str, nbytes: float, times: float) -> Traffic:
         hides = plan.context == "ring"
-        return links.row(
-            name, what, "C", when, n=cp, nbytes=nbytes, times=times, inside=plan.tp, overlappable=hides
+        return row(
+            rates, name, what, "C", when, n=cp, nbytes=nbytes, times=times, inside=plan.tp, overlappable=hides
         )
 
     if plan.context == "ulysses":
@@ -139,39 +138,33 @@ def _context(s: Shape, links: Links) -> Iterator[Traffic]:
     yield over("their gradients", scatter, "bwd", nbytes, n)
 
 
-def _experts(s: Shape, links: Links) -> Iterator[Traffic]:
+def _experts(s: Shape, rates: Rates) -> Iterator[Traffic]:
     """Each token to its k experts and back, both ways (twice more where all is recomputed)."""
     plan, model = s.plan, s.work.model
     assert model.experts
     nbytes = plan.activations.bytes * s.t / s.wide * model.D * model.experts.k * plan.ep
     name, n = "tokens to experts and back", s.m * s.share * model.moe_layers
-    inside, hides = plan.tp if plan.expert_ways > 1 else 1, plan.schedule == "dualpipe" and plan.pp > 1
+    inside = plan.tp if plan.expert_ways > 1 else 1
+    hides = plan.schedule == "dualpipe" and plan.pp > 1  # beside the other way's arithmetic
+    moved = {"n": plan.ep, "nbytes": nbytes, "inside": inside, "overlappable": hides}
     for when, times in (("fwd", 2 * n), ("bwd", (4 if plan.replays else 2) * n)):
-        yield links.row(
-            name,
-            EXCHANGE,
-            "Z",
-            when,
-            n=plan.ep,
-            nbytes=nbytes,
-            times=times,
-            inside=inside,
-            overlappable=hides,
-        )
+        yield row(rates, name, EXCHANGE, "Z", when, times=times, **moved)
 
 
-def _hops(s: Shape, links: Links) -> Iterator[Traffic]:
+def _hops(s: Shape, rates: Rates) -> Iterator[Traffic]:
     """To the next stage, one hop for each microbatch and chunk; and gradients back."""
     plan = s.plan
     nbytes, inside = plan.activations.bytes * s.t * s.work.model.D / s.wide, plan.tp * s.shared
     name, times = "to the next stage", s.m * plan.chunks
     for when in ("fwd", "bwd"):
-        yield links.row(name, HOP, "P", when, n=plan.pp, nbytes=nbytes, times=times, inside=inside)
+        yield row(rates, name, HOP, "P", when, n=plan.pp, nbytes=nbytes, times=times, inside=inside)
 
 
-def _offloaded(s: Shape, links: Links) -> Iterator[Traffic]:
+def _offloaded(s: Shape, rates: Rates) -> Iterator[Traffic]:
     """Activations out to the host's memory, and back for the backward pass, layer by layer."""
     w = s.work
     nbytes = s.t / w.model.L * s.of_token(w.hosted)
     for when in ("fwd", "bwd"):
-        yield links.row("activations and the host", COPY, "H", when, n=1, nbytes=nbytes, times=s.m * s.layers)
+        yield row(
+            rates, "activations and the host", COPY, "H", when, n=1, nbytes=nbytes, times=s.m * s.layers
+        )

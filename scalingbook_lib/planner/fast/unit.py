@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Case, Efficiency, Plan
-from scalingbook_lib.training.links import UNPRICED, Traffic
+from scalingbook_lib.training.links import Traffic, unpriced
 from scalingbook_lib.training.memory import moments
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Layers, layers, seconds
 from scalingbook_lib.training.traffic import rows
+from scalingbook_lib.training.work import work
 
 type Rows = tuple[Traffic, ...]
 type Triple = tuple[float, float, float]  # bytes at each of the moments
@@ -45,7 +46,14 @@ class Unit:
     def given(self, **ways: Any) -> Shape:
         """A plan's shape with one microbatch, of one token."""
         plan = Plan(**{**self.constant, "remat": self.remat, **ways})
-        return replace(shape(self.case.work(plan), plan, plan.ranks * plan.microbatch), t=1.0)
+        return replace(
+            shape(
+                work(self.case.model, self.case.T, plan.remat, plan.activations, True),
+                plan,
+                plan.ranks * plan.microbatch,
+            ),
+            t=1.0,
+        )
 
     def _shape(self, tp: int, pp: int, chunks: int) -> Shape:
         """The layers and parameters of the longest stage; they do not depend on the schedule's name."""
@@ -64,7 +72,7 @@ class Unit:
     def _moved(self, tp: int, remat: str, ep: int, expert_tp: int | None, staged: bool) -> Rows:
         """What tensor ways, experts and stages send; without stages, the vocabulary's too."""
         s = self.token(tp, remat, ep, expert_tp)
-        return tuple(rows(replace(s, plan=replace(s.plan, pp=2)) if staged else s, UNPRICED))
+        return tuple(rows(replace(s, plan=replace(s.plan, pp=2)) if staged else s, unpriced))
 
     def _hop_bytes(self, tp: int) -> float:
         """To the next stage, for a token and one chunk, the same both ways."""
@@ -72,19 +80,19 @@ class Unit:
 
     def _context(self, tp: int, cp: int) -> Rows:
         """What a sequence split over cp chips sends, for a token on each of them and all layers."""
-        return tuple(rows(self.given(tp=tp, cp=cp, zero=0), UNPRICED))
+        return tuple(rows(self.given(tp=tp, cp=cp, zero=0), unpriced))
 
     def _held(self, tp: int, cp: int, remat: str, staged: bool) -> Held:
         """Without the weights, gathered or not."""
         s = self.given(tp=tp, cp=cp, remat=remat, zero=0)
         none = replace(s.work, split=0, copied=0, embedding=0, head=0)
-        found = moments(replace(s, work=none, dense=0.0, expert=0.0))
-        stored = found.logits.activations
+        logits, unembedding, layer = moments(replace(s, work=none, dense=0.0, expert=0.0))
+        stored = logits.activations
         return Held(
             stored=stored,
-            logits=found.logits.total - stored,
-            unembedding=found.unembedding.total - stored,
-            layer=found.layer.total - stored - (found.layer.logits if staged else 0.0),
+            logits=logits.total - stored,
+            unembedding=unembedding.total - stored,
+            layer=layer.total - stored - (layer.logits if staged else 0.0),
         )
 
     def _states(self, s: Shape, zero: int, rest: int) -> Triple:
@@ -97,7 +105,7 @@ class Unit:
         """The rows of one parameter in one layer, as if the sums over copies and pods were of all of it."""
         s = self.given(fsdp=2, dp=2, dcn=2, zero=zero)
         parted = {"X": 1, "R": 2, "S": 4}  # over the two chips that share, and the two copies of a pod
-        found = rows(replace(s, dense=1.0, layers=1, expert=0.0), UNPRICED)
+        found = rows(replace(s, dense=1.0, layers=1, expert=0.0), unpriced)
         return tuple(replace(r, nbytes=r.nbytes * parted[r.axes]) for r in found if r.axes in parted)
 
     def update_s(self) -> float:

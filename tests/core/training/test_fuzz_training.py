@@ -165,4 +165,4 @@ def test_pods_add_a_sum_and_nothing_else(given, pods):
     many = timed(model, machine, replace(plan, dcn=pods), batch * pods)
     assert many.total_s >= one.total_s * (1 - 1e-9)
     assert many.total_s <= one.total_s + sum(row.seconds for row in many.traffic if row.axes == "S") + 1e-12
-    assert many.memory.parts == one.memory.parts
+    assert many.memory == one.memory

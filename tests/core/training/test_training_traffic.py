@@ -64,7 +64,7 @@ def test_gradients_cross_between_groups_of_hybrid_fsdp_as_shards():
     across = rows["gradients", "AllReduce", "bwd"]
     assert across.received == pytest.approx(2 * (2 * B70.params / 32) * 31 / 32)  # the sheet's, Y = 1
     assert across.axes == "R"
-    assert across.link in ("leaf", "spine")
+    assert across.rate.link in ("leaf", "spine")
 
 
 def test_a_ring_passes_all_keys_and_values_once_forward():
