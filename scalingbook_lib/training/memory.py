@@ -2,9 +2,9 @@
 
 Three moments are full: the logits with their softmax, when no gradient exists yet; the gradient of the
 unembedding; the last layer of the backward pass. They are never together, so the largest is counted. In a
-pipeline the first stage has most microbatches in its layer, and the last one the logits. The terms are what XLA's
-TPU compiler assigns buffers to in programs of many styles (`tests/lab/train/test_memory_of_programs.py`). What a
-runtime keeps for itself (CUDA's context, fragments between buffers) is not counted. Chapter: Training.
+pipeline the first stage has most microbatches in its layer, and the last one the logits. The terms are what
+XLA's TPU compiler assigns buffers to in programs of many styles (`tests/lab/train/test_others_memory.py`).
+What a runtime keeps for itself (CUDA's context, fragments between buffers) is not counted. Chapter: Training.
 """
 
 from dataclasses import dataclass, replace
@@ -12,6 +12,7 @@ from operator import attrgetter
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.remat import products
@@ -98,25 +99,32 @@ PARTS = {
 
 
 def memory(
-    model: Transformer, plan: Plan, *, batch: int, T: int, machine: Machine | None = None, loop: bool = False
+    model: Transformer,
+    plan: Plan,
+    *,
+    batch: int,
+    T: int,
+    machine: Machine | None = None,
+    loop: bool | None = None,
 ) -> Memory:
     """What one chip holds at the fullest moment of a step of `batch` sequences of T tokens.
 
-    `loop`: as a compiled loop over the layers has it, which gathers no layer ahead, scatters the gradients of
-    each matrix while those of the next are made, and with remat="none" keeps what is kept of "all".
+    `loop`: as a compiled loop over the layers has it (on a TPU slice, unless it is said), which gathers no
+    layer ahead and scatters the gradients of each matrix while those of the next are made. Where it is
+    True, remat="none" keeps what is kept of "all".
     """
     # no kernel is fused across the end of a loop, so all that the backward pass reads is written
     remat = "all" if loop and plan.remat == "none" else plan.remat
     s = shape(work(model, T, remat, plan.activations, True), plan, batch)
-    return held(s, machine.chip if machine else None, loop)
+    return held(s, machine, loop)
 
 
-def held(s: Shape, chip: Chip | None = None, loop: bool = False) -> Memory:
+def held(s: Shape, machine: Machine | None = None, loop: bool | None = None) -> Memory:
     """`memory` of a shape."""
-    found = logits, _, layer = moments(s, loop)
+    found = logits, _, layer = moments(s, isinstance(machine, Slice) if loop is None else loop)
     most = max(found, key=lambda moment: moment.total)
     other = layer.recomputed_layer if most.moment == AT_LOGITS else logits.logits
-    return replace(most, chip=chip, other=0.0 if s.plan.pp > 1 else other)
+    return replace(most, chip=machine.chip if machine else None, other=0.0 if s.plan.pp > 1 else other)
 
 
 def states(params: float, plan: Plan) -> Memory:
@@ -140,7 +148,7 @@ def _state(params: float, plan: Plan, ways: int) -> Memory:
     )
 
 
-def moments(s: Shape, loop: bool = False) -> tuple[Memory, Memory, Memory]:
+def moments(s: Shape, loop: bool) -> tuple[Memory, Memory, Memory]:
     """All that a chip holds: at the logits, at the unembedding's gradient, in the last layer to be done."""
     plan, w = s.plan, s.work
     copies = 2 if plan.schedule == "dualpipe" and plan.pp > 1 else 1  # two stages on each chip
@@ -155,19 +163,21 @@ def moments(s: Shape, loop: bool = False) -> tuple[Memory, Memory, Memory]:
     rounded = s.moved * (layers.weights + expert.weights) / plan.weights.bytes
     rounded = rounded if loop and plan.weights.bytes > s.moved else 0.0
     z, vocabulary = s.t * w.model.V / plan.tp, s.moved * max(w.embedding, w.head) / plan.tp
-    kept = z * min(plan.activations.bytes, plan.logit_bytes)  # the product in 16 bits, then its gradient
+    kept = z * min(plan.activations.bytes, plan.bytes_of_logit)  # the product in 16 bits, then its gradient
     stored = s.t * s.of_token(w.stored)
     logits = Memory(
         weights=copies * (dense.weights + expert.weights),
         gradients=summed,
         optimizer=dense.optimizer + expert.optimizer,
         activations=stored * s.last,
-        logits=z * plan.logit_bytes,
+        logits=z * plan.bytes_of_logit,
         gathered_weights=rounded + (vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0),
         moment=AT_LOGITS,
         all_gradients=gradients,
     )
-    unembedding = replace(logits, logits=kept, buffers=vocabulary)  # its gradient, not scattered yet
+    # its gradient, not scattered yet; a loss in chunks scatters each chunk's
+    whole = vocabulary if plan.bytes_of_logit >= plan.activations.bytes else 0.0
+    unembedding = replace(logits, logits=kept, buffers=whole)
     layer = replace(
         logits,
         gradients=summed + own,

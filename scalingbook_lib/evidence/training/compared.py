@@ -14,7 +14,10 @@ from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Score, signed
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.evidence.training.scores import scores
-from scalingbook_lib.training.memory import Memory, memory
+from scalingbook_lib.training.memory import PARTS, moments
+from scalingbook_lib.training.memory import held as fullest
+from scalingbook_lib.training.shape import Shape, shape
+from scalingbook_lib.training.work import work
 from scalingbook_lib.units import Told, binary
 
 ASYNC = ("async TP", "compiled")  # what torchtitan compares, within one release and one recipe of scales
@@ -86,20 +89,21 @@ def _pairs(group: list[Score[TrainingRun]], least: float) -> Iterator[Order]:
 def held() -> tuple[Held, ...]:
     """Every run whose source prints the most memory that a chip held.
 
-    That is what PyTorch's allocator had reserved: blocks for the logits and for a layer, as it returns none
-    before it has to. What must fit is less, with the larger of the two.
+    That is what PyTorch's allocator had reserved: of every part the most there ever is, as it returns no
+    block before it has to. What must fit is less: one moment's.
     """
     found = []
     for run in runs():
         if run.memory_bytes:
-            most = _memory(run)
-            found.append(Held(run, run.memory_bytes, most.total + most.other))
+            each = moments(_shape(run), False)
+            reserved = sum(max(moment[part] for moment in each) for part in PARTS)
+            found.append(Held(run, run.memory_bytes, reserved))
     return tuple(found)
 
 
-def _memory(run: TrainingRun) -> Memory:
+def _shape(run: TrainingRun) -> Shape:
     p = planned(run)
-    return memory(p.model, p.plan, batch=run.batch, T=run.T)
+    return shape(work(p.model, run.T, p.plan.remat, p.plan.activations, True), p.plan, run.batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,4 +151,8 @@ def per_doubling() -> float:
 
 def crowded(share: float = 0.9) -> tuple[Ratio, ...]:
     """Those of `ratios` that are predicted to hold more than that share of a chip's memory."""
-    return tuple(one for one in ratios() if _memory(one.run).total > share * one.run.chip.hbm_bytes)
+    return tuple(
+        one
+        for one in ratios()
+        if most(_shape(one.run), planned(one.run).machine).total > share * one.run.chip.hbm_bytes
+    )

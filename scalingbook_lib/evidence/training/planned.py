@@ -37,6 +37,8 @@ EARLY = ("mpt",)
 """The first fused kernels (Triton, 2022 and 2023), written for the A100."""
 GATHERS = ("llama3-405b",)
 """Context parallelism that gathers keys and values first, and waits for them; the others send them around."""
+LOGIT_BYTES = {"torchtitan": 14.0, "maxtext": 2.0}
+"""Of each logit: cross entropy as PyTorch has it, and MaxText's, whose own gradient XLA fuses."""
 RACK = 64  # chips of a GB200's or GB300's domain of 72 that runs use, as powers of two divide them
 
 
@@ -119,6 +121,7 @@ def plan(run: TrainingRun) -> Plan:
         context="gather" if run.family in GATHERS else "ring",
         master=None if single else FP32,
         expert_tp=1 if run.experts and run.ep > 1 and run.tp > 1 else None,
+        logit_bytes=LOGIT_BYTES.get("maxtext" if maxtext else run.family),
         expert_domains=4 if run.model.name == "DeepSeek-V3" else None,
     )
     found = replace(found, weights=FP32) if single else found

@@ -54,12 +54,13 @@ class Dense:
         self.weights = Weights(self.unit, self.links)
         self.unknown: Passes = [None for _ in self.remats]
         self.kinds = {z: [Kind(z, remat) for remat in self.remats] for z in (0, *space.tried["zero"])}
-        self._benches: dict[tuple[Spread, bool], Bench] = {}
+        self._benches: dict[tuple[Spread, bool, int], Bench] = {}
         self._known: dict[Any, Any] = {}
 
     def judge(self, g: Group, every: bool, found: list[Point]) -> tuple[int, int]:
         """Every plan of a group that fits goes to `found`; how many spreads are legal, and plans spared."""
-        bench = self._benches.get((g.spread, g.m > 1)) or self._bench(g.spread, g.m > 1)
+        key = g.spread, g.m > 1, min(g.microbatch, 2)
+        bench = self._benches.get(key) or self._bench(*key)
         t = g.microbatch * self.space.T / g.spread.cp
         room = Room(self._held(g, bench, t), self.space.machine.chip.hbm_bytes, every)
         fitting, spared = self._fitting(g, bench.splits, room)
@@ -130,22 +131,22 @@ class Dense:
             found = self._known[key] = make(*how, **named)
         return found
 
-    def _bench(self, s: Spread, summed: bool) -> Bench:
-        """`summed`: there are several microbatches, whose gradients are summed."""
+    def _bench(self, s: Spread, summed: bool, microbatch: int) -> Bench:
+        """`summed`: gradients of several microbatches. `microbatch` is 1, or stands for several sequences."""
         shape = replace(self.unit.shape(s.tp, s.pp, s.chunks), m=1 + summed)
         splits, passes = self._get(("splits", s.tp, s.cp, s.pp, shape.layers, summed), self._splits, s, shape)
-        found = self._benches[s, summed] = Bench(
+        found = self._benches[s, summed, microbatch] = Bench(
             shape=shape,
             idle=idle(s.pp, s.schedule, s.chunks),
             hop_bytes=self.unit.hop_bytes(s.tp),
-            held=self._get(("held", s.tp, s.cp, s.pp > 1), self._bytes, s),
+            held=self._get(("held", s.tp, s.cp, s.pp > 1, microbatch), self._bytes, s, microbatch),
             splits=splits,
             passes=passes,
         )
         return found
 
-    def _bytes(self, s: Spread) -> list[Held]:
-        return [self.unit.held(s.tp, s.cp, remat, s.pp > 1) for remat in self.remats]
+    def _bytes(self, s: Spread, microbatch: int) -> list[Held]:
+        return [self.unit.held(s.tp, s.cp, remat, s.pp > 1, microbatch) for remat in self.remats]
 
     def _splits(self, s: Spread, shape: Shape) -> tuple[list[Split], dict[Any, Passes]]:
         """With their passes, none yet."""

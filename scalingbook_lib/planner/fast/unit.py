@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from scalingbook_lib.machines import Machine
+from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.links import Traffic, unpriced
@@ -35,6 +36,7 @@ class Unit:
 
     def __init__(self, case: Case, constant: dict[str, Any], remat: str) -> None:
         self.case, self.constant, self.remat = case, constant, remat
+        self.loop = isinstance(case.machine, Slice)  # compiled, so no layer is gathered ahead
         self.shape, self.token, self.hop_bytes = (
             cache(self._shape),
             cache(self._token),
@@ -82,11 +84,11 @@ class Unit:
         """What a sequence split over cp chips sends, for a token on each of them and all layers."""
         return tuple(rows(self.given(tp=tp, cp=cp, zero=0), unpriced))
 
-    def _held(self, tp: int, cp: int, remat: str, staged: bool) -> Held:
-        """Without the weights, gathered or not."""
-        s = self.given(tp=tp, cp=cp, remat=remat, zero=0)
+    def _held(self, tp: int, cp: int, remat: str, staged: bool, microbatch: int) -> Held:
+        """Without the weights, gathered or not; `microbatch` is 1, or any of several sequences."""
+        s = self.given(tp=tp, cp=cp, remat=remat, zero=0, microbatch=microbatch)
         none = replace(s.work, split=0, copied=0, embedding=0, head=0)
-        logits, unembedding, layer = moments(replace(s, work=none, dense=0.0, expert=0.0))
+        logits, unembedding, layer = moments(replace(s, work=none, dense=0.0, expert=0.0), self.loop)
         stored = logits.activations
         return Held(
             stored=stored,
@@ -98,7 +100,7 @@ class Unit:
     def _states(self, s: Shape, zero: int, rest: int) -> Triple:
         """What no token has a part in, of a shape whose weights `rest` chips have."""
         plan = replace(s.plan, zero=zero, dp=rest // s.shared)
-        logits, unembedding, layer = moments(replace(s, plan=plan, t=0.0))
+        logits, unembedding, layer = moments(replace(s, plan=plan, t=0.0), self.loop)
         return logits.total, unembedding.total, layer.total
 
     def _weights(self, zero: int) -> Rows:
