@@ -35,11 +35,11 @@ class Plan(Told):
     dots_no_batch, "save:..." and "offload:..." name the products that are kept, here or in the host's memory,
     the others are those of `arithmetic.activations`. `overlap`: "full", "none", or the share in between, of
     what can overlap; collectives of tensor parallelism can only with `collective_matmul`.
-    `weights` are stored, products are
-    of type `compute`, `activations` are kept and sent, `gradients` are stored and summed; `master` is a
-    copy of the weights, None without one. `logit_bytes` for each logit: 6 for the product in
-    bf16 and its softmax in fp32, as XLA has them (8 for one sequence, whose product it does not overwrite); 14
-    with a copy in fp32 and the gradient besides, as PyTorch has; of a loss in chunks, one chunk's over all.
+    `weights` are stored, products are of type `compute`, `activations` are kept and sent, `gradients` are
+    stored and summed; `master` is a copy of the weights, None without one. `logit_bytes` for each logit: 6
+    for the product in bf16 and its softmax in fp32, as XLA has them (8 for one sequence, whose product it
+    does not overwrite); 14 with a copy in fp32 and the gradient besides, as PyTorch has; of a loss in
+    chunks, one chunk's over all.
     """
 
     tp: int = 1

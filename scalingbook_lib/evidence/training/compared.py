@@ -149,10 +149,11 @@ def per_doubling() -> float:
     return exp(-products / moved) - 1
 
 
-def crowded(share: float = 0.9) -> tuple[Ratio, ...]:
+def crowded(share: float = 0.75) -> tuple[Ratio, ...]:
     """Those of `ratios` that are predicted to hold more than that share of a chip's memory."""
-    return tuple(
-        one
-        for one in ratios()
-        if most(_shape(one.run), planned(one.run).machine).total > share * one.run.chip.hbm_bytes
-    )
+    found = ratios()
+    return tuple(one for one in found if _most(one.run) > share * one.run.chip.hbm_bytes)
+
+
+def _most(run: TrainingRun) -> float:
+    return fullest(_shape(run), planned(run).machine).total
