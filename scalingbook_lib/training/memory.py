@@ -162,7 +162,7 @@ def moments(s: Shape, loop: bool) -> tuple[Memory, Memory, Memory]:
     # a loop's shards are rounded before it begins, all layers' together, and gathered rounded
     rounded = s.moved * (layers.weights + expert.weights) / plan.weights.bytes
     rounded = rounded if loop and plan.weights.bytes > s.moved else 0.0
-    z, vocabulary = s.t * w.model.V / plan.tp, s.moved * max(w.embedding, w.head) / plan.tp
+    z, vocabulary = s.t * w.model.V / plan.tp, unembedding_bytes(s)
     kept = z * min(plan.activations.bytes, plan.bytes_of_logit)  # the product in 16 bits, then its gradient
     stored = s.t * s.of_token(w.stored)
     logits = Memory(
@@ -183,12 +183,18 @@ def moments(s: Shape, loop: bool) -> tuple[Memory, Memory, Memory]:
         gradients=summed + own,
         activations=stored * s.share * live(plan, s.m),
         recomputed_layer=s.t * (s.of_token(w.working) + across(s)),
-        logits=kept if plan.pp == 1 else 0.0,  # XLA makes the unembedding's gradient last, so this waits
+        # the product of the unembedding's gradient waits for the end, with its operand, unless it is less
+        logits=min(kept, vocabulary) if plan.pp == 1 else 0.0,
         gathered_weights=rounded + _gathered(s, 1 if loop else 2),
         buffers=_buffers(s, loop),
         moment=IN_LAYER,
     )
     return logits, unembedding, layer
+
+
+def unembedding_bytes(s: Shape) -> float:
+    """The whole of the vocabulary's matrix, or of its gradient."""
+    return s.moved * max(s.work.embedding, s.work.head) / s.plan.tp
 
 
 def across(s: Shape) -> float:

@@ -75,7 +75,7 @@ class Dense:
             (
                 t * (last * one.stored + one.logits),
                 t * (last * one.stored + one.unembedding),
-                t * (first * one.stored + one.layer),
+                t * (first * one.stored + one.layer) + min(t * one.kept, one.vocabulary),
             )
             for one in bench.held
         ]

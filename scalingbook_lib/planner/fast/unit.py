@@ -12,7 +12,7 @@ from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.links import Traffic, unpriced
-from scalingbook_lib.training.memory import moments
+from scalingbook_lib.training.memory import moments, unembedding_bytes
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Layers, layers, seconds
 from scalingbook_lib.training.traffic import rows
@@ -28,7 +28,9 @@ class Held(NamedTuple):
     stored: float  # of all layers
     logits: float
     unembedding: float
-    layer: float
+    layer: float  # but the less of these two:
+    kept: float  # the logits' gradient
+    vocabulary: float  # bytes of the unembedding's, whatever the tokens
 
 
 class Unit:
@@ -94,7 +96,9 @@ class Unit:
             stored=stored,
             logits=logits.total - stored,
             unembedding=unembedding.total - stored,
-            layer=layer.total - stored - (layer.logits if staged else 0.0),
+            layer=layer.total - stored,
+            kept=0.0 if staged else unembedding.logits,
+            vocabulary=unembedding_bytes(s),
         )
 
     def _states(self, s: Shape, zero: int, rest: int) -> Triple:

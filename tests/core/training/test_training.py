@@ -96,10 +96,8 @@ def test_an_unembedding_and_its_gradient_are_whole_where_tokens_are_few():
 
 
 def test_stages_hold_many_microbatches_or_the_logits():
-    few, many = (
-        training.memory(B70, Plan(pp=8, fsdp=8, zero=1, remat="full", tp=tp, logit_bytes=14), batch=128, T=8192)
-        for tp in (1, 8)
-    )
+    plan = Plan(pp=8, fsdp=8, zero=1, remat="full", logit_bytes=14)
+    few, many = (training.memory(B70, replace(plan, tp=tp), batch=128, T=8192) for tp in (1, 8))
     assert few["logits"] > 0 == few["recomputed layer"]
     assert few.other == many.other == 0
     assert few["activations"] == 10 * 8192 * 8192 * 2
