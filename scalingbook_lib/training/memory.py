@@ -21,6 +21,7 @@ from scalingbook_lib.training.work import work
 from scalingbook_lib.units import Told, binary, percent, si
 
 AT_LOGITS, IN_LAYER = "at the logits", "in a layer"
+KEEPING = ("none", "all")  # policies that do nothing again: of layers written out, and of a loop
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,22 +110,25 @@ def memory(
 ) -> Memory:
     """What one chip holds at the fullest moment of a step of `batch` sequences of T tokens.
 
-    `loop`: as a compiled loop over the layers has it (on a TPU slice, unless it is said), which gathers no
-    layer ahead and scatters the gradients of each matrix while those of the next are made. Where it is
-    True, remat="none" keeps what is kept of "all".
+    `loop`: of a compiled program, whether its layers are a loop (on a TPU slice: True, unless it is said) or
+    written out; None of one that is not compiled, which gathers a layer ahead and has a layer's gradients
+    together before it scatters them. Where nothing is done again, a loop keeps what is kept of "all", and
+    layers that are written out what fused kernels keep.
     """
-    # no kernel is fused across the end of a loop, so all that the backward pass reads is written
-    remat = "all" if loop and plan.remat == "none" else plan.remat
-    s = shape(work(model, T, remat, plan.activations, True), plan, batch)
-    return held(s, machine, loop)
+    return held(shape(work(model, T, plan.remat, plan.activations, True), plan, batch), machine, loop)
 
 
 def held(s: Shape, machine: Machine | None = None, loop: bool | None = None) -> Memory:
     """`memory` of a shape."""
-    found = logits, _, layer = moments(s, isinstance(machine, Slice) if loop is None else loop)
+    found = logits, _, layer = moments(s, compiled(machine) if loop is None else loop)
     most = max(found, key=lambda moment: moment.total)
     other = layer.recomputed_layer if most.moment == AT_LOGITS else logits.logits
     return replace(most, chip=machine.chip if machine else None, other=0.0 if s.plan.pp > 1 else other)
+
+
+def compiled(machine: Machine | None) -> bool | None:
+    """Whether a program for that machine is a loop over its layers; None where it is not compiled."""
+    return True if isinstance(machine, Slice) else None
 
 
 def states(params: float, plan: Plan) -> Memory:
@@ -148,7 +152,7 @@ def _state(params: float, plan: Plan, ways: int) -> Memory:
     )
 
 
-def moments(s: Shape, loop: bool) -> tuple[Memory, Memory, Memory]:
+def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
     """All that a chip holds: at the logits, at the unembedding's gradient, in the last layer to be done."""
     plan, w = s.plan, s.work
     copies = 2 if plan.schedule == "dualpipe" and plan.pp > 1 else 1  # two stages on each chip
@@ -164,14 +168,22 @@ def moments(s: Shape, loop: bool) -> tuple[Memory, Memory, Memory]:
     rounded = rounded if loop and plan.weights.bytes > s.moved else 0.0
     z, vocabulary = s.t * w.model.V / plan.tp, unembedding_bytes(s)
     kept = z * min(plan.activations.bytes, plan.bytes_of_logit)  # the product in 16 bits, then its gradient
-    stored = s.t * s.of_token(w.stored)
+    # no kernel is fused across the end of a loop, so all that the backward pass reads is written
+    remat = plan.remat if loop is None or plan.remat not in KEEPING else KEEPING[loop]
+    stored = s.t * s.of_token(work(w.model, w.T, remat, plan.activations, True).stored)
+    layer_at_work, again = _gathered(s, 2 if loop is None else 1), s.t * (s.of_token(w.working) + across(s))
+    # written out, the last layer waits as it is for the backward pass, and is done again before it is needed
+    waits = loop is False
     logits = Memory(
         weights=copies * (dense.weights + expert.weights),
         gradients=summed,
         optimizer=dense.optimizer + expert.optimizer,
         activations=stored * s.last,
         logits=z * plan.bytes_of_logit,
-        gathered_weights=rounded + (vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0),
+        recomputed_layer=again if waits else 0.0,
+        gathered_weights=rounded
+        + (vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0)
+        + (layer_at_work if waits else 0.0),
         moment=AT_LOGITS,
         all_gradients=gradients,
     )
@@ -182,10 +194,10 @@ def moments(s: Shape, loop: bool) -> tuple[Memory, Memory, Memory]:
         logits,
         gradients=summed + own,
         activations=stored * s.share * live(plan, s.m),
-        recomputed_layer=s.t * (s.of_token(w.working) + across(s)),
+        recomputed_layer=again,
         # the product of the unembedding's gradient waits for the end, with its operand, unless it is less
         logits=min(kept, vocabulary) if plan.pp == 1 else 0.0,
-        gathered_weights=rounded + _gathered(s, 1 if loop else 2),
+        gathered_weights=rounded + layer_at_work,
         buffers=_buffers(s, loop),
         moment=IN_LAYER,
     )
@@ -218,13 +230,13 @@ def _gathered(s: Shape, at_once: int) -> float:
     return s.moved * at_once * (dense + expert) / s.layers if s.plan.zero >= 3 else 0.0
 
 
-def _buffers(s: Shape, loop: bool) -> float:
+def _buffers(s: Shape, loop: bool | None) -> float:
     """A layer's gradients before they are summed; the whole input, output and a gradient of a product."""
     plan = s.plan
     whole = 3 * plan.activations.bytes * s.t * s.work.model.D if s.wide > 1 else 0.0
     if plan.zero < 2 or s.shared * plan.dp * plan.dcn == 1:
         return whole
-    return whole + s.moved * (2 * _largest(s) if loop else (_in_layers(s) + s.expert) / s.layers)
+    return whole + s.moved * ((_in_layers(s) + s.expert) / s.layers if loop is None else 2 * _largest(s))
 
 
 def _largest(s: Shape) -> float:

@@ -95,7 +95,7 @@ def held() -> tuple[Held, ...]:
     found = []
     for run in runs():
         if run.memory_bytes:
-            each = moments(_shape(run), False)
+            each = moments(_shape(run), None)
             reserved = sum(max(moment[part] for moment in each) for part in PARTS)
             found.append(Held(run, run.memory_bytes, reserved))
     return tuple(found)

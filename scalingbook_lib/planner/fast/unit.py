@@ -8,11 +8,10 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.links import Traffic, unpriced
-from scalingbook_lib.training.memory import moments, unembedding_bytes
+from scalingbook_lib.training.memory import compiled, moments, unembedding_bytes
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Layers, layers, seconds
 from scalingbook_lib.training.traffic import rows
@@ -38,7 +37,7 @@ class Unit:
 
     def __init__(self, case: Case, constant: dict[str, Any], remat: str) -> None:
         self.case, self.constant, self.remat = case, constant, remat
-        self.loop = isinstance(case.machine, Slice)  # compiled, so no layer is gathered ahead
+        self.loop = compiled(case.machine)
         self.shape, self.token, self.hop_bytes = (
             cache(self._shape),
             cache(self._token),
