@@ -44,7 +44,11 @@ def dtype(name: str) -> DType:
 
 
 def si(value: float, unit: str = "", digits: int = 3) -> str:
-    """A number with a decimal prefix and `digits` significant figures: `si(4.36e-5, "s")` is '43.6 µs'."""
+    """A number with a decimal prefix and `digits` significant figures.
+
+    >>> si(4.36e-5, "s")
+    '43.6 µs'
+    """
     if value == 0 or not math.isfinite(value):
         return f"{_plain(value, digits)} {unit}".strip()
     rounded = float(f"{value:.{digits - 1}e}")  # 999.6 rounds up into the next prefix
@@ -54,7 +58,11 @@ def si(value: float, unit: str = "", digits: int = 3) -> str:
 
 
 def binary(value: float, unit: str = "B", digits: int = 4) -> str:
-    """A number with a binary prefix: `binary(2**34)` is '16 GiB'."""
+    """A number with a binary prefix.
+
+    >>> binary(2**34), si(2**34, "B")
+    ('16 GiB', '17.2 GB')
+    """
     if value == 0 or not math.isfinite(value):
         return f"{_plain(value, digits)} {unit}".strip()
     step = max(math.floor(math.log2(abs(value)) / 10), 0)
@@ -66,14 +74,22 @@ def binary(value: float, unit: str = "B", digits: int = 4) -> str:
 
 
 def count(value: float, digits: int = 3) -> str:
-    """A count as people say it: thousands separated below a million, a prefix above ('70 G' is 70e9)."""
+    """A count as people say it: thousands separated below a million, a prefix above.
+
+    >>> count(128256), count(70e9)
+    ('128,256', '70 G')
+    """
     if not abs(value) < 1e6:
         return si(value, "", digits)
     return f"{value:,.0f}" if float(value).is_integer() else _plain(value, max(digits, _digits(value)))
 
 
 def percent(share: float, digits: int = 2) -> str:
-    """A share as people say it: `percent(0.256)` is '26 %'."""
+    """A share as people say it.
+
+    >>> percent(0.256)
+    '26 %'
+    """
     return f"{_plain(100 * share, digits)} %"
 
 

@@ -113,8 +113,9 @@ def newest() -> Versions:
     home, links = WORK / "newest", WORK / "links"
     for leftover in (home, links):
         shutil.rmtree(leftover, ignore_errors=True)
-    links.mkdir(parents=True)
+    links.mkdir(parents=True)  # of links and not a copy: this environment has gigabytes
     for path in _packages(Path(sys.prefix)).iterdir():
+        # A .pth file is how an editable install is found: with it the library would be there after all.
         if "scalingbook_lib" not in path.name and path.suffix != ".pth":
             (links / path.name).symlink_to(path)
     venv.create(home, symlinks=True)
@@ -177,6 +178,7 @@ def ended(notebook: Path, on: Versions, empty: Index) -> str:
 
 def _variables(home: Path, empty: Index) -> dict[str, str]:
     """This process's variables, without what makes the book's kernels quiet, and no index but ours."""
+    # A reader has none of these: PYTHONWARNINGS and JAX_PLATFORMS would hide what a fresh kernel says.
     kept = {
         k: v
         for k, v in os.environ.items()
@@ -213,6 +215,7 @@ def main(argv: list[str] | None = None) -> int:
     on = [make() for make in (colab, newest) if asked.only in (None, make.__name__)]
     before = {versions: _installed(versions) for versions in on}
     todo = [run for versions in on for run in runs(versions, asked.stems, carrying)]
+    # The longest first: where the last to start is short, no worker waits long for the other.
     todo.sort(key=lambda run: -run.on.whole * bool(run.carrying) * run.notebook.path.stat().st_size)
     with index() as empty, ThreadPoolExecutor(asked.jobs) as pool:
         problems = list(filter(None, pool.map(lambda one: _told(run(one, made, empty)), todo)))

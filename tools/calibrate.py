@@ -18,15 +18,13 @@ from typing import Any
 
 from scalingbook_lib.evidence import inference, resources, training
 from scalingbook_lib.evidence.fitting import Values
-from scalingbook_lib.evidence.inference import fit as inference_fit
-from scalingbook_lib.evidence.inference import table as inference_table
+from scalingbook_lib.evidence.inference import efficiencies as of_inference
 from scalingbook_lib.evidence.measured import inference_runs, training_runs
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
-from scalingbook_lib.evidence.scores import Summary, summary
+from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.evidence.tables import Key, Table
-from scalingbook_lib.evidence.training import fit as training_fit
-from scalingbook_lib.evidence.training import table as training_table
+from scalingbook_lib.evidence.training import efficiencies as of_training
 from scalingbook_lib.evidence.training.compared import ratios
 
 FOLDER = Path(resources.__file__).parent / "data"
@@ -69,23 +67,23 @@ class Fits[Run]:
         return self.table(others)
 
 
-def _training(fit: Callable[[Sequence[TrainingRun]], Values] = training_fit.fit) -> Fits[TrainingRun]:
+def _training(fit: Callable[[Sequence[TrainingRun]], Values] = of_training.fit) -> Fits[TrainingRun]:
     return Fits(training_runs.RUNS, lambda run: (run.chip.name, run.precision), training.source, fit)
 
 
-def _inference(fit: Callable[[Sequence[InferenceRun]], Values] = inference_fit.fit) -> Fits[InferenceRun]:
-    return Fits(inference_runs.RUNS, inference_fit.key, inference.source, fit)
+def _inference(fit: Callable[[Sequence[InferenceRun]], Values] = of_inference.fit) -> Fits[InferenceRun]:
+    return Fits(inference_runs.RUNS, of_inference.key, inference.source, fit)
 
 
 def _one_kernel() -> tuple[Summary, Summary]:
     """The errors, dense and with experts, if attention were one class for all software."""
     errors: tuple[list[float], list[float]] = [], []
-    fits = _training(lambda runs: training_fit.fit(runs, kernel="attention"))
+    fits = _training(lambda runs: of_training.fit(runs, kernel="attention"))
     for _, group in fits.grouped(fits.runs):
-        table = training_fit.efficiency(fits.fit(group), "attention", group[0].chip)
+        table = of_training.efficiency(fits.fit(group), "attention", group[0].chip)
         for run in group:
             errors[run.experts].append(training.seconds(run, table).total_s / run.step_s - 1)
-    return summary("dense", errors[0]), summary("experts", errors[1])
+    return Summary.of("dense", errors[0]), Summary.of("experts", errors[1])
 
 
 def _doubling(share: float = 0.008) -> dict[str, float]:
@@ -94,10 +92,10 @@ def _doubling(share: float = 0.008) -> dict[str, float]:
     `near`: how many runs are within 5 % in their series; mean errors with the source left out, dense and with
     experts; and the mean error of the runs that are held out.
     """
-    fits = _training(lambda runs: training_fit.fit(runs, doubling=share))
+    fits = _training(lambda runs: of_training.fit(runs, doubling=share))
 
     def error(run: TrainingRun, table: Table) -> float:
-        found = training_table.of(table, run.chip, run.precision, training.planned(run).kernel)
+        found = of_training.of(table, run.chip, run.precision, training.planned(run).kernel)
         return training.seconds(run, found).total_s * (1 + share * log2(run.chips)) / run.step_s - 1
 
     whole = fits.table(fits.runs)
@@ -119,12 +117,12 @@ def _doubling(share: float = 0.008) -> dict[str, float]:
 
 def _no_host() -> dict[str, float]:
     """Mean errors of serving, dense and with experts, source left out, with a host that needs no time."""
-    fits = _inference(lambda runs: inference_fit.fit(runs, fixed={"host_s": 1e-9}))
+    fits = _inference(lambda runs: of_inference.fit(runs, fixed={"host_s": 1e-9}))
     errors: dict[str, list[float]] = {"dense": [], "experts": []}
     for name in fits.sources:
         table = _rounded(fits.left_out(name))
         for run in (run for run in fits.of(name) if run.kind == "serving"):
-            efficiency = inference_table.of(table, run.chip, run.compute, run.engine)
+            efficiency = of_inference.of(table, run.chip, run.compute, run.engine)
             rate = inference.tokens_per_s(run, efficiency)
             errors["experts" if run.experts else "dense"].append(abs(rate / run.tokens_per_s - 1))
     return {kind: round(mean(found), 4) for kind, found in errors.items()}

@@ -18,6 +18,8 @@ from tools.environment import ROOT
 
 TAG = "set-up"
 TAG_OF_RELEASE = f"v{__version__}"
+# The cells run where nothing of the book is there yet, so they use the standard library alone.
+# PYTHONPATH is for processes that a notebook starts, such as hosts: they find what it found.
 _LOOKING = """\
 # @title Set-up: finds the book's library
 import importlib.util
@@ -48,6 +50,7 @@ NOWHERE = (
     "or download it from the book's site, where it carries the library"
 )
 _NOWHERE = f'raise RuntimeError("{NOWHERE}")'
+# `--no-deps`: Colab and Kaggle have a JAX and a NumPy that fit their device; a notebook touches neither.
 _RELEASED = """\
 import subprocess
 
@@ -56,6 +59,7 @@ import subprocess
         done = subprocess.run(pip, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"NOWHERE ({done.stderr.strip()})")"""
+# A zip whose files are stored as they are, packed by lzma as one: three fifths of a usual wheel.
 _CARRYING = """\
 # @title Set-up: unpacks the book's library, which this notebook carries
 import base64
@@ -98,6 +102,7 @@ def source(root: Path = ROOT) -> str:
 def carrying(library: str) -> str:
     """The text of the cell that unpacks the library it holds: `tools.wheel.carried()`."""
     digest = hashlib.sha256(base64.b64decode(library)).hexdigest()
+    # Editors grow slow on one line of a megabyte; base64 ignores the breaks.
     lines = "".join(f"{library[at : at + 1000]}\n" for at in range(0, len(library), 1000))
     return _CARRYING.replace("DIGEST", digest).replace("CARRIED", lines)
 

@@ -24,13 +24,14 @@ from tools.environment import ROOT
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+SOURCES = {"chapters": "chapters", "solutions": "solutions", "exercises": "solutions"}  # of each folder
 
 
 @dataclass(frozen=True, slots=True)
 class Notebook:
     """One generated notebook and the source that it comes from."""
 
-    folder: str  # chapters, solutions or exercises
+    folder: str  # a key of SOURCES
     stem: str
     root: Path = ROOT
 
@@ -39,7 +40,7 @@ class Notebook:
 
     @property
     def source_path(self) -> Path:
-        return self.root / ("chapters" if self.folder == "chapters" else "solutions") / f"{self.stem}.md"
+        return self.root / SOURCES[self.folder] / f"{self.stem}.md"
 
     @property
     def path(self) -> Path:
@@ -69,14 +70,10 @@ def every(stems: list[str] | None = None, root: Path = ROOT) -> list[Notebook]:
     """All notebooks of the book, or those of some chapters."""
     found = [
         Notebook(folder, path.stem, root)
-        for folder, sources in (
-            ("chapters", "chapters"),
-            ("solutions", "solutions"),
-            ("exercises", "solutions"),
-        )
+        for folder, sources in SOURCES.items()
         for path in sorted((root / sources).glob("*.md"))
     ]
-    if stems is None or not stems:
+    if not stems:
         return found
     if unknown := set(stems) - {notebook.stem for notebook in found}:
         raise SystemExit(
@@ -125,7 +122,7 @@ def execute(notebook: Notebook) -> None:
 
 
 def _write(made: NotebookNode, notebook: Notebook) -> None:
-    half = notebook.path.with_suffix(".half")
+    half = notebook.path.with_suffix(".half")  # a run that is killed leaves the old notebook whole
     nbformat.write(made, half)
     os.replace(half, notebook.path)
 
@@ -152,13 +149,11 @@ def _fixed(notebook: NotebookNode) -> NotebookNode:
 
     Without the pairing: with it, JupyterLab would not open a notebook that is newer than its source.
     """
-    notebook.metadata = NotebookNode(
-        {"kernelspec": NotebookNode(KERNEL), "language_info": {"name": "python"}}
-    )
+    notebook.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen: set[str] = set()
     for cell in notebook.cells:
-        salt = 0
+        salt = 0  # of two cells that say the same, the second has another id
         while (name := _short(f"{salt}{cell.cell_type}{cell.source}")) in seen:
             salt += 1
         seen.add(name)
@@ -183,20 +178,14 @@ def _stripped(notebook: NotebookNode) -> NotebookNode:
     return notebook
 
 
-def _digest(paths: list[Path]) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
 def _library(root: Path) -> str:
-    """What a notebook may depend on besides its own source."""
-    library = root / "scalingbook_lib"
-    code, read = sorted(library.rglob("*.py")), sorted((library / "evidence" / "data").glob("*.*"))
-    quoted = sorted((root / "data").glob("*.csv"))
-    made = _digest([*code, *read, *quoted, root / "uv.lock", Path(__file__)])
-    return made + first_cell.source(root)
+    """The fingerprint of what a notebook may depend on besides its own source: code, tables, the lock."""
+    code = [path for path in (root / "scalingbook_lib").rglob("*.*") if path.suffix != ".pyc"]
+    quoted = (root / "data").rglob("*.*")
+    digest = hashlib.sha256()
+    for path in (*sorted(code), *sorted(quoted), root / "uv.lock", Path(__file__)):
+        digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest() + first_cell.source(root)
 
 
 def _mark(notebook: Notebook) -> Path:

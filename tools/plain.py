@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+# MyST: a label `(name)=` above a heading, a box `:::{admonition}`, the directive of the exercises,
+# a role {`ref`, `cite` ...} with its text, and in that text `words <target>`.
 _LABEL = re.compile(r"^\((?P<label>[\w-]+)\)=\n", re.MULTILINE)
 _TITLED = re.compile(r"^\((?P<label>[\w-]+)\)=\n(?:\([\w-]+\)=\n)*#+ +(?P<title>.+)$", re.MULTILINE)
 _BOX = re.compile(
@@ -17,7 +19,9 @@ _BOX = re.compile(
 _EXERCISES = re.compile(r"^```\{exercises\} (?P<stem>\w+)\n```$", re.MULTILINE)
 _ROLE = re.compile(r"(?<!`)\{(?P<role>[a-z:]+)\}`(?P<text>[^`]+)`")
 _NAMED = re.compile(r"(?P<text>.*?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
+# Whatever of it is left after all substitutions: a reader of a notebook would see the markup itself.
 _LEFT = re.compile(r"(?<!`)\{[a-z:]+\}`|^:::|^```\{|^\([\w-]+\)=$", re.MULTILINE)
+# BibTeX, as far as `references.bib` uses it: one field a line, braces around each value.
 _WORK = re.compile(r"^@\w+\{(?P<key>[^,]+),\n(?P<fields>.*?)^\}", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^ *(?P<name>\w+) *= *\{(?P<value>.*)\},?$", re.MULTILINE)
 
@@ -35,6 +39,7 @@ def book(root: Path) -> Book:
     """The labels of all sources below a root, and the works of its bibliography."""
     titles = {}
     for path in [*root.glob("*.md"), *root.glob("chapters/*.md"), *root.glob("solutions/*.md")]:
+        # Pages of the root have no notebook: a link to one leads to its Markdown.
         shown = path.with_suffix(".ipynb") if path.parent != root else path
         for found in _TITLED.finditer(path.read_text(encoding="utf-8")):
             titles[found["label"]] = (shown.relative_to(root), found["title"])
@@ -57,6 +62,7 @@ def _work(fields: str) -> tuple[str, str, str]:
 
 def text(source: str, at: Path, known: Book) -> str:
     """A cell of MyST as plain Markdown, for a notebook at this place below the root."""
+    # Boxes first: what is quoted may hold labels and roles, which are then replaced within the quote.
     source = _BOX.sub(_quoted, source)
     source = _EXERCISES.sub(lambda m: _exercises(m["stem"], at), source)
     source = _LABEL.sub(lambda m: f'<a id="{m["label"]}"></a>\n\n', source)
@@ -79,7 +85,7 @@ def _exercises(stem: str, at: Path) -> str:
 
 
 def _link(shown: str, to: Path, at: Path, anchor: str = "") -> str:
-    if to == at:
+    if to == at:  # within a notebook Colab and JupyterLab follow an anchor alone
         return f"[{shown}](#{anchor})"
     way = to.name if to.parent == at.parent else f"../{to.as_posix()}"
     return f"[{shown}]({way}{'#' + anchor if anchor else ''})"

@@ -1,8 +1,9 @@
 """Does a day's change hold? Style, types and floors, and the tests that touch what has changed.
 
 `python -m tools.quick [COMMIT]` compares with that commit, or with the last one that is a day old. A test is
-run that has changed, or that imports a module that has, or the room of one; of notebooks those whose source
-has changed. `make test` runs everything; this is for the three minutes between two thoughts.
+run that has changed, or that imports a module that has, or the room of one, or does so through a helper of
+tests; of notebooks those whose source has changed. `make test` runs everything; this is for the three minutes
+between two thoughts.
 """
 
 import ast
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tools.environment import ROOT
@@ -39,18 +41,25 @@ def rooms(path: str) -> set[str]:
     return {".".join(parts[:n]) for n in range(2, len(parts) + 1)}
 
 
-def imported(path: Path) -> set[str]:
-    """The modules and names that a Python file imports, dotted."""
+@cache
+def imported(path: Path) -> frozenset[str]:
+    """The modules and names that a Python file imports, dotted, and what the helpers of tests import."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
-    return found
+    # A helper stands in tests/core, where pytest puts it on the path, or is named from the root on.
+    named = (ROOT / way / f"{name.replace('.', '/')}.py" for name in found for way in ("tests/core", "."))
+    helpers = {file for file in named if file.is_relative_to(ROOT / "tests") and file.exists()} - {path}
+    return frozenset(found.union(*({f"tests/{helper.stem}"} | imported(helper) for helper in helpers)))
 
 
 def tests(of: set[str]) -> Iterator[str]:
     """The tests and notebooks to run for these files."""
     touched = {name for path in of if path.startswith("scalingbook_lib/") for name in rooms(path)}
+    touched |= {f"tests/{Path(path).stem}" for path in of if path.startswith("tests/")}
     for path in sorted(p for folder in TESTS for p in (ROOT / folder).rglob("test_*.py")):
         name = path.relative_to(ROOT).as_posix()
         if name in of or imported(path) & touched:

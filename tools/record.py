@@ -16,25 +16,25 @@ FOLDER = Path(resources.__file__).parent / "data"
 
 
 def _lines() -> list[dict[str, Any]]:
-    from scalingbook_lib.lab.compiler import records
+    from tools import recorded
 
-    return [dataclasses.asdict(line) for line in records.lines()]
+    return [dataclasses.asdict(line) for line in recorded.lines()]
 
 
 def _cycles() -> list[dict[str, Any]]:
     from scalingbook_lib.evidence.compiled import cycles
-    from scalingbook_lib.lab.compiler import records
+    from tools import recorded
 
     asked = [(topology, kind) for kind in ("bf16", "int8") for topology in cycles.TARGETS]
     known = (ask for ask in asked if ask != ("tpu7x:1x1x1", "int8"))  # no int8 rate is documented for it
     return [
-        {"topology": topology, "dtype": kind, "cycles": records.table(topology, kind, cycles.ROWS)}
+        {"topology": topology, "dtype": kind, "cycles": recorded.table(topology, kind, cycles.ROWS)}
         for topology, kind in known
     ]
 
 
 def _bundles() -> list[dict[str, Any]]:
-    from scalingbook_lib.lab.compiler import records
+    from tools import recorded
 
     return [
         {
@@ -43,7 +43,7 @@ def _bundles() -> list[dict[str, Any]]:
             "capacity": dict(kernel.capacity),
             "used": {unit: " ".join(map(str, used)) for unit, used in kernel.used.items()},
         }
-        for kernel in records.bundles()
+        for kernel in recorded.bundles()
     ]
 
 
@@ -54,9 +54,14 @@ RECORDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 }
 
 
+def path_of(name: str) -> Path:
+    """Where the library keeps a record."""
+    return FOLDER / f"compiled_{name}.json"
+
+
 def write(name: str) -> Path:
     """Make one record again: a line of JSON for each of its rows."""
-    path = FOLDER / f"compiled_{name}.json"
+    path = path_of(name)
     rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in RECORDS[name]())
     path.write_text(f"[\n{rows}\n]\n", encoding="utf-8")
     return path

@@ -1,28 +1,36 @@
 """What does a new JAX change in the book? `python -m tools.renew [STEM ...]` after `uv lock --upgrade`.
 
-It asks the compilers again (`tools.record`), executes every notebook, and reports, cell by cell, which
-printed figures changed and which assertions no longer hold. Nothing is decided: it says where to look.
+It asks the compilers again (`tools.record`), executes every notebook, and reports which recorded figures
+changed, which printed ones, cell by cell, and which assertions no longer hold. Nothing is decided: it says
+where to look. Times of this machine are no change: cells that nbval does not compare are not compared here
+either, and a notebook that says the same as before is left as it was committed.
 """
 
 import difflib
+import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
-from tools import environment, notebooks
+from tools import environment, notebooks, record
 from tools.environment import ROOT
 from tools.notebooks import Notebook
 
 REPORT = ROOT / "_build" / "renewed.md"
+SHOWN, WIDTH = 12, 110  # changes of one record or one notebook, and signs of a line: a page, no log
+UNCOMPARED = "nbval-ignore-output"  # the tag of cells that print times and names of devices
 _NUMBER = re.compile(r"\d")
 
 
 def printed(notebook: NotebookNode) -> list[str]:
-    """What each code cell says, as text."""
-    return ["\n".join(_texts(cell)) for cell in notebook.cells if cell.cell_type == "code"]
+    """What each code cell says, as text; nothing for those whose output is this machine's alone."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return ["" if UNCOMPARED in c.metadata.get("tags", ()) else "\n".join(_texts(c)) for c in cells]
 
 
 def _texts(cell: NotebookNode) -> Iterator[str]:
@@ -36,32 +44,81 @@ def figures(before: list[str], after: list[str]) -> Iterator[str]:
         changed = difflib.ndiff(old.splitlines(), new.splitlines())
         told = [line for line in changed if line[0] in "-+" and _NUMBER.search(line)]
         if told:
-            yield f"- cell {number}\n" + "\n".join(f"      {line}" for line in told)
+            yield f"- cell {number}\n" + "\n".join(f"      {_cut(line)}" for line in told)
 
 
 def renewed(notebook: Notebook) -> str:
     """Execute one notebook; what it says otherwise, or where it stopped; '' where nothing changed."""
-    before = printed(notebook.committed())
+    before, kept = printed(notebook.committed()), notebook.path.read_bytes()
     try:
         notebooks.execute(notebook)
+    except CellExecutionError as error:
+        return f"## {notebook}: stopped\n\n{_stopped(error)}\n"
     except Exception as error:  # the report names every notebook that stops
-        return f"## {notebook}: stopped\n\n{str(error)[-1500:]}\n"
+        return f"## {notebook}: stopped\n\n{_cut(str(error))}\n"
     told = list(figures(before, printed(notebook.committed())))
-    return f"## {notebook}\n\n" + "\n".join(told) + "\n" if told else ""
+    if not told:
+        notebook.path.write_bytes(kept)  # what differs are times
+    return f"## {notebook}\n\n" + _listed(told) if told else ""
+
+
+def _stopped(error: CellExecutionError) -> str:
+    """What broke, and the lines of the cell on which it did: `assert` and its reason, as a rule."""
+    plain = re.sub(r"\x1b\[[\d;]*m", "", error.traceback)
+    lines = [line.partition(" ")[2].strip() for line in plain.splitlines() if line.startswith("---->")]
+    return "\n".join([f"- {error.ename}: {_cut(error.evalue)}", *(f"      {_cut(line)}" for line in lines)])
+
+
+def recorded() -> dict[str, list[dict[str, Any]]]:
+    """The rows of every record, as they stand in the library."""
+    return {name: json.loads(record.path_of(name).read_text(encoding="utf-8")) for name in record.RECORDS}
+
+
+def changed_rows(name: str, before: list[dict[str, Any]], after: list[dict[str, Any]]) -> str:
+    """The figures of one record that the compiler says otherwise now; '' where there are none."""
+    old, new = (dict(figure for row in rows for figure in _leaves(row)) for rows in (before, after))
+    places = [place for place in old | new if old.get(place) != new.get(place)]
+    told = [f"- {place}: {_cut(old.get(place))} → {_cut(new.get(place))}" for place in places]
+    return f"## recorded {name}\n\n" + _listed(told) if told else ""
+
+
+def _leaves(row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Every figure of a row under the row's own name: 'v5e:1x1 bf16, cycles 8'."""
+    name = row.get("title") or f"{row['topology']} {row['dtype']}"
+    for key, value in row.items():
+        inner = value.items() if isinstance(value, Mapping) else [("", value)]
+        yield from ((f"{name}, {key} {part}".strip(), one) for part, one in inner)
+
+
+def _listed(told: list[str]) -> str:
+    left = len(told) - SHOWN
+    return "\n".join([*told[:SHOWN], *([f"- and {left} more: git diff"] if left > 0 else [])]) + "\n"
+
+
+def _cut(told: Any) -> str:
+    line = " ".join(str(told).split())
+    return line if len(line) <= WIDTH else line[: WIDTH - 2] + " …"
 
 
 def main(stems: list[str]) -> int:
     """Renew everything and write the report; 1 where a notebook stopped."""
     environment.apply()
+    before = recorded()
     subprocess.run([sys.executable, "-m", "tools.record"], cwd=ROOT, check=True)
-    recorded = subprocess.run(
-        ["git", "diff", "--stat", "--", "scalingbook_lib"], cwd=ROOT, capture_output=True, text=True
-    )
-    parts = [told for notebook in notebooks.every(stems) if (told := renewed(notebook))]
-    REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text("\n".join(["# What changed", "", recorded.stdout, *parts]), encoding="utf-8")
+    after = recorded()
+    records = [told for name in before if (told := changed_rows(name, before[name], after[name]))]
+    every = notebooks.every(stems)
+    parts = [told for notebook in every if (told := renewed(notebook))]
     stopped = sum(": stopped\n" in part for part in parts)
-    print(f"{len(parts)} notebooks changed, {stopped} of them stopped: {REPORT.relative_to(ROOT)}")
+    said = (
+        f"{len(records)} of {len(before)} records and {len(parts)} of {len(every)} notebooks changed, "
+        f"{stopped} of them stopped"
+    )
+    if not (records or parts):
+        said = f"Nothing changed: {len(before)} records and {len(every)} notebooks say what they said"
+    REPORT.parent.mkdir(exist_ok=True)
+    REPORT.write_text("\n".join(["# What changed", "", f"{said}.", "", *records, *parts]), encoding="utf-8")
+    print(f"{said}: {REPORT.relative_to(ROOT)}")
     return 1 if stopped else 0
 
 

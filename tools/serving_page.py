@@ -4,8 +4,8 @@ from statistics import mean
 
 from scalingbook_lib import inference
 from scalingbook_lib.evidence import inference as published
-from scalingbook_lib.evidence.inference import KINDS, Score
-from scalingbook_lib.evidence.inference.fit import BARE, EXPECTED, TORUS, key
+from scalingbook_lib.evidence.inference import KINDS, InferenceScore
+from scalingbook_lib.evidence.inference.efficiencies import BARE, EXPECTED, TORUS, key
 from scalingbook_lib.evidence.inference.planned import RESERVE, STEP_TOKENS, planned
 from scalingbook_lib.evidence.measured.inference_runs import REFUSED, RUNS, InferenceRun, find
 from scalingbook_lib.evidence.scores import HOLDS, signed
@@ -23,7 +23,7 @@ _BARE = ("A100", "A100, 330 W", "TPU v4", "TPU7x")  # chips whose runs had no sc
 _QUOTED = {"gb_short": "inf-0048", "gb_long": "inf-0049", "b_short": "inf-0038", "b_long": "inf-0039"}
 
 
-def score(id: str) -> Score:
+def score(id: str) -> InferenceScore:
     """The score of a run."""
     return next(s for s in published.scores() if s.run.id == id)
 

@@ -47,6 +47,7 @@ def metadata() -> dict[str, bytes]:
     folder = f"scalingbook_lib-{number}.dist-info"
     about = f"Metadata-Version: 2.1\nName: scalingbook-lib\nVersion: {number}\n"
     tags = "Wheel-Version: 1.0\nGenerator: tools.wheel\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    # RECORD may be empty: nobody installs this wheel; the first cell unpacks it, the page imports from it.
     return {f"{folder}/METADATA": about.encode(), f"{folder}/WHEEL": tags.encode(), f"{folder}/RECORD": b""}
 
 

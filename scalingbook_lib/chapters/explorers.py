@@ -45,14 +45,16 @@ The page's worker calls `paint_json`. The page finds `<div class="explorer" data
 carry the parameters' names; `outputs` belong to `output[for=ID]` and to a range's `aria-valuetext`, `figure`
 into `.ex-wide` or `.ex-narrow`, `readouts` into `.ex-readouts`, `verdict` as text into `.ex-verdict`, `error`
 as text into `.ex-error`; the range of a Steps control has `data-steps`, its `max` is `frames - 1`.
+
+>>> find("rooflines.roofline").title
+'The roofline, two chips side by side'
 """
 
 import json
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 
-from scalingbook_lib import chapters
+from scalingbook_lib.chapters import stems
 from scalingbook_lib.reader.explorers.explorer import Explorer
 
 
@@ -71,12 +73,7 @@ def chapter(stem: str) -> tuple[Explorer, ...]:
     """The explorers of one chapter, in its order; none where the chapter has none."""
     if stem not in stems():
         return ()
-    return tuple(import_module(f"{chapters.__name__}.{stem}.explorers").EXPLORERS)
-
-
-def stems() -> tuple[str, ...]:
-    """The chapters that have explorers."""
-    return tuple(room.name for room in iter_modules(chapters.__path__) if room.ispkg)
+    return tuple(import_module(f"scalingbook_lib.chapters.{stem}.explorers").EXPLORERS)
 
 
 def catalogue() -> dict[str, Explorer]:

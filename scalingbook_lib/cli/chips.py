@@ -4,8 +4,8 @@ import click
 
 from scalingbook_lib.cli import kinds
 from scalingbook_lib.cli.answer import Answer, Table
-from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.numbers import figure
+from scalingbook_lib.cli.printing import answering
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.units import binary, si
@@ -45,15 +45,19 @@ def _row(chip: Chip) -> tuple[str, ...]:
 
 
 def _one(chip: Chip) -> Answer:
-    named = {name: value for name, value in chip.figures().items() if isinstance(value, int | float)}
-    rows = tuple((name, figure(value), str(chip.sources[name])) for name, value in named.items())
+    sources = {name: str(chip.sources[name]) for name in _figures(chip)}
+    rows = tuple((name, figure(value), sources[name]) for name, value in _figures(chip).items())
     return Answer(
         told=str(chip),
         tables=(Table("", ("figure, in base units", "value", "source"), rows, words=(0, 2)),),
-        values=_values(chip) | {"sources": {name: str(chip.sources[name]) for name in named}},
+        values=_values(chip) | {"sources": sources},
     )
 
 
 def _values(chip: Chip) -> dict[str, object]:
-    named = {name: value for name, value in chip.figures().items() if isinstance(value, int | float)}
-    return {"name": chip.name, "vendor": chip.vendor, **named}
+    return {"name": chip.name, "vendor": chip.vendor, **_figures(chip)}
+
+
+def _figures(chip: Chip) -> dict[str, float]:
+    """What the catalogue knows of a chip as numbers; the rest is names."""
+    return {name: value for name, value in chip.figures().items() if isinstance(value, int | float)}

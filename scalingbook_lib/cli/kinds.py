@@ -1,6 +1,7 @@
 """How does an option of the command line read its value, and what does the shell complete?"""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import click
@@ -62,9 +63,9 @@ _MACHINES = [f"{_typed(c.name.removeprefix('TPU '))}{':' * bool(c.torus)}" for c
 
 WHOLE = Kind("count", reading.whole)
 FEW = Kind("count", reading.few)
-TOKENS = Kind("tokens", reading.tokens)
-BYTES = Kind("bytes", reading.nbytes)
-FLOPS = Kind("flops", reading.flops)
+TOKENS = Kind("tokens", partial(reading.whole, words=("tokens",)))
+BYTES = Kind("bytes", partial(reading.amount, unit="B"))
+FLOPS = Kind("flops", partial(reading.amount, unit="FLOP"))
 POSITIVE = Kind("number", reading.positive)
 SECONDS = Kind("time", reading.seconds)
 SHARE = Kind("share", reading.share)
@@ -76,4 +77,5 @@ SHAPE = Kind("BxDxF", reading.shape)
 MESH = Kind("mesh", reading.mesh)
 MODEL = Kind("model", reading.model, _MODELS, files=True)
 SHARE_OR_WORD = Kind("share", reading.overlap, ("full", "none"))
-EFFICIENCY = Kind("share", reading.efficiency, ("peak", reading.CALIBRATED))
+EFFICIENCY = Kind("share", reading.efficiency, ("peak", reading.CALIBRATED), files=True)
+REACHED = Kind("name", reading.reached, ("peak", reading.CALIBRATED), files=True)

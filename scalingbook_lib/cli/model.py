@@ -1,12 +1,14 @@
 """What does a model cost, part by part? `scalingbook model`."""
 
+from collections.abc import Iterator
+
 import click
 
-from scalingbook_lib.cli import derive_model, kinds
-from scalingbook_lib.cli.answer import Answer, Table, picked
-from scalingbook_lib.cli.answering import answering
-from scalingbook_lib.cli.numbers import nbytes, told
-from scalingbook_lib.models import Transformer, arithmetic
+from scalingbook_lib.cli import kinds
+from scalingbook_lib.cli.answer import Answer, Line, Table, picked
+from scalingbook_lib.cli.numbers import added, figure, nbytes, product, told
+from scalingbook_lib.cli.printing import answering
+from scalingbook_lib.models import Transformer, Weight, arithmetic
 from scalingbook_lib.models.arithmetic import Flops, KVCache, Terms, TrainingFlops, TrainingState
 from scalingbook_lib.units import BF16, FP32, DType, count, percent
 
@@ -47,14 +49,14 @@ def command(
     held = arithmetic.kv_cache(model, S or T, cache, sequences=batch)
     state = arithmetic.training_state(model, **stored)  # type: ignore[arg-type]  # of weights and moments, never none
     run = arithmetic.training_flops(model, tokens, T, causal=causal) if tokens else None
-    lines = derive_model.steps(forward, training, held, state)
+    lines = _derivation(forward, training, held, state)
     return Answer(
         told=str(model),
         tables=(_parameters(model), _flops(forward, training, run), _cache(held), _state(state)),
         values={"model": model.name, "shape": picked(model, *LETTERS)}
         | _values(forward, training, held, state)
         | (_run_values(run) if run else {}),
-        steps=(*lines, *(derive_model.run(run) if run else ())),
+        steps=(*lines, *(_run_derivation(run) if run else ())),
     )
 
 
@@ -142,3 +144,84 @@ def _values(forward: Flops, training: Flops, cache: KVCache, state: TrainingStat
 def _run_values(run: TrainingFlops) -> dict[str, object]:
     exact = {"tokens": run.tokens, "total_flops": run.total}
     return {"training_run": exact | {"six_nd_flops": run.six_nd, "six_nd_error": run.six_nd_error}}
+
+
+_LETTERS = {
+    "embed": "VD",
+    "unembed": "DV",
+    "q": "DNH",
+    "k": "DKH",
+    "v": "DKH",
+    "o": "NHD",
+    "gate": "DF",
+    "up": "DF",
+    "down": "FD",
+    "final norm": "D",
+    "layer norms": "D",
+}
+_PAIRS = "2 · N · H · (pairs of a query and a key)"
+_WORDS = {
+    "attention projections": "2 · B · T · (weights of q, k, v and o)",
+    "scores": _PAIRS,
+    "weighted values": _PAIRS,
+    "mlp": "2 · B · T · (weights of the MLPs)",
+    "experts": "2 · B · T · (weights of the k experts that a token visits)",
+    "unembedding": "2 · B · T · D · V",
+}
+
+
+def _derivation(forward: Flops, training: Flops, cache: KVCache, state: TrainingState) -> Iterator[Line]:
+    """Every line of the tables, derived."""
+    yield from _parameter_lines(forward.model)
+    yield from _flops_lines(forward, training)
+    yield from _cache_lines(cache)
+    for term in state.terms:
+        numbers = f"{figure(state.params)} × {term.why}"
+        yield Line(f"training state, {term.name}", "P · bytes", numbers, term.value, "B")
+
+
+def _parameter_lines(model: Transformer) -> Iterator[Line]:
+    for part, n in model.by_part.items():
+        weights = [w for w in model.weights() if w.part == part and w.copies]
+        formula = added(_formula(model, w) for w in weights)
+        numbers = added(product(*w.shape, w.copies) for w in weights)
+        yield Line(f"parameters, {part}", formula, numbers, n, "parameters")
+    numbers = added(map(figure, model.by_part.values()))
+    yield Line("P", "the parts added", numbers, model.params, "parameters")
+
+
+def _formula(model: Transformer, weight: Weight) -> str:
+    """'D · N · H · L' where these letters are the weight's shape, and otherwise its name."""
+    letters = _LETTERS.get(weight.name, "")
+    if tuple(getattr(model, letter) for letter in letters) != weight.shape:
+        return f"{weight.name} · copies"
+    times = {1: (), model.L: ("L",)}.get(weight.copies, (figure(weight.copies),))
+    return " · ".join((*letters, *times))
+
+
+def _flops_lines(forward: Flops, training: Flops) -> Iterator[Line]:
+    for term in forward.terms:
+        formula = _WORDS.get(term.name, f"2 · B · T · (weights of the {term.name})")
+        numbers = f"{figure(forward.sequences)} × ({term.why})" if forward.sequences != 1 else term.why
+        yield Line(f"FLOPs, {term.name}", formula, numbers, term.value, "FLOPs")
+    terms = added(figure(term.value) for term in forward.terms)
+    yield Line("FLOPs, forward", "the parts added", terms, forward.total, "FLOPs")
+    thrice = product(3, forward.total)
+    yield Line("FLOPs, forward and backward", "3 · FLOPs, forward", thrice, training.total, "FLOPs")
+
+
+def _cache_lines(cache: KVCache) -> Iterator[Line]:
+    per_token = "L · (kv rank + rope)" if cache.model.latent else "2 · L · K · H"
+    formula = f"{per_token} · positions · B · bytes"
+    for term in cache.terms:
+        numbers = f"{term.why} × {figure(cache.sequences)} sequences × {cache.dtype.bytes:g} bytes"
+        yield Line(f"KV cache, {term.name}", formula, numbers, term.value, "B")
+
+
+def _run_derivation(of: TrainingFlops) -> Iterator[Line]:
+    """The FLOPs of a whole run, exact and by the rule of thumb."""
+    numbers = f"{figure(of.tokens)} tokens in sequences of {of.exact.T:,}"
+    formula = "tokens · FLOPs for one token, forward and backward"
+    yield Line("FLOPs of the run", formula, numbers, of.total, "FLOPs")
+    numbers = product(6, of.exact.model.active_params, of.tokens)
+    yield Line("FLOPs of the run, by the rule", "6 · P · tokens", numbers, of.six_nd, "FLOPs")

@@ -7,17 +7,18 @@ from typing import Any
 import click
 
 from scalingbook_lib import planner, training
-from scalingbook_lib.cli import derive_plan, kinds, plan_tables, reading, shared
+from scalingbook_lib.cli import kinds, plan_tables, reading, shared
 from scalingbook_lib.cli.answer import Answer, Table
-from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.options import given, plan_options
-from scalingbook_lib.cli.reading import Reached
+from scalingbook_lib.cli.printing import answering
 from scalingbook_lib.evidence import training as published
+from scalingbook_lib.evidence.own import Survey
 from scalingbook_lib.machines import Machine
+from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
-from scalingbook_lib.training import Efficiency, Plan, Step
-from scalingbook_lib.units import BF16, percent
+from scalingbook_lib.training import PEAK, Efficiency, Plan, Step
+from scalingbook_lib.units import BF16, DType, percent, si
 
 
 @click.command("plan", short_help="The best way to spread a training step over chips, or any one.")
@@ -34,8 +35,8 @@ from scalingbook_lib.units import BF16, percent
 @kinds.defaulted(
     "--efficiency",
     kinds.EFFICIENCY,
-    "peak",
-    "peak, calibrated (to published runs), or a share of the matrix unit's peak.",
+    reading.CALIBRATED,
+    "peak, calibrated (to published runs), a share of the matrix unit's peak, or a record of `measure`.",
 )
 @click.option("--tokens", type=kinds.TOKENS, help="Tokens of the whole run, as in 15T: days and chip-hours.")
 @click.option("--usd-per-hour", type=kinds.POSITIVE, help="The price of one chip, where not the catalogue's.")
@@ -49,7 +50,7 @@ def command(
     as_written: bool,
     keep: int,
     what_if: bool,
-    efficiency: Reached,
+    efficiency: Efficiency | Survey | None,
     tokens: int | None,
     usd_per_hour: float | None,
     **options: Any,
@@ -61,7 +62,7 @@ def command(
     dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit code is 1.
     """
     fixed = given(options)
-    reached = efficiency.on(machine.chip, fixed.get("compute", BF16))
+    reached = _reached(efficiency, machine.chip, fixed.get("compute", BF16))
     asked = Asked(model, machine, reading.sequences(batch, T), T, reached)
     if as_written and what_if:
         raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")
@@ -70,18 +71,29 @@ def command(
     if found.step is None:
         return Answer(told=found.told, values=values, refused=True)
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
-    factor = None if efficiency.fixed else published.band(experts=model.experts is not None)
+    factor = None if isinstance(efficiency, Efficiency) else published.band(experts=model.experts is not None)
+    peak = training.step(model, machine, found.step.plan, batch=asked.batch, T=T, efficiency=PEAK)
+    values |= {"within_factor": factor, "peak_step_s": peak.total_s} | plan_tables.values(found.step, run)
     return Answer(
-        told="\n".join(_told(found.told, factor, run)),
+        told="\n".join(_told(found.told, factor, peak, run)),
         tables=(*found.tables, *plan_tables.tables(found.step, run)),
-        values=values | {"within_factor": factor} | plan_tables.values(found.step, run),
-        steps=tuple(derive_plan.steps(found.step, run)),
+        values=values,
+        steps=tuple(plan_tables.derivation(found.step, run)),
         refused=not values["feasible"],
     )
 
 
-def _told(found: str, factor: float | None, run: training.Run | None) -> Iterator[str]:
+def _reached(efficiency: Efficiency | Survey | None, chip: Chip, compute: DType) -> Efficiency:
+    """The efficiency that was named, that of a record, or, where none is, that of published runs."""
+    if isinstance(efficiency, Survey):
+        return efficiency.training(chip, compute.name)
+    return efficiency or published.calibrated(chip, compute.name)
+
+
+def _told(found: str, factor: float | None, peak: Step, run: training.Run | None) -> Iterator[str]:
     yield found
+    if peak.efficiency is PEAK and factor is not None:
+        yield f"at documented peaks the same plan takes {si(peak.total_s, 's')}"
     if factor is not None:  # published runs say how far predictions were off
         holds = percent(published.HOLDS)
         yield f"likely within a factor of {factor:.3g}, which shall hold for {holds} of new runs"
@@ -123,11 +135,12 @@ class Asked:
 
     def one(self, plan: Plan) -> Found:
         """One plan, as it is written."""
-        how: dict[str, Any] = {"batch": self.batch, "T": self.T}
-        why = training.feasible(self.model, self.machine, plan, **how)
+        why = training.feasible(self.model, self.machine, plan, batch=self.batch, T=self.T)
         known = {"feasible": not why, "reasons": list(why), "plan": shared.way_values(plan)}
         try:
-            step = training.step(self.model, self.machine, plan, **how, efficiency=self.efficiency)
+            step = training.step(
+                self.model, self.machine, plan, batch=self.batch, T=self.T, efficiency=self.efficiency
+            )
         except ValueError:
             if not why:
                 raise
@@ -136,9 +149,16 @@ class Asked:
 
     def best(self, fixed: dict[str, Any], keep: int, what_if: bool) -> Found:
         """The best of all legal plans with these fields, and what faster parts would change."""
-        pods = fixed.pop("dcn", 1)
-        how: dict[str, Any] = {"batch": self.batch, "T": self.T, "efficiency": self.efficiency}
-        ranking = planner.plans(self.model, self.machine, pods=pods, fixed=fixed, keep=keep, **how)
+        ranking = planner.plans(
+            self.model,
+            self.machine,
+            pods=fixed.pop("dcn", 1),
+            fixed=fixed,
+            keep=keep,
+            batch=self.batch,
+            T=self.T,
+            efficiency=self.efficiency,
+        )
         known = {"feasible": bool(ranking.best), "search": plan_tables.search_values(ranking)}
         if not ranking.best:
             return Found(None, str(ranking), known)

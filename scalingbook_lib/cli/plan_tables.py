@@ -1,7 +1,14 @@
-"""What is shown of a training step? Its terms, what a chip holds, every collective, and the whole run."""
+"""What is shown of a training step? Its terms, what a chip holds, every collective, and the whole run.
+
+As tables for people, as values for programs, and derived: formulas in the book's letters, then numbers.
+"""
+
+from collections.abc import Iterator
 
 from scalingbook_lib.cli import shared
-from scalingbook_lib.cli.answer import Table, listed, picked
+from scalingbook_lib.cli.answer import Line, Table, listed, picked
+from scalingbook_lib.cli.numbers import SHARE, figure, product
+from scalingbook_lib.cli.shared import sum_line
 from scalingbook_lib.planner import Ranking, Sensitivity
 from scalingbook_lib.training import Plan, Run, Step, Traffic
 from scalingbook_lib.units import count, percent, si
@@ -22,9 +29,10 @@ def best(ranking: Ranking) -> Table:
     """The best plans, one to a line."""
     of_step = ("step", "MFU", "memory", "loses most to")
     columns = ("", *_WAYS, "ZeRO", "mb", "schedule", "remat", *of_step)
-    rows = [
-        (str(place), *_plan(plan), *_judged(step)) for place, (plan, step) in enumerate(ranking.best, start=1)
-    ]
+    rows = []
+    for place, (plan, step) in enumerate(ranking.best, start=1):
+        judged = (si(step.total_s, "s"), percent(step.mfu), si(step.memory.total, "B"), step.loss)
+        rows.append((str(place), *_plan(plan), *judged))
     return Table("Best plans", columns, tuple(rows))
 
 
@@ -32,10 +40,6 @@ def _plan(plan: Plan) -> tuple[str, ...]:
     ways = (f"{getattr(plan, way):,}" for way in _WAYS)
     schedule = f"{plan.schedule} {plan.chunks}" if plan.chunks > 1 else plan.schedule
     return (*ways, str(plan.zero), str(plan.microbatch), schedule, plan.remat)
-
-
-def _judged(step: Step) -> tuple[str, ...]:
-    return (si(step.total_s, "s"), percent(step.mfu), si(step.memory.total, "B"), step.loss)
 
 
 def search_values(ranking: Ranking) -> dict[str, object]:
@@ -106,23 +110,47 @@ def values(step: Step, run: Run | None) -> dict[str, object]:
         **picked(step, "tokens_per_s", "flops_per_s_per_chip", "useful_flops", "hardware_flops"),
         **picked(step, "binds", "unbind"),
         **shared.memory_values(step.memory, step.machine.chip),
-        "traffic": [_row_values(row) for row in step.traffic],
+        "traffic": [
+            {
+                "name": row.name,
+                "collective": row.what,
+                "axes": row.axes,
+                "pass": row.when,
+                "chips": row.n,
+                "array_bytes": row.nbytes,
+                "times": row.times,
+                "each_s": row.each_s,
+                "total_s": row.seconds,
+                "overlappable": row.overlappable,
+            }
+            for row in step.traffic
+        ],
     }
     if run:
         found["run"] = picked(run, "tokens", "days", "chip_hours", "usd", "usd_per_hour")
     return found
 
 
-def _row_values(row: Traffic) -> dict[str, object]:
-    return {
-        "name": row.name,
-        "collective": row.what,
-        "axes": row.axes,
-        "pass": row.when,
-        "chips": row.n,
-        "array_bytes": row.nbytes,
-        "times": row.times,
-        "each_s": row.each_s,
-        "total_s": row.seconds,
-        "overlappable": row.overlappable,
-    }
+def derivation(step: Step, run: Run | None) -> Iterator[Line]:
+    """Every collective, the step, MFU and HFU, memory, and the run."""
+    for row in step.traffic:
+        name = f"T, {row.name}, {row.what} over {row.n:,} chips, {row.when}"
+        yield Line(name, "times · (seconds of one)", product(row.times, row.each_s), row.seconds, "s")
+    formula, numbers = "FLOPs / (chips · C · efficiency)", "forward and backward, the mean stage"
+    for name, took in step.math.items():
+        if took:
+            yield Line(f"T_math, {name}", formula, numbers, took, "s")
+    yield sum_line("T", step.terms, step.total_s, "s")
+    yield _share("MFU", "useful FLOPs", step, step.useful_flops, step.mfu)
+    yield _share("HFU", "all FLOPs", step, step.hardware_flops, step.hfu)
+    yield sum_line("memory of one chip", step.memory.terms, step.memory.total, "B")
+    if run:
+        numbers = f"{figure(run.tokens)} / {figure(step.tokens)} · {figure(step.total_s)}"
+        yield Line("T, the whole run", "tokens / (tokens of a step) · T", numbers, run.seconds, "s")
+        numbers = f"{product(run.chips, run.seconds)} / 3600"
+        yield Line("chip-hours", "chips · T / 3600", numbers, run.chip_hours)
+
+
+def _share(name: str, what: str, step: Step, flops: float, share: float) -> Line:
+    numbers = f"{figure(flops)} / ({product(step.total_s, step.peak_flops_per_s)})"
+    return Line(name, f"{what} / (T · chips · C)", numbers, share, SHARE)

@@ -1,8 +1,9 @@
-"""How is an answer put on the screen? As tables, or as JSON."""
+"""How does a command give its answer? As tables or as JSON, derived or not; errors in one sentence."""
 
+import functools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 
 import click
@@ -11,10 +12,29 @@ from rich.console import Console
 from rich.table import Table as Drawn
 from rich.text import Text
 
-from scalingbook_lib.cli import numbers
+from scalingbook_lib.cli import FAILED, numbers
 from scalingbook_lib.cli.answer import Answer, Line, Table
 
 PIPED_COLUMNS = 120  # where nobody says how wide a line is
+
+
+def answering(command: Callable[..., Answer]) -> Callable[..., None]:
+    """A command that prints the answer that the function returns."""
+
+    @click.option("--explain", is_flag=True, help="Print how it is derived: formulas, then numbers.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs; units are in the names.")
+    @click.pass_context
+    @functools.wraps(command)
+    def run(ctx: click.Context, as_json: bool, explain: bool, **given: object) -> None:
+        try:
+            answer = command(**given)
+        except (ValueError, OverflowError) as error:
+            raise click.UsageError(str(error), ctx) from error
+        show(answer, as_json=as_json, explain=explain)
+        if answer.refused:
+            ctx.exit(FAILED)
+
+    return run
 
 
 def show(answer: Answer, *, as_json: bool, explain: bool) -> None:

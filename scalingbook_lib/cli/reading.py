@@ -6,12 +6,11 @@ Every function returns a value of the library or raises a ValueError with one se
 import os
 import re
 import sys
-from dataclasses import dataclass
 from math import ulp
 from pathlib import Path
 
 from scalingbook_lib import models
-from scalingbook_lib.evidence import training
+from scalingbook_lib.evidence.own import Survey
 from scalingbook_lib.machines import Machine, chips
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.machines.clusters import Cluster
@@ -46,11 +45,6 @@ def few(text: str) -> int:
     return n
 
 
-def tokens(text: str) -> int:
-    """A number of tokens: '15T', '16Mi tokens'."""
-    return whole(text, words=("tokens",))
-
-
 def amount(text: str, unit: str) -> float:
     """A number of bytes ('B') or of FLOPs ('FLOP'), the unit written or not: '2TiB', '16M', '8.6 GFLOPs'."""
     read = parse(text)
@@ -66,7 +60,7 @@ def sequences(text: str, T: int) -> int:
     """A batch: a plain number counts sequences, one with a prefix or a unit counts tokens ('16Mi')."""
     if re.fullmatch(r"[0-9][0-9_,]*", text.strip()):
         return whole(text)
-    n = tokens(text)
+    n = whole(text, words=("tokens",))
     if n % T:
         near = max(n // T, 1)
         raise ValueError(
@@ -81,38 +75,30 @@ def overlap(text: str) -> str | float:
     return text.lower() if text.lower() in ("full", "none") else share(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """Which efficiency is meant: a fixed one, or, where none is, what published runs tell of the chip."""
+def efficiency(text: str) -> Efficiency | Survey | None:
+    """'peak', or the share that the matrix unit reaches: '40%'; or a record of `scalingbook measure`.
 
-    fixed: Efficiency | None
-
-    def on(self, chip: Chip, compute: DType) -> Efficiency:
-        """That of a chip whose products are of that type."""
-        return self.fixed or training.calibrated(chip, compute.name)
-
-
-def efficiency(text: str) -> Reached:
-    """'peak', 'calibrated' to published runs, or the share that the matrix unit reaches: '40%'."""
-    if text.lower() == CALIBRATED:
-        return Reached(None)
-    if text.lower() == PEAK.name:
-        return Reached(PEAK)
+    None for 'calibrated': that depends on the chip and on the type of its products.
+    """
+    if text.endswith(".json"):
+        return Survey.read(Path(text))
+    if text.lower() in (PEAK.name, CALIBRATED):
+        return PEAK if text.lower() == PEAK.name else None
     if not (part := share(text)):
         raise ValueError(
-            f"{text!r} is no efficiency; write peak, calibrated, or a share of the peak as in 40%"
+            f"{text!r} is no efficiency; write peak, calibrated, a share of the peak as in 40%, or what "
+            "`scalingbook measure --out` wrote, as in mine.json"
         )
-    return Reached(Efficiency.flat(part))
+    return Efficiency.flat(part)
 
 
-def nbytes(text: str) -> float:
-    """'2TiB', '16M', '3.5 GB'."""
-    return amount(text, "B")
-
-
-def flops(text: str) -> float:
-    """'8.6G', '3.5 TFLOPs'."""
-    return amount(text, "FLOP")
+def reached(text: str) -> str | Survey:
+    """'peak' or 'calibrated', or a record of `scalingbook measure`."""
+    if text.endswith(".json"):
+        return Survey.read(Path(text))
+    if text.lower() not in (PEAK.name, CALIBRATED):
+        raise ValueError(f"{text!r} is no efficiency; write peak, calibrated, or a record as in mine.json")
+    return text.lower()
 
 
 def positive(text: str) -> float:

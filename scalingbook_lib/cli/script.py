@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 import scalingbook_lib
-from scalingbook_lib.cli import FAILED, chips, collective, completion, model, plan, roofline, serve
+from scalingbook_lib.cli import FAILED, chips, collective, completion, measure, model, plan, roofline, serve
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -19,7 +19,7 @@ Examples:
   scalingbook roofline v5e --matmul 64x8192x8192 --explain
   scalingbook collective all-gather 2GiB v5p:4x4x8
   scalingbook collective all-reduce 16M h100:1024 --mesh X=8,Y=128 --over X --json
-  scalingbook plan llama-3-405b h100:16384 --batch 16Mi --efficiency calibrated
+  scalingbook plan llama-3-405b h100:16384 --batch 16Mi
   scalingbook serve llama-3-70b v5e:4x4 --prompt 8192 --weights int8 --kv int8 --itl 50ms
 """
 
@@ -44,7 +44,7 @@ def scalingbook(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for module in (model, roofline, collective, plan, serve, chips, completion):
+for module in (model, roofline, collective, plan, serve, measure, chips, completion):
     scalingbook.add_command(module.command)
 
 

@@ -1,26 +1,25 @@
 """How should a model be served, how fast is it, and what does a million tokens cost? `scalingbook serve`."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import ceil
 from typing import Any
 
 import click
 
 from scalingbook_lib import inference, planner
-from scalingbook_lib.cli import derive_serve, kinds, serve_tables, shared
+from scalingbook_lib.cli import kinds, serve_tables, shared
 from scalingbook_lib.cli.answer import Answer, Table
-from scalingbook_lib.cli.answering import answering
 from scalingbook_lib.cli.options import given, layout_options
+from scalingbook_lib.cli.printing import answering
 from scalingbook_lib.cli.reading import CALIBRATED
 from scalingbook_lib.evidence import inference as published
+from scalingbook_lib.evidence.own import Survey
 from scalingbook_lib.inference import PEAK, Efficiency, Layout
 from scalingbook_lib.inference.serve import POLICIES, Serving
 from scalingbook_lib.inference.serve import serve as steady
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.units import BF16, DType, percent
-
-_REACHED = click.Choice(("peak", CALIBRATED))
+from scalingbook_lib.units import BF16, DType, percent, si
 
 
 @click.command(
@@ -44,7 +43,7 @@ _REACHED = click.Choice(("peak", CALIBRATED))
 )
 @kinds.defaulted("--chunk", kinds.WHOLE, "512", "Most prompt tokens of a step.")
 @kinds.defaulted("--reserve", kinds.SHARE, "10%", "Share of the HBM kept free.")
-@kinds.defaulted("--efficiency", _REACHED, "peak", "Documented peaks, or what published runs reached.")
+@kinds.defaulted("--efficiency", kinds.REACHED, CALIBRATED, "peak, calibrated, or a record of `measure`.")
 @layout_options
 @click.option("--usd-per-hour", type=kinds.POSITIVE, help="The price of one chip, where not the catalogue's.")
 @answering
@@ -84,10 +83,12 @@ class Asked:
     chunk: int
     reserve: float
     usd_per_hour: float | None
-    efficiency: str
+    efficiency: str | Survey
 
     def reached(self, compute: DType) -> Efficiency:
         """The efficiency that is meant, of products in that type."""
+        if isinstance(self.efficiency, Survey):
+            return self.efficiency.serving(self.machine.chip, compute)
         return PEAK if self.efficiency == PEAK.name else published.calibrated(self.machine.chip, compute)
 
     @property
@@ -106,7 +107,7 @@ class Asked:
             "prompt_tokens": self.P,
             "output_tokens": self.G,
             "usd_per_chip_hour": self.price,
-            "efficiency": self.efficiency,
+            "efficiency": str(self.efficiency),
             "within_factor": self.near,
         }
 
@@ -120,11 +121,6 @@ class Asked:
         """What memory is reckoned with: sequences that are half generated, and the share kept free."""
         return {"S": ceil(self.P + self.G / 2), "reserve": self.reserve}
 
-    @property
-    def requests(self) -> dict[str, Any]:
-        """What every way has to serve."""
-        return {"P": self.P, "G": self.G, "chunk": self.chunk}
-
     def one(self, layout: Layout) -> Answer:
         """One layout, with the batch that was asked or all that fits."""
         most = inference.largest_batch(self.model, layout, self.machine, **self.held)
@@ -132,23 +128,31 @@ class Asked:
             held = inference.memory(self.model, layout, self.machine, B=self.batch or 1, **self.held)
             values = {"feasible": False, "reasons": [str(held)], "layout": shared.way_values(layout)}
             return Answer(told=f"{layout}: {held}", values=self.values | values, refused=True)
-        served = steady(
+        served = self._steady(layout, self.batch or most, self.policy or POLICIES[0])
+        return self._answer(str(served), served, (), {})
+
+    def _steady(self, layout: Layout, batch: int, policy: str) -> Serving:
+        """That layout with so many sequences, as requests never run out."""
+        return steady(
             self.model,
             self.machine,
             layout,
-            **self.requests,
-            batch=self.batch or most,
-            policy=self.policy or POLICIES[0],
+            P=self.P,
+            G=self.G,
+            chunk=self.chunk,
+            batch=batch,
+            policy=policy,
             efficiency=self.reached(layout.compute),
         )
-        return self._answer(str(served), served, (), {})
 
     def best(self, fixed: dict[str, Any], *, ttft_s: float | None, itl_s: float | None, keep: int) -> Answer:
         """The front of all layouts with these fields."""
         found = planner.serve(
             self.model,
             self.machine,
-            **self.requests,
+            P=self.P,
+            G=self.G,
+            chunk=self.chunk,
             fixed=fixed,
             ttft_s=ttft_s,
             itl_s=itl_s,
@@ -162,18 +166,23 @@ class Asked:
         if not found.points:
             told = {"feasible": False, "reasons": [str(r) for r in found.rejected]}
             return Answer(told=str(found), values=self.values | told | values, refused=True)
-        listed = serve_tables.front(found, keep)
-        return self._answer(str(found), found.best.serving, (listed,), values)
+        return self._answer(str(found), found.best.serving, (serve_tables.front(found, keep),), values)
 
     def _answer(self, told: str, one: Serving, listed: tuple[Table, ...], values: dict[str, Any]) -> Answer:
+        peak = replace(self, efficiency=PEAK.name)._steady(one.step.layout, ceil(one.B), one.policy)
         held = inference.memory(self.model, one.step.layout, self.machine, B=max(int(one.B), 1), **self.held)
         usd = None if self.price is None else one.usd_per_million(self.price)
         if self.near is not None:  # published runs say how far predictions were off
             within = f"within a factor of {self.near:.3g} of their predictions"
             told = f"{told}\n{percent(published.HOLDS)} of published runs are {within}"
+            told += f"\nat documented peaks the same layout makes {si(peak.tokens_per_s, 'tokens/s')}"
         return Answer(
             told=told,
             tables=(*listed, *serve_tables.tables(one, held, usd)),
-            values=self.values | {"feasible": True} | values | serve_tables.values(one, held, usd),
-            steps=tuple(derive_serve.steps(one, held, self.price)),
+            values=self.values
+            | {"feasible": True}
+            | values
+            | {"peak_output_tokens_per_s": peak.tokens_per_s, "peak_itl_s": peak.itl_s}
+            | serve_tables.values(one, held, usd),
+            steps=tuple(serve_tables.derivation(one, held, self.price)),
         )

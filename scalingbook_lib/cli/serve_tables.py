@@ -1,7 +1,14 @@
-"""What is shown of serving? The front, one way to serve, its step by term, memory and collectives."""
+"""What is shown of serving? The front, one way to serve, its step by term, memory and collectives.
+
+As tables for people, as values for programs, and derived: formulas in the book's letters, then numbers.
+"""
+
+from collections.abc import Iterator
 
 from scalingbook_lib.cli import shared
-from scalingbook_lib.cli.answer import Table, listed, picked
+from scalingbook_lib.cli.answer import Line, Table, listed, picked
+from scalingbook_lib.cli.numbers import figure, product
+from scalingbook_lib.cli.shared import sum_line
 from scalingbook_lib.inference import Memory
 from scalingbook_lib.inference.serve import Serving
 from scalingbook_lib.planner import Front, Option
@@ -47,19 +54,18 @@ def front_values(found: Front) -> dict[str, object]:
         **picked(found, "layouts", "judged"),
         "cost_unit": found.unit,
         "rejected": shared.rejected_values(found.rejected),
-        "front": [_option(p) for p in found.points],
-    }
-
-
-def _option(p: Option) -> dict[str, object]:
-    return {
-        "layout": shared.way_values(p.layout),
-        "copies": p.copies,
-        "sequences": p.B,
-        "policy": p.serving.policy,
-        **picked(p, "ttft_s", "itl_s"),
-        "cost_per_million_tokens": p.cost,
-        "binds": p.binds,
+        "front": [
+            {
+                "layout": shared.way_values(p.layout),
+                "copies": p.copies,
+                "sequences": p.B,
+                "policy": p.serving.policy,
+                **picked(p, "ttft_s", "itl_s"),
+                "cost_per_million_tokens": p.cost,
+                "binds": p.binds,
+            }
+            for p in found.points
+        ],
     }
 
 
@@ -110,19 +116,33 @@ def values(one: Serving, memory: Memory, usd: float | None) -> dict[str, object]
         "terms_s": one.step.terms,
         **picked(one.step, "binds", "unbind"),
         **shared.memory_values(memory, memory.chip),
-        "traffic": _traffic_values(one),
+        "traffic": [
+            {
+                "name": row.name,
+                "collective": row.what,
+                "chips": row.n,
+                "times": row.times,
+                "array_bytes": row.nbytes(one.B, one.B),
+                "total_s": one.step.collectives[row.name],
+            }
+            for row in one.step.traffic
+        ],
     }
 
 
-def _traffic_values(one: Serving) -> list[dict[str, object]]:
-    return [
-        {
-            "name": row.name,
-            "collective": row.what,
-            "chips": row.n,
-            "times": row.times,
-            "array_bytes": row.nbytes(one.B, one.B),
-            "total_s": one.step.collectives[row.name],
-        }
-        for row in one.step.traffic
-    ]
+def derivation(one: Serving, memory: Memory, price: float | None) -> Iterator[Line]:
+    """The decode step, memory, the cycle, the rate, and what they cost at a price of a chip-hour."""
+    yield sum_line("T_step", one.step.terms, one.step.total_s, "s")
+    yield sum_line("memory of one chip", memory.terms, memory.total, "B")
+    where = "between" if one.policy == "interleaved" else "in"
+    words = f"{one.G - 1:,} tokens after the first, prompts {where} the steps"
+    name = "T_cycle, in which each slot serves a request"
+    yield Line(name, "(G − 1) steps and their prompts", words, one.cycle_s, "s")
+    name, rate = "output tokens each second of a copy", one.tokens_per_s
+    numbers = f"{product(one.B, one.G)} / {figure(one.cycle_s)}"
+    yield Line(name, "B · G / T_cycle", numbers, rate, "tokens/s")
+    if price is not None:
+        formula = "USD/hour · chips / 3600 / (tokens/s) · 1e6"
+        numbers = f"{product(price, one.chips)} / 3600 / {figure(rate)} · 1e6"
+        usd = one.usd_per_million(price)
+        yield Line("USD for a million output tokens", formula, numbers, usd, "USD")

@@ -49,12 +49,6 @@ def memory_values(held: Memory, chip: Chip) -> dict[str, object]:
     }
 
 
-def memory_line(held: Memory) -> Line:
-    """The bytes of a chip, added."""
-    return sum_line("memory of one chip", held.terms, held.total, "B")
-
-
 def sum_line(name: str, terms: Mapping[str, float], total: float, unit: str) -> Line:
     """A whole as the sum of its terms."""
-    numbers = added(map(figure, terms.values()))
-    return Line(name, " + ".join(terms), numbers, total, unit)
+    return Line(name, " + ".join(terms), added(map(figure, terms.values())), total, unit)

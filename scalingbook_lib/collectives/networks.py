@@ -11,8 +11,8 @@ One name for each collective. `nbytes` is always the array *after* sharding over
 Chapters: Sharding, GPUs.
 """
 
-import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeGuard
 
 from scalingbook_lib.collectives import rings, switched
@@ -35,10 +35,12 @@ def all_gather(nbytes: float, *axes: Network, both_ways: bool = True, overlap: b
 
 
 def reduce_scatter(nbytes: float, *axes: Network, both_ways: bool = True, overlap: bool = True) -> Transfer:
-    """[I]{U_X} → [I_X]: an AllGather played backwards, adding where that one copies."""
-    if _levels(axes):
-        return switched.reduce_scatter(nbytes, *axes, overlap=overlap)
-    return rings.reduce_scatter(nbytes, *_torus(axes), both_ways=both_ways)
+    """[I]{U_X} → [I_X]: an AllGather played backwards, adding where that one copies.
+
+    A switch that sums saves nothing here: every chip still sends all but its own part.
+    """
+    gather = all_gather(nbytes, *axes, both_ways=both_ways, overlap=overlap)
+    return replace(gather, name=Collective.REDUCE_SCATTER)
 
 
 def all_reduce(
@@ -84,11 +86,6 @@ def latency_bound_below(*axes: Network, collective: Callable[..., Transfer] = al
     """The array size (bytes) at which the hops cost as much as the bytes; smaller ones are latency-bound."""
     one_byte = collective(1, *axes)
     return one_byte.latency_s / one_byte.bandwidth_s if one_byte.bandwidth_s else 0.0
-
-
-def chips(*axes: Network) -> int:
-    """How many chips take part: the product of the axes."""
-    return math.prod(axis.size for axis in axes)
 
 
 def _levels(axes: tuple[Network, ...]) -> TypeGuard[tuple[Level, ...]]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.transfer import NOTHING, Transfer
+from scalingbook_lib.machines.clusters import Level
 from scalingbook_lib.machines.torus import Axis
 
 
@@ -22,21 +23,18 @@ def all_gather(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
     axes = _real(nbytes, axes, both_ways)
     if not axes:
         return replace(NOTHING, name=Collective.ALL_GATHER)
-    n = _chips(axes)
-    bandwidth_s = (n - 1) * nbytes / (n * sum(_inflow(axis, both_ways) for axis in axes))
+    n = chips(*axes)
+    # into the worst-placed chip; a line's end chip has only one link anyway
+    inflow = sum(axis.bytes_per_s if both_ways else axis.link_bytes_per_s for axis in axes)
+    bandwidth_s = (n - 1) * nbytes / (n * inflow)
     latency_s = sum(hops(axis, both_ways) * axis.hop_s for axis in axes)
     return Transfer(Collective.ALL_GATHER, bandwidth_s, latency_s, _textbook(nbytes, axes))
 
 
-def reduce_scatter(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
-    """[I]{U_X} → [I_X]: an AllGather played backwards, adding where that one copies."""
-    return replace(all_gather(nbytes, *axes, both_ways=both_ways), name=Collective.REDUCE_SCATTER)
-
-
 def all_reduce(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
-    """[I]{U_X} → [I]: a reduce-scatter, then an all-gather."""
-    both = reduce_scatter(nbytes, *axes, both_ways=both_ways) + all_gather(nbytes, *axes, both_ways=both_ways)
-    return replace(both, name=Collective.ALL_REDUCE)
+    """[I]{U_X} → [I]: a reduce-scatter, which takes as long as an all-gather, then an all-gather."""
+    half = all_gather(nbytes, *axes, both_ways=both_ways)
+    return replace(half + half, name=Collective.ALL_REDUCE)
 
 
 def all_to_all(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
@@ -49,13 +47,13 @@ def all_to_all(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
     if not axes:
         return replace(NOTHING, name=Collective.ALL_TO_ALL)
     slowest = max((_exchange(nbytes, axis, axes, both_ways) for axis in axes), key=lambda t: t.total_s)
-    n, wide = _chips(axes), max(axis.size / (8 * axis.link_bytes_per_s) for axis in axes)
+    n, wide = chips(*axes), max(axis.size / (8 * axis.link_bytes_per_s) for axis in axes)
     return replace(slowest, textbook_s=nbytes / n * wide)  # M · max(A, B, C) / (4 N W) with W = 2 links
 
 
 def _exchange(nbytes: float, axis: Axis, axes: tuple[Axis, ...], both_ways: bool) -> Transfer:
     """The all-to-all traffic of one axis among several: N/n rings of n chips, each with n/N of the bytes."""
-    share = axis.size * nbytes / (_chips(axes) * axis.link_bytes_per_s)  # one ring's bytes over one link
+    share = axis.size * nbytes / (chips(*axes) * axis.link_bytes_per_s)  # one ring's bytes over one link
     bandwidth_s = busiest_link_chunks(axis, both_ways) * share / (8 * axis.size**2)
     return Transfer(Collective.ALL_TO_ALL, bandwidth_s, len(axes) * hops(axis, both_ways) * axis.hop_s, 0)
 
@@ -70,13 +68,11 @@ def busiest_link_chunks(axis: Axis, both_ways: bool = True) -> int:
 
 def permute(nbytes: float, axis: Axis, shift: int = 1) -> Transfer:
     """Every chip sends its shard `shift` places along the axis, by the shorter way; on a line, none wraps."""
-    axes = _real(nbytes, (axis,))
-    if not axes or not shift % axis.size:
+    n = axis.size
+    away = min(shift % n, -shift % n) if axis.wrapped else abs(shift)
+    if not _real(nbytes, (axis,)) or not shift % n or away > n:
         return replace(NOTHING, name=Collective.PERMUTE)
-    away = min(shift % axis.size, -shift % axis.size) if axis.wrapped else min(abs(shift), axis.size)
-    if away == axis.size:
-        return replace(NOTHING, name=Collective.PERMUTE)
-    halves = 2 if axis.wrapped and 2 * away == axis.size else 1  # the antipode: half the shard each way
+    halves = 2 if axis.wrapped and 2 * away == n else 1  # the antipode: half the shard each way
     bandwidth_s = away * nbytes / (halves * axis.link_bytes_per_s)
     return Transfer(Collective.PERMUTE, bandwidth_s, away * axis.hop_s, bandwidth_s)
 
@@ -86,10 +82,10 @@ def hierarchical_all_reduce(nbytes: float, *axes: Axis, dcn: Axis) -> Transfer:
 
     `dcn` is an unwrapped axis whose link is one chip's share of the data-centre network.
     """
-    over_dcn = all_reduce(nbytes / _chips(axes), dcn)
-    over_dcn = replace(over_dcn, textbook_s=2 * nbytes / (_chips(axes) * dcn.link_bytes_per_s))
-    steps = reduce_scatter(nbytes, *axes) + over_dcn + all_gather(nbytes, *axes)
-    return replace(steps, name="hierarchical AllReduce")
+    n, inside = chips(*axes), all_gather(nbytes, *axes)
+    # the textbook has no latency over DCN, which carries 1/n of the array through each chip's share
+    between = replace(all_reduce(nbytes / n, dcn), textbook_s=2 * nbytes / (n * dcn.link_bytes_per_s))
+    return replace(inside + between + inside, name="hierarchical AllReduce")
 
 
 def hop_crossover_bytes(axis: Axis) -> float:
@@ -100,11 +96,6 @@ def hop_crossover_bytes(axis: Axis) -> float:
 def hops(axis: Axis, both_ways: bool = True) -> int:
     """The most hops that any chunk travels: half-way round a ring, or from end to end."""
     return axis.diameter_hops if both_ways else axis.size - 1
-
-
-def _inflow(axis: Axis, both_ways: bool) -> float:
-    """Bytes/s into the worst-placed chip along one axis; a line's end chip has only one link anyway."""
-    return axis.bytes_per_s if both_ways else axis.link_bytes_per_s
 
 
 def _textbook(nbytes: float, axes: tuple[Axis, ...]) -> float:
@@ -122,5 +113,6 @@ def _real(nbytes: float, axes: tuple[Axis, ...], both_ways: bool = True) -> tupl
     return tuple(axis for axis in axes if axis.size > 1)
 
 
-def _chips(axes: tuple[Axis, ...]) -> int:
+def chips(*axes: Axis | Level) -> int:
+    """How many chips take part: the product of the axes."""
     return math.prod(axis.size for axis in axes)

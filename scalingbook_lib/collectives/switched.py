@@ -12,6 +12,7 @@ Chapter: GPUs.
 
 import itertools
 from dataclasses import dataclass, replace
+from operator import mul
 
 from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.transfer import NOTHING, Transfer
@@ -26,24 +27,13 @@ class _Edge:
     below: int
     reach: int
 
-    def gathered_s(self, nbytes: float) -> float:
-        """All that the chips below lack of what their port brings, over all their wires."""
-        return nbytes * (self.reach - self.below) / (self.reach * self._bytes_per_s)
-
-    def alone_s(self, nbytes: float) -> float:
-        """What this level alone brings, the outer ones done before."""
-        return nbytes * (self.level.size - 1) / (self.level.size * self._bytes_per_s)
-
     def summed_s(self, nbytes: float) -> float:
         """Everything once up to the switch, everything once down."""
-        return nbytes / self._bytes_per_s
-
-    def exchanged_s(self, shard: float) -> float:
-        """What one chip has for receivers beyond the chips below."""
-        return shard * (self.reach - self.below) / (self.reach * self.level.bytes_per_s)
+        return nbytes / self.bytes_per_s
 
     @property
-    def _bytes_per_s(self) -> float:
+    def bytes_per_s(self) -> float:
+        """All wires of the chips below."""
         return self.below * self.level.bytes_per_s
 
 
@@ -57,11 +47,6 @@ def all_gather(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
     textbook_s = max((edge.summed_s(nbytes) for port in ports for edge in port), default=0)
     latency_s = sum(edge.level.hop_s for port in ports for edge in port)
     return Transfer(Collective.ALL_GATHER, _together(times, overlap), latency_s, textbook_s)
-
-
-def reduce_scatter(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
-    """[I]{U_X} → [I_X]: an AllGather played backwards. A switch that sums saves nothing here."""
-    return replace(all_gather(nbytes, *levels, overlap=overlap), name=Collective.REDUCE_SCATTER)
 
 
 def all_reduce(nbytes: float, *levels: Level, in_switch: bool = False, overlap: bool = True) -> Transfer:
@@ -91,7 +76,11 @@ def all_to_all(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
     """
     ports = _ports(nbytes, levels)
     n = ports[-1][-1].reach if ports else 1
-    times = [max(edge.exchanged_s(nbytes / n) for edge in port) for port in ports]
+    # what one chip has for receivers beyond the chips below, over its own wires
+    times = [
+        max(nbytes / n * (at.reach - at.below) / (at.reach * at.level.bytes_per_s) for at in port)
+        for port in ports
+    ]
     textbook_s = max((nbytes / n / edge.level.bytes_per_s for port in ports for edge in port), default=0)
     latency_s = sum(max(edge.level.hop_s for edge in port) for port in ports)
     return Transfer(Collective.ALL_TO_ALL, _together(times, overlap), latency_s, textbook_s)
@@ -106,9 +95,10 @@ def permute(nbytes: float, level: Level, shift: int = 1) -> Transfer:
 
 
 def _gathered_s(nbytes: float, port: _Port, overlap: bool) -> float:
-    if overlap:
-        return max(edge.gathered_s(nbytes) for edge in port)
-    return sum(edge.alone_s(nbytes) for edge in port)
+    if overlap:  # all that the chips below lack of what their port brings
+        return max(nbytes * (edge.reach - edge.below) / (edge.reach * edge.bytes_per_s) for edge in port)
+    # what each level alone brings, the outer ones done before
+    return sum(nbytes * (edge.level.size - 1) / (edge.level.size * edge.bytes_per_s) for edge in port)
 
 
 def _summed_s(nbytes: float, port: _Port) -> float:
@@ -129,15 +119,10 @@ def _ports(nbytes: float, levels: tuple[Level, ...]) -> list[_Port]:
     if nbytes < 0:
         raise ValueError(f"{nbytes} bytes cannot be moved; give the size of the array, at least 0")
     real = [level for level in levels if level.size > 1]
-    ports, below = [], 1
-    for _, group in itertools.groupby(real, key=lambda level: level.port):
+    below = itertools.accumulate((level.size for level in real), mul, initial=1)
+    ports = []
+    for _, group in itertools.groupby(zip(real, below, strict=False), key=lambda one: one[0].port):
         found = list(group)
-        reach = below
-        for level in found:
-            reach *= level.size
-        port = []
-        for level in found:
-            port.append(_Edge(level, below, reach))
-            below *= level.size
-        ports.append(port)
+        last, inside = found[-1]
+        ports.append([_Edge(level, chips, inside * last.size) for level, chips in found])
     return ports

@@ -37,6 +37,7 @@ def fitted(
 
     limits = [(log(one.low), log(one.high) - 1e-12) for one in expected.values()]
     found = least(residuals, [log(one.value) for one in expected.values()], limits, rounds)
+    # four digits: the rest depends on where the search stopped
     return {name: float(f"{exp(value):.4g}") for name, value in zip(expected, found, strict=True)}
 
 
@@ -57,7 +58,7 @@ def least(residuals: Residuals, start: list[float], limits: Limits, rounds: int)
             then = residuals(tried)
             if sum(r * r for r in then) < sum(r * r for r in now):
                 break
-            damping *= 4
+            damping *= 4  # a step that does not help is tried again, shorter and more along the slope
         else:
             return x
         gain = sum(r * r for r in now) - sum(r * r for r in then)
@@ -70,6 +71,7 @@ def least(residuals: Residuals, start: list[float], limits: Limits, rounds: int)
 def _slope(
     residuals: Residuals, x: list[float], now: list[float], k: int, limit: tuple[float, float]
 ) -> list[float]:
+    # forward, but backward at the upper limit, beyond which the residuals mean nothing
     step = 1e-3 if x[k] + 1e-3 <= limit[1] else -1e-3
     moved = [value + step * (j == k) for j, value in enumerate(x)]
     return [(after - before) / step for after, before in zip(residuals(moved), now, strict=True)]
@@ -79,6 +81,7 @@ def _stepped(
     x: list[float], now: list[float], columns: list[list[float]], damping: float, limits: Limits
 ) -> list[float]:
     """One damped step, within the limits."""
+    # (JᵀJ + damping · its diagonal) · step = -Jᵀr, columns of J in `columns` (Marquardt, 1963)
     normal = [[sum(a * b for a, b in zip(one, two, strict=True)) for two in columns] for one in columns]
     for k in range(len(x)):
         normal[k][k] *= 1 + damping

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from io import StringIO
-from typing import Any, Protocol
+from typing import Any
 
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip, Source
@@ -65,38 +65,12 @@ def number(text: str) -> int | None:
     return int(text) if text else None
 
 
-@cache
-def refused(table: str) -> dict[str, tuple[str, ...]]:
-    """The ids of the rows that are left out, by the reason that the column `use` gives."""
-    left_out = [row for row in rows(table) if row["use"] not in ("", "held-out")]
-    groups = grouped(left_out, lambda row: row["use"])
-    return {reason: tuple(row["run_id"] for row in group) for reason, group in groups.items()}
-
-
 def grouped[T, K](items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """Those that have the same key, in their order."""
     groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
-
-
-class Identified(Protocol):
-    """A run, which has the id of its row."""
-
-    @property
-    def id(self) -> str:
-        """The id."""
-        ...
-
-
-def find[Run: Identified](id: str, runs: Iterable[Run], table: str) -> Run:
-    """The run of that id; a KeyError that says why there is none."""
-    for run in runs:
-        if run.id == id:
-            return run
-    why = (reason for reason, ids in refused(table).items() if id in ids)
-    raise KeyError(f"no usable run {id!r}: {next(why, 'the table has no such row')}")
 
 
 def lazily(module: str, made: Mapping[str, Callable[[], Any]]) -> Callable[[str], Any]:

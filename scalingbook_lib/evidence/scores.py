@@ -16,21 +16,27 @@ from scalingbook_lib.units import Told, percent, si
 HOLDS = 0.8  # the share of the runs of a new source that a band shall contain
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score[Run](Told):
-    """A run; what was published, and predicted by both tables: seconds of a step, or tokens/s."""
+@dataclass(frozen=True, kw_only=True)
+class Predicted[Run](Told):
+    """A figure of a run, as published and as predicted."""
 
     run: Run
-    source: str
-    unit: str
     published: float
     predicted: float
-    left_out: float
 
     @property
     def error(self) -> float:
         """Predicted over published, less 1."""
         return self.predicted / self.published - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score[Run](Predicted[Run]):
+    """Seconds of a step, or tokens/s: by the frozen table, and by one that never saw the run's source."""
+
+    source: str
+    unit: str
+    left_out: float
 
     @property
     def left_out_error(self) -> float:
@@ -53,6 +59,12 @@ class Summary(Told):
     p90: float
     bias: float
 
+    @classmethod
+    def of(cls, name: str, errors: Sequence[float]) -> "Summary":
+        """Of these errors, which must not be none."""
+        sizes = sorted(map(abs, errors))
+        return cls(name, len(sizes), mean(sizes), median(sizes), quantile(sizes, 0.9), mean(errors))
+
     def __str__(self) -> str:
         return (
             f"{self.name}, {self.runs} runs: mean error {percent(self.mean)}, median {percent(self.median)}, "
@@ -63,12 +75,6 @@ class Summary(Told):
 def signed(share: float, digits: int = 1) -> str:
     """'+4.5 %', or with a minus."""
     return f"{share:+.{digits}%}".replace("%", " %").replace("-", "\N{MINUS SIGN}")
-
-
-def summary(name: str, errors: Sequence[float]) -> Summary:
-    """Their sizes and their bias."""
-    sizes = sorted(map(abs, errors))
-    return Summary(name, len(sizes), mean(sizes), median(sizes), quantile(sizes, 0.9), mean(errors))
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -82,14 +88,14 @@ def quantile(values: Sequence[float], share: float) -> float:
 def total[S: Score](name: str, scores: Sequence[S], left_out: bool) -> Summary:
     """All of them; as fitted, or each by a table that never saw its source."""
     if left_out:
-        return summary(f"{name}, source left out", [s.left_out_error for s in scores])
-    return summary(name, [s.error for s in scores])
+        return Summary.of(f"{name}, source left out", [s.left_out_error for s in scores])
+    return Summary.of(name, [s.error for s in scores])
 
 
 def summaries[S: Score](groups: Mapping[str, Sequence[S]]) -> tuple[tuple[Summary, Summary], ...]:
     """For each group, sorted by name: as fitted, and by tables that never saw its source."""
     return tuple(
-        (total(name, group, left_out=False), summary(name, [s.left_out_error for s in group]))
+        (total(name, group, left_out=False), Summary.of(name, [s.left_out_error for s in group]))
         for name, group in sorted(groups.items())
     )
 

@@ -12,11 +12,8 @@ from scalingbook_lib import inference, models
 from scalingbook_lib.evidence import inference as inference_published
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.inference import Layout
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.serving.policies import Chunked
-from scalingbook_lib.serving.requests import Request
-from scalingbook_lib.serving.simulate import simulate
+from scalingbook_lib.machines import Cluster, chips
+from scalingbook_lib.serving import Chunked, Request, simulate
 from scalingbook_lib.units import FP8, Told, count, si
 
 P, G = 5000, 500
@@ -27,7 +24,7 @@ ANSWERS = 6  # of each client, in the mean: enough that the start does not matte
 
 
 @dataclass(frozen=True, slots=True)
-class Point(Told):
+class SweepPoint(Told):
     """So many clients, and in the mean: time to first token, time between two, output tokens per second."""
 
     clients: int
@@ -42,15 +39,15 @@ class Point(Told):
         )
 
 
-SWEEP: tuple[Point, ...]
+SWEEP: tuple[SweepPoint, ...]
 """What was published, by the number of clients."""
 
 
 @cache
-def published() -> tuple[Point, ...]:
+def published() -> tuple[SweepPoint, ...]:
     """The rows of `serving_sweeps.csv`."""
     return tuple(
-        Point(
+        SweepPoint(
             clients=int(row["clients"]),
             ttft_s=float(row["ttft_ms"]) / 1e3,
             itl_s=float(row["itl_ms"]) / 1e3,
@@ -64,7 +61,7 @@ __getattr__ = resources.lazily(__name__, {"SWEEP": published})
 
 
 @cache
-def simulated() -> tuple[Point, ...]:
+def simulated() -> tuple[SweepPoint, ...]:
     """The same sweep, played: nothing is fitted to it."""
     model, machine = models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 2)
     costs = inference.case(model, machine, LAYOUT, inference_published.calibrated(chips.H100, FP8))
@@ -74,7 +71,7 @@ def simulated() -> tuple[Point, ...]:
     return tuple(_point(costs, Chunked(slots, STEP_TOKENS), point.clients) for point in published())
 
 
-def _point(costs: inference.Case, policy: Chunked, clients: int) -> Point:
+def _point(costs: inference.Case, policy: Chunked, clients: int) -> SweepPoint:
     """The middle of a run: those who come after the first have their answers, and before the last."""
     requests = [Request(0.0, P, G)] * (ANSWERS * max(clients, 5))
     run = simulate(requests, costs, policy, clients=clients)
@@ -82,4 +79,4 @@ def _point(costs: inference.Case, policy: Chunked, clients: int) -> Point:
     middle = [served for served in run.requests if from_s < served.first_s < to_s]
     ttft_s = sum(served.ttft_s for served in middle) / len(middle)
     itl_s = sum(served.itl_s for served in middle) / len(middle)
-    return Point(clients, ttft_s, itl_s, run.tokens_per_s)
+    return SweepPoint(clients, ttft_s, itl_s, run.tokens_per_s)

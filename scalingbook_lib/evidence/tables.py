@@ -11,7 +11,7 @@ from functools import cache
 
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.fitting import Values
-from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines import Chip
 
 type Key = tuple[str, str]  # chip and type of the products
 type Table = Mapping[Key, Values]

@@ -6,6 +6,11 @@
 B counts sequences, S tokens in the cache of each, T new tokens of each, P prompt and G generated tokens.
 `serve` is the steady state; `transfer`, `pools` and `prefix` what moving keys and values costs;
 `speculative` is speculative decoding; `rules` has the closed forms. Chapters: Inference, Serving LLaMA 3.
+
+>>> from scalingbook_lib import models
+>>> from scalingbook_lib.machines import Slice, chips
+>>> decode(models.find("llama-3-70b"), Slice.of(chips.V5E, "4x4"), Layout(tp=16), B=32, S=2048).binds
+'weights'
 """
 
 from scalingbook_lib.inference import rules

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib.inference.efficiency import Efficiency
 from scalingbook_lib.inference.layout import Layout
-from scalingbook_lib.inference.shape import STATE_BYTES, Part, Shape
+from scalingbook_lib.inference.shape import STATE_BYTES, ProductClass, Shape
 from scalingbook_lib.inference.traffic import Traffic
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.chip import Chip
@@ -16,16 +16,21 @@ LOGIT_BYTES = 4  # a logit, in fp32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cost:
+class ProductCost:
     """One class of products on one chip: seconds for a token, and for reading all its weights."""
 
     token_s: float
     read_s: float
+    ramp: float  # tokens that each product seems to have more than it has (`Efficiency.ramp`)
+
+    def math_s(self, tokens: float) -> float:
+        """The arithmetic of so many tokens."""
+        return (tokens + self.ramp) * self.token_s
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KindCost:
-    """Attention of layers that attend alike (`shape.Kind`): seconds for each pair and each cached token."""
+class AttentionCost:
+    """Attention of layers that attend alike: seconds for each pair and each cached token."""
 
     window: float
     pair_s: float  # decoding: scores and weighted values of one query and one key
@@ -54,15 +59,15 @@ class Constants:
     layout: Layout
 
     # Products with weights.
-    ramp: float  # tokens that each product seems to have more than it has (`Efficiency.ramp`)
-    projections: Cost
-    mlp: Cost
-    routed: Cost
-    head: Cost
+    wide: bool  # `Layout.wide`
+    projections: ProductCost
+    mlp: ProductCost
+    routed: ProductCost
+    head: ProductCost
     untouched: float  # 1 - k/E: the chance that one token does not visit an expert
 
     # Attention.
-    kinds: tuple[KindCost, ...]
+    kinds: tuple[AttentionCost, ...]
     state_token_s: float  # of linear attention: the arithmetic of one token
     state_read_s: float  # its state, read and written
     up_s: float  # to make keys and values of one latent vector, 0 where nothing is latent
@@ -90,7 +95,7 @@ def constants(s: Shape, machine: Machine, e: Efficiency, traffic: tuple[Traffic,
     routed_s = e.of("expert_layer_s", o.stored("experts"))
     return Constants(
         layout=o,
-        ramp=e.of("ramp", o.compute),
+        wide=o.wide,
         projections=_cost(s.projections, "mlp", s, chip, e),
         mlp=_cost(s.mlp, "mlp", s, chip, e),
         routed=_cost(s.experts, "experts", s, chip, e),
@@ -118,21 +123,22 @@ _FIGURES = {  # of `Efficiency`: the share of the matrix unit's rate, and of the
 }
 
 
-def _cost(part: Part, name: str, s: Shape, chip: Chip, e: Efficiency) -> Cost:
+def _cost(part: ProductClass, name: str, s: Shape, chip: Chip, e: Efficiency) -> ProductCost:
     """2 FLOPs for each element that a token meets; all that are stored are read, and widened if narrow."""
     stored, computed = s.layout.stored(name), s.layout.computed(name)
     math, read = _FIGURES[name]
     read_s = part.stored * stored.bytes / (chip.hbm_bytes_per_s * e.of(read, stored))
     if stored.bytes < computed.bytes:
         read_s += part.stored * e.of("dequantize_s", stored)
-    return Cost(token_s=2 * part.met / (chip.flops_per_s(computed) * e.of(math, computed)), read_s=read_s)
+    token_s = 2 * part.met / (chip.flops_per_s(computed) * e.of(math, computed))
+    return ProductCost(token_s=token_s, read_s=read_s, ramp=e.of("ramp", s.layout.compute))
 
 
-def _kinds(s: Shape, flop_s: float, element_s: float) -> tuple[KindCost, ...]:
+def _kinds(s: Shape, flop_s: float, element_s: float) -> tuple[AttentionCost, ...]:
     """Decoding, chips split the tokens of a cache; of a prompt, each group of a ring has its own queries."""
     tokens, ring = s.layout.kv_sequence, flop_s / s.layout.cp
     return tuple(
-        KindCost(
+        AttentionCost(
             window=kind.window,
             pair_s=kind.flops * flop_s / tokens,
             token_s=kind.elements * element_s / tokens,

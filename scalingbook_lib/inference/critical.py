@@ -34,9 +34,10 @@ class Critical(Told):
 
     def __str__(self) -> str:
         dense = f", {self.sparsity:.4g} times the {self.dense:.4g} of a dense one"
-        types = f"{self.weights} weights computed in {self.compute}"
-        batch = f"{count(round(self.tokens))} tokens a step on {self.chip}"
-        return f"{batch} with {types}{dense if self.sparsity > 1 else ''}"
+        return (
+            f"{count(round(self.tokens))} tokens a step on {self.chip} with {self.weights} weights "
+            f"computed in {self.compute}{dense if self.sparsity > 1 else ''}"
+        )
 
 
 def critical_batch(
@@ -84,6 +85,5 @@ class Crossover(Told):
 def crossover_batch(model: Transformer, *, S: int, weights: DType = BF16, kv: DType = BF16) -> Crossover:
     """Bytes of all weights over those of one sequence's cache; of embeddings only what is multiplied by."""
     s = shape(model, Layout(weights=weights, kv=kv))
-    looked_up = s.embedding * weights.bytes
-    read, cached = weight_bytes(s) - looked_up, kv_cache(model, S, kv).nbytes
-    return Crossover(model=model.name, S=S, weight_bytes=read, cache_bytes=cached)
+    read = weight_bytes(s) - s.embedding * weights.bytes
+    return Crossover(model=model.name, S=S, weight_bytes=read, cache_bytes=kv_cache(model, S, kv).nbytes)

@@ -3,13 +3,16 @@
 Nothing here is a property of a model or of a run. Chapter: Inference.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from scalingbook_lib.units import DType, Told, percent, si
 
+# Shares of a documented peak: of the matrix unit's FLOPs/s by what it multiplies, of the HBM's bytes/s by
+# what is read, of the links' bytes/s.
 _PRODUCTS, _READS = ("matmul", "experts", "head", "attention"), ("weights", "expert_weights", "head_weights")
 SHARES = (*_PRODUCTS, *_READS, "kv", "memory")
 LINKS = ("torus", "domain", "network", "dcn")
+# What no share can tell, as it does not grow with the work: seconds for each kernel, collective or sequence.
 _LOST_S = ("dequantize", "layer", "expert_layer", "collective", "network", "fixed", "sequence", "host")
 LOST = ("ramp", *(f"{name}_s" for name in _LOST_S))
 
@@ -111,13 +114,12 @@ class Efficiency(Told):
     @property
     def stated(self) -> dict[str, Figure]:
         """What differs from the peak."""
-        names = [f.name for f in fields(self) if f.name not in ("name", "source")]
+        names = (*SHARES, *LINKS, "overlap", *LOST)
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(PEAK, name)}
 
     def __str__(self) -> str:
-        if not self.stated:
-            return f"{self.name}: everything at its documented peak"
-        return f"{self.name}: " + ", ".join(f"{name} {_said(name, v)}" for name, v in self.stated.items())
+        said = ", ".join(f"{name} {_said(name, v)}" for name, v in self.stated.items())
+        return f"{self.name}: {said or 'everything at its documented peak'}"
 
 
 def _said(name: str, figure: Figure) -> str:

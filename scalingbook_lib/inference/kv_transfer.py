@@ -27,12 +27,14 @@ class KVTransfer(Told):
 
     def waited_s(self, prefill_s: float) -> float:
         """What is left when the prompt is read, each layer's sent as soon as it is done."""
-        each = self.seconds / self.layers
-        return max(each, self.seconds - prefill_s * (self.layers - 1) / self.layers)
+        # All layers but the last can hide under the reading of those after them; the last one never can.
+        return max(self.seconds / self.layers, self.seconds - prefill_s * (self.layers - 1) / self.layers)
 
     def __str__(self) -> str:
-        moved = f"{si(self.nbytes, 'B')} of keys and values for {self.P:,} tokens"
-        return f"{moved} at {si(self.bytes_per_s, 'B/s')}: {si(self.seconds, 's')}"
+        return (
+            f"{si(self.nbytes, 'B')} of keys and values for {self.P:,} tokens at "
+            f"{si(self.bytes_per_s, 'B/s')}: {si(self.seconds, 's')}"
+        )
 
 
 def transfer(
@@ -54,8 +56,7 @@ def transfer(
         if chip is None:
             raise ValueError("no rate is known: give chip=... and chips=..., or bytes_per_s=...")
         bytes_per_s = min(_rate(chip, chips), _rate(to_chip or chip, to_chips or chips))
-    nbytes = kv_cache(model, P, kv).nbytes
-    return KVTransfer(P=P, nbytes=nbytes, bytes_per_s=bytes_per_s, layers=model.L)
+    return KVTransfer(P=P, nbytes=kv_cache(model, P, kv).nbytes, bytes_per_s=bytes_per_s, layers=model.L)
 
 
 def _rate(chip: Chip, chips: int) -> float:
@@ -94,23 +95,22 @@ class Pools(Told):
 
     def best(self, copies: int, prefill_chips: int = 1, decode_chips: int = 1) -> tuple[int, int]:
         """The numbers of both, at most `copies` together, that serve most requests for each chip."""
-        found = [(p, d) for p in range(1, copies) for d in range(1, copies - p + 1)]
-        if not found:
+        # Few enough to try all: a formula for the real ratio n_p / n_d would still have to be rounded.
+        if copies < 2:
             raise ValueError(f"copies={copies}: both kinds need one; write at least 2")
 
         def of_a_chip(copies: tuple[int, int]) -> float:
             prefill, decode = copies
             return self.rate_per_s(prefill, decode) / (prefill * prefill_chips + decode * decode_chips)
 
-        return max(found, key=of_a_chip)
+        return max(((p, d) for p in range(1, copies) for d in range(1, copies - p + 1)), key=of_a_chip)
 
     def __str__(self) -> str:
-        per = f"{self.ratio:.3g} prefill copies for each that decodes"
-        if self.ratio < 1:
-            per = f"{1 / self.ratio:.3g} decode copies for each that reads prompts"
-        wait = percent(self.ratio / (1 + self.ratio))
+        few = f"{1 / self.ratio:.3g} decode copies for each that reads prompts"
+        many = f"{self.ratio:.3g} prefill copies for each that decodes"
         return (
-            f"{per}: {si(self.prefill_s, 's')} a prompt, {self.requests_per_s:.3g} ended each second ({wait})"
+            f"{few if self.ratio < 1 else many}: {si(self.prefill_s, 's')} a prompt, "
+            f"{self.requests_per_s:.3g} ended each second ({percent(self.ratio / (1 + self.ratio))})"
         )
 
 

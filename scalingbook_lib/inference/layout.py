@@ -70,13 +70,15 @@ class Layout(Told):
                     f"{name}={getattr(self, name)} does not divide tp={self.tp}: write a divisor"
                 )
         if self.group % (self.kv_batch * self.kv_sequence):
-            ways = self.kv_batch * self.kv_sequence
-            shared = f"the {self.group} chips that share a cache"
-            raise LayoutError(f"kv_batch · kv_sequence = {ways} does not divide {shared}: write a divisor")
+            raise LayoutError(
+                f"kv_batch · kv_sequence = {self.kv_batch * self.kv_sequence} does not divide the "
+                f"{self.group} chips that share a cache: write a divisor"
+            )
         if self.rows > 1 and (self.attention_dp > 1 or self.ep > 1):
-            asked = f"rows={self.rows} with attention_dp={self.attention_dp} and ep={self.ep}"
-            rule = "two dimensions are for one group without expert ways"
-            raise LayoutError(f"{asked}: {rule}; write rows=1")
+            raise LayoutError(
+                f"rows={self.rows} with attention_dp={self.attention_dp} and ep={self.ep}: "
+                "two dimensions are for one group without expert ways; write rows=1"
+            )
 
     @property
     def chips(self) -> int:
@@ -101,6 +103,7 @@ class Layout(Told):
     @property
     def wide(self) -> bool:
         """Whether dense MLPs are split over all tp chips, not group by group."""
+        # With expert ways each group has a dense MLP of its own: its tokens leave it for experts alone.
         return self.attention_dp == 1 or self.ep == 1
 
     def check(self, model: Transformer) -> None:
@@ -111,13 +114,18 @@ class Layout(Told):
             E = model.experts.E if model.experts else 0
             raise LayoutError(f"{E} experts do not divide over ep={self.ep}: write a divisor of their number")
         if self.rows > 1 and (model.experts or model.latent or model.linear):
-            rule = "two dimensions are counted for dense layers and plain attention alone"
-            raise LayoutError(f"rows={self.rows}: {rule}; write rows=1")
+            raise LayoutError(
+                f"rows={self.rows}: two dimensions are counted for dense layers and plain attention alone; "
+                "write rows=1"
+            )
         if self.cp > 1 and model.linear:
+            # Its state is a recurrence over tokens: no ring of keys and values can make up for that.
             raise LayoutError(f"cp={self.cp}: linear attention passes one token after the other; write cp=1")
         if self.columns > model.N:
-            few = f"{model.N} heads are fewer than the {self.columns} chips that split them"
-            raise LayoutError(f"{few}: lower tp, or raise attention_dp or rows")
+            raise LayoutError(
+                f"{model.N} heads are fewer than the {self.columns} chips that split them: lower tp, or "
+                "raise attention_dp or rows"
+            )
 
     def stored(self, part: str) -> DType:
         """The type in which the weights of a part are stored."""
@@ -132,5 +140,7 @@ class Layout(Told):
 
     def __str__(self) -> str:
         ways = [f"{word} {getattr(self, name)}" for name, word in WAYS.items() if getattr(self, name) > 1]
-        types = f"weights {self.weights}, cache {self.kv}, computing in {self.compute}"
-        return f"{self.chips:,} chip{'s' * (self.chips > 1)} as {', '.join(ways) or 'one'}; {types}"
+        return (
+            f"{self.chips:,} chip{'s' * (self.chips > 1)} as {', '.join(ways) or 'one'}; "
+            f"weights {self.weights}, cache {self.kv}, computing in {self.compute}"
+        )

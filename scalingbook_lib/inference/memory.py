@@ -3,6 +3,7 @@
 Chapter: Inference.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from math import ceil
 
@@ -45,8 +46,10 @@ class Memory(Told):
     def __str__(self) -> str:
         verb, share = "fits" if self.fits else "does not fit", percent(self.total / self.chip.hbm_bytes)
         parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items())
-        room = f"{binary(self.chip.hbm_bytes)} of {self.chip.name} ({share})"
-        return f"{si(self.total, 'B')} {verb} in {room}: {parts}"
+        return (
+            f"{si(self.total, 'B')} {verb} in {binary(self.chip.hbm_bytes)} of {self.chip.name} "
+            f"({share}): {parts}"
+        )
 
 
 def memory(
@@ -95,21 +98,19 @@ def largest_batch(
 
     if held(1) > room:
         return 0
-    low, high = 1, 2
+    # What is held grows with B: doubled until it is too much, then halved down to the last that fits.
+    high = 2
     while held(high) <= room:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if held(middle) <= room else (low, middle)
-    return low
+        high *= 2
+    return bisect_right(range(high), room, lo=high // 2, key=held) - 1
 
 
 def weight_bytes(s: Shape) -> float:
     """All layers' weights and both ends on the chips of one tensor group, one chip's share of them."""
     o = s.layout
     layers = (s.projections.stored + s.mlp.stored) * o.weights.bytes + s.other * o.activations.bytes
-    experts = s.experts.stored * o.stored("experts").bytes
-    return layers + experts + (s.embedding + s.head.stored) * o.stored("embedding").bytes
+    layers += s.experts.stored * o.stored("experts").bytes
+    return layers + (s.embedding + s.head.stored) * o.stored("embedding").bytes
 
 
 def _weights(s: Shape) -> float:
@@ -118,13 +119,14 @@ def _weights(s: Shape) -> float:
     outer = o.stored("embedding").bytes
     ends = (s.embedding + s.head.stored) * outer
     layers = weight_bytes(s) - ends
+    # With stages, the embedding lies on the first and the unembedding on the last: no chip has both.
     return s.share()[0] * layers + (ends if o.pp == 1 else outer * max(s.embedding, s.head.stored))
 
 
 def _cache_of(s: Shape, B: int, S: float) -> float:
     """The stage with most layers holds its part of the cache of all B sequences, whole ones on each chip."""
     o = s.layout
-    B = ceil(B / o.cp)
+    B = ceil(B / o.cp)  # tensor groups that a prompt is spread over share the sequences of a decode step
     sequences = ceil(ceil(B / o.attention_dp) / o.kv_batch)
     each = sum(kind.elements * min(S, kind.window) for kind in s.kinds) * o.kv.bytes / o.kv_sequence
     states = s.state * STATE_BYTES * B / o.attention_dp
@@ -135,6 +137,6 @@ def _working(s: Shape, B: int, tokens: int) -> tuple[float, float]:
     """Two vectors as wide as the model and the widest hidden one; logits of each sequence in fp32."""
     m, o = s.model, s.layout
     width = max(m.F, (m.experts.F * m.experts.k) if m.experts else 0) * (2 if m.gated else 1) / o.tp
+    # Of the hidden vectors a layer makes one after the other, only the widest is there at its time.
     widest = max(width, (m.N + 2 * m.K) * m.H / o.columns)
-    ways = o.tp * o.cp
-    return tokens / o.cp * o.activations.bytes * (2 * m.D + widest), B * m.V * FP32.bytes / ways
+    return tokens / o.cp * o.activations.bytes * (2 * m.D + widest), B * m.V * FP32.bytes / (o.tp * o.cp)

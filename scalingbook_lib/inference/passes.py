@@ -8,21 +8,25 @@ with P, the cache and the rates those of one chip (`constants`). Source: the sca
 Transformer Inference", with activations, collectives, hops and launches added. Chapter: Inference.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
 from scalingbook_lib.inference.constants import Constants
 from scalingbook_lib.models.arithmetic.layers import pairs
 
+# A simulator asks for a pass at every event. Records with slots that may be written are made and read in half
+# the time of frozen ones or of tuples with names: nothing changes one once `passed` has returned it.
 
-class Load(NamedTuple):
+
+@dataclass(slots=True)
+class Load:
     """What passes the model at once: B sequences get T tokens each, `chunk` tokens of prompts are read."""
 
     B: float = 0.0
     kv_tokens: float = 0.0  # in the cache, of all sequences together
-    T: int = 1
     chunk: float = 0.0  # of all prompts together
     context: float = 0.0  # of each prompt, the tokens that are in the cache already
     prompts: int = 1
+    T: int = field(default=1, kw_only=True)
 
     @property
     def sequences(self) -> float:
@@ -31,14 +35,13 @@ class Load(NamedTuple):
 
     def microbatch(self, m: int) -> "Load":
         """The fullest of m: a sequence is in one of them, a chunk is spread over all."""
-        if m == 1:
-            return self
         B = fullest(self.B, m)
         kv_tokens = self.kv_tokens * B / self.B if self.B else 0.0
-        return self._replace(B=B, kv_tokens=kv_tokens, chunk=self.chunk / m)
+        return replace(self, B=B, kv_tokens=kv_tokens, chunk=self.chunk / m)
 
 
-class Pass(NamedTuple):
+@dataclass(slots=True)
+class Pass:
     """One microbatch through all stages, in seconds.
 
     Of products and weights, and of attention and cache, the longer is waited for, class by class: `matmul_s`
@@ -55,11 +58,19 @@ class Pass(NamedTuple):
     head_s: float = 0.0
     head_waits: bool = False  # for its weights
 
+    def attends(self, math_s: float, read_s: float) -> None:
+        """Attention of decoded tokens, or of prompts: arithmetic, and reading the cache."""
+        if read_s > math_s:
+            self.kv_s += read_s
+        else:
+            self.attention_s += math_s
+
     @property
     def own_s(self) -> float:
         """What the chip does by itself, without launches."""
-        products_s = self.weights_s + self.matmul_s
-        return products_s + self.kv_s + self.attention_s + self.activations_s + self.head_s
+        return (
+            self.weights_s + self.matmul_s + self.kv_s + self.attention_s + self.activations_s + self.head_s
+        )
 
     @property
     def total_s(self) -> float:
@@ -76,84 +87,66 @@ class Pass(NamedTuple):
         )
 
 
-class _Roof(NamedTuple):
-    """Arithmetic and reading that overlap: the longer of both is waited for."""
-
-    math_s: float
-    read_s: float
-
-
 def passed(k: Constants, load: Load) -> Pass:
     """One microbatch through all stages, on the chip that has most to do."""
+    one, o, T = Pass(), k.layout, load.T
     if not load.B and not load.chunk:
-        return Pass()
-    o, S = k.layout, load.kv_tokens / load.B if load.B else 0.0
+        return one
     B = fullest(load.B, o.cp)  # sequences of one tensor group
     own = fullest(B, o.attention_dp)  # and of one group that shares a cache
-    asked = fullest(load.prompts, o.attention_dp)  # prompts of such a group
-    read = load.chunk / o.cp  # tokens of prompts that a tensor group reads
-    tokens = B * load.T + read  # that pass the MLPs of a tensor group
-    own_tokens = own * load.T + read * asked / load.prompts  # that pass the attention of a group
-    rows = B * load.T + (load.prompts if load.chunk else 0)  # of logits: of a prompt, its last token's
-
-    products = _products(k, tokens, own_tokens)
-    attention = [_decoding(k, own, S, load.T)] if load.B else []
-    if load.chunk:
-        attention.append(_reading(k, asked, load.chunk / load.prompts, load.context))
-    head = _Roof((rows + k.ramp) * k.head.token_s, k.head.read_s)
-
-    sent_s = k.sent.seconds(tokens) + rows * k.row_sent_s
+    rows = tokens = B * T  # of logits; that pass the MLPs of a tensor group
+    own_tokens = own * T  # that pass the attention of a group
+    decoded_s = prompts_s = 0.0  # collectives of one kind of tokens alone
     if load.B:
-        sent_s += k.decoded_sent.seconds(B * load.T)
+        _decode(one, k, own, load.kv_tokens / load.B, T)
+        decoded_s = k.decoded_sent.seconds(tokens)
     if load.chunk:
-        sent_s += k.prompt_sent.seconds(load.chunk + load.prompts * load.context)
-    one = Pass(
-        weights_s=_read_s(products),
-        matmul_s=_math_s(products),
-        kv_s=_read_s(attention),
-        attention_s=_math_s(attention),
-        activations_s=tokens * k.token_s + rows * k.row_s,
-        collectives_s=sent_s,
-        launch_s=k.launch_s,
-        head_s=max(head),
-        head_waits=head.read_s >= head.math_s,
-    )
-    return one._replace(collectives_s=sent_s - k.overlap * min(sent_s, one.own_s)) if k.overlap else one
+        read = load.chunk / o.cp  # tokens of prompts that a tensor group reads
+        asked = fullest(load.prompts, o.attention_dp)  # prompts of a group that shares a cache
+        tokens += read
+        own_tokens += read * asked / load.prompts
+        rows += load.prompts  # of a prompt, its last token's
+        _read(one, k, asked, load.chunk / load.prompts, load.context)
+        prompts_s = k.prompt_sent.seconds(load.chunk + load.prompts * load.context)
+    _multiply(one, k, tokens, own_tokens)
+    one.activations_s = tokens * k.token_s + rows * k.row_s
+    one.launch_s = k.launch_s
+    head_s = k.head.math_s(rows)
+    one.head_waits = k.head.read_s >= head_s
+    one.head_s = k.head.read_s if one.head_waits else head_s
+    one.collectives_s = k.sent.seconds(tokens) + rows * k.row_sent_s + decoded_s + prompts_s
+    if k.overlap:
+        one.collectives_s -= k.overlap * min(one.collectives_s, one.own_s)
+    return one
 
 
-def _read_s(roofs: list[_Roof]) -> float:
-    return sum([roof.read_s for roof in roofs if roof.read_s > roof.math_s])
-
-
-def _math_s(roofs: list[_Roof]) -> float:
-    return sum([roof.math_s for roof in roofs if roof.read_s <= roof.math_s])
-
-
-def _products(k: Constants, tokens: float, own_tokens: float) -> list[_Roof]:
+def _multiply(one: Pass, k: Constants, tokens: float, own_tokens: float) -> None:
     """Products with weights: of experts only those that some token visits are read, E (1 - (1 - k/E)^B)."""
-    mlp_tokens = tokens if k.layout.wide else own_tokens
-    found = [
-        _Roof((own_tokens + k.ramp) * k.projections.token_s, k.projections.read_s),
-        _Roof((mlp_tokens + k.ramp) * k.mlp.token_s, k.mlp.read_s),
-    ]
+    products = [(k.projections, own_tokens, 1.0), (k.mlp, tokens if k.wide else own_tokens, 1.0)]
     if k.routed.token_s:
-        visited = 1 - k.untouched**tokens
-        found.append(_Roof((tokens + k.ramp) * k.routed.token_s, k.routed.read_s * visited))
-    return found
+        products.append((k.routed, tokens, 1 - k.untouched**tokens))
+    math, read = [], []
+    for cost, met, visited in products:
+        math_s, read_s = cost.math_s(met), cost.read_s * visited
+        if read_s > math_s:
+            read.append(read_s)
+        else:
+            math.append(math_s)
+    one.weights_s, one.matmul_s = sum(read), sum(math)
 
 
-def _decoding(k: Constants, own: float, S: float, T: int) -> _Roof:
+def _decode(one: Pass, k: Constants, own: float, S: float, T: int) -> None:
     """T queries of each of a group's sequences on S cached tokens, on the chip with most of their cache."""
     sequences = fullest(own, k.layout.kv_batch)
     math_s, read_s = own * T * k.state_token_s, own * k.state_read_s
     for kind in k.kinds:
-        cached = sequences * min(S, kind.window)
+        cached = sequences * (S if kind.window > S else kind.window)  # `min` takes five times as long
         math_s += cached * T * kind.pair_s
         read_s += cached * kind.token_s
-    return _Roof(math_s, read_s)
+    one.attends(math_s, read_s)
 
 
-def _reading(k: Constants, prompts: float, T: float, context: float) -> _Roof:
+def _read(one: Pass, k: Constants, prompts: float, T: float, context: float) -> None:
     """Attention of prompts, split by heads: every token sees those before it; keys are read once.
 
     Latent keys and values are made anew for all positions, or absorbed where that is less.
@@ -170,7 +163,7 @@ def _reading(k: Constants, prompts: float, T: float, context: float) -> _Roof:
         absorbed_s += met * kind.prompt_pair_s
         expanded_s += met * kind.prompt_expanded_s
         read_s += cached * kind.prompt_token_s
-    return _Roof(min(absorbed_s, expanded_s), read_s)
+    one.attends(absorbed_s if absorbed_s < expanded_s else expanded_s, read_s)
 
 
 def _seen(T: float, context: float, window: float) -> float:

@@ -50,11 +50,10 @@ class Prefix(Told):
         return nbytes / (self.nbytes / self.cached)
 
     def __str__(self) -> str:
-        compute, load = si(self.recompute_s / self.cached, "s"), si(self.reload_s / self.cached, "s")
-        each = f"{compute} a token to compute, {load}"
-        verdict = "load it" if self.pays else "compute it"
         return (
-            f"a prefix of {self.cached:,} tokens, {si(self.nbytes, 'B')}: {each} to load; {verdict} "
+            f"a prefix of {self.cached:,} tokens, {si(self.nbytes, 'B')}: "
+            f"{si(self.recompute_s / self.cached, 's')} a token to compute, "
+            f"{si(self.reload_s / self.cached, 's')} to load; {'load' if self.pays else 'compute'} it "
             f"(even at {si(self.break_even_bytes_per_s, 'B/s')})"
         )
 
@@ -72,17 +71,14 @@ def prefix(
     """The first `cached` of P tokens; without a rate, from the hosts' memory over the PCIe of every chip."""
     if not 0 < cached < P:
         raise ValueError(f"cached={cached} of P={P}: write at least 1 and fewer than P")
-    whole = prefill(model, machine, layout, P=P, efficiency=efficiency)
-    rest = prefill(model, machine, layout, P=P, cached=cached, efficiency=efficiency)
-    nbytes = kv_cache(model, cached, layout.kv).nbytes
-    rate = bytes_per_s if bytes_per_s is not None else layout.chips * _host_rate(machine)
+    # Reading the prefix is the difference of two prefills: its tokens alone, the rest attends to it in both.
     return Prefix(
         P=P,
         cached=cached,
-        nbytes=nbytes,
-        whole_s=whole.total_s,
-        rest_s=rest.total_s,
-        bytes_per_s=rate,
+        nbytes=kv_cache(model, cached, layout.kv).nbytes,
+        whole_s=prefill(model, machine, layout, P=P, efficiency=efficiency).total_s,
+        rest_s=prefill(model, machine, layout, P=P, cached=cached, efficiency=efficiency).total_s,
+        bytes_per_s=layout.chips * _host_rate(machine) if bytes_per_s is None else bytes_per_s,
     )
 
 

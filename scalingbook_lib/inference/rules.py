@@ -37,8 +37,10 @@ class Rule(Told):
         return price.usd_per_million(usd_per_hour, chips=self.chips, tokens_per_s=self.tokens_per_s)
 
     def __str__(self) -> str:
-        linear = f"max({si(self.matmul_s, 's')} of arithmetic, {si(self.weights_s, 's')} of weights)"
-        return f"{si(self.total_s, 's')} a step: {si(self.kv_s, 's')} of cache + {linear}"
+        return (
+            f"{si(self.total_s, 's')} a step: {si(self.kv_s, 's')} of cache + max({si(self.matmul_s, 's')} "
+            f"of arithmetic, {si(self.weights_s, 's')} of weights)"
+        )
 
 
 def step(
@@ -58,10 +60,9 @@ def step(
     token. Source: the scaling book, "All About Transformer Inference".
     """
     W = chips * chip.hbm_bytes_per_s
-    math = 2 * B * (params if active is None else active) / (chips * chip.flops_per_s(compute))
     return Rule(
         kv_s=B * cache_bytes / W,
-        matmul_s=math,
+        matmul_s=2 * B * (params if active is None else active) / (chips * chip.flops_per_s(compute)),
         weights_s=params * weights.bytes / W,
         B=B,
         chips=chips,
@@ -92,6 +93,7 @@ def batch_within(
     read = params * weights.bytes / W
     if limit_s <= read:
         return 0.0
+    # Both regimes are straight lines in B, and the step is the higher of them: the smaller B is the answer.
     return min((limit_s - read) / each if each else limit_s / math, limit_s / (each + math))
 
 
@@ -170,6 +172,7 @@ def two_dimensions(
     X rows on i axes, n/X columns on j: two dimensions win where n > 4 (F/D) (i + j)² / (i j), 16 F/D on a 2D
     torus and 18 F/D on three axes. Wrapped axes, no hops. Source: Pope et al., arXiv 2211.05102, appendix A.
     """
+    # d/dX of the sum is 0 where both of its terms are equal: there lies the best X.
     i, j, W = rows_axes, columns_axes, _axis(chip, True)
     both = 2 * activations.bytes
     X = sqrt(n * D * i / (F * j))

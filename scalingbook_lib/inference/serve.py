@@ -19,7 +19,6 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import count, si
 
 POLICIES = ("interleaved", "chunked")
-_KNOWN = " or ".join(map(repr, POLICIES))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,12 +56,11 @@ class Serving(Priced):
         return max(1 - (self.G - 1) * self.step.total_s / self.cycle_s, 0.0)
 
     def __str__(self) -> str:
-        held = f"{count(self.B, 4)} sequence{'s' * (self.B != 1)} on {self.chips:,} chips"
         return (
-            f"{self.model.name}, {self.policy}, {count(self.P)} prompt and {count(self.G)} output "
-            f"tokens, {held}: {si(self.tokens_per_s, 'tokens/s')}, "
-            f"{self.requests_per_s:.3g} requests/s, first token in {si(self.ttft_s, 's')}, then one every "
-            f"{si(self.itl_s, 's')}"
+            f"{self.model.name}, {self.policy}, {count(self.P)} prompt and {count(self.G)} output tokens, "
+            f"{count(self.B, 4)} sequence{'s' * (self.B != 1)} on {self.chips:,} chips: "
+            f"{si(self.tokens_per_s, 'tokens/s')}, {self.requests_per_s:.3g} requests/s, first token in "
+            f"{si(self.ttft_s, 's')}, then one every {si(self.itl_s, 's')}"
         )
 
 
@@ -86,14 +84,18 @@ def serve(
     of a step; where prompts need more, sequences wait for them and fewer decode.
     """
     if min(P, G) < 1 or not 0 <= cached < P or policy not in POLICIES:
-        wrong = f"P={P}, G={G}, cached={cached}, policy={policy!r}: write at least 1 token each"
-        raise ValueError(f"{wrong}, fewer cached ones than P, and the policy {_KNOWN}")
+        raise ValueError(
+            f"P={P}, G={G}, cached={cached}, policy={policy!r}: write at least 1 token each, fewer cached "
+            f"ones than P, and the policy {' or '.join(map(repr, POLICIES))}"
+        )
     mean = P + G / 2
     if batch is None:
         batch = largest_batch(model, layout, machine, S=ceil(mean), reserve=reserve)
     if batch < 1:
-        none = f"batch={batch}: {model.name} has no room for a sequence of {mean:,.0f} tokens"
-        raise ValueError(f"{none} on {layout}; write a larger layout")
+        raise ValueError(
+            f"batch={batch}: {model.name} has no room for a sequence of {mean:,.0f} tokens on {layout}; "
+            "write a larger layout"
+        )
     on = case(model, machine, layout, efficiency)
     if policy == "interleaved":
         return _interleaved(on, P=P, G=G, B=float(batch), cached=cached)

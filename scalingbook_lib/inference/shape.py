@@ -5,7 +5,6 @@ Chapter: Inference.
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import lru_cache
 from math import ceil, inf
 
 from scalingbook_lib.inference.layout import Layout
@@ -30,7 +29,7 @@ _CLASSES = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class ProductClass:
     """One class of products on one chip, in all layers: elements that are stored, and met by one token."""
 
     stored: float
@@ -38,7 +37,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kind:
+class AttentionKind:
     """Layers that attend alike: how far back, and what one chip does and reads for each pair and each token.
 
     Decoding, a chip has the cache's part of some sequences; a prompt is split by heads over all chips of a
@@ -59,13 +58,13 @@ class Shape:
 
     model: Transformer
     layout: Layout
-    projections: Part  # of attention, and the router
-    mlp: Part  # dense MLPs and shared experts
-    experts: Part
-    head: Part  # the unembedding
+    projections: ProductClass  # of attention, and the router
+    mlp: ProductClass  # dense MLPs and shared experts
+    experts: ProductClass
+    head: ProductClass  # the unembedding
     embedding: float
     other: float  # norms and biases, held whole
-    kinds: tuple[Kind, ...]
+    kinds: tuple[AttentionKind, ...]
     up: float  # elements that make keys and values of latent vectors
     state: float  # elements of linear attention's state, of one sequence
     pointwise: float  # elements read and written between products, of one token of a step
@@ -82,7 +81,6 @@ class Shape:
         return each / L, max(L - each * (pp - 1), 0) / L
 
 
-@lru_cache(maxsize=1024)
 def shape(model: Transformer, layout: Layout) -> Shape:
     """The shape of a layout for a model; a LayoutError where the sizes do not allow it."""
     layout.check(model)
@@ -94,10 +92,10 @@ def shape(model: Transformer, layout: Layout) -> Shape:
     return Shape(
         model=model,
         layout=layout,
-        projections=Part(stored=stored["projections"], met=met["projections"]),
-        mlp=Part(stored=stored["mlp"], met=met["mlp"]),
-        experts=Part(stored=stored["experts"], met=met["experts"]),
-        head=Part(stored=met["head"], met=met["head"]),  # a tied one is stored with the embedding
+        projections=ProductClass(stored=stored["projections"], met=met["projections"]),
+        mlp=ProductClass(stored=stored["mlp"], met=met["mlp"]),
+        experts=ProductClass(stored=stored["experts"], met=met["experts"]),
+        head=ProductClass(stored=met["head"], met=met["head"]),  # a tied one is stored with the embedding
         embedding=stored["embedding"] + stored["head"] - met["head"],
         other=stored["other"],
         kinds=_kinds(model, layout),
@@ -109,17 +107,11 @@ def shape(model: Transformer, layout: Layout) -> Shape:
 
 def _share(w: Weight, model: Transformer, layout: Layout) -> float:
     """What one chip holds of a weight."""
-    match w.part:
-        case "attention" if w.name in (*_BY_HEAD, *_BY_KV_HEAD):
-            heads = model.N if w.name in _BY_HEAD else model.K
-            return _whole_heads(heads, layout.columns) / layout.rows
-        case "linear attention":
-            return 1 / layout.group
-        case "mlp" | "shared experts":
-            return 1 / (layout.tp if layout.wide else layout.group)
-        case "experts" | "unembedding" | "embedding":
-            return 1 / layout.tp
-    return 1.0
+    if w.part == "attention" and w.name in (*_BY_HEAD, *_BY_KV_HEAD):
+        return _whole_heads(model.N if w.name in _BY_HEAD else model.K, layout.columns) / layout.rows
+    dense = layout.tp if layout.wide else layout.group
+    ways = {"linear attention": layout.group, "mlp": dense, "shared experts": dense}
+    return 1 / (ways | dict.fromkeys(("experts", "unembedding", "embedding"), layout.tp)).get(w.part, 1)
 
 
 def _whole_heads(heads: int, ways: int) -> float:
@@ -127,13 +119,13 @@ def _whole_heads(heads: int, ways: int) -> float:
     return ceil(heads / ways) / heads
 
 
-def _kinds(model: Transformer, layout: Layout) -> tuple[Kind, ...]:
+def _kinds(model: Transformer, layout: Layout) -> tuple[AttentionKind, ...]:
     """Per pair: this chip's query heads; per token: its key-value heads, or the whole latent vector."""
     keys = 1 if model.latent else model.K  # a latent vector is one head, which all queries share
-    absorbed = pair_flops(model, absorbed=True)
+    absorbed = pair_flops(model, absorbed=True)  # queries meet the latent vectors themselves
     there, here = layout.kv_heads, layout.group
     return tuple(
-        Kind(
+        AttentionKind(
             window=float(kind.window or inf),
             elements=kind.layers * kind.kv_elements_per_token * _whole_heads(keys, there),
             flops=kind.layers * absorbed * _whole_heads(model.N, there),
@@ -153,5 +145,4 @@ def _state(model: Transformer, layout: Layout) -> float:
 
 def _between(model: Transformer) -> float:
     """Elements read and written between products; outputs of a token's experts are written, then summed."""
-    routed = 2 * model.D * model.experts.k * model.moe_layers if model.experts else 0
-    return sum(pointwise(model)) + routed
+    return sum(pointwise(model)) + (2 * model.D * model.experts.k * model.moe_layers if model.experts else 0)

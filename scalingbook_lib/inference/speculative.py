@@ -24,6 +24,7 @@ class Speculation(Told):
     @property
     def tokens(self) -> float:
         """In the mean for each check: (1 - p^(K+1)) / (1 - p), the large model's own token included."""
+        # Token i + 1 needs the i before it: 1 + p + ... + p^K. The last one is the large model's own.
         p, K = self.acceptance, self.draft
         return K + 1.0 if p == 1 else (1 - p ** (K + 1)) / (1 - p)
 
@@ -50,8 +51,10 @@ def speculative(acceptance: float, draft: int, *, cost: float, verify: Ratio = 1
     While weights or the cache are waited for, v is 1; `verify` may be a function of the tokens checked.
     """
     if not 0 <= acceptance <= 1 or draft < 0 or cost < 0:
-        asked = f"acceptance={acceptance}, draft={draft}, cost={cost}"
-        raise ValueError(f"{asked}: write a chance from 0 to 1, and no negative numbers")
+        raise ValueError(
+            f"acceptance={acceptance}, draft={draft}, cost={cost}: write a chance from 0 to 1, and no "
+            "negative numbers"
+        )
     if callable(verify):
         verify = verify(draft + 1)
     elif not draft:
@@ -61,5 +64,5 @@ def speculative(acceptance: float, draft: int, *, cost: float, verify: Ratio = 1
 
 def best_draft(acceptance: float, *, cost: float, verify: Ratio = 1.0, most: int = 32) -> Speculation:
     """The number of drafted tokens, 0 to `most`, that is fastest; the smallest of equals."""
-    found = [speculative(acceptance, K, cost=cost, verify=verify) for K in range(most + 1)]
+    found = (speculative(acceptance, K, cost=cost, verify=verify) for K in range(most + 1))
     return max(found, key=lambda one: one.speed_up)

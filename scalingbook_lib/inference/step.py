@@ -29,6 +29,8 @@ UNBIND = {
     "bytes": "fewer tensor ways, a smaller batch, or narrower activations",
 }
 
+OWN = ("weights", "matmul", "KV", "attention", "activations")  # terms of what a chip does by itself
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step(Priced):
@@ -60,6 +62,8 @@ class Step(Priced):
     @property
     def terms(self) -> dict[str, float]:
         """All that the step consists of, in seconds of the mean stage: the sides that are waited for."""
+        # m microbatches pass each of pp stages, which has 1/pp of the layers: the mean stage works for m/pp
+        # of a pass. What the longest stage and the filling of the pipeline take more is the bubble.
         p, t, scale = self.one, self.times, self.times.microbatches / self.layout.pp
         named = {
             "weights": p.weights_s + (p.head_s if p.head_waits else 0.0),
@@ -79,9 +83,10 @@ class Step(Priced):
     @property
     def collectives(self) -> dict[str, float]:
         """What is waited for of collectives, by name, in one pass."""
-        busy: dict[str, float] = {}
+        # Overlap hides a share of all collectives together: each is told its part of what is left.
+        busy = dict.fromkeys((row.name for row in self.traffic), 0.0)
         for row in self.traffic:
-            busy[row.name] = busy.get(row.name, 0.0) + self._bandwidth_s(row) + row.hops_s
+            busy[row.name] = busy[row.name] + self._bandwidth_s(row) + row.hops_s
         whole = sum(busy.values())
         return {name: s * self.one.collectives_s / whole for name, s in busy.items()} if whole else {}
 
@@ -101,8 +106,7 @@ class Step(Priced):
     @property
     def compute_s(self) -> float:
         """What one chip does by itself: without collectives, launches and bubbles."""
-        own = ("weights", "matmul", "KV", "attention", "activations")
-        return sum(s for name, s in self.terms.items() if name in own)
+        return sum(s for name, s in self.terms.items() if name in OWN)
 
     @property
     def network_s(self) -> float:
@@ -112,8 +116,8 @@ class Step(Priced):
     @property
     def traffic(self) -> tuple[Traffic, ...]:
         """Every collective of the step."""
-        kinds = ("all", *["decoded"] * bool(self.load.B), *["prompts"] * bool(self.load.chunk))
-        return tuple(row for row in self.case.traffic if row.of in kinds)
+        some = {"all": True, "decoded": self.load.B, "prompts": self.load.chunk}
+        return tuple(row for row in self.case.traffic if some[row.of])
 
     @property
     def tokens(self) -> float:
@@ -137,12 +141,10 @@ class Step(Priced):
 
     def __str__(self) -> str:
         terms = ", ".join(f"{name} {si(s, 's')}" for name, s in self.terms.items())
-        load, work = self.load, []
-        if load.B:
-            work.append(f"{count(load.B)} sequences of {count(self.S)} tokens")
-        if load.chunk:
-            prompts = f"{count(load.prompts)} prompt{'s' * (load.prompts > 1)}"
-            work.append(f"{count(load.chunk)} tokens of {prompts}")
+        load = self.load
+        decoded = f"{count(load.B)} sequences of {count(self.S)} tokens" if load.B else ""
+        read = f"{count(load.chunk)} tokens of {count(load.prompts)} prompt{'s' * (load.prompts > 1)}"
+        work = [part for part in (decoded, read if load.chunk else "") if part]
         return (
             f"{self.model.name}, {self.what} of {' and '.join(work)} on {self.layout}: "
             f"{si(self.total_s, 's')} ({terms}); {self.binds} binds, and {self.unbind} would help"
@@ -207,8 +209,9 @@ def stepped(
     """`mixed` of a case that is known already."""
     _check(B=B, S=S, chunk=chunk, chunk_context=context)
     if (not B and not chunk) or T < 1 or prompts < 1:
-        asked = f"B={B} with T={T} and chunk={chunk} of {prompts} prompts"
-        raise ValueError(f"{asked}: write at least 1 token to do")
+        raise ValueError(
+            f"B={B} with T={T} and chunk={chunk} of {prompts} prompts: write at least 1 token to do"
+        )
     load = Load(B=B, kv_tokens=B * S, T=T, chunk=chunk, context=context, prompts=prompts)
     what = "decode step" if not chunk else "mixed step" if B else "chunk"
     return Step(case=on, what=what, load=load, S=S, times=on.staged(load))
@@ -218,8 +221,9 @@ def prefilled(on: Case, *, P: int, prompts: int = 1, cached: int = 0) -> Step:
     """`prefill` of a case that is known already."""
     _check(cached=cached)
     if P - cached < 1 or prompts < 1:
-        asked = f"{prompts} prompts of P={P} tokens with cached={cached}"
-        raise ValueError(f"{asked}: write at least 1 token to read")
+        raise ValueError(
+            f"{prompts} prompts of P={P} tokens with cached={cached}: write at least 1 token to read"
+        )
     load = Load(chunk=prompts * (P - cached), context=cached, prompts=prompts)
     return Step(case=on, what="prefill", load=load, S=0, times=on.prefilled(load))
 

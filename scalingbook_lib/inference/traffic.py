@@ -19,7 +19,7 @@ from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.clusters import Level
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.layers import score_width, value_width
-from scalingbook_lib.steps.placement import FREE, Networks, Rate, exchange_rate, place, rate
+from scalingbook_lib.steps.placement import FREE, Rate, exchange_rate, place, rate
 from scalingbook_lib.units import FP32, Told, si
 
 GATHER, SCATTER, REDUCE = Collective.ALL_GATHER, Collective.REDUCE_SCATTER, Collective.ALL_REDUCE
@@ -83,6 +83,7 @@ class Links:
     machine: Machine
     efficiency: Efficiency
     k: int
+    vector: float  # bytes of one token's activations, as wide as the model
 
     def row(
         self,
@@ -100,6 +101,7 @@ class Links:
         """One collective of n groups of `inside` neighbors: a chip with those at its place in the others."""
         e, outside = self.efficiency, self.machine.chips // (inside * n)
         on = place(self.machine, (inside, n, 1, 1, 1, outside)).over("C")
+        leaves = any(isinstance(part, Level) and part.port in ("network", "dcn") for part in on)
         if n == 1:
             found = FREE
         elif axis == "Z":  # copies of one token for experts behind the same wire are sent once
@@ -115,42 +117,37 @@ class Links:
             per_row=per_row,
             times=times,
             rate=found,
-            call_s=e.collective_s + (e.network_s if _leaves(on) else 0.0),
+            call_s=e.collective_s + (e.network_s if leaves else 0.0),
             of=of,
         )
-
-
-def _leaves(on: Networks) -> bool:
-    """Whether it passes the network between domains, or between pods."""
-    return any(isinstance(part, Level) and part.port in ("network", "dcn") for part in on)
 
 
 def rows(s: Shape, machine: Machine, efficiency: Efficiency) -> tuple[Traffic, ...]:
     """Every collective of a step that has anyone to talk to."""
     m, o = s.model, s.layout
-    links = Links(machine=machine, efficiency=efficiency, k=m.experts.k if m.experts else 1)
+    k, vector = m.experts.k if m.experts else 1, o.activations.bytes * m.D
+    links = Links(machine=machine, efficiency=efficiency, k=k, vector=vector)
     parts = (_ends, _two_dimensions if o.rows > 1 else _one_dimension, _cache, _ring, _stages)
-    found = [row for part in parts for row in part(m, o, links)]
-    return tuple(row for row in found if row.n > 1 and row.times)
+    return tuple(row for part in parts for row in part(m, o, links) if row.n > 1 and row.times)
 
 
 def _ends(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """The vocabulary is split: embedded vectors are summed, each chip's best candidates are gathered."""
-    D = o.activations.bytes * m.D
-    yield links.row("embedding", REDUCE, "Y", n=o.tp, per_token=D, times=1)
+    yield links.row("embedding", REDUCE, "Y", n=o.tp, per_token=links.vector, times=1)
     best = CANDIDATE_BYTES * o.tp
     yield links.row("candidates", GATHER, "Y", n=o.tp, per_token=0.0, per_row=best, times=1)
 
 
 def _one_dimension(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """Outputs are summed twice a layer (once in a parallel block): a reduce-scatter and an all-gather."""
-    D = o.activations.bytes * m.D
-    own = D / o.attention_dp  # a group has the tokens of its own sequences
+    own = links.vector / o.attention_dp  # a group has the tokens of its own sequences
+    # Source: Megatron-LM, arXiv 1909.08053, section 3: one sum after attention, one after the MLP.
     blocks = m.L if m.norms > 1 else 0  # a parallel block adds attention's output to the MLP's, then sums
     if o.attention_dp == 1:
-        yield links.row("attention's output", REDUCE, "Y", n=o.tp, per_token=D, times=blocks)
-        yield links.row("MLP's output", REDUCE, "Y", n=o.tp, per_token=D, times=m.L - m.moe_layers)
-        yield links.row("experts' output", REDUCE, "Y", n=o.tp, per_token=D, times=m.moe_layers)
+        summed = partial(links.row, what=REDUCE, axis="Y", n=o.tp, per_token=links.vector)
+        yield summed("attention's output", times=blocks)
+        yield summed("MLP's output", times=m.L - m.moe_layers)
+        yield summed("experts' output", times=m.moe_layers)
         return
     yield links.row("attention's output", REDUCE, "G", n=o.group, per_token=own, times=blocks)
     if o.wide:
@@ -162,8 +159,7 @@ def _one_dimension(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]
 
 def _all_groups(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """Each group's tokens to all chips, and sums back: MLPs that all tp chips split."""
-    D = o.activations.bytes * m.D
-    row = partial(links.row, axis="A", inside=o.group, n=o.attention_dp, per_token=D, times=m.L)
+    row = partial(links.row, axis="A", inside=o.group, n=o.attention_dp, per_token=links.vector, times=m.L)
     yield row("tokens of all groups", GATHER)
     yield row("outputs to their groups", SCATTER)
 
@@ -171,6 +167,7 @@ def _all_groups(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
 def _experts(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """A chip's own tokens to their k experts and back; where chips split an expert, gathered and summed."""
     assert m.experts
+    # Dispatch may be narrower than what is computed with (DeepSeek-V3: fp8 there, bf16 back).
     copies, ways = m.D * m.experts.k, o.tp // o.ep  # elements of a token's k copies; chips of one expert
     dispatch, combine = (o.dispatch or o.activations).bytes, o.activations.bytes
     between = partial(links.row, axis="Z", inside=ways, n=o.ep, times=m.moe_layers)
@@ -207,6 +204,8 @@ def _cache(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     split by heads alone; its keys and values then go to where the cache has them, or are there already where
     heads are copied.
     """
+    # Source of the split over sequences: Pope et al., section 3.3; over tokens, partial softmaxes are merged
+    # by their largest score m and sum l, as flash decoding does.
     a, h, Z, C = o.activations.bytes, o.kv_heads, o.kv_batch, o.kv_sequence
     ways = Z // o.rows if Z % o.rows == 0 else Z  # over sequences, beyond those that rows scatter
     own = a / (Z // ways)  # where rows have scattered the sequences, each row has its own
@@ -228,12 +227,11 @@ def _cache(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
 def _ring(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """Keys and values of whole prompts, or latent vectors, pass every group, each chip its own heads."""
     each = m.kv_elements_per_token / m.softmax_layers / (1 if m.latent else min(o.group, m.K))
-    nbytes = o.activations.bytes * each / o.attention_dp
     ring = partial(links.row, axis="R", inside=o.tp, n=o.cp, times=m.softmax_layers, of="prompts")
-    yield ring("keys and values", GATHER, per_token=nbytes)
+    yield ring("keys and values", GATHER, per_token=o.activations.bytes * each / o.attention_dp)
 
 
 def _stages(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     """To the next stage, each tensor way its own part."""
-    D = o.activations.bytes * m.D / o.tp
-    yield links.row("to the next stage", HOP, "P", inside=o.tp * o.cp, n=o.pp, per_token=D, times=o.pp - 1)
+    own = links.vector / o.tp
+    yield links.row("to the next stage", HOP, "P", inside=o.tp * o.cp, n=o.pp, per_token=own, times=o.pp - 1)

@@ -62,8 +62,8 @@ def attend(q: jax.Array, blocks: Iterable[tuple[jax.Array, int | jax.Array]]) ->
         groups = groups.reshape(*q.shape[:2], kv.shape[3], -1, q.shape[-1])
         for start in range(0, kv.shape[2], BLOCK):
             sums = _met(groups, kv[:, :, start : start + BLOCK], before - start, sums)
-    out = jnp.moveaxis(sums[0] / sums[2][..., None], 3, 1)
-    return out.reshape(q.shape).astype(q.dtype)  # [b, t, k, g, h] → [b, t, n, h]
+    # [b, k, g, t, h] → [b, t, k, g, h] → [b, t, n, h]
+    return jnp.moveaxis(sums[0] / sums[2][..., None], 3, 1).reshape(q.shape).astype(q.dtype)
 
 
 @functools.partial(jax.checkpoint, prevent_cse=False)

@@ -18,15 +18,14 @@ def spread(collective: Callable, x: jax.Array, axis: str) -> jax.Array:
 
 def gather(x: jax.Array, axes: str | Sequence[str], dim: int) -> jax.Array:
     """All blocks of `dim`, in order: A[I_XY] → A[I]."""
-    axes = tuple(axis for axis in axes if lax.axis_size(axis) > 1)
-    return lax.all_gather(x, axes, axis=dim, tiled=True) if axes else x
+    real = _real(axes)
+    return lax.all_gather(x, real, axis=dim, tiled=True) if real else x
 
 
-def scatter(x: jax.Array, axis: str, dim: int) -> jax.Array:
-    """The sum over an axis, of which this device keeps its block of `dim`: A[I]{U_X} → A[I_X]."""
-    if lax.axis_size(axis) == 1:
-        return x
-    return lax.psum_scatter(x, axis, scatter_dimension=dim, tiled=True)
+def scatter(x: jax.Array, axes: str | Sequence[str], dim: int) -> jax.Array:
+    """The sum over the axes, of which this device keeps its block of `dim`: A[I]{U_X} → A[I_X]."""
+    real = _real(axes)
+    return lax.psum_scatter(x, real, scatter_dimension=dim, tiled=True) if real else x
 
 
 def shift(x: jax.Array, axis: str, *, ring: bool = True) -> jax.Array:
@@ -42,3 +41,8 @@ def exchange(x: jax.Array, axis: str, split: int, concat: int) -> jax.Array:
     if lax.axis_size(axis) == 1:
         return x
     return lax.all_to_all(x, axis, split_axis=split, concat_axis=concat, tiled=True)
+
+
+def _real(axes: Sequence[str]) -> tuple[str, ...]:
+    """The axes that have more than one device: over the others nothing is to be moved."""
+    return tuple(axis for axis in axes if lax.axis_size(axis) > 1)

@@ -1,6 +1,6 @@
 """How is it spelled in this JAX? One name for each thing that JAX has renamed between 0.7.2 and 0.12.
 
-A notebook that has to run on Colab's JAX as well as on the newest says `spelled.varying(x, "X")` where
+A notebook that has to run on Colab's JAX as well as on the newest says `compat.varying(x, "X")` where
 today's JAX says `jax.lax.pcast(x, "X", to="varying")` and older ones `jax.lax.pvary(x, "X")`. Chapter: JAX.
 """
 
@@ -20,7 +20,8 @@ def varying(x: jax.Array, axes: Axes) -> jax.Array:
     `jax.lax.pcast(x, axes, to="varying")` since 0.8.2, `jax.lax.pvary(x, axes)` before. Nothing moves.
     """
     lax: Any = jax.lax  # either has one of the two names alone
-    missing = tuple(axis for axis in _tuple(axes) if axis not in varies(x))
+    named = (axes,) if isinstance(axes, str) else axes
+    missing = tuple(axis for axis in named if axis not in varies(x))
     if not missing:
         return x
     return lax.pcast(x, missing, to="varying") if hasattr(lax, "pcast") else lax.pvary(x, missing)
@@ -30,8 +31,7 @@ def varies(x: jax.Array) -> tuple[str, ...]:
     """Within `shard_map`: the mesh axes along which x may differ from device to device, sorted."""
     of = jax.typeof(x)
     kind: Any = getattr(of, "manual_axis_type", None)
-    found = kind.varying if kind is not None else getattr(of, "vma", ())
-    return tuple(sorted(found))
+    return tuple(sorted(kind.varying if kind is not None else getattr(of, "vma", ())))
 
 
 def all_gather(x: jax.Array, axis_name: str, *, axis: int = 0) -> jax.Array:
@@ -60,7 +60,3 @@ def refused() -> Iterator[list[str]]:
         said += [type(error).__name__, " ".join(str(error).split())]
     if not said:
         raise AssertionError("JAX refused nothing here; the text around this block expects that it does")
-
-
-def _tuple(axes: Axes) -> tuple[str, ...]:
-    return (axes,) if isinstance(axes, str) else tuple(axes)

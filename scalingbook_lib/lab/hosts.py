@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalingbook_lib.lab.train import run as train
-from scalingbook_lib.notation import Mesh
+from scalingbook_lib.lab.train import run
 from scalingbook_lib.units import Told
 
 if TYPE_CHECKING:
@@ -107,15 +106,9 @@ def ask(trainer: "Trainer") -> Hosts:
 
 def main(given: Sequence[str] | None = None) -> None:
     """Join as the trainer would, and say who is there."""
-    asked = train.arguments().parse_args(given)
-    train.join(asked)
+    found = ask(run.joined(run.arguments().parse_args(given)))
     import jax
 
-    from scalingbook_lib.lab.train import trainer as training  # only now, as in the trainer
-
-    model = training.SMALL_MOE if asked.experts else training.SMALL
-    how = {"batch": asked.batch, "T": asked.T, "microbatches": asked.microbatches}
-    found = ask(training.Trainer(model, Mesh.parse(asked.mesh), **how))
     if jax.process_index() == 0:
         print(found, flush=True)
     if not found.same:

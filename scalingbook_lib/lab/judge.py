@@ -43,8 +43,10 @@ class Task(Told):
             return fn  # not answered yet
         mesh = mesh_of(self.arrays)
         with jax.default_matmul_precision("highest"), jax.default_device(mesh.devices.flat[0]):
-            got, program = _run(fn, self.arrays, mesh)
-            wanted = self.oracle(*_whole(self.arrays))
+            with jax.set_mesh(mesh):
+                program = jax.jit(fn).lower(*self.arrays).compile()
+                got = program(*self.arrays)
+            wanted = self.oracle(*jax.tree.map(np.asarray, self.arrays))
         wrong = next(_wrong(got, wanted, self.rel_tol, mesh), "")
         rows = hlo.collectives(program, mesh) if self.topology is None else self._compiled(fn, mesh)
         asked = self._asked()
@@ -94,17 +96,6 @@ def summed(rows: hlo.Collectives, *, shifts: bool = False) -> tuple[Move, ...]:
     return programs.moves(sums)
 
 
-def _run(fn: Callable, arrays: tuple[Any, ...], mesh: jax.sharding.Mesh) -> tuple[Any, Any]:
-    """Its result, and the compiled program."""
-    with jax.set_mesh(mesh):
-        program = jax.jit(fn).lower(*arrays).compile()
-        return program(*arrays), program
-
-
-def _whole(arrays: Any) -> Any:
-    return jax.tree.map(np.asarray, arrays)
-
-
 def _struct(a: jax.Array, on: jax.sharding.Mesh) -> jax.ShapeDtypeStruct:
     where = jax.sharding.NamedSharding(on, a.sharding.spec)  # type: ignore[attr-defined]
     return jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=where)
@@ -125,11 +116,9 @@ def _wrong(got: Any, wanted: Any, rel_tol: float, mesh: jax.sharding.Mesh) -> It
 
 
 def _near(got: Any, wanted: np.ndarray, whole: np.ndarray, rel_tol: float) -> bool:
-    return np.allclose(_exact(got), _exact(wanted), rtol=0, atol=_room(whole, rel_tol))
-
-
-def _room(whole: np.ndarray, rel_tol: float) -> float:
-    return rel_tol * float(np.abs(_exact(whole)).max(initial=0.0))
+    """Is every entry near enough, as a share of the largest entry of the whole result?"""
+    room = rel_tol * float(np.abs(_exact(whole)).max(initial=0.0))
+    return np.allclose(_exact(got), _exact(wanted), rtol=0, atol=room)
 
 
 def _exact(a: Any) -> np.ndarray:
@@ -150,12 +139,10 @@ def _where(off: list[Any], whole: np.ndarray, of: int, mesh: jax.sharding.Mesh) 
 
 def _place(device: Any, mesh: jax.sharding.Mesh) -> str:
     """A device by its place on the mesh: 'X=0, Y=3'."""
-    at = np.argwhere(mesh.devices == device)
-    return (
-        ", ".join(f"{name}={i}" for name, i in zip(mesh.axis_names, at[0], strict=True))
-        if len(at)
-        else str(device)
-    )
+    places = np.argwhere(mesh.devices == device)
+    if not len(places):
+        return str(device)
+    return ", ".join(f"{name}={i}" for name, i in zip(mesh.axis_names, places[0], strict=True))
 
 
 def _elsewhere(got: Any, out: tuple[str, ...], mesh: jax.sharding.Mesh) -> Iterator[str]:

@@ -7,7 +7,6 @@ Chapters: Rooflines, TPUs, GPUs.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date
-from math import nan
 from typing import Any, NoReturn, TypeGuard
 
 from scalingbook_lib.machines.torus import Axis, SliceError, Torus
@@ -38,28 +37,13 @@ class Source:
 class NoRate(float):
     """In the place of a rate that a chip does not have: whoever computes with it is told which it has."""
 
-    said: str
-
-    def __new__(cls, said: str) -> "NoRate":
-        """`said` is the error's message."""
-        found = super().__new__(cls, nan)
-        found.said = said
-        return found
-
-    def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]
-        return (self.said,)
+    said: str  # the error's message
 
     def _refuse(self, *_: object) -> NoReturn:
         raise ValueError(self.said)
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = __format__ = _refuse
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NoRate) and self.said == other.said
-
-    def __hash__(self) -> int:
-        return hash(self.said)
 
     def __repr__(self) -> str:
         return "NoRate"
@@ -125,7 +109,9 @@ class Chip(Told):
                 raise ValueError(
                     f"{self.name} has no 16-bit rate; write bf16_flops_per_s or fp16_flops_per_s"
                 )
-            object.__setattr__(self, "bf16_flops_per_s", NoRate(self._lacks("bf16")))
+            lacking = NoRate(0)
+            object.__setattr__(self, "bf16_flops_per_s", lacking)
+            lacking.said = self._lacks("bf16")
         for name, value in self.figures().items():
             if name not in self.sources:
                 raise ValueError(f"{self.name}: {name} has no source; say where it was read, in `sources`")

@@ -1,20 +1,25 @@
 """Which chips are joined to which, and what can a mesh axis carry?
 
 A slice is a torus of chips that can be had; a mesh names products of its axes. Chapters: TPUs, Sharding.
+
+>>> from scalingbook_lib.machines import chips
+>>> print(Slice.of(chips.V5P, "4x4x8"))
+TPU v5p 4x4x8: 128 chips on 32 hosts, rings of 4 and 4 and 8, bisection 3.2 TB/s each way
 """
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines.machine import Joined, MachineMesh
 from scalingbook_lib.machines.routes import Route
 from scalingbook_lib.machines.torus import Axis, Shape, SliceError, read_shape, write_shape
-from scalingbook_lib.units import BF16, DType, Told, si
+from scalingbook_lib.units import si
 
 
 @dataclass(frozen=True)
-class Slice(Told):
+class Slice(Joined):
     """Chips joined into a torus: TPU v5p in 4x4x8. A shape that does not exist raises SliceError."""
 
     chip: Chip
@@ -37,14 +42,9 @@ class Slice(Told):
         return f"{self.chip.name} {write_shape(self.shape)}"
 
     @property
-    def chips(self) -> int:
+    def chips(self) -> int:  # type: ignore[override]  # the shape says how many
         """How many chips."""
         return math.prod(self.shape)
-
-    @property
-    def hosts(self) -> int:
-        """How many hosts (machines) hold them; a slice smaller than a host counts as one."""
-        return math.ceil(self.chips / self.chip.chips_per_host)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -55,6 +55,7 @@ class Slice(Told):
     @property
     def links(self) -> int:
         """How many cables: each joins two chips and carries `link_bytes_per_s` in each direction."""
+        # chips / n lines run along an axis of n; closing one into a ring takes a cable more
         return sum(self.chips // a.size * (a.size if a.wrapped else a.size - 1) for a in self.axes)
 
     @property
@@ -70,21 +71,13 @@ class Slice(Told):
     @property
     def bisection_bytes_per_s(self) -> float:
         """What can cross the narrowest cut into two halves, in one direction."""
+        # across an axis, each of its lines is cut once, and a ring at a second place too: W of the axis
         cuts = [self.chips // a.size * a.bytes_per_s for a in self.axes if a.size > 1]
         return min(cuts, default=math.inf)
 
     def route(self, source: tuple[int, ...], target: tuple[int, ...]) -> Route:
         """The shortest ways from one chip to another, `slice.route((0, 0), (3, 3))`."""
         return Route.between(self.axes, source, target)
-
-    @property
-    def hbm_bytes(self) -> float:
-        """The HBM of all chips together."""
-        return self.chips * self.chip.hbm_bytes
-
-    def flops_per_s(self, dtype: DType = BF16) -> float:
-        """The peak rate of all chips together."""
-        return self.chips * self.chip.flops_per_s(dtype)
 
     def mesh(self, **sizes: int) -> "SliceMesh":
         """Name mesh axes, `slice.mesh(X=4, Y=16)`: each is a product of whole torus axes."""
@@ -99,62 +92,36 @@ class Slice(Told):
         return f"{self.name}: {chips} on {hosts}, {f'rings of {rings}' if rings else 'no axis wraps'}{cut}"
 
 
-@dataclass(frozen=True)
-class SliceMesh(Told):
-    """Mesh axes laid over a slice: which torus axes, and so which bandwidth, each of them has."""
+class SliceMesh(MachineMesh[Axis]):
+    """Mesh axes laid over a slice: each is a product of whole torus axes."""
 
-    slice: Slice
-    named: tuple[tuple[str, int], ...]
-    _laid: dict[str, tuple[Axis, ...]] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if not self.named or min(size for _, size in self.named) < 1:
-            raise SliceError("a mesh needs at least one axis, of at least one chip, as in mesh(X=4, Y=16)")
-        object.__setattr__(self, "_laid", self._lay())
+    machine: Slice
+    refused = SliceError
 
     def _lay(self) -> dict[str, tuple[Axis, ...]]:
         """The first way, in the order of the torus, to give each torus axis to one mesh axis."""
-        torus = [a for a in self.slice.axes if a.size > 1]
+        if not self.named or min(size for _, size in self.named) < 1:
+            raise SliceError("a mesh needs at least one axis, of at least one chip, as in mesh(X=4, Y=16)")
+        # every way is tried: a torus has three axes at most, and a mesh few more
+        torus = [a for a in self.machine.axes if a.size > 1]
         for owners in itertools.product(self.sizes, repeat=len(torus)):
             given = list(zip(owners, torus, strict=True))
             laid = {name: tuple(a for owner, a in given if owner == name) for name in self.sizes}
             if all(math.prod(a.size for a in laid[name]) == size for name, size in self.named):
                 return laid
-        wanted = ", ".join(f"{name}={size}" for name, size in self.named)
         raise SliceError(
-            f"a mesh of {wanted} does not fit {self.slice.name}: each mesh axis is a product of whole "
-            f"torus axes ({', '.join(str(a.size) for a in torus)}), and all {self.slice.chips} chips are used"
+            f"a mesh of {self._wanted()} does not fit {self.machine.name}: each mesh axis is a product of "
+            f"whole torus axes ({', '.join(str(a.size) for a in torus)}), and all {self.machine.chips} chips "
+            "are used"
         )
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The size of each mesh axis, in order."""
-        return dict(self.named)
-
-    @property
-    def chip(self) -> Chip:
-        """The chip that the mesh is made of."""
-        return self.slice.chip
-
-    def size(self, names: str) -> int:
-        """How many chips share these mesh axes: `size("XY")` is X · Y."""
-        return math.prod(self.sizes[name] for name in self._known(names))
 
     def axes(self, names: str) -> tuple[Axis, ...]:
         """The torus axes under these mesh axes: `axes("XY")`."""
         return tuple(itertools.chain.from_iterable(self._laid[name] for name in self._known(names)))
 
     def bytes_per_s(self, names: str) -> float:
-        """The bandwidth of these mesh axes: what one chip can take in along all their torus axes at once."""
+        """The bandwidth of these mesh axes: what one chip can take in along all their torus axes at once.
+
+        Links of different axes are different wires, so their rates add.
+        """
         return sum(a.bytes_per_s for a in self.axes(names))
-
-    def _known(self, names: str) -> str:
-        unknown = [name for name in names if name not in self.sizes]
-        if unknown or len(set(names)) < len(names):
-            known = ", ".join(self.sizes)
-            raise SliceError(f"{names!r} is no set of axes of this mesh; name each of {known} at most once")
-        return names
-
-    def __str__(self) -> str:
-        laid = ", ".join(f"{name}{size} at {si(self.bytes_per_s(name), 'B/s')}" for name, size in self.named)
-        return f"{self.slice.name} as {laid}"

@@ -6,6 +6,7 @@ each names where it was read. Chapter: Transformers.
 
 import json
 import pkgutil
+import re
 from difflib import get_close_matches
 from typing import Any
 
@@ -14,13 +15,6 @@ from scalingbook_lib.models.parts import Experts, Latent, Linear
 from scalingbook_lib.models.transformer import Transformer
 
 _PARTS = {"experts": Experts, "latent": Latent, "linear": Linear}
-
-
-def _read() -> tuple[Transformer, ...]:
-    text = pkgutil.get_data(__package__ or "", "catalogue.json")  # also from the archive that a page loads
-    assert text
-    told = json.loads(text)
-    return tuple(_model(**fields, sources=told["sources"]) for fields in told["models"])
 
 
 def _model(*, source: str, sources: dict[str, str], **fields: Any) -> Transformer:
@@ -33,7 +27,8 @@ def _model(*, source: str, sources: dict[str, str], **fields: Any) -> Transforme
     return Transformer(**fields, source=sources.get(source, source))
 
 
-CATALOGUE = _read()
+_TOLD = json.loads(pkgutil.get_data(__package__ or "", "catalogue.json") or b"")  # also from a page's archive
+CATALOGUE = tuple(_model(**fields, sources=_TOLD["sources"]) for fields in _TOLD["models"])
 
 ALIASES = {
     "llama17b": "LLaMA 7B",
@@ -61,13 +56,19 @@ _BY_KEY = {_key(model.name): model for model in CATALOGUE}
 _BY_KEY |= {alias: _BY_KEY[_key(name)] for alias, name in ALIASES.items() if alias not in _BY_KEY}
 
 
+def _sizes(name: str) -> list[str]:
+    """The sizes that a name says: a point that is left out makes another model, OPT 13B of OPT 1.3B."""
+    return re.findall(r"[0-9.]+(?=[bm]\b)", name.lower())
+
+
 def find(name: str) -> Transformer:
     """The model of that name, whatever its capitals, spaces and hyphens."""
     if not isinstance(name, str):
         raise ModelError("name", f"{shown(name)} is no text", "write a name, as in 'LLaMA-3 70B'")
     key = _key(name[:80])
-    if key in _BY_KEY:
-        return _BY_KEY[key]
-    near = [_BY_KEY[match].name for match in get_close_matches(key, _BY_KEY, 3, 0.4)]
-    known = near or [model.name for model in CATALOGUE]
+    found = _BY_KEY.get(key)
+    if found and _sizes(name) in ([], _sizes(found.name) or _sizes(name)):
+        return found
+    near = dict.fromkeys(_BY_KEY[match].name for match in get_close_matches(key, _BY_KEY, 5, 0.4))
+    known = list(near)[:3] or [model.name for model in CATALOGUE]
     raise ModelError("name", f"{shown(name)} is not in the catalogue", f"write one of {', '.join(known)}")

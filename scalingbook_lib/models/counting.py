@@ -1,6 +1,7 @@
 """Which weights does a Transformer have, part by part? Chapter: Transformers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from scalingbook_lib.models.weight import Weight
@@ -8,11 +9,24 @@ from scalingbook_lib.models.weight import Weight
 if TYPE_CHECKING:
     from scalingbook_lib.models.transformer import Transformer
 
+type Shape = tuple[int, ...]
+
 
 def weights_of(m: "Transformer") -> tuple[Weight, ...]:
     """Every weight of the model, from the embedding to the unembedding."""
-    parts = (_vocabulary, _attention, _linear, _dense, _experts, _norms, _biases, _unembedding)
+    parts = (_vocabulary, _attention, _linear, _mlps, _norms, _biases, _unembedding)
     return tuple(weight for part in parts for weight in part(m) if weight.copies or weight.tied)
+
+
+def _each(
+    part: str, shapes: Mapping[str, Shape], copies: int, active: int | None = None, matmul: bool = False
+) -> Iterator[Weight]:
+    """As many copies of each shape; a token meets all of them, unless `active` says how many."""
+    for name, shape in shapes.items():
+        yield Weight(part, name, shape, copies, copies if active is None else active, matmul)
+
+
+_products = partial(_each, matmul=True)
 
 
 def _vocabulary(m: "Transformer") -> Iterator[Weight]:
@@ -22,35 +36,32 @@ def _vocabulary(m: "Transformer") -> Iterator[Weight]:
 
 
 def _attention(m: "Transformer") -> Iterator[Weight]:
-    layers = m.softmax_layers
-    for name, shape in _latent_shapes(m) if m.latent else _head_shapes(m):
-        yield Weight("attention", name, shape, layers, layers, matmul=True)
-    if m.sinks:
-        yield Weight("attention", "sinks", (m.N,), layers, layers)
+    yield from _products("attention", _latent_shapes(m) if m.latent else _head_shapes(m), m.softmax_layers)
+    if m.sinks:  # one learned logit a head, which takes part in the softmax and has no value
+        yield from _each("attention", {"sinks": (m.N,)}, m.softmax_layers)
 
 
-def _head_shapes(m: "Transformer") -> Iterator[tuple[str, tuple[int, ...]]]:
-    yield "q", (m.D, m.N, m.H)
-    if m.attention_gate:
-        yield "attention gate", (m.D, m.N, m.H)
-    yield "k", (m.D, m.K, m.H)
-    yield "v", (m.D, m.K, m.H)
-    yield "o", (m.N, m.H, m.D)
+def _head_shapes(m: "Transformer") -> dict[str, Shape]:
+    gate = {"attention gate": (m.D, m.N, m.H)} if m.attention_gate else {}
+    kv = (m.D, m.K, m.H)
+    return {"q": (m.D, m.N, m.H), **gate, "k": kv, "v": kv, "o": (m.N, m.H, m.D)}
 
 
-def _latent_shapes(m: "Transformer") -> Iterator[tuple[str, tuple[int, ...]]]:
+def _latent_shapes(m: "Transformer") -> dict[str, Shape]:
     a = m.latent
     assert a
     if a.q_rank is None:
-        yield "q", (m.D, m.N, a.qk)
+        queries: dict[str, Shape] = {"q": (m.D, m.N, a.qk)}
     else:
-        yield "q down", (m.D, a.q_rank)
-        yield "q up", (a.q_rank, m.N, a.qk)
-    yield "kv down", (m.D, a.kv_rank)
-    yield "k rope", (m.D, a.rope)  # one for all heads
-    yield "k up", (a.kv_rank, m.N, a.nope)
-    yield "v up", (a.kv_rank, m.N, a.v)
-    yield "o", (m.N, a.v, m.D)
+        queries = {"q down": (m.D, a.q_rank), "q up": (a.q_rank, m.N, a.qk)}
+    return {
+        **queries,
+        "kv down": (m.D, a.kv_rank),
+        "k rope": (m.D, a.rope),  # one for all heads
+        "k up": (a.kv_rank, m.N, a.nope),
+        "v up": (a.kv_rank, m.N, a.v),
+        "o": (m.N, a.v, m.D),
+    }
 
 
 def _linear(m: "Transformer") -> Iterator[Weight]:
@@ -66,89 +77,72 @@ def _linear(m: "Transformer") -> Iterator[Weight]:
         "linear decay": (m.D, a.v_heads),
         "linear o": (a.v_heads, a.value, m.D),
     }
-    for name, shape in products.items():
-        yield Weight("linear attention", name, shape, layers, layers, matmul=True)
-    channels = 2 * a.k_heads * a.key + a.v_heads * a.value
-    for name, shape in {
-        "conv": (channels, a.conv),
-        "decay rate": (a.v_heads,),
-        "time step": (a.v_heads,),
-    }.items():
-        yield Weight("linear attention", name, shape, layers, layers)
+    channels = 2 * a.k_heads * a.key + a.v_heads * a.value  # a short convolution over q, k and v
+    others = {"conv": (channels, a.conv), "decay rate": (a.v_heads,), "time step": (a.v_heads,)}
+    yield from _products("linear attention", products, layers)
+    yield from _each("linear attention", others, layers)
 
 
-def _mlp(m: "Transformer", width: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    if m.gated:
-        yield "gate", (m.D, width)
-    yield "up", (m.D, width)
-    yield "down", (width, m.D)
+def _mlp(m: "Transformer", width: int, prefix: str = "") -> dict[str, Shape]:
+    """A gated MLP has two matrices up, whose results are multiplied with each other."""
+    gate = {f"{prefix}gate": (m.D, width)} if m.gated else {}
+    return {**gate, f"{prefix}up": (m.D, width), f"{prefix}down": (width, m.D)}
 
 
-def _dense(m: "Transformer") -> Iterator[Weight]:
-    layers = m.L - m.moe_layers
-    for name, shape in _mlp(m, m.F):
-        yield Weight("mlp", name, shape, layers, layers, matmul=True)
-
-
-def _experts(m: "Transformer") -> Iterator[Weight]:
-    e, layers = m.experts, m.moe_layers
+def _mlps(m: "Transformer") -> Iterator[Weight]:
+    # all E experts are stored, k of them serve a token; the router's product has a column for each
+    e, sparse = m.experts, m.moe_layers
+    yield from _products("mlp", _mlp(m, m.F), m.L - sparse)
     if not e:
         return
-    yield Weight("router", "router", (m.D, e.E), layers, layers, matmul=True)
-    for name, shape in _mlp(m, e.F):
-        yield Weight("experts", f"expert {name}", shape, layers * e.E, layers * e.k, matmul=True)
+    yield from _products("router", {"router": (m.D, e.E)}, sparse)
+    yield from _products("experts", _mlp(m, e.F, "expert "), sparse * e.E, sparse * e.k)
     if e.shared_width:
-        for name, shape in _mlp(m, e.shared_width):
-            yield Weight("shared experts", f"shared {name}", shape, layers, layers, matmul=True)
-        if e.shared_gate:
-            yield Weight("shared experts", "shared scale", (m.D, 1), layers, layers, matmul=True)
+        scale = {"shared scale": (m.D, 1)} if e.shared_gate else {}
+        yield from _products("shared experts", _mlp(m, e.shared_width, "shared ") | scale, sparse)
 
 
 def _norms(m: "Transformer") -> Iterator[Weight]:
+    # a norm has one scale for each element, and a shift too where it is a layer norm (not RMS)
+    counted = {
+        "layer norms": m.norms * m.L,
+        "final norm": int(m.final_norm),
+        "embedding norm": int(m.embedding_norm),
+    }
+    for name, copies in counted.items():
+        shift = {f"{name}: shift": (m.D,)} if m.norm_bias else {}
+        yield from _each("norms", {name: (m.D,), **shift}, copies)
     full = m.softmax_layers
-    counted = [
-        ("layer norms", m.D, m.norms * m.L),
-        ("final norm", m.D, int(m.final_norm)),
-        ("embedding norm", m.D, int(m.embedding_norm)),
-    ]
-    for name, size, copies in counted:
-        yield Weight("norms", name, (size,), copies, copies)
-        if m.norm_bias:
-            yield Weight("norms", f"{name}: shift", (size,), copies, copies)
-    inner = [("q norm", m.H if m.qk_norm == "head" else m.N * m.H, full if m.qk_norm else 0)]
-    inner += [("k norm", m.H if m.qk_norm == "head" else m.K * m.H, full if m.qk_norm else 0)]
+    if m.qk_norm:  # one for each head's elements, or over all heads together
+        q, k = (m.H, m.H) if m.qk_norm == "head" else (m.N * m.H, m.K * m.H)
+        yield from _each("norms", {"q norm": (q,), "k norm": (k,)}, full)
     if m.latent:
-        inner += [("q rank norm", m.latent.q_rank or 1, full if m.latent.q_rank else 0)]
-        inner += [("kv rank norm", m.latent.kv_rank, full)]
+        queries = {"q rank norm": (m.latent.q_rank,)} if m.latent.q_rank else {}
+        yield from _each("norms", {**queries, "kv rank norm": (m.latent.kv_rank,)}, full)
     if m.linear:
-        inner += [("linear norm", m.linear.value, m.L - full)]
-    for name, size, copies in inner:
-        yield Weight("norms", name, (size,), copies, copies)
+        yield from _each("norms", {"linear norm": (m.linear.value,)}, m.L - full)
 
 
 def _biases(m: "Transformer") -> Iterator[Weight]:
-    full, dense = m.softmax_layers, m.L - m.moe_layers
-    sizes = {"q": (m.N, m.H), "k": (m.K, m.H), "v": (m.K, m.H), "o": (m.D,)}
-    for name in ("q", "k", "v", "o"):
-        if name in m.biases:
-            yield Weight("biases", f"{name} bias", sizes[name], full, full)
+    """A bias is as long as what its product makes: the last dimension, or heads and their width."""
+    e, sparse = m.experts, m.moe_layers
+    heads = {"q": (m.N, m.H), "k": (m.K, m.H), "v": (m.K, m.H), "o": (m.D,)}
+    own = {f"{name} bias": shape for name, shape in heads.items() if name in m.biases}
+    yield from _each("biases", own, m.softmax_layers)
     if "mlp" in m.biases:
-        for name, shape in _mlp(m, m.F):
-            yield Weight("biases", f"{name} bias", shape[1:], dense, dense)
-    yield from _expert_biases(m)
+        yield from _each("biases", _added(_mlp(m, m.F)), m.L - sparse)
+    if e and "router" in m.biases:
+        yield from _each("biases", {"router bias": (e.E,)}, sparse)
+    if e and "experts" in m.biases:
+        yield from _each("biases", _added(_mlp(m, e.F, "expert ")), sparse * e.E, sparse * e.k)
     if "unembedding" in m.biases:
         yield Weight("biases", "unembedding bias", (m.V,), 1, 1)
 
 
-def _expert_biases(m: "Transformer") -> Iterator[Weight]:
-    e, layers = m.experts, m.moe_layers
-    if e and "router" in m.biases:
-        yield Weight("biases", "router bias", (e.E,), layers, layers)
-    if e and "experts" in m.biases:
-        for name, shape in _mlp(m, e.F):
-            yield Weight("biases", f"expert {name} bias", shape[1:], layers * e.E, layers * e.k)
+def _added(products: Mapping[str, Shape]) -> dict[str, Shape]:
+    return {f"{name} bias": shape[1:] for name, shape in products.items()}
 
 
 def _unembedding(m: "Transformer") -> Iterator[Weight]:
-    stored = 0 if m.tied else 1
+    stored = 0 if m.tied else 1  # a tied matrix is multiplied by all the same
     yield Weight("unembedding", "unembed", (m.D, m.V), stored, stored, matmul=True, tied=m.tied)

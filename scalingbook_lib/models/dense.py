@@ -1,117 +1,107 @@
 """Which shapes does the configuration of a dense model with rotary positions mean?
 
-LLaMA, Mistral, Qwen, Gemma, Phi-3, OLMo 2 and SmolLM3: each function answers for one `model_type`.
+LLaMA, Mistral, Qwen, Gemma, Phi-3, OLMo 2 and SmolLM3: a row of `DENSE` for each `model_type`, in the words
+of `family`.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from scalingbook_lib.models.fields import Fields
 
-Shapes = dict[str, Any]
+type Shapes = dict[str, Any]  # fields of a Transformer
+type Reader = Callable[[Fields], Shapes]
+type Rule = Callable[[Fields, Shapes], Any]  # of a configuration and the letters that were read from it
+
 QKV, QKVO = ("q", "k", "v"), ("q", "k", "v", "o")
 
 
-def shapes(f: Fields, *, tied: bool = False, kv: int | None = None, H: str = "head_dim") -> Shapes:
-    """The letters that nearly all configurations call by the same names."""
+def letters(f: Fields, *, tied: bool = False, own_heads: bool = False) -> Shapes:
+    """The letters that nearly all configurations call by the same names.
+
+    `tied` is what a configuration means that does not say. With `own_heads`, one that names no key-value
+    heads has as many as query heads; without, it is refused.
+    """
     D, N = f.number("hidden_size"), f.number("num_attention_heads")
-    L = f.number("num_hidden_layers", most=1000)
     return {
+        "L": f.number("num_hidden_layers", most=1000),
         "D": D,
-        "L": L,
         "V": f.number("vocab_size"),
         "N": N,
-        "K": f.heads(N, f.number("num_key_value_heads", default=kv)),
-        "H": f.head_width(D, N, H),
+        "K": f.heads(N, f.number("num_key_value_heads", default=N if own_heads else None)),
+        "H": f.head_width(D, N),
         "F": f.number("intermediate_size"),
         "tied": f.flag("tie_word_embeddings", tied),
     }
 
 
-def own_heads(f: Fields) -> int:
-    """As many key-value heads as query heads: what the older configurations mean by silence."""
-    return f.number("num_attention_heads")
+OWN_HEADS: Reader = partial(letters, own_heads=True)  # older than grouped heads: silence means all
+TIED: Reader = partial(letters, tied=True)
 
 
-def biases(f: Fields, *, attention: tuple[str, ...] = QKVO) -> tuple[str, ...]:
+def family(read: Reader = letters, **rules: Any) -> Reader:
+    """The reader of a family: `read` gives the letters, and each rule one more field of `Transformer`.
+
+    A rule is the value that all models of the family have, or a `Rule` that finds it.
+    """
+
+    def shapes(f: Fields) -> Shapes:
+        m = read(f)
+        return m | {name: rule(f, m) if callable(rule) else rule for name, rule in rules.items()}
+
+    return shapes
+
+
+def biases(f: Fields, m: Shapes, attention: tuple[str, ...] = QKVO) -> tuple[str, ...]:
     """Which products add a bias."""
     have = attention if f.flag("attention_bias", False) else ()
     return (*have, "mlp") if f.flag("mlp_bias", False) else have
 
 
-def llama(f: Fields) -> Shapes:
-    """LLaMA 1, 2, 3 and 3.x, Yi, SmolLM."""
-    return shapes(f, kv=own_heads(f)) | {"biases": biases(f)}
+def one_window(f: Fields, m: Shapes) -> tuple[int | None, ...]:
+    """A window in every layer, where the configuration has one."""
+    return f.windows(m["L"], (f.value("sliding_window") is not None,))
 
 
-def mistral(f: Fields) -> Shapes:
-    """Mistral 7B, whose first version slides a window in every layer, and Nemo."""
-    read = shapes(f)
-    slides = f.value("sliding_window") is not None
-    return read | {"windows": f.windows(read["L"], (slides,))}
-
-
-def qwen_windows(f: Fields, L: int) -> tuple[int | None, ...]:
+def upper_windows(f: Fields, m: Shapes) -> tuple[int | None, ...]:
     """Qwen slides its upper layers, and only where it says so."""
     if not f.flag("use_sliding_window", False):
         return (None,)
-    first = f.number("max_window_layers", default=L, least=0)
-    return f.windows(L, tuple(layer >= first for layer in range(L)))
+    first = f.number("max_window_layers", default=m["L"], least=0)
+    return f.windows(m["L"], tuple(layer >= first for layer in range(m["L"])))
 
 
-def qwen2(f: Fields) -> Shapes:
-    """Qwen 2 and 2.5: queries, keys and values with a bias."""
-    read = shapes(f)
-    return read | {"biases": QKV, "windows": qwen_windows(f, read["L"])}
-
-
-def qwen3(f: Fields) -> Shapes:
-    """Qwen 3: a norm over each head in place of the biases."""
-    read = shapes(f)
-    return read | {
-        "qk_norm": "head",
-        "biases": biases(f),
-        "windows": qwen_windows(f, read["L"]),
-    }
-
-
-def smollm3(f: Fields) -> Shapes:
-    """SmolLM3."""
-    read = shapes(f, tied=True)
-    return read | {"biases": biases(f), "windows": qwen_windows(f, read["L"])}
-
-
-def phi3(f: Fields) -> Shapes:
-    """Phi-3 and Phi-4."""
-    read = shapes(f, kv=own_heads(f))
-    slides = f.value("sliding_window") is not None
-    return read | {"windows": f.windows(read["L"], (slides,))}
-
-
-def olmo2(f: Fields) -> Shapes:
-    """OLMo 2: norms after the sublayers, and one over all queries and all keys."""
-    return shapes(f, kv=own_heads(f)) | {"qk_norm": "all", "biases": biases(f)}
-
-
-def gemma(f: Fields) -> Shapes:
-    """Gemma 1."""
-    return shapes(f, tied=True) | {"biases": biases(f)}
-
-
-def gemma2(f: Fields) -> Shapes:
-    """Gemma 2: norms before and after each sublayer, a window in every other layer."""
-    read = shapes(f, tied=True)
-    return read | {"norms": 4, "biases": biases(f), "windows": f.windows(read["L"], (True, False))}
+def cycle(*slides: bool) -> Rule:
+    """Layers that slide and layers that do not, in turn."""
+    return lambda f, m: f.windows(m["L"], slides)
 
 
 GEMMA3 = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208}
+"""What the files of Gemma 3 leave out."""
 
 
-def gemma3(f: Fields) -> Shapes:
-    """Gemma 3, text: five layers slide, the sixth does not. What its files leave out is in `GEMMA3`."""
+def _gemma3_letters(f: Fields) -> Shapes:
     given = {name: value for name, value in f.config.items() if value is not None}
-    f = Fields(GEMMA3 | given)
-    read = shapes(f, tied=True)
+    return letters(Fields(GEMMA3 | given), tied=True)
+
+
+def _gemma3_windows(f: Fields, m: Shapes) -> tuple[int | None, ...]:
+    """All but the last layer of each period slide."""
     period = f.number("sliding_window_pattern", default=6, most=1000)
-    slides = tuple(layer + 1 < period for layer in range(period))
-    more = {"norms": 4, "qk_norm": "head", "biases": biases(f)}
-    return read | more | {"windows": f.windows(read["L"], slides)}
+    return f.windows(m["L"], tuple(layer + 1 < period for layer in range(period)))
+
+
+DENSE: dict[str, Reader] = {
+    "llama": family(OWN_HEADS, biases=biases),  # also Yi and SmolLM
+    "mistral": family(windows=one_window),  # the first 7B slides in every layer
+    "qwen2": family(biases=QKV, windows=upper_windows),
+    "qwen3": family(qk_norm="head", biases=biases, windows=upper_windows),  # norms in place of the biases
+    "smollm3": family(TIED, biases=biases, windows=upper_windows),
+    "phi3": family(OWN_HEADS, windows=one_window),
+    "olmo2": family(OWN_HEADS, qk_norm="all", biases=biases),  # one norm over all queries, one over all keys
+    "gemma": family(TIED, biases=biases),
+    "gemma2": family(TIED, norms=4, biases=biases, windows=cycle(True, False)),  # before and after a sublayer
+    "gemma3": family(_gemma3_letters, norms=4, qk_norm="head", biases=biases, windows=_gemma3_windows),
+}
+DENSE["gemma3_text"] = DENSE["gemma3"]

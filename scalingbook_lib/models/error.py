@@ -1,7 +1,12 @@
 """What is wrong with this model, and what should be written instead?"""
 
+from collections.abc import Mapping
+
 MOST = 10**9  # no dimension of a model is larger
 MOST_LAYERS = 1000
+
+
+type Limits = Mapping[str, tuple[int, int]]  # the least and the most, by field
 
 
 class ModelError(ValueError):
@@ -34,3 +39,9 @@ def whole(field: str, value: object, *, least: int = 1, most: int = MOST) -> int
             field, f"{shown(value)} is not between {least} and {most:,}", "write a size that a model can have"
         )
     return value
+
+
+def wholes(of: object, limits: Limits, part: str = "") -> None:
+    """The fields of an object, once they are known to be whole numbers within their limits."""
+    for name, (least, most) in limits.items():
+        whole(f"{part}{name}", getattr(of, name), least=least, most=most)

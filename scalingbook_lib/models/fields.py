@@ -20,15 +20,12 @@ class Fields:
         Two names with different values contradict each other.
         """
         given = {name: self.config[name] for name in names if self.config.get(name) is not None}
-        for name, value in given.items():
-            first = next(iter(given))
-            if type(value) is not type(given[first]) or value != given[first]:
-                raise ModelError(
-                    name,
-                    f"{shown(value)} contradicts {first}, which is {shown(given[first])}",
-                    "keep one of them",
-                )
-        return next(iter(given.values()), None)
+        first, value = next(iter(given.items()), ("", None))
+        for name, other in given.items():
+            if type(other) is not type(value) or other != value:  # to Python, True is 1, and so is 1.0
+                broke = f"{shown(other)} contradicts {first}, which is {shown(value)}"
+                raise ModelError(name, broke, "keep one of them")
+        return value
 
     def number(self, *names: str, default: int | None = None, least: int = 1, most: int = MOST) -> int:
         """A whole number that the configuration must have, unless there is a default."""
@@ -51,12 +48,14 @@ class Fields:
 
     def flag(self, name: str, default: bool) -> bool:
         """True or false."""
+        return self._a(bool, name, default, "neither true nor false", "write true or false")
+
+    def _a(self, kind: type, name: str, default: Any, broke: str, write: str) -> Any:
+        """A value of that kind; the default where there is none."""
         value = self.value(name)
-        if value is None:
-            return default
-        if not isinstance(value, bool):
-            raise ModelError(name, f"{shown(value)} is neither true nor false", "write true or false")
-        return value
+        if value is not None and not isinstance(value, kind):
+            raise ModelError(name, f"{shown(value)} is {broke}", write)
+        return default if value is None else value
 
     def must(self, name: str, allowed: Any, default: Any = None) -> None:
         """Refuse a variant that this family does not cover."""
@@ -71,29 +70,19 @@ class Fields:
 
     def listed(self, name: str, length: int | None = None) -> list[Any] | None:
         """A list, or None where the configuration has none; of that length, if one is given."""
-        value = self.value(name)
-        if value is None:
-            return None
-        if not isinstance(value, list):
-            raise ModelError(name, f"{shown(value)} is no list", "write it in [ ]")
-        if length is not None and len(value) != length:
-            raise ModelError(
-                name,
-                f"its {len(value)} entries contradict num_hidden_layers, {length}",
-                "write one for each layer",
-            )
+        value = self._a(list, name, None, "no list", "write it in [ ]")
+        if value is not None and length not in (None, len(value)):
+            broke = f"its {len(value)} entries contradict num_hidden_layers, {length}"
+            raise ModelError(name, broke, "write one for each layer")
         return value
 
     def inner(self, name: str) -> "Fields":
         """The fields of an object inside this one; empty where there is none."""
-        value = self.value(name)
-        if value is not None and not isinstance(value, dict):
-            raise ModelError(name, f"{shown(value)} is no object", "write it in { }")
-        return Fields(value or {})
+        return Fields(self._a(dict, name, {}, "no object", "write it in { }"))
 
     def heads(self, N: int, K: int, name: str = "num_key_value_heads") -> int:
         """K, once it is known that N query heads can share so many key-value heads."""
-        if K > N or N % K:
+        if N % K:  # also where K is larger
             raise ModelError(
                 name, f"{K} contradicts num_attention_heads, {N}", "let it divide the number of heads"
             )
@@ -109,7 +98,7 @@ class Fields:
     def head_width(self, D: int, N: int, name: str = "head_dim") -> int:
         """The width of a head: its own field, or the width of the model over its heads."""
         H = self.maybe(name)
-        if H is None and D % N:
+        if H is None and D % N:  # a width that is rounded down would be another model
             raise ModelError(
                 "num_attention_heads",
                 f"{N} heads do not divide hidden_size, {D}",
@@ -117,26 +106,22 @@ class Fields:
             )
         return H or D // N
 
-    def window(self) -> int:
-        """The window of the layers that have one."""
-        return self.number("sliding_window", "attention_chunk_size")
-
     def windows(self, L: int, otherwise: tuple[bool, ...]) -> tuple[int | None, ...]:
         """The window of each layer, as a cycle: `layer_types` says which slide, or else `otherwise`."""
-        slides = otherwise
         types = self.listed("layer_types", L)
-        if types is not None:
-            slides = _cycle(tuple(self._slides(kind) for kind in types))
-        return tuple(self.window() if slide else None for slide in slides)
+        slides = otherwise if types is None else _cycle(tuple(map(_slides, types)))
+        return tuple(self.number("sliding_window", "attention_chunk_size") if s else None for s in slides)
 
-    def _slides(self, kind: object) -> bool:
-        if not isinstance(kind, str) or kind not in SLIDING:
-            raise ModelError("layer_types", f"{shown(kind)} is unknown", f"write one of {', '.join(SLIDING)}")
-        return SLIDING[kind]
+
+def _slides(kind: object) -> bool:
+    if not isinstance(kind, str) or kind not in SLIDING:
+        raise ModelError("layer_types", f"{shown(kind)} is unknown", f"write one of {', '.join(SLIDING)}")
+    return SLIDING[kind]
 
 
 def _cycle(entries: tuple[bool, ...]) -> tuple[bool, ...]:
     """The shortest start of these entries that repeats into all of them."""
+    # the shortest, so that two files of one model give equal Transformers
     count = len(entries)
     fits = (p for p in range(1, count) if entries[p:] == entries[: count - p])
     return entries[: next(fits, count)]

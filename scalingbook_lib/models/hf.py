@@ -1,57 +1,26 @@
 """Which Transformer does a `config.json` describe? It is read from a dict, a text, or a file.
 
-Every family has a function that turns its fields into the book's letters; what it cannot count it refuses.
+Every `model_type` has a reader that turns its fields into the book's letters; what it cannot count it
+refuses.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from scalingbook_lib.models import dense, older, sparse
+from scalingbook_lib.models.dense import DENSE
 from scalingbook_lib.models.error import ModelError, shown
 from scalingbook_lib.models.fields import Fields
+from scalingbook_lib.models.older import OLDER
+from scalingbook_lib.models.sparse import SPARSE
 from scalingbook_lib.models.transformer import Transformer
 
 MOST_CHARACTERS = 2_000_000
 MOST_LEVELS = 50  # a published file has four; a browser's Python dies of a few thousand
-READERS: Mapping[str, Callable[[Fields], dict[str, Any]]] = {
-    "llama": dense.llama,
-    "mistral": dense.mistral,
-    "qwen2": dense.qwen2,
-    "qwen3": dense.qwen3,
-    "smollm3": dense.smollm3,
-    "phi3": dense.phi3,
-    "olmo2": dense.olmo2,
-    "gemma": dense.gemma,
-    "gemma2": dense.gemma2,
-    "gemma3": dense.gemma3,
-    "gemma3_text": dense.gemma3,
-    "mixtral": sparse.mixtral,
-    "qwen2_moe": sparse.qwen2_moe,
-    "qwen3_moe": sparse.qwen3_moe,
-    "qwen3_vl_text": dense.qwen3,
-    "qwen3_vl_moe_text": sparse.qwen3_moe,
-    "qwen3_next": sparse.qwen3_next,
-    "deepseek_v2": sparse.deepseek,
-    "deepseek_v3": sparse.deepseek,
-    "kimi_k2": sparse.deepseek,
-    "glm4_moe": sparse.glm4_moe,
-    "gpt_oss": sparse.gpt_oss,
-    "llama4": sparse.llama4,
-    "llama4_text": sparse.llama4,
-    "gpt2": older.gpt2,
-    "opt": older.opt,
-    "bloom": older.bloom,
-    "gpt_neox": older.neox,
-    "phi": older.phi,
-    "falcon": older.falcon,
-    "RefinedWeb": older.falcon,
-    "RefinedWebModel": older.falcon,
-    "mpt": older.mpt,
-}
+READERS = DENSE | SPARSE | OLDER
 KNOWN_TYPES = tuple(READERS)
 
 
@@ -88,7 +57,7 @@ def _file(path: Path) -> str:
 def _parsed(text: str) -> object:
     if len(text) > MOST_CHARACTERS:
         raise ModelError("config", f"it has more than {MOST_CHARACTERS:,} characters", "give a config.json")
-    if _levels(text) > MOST_LEVELS:
+    if _levels(text) > MOST_LEVELS:  # before json.loads, whose recursion ends a browser's Python
         raise ModelError("config", "it is nested too deeply", "give a config.json")
     try:
         return json.loads(text, object_pairs_hook=_once)
@@ -115,6 +84,7 @@ def _levels(text: str) -> int:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # json.loads keeps the last of two values for one name: not the one that a reader saw first
     read: dict[str, Any] = {}
     for key, value in pairs:
         if key in read and repr(read[key]) != repr(value):
@@ -130,6 +100,7 @@ def _text_part(config: dict[str, Any]) -> dict[str, Any]:
         return config
     if not isinstance(inner, Mapping) or not all(isinstance(key, str) for key in inner):
         raise ModelError("text_config", f"{shown(inner)} is no object", "write it in { }")
+    # what the outer object says holds where the inner one is silent
     outer = {key: config[key] for key in ("tie_word_embeddings", "model_type") if key in config}
     return {**outer, **{key: value for key, value in inner.items() if value is not None}}
 

@@ -5,7 +5,7 @@ Experts (MoE), latent attention (MLA) and linear attention. Chapter: Transformer
 
 from dataclasses import dataclass
 
-from scalingbook_lib.models.error import MOST_LAYERS, ModelError, whole
+from scalingbook_lib.models.error import MOST, MOST_LAYERS, ModelError, whole, wholes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +27,8 @@ class Experts:
     every: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("E", "k", "F"):
-            whole(f"experts.{name}", getattr(self, name))
-        whole("experts.shared", self.shared, least=0, most=10_000)
-        whole("experts.first_dense", self.first_dense, least=0, most=MOST_LAYERS)
-        whole("experts.every", self.every, most=MOST_LAYERS)
+        layers = {"first_dense": (0, MOST_LAYERS), "every": (1, MOST_LAYERS)}
+        wholes(self, dict.fromkeys("EkF", (1, MOST)) | {"shared": (0, 10_000)} | layers, "experts.")
         if self.shared_F is not None:
             whole("experts.shared_F", self.shared_F)
         if self.k > self.E:
@@ -63,8 +60,7 @@ class Latent:
     v: int
 
     def __post_init__(self) -> None:
-        for name in ("kv_rank", "nope", "rope", "v"):
-            whole(f"latent.{name}", getattr(self, name))
+        wholes(self, dict.fromkeys(("kv_rank", "nope", "rope", "v"), (1, MOST)), "latent.")
         if self.q_rank is not None:
             whole("latent.q_rank", self.q_rank)
 
@@ -95,9 +91,8 @@ class Linear:
     every: int
 
     def __post_init__(self) -> None:
-        for name in ("k_heads", "v_heads", "key", "value", "conv"):
-            whole(f"linear.{name}", getattr(self, name))
-        whole("linear.every", self.every, most=MOST_LAYERS)
+        sizes = dict.fromkeys(("k_heads", "v_heads", "key", "value", "conv"), (1, MOST))
+        wholes(self, sizes | {"every": (1, MOST_LAYERS)}, "linear.")
         if self.v_heads % self.k_heads:
             raise ModelError(
                 "linear.v_heads", f"{self.v_heads} is no multiple of {self.k_heads} key heads", "make it one"

@@ -1,9 +1,13 @@
 """Which shapes does the configuration of a model with experts mean?
 
-Mixtral, Qwen MoE and Next, DeepSeek V2 and V3, Kimi K2, GLM-4.5, gpt-oss and Llama 4.
+Mixtral, Qwen MoE and Next, DeepSeek V2 and V3, Kimi K2, GLM-4.5, gpt-oss and Llama 4: a row of `SPARSE` for
+each `model_type`, in the words of `dense.family`.
 """
 
-from scalingbook_lib.models.dense import QKV, QKVO, Shapes, biases, own_heads, qwen_windows, shapes
+from functools import partial
+
+from scalingbook_lib.models import dense
+from scalingbook_lib.models.dense import OWN_HEADS, QKV, QKVO, Reader, Shapes, biases, family, letters
 from scalingbook_lib.models.error import ModelError, shown
 from scalingbook_lib.models.fields import Fields
 from scalingbook_lib.models.parts import Experts, Latent, Linear
@@ -11,24 +15,18 @@ from scalingbook_lib.models.parts import Experts, Latent, Linear
 
 def experts(f: Fields, E: str, F: str, **more: int | bool | None) -> Experts:
     """The routed experts, under the names that this family gives them."""
-    return _checked(f, E, k=f.number("num_experts_per_tok"), F=f.number(F), **more)
+    k, width, many = f.number("num_experts_per_tok"), f.number(F), f.number(E)
+    if k > many:
+        raise ModelError("num_experts_per_tok", f"{k} contradicts {E}, {many}", "lower it")
+    return Experts(E=many, k=k, F=width, **more)  # type: ignore[arg-type]
 
 
-def _checked(f: Fields, E: str, *, k: int, F: int, **more: int | bool | None) -> Experts:
-    count = f.number(E)
-    if k > count:
-        raise ModelError("num_experts_per_tok", f"{k} contradicts {E}, {count}", "lower it")
-    return Experts(E=count, k=k, F=F, **more)  # type: ignore[arg-type]
+def _local_experts(f: Fields, m: Shapes) -> Experts:
+    """Every MLP is a choice of experts."""
+    return experts(f, "num_local_experts", "intermediate_size")
 
 
-def mixtral(f: Fields) -> Shapes:
-    """Mixtral: every MLP is a choice of experts."""
-    read = shapes(f)
-    slides = f.value("sliding_window") is not None
-    return read | {
-        "experts": experts(f, "num_local_experts", "intermediate_size"),
-        "windows": f.windows(read["L"], (slides,)),
-    }
+# Qwen
 
 
 def _first_dense(f: Fields) -> int:
@@ -39,7 +37,8 @@ def _first_dense(f: Fields) -> int:
     return len(dense)
 
 
-def _qwen_experts(f: Fields, *, shared: bool) -> Experts:
+def _qwen_experts(f: Fields, m: Shapes, shared: bool = False) -> Experts:
+    """The shared expert, where there is one, stands behind a gate of width 1."""
     if shared:
         f.present("shared_expert_intermediate_size")
     width = (f.maybe("shared_expert_intermediate_size", least=0) or 0) if shared else 0
@@ -55,46 +54,27 @@ def _qwen_experts(f: Fields, *, shared: bool) -> Experts:
     )
 
 
-def _dense_width(f: Fields, routed: Experts, L: int) -> Fields:
+def _qwen_letters(f: Fields) -> Shapes:
     """Some configurations leave out the width of the dense MLP where no layer has one."""
+    routed, L = _qwen_experts(f, {}), f.number("num_hidden_layers", most=1000)
     if routed.layers(L) < L or f.value("intermediate_size") is not None:
-        return f
-    return Fields({**f.config, "intermediate_size": routed.F})
+        return letters(f)
+    return letters(Fields({**f.config, "intermediate_size": routed.F}))
 
 
-def qwen2_moe(f: Fields) -> Shapes:
-    """Qwen 1.5 and 2 MoE: one shared expert behind a gate of width 1."""
-    routed = _qwen_experts(f, shared=True)
-    read = shapes(_dense_width(f, routed, f.number("num_hidden_layers", most=1000)))
-    qkv = QKV if f.flag("qkv_bias", True) else ()
-    return read | {"experts": routed, "biases": qkv, "windows": qwen_windows(f, read["L"])}
-
-
-def qwen3_moe(f: Fields) -> Shapes:
-    """Qwen 3 MoE: no shared expert."""
-    routed = _qwen_experts(f, shared=False)
-    read = shapes(_dense_width(f, routed, f.number("num_hidden_layers", most=1000)))
-    more = {"experts": routed, "qk_norm": "head", "biases": biases(f)}
-    return read | more | {"windows": qwen_windows(f, read["L"])}
-
-
-def qwen3_next(f: Fields) -> Shapes:
-    """Qwen3-Next: three layers of linear attention to one of softmax attention, which has a gate."""
-    routed = _qwen_experts(f, shared=True)
-    read = shapes(_dense_width(f, routed, f.number("num_hidden_layers", most=1000)))
-    linear = Linear(
+def _linear(f: Fields, m: Shapes) -> Linear:
+    return Linear(
         k_heads=f.number("linear_num_key_heads"),
         v_heads=f.heads_of("linear_num_value_heads", "linear_num_key_heads"),
         key=f.number("linear_key_head_dim"),
         value=f.number("linear_value_head_dim"),
         conv=f.number("linear_conv_kernel_dim"),
-        every=_interval(f, read["L"]),
+        every=_interval(f, m["L"]),
     )
-    more = {"attention_gate": True, "qk_norm": "head", "biases": biases(f)}
-    return read | more | {"experts": routed, "linear": linear}
 
 
 def _interval(f: Fields, L: int) -> int:
+    """One layer of so many keeps softmax attention: as `layer_types` shows, or as a number."""
     types = f.listed("layer_types", L)
     every = f.maybe("full_attention_interval")
     if types is None:
@@ -108,74 +88,105 @@ def _interval(f: Fields, L: int) -> int:
     return first
 
 
-def deepseek(f: Fields) -> Shapes:
-    """DeepSeek V2, V2-Lite, V3 and R1, Kimi K2: latent attention, many small experts, some shared."""
-    f.must("attention_bias", False, False)
-    f.must("moe_layer_freq", 1, 1)
-    latent = Latent(
+# DeepSeek, and who followed
+
+
+def _latent(f: Fields) -> Latent:
+    return Latent(
         q_rank=f.maybe("q_lora_rank"),
         kv_rank=f.number("kv_lora_rank"),
         nope=f.number("qk_nope_head_dim"),
         rope=f.number("qk_rope_head_dim"),
         v=f.number("v_head_dim"),
     )
-    N = f.number("num_attention_heads")
+
+
+def _deepseek_letters(f: Fields) -> Shapes:
+    """Every head has keys of its own, made of the latent vector: K is N, and H what its rank makes."""
+    f.must("attention_bias", False, False)
+    f.must("moe_layer_freq", 1, 1)
+    latent, N = _latent(f), f.number("num_attention_heads")
     if (f.maybe("num_key_value_heads") or N) != N:
         raise ModelError(
             "num_key_value_heads",
             f"{f.value('num_key_value_heads')} contradicts num_attention_heads, {N}",
             "with latent attention every head has its own keys: write the same number",
         )
-    read = shapes(Fields({**f.config, "num_key_value_heads": N, "head_dim": latent.qk}))
-    return read | {"latent": latent, "experts": _many_experts(f, read["L"])}
+    read = letters(Fields({**f.config, "num_key_value_heads": N, "head_dim": latent.qk}))
+    return read | {"latent": latent}
 
 
-def _many_experts(f: Fields, L: int) -> Experts | None:
-    experts_have = ("num_experts_per_tok", "moe_intermediate_size", "n_shared_experts")
-    if f.value("n_routed_experts") is None and all(f.value(name) is None for name in experts_have):
-        return None  # a dense model of the family
+def _many_experts(f: Fields, m: Shapes) -> Experts | None:
+    """Many small experts, some of them shared; None for a dense model of the family."""
+    names = ("n_routed_experts", "num_experts_per_tok", "moe_intermediate_size", "n_shared_experts")
+    if all(f.value(name) is None for name in names):
+        return None
     f.present("n_shared_experts", "first_k_dense_replace")
     return experts(
         f,
         "n_routed_experts",
         "moe_intermediate_size",
         shared=f.maybe("n_shared_experts", least=0) or 0,
-        first_dense=f.number("first_k_dense_replace", default=0, least=0, most=L),
+        first_dense=f.number("first_k_dense_replace", default=0, least=0, most=m["L"]),
     )
 
 
-def glm4_moe(f: Fields) -> Shapes:
-    """GLM-4.5 and GLM-4.5-Air: experts as DeepSeek's, attention with grouped heads."""
+def _glm_letters(f: Fields) -> Shapes:
+    """No model of this family is dense."""
     f.number("n_routed_experts")
-    read = shapes(f)
-    return read | {
-        "experts": _many_experts(f, read["L"]),
-        "biases": biases(f, attention=QKV),
-        "qk_norm": "head" if f.flag("use_qk_norm", False) else None,
-    }
+    return letters(f)
 
 
-def gpt_oss(f: Fields) -> Shapes:
-    """gpt-oss: a window in every other layer, a sink for each head, biases nearly everywhere."""
-    read = shapes(f)
-    attention = QKVO if f.flag("attention_bias", True) else ()
-    return read | {
-        "experts": experts(f, "num_local_experts", "intermediate_size"),
-        "biases": (*attention, "router", "experts"),
-        "sinks": True,
-        "windows": f.windows(read["L"], (True, False)),
-    }
+# Llama 4
 
 
-def llama4(f: Fields) -> Shapes:
-    """Llama 4, text: one routed and one shared expert, three layers of four see a chunk of the context."""
+def _llama4_experts(f: Fields, m: Shapes) -> Experts:
+    """One routed and one shared expert, in every layer or in every other one."""
     every = f.number("interleave_moe_layer_step", default=1, most=1000)
-    routed = experts(f, "num_local_experts", "intermediate_size", shared=1, every=every)
-    read = shapes(f, kv=own_heads(f))
-    chunks = f.windows(read["L"], (True, True, True, False))
-    return read | {
-        "F": f.number("intermediate_size_mlp"),
-        "experts": routed,
-        "biases": biases(f),
-        "windows": chunks,
-    }
+    return experts(f, "num_local_experts", "intermediate_size", shared=1, every=every)
+
+
+_SHARED = partial(_qwen_experts, shared=True)
+_QWEN3_MOE = family(
+    _qwen_letters, experts=_qwen_experts, qk_norm="head", biases=biases, windows=dense.upper_windows
+)
+_DEEPSEEK = family(_deepseek_letters, experts=_many_experts)
+_LLAMA4 = family(
+    OWN_HEADS,
+    F=lambda f, m: f.number("intermediate_size_mlp"),
+    experts=_llama4_experts,
+    biases=biases,
+    windows=dense.cycle(True, True, True, False),  # three layers of four see a chunk of the context
+)
+SPARSE: dict[str, Reader] = {
+    "mixtral": family(experts=_local_experts, windows=dense.one_window),
+    "qwen2_moe": family(
+        _qwen_letters,
+        experts=_SHARED,
+        biases=lambda f, m: QKV if f.flag("qkv_bias", True) else (),
+        windows=dense.upper_windows,
+    ),
+    "qwen3_moe": _QWEN3_MOE,
+    "qwen3_vl_text": dense.DENSE["qwen3"],
+    "qwen3_vl_moe_text": _QWEN3_MOE,
+    "qwen3_next": family(  # three layers of linear attention to one of softmax attention, which has a gate
+        _qwen_letters, experts=_SHARED, linear=_linear, attention_gate=True, qk_norm="head", biases=biases
+    ),
+    "deepseek_v2": _DEEPSEEK,
+    "deepseek_v3": _DEEPSEEK,
+    "kimi_k2": _DEEPSEEK,
+    "glm4_moe": family(
+        _glm_letters,
+        experts=_many_experts,
+        biases=partial(biases, attention=QKV),
+        qk_norm=lambda f, m: "head" if f.flag("use_qk_norm", False) else None,
+    ),
+    "gpt_oss": family(
+        experts=_local_experts,
+        biases=lambda f, m: (*(QKVO if f.flag("attention_bias", True) else ()), "router", "experts"),
+        sinks=True,
+        windows=dense.cycle(True, False),
+    ),
+    "llama4": _LLAMA4,
+    "llama4_text": _LLAMA4,
+}

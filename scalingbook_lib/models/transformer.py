@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from scalingbook_lib.models.counting import weights_of
-from scalingbook_lib.models.error import MOST_LAYERS, ModelError, shown, whole
+from scalingbook_lib.models.error import MOST, MOST_LAYERS, ModelError, shown, whole, wholes
 from scalingbook_lib.models.parts import Experts, Latent, Linear
 from scalingbook_lib.models.weight import Weight
 from scalingbook_lib.units import Told
 
 BIASES = ("q", "k", "v", "o", "mlp", "router", "experts", "unembedding")
+LIMITS = dict.fromkeys("DVNKHF", (1, MOST)) | {"L": (1, MOST_LAYERS), "norms": (0, 8), "positions": (0, MOST)}
 QK_NORMS = (None, "head", "all")
 
 
@@ -68,20 +69,12 @@ class Transformer(Told):
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise ModelError("name", f"{shown(self.name)} is no name", "write a text")
-        for letter in "DVNKHF":
-            whole(letter, getattr(self, letter))
-        whole("L", self.L, most=MOST_LAYERS)
-        whole("norms", self.norms, least=0, most=8)
-        whole("positions", self.positions, least=0)
+        wholes(self, LIMITS)
         self._heads()
         self._choices()
 
     def _heads(self) -> None:
-        if self.K > self.N:
-            raise ModelError(
-                "K", f"{self.K} key-value heads are more than the {self.N} query heads", "lower K"
-            )
-        if self.N % self.K:
+        if self.N % self.K:  # also where K is larger
             raise ModelError(
                 "K", f"{self.N} query heads cannot share {self.K} key-value heads evenly", "let K divide N"
             )

@@ -57,9 +57,7 @@ class Weight(Told):
     @property
     def matmuls(self) -> int:
         """How many copies one token is multiplied by in a forward pass."""
-        if not self.matmul:
-            return 0
-        return 1 if self.tied else self.active_copies
+        return (1 if self.tied else self.active_copies) if self.matmul else 0
 
     @property
     def flops_per_token(self) -> int:

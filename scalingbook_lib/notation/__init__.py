@@ -2,6 +2,12 @@
 
 The book's language: arrays `A[I_XY, J]`, partial sums `C[I, K]{U_X}`, meshes `X4 Y2` and products
 `A[I, J_X] · B[J_X, K] -> C[I, K]`. Read once, printed back exactly as it was read. Chapter: Sharding.
+
+>>> array = parse("A[I_X, J]{U_Y}")
+>>> array.local_shape(Mesh(X=4, Y=2), I=1024, J=512)
+(256, 512)
+>>> parse_product("A[I, J_X] · B[J_X, K] -> C[I, K]").contracting
+('J',)
 """
 
 from scalingbook_lib.notation.array import Array, Dim

@@ -34,15 +34,12 @@ class Dim(Told):
         if not isinstance(self.name, str) or not _DIM_NAME.fullmatch(self.name):
             raise broken("dim-name", str(self.name), found=repr(self.name))
         if sum(map(str.isupper, self.name)) > 1:
-            raise self._run_together()
+            first, axes = self.name[0], "".join(c for c in self.name[1:] if is_axis(c))
+            words = {"found": self.name, "first": first, "axes": axes, "split": f"{first}_{axes}"}
+            raise broken("run-together", self.name, **words)
         for k, axis in enumerate(self.axes):
             if not is_axis(axis):
                 raise broken("axis-name", str(self), None, f"axis.{k}", found=repr(axis))
-
-    def _run_together(self) -> Exception:
-        first, axes = self.name[0], "".join(c for c in self.name[1:] if is_axis(c))
-        words = {"found": self.name, "first": first, "axes": axes, "split": f"{first}_{axes}"}
-        return broken("run-together", self.name, **words)
 
     def __str__(self) -> str:
         return f"{self.name}{_subscript(self.axes)}"
@@ -60,6 +57,7 @@ class Array(Told):
     def __post_init__(self) -> None:
         object.__setattr__(self, "dims", tuple(self.dims))
         object.__setattr__(self, "partial", tuple(self.partial))
+        # in this order: each check may count on those before it
         _check_names(self)
         _check_partial(self, _check_dims(self))
 
@@ -105,6 +103,7 @@ class Array(Told):
 
     def local_shape(self, mesh: Mesh, /, **sizes: int) -> tuple[int, ...]:
         """The shape of one device's block; an uneven split is padded, so it rounds up."""
+        # rounded up, as XLA pads: the last devices hold less, and their blocks are as large
         return tuple(-(-n // parts) for n, parts in zip(self.shape(**sizes), self._parts(mesh), strict=True))
 
     def is_even(self, mesh: Mesh, /, **sizes: int) -> bool:
@@ -129,6 +128,7 @@ class Array(Told):
         The first axis of a subscript is the slow one: device (x, y) holds block x · Y + y of `I_XY` and block
         y · X + x of `I_YX`. Where an uneven split leaves nothing for a device, its range is empty.
         """
+        # what a reader types must not stop the page
         if mesh.devices > MOST_DEVICES:
             raise broken("too-many-devices", str(self), devices=mesh.devices, most=MOST_DEVICES)
         whole, local = self.shape(**sizes), self.local_shape(mesh, **sizes)
@@ -212,6 +212,7 @@ def _without(a: Array, axis: str, name: str) -> str:
 
 def _strides(axes: tuple[str, ...], mesh: Mesh) -> list[int]:
     """How many blocks of a dimension split over `axes` one step along each axis of the mesh moves on."""
+    # an axis that the subscript does not name moves on by no block: its devices hold copies
     after = {axis: mesh.size(axes[k + 1 :]) for k, axis in enumerate(axes)}
     return [after.get(axis, 0) for axis in mesh.axes]
 

@@ -111,11 +111,6 @@ class NotationError(ValueError):
     def __str__(self) -> str:
         return f"{shown(self.read)}: {self.broke}; {self.write}"
 
-    @property
-    def position(self) -> int | None:
-        """Where in `read` the trouble starts; None where the error is in no text."""
-        return self.span[0] if self.span else None
-
     def at(self, read: str, span: tuple[int, int]) -> "NotationError":
         """The same error, placed in the text that was read."""
         return NotationError(self.rule, read, self.broke, self.write, span, part=self.part)

@@ -38,6 +38,7 @@ class Mesh(Told):
             if not is_axis(name):
                 raise broken("mesh-axis", read, None, name, found=name)
         items = tuple((name, whole(name, size, read, most=LARGEST_AXIS)) for name, size in sizes.items())
+        # a tuple of pairs, not a dict: meshes are keys of caches
         object.__setattr__(self, "items", items)
 
     @classmethod

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from scalingbook_lib.notation.array import Array
 from scalingbook_lib.notation.error import broken
-from scalingbook_lib.notation.mesh import Mesh
 from scalingbook_lib.units import Told
 
 
@@ -62,34 +61,5 @@ class Product(Told):
     @property
     def contracting(self) -> tuple[str, ...]:
         """The dimensions that are summed over: in both operands, not in the result."""
-        return tuple(name for name in self._shared if name not in self.c.names)
-
-    @property
-    def batch(self) -> tuple[str, ...]:
-        """The dimensions of both operands and the result."""
-        return tuple(name for name in self._shared if name in self.c.names)
-
-    @property
-    def kept_a(self) -> tuple[str, ...]:
-        """The dimensions of the result that only the first operand has."""
-        return tuple(name for name in self.a.names if name not in self.b.names)
-
-    @property
-    def kept_b(self) -> tuple[str, ...]:
-        """The dimensions of the result that only the second operand has."""
-        return tuple(name for name in self.b.names if name not in self.a.names)
-
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """The dimensions of the result that only one operand has."""
-        return self.kept_a + self.kept_b
-
-    def check(self, mesh: Mesh) -> None:
-        """Raise NotationError where an array uses an axis that the mesh does not have."""
-        for label, array in zip("abc", self.arrays, strict=True):
-            for k, axis in enumerate(array.axes + array.partial):
-                mesh.known(axis, str(self), f"{label}.axis.{k}")
-
-    @property
-    def _shared(self) -> tuple[str, ...]:
-        return tuple(name for name in self.a.names if name in self.b.names)
+        both = [name for name in self.a.names if name in self.b.names]
+        return tuple(name for name in both if name not in self.c.names)

@@ -38,6 +38,7 @@ class _Reader:
         self.tokens = tokens(text)
         self.text = text
         self.index = 0
+        # by the part's name in an error, `dim.1` or `b.axis.0`: where it stands in the text
         self.spans: dict[str, tuple[int, int]] = {}
 
     @property
@@ -74,6 +75,7 @@ class _Reader:
     # a product: array · array -> array
 
     def product(self, mesh: Mesh | None) -> Product:
+        # first, as "C[I, K] follows two operands" would be no help where an arrow is missing
         self._check_arrow()
         start = self.next
         a = self.array("a.", mesh)
@@ -119,6 +121,7 @@ class _Reader:
         return array
 
     def _kept_text[T: Array | Product](self, made: T, start: Token) -> T:
+        # kept so that it is printed as it was written; no part of what is compared
         object.__setattr__(made, "text", self.text[slice(*self.since(start))])
         return made
 
@@ -127,7 +130,9 @@ class _Reader:
         dims: list[Dim] = []
         axes: list[Token] = []
         while True:
-            name, subscript = self._dim()
+            if self.next.kind == "number":
+                self.fail("dim-is-size", found=self.next)
+            name, subscript = self._subscripted(self.need("name", "missing-dim"), "_")
             self.spans[f"{prefix}dim.{len(dims)}"] = name.span
             with self.placing("", name):
                 dims.append(Dim(name.text, tuple(axis.text for axis in subscript)))
@@ -138,14 +143,8 @@ class _Reader:
                 self.fail("no-underscore", name=name)
             self.need(",", "no-comma", name=name)
 
-    def _dim(self) -> tuple[Token, list[Token]]:
-        """The name of a dimension and its axes, whether one word (`I_XY`) or several (`I_{X, Y}`)."""
-        if self.next.kind == "number":
-            self.fail("dim-is-size", found=self.next)
-        word = self.need("name", "missing-dim")
-        return self._subscripted(word, "_")
-
     def _subscripted(self, word: Token, *marks: str) -> tuple[Token, list[Token]]:
+        """A name and its axes, whether one word (`I_XY`) or several (`I_{X, Y}`)."""
         name, mark, _ = word.text.partition("_")
         if mark:
             return word.cut(0, len(name)), self._axes(word.cut(len(name) + 1))

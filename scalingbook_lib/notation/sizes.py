@@ -36,17 +36,14 @@ def entries(
             raise broken(syntax, text, (start, end), found=repr(text[start:end][:20]))
         if match["name"] in found:
             raise broken(twice, text, match.span("name"), name=match["name"])
+        digits = match["size"]  # Python reads no endless numbers
         try:
-            found[match["name"]] = size = _number(match["size"])
+            found[match["name"]] = size = int(digits) if len(digits) < 100 else LARGEST_SIZE + 1
             check(**{match["name"]: size})
         except NotationError as error:
             raise error.at(text, match.span("size" if error.part == "size" else "name")) from None
         at = match.end()
     return found
-
-
-def _number(digits: str) -> int:
-    return int(digits) if len(digits) < 100 else LARGEST_SIZE + 1  # Python reads no endless numbers
 
 
 def whole(name: str, size: object, read: str, *, most: int = LARGEST_SIZE) -> int:

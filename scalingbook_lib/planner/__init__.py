@@ -6,6 +6,12 @@ plans side by side, term by term. `training` judges, nothing here costs anything
 `serve` searches the ways to serve: a front of latency against cost.
 
 Chapters: Training LLaMA 3, Serving LLaMA 3.
+
+>>> from scalingbook_lib import models
+>>> from scalingbook_lib.machines import Slice, chips
+>>> found = plans(models.find("llama-3-8b"), Slice.of(chips.V5E, "4x4"), batch=64, T=4096)
+>>> found.spreads, found.legal, found.winner.plan.fsdp
+(525, 169, 4)
 """
 
 from scalingbook_lib.planner.compare import Comparison, compare

@@ -79,16 +79,18 @@ class Front(Told):
     @property
     def best(self) -> Option:
         """The cheapest; a ValueError with the reasons where there is none."""
-        if not self.points:
-            raise ValueError(str(self))
-        return self.points[-1]
+        return self._all[-1]
 
     @property
     def fastest(self) -> Option:
         """The one with the least time between two tokens."""
+        return self._all[0]
+
+    @property
+    def _all(self) -> tuple[Option, ...]:
         if not self.points:
             raise ValueError(str(self))
-        return self.points[0]
+        return self.points
 
     def within(self, itl_s: float) -> Option:
         """The cheapest that gives every sequence a token in that time."""

@@ -4,21 +4,13 @@ Chapter: Training LLaMA 3.
 """
 
 from math import isfinite
-from typing import NamedTuple
 
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
-from scalingbook_lib.planner.spread import Group, Kind, Share, Spread, ways
+from scalingbook_lib.planner.spread import Group, Policy, Sharing, ways
+from scalingbook_lib.planner.tally import Miss
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.feasible import reasons
-
-
-class Miss(NamedTuple):
-    """Why a plan is not legal; `far` is its memory, or a size."""
-
-    kind: str
-    far: float
-    why: str
 
 
 class OneByOne:
@@ -34,23 +26,23 @@ class OneByOne:
         for fsdp in self.space.splits(spread.rest):
             zeros, why = self.space.zeros(fsdp * spread.cp)
             before, miss = len(found), None if zeros else Miss("even shards", fsdp, why)
-            for share in self.space.shares(spread, fsdp) if zeros else ():
-                kinds = self.space.tried["zero"] if share.expert_tp == 1 else zeros  # tp chips share experts
-                points, missed = self._plans(g, share, kinds, every)
+            for sharing in self.space.shares(spread, fsdp) if zeros else ():
+                kinds = (
+                    self.space.tried["zero"] if sharing.expert_tp == 1 else zeros
+                )  # tp chips share experts
+                points, missed = self._plans(g, sharing, kinds, every)
                 found += points
                 miss = nearer(miss, missed)
             legal += len(found) > before
             if len(found) == before:
-                miss = miss or Miss("experts", spread.tp * spread.cp * fsdp, self._no_ways(spread, fsdp))
-                self.space.misses(g, fsdp, miss.why, miss.far, miss.kind)
+                copy, asked = spread.tp * spread.cp * fsdp, ", ".join(map(str, self.space.expert_ways))
+                why = f"none of ep={asked} divides the {copy:,} chips of a stage's copy"
+                miss = miss or Miss("experts", copy, why)
+                self.space.misses(g, fsdp, miss)
         return legal, 0
 
-    def _no_ways(self, s: Spread, fsdp: int) -> str:
-        asked = ", ".join(map(str, self.space.expert_ways))
-        return f"none of ep={asked} divides the {s.tp * s.cp * fsdp:,} chips of a stage's copy"
-
     def _plans(
-        self, g: Group, share: Share, zeros: tuple[int, ...], every: bool
+        self, g: Group, sharing: Sharing, zeros: tuple[int, ...], every: bool
     ) -> tuple[list[Point], Miss | None]:
         """Up the kinds of ZeRO, and for each up the rematerializations below the least that fitted so far."""
         remats = self.space.tried["remat"]
@@ -59,12 +51,12 @@ class OneByOne:
             for r, remat in enumerate(remats):
                 if r >= least and not every:
                     break
-                plan = self.space.plan(**ways(g, share), zero=zero, remat=remat)
+                plan = self.space.plan(**ways(g, sharing), zero=zero, remat=remat)
                 step_s, held, why = self.case.judge(plan)
                 if why:
                     miss = nearer(miss, self._miss(plan, held, why[0]))
                     continue
-                points.append(Point(step_s, held, g, share, Kind(zero, remat)))
+                points.append(Point(step_s, held, g, sharing, Policy(zero, remat)))
                 least = min(least, r)
         return points, miss
 

@@ -5,7 +5,6 @@ Chapter: Training LLaMA 3.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from scalingbook_lib import training
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.compare import Comparison, compare
-from scalingbook_lib.planner.spread import Group, Kind, Share, ways
+from scalingbook_lib.planner.spread import Group, Policy, Sharing, ways
 from scalingbook_lib.planner.tally import Rejected
 from scalingbook_lib.training import Efficiency, Plan, Step
 from scalingbook_lib.units import Told, count, percent, si
@@ -25,13 +24,13 @@ class Point(NamedTuple):
     step_s: float
     memory_bytes: float
     group: Group
-    share: Share
-    kind: Kind
+    sharing: Sharing
+    policy: Policy
 
     @property
     def ways(self) -> dict[str, Any]:
         """What makes the plan: fields of `training.Plan`."""
-        return {**ways(self.group, self.share), **self.kind._asdict()}
+        return {**ways(self.group, self.sharing), **self.policy._asdict()}
 
 
 class Judged(NamedTuple):
@@ -81,7 +80,7 @@ class Ranking(Told):
             raise ValueError(str(self))
         return self.best[0]
 
-    @cached_property
+    @property
     def runner_up(self) -> Judged:
         """The best plan with other tensor ways or stages than the winner; else simply the second."""
         best = self.winner.plan
@@ -94,7 +93,7 @@ class Ranking(Told):
         step = self.step(first(others, 1)[0])
         return Judged(step.plan, step)
 
-    @cached_property
+    @property
     def why(self) -> Comparison:
         """Why the winner wins over the runner-up, term by term."""
         return compare(self.winner.step, self.runner_up.step)
@@ -142,7 +141,8 @@ def order(point: Point) -> tuple[Any, ...]:
     """By time to ten digits; of equals, fewer stages, then context, tensor, ZeRO, ..., then less memory."""
     ways = point.ways
     first = ways["pp"], ways["cp"], ways["tp"], ways["zero"]
-    return (float(f"{point.step_s:.9e}"), *first, _text(tuple(ways[name] for name in _ORDER)))
+    rest = [(isinstance(f, str), f if isinstance(f, int) else 0, str(f)) for f in map(ways.get, _ORDER)]
+    return (float(f"{point.step_s:.9e}"), *first, rest)  # comparable, whatever the types
 
 
 _ORDER = ("fsdp", "dp", "dcn", "ep", "expert_tp", "zero", "remat", "schedule", "chunks", "microbatch")
@@ -155,11 +155,6 @@ def first(points: list[Point], keep: int) -> list[Point]:
         return []
     most = near[-1] * (1 + 1e-9)
     return sorted((p for p in points if p.step_s <= most), key=order)[:keep]
-
-
-def _text(fields: tuple[Any, ...]) -> tuple[tuple[bool, int, str], ...]:
-    """Comparable, whatever the types."""
-    return tuple((isinstance(f, str), f if isinstance(f, int) else 0, str(f)) for f in fields)
 
 
 _AXES = ("tp", "cp", "pp", "fsdp", "dp", "ep")

@@ -4,14 +4,12 @@ Chapter: Training LLaMA 3.
 """
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.planner.fast import Dense, MoE
+from scalingbook_lib.planner.fast import Fast
 from scalingbook_lib.planner.one_by_one import OneByOne
 from scalingbook_lib.planner.ranking import Judged, Point, Ranking, first
 from scalingbook_lib.planner.space import Space, has_laws, needs_plans, space
@@ -38,7 +36,7 @@ def plans(
     the mesh. With `every`, plans are judged too that no law lets be faster (see `Ranking`).
     """
     asked = space(model, machine, batch=batch, T=T, pods=pods, fixed=fixed or {}, tried=tried or {})
-    search = _Search(asked, efficiency, every)
+    points, legal, spared = _judged(asked, efficiency, every or not has_laws(asked))
     ranking = Ranking(
         model=model,
         machine=machine,
@@ -49,43 +47,28 @@ def plans(
         fixed=fixed or {},
         tried=tried or {},
         constant=asked.constant,
-        points=search.points(),  # the search: what it counts is asked for below
+        points=points,
         best=(),
-        spreads=search.legal + asked.tally.total,
-        legal=search.legal,
-        spared=search.spared,
+        spreads=legal + asked.tally.total,
+        legal=legal,
+        spared=spared,
         rejected=asked.tally.rejected,
     )
-    best = map(ranking.step, first(ranking.points, keep))
-    return replace(ranking, best=tuple(Judged(step.plan, step) for step in best))
+    best = tuple(Judged(step.plan, step) for step in map(ranking.step, first(points, keep)))
+    return replace(ranking, best=best)
 
 
-class _Search:
-    """One run: groups of spreads, judged; counts beside them."""
-
-    def __init__(self, asked: Space, efficiency: Efficiency, every: bool) -> None:
-        self.space = asked
-        kind = OneByOne if needs_plans(asked) else MoE if asked.model.experts else Dense
-        self.judge = kind(asked, efficiency)
-        self.every = every or not has_laws(asked)
-        self.legal = self.spared = 0
-
-    def points(self) -> list[Point]:
-        found: list[Point] = []
-        with _all_kept():
-            for group in self.space.groups():
-                legal, spared = self.judge.judge(group, self.every, found)
-                self.legal, self.spared = self.legal + legal, self.spared + spared
-        return found
-
-
-@contextmanager
-def _all_kept() -> Iterator[None]:
-    """A search makes no cycles: to look for garbage while it runs takes a tenth of its time, for nothing."""
-    before = gc.isenabled()
-    gc.disable()
+def _judged(asked: Space, efficiency: Efficiency, every: bool) -> tuple[list[Point], int, int]:
+    """The legal plans, how many spreads are legal, and how many plans no law lets be faster."""
+    judge = (OneByOne if needs_plans(asked) else Fast)(asked, efficiency).judge
+    found: list[Point] = []
+    legal, spared, collects = 0, 0, gc.isenabled()
+    gc.disable()  # a search makes no cycles: to look for garbage takes a tenth of its time, for nothing
     try:
-        yield
+        for group in asked.groups():
+            here, more = judge(group, every, found)
+            legal, spared = legal + here, spared + more
     finally:
-        if before:
+        if collects:
             gc.enable()
+    return found, legal, spared

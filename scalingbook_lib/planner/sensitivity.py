@@ -90,10 +90,12 @@ def faster(machine: Machine, what: str, factor: float) -> Machine:
 
 
 def _scaled(chip: Chip, what: str, factor: float) -> Chip:
-    if what == "arithmetic":
-        return replace(chip, **{name: value * factor for name, value in _arithmetic(chip).items()})
-    names = _RATES[what]
-    return replace(chip, **{name: getattr(chip, name) * factor for name in names if getattr(chip, name)})
+    """`what` that the chip has a figure for; arithmetic is every rate of the matrix and vector units."""
+    figures = chip.figures()
+    math = [name for name in figures if name.endswith(("flops_per_s", "ops_per_s"))]
+    names = math if what == "arithmetic" else _RATES[what]
+    more = {name: n * factor for name in names if (n := getattr(chip, name)) and isinstance(n, float | int)}
+    return replace(chip, **more)
 
 
 def _change(ranking: Ranking, what: str, factor: float) -> Change:
@@ -114,13 +116,3 @@ def _has(ranking: Ranking, what: str) -> bool:
     machine = ranking.machine
     outside = ranking.pods > 1 if isinstance(machine, Slice) else machine.nodes > 1
     return outside and machine.chip.dcn_bytes_per_s is not None
-
-
-def _arithmetic(chip: Chip) -> dict[str, float]:
-    """Every rate of the matrix and vector units."""
-    ends = ("flops_per_s", "ops_per_s")
-    return {
-        name: value
-        for name, value in chip.figures().items()
-        if name.endswith(ends) and isinstance(value, float)
-    }

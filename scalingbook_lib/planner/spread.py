@@ -1,9 +1,8 @@
-"""What makes one plan of a search? A spread, a microbatch, how data ranks share, and a kind of each policy.
+"""What makes one plan of a search? A spread, a microbatch, how data ranks share, and its policies.
 
 Chapter: Training LLaMA 3.
 """
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 
@@ -27,14 +26,14 @@ class Group(NamedTuple):
     m: int
 
 
-class Kind(NamedTuple):
+class Policy(NamedTuple):
     """What ZeRO splits, and what is recomputed."""
 
     zero: int
     remat: str
 
 
-class Share(NamedTuple):
+class Sharing(NamedTuple):
     """How the data ranks of a group share weights, and spread experts."""
 
     fsdp: int
@@ -43,14 +42,14 @@ class Share(NamedTuple):
     expert_tp: int | None = None
 
 
-def ways(g: Group, share: Share) -> dict[str, Any]:
-    """The fields of `training.Plan` that a group and a share fix."""
+def ways(g: Group, sharing: Sharing) -> dict[str, Any]:
+    """The fields of `training.Plan` that a group and a sharing fix."""
     s = g.spread
     return {
         "pp": s.pp,
         "cp": s.cp,
         "tp": s.tp,
-        **share._asdict(),
+        **sharing._asdict(),
         "dcn": g.dcn,
         "schedule": s.schedule,
         "chunks": s.chunks,
@@ -58,7 +57,6 @@ def ways(g: Group, share: Share) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=4096)
 def divisors(n: int) -> tuple[int, ...]:
     """All of them, ascending: divisors(12) = 1, 2, 3, 4, 6, 12."""
     low = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]

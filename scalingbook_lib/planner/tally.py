@@ -4,6 +4,7 @@ Chapter: Training LLaMA 3.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from scalingbook_lib.training import Plan
 from scalingbook_lib.units import Told
@@ -20,6 +21,14 @@ class Rejected(Told):
 
     def __str__(self) -> str:
         return f"{self.count:,} for {self.kind}, the nearest: {self.why}"
+
+
+class Miss(NamedTuple):
+    """Why a spread has no legal plan, and how far it is from one: bytes, or chips."""
+
+    kind: str
+    far: float
+    why: str
 
 
 @dataclass(slots=True)

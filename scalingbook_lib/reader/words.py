@@ -9,23 +9,39 @@ _LINE = 58  # characters that fit on a phone
 
 
 def several(n: float, noun: str) -> str:
-    """'1 sequence', '32 sequences'."""
+    """A number of things.
+
+    >>> several(1, "sequence"), several(32, "sequence")
+    ('1 sequence', '32 sequences')
+    """
     return f"{count(int(n))} {noun}{'' if int(n) == 1 else 's'}"
 
 
 def three(value: float, digits: int = 3) -> str:
-    """A ratio or a rate with so many digits and never an exponent: '7.52', '1,120'."""
+    """A ratio or a rate with so many digits and never an exponent.
+
+    >>> three(7.524), three(1118.2)
+    ('7.52', '1,120')
+    """
     return count(float(f"{value:.{digits}g}"), digits)
 
 
 def listed(names: Iterable[str], last_by: str = "and") -> str:
-    """'HBM', 'HBM and VMEM', 'HBM, VMEM and PCIe'."""
+    """Names in a sentence.
+
+    >>> listed(["HBM"]), listed(["HBM", "VMEM", "PCIe"])
+    ('HBM', 'HBM, VMEM and PCIe')
+    """
     *most, last = names
     return f"{', '.join(most)} {last_by} {last}" if most else last
 
 
 def counts(numbers: Iterable[int]) -> str:
-    """'1,024, 8'."""
+    """Numbers in a sentence.
+
+    >>> counts([1024, 8])
+    '1,024, 8'
+    """
     return ", ".join(f"{n:,}" for n in numbers)
 
 

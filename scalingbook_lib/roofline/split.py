@@ -12,9 +12,9 @@ from scalingbook_lib.units import BF16, DType
 
 
 def split_matmul(
-    B: int,
-    D: int,
-    F: int,
+    B: float,
+    D: float,
+    F: float,
     chip: Chip,
     axis: Axis,
     *,
@@ -37,24 +37,12 @@ def split_matmul(
     return operation(2 * B * D * F / n, nbytes, chip, dtype, bytes_per_s=axis.bytes_per_s, over="network")
 
 
-def contraction_split(
-    B: int,
-    D: int,
-    F: int,
-    chip: Chip,
-    axis: Axis,
-    *,
-    dtype: DType = BF16,
-    keep_sharded: bool = False,
-    out: DType | None = None,
-) -> Roofline:
-    """X[B, D_X] · W[D_X, F] → Y[B, F]: the network roofline that depends on D, and not on B or F."""
-    return split_matmul(B, D, F, chip, axis, split="D", dtype=dtype, keep_sharded=keep_sharded, out=out)
-
-
 def break_even_contraction(
     chip: Chip, axis: Axis, dtype: DType = BF16, *, keep_sharded: bool = False, out: DType | None = None
 ) -> float:
-    """The D above which contraction_split() is compute-bound: for two bf16 chips on a line, 2 C / W."""
-    one = contraction_split(1, 1, 1, chip, axis, dtype=dtype, keep_sharded=keep_sharded, out=out)
+    """The D above which a matmul with D split is compute-bound: for two bf16 chips on a line, 2 C / W.
+
+    B and F cancel: arithmetic and partial sums both grow with their product.
+    """
+    one = split_matmul(1, 1, 1, chip, axis, split="D", dtype=dtype, keep_sharded=keep_sharded, out=out)
     return one.memory_s / one.math_s

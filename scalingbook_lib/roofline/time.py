@@ -63,6 +63,7 @@ class Roofline(Told):
     @property
     def bound(self) -> str:
         """The longest term: 'compute-bound', 'memory-bound' (or 'network-bound'), 'latency-bound'."""
+        # a launch or a hop beside which the other two are short: neither faster math nor memory helps
         if self.latency_s > max(self.math_s, self.memory_s):
             return "latency-bound"
         return "compute-bound" if self.math_s >= self.memory_s else f"{self.over}-bound"
@@ -89,6 +90,7 @@ def overlapped(math_s: float, comms_s: float, hidden: float) -> float:
     """The time if a share `hidden` of the shorter term hides behind the longer: 1 is the max, 0 the sum."""
     if not 0 <= hidden <= 1:
         raise ValueError(f"hidden={hidden} is no share; write a number from 0 (nothing overlaps) to 1")
+    # no more than the shorter term can hide
     return math_s + comms_s - hidden * min(math_s, comms_s)
 
 
@@ -98,6 +100,7 @@ def pipelined(math_s: float, comms_s: float, chunks: int) -> float:
     The longer term in full, and one chunk of the shorter, which nothing hides.
     """
     at_least_one(chunks=chunks)
+    # n - 1 of the n chunks of the shorter term run beside the longer one
     return overlapped(math_s, comms_s, 1 - 1 / chunks)
 
 

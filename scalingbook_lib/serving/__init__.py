@@ -3,6 +3,12 @@
 `simulate(requests, costs, policy)` plays them out: `poisson` and `trace` make requests; `Static`,
 `Continuous`, `Chunked` and `Disaggregated` are the policies; `Blocks` cuts the cache. Costs are whatever has
 `step_s`: `inference.Case` for a model on chips, `Affine` for lessons.
+
+>>> run = simulate(poisson(2.0, 100, prompt=500, output=100, seed=0), Affine(), Continuous(16))
+>>> run.outcomes()
+{'finished': 100, 'cancelled': 0, 'refused': 0}
+>>> run.ttft(99) > run.ttft(50)
+True
 """
 
 from scalingbook_lib.serving.costs import Affine, Costs

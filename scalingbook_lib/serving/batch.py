@@ -4,8 +4,8 @@ import math
 from heapq import heapify, heappop, heappush
 
 from scalingbook_lib.serving.costs import CLOSE, Costs, Pace
-from scalingbook_lib.serving.paging import Pool
-from scalingbook_lib.serving.sequence import Sequence
+from scalingbook_lib.serving.paging import BlockPool
+from scalingbook_lib.serving.sequence import LiveSequence
 from scalingbook_lib.serving.timeline import Steps, Stretch
 
 NONE = Steps(0, 0.0, 0.0)
@@ -16,18 +16,19 @@ class Batch:
 
     __slots__ = ("ends", "kv", "last_s", "live", "now", "pace", "phases", "pool", "rows", "step", "stretches")
 
-    def __init__(self, costs: Costs, pool: Pool, most: int) -> None:
+    def __init__(self, costs: Costs, pool: BlockPool, most: int) -> None:
         self.pace, self.pool = Pace(costs, most), pool
         self.now, self.step, self.rows, self.live, self.kv = 0.0, 0, 0, 0, 0
         self.last_s = 0.0  # when the last step ended
-        self.ends: list[tuple[int, int, Sequence]] = []  # the step after which each is done
+        self.ends: list[tuple[int, int, LiveSequence]] = []  # the step after which each is done
         self.phases = [0] * (2 * pool.size)  # how many sequences have each offset, modulo a block; twice over
         self.stretches: list[Stretch] = []
 
-    def join(self, sequence: Sequence) -> None:
+    def join(self, sequence: LiveSequence) -> None:
         """A prefilled sequence takes part from the next step on; its last token is not in the cache yet."""
         length = sequence.request.prompt + sequence.emitted - 1
-        sequence.offset, sequence.from_step = length - self.step, self.step
+        sequence.offset = length - self.step
+        sequence.stay.from_step = self.step
         end = self.step + sequence.request.output - sequence.emitted
         heappush(self.ends, (end, sequence.order, sequence))
         self.rows += 1
@@ -35,22 +36,24 @@ class Batch:
         self.kv += length
         self._phase(sequence, 1)
 
-    def leave(self, sequence: Sequence) -> None:
+    def leave(self, sequence: LiveSequence) -> None:
         """Its row is free."""
         length = sequence.offset + self.step
         size = self.pool.size  # it took blocks while it grew
-        sequence.own += -(-length // size) - -(-(sequence.offset + sequence.from_step) // size)
+        sequence.own += -(-length // size) - -(-(sequence.offset + sequence.stay.from_step) // size)
         self.rows -= 1
         self.kv -= length
         self._phase(sequence, -1)
 
-    def _phase(self, sequence: Sequence, more: int) -> None:
+    def _phase(self, sequence: LiveSequence, more: int) -> None:
         size = self.pool.size
         self.phases[sequence.offset % size] += more
         self.phases[sequence.offset % size + size] += more
 
     def room(self, steps: int) -> int:
         """How many of the steps there are blocks for."""
+        # An offset, a length less the server's steps, stays the same while its sequence decodes: those with
+        # one offset, modulo a block, take their next blocks in the same step. Counts of them are enough.
         available, rows, size = self.pool.available, self.rows, self.pool.size
         if (steps // size + 1) * rows <= available:
             return steps
@@ -68,7 +71,7 @@ class Batch:
         last = -self.step % size + size + 1  # the offset that needs one now, and then those before it
         return rounds * self.rows + sum(self.phases[last - rest : last])
 
-    def forget(self, sequence: Sequence) -> None:
+    def forget(self, sequence: LiveSequence) -> None:
         """It will not get its last token here."""
         self.ends = [end for end in self.ends if end[2] is not sequence]
         heapify(self.ends)
@@ -89,15 +92,12 @@ class Batch:
         """These steps are done."""
         if self.pool.free != math.inf:
             self.pool.take(self.needs(plan.steps))
-        stretch = Stretch(
-            start_s=self.now, before=self.step, plan=plan, live=self.live, rows=self.rows, chunk=chunk
-        )
-        self.stretches.append(stretch)
+        self.stretches.append(Stretch(self.now, self.step, plan, self.live, self.rows, chunk))
         self.last_s = self.now = plan.end_s(self.now, plan.steps)
         self.step += plan.steps
         self.kv += plan.steps * self.rows
 
-    def ended(self) -> list[Sequence]:
+    def ended(self) -> list[LiveSequence]:
         """Who has got the last token."""
         done, ends = [], self.ends
         while ends and ends[0][0] <= self.step:
@@ -110,6 +110,7 @@ def after(seconds: float, plan: Steps) -> int:
 
     To a billionth of a step: sums that should be equal, but for their rounding, are.
     """
+    # The root of a quadratic, in the form that stays exact where growth is tiny: 2c / (b + √(b² + 4ac)).
     half = 0.5 * plan.growth_s
     linear = plan.first_s - half
     root = linear * linear + 4 * half * seconds

@@ -5,8 +5,8 @@ Chapter: Inference.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from scalingbook_lib.serving.timeline import Steps
 from scalingbook_lib.units import Told, si
@@ -26,7 +26,7 @@ class Costs(Protocol):
 
         Beside them (or alone, where decodes is 0) `chunk` tokens of `prompts` prompts are prefilled, as many
         of each, which attend to `chunk_context` earlier tokens of their prompt as well as to each other.
-        `prompts` is given only where it is not 1. Piecewise affine in `kv_tokens`.
+        Piecewise affine in `kv_tokens`.
         """
         ...
 
@@ -57,7 +57,8 @@ class Affine(Told):
         )
 
 
-class Line(NamedTuple):
+@dataclass(slots=True)
+class Line:
     """The seconds of a step as they grow with the tokens in the cache, known between `low` and `high`."""
 
     low: int
@@ -100,7 +101,7 @@ class Pace:
             low = first if first < known.low and self._on(known, decodes, first) else known.low
             high = last if last > known.high and self._on(known, decodes, last) else known.high
             if low <= first <= high:
-                return known._replace(low=low, high=high)
+                return replace(known, low=low, high=high)
         return self._new(decodes, first, last)
 
     def _on(self, line: Line, decodes: int, kv_tokens: int) -> bool:
@@ -109,6 +110,7 @@ class Pace:
 
     def _new(self, decodes: int, first: int, last: int) -> Line:
         """Tried first from an empty cache to far beyond, then from here on, each time half as far."""
+        # Two points draw a line, a third in the middle says whether the step bends between them.
         start_s = self.step_s(decodes, first)
         far = last + FAR * decodes
         while far > first:

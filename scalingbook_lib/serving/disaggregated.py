@@ -3,18 +3,17 @@
 import math
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush
+from itertools import count
 from typing import NamedTuple
 
-from scalingbook_lib.serving.batch import Batch
 from scalingbook_lib.serving.decoder import Decoder
 from scalingbook_lib.serving.frontend import Chunk, Frontend, Setup
-from scalingbook_lib.serving.paging import Pool
-from scalingbook_lib.serving.policies import Blocks, Disaggregated
-from scalingbook_lib.serving.sequence import Sequence
-from scalingbook_lib.serving.served import Moment
-
-ANY = -1  # version
+from scalingbook_lib.serving.policies import Disaggregated
+from scalingbook_lib.serving.sequence import LiveSequence
+from scalingbook_lib.serving.timeline import Stay
 
 
 class Event(NamedTuple):
@@ -22,48 +21,32 @@ class Event(NamedTuple):
 
     time_s: float
     tick: int
-    act: Callable[..., None]
-    who: Sequence | Decoder
-    version: int
+    act: Callable[[], None]
 
 
 class DisaggregatedServers(Frontend):
     """The servers, who is between them, and what is due."""
 
     def __init__(self, setup: Setup, policy: Disaggregated) -> None:
-        super().__init__(setup)
         blocks = setup.blocks
-        together = Blocks(blocks.count * policy.prefill, blocks.size, blocks.spare) if blocks else None
-        self.prefill_costs, self.policy, self.clock = setup.prefill_costs, policy, 0.0
-        self.pool = Pool(together, prefix_cache=setup.prefix_cache)  # of the prefill servers
+        super().__init__(setup, blocks and replace(blocks, count=blocks.count * policy.prefill))
+        self.prefill_costs, self.policy = setup.prefill_costs, policy
+        self.now, self.clock = 0.0, self
         self.prefillers = list(range(policy.prefill))  # the free ones
         self.decoders = [Decoder(i, setup, policy.slots) for i in range(policy.decode)]
-        self.placing: deque[Sequence] = deque()  # who has a cache and waits for a slot
-        self.within = 0  # who is past the queue
-        self.arrived = 0
+        self.batches = [decoder.batch for decoder in self.decoders]
+        self.pools += [decoder.pool for decoder in self.decoders]
+        self.placing: deque[LiveSequence] = deque()  # who has a cache and waits for a slot
         self.due: list[Event] = []
-        self.tick = 0
+        self.tick, self.arrived = count(), count()
         for sequence in setup.todo:
             self.expect(sequence)
 
-    @property
-    def batches(self) -> list[Batch]:
-        """Those of the decode servers."""
-        return [decoder.batch for decoder in self.decoders]
+    def at(self, time_s: float, act: Callable[..., None], *whom: object) -> None:
+        """Something is due."""
+        heappush(self.due, Event(time_s, next(self.tick), partial(act, *whom)))
 
-    @property
-    def now(self) -> float:
-        """The time of the event that happens."""
-        return self.clock
-
-    def at(
-        self, time_s: float, act: Callable[..., None], who: Sequence | Decoder, version: int = ANY
-    ) -> None:
-        """Something is due, if it is the same version then."""
-        self.tick += 1
-        heappush(self.due, Event(time_s=time_s, tick=self.tick, act=act, who=who, version=version))
-
-    def expect(self, sequence: Sequence) -> None:
+    def expect(self, sequence: LiveSequence) -> None:
         """It will come, and perhaps go."""
         self.at(sequence.request.arrival_s, self.arrive, sequence)
         if sequence.request.cancel_s < math.inf:
@@ -73,68 +56,52 @@ class DisaggregatedServers(Frontend):
         """All events, in order of time, then of their making."""
         while self.due:
             event = heappop(self.due)
-            if event.version in (ANY, event.who.version):
-                self.clock = event.time_s
-                event.act(event.who)
-
-    def note(self) -> None:
-        """The queue from now on."""
-        held = self.pool.held + sum([decoder.pool.held for decoder in self.decoders]) if self.blocks else 0
-        self.queue.append(Moment(self.now, len(self.waiting), self.within, held))
+            self.now = event.time_s
+            event.act()
 
     # Prefill.
 
-    def arrive(self, sequence: Sequence) -> None:
+    def arrive(self, sequence: LiveSequence) -> None:
         """One more waits, unless it could never fit."""
         if self.refuses(sequence):
             return
-        sequence.stage, sequence.order = "waiting", self.arrived
-        self.arrived += 1
+        sequence.stage, sequence.order = "waiting", next(self.arrived)
         self.waiting.append(sequence)
         self.note()
         self.start()
 
     def start(self) -> None:
         """Free prefill servers take who waits, as long as there are blocks."""
-        while self.waiting and self.prefillers:
-            sequence = self.waiting[0]
-            hit = self.pool.hit(sequence)
-            if self.blocks and not self.pool.admits(sequence, hit, sequence.tokens, 0):
-                return
-            self.waiting.popleft()
-            self.within += 1
-            self._prefill(sequence, hit)
+        while self.waiting and self.prefillers and (sequence := self.begin()):
+            chunk = sequence.tokens - sequence.filled
+            end_s = self.now + self.prefill_costs.step_s(0, 0, chunk, sequence.filled)
+            sequence.stage, sequence.stay.prefiller = "prefilling", heappop(self.prefillers)
+            self.chunks.append(Chunk(sequence.stay.prefiller, self.now, end_s, chunk))
+            self.at(end_s, self.prefilled, sequence)
+            self.note()
 
-    def _prefill(self, sequence: Sequence, hit: int) -> None:
-        """On a free server, in these blocks."""
-        self.pool.seat(sequence, hit)
-        chunk = sequence.tokens - sequence.filled
-        sequence.begin(self.now)
-        sequence.stage, sequence.prefiller = "prefilling", heappop(self.prefillers)
-        end_s = self.now + self.prefill_costs.step_s(0, 0, chunk, sequence.filled)
-        self.chunks.append(Chunk(server=sequence.prefiller, start_s=self.now, end_s=end_s, tokens=chunk))
-        self.at(end_s, self.prefilled, sequence)
-        self.note()
+    def has_room(self, sequence: LiveSequence, hit: int) -> bool:
+        """Whether the prefill servers have blocks for its prompt; its answer needs none of theirs."""
+        return self.pool.admits(sequence, hit, sequence.tokens, 0)
 
-    def prefilled(self, sequence: Sequence) -> None:
+    def prefilled(self, sequence: LiveSequence) -> None:
         """Its cache is made, a token is out; it waits for a slot, unless it has all tokens or has gone."""
-        heappush(self.prefillers, sequence.prefiller)
-        request, sequence.filled = sequence.request, sequence.tokens
-        self.pool.share(sequence, sequence.filled)
-        sequence.first_s, sequence.emitted = self.now, sequence.emitted + 1
-        if sequence.emitted == request.output or request.cancel_s <= self.now:
-            self._unplaced(sequence, "finished" if sequence.emitted == request.output else "cancelled")
+        heappush(self.prefillers, sequence.stay.prefiller)
+        if self.answer(sequence):
+            self._unplaced(sequence, "finished")
+        elif sequence.request.cancel_s <= self.now:
+            self._unplaced(sequence, "cancelled")
         else:
             sequence.stage = "placing"
             self.placing.append(sequence)
             self.place()
         self.start()
 
-    def _unplaced(self, sequence: Sequence, outcome: str) -> None:
+    def _unplaced(self, sequence: LiveSequence, outcome: str) -> None:
         """It never gets to a decode server."""
         sequence.stayed(0, self.now, self.now)
         self.pool.release(sequence)
-        self.within -= 1
+        del self.inside[sequence.order]
         self.close(sequence, outcome)
 
     # KV transfer and decode.
@@ -145,6 +112,7 @@ class DisaggregatedServers(Frontend):
             free = [d for d in self.decoders if d.has_room(self.placing[0], self.now)]
             if not free:
                 return
+            # By the fewest sequences, as a step is the shorter the fewer caches it reads; ties to the first.
             decoder = min(free, key=lambda d: (len(d.inside), d.index))
             sequence = self.placing.popleft()
             decoder.seat(sequence)
@@ -152,15 +120,15 @@ class DisaggregatedServers(Frontend):
             if self.blocks:
                 self.stop(decoder)  # its plan counted on those blocks
             transfer_s = (sequence.tokens - 1) * self.policy.transfer_s
-            self.at(self.now + transfer_s, self.moved, sequence, sequence.version)
+            self.at(self.now + transfer_s, self.moved, sequence, sequence.stay)
 
-    def moved(self, sequence: Sequence) -> None:
-        """The cache is there; it joins at the next boundary."""
-        if sequence.stage != "moving":
+    def moved(self, sequence: LiveSequence, stay: Stay) -> None:
+        """The cache is there; it joins at the next boundary, unless it has gone or was evicted on the way."""
+        if sequence.stage != "moving" or sequence.stay is not stay:
             return
         self.pool.release(sequence)
         sequence.stage = "decoding"
-        decoder = self.decoders[sequence.server]
+        decoder = self.decoders[sequence.stay.server]
         decoder.joining.append(sequence)
         self.stop(decoder)
         self.start()
@@ -170,8 +138,11 @@ class DisaggregatedServers(Frontend):
         decoder.cut(self.now)
         self.at(decoder.boundary_s, self.boundary, decoder, decoder.version)
 
-    def boundary(self, decoder: Decoder) -> None:
+    def boundary(self, decoder: Decoder, version: int) -> None:
         """Who is done or has had enough goes, who is there joins; without blocks the last goes back."""
+        if version != decoder.version:
+            return  # another plan was made since
+        # The order matters: who has all tokens is done even where it wanted to go, and both make room.
         for sequence in decoder.step():
             self.gone(decoder, sequence, "finished")
         for sequence in decoder.doomed:
@@ -185,30 +156,28 @@ class DisaggregatedServers(Frontend):
             self.at(decoder.boundary_s, self.boundary, decoder, decoder.version)
         self.place()
 
-    def gone(self, decoder: Decoder, sequence: Sequence, outcome: str) -> None:
+    def gone(self, decoder: Decoder, sequence: LiveSequence, outcome: str) -> None:
         """It leaves its slot for good."""
         self.unseat(decoder, sequence)
         self.close(sequence, outcome)
 
-    def unseat(self, decoder: Decoder, sequence: Sequence) -> None:
+    def unseat(self, decoder: Decoder, sequence: LiveSequence) -> None:
         """Out of the slot, wherever its cache is."""
         if sequence.stage == "moving":
             self.pool.release(sequence)
         decoder.leave(sequence, self.now)
-        self.within -= 1
+        del self.inside[sequence.order]
 
     def evict(self, decoder: Decoder) -> None:
         """The last to come waits again, before all others."""
         sequence = decoder.inside[max(decoder.inside)]
         decoder.batch.forget(sequence)
         self.unseat(decoder, sequence)
-        sequence.evictions += 1
         sequence.stage = "waiting"
-        self.waiting.appendleft(sequence)
-        self.note()
+        self.wait_again(sequence)
         self.start()
 
-    def cancel(self, sequence: Sequence) -> None:
+    def cancel(self, sequence: LiveSequence) -> None:
         """It goes: from a queue or the way at once, from a prefill or a step when that is over."""
         if sequence.outcome or sequence.stage == "prefilling":
             return
@@ -222,8 +191,8 @@ class DisaggregatedServers(Frontend):
         else:
             self._cancel_seated(sequence)
 
-    def _cancel_seated(self, sequence: Sequence) -> None:
-        decoder = self.decoders[sequence.server]
+    def _cancel_seated(self, sequence: LiveSequence) -> None:
+        decoder = self.decoders[sequence.stay.server]
         if sequence.stage == "moving":
             self.gone(decoder, sequence, "cancelled")
             self.place()

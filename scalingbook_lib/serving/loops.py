@@ -1,44 +1,40 @@
 """What comes next? The order of work of each policy on one server. Chapter: Inference."""
 
 import math
+from itertools import islice
 
-from scalingbook_lib.serving.frontend import Chunk
-from scalingbook_lib.serving.sequence import Sequence, beside
+from scalingbook_lib.serving.policies import Blocks
+from scalingbook_lib.serving.requests import Request
+from scalingbook_lib.serving.sequence import LiveSequence
 from scalingbook_lib.serving.server import Server
 from scalingbook_lib.serving.timeline import Steps
 
 
 def continuous(server: Server, prompts: int) -> None:
     """Who can be let in is prefilled at once, up to so many together; else everybody decodes."""
-    while server.busy():
-        server.take()
-        group = []
-        while len(group) < prompts and (sequence := server.admit()) is not None:
-            group.append(sequence)
+    while server.goes_on():
+        # Prompts first, as vLLM did at first: the shortest wait for a first token, at the others' expense.
+        group = list(islice(iter(server.admit, None), prompts))
         if group:
             server.prefill(group)
-        elif server.inside:
-            server.decode()
         else:
-            server.rest()
+            server.go_on()
 
 
 def chunked(server: Server, budget: int) -> None:
     """Each step decodes, and takes what is left of the budget from prompts, the first to come first."""
-    filling: list[Sequence] = []
-    while server.busy():
-        server.take()
-        filling = [s for s in filling if s.order in server.inside and math.isnan(s.first_s)]
+    filling: list[LiveSequence] = []
+    while server.goes_on():
+        filling = [s for s in filling if s.order in server.inside and math.isnan(s.stay.first_s)]
+        # Decodes first, then what is left of the budget: "stall-free" (Sarathi-Serve, arXiv 2403.02310).
         pieces = _pieces(server, filling, budget - server.batch.rows)
         if pieces:
             _mixed(server, pieces)
-        elif server.inside:
-            server.decode()
         else:
-            server.rest()
+            server.go_on()
 
 
-def _pieces(server: Server, filling: list[Sequence], room: int) -> list[tuple[Sequence, int]]:
+def _pieces(server: Server, filling: list[LiveSequence], room: int) -> list[tuple[LiveSequence, int]]:
     """Who gets how much of the budget in this step."""
     pieces, at = [], 0
     while room > 0:
@@ -55,17 +51,15 @@ def _pieces(server: Server, filling: list[Sequence], room: int) -> list[tuple[Se
     return pieces
 
 
-def _mixed(server: Server, pieces: list[tuple[Sequence, int]]) -> None:
+def _mixed(server: Server, pieces: list[tuple[LiveSequence, int]]) -> None:
     """One step of decodes and pieces of prompts."""
     batch = server.batch
     if batch.rows and not batch.room(1):
         server.evict()
         return
-    chunk = sum([part for _, part in pieces])
-    step_s = server.costs.step_s(batch.rows, batch.kv, chunk, **beside(pieces, chunk))
-    server.chunks.append(Chunk(server=0, start_s=batch.now, end_s=batch.now + step_s, tokens=chunk))
+    step_s = server.chunk_s(pieces, batch.rows, batch.kv)
     if batch.rows:
-        batch.advance(Steps(1, step_s, 0.0), chunk)
+        batch.advance(Steps(1, step_s, 0.0), server.chunks[-1].tokens)
     else:
         batch.now += step_s
     server.step_over()
@@ -77,24 +71,20 @@ def _mixed(server: Server, pieces: list[tuple[Sequence, int]]) -> None:
 
 def static(server: Server, rows: int) -> None:
     """A batch, to the end of its longest; then the next."""
-    while server.busy():
-        server.take()
-        if server.inside:
-            server.decode(arrivals=False)
-        elif group := _group(server, rows):
+    while server.goes_on():
+        group = [] if server.inside else _group(server, rows)
+        if group:
             server.prefill(group)
         else:
-            server.rest()
+            server.go_on(arrivals=False)
 
 
-def _group(server: Server, rows: int) -> list[Sequence]:
+def _group(server: Server, rows: int) -> list[LiveSequence]:
     """Who waits, up to so many, as long as each has blocks for as many tokens as the longest may need."""
-    group, longest = [], 0
+    group: list[LiveSequence] = []
     while server.waiting and len(group) < rows:
-        request = server.waiting[0].request
-        longest = max(longest, request.output)
-        members = [s.request for s in group] + [request]
-        if server.blocks and group and not _fits(server, [r.prompt for r in members], longest):
+        requests = [sequence.request for sequence in (*group, server.waiting[0])]
+        if group and server.blocks and not _fit(requests, server.blocks):
             break
         sequence = server.admit()
         if sequence is None:
@@ -103,6 +93,7 @@ def _group(server: Server, rows: int) -> list[Sequence]:
     return group
 
 
-def _fits(server: Server, prompts: list[int], longest: int) -> bool:
-    blocks = server.blocks
-    return blocks is None or sum([blocks.of(p + longest - 1) for p in prompts]) <= blocks.count
+def _fit(requests: list[Request], blocks: Blocks) -> bool:
+    """Whether all can go on to the end of the longest answer, its last token not in the cache."""
+    longest = max([request.output for request in requests])
+    return sum([blocks.of(request.prompt + longest - 1) for request in requests]) <= blocks.count

@@ -6,23 +6,26 @@ run out, and then goes from the far end of the family that was used least recent
 
 import math
 from collections import Counter, OrderedDict
+from dataclasses import dataclass, field
 
 from scalingbook_lib.serving.policies import Blocks
-from scalingbook_lib.serving.sequence import Sequence
+from scalingbook_lib.serving.sequence import LiveSequence
 
 
+@dataclass(slots=True)
 class Chain:
-    """The blocks of one family's prefix that are cached, and how deep those who use it pin it."""
+    """The blocks of one family's prefix that are cached, and how many sequences pin them how deep."""
 
-    __slots__ = ("blocks", "pinned", "pins")
+    blocks: int = 0
+    pins: Counter[int] = field(default_factory=Counter)
 
-    def __init__(self) -> None:
-        self.blocks = 0
-        self.pinned = 0
-        self.pins: Counter[int] = Counter()
+    @property
+    def pinned(self) -> int:
+        """As deep as anybody pins it."""
+        return max((depth for depth, users in self.pins.items() if users), default=0)
 
 
-class Pool:
+class BlockPool:
     """The blocks of one server: free, owned by a sequence, or in a chain. Their sum never changes."""
 
     def __init__(self, blocks: Blocks | None, *, prefix_cache: bool) -> None:
@@ -41,11 +44,11 @@ class Pool:
         return self.free + self.idle
 
     @property
-    def held(self) -> int:
-        """Blocks that somebody uses; 0 where there is no end of them."""
-        return int(self.total - self.free) - self.idle if self.total < math.inf else 0
+    def held(self) -> float:
+        """Blocks that somebody uses, where there is an end of them."""
+        return self.total - self.free - self.idle
 
-    def hit(self, sequence: Sequence) -> int:
+    def hit(self, sequence: LiveSequence) -> int:
         """Blocks of it that the prefix cache has; one token at least is left to compute."""
         request = sequence.request
         if not self.prefix_cache or request.family not in self.chains:
@@ -53,22 +56,22 @@ class Pool:
         blocks = self.chains[request.family].blocks
         return min(blocks, request.prefix // self.size, (sequence.tokens - 1) // self.size)
 
-    def admits(self, sequence: Sequence, hit: int, tokens: int, beside: float) -> bool:
+    def admits(self, sequence: LiveSequence, hit: int, tokens: int, beside: float) -> bool:
         """Whether there is room for its `tokens`, `hit` blocks of them cached, and `beside` blocks more."""
         chain = self.chains[sequence.request.family] if hit else None
         freed = max(hit - chain.pinned, 0) if chain else 0  # idle now, pinned then
         return -(-tokens // self.size) - hit + freed + beside <= self.available
 
-    def seat(self, sequence: Sequence, hit: int) -> None:
+    def seat(self, sequence: LiveSequence, hit: int) -> None:
         """Blocks for all that it has to put into the cache; what is there of its prefix is pinned."""
         if hit:
             self.pin(sequence.request.family, hit)
         own = -(-sequence.tokens // self.size) - hit
         self.take(own)
         sequence.own, sequence.shared = own, hit
-        sequence.filled = sequence.cached = hit * self.size
+        sequence.filled = hit * self.size
 
-    def share(self, sequence: Sequence, tokens: int) -> None:
+    def share(self, sequence: LiveSequence, tokens: int) -> None:
         """What it has computed of its family's prefix is there for the others from now on."""
         prefix = sequence.request.prefix
         if not self.prefix_cache or not prefix:
@@ -79,11 +82,11 @@ class Pool:
             sequence.own -= blocks - sequence.shared
             sequence.shared = blocks
 
-    def release(self, sequence: Sequence) -> None:
+    def release(self, sequence: LiveSequence) -> None:
         """It needs its blocks no longer."""
         self.free += sequence.own
         if sequence.shared:
-            self.unpin(sequence.request.family, sequence.shared)
+            self.pin(sequence.request.family, sequence.shared, -1)
         sequence.own = sequence.shared = 0
 
     def take(self, blocks: int) -> None:
@@ -92,59 +95,40 @@ class Pool:
             self._evict(blocks - int(self.free))
         self.free -= blocks
 
-    def give(self, blocks: int) -> None:
-        """Blocks that nobody needs any longer."""
-        self.free += blocks
-
-    def pin(self, family: int, blocks: int) -> None:
-        """Somebody uses the chain's first blocks, and it is the most recently used now."""
+    def pin(self, family: int, blocks: int, users: int = 1) -> None:
+        """So many more use the chain's first blocks (-1: one fewer); it is the most recently used now."""
         chain = self.chains[family]
         self.chains.move_to_end(family)
-        chain.pins[blocks] += 1
-        if blocks > chain.pinned:
-            self.idle -= blocks - chain.pinned
-            chain.pinned = blocks
-
-    def unpin(self, family: int, blocks: int) -> None:
-        """Somebody uses them no longer."""
-        chain = self.chains[family]
-        self.chains.move_to_end(family)
-        chain.pins[blocks] -= 1
-        if not chain.pins[blocks]:
-            del chain.pins[blocks]
-            if blocks == chain.pinned:
-                chain.pinned = max(chain.pins, default=0)
-                self.idle += blocks - chain.pinned
+        before = chain.pinned
+        chain.pins[blocks] += users
+        self.idle += before - chain.pinned
 
     def extend(self, family: int, held: int, blocks: int) -> None:
         """A sequence that pins `held` blocks has computed the prefix to `blocks`: they are the chain's now.
 
         What the chain had already is given back: no prefix is there twice.
         """
-        chain = self.chains.get(family)
-        if chain is None:
-            chain = self.chains[family] = Chain()
+        # As in a prefix tree of which every branch is one family: blocks are found by how deep they lie.
+        chain = self.chains.setdefault(family, Chain())
         self.free += max(min(chain.blocks, blocks) - held, 0)
         grown = max(blocks - chain.blocks, 0)
         chain.blocks += grown
         self.idle += grown
         self.pin(family, blocks)
         if held:
-            self.unpin(family, held)
+            self.pin(family, held, -1)
 
     def _evict(self, blocks: int) -> None:
         """Idle blocks to free ones, from the least recently used family on."""
-        empty = []
-        for family, chain in self.chains.items():
+        # From the far end: a prefix without its first blocks is of use to nobody.
+        for chain in self.chains.values():
             gone = min(chain.blocks - chain.pinned, blocks)
             chain.blocks -= gone
             blocks -= gone
             self.idle -= gone
             self.free += gone
             self.evicted += gone
-            if not chain.blocks:
-                empty.append(family)
             if not blocks:
                 break
-        for family in empty:
+        for family in [family for family, chain in self.chains.items() if not chain.blocks]:
             del self.chains[family]

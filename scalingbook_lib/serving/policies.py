@@ -61,8 +61,10 @@ class Chunked(Told):
             )
 
     def __str__(self) -> str:
-        slots, budget = count(self.slots), count(self.budget)
-        return f"continuous batching in {slots} slots, chunks of prompts in steps of {budget} tokens"
+        return (
+            f"continuous batching in {count(self.slots)} slots, chunks of prompts in steps of "
+            f"{count(self.budget)} tokens"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,10 @@ class Disaggregated(Told):
 
     def __str__(self) -> str:
         moved = f", {si(self.transfer_s, 's')} to move a token" if self.transfer_s else ""
-        servers = f"{count(self.prefill)} prefill and {count(self.decode)} decode servers"
-        return f"{servers} of {count(self.slots)} slots{moved}"
+        return (
+            f"{count(self.prefill)} prefill and {count(self.decode)} decode servers of {count(self.slots)} "
+            f"slots{moved}"
+        )
 
 
 type Policy = Static | Continuous | Chunked | Disaggregated
@@ -108,11 +112,6 @@ class Blocks(Told):
         _positive(count=self.count, size=self.size)
         if not 0 <= self.spare < 1:
             raise ServingError(f"spare = {self.spare}: write a share of the blocks, from 0 to below 1")
-
-    @property
-    def tokens(self) -> int:
-        """What all blocks hold."""
-        return self.count * self.size
 
     def of(self, tokens: int) -> int:
         """The blocks that so many tokens of one sequence need."""

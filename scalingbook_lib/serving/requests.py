@@ -42,8 +42,10 @@ class Request(Told):
                 f"prompt {self.prompt}, output {self.output}: a request has at least 1 of each"
             )
         if not 0 <= self.prefix <= self.prompt + self.output:
-            most = self.prompt + self.output
-            raise ServingError(f"prefix = {self.prefix} of {most} tokens: write 0 to {most}")
+            raise ServingError(
+                f"prefix = {self.prefix} of {self.prompt + self.output} tokens: "
+                f"write 0 to {self.prompt + self.output}"
+            )
         if not self.cancel_s >= self.arrival_s:
             raise ServingError(f"cancel_s = {self.cancel_s} lies before its arrival, {self.arrival_s} s")
 
@@ -81,6 +83,7 @@ def lognormal(mean: float, spread: float = 1.0, most: int = 2**20) -> Callable[[
         raise ServingError(
             f"lognormal({mean}, {spread}, {most}): write a mean and a most of at least 1 token"
         )
+    # E[exp(N(m, s²))] = exp(m + s²/2): so the mean is as asked for.
     middle = math.log(mean) - spread * spread / 2
     normal = NormalDist()
 
@@ -113,6 +116,7 @@ def poisson(
         raise ServingError(f"families = {families} and prefix = {prefix}: write both, or neither")
     chance, now, made = Random(seed), 0.0, []
     for _ in range(requests):
+        # An exponential gap, by the inverse of its distribution; 1 - u, as 0 has no logarithm.
         now -= math.log(1 - chance.random()) / rate_per_s
         own, answer = _draw(prompt, chance), _draw(output, chance)
         family = 1 + int(chance.random() * families) if families else 0

@@ -4,15 +4,17 @@ Chapter: Inference.
 """
 
 import math
-from bisect import bisect_left
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 from scalingbook_lib.serving.frontend import Chunk
 from scalingbook_lib.serving.policies import Blocks, Disaggregated, Policy, Static
 from scalingbook_lib.serving.requests import ServingError
-from scalingbook_lib.serving.served import Moment, Served, Span, gaps, nearest
+from scalingbook_lib.serving.served import Moment, Served, Span, gaps, rank
 from scalingbook_lib.serving.timeline import Stay, Stretch, times
 from scalingbook_lib.units import Told, count, percent, si
 
@@ -32,12 +34,12 @@ class Run(Told):
 
     # Rates.
 
-    @cached_property
+    @property
     def end_s(self) -> float:
         """When the last request was done."""
         return max((s.end_s for s in self.requests), default=0.0)
 
-    @cached_property
+    @property
     def tokens(self) -> int:
         """Output tokens."""
         return sum(s.tokens for s in self.requests)
@@ -49,9 +51,8 @@ class Run(Told):
 
     def tokens_by(self, time_s: float) -> int:
         """Output tokens that had come by then."""
-        firsts = [stay.first_s for stay in self._stays if stay.tokens]
-        steps = [stretch.live * stretch.by(time_s) for row in self.stretches for stretch in row]
-        return sum(first_s <= time_s for first_s in firsts) + sum(steps)
+        firsts = sum(stay.first_s <= time_s for stay in self._stays if stay.tokens)
+        return firsts + sum(stretch.live * stretch.by(time_s) for row in self.stretches for stretch in row)
 
     def rate(self, from_s: float, to_s: float) -> float:
         """Output tokens per second between two times: of the middle of a run, without its ends."""
@@ -64,41 +65,40 @@ class Run(Told):
         """Finished requests over the time of the run."""
         return len(self._finished) / self.end_s if self.end_s else 0.0
 
-    @cached_property
+    @property
     def _finished(self) -> list[Served]:
         return [s for s in self.requests if s.outcome == "finished"]
 
     def outcomes(self) -> dict[str, int]:
         """How many were finished, cancelled, refused."""
-        kinds = ("finished", "cancelled", "refused")
-        return {kind: sum(s.outcome == kind for s in self.requests) for kind in kinds}
+        seen = Counter(s.outcome for s in self.requests)
+        return {outcome: seen[outcome] for outcome in ("finished", "cancelled", "refused")}
 
-    # Latencies.
+    # Latencies. What is sorted is kept: a page asks for ten percentiles of one and a hundred of the other.
 
     @cached_property
     def _ttfts(self) -> list[float]:
         return sorted(s.ttft_s for s in self.requests if s.tokens)
 
     @cached_property
-    def _latencies(self) -> list[float]:
-        return sorted(s.latency_s for s in self._finished)
+    def _gaps(self) -> tuple[list[float], list[int]]:
+        """All gaps in order, and how many there are up to each."""
+        found = sorted(gaps(self.requests, self.stretches))
+        return [gap for gap, _ in found], list(accumulate(often for _, often in found))
 
     def ttft(self, percentile: float = 50) -> float:
         """Time to first token, in seconds, of those who got one."""
-        return nearest(self._ttfts, percentile)
+        return self._ttfts[rank(len(self._ttfts), percentile)]
 
     def latency(self, percentile: float = 50) -> float:
         """From arrival to the last token, in seconds, of the finished."""
-        return nearest(self._latencies, percentile)
+        latencies = sorted(s.latency_s for s in self._finished)
+        return latencies[rank(len(latencies), percentile)]
 
     def itl(self, percentile: float = 50) -> float:
         """Inter-token latency, in seconds: of all gaps between two tokens of one request."""
         gaps, upto = self._gaps
-        if not gaps:
-            return nearest([], percentile)
-        nearest(gaps, percentile)
-        rank = max(math.ceil(upto[-1] * percentile / 100 - 1e-9), 1)
-        return gaps[bisect_left(upto, rank)]
+        return gaps[bisect_right(upto, rank(upto[-1] if upto else 0, percentile))]
 
     def goodput(self, *, ttft_s: float = math.inf, itl_s: float = math.inf) -> float:
         """Finished requests per second whose first token came in time and whose mean gap is short enough."""
@@ -109,12 +109,6 @@ class Run(Told):
         """The share of all requests that finished within both targets."""
         good = sum(s.ttft_s <= ttft_s and s.itl_s <= itl_s for s in self._finished)
         return good / len(self.requests) if self.requests else 1.0
-
-    @cached_property
-    def _gaps(self) -> tuple[list[float], list[int]]:
-        """All gaps in order, and how many there are up to each."""
-        found = sorted(gaps(self.requests, self.stretches))
-        return [gap for gap, _ in found], list(accumulate(often for _, often in found))
 
     def token_times(self, request: int) -> list[float]:
         """When each token of that request came."""
@@ -131,11 +125,11 @@ class Run(Told):
         servers = self.policy.decode if isinstance(self.policy, Disaggregated) else 1
         return servers * self.policy.slots
 
-    @cached_property
+    @property
     def _stays(self) -> list[Stay]:
         return [stay for served in self.requests for stay in served.stays]
 
-    @cached_property
+    @property
     def occupancy(self) -> float:
         """The share of the slots with somebody in it who still gets tokens there, in the mean over time."""
         if isinstance(self.policy, Disaggregated):  # the slots are those of the decode servers
@@ -147,12 +141,12 @@ class Run(Told):
     @property
     def mean_present(self) -> float:
         """Requests that wait or have a slot, in the mean over time."""
-        end = Moment(time_s=self.end_s, waiting=0, inside=0, held=0)
-        moments = pairwise([*self.queue, end])
-        area = sum((b.time_s - a.time_s) * (a.waiting + a.inside) for a, b in moments)
+        ends_s = [*(moment.time_s for moment in self.queue[1:]), self.end_s]
+        moments = zip(self.queue, ends_s, strict=False)  # nobody at all makes no moment
+        area = sum((end_s - moment.time_s) * (moment.waiting + moment.inside) for moment, end_s in moments)
         return area / self.end_s if self.end_s else 0.0
 
-    @cached_property
+    @property
     def prompt_tokens(self) -> tuple[int, int]:
         """Prompt tokens (and answers prefilled anew) that were computed, and that the prefix cache had."""
         return sum(stay.computed for stay in self._stays), sum(stay.cached for stay in self._stays)
@@ -163,11 +157,21 @@ class Run(Told):
         computed, cached = self.prompt_tokens
         return cached / (computed + cached) if cached else 0.0
 
-    @cached_property
+    @property
     def spans(self) -> tuple[Span, ...]:
         """Who was where when, for a chart: by time."""
-        found = [span for i, served in enumerate(self.requests) for span in _spans(self, i, served)]
+        found = (span for i, served in enumerate(self.requests) for span in self._spans(i, served))
         return tuple(sorted(found, key=lambda span: (span.start_s, span.row)))
+
+    def _spans(self, index: int, served: Served) -> Iterator[Span]:
+        """One request's."""
+        for stay in served.stays:
+            slot = ("decode", stay.server, stay.slot)
+            row = ("prefill", stay.prefiller, 0) if isinstance(self.policy, Disaggregated) else slot
+            end_s = stay.first_s if stay.tokens else stay.end_s  # it gave a token, or was cut off
+            yield Span(row=row, request=index, kind="prefill", start_s=stay.start_s, end_s=end_s)
+            if stay.to_step > stay.from_step:
+                yield Span(row=slot, request=index, kind="decode", start_s=stay.decode_s, end_s=stay.end_s)
 
     def __str__(self) -> str:
         done = ", ".join(f"{count(n)} {kind}" for kind, n in self.outcomes().items() if n)
@@ -177,17 +181,3 @@ class Run(Told):
         if self._gaps[0]:
             told += f", the next ones every {si(self.itl(50), 's')} ({si(self.itl(99), 's')})"
         return f"{told}; {percent(self.occupancy)} of the slots taken"
-
-
-def _spans(run: Run, index: int, served: Served) -> list[Span]:
-    """One request's."""
-    found = []
-    for stay in served.stays:
-        slot = ("decode", stay.server, stay.slot)
-        row = ("prefill", stay.prefiller, 0) if isinstance(run.policy, Disaggregated) else slot
-        end_s = stay.end_s if math.isnan(stay.first_s) else stay.first_s  # it was cut off, or gave a token
-        found.append(Span(row=row, request=index, kind="prefill", start_s=stay.start_s, end_s=end_s))
-        if stay.to_step > stay.from_step:
-            decode = Span(row=slot, request=index, kind="decode", start_s=stay.decode_s, end_s=stay.end_s)
-            found.append(decode)
-    return found

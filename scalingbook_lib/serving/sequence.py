@@ -2,15 +2,14 @@
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from scalingbook_lib.serving.requests import Request
 from scalingbook_lib.serving.timeline import Stay
 
 
 @dataclass(slots=True, eq=False)
-class Sequence:
-    """A request on its way: its tokens, its blocks, and the times of its stay in a slot."""
+class LiveSequence:
+    """A request on its way: its tokens, its blocks, its stay in a slot and those before."""
 
     request: Request
     index: int  # among the requests, as given
@@ -20,23 +19,13 @@ class Sequence:
     evictions: int = 0
     emitted: int = 0  # tokens of its answer
     filled: int = 0  # tokens in the cache
-    cached: int = 0  # of them, those found in the prefix cache
     own: int = 0  # blocks of its own
     shared: int = 0  # blocks of its family's prefix
     held: int = 0  # blocks on a decode server, until it decodes there
     offset: int = 0  # its length, less the steps of its server
-    from_step: int = 0
-    slot: int = 0
-    server: int = 0
-    prefiller: int = 0
-    start_s: float = math.nan
-    first_s: float = math.nan
-    decode_s: float = math.nan
     end_s: float = math.nan
-    stays: list[Stay] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.order = self.index
+    stay: Stay = field(init=False)  # from the beginning of its first prefill on
+    stays: list[Stay] = field(default_factory=list)  # that are over
 
     @property
     def tokens(self) -> int:
@@ -51,12 +40,7 @@ class Sequence:
     @property
     def decoding(self) -> bool:
         """Whether it has got as far, in this stay."""
-        return self.decode_s == self.decode_s
-
-    @property
-    def version(self) -> int:
-        """What is due for it is void after an eviction."""
-        return self.evictions
+        return not math.isnan(self.stay.decode_s)
 
     def sent(self, now: float) -> None:
         """Whoever waits for an answer to send it, sends it now; its patience begins now."""
@@ -65,39 +49,27 @@ class Sequence:
         self.request = replace(asked, arrival_s=now, cancel_s=now + patience_s)
 
     def begin(self, now: float) -> None:
-        """Its prefill begins: a new stay."""
-        self.start_s, self.first_s, self.decode_s = now, math.nan, math.nan
+        """Its prefill begins, a new stay: what is in the cache now was found there."""
+        self.stay = Stay(now, self.filled)
 
     def stayed(self, step: int, last_s: float, now: float) -> None:
         """A time in a slot is over; where it decoded, the last step was `step`, over at last_s."""
+        stay = self.stay
         if not self.decoding:
-            self.from_step = step
-        stay = Stay(
-            server=self.server,
-            slot=self.slot,
-            prefiller=self.prefiller,
-            start_s=self.start_s,
-            first_s=self.first_s,
-            decode_s=self.decode_s,
-            last_s=self.first_s if step == self.from_step else last_s,
-            end_s=now,
-            from_step=self.from_step,
-            to_step=step,
-            computed=self.filled - self.cached,
-            cached=self.cached,
-        )
+            stay.from_step = step
+        stay.last_s = stay.first_s if step == stay.from_step else last_s
+        stay.to_step, stay.end_s, stay.computed = step, now, self.filled - stay.cached
         self.stays.append(stay)
-        self.emitted += step - self.from_step
+        self.emitted += step - stay.from_step
 
 
-def beside(pieces: list[tuple[Sequence, int]], chunk: int) -> dict[str, Any]:
-    """The earlier tokens of each prompt, and the prompts, if a chunk were as many tokens of each.
+def mean_context(pieces: list[tuple[LiveSequence, int]], chunk: int) -> float:
+    """The earlier tokens of each prompt, if a chunk were as many tokens of each.
 
     A piece of c tokens after s others makes c (s + c / 2) pairs of tokens; these make as many as all pieces.
     """
     if len(pieces) == 1:
         [(sequence, _)] = pieces
-        return {"chunk_context": sequence.filled}
+        return sequence.filled
     pairs = sum([part * (s.filled + part / 2) for s, part in pieces])
-    context = max(pairs / chunk - chunk / (2 * len(pieces)), 0.0)
-    return {"chunk_context": context, "prompts": len(pieces)}
+    return max(pairs / chunk - chunk / (2 * len(pieces)), 0.0)

@@ -25,16 +25,17 @@ class Span(NamedTuple):
     end_s: float
 
 
-class Moment(NamedTuple):
+@dataclass(slots=True)
+class Moment:
     """The queue from `time_s` to the next moment."""
 
     time_s: float
     waiting: int
     inside: int
-    held: int  # blocks that somebody uses; 0 where there is no end of them
+    held: float  # blocks that somebody uses; 0 where there is no end of them
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Served(Told):
     """What became of one request: "finished", "cancelled" or "refused" (it could never fit the cache)."""
 
@@ -71,13 +72,13 @@ class Served(Told):
         )
 
 
-def nearest(ordered: list[float], percentile: float) -> float:
-    """The smallest value that `percentile` % of all do not exceed: always one that was seen."""
+def rank(count: int, percentile: float) -> int:
+    """Where in a sorted list the smallest value is that `percentile` % do not exceed: one that was seen."""
     if not 0 <= percentile <= 100:
         raise ServingError(f"percentile {percentile}: write 0 to 100")
-    if not ordered:
+    if not count:
         raise ServingError("no request of this run got that far; ask of a run with more requests")
-    return ordered[max(math.ceil(len(ordered) * percentile / 100 - 1e-9), 1) - 1]
+    return max(math.ceil(count * percentile / 100 - 1e-9), 1) - 1  # 1e-9: 99 % of 100 is 99, not 100
 
 
 def gaps(requests: Sequence[Served], stretches: Sequence[list[Stretch]]) -> list[tuple[float, int]]:
@@ -87,27 +88,13 @@ def gaps(requests: Sequence[Served], stretches: Sequence[list[Stretch]]) -> list
     is new sees the time from its first token; who was evicted sees the time it was away.
     """
     found: list[tuple[float, int]] = []
+    stays = [[stay for stay in served.stays if stay.tokens] for served in requests]
     for server, row in enumerate(stretches):
-        fresh = Counter[int]()
-        for stay in _stays(requests, server):
-            fresh[stay.from_step] += 1
-        found += _between(row, fresh)
-    at = [{stretch.before: stretch for stretch in row} for row in stretches]
-    for served in requests:
-        stays = [stay for stay in served.stays if stay.tokens]
-        found += [
-            (at[stay.server][stay.from_step].after(1) - stay.first_s, 1) for stay in stays if stay.tokens > 1
-        ]
-        found += [(b.first_s - a.last_s, 1) for a, b in pairwise(stays)]
-    return found
-
-
-def _stays(requests: Sequence[Served], server: int) -> Iterator[Stay]:
-    """Those that decoded there."""
-    for served in requests:
-        for stay in served.stays:
-            if stay.server == server and stay.tokens > 1:
-                yield stay
+        at = {stretch.before: stretch for stretch in row}
+        new = [stay for each in stays for stay in each if stay.server == server and stay.tokens > 1]
+        found += _between(row, Counter(stay.from_step for stay in new))
+        found += [(at[stay.from_step].after(1) - stay.first_s, 1) for stay in new]
+    return found + [(b.first_s - a.last_s, 1) for each in stays for a, b in pairwise(each)]
 
 
 def _between(stretches: list[Stretch], fresh: Counter[int]) -> Iterator[tuple[float, int]]:

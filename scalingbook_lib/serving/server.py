@@ -10,44 +10,27 @@ from heapq import heappop, heappush
 from scalingbook_lib.serving.batch import Batch
 from scalingbook_lib.serving.costs import SAME
 from scalingbook_lib.serving.frontend import Chunk, Frontend, Setup
-from scalingbook_lib.serving.paging import Pool
-from scalingbook_lib.serving.sequence import Sequence, beside
-from scalingbook_lib.serving.served import Moment
+from scalingbook_lib.serving.sequence import LiveSequence, mean_context
 
 
 class Server(Frontend):
     """The queue, the slots and the batch of one server; its clock is that of the batch."""
 
     def __init__(self, setup: Setup, *, slots: int, padded: bool = False) -> None:
-        super().__init__(setup)
+        super().__init__(setup, setup.blocks)
         self.todo, self.next = setup.todo, 0
         self.next_s = self._next_s()
         self.costs = setup.costs
-        self.pool = Pool(setup.blocks, prefix_cache=setup.prefix_cache)
-        self.batch = Batch(setup.costs, self.pool, setup.at_once)
+        self.clock = self.batch = Batch(setup.costs, self.pool, setup.at_once)
+        self.batches = [self.batch]
         self.slots = list(range(slots))  # the free ones
-        self.inside: dict[int, Sequence] = {}  # who has a slot, by order of arrival
         self.padded = padded  # a row that is done stays until its batch is done
-        self.rows: list[Sequence] = []  # such rows
-        self.impatient: list[tuple[float, int, Sequence]] = []  # who will go, and when
+        self.rows: list[LiveSequence] = []  # such rows
+        self.impatient: list[tuple[float, int, LiveSequence]] = []  # who will go, and when
         for sequence in self.todo:
-            self.expect(sequence)
-
-    @property
-    def batches(self) -> list[Batch]:
-        """The one that it decodes."""
-        return [self.batch]
-
-    @property
-    def now(self) -> float:
-        """The boundary at which the batch stands."""
-        return self.batch.now
+            self.bear(sequence)
 
     # Who comes and goes.
-
-    def busy(self) -> bool:
-        """Whether anybody is there or still to come."""
-        return bool(self.inside or self.waiting or self.next_s < math.inf)
 
     def arrivals(self) -> None:
         """Whoever has come by now waits."""
@@ -63,27 +46,23 @@ class Server(Frontend):
         """When the next comes."""
         return self.todo[self.next].request.arrival_s if self.next < len(self.todo) else math.inf
 
-    def take(self) -> None:
-        """Whoever has come by now waits; whoever has had enough goes."""
-        self.arrivals()
+    def goes_on(self) -> bool:
+        """Who has come by now waits, who has had enough goes; whether anybody is there or still to come."""
         now = self.batch.now * SAME
+        if self.next_s <= now:
+            self.arrivals()
         while self.impatient and self.impatient[0][0] <= now:
             sequence = heappop(self.impatient)[2]
             if not sequence.outcome:
                 self.cancel(sequence)
                 self.arrivals()  # of the next that its client sends
+        return bool(self.inside or self.waiting or self.next_s < math.inf)
 
-    def arrive(self, sequence: Sequence) -> None:
+    def arrive(self, sequence: LiveSequence) -> None:
         """One more waits, unless it could never fit."""
         if not self.refuses(sequence):
             self.waiting.append(sequence)
             self.note(min(sequence.request.arrival_s, self.batch.now))
-
-    def note(self, time_s: float | None = None) -> None:
-        """The queue from now on, or from that time on."""
-        at_s = self.batch.now if time_s is None else time_s
-        held = self.pool.held if self.blocks else 0
-        self.queue.append(Moment(at_s, len(self.waiting), len(self.inside), held))
 
     def until(self, arrivals: bool) -> float:
         """When something may happen that the batch has to stop for."""
@@ -94,7 +73,7 @@ class Server(Frontend):
             return self.next_s
         return first
 
-    def cancel(self, sequence: Sequence) -> None:
+    def cancel(self, sequence: LiveSequence) -> None:
         """It goes away, from the queue or from its slot."""
         if sequence.order in self.inside:
             self.vacate(sequence)
@@ -102,52 +81,43 @@ class Server(Frontend):
             self.waiting.remove(sequence)
         self.close(sequence, "cancelled")
 
-    def expect(self, sequence: Sequence) -> None:
+    def bear(self, sequence: LiveSequence) -> None:
         """It may have enough one day."""
         if sequence.request.cancel_s < math.inf:
             heappush(self.impatient, (sequence.request.cancel_s, sequence.index, sequence))
 
-    def send(self) -> Sequence | None:
-        """A client that has its answer sends its next request, which comes at its time among the others."""
-        sequence = super().send()
-        if sequence:
-            insort(self.todo, sequence, lo=self.next, key=_arrival)
-            self.next_s = min(self.next_s, self.batch.now)
-        return sequence
+    def expect(self, sequence: LiveSequence) -> None:
+        """It comes at its time among the others, and perhaps goes."""
+        insort(self.todo, sequence, lo=self.next, key=lambda other: other.request.arrival_s)
+        self.next_s = min(self.next_s, sequence.request.arrival_s)
+        self.bear(sequence)
 
     # Slots and blocks.
 
-    def admit(self) -> Sequence | None:
+    def admit(self) -> LiveSequence | None:
         """The first who waits, in a slot with blocks for its prompt; None where there is no room."""
-        if not self.waiting or not self.slots:
-            return None
-        sequence, pool = self.waiting[0], self.pool
-        hit = pool.hit(sequence)
-        if self.blocks and not self._has_room(sequence, hit):
-            return None
-        self.waiting.popleft()
-        pool.seat(sequence, hit)
-        sequence.begin(self.batch.now)
-        sequence.slot = heappop(self.slots)
-        self.inside[sequence.order] = sequence
-        self.note()
+        sequence = self.begin() if self.waiting and self.slots else None
+        if sequence:
+            sequence.stay.slot = heappop(self.slots)
+            self.note()
         return sequence
 
-    def _has_room(self, sequence: Sequence, hit: int) -> bool:
+    def has_room(self, sequence: LiveSequence, hit: int) -> bool:
         """Whether there are blocks for one more token than its prefill gives, and a step of all others."""
         tokens, pool = sequence.tokens + 1, self.pool
+        # A row needs at most one block in a step: where even so many are free, nothing has to be counted.
         if tokens // pool.size + 1 + self.batch.rows + pool.spare <= pool.free:
             return True  # without counting
         beside = max(self.batch.needs(1), pool.spare) if self.inside else 0
         return pool.admits(sequence, hit, min(tokens, sequence.most_tokens), beside)
 
-    def vacate(self, sequence: Sequence) -> None:
+    def vacate(self, sequence: LiveSequence) -> None:
         """It goes before it has its last token."""
         if sequence.decoding:
             self.batch.forget(sequence)
         self.depart(sequence)
 
-    def depart(self, sequence: Sequence) -> None:
+    def depart(self, sequence: LiveSequence) -> None:
         """Out of its slot; in a static batch its row stays until all are done."""
         decoding = sequence.decoding
         self.batch.live -= decoding
@@ -162,48 +132,50 @@ class Server(Frontend):
                 self.release(row, True)
             self.rows = []
 
-    def release(self, sequence: Sequence, decoding: bool) -> None:
+    def release(self, sequence: LiveSequence, decoding: bool) -> None:
         """Row, slot and blocks are free."""
         if decoding:
             self.batch.leave(sequence)
         self.pool.release(sequence)
-        heappush(self.slots, sequence.slot)
+        heappush(self.slots, sequence.stay.slot)
 
     # Steps.
 
-    def rest(self) -> None:
-        """Nothing to do before the next comes."""
-        if self.next_s < math.inf:
-            self.batch.now = max(self.batch.now, self.next_s)
+    def chunk_s(self, pieces: list[tuple[LiveSequence, int]], rows: int = 0, kv_tokens: int = 0) -> float:
+        """What a step takes with so many tokens of these prompts, beside so many rows that decode."""
+        now, chunk = self.batch.now, sum([part for _, part in pieces])
+        step_s = self.costs.step_s(rows, kv_tokens, chunk, mean_context(pieces, chunk), len(pieces))
+        self.chunks.append(Chunk(0, now, now + step_s, chunk))
+        return step_s
 
-    def prefill(self, group: list[Sequence]) -> None:
+    def prefill(self, group: list[LiveSequence]) -> None:
         """Their prompts alone, in one pass; all get a token at its end."""
-        pieces = [(s, s.tokens - s.filled) for s in group]
-        start_s, chunk = self.batch.now, sum([part for _, part in pieces])
-        self.batch.now += self.costs.step_s(0, 0, chunk, **beside(pieces, chunk))
-        self.chunks.append(Chunk(server=0, start_s=start_s, end_s=self.batch.now, tokens=chunk))
+        self.batch.now += self.chunk_s([(s, s.tokens - s.filled) for s in group])
         self.arrivals()
         for s in group:
             self.ready(s)
         if self.padded:
             self.step_over()
 
-    def ready(self, sequence: Sequence) -> None:
+    def ready(self, sequence: LiveSequence) -> None:
         """Its prompt is in the cache, and a token is out."""
-        sequence.filled = sequence.tokens
-        self.pool.share(sequence, sequence.filled)
-        sequence.first_s = self.batch.now
-        sequence.emitted += 1
-        if sequence.emitted < sequence.request.output or self.padded:
-            sequence.decode_s = self.batch.now
+        if self.answer(sequence) and not self.padded:
+            self.depart(sequence)
+            self.close(sequence, "finished")
+        else:
+            sequence.stay.decode_s = self.batch.now
             self.batch.join(sequence)
-            return
-        self.depart(sequence)
-        self.close(sequence, "finished")
 
-    def decode(self, arrivals: bool = True) -> None:
+    def go_on(self, arrivals: bool = True) -> None:
+        """Who is there decodes until something happens; where nobody is, that is when the next comes."""
+        if self.inside:
+            self.decode(self.until(arrivals))
+        elif self.next_s < math.inf:
+            self.batch.now = max(self.batch.now, self.next_s)
+
+    def decode(self, until_s: float) -> None:
         """As many steps as nothing happens in; without blocks for one, the last to come is evicted."""
-        plan = self.batch.plan(self.until(arrivals))
+        plan = self.batch.plan(until_s)
         if plan.steps:
             self.batch.advance(plan)
             self.step_over()
@@ -219,13 +191,8 @@ class Server(Frontend):
             self.close(sequence, "finished")
 
     def evict(self) -> None:
-        """The last to come waits again, before all others; its prompt and answer will be prefilled anew."""
+        """The last to come gives its place to the others."""
+        # The last, as it has the least to lose and to make again (vLLM: preemption by recomputation).
         sequence = self.inside[max(self.inside)]
         self.vacate(sequence)
-        self.waiting.appendleft(sequence)
-        sequence.evictions += 1
-        self.note()
-
-
-def _arrival(sequence: Sequence) -> float:
-    return sequence.request.arrival_s
+        self.wait_again(sequence)

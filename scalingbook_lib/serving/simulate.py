@@ -3,8 +3,7 @@
 import gc
 import math
 from collections import deque
-from collections.abc import Iterator
-from collections.abc import Sequence as Rows
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from scalingbook_lib.serving import loops
@@ -14,7 +13,7 @@ from scalingbook_lib.serving.frontend import Setup
 from scalingbook_lib.serving.policies import Blocks, Chunked, Continuous, Disaggregated, Policy, Static
 from scalingbook_lib.serving.requests import Request, ServingError
 from scalingbook_lib.serving.run import Run
-from scalingbook_lib.serving.sequence import Sequence
+from scalingbook_lib.serving.sequence import LiveSequence
 from scalingbook_lib.serving.served import Served
 from scalingbook_lib.serving.server import Server
 
@@ -22,7 +21,7 @@ AT_ONCE = 2**20  # the most steps told at once
 
 
 def simulate(
-    requests: Rows[Request],
+    requests: Sequence[Request],
     costs: Costs,
     policy: Policy,
     *,
@@ -40,11 +39,15 @@ def simulate(
     another without an event are told at once, as long as their times lie on a line; `at_once=1` asks for
     each, for costs that are not piecewise affine in `kv_tokens`.
     """
-    todo, later = _in_order(requests, clients)
-    everybody = sorted((*todo, *later), key=lambda sequence: sequence.index)
+    if clients is not None and clients < 1:
+        raise ServingError(
+            f"clients = {clients}: write at least 1, or None for requests that come when they say"
+        )
+    everybody = [LiveSequence(request, i) for i, request in enumerate(requests)]
+    todo = sorted(everybody[:clients], key=lambda sequence: sequence.request.arrival_s)
     setup = Setup(
         todo=todo,
-        later=later,
+        later=deque(everybody[len(todo) :]),
         costs=costs,
         prefill_costs=prefill_costs or costs,
         blocks=blocks,
@@ -55,7 +58,7 @@ def simulate(
         return _told(setup, policy, everybody)
 
 
-def _told(setup: Setup, policy: Policy, everybody: list[Sequence]) -> Run:
+def _told(setup: Setup, policy: Policy, everybody: list[LiveSequence]) -> Run:
     """What the servers of the policy noted when all requests are done."""
     played = _played(setup, policy)
     return Run(
@@ -68,17 +71,6 @@ def _told(setup: Setup, policy: Policy, everybody: list[Sequence]) -> Run:
         evictions=sum(sequence.evictions for sequence in everybody),
         evicted_blocks=played.pool.evicted,
     )
-
-
-def _in_order(requests: Rows[Request], clients: int | None) -> tuple[list[Sequence], deque[Sequence]]:
-    """Who comes when it says, by arrival, and who comes when another is done, as given."""
-    if clients is not None and clients < 1:
-        known = "write at least 1, or None for requests that come when they say"
-        raise ServingError(f"clients = {clients}: {known}")
-    first = requests[:clients]
-    order = sorted(range(len(first)), key=lambda i: first[i].arrival_s)
-    todo = [Sequence(first[i], i) for i in order]
-    return todo, deque(Sequence(requests[i], i) for i in range(len(first), len(requests)))
 
 
 @contextmanager
@@ -111,7 +103,7 @@ def _played(setup: Setup, policy: Policy) -> Server | DisaggregatedServers:
     return server
 
 
-def _served(s: Sequence) -> Served:
+def _served(s: LiveSequence) -> Served:
     """Its latencies, from its stays."""
     told = [stay for stay in s.stays if not math.isnan(stay.first_s)]
     return Served(

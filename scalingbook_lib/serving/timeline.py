@@ -3,12 +3,17 @@
 Chapter: Inference.
 """
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+
+# A run makes several of these records for each of its requests. With slots, and not frozen, one is made and
+# read in half the time of a tuple with names; no one changes a stretch, or a stay that is over.
 
 
-class Steps(NamedTuple):
+@dataclass(slots=True)
+class Steps:
     """Decode steps with nothing between them; step i (from 0) takes first_s + i · growth_s."""
 
     steps: int
@@ -20,7 +25,8 @@ class Steps(NamedTuple):
         return start_s + steps * self.first_s + steps * (steps - 1) * 0.5 * self.growth_s
 
 
-class Stretch(NamedTuple):
+@dataclass(slots=True)
+class Stretch:
     """Steps of one server, and whom they served."""
 
     start_s: float
@@ -53,26 +59,31 @@ class Stretch(NamedTuple):
         return bisect_right(range(1, self.steps), time_s, key=self.after)
 
 
-class Stay(NamedTuple):
-    """One time in a slot: a prefill, which gives a token where it is not cut off, and decode steps."""
+@dataclass(slots=True)
+class Stay:
+    """One time in a slot: a prefill, which gives a token where it is not cut off, and decode steps.
 
-    server: int
-    slot: int
-    prefiller: int  # the server that prefilled: another one only where prefill is disaggregated
+    A time is NaN until it has come: `first_s` for ever where the prefill was cut off, `decode_s` where the
+    sequence never decodes.
+    """
+
     start_s: float  # the prefill begins
-    first_s: float  # it ends, with a token; NaN where it was cut off
-    decode_s: float  # it can decode from then on; NaN where it never does
-    last_s: float  # its last token comes
-    end_s: float
-    from_step: int  # decode steps from_step + 1 to to_step of that server give a token each
-    to_step: int
-    computed: int  # tokens prefilled
     cached: int  # tokens found in the prefix cache
+    computed: int = 0  # tokens prefilled
+    prefiller: int = 0  # the server that prefills: another one only where prefill is disaggregated
+    server: int = 0
+    slot: int = 0
+    first_s: float = math.nan  # the prefill ends, with a token
+    decode_s: float = math.nan  # it can decode from then on
+    last_s: float = math.nan  # its last token comes
+    end_s: float = math.nan
+    from_step: int = 0  # decode steps from_step + 1 to to_step of that server give a token each
+    to_step: int = 0
 
     @property
     def tokens(self) -> int:
-        """Tokens that came of it."""
-        return 1 + self.to_step - self.from_step if self.first_s == self.first_s else 0
+        """Tokens that came of it, the prefill's first."""
+        return 1 + self.to_step - self.from_step if not math.isnan(self.first_s) else 0
 
 
 def times(stay: Stay, stretches: list[Stretch]) -> Iterator[float]:
@@ -80,14 +91,11 @@ def times(stay: Stay, stretches: list[Stretch]) -> Iterator[float]:
     if not stay.tokens:
         return
     yield stay.first_s
-    at, step = bisect_right(stretches, stay.from_step, key=_before) - 1, stay.from_step
+    at = bisect_right(stretches, stay.from_step, key=lambda stretch: stretch.before) - 1
+    step = stay.from_step
     while step < stay.to_step:
         stretch = stretches[at]
         upto = min(stay.to_step, stretch.before + stretch.steps)
         for i in range(step - stretch.before, upto - stretch.before):
             yield stretch.after(i + 1)
         step, at = upto, at + 1
-
-
-def _before(stretch: Stretch) -> int:
-    return stretch.before

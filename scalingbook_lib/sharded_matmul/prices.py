@@ -8,33 +8,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from scalingbook_lib import sharded_matmul
-from scalingbook_lib.collectives.resharding import Move, Moves, cheapest_from, layout, reshard
+from scalingbook_lib.collectives.resharding import Moves, Sequence, axes_of, cheapest_from, layout, reshard
 from scalingbook_lib.notation import Array, Dim, Product
 from scalingbook_lib.notation.types import spec
 from scalingbook_lib.notation.types.operands import MESH, Operands
 from scalingbook_lib.notation.types.rules import PRODUCT, RESHARD, contracted
 from scalingbook_lib.sharded_matmul.machines import machine
-from scalingbook_lib.units import BF16, Told
+from scalingbook_lib.units import BF16
 
 CHIP = "TPU v5e"
 
 
 @dataclass(frozen=True, slots=True)
-class Way(Told):
-    """One way to a result, or one of several results: its name, and what has to move for it."""
+class Way(Sequence):
+    """One way to a result, or one of several results, by its name."""
 
-    name: str
-    moves: tuple[Move, ...] = ()
-
-    @property
-    def seconds(self) -> float:
-        """All moves, one after the other."""
-        return float(sum(move.seconds for move in self.moves))
-
-    @property
-    def nbytes(self) -> float:
-        """What the formulas count as moved."""
-        return float(sum(move.nbytes for move in self.moves))
+    name: str = ""
 
     @property
     def says(self) -> str:
@@ -46,21 +35,19 @@ class Way(Told):
         """'AllReduce', 'ReduceScatter, AllGather', or 'free'."""
         return ", ".join(dict.fromkeys(move.kind for move in self.moves if move.seconds)) or "free"
 
-    def __str__(self) -> str:
-        return f"{self.name}: {self.says}"
-
 
 def ways(operation: str, o: Operands, made: Array) -> tuple[Way, ...]:
     """The cheapest ways to a legal result, the cheapest first."""
     sizes = tuple(o.sizes[d] for d in "IJK")
     if operation == PRODUCT:
         c, sums = Array("C", made.dims, made.partial), partial(o)
-        return _ends(sums, (c,), sizes) if sums else _products(o.a, o.b, c, sizes)
+        return (_end(sums, c, sizes),) if sums else _products(o.a, o.b, c, sizes)
+    # one operand: what lies there before anything moves is resharded
     start, goal = _apart(operation, o, made)
     if start == goal:
-        return (Way("nothing to move"),)
+        return (Way((), name="nothing to move"),)
     found = reshard(start, goal, machine(CHIP, X=2, Y=4), o.sizes, BF16)
-    return tuple(Way(s.says, s.moves) for s in (found.best, *found.rejected))
+    return tuple(Way(s.moves, name=s.says) for s in (found.best, *found.rejected))
 
 
 @lru_cache(maxsize=256)
@@ -68,7 +55,7 @@ def _products(a: Array, b: Array, c: Array, sizes: tuple[int, ...]) -> tuple[Way
     """The strategies for A · B -> C, those that move least first, and of these the least work."""
     on = machine(CHIP, X=2, Y=4)
     found = sharded_matmul.solve(Product(a, b, c), on, dict(zip("IJK", sizes, strict=True))).strategies
-    return tuple(Way(s.name, s.steps) for s in sorted(found, key=lambda s: (s.comms_s, s.chip_s)))
+    return tuple(Way(s.steps, name=s.name) for s in sorted(found, key=lambda s: (s.comms_s, s.chip_s)))
 
 
 def partial(o: Operands) -> Array | None:
@@ -86,34 +73,22 @@ def answers(o: Operands, specs: tuple[str, ...]) -> tuple[Way, ...]:
     if sums is None:
         return ()
     wanted = [spec.read(text, 2, MESH, "C", "IK") for text in specs]
+    # JAX refuses to leave a sum open over other axes than those that split J
     legal = [c for c in wanted if c.partial in ((), sums.partial)]
-    shown = tuple(c for c in legal if _keeps(c, sums) or c == o.out or not c.axes + c.partial)
-    found = _ends(sums, shown, tuple(o.sizes[d] for d in "IJK"))
-    return tuple(sorted(found, key=lambda way: way.seconds))
-
-
-def _keeps(c: Array, sums: Array) -> bool:
-    """Is every dimension split as in the sum, or by more axes after those?"""
-    pairs = zip(c.dims, sums.dims, strict=True)
-    return all(x.axes[: len(y.axes)] == y.axes for x, y in pairs)
+    # every dimension split as in the sum, or by more axes after those
+    kept = [c for c in legal if all(c.axes_of(d.name)[: len(d.axes)] == d.axes for d in sums.dims)]
+    shown = [c for c in legal if c in kept or c == o.out or not c.axes + c.partial]
+    found = [_end(sums, c, tuple(o.sizes[d] for d in "IJK")) for c in shown]
+    return tuple(sorted(found, key=lambda way: way.total_s))
 
 
 @lru_cache(maxsize=256)
-def _ends(sums: Array, goals: tuple[Array, ...], sizes: tuple[int, ...]) -> tuple[Way, ...]:
-    """The cheapest way from a partial sum to each of these, over the axes that either of the two names."""
-    on, ways = machine(CHIP, X=2, Y=4), {}
-    for over in {_axes(sums) | _axes(goal) for goal in goals}:
-        moves = Moves(sums, on, {"I": sizes[0], "K": sizes[2]}, BF16, over)
-        paths = cheapest_from(moves, layout(sums))
-        for goal in goals:
-            if _axes(sums) | _axes(goal) == over:
-                steps = tuple(moves.move(*step) for step in paths[layout(goal)])
-                ways[goal] = Way(spec.spec(goal), steps)
-    return tuple(ways[goal] for goal in goals)
-
-
-def _axes(array: Array) -> frozenset[str]:
-    return frozenset(array.axes + array.partial)
+def _end(sums: Array, goal: Array, sizes: tuple[int, ...]) -> Way:
+    """The cheapest way from a partial sum to this sharding of it, over the axes that either names."""
+    on = machine(CHIP, X=2, Y=4)
+    moves = Moves(sums, on, {"I": sizes[0], "K": sizes[2]}, BF16, axes_of(sums, goal))
+    path = cheapest_from(moves, layout(sums))[layout(goal)]
+    return Way(tuple(map(moves.move, path)), name=spec.spec(goal))
 
 
 def _apart(operation: str, o: Operands, made: Array) -> tuple[Array, Array]:
@@ -130,6 +105,7 @@ def _apart(operation: str, o: Operands, made: Array) -> tuple[Array, Array]:
 
 def _padded(a: Array, goal: Array) -> Array:
     """The array with zeros around its blocks, a partial sum for nothing, over the axes that become one."""
+    # jax.reshard to unreduced={'X'}: one device of the axis keeps its block, the others hold zeros
     new = [axis for axis in goal.partial if axis not in a.partial]
     axes = {dim.name: [x for x in dim.axes if x not in new] for dim in a.dims}
     return a.with_axes(**axes).with_partial((*a.partial, *new))

@@ -6,7 +6,7 @@ the sharding that was asked for: every assignment of mesh axes to the product's 
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,6 +16,7 @@ from scalingbook_lib.collectives.resharding import (
     Move,
     Moves,
     Path,
+    axes_of,
     cheapest_from,
     cheapest_to,
     check_even,
@@ -26,6 +27,7 @@ from scalingbook_lib.notation import Array, Mesh, Product, parse_product
 from scalingbook_lib.sharded_matmul.strategy import Rejected, Solution, Strategy
 from scalingbook_lib.units import BF16, DType, binary
 
+type Paths = dict[Layout, Path]
 type Roles = dict[str, tuple[str, ...]]  # the mesh axes on each dimension while the blocks are multiplied
 
 
@@ -45,6 +47,7 @@ def solve(
     product = parse_product(product) if isinstance(product, str) else product
     for array in product.arrays:
         check_even(array, machine, sizes)
+    # an axis of one chip splits nothing, and each axis multiplies the ways to try
     axes = [x for x in machine.sizes if machine.sizes[x] > 1 and (idle_axes or x in product.axes)]
     split = Product(*(split_only(array, machine) for array in product.arrays))
     found = list(_Job(split, machine, sizes, dtype, axes).strategies())
@@ -52,8 +55,10 @@ def solve(
     rejected = tuple(s for s in found if isinstance(s, Rejected))
     if not works:
         raise ValueError(f"{product} cannot be done on {machine.chip.name}: {rejected[0]}")
-    works.sort(key=lambda s: (s.lower_s, s.upper_s, len(s.steps)))
-    return Solution(product, cases(product), tuple(_one_of_a_name(works)), rejected)
+    best: dict[str, Strategy] = {}  # of each name: strategies of one name differ only in the order of axes
+    for strategy in sorted(works, key=lambda s: (s.lower_s, s.upper_s, len(s.steps))):
+        best.setdefault(strategy.name, strategy)
+    return Solution(product, cases(product), tuple(best.values()), rejected)
 
 
 def cases(product: Product) -> dict[str, int]:
@@ -74,14 +79,12 @@ def _case(product: Product, axis: str) -> int:
 @lru_cache(maxsize=64)
 def _locals(product: Product, axes: tuple[str, ...]) -> list[tuple[Roles, Product]]:
     """For all roles of the axes: the operands as they are multiplied, and the result as it comes out."""
-    return [(roles, _local(product, roles)) for roles in _roles(product, axes)]
-
-
-def _local(product: Product, roles: Roles) -> Product:
-    a, b, c = (
-        x.with_partial("").with_axes(**{name: roles[name] for name in x.names}) for x in product.arrays
-    )
-    return Product(a, b, c.with_partial(sorted(axis for name in product.contracting for axis in roles[name])))
+    found = []
+    for roles in _roles(product, axes):
+        a, b, c = (x.with_partial("").with_axes(**{d: roles[d] for d in x.names}) for x in product.arrays)
+        sums = sorted(axis for name in product.contracting for axis in roles[name])
+        found.append((roles, Product(a, b, c.with_partial(sums))))
+    return found
 
 
 def _roles(product: Product, axes: tuple[str, ...]) -> Iterator[Roles]:
@@ -102,14 +105,6 @@ def _orders(product: Product, name: str, axes: list[str]) -> list[tuple[str, ...
     return list(found)
 
 
-def _one_of_a_name(strategies: list[Strategy]) -> list[Strategy]:
-    """The best of each name: strategies of one name differ only in the order of axes."""
-    found: dict[str, Strategy] = {}
-    for strategy in strategies:
-        found.setdefault(strategy.name, strategy)
-    return list(found.values())
-
-
 @dataclass
 class _Job:
     """One product on one machine; remembers what moves there are and the paths they make."""
@@ -123,22 +118,18 @@ class _Job:
     def __post_init__(self) -> None:
         self.mesh = Mesh(**self.machine.sizes)
         self.locals = _locals(self.product, tuple(self.axes))
-        self._moves: dict[tuple[str, frozenset[str]], Moves] = {}
-        self._paths: dict[tuple[str, frozenset[str]], dict[Layout, Path]] = {}
+        self._known: dict[tuple[Array, frozenset[str]], tuple[Moves, Paths]] = {}
 
     def strategies(self) -> Iterator[Strategy | Rejected]:
         """For all roles of the mesh axes: the strategy, or why there is none."""
         for roles, local in self.locals:
-            yield self._uneven(roles, local) or self._strategy(roles, local)
-
-    def _uneven(self, roles: Roles, local: Product) -> Rejected | None:
-        for name, axes in roles.items():
-            if self.sizes[name] % self.mesh.size(axes):
-                size = self.sizes[name]
-                return Rejected(local, f"{name} = {size} does not split evenly over {''.join(axes)}")
-        return None
+            yield self._strategy(roles, local)
 
     def _strategy(self, roles: Roles, local: Product) -> Strategy | Rejected:
+        for name, axes in roles.items():
+            if self.sizes[name] % self.mesh.size(axes):
+                uneven = f"{name} = {self.sizes[name]} does not split evenly over {''.join(axes)}"
+                return Rejected(local, uneven)
         before = self._bring(self.product.a, local.a) + self._bring(self.product.b, local.b)
         after = self._hand_over(local.c)
         if after is None:
@@ -166,36 +157,35 @@ class _Job:
 
     def _bring(self, held: Array, wanted: Array) -> tuple[Move, ...]:
         """The cheapest moves of an operand, over the axes that either sharding names."""
-        moves = self._over(held, wanted)
-        if (key := (held.name, moves.over)) not in self._paths:
-            self._paths[key] = cheapest_from(moves, layout(held))
-        return tuple(moves.move(*step) for step in self._paths[key][layout(wanted)])
+        moves, paths = self._paths(held, wanted, lambda moves: cheapest_from(moves, layout(held)))
+        return tuple(map(moves.move, paths[layout(wanted)]))
 
     def _hand_over(self, made: Array) -> tuple[Move, ...] | None:
         """The cheapest moves of the result to the sharding that was asked for; None where there are none."""
         goal = self.product.c
-        moves = self._over(made, goal)
-        if (key := (goal.name, moves.over)) not in self._paths:
-            starts = [layout(x.c) for _, x in self.locals if _axes(x.c, goal) == moves.over]
-            self._paths[key] = cheapest_to(moves, layout(goal), starts)
-        path = self._paths[key].get(layout(made))
-        return None if path is None else tuple(moves.move(*step) for step in path)
 
-    def _over(self, one: Array, other: Array) -> Moves:
-        over = _axes(one, other)
-        if (key := (one.name, over)) not in self._moves:
-            self._moves[key] = Moves(one, self.machine, self.sizes, self.dtype, over)
-        return self._moves[key]
+        def all_to_goal(moves: Moves) -> Paths:
+            starts = [layout(x.c) for _, x in self.locals if axes_of(x.c, goal) == moves.over]
+            return cheapest_to(moves, layout(goal), starts)
+
+        moves, paths = self._paths(goal, made, all_to_goal)
+        path = paths.get(layout(made))
+        return None if path is None else tuple(map(moves.move, path))
+
+    def _paths(self, end: Array, other: Array, find: Callable[[Moves], Paths]) -> tuple[Moves, Paths]:
+        """The moves over the axes that either array names, and what `find` makes of them, once an `end`."""
+        over = axes_of(end, other)
+        if (key := (end, over)) not in self._known:
+            moves = Moves(end, self.machine, self.sizes, self.dtype, over)
+            self._known[key] = moves, find(moves)
+        return self._known[key]
 
     def _peak(self, local: Product, steps: tuple[Move, ...]) -> float:
         """What one chip holds at once: what it was given, what it was brought, and the result."""
+        # a set: an operand that is multiplied as it was given is held once
         held = {*self.product.arrays[:2], *local.arrays, *(move.after for move in steps)}
         return sum(map(self._local_bytes, held))
 
     def _local_bytes(self, array: Array) -> float:
         cells = math.prod(self.sizes[dim.name] for dim in array.dims)
         return self.dtype.bytes * cells / self.mesh.size(array.axes)
-
-
-def _axes(*arrays: Array) -> frozenset[str]:
-    return frozenset(axis for x in arrays for axis in x.axes + x.partial)

@@ -5,7 +5,8 @@ milliseconds; as the textbook counts, or exactly. Chapter: Sharding.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Transfer
@@ -14,7 +15,7 @@ from scalingbook_lib.machines.torus import Axis
 from scalingbook_lib.units import BF16, DType, Told, si
 
 type Terms = tuple[float, float, float]  # math, HBM, network: seconds
-type Moved = tuple[float, float, float]  # bytes, and the seconds of two ways to move them
+type Moved = tuple[float, float, float, float]  # bytes, and the seconds of three ways to move them
 type Cost = Callable[[float], float]  # from bytes to seconds
 
 BOUNDS = ("compute", "memory", "network")
@@ -62,16 +63,14 @@ class SplitWeight(Told):
     F: int
     dtype: DType = BF16
     exact: bool = True
-    _costs: tuple[Cost, Cost, Cost] = field(init=False, repr=False, compare=False)
-    _flops_per_s: float = field(init=False, repr=False, compare=False)
-    _hbm_s_per_byte: float = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def _costs(self) -> tuple[Cost, Cost, Cost]:
+        """Of a gather, of a sum and of an exchange over the axis."""
         axis = self.axis if self.exact else replace(self.axis, hop_s=0.0)
         formulas = (collectives.all_gather, collectives.all_reduce, collectives.all_to_all)
-        object.__setattr__(self, "_costs", tuple(_cost(f(1, axis), self.exact) for f in formulas))
-        object.__setattr__(self, "_flops_per_s", self.chip.flops_per_s(self.dtype))
-        object.__setattr__(self, "_hbm_s_per_byte", 1 / self.chip.hbm_bytes_per_s if self.exact else 0.0)
+        gather, reduce, exchange = (_cost(formula(1, axis), self.exact) for formula in formulas)
+        return gather, reduce, exchange
 
     @property
     def r(self) -> float:
@@ -80,39 +79,33 @@ class SplitWeight(Told):
 
     def ways(self, B: float, D: float) -> tuple[Way, ...]:
         """Gather W; slice X and sum Z; exchange W and gather Z; split the batch, gather W and Z."""
-        found = self._terms(B * D, self._weight(D), self._result(B))
+        found = self._terms(B * D, self._moved(D), self._moved(B))
         return tuple(Way(name, *terms) for name, terms in zip(NAMES, found, strict=True))
-
-    def fastest(self, B: float, D: float, among: int = 4) -> tuple[int, str]:
-        """Which of the first `among` ways takes least, everything overlapped, and what it waits for."""
-        return _fastest(self._terms(B * D, self._weight(D), self._result(B))[:among])
 
     def fastest_of_all(
         self, Bs: Sequence[float], Ds: Sequence[float], among: int = 4
     ) -> list[list[tuple[int, str]]]:
-        """`fastest` for every D, a row, and every B: what depends on one of them is computed once."""
-        results = [(B, self._result(B)) for B in Bs]
+        """Which of the first `among` ways takes least, everything overlapped, and what it waits for.
+
+        For every D, a row, and every B: what depends on one of them is computed once.
+        """
+        results = [(B, self._moved(B)) for B in Bs]
         return [
             [_fastest(self._terms(B * D, weight, result)[:among]) for B, result in results]
-            for D, weight in ((D, self._weight(D)) for D in Ds)
+            for D, weight in ((D, self._moved(D)) for D in Ds)
         ]
 
-    def _weight(self, D: float) -> Moved:
-        """The bytes of W, and the seconds to gather and to exchange it."""
-        gather, _, exchange = self._costs
-        nbytes = self.dtype.bytes * D * self.F
-        return nbytes, gather(nbytes), exchange(nbytes)
-
-    def _result(self, B: float) -> Moved:
-        """The bytes of Z, and the seconds to gather and to sum it."""
-        gather, reduce, _ = self._costs
-        nbytes = self.dtype.bytes * B * self.F
-        return nbytes, gather(nbytes), reduce(nbytes)
+    def _moved(self, length: float) -> Moved:
+        """The bytes of W (for D) or of Z (for B), and the seconds to gather, to sum and to exchange it."""
+        nbytes = self.dtype.bytes * length * self.F
+        gather, reduce, exchange = self._costs
+        return nbytes, gather(nbytes), reduce(nbytes), exchange(nbytes)
 
     def _terms(self, BD: float, weight: Moved, result: Moved) -> tuple[Terms, Terms, Terms, Terms]:
-        (w, gather_w, exchange_w), (z, gather_z, sum_z) = weight, result
-        n, x, hbm = self.axis.size, self.dtype.bytes * BD, self._hbm_s_per_byte
-        math_s = 2 * BD * self.F / self._flops_per_s
+        (w, gather_w, _, exchange_w), (z, gather_z, sum_z, _) = weight, result
+        n, x = self.axis.size, self.dtype.bytes * BD
+        hbm = 1 / self.chip.hbm_bytes_per_s if self.exact else 0.0  # seconds a byte
+        math_s = 2 * BD * self.F / self.chip.flops_per_s(self.dtype)
         shared = math_s / n
         return (
             (math_s, (x + w + z) * hbm, gather_w),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from scalingbook_lib.collectives import NOTHING, Transfer
 from scalingbook_lib.collectives.resharding import Move
 from scalingbook_lib.notation import Product
-from scalingbook_lib.sharded_matmul.overlap import Overlap
+from scalingbook_lib.roofline import Pipeline, pipeline
 from scalingbook_lib.units import Told, si
 
 CASES = {
@@ -44,17 +44,13 @@ class Strategy(Told):
     @property
     def transfer(self) -> Transfer:
         """All moves as one sum."""
+        # moves wait for each other: each needs what the one before brought
         return sum((move.transfer for move in self.steps), NOTHING)
 
     @property
     def comms_s(self) -> float:
         """All moves, one after the other, hops included."""
         return self.transfer.total_s
-
-    @property
-    def latency_s(self) -> float:
-        """The share of `comms_s` that the hops take."""
-        return self.transfer.latency_s
 
     @property
     def nbytes(self) -> float:
@@ -82,9 +78,9 @@ class Strategy(Told):
         terms = {"compute": self.math_s, "memory": self.hbm_s, "network": self.comms_s}
         return max(terms, key=lambda term: terms[term])
 
-    def overlapped(self, chunks: int) -> "Overlap":
-        """The same strategy as a collective matmul in that many chunks."""
-        return Overlap(chunks, self.chip_s, self.comms_s)
+    def overlapped(self, chunks: int) -> Pipeline:
+        """A collective matmul in that many chunks: max + min / n, one's move under another's arithmetic."""
+        return pipeline({"network": self.comms_s / chunks, "chip": self.chip_s / chunks}, chunks)
 
     def __str__(self) -> str:
         terms = f"math {_s(self.math_s)}, HBM {_s(self.hbm_s)}, network {_s(self.comms_s)}"
@@ -115,6 +111,7 @@ class Solution(Told):
     def case(self) -> int:
         """The one of the four cases that the product falls into: an axis that conflicts decides."""
         found = set(self.cases.values())
+        # a clash of two kept dimensions, then an axis to gather, then a sum to complete
         return next((case for case in (4, 2, 3) if case in found), 1)
 
     @property
@@ -132,7 +129,7 @@ class Solution(Told):
         if strategy is self.best:
             return f"fastest, {strategy.bound}-bound"
         times = strategy.lower_s / self.best.lower_s
-        if times > 1.001:
+        if times > 1.001:  # closer is a tie: rounding of equal sums in another order
             return f"{times:.3g} times as long, {strategy.bound}-bound"
         more = strategy.upper_s / self.best.upper_s
         return f"as long if all overlaps, {more:.3g} times as long if nothing does"

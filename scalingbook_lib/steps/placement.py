@@ -132,8 +132,6 @@ def _one_tier(cluster: Cluster) -> Cluster:
 
 def _on_torus(machine: Slice, sizes: tuple[int, ...]) -> Placement:
     named = {n: s for n, s in zip(NAMES, sizes, strict=True) if s > 1}
-    if not _products(machine.shape).issuperset(named.values()):
-        return _split(machine, sizes)
     try:
         mesh = machine.mesh(**named or {"Y": 1})
         return Placement({n: mesh.axes(n) if n in named else () for n in NAMES})
@@ -141,23 +139,9 @@ def _on_torus(machine: Slice, sizes: tuple[int, ...]) -> Placement:
         return _split(machine, sizes)
 
 
-@lru_cache(maxsize=256)
-def _products(shape: tuple[int, ...]) -> frozenset[int]:
-    """The sizes that products of whole axes have."""
-    found = {1}
-    for side in shape:
-        found |= {side * n for n in found}
-    return frozenset(found)
-
-
-@lru_cache(maxsize=64)
-def _torus_axes(machine: Slice) -> tuple[Axis, ...]:
-    return machine.axes
-
-
 def _split(machine: Slice, sizes: tuple[int, ...]) -> Placement:
     """Innermost first: the axis of that size, else the first that it divides, else factors of several."""
-    axes = _torus_axes(machine)
+    axes = machine.axes
     taken, laid, told = [1] * len(axes), {}, []
     for name, size in zip(NAMES, sizes, strict=True):
         room = [axis.size // done for axis, done in zip(axes, taken, strict=True)]
@@ -219,7 +203,7 @@ def exchange_rate(
 ) -> Rate:
     """Tokens to their k experts, or back, for each byte of the array: k copies of the tokens of all chips.
 
-    `limits.exchange_over`: a copy is saved where two experts sit behind the same wire.
+    `limits.expert.exchange_over`: a copy is saved where two experts sit behind the same wire.
     """
     real = tuple(n for n in networks if n.size > 1)
     if not real:
@@ -238,7 +222,5 @@ def _busiest(levels: dict[str, float], real: Networks, efficiency: Reached) -> t
 
 def _share(name: str, networks: Networks, efficiency: Reached) -> float:
     """The efficiency of a level: by its port, so that all tiers of one network have one figure."""
-    for network in networks:
-        if isinstance(network, Level) and network.name == name:
-            return getattr(efficiency, network.port if network.port in ("network", "dcn") else "domain")
-    return efficiency.torus
+    port = next((n.port for n in networks if isinstance(n, Level) and n.name == name), "torus")
+    return getattr(efficiency, port if port in ("torus", "network", "dcn") else "domain")

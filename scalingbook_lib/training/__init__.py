@@ -3,6 +3,13 @@
 `Plan` says how the work is spread; `memory`, `traffic`, `step` and `feasible` judge it for a model, a machine
 (`slices.Slice`, several pods of it, or `clusters.Cluster`) and a batch; `run` and `run_at` tell days, cost;
 `Case(...).judge` is the quick way for a search. `rules` has the closed forms. Chapter: Training.
+
+>>> from scalingbook_lib import models
+>>> from scalingbook_lib.machines import Slice, chips
+>>> pod = Slice.of(chips.V5P, "16x16x16")
+>>> one = step(models.find("llama-3-70b"), pod, Plan(fsdp=512, tp=8), batch=1024, T=4096)
+>>> one.binds, round(one.mfu, 2)
+('arithmetic', 0.49)
 """
 
 from scalingbook_lib.training import rules

@@ -9,11 +9,8 @@ from operator import mul
 from typing import NamedTuple
 
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.machines.torus import SliceError
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.steps.pipelines import PipelineError
 from scalingbook_lib.steps.placement import (
     NAMES,
     Networks,
@@ -32,9 +29,7 @@ from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Seconds, seconds
 from scalingbook_lib.training.traffic import rows
-from scalingbook_lib.training.work import work
-
-REFUSALS = (PlanError, PipelineError, ClusterError, SliceError, ValueError)
+from scalingbook_lib.training.work import Work, work
 
 
 class Judged(NamedTuple):
@@ -57,9 +52,13 @@ class Case:
     efficiency: Efficiency = PEAK
     causal: bool = True  # kernels skip what the mask throws away, and useful FLOPs are counted without it
 
+    def work(self, plan: Plan) -> Work:
+        """The model's constants under the plan's rematerialization."""
+        return work(self.model, self.T, plan.remat, plan.activations, self.causal)
+
     def shape(self, plan: Plan) -> Shape:
         """What the plan makes of the model on each chip."""
-        return shape(work(self.model, self.T, plan.remat, plan.activations, self.causal), plan, self.batch)
+        return shape(self.work(plan), plan, self.batch)
 
     def traffic(self, s: Shape) -> list[Traffic]:
         """Every collective; a ClusterError or SliceError where the machine has no such mesh."""
@@ -103,7 +102,7 @@ class Case:
             if memory_first and nbytes > self.machine.chip.hbm_bytes:
                 return Judged(float("inf"), nbytes, (too_large(nbytes, self.machine.chip),))
             return Judged(self.seconds(s).total_s, nbytes)
-        except REFUSALS as refused:
+        except ValueError as refused:
             return Judged(float("inf"), float("inf"), (str(refused),))
 
     def seconds(self, s: Shape, traffic: list[Traffic] | None = None) -> Seconds:

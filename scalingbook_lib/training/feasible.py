@@ -15,55 +15,54 @@ from scalingbook_lib.units import si
 
 def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[str, ...]:
     """What does not divide, one sentence each. The mesh, the batch and memory are judged after these."""
-    chips = machine.chips * plan.dcn
-    found = [] if plan.chips == chips else [f"the plan is for {plan.chips:,} chips, there are {chips:,}"]
-    if plan.tp > 1:
-        found += _tensor(model, plan, T)
-    if plan.cp > 1:
-        found += _context(model, plan, T)
-    if plan.pp > 1 and plan.pp * plan.chunks > model.L:
-        found.append(
-            f"{model.L} layers are fewer than {plan.pp} stages of {plan.chunks} chunks: lower pp or chunks"
-        )
-    if plan.ep > 1 and (model.experts is None or model.experts.E % plan.ep):
-        E = model.experts.E if model.experts else 0
-        found.append(f"{E} experts do not divide over ep={plan.ep}")
-    if isinstance(machine, Slice) and plan.zero and model.D % (plan.fsdp * plan.cp):
-        shared = plan.fsdp * plan.cp
-        found.append(
+    chips, shared = machine.chips * plan.dcn, plan.fsdp * plan.cp
+    E = model.experts.E if model.experts else 0
+    rules = (
+        (plan.chips != chips, f"the plan is for {plan.chips:,} chips, there are {chips:,}"),
+        *(_tensor(model, plan, T) if plan.tp > 1 else ()),
+        *(_context(model, plan, T) if plan.cp > 1 else ()),
+        (
+            plan.pp > 1 and plan.pp * plan.chunks > model.L,
+            f"{model.L} layers are fewer than {plan.pp} stages of {plan.chunks} chunks: lower pp or chunks",
+        ),
+        (plan.ep > 1 and (not E or E % plan.ep), f"{E} experts do not divide over ep={plan.ep}"),
+        (  # XLA's shards are even; on GPUs the last one is padded
+            isinstance(machine, Slice) and plan.zero and model.D % shared,
             f"D={model.D:,} does not divide over the fsdp · cp = {shared:,} chips that share the weights, "
-            "as a sharded array must"
-        )
-    if model.linear:
-        found.append(f"{model.name} has linear attention, whose activations are not counted")
-    return tuple(found)
+            "as a sharded array must",
+        ),
+        (model.linear, f"{model.name} has linear attention, whose activations are not counted"),
+    )
+    return tuple(why for broken, why in rules if broken)
 
 
-def _tensor(m: Transformer, plan: Plan, T: int) -> list[str]:
+type Rules = tuple[tuple[object, str], ...]  # whether each is broken, and what is then told
+
+
+def _tensor(m: Transformer, plan: Plan, T: int) -> Rules:
     """Heads, widths and (with sequence parallelism) tokens; fewer KV heads than ways are copied."""
-    Y, found = plan.tp, []
-    if m.N % Y:
-        found.append(f"{m.N} heads do not divide over tp={Y}")
-    if m.K % Y and Y % m.K:
-        found.append(f"{m.K} key-value heads neither divide over tp={Y} nor go into it")
-    if m.F % Y and m.moe_layers < m.L:
-        found.append(f"F={m.F:,} does not divide over tp={Y}")
-    if m.experts and plan.expert_ways > 1 and m.experts.F % Y:
-        found.append(f"experts of F={m.experts.F:,} do not divide over tp={Y}")
-    if plan.sequence_parallel and (T // plan.cp) % Y:
-        found.append(f"{T // plan.cp:,} tokens of a sequence do not divide over tp={Y}")
-    return found
+    Y, t = plan.tp, T // plan.cp
+    narrow = m.experts.F if m.experts and plan.expert_ways > 1 else 0
+    return (
+        (m.N % Y, f"{m.N} heads do not divide over tp={Y}"),
+        (m.K % Y and Y % m.K, f"{m.K} key-value heads neither divide over tp={Y} nor go into it"),
+        (m.F % Y and m.moe_layers < m.L, f"F={m.F:,} does not divide over tp={Y}"),
+        (narrow % Y, f"experts of F={narrow:,} do not divide over tp={Y}"),
+        (plan.sequence_parallel and t % Y, f"{t:,} tokens of a sequence do not divide over tp={Y}"),
+    )
 
 
-def _context(m: Transformer, plan: Plan, T: int) -> list[str]:
+def _context(m: Transformer, plan: Plan, T: int) -> Rules:
     """A ring needs two pieces a chip, for a balanced causal mask; Ulysses needs heads for every chip."""
-    pieces = plan.cp if plan.context == "ulysses" else 2 * plan.cp
-    found = [f"sequences of {T:,} do not divide into {pieces} pieces for cp={plan.cp}"] if T % pieces else []
-    if plan.context == "ulysses" and (m.N % (plan.cp * plan.tp) or m.K % (plan.cp * plan.tp)):
-        found.append(
-            f"{m.N} heads with {m.K} keys and values do not divide over cp · tp = {plan.cp * plan.tp}"
-        )
-    return found
+    ulysses, ways = plan.context == "ulysses", plan.cp * plan.tp
+    pieces = plan.cp if ulysses else 2 * plan.cp
+    return (
+        (T % pieces, f"sequences of {T:,} do not divide into {pieces} pieces for cp={plan.cp}"),
+        (
+            ulysses and (m.N % ways or m.K % ways),
+            f"{m.N} heads with {m.K} keys and values do not divide over cp · tp = {ways}",
+        ),
+    )
 
 
 def too_large(nbytes: float, chip: Chip) -> str:

@@ -39,9 +39,14 @@ class Traffic(Told):
     once: bool  # a step, not with each microbatch: then only the arithmetic of one microbatch can hide it
 
     @property
+    def each_s(self) -> float:
+        """One of them: seconds for its bytes, and for its hops."""
+        return self.nbytes * self.rate.s_per_byte + self.rate.hops_s
+
+    @property
     def seconds(self) -> float:
         """All of them in one step, hidden or not."""
-        return self.times * (self.nbytes * self.rate.s_per_byte + self.rate.hops_s)
+        return self.times * self.each_s
 
     @property
     def received(self) -> float:

@@ -193,7 +193,7 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
     layer = replace(
         logits,
         gradients=summed + own,
-        activations=stored * s.share * live(plan, s.m),
+        activations=stored * s.share * live(plan.schedule, plan.pp, s.m, plan.chunks),
         recomputed_layer=again,
         # the product of the unembedding's gradient waits for the end, with its operand, unless it is less
         logits=min(kept, vocabulary) if plan.pp == 1 else 0.0,
@@ -246,13 +246,11 @@ def _largest(s: Shape) -> float:
     return max(experts, *(w.size / s.plan.tp for w in dense))
 
 
-def live(plan: Plan, m: int) -> float:
+def live(schedule: str, p: int, m: int, v: int) -> float:
     """The most microbatches whose activations a stage holds: all with GPipe, at most p with 1F1B.
 
     Interleaved, p + (p - 1)/v of them; DualPipe p + 1, of its two stages.
     """
-    p = plan.pp
     if p == 1:
         return 1
-    most = {"gpipe": m, "interleaved": p + (p - 1) / plan.chunks, "dualpipe": p + 1}.get(plan.schedule, p)
-    return min(m, most)
+    return min(m, {"gpipe": m, "interleaved": p + (p - 1) / v, "dualpipe": p + 1}.get(schedule, p))

@@ -11,6 +11,9 @@ SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble", "dualpipe")
 REMAT = ("none", "alternate", "selective", "all", "dots", "dots_no_batch", "full")
 CONTEXTS = ("ring", "gather", "ulysses")
 AXES = ("tp", "cp", "fsdp", "pp", "dp", "dcn")  # from the inside out
+_KNOWN = {"schedule": SCHEDULES, "context": CONTEXTS, "zero": (0, 1, 2, 3)}
+_REMAT = ", ".join(map(repr, REMAT))
+_OVERLAP = {"full": 1.0, "none": 0.0}
 _ZERO = ("DP", "ZeRO-1", "ZeRO-2", "FSDP")
 
 
@@ -69,28 +72,36 @@ class Plan(Told):
     logit_bytes: float | None = None
 
     def __post_init__(self) -> None:
-        counts = (*AXES, "ep", "chunks", "microbatch")
-        low = [name for name in counts if getattr(self, name) < 1]
-        if low:
-            raise PlanError(f"{low[0]}={getattr(self, low[0])}: write a whole number of at least 1")
-        for name, known in (
-            ("schedule", SCHEDULES),
-            ("context", CONTEXTS),
-            ("zero", (0, 1, 2, 3)),
-        ):
+        for name in (*AXES, "ep", "chunks", "microbatch"):
+            if getattr(self, name) < 1:
+                raise PlanError(f"{name}={getattr(self, name)}: write a whole number of at least 1")
+        for name, known in _KNOWN.items():
             if getattr(self, name) not in known:
                 raise PlanError(f"{name}={getattr(self, name)!r}: write one of {', '.join(map(repr, known))}")
-        if self.remat not in REMAT and not self.remat.startswith(("save:", "offload:")):
-            known = ", ".join(map(repr, REMAT))
-            raise PlanError(f"remat={self.remat!r}: write one of {known}, or 'save:q,k,v' or 'offload:q,k,v'")
-        if self.expert_tp not in (None, 1, self.tp):
-            raise PlanError(f"expert_tp={self.expert_tp}: write 1, or {self.tp} as tp")
-        if self.chunks > 1 and self.schedule != "interleaved":
-            raise PlanError(f"chunks={self.chunks} are for schedule='interleaved', not {self.schedule!r}")
-        if isinstance(self.overlap, str) and self.overlap not in ("full", "none"):
-            raise PlanError(f"overlap={self.overlap!r}: write 'full', 'none' or a share from 0 to 1")
-        if not 0 <= self.hidden <= 1:
-            raise PlanError(f"overlap={self.overlap}: write a share from 0 to 1")
+        for broken, why in (
+            (
+                self.remat not in REMAT and not self.remat.startswith(("save:", "offload:")),
+                f"remat={self.remat!r}: write one of {_REMAT}, or 'save:q,k,v' or 'offload:q,k,v'",
+            ),
+            (
+                self.expert_tp not in (None, 1, self.tp),
+                f"expert_tp={self.expert_tp}: write 1, or {self.tp} as tp",
+            ),
+            (
+                self.chunks > 1 and self.schedule != "interleaved",
+                f"chunks={self.chunks} are for schedule='interleaved', not {self.schedule!r}",
+            ),
+            (
+                isinstance(self.overlap, str) and self.overlap not in _OVERLAP,
+                f"overlap={self.overlap!r}: write 'full', 'none' or a share from 0 to 1",
+            ),
+            (
+                not isinstance(self.overlap, str) and not 0 <= self.overlap <= 1,
+                f"overlap={self.overlap}: write a share from 0 to 1",
+            ),
+        ):
+            if broken:
+                raise PlanError(why)
 
     @property
     def chips(self) -> int:
@@ -105,7 +116,7 @@ class Plan(Told):
     @property
     def hidden(self) -> float:
         """The share of the overlap that there can be: 1 for "full", 0 for "none"."""
-        return {"full": 1.0, "none": 0.0}[self.overlap] if isinstance(self.overlap, str) else self.overlap
+        return _OVERLAP[self.overlap] if isinstance(self.overlap, str) else self.overlap
 
     @property
     def replays(self) -> bool:

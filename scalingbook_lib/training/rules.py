@@ -162,8 +162,10 @@ class Goodput(Told):
     share: float
 
     def __str__(self) -> str:
-        best = f"best {si(self.best_s, 's')}"
-        return f"a checkpoint every {si(self.every_s, 's')} ({best}): {percent(self.share, 3)} counts"
+        return (
+            f"a checkpoint every {si(self.every_s, 's')} (best {si(self.best_s, 's')}): "
+            f"{percent(self.share, 3)} counts"
+        )
 
 
 def goodput(

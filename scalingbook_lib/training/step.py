@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.training.case import REFUSALS, Case
+from scalingbook_lib.training.case import Case
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.feasible import reasons, too_large
 from scalingbook_lib.training.links import Traffic
@@ -188,8 +188,7 @@ def step(
     pod of `plan.dcn`.
     """
     known = Case(model, machine, batch=batch, T=T, efficiency=efficiency, causal=causal)
-    why = reasons(model, plan, T, machine)
-    if why:
+    if why := reasons(model, plan, T, machine):
         raise ValueError(f"{plan}: {'; '.join(why)}")
     s = known.shape(plan)
     rows = known.traffic(s)
@@ -220,7 +219,7 @@ def feasible(model: Transformer, machine: Machine, plan: Plan, batch: int, T: in
     try:
         s = known.shape(plan)
         known.seconds(s)
-    except REFUSALS as refused:
+    except ValueError as refused:
         return (*found, str(refused))
     total = held(s, machine).total
     return (*found, *([too_large(total, machine.chip)] if total > machine.chip.hbm_bytes else ()))

@@ -24,15 +24,6 @@ class ByClass(NamedTuple):
         """All classes."""
         return sum(self)
 
-    def scaled(self, factor: float) -> "ByClass":
-        """Each figure times the factor."""
-        return ByClass(
-            matmul=factor * self.matmul,
-            attention=factor * self.attention,
-            experts=factor * self.experts,
-            head=factor * self.head,
-        )
-
 
 class Widths(NamedTuple):
     """An amount for each token, by what splits it (section "Sequence parallelism" of the chapter)."""

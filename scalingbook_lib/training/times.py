@@ -70,7 +70,12 @@ def seconds(s: Shape, traffic: Sequence[Traffic], chip: Chip, efficiency: Effici
     optimizer_s = _update(s) / (chip.hbm_bytes_per_s * efficiency.memory)
     worked_s = 3 * (one.math.total + one.memory_s) + one.recomputed_s + one.memory_again_s
     return Seconds(
-        math=one.math.scaled(3 * mean),  # forward, and twice as much backward
+        math=ByClass(  # forward, and twice as much backward
+            matmul=3 * mean * one.math.matmul,
+            attention=3 * mean * one.math.attention,
+            experts=3 * mean * one.math.experts,
+            head=3 * mean * one.math.head,
+        ),
         recomputed_s=mean * one.recomputed_s,
         memory_s=mean * (3 * one.memory_s + one.memory_again_s),
         uneven_s=m * (long_f + long_b) - mean * worked_s if p > 1 else 0.0,

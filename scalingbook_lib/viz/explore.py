@@ -32,7 +32,7 @@ class Shown:
             return text | html
         from scalingbook_lib.viz import widgets
 
-        model = widgets.explorer(self.explorer).model_id
+        model = widgets.Live(self.explorer).box().model_id
         view = {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": model}}
         # where Colab is given both it may show the HTML, so there it is given the widget alone
         return text | view if "google.colab" in sys.modules else text | html | view

@@ -96,11 +96,6 @@ class Live:
         return w.HBox([*_player(self.inputs[name], control), self.inputs[name], *beside], layout=low)
 
 
-def explorer(explorer: Explorer) -> Any:
-    """The widget of an explorer."""
-    return Live(explorer).box()
-
-
 def picture(view: View) -> str:
     """The page's picture of a view, wide and narrow; the stylesheet shows the one that there is room for."""
     drawn = ((name, draw.figure(view, wide=name == "wide")) for name in ("wide", "narrow"))

@@ -112,6 +112,14 @@ def test_what_has_not_changed_is_left_alone(chapter, monkeypatch):
     assert not notebooks._up_to_date(chapter, "library")
 
 
+def test_a_table_of_the_library_is_part_of_what_a_notebook_depends_on(book):
+    for table in ("scalingbook_lib/machines/chips/tpus.csv", "data/chips.csv"):
+        before = notebooks._library(book)
+        (book / table).parent.mkdir(parents=True)
+        (book / table).touch()
+        assert notebooks._library(book) != before
+
+
 def test_an_unknown_chapter_is_refused(book):
     with pytest.raises(SystemExit, match="nowhere"):
         notebooks.every(["nowhere"], book)

@@ -15,12 +15,8 @@ from scalingbook_lib.training import Plan
 from scalingbook_lib.units import BF16, DTYPES, FP8, FP32, INT8
 
 MODELS = [model.name for model in models.CATALOGUE]
-COLLECTIVES = {
-    "all-gather": collectives.all_gather,
-    "reduce-scatter": collectives.reduce_scatter,
-    "all-reduce": collectives.all_reduce,
-    "all-to-all": collectives.all_to_all,
-}
+KINDS = ("all-gather", "reduce-scatter", "all-reduce", "all-to-all")
+COLLECTIVES = {name: collectives.FORMULAS[collectives.Collective.named(name)] for name in KINDS}
 MACHINES = {
     "v5p:4x4x8": Slice.of(chips.V5P, "4x4x8").axes,
     "v5e:4x8": Slice.of(chips.V5E, "4x8").axes,
@@ -122,7 +118,9 @@ PLANS = [
 @pytest.mark.parametrize(("model", "machine", "line", "plan", "batch"), PLANS)
 def test_a_plan_is_the_library_s_step(ask, model, machine, line, plan, batch):
     T = 4096 if "4096" in line else 8192
-    told = ask(f"plan {model} {machine} {line} --tokens 15T --usd-per-hour 2 --as-written --json")
+    told = ask(
+        f"plan {model} {machine} {line} --tokens 15T --usd-per-hour 2 --as-written --efficiency peak --json"
+    )
     on = Cluster.of(chips.H100, int(machine[5:])) if "h100" in machine else Slice.of(chips.V5P, machine[4:])
     step = training.step(models.find(model), on, plan, batch=batch, T=T)
     run = training.run(step, 15e12, 2)
@@ -147,7 +145,7 @@ SEARCHES = [
 
 @pytest.mark.parametrize(("model", "machine", "line", "fixed"), SEARCHES)
 def test_a_search_is_the_planner_s(ask, model, machine, line, fixed):
-    told = ask(f"plan {model} {machine} --batch 512 {line} --best 3 --json")
+    told = ask(f"plan {model} {machine} --batch 512 {line} --best 3 --efficiency peak --json")
     on = reading.machine(machine)
     ranking = planner.plans(models.find(model), on, batch=512, T=8192, fixed=fixed, keep=3)
     assert told.values["search"]["legal"] == ranking.legal
@@ -155,7 +153,7 @@ def test_a_search_is_the_planner_s(ask, model, machine, line, fixed):
     assert told.values["step_s"] == ranking.winner.step.total_s
     for name, value in fixed.items():
         assert told.values["plan"][name] == value
-    people = ask(f"plan {model} {machine} --batch 512 {line} --best 3").out
+    people = ask(f"plan {model} {machine} --batch 512 {line} --best 3 --efficiency peak").out
     assert " ".join(str(ranking.why).split()) in " ".join(people.split())
 
 
@@ -169,7 +167,7 @@ SERVED = [
 
 @pytest.mark.parametrize(("model", "machine", "line", "fixed"), SERVED)
 def test_a_front_is_the_planner_s(ask, model, machine, line, fixed):
-    told = ask(f"serve {model} {machine} --prompt 2048 --output 256 {line} --json").values
+    told = ask(f"serve {model} {machine} --prompt 2048 --output 256 {line} --efficiency peak --json").values
     within = 0.03 if "--itl" in line else None
     front = planner.serve(models.find(model), reading.machine(machine), P=2048, G=256, fixed=fixed,
                           itl_s=within, reserve=0.1)  # fmt: skip
@@ -185,14 +183,12 @@ def test_a_layout_as_written_is_served_as_the_library_says(ask, efficiency):
     told = ask(f"serve llama-3-70b h100:8 {line} --efficiency {efficiency} --json").values
     layout = inference.Layout(tp=8, weights=FP8, kv=FP8, compute=FP8)
     reached = inference.PEAK if efficiency == "peak" else calibrated(chips.H100, FP8)
-    served = inference.serve(models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 8), layout, P=2048, G=256,
-                             batch=64, efficiency=reached)  # fmt: skip
+    llama, node = models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 8)
+    served = inference.serve(llama, node, layout, P=2048, G=256, batch=64, efficiency=reached)
     assert told["output_tokens_per_s"] == served.tokens_per_s
     assert told["itl_s"] == served.itl_s
     assert told["decode_step_s"] == served.step.total_s
-    held = inference.memory(
-        models.find("LLaMA-3 70B"), layout, Cluster.of(chips.H100, 8), B=64, S=2176, reserve=0.1
-    )
+    held = inference.memory(llama, layout, node, B=64, S=2176, reserve=0.1)
     assert told["memory_bytes_by_part"] == held.terms
     assert (told["within_factor"] is None) == (efficiency == "peak")
 
@@ -203,12 +199,12 @@ def test_every_way_of_a_layout_can_be_written():
 
 
 def test_what_if_is_the_planner_s_sensitivity(ask):
-    told = ask("plan llama-3-8b h100:64 --batch 512 --what-if --json").values["what_if"]
+    told = ask("plan llama-3-8b h100:64 --batch 512 --efficiency peak --what-if --json").values["what_if"]
     ranking = planner.plans(models.find("LLaMA-3 8B"), Cluster.of(chips.H100, 64), batch=512, T=8192, keep=5)
     changes = planner.sensitivity(ranking).changes
     assert [one["what"] for one in told] == [change.what for change in changes]
     assert [one["step_s"] for one in told] == [change.then.step.total_s for change in changes]
-    assert "arithmetic × 2" in ask("plan llama-3-8b h100:64 --batch 512 --what-if").out
+    assert "arithmetic × 2" in ask("plan llama-3-8b h100:64 --batch 512 --efficiency peak --what-if").out
 
 
 def test_calibrated_is_the_efficiency_of_that_chip_and_type(ask):
@@ -223,7 +219,7 @@ def test_calibrated_is_the_efficiency_of_that_chip_and_type(ask):
 
 
 def test_two_pods_are_searched_together(ask):
-    told = ask("plan llama-3-8b v5p:4x4x4 --batch 512 --pods 2 --json").values
+    told = ask("plan llama-3-8b v5p:4x4x4 --batch 512 --pods 2 --efficiency peak --json").values
     ranking = planner.plans(
         models.find("LLaMA-3 8B"), Slice.of(chips.V5P, "4x4x4"), batch=512, T=8192, pods=2, keep=1
     )

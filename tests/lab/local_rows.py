@@ -10,12 +10,10 @@ from scalingbook_lib.lab.train import run as train
 from scalingbook_lib.lab.train import text
 
 asked = train.arguments().parse_args(sys.argv[1:])
-train.join(asked)
+trainer = train.joined(asked)
 
 from scalingbook_lib.lab.train.trainer import READ, SMALL, Trainer  # noqa: E402
-from scalingbook_lib.notation import Mesh  # noqa: E402
 
-trainer = Trainer(SMALL, Mesh.parse(asked.mesh))
 mine = np.array_split(np.arange(trainer.batch), jax.process_count())[jax.process_index()]
 rows = text.batch(7, batch=trainer.batch, T=trainer.T, rows=slice(mine[0], mine[-1] + 1))
 

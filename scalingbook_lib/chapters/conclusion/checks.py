@@ -36,18 +36,6 @@ def _chips(bytes_per_parameter: int) -> float:
     return ceil(bytes_per_parameter * M405.params / chips.V5P.hbm_bytes)
 
 
-def _expert_width() -> float:
-    return V3.experts.F if V3.experts else 0.0
-
-
-def _tensor_ways() -> float:
-    return limits.widest_tensor_parallel(Cluster.of(NEW, 64), 16_384).Y
-
-
-def _network_tokens() -> float:
-    return limits.data_parallel(Cluster.of(NEW, 512)).least
-
-
 def _fits() -> float:
     return inference.largest_batch(FALCON, Layout(tp=4), FOUR, S=4096)
 
@@ -61,10 +49,6 @@ def _run_s(efficiency: training.Efficiency) -> float:
 def train_s(plan: Plan = BEST) -> float:
     """The step of the training capstone under a plan."""
     return training.step(QWEN, CUBE, plan, batch=256, T=4096).total_s
-
-
-def _arithmetic_s() -> float:
-    return 6 * QWEN.active_params * 2**20 / (CUBE.chips * chips.V5P.bf16_flops_per_s)
 
 
 def usd(batch: int = 16, layout: Layout = SERVING) -> float:
@@ -90,7 +74,7 @@ CHECKS = (
     Check(
         key="conclusion.2",
         title="Tokens or experts",
-        answer=lambda: 3 * _expert_width(),
+        answer=lambda: 3 * (V3.experts.F if V3.experts else 0.0),
         unit="tokens",
         hints=("One token's activation has D elements.", "One gated expert has three matrices of D by F."),
         mistakes=(Mistake(2 / 3, "A gated expert has three matrices."),),
@@ -124,7 +108,7 @@ CHECKS = (
     Check(
         key="conclusion.5",
         title="Tensor ways of a new chip",
-        answer=_tensor_ways,
+        answer=lambda: limits.widest_tensor_parallel(Cluster.of(NEW, 64), 16_384).Y,
         unit="ways",
         difficulty=2,
         hints=("What is C/W of the fast domain?", "F over that, and only whole ways that divide F."),
@@ -136,7 +120,7 @@ CHECKS = (
     Check(
         key="conclusion.6",
         title="Data ways of a new chip",
-        answer=_network_tokens,
+        answer=lambda: limits.data_parallel(Cluster.of(NEW, 512)).least,
         unit="tokens",
         difficulty=2,
         hints=(
@@ -197,7 +181,10 @@ CHECKS = (
                 lambda: train_s(Plan(fsdp=64)),
                 "Weights are gathered for every microbatch. Is there room for larger ones?",
             ),
-            Mistake(_arithmetic_s, "That is the arithmetic alone, at 6 · P a token."),
+            Mistake(
+                lambda: 6 * QWEN.active_params * 2**20 / (CUBE.chips * chips.V5P.bf16_flops_per_s),
+                "That is the arithmetic alone, at 6 · P a token.",
+            ),
         ),
         right="Right: no plan that the search knows is faster.",
     ),

@@ -2,10 +2,14 @@
 
 `reshard("A[I_X, J]", "A[I, J_X]", mesh, {"I": 4096, "J": 8192})`: the sequence of free slices, gathers,
 exchanges, permutes and sums that takes least time, and the next-best that lost. Chapter: Sharding.
+
+>>> from scalingbook_lib.machines import chips
+>>> reshard("A[I_X, J]", "A[I, J_X]", Rings(chips.V5P, X=4), {"I": 4096, "J": 8192}).best.says
+'exchange A over X'
 """
 
 from scalingbook_lib.collectives.resharding.device_mesh import DeviceMesh, Rings
-from scalingbook_lib.collectives.resharding.moves import Layout, Move, Moves, layout
+from scalingbook_lib.collectives.resharding.moves import Layout, Move, Moves, axes_of, layout
 from scalingbook_lib.collectives.resharding.search import (
     Path,
     Resharding,
@@ -26,6 +30,7 @@ __all__ = [
     "Resharding",
     "Rings",
     "Sequence",
+    "axes_of",
     "cheapest_from",
     "cheapest_to",
     "check_even",

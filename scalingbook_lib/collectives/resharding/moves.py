@@ -33,6 +33,11 @@ def layout(array: Array) -> Layout:
     return Layout(tuple(dim.axes for dim in array.dims), tuple(sorted(array.partial)))
 
 
+def axes_of(*arrays: Array) -> frozenset[str]:
+    """Every mesh axis that these arrays name, of their dimensions and of their partial sums."""
+    return frozenset(axis for array in arrays for axis in array.axes + array.partial)
+
+
 class Edge(NamedTuple):
     """One move between layouts: what kind, over which axes, how many bytes as the formulas count them."""
 
@@ -40,6 +45,7 @@ class Edge(NamedTuple):
     axes: str
     nbytes: float
     transfer: Transfer
+    before: Layout
     after: Layout
 
 
@@ -95,7 +101,7 @@ class Moves:
 
     @cached_property
     def chips(self) -> dict[str, int]:
-        """The size of each mesh axis."""
+        """The size of each mesh axis, asked once: a search needs it thousands of times."""
         return dict(self.machine.sizes)
 
     def parts(self, axes: tuple[str, ...] | str) -> int:
@@ -121,11 +127,10 @@ class Moves:
             self._named[at] = self.array.with_partial("").with_axes(**axes).with_partial(at.partial)
         return self._named[at]
 
-    def move(self, before: Layout, edge: Edge) -> Move:
+    def move(self, edge: Edge) -> Move:
         """An edge with its arrays."""
-        return Move(
-            edge.kind, edge.axes, self.named(before), self.named(edge.after), edge.nbytes, edge.transfer
-        )
+        before, after = self.named(edge.before), self.named(edge.after)
+        return Move(edge.kind, edge.axes, before, after, edge.nbytes, edge.transfer)
 
     def edges(self, at: Layout) -> list[Edge]:
         """Every single collective from here to a layout that splits evenly."""
@@ -142,15 +147,16 @@ class Moves:
     def _slices(self, at: Layout) -> Iterator[Edge]:
         """[I] → [I_X]: every chip keeps its part of what it already has."""
         for name, d in itertools.product(self._free(at), range(len(at.dims))):
-            yield Edge("slice", name, 0, collectives.NOTHING, _with(at, d, (*at.dims[d], name)))
+            yield Edge("slice", name, 0, collectives.NOTHING, at, _with(at, d, (*at.dims[d], name)))
 
     def _gathers(self, at: Layout) -> Iterator[Edge]:
         """[I_XY] → [I_X] → [I]: only the fastest axes of a dimension can go, for a block to stay a block."""
+        # k axes stay; the ones behind them vary fastest, so what they split lies side by side
         for d, axes in enumerate(at.dims):
             for k in range(len(axes)):
                 after = _with(at, d, axes[:k])
                 nbytes = self.local_bytes(after)
-                yield self._edge(Collective.ALL_GATHER, axes[k:], nbytes, after)
+                yield self._edge(Collective.ALL_GATHER, axes[k:], nbytes, at, after)
 
     def _exchanges(self, at: Layout) -> Iterator[Edge]:
         """[I_X, J] → [I, J_X]."""
@@ -159,28 +165,30 @@ class Moves:
                 moving = at.dims[d][k:]
                 after = _with(_with(at, d, at.dims[d][:k]), e, (*at.dims[e], *moving))
                 nbytes = self.local_bytes(at) * self.parts(moving)
-                yield self._edge(Collective.ALL_TO_ALL, moving, nbytes, after)
+                yield self._edge(Collective.ALL_TO_ALL, moving, nbytes, at, after)
 
     def _sums(self, at: Layout) -> Iterator[Edge]:
         """[I]{U_X} → [I] or [I_X]; over several axes at once too, in either order of the scatter."""
+        # a sum is as many bytes before as after, whatever axes it runs over
         nbytes = self.local_bytes(at)
         for k in range(1, len(at.partial) + 1):
             for names in itertools.combinations(at.partial, k):
                 rest = tuple(name for name in at.partial if name not in names)
                 done = Layout(at.dims, rest)
-                yield self._edge(Collective.ALL_REDUCE, names, nbytes, done)
+                yield self._edge(Collective.ALL_REDUCE, names, nbytes, at, done)
                 for order, d in itertools.product(itertools.permutations(names), range(len(at.dims))):
                     after = _with(done, d, (*at.dims[d], *order))
-                    yield self._edge(Collective.REDUCE_SCATTER, order, nbytes, after)
+                    yield self._edge(Collective.REDUCE_SCATTER, order, nbytes, at, after)
 
     def _permutes(self, at: Layout) -> Iterator[Edge]:
         """[I_XY] → [I_YX], or X and Y of one size trade places: chips swap whole shards."""
+        # a trade and a new order may come to the same layout: the first one found stands
         nbytes, seen = self.local_bytes(at), {at}
         for after, roles in itertools.chain(self._reordered(at), self._traded(at)):
             if after not in seen:
                 seen.add(after)
                 transfer = self._shuffle(nbytes, self._roles(at), roles)
-                yield Edge(Collective.PERMUTE, "", nbytes, transfer, after)
+                yield Edge(Collective.PERMUTE, "", nbytes, transfer, at, after)
 
     def _reordered(self, at: Layout) -> Iterator[tuple[Layout, list[str]]]:
         for d, axes in enumerate(at.dims):
@@ -203,14 +211,15 @@ class Moves:
 
     def _shuffle(self, nbytes: float, before: list[str], after: list[str]) -> Transfer:
         """The permutation that gives the axes other roles; what comes before and behind keeps its place."""
+        # roles are digits of a shard's number: equal ones before or behind move nothing
         differ = [k for k in range(len(before)) if before[k] != after[k]]
         between = slice(min(differ), max(differ) + 1)
         torus = {name: self.machine.axes(name) for name in self.chips if name in before[between]}
         return routing.relabel(nbytes, torus, before[between], after[between])
 
-    def _edge(self, kind: Collective, names: Iterable[str], nbytes: float, after: Layout) -> Edge:
+    def _edge(self, kind: Collective, names: Iterable[str], nbytes: float, *ends: Layout) -> Edge:
         over = "".join(names)
-        return Edge(kind, over, nbytes, collectives.FORMULAS[kind](nbytes, *self.machine.axes(over)), after)
+        return Edge(kind, over, nbytes, collectives.FORMULAS[kind](nbytes, *self.machine.axes(over)), *ends)
 
 
 def _with(at: Layout, dim: int, axes: tuple[str, ...]) -> Layout:

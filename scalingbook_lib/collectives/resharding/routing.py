@@ -14,9 +14,9 @@ from functools import lru_cache
 
 from scalingbook_lib.collectives import Transfer
 from scalingbook_lib.collectives.kinds import Collective
+from scalingbook_lib.machines.routes import Place, Route
 from scalingbook_lib.machines.torus import Axis
 
-type Place = tuple[int, ...]  # a chip, by its coordinate along each torus axis
 type Shuffle = Mapping[Place, Place]  # where each chip's shard goes
 type Roles = Sequence[str]  # mesh axes, the slowest first
 
@@ -27,7 +27,7 @@ def shuffle(nbytes: float, axes: tuple[Axis, ...], goals: Shuffle) -> Transfer:
     bandwidth_s = max(
         (load * nbytes / axis.link_bytes_per_s for load, axis in zip(loads, axes, strict=True)), default=0.0
     )
-    latency_s = max((_latency(axes, start, goal) for start, goal in goals.items()), default=0.0)
+    latency_s = max((Route(axes, start, goal).first_byte_s for start, goal in goals.items()), default=0.0)
     return Transfer(Collective.PERMUTE, bandwidth_s, latency_s, bandwidth_s)
 
 
@@ -50,29 +50,15 @@ def _route(
     axes: tuple[Axis, ...], start: Place, goal: Place, order: Iterable[int]
 ) -> Iterator[tuple[tuple[int, int, Place], int]]:
     """Every link on the way and how many halves it carries: 2, or 1 where the two halves part."""
-    here = list(start)
+    here, steps = list(start), Route(axes, start, goal).steps
     for a in order:
-        size, ways = axes[a].size, _ways(axes[a], here[a], goal[a])
-        for way, hops in ways:
-            for k in range(hops):
-                at = (*here[:a], (here[a] + way * k) % size, *here[a + 1 :])
-                yield (a, way, at), 2 // len(ways)
+        size, step = axes[a].size, steps[a]
+        antipode = axes[a].wrapped and 2 * abs(step) == size  # equally far both ways round
+        ways = (1, -1) if antipode else (1 if step > 0 else -1,)
+        for way, k in itertools.product(ways, range(abs(step))):
+            at = (*here[:a], (here[a] + way * k) % size, *here[a + 1 :])
+            yield (a, way, at), 2 // len(ways)
         here[a] = goal[a]
-
-
-def _ways(axis: Axis, start: int, goal: int) -> list[tuple[int, int]]:
-    """The direction and length of the shortest way along one axis; both ways where they are equally short."""
-    if not axis.wrapped:
-        return [(1 if goal > start else -1, abs(goal - start))]
-    up, down = (goal - start) % axis.size, (start - goal) % axis.size
-    if up == down and up:
-        return [(1, up), (-1, down)]
-    return [(1, up)] if up < down else [(-1, down)]
-
-
-def _latency(axes: tuple[Axis, ...], start: Place, goal: Place) -> float:
-    ends = zip(axes, start, goal, strict=True)
-    return sum(_ways(axis, i, j)[0][1] * axis.hop_s for axis, i, j in ends)
 
 
 def relabel(nbytes: float, torus: Mapping[str, tuple[Axis, ...]], before: Roles, after: Roles) -> Transfer:

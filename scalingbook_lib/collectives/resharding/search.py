@@ -6,17 +6,18 @@ and the next-best ones say why they lose. Chapter: Sharding.
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from scalingbook_lib.collectives.resharding.device_mesh import DeviceMesh
-from scalingbook_lib.collectives.resharding.moves import Edge, Layout, Move, Moves, layout
+from scalingbook_lib.collectives.resharding.moves import Edge, Layout, Move, Moves, axes_of, layout
 from scalingbook_lib.notation import Array, Mesh, parse
 from scalingbook_lib.units import BF16, DType, Told, si
 
-type Path = tuple[tuple[Layout, Edge], ...]
+type Path = tuple[Edge, ...]
 type Cost = tuple[float, int]  # seconds, and then the number of steps
-type Steps = Callable[[Layout], list[tuple[Layout, Layout, Edge]]]  # to where, and the edge with its start
 
 NEXT_BEST = 4  # how many other ways are shown
 DETOUR = 3  # how often a search for other ways may pass the same sharding
@@ -58,16 +59,6 @@ class Resharding(Told):
     best: Sequence
     rejected: tuple[Sequence, ...]
 
-    @property
-    def steps(self) -> tuple[Move, ...]:
-        """The moves of the cheapest sequence."""
-        return self.best.moves
-
-    @property
-    def total_s(self) -> float:
-        """How long the cheapest sequence takes."""
-        return self.best.total_s
-
     def __str__(self) -> str:
         told = f"{self.before} → {self.after}: {self.best}"
         return told + (f"; next best: {self.rejected[0]}" if self.rejected else "")
@@ -92,12 +83,11 @@ def reshard(
     for array in (a, b):
         check_even(array, machine, sizes)
     start, goal = split_only(a, machine), split_only(b, machine)
-    over = machine.sizes if idle_links else (*start.axes, *start.partial, *goal.axes)
-    moves = Moves(start, machine, sizes, dtype, frozenset(over))
+    over = frozenset(machine.sizes) if idle_links else axes_of(start, goal)
+    moves = Moves(start, machine, sizes, dtype, over)
     paths = _ways(moves, layout(start), layout(goal))
-    ways = [Sequence(tuple(moves.move(*step) for step in path)) for path in paths]
-    best, *others = ways
-    return Resharding(a, b, best, tuple(Sequence(way.moves, _why(way, best)) for way in others))
+    best, *others = (Sequence(tuple(map(moves.move, path))) for path in paths)
+    return Resharding(a, b, best, tuple(replace(way, why=_why(way, best)) for way in others))
 
 
 def check_even(array: Array, machine: DeviceMesh, sizes: Mapping[str, int]) -> None:
@@ -122,71 +112,72 @@ def split_only(array: Array, machine: DeviceMesh) -> Array:
 
 def cheapest_from(moves: Moves, start: Layout) -> dict[Layout, Path]:
     """The cheapest path from `start` to every layout that can be reached."""
-    return _search(start, lambda at: [(edge.after, at, edge) for edge in moves.edges(at)], forward=True)
+    return dict(_walks(start, moves.edges))
 
 
 def cheapest_to(moves: Moves, goal: Layout, starts: Iterable[Layout]) -> dict[Layout, Path]:
     """The cheapest path to `goal` from every layout on the way from these starts."""
-    into: dict[Layout, list[tuple[Layout, Layout, Edge]]] = {}
+    into: dict[Layout, list[Edge]] = {}
     ahead, known = list(starts), set()
     while ahead:
         at = ahead.pop()
         if at not in known:
             known.add(at)
             for edge in moves.edges(at):
-                into.setdefault(edge.after, []).append((at, at, edge))
+                into.setdefault(edge.after, []).append(edge)
                 ahead.append(edge.after)
-    return _search(goal, lambda at: into.get(at, []), forward=False)
+    backwards = _walks(goal, lambda at: into.get(at, []), there=attrgetter("before"))
+    return {at: path[::-1] for at, path in backwards}
 
 
-def _search(start: Layout, steps: Steps, forward: bool) -> dict[Layout, Path]:
-    """Dijkstra's: always go on from the cheapest layout reached so far."""
-    tie = itertools.count()
-    paths: dict[Layout, Path] = {}
+def _walks(
+    start: Layout,
+    edges: Callable[[Layout], list[Edge]],
+    *,
+    there: Callable[[Edge], Layout] = attrgetter("after"),
+    most: int = 1,
+    goal: Layout | None = None,
+) -> Iterator[tuple[Layout, Path]]:
+    """Dijkstra's: every path without a loop and where it ends, the cheapest first.
+
+    `there` is the far end of an edge. A layout that was reached `most` times is not gone on from; nor is
+    the goal, which any number of paths may reach.
+    """
+    tie = itertools.count()  # of two paths that cost the same, the one found first
+    passed: Counter[Layout] = Counter()
     heap: list[tuple[Cost, int, Layout, Path]] = [((0, 0), next(tie), start, ())]
     while heap:
         (seconds, length), _, at, path = heapq.heappop(heap)
-        if at in paths:
+        passed[at] += 1
+        if passed[at] > most and at != goal:
             continue
-        paths[at] = path
-        for there, source, edge in steps(at):
-            if there not in paths:
-                longer = (*path, (source, edge)) if forward else ((source, edge), *path)
+        yield at, path
+        seen = {start, *map(there, path)}
+        for edge in edges(at) if at != goal else ():
+            end = there(edge)
+            if end not in seen and (passed[end] < most or end == goal):
                 cost = (seconds + edge.transfer.total_s, length + 1)
-                heapq.heappush(heap, (cost, next(tie), there, longer))
-    return paths
+                heapq.heappush(heap, (cost, next(tie), end, (*path, edge)))
 
 
 def _ways(moves: Moves, start: Layout, goal: Layout) -> list[Path]:
     """The cheapest path and the next-best that are no mere detours of a better one."""
-    tie = itertools.count()
-    heap: list[tuple[Cost, int, Layout, Path]] = [((0, 0), next(tie), start, ())]
-    passed: dict[Layout, int] = {}
     found: list[Path] = []
-    while heap and len(found) <= NEXT_BEST:
-        (seconds, length), _, at, path = heapq.heappop(heap)
-        passed[at] = passed.get(at, 0) + 1
-        if at == goal:
-            if not any(_detour(path, better) for better in found):
-                found.append(path)
-        elif passed[at] <= DETOUR:
-            seen = {layout for layout, _ in path}
-            for edge in moves.edges(at):
-                if edge.after not in seen:
-                    cost = (seconds + edge.transfer.total_s, length + 1)
-                    heapq.heappush(heap, (cost, next(tie), edge.after, (*path, (at, edge))))
+    for at, path in _walks(start, moves.edges, most=DETOUR, goal=goal):
+        if at == goal and not any(_detour(path, better) for better in found):
+            found.append(path)
+        if len(found) > NEXT_BEST:
+            break
     return found
 
 
 def _detour(path: Path, better: Path) -> bool:
-    """Whether a path does all that a better one does, and perhaps more besides."""
-    mine, theirs = (_does(p) for p in (path, better))
-    return all(mine.count(step) >= theirs.count(step) for step in theirs)
+    """Whether a path does all that a better one does, and perhaps more besides.
 
-
-def _does(path: Path) -> list[tuple[str, frozenset[str]]]:
-    """What a path moves, whatever dimension or order of axes it goes by; slices move nothing."""
-    return [(edge.kind, frozenset(edge.axes)) for _, edge in path if edge.kind != "slice"]
+    Whatever dimension or order of axes it goes by; slices move nothing.
+    """
+    moved = [[(e.kind, frozenset(e.axes)) for e in p if e.kind != "slice"] for p in (path, better)]
+    return Counter(moved[0]) >= Counter(moved[1])
 
 
 def _why(way: Sequence, best: Sequence) -> str:

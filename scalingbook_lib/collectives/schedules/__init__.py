@@ -3,6 +3,9 @@
 The step-by-step plan of each collective on a ring, a line, or a torus: `all_gather(8)`, `all_to_all((4, 4))`.
 The book's player shows these steps; the tests execute them link by link and find the times that `collectives`
 states as formulas. Chapter: Sharding.
+
+>>> print(all_gather(8))
+AllGather on 8: 4 steps; the busiest link carries 7 of 16 pieces
 """
 
 from scalingbook_lib.collectives.schedules.loads import all_gather_shares, all_to_all_shares

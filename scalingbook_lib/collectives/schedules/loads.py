@@ -5,7 +5,6 @@ Both directions of an axis carry the same, mirrored. Chapter: Sharding.
 """
 
 import math
-from collections.abc import Sequence
 
 from scalingbook_lib.machines.torus import Axis
 
@@ -25,13 +24,14 @@ def all_gather_shares(*axes: Axis) -> Shares:
             k = real[(first + turn) % len(real)]
             totals[k] += together / (n * len(real))
             together *= axes[k].size
-    return tuple(_times(total, _gathered(axis)) for total, axis in zip(totals, axes, strict=True))
+    pairs = zip(totals, axes, strict=True)
+    return tuple(tuple(total * shards for shards in _gathered(axis)) for total, axis in pairs)
 
 
 def all_to_all_shares(*axes: Axis) -> Shares:
     """The share of the whole array on the link upwards from every place of every axis."""
     n = math.prod(axis.size for axis in axes)
-    return tuple(_times(1 / (axis.size * n), _exchanged(axis)) for axis in axes)
+    return tuple(tuple(1 / (axis.size * n) * chunks for chunks in _exchanged(axis)) for axis in axes)
 
 
 def _gathered(axis: Axis) -> list[float]:
@@ -47,7 +47,3 @@ def _exchanged(axis: Axis) -> list[float]:
     if axis.wrapped:
         return [(n * n - n % 2) / 8] * n
     return [float((i + 1) * (n - 1 - i)) for i in range(n - 1)]
-
-
-def _times(factor: float, values: Sequence[float]) -> tuple[float, ...]:
-    return tuple(factor * value for value in values)

@@ -7,15 +7,16 @@ the links of all axes work in every phase. Chapter: Sharding.
 """
 
 import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.schedules.step import Link, Piece, Schedule, Send, Step, neighbour
 
 type Lanes = Iterator[list[Send]]  # for every step of a phase, the messages of one part
 type Moves = Iterator[Callable[[int], list]]  # for every step, from a position on the line to what it sends
+type Line = Callable[[int, bool, bool], Moves]  # of an axis: its chips, its wrap, both ways or one
 
 
 def all_gather(
@@ -23,7 +24,7 @@ def all_gather(
 ) -> Schedule:
     """Every chip passes on what it has just learnt, until all know everything."""
     torus = _Torus.of(sizes, wrapped, both_ways)
-    return _in_parts(Collective.ALL_GATHER, "copy", torus, torus.chips, _gathers)
+    return _in_parts(Collective.ALL_GATHER, "copy", torus, len(torus.places), _gather_line)
 
 
 def reduce_scatter(
@@ -46,13 +47,14 @@ def all_to_all(
 ) -> Schedule:
     """Every piece takes the shorter way round, axis after axis; to the antipode, half goes each way."""
     torus = _Torus.of(sizes, wrapped, both_ways)
-    return _in_parts(Collective.ALL_TO_ALL, "move", torus, torus.chips**2, _exchanges)
+    return _in_parts(Collective.ALL_TO_ALL, "move", torus, len(torus.places) ** 2, _exchange_line)
 
 
 def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
     """Every chip sends its shard `shift` places on, by the shorter way; on a line, what would wrap stays."""
-    halves = 2 if wrapped and n > 1 and 2 * (shift % n) == n else 1
-    routes = [(i, i + _signed(n, shift, wrapped, half), half) for i in range(n) for half in range(halves)]
+    far = (shift % n if 2 * (shift % n) <= n else shift % n - n) if wrapped else shift
+    distances = (far, -far) if wrapped and 2 * far == n else (far,)  # to the antipode, half goes each way
+    routes = [(i, i + d, half) for i in range(n) for half, d in enumerate(distances)]
     routes = [(i, j, half) for i, j, half in routes if wrapped or 0 <= j < n]
     steps = []
     for t in range(max((abs(j - i) for i, j, _ in routes), default=0)):
@@ -62,10 +64,10 @@ def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
             link = Link((i + way * t) % n, 0, way)
             sends.append(Send(link, (link.source + way) % n, (Piece(i, j % n, half),)))
         steps.append(Step("move", tuple(sends)))
-    return Schedule(Collective.PERMUTE, (n,), (wrapped,), n * halves, tuple(steps))
+    return Schedule(Collective.PERMUTE, (n,), (wrapped,), n * len(distances), tuple(steps))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Torus:
     sizes: tuple[int, ...]
     wrapped: tuple[bool, ...]
@@ -85,9 +87,10 @@ class _Torus:
             )
         return cls(shape, wraps, both_ways)
 
-    @property
-    def chips(self) -> int:
-        return math.prod(self.sizes)
+    @cached_property
+    def places(self) -> tuple[tuple[int, ...], ...]:
+        """Every chip by its coordinates, the last axis fastest: a chip's number is its place in this list."""
+        return tuple(itertools.product(*map(range, self.sizes)))
 
     @property
     def halves(self) -> int:
@@ -95,107 +98,71 @@ class _Torus:
         even = any(w and n % 2 == 0 for n, w in zip(self.sizes, self.wrapped, strict=True))
         return 2 if even and self.both_ways else 1
 
-    def coordinates(self, chip: int) -> tuple[int, ...]:
-        place = []
-        for size in reversed(self.sizes):
-            chip, i = divmod(chip, size)
-            place.append(i)
-        return tuple(reversed(place))
-
-    def where(self, free: Iterable[int], fixed: dict[int, int], place: Sequence[int]) -> Iterator[int]:
+    def where(self, free: Iterable[int], fixed: dict[int, int], place: Sequence[int]) -> list[int]:
         """Every chip that agrees with `place` and `fixed`, except along the free axes."""
-        ranges = [
-            (fixed[a],) if a in fixed else range(n) if a in free else (place[a],)
-            for a, n in enumerate(self.sizes)
+        wanted = {a: fixed.get(a, at) for a, at in enumerate(place) if a in fixed or a not in free}
+        return [
+            chip for chip, spot in enumerate(self.places) if all(spot[a] == at for a, at in wanted.items())
         ]
-        for spot in itertools.product(*ranges):
-            chip = 0
-            for size, i in zip(self.sizes, spot, strict=True):
-                chip = chip * size + i
-            yield chip
 
 
-def _in_parts(name: str, kind: str, torus: _Torus, blocks: int, phase: Callable) -> Schedule:
+def _in_parts(name: str, kind: str, torus: _Torus, blocks: int, line: Line) -> Schedule:
     """Part k goes along axes k, k + 1, ... in turn: in every phase, every axis serves another part."""
     real = [axis for axis, size in enumerate(torus.sizes) if size > 1] or [0]
     d = len(real)
     steps: list[Step] = []
     for turn in range(d):
-        lanes = [phase(torus, k, [real[(k + t) % d] for t in range(turn + 1)]) for k in range(d)]
+        lanes = [_phase(torus, k, [real[(k + t) % d] for t in range(turn + 1)], line) for k in range(d)]
         for together in itertools.zip_longest(*lanes, fillvalue=()):
             steps.append(Step(kind, tuple(send for sends in together for send in sends)))
     return Schedule(name, torus.sizes, torus.wrapped, blocks * torus.halves * d, tuple(steps))
 
 
-def _gathers(torus: _Torus, part: int, axes: list[int]) -> Lanes:
-    """One phase of an AllGather along the last of `axes`: what earlier phases gathered goes together."""
-    *done, axis = axes
-    for moves in _gather_line(torus.sizes[axis], torus.wrapped[axis], torus.both_ways):
-        sends = []
-        for chip in range(torus.chips):
-            place = torus.coordinates(chip)
-            for way, block, half in moves(place[axis]):
-                origins = torus.where(done, {axis: block}, place)
-                pieces = [Piece(o, None, p) for o in origins for p in _parts(torus, part, half)]
-                sends.append(_send(torus, Link(chip, axis, way), pieces))
-        yield sends
+def _phase(torus: _Torus, part: int, axes: list[int], line: Line) -> Lanes:
+    """One phase along the last of `axes`: what came together in earlier phases goes on together.
 
-
-def _exchanges(torus: _Torus, part: int, axes: list[int]) -> Lanes:
-    """One phase of an AllToAll along the last of `axes`: pieces still lack the axes to come."""
+    The pieces of an AllToAll still lack the axes to come; those of an AllGather are for all chips, None.
+    """
     *done, axis = axes
     ahead = [a for a in range(len(torus.sizes)) if a not in axes]
-    for moves in _exchange_line(torus.sizes[axis], torus.wrapped[axis], torus.both_ways):
+    for moves in line(torus.sizes[axis], torus.wrapped[axis], torus.both_ways):
         sends = []
-        for chip in range(torus.chips):
-            place = torus.coordinates(chip)
+        for chip, place in enumerate(torus.places):
             bundles: dict[int, list[Piece]] = {}
             for way, start, end, half in moves(place[axis]):
                 origins = torus.where(done, {axis: start}, place)
-                for origin, goal in itertools.product(origins, list(torus.where(ahead, {axis: end}, place))):
-                    bundles.setdefault(way, []).extend(
-                        Piece(origin, goal, p) for p in _parts(torus, part, half)
-                    )
-            sends += [_send(torus, Link(chip, axis, way), pieces) for way, pieces in bundles.items()]
+                goals = [None] if end is None else torus.where(ahead, {axis: end}, place)
+                halves = range(torus.halves) if half is None else (half,)
+                bundles.setdefault(way, []).extend(
+                    Piece(origin, goal, part * torus.halves + h)
+                    for origin, goal, h in itertools.product(origins, goals, halves)
+                )
+            for way, pieces in bundles.items():
+                link = Link(chip, axis, way)
+                sends.append(Send(link, neighbour(link, torus.sizes), tuple(pieces)))
         yield sends
 
 
-def _parts(torus: _Torus, part: int, half: int | None) -> list[int]:
-    halves = range(torus.halves) if half is None else (half,)
-    return [part * torus.halves + h for h in halves]
-
-
-def _send(torus: _Torus, link: Link, pieces: Iterable[Piece]) -> Send:
-    target = neighbour(link, torus.sizes, torus.wrapped)
-    assert target is not None
-    return Send(link, target, tuple(pieces))
-
-
 def _gather_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
-    """For every step, a function from a position to what it sends: (way, block, half or None for all)."""
-    if not wrapped:  # pass on what came from behind, to either end
-        for t in range(n - 1):
-            yield lambda i, t=t: [
-                (w, i - w * t, None) for w in (1, -1) if 0 <= i - w * t < n and 0 <= i + w < n
-            ]
-    elif not both_ways:
-        for t in range(n - 1):
-            yield lambda i, t=t: [(1, (i - t) % n, None)]
-    else:
-        for t in range((n - 1) // 2):
-            yield lambda i, t=t: [(w, (i - w * t) % n, None) for w in (1, -1)]
-        if n % 2 == 0:  # one shard is still missing, and both neighbours have it: half from each
-            yield lambda i: [(1, (i - n // 2 + 1) % n, 0), (-1, (i + n // 2 - 1) % n, 1)]
+    """For every step, a function from a position to what it sends: (way, start, None, half or None)."""
+    ways = (1, -1) if both_ways else (1,)
+    for t in range((n - 1) // 2 if wrapped and both_ways else n - 1):  # pass on what came from behind
+        yield lambda i, t=t: [
+            (w, (i - w * t) % n, None, None)
+            for w in ways
+            if wrapped or (0 <= i - w * t < n and 0 <= i + w < n)  # a line's ends: nothing comes or goes
+        ]
+    if wrapped and both_ways and n % 2 == 0:  # one shard is missing, and both neighbours have it: half each
+        yield lambda i: [(1, (i - n // 2 + 1) % n, None, 0), (-1, (i + n // 2 - 1) % n, None, 1)]
 
 
 def _exchange_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
     """For every step, a function from a position to what it sends: (way, start, end, half or None)."""
-    if not wrapped:  # start -> end leaves at step n - 1 - end: the middle link is busy from first to last
-        for t in range(n - 1):
+    longest = n // 2 if wrapped and both_ways else n - 1
+    for t in range(longest):
+        if not wrapped:
             yield lambda i, t=t: _line_exchange(n, i, t)
-    else:
-        longest = n // 2 if both_ways else n - 1
-        for t in range(longest):
+        else:
             yield lambda i, t=t: [
                 (w, (i - w * t) % n, (i - w * t + w * d) % n, half)
                 for d in range(t + 1, longest + 1)
@@ -210,31 +177,24 @@ def _ways(n: int, distance: int, both_ways: bool) -> list[tuple[int, int | None]
 
 
 def _line_exchange(n: int, i: int, t: int) -> list[tuple[int, int, int, None]]:
-    """At step t, what position i sends up a line, and, mirrored, down."""
-    up = [(1, start, end, None) for start, end in _line_upwards(n, i, t)]
-    return up + [(-1, n - 1 - start, n - 1 - end, None) for start, end in _line_upwards(n, n - 1 - i, t)]
+    """At step t, what position i sends up a line and down it: for each start behind it, one piece.
 
-
-def _line_upwards(n: int, i: int, t: int) -> list[tuple[int, int]]:
-    """All pieces from i or below whose start and end add up to i + n - 1 - t: one chunk for each start."""
-    ends = [(start, i + n - 1 - t - start) for start in range(i + 1)]
-    return [(start, end) for start, end in ends if i < end < n]
+    A piece leaves its start at step n - 1 - end, counted upwards, so the middle link is busy from first to
+    last: at i are those whose start and end add up to i + n - 1 - t. Downwards is the same, mirrored.
+    """
+    up = [(start, i + n - 1 - t - start) for start in range(i + 1)]
+    down = [(start, i + t - start) for start in range(n - 1, i - 1, -1)]
+    return [(1, start, end, None) for start, end in up if i < end < n] + [
+        (-1, start, end, None) for start, end in down if 0 <= end < i
+    ]
 
 
 def _backwards(schedule: Schedule) -> Schedule:
     """The same links in the opposite direction and order; copies become sums."""
-    steps = tuple(Step("add", tuple(map(_turned, step.sends))) for step in reversed(schedule.steps))
+
+    def turned(send: Send) -> Send:
+        back = Link(send.target, send.link.axis, -send.link.way)
+        return Send(back, send.link.source, tuple(Piece(p.goal, p.origin, p.part) for p in send.pieces))
+
+    steps = tuple(Step("add", tuple(map(turned, step.sends))) for step in reversed(schedule.steps))
     return replace(schedule, name=Collective.REDUCE_SCATTER, steps=steps)
-
-
-def _turned(send: Send) -> Send:
-    back = Link(send.target, send.link.axis, -send.link.way)
-    return Send(back, send.link.source, tuple(Piece(p.goal, p.origin, p.part) for p in send.pieces))
-
-
-def _signed(n: int, shift: int, wrapped: bool, half: int) -> int:
-    """The signed distance: on a ring the shorter way round, the second half of an antipode downwards."""
-    if not wrapped:
-        return shift
-    up = shift % n
-    return up - n if 2 * up > n or (2 * up == n and half) else up

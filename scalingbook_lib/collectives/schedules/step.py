@@ -5,6 +5,7 @@ The nouns of a plan: a piece of the array, a link, a message, a step, a schedule
 hold several pieces. Chapter: Sharding.
 """
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -73,27 +74,9 @@ class Schedule(Told):
         return math.prod(self.sizes)
 
     @property
-    def links(self) -> tuple[Link, ...]:
-        """Every link of the torus, busy or not."""
-        return tuple(
-            Link(c, a, w)
-            for c in range(self.chips)
-            for a in range(len(self.sizes))
-            for w in (1, -1)
-            if self.neighbour(Link(c, a, w)) is not None
-        )
-
-    @property
     def loads(self) -> dict[Link, int]:
-        """Pieces that every link carries from start to end."""
-        total: Counter[Link] = Counter(dict.fromkeys(self.links, 0))
-        for step in self.steps:
-            total.update(step.loads)
-        return dict(total)
-
-    def neighbour(self, link: Link) -> int | None:
-        """The chip at the other end of a link; None where the axis ends or has one chip only."""
-        return neighbour(link, self.sizes, self.wrapped)
+        """Pieces that every link in use carries from start to end."""
+        return dict(Counter(send.link for step in self.steps for send in step.sends for _ in send.pieces))
 
     def step_seconds(self, nbytes: float, *axes: Axis) -> tuple[float, ...]:
         """How long each step takes if all links wait for the slowest: a hop, and the bytes over the link.
@@ -123,20 +106,18 @@ def holdings(schedule: Schedule, after: int) -> tuple[dict[Piece, int], ...]:
     Pieces of an AllReduce are named by their block, as the AllGather names them.
     """
     adds = any(step.kind == "add" for step in schedule.steps)
+    sent = [[(s, _name(p, adds)) for s in step.sends for p in s.pieces] for step in schedule.steps]
     held: list[Counter[Piece]] = [Counter() for _ in range(schedule.chips)]
-    for piece in {piece for step in schedule.steps for send in step.sends for piece in send.pieces}:
+    for _, piece in itertools.chain.from_iterable(sent):
         for chip in range(schedule.chips) if adds else [piece.origin or 0]:
-            held[chip][_name(piece, adds)] = 1
-    for step in schedule.steps[:after]:
-        moved = [
-            (s.link.source, s.target, _name(p, adds), held[s.link.source][_name(p, adds)])
-            for s in step.sends
-            for p in s.pieces
-        ]
-        for source, _, piece, _ in moved if step.kind != "copy" else ():
-            held[source].pop(piece, None)
-        for _, target, piece, amount in moved:
-            held[target][piece] = amount + (held[target][piece] if step.kind == "add" else 0)
+            held[chip][piece] = 1
+    for step, moved in zip(schedule.steps[:after], sent, strict=False):
+        # all links work at once: what leaves is read before anything arrives
+        amounts = [held[send.link.source][piece] for send, piece in moved]
+        for send, piece in moved if step.kind != "copy" else ():
+            held[send.link.source].pop(piece, None)
+        for (send, piece), amount in zip(moved, amounts, strict=True):
+            held[send.target][piece] = amount + (held[send.target][piece] if step.kind == "add" else 0)
     return tuple(dict(chip) for chip in held)
 
 
@@ -144,12 +125,8 @@ def _name(piece: Piece, adds: bool) -> Piece:
     return Piece(piece.block, None, piece.part) if adds else piece
 
 
-def neighbour(link: Link, sizes: Sequence[int], wrapped: Sequence[bool]) -> int | None:
-    """The chip at the other end of a link in a torus of `sizes`; None where there is none."""
-    stride = math.prod(sizes[link.axis + 1 :])
-    size = sizes[link.axis]
+def neighbour(link: Link, sizes: Sequence[int]) -> int:
+    """The chip at the other end of a link in a torus of `sizes`."""
+    stride, size = math.prod(sizes[link.axis + 1 :]), sizes[link.axis]
     here = link.source // stride % size
-    there = here + link.way
-    if size == 1 or (not wrapped[link.axis] and not 0 <= there < size):
-        return None
-    return link.source + (there % size - here) * stride
+    return link.source + ((here + link.way) % size - here) * stride

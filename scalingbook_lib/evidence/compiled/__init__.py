@@ -1,7 +1,7 @@
 """What does a compiled TPU program say? Its words, and what the real compiler said of some programs.
 
 `layout` and `line` read the text; `lines`, `cycles` and `bundles` are records of the compiler named by
-`RECORDED`: `lab.compiler.records` makes them again, and tests of the laboratory hold them beside it. All
+`RECORDED`: `tools.recorded` makes them again, and tests of the laboratory hold them beside it. All
 of it runs where no compiler is: in a browser. Chapter: Profiling.
 """
 

@@ -7,7 +7,6 @@ they run. Chapter: Profiling.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.units import Told, percent
@@ -66,11 +65,12 @@ KERNELS: dict[str, Kernel]
 
 
 def _kernels() -> dict[str, Kernel]:
-    return {row["title"]: _kernel(**row) for row in resources.record("compiled_bundles")}
-
-
-def _kernel(used: dict[str, str], **words: Any) -> Kernel:
-    return Kernel(**words, used={unit: tuple(map(int, many.split())) for unit, many in used.items()})
+    """Each row has its slots as one text of numbers."""
+    found = {}
+    for row in resources.record("compiled_bundles"):
+        used = {unit: tuple(map(int, many.split())) for unit, many in row["used"].items()}
+        found[row["title"]] = Kernel(**row | {"used": used})
+    return found
 
 
 __getattr__ = resources.lazily(__name__, {"KERNELS": _kernels})

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib import roofline, units
 from scalingbook_lib.evidence import resources
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.roofline import Roofline
 from scalingbook_lib.units import BF16, FP32, INT8, DType, Told, si
 
@@ -92,12 +91,12 @@ ESTIMATES: dict[str, Estimates]
 
 
 def _estimates() -> dict[str, Estimates]:
-    found = [_estimate(**row) for row in resources.record("compiled_cycles")]
-    return {f"{one.chip.name}, {one.dtype.name}": one for one in found}
-
-
-def _estimate(topology: str, dtype: str, cycles: dict[str, int]) -> Estimates:
-    return Estimates(TARGETS[topology], units.dtype(dtype), {int(M): many for M, many in cycles.items()})
+    found = {}
+    for row in resources.record("compiled_cycles"):
+        chip, kind = TARGETS[row["topology"]], units.dtype(row["dtype"])
+        cycles = {int(M): many for M, many in row["cycles"].items()}
+        found[f"{chip.name}, {kind.name}"] = Estimates(chip, kind, cycles)
+    return found
 
 
 __getattr__ = resources.lazily(__name__, {"ESTIMATES": _estimates})

@@ -19,12 +19,13 @@ SPACES = {
     5: "memory of the host",
     6: "scalar memory",
 }
+# type[sizes]{order:T(tile)(tile)S(space)}; what stands in braces may be missing
 _ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,]*)\](?:\{([\d,]*)(?::((?:[A-Z]*\([\d,]*\))*))?\})?")
 _XLA = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "int8": "s8", "fp8": "f8e4m3fn"}
 
 
 @dataclass(frozen=True, slots=True)
-class Layout(Told):
+class ArrayLayout(Told):
     """An array type with its place: `order` from the dimension side by side to the outermost one."""
 
     dtype: str
@@ -54,6 +55,7 @@ class Layout(Told):
     def stored(self) -> tuple[int, ...]:
         """`physical`, the innermost dimensions filled up to whole tiles."""
         outer = len(self.physical) - len(self.tile)
+        # -(-n // side) tiles: rounded up
         filled = (side * -(-n // side) for n, side in zip(self.physical[outer:], self.tile, strict=True))
         return (*self.physical[:outer], *filled)
 
@@ -106,12 +108,12 @@ class Layout(Told):
         return f"{self.text}: {binary(self.bytes)}, {stored}{padding}"
 
 
-def arrays(text: str) -> tuple[Layout, ...]:
+def arrays(text: str) -> tuple[ArrayLayout, ...]:
     """Every array type of a text, in order."""
     return tuple(_layout(found) for found in _ARRAY.finditer(text))
 
 
-def parse(text: str) -> Layout:
+def parse(text: str) -> ArrayLayout:
     """The one array type that a text is; a ValueError that says how to write one."""
     found = _ARRAY.fullmatch(text.strip())
     if found is None:
@@ -124,19 +126,22 @@ def parse(text: str) -> Layout:
     return layout
 
 
-def _layout(found: re.Match[str]) -> Layout:
+def _layout(found: re.Match[str]) -> ArrayLayout:
     dims, marks = _numbers(found[2]), found[4] or ""
     order = _numbers(found[3]) if found[3] is not None else tuple(reversed(range(len(dims))))
+    # marks other than T, such as S(1), have numbers in parentheses too, which are no tiles
     space = re.search(r"S\((\d+)\)", marks)
     tiles = re.findall(r"\(([\d,]+)\)", re.sub(r"[A-SU-Z]+\([\d,]*\)", "", marks))
-    return Layout(found[1], dims, order, tuple(map(_numbers, tiles)), int(space[1]) if space else 0)
+    return ArrayLayout(found[1], dims, order, tuple(map(_numbers, tiles)), int(space[1]) if space else 0)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(n) for n in text.split(",") if n)
 
 
-def tiled(rows: int, columns: int, dtype: DType, tile: tuple[int, int], *, turned: bool = False) -> Layout:
+def tiled(
+    rows: int, columns: int, dtype: DType, tile: tuple[int, int], *, turned: bool = False
+) -> ArrayLayout:
     """A matrix in tiles of that size; `turned`, its columns are the rows of the tiles."""
     if min(rows, columns, *tile) < 1:
         raise ValueError(f"[{rows}, {columns}] in tiles of {tile}: write sizes of at least 1")
@@ -144,10 +149,10 @@ def tiled(rows: int, columns: int, dtype: DType, tile: tuple[int, int], *, turne
         raise ValueError(f"{dtype} has no tiles here; write one of {', '.join(_XLA)}")
     packed = int(WORD_BYTES / dtype.bytes)
     levels = (tile, (packed, 1)) if packed > 1 and tile[0] % packed == 0 else (tile,)
-    return Layout(_XLA[dtype.name], (rows, columns), (0, 1) if turned else (1, 0), levels)
+    return ArrayLayout(_XLA[dtype.name], (rows, columns), (0, 1) if turned else (1, 0), levels)
 
 
-def chosen(rows: int, columns: int, dtype: DType) -> Layout:
+def chosen(rows: int, columns: int, dtype: DType) -> ArrayLayout:
     """How XLA:TPU lays a matrix that a program is given: whichever way round takes fewer bytes.
 
     A rule read off libtpu 0.0.51 for v5e, not a documented one; a test holds it beside the compiler. Tiles
@@ -163,4 +168,5 @@ def _tile_rows(rows: int, dtype: DType) -> int:
     packed = int(WORD_BYTES / dtype.bytes)
     if packed * SUBLANES == 32 and rows % 32 == 0:
         return 32
+    # the power of two that holds all rows, at least a word of them and at most 8
     return max(packed, min(SUBLANES, 1 << (rows - 1).bit_length()))

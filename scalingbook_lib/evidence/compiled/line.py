@@ -8,10 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scalingbook_lib.evidence.compiled.layout import Layout, arrays
+from scalingbook_lib.evidence.compiled.layout import ArrayLayout, arrays
 from scalingbook_lib.units import Told
 
 _ASSIGN = re.compile(r"\s*(ROOT )?%?([\w.\-]+) = ")
+# groups are written in three ways: over mesh axes, as [2,4]<=[8], or one after the other
 _GROUPS = r"replica_groups=(?:mesh\[[^\]]*\] \{[^}]*\}|\[[\d,]+\]<=\[[\d,]+\](?:T\([\d,]+\))?|\{[\d,{} ]*\})"
 _WHO = re.compile(rf"{_GROUPS}|source_target_pairs=\{{[\d,{{}}]*\}}")
 _CALLS = re.compile(r"\b(?:kind|calls|to_apply|condition|body|custom_call_target)=%?[^, ]+")
@@ -46,11 +47,12 @@ class Line(Told):
     @property
     def type(self) -> str:
         """The type of the value, layouts included."""
+        # the type of a tuple has blanks in it; any other ends at the first one
         rest = self.text[self._assigned().end() :]
         return rest[: _closing(rest)] if rest.startswith("(") else rest[: rest.index(" ")]
 
     @property
-    def arrays(self) -> tuple[Layout, ...]:
+    def arrays(self) -> tuple[ArrayLayout, ...]:
         """The arrays of its type: one, or those of a tuple."""
         return arrays(self.type)
 
@@ -111,7 +113,7 @@ class Line(Told):
 
 def _closing(text: str) -> int:
     """One past the parenthesis that closes the first one."""
-    depth = 0
+    depth = 0  # operands and layouts have parentheses of their own: counted, not searched
     for found in re.finditer(r"[()]", text):
         depth += 1 if found[0] == "(" else -1
         if depth == 0:

@@ -3,8 +3,6 @@
 Compiled for v5e, the settings for the compiler's own use (`backend_config`) left out. Chapter: Profiling.
 """
 
-from typing import Any
-
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.compiled.line import Line
 
@@ -13,12 +11,12 @@ LINES: dict[str, Line]
 
 
 def _lines() -> dict[str, Line]:
-    return {row["title"]: _line(**row) for row in resources.record("compiled_lines")}
-
-
-def _line(groups: list[list[int]], moves: list[list[int]], **words: Any) -> Line:
     """JSON has lists where a line has tuples."""
-    return Line(**words, groups=tuple(map(tuple, groups)), moves=tuple((at, to) for at, to in moves))
+    found = {}
+    for row in resources.record("compiled_lines"):
+        pairs = {name: tuple(map(tuple, row[name])) for name in ("groups", "moves")}
+        found[row["title"]] = Line(**row | pairs)
+    return found
 
 
 __getattr__ = resources.lazily(__name__, {"LINES": _lines})

@@ -1,15 +1,16 @@
 """How near does predicted inference come to published runs? Layouts, the frozen efficiencies, the errors.
 
 `calibrated(chip, compute)` is the efficiency to predict with; `scores()` are all usable runs, `total(kind)`
-and `by_source()` their errors, `band()` what to add to a prediction. `fit` says how the table was made.
-Chapter: Inference.
+and `by_source()` their errors, `band()` what to add to a prediction. `efficiencies` says how the table
+was made. Chapter: Inference.
 """
 
+from scalingbook_lib.evidence.inference.efficiencies import calibrated
 from scalingbook_lib.evidence.inference.planned import Planned, planned
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.inference.scores import (
     KINDS,
-    Score,
+    InferenceScore,
     band,
     by_source,
     held_by_band,
@@ -18,14 +19,13 @@ from scalingbook_lib.evidence.inference.scores import (
     total,
     without,
 )
-from scalingbook_lib.evidence.inference.table import calibrated
 from scalingbook_lib.evidence.scores import HOLDS
 
 __all__ = [
     "HOLDS",
     "KINDS",
+    "InferenceScore",
     "Planned",
-    "Score",
     "band",
     "by_source",
     "calibrated",

@@ -9,11 +9,8 @@ from functools import cache
 from math import inf
 
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
-from scalingbook_lib.inference.layout import Layout
-from scalingbook_lib.inference.memory import largest_batch
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.inference import Layout, largest_batch
+from scalingbook_lib.machines import Cluster, Machine, Slice
 from scalingbook_lib.units import BF16, FP16
 
 SLICES = {"TPU v4": (4, 4, 4), "TPU v6e": (4, 2), "TPU7x": (2, 2, 1)}

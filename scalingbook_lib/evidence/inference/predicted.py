@@ -10,10 +10,8 @@ from typing import NamedTuple
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence.inference.planned import Planned, planned
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
-from scalingbook_lib.inference.case import Case, case
-from scalingbook_lib.inference.efficiency import Efficiency
-from scalingbook_lib.inference.layout import Layout
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.inference import Case, Efficiency, Layout, case
+from scalingbook_lib.machines import Slice
 
 
 class Intake(NamedTuple):
@@ -86,16 +84,12 @@ def _wave_s(p: Planned, quick: Case, batch: int) -> float:
 
 
 def _gathered_s(p: Planned, efficiency: Efficiency) -> float:
-    """Every chip prefills its own prompts with all weights, which it gathers once."""
+    """Every chip prefills its own prompts with all weights, which it gathers once, over all axes."""
     run = p.run
     alone = Layout(weights=run.weights, kv=run.kv, compute=run.compute)
     B = ceil((run.B or 1) / run.chips)
     own = case(run.model, p.machine, alone, efficiency)
-    return own.step_s(0, 0, B * run.P, 0, B) + _gather_s(p, efficiency)
-
-
-def _gather_s(p: Planned, efficiency: Efficiency) -> float:
-    """All weights of the layers, over all axes of the slice."""
-    weights = sum(w.params for w in p.run.model.weights() if w.matmuls) * p.run.weights.bytes
     assert isinstance(p.machine, Slice)
-    return collectives.all_gather(weights, *p.machine.axes).total_s / efficiency.torus
+    nbytes = sum(w.params for w in run.model.weights() if w.matmuls) * run.weights.bytes
+    gather_s = collectives.all_gather(nbytes, *p.machine.axes).total_s / efficiency.torus
+    return own.step_s(0, 0, B * run.P, 0, B) + gather_s

@@ -7,22 +7,21 @@ from dataclasses import dataclass
 from functools import cache
 
 from scalingbook_lib.evidence import scores as common
-from scalingbook_lib.evidence.inference.fit import key, source
+from scalingbook_lib.evidence.inference.efficiencies import key, of, source
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
-from scalingbook_lib.evidence.inference.table import of
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, runs
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.evidence.tables import Table, frozen
-from scalingbook_lib.inference.efficiency import Efficiency
+from scalingbook_lib.inference import Efficiency
 
 ROOFLINE = Efficiency(overlap=1.0, name="roofline")
 KINDS = "serving, dense", "serving, with experts", "prefill", "decode, one sequence", "batches"
 """Runs that are scored together."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score(common.Score[InferenceRun]):
+@dataclass(frozen=True, kw_only=True)
+class InferenceScore(common.Score[InferenceRun]):
     """A run, and tokens/s: above an error of 0 the prediction is too fast; `peak`, by the roofline alone."""
 
     peak: float
@@ -49,10 +48,10 @@ def without(name: str) -> Table:
 
 
 @cache
-def scores() -> tuple[Score, ...]:
+def scores() -> tuple[InferenceScore, ...]:
     """Every usable run, predicted."""
     return tuple(
-        Score(
+        InferenceScore(
             run=run,
             source=source(run),
             unit="tokens/s",

@@ -7,9 +7,14 @@ are read when somebody asks for them. Chapters: Rooflines, GPUs, Training, Infer
 
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.measured import kernels
-from scalingbook_lib.evidence.measured.collectives import Comparison, Errors, Fit, Point
+from scalingbook_lib.evidence.measured.collectives import (
+    CollectiveFit,
+    CollectiveRun,
+    CollectiveTime,
+    Comparison,
+    runs,
+)
 from scalingbook_lib.evidence.measured.kernels import Measured, Sweep
-from scalingbook_lib.evidence.measured.runs import Run, runs
 
 SWEEPS: dict[str, Sweep]
 """Batch sweeps on GPUs, by name."""
@@ -19,7 +24,7 @@ MATMULS: tuple[Measured, ...]
 """Every measured matmul."""
 COPY: Measured
 """A copy on a TPU v6e."""
-RUNS: tuple[Run, ...]
+RUNS: tuple[CollectiveRun, ...]
 """Every run of a collective, one kind and number of chips each."""
 COLLECTIVES: Comparison
 """Every published time of a collective within one domain, beside the model."""
@@ -43,11 +48,10 @@ __all__ = [
     "RUNS",
     "SQUARES",
     "SWEEPS",
+    "CollectiveFit",
+    "CollectiveRun",
+    "CollectiveTime",
     "Comparison",
-    "Errors",
-    "Fit",
     "Measured",
-    "Point",
-    "Run",
     "Sweep",
 ]

@@ -1,5 +1,8 @@
 """How far off is the model of a collective, alpha plus bytes over a bandwidth, on real switches?
 
+What published runs of NCCL took is in `evidence/data/collectives.csv`: rows that have the same `run` are one
+sweep over sizes.
+
 For each chip and class of collective two figures are calibrated, both read off one system alone: alpha, the
 median time of messages up to 32 KiB, and the efficiency, the median share of the bound (`collectives` at
 documented peaks) that messages from 64 MiB on reach after alpha. One efficiency for every size and number of
@@ -14,15 +17,16 @@ another system of the same chip, reach more, up to a third. Chapter: GPUs.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from statistics import median
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Collective
-from scalingbook_lib.evidence.measured.runs import Run
-from scalingbook_lib.evidence.scores import summary
-from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence.resources import Row
+from scalingbook_lib.evidence.scores import Summary
+from scalingbook_lib.machines import Cluster
+from scalingbook_lib.machines.chips import Chip, Source
 from scalingbook_lib.units import KiB, MiB, Told, binary, percent, si
 
 SMALL, LARGE = 32 * KiB, 64 * MiB
@@ -30,7 +34,55 @@ IN_SWITCH = "all-reduce in the switch"
 _FORMS = ("all-gather", "reduce-scatter", "all-to-all", "all-reduce")
 
 
-def classed(run: Run) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveRun:
+    """One collective among `n` chips of one domain, timed at sizes of 2^first bytes and its doubles."""
+
+    system: str
+    chip: Chip
+    n: int
+    collective: str
+    algorithm: str
+    first: int
+    microseconds: tuple[float, ...]
+    source: Source
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes as the source counts them: the array; for an all-to-all, one chip's part of it."""
+        return tuple(2 ** (self.first + i) for i in range(len(self.microseconds)))
+
+
+@cache
+def runs() -> tuple[CollectiveRun, ...]:
+    """Every run, one collective and number of chips each."""
+    timed = (row for row in resources.rows("collectives") if row["run"])
+    return tuple(map(_run, resources.grouped(timed, lambda row: row["run"]).values()))
+
+
+def _run(sweep: list[Row]) -> CollectiveRun:
+    row = sweep[0]
+    return CollectiveRun(
+        system=row["system"],
+        chip=resources.chip(row["chip"]),
+        n=int(row["n_devices"]),
+        collective=Collective.named(row["collective"]).hlo,
+        algorithm=row["algo_or_tool"],
+        first=int(row["size_bytes"]).bit_length() - 1,
+        microseconds=tuple(map(_microseconds, sweep)),
+        source=resources.source(row),
+    )
+
+
+def _microseconds(row: Row) -> float:
+    """As printed; else from the bus bandwidth, in which an all-reduce passes each link twice."""
+    if row["time_us"]:
+        return float(row["time_us"])
+    n, passes = int(row["n_devices"]), 2 if row["collective"] == "all_reduce" else 1
+    return (n - 1) / n * passes * int(row["size_bytes"]) / float(row["busbw_GBps"]) / 1e3
+
+
+def classed(run: CollectiveRun) -> str:
     """Its class: NCCL sums in the switch from five chips on, where it can and is not told otherwise."""
     if run.collective != "all-reduce" or run.algorithm.startswith("Ring"):
         return run.collective
@@ -38,7 +90,7 @@ def classed(run: Run) -> str:
     return IN_SWITCH if sums else run.collective
 
 
-def bound_s(run: Run, size: float) -> float:
+def bound_s(run: CollectiveRun, size: float) -> float:
     """The time of the bytes at documented peaks; the source counts one chip's part of an all-to-all."""
     levels = Cluster.of(run.chip, run.n).levels
     if classed(run) == IN_SWITCH:
@@ -48,7 +100,7 @@ def bound_s(run: Run, size: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit(Told):
+class CollectiveFit(Told):
     """What was calibrated for one chip and class of collective, on which system."""
 
     chip: Chip
@@ -72,14 +124,14 @@ class Fit(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Point(Told):
+class CollectiveTime(Told):
     """One measured time, its bound at documented peaks, and the model's time."""
 
-    run: Run
+    run: CollectiveRun
     size: int
     seconds: float
     bound_s: float
-    fit: Fit
+    fit: CollectiveFit
 
     @property
     def model_s(self) -> float:
@@ -101,30 +153,6 @@ class Point(Told):
         return f"{what}: {si(self.seconds, 's')} measured, {si(self.model_s, 's')} by the model"
 
 
-@dataclass(frozen=True, slots=True)
-class Errors(Told):
-    """Relative errors of a group of points: median, mean and 90th percentile of their size, and the bias."""
-
-    group: str
-    count: int
-    median: float
-    mean: float
-    p90: float
-    bias: float
-
-    @classmethod
-    def of(cls, group: str, points: Iterable[Point]) -> "Errors":
-        """The errors of these points, which must not be none."""
-        found = summary(group, [point.error for point in points])
-        return cls(group, found.runs, found.median, found.mean, found.p90, found.bias)
-
-    def __str__(self) -> str:
-        figures = (
-            f"median {percent(self.median)}, mean {percent(self.mean)}, 90th percentile {percent(self.p90)}"
-        )
-        return f"{self.group}: {self.count} points, {figures}, bias {100 * self.bias:+.2g} %"
-
-
 _BANDS = (
     (0, SMALL, "up to 32 KiB"),
     (SMALL, 2 * MiB, "64 KiB to 2 MiB"),
@@ -137,19 +165,20 @@ _BANDS = (
 class Comparison(Told):
     """Measured collectives beside the model: `points`, `fits`, and `errors()` by size and scale."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[CollectiveRun, ...]
 
     @cached_property
-    def fits(self) -> dict[tuple[str, str], Fit]:
+    def fits(self) -> dict[tuple[str, str], CollectiveFit]:
         """What was calibrated, by chip and class: on the first system of that chip with such a run."""
-        found: dict[tuple[str, str], Fit] = {}
+        found: dict[tuple[str, str], CollectiveFit] = {}
         for run in self.runs:
             key = run.chip.name, classed(run)
             if key not in found:
                 found[key] = self._fit(run)
         return found
 
-    def _fit(self, first: Run) -> Fit:
+    def _fit(self, first: CollectiveRun) -> CollectiveFit:
+        # where a class was timed on large messages alone, alpha is of the same collective by another way
         own = [run for run in self.runs if run.system == first.system]
         alike = [run for run in own if classed(run) == classed(first)]
         small = _timed(alike, 0, SMALL) or [
@@ -157,36 +186,41 @@ class Comparison(Told):
         ]
         alpha_s = median(seconds for _, _, seconds in small) if small else 0.0
         shares = [bound_s(run, size) / (seconds - alpha_s) for run, size, seconds in _timed(alike, LARGE)]
-        return Fit(first.chip, classed(first), alpha_s, median(shares), first.system)
+        return CollectiveFit(first.chip, classed(first), alpha_s, median(shares), first.system)
 
     @cached_property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[CollectiveTime, ...]:
         """Every measured time beside the model's."""
         return tuple(
-            Point(run, size, seconds, bound_s(run, size), self.fits[run.chip.name, classed(run)])
+            CollectiveTime(run, size, seconds, bound_s(run, size), self.fits[run.chip.name, classed(run)])
             for run, size, seconds in _timed(self.runs)
         )
 
     @property
-    def large(self) -> tuple[Point, ...]:
+    def large(self) -> tuple[CollectiveTime, ...]:
         """The messages from 64 MiB on, where the bytes decide."""
         return tuple(point for point in self.points if point.size >= LARGE)
 
-    def errors(self) -> tuple[Errors, ...]:
+    def errors(self) -> tuple[Summary, ...]:
         """By size; then, of the large messages: by number of chips, by class, by chip, and held out."""
         bands = {name: [p for p in self.points if low < p.size <= high] for low, high, name in _BANDS}
         groups = bands | {f"{n} chips": [p for p in self.large if p.run.n == n] for n in range(2, 9)}
         groups |= {kind: [p for p in self.large if p.fit.collective == kind] for kind in (*_FORMS, IN_SWITCH)}
         groups |= {name: [p for p in self.large if p.run.chip.name == name] for name, _ in self.fits}
         groups["other systems than the calibrated"] = [p for p in self.large if p.held_out]
-        return tuple(Errors.of(name, points) for name, points in groups.items() if points)
+        return tuple(Summary.of(name, [p.error for p in points]) for name, points in groups.items() if points)
 
     def __str__(self) -> str:
         lines = [f"{len(self.points)} times of {len(self.runs)} runs; from 64 MiB on unless a size is named:"]
-        return "\n".join([*lines, *map(str, self.errors())])
+        for e in self.errors():
+            shares = f"median {percent(e.median)}, mean {percent(e.mean)}, 90th percentile {percent(e.p90)}"
+            lines.append(f"{e.name}: {e.runs} points, {shares}, bias {100 * e.bias:+.2g} %")
+        return "\n".join(lines)
 
 
-def _timed(runs: Iterable[Run], low: float = 0, high: float = math.inf) -> list[tuple[Run, int, float]]:
+def _timed(
+    runs: Iterable[CollectiveRun], low: float = 0, high: float = math.inf
+) -> list[tuple[CollectiveRun, int, float]]:
     """Run, size and seconds of every time within these sizes."""
     return [
         (run, size, us / 1e6)

@@ -8,16 +8,14 @@ means), what the engine was told (`most_sequences`, `most_tokens`), and `printed
 What is common to a family of runs stands in `inference_families.csv`. Chapter: Inference.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from scalingbook_lib.evidence import resources
-from scalingbook_lib.evidence.measured import shapes
+from scalingbook_lib.evidence.measured import published, shapes
+from scalingbook_lib.evidence.measured.published import PublishedRun
 from scalingbook_lib.evidence.resources import Row, number
-from scalingbook_lib.machines.chips import Chip, Source
-from scalingbook_lib.models import Transformer
-from scalingbook_lib.units import BF16, FP4, FP8, FP16, INT8, DType, Told, si
+from scalingbook_lib.units import BF16, FP4, FP8, FP16, INT8, DType, si
 
 _COLUMNS = {"tok": "output_tok_s_total", "s": "latency_s", "ms": "tpot_ms"}
 NVFP4 = DType("nvfp4", 0.5 + 1 / 16)
@@ -37,8 +35,8 @@ KINDS = {
 """What was measured, by the kind of a run."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)  # one for each row, so it equals itself alone
-class InferenceRun(Told):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InferenceRun(PublishedRun):
     """One row of `inference_runs.csv`: tp · pp chips hold one copy of the model.
 
     P prompt tokens and G generated tokens of a request, both as means; a step of "decode" has S tokens a
@@ -48,15 +46,8 @@ class InferenceRun(Told):
     products, `head` that of the unembedding. `tokens_per_s` is of all chips together.
     """
 
-    id: str
-    family: str
     kind: str
     engine: str
-    model: Transformer
-    chip: Chip
-    chips: int
-    tp: int
-    pp: int
     weights: DType
     compute: DType
     head: DType
@@ -68,9 +59,6 @@ class InferenceRun(Told):
     requests: int | None
     most_sequences: int | None
     most_tokens: int | None
-    printed: Mapping[str, str]  # what the source prints: {"tok": "104.9"}, or {"s": "0.29"}
-    source: Source
-    note: str = ""  # what was assumed or recalled, not read
 
     @property
     def tokens_per_s(self) -> float:
@@ -85,11 +73,6 @@ class InferenceRun(Told):
     def tokens_per_s_per_chip(self) -> float:
         """The rate of one chip."""
         return self.tokens_per_s / self.chips
-
-    @property
-    def experts(self) -> bool:
-        """Whether the model has experts."""
-        return self.model.experts is not None
 
     def __str__(self) -> str:
         split = " ".join(f"{name} {ways}" for name, ways in (("tp", self.tp), ("pp", self.pp)) if ways > 1)
@@ -111,13 +94,8 @@ def runs() -> tuple[InferenceRun, ...]:
     return tuple(_run(row) for row in resources.rows("inference_runs") if not row["use"])
 
 
-@cache
-def _families() -> dict[str, Row]:
-    return {row["family"]: row for row in resources.rows("inference_families")}
-
-
 def _run(row: Row) -> InferenceRun:
-    family, chips, pp = _families()[row["family"]], int(row["chips"]), int(row["pp"] or 1)
+    family, chips, pp = published.families("inference")[row["family"]], int(row["chips"]), int(row["pp"] or 1)
     weights = row["weight_dtype"] or "bf16"  # the engine's default
     return InferenceRun(
         id=row["run_id"],
@@ -156,11 +134,9 @@ A run is usable where the source names the model and its shapes, the chips and h
 and prints a time or a rate.
 """
 
-__getattr__ = resources.lazily(
-    __name__, {"RUNS": runs, "REFUSED": lambda: resources.refused("inference_runs")}
-)
+__getattr__ = resources.lazily(__name__, {"RUNS": runs, "REFUSED": lambda: published.refused("inference")})
 
 
 def find(id: str) -> InferenceRun:
     """The run of that id."""
-    return resources.find(id, runs(), "inference_runs")
+    return published.find(id, runs(), "inference")

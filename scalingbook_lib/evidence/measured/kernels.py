@@ -30,6 +30,7 @@ class Measured(Told):
     @property
     def attained(self) -> float:
         """The share of the roofline that was attained: 1 would be the lower bound itself."""
+        # both at documented peaks: a share above 1 would mean a wrong peak, or a wrong time
         return self.roofline.lower_s / self.seconds
 
     def __str__(self) -> str:
@@ -87,7 +88,7 @@ def sweeps() -> dict[str, Sweep]:
 
 def _sweep(rows: list[Row]) -> Sweep:
     """One layer, at the batch of each row."""
-    row = rows[0]
+    row = rows[0]  # chip, type and width are the same in all of them
     return Sweep(
         chip=resources.chip(row["chip"]),
         dtype=dtype(row["dtype"]),

@@ -7,8 +7,7 @@ The rows of `evidence/data/training_gpu_hours.csv`, which count restarts and eve
 from dataclasses import dataclass
 
 from scalingbook_lib.evidence import resources
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import Utilization
 from scalingbook_lib.units import Told, count, si

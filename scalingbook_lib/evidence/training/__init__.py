@@ -3,7 +3,7 @@
 `calibrated(chip, precision)` is the efficiency to predict with; `scores()` are all usable runs, `by_family()`
 and `total()` their errors, `held_out()` runs that nothing was fitted to; `band()` the factor to give with a
 prediction, and `held_by_band()` how that did; `ratios`, `orders` and `held` compare runs of a series, plans
-and memory. `fit` says how the table was made. Chapter: Training.
+and memory. `efficiencies` says how the table was made. Chapter: Training.
 """
 
 from scalingbook_lib.evidence.scores import HOLDS, Score, Summary
@@ -17,6 +17,7 @@ from scalingbook_lib.evidence.training.compared import (
     per_doubling,
     ratios,
 )
+from scalingbook_lib.evidence.training.efficiencies import calibrated
 from scalingbook_lib.evidence.training.planned import Planned, planned, seconds
 from scalingbook_lib.evidence.training.scores import (
     band,
@@ -28,7 +29,6 @@ from scalingbook_lib.evidence.training.scores import (
     total,
     without,
 )
-from scalingbook_lib.evidence.training.table import calibrated
 
 __all__ = [
     "HOLDS",

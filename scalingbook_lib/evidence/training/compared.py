@@ -11,13 +11,11 @@ from statistics import mean
 
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun, by_series, runs
 from scalingbook_lib.evidence.resources import grouped
-from scalingbook_lib.evidence.scores import Score, signed
+from scalingbook_lib.evidence.scores import Predicted, Score, signed
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.evidence.training.scores import scores
-from scalingbook_lib.training.memory import PARTS, moments
-from scalingbook_lib.training.memory import held as fullest
-from scalingbook_lib.training.shape import Shape, shape
-from scalingbook_lib.training.work import work
+from scalingbook_lib.training import Case, Memory
+from scalingbook_lib.training.memory import PARTS, compiled, moments
 from scalingbook_lib.units import Told, binary
 
 ASYNC = ("async TP", "compiled")  # what torchtitan compares, within one release and one recipe of scales
@@ -45,18 +43,8 @@ class Order(Told):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Held(Told):
-    """The most memory of a chip, published and predicted."""
-
-    run: TrainingRun
-    published: float
-    predicted: float
-
-    @property
-    def error(self) -> float:
-        """Predicted over published, less 1."""
-        return self.predicted / self.published - 1
+class Held(Predicted[TrainingRun]):
+    """The most memory of a chip, in bytes."""
 
     def __str__(self) -> str:
         return (
@@ -95,15 +83,16 @@ def held() -> tuple[Held, ...]:
     found = []
     for run in runs():
         if run.memory_bytes:
-            each = moments(_shape(run), None)
+            each = _moments(run)
             reserved = sum(max(moment[part] for moment in each) for part in PARTS)
-            found.append(Held(run, run.memory_bytes, reserved))
+            found.append(Held(run=run, published=run.memory_bytes, predicted=reserved))
     return tuple(found)
 
 
-def _shape(run: TrainingRun) -> Shape:
+def _moments(run: TrainingRun) -> tuple[Memory, Memory, Memory]:
     p = planned(run)
-    return shape(work(p.model, run.T, p.plan.remat, p.plan.activations, True), p.plan, run.batch)
+    s = Case(p.model, p.machine, batch=run.batch, T=run.T).shape(p.plan)
+    return moments(s, compiled(p.machine))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,4 +145,4 @@ def crowded(share: float = 0.75) -> tuple[Ratio, ...]:
 
 
 def _most(run: TrainingRun) -> float:
-    return fullest(_shape(run), planned(run).machine).total
+    return max(moment.total for moment in _moments(run))

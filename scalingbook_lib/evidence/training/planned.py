@@ -10,14 +10,9 @@ from functools import cache
 from math import isqrt
 
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Cluster, Machine, Slice
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.training.case import Case
-from scalingbook_lib.training.efficiency import Efficiency
-from scalingbook_lib.training.memory import memory
-from scalingbook_lib.training.plan import Plan
+from scalingbook_lib.training import Case, Efficiency, Plan, memory
 from scalingbook_lib.training.times import Seconds
 from scalingbook_lib.units import FP32
 
@@ -52,11 +47,6 @@ class Planned:
     plan: Plan
     kernel: str
 
-    @property
-    def causal(self) -> bool:
-        """Whether the kernel skips what the mask throws away."""
-        return self.kernel != "unfused"
-
 
 @cache
 def planned(run: TrainingRun) -> Planned:
@@ -68,14 +58,15 @@ def planned(run: TrainingRun) -> Planned:
 def seconds(run: TrainingRun, efficiency: Efficiency) -> Seconds:
     """The step by term, of a run's plan at that efficiency."""
     p = planned(run)
-    case = Case(p.model, p.machine, batch=run.batch, T=run.T, efficiency=efficiency, causal=p.causal)
+    causal = p.kernel != "unfused"  # a fused kernel skips what the mask throws away
+    case = Case(p.model, p.machine, batch=run.batch, T=run.T, efficiency=efficiency, causal=causal)
     return case.seconds(case.shape(p.plan))
 
 
 def model(run: TrainingRun) -> Transformer:
     """As published; where the token after the next is predicted too, with one more layer and unembedding."""
     m = run.model
-    return replace(m, L=m.L + 1, V=2 * m.V) if run.predicts_two else m
+    return replace(m, L=m.L + 1, V=2 * m.V) if run.convention == "bridge+MTP" else m
 
 
 def machine(run: TrainingRun) -> Machine:
@@ -145,7 +136,8 @@ def _overlaps(run: TrainingRun) -> bool:
 def _remat(run: TrainingRun, found: Plan) -> str:
     if run.remat is None:
         return "none" if run.family.startswith(MEGATRON) else _lightest(run, found)
-    if run.offloads and not run.chip.host_bytes_per_s and not run.chip.pcie_bytes_per_s:
+    offloads = run.remat.startswith("offload")  # activations wait in the memory of the host
+    if offloads and not run.chip.host_bytes_per_s and not run.chip.pcie_bytes_per_s:
         return "full"  # nobody says how fast that chip reaches its host
     return REMAT.get(run.remat, run.remat)
 

@@ -10,8 +10,8 @@ from scalingbook_lib.evidence.measured.training_runs import TrainingRun, runs
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Score, Summary
 from scalingbook_lib.evidence.tables import Table, frozen
+from scalingbook_lib.evidence.training.efficiencies import of
 from scalingbook_lib.evidence.training.planned import planned, seconds
-from scalingbook_lib.evidence.training.table import of
 
 
 def source(run: TrainingRun) -> str:
@@ -22,6 +22,7 @@ def source(run: TrainingRun) -> str:
 @cache
 def without(name: str) -> Table:
     """The table that never saw a source: chips that it touches were fitted without it, or are missing."""
+    # the lines that its runs helped to fit are taken from the fit without it
     touched = {(run.chip.name, run.precision) for run in runs() if source(run) == name}
     return frozen("training").without(name, touched)
 

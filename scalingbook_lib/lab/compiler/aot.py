@@ -127,7 +127,8 @@ class Program(Told):
         seconds = f", {si(self.estimated_s, 's')} at its clock" if self.estimated_s else ""
         estimate = f"; the compiler estimates {self.cycles:,} cycles{seconds}" if self.cycles else ""
         work = f"{si(self.flops, 'FLOPs')} of matmuls per device{estimate}"
-        return f"{self.target} as {_shown(self.mesh)}: {work}\n{self.memory}\n{self.collectives}"
+        mesh = notation.Mesh(**dict(self.mesh.shape))
+        return f"{self.target} as {mesh}: {work}\n{self.memory}\n{self.collectives}"
 
 
 def available() -> bool:
@@ -165,13 +166,15 @@ def compile(
     where = slices.topology(topology) if topology else None
     sizes_of_mesh = hlo.sizes_of(mesh) if mesh is not None else {"X": where.devices.size if where else 1}
     on = mesh_for(topology, sizes_of_mesh)
-    structs = jax.tree.map(lambda a: _struct(a, on, dtype, sizes), args)
+    structs = jax.tree.map(lambda a: sharding.argument(a, on, dtype, sizes), args)
+    # a scalar or a table without a sharding would lie on this machine's CPU, and JAX would compile for that
     structs = jax.tree.map(lambda a: slices.whole(a, on), structs) if where else structs
     if local:
         if out is None or not all(isinstance(a, str | Array) for a in args):
             raise ValueError("local=True needs every argument and `out` in the notation, as in out='C[I, K]'")
         fn = sharding.local(fn, *args, out=out, on=on)
-    jitted = jax.jit(fn, donate_argnums=tuple(donate), **_out(None if local else out, on))
+    placed = {} if local else sharding.results(out, on)
+    jitted = jax.jit(fn, donate_argnums=tuple(donate), **placed)
     compiled = _compiled(jitted, structs, options)
     if topology:
         slices.refuse_another_target(compiled, on, topology)
@@ -182,26 +185,10 @@ def compile(
     return Program(target, where.chip if where else None, on, memory, compiled.as_text(), compiled)
 
 
-def _struct(a: Any, on: jax.sharding.Mesh, dtype: DType | Mapping[str, DType], sizes: dict[str, int]) -> Any:
-    """What the compiler must know of one argument."""
-    if not isinstance(a, str | Array):
-        return a
-    a = sharding.array(a)
-    kind = dtype.get(a.name, BF16) if isinstance(dtype, Mapping) else dtype
-    return sharding.struct(a, on, kind, **sizes)
-
-
-def _out(out: Any, on: jax.sharding.Mesh) -> dict[str, Any]:
-    if out is None:
-        return {}
-    named = jax.tree.map(lambda a: sharding.named(a, on), out)
-    return {"out_shardings": tuple(named) if isinstance(named, list) else named}
-
-
 def _compiled(jitted: Any, structs: Any, options: Mapping[str, Any] | None) -> Any:
     lowered = jitted.lower(*structs)
     try:
-        with slices.quiet():
+        with slices.quiet():  # libtpu's warnings are about a host that is not there
             return lowered.compile(compiler_options=dict(options) if options else None)
     except jax.errors.JaxRuntimeError as error:
         if (known := overflow.read(str(error))) is None:
@@ -210,6 +197,7 @@ def _compiled(jitted: Any, structs: Any, options: Mapping[str, Any] | None) -> A
 
 
 def _memory(compiled: Any, limit: float | None) -> Memory:
+    # of one device, padding included; what is aliased was donated, and counts among arguments and results
     m = compiled.memory_analysis()
     return Memory(
         m.argument_size_in_bytes, m.output_size_in_bytes, m.temp_size_in_bytes, m.alias_size_in_bytes, limit
@@ -236,7 +224,3 @@ def _machine(on: jax.sharding.Mesh) -> str:
     if first.platform == "cpu" and on.devices.size > 1:
         return f"{on.devices.size} simulated devices"
     return f"{on.devices.size} × {first.device_kind}"
-
-
-def _shown(on: jax.sharding.Mesh) -> str:
-    return str(notation.Mesh(**dict(on.shape)))

@@ -18,6 +18,8 @@ MODULE, FUNCTION, VALUE = "module", "function", "value"
 
 def packed(fn: Callable, seen: tuple[Any, ...] = ()) -> dict[str, Any]:
     """A function as plain values: its code, and what its code names outside of it."""
+    # pickle names a function by its module and cannot take one from a notebook or a lambda; its code can be
+    # taken along by `marshal`, for the other process is the same Python
     plain = getattr(fn, "__wrapped__", fn)
     if not isinstance(plain, types.FunctionType):
         raise TypeError(f"{fn!r} is not written in Python; give a function that calls it")
@@ -52,7 +54,7 @@ def _packed(name: str, value: Any, seen: tuple[Any, ...]) -> tuple[str, Any]:
         return MODULE, value.__name__
     if isinstance(getattr(value, "__wrapped__", value), types.FunctionType):
         home = getattr(value, "__module__", "__main__")
-        if home.partition(".")[0] in ("jax", "scalingbook_lib"):
+        if home.partition(".")[0] in ("jax", "scalingbook_lib"):  # installed there too: its name is enough
             return VALUE, pickle.dumps(value)
         return FUNCTION, packed(value, seen)
     try:

@@ -42,16 +42,17 @@ def compile(
     **sizes: int,
 ) -> aot.Program:
     """As `aot.compile`, but JAX types the function: it says by `out_sharding` and `reshard` what it wants."""
-    on = _mesh(mesh, topology)
+    on = _mesh(topology=topology, **mesh.sizes)
     structs = _structs(arrays, on, dtype, sizes)
+    # an abstract mesh, for `jax.set_mesh` would place arrays on devices that are not here
     with jax.sharding.use_abstract_mesh(on.abstract_mesh):
         return aot.compile(fn, *structs, mesh=mesh, topology=topology, options=options)
 
 
 def types(fn: Callable, *arrays: str | Array, mesh: notation.Mesh, dtype: Any = BF16, **sizes: int) -> Any:
     """How JAX types fn's results, on a mesh of any number of devices, of which none is needed."""
-    kinds = (AxisType.Explicit,) * len(mesh.axes)
-    on = jax.sharding.AbstractMesh(mesh.shape, mesh.axes, axis_types=kinds)
+    explicit = (AxisType.Explicit,) * len(mesh.axes)
+    on = jax.sharding.AbstractMesh(mesh.shape, mesh.axes, axis_types=explicit)
     said: list[str] = []
 
     def told(*xs: jax.Array) -> Any:
@@ -66,11 +67,8 @@ def types(fn: Callable, *arrays: str | Array, mesh: notation.Mesh, dtype: Any = 
 
 def _structs(arrays: Any, on: Any, dtype: Any, sizes: Mapping[str, int]) -> list[jax.ShapeDtypeStruct]:
     """Every argument; `dtype` is one for all, or by array name, a library's or JAX's."""
-    kinds = dtype if isinstance(dtype, Mapping) else {}
-    default = BF16 if isinstance(dtype, Mapping) else dtype
     read = [sharding.array(text) for text in arrays]
-    return [struct(a, on, kinds.get(a.name, default), **sizes) for a in read]
+    return [struct(a, on, sharding.dtype_of(a, dtype), **sizes) for a in read]
 
 
-def _mesh(sizes: notation.Mesh, topology: str | None) -> jax.sharding.Mesh:
-    return mesh(topology=topology, **sizes.sizes)
+_mesh = mesh  # for `compile`, where the name is an argument's

@@ -4,13 +4,14 @@
 asynchronous pairs count once, loops count every trip, fused forms are seen through. Chapter: Sharding.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from scalingbook_lib.collectives import Collective, bytes_received
-from scalingbook_lib.lab.compiler import replica_groups, text, walk
-from scalingbook_lib.lab.compiler.text import HloError
+from scalingbook_lib.lab.compiler import replica_groups, walk
+from scalingbook_lib.lab.compiler.text import HloError, Text
 from scalingbook_lib.lab.compiler.walk import Visit
 from scalingbook_lib.units import Told, si
 
@@ -126,13 +127,8 @@ def collectives(program: Any, mesh: Any = None) -> Collectives:
     out where the compiled program knows its own.
     """
     sizes = sizes_of(mesh if mesh is not None else mesh_of(program))
-    found = (collective(visit, sizes) for visit in walk.visits(text.read(program)))
+    found = (collective(visit, sizes) for visit in walk.visits(Text.of(program)))
     return Collectives(tuple(c for c in found if c is not None))
-
-
-def counts(program: Any, mesh: Any = None) -> dict[str, int]:
-    """How often each kind of collective runs: {'all-gather': 1}."""
-    return collectives(program, mesh).counts()
 
 
 def sizes_of(mesh: Any) -> dict[str, int]:
@@ -172,6 +168,16 @@ def table(rows: list[tuple[str, ...]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+def started(text: Text, visit: Visit, sizes: Mapping[str, int]) -> list[CompiledCollective]:
+    """The collectives that an instruction starts: the one that it is, or those that are fused into it."""
+    instruction, visits = visit.instruction, [visit]
+    if instruction.opcode in ("fusion", "async-start"):
+        bodies = [text.computations[name] for name in walk.callees(instruction)]
+        visits = [Visit(part, c, 1, instruction) for c in bodies for part in c.instructions.values()]
+    found = (collective(visit, sizes) for visit in visits)
+    return [c for c in found if c is not None]
+
+
 def collective(visit: Visit, sizes: Mapping[str, int]) -> CompiledCollective | None:
     """The collective that this instruction starts, if it starts one."""
     instruction = visit.instruction
@@ -179,6 +185,8 @@ def collective(visit: Visit, sizes: Mapping[str, int]) -> CompiledCollective | N
     if kind not in KINDS or _is_continued(visit):
         return None
     operands = visit.computation.operands(instruction)
+    # operands, not results: those of `-start` have buffers and contexts beside the array. One instruction may
+    # move many arrays (XLA merges small ones), whose bytes are summed.
     shapes = [shape for operand in operands for shape in operand.shapes] or list(instruction.shapes)
     held = int(sum(shape.nbytes for shape in shapes))
     kind = "reduce-scatter" if kind == "all-reduce" and _is_scattered(visit) else kind
@@ -204,14 +212,10 @@ def _where(kind: str, attributes: str, sizes: Mapping[str, int]) -> tuple[str | 
     if kind == "collective-permute":
         moves = replica_groups.pairs(attributes)
         axes, shift = replica_groups.shift_of(moves, sizes)
-        n = 1
-        for name in sizes if axes is None else axes:
-            n *= sizes.get(name, 1)
+        n = math.prod(sizes.get(name, 1) for name in (sizes if axes is None else axes))
         return axes, shift, n if any(a != b for a, b in moves) else 1
-    devices = 1
-    for size in sizes.values():
-        devices *= size
-    groups = replica_groups.read(attributes, devices)
+    # a sum is the same in any order of its devices; what is gathered or scattered is not
+    groups = replica_groups.read(attributes, math.prod(sizes.values()))
     axes = replica_groups.axes_of(groups, sizes, ordered=kind != "all-reduce")
     return axes, None, len(groups[0])
 

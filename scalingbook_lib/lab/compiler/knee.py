@@ -16,7 +16,7 @@ from jax import lax
 
 from scalingbook_lib import inference
 from scalingbook_lib.lab.compiler import aot, slices
-from scalingbook_lib.units import BF16, INT8, DType, Told
+from scalingbook_lib.units import BF16, DType, Told
 
 FEW = 8  # tokens: reading the weights takes all the time
 WIDE = 16_384  # D and F: narrower int8 weights fit in VMEM, and copies into it carry no estimate
@@ -71,6 +71,8 @@ def knee(chip: str = "v5e", *, weights: DType = BF16, compute: DType = BF16) -> 
     topology, of = SMALLEST[chip], slices.GENERATIONS[chip]
     n = many(chip)
     few, less, more = (program(B, topology, weights, compute).cycles for B in (FEW, n, 2 * n))
+    # far beyond the knee two batches, n and 2n, differ by arithmetic alone; at 8 tokens reading W is all
+    # there is
     slope = (more - less) / n
     formula = inference.critical_batch(None, of, weights=weights, compute=compute)
     return Knee(topology, weights, compute, few, slope, less - slope * n, formula.tokens)
@@ -80,9 +82,3 @@ def many(chip: str) -> int:
     """Tokens that are beyond every knee of the chip: half more than its largest by the formula, and 384."""
     largest = inference.critical_batch(None, slices.GENERATIONS[chip]).tokens
     return max(384, 128 * math.ceil(1.5 * largest / 128))
-
-
-def table(chip: str = "v5e", types: tuple[tuple[DType, DType], ...] = ()) -> tuple[Knee, ...]:
-    """One knee for each pair of types, bf16, int8 weights, and int8 for both where none are given."""
-    pairs = types or ((BF16, BF16), (INT8, BF16), (INT8, INT8))
-    return tuple(knee(chip, weights=w, compute=c) for w, c in pairs)

@@ -10,8 +10,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,21 @@ from scalingbook_lib.lab import devices as lab_devices
 from scalingbook_lib.lab.compiler import child, slices
 from scalingbook_lib.units import Told, percent
 
+# libtpu reads its flags once, when it is loaded: no flag that is set later has any effect in this process.
 FLAGS = "--xla_jf_dump_to={folder} --xla_jf_dump_llo_text=true"
 BUNDLES = re.compile(r"^\d+-(.+?)-\d+-final_bundles\.txt$")
 USE = re.compile(r"^\d+-(.+?)-\d+-final_hlo-static-per-bundle-utilization\.txt$")
 RUNTIME = ("<late-initialization>", "<late-finalization>", "TLP")  # what surrounds every program
+# A bundle's line begins with its address in hexadecimal, and perhaps two letters that mark a loop.
 _BUNDLE = re.compile(r"^\s*(?:0x[0-9a-f]+|0)\s+(?:[A-Z]{2})?\s*:")
 
 
 @dataclass(frozen=True)
 class Bundles(Told):
-    """A kernel's bundles: their text, the slots that one bundle has, and how many of them each uses."""
+    """A kernel's bundles: their text, the slots that one bundle has, and how many of them each uses.
+
+    `source` is the path of scopes that it comes from, where that is known.
+    """
 
     kernel: str
     slots: tuple[str, ...]
@@ -36,15 +41,6 @@ class Bundles(Told):
     used: tuple[tuple[int, ...], ...] = field(repr=False)
     lines: tuple[str, ...] = field(repr=False)
     source: str = ""
-
-    def written_by(self, source: str) -> "Bundles":
-        """The same, with the path of scopes that it comes from."""
-        return replace(self, source=source)
-
-    @property
-    def written(self) -> Iterator[tuple[str, str]]:
-        """Each bundle with the scopes of the kernel."""
-        return ((line, self.source) for line in self.lines)
 
     def of(self, instruction: str) -> tuple[str, ...]:
         """The bundles that hold an instruction: `of("vmatmul")`."""
@@ -57,8 +53,7 @@ class Bundles(Told):
 
     def idle(self, slot: str) -> int:
         """The bundles in which a unit has nothing to do."""
-        k = self._place(slot)
-        return sum(not row[k] for row in self.used)
+        return sum(not row[self._place(slot)] for row in self.used)
 
     def _place(self, slot: str) -> int:
         if slot not in self.slots:
@@ -95,6 +90,8 @@ def read(folder: Path) -> tuple[Bundles, ...]:
 
 
 def _kernel(name: str, text: str, use: str) -> Bundles:
+    # the file has a title, the slots' names, how many of each a bundle has, a title, and a row for each
+    # bundle
     _, slots, capacity, _, *rows = use.strip().splitlines()
     return Bundles(
         name,

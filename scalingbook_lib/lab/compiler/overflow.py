@@ -8,20 +8,26 @@ from dataclasses import dataclass
 
 from scalingbook_lib.units import binary
 
+# XLA prints sizes as 15.75G, in powers of two. Nothing but the text of the error says what was asked for and
+# how much there is; each of the forms that libtpu has for HBM and VMEM is one of the patterns.
 _SUFFIX = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+# "Ran out of memory in memory space hbm. Used 20.1G of 15.75G hbm", with a list of the largest buffers
 _SPACE = re.compile(
     r"memory in memory space (?P<memory>\w+).*?Used (?P<used>[\d.]+[KMGT]?) of (?P<limit>[\d.]+[KMGT]?)", re.S
 )
+# the sum of arguments and temporaries is too much, though each of them would fit
 _TOTAL = re.compile(
     r"memory on (?P<memory>\w+).*?\((?P<used>[\d.]+[KMGT]?)\) exceeds "
     r"available \w+ \((?P<limit>[\d.]+[KMGT]?)\)",
     re.S,
 )
+# one buffer alone is larger than the memory: XLA gives up before it has allocated anything
 _ONE_BUFFER = re.compile(
     r"Allocation \(size=(?P<used>\d+)\) would exceed memory \(size=(?P<limit>\d+)\)"
     r"(?P<rest>.*?space=(?P<memory>\w+).*?tag = '[^']*')",
     re.S,
 )
+# a kernel written by hand has 16 MiB of VMEM unless it asks for more by `vmem_limit_bytes`
 _KERNEL = re.compile(
     r"memory in memory space (?P<memory>\w+) .*?(?P<said>Scoped allocation with size (?P<used>[\d.]+[KMGT]?) "
     r"and limit (?P<limit>[\d.]+[KMGT]?) exceeded scoped vmem limit by [\d.]+[KMGT]?)\.",
@@ -56,6 +62,7 @@ class DoesNotFit(RuntimeError):
         largest: tuple[Allocation, ...] = (),
         said: str = "",
     ):
+        # all arguments go to Exception too: that is what pickle hands to the constructor in another process
         super().__init__(memory, used_bytes, limit_bytes, largest, said)
         self.memory, self.used_bytes, self.limit_bytes = memory, used_bytes, limit_bytes
         self.largest, self.said = largest, said

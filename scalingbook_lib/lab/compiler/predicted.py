@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.collectives.resharding import Move
-from scalingbook_lib.lab.compiler.hlo import Collectives, CompiledCollective
+from scalingbook_lib.lab.compiler.hlo import CompiledCollective
 from scalingbook_lib.sharded_matmul import Solution, Strategy
 from scalingbook_lib.training.links import BACK, RING, Traffic
 
@@ -16,7 +16,12 @@ KINDS: dict[str, str] = {
     BACK: Collective.PERMUTE.hlo,
 }
 
-type Key = tuple[str, str]  # kind, axes in alphabetical order
+
+class Key(NamedTuple):
+    """What is counted together: one kind of collective over the same axes."""
+
+    kind: str
+    axes: str
 
 
 class Amount(NamedTuple):
@@ -26,30 +31,41 @@ class Amount(NamedTuple):
     nbytes: float
 
 
-def read(given: Any) -> dict[Key, Amount]:
-    """A solution (its best), a strategy, rows of traffic, bytes by collective and axes, or a program's."""
-    total: dict[Key, Amount] = {}
-    for (kind, axes), amount in _rows(given):
-        key = kind, ordered(axes)
-        before = total.get(key, Amount(0, 0))
+type Row = tuple[Key, Amount]
+type Sums = dict[Key, Amount]
+
+NOTHING = Amount(0, 0)
+
+
+def read(given: Any) -> Sums:
+    """A solution (its best), a strategy, rows of traffic, bytes by collective and axes, or a program's.
+
+    Axes are put in alphabetical order: a collective over XY is one over YX.
+    """
+    return summed((Key(kind, ordered(axes)), amount) for (kind, axes), amount in _rows(given))
+
+
+def summed(rows: Iterable[Row]) -> Sums:
+    """Rows of the same kind and axes as one; it runs an unknown number of times where one of them does."""
+    sums: Sums = {}
+    for key, amount in rows:
+        before = sums.get(key, NOTHING)
         times = None if amount.times is None or before.times is None else before.times + amount.times
-        total[key] = Amount(times, before.nbytes + amount.nbytes)
-    return total
+        sums[key] = Amount(times, before.nbytes + amount.nbytes)
+    return sums
 
 
 def ordered(axes: str) -> str:
-    """Axes in alphabetical order: a collective over XY is one over YX."""
+    """Axes in alphabetical order."""
     return "".join(sorted(axes))
 
 
-def _rows(given: Any) -> Iterator[tuple[Key, Amount]]:
+def _rows(given: Any) -> Iterator[Row]:
     match given:
         case Solution():
             yield from _rows(given.best)
         case Strategy():
             yield from _rows(given.steps)
-        case Collectives():
-            yield from map(_compiled, given)
         case Mapping():
             yield from (_of_dict(name, value) for name, value in given.items())
         case Iterable() if not isinstance(given, str):
@@ -63,35 +79,35 @@ def _rows(given: Any) -> Iterator[tuple[Key, Amount]]:
             )
 
 
-def _one(row: Any) -> Iterator[tuple[Key, Amount]]:
-    if isinstance(row, Traffic):
-        if row.what in KINDS and row.n > 1:  # a copy to the host is no collective
-            yield _traffic(row)
-    elif isinstance(row, Move):
-        if row.kind in KINDS:  # a slice moves nothing
-            yield (KINDS[row.kind], row.axes), Amount(1, row.nbytes)
-    elif isinstance(row, CompiledCollective):
-        yield _compiled(row)
-    else:
-        raise TypeError(f"{row!r} is no row of a prediction; give rows of training.traffic, or moves")
+def _one(row: Any) -> Iterator[Row]:
+    match row:
+        case Traffic() if row.what in KINDS and row.n > 1:
+            yield of_traffic(row)
+        case Move() if row.kind in KINDS:
+            yield Key(KINDS[row.kind], row.axes), Amount(1, row.nbytes)
+        case CompiledCollective():  # in a loop of unknown length it counts as if it ran once
+            yield (
+                Key(row.kind, row.axes),
+                Amount(row.times, (1 if row.times is None else row.times) * row.nbytes),
+            )
+        case Traffic() | Move():
+            pass  # a copy to the host is no collective, and a slice moves nothing
+        case _:
+            raise TypeError(f"{row!r} is no row of a prediction; give rows of training.traffic, or moves")
 
 
-def _traffic(row: Traffic) -> tuple[Key, Amount]:
-    """A ring goes n - 1 hops with a piece of its array each."""
+def of_traffic(row: Traffic) -> Row:
+    """What a plan counts as one ring is n - 1 permutes, each of a piece of its array."""
     times, nbytes = row.times, row.times * row.nbytes
     if row.what in (RING, BACK):
         times, nbytes = times * (row.n - 1), nbytes * (row.n - 1) / row.n
-    return (KINDS[row.what], row.axes), Amount(times, nbytes)
+    return Key(KINDS[row.what], row.axes), Amount(times, nbytes)
 
 
-def _compiled(c: CompiledCollective) -> tuple[Key, Amount]:
-    times = c.times if c.times is not None else 1
-    return (c.kind, c.axes), Amount(c.times, times * c.nbytes)
-
-
-def _of_dict(name: str, value: Any) -> tuple[Key, Amount]:
+def _of_dict(name: str, value: Any) -> Row:
     kind, _, axes = name.partition(" ")
     if kind not in set(KINDS.values()) or not axes:
         raise ValueError(f"{name!r} is no collective over axes; write one as in 'all-gather X'")
+    # bytes alone, {"all-gather X": 4096}, say nothing about how often
     times, nbytes = value if isinstance(value, tuple) else (None, value)
-    return (kind, axes), Amount(times, nbytes)
+    return Key(kind, axes), Amount(times, nbytes)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from scalingbook_lib.lab.compiler import hlo, walk, work
-from scalingbook_lib.lab.compiler import text as hlo_text
 from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction, Text
 from scalingbook_lib.lab.compiler.walk import Visit
 from scalingbook_lib.units import Told, si
@@ -68,7 +67,7 @@ class Schedule(Told):
 def schedule(program: Any, mesh: Any = None, *, copies: bool = False) -> Schedule:
     """The order in which a program computes and communicates; with `copies`, its moves into VMEM too."""
     sizes = hlo.sizes_of(mesh if mesh is not None else hlo.mesh_of(program))
-    text = hlo_text.read(program)
+    text = Text.of(program)
     return Schedule(tuple(_Reader(text, sizes, copies).steps(text.entry)))
 
 
@@ -94,12 +93,14 @@ class _Reader(NamedTuple):
     def step(self, here: Computation, i: Instruction) -> Step | None:
         """The step that one instruction is, if it moves or computes something."""
         moved = self.transfer(here, i)
+        # S(1) in a layout is VMEM; the result of copy-start is a tuple of which the first is what is made
         if moved is None and i.opcode.startswith("copy-") and self.copies:
             moved = "copy HBM to VMEM" if "S(1)" in i.type.split("}")[0] else "copy", int(i.shapes[0].nbytes)
         if moved is not None:
             what = "start" if _is_start(i) else "done" if _is_done(i) else "wait"
             label, nbytes = moved
             return Step(what, label, work.cycles_of(i) if what == "wait" else 0, nbytes)
+        # parameters, tuples and bitcasts have neither cycles nor FLOPs: they take no time and are no step
         kernel = work.fusion(self.text, Visit(i, here, 1))
         computes = (kernel.cycles or kernel.flops) and kernel.kind != "copy"
         return Step("compute", kernel.kind, kernel.cycles) if computes else None
@@ -109,11 +110,7 @@ class _Reader(NamedTuple):
         if _is_done(i) and not i.opcode.startswith("copy"):
             start = here.instructions.get(_start_of(here, i))
             return self.transfer(here, start) if start is not None else None
-        visits = [Visit(i, here, 1)]
-        if i.opcode in ("fusion", "async-start"):
-            bodies = (self.text.computations[name] for name in walk.callees(i))
-            visits = [Visit(part, c, 1, i) for c in bodies for part in c.instructions.values()]
-        found = [c for c in (hlo.collective(visit, self.sizes) for visit in visits) if c is not None]
+        found = hlo.started(self.text, Visit(i, here, 1), self.sizes)
         return (f"{found[0].kind} {found[0].over}", sum(c.nbytes for c in found)) if found else None
 
 
@@ -121,7 +118,7 @@ def _timed(step: Step, i: Instruction, here: Computation, since: dict[str, int])
     """Let the step count for every open transfer, and close the one that it ends."""
     if step.what == "done":
         return replace(step, cycles=since.pop(_start_of(here, i), 0))
-    if step.what == "start":
+    if step.what == "start":  # what runs from here on hides it
         since[i.name] = 0
     for name in since:
         since[name] += step.cycles
@@ -129,6 +126,7 @@ def _timed(step: Step, i: Instruction, here: Computation, since: dict[str, int])
 
 
 def _is_start(i: Instruction) -> bool:
+    # an opcode of its own (`all-gather-start`), or a fusion that libtpu has named so and that starts one
     return i.opcode.endswith("-start") or i.name.startswith("async-collective-start")
 
 
@@ -138,6 +136,7 @@ def _is_done(i: Instruction) -> bool:
 
 def _start_of(here: Computation, done: Instruction) -> str:
     """The instruction that started what this one waits for."""
+    # a fusion that carries a transfer on passes it through, so the start may be several instructions back
     name = done.operands[0] if done.operands else ""
     for _ in range(len(here.instructions)):
         i = here.instructions.get(name)

@@ -6,6 +6,7 @@ of JAX itself are left out, a loop is named, and the backward pass of a scope is
 
 import re
 
+# What JAX itself puts into a path, as seen in JAX 0.7 to 0.12; `pjit` and `jit(name)` are the same in turn.
 _MACHINERY = {
     "shard_map",
     "eval_jaxpr",
@@ -22,11 +23,14 @@ _MACHINERY = {
     "branch",
 }
 _CALL = re.compile(r"(?:jit|pjit|vmap|pmap|shard_map|xla_call)\(.*\)$")
+# Differentiation wraps the author's name: jvp(up) computes the value and keeps what the backward pass needs,
+# transpose(jvp(up)) is the backward pass.
 _BACKWARD, _FORWARD = re.compile(r"transpose\(jvp\((.*)\)\)$"), re.compile(r"jvp\((.*)\)$")
 
 
 def named(source: str, *, primitive: bool = True) -> tuple[str, ...]:
     """The named scopes of a path, outermost first; with `primitive`, its last part is one and is left out."""
+    # a scope that is entered twice (in forward and backward, in a loop) is named once, where it comes first
     parts = source.split("/")[:-1] if primitive else source.split("/")
     return tuple(dict.fromkeys(name for name in map(_name, parts) if name))
 

@@ -4,7 +4,7 @@ From the book's notation to JAX's `Mesh`, `PartitionSpec` and `NamedSharding`, a
 as the notation's (`Mesh(X=4, Y=2)`) wherever JAX's is wanted. Chapter: Sharding.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -41,6 +41,8 @@ def mesh(
         return sizes
     wanted = hlo.sizes_of(sizes if sizes is not None else notation.Mesh(**named))
     n = int(np.prod(list(wanted.values())))
+    # axis_types: JAX 0.7 takes Auto where nothing is said, and JAX from 0.9 on Explicit, which refuses
+    # programs that leave shardings to the compiler
     grid = np.array(devices if devices is not None else lab_devices.get(n)).reshape(tuple(wanted.values()))
     return jax.sharding.Mesh(grid, tuple(wanted), axis_types=(AxisType.Auto,) * len(wanted))
 
@@ -69,6 +71,8 @@ def array_of(given: Any, names: Sequence[str] = "IJKLM", name: str = "A") -> Arr
 
     A spec may be shorter than its array; give as many dimension names as there are dimensions.
     """
+    # from outside in: an array has a sharding, a sharding a spec; one on a single device has none, and is
+    # whole
     found = getattr(given, "sharding", given)
     found = found if isinstance(found, PartitionSpec) else getattr(found, "spec", PartitionSpec())
     entries = list(getattr(found, "partitions", None) or tuple(found))
@@ -90,7 +94,31 @@ def place(x: Any, text: str | Array, on: AnyMesh) -> jax.Array:
 def struct(text: str | Array, on: AnyMesh, dtype: DType = BF16, /, **sizes: int) -> jax.ShapeDtypeStruct:
     """The array as the compiler needs to know it, shape, type and sharding, with nothing allocated."""
     a = array(text)
-    return jax.ShapeDtypeStruct(a.shape(**_only(a, sizes)), JAX_DTYPES[dtype.name], sharding=named(a, on))
+    shape = a.shape(**{name: size for name, size in sizes.items() if name in a.names})
+    return jax.ShapeDtypeStruct(shape, JAX_DTYPES[dtype.name], sharding=named(a, on))
+
+
+def argument(a: Any, on: AnyMesh, dtype: DType | Mapping[str, DType], sizes: Mapping[str, int]) -> Any:
+    """What the compiler must know of one argument, if it is in the notation; anything else as it is.
+
+    `dtype` is one for all arguments, or by array name (bf16 where that has none).
+    """
+    if not isinstance(a, str | Array):
+        return a
+    return struct(a, on, dtype_of(array(a), dtype), **sizes)
+
+
+def dtype_of(a: Array, dtype: Any) -> Any:
+    """The type of an array, where types are one for all or by array name."""
+    return dtype.get(a.name, BF16) if isinstance(dtype, Mapping) else dtype
+
+
+def results(out: Any, on: AnyMesh) -> dict[str, Any]:
+    """What `jax.jit` is told of results in the notation; nothing where the compiler is to choose."""
+    if out is None:
+        return {}
+    placed = jax.tree.map(lambda a: named(a, on), out)
+    return {"out_shardings": tuple(placed) if isinstance(placed, list) else placed}
 
 
 def local(
@@ -98,12 +126,10 @@ def local(
 ) -> Callable:
     """`fn`, which sees one device's blocks and communicates by itself, as a function of whole arrays."""
     ins = tuple(spec(a) for a in arrays)
+    # check_vma=False: a kernel by hand, or a sum that is known to be equal everywhere, cannot prove it by its
+    # type
     outs = spec(out) if isinstance(out, str | Array) else tuple(spec(a) for a in out)
     return jax.shard_map(fn, mesh=mesh(on), in_specs=ins, out_specs=outs, check_vma=False)
-
-
-def _only(a: Array, sizes: dict[str, int]) -> dict[str, int]:
-    return {name: size for name, size in sizes.items() if name in a.names}
 
 
 def _axes(entry: Any) -> tuple[str, ...]:

@@ -66,6 +66,7 @@ class Topology:
     def grid(self, sizes: Mapping[str, int]) -> Any:
         """The devices as a grid of these mesh axes, each a product of whole torus axes."""
         sides = [(k, n) for k, n in enumerate(self.devices.shape) if n > 1]
+        # every way to give each side of the torus to one mesh axis: at most four sides, so a search is enough
         for owners in itertools.product(sizes, repeat=len(sides)):
             owned = {
                 name: [side for side, o in zip(sides, owners, strict=True) if o == name] for name in sizes
@@ -105,6 +106,7 @@ def as_printed() -> bool:
 def too_old(installed: str, requirements: Iterable[str]) -> str:
     """Why a libtpu older than JAX was built for will not do: it ends the process with a segfault."""
     wanted = wanted_version(requirements)
+    # compared as numbers: as text, 0.0.9 would be later than 0.0.51
     if [int(n) for n in re.findall(r"\d+", installed)] >= [int(n) for n in wanted.split(".")]:
         return ""
     return f"libtpu {installed} is older than this JAX needs; install it with: pip install libtpu=={wanted}"
@@ -137,6 +139,8 @@ def topology(name: str) -> Topology:
 
 
 def _options(generation: str, shape: str) -> dict[str, Any]:
+    # without "megacore" the two cores of a v4 would be two devices, as on v3. One chip alone is no whole
+    # host, which libtpu takes for granted unless it is told.
     options: dict[str, Any] = {"chip_config_name": "megacore"} if generation == "v4" else {}
     return options | ({"chips_per_host_bounds": (1, 1, 1)} if math.prod(_sides(shape)) == 1 else {})
 
@@ -150,6 +154,7 @@ def _sides(shape: str) -> tuple[int, ...]:
 
 def _by_place(devices: list[Any]) -> Any:
     """The devices in an array indexed by their coordinates on the torus and the core on the chip."""
+    # the order in which devices are listed is no order on the torus: only their coordinates count
     places = [(*d.coords, d.core_on_chip) for d in devices]
     grid = np.empty(tuple(max(axis) + 1 for axis in zip(*places, strict=True)), object)
     for place, device in zip(places, devices, strict=True):
@@ -171,6 +176,7 @@ def refuse_another_target(compiled: Any, on: Any, topology: str) -> None:
     """JAX compiles for the devices of its arguments and results; with none on the slice, for this machine."""
     import jax
 
+    # the trap: a function of plain NumPy arrays compiles for the CPU, and its figures look like a TPU's
     used = {d for s in jax.tree.leaves(compiled.output_shardings) for d in s.device_set}
     if used - set(on.devices.flat):
         raise ValueError(
@@ -183,6 +189,7 @@ def refuse_another_target(compiled: Any, on: Any, topology: str) -> None:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep what a C++ library writes to standard error out of a notebook's stored outputs."""
+    # C++ writes to file descriptor 2 itself, which `contextlib.redirect_stderr` does not see
     saved = os.dup(2)
     try:
         with tempfile.TemporaryFile() as sink:

@@ -7,20 +7,18 @@ given with `jax.named_scope` run through them: `.excerpt("up")` cuts out one. Ch
 
 import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 
-from scalingbook_lib.lab.compiler import aot, hlo, llo, scopes, sharding, walk
-from scalingbook_lib.lab.compiler import stages as stack_text
-from scalingbook_lib.lab.compiler import text as hlo_text
+from scalingbook_lib.lab.compiler import aot, hlo, llo, scopes, sharding, stages, walk
 from scalingbook_lib.lab.compiler.aot import Program
 from scalingbook_lib.lab.compiler.llo import Bundles
+from scalingbook_lib.lab.compiler.text import Text
 from scalingbook_lib.notation import Array
 from scalingbook_lib.units import BF16, DType, Told
 
-STAGES = ("jaxpr", "StableHLO", "HLO", "optimized HLO", "schedule", "LLO")
 SHOWN, WIDTH = 12, 160  # lines of a stage in an excerpt, and their length
 
 
@@ -128,26 +126,27 @@ def of(
     """
     how = {"topology": topology, "mesh": mesh, "out": out, "dtype": dtype, **sizes}
     program = aot.compile(fn, *args, **how)
-    traced = jax.jit(fn, **_out(out, program.mesh)).trace(*_structs(args, program.mesh, dtype, sizes))
+    structs = [sharding.argument(a, program.mesh, dtype, sizes) for a in args]
+    traced = jax.jit(fn, **sharding.results(out, program.mesh)).trace(*structs)
     lowered = traced.lower()
     kernels = _bundles(fn, args, how, program) if llo else ()
-    stages = (
-        _stage("jaxpr", stack_text.jaxpr(traced.jaxpr)),
-        _stage("StableHLO", stack_text.stablehlo(lowered.as_text(debug_info=True))),
-        _stage("HLO", stack_text.hlo(lowered.as_text(dialect="hlo", debug_info=True))),
-        _stage("optimized HLO", stack_text.hlo(program.text)),
+    found = (
+        _stage("jaxpr", stages.jaxpr(traced.jaxpr)),
+        _stage("StableHLO", stages.stablehlo(lowered.as_text(debug_info=True))),
+        _stage("HLO", stages.hlo(lowered.as_text(dialect="hlo", debug_info=True))),
+        _stage("optimized HLO", stages.hlo(program.text)),
         _stage("schedule", ((str(s), s.source) for s in program.schedule(copies=True))),
-        *([_stage("LLO", (pair for b in kernels for pair in b.written))] if llo else []),
+        *([_stage("LLO", ((line, b.source) for b in kernels for line in b.lines))] if llo else []),
     )
-    return Stack(stages, program, kernels)
+    return Stack(found, program, kernels)
 
 
 def _bundles(fn: Callable, args: tuple, how: dict[str, Any], program: Program) -> tuple[Bundles, ...]:
     """The bundles of every kernel, with the scopes that its program's text names in it."""
-    text = hlo_text.read(program.text)
+    text = Text.of(program.text)
     outer = (visit.instruction for visit in walk.visits(text) if visit.inside is None)
     sources = {i.name: walk.scopes(text, i) for i in outer}
-    return tuple(b.written_by(sources.get(b.kernel, "")) for b in llo.dump(fn, args, how))
+    return tuple(replace(b, source=sources.get(b.kernel, "")) for b in llo.dump(fn, args, how))
 
 
 def _cut(line: str) -> str:
@@ -157,16 +156,3 @@ def _cut(line: str) -> str:
 def _stage(name: str, written: Any) -> Stage:
     lines, sources = zip(*written, strict=True)
     return Stage(name, lines, sources)
-
-
-def _structs(args: tuple, on: jax.sharding.Mesh, dtype: Any, sizes: dict[str, int]) -> list[Any]:
-    arrays = [sharding.array(a) for a in args]
-    kinds = [dtype.get(a.name, BF16) if isinstance(dtype, Mapping) else dtype for a in arrays]
-    return [sharding.struct(a, on, kind, **sizes) for a, kind in zip(arrays, kinds, strict=True)]
-
-
-def _out(out: Any, on: jax.sharding.Mesh) -> dict[str, Any]:
-    if out is None:
-        return {}
-    named = [sharding.named(a, on) for a in out] if isinstance(out, list | tuple) else sharding.named(out, on)
-    return {"out_shardings": tuple(named) if isinstance(named, list) else named}

@@ -10,13 +10,18 @@ from typing import Any
 
 type Written = Iterator[tuple[str, str]]
 
+# StableHLO ends with a table of places, `#loc7 = loc("jit(f)/up/tanh"(#loc3))`, to which `loc(#loc7)` points
+# at the end of a line.
 _LOC_NAMED = re.compile(r'^(#loc\d*) = loc\("([^"]*)"\(')
 _LOC_USED = re.compile(r"\s*loc\((?:(#loc\d*)|[^()]*)\)")
+# A jaxpr printed with `name_stack=True` has the path as a remark, `# [up]`, behind each equation.
 _NAME_STACK = re.compile(r"\s*# \[(.*)\]\s*$")
+# Places in this machine's files would make stored outputs differ from machine to machine.
 _NOISE = re.compile(
     r"( stack_frame_id=\d+| source_(?:file|line|end_line|column|end_column)=(?:\"[^\"]*\"|\d+)|"
     r", frontend_attributes=\{.*?\}(?=$|, metadata=))"
 )
+# Tables in front of an HLO module that `stack_frame_id` points to: a title, then numbered lines.
 _FRAMES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
@@ -26,6 +31,7 @@ def jaxpr(closed: Any) -> Written:
     for line in closed.pretty_print(name_stack=True, source_info=False, use_color=False).splitlines():
         found = _NAME_STACK.search(line)
         bare = _NAME_STACK.sub("", line).rstrip()
+        # an equation with an inner jaxpr (a loop, a jit) goes on until its brackets close: one source for all
         if depth == 0:
             source = found[1] if found else ""
         yield bare, source

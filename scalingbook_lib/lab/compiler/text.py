@@ -1,7 +1,7 @@
 """What does the text of a compiled program say, instruction by instruction?
 
 HLO, the language of XLA's optimised programs, as `compiled.as_text()` prints it: computations made of
-instructions, one a line. Which of them run, and how often, is the business of `hlo_walk`; what they mean, of
+instructions, one a line. Which of them run, and how often, is the business of `walk`; what they mean, of
 `hlo`, `schedule` and `work`.
 """
 
@@ -11,8 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+# `bf16`, `s4`, `f8e4m3fn`: the first digits are the bits. `pred`, a truth value, takes a byte; a token, none.
 _BITS = re.compile(r"^(?:pred|token|[a-z]+(\d+))")
+# `bf16[2048,<=512]{1,0:T(8,128)(2,1)S(1)}`: what stands in braces is the layout, the tiles and the memory
+# (S(1) is VMEM), which the array's size does not depend on; `<=` marks a size known only when it runs.
 _ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,<= ]*)\]")
+# A computation opens with `%name (arguments) -> type {` at the margin; the one that starts has ENTRY. Its
+# instructions are indented, `  ROOT %name = type opcode(...)`. The % signs depend on how a text was printed.
 _HEADER = re.compile(r"^(ENTRY\s+)?%?([\w.\-]+)\s*\(.*->.*\{\s*$")
 _ASSIGN = re.compile(r"^\s+(ROOT\s+)?%?([\w.\-]+) = ")
 _WRAPPED = re.compile(r'\n(?="|\}[},])')  # a kernel's metadata goes over several lines
@@ -99,14 +104,20 @@ class Text:
     entry: Computation
     header: str
 
+    @classmethod
+    def of(cls, program: Any) -> "Text":
+        """A compiled program, its text, or anything with `as_text()` or `.text`, read into computations."""
+        return program if isinstance(program, Text) else read(program)
+
 
 def read(program: Any) -> Text:
     """The text of a compiled program, or of anything with `as_text()` or `.text`, read into computations."""
-    if isinstance(program, Text):
-        return program
-    text = _text_of(program)
+    text = program
+    if not isinstance(program, str):
+        text = program.as_text() if hasattr(program, "as_text") else program.text
     computations: dict[str, Computation] = {}
     here, entry = None, None
+    # computations refer to each other by name: in which order they stand says nothing about what runs when
     for line in _WRAPPED.sub("", text).splitlines():
         if header := _HEADER.match(line):
             here = computations[header[2]] = Computation(header[2])
@@ -119,19 +130,15 @@ def read(program: Any) -> Text:
     return Text(computations, entry, text.partition("\n")[0])
 
 
-def _text_of(program: Any) -> str:
-    if isinstance(program, str):
-        return program
-    return program.as_text() if hasattr(program, "as_text") else program.text
-
-
 def _instruction(rest: str, name: str, root: bool) -> Instruction:
     """Read `type opcode(operands), attributes`."""
+    # a type has no blanks unless it is a tuple, `(f32[8], u32[])`: that ends where its parenthesis does
     end = _closing(rest, 0) if rest.startswith("(") else rest.index(" ")
     type_, rest = rest[:end], rest[end:].lstrip()
     opcode, _, tail = rest.partition("(")
     close = _closing("(" + tail, 0)
     inside, attributes = tail[: close - 2], tail[close - 1 :]
+    # `constant(7)` and `parameter(0)` have a value where others name what they read
     operands = (inside,) if opcode in ("constant", "parameter") else _operand_names(inside)
     return Instruction(name, type_, opcode.strip(), operands, attributes.strip(" ,"), root)
 
@@ -150,6 +157,7 @@ def _operand_names(inside: str) -> tuple[str, ...]:
     """The names of the operands; older versions print each one's type before it."""
     if "%" in inside:
         return tuple(re.findall(r"%([\w.\-]+)", inside))
+    # no % and no types: a comma is never part of a name
     return tuple(part.split()[-1] for part in inside.split(",") if part.strip())
 
 

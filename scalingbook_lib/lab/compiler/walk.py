@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction, Text
 
+# What hands on a value as it is: the TPU compiler puts copies and conversions between a loop and its counter.
 TRANSPARENT = {"copy", "bitcast", "convert", "reshape", "copy-start", "copy-done", "optimization-barrier"}
 
 
@@ -31,10 +32,12 @@ def _visits(text: Text, here: Computation, times: int | None, inside: Instructio
     for instruction in here.instructions.values():
         yield Visit(instruction, here, times, inside)
         if instruction.opcode == "while":
+            # the condition is not entered: it has a comparison and nothing that takes time or moves anything
             trips = trip_count(text, here, instruction)
             times_inside = None if trips is None or times is None else times * trips
             yield from _visits(text, body_of(text, instruction), times_inside, inside)
             continue
+        # what a fusion calls is part of that one kernel; what a call or a branch calls runs by itself
         fused = instruction if instruction.opcode == "fusion" else inside
         for name in callees(instruction):
             yield from _visits(text, text.computations[name], times, fused)
@@ -47,7 +50,9 @@ def callees(instruction: Instruction) -> list[str]:
             names = [instruction.callee("calls")]
         case "call":
             names = [instruction.callee("to_apply") or instruction.callee("calls")]
-        case "conditional":
+        case "conditional":  # every branch is counted, though one runs: an upper bound
+            # `branch_computations={%a, %b}` where a number chooses, `true_computation=` where a predicate
+            # does
             branches = re.search(r"branch_computations=\{([^}]*)\}", instruction.attributes)
             listed = branches[1].replace("%", "").split(", ") if branches else []
             names = listed or [instruction.callee(f"{case}_computation") for case in ("true", "false")]
@@ -81,6 +86,9 @@ def body_of(text: Text, loop: Instruction) -> Computation:
 
 def trip_count(text: Text, here: Computation, loop: Instruction) -> int | None:
     """How often a loop runs: as the compiler notes it, or from its start, its step and its limit."""
+    # XLA notes what it has found out with the loop, as `"known_trip_count":{"n":"8"}` or, in older texts,
+    # `known_trip_count={n=8}`. Where that is missing the loop itself says enough if it counts: a number in
+    # its state starts at a constant, grows by a constant, and is compared with a limit.
     noted = re.search(r'known_trip_count"?[:=]\{"?n"?[:=]"?(\d+)', loop.attributes)
     if noted:
         return int(noted[1])
@@ -95,6 +103,7 @@ def trip_count(text: Text, here: Computation, loop: Instruction) -> int | None:
     step = _step(text, loop, counter)
     if start is None or limit is None or not step:
         return None
+    # -(-a // b) rounds up: a last, shorter step is a trip too
     last = limit + 1 if "direction=LE" in compare.attributes else limit
     return max(0, -(-(last - start) // step)) if re.search("direction=L[TE]", compare.attributes) else None
 
@@ -104,6 +113,7 @@ def _element(here: Computation, name: str) -> int | None:
     instruction = _behind(here, name)
     if instruction is None or instruction.opcode != "get-tuple-element":
         return None
+    # a loop's state is one tuple: the condition and the body read it by `get-tuple-element(state), index=2`
     index = re.search(r"index=(\d+)", instruction.attributes)
     return int(index[1]) if index else None
 
@@ -124,6 +134,7 @@ def _step(text: Text, loop: Instruction, counter: int | None) -> int | None:
     add = _behind(body, body.root.operands[counter])
     if add is None or add.opcode != "add":
         return None
+    # counter + constant, in either order: the operand that is no element of the state is the step
     steps = [_constant(body, name) for name in add.operands if _element(body, name) is None]
     return steps[0] if len(steps) == 1 else None
 

@@ -12,7 +12,7 @@ from typing import Any
 from scalingbook_lib.collectives import Collective, bytes_received
 from scalingbook_lib.lab.compiler import hlo
 from scalingbook_lib.lab.compiler.hlo import Collectives, CompiledCollective
-from scalingbook_lib.lab.compiler.predicted import Amount, Key, ordered, read
+from scalingbook_lib.lab.compiler.predicted import Amount, Key, Sums, ordered, read
 from scalingbook_lib.sharded_matmul import Solution
 from scalingbook_lib.units import Told, si
 
@@ -72,10 +72,9 @@ def compare(predicted: Any, compiled: Any, mesh: Any = None) -> Comparison:
     return Comparison(lines, _received(wanted, sizes), rows.received_bytes)
 
 
-def _lines(
-    wanted: dict[Key, Amount], found: dict[Key, Amount], rows: Collectives, sizes: Mapping[str, int]
-) -> Iterator[Line]:
+def _lines(wanted: Sums, found: Sums, rows: Collectives, sizes: Mapping[str, int]) -> Iterator[Line]:
     """What stands on both sides, then what took another's place, then what stands on one side alone."""
+    # each amount is told once: what is explained on one side is taken away on the other
     left, over = dict(wanted), dict(found)
     for key in [key for key in wanted if key in found]:
         yield _both(key, left.pop(key), over.pop(key), rows)
@@ -93,7 +92,7 @@ def _lines(
 
 def _both(key: Key, wanted: Amount, found: Amount, rows: Collectives) -> Line:
     """The same kind over the same axes on both sides."""
-    often = key[0] == "all-reduce" or wanted.times in (None, found.times)  # the compiler merges all-reduces
+    often = key.kind == "all-reduce" or wanted.times in (None, found.times)  # the compiler merges all-reduces
     if _near(wanted.nbytes, found.nbytes) and often:
         return Line(f"{_said(key, found)}, as predicted{_hidden(key, rows)}", True, (key,), (key,))
     if _near(wanted.nbytes, found.nbytes):
@@ -118,16 +117,17 @@ def _reason(key: Key, wanted: Amount, found: Amount, ratio: float, rows: Collect
 
 
 def _instead(
-    key: Key, wanted: Amount, over: dict[Key, Amount], rows: Collectives, sizes: Mapping[str, int]
+    key: Key, wanted: Amount, over: Sums, rows: Collectives, sizes: Mapping[str, int]
 ) -> Line | None:
     """Other collectives over the same axes that do the same, those that the compiler is known to write."""
     kind, axes = key
-    permute, gather = (Collective.PERMUTE.hlo, axes), (Collective.ALL_GATHER.hlo, axes)
-    scatter, reduce = (Collective.REDUCE_SCATTER.hlo, axes), (Collective.ALL_REDUCE.hlo, axes)
+    permute, gather = Key(Collective.PERMUTE.hlo, axes), Key(Collective.ALL_GATHER.hlo, axes)
+    scatter, reduce = Key(Collective.REDUCE_SCATTER.hlo, axes), Key(Collective.ALL_REDUCE.hlo, axes)
     if kind in ("all-gather", "reduce-scatter") and permute in over:
         return _ring(key, wanted, over[permute], _devices(axes, sizes))
     if kind == "reduce-scatter" and reduce in over and _same(wanted, over[reduce], _rows(reduce, rows)):
-        words = f"{_said(reduce, over[reduce])}{_wide(reduce, rows)}, then a slice"
+        wide = " of fp32" if all(c.dtype == "f32" for c in _rows(reduce, rows)) else ""
+        words = f"{_said(reduce, over[reduce])}{wide}, then a slice"
         return Line(f"{words}, instead of the {kind}: twice the bytes on the links", False, (key,), (reduce,))
     both = [over[k] for k in (scatter, gather) if k in over]
     if kind == "all-reduce" and len(both) == 2 and all(_near(b.nbytes, wanted.nbytes) for b in both):
@@ -138,12 +138,15 @@ def _instead(
 
 def _ring(key: Key, wanted: Amount, found: Amount, n: int) -> Line | None:
     """A collective matmul: pieces go around a ring, and the product of one hides the way of the next."""
+    # n - 1 of n pieces have to travel; the compiler's rings have been seen to move up to twice that
     ratio = found.nbytes / (wanted.nbytes * (n - 1) / n)
     if not 1 - NEAR <= ratio <= 2:
         return None
-    permute = Collective.PERMUTE.hlo, key[1]
+    permute = Key(Collective.PERMUTE.hlo, key.axes)
     more = "" if _near(ratio, 1) else f" of {ratio:.3g} times the bytes"
-    words = f"{_said(permute, found)}, instead of the {key[0]}: a ring{more} behind the pieces of the product"
+    words = (
+        f"{_said(permute, found)}, instead of the {key.kind}: a ring{more} behind the pieces of the product"
+    )
     return Line(f"{words}, a collective matmul", False, (key,), (permute,))
 
 
@@ -153,11 +156,7 @@ def _same(wanted: Amount, found: Amount, here: list[CompiledCollective]) -> bool
     return _near(wanted.nbytes, found.nbytes) or (wide and _near(2 * wanted.nbytes, found.nbytes))
 
 
-def _wide(key: Key, rows: Collectives) -> str:
-    return " of fp32" if all(c.dtype == "f32" for c in _rows(key, rows)) else ""
-
-
-def _chosen(predicted: Any, wanted: dict[Key, Amount], found: dict[Key, Amount]) -> Iterator[Line]:
+def _chosen(predicted: Any, wanted: Sums, found: Sums) -> Iterator[Line]:
     """The strategy of the same product that the compiler took instead of the best, where it is one."""
     if not isinstance(predicted, Solution):
         return
@@ -179,7 +178,7 @@ def _flops(predicted: Any, compiled: Any) -> Iterator[Line]:
 
 def _said(key: Key, amount: Amount) -> str:
     times = f" in {amount.times:,.4g}" if amount.times and amount.times != 1 else ""
-    return f"{key[0]} over {key[1]}: {si(amount.nbytes, 'B')}{times}"
+    return f"{key.kind} over {key.axes}: {si(amount.nbytes, 'B')}{times}"
 
 
 def _hidden(key: Key, rows: Collectives) -> str:
@@ -197,7 +196,7 @@ def _rows(key: Key, rows: Collectives) -> list[CompiledCollective]:
     return [c for c in rows if (c.kind, ordered(c.axes)) == key]
 
 
-def _received(wanted: dict[Key, Amount], sizes: Mapping[str, int]) -> float:
+def _received(wanted: Sums, sizes: Mapping[str, int]) -> float:
     found = ((kind, _devices(axes, sizes), amount.nbytes) for (kind, axes), amount in wanted.items())
     return sum(bytes_received(kind.removeprefix("ragged-"), nbytes, n) for kind, n, nbytes in found)
 

@@ -10,12 +10,12 @@ import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scalingbook_lib.lab.compiler import text as hlo_text
 from scalingbook_lib.lab.compiler import walk
-from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction, Text
+from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction, Text, shapes_in
 from scalingbook_lib.lab.compiler.walk import Visit
 from scalingbook_lib.units import Told, si
 
+# XLA:CPU writes a product as `dot`; the TPU compiler makes a `convolution` of each.
 MATMULS = ("dot", "convolution")
 COPIES = ("copy", "copy-start")
 NOT_ESTIMATED = 2**63 - 1  # what the compiler writes where it has no estimate
@@ -41,7 +41,7 @@ class Fusion(Told):
 
 def fusions(program: Any) -> tuple[Fusion, ...]:
     """The kernels of a program with the compiler's estimates, in the order of the schedule."""
-    text = hlo_text.read(program)
+    text = Text.of(program)
     found = (fusion(text, visit) for visit in walk.visits(text) if visit.inside is None)
     return tuple(f for f in found if f.cycles or f.flops)
 
@@ -61,7 +61,7 @@ def cycles(program: Any) -> int:
 
 def matmul_flops(program: Any) -> int:
     """The FLOPs of all matmuls that one device computes in one run, loops included."""
-    text = hlo_text.read(program)
+    text = Text.of(program)
     found = (
         (v, _flops(v.computation, v.instruction))
         for v in walk.visits(text)
@@ -72,24 +72,27 @@ def matmul_flops(program: Any) -> int:
 
 def vmem_bytes(program: Any) -> int:
     """The largest scratch in VMEM that any one kernel reserves, where the compiler reports it."""
-    return max((vmem_of(v.instruction) for v in walk.visits(hlo_text.read(program))), default=0)
+    return max((vmem_of(v.instruction) for v in walk.visits(Text.of(program))), default=0)
 
 
 def prefetched_bytes(program: Any) -> int:
     """The bytes that the program copies from HBM into VMEM ahead of their use."""
-    moves = (v for v in walk.visits(hlo_text.read(program)) if v.instruction.opcode == "copy-start")
+    # `copy-start` returns (what is being made, what it is made of, a context): the first is in VMEM, S(1)
+    moves = (v for v in walk.visits(Text.of(program)) if v.instruction.opcode == "copy-start")
     into = ((v, v.instruction.type.lstrip("(").split("}")[0]) for v in moves)
-    return sum(int(hlo_text.shapes_in(to)[0].nbytes) * _times(visit) for visit, to in into if "S(1)" in to)
+    return sum(int(shapes_in(to)[0].nbytes) * _times(visit) for visit, to in into if "S(1)" in to)
 
 
 def cycles_of(i: Instruction) -> int:
     """The compiler's estimate for one instruction; 0 where it gives none."""
+    # in the `backend_config` of libtpu's optimised program alone; XLA:CPU has no estimate
     found = re.search(r'"estimated_cycles":"(\d+)"', i.attributes)
     return int(found[1]) if found and int(found[1]) != NOT_ESTIMATED else 0
 
 
 def vmem_of(i: Instruction) -> int:
     """The scratch in VMEM that one instruction reserves; 0 where the compiler does not say."""
+    # a list of (memory, offset, size): memory 1 is VMEM; what the kernel asks of others is not counted here
     used = re.search(r'"used_scoped_memory_configs":\[([^\]]*)\]', i.attributes)
     sizes = re.findall(r'"memory_space":"1","offset":"\d+","size":"(\d+)"', used[1]) if used else []
     return sum(map(int, sizes))
@@ -107,12 +110,14 @@ def _flops_within(text: Text, here: Computation, i: Instruction) -> int:
     """The matmul FLOPs of one instruction: its own, or those of the computation it calls."""
     if i.opcode in MATMULS:
         return _flops(here, i)
+    # a fusion calls one computation, which may hold a product and what follows it
     within = [text.computations[name] for name in walk.callees(i)] if i.opcode == "fusion" else []
     return sum(_flops_within(text, c, part) for c in within for part in c.instructions.values())
 
 
 def _flops(here: Computation, i: Instruction) -> int:
     """2 · outputs · terms of each: one multiply and one add per term."""
+    # from shapes as they are, without the padding that the tiles of a TPU add
     left, right = (operand.shapes[0].dims for operand in here.operands(i)[:2])
     if i.opcode == "dot":
         return 2 * math.prod(i.shapes[0].dims) * math.prod(left[k] for k in _list(i, "lhs_contracting_dims"))
@@ -129,12 +134,17 @@ def _convolution_flops(i: Instruction, left: tuple[int, ...], right: tuple[int, 
     labels = re.search(r"dim_labels=(\w+)_(\w+)->(\w+)", i.attributes)
     if labels is None:
         raise HloError(f"convolution {i.name} has no dim_labels; give the whole text of the program")
+    # `b0f_0io->b0f`: of the input batch, a window's dimension and features; of the kernel window, input and
+    # output features. Input features and the window's places are summed, for each of batch and output
+    # features.
     lhs, rhs, out = labels[1], labels[2], labels[3]
     dims = i.shapes[0].dims
     outputs = dims[out.index("b")] * dims[out.index("f")]
     places = 1
     for spatial, window in enumerate(_windows(i, len(lhs) - 2)):
         at = str(spatial)
+        # a batched product is a convolution with dilation, of whose places all but one in so many are holes:
+        # counting the window's size alone would give the product of the batch with itself
         places *= window.touched(left[lhs.index(at)], right[rhs.index(at)], dims[out.index(at)])
     return 2 * outputs * right[rhs.index("i")] * places
 

@@ -4,6 +4,7 @@
 """
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,22 +48,20 @@ def simulate(n: int = 8) -> Devices:
     if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
         with suppress(RuntimeError):  # where JAX has started, what counts is how many devices it has
             jax.config.update("jax_num_cpu_devices", n)
-    return used(n)
-
-
-def used(n: int) -> Devices:
-    """Which n devices `get` hands out, told."""
-    first = get(n)[0]
-    return Devices(first.platform, first.device_kind, n, first.platform == "cpu" and n > 1)
+    return told(get(n))
 
 
 def here() -> Devices:
     """All devices that JAX counts by itself, which is the best kind that this machine has."""
     import jax
 
-    found = jax.devices()
-    first = found[0]
-    return Devices(first.platform, first.device_kind, len(found), first.platform == "cpu" and len(found) > 1)
+    return told(jax.devices())
+
+
+def told(devices: Sequence[Any]) -> Devices:
+    """What these devices of JAX are; several on a CPU are simulated, for it has but one."""
+    first, n = devices[0], len(devices)
+    return Devices(first.platform, first.device_kind, n, first.platform == "cpu" and n > 1)
 
 
 def get(n: int | None = None) -> list[Any]:

@@ -113,7 +113,7 @@ def time(fn: Callable, *args: Any, samples: int = 11, least_s: float = SAMPLE_S)
     Each sample is as many calls as take `least_s` together. `fn` is called as it is: wrap it in `jax.jit`
     first, or what is timed is Python handing out one operation after another.
     """
-    out = _finished(fn, args)
+    out = jax.block_until_ready(fn(*args))
     calls, took = 1, _sample(fn, args, 1)
     while took < least_s and calls < 2**20:
         calls = max(2 * calls, min(2**20, int(calls * least_s / max(took, 1e-9)) + 1))
@@ -138,11 +138,9 @@ def machine(*, size: int = 2048, stream_bytes: float = 2**28) -> Machine:
 
     product = time(jax.jit(jnp.matmul), square, square, samples=5)
     moved = 2 * FP32.bytes * long[0].size  # read once, written once
-    return Machine(lab_devices.used(1), 2 * size**3 / product.best_s, moved / time(stream, samples=5).best_s)
-
-
-def _finished(fn: Callable, args: tuple[Any, ...]) -> Any:
-    return jax.block_until_ready(fn(*args))
+    return Machine(
+        lab_devices.told([first]), 2 * size**3 / product.best_s, moved / time(stream, samples=5).best_s
+    )
 
 
 def _sample(fn: Callable, args: tuple[Any, ...], calls: int) -> float:
@@ -157,6 +155,4 @@ def _sample(fn: Callable, args: tuple[Any, ...], calls: int) -> float:
 def _device_of(out: Any) -> Devices:
     """The devices that hold the result."""
     arrays = [leaf for leaf in jax.tree.leaves(out) if isinstance(leaf, jax.Array)]
-    held = arrays[0].sharding.device_set if arrays else {jax.devices()[0]}
-    first = next(iter(held))
-    return Devices(first.platform, first.device_kind, len(held), first.platform == "cpu" and len(held) > 1)
+    return lab_devices.told([*arrays[0].sharding.device_set] if arrays else jax.devices()[:1])

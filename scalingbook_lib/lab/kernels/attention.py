@@ -45,6 +45,8 @@ def flash(
     _fits(T, S, block, keys)
     last = functools.partial(_last, block=block, keys=keys, T=T, S=S, causal=causal)
     queries = pallas.BlockSpec((None, G, block, H), lambda head, i, j: (head, 0, i, 0))
+    # under a causal mask the steps behind the last block that is seen ask for that block again: an index that
+    # does not change is not fetched again, so what no query sees costs no bytes
     passing = pallas.BlockSpec((None, keys, H), lambda head, i, j: (head, jnp.minimum(j, last(i)), 0))
     rows = G * block
     return pallas.pallas_call(
@@ -102,11 +104,14 @@ def _step(q, k, v, o, *scratch, last: Any, first: int, causal: bool) -> None:
             scores = jnp.where(seen, scores, MASKED)
         old = m[...]
         m[...] = jnp.maximum(old, scores.max(1, keepdims=True))
+        # m and l are the same in all 128 lanes: a column of one number for each row would fill whole
+        # registers all the same, and could not be stored as it is
         weights = jnp.exp(scores - m[:, :1])
         shrink = jnp.exp(old - m[...])  # what was added up under the old m counts for less under the new
         l[...] = shrink * l[...] + weights.sum(1, keepdims=True)
         sums[...] = shrink[:, :1] * sums[...] + _product(weights.astype(v.dtype), v[...], along=0)
 
+    # one division for each output, at the end: as in arithmetic.online_softmax, l has grown with o
     @pallas.when(j == last(i))
     def _() -> None:
         o[...] = (sums[...] / l[:, :1]).astype(o.dtype).reshape(o.shape)
@@ -119,6 +124,7 @@ def _last(i: Any, *, block: int, keys: int, T: int, S: int, causal: bool) -> Any
 
 def _seen(rows: int, S: int, first: Any, *, T: int) -> jax.Array:
     """Which of S keys each row may see: T queries for each head, the first `first` places behind key 0."""
+    # the G heads of a group lie below each other, T rows each, so a row's query is its number modulo T
     row, key = (jax.lax.broadcasted_iota(jnp.int32, (rows, S), axis) for axis in (0, 1))
     return jax.lax.rem(row, np.int32(T)) + first >= key
 

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from scalingbook_lib.lab.compiler import aot, sharding
 from scalingbook_lib.lab.compiler.aot import Program
 from scalingbook_lib.lab.kernels import attention as flash
-from scalingbook_lib.lab.kernels import collective_matmul, matmul, ring, traffic
-from scalingbook_lib.lab.kernels.matmul import TILES, Tiles
+from scalingbook_lib.lab.kernels import ring, traffic
 from scalingbook_lib.lab.kernels.traffic import Traffic
 from scalingbook_lib.notation import Mesh
 from scalingbook_lib.units import BF16, Told, binary, si
@@ -49,12 +47,6 @@ class Beside(Told):
         return f"kernel: {mine}\nXLA:    {its}"
 
 
-def product(B: int, D: int, F: int, tiles: Tiles = TILES, *, topology: str = "v5e:1x1") -> Beside:
-    """X[B, D] · W[D, F] → Y[B, F] in bf16, tiled by hand and by XLA."""
-    both = (lambda x, w: matmul.matmul(x, w, tiles, vmem_bytes=_allowed(tiles.vmem_bytes())), jnp.matmul)
-    return _one(both, ("X[B, D]", "W[D, F]"), tiles.vmem_bytes(), topology, B=B, D=D, F=F)
-
-
 def attention(
     T: int,
     S: int,
@@ -69,12 +61,12 @@ def attention(
 ) -> Beside:
     """Q[K, G, T, H], K[K, S, H], V[K, S, H] → O: flash, and with all scores written out."""
     needed = flash.vmem_bytes(block, keys, G, H=H)
-    how = {"block": block, "keys": keys, "causal": causal, "vmem_bytes": _allowed(needed)}
+    how = {"block": block, "keys": keys, "causal": causal, "vmem_bytes": allowed(needed)}
     both = (
         lambda q, k, v: flash.flash(q, k, v, **how),
         lambda q, k, v: flash.plain(q, k, v, causal=causal),
     )
-    return _one(
+    return on_one_chip(
         both, ("Q[K, G, T, H]", "K[K, S, H]", "V[K, S, H]"), needed, topology, T=T, S=S, K=K, G=G, H=H
     )
 
@@ -85,32 +77,19 @@ def all_gather(I: int, J: int, *, both_ways: bool = False, topology: str = "v5e:
         lambda x: ring.all_gather(x, "X", both_ways=both_ways),
         lambda x: jax.lax.all_gather(x, "X", tiled=True),
     )
-    return _ring(both, ("A[I_X, J]",), "A[I, J]", topology, I=I, J=J)
+    return on_a_ring(both, ("A[I_X, J]",), "A[I, J]", topology, I=I, J=J)
 
 
-def all_gather_matmul(
-    B: int, D: int, F: int, *, both_ways: bool = False, topology: str = "v5e:2x2"
-) -> Beside:
-    """X[B_X, D] · W[D, F_X] → Y[B, F_X] in bf16: gathered while it is multiplied, and as XLA does it."""
-    needed = collective_matmul.vmem_bytes(B, D)
-    how = {"both_ways": both_ways, "vmem_bytes": _allowed(needed)}
-    both = (
-        lambda x, w: collective_matmul.all_gather_matmul(x, w, "X", **how),
-        lambda x, w: jax.lax.all_gather(x, "X", tiled=True) @ w,
-    )
-    return _ring(both, ("X[B_X, D]", "W[D, F_X]"), "Y[B, F_X]", topology, needed, B=B, D=D, F=F)
-
-
-def _one(
+def on_one_chip(
     both: tuple[Callable, Callable], arrays: tuple[str, ...], needed: int, topology: str, **sizes: Any
 ) -> Beside:
-    """On one chip."""
+    """A kernel and XLA's function of arrays in the notation; `needed` is the VMEM of the kernel's formula."""
     kernel, xla = (aot.compile(fn, *arrays, topology=topology, **sizes) for fn in both)
     structs = [sharding.struct(a, Mesh(X=1), BF16, **sizes) for a in arrays]
     return Beside(kernel, xla, traffic.moved(both[0], *structs), needed)
 
 
-def _ring(
+def on_a_ring(
     both: tuple[Callable, Callable],
     arrays: tuple[str, ...],
     out: str,
@@ -118,7 +97,8 @@ def _ring(
     needed: int | None = None,
     **sizes: Any,
 ) -> Beside:
-    """On all chips of a slice, as one ring."""
+    """The same on all chips of a slice as one ring X, where both functions see one chip's blocks."""
+    # one mesh axis over all of a torus: XLA and the kernel both see a ring of all chips
     sides = topology.partition(":")[2].split("x")
     on = aot.mesh_for(topology, Mesh(X=math.prod(int(side) for side in sides)))
     kernel, xla = (
@@ -129,8 +109,9 @@ def _ring(
     return Beside(kernel, xla, moved, needed)
 
 
-def _allowed(needed: int) -> int | None:
+def allowed(needed: int) -> int | None:
     """A quarter more than the formula where that exceeds the 16 MiB that a kernel has unasked."""
+    # the compiler's own scratch comes on top of what the kernel declares
     wanted = int(1.25 * needed)
     return wanted if wanted > 16 * 2**20 else None
 

@@ -48,7 +48,7 @@ def all_gather_matmul(
             num_scalar_prefetch=1,
             grid=(n, ways, b // ways // rows, F // columns),
             in_specs=[
-                pallas.BlockSpec(memory_space=pallas.ANY),
+                pallas.BlockSpec(memory_space=pallas.ANY),  # gathered by hand: no tiles of X
                 pallas.BlockSpec((D, columns), lambda step, way, i, j, me: (0, j)),
             ],
             out_specs=pallas.BlockSpec(
@@ -75,6 +75,8 @@ def _kernel(_me, x, w, y, *scratch, axis: str, ways: int) -> None:
     step, way, i, j = (pallas.program_id(k) for k in range(4))
     me, n = jax.lax.axis_index(axis), jax.lax.axis_size(axis)
 
+    # The grid's step is a number that is known only on the chip, and semaphores are chosen by Python: so
+    # every step is written out, and all but one of them are skipped.
     for at in range(n):  # each step has semaphores of its own
         pallas.when((step == at) & (way == 0) & (i == 0) & (j == 0))(
             functools.partial(_arrive, x, gathered, mine, sent, arrived, axis=axis, step=at, ways=ways)

@@ -31,6 +31,7 @@ def neighbors(axis: str) -> tuple[Place, Place]:
 
 def meet(*others: Place) -> None:
     """Wait until all of these devices are in the kernel too, so that writing into their memory is safe."""
+    # the one semaphore that all kernels with this `collective_id` share; it has to be back at 0 in the end
     barrier = tpu.get_barrier_semaphore()
     for other in others:
         pallas.semaphore_signal(barrier, 1, device_id=other)

@@ -6,9 +6,7 @@ in one fp32 accumulator in VMEM until the last step rounds them. Source: "Matrix
 Pallas TPU guide, docs.jax.dev/en/latest/pallas/tpu/matmul.html. Chapters: TPUs, Profiling.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +36,7 @@ class Tiles(Told):
     def grid(self, B: int, D: int, F: int) -> tuple[int, int, int]:
         """How many tiles along B, F and D."""
         sides = (("B", B, self.rows), ("F", F, self.columns), ("D", D, self.depth))
+        # Pallas would fill up a tile at the edge with whatever lies there: sums along D would be wrong
         for name, size, tile in sides:
             if size % tile:
                 raise ValueError(
@@ -66,49 +65,46 @@ class Tiles(Told):
 TILES = Tiles()
 
 
-def matmul(x: jax.Array, w: jax.Array, tiles: Tiles = TILES, **how: Any) -> jax.Array:
-    """X[B, D] · W[D, F] → Y[B, F], in the type of X; `how` is that of `tiled`."""
-    return tiled(step, x, w, tiles, name="matmul", **how)
-
-
-def tiled(
-    kernel: Callable,
+def matmul(
     x: jax.Array,
     w: jax.Array,
-    tiles: Tiles,
-    *more: tuple[pallas.BlockSpec, jax.Array],
-    name: str,
+    tiles: Tiles = TILES,
+    *,
     vmem_bytes: int | None = None,
     interpret: Interpret = False,
 ) -> jax.Array:
-    """A kernel over all tiles of X[B, D] · W[D, F], with further arrays, each with its blocks.
+    """X[B, D] · W[D, F] → Y[B, F], in the type of X.
 
-    `vmem_bytes` allows it more than the 16 MiB that a kernel has unasked.
+    `vmem_bytes` allows the kernel more than the 16 MiB that it has unasked.
     """
     (B, D), F = x.shape, w.shape[1]
     return pallas.pallas_call(
-        kernel,
+        _step,
         grid=tiles.grid(B, D, F),
-        in_specs=[*tiles.inputs, *(blocks for blocks, _ in more)],
+        in_specs=tiles.inputs,
         out_specs=tiles.output,
         out_shape=jax.ShapeDtypeStruct((B, F), x.dtype),
         scratch_shapes=[tpu.VMEM((tiles.rows, tiles.columns), jnp.float32)],
+        # tiles of Y can be made in any order, even on two cores; along D the steps of one tile follow each
+        # other
         compiler_params=tpu.CompilerParams(
             dimension_semantics=("parallel", "parallel", "arbitrary"), vmem_limit_bytes=vmem_bytes
         ),
         interpret=interpret,
-        name=name,
-    )(x, w, *(array for _, array in more))
+        name="matmul",
+    )(x, w)
 
 
-def step(x, w, y, total) -> None:
+def _step(x, w, y, total) -> None:
     """X[rows, depth] · W[depth, columns] is added to the tile of Y that is being made."""
     k = pallas.program_id(2)
 
+    # the accumulator stays in VMEM from step to step of the grid, with what the tile before left in it
     @pallas.when(k == 0)
     def _() -> None:
         total[...] = jnp.zeros_like(total)
 
+    # bf16 products are exact in fp32, and so summed: the matrix unit does that by itself if it is asked
     total[...] += jnp.dot(x[...], w[...], preferred_element_type=jnp.float32)
 
     @pallas.when(k == pallas.num_programs(2) - 1)

@@ -4,6 +4,7 @@ After a race the interpreter's threads are in no state to go on, so every experi
 `look("sum, two buffers, no credit")`, or `python -m scalingbook_lib.lab.kernels.races "gather" 4`.
 """
 
+import functools
 import json
 import os
 import re
@@ -97,14 +98,22 @@ def _experiment(name: str, interpret: Any) -> tuple[Callable, list[str], str, Ca
 
     both = name.endswith("both ways")
     if name.startswith("gather"):
-        gather = lambda x: ring.all_gather(x, "X", both_ways=both, interpret=interpret)  # noqa: E731
+        gather = functools.partial(ring.all_gather, axis="X", both_ways=both, interpret=interpret)
         return gather, ["A[I_X, J]"], "A[I, J]", lambda x: x
     if name.startswith("matmul"):
-        how = {"rows": 8, "columns": 128, "both_ways": both, "interpret": interpret}
-        multiply = lambda x, w: collective_matmul.all_gather_matmul(x, w, "X", **how)  # noqa: E731
+        multiply = functools.partial(
+            collective_matmul.all_gather_matmul,
+            axis="X",
+            rows=8,
+            columns=128,
+            both_ways=both,
+            interpret=interpret,
+        )
         return multiply, ["X[B_X, D]", "W[D, F_X]"], "Y[B, F_X]", lambda x, w: x @ w
-    how = {"buffers": 2 if "two" in name else None, "credit": "no credit" not in name, "interpret": interpret}
-    add = lambda x: ring_sum.all_reduce(x, "X", **how)  # noqa: E731
+    buffers, credit = 2 if "two" in name else None, "no credit" not in name
+    add = functools.partial(
+        ring_sum.all_reduce, axis="X", buffers=buffers, credit=credit, interpret=interpret
+    )
     return add, ["A[I_X, J]"], "A[I_X, J]", _summed
 
 

@@ -51,9 +51,9 @@ def _gather(x, gathered, mine, sent, arrived, *, axis: str, ways: int) -> None:
     begin(x, gathered, mine, axis)
     for step in range(jax.lax.axis_size(axis) - 1):
         under_way = moves(gathered, sent, arrived, axis, step, ways=ways)
-        for move in under_way:
+        for move in under_way:  # both directions at once: their links are not the same
             move.start()
-        for move in under_way:
+        for move in under_way:  # what has arrived is what the next step sends on
             move.wait()
 
 
@@ -61,6 +61,8 @@ def begin(x, gathered, mine, axis: str) -> None:
     """Meet both neighbors, and copy my own shard to its place in the result."""
     me = jax.lax.axis_index(axis)
     meet(*neighbors(axis))
+    # only when both neighbors have entered the kernel is it safe to write into their memory: before,
+    # something else of theirs may lie there
     own = tpu.make_async_copy(x, gathered.at[pallas.ds(me * x.shape[0], x.shape[0])], mine)
     own.start()
     own.wait()
@@ -81,6 +83,8 @@ def moves(gathered, sent, arrived, axis: str, step: int, *, ways: int) -> list[A
     """The DMAs of one step: to each neighbor what the other one sent, into the same place of its result."""
     left, right = neighbors(axis)
     blocks = [part(gathered, axis, step, way, ways) for way in range(ways)]
+    # a semaphore for each way and step: with one for all, a fast neighbor's next shard could pass for this
+    # one
     return [
         tpu.make_async_remote_copy(block, block, sent.at[way, step], arrived.at[way, step], device_id=to)
         for way, (block, to) in enumerate(zip(blocks, (right, left), strict=False))

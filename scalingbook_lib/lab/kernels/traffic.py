@@ -78,6 +78,8 @@ def _block_bytes(grid: tuple[int, ...], block: Any) -> int:
     if not grid or "any" in str(block.transformed_block_aval):
         return 0
     array = block.array_aval if hasattr(block, "array_aval") else block.array_shape_dtype
+    # a side of None is one element that the kernel does not see as a dimension; JAX 0.7 and later name it
+    # apart
     sides = [getattr(side, "block_size", 1 if side is None else side) for side in block.block_shape]
     sides = [side if isinstance(side, int) else 1 for side in sides]
     return math.prod(sides) * array.dtype.itemsize * _changes(grid, block.index_map_jaxpr)
@@ -85,6 +87,8 @@ def _block_bytes(grid: tuple[int, ...], block: Any) -> int:
 
 def _changes(grid: tuple[int, ...], index_map: Any) -> int:
     """How many blocks follow one another along the grid, whose last axis runs fastest."""
+    # the index map is run for every step of the grid at once, and its results are compared one after the
+    # other
     steps = np.indices(grid).reshape(len(grid), -1).astype(np.int32)
     found = jax.vmap(jaxpr_as_fun(index_map))(*steps)
     places = np.stack([np.broadcast_to(np.asarray(axis), steps.shape[1:]) for axis in found])
@@ -95,6 +99,7 @@ def _sent_bytes(equation: Any) -> int:
     """The bytes of one remote DMA; 0 for anything else."""
     if equation.primitive.name != "dma_start":
         return 0
+    # the parameters of a DMA are flattened: what is sent, its part, where to, semaphores, and the device last
     source, *others = jax.tree.unflatten(equation.params["tree"], equation.invars)
     if others[-1] is None:  # no device_id: a copy within this device
         return 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalingbook_lib.lab.compiler.hlo import table
-from scalingbook_lib.lab.profiler.table import Row, Trace
+from scalingbook_lib.lab.profiler.table import COLLECTIVE, Row, Trace
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.roofline import Roofline, operation
@@ -86,21 +86,22 @@ def against(trace: Trace, machine: Any = None, dtype: DType = BF16) -> Against:
     the links.
     """
     on = machine or chip_of(trace)
-    rows = [r for r in trace.rows if r.op.nbytes and r.own_s and r.op.kind != "collective"]
+    rows = [r for r in trace.rows if r.op.nbytes and r.own_s and r.op.kind != COLLECTIVE]
     found = tuple(Attained(r, _roofline(r, on, dtype, trace.kind)) for r in rows)
     return Against(on.name if isinstance(on, Chip) else str(on), trace.simulated, found)
 
 
 def chip_of(trace: Trace) -> Chip:
     """The chip that a trace was recorded on, by the name that JAX has for its devices."""
-    named = [chip for chip in chips.GPUS if chip.name.split()[-1] in trace.kind.split()]
-    chip = KINDS.get(trace.kind) or next(iter(named), None)
-    if chip is None:
-        raise ValueError(
-            f"{trace.kind!r} is no chip of the catalogue; name one, as in against(trace, chips.V5E), "
-            "or measure this machine: against(trace, measure.machine())"
-        )
-    return chip
+    if trace.kind in KINDS:
+        return KINDS[trace.kind]
+    for gpu in chips.GPUS:
+        if gpu.name.split()[-1] in trace.kind.split():
+            return gpu
+    raise ValueError(
+        f"{trace.kind!r} is no chip of the catalogue; name one, as in against(trace, chips.V5E), "
+        "or measure this machine: against(trace, measure.machine())"
+    )
 
 
 def _roofline(row: Row, on: Any, dtype: DType, kind: str) -> Roofline:

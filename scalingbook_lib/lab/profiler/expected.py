@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Collective, Transfer
+from scalingbook_lib.collectives import Collective
 from scalingbook_lib.lab.compiler import hlo
 from scalingbook_lib.lab.compiler.schedule import Step
 from scalingbook_lib.lab.profiler.table import COLLECTIVE, EXPECTED, Op, Trace
@@ -91,19 +91,18 @@ class _Clock:
     def _move(self, step: Step) -> float:
         """Send when the links are free; when it will have arrived."""
         kind, axes, *shift = step.label.split()
-        takes = self._transfer(kind, axes, step.nbytes, int(shift[0]) if shift else 1).total_s
+        over = self.laid.axes(axes)
+        if kind == Collective.PERMUTE.hlo:
+            transfer = collectives.permute(step.nbytes, over[0], int(shift[0]) if shift else 1)
+        else:
+            transfer = FORMULAS[kind](step.nbytes, *over)
+        takes = transfer.total_s
         link = axes + (shift[0][0] if shift else "")
         start = max(self.now_s, self.free_s.get(link, 0.0))
         moves = f"{kind} over {' '.join([axes, *shift])} of {si(step.nbytes, 'B')}"
         self._add(Op(kind, COLLECTIVE, "", step.source, moves=moves), start, takes)
         self.free_s[link] = start + takes
         return start + takes
-
-    def _transfer(self, kind: str, axes: str, nbytes: int, shift: int) -> Transfer:
-        over = self.laid.axes(axes)
-        if kind == Collective.PERMUTE.hlo:
-            return collectives.permute(nbytes, over[0], shift)
-        return FORMULAS[kind](nbytes, *over)
 
     def _add(self, op: Op, start_s: float, took_s: float) -> None:
         place = self.places.setdefault(op, len(self.places))

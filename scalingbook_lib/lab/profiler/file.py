@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from scalingbook_lib.lab.profiler.table import Moment, Op, Trace
+from scalingbook_lib.lab.profiler.table import COLLECTIVE, Moment, Op, Trace
 from scalingbook_lib.lab.profiler.times import Event
 
 FORMAT = 1
@@ -20,7 +20,7 @@ HERE = (Path(__file__).parent / "traces", Path(__file__).parents[3] / "data" / "
 def save(trace: Trace, path: str | Path) -> Path:
     """Write a trace into a JSON file: some 30 bytes for each event."""
     written: dict[str, Any] = {"format": FORMAT} | {name: getattr(trace, name) for name in _PLAIN}
-    written["ops"] = [_without_defaults(op) for op in trace.ops]
+    written["ops"] = [{k: v for k, v in asdict(op).items() if v not in ("", None)} for op in trace.ops]
     written["events"] = [[e.op, e.device, e.run, *map(_ns, e[3:])] for e in trace.events]
     written["host"] = [[m.name, *map(_ns, m[1:])] for m in trace.host]
     Path(path).write_text(_lines(written) + "\n")
@@ -38,9 +38,7 @@ def load(path: str | Path) -> Trace:
     return Trace(
         **{name: kept[name] for name in _PLAIN},
         ops=tuple(Op(**op) for op in kept["ops"]),
-        events=tuple(
-            Event(*where, *(t / 1e9 for t in times)) for *where, times in map(_split, kept["events"])
-        ),
+        events=tuple(Event(*e[:3], *(ns / 1e9 for ns in e[3:])) for e in kept["events"]),
         host=tuple(Moment(name, start / 1e9, took * 1e-9) for name, start, took in kept["host"]),
     )
 
@@ -65,14 +63,9 @@ def chrome(trace: Trace, path: str | Path) -> Path:
 
 def _slice(trace: Trace, e: Event) -> dict[str, Any]:
     op = trace.ops[e.op]
-    told = {
-        "what": op.moves or op.kind,
-        "scope": op.source,
-        "run": e.run,
-        "flops": op.flops,
-        "bytes": op.nbytes,
-    }
-    found = _slice_of(op.name, e.start_s, e.took_s, e.device, int(op.kind == "collective"))
+    told = {"what": op.moves or op.kind, "scope": op.source, "run": e.run}
+    told |= {"flops": op.flops, "bytes": op.nbytes}
+    found = _slice_of(op.name, e.start_s, e.took_s, e.device, int(op.kind == COLLECTIVE))
     return found | {"args": told}
 
 
@@ -88,16 +81,8 @@ def _find(path: str | Path) -> Path:
     raise FileNotFoundError(f"no trace {str(path)!r}; give a file, or one of: {', '.join(names())}")
 
 
-def _split(numbers: list[int]) -> tuple[Any, ...]:
-    return (*numbers[:3], numbers[3:])
-
-
 def _ns(seconds: float) -> int:
     return round(seconds * 1e9)
-
-
-def _without_defaults(op: Op) -> dict[str, Any]:
-    return {name: value for name, value in asdict(op).items() if value not in ("", None)}
 
 
 def _lines(written: dict[str, Any]) -> str:

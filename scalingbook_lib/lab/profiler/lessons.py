@@ -137,8 +137,7 @@ def main(folder: str, *names: str, tries: int = 5) -> None:
 
 def _length(found: Trace) -> float:
     """From the first thing that happened to the last, compilations included."""
-    ends = [e.end_s for e in found.events] + [m.start_s + m.took_s for m in found.host]
-    return max(ends)
+    return max([e.end_s for e in found.events] + [m.start_s + m.took_s for m in found.host])
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scalingbook_lib.lab.compiler import hlo, walk, work
-from scalingbook_lib.lab.compiler import text as hlo_text
 from scalingbook_lib.lab.compiler.text import HloError, Text
 from scalingbook_lib.lab.compiler.walk import Visit
 from scalingbook_lib.lab.profiler.table import COLLECTIVE, LOOP, Op
@@ -19,19 +18,16 @@ def of(programs: Iterable[Any]) -> Known:
     """The operations of compiled programs, by module and name."""
     known: Known = {}
     for program in programs:
-        text = hlo_text.read(program)
+        text = Text.of(program)
         module = text.header.removeprefix("HloModule ").partition(",")[0]
         if any(where == module for where, _ in known):
             raise ValueError(
                 f"two programs are called {module}, and a profile tells them apart by name alone; "
                 "give their functions different names"
             )
-        known |= {(module, op.name): op for op in _ops(text, module, _sizes(program))}
+        outer, sizes = (v for v in walk.visits(text) if v.inside is None), _sizes(program)
+        known |= {(module, v.instruction.name): _op(text, v, module, sizes) for v in outer}
     return known
-
-
-def _ops(text: Text, module: str, sizes: Mapping[str, int]) -> Iterable[Op]:
-    return (_op(text, visit, module, sizes) for visit in walk.visits(text) if visit.inside is None)
 
 
 def _op(text: Text, visit: Visit, module: str, sizes: Mapping[str, int]) -> Op:
@@ -52,11 +48,7 @@ def _moved(text: Text, visit: Visit, sizes: Mapping[str, int]) -> str:
     if i.opcode.endswith("-done") and not i.opcode.startswith("copy") and i.operands:
         started = here.instructions.get(i.operands[0])
         return _moved(text, Visit(started, here, 1), sizes) if started is not None else ""
-    visits = [visit]
-    if i.opcode in ("fusion", "async-start"):
-        bodies = (text.computations[name] for name in walk.callees(i))
-        visits = [Visit(part, c, 1, i) for c in bodies for part in c.instructions.values()]
-    found = [c for c in (hlo.collective(v, sizes) for v in visits) if c is not None]
+    found = hlo.started(text, visit, sizes)
     return f"{found[0].kind} over {found[0].over} of {si(sum(c.nbytes for c in found), 'B')}" if found else ""
 
 

@@ -18,7 +18,7 @@ from scalingbook_lib.lab.profiler.table import COLLECTIVE, COMPILE, LOOP, Moment
 from scalingbook_lib.lab.profiler.times import Event
 
 DEVICE = re.compile(r"/device:(TPU|GPU):(\d+)")
-OPS_LINE, ASYNC_LINE, MODULES_LINE = "XLA Ops", "Async XLA Ops", "XLA Modules"
+TPU_LINES = OPS_LINE, ASYNC_LINE, MODULES_LINE = "XLA Ops", "Async XLA Ops", "XLA Modules"
 COMPILING = "backend_compile_and_load"
 HOLDERS = ("while", "conditional", "call")
 MOVES = re.compile(
@@ -113,15 +113,11 @@ def _of_line(line: Any, device: int | None) -> Iterator[Seen]:
 def _of_tpu(plane: Any, device: int) -> Iterator[Seen]:
     """A TPU's operations; which program and run each belongs to is what runs around it."""
     lines = {line.name: line for line in plane.lines}
-    runs = (
-        [(e.start_ns, e.name.partition("(")[0]) for e in lines[MODULES_LINE].events]
-        if MODULES_LINE in lines
-        else []
-    )
-    runs.sort()
+    events = {name: [*lines[name].events] if name in lines else [] for name in TPU_LINES}
+    runs = sorted((e.start_ns, e.name.partition("(")[0]) for e in events[MODULES_LINE])
     starts = [start for start, _ in runs]
     for name in (OPS_LINE, ASYNC_LINE):
-        for e in lines[name].events if name in lines else ():
+        for e in events[name]:
             at = bisect_right(starts, e.start_ns) - 1
             module = runs[at][1] if at >= 0 else ""
             yield Seen(op_name(e.name), module, device, at, e.start_ns, e.duration_ns, name, dict(e.stats))
@@ -197,9 +193,6 @@ def guessed(s: Seen) -> Op:
         kind = "copy"
     elif re.match(r"(dot|convolution|gemm|cublas|matmul)", s.name):
         kind = "matmul"
-    said = {
-        mine: int(s.told[its])
-        for mine, its in (("flops", "flops"), ("nbytes", "bytes_accessed"))
-        if its in s.told
-    }
+    names = {"flops": "flops", "nbytes": "bytes_accessed"}
+    said = {mine: int(s.told[its]) for mine, its in names.items() if its in s.told}
     return Op(s.name, kind, s.module, str(s.told.get("tf_op", "")), moves=moves[1] if moves else "", **said)

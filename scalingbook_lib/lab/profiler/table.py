@@ -5,7 +5,7 @@
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -120,7 +120,9 @@ class Trace(Told):
         own: dict[int, list[float]] = {}
         for e in self.events:
             own.setdefault(e.op, []).append(e.own_s)
-        found = (_row(self.ops[op], seconds, pairs, busy) for op, seconds in own.items())
+        found = (
+            Row(self.ops[op], len(s) / pairs, sum(s) / pairs, min(s), sum(s) / busy) for op, s in own.items()
+        )
         return tuple(sorted(found, key=lambda row: (-row.own_s, row.op.name)))
 
     def of(self, words: str) -> tuple[Row, ...]:
@@ -150,11 +152,6 @@ class Trace(Told):
         """How a device spends a run in the mean: computing, communicating, both at once, neither."""
         moves = [None if op.kind == LOOP else op.kind == COLLECTIVE for op in self.ops]
         return times.lanes(self.events, moves, self._spans)
-
-    def between(self, start_s: float, end_s: float) -> "Trace":
-        """The part of a trace that lies within these seconds."""
-        inside = (e for e in self.events if e.start_s >= start_s and e.end_s <= end_s)
-        return replace(self, events=tuple(inside))
 
     @property
     def where(self) -> str:
@@ -192,14 +189,6 @@ def shown(rows: Sequence[Row], most: int = SHOWN) -> str:
         (r.op.name, r.op.moves or r.op.kind, r.op.scope, f"{r.times:.3g}", si(r.own_s, "s"), percent(r.share))
         for r in rows[:most]
     ]
-    left = len(rows) - most
-    return table([head, *lines]) + (f"\n... and {left} more, {_rest(rows[most:])}" if left > 0 else "")
-
-
-def _rest(rows: Sequence[Row]) -> str:
-    return f"{percent(sum(row.share for row in rows))} together"
-
-
-def _row(op: Op, seconds: list[float], pairs: int, busy: float) -> Row:
-    total = sum(seconds)
-    return Row(op, len(seconds) / pairs, total / pairs, min(seconds), total / busy)
+    rest = rows[most:]
+    share = percent(sum(row.share for row in rest))
+    return table([head, *lines]) + (f"\n... and {len(rest)} more, {share} together" if rest else "")

@@ -63,8 +63,7 @@ def lanes(events: Iterable[Event], moves: Sequence[bool | None], spans: Mapping[
     found: dict[tuple[int, int], tuple[list[Stretch], list[Stretch]]] = {}
     for e in events:
         if (communicates := moves[e.op]) is not None:
-            both = found.setdefault((e.device, e.run), ([], []))
-            both[communicates].append((e.start_s, e.end_s))
+            found.setdefault((e.device, e.run), ([], []))[communicates].append((e.start_s, e.end_s))
     n = len(found) or 1
     run_s = sum(spans[run][1] - spans[run][0] for _, run in found)
     compute = sum(length(math) for math, _ in found.values())

@@ -79,7 +79,7 @@ def record(
     for _ in range(warmup):
         jax.block_until_ready(call(*args))
     programs = (call,) if call is not fn else ()
-    with recording(*programs, title=title or _name(fn), folder=folder) as seen:
+    with recording(*programs, title=title or getattr(fn, "__name__", "a function"), folder=folder) as seen:
         for n in range(runs):
             with jax.profiler.StepTraceAnnotation(STEP, step_num=n):
                 jax.block_until_ready(call(*args))
@@ -144,7 +144,3 @@ def _options() -> dict[str, Any]:
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 0
     return {"profiler_options": options}
-
-
-def _name(fn: Callable) -> str:
-    return getattr(fn, "__name__", "a function")

@@ -51,8 +51,7 @@ def xprof(profile: Trace | str, port: int = 8791) -> Opened:
 
 def perfetto(trace: Trace, path: str | Path = "trace.json.gz") -> Opened:
     """Write a trace for Perfetto, and say where to drop it: Perfetto runs in the browser, nothing is sent."""
-    written = chrome(trace, path)
-    return Opened(f"open {UI} and drop {written.name} on it, or load it as a trace file")
+    return Opened(f"open {UI} and drop {chrome(trace, path).name} on it, or load it as a trace file")
 
 
 def _command(folder: str, port: int) -> list[str] | None:

@@ -19,7 +19,7 @@ CACHE = "C[B, S, K, H]"
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Told):
+class Laid(Told):
     """A cache and a token written into it; `order` names its dimensions, the one that lies on lanes last."""
 
     shape: tuple[int, ...]
@@ -58,7 +58,7 @@ def row(
     dtype: DType = BF16,
     donate: bool = True,
     topology: str = "v5e:1x1",
-) -> Row:
+) -> Laid:
     """One token written into the cache, which is given up for it (`donate`) or kept beside the new one."""
     program = aot.compile(
         _put,
@@ -77,7 +77,7 @@ def row(
     order, tile = _layout(program.text, (B, S, K, H))
     m = program.memory
     copied = m.results - m.aliased + m.temporaries
-    return Row((B, S, K, H), dtype, order, tile, m.results, copied, program.cycles)
+    return Laid((B, S, K, H), dtype, order, tile, m.results, copied, program.cycles)
 
 
 def _put(cache: jax.Array, token: jax.Array) -> jax.Array:
@@ -87,7 +87,9 @@ def _put(cache: jax.Array, token: jax.Array) -> jax.Array:
 def _layout(text: str, shape: tuple[int, ...]) -> tuple[str, str]:
     """The dimensions in the order in which they lie, slowest first, and the tile."""
     dims = ",".join(map(str, shape))
+    # `bf16[4,8192,8,128]{3,2,1,0:T(8,128)(2,1)}`: the order of the dimensions, then the tiles: 8 × 128
+    # numbers, of which two rows of 16 bits share one of 32
     found = re.search(rf"\w+\[{dims}\]\{{([\d,]+):((?:T?\([\d,]+\))+)", text)
     assert found is not None, "a compiled program names the layout of its arguments"
-    order = "".join(NAMES[int(k)] for k in reversed(found[1].split(",")))
-    return order, found[2]
+    # minor_to_major: the first number is the dimension that lies on the lanes, the last one the slowest
+    return "".join(NAMES[int(k)] for k in reversed(found[1].split(","))), found[2]

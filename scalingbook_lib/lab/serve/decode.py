@@ -6,7 +6,6 @@ compiled, for this machine or for a TPU slice. `config` is a `layout.Config`: th
 Chapter: Inference.
 """
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,9 +47,10 @@ def extend(
 
     rank = (None,) if every else ()
     out = PartitionSpec() if greedy else PartitionSpec(None, *rank, tuple(decoder.COLUMNS))
+    # check_vma=False: what is gathered over all axes is the same on all, which its type cannot say before JAX
+    # 0.9
     given = [part for part in where if part is not None]  # there may be no tables
-    places = (ROWS, ROWS, TABLES)[: len(given)]
-    reads = (weights, TOKENS, kept, *places)
+    reads = (weights, TOKENS, kept, *(ROWS, ROWS, TABLES)[: len(given)])
     spread = jax.shard_map(local, mesh=config.on, in_specs=reads, out_specs=(out, kept), check_vma=False)
     return spread(params, tokens, cache, *given)
 
@@ -104,23 +104,18 @@ def _compiled(config: Config, T: int, rows: int, every: bool, greedy: bool) -> a
     def step(params: Params, tokens: jax.Array, cache: Cache, *where: jax.Array) -> tuple[jax.Array, Cache]:
         return extend(params, config, tokens, cache, Where(*where), every=every, greedy=greedy)
 
-    row = functools.partial(_ints, config)
     weights, kept = config.structs
-    where = [row((rows,), ROWS), row((rows,), ROWS)]  # start and tokens
-    if config.blocks:
-        where.append(row((rows, config.width), TABLES))
-    given = (weights, row((rows, T), TOKENS), kept, *where)
+    places = [((rows,), ROWS), ((rows,), ROWS)]  # start and tokens
+    places += [((rows, config.width), TABLES)] if config.blocks else []
+    tokens, *where = (config.struct(shape, jnp.int32, of) for shape, of in [((rows, T), TOKENS), *places])
+    given = (weights, tokens, kept, *where)
     return aot.compile(step, *given, mesh=config.on, topology=config.topology, donate=(2,))
-
-
-def _ints(config: Config, shape: tuple[int, ...], spec: PartitionSpec) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(shape, jnp.int32, sharding=config.placed(spec))
 
 
 def recomputed(model: models.Transformer, weights: Mapping[str, Any], tokens: jax.Array) -> jax.Array:
     """Logits[B, T, V] of whole sequences by the training chapter's program, on one device, with no cache."""
     one = sharding.mesh(**dict.fromkeys(transformer.AXES, 1))
-    layers = {name: w for name, w in weights.items() if transformer.SPLIT[name].startswith("W[L")}
+    layers = transformer.of_layers(weights)
 
     def local(tokens: jax.Array) -> jax.Array:
         x = transformer.embed(jnp.asarray(weights["embed"]), tokens)

@@ -17,9 +17,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from scalingbook_lib.lab import attention
-from scalingbook_lib.lab.collectives import exchange, gather, spread
+from scalingbook_lib.lab.collectives import exchange, gather, scatter, spread
 from scalingbook_lib.lab.serve import paged_attention
 from scalingbook_lib.lab.serve.paged_attention import Codec, Kept
+from scalingbook_lib.lab.train.transformer import chosen_experts
 from scalingbook_lib.models import Transformer
 
 AXES = "AXZCY"  # slowest first
@@ -87,13 +88,16 @@ def extend(
     With `every`, logits[B, T, V_AZCY] of all. Layers are a list, or stacked arrays that a scan goes through.
     `opened` makes a layer's weights from what is stored of them, `codec` what is cached of k and v, and back.
     """
-    here = Where(_own(where.start), _own(where.tokens), where.tables)
+    # of what all devices of the group know, each needs that of the sequences whose cache it has
+    here = Where(_block(where.start, "XZ"), _block(where.tokens, "XZ"), where.tables)
     ends = opened({name: w[name] for name in ("embed", "final norm", "unembed")})
     x = ends["embed"][tokens]
 
     def one(x: jax.Array, of: Any) -> tuple[jax.Array, Kept]:
         return layer(m, opened(of[0]), x, of[1], here, experts=experts, codec=codec)
 
+    # stacked layers go through a scan, whose program is short, but which copies the cache; a list of layers
+    # has a buffer for each, written in place
     if isinstance(cache, Mapping):
         x, cache = lax.scan(one, x, (w["layers"], cache))
     else:
@@ -101,6 +105,7 @@ def extend(
         for of in zip(w["layers"], layers, strict=True):
             x, kept = one(x, of)
             cache.append(kept)
+    # rows are filled up to T: the last real token of each is the one whose successor is wanted
     if not every:
         x = jnp.take_along_axis(x, jnp.maximum(where.tokens - 1, 0)[:, None, None], 1)
     logits = head(m, ends, x)
@@ -111,6 +116,8 @@ def layer(
     m: Transformer, w: Weights, x: jax.Array, kept: Kept, here: Where, *, experts: str, codec: Codec
 ) -> tuple[jax.Array, Kept]:
     """x[B_A, T, D_XZCY] → the same: gathered over D for heads and MLP, and their sums scattered."""
+    # Weights never move: activations of few tokens are gathered over the axes that split F and the heads, and
+    # the partial sums scattered back (Pope et al., arXiv 2211.05102).
     h = norm(m, gather(x, INNER, 2), w["attention norm"])
     out, kept = heads(w, h, kept, here, codec)
     x += scatter(out, INNER, 2)
@@ -129,6 +136,7 @@ def norm(m: Transformer, x: jax.Array, scale: jax.Array) -> jax.Array:
 def heads(w: Weights, h: jax.Array, kept: Kept, here: Where, codec: Codec) -> tuple[jax.Array, Kept]:
     """Attention of h[B_A, T, D_X] to the cache and itself: a partial sum over Z, C and Y, and the cache."""
     at = here.start[:, None] + jnp.arange(h.shape[1])
+    # q, k and v side by side, so that their partial sums over rows of D (X) are summed by one collective
     qkv = jnp.concatenate([jnp.einsum("btd,dnh->btnh", h, w[name]) for name in "qkv"], 2)
     n, K = w["q"].shape[1], w["k"].shape[1]
     q, k, v = jnp.split(scatter(qkv, "X", 0), (n, n + K), 2)
@@ -150,6 +158,7 @@ def _to_sequences(kv: jax.Array, K: int) -> jax.Array:
 
 def mlp(w: Weights, h: jax.Array, name: str = "") -> jax.Array:
     """The gated MLP of h[..., D_X] by this device's columns; its inner sums over X scattered, gathered."""
+    # gate and up are partial sums over X, and what follows them is no sum: it needs the finished numbers
     both = jnp.stack([h @ w[f"{name}gate"], h @ w[f"{name}up"]])
     gate, up = scatter(both, "X", both.ndim - 1)
     return gather(jax.nn.silu(gate) * up, "X", gate.ndim - 1) @ w[f"{name}down"]
@@ -160,8 +169,8 @@ def routed(m: Transformer, w: Weights, h: jax.Array, experts: str) -> jax.Array:
     assert m.experts
     rows = h.reshape(-1, h.shape[-1])
     scores = spread(lax.psum, (rows @ w["router"]).astype(jnp.float32), "X")
-    share, chosen = lax.top_k(jax.nn.softmax(scores), m.experts.k)
-    share = share / share.sum(-1, keepdims=True)
+    # the router's rows are split over X: scores have to be whole before the softmax, which is no sum
+    share, chosen = chosen_experts(scores, m.experts.k)
     weight = (jax.nn.one_hot(chosen, m.experts.E) * share[..., None]).sum(1)  # [tokens, E]
     mine = _block(weight, experts, 1).astype(h.dtype)
     return jnp.einsum("end,ne->nd", mlp(w, rows, "expert "), mine).reshape(h.shape)
@@ -177,15 +186,10 @@ def greedy(logits: jax.Array) -> jax.Array:
     """The most likely word of logits[..., V_AZCY], of equals the first: an all-gather of the best of each."""
     here = logits.shape[-1]
     best = lax.axis_index(tuple(COLUMNS)) * here + logits.argmax(-1)
+    # largest logit and its word travel together, as two numbers of 32 bits: V of them need not
     both = jnp.stack([logits.max(-1), best.astype(jnp.float32)])  # exact up to 2^24 words
     tops, words = gather(both[..., None], COLUMNS, both.ndim)
     return jnp.take_along_axis(words, tops.argmax(-1, keepdims=True), -1)[..., 0].astype(jnp.int32)
-
-
-def scatter(x: jax.Array, axes: str, dim: int) -> jax.Array:
-    """The sum over the axes, of which this device keeps its block of `dim`."""
-    real = tuple(axis for axis in axes if lax.axis_size(axis) > 1)
-    return lax.psum_scatter(x, real, scatter_dimension=dim, tiled=True) if real else x
 
 
 def _block(x: jax.Array, axes: str, dim: int = 0) -> jax.Array:
@@ -194,8 +198,3 @@ def _block(x: jax.Array, axes: str, dim: int = 0) -> jax.Array:
         return x
     here = x.shape[dim] // ways
     return lax.dynamic_slice_in_dim(x, lax.axis_index(tuple(axes)) * here, here, dim)
-
-
-def _own(x: jax.Array) -> jax.Array:
-    """Of what is known of the group's sequences, that of the sequences whose cache is here."""
-    return _block(x, "XZ")

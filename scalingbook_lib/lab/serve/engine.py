@@ -13,8 +13,7 @@ from typing import Any
 
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.serve.paging import OutOfBlocks, Pool
-from scalingbook_lib.lab.serve.requests import Played, Report, Request, State
-from scalingbook_lib.lab.serve.requests import Sequence as Served
+from scalingbook_lib.lab.serve.requests import Report, Request, Served, State
 from scalingbook_lib.lab.serve.worker import Row, Worker
 from scalingbook_lib.units import Told
 
@@ -36,7 +35,6 @@ class Engine(Told):
         self.reader = Worker(weights, reader, prefixes=prefix_cache) if reader else self.writer
         self.chunk, self.continuous = chunk, continuous
         self.steps, self.read, self.moved, self.moved_bytes = 0, 0, 0, 0
-        self.played: list[list[Played]] = []
         self.requests: list[Served] = []  # all there ever were, by ticket
         self.waiting: list[Served] = []  # oldest first
         self.moving: list[Served] = []  # read elsewhere, without a place to write yet
@@ -51,7 +49,7 @@ class Engine(Told):
         most = min(min(w.config.tokens, w.pools[0].count * w.config.block) for w in both)
         if not len(prompt) or limit < 1 or tokens > most:
             raise ValueError(f"{len(prompt)} tokens and {limit} words: write 1 to {most} of both together")
-        s = Served(len(self.requests), Request(tuple(map(int, prompt)), limit, self.steps), self.steps)
+        s = Served(len(self.requests), Request(tuple(map(int, prompt)), limit, self.steps))
         self.requests.append(s)
         self.waiting.append(s)
         return s.ticket
@@ -88,7 +86,6 @@ class Engine(Told):
 
     def step(self) -> None:
         """Let in who finds a place; read; write one word of everybody who is read."""
-        self.played.append([])
         if self.continuous or not (self.reader.inside or self.writer.inside):
             self._admit()
         if self.chunk and self.reader is self.writer:
@@ -110,6 +107,7 @@ class Engine(Told):
         at = self.reader
         open_to = [g for g in range(at.groups) if len(at.of(g)) < at.slots]
         known = {g: at.pools[g].find(s.tokens) for g in open_to}
+        # a shared prefix is worth more than an empty group: its tokens are not read again
         for g in sorted(open_to, key=lambda g: (-len(known[g]), -at.pools[g].available, g)):
             if (blocks := _taken(at.pools[g], known[g], len(s.tokens))) is not None:
                 at.enter(s, g, blocks, len(known[g]) * at.config.block)
@@ -169,9 +167,6 @@ class Engine(Told):
         """Run the rows; each sequence has more in the cache, and perhaps a new word."""
         for row, word in zip(rows, at.run(rows, T=T, places=places), strict=True):
             s, last = row.of, row.last
-            self.played[-1].append(
-                Played(at is self.writer, s.group, s.slot, s.ticket, s.state, row.count, last)
-            )
             s.cached += row.count
             self.read += row.count
             at.learn(s)

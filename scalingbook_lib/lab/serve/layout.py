@@ -5,6 +5,7 @@
 """
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,8 +16,8 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from scalingbook_lib import models, notation
-from scalingbook_lib.lab import devices
-from scalingbook_lib.lab.compiler import aot, hlo, sharding
+from scalingbook_lib.lab import axes, devices
+from scalingbook_lib.lab.compiler import aot, sharding
 from scalingbook_lib.lab.serve import decoder, paged_attention
 from scalingbook_lib.lab.serve.paged_attention import Codec
 from scalingbook_lib.lab.train import transformer
@@ -54,13 +55,8 @@ class Config(Told):
 
     def __post_init__(self) -> None:
         transformer.refuse(self.model)
-        unknown = (set(hlo.sizes_of(self.mesh)) | set(self.experts)) - set(decoder.AXES)
-        if unknown:
-            raise ValueError(f"axis {min(unknown)} is none of {', '.join(decoder.AXES)}; name one of them")
-        for what, size, axes in self._splits():
-            ways = self.ways(axes)
-            if size % ways:
-                raise ValueError(f"{what} = {size} does not divide over {axes} = {ways}; change one of them")
+        axes.refuse_others(self.experts, decoder.AXES)
+        axes.refuse_uneven(self._splits(), self.sizes)
 
     def _splits(self) -> list[tuple[str, int, str]]:
         m, e = self.model, self.model.experts
@@ -73,12 +69,11 @@ class Config(Told):
     @functools.cached_property
     def sizes(self) -> dict[str, int]:
         """The size of each of the five axes."""
-        given = hlo.sizes_of(self.mesh)
-        return {axis: given.get(axis, 1) for axis in decoder.AXES}
+        return axes.sizes(self.mesh, decoder.AXES)
 
-    def ways(self, axes: str) -> int:
-        """The product of their sizes."""
-        return int(np.prod([self.sizes[axis] for axis in axes], dtype=int))
+    def ways(self, over: str) -> int:
+        """The product of the sizes of some axes: as many parts as what is split over them has."""
+        return math.prod(self.sizes[axis] for axis in over)
 
     @property
     def block_tokens(self) -> int:
@@ -102,41 +97,45 @@ class Config(Told):
     @functools.cached_property
     def structs(self) -> tuple[Params, Cache]:
         """Shape, type and place of every weight and of the cache, with nothing allocated."""
-        few = self.model.K % self.ways("YZ") > 0
-        split = lambda name: sharding.spec(decoder.split(name, self.experts, few=few))  # noqa: E731
-        whole = {
-            name: self._struct(shape, self.dtype, split(name), transformer.SPLIT[name].startswith("W[L"))
-            for name, shape in transformer.shapes(self.model).items()
-        }
+        shapes = transformer.shapes(self.model)
+        # with fewer key-value heads than Y · Z devices, those of Z make the same keys: then K is split over Y
+        # alone
+        layers, few = transformer.of_layers(shapes), self.model.K % self.ways("YZ") > 0
+        whole = {}
+        for name, shape in shapes.items():
+            spec = sharding.spec(decoder.split(name, self.experts, few=few))
+            whole[name] = self.struct(shape, self.dtype, spec, layers=name in layers)
         return self.by_layer(whole), self._cache()
 
-    def _struct(self, shape: tuple[int, ...], dtype: Any, spec: PartitionSpec, layers: bool) -> Any:
+    def struct(self, shape: tuple[int, ...], dtype: Any, spec: PartitionSpec, *, layers: bool = False) -> Any:
+        """The shape, type and place of one array, or of one array for all layers."""
         spec = PartitionSpec(None, *spec) if layers else spec
         return jax.ShapeDtypeStruct(shape, dtype, sharding=self.placed(spec))
 
     def _cache(self) -> Cache:
         m, size = self.model, self.block_tokens
         zeros = jax.ShapeDtypeStruct((self.blocks or self.sequences, size, m.K, m.H), self.kept)
+        # what a codec makes of k and v is asked of JAX, with nothing computed: it may have scales beside
+        # numbers
         kept = jax.eval_shape(self.codec.encode, zeros, zeros)
         place = sharding.spec(paged_attention.CACHE)
-        one = {
-            name: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=self.placed(place))
-            for name, a in kept.items()
-        }
-        if not self.scanned:
-            return [dict(one) for _ in range(m.L)]
-        return {name: self._struct((m.L, *a.shape), a.dtype, place, True) for name, a in one.items()}
+        if self.scanned:
+            all_layers = ((name, (m.L, *a.shape), a.dtype) for name, a in kept.items())
+            return {name: self.struct(shape, kind, place, layers=True) for name, shape, kind in all_layers}
+        one = {name: self.struct(a.shape, a.dtype, place) for name, a in kept.items()}
+        return [dict(one) for _ in range(m.L)]
 
     def by_layer(self, weights: Mapping[str, Any]) -> Params:
         """The trainer's weights, those of all layers in one array, as this configuration has them."""
-        split = {name: a for name, a in weights.items() if transformer.SPLIT[name].startswith("W[L")}
-        ends: Params = {name: a for name, a in weights.items() if name not in split}
+        layers = transformer.of_layers(weights)
+        ends: Params = {name: a for name, a in weights.items() if name not in layers}
         if not self.scanned:
-            split = [{name: _at(a, i) for name, a in split.items()} for i in range(self.model.L)]
-        return ends | {"layers": split}
+            layers = [{name: _at(a, i) for name, a in layers.items()} for i in range(self.model.L)]
+        return ends | {"layers": layers}
 
     def params(self, weights: Mapping[str, Any]) -> Params:
         """The trainer's weights (those of a state, or of `trainer.initial`), on these devices."""
+        # rounded to the type of weights before they are placed: no device ever has them in 32 bits
         given = self.by_layer({name: np.asarray(w) for name, w in weights.items()})
         return jax.tree.map(
             lambda a, s: jax.device_put(a.astype(s.dtype), s.sharding), given, self.structs[0]
@@ -152,9 +151,9 @@ class Config(Told):
         return {}
 
     def __str__(self) -> str:
-        on = " ".join(f"{axis}{n}" for axis, n in self.sizes.items() if n > 1) or "one device"
         paged = f"{self.blocks} blocks of {self.block} tokens, " if self.blocks else ""
-        return f"{self.model.name} on {on}: {paged}{self.sequences} sequences of {self.tokens} tokens"
+        held = f"{self.sequences} sequences of {self.tokens} tokens"
+        return f"{self.model.name} on {axes.told(self.sizes)}: {paged}{held}"
 
 
 def _at(a: Any, i: int) -> Any:
@@ -167,8 +166,8 @@ def _at(a: Any, i: int) -> Any:
 
 def beside(config: Config, mesh: notation.Mesh | Mapping[str, int], **changed: Any) -> Config:
     """The same on a mesh of its own, of devices that `config` does not use: to read where others write."""
-    sizes = {axis: hlo.sizes_of(mesh).get(axis, 1) for axis in decoder.AXES}
-    used, needed = set(config.on.devices.flat), int(np.prod(list(sizes.values())))
+    sizes = axes.sizes(mesh, decoder.AXES)
+    used, needed = set(config.on.devices.flat), math.prod(sizes.values())
     left = [device for device in devices.get() if device not in used]
     if len(left) < needed:
         raise ValueError(

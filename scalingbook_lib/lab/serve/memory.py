@@ -1,10 +1,10 @@
 """How much of each device does a compiled decode step fill, and how many sequences does that leave room for?
 
 `held(config)` sets the compiler's arguments beside `inference.memory`, byte for byte; `largest_batch(config)`
-is the most sequences of a whole model that the compiler's limit lets in; `carried(config)` compiles the step
-with its cache kept in ways that cost the same on paper. Chapters: Inference, Serving.
+is the most sequences of a whole model that the compiler's limit lets in. Chapters: Inference, Serving.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import jax
@@ -43,7 +43,7 @@ class Held(Told):
 
 def held(config: Config) -> Held:
     """Prediction and compiled program of one decode step."""
-    told = _told(config)
+    told = _predicted(config)
     memory = decode.program(config, greedy=True).memory
     return Held(told.weights, told.kv, scales(config), memory.arguments, memory.temporaries)
 
@@ -51,18 +51,15 @@ def held(config: Config) -> Held:
 def scales(config: Config) -> float:
     """The bytes of all scales on one device."""
     found = jax.tree_util.tree_leaves_with_path(config.structs)
-    sizes = (_bytes(s) for path, s in found if "scale" in str(path[-1]))
+    sizes = (
+        math.prod(s.sharding.shard_shape(s.shape)) * s.dtype.itemsize
+        for path, s in found
+        if "scale" in str(path[-1])
+    )
     return float(sum(sizes))
 
 
-def _bytes(s: jax.ShapeDtypeStruct) -> int:
-    n = s.dtype.itemsize
-    for size in s.sharding.shard_shape(s.shape):  # pyright: ignore[reportOptionalMemberAccess]
-        n *= size
-    return n
-
-
-def _told(config: Config) -> inference.Memory:
+def _predicted(config: Config) -> inference.Memory:
     plan, machine = step.plan(config), step.machine(config)
     return inference.memory(config.model, plan, machine, B=config.sequences, S=config.tokens)
 
@@ -94,35 +91,10 @@ def largest_batch(config: Config, layers: int = 2) -> Largest:
     """
     few = replace(config, model=replace(config.model, L=layers))
     temporaries = decode.program(few, greedy=True).memory.temporaries
+    # what is held is linear in the sequences: two batches give the fixed part and that of each
     one, two = (replace(config, sequences=config.sequences * n) for n in (1, 2))
-    low, high = (_told(c).weights + _told(c).kv + scales(c) for c in (one, two))
+    low, high = (_predicted(c).weights + _predicted(c).kv + scales(c) for c in (one, two))
     each = (high - low) / config.sequences
     fixed = low - each * config.sequences + temporaries
     limit = step.machine(config).chip.hbm_bytes - RESERVED
     return Largest(int((limit - fixed) // each), config.tokens, fixed, each, limit)
-
-
-@dataclass(frozen=True, slots=True)
-class Carried(Told):
-    """A step with its cache kept in one way: bytes of the cache and temporaries, the compiler's cycles."""
-
-    way: str
-    cache: int
-    temporaries: int
-    cycles: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.way}: {binary(self.cache)} of cache, {binary(self.temporaries)} of temporaries, "
-            f"{self.cycles:,} cycles"
-        )
-
-
-def carried(config: Config) -> tuple[Carried, ...]:
-    """A donated buffer for each layer, and one for all layers that a scan goes through."""
-    ways = {"a buffer for each layer": False, "one buffer, through a scan": True}
-    found = []
-    for way, scanned in ways.items():
-        program = decode.program(replace(config, scanned=scanned), greedy=True)
-        found.append(Carried(way, program.memory.aliased, program.memory.temporaries, program.cycles))
-    return tuple(found)

@@ -51,6 +51,8 @@ def written(kept: Kept, new: Kept, at: jax.Array, real: jax.Array, tables: jax.A
     size = here * lax.axis_size("C")
     if tables is None:
         tables = jnp.arange(len(at))[:, None]
+    # position `at` is place at % size of the sequence's block at // size; of each block, device c of C has
+    # the c-th part, so all devices of C have some of every sequence however short it is
     block = jnp.take_along_axis(tables, at // size, 1, mode="clip")
     place = at % size - lax.axis_index("C") * here
     real = real & (place >= 0) & (at < size * tables.shape[1])
@@ -80,6 +82,8 @@ def attend(
     of_k, of_v = (jnp.moveaxis(s, 1, -1)[:, None] for s in scales) if scales else (1, 1)  # [b, 1, k, 1, s]
     groups = q.reshape(*q.shape[:2], k.shape[2], -1, q.shape[-1]) * q.shape[-1] ** -0.5
     scores = jnp.einsum("btkgh,bskh->btkgs", groups, k.astype(q.dtype)).astype(jnp.float32) * of_k
+    # MASKED is finite: a device of C that has no key of a sequence would make nan of the difference of two
+    # -inf
     scores = jnp.where(seen[:, :, None, None], scores, MASKED)
     top = scores.max(-1)
     p = jnp.exp(scores - top[..., None])
@@ -92,6 +96,7 @@ def merged(out: jax.Array, top: jax.Array, total: jax.Array) -> jax.Array:
 
     What moves is the largest score of each head, then a sum of H + 1 numbers for each, in 32 bits.
     """
+    # every device's sums are relative to its own largest score; once all know the largest of all, they add up
     scale = jnp.exp(top - spread(lax.pmax, top, "C"))[..., None]
     sums = scatter(jnp.concatenate([out, total[..., None]], -1) * scale, "C", 2)
     return sums[..., :-1] / sums[..., -1:]

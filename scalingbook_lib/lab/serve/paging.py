@@ -53,7 +53,7 @@ class Pool(Told):
         return [self._take() for _ in range(n)]
 
     def _take(self) -> int:
-        if not self.free:
+        if not self.free:  # only now: whoever comes with the same prefix would have found it
             self._forget(next(iter(self.idle)))
         block = self.free.popleft()
         self.holders[block] = 1
@@ -67,6 +67,7 @@ class Pool(Told):
     def find(self, tokens: Sequence[int]) -> list[int]:
         """The blocks of the longest known prefix of these tokens, the last one left out: it is to be read."""
         found = []
+        # a block is known by all tokens up to its end, not by its own: keys depend on what stands before them
         for n in range(1, (len(tokens) - 1) // self.size + 1):
             block = self.known.get(_key(tokens[: n * self.size]))
             if block is None:

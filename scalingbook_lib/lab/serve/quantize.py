@@ -38,6 +38,7 @@ def narrow(
 ) -> Numbers:
     """x in whole numbers, with a scale of its own for all that is summed over `axes`."""
     largest = jnp.abs(x.astype(jnp.float32)).max(axes, keepdims=True)
+    # a channel of zeros has no largest number: any step will do, and 0 / 0 would not
     step = (jnp.where(largest == 0, 1, largest) / levels(stored)).astype(scale)
     whole = jnp.clip(jnp.round(x / step.astype(jnp.float32)), -levels(stored), levels(stored))
     return {"whole": whole.astype(stored), "scale": step}
@@ -52,6 +53,7 @@ def axes_of(name: str, *, in_layer: bool = True) -> tuple[int, ...]:
     """The dimensions of a weight over which its product sums."""
     dims = parse(transformer.SPLIT[name]).dims
     names = [dim.name for dim in dims if not (in_layer and dim.name == "L")]
+    # a scale must be the same for all terms of a sum, or it could not be multiplied after it
     return tuple(k for k, n in enumerate(names) if n in SUMMED.get(name, "D"))
 
 
@@ -69,12 +71,6 @@ def decoded(kept: Mapping[str, jax.Array]) -> tuple[jax.Array, ...]:
     return tuple(kept[f"{name} {part}"] for part in ("whole", "scale") for name in "kv")
 
 
-def widened(kept: Mapping[str, jax.Array]) -> tuple[jax.Array, ...]:
-    """The k and v that were kept, multiplied by their scales before they are used: H times the products."""
-    k, v, *scales = decoded(kept)
-    return tuple(x.astype(s.dtype) * s for x, s in zip((k, v), scales, strict=True))
-
-
 CACHE8 = Codec(encoded, decoded)
 
 
@@ -89,6 +85,7 @@ class Narrow(Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # frozen, so set past the dataclass; not a default, for it depends on dtype
         object.__setattr__(self, "opened", functools.partial(opened, dtype=self.dtype))
 
     @functools.cached_property
@@ -139,6 +136,8 @@ class Table:
 def opened(weights: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
     """The weights of a layer, made wide on their way into their products."""
     narrow = {name: w for name, w in weights.items() if isinstance(w, Mapping)}
+    # of an embedding only the rows that are looked up are made wide: all of it would be a second copy, in
+    # bf16
     tables = {name: Table(w, dtype) for name, w in narrow.items() if name == "embed"}
     return {**weights, **{name: wide(w, dtype) for name, w in narrow.items() if name not in tables}, **tables}
 

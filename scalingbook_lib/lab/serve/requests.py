@@ -1,13 +1,12 @@
 """What does somebody ask of the engine, and what becomes of it?
 
-A `Request` is a prompt and how many words may be written; a `Sequence` is a request on its way: where its
+A `Request` is a prompt and how many words may be written; a `Served` one is on its way: where its
 tokens are in the cache, what is written so far. Chapter: Inference.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
 
 import numpy as np
 
@@ -38,12 +37,11 @@ class Request(Told):
 
 
 @dataclass(slots=True, eq=False)
-class Sequence(Told):
+class Served(Told):
     """A request on its way. `cached` of its tokens are in the cache, in `blocks` of `group`'s pool."""
 
     ticket: int
     request: Request
-    submitted: int
     state: State = State.WAITING
     words: list[int] = field(default_factory=list)
     cached: int = 0
@@ -76,18 +74,6 @@ class Sequence(Told):
         written = f"{len(self.words)} of {self.request.limit} words"
         again = f", preempted {self.preemptions} times" if self.preemptions else ""
         return f"request {self.ticket}: {self.state}, {written}, {self.reused} tokens found{again}"
-
-
-class Played(NamedTuple):
-    """What one sequence did in one step: so many tokens into the cache, at its place."""
-
-    writer: bool  # on the devices that write
-    group: int
-    slot: int
-    ticket: int
-    state: State
-    tokens: int
-    word: bool  # did it get a word for it?
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,8 @@ def accepted(key: jax.Array, q: jax.Array, r: jax.Array, drafted: jax.Array) -> 
     Token i, drawn from r[B, K, V], is kept with probability min(1, q/r). The first that is not is replaced by
     a draw from what q has more than r, max(0, q - r); after K kept ones comes a draw from q itself.
     """
+    # Leviathan et al., algorithm 1. cumprod: a token behind a refused one is refused too. What is drawn after
+    # them is max(0, q - r), which `categorical` normalises by itself; log 0 = -inf is never drawn.
     keys = jax.random.split(key)
     each = drafted[..., None]
     ratio = (jnp.take_along_axis(q[:, :-1], each, 2) / jnp.take_along_axis(r, each, 2))[..., 0]
@@ -109,6 +111,7 @@ class Pair(Told):
         state = self._begin(target, draft, prompts, seed)
         lines: list[list[int]] = [[] for _ in prompts]
         told = []
+        # sequences get ahead of each other: who is done waits, written as -1, until the slowest is done
         while (open_ := np.array([len(line) < G for line in lines])).any():
             state, tokens, kept = self._round(target, draft, state, jnp.asarray(open_))
             told.append(np.where(open_, kept, -1))
@@ -144,7 +147,10 @@ class Pair(Told):
             target, self.target, fed, state["target"], Where(state["length"], count), every=True
         )
         kept, own = self._judged(judge, logits, r, drafted)
-        tokens = jnp.where(jnp.arange(self.K + 1) == kept[:, None], own[:, None], _longer(drafted))
+        places = jnp.arange(
+            self.K + 1
+        )  # the first draft that is not kept gives way to the target's own token
+        tokens = jnp.where(places == kept[:, None], own[:, None], jnp.pad(drafted, ((0, 0), (0, 1))))
         all_kept = kept == self.K  # then the draft has not read its own last token
         step = jnp.where(on, kept + 1, 0)
         after = {
@@ -163,9 +169,8 @@ class Pair(Told):
     ) -> tuple[jax.Array, jax.Array, Any]:
         """K tokens of the draft with its logits: first it reads the one or two that it has not read yet."""
         behind = state["behind"]
-        two = jnp.stack([state["before"], state["last"]], 1)
-        same = jnp.stack([state["last"], state["last"]], 1)
-        pair = jnp.where(behind[:, None] == 1, two, same)
+        earlier = jnp.where(behind == 1, state["before"], state["last"])
+        pair = jnp.stack([earlier, state["last"]], 1)
         read = jnp.where(on, behind + 1, 0)
         keys = jax.random.split(key, self.K)
         start = state["length"] - behind
@@ -232,8 +237,3 @@ def plain(
         return lax.scan(one, (logits, cache, jnp.full(B, P, jnp.int32)), keys)[1].T
 
     return np.asarray(run(params, config.cache()))
-
-
-def _longer(drafted: jax.Array) -> jax.Array:
-    """One place more, for the target's own token."""
-    return jnp.pad(drafted, ((0, 0), (0, 1)))

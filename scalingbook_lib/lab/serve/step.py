@@ -16,12 +16,12 @@ from scalingbook_lib import inference
 from scalingbook_lib.inference import traffic
 from scalingbook_lib.inference.shape import shape
 from scalingbook_lib.lab.compiler import sharding
-from scalingbook_lib.lab.compiler.predicted import KINDS
+from scalingbook_lib.lab.compiler.predicted import KINDS, Amount, Key, Row, Sums
 from scalingbook_lib.lab.serve import decode, decoder
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.serve.quantize import Narrow
 from scalingbook_lib.lab.train import agreement
-from scalingbook_lib.lab.train.agreement import SHAPES, Agreement, Amount, Line, Sums
+from scalingbook_lib.lab.train.agreement import SHAPES, Agreement
 from scalingbook_lib.machines import chips, slices
 from scalingbook_lib.units import DTYPES, FP32, DType
 
@@ -31,17 +31,8 @@ INDEX = 4  # bytes of a word's number, sent with its logit
 
 def of(config: Config, T: int = 1) -> Agreement:
     """Prediction and compiled program of one step of T new tokens for each sequence."""
-    wanted, found = predicted(config, T), compiled(config, T)
-    nothing = (0, 0)
-    keys = sorted(wanted | found)
-    lines = (Line(*key, *wanted.get(key, nothing), *found.get(key, nothing)) for key in keys)
-    return Agreement(tuple(line for line in lines if any((line.predicted, line.compiled))))
-
-
-def compiled(config: Config, T: int = 1) -> Sums:
-    """What the compiler wrote."""
-    rows = decode.program(config, T, greedy=True).collectives
-    return agreement.summed(((c.kind, c.axes), c.times or 0, c.nbytes * (c.times or 0)) for c in rows)
+    told = agreement.beside(predicted(config, T), decode.program(config, T, greedy=True).collectives)
+    return Agreement(tuple(line for line in told.lines if line.predicted or line.compiled))
 
 
 def plan(config: Config) -> inference.Layout:
@@ -73,21 +64,21 @@ def machine(config: Config) -> slices.Slice:
 
 
 def predicted(config: Config, T: int = 1) -> Sums:
-    """What the plan says, and what the laboratory's program does otherwise, as (times, bytes)."""
+    """What the plan says, and what the laboratory's program does otherwise."""
     told = traffic.rows(shape(config.model, plan(config)), machine(config), inference.PEAK)
-    rows = [row for t in told for row in _said(config, t, T)] + [*_otherwise(config, T)]
-    here = [((kind, _present(axes, config)), times, nbytes) for (kind, axes), times, nbytes in rows]
-    return agreement.summed(amount for amount in here if amount[0][1])
+    rows = [row for t in told for row in _said(config, t, T)]
+    return agreement.over_devices([*rows, *_otherwise(config, T)], config.sizes)
 
 
-def _said(config: Config, t: inference.Traffic, T: int) -> Iterator[Amount]:
+def _said(config: Config, t: inference.Traffic, T: int) -> Iterator[Row]:
     """One row of the prediction in the laboratory's terms; a sum is a reduce-scatter and an all-gather."""
     nbytes = t.times * t.nbytes(config.sequences * T, config.sequences)
+    # the laboratory writes an all-reduce as its two halves, with the norm and the next gather between them
     for kind in ("reduce-scatter", "all-gather") if t.what == "AllReduce" else (KINDS[t.what],):
-        yield (kind, WIDTHS.get(t.axis, t.axis)), t.times, nbytes
+        yield Key(kind, WIDTHS.get(t.axis, t.axis)), Amount(t.times, nbytes)
 
 
-def _otherwise(config: Config, T: int) -> Iterator[Amount]:
+def _otherwise(config: Config, T: int) -> Iterator[Row]:
     """Where the program differs."""
     yield from _ends(config, T)
     if config.sizes["C"] > 1:
@@ -96,43 +87,39 @@ def _otherwise(config: Config, T: int) -> Iterator[Amount]:
         yield from _rows(config, T)
 
 
-def _ends(config: Config, T: int) -> Iterator[Amount]:
+def _ends(config: Config, T: int) -> Iterator[Row]:
     """Embeddings are split over D, so a lookup is local, and what is looked up lies where layers want it.
 
     Every group has its own sequences; only for the words do all see all: first those of a group, then all.
     """
     m, n, tokens = config.model, config.sizes, config.sequences * T
     whole = plan(config).activations.bytes * tokens * m.D
-    yield ("reduce-scatter", decoder.AXES), -1, -whole
+    yield Key("reduce-scatter", decoder.AXES), Amount(-1, -whole)
     last = whole / T
     if n["A"] == n["X"] == 1:
-        yield ("all-gather", decoder.AXES), 0, last - whole
+        yield Key("all-gather", decoder.AXES), Amount(0, last - whole)
         return
     words = -(FP32.bytes + INDEX) * config.sequences * config.ways(decoder.AXES)
-    yield ("all-gather", decoder.AXES), -2, words - whole
-    yield ("all-gather", decoder.INNER), 1, last / (n["A"] * n["X"])
+    yield Key("all-gather", decoder.AXES), Amount(-2, words - whole)
+    yield Key("all-gather", decoder.INNER), Amount(1, last / (n["A"] * n["X"]))
     if n["A"] > 1:
-        yield ("all-gather", "A"), 1, last / n["X"]
-    yield ("all-gather", decoder.COLUMNS), 1, -words / n["X"]
+        yield Key("all-gather", "A"), Amount(1, last / n["X"])
+    yield Key("all-gather", decoder.COLUMNS), Amount(1, -words / n["X"])
 
 
-def _sums_over_tokens(config: Config, T: int) -> Iterator[Amount]:
+def _sums_over_tokens(config: Config, T: int) -> Iterator[Row]:
     """The largest score must be known before sums are scaled to it: one of two numbers is summed at once."""
     m, n = config.model, config.sizes
     scores = FP32.bytes * config.sequences * T * m.N / (n["Y"] * n["A"] * n["X"] * n["Z"])
-    yield ("reduce-scatter", "C"), 0, -m.L * scores
-    yield ("all-reduce", "C"), m.L, m.L * scores
+    yield Key("reduce-scatter", "C"), Amount(0, -m.L * scores)
+    yield Key("all-reduce", "C"), Amount(m.L, m.L * scores)
 
 
-def _rows(config: Config, T: int) -> Iterator[Amount]:
+def _rows(config: Config, T: int) -> Iterator[Row]:
     """Over rows of D: the squares of every norm are summed, and so are logits, and scores of experts."""
     m, c, tokens = config.model, config.ways(decoder.COLUMNS), config.sequences * T
     kinds = plan(config).activations.bytes * 2 * m.K * m.H * tokens * m.L
     copies = kinds / min(m.K, config.ways("YZ")) - kinds / c  # keys and values, made by all of C
-    yield ("reduce-scatter", "X"), 0, copies
-    yield ("all-reduce", "X"), 2 * m.L, FP32.bytes * tokens * 2 * m.L
-    yield ("all-reduce", "X"), 2, FP32.bytes * config.sequences * (1 + m.V / c)
-
-
-def _present(axes: str, config: Config) -> str:
-    return "".join(axis for axis in decoder.AXES if axis in axes and config.sizes[axis] > 1)
+    yield Key("reduce-scatter", "X"), Amount(0, copies)
+    yield Key("all-reduce", "X"), Amount(2 * m.L, FP32.bytes * tokens * 2 * m.L)
+    yield Key("all-reduce", "X"), Amount(2, FP32.bytes * config.sequences * (1 + m.V / c))

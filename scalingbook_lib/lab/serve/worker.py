@@ -27,7 +27,7 @@ MOVED = PartitionSpec(None, "C", "Y")  # blocks on their way: [blocks, tokens_C,
 class Row(Told):
     """The tokens `first` to `first + count - 1` of a sequence, to be put into the cache."""
 
-    of: requests.Sequence
+    of: requests.Served
     first: int
     count: int
 
@@ -57,21 +57,21 @@ class Worker(Told):
         self.pools = [
             Pool((config.blocks or 0) // self.groups, config.block, prefixes) for _ in range(self.groups)
         ]
-        self.inside: list[requests.Sequence] = []  # those that have a place, oldest first
+        self.inside: list[requests.Served] = []  # those that have a place, oldest first
         self.ran: Counter[tuple[int, int]] = Counter()  # runs of each program, by T and rows
 
-    def of(self, group: int) -> list[requests.Sequence]:
+    def of(self, group: int) -> list[requests.Served]:
         """The sequences of a group, oldest first."""
         return [s for s in self.inside if s.group == group]
 
-    def enter(self, s: requests.Sequence, group: int, blocks: list[int], cached: int = 0) -> None:
+    def enter(self, s: requests.Served, group: int, blocks: list[int], cached: int = 0) -> None:
         """A sequence gets a place and blocks, of which some are full already."""
         taken = {other.slot for other in self.of(group)}
         s.group, s.slot = group, next(i for i in range(self.slots) if i not in taken)
         s.blocks, s.cached, s.known = blocks, cached, cached // self.config.block
         self.inside = sorted([*self.inside, s], key=lambda s: s.ticket)
 
-    def leave(self, s: requests.Sequence) -> None:
+    def leave(self, s: requests.Served) -> None:
         """It gives everything back."""
         self.inside.remove(s)
         self.pools[s.group].release(s.blocks)
@@ -80,6 +80,8 @@ class Worker(Told):
     def run(self, rows: Iterable[Row], *, T: int, places: int) -> list[int]:
         """Put rows of up to T tokens into the cache, `places` for each group: the word after each row."""
         rows = list(rows)
+        # the shapes are those of the program, however many rows there are: what is left over has count 0, and
+        # its tokens go nowhere. So there is one compiled program for each T and number of places.
         size = self.groups * places
         tokens, tables = np.zeros((size, T), np.int32), np.zeros((size, self.config.width), np.int32)
         start, count = np.zeros((2, size), np.int32)
@@ -96,9 +98,10 @@ class Worker(Told):
         self.ran[T, size] += 1
         return np.asarray(words)[at].tolist()
 
-    def learn(self, s: requests.Sequence) -> None:
+    def learn(self, s: requests.Served) -> None:
         """Blocks that are full by now can be shared."""
         size, tokens = self.config.block, s.tokens
+        # a block is shared only when it is full: nobody writes to it again
         while (s.known + 1) * size <= s.cached:
             s.known += 1
             self.pools[s.group].learn(tokens[: s.known * size], s.blocks[s.known - 1])
@@ -114,7 +117,7 @@ class Worker(Told):
         """The bytes of one block in all layers."""
         return sum(a.nbytes for a in jax.tree.leaves(self.cache)) // (self.config.blocks or 1)
 
-    def send(self, s: requests.Sequence) -> Cache:
+    def send(self, s: requests.Served) -> Cache:
         """The blocks of a sequence, out of the cache."""
         return self._take(self.cache, self._ids(s.group, s.blocks))
 
@@ -125,6 +128,7 @@ class Worker(Told):
 
     def _ids(self, group: int, blocks: Sequence[int]) -> np.ndarray:
         """Where blocks of a group lie among all; those that fill up the array lie nowhere."""
+        # `blocks` is one past the last one: what is read there is clipped, what is written is dropped
         found = np.full(self.config.width, self.config.blocks, np.int32)
         found[: len(blocks)] = np.asarray(blocks) + group * self.pools[group].count
         return found

@@ -5,23 +5,18 @@ the laboratory differs from the plan on purpose, or does what no plan counts (th
 the difference is a line of this module with its reason and its exact size. Chapter: Training.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from scalingbook_lib import training
 from scalingbook_lib.lab.compiler import hlo
-from scalingbook_lib.lab.compiler.predicted import KINDS
+from scalingbook_lib.lab.compiler.predicted import NOTHING, Amount, Key, Row, Sums, of_traffic, summed
 from scalingbook_lib.lab.train import transformer
 from scalingbook_lib.lab.train.trainer import Trainer
 from scalingbook_lib.machines import chips, slices
-from scalingbook_lib.training.links import BACK, RING
 from scalingbook_lib.units import FP32, Told
 
 SHAPES = {1: (1, 1), 4: (2, 2), 8: (2, 4), 16: (4, 4), 32: (4, 8), 64: (8, 8)}
-
-type Key = tuple[str, str]  # kind, axes
-type Amount = tuple[Key, float, float]  # times, bytes
-type Sums = dict[Key, tuple[float, float]]  # times, bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +63,16 @@ class Agreement(Told):
 
 def of(trainer: Trainer) -> Agreement:
     """Prediction and compiled program of one training step."""
-    wanted, found = predicted(trainer), compiled(trainer)
-    nothing = (0, 0)
+    return beside(predicted(trainer), trainer.program.collectives)
+
+
+def beside(wanted: Sums, rows: hlo.Collectives) -> Agreement:
+    """A line for each kind and axes that is predicted, compiled, or both."""
+    found = summed((Key(c.kind, c.axes), Amount(c.times or 0, (c.times or 0) * c.nbytes)) for c in rows)
+    both = {key: (wanted.get(key, NOTHING), found.get(key, NOTHING)) for key in sorted(wanted | found)}
     return Agreement(
-        tuple(
-            Line(*key, *wanted.get(key, nothing), *found.get(key, nothing)) for key in sorted(wanted | found)
-        )
+        tuple(Line(*key, w.times or 0, w.nbytes, f.times or 0, f.nbytes) for key, (w, f) in both.items())
     )
-
-
-def compiled(trainer: Trainer) -> Sums:
-    """What the compiler wrote."""
-    rows = trainer.program.collectives
-    return summed(((c.kind, c.axes), c.times or 0, c.times * c.nbytes if c.times else 0) for c in rows)
 
 
 def plan(trainer: Trainer) -> training.Plan:
@@ -105,27 +97,30 @@ def plan(trainer: Trainer) -> training.Plan:
 
 
 def predicted(trainer: Trainer) -> Sums:
-    """What the plan says, and what the laboratory's program does otherwise, as (times, bytes)."""
+    """What the plan says, and what the laboratory's program does otherwise."""
     if not trainer.remat:
         raise ValueError("remat=False keeps gathered weights, which no plan does; compare with remat=True")
-    n = trainer.sizes
     where = slices.Slice(chips.V5E, SHAPES[trainer.devices.size])
     told = training.traffic(trainer.model, plan(trainer), where, batch=trainer.batch, T=trainer.T)
-    said = [row for t in told for row in _said(trainer, t)]
-    rows = [*said, *_otherwise(trainer, {key for key, *_ in said})]
-    here = [((kind, _present(axes, n)), times, nbytes) for (kind, axes), times, nbytes in rows]
-    return summed(amount for amount in here if amount[0][1])
+    said = [_said(trainer, t) for t in told]
+    return over_devices([*said, *_otherwise(trainer, {key for key, _ in said})], trainer.sizes)
 
 
-def _said(trainer: Trainer, t: training.Traffic) -> Iterator[Amount]:
+def over_devices(rows: Iterable[Row], sizes: Mapping[str, int]) -> Sums:
+    """Rows summed by kind and axes; axes of one device are left out, and nothing moves over them."""
+    real = [axis for axis, n in sizes.items() if n > 1]
+    here = ((Key(kind, "".join(a for a in real if a in axes)), amount) for (kind, axes), amount in rows)
+    return summed((key, amount) for key, amount in here if key.axes)
+
+
+def _said(trainer: Trainer, t: training.Traffic) -> Row:
     """One row of the prediction in the laboratory's terms."""
     n, e, of = trainer.sizes, trainer.model.experts, t.name
     axes = {"X": "XC" if of.startswith("expert") else "XZC"}.get(t.axes, t.axes)
-    times, nbytes = t.times, t.times * t.nbytes
+    key, (times, nbytes) = of_traffic(t)
+    assert times is not None  # a plan knows how often
     if t.axes in "XR":  # the laboratory moves each weight by itself
         times *= _layer_weights(trainer, "experts" if of.startswith("expert") else "dense")
-    if t.what in (RING, BACK):  # n - 1 hops of a piece each
-        times, nbytes = times * (t.n - 1), nbytes * (t.n - 1) / t.n
     if t.axes == "Z" and e:  # a place for every token at every expert, and tokens are gathered over Y before
         nbytes *= e.E / e.k * n["Y"]
     if of == "tensor, experts" and e:  # before, so once for all k
@@ -133,55 +128,44 @@ def _said(trainer: Trainer, t: training.Traffic) -> Iterator[Amount]:
     if n["P"] > 1 and t.axes in "YCZP":  # M + P - 1 ticks; in the others than M, what is moved is nothing
         ticks = (trainer.microbatches + n["P"] - 1) / trainer.microbatches
         times, nbytes = times * ticks, nbytes * ticks
-    yield (KINDS[t.what], axes), times, nbytes
+    return Key(key.kind, axes), Amount(times, nbytes)
 
 
-def _otherwise(trainer: Trainer, said: set[Key]) -> Iterator[Amount]:
+def _otherwise(trainer: Trainer, said: set[Key]) -> Iterator[Row]:
     """Where the program differs: the loss, the ends of the model, and norms, which Y and stages copy."""
     m, n = trainer.model, trainer.sizes
     ways, tokens = n["X"] * n["Z"] * n["C"], trainer.batch * trainer.T
     table, here = 4 * m.V * m.D / n["Y"], 4 * tokens / (n["R"] * ways)  # bytes of one number for each token
-    yield ("all-reduce", transformer.AXES), 1, 4  # the loss, told on every device
+    yield Key("all-reduce", transformer.AXES), Amount(1, 4)  # the loss, told on every device
     if ways > 1 and n["P"] == 1:
-        yield ("all-gather", "XZC"), 5, -table  # a lookup's gradient needs no second gather of the table
-        yield ("reduce-scatter", "XZC"), 3, 0
+        # a lookup's gradient needs no second gather of the table
+        yield Key("all-gather", "XZC"), Amount(5, -table)
+        yield Key("reduce-scatter", "XZC"), Amount(3, 0)
     if n["Y"] > 1:  # largest logit, sum, target's logit; the first two again; gradients of the last two
-        yield ("all-reduce", "Y"), 7, 7 * here
+        yield Key("all-reduce", "Y"), Amount(7, 7 * here)
     if n["P"] > 1 and n["Y"] > 1:  # the vocabulary's pair, for all microbatches at once
-        yield ("all-gather", "Y"), 3, 3 * here * m.D
-        yield ("reduce-scatter", "Y"), 2, 2 * here * m.D
+        yield Key("all-gather", "Y"), Amount(3, 3 * here * m.D)
+        yield Key("reduce-scatter", "Y"), Amount(2, 2 * here * m.D)
     yield from _copied(trainer, table / ways, 4 * m.D / ways, said)
 
 
-def _copied(trainer: Trainer, table: float, norm: float, said: set[Key]) -> Iterator[Amount]:
+def _copied(trainer: Trainer, table: float, norm: float, said: set[Key]) -> Iterator[Row]:
     """What lies on more devices than R, and is summed over these too: ends on stages, norms, routers on Y."""
     m, n = trainer.model, trainer.sizes
     stages, ways = n["P"] > 1, n["Y"] > 1
     norms = m.L / n["P"] * norm * (2 + (m.experts.E if m.experts else 0))
     if ("all-reduce", "R") in said:
-        yield ("all-reduce", "R"), 0, -(table + norm / n["P"]) * stages - (norms + norm * (not stages)) * ways
+        fewer = (table + norm / n["P"]) * stages + (norms + norm * (not stages)) * ways
+        yield Key("all-reduce", "R"), Amount(0, -fewer)
     if stages:
-        yield ("all-reduce", "PR"), 2, 2 * table
+        yield Key("all-reduce", "PR"), Amount(2, 2 * table)
     if stages or ways:
-        yield ("all-reduce", "PRY"), 1, norm
+        yield Key("all-reduce", "PRY"), Amount(1, norm)
     if ways:
-        yield ("all-reduce", "RY"), 2, norms
+        yield Key("all-reduce", "RY"), Amount(2, norms)
 
 
 def _layer_weights(trainer: Trainer, which: str) -> int:
     """How many weights of one layer are moved by themselves."""
-    names = [name for name in transformer.shapes(trainer.model) if transformer.SPLIT[name].startswith("W[L")]
+    names = transformer.of_layers(transformer.shapes(trainer.model))
     return sum(name.startswith("expert") == (which == "experts") for name in names)
-
-
-def _present(axes: str, sizes: dict[str, int]) -> str:
-    return "".join(axis for axis in axes if sizes[axis] > 1)
-
-
-def summed(rows: Iterable[Amount]) -> Sums:
-    """Rows of the same kind and axes as one."""
-    sums: Sums = {}
-    for key, times, nbytes in rows:
-        before = sums.get(key, (0, 0))
-        sums[key] = (before[0] + times, before[1] + nbytes)
-    return sums

@@ -32,6 +32,7 @@ class Checkpoints:
         """The last whole state, split as this trainer's mesh wants it; None where there is none."""
         if (step := self.latest()) is None:
             return None
+        # Orbax reads into the shardings that it is given: the mesh of before need not be the mesh of now
         wanted: Any = ocp.args.StandardRestore(trainer.structs)  # pyright: ignore
         return dict(self._manager.restore(step, args=wanted))
 

@@ -12,16 +12,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import traffic
 from scalingbook_lib.inference.shape import shape
 from scalingbook_lib.lab.collectives import exchange
 from scalingbook_lib.lab.compiler import aot
-from scalingbook_lib.lab.compiler.predicted import KINDS
-from scalingbook_lib.lab.train import agreement, transformer
-from scalingbook_lib.lab.train.agreement import SHAPES, Agreement, Line
+from scalingbook_lib.lab.compiler.predicted import KINDS, Amount, Key, summed
+from scalingbook_lib.lab.train import transformer
+from scalingbook_lib.lab.train.agreement import SHAPES, Agreement, beside
 from scalingbook_lib.machines import chips, slices
 from scalingbook_lib.notation import Mesh
 from scalingbook_lib.units import BF16, DType, Told
@@ -88,18 +87,13 @@ class Exchange(Told):
     @functools.cached_property
     def agreement(self) -> Agreement:
         """The exchanges that `inference` predicts for one layer, padding included, and the compiled ones."""
-        found = agreement.summed(
-            ((c.kind, c.axes), c.times or 0, c.nbytes * (c.times or 0)) for c in self.program.collectives
-        )
-        told = [(t.what, t.nbytes(self.B, 0)) for t in self._traffic() if t.what == traffic.EXCHANGE]
-        wanted = agreement.summed(((KINDS[what], "Z"), 1, n * self.padding) for what, n in told)
-        keys, nothing = sorted(wanted | found), (0, 0)
-        return Agreement(tuple(Line(*k, *wanted.get(k, nothing), *found.get(k, nothing)) for k in keys))
-
-    def _traffic(self) -> tuple[inference.Traffic, ...]:
         layout = inference.Layout(tp=self.Z, ep=self.Z, attention_dp=self.Z, activations=self.dtype)
-        where = slices.Slice(chips.V5E, SHAPES[self.Z])
-        return traffic.rows(shape(self.model, layout), where, inference.PEAK)
+        on = slices.Slice(chips.V5E, SHAPES[self.Z])
+        rows = traffic.rows(shape(self.model, layout), on, inference.PEAK)
+        exchanges = [t.nbytes(self.B, 0) for t in rows if t.what == traffic.EXCHANGE]
+        key = Key(KINDS[traffic.EXCHANGE], "Z")
+        wanted = summed((key, Amount(1, nbytes * self.padding)) for nbytes in exchanges)
+        return beside(wanted, self.program.collectives)
 
     def __str__(self) -> str:
         room = f"room for {self.room} of a device at an expert"
@@ -109,13 +103,14 @@ class Exchange(Told):
 def routed(w: Mapping[str, Any], h: jax.Array, k: int, room: int) -> jax.Array:
     """Each of h[b, D] through its k experts, wherever along Z they live, as far as these have room."""
     E = w["router"].shape[1]
-    share, chosen = lax.top_k(jax.nn.softmax((h @ w["router"]).astype(jnp.float32)), k)
-    share = (share / share.sum(-1, keepdims=True)).astype(h.dtype)
+    share, chosen = transformer.chosen_experts(h @ w["router"], k)
     wants = jax.nn.one_hot(chosen, E, dtype=h.dtype)  # [b, k, E]
-    gates, wanted = jnp.einsum("bke,bk->be", wants, share), wants.sum(1)
+    gates, wanted = jnp.einsum("bke,bk->be", wants, share.astype(h.dtype)), wants.sum(1)
+    # the n-th token that wants an expert takes its n-th place; beyond `room` it has none, and the one-hot is
+    # 0
     place = (jnp.cumsum(wanted.astype(jnp.int32), 0) - 1)[..., None] == jnp.arange(room)
     sent = jnp.where(place, wanted[..., None], 0)  # [b, E, room]: 1 where a token has its place
     there = exchange(jnp.einsum("bec,bd->ecd", sent, h), "Z", 0, 1)  # [E_Z, Z · room, D]
     experts = {name: w[name] for name in ("gate", "up", "down")}
-    done = jax.vmap(lambda e, x: transformer.mlp(e, x))(experts, there)
+    done = jax.vmap(transformer.mlp)(experts, there)
     return jnp.einsum("ecd,bec,be->bd", exchange(done, "Z", 1, 0), sent, gates)

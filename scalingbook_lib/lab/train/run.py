@@ -20,16 +20,7 @@ if TYPE_CHECKING:
 def main(given: Sequence[str] | None = None) -> None:
     """Train as the command line says."""
     asked = arguments().parse_args(given)
-    join(asked)
-    from scalingbook_lib.lab.train import (
-        trainer as training,  # only now: JAX must not start before it knows its processes
-    )
-
-    model = training.SMALL_MOE if asked.experts else training.SMALL
-    trainer = training.Trainer(
-        model, Mesh.parse(asked.mesh), batch=asked.batch, T=asked.T, microbatches=asked.microbatches
-    )
-    train(trainer, asked.folder, steps=asked.steps, every=asked.every)
+    train(joined(asked), asked.folder, steps=asked.steps, every=asked.every)
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -48,8 +39,8 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def join(asked: argparse.Namespace) -> None:
-    """Find the other processes and the devices: what must come before all else."""
+def joined(asked: argparse.Namespace) -> "Trainer":
+    """Find the other processes and the devices, which must come before all else; then the trainer on them."""
     devices.prepare()
     import jax
 
@@ -59,6 +50,11 @@ def join(asked: argparse.Namespace) -> None:
         jax.distributed.initialize()
     elif asked.processes > 1:
         jax.distributed.initialize(asked.address, num_processes=asked.processes, process_id=asked.process)
+    from scalingbook_lib.lab.train import trainer  # only now: its module uses JAX, which starts the devices
+
+    model = trainer.SMALL_MOE if asked.experts else trainer.SMALL
+    sizes = {"batch": asked.batch, "T": asked.T, "microbatches": asked.microbatches}
+    return trainer.Trainer(model, Mesh.parse(asked.mesh), **sizes)
 
 
 def train(trainer: "Trainer", folder: Path, *, steps: int, every: int) -> None:
@@ -68,10 +64,12 @@ def train(trainer: "Trainer", folder: Path, *, steps: int, every: int) -> None:
     from scalingbook_lib.lab.train.checkpoints import Checkpoints
 
     folder.mkdir(parents=True, exist_ok=True)
+    # the step is part of the state, and the data depend on the step alone: nothing else has to be restored
     with Checkpoints(folder / "checkpoints") as kept:
         state = kept.restore(trainer) or trainer.start()
         for step in range(int(state["step"]), steps):
             state, loss = trainer.step(state, trainer.data(step))
+            # a line for each step, written at once: what a killed run had told is not lost
             if jax.process_index() == 0:
                 with (folder / "losses.txt").open("a") as told:
                     print(step, float(loss), file=told)
@@ -83,7 +81,3 @@ def losses(folder: Path) -> list[tuple[int, float]]:
     """Every loss that a run told, in order; steps done again after a kill stand there twice."""
     lines = (folder / "losses.txt").read_text().splitlines()
     return [(int(step), float(loss)) for step, loss in (line.split() for line in lines)]
-
-
-if __name__ == "__main__":
-    main()

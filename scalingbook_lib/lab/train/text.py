@@ -27,11 +27,5 @@ def batch(step: int, *, batch: int, T: int, rows: slice = slice(None)) -> np.nda
 
     `rows` asks for some of them: a device, or a process, makes its own.
     """
-    numbers = step * batch + np.arange(batch)[rows]
-    starts = numbers * _HOP % (len(book()) - T)
+    starts = (step * batch + np.arange(batch)[rows]) * _HOP % (len(book()) - T)
     return book()[starts[:, None] + np.arange(T + 1)]
-
-
-def shown(tokens: np.ndarray) -> str:
-    """Tokens as text."""
-    return bytes(np.asarray(tokens, np.uint8)).decode("ascii", "replace")

@@ -16,7 +16,8 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from scalingbook_lib import models, notation
-from scalingbook_lib.lab.compiler import aot, hlo, sharding
+from scalingbook_lib.lab import axes
+from scalingbook_lib.lab.compiler import aot, sharding
 from scalingbook_lib.lab.train import text, transformer
 from scalingbook_lib.units import Told
 
@@ -65,28 +66,19 @@ class Trainer(Told):
 
     def __post_init__(self) -> None:
         transformer.refuse(self.model)
-        unknown = set(hlo.sizes_of(self.mesh)) - set(transformer.AXES)
-        if unknown:
-            raise ValueError(
-                f"axis {min(unknown)} is none of {', '.join(transformer.AXES)}; name one of them"
-            )
-        for what, size, axes in self._splits():
-            ways = int(np.prod([self.sizes[axis] for axis in axes]))
-            if size % ways:
-                raise ValueError(f"{what} = {size} does not divide over {axes} = {ways}; change one of them")
+        axes.refuse_uneven(self._splits(), self.sizes)
 
     def _splits(self) -> list[tuple[str, int, str]]:
         m, b = self.model, self.batch // self.microbatches
-        heads = [("K", m.K // self.sizes["Y"], "C")] if self.context == "ulysses" else []
         rows = [("V", m.V, "Y"), ("D", m.D, "X"), ("K", m.K, "Y"), ("F", m.F, "Y"), ("L", m.L, "P")]
         rows += [("E", m.experts.E, "Z"), ("F of an expert", m.experts.F, "Y")] if m.experts else []
-        return [*rows, *heads, ("the microbatch", b, "RXZ"), ("T", self.T, "CY")]
+        rows += [("K", m.K // self.sizes["Y"], "C")] if self.context == "ulysses" else []
+        return [*rows, ("the microbatch", b, "RXZ"), ("T", self.T, "CY")]
 
     @functools.cached_property
     def sizes(self) -> dict[str, int]:
         """The size of each of the six axes."""
-        given = hlo.sizes_of(self.mesh)
-        return {axis: given.get(axis, 1) for axis in transformer.AXES}
+        return axes.sizes(self.mesh, transformer.AXES)
 
     @functools.cached_property
     def devices(self) -> jax.sharding.Mesh:
@@ -102,27 +94,21 @@ class Trainer(Told):
     @functools.cached_property
     def structs(self) -> State:
         """Shape, type and place of every part of the state, with nothing allocated."""
-        shapes = transformer.shapes(self.model)
-        whole = dict.fromkeys(("weights", "m", "v"), shapes) | {"step": ()}
-        kinds = {"step": jnp.int32}
-        return {
-            part: jax.tree.map(
-                lambda shape, spec, part=part: jax.ShapeDtypeStruct(
-                    shape, kinds.get(part, jnp.float32), sharding=NamedSharding(self.devices, spec)
-                ),
-                whole[part],
-                self.specs[part],
-                is_leaf=lambda x: isinstance(x, tuple),
-            )
-            for part in self.specs
-        }
+        shapes, specs = transformer.shapes(self.model), self.specs["weights"]
+        weights = {name: self._struct(shape, jnp.float32, specs[name]) for name, shape in shapes.items()}
+        step = self._struct((), jnp.int32, PartitionSpec())
+        return {"step": step, **dict.fromkeys(("weights", "m", "v"), weights)}
+
+    def _struct(self, shape: tuple[int, ...], dtype: Any, spec: PartitionSpec) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(self.devices, spec))
 
     def start(self) -> State:
         """The state before the first step: the same numbers on every mesh."""
-        return jax.tree.map(self._placed, initial(self.model, self.seed), self.structs)
-
-    def _placed(self, x: np.ndarray, struct: jax.ShapeDtypeStruct) -> jax.Array:
-        return jax.make_array_from_callback(struct.shape, struct.sharding, lambda block: x[block])
+        return jax.tree.map(
+            lambda x, s: jax.make_array_from_callback(s.shape, s.sharding, lambda block: x[block]),
+            initial(self.model, self.seed),
+            self.structs,
+        )
 
     def data(self, step: int) -> jax.Array:
         """The tokens of a step; each device's rows are made where it is."""
@@ -130,12 +116,12 @@ class Trainer(Told):
         def rows(block: Any) -> np.ndarray:
             return text.batch(step, batch=self.batch, T=self.T, rows=block[0])
 
-        place = NamedSharding(self.devices, READ)
-        return jax.make_array_from_callback((self.batch, self.T + 1), place, rows)
+        return jax.make_array_from_callback(self.tokens.shape, self.tokens.sharding, rows)
 
     @functools.cached_property
     def program(self) -> aot.Program:
         """One step, compiled: its collectives, its memory on one device, its FLOPs."""
+        # the state is donated: its new values take the place of the old ones, so it is there only once
         given = (self.structs, self.tokens)
         return aot.compile(self.spread, *given, mesh=self.sizes, topology=self.topology, donate=(0,))
 
@@ -148,8 +134,7 @@ class Trainer(Told):
     @property
     def tokens(self) -> jax.ShapeDtypeStruct:
         """What a step reads."""
-        place = NamedSharding(self.devices, READ)
-        return jax.ShapeDtypeStruct((self.batch, self.T + 1), jnp.int32, sharding=place)
+        return self._struct((self.batch, self.T + 1), jnp.int32, READ)
 
     def step(self, state: State, tokens: jax.Array) -> tuple[State, jax.Array]:
         """One step: the next state, and the mean loss. The state given is used up."""
@@ -158,8 +143,11 @@ class Trainer(Told):
     def local(self, state: State, tokens: jax.Array) -> tuple[State, jax.Array]:
         """One step as one device runs it: loss, gradients, their sums over all copies of a weight, Adam."""
         t = self.T // self.sizes["C"]
+        # a device of C reads whole sequences, and keeps its part and one token more: the one to be predicted
         here = jax.lax.dynamic_slice_in_dim(tokens, jax.lax.axis_index("C") * t, t + 1, 1)
         loss, gradients = jax.value_and_grad(self._loss)(state["weights"], here[:, :-1], here[:, 1:])
+        # summed only over axes that do not split the weight: over the others all_gather's derivative has done
+        # it
         gradients = {name: self._summed(g, transformer.summed_over(name)) for name, g in gradients.items()}
         return adam(state, gradients, self.rate), self._summed(loss, tuple(transformer.AXES))
 
@@ -167,9 +155,9 @@ class Trainer(Told):
         how = {"context": self.context, "remat": self.remat, "dtype": self.dtype}
         return transformer.loss(self.model, w, tokens, targets, microbatches=self.microbatches, **how)
 
-    def _summed(self, x: jax.Array, axes: tuple[str, ...]) -> jax.Array:
-        axes = tuple(axis for axis in axes if self.sizes[axis] > 1)
-        return jax.lax.psum(x, axes) if axes else x
+    def _summed(self, x: jax.Array, over: tuple[str, ...]) -> jax.Array:
+        real = tuple(axis for axis in over if self.sizes[axis] > 1)
+        return jax.lax.psum(x, real) if real else x
 
     def train(self, steps: int, since: State | None = None) -> Trained:
         """So many steps, from the start or from where a state stands (it is used up)."""
@@ -181,13 +169,14 @@ class Trainer(Told):
         return Trained(first, tuple(map(float, losses)), state)
 
     def __str__(self) -> str:
-        on = " ".join(f"{axis}{n}" for axis, n in self.sizes.items() if n > 1) or "one device"
-        return f"{self.model.name} ({self.model.params:,} parameters) on {on}: {self.batch} × {self.T} tokens"
+        model = f"{self.model.name} ({self.model.params:,} parameters)"
+        return f"{model} on {axes.told(self.sizes)}: {self.batch} × {self.T} tokens"
 
 
 def initial(m: models.Transformer, seed: int) -> State:
     """Weights drawn from the seed, each from a stream of its own; norms are 1, moments 0."""
     weights = {}
+    # drawn in NumPy, each weight from its own stream: the same numbers on every mesh and in every JAX
     for stream, (name, shape) in enumerate(transformer.shapes(m).items()):
         drawn = np.random.default_rng([seed, stream]).standard_normal(shape, np.float32)
         weights[name] = np.ones_like(drawn) if "norm" in name else drawn * _fan_in(m, name) ** -0.5

@@ -55,6 +55,11 @@ def shapes(m: Transformer) -> dict[str, tuple[int, ...]]:
     return {name: found[name] for name in SPLIT if name in found}
 
 
+def of_layers(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Of what has the names of weights, that of the layers: all but the embeddings and the last norm."""
+    return {name: one for name, one in named.items() if SPLIT[name].startswith("W[L")}
+
+
 def refuse(m: Transformer) -> None:
     """Say what this small Transformer does not have."""
     e = m.experts
@@ -84,6 +89,8 @@ def whole(w: Weights, dtype: Any = jnp.float32, *, in_layer: bool = False) -> di
     full = {}
     for name, block in w.items():
         dims = parse(SPLIT[name]).dims
+        # D is the dimension that FSDP splits. all_gather differentiates to a reduce-scatter: gradients are
+        # summed over the same axes, and each device keeps its own part, with no line of code for it.
         at = next(i for i, dim in enumerate(dims) if dim.name == "D")
         full[name] = gather(block.astype(dtype), dims[at].axes, at - in_layer)
     return full
@@ -108,27 +115,34 @@ def mlp(w: Weights, h: jax.Array, name: str = "") -> jax.Array:
     return (jax.nn.silu(h @ w[f"{name}gate"]) * (h @ w[f"{name}up"])) @ w[f"{name}down"]
 
 
+def chosen_experts(scores: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
+    """Of scores[b, E] the k experts of each token, and their shares in what it becomes: these add up to 1."""
+    share, chosen = lax.top_k(jax.nn.softmax(scores.astype(jnp.float32)), k)
+    return share / share.sum(-1, keepdims=True), chosen
+
+
 def routed(m: Transformer, w: Weights, h: jax.Array) -> jax.Array:
     """Each token through its k experts, wherever along Z they live; no token is ever dropped."""
     assert m.experts
     rows = h.reshape(-1, h.shape[-1])
-    share, chosen = lax.top_k(jax.nn.softmax((rows @ w["router"]).astype(jnp.float32)), m.experts.k)
-    share = (share / share.sum(-1, keepdims=True)).astype(h.dtype)
+    share, chosen = chosen_experts(rows @ w["router"], m.experts.k)
+    share = share.astype(h.dtype)
     taken = jax.nn.one_hot(chosen, m.experts.E, dtype=h.dtype)  # [tokens, k, E]
+    # every expert gets a row for every token, zeros where it was not chosen: what moves has E/k times the
+    # bytes that are needed, and no token can be dropped. `expert_exchange` has the other way, with a
+    # capacity.
     mine, sent = taken.sum(1).T[..., None], jnp.broadcast_to(rows, (m.experts.E, *rows.shape))
-    buckets = exchange(
-        sent * mine, "Z", 0, 1
-    )  # a place for every token at every expert: E/k of what is needed
-    back = exchange(jax.vmap(lambda e, x: mlp(e, x))(_experts(w), buckets), "Z", 1, 0)
+    # a place for every token at every expert: E/k of what is needed, and a shape that depends on no token
+    buckets = exchange(sent * mine, "Z", 0, 1)
+    experts = {name: w[f"expert {name}"] for name in ("gate", "up", "down")}
+    back = exchange(jax.vmap(mlp)(experts, buckets), "Z", 1, 0)
     return jnp.einsum("end,nke,nk->nd", back, taken, share).reshape(h.shape)
-
-
-def _experts(w: Weights) -> dict[str, jax.Array]:
-    return {name.removeprefix("expert "): block for name, block in w.items() if name.startswith("expert ")}
 
 
 def layer(m: Transformer, w: Weights, x: jax.Array, context: str) -> jax.Array:
     """x[b, t_Y, D] → x[b, t_Y, D]: tokens are gathered for the heads and the MLP, their sums scattered."""
+    # sequence parallelism (Korthikanti et al. 2022): norms and sums have tokens split over Y, products have
+    # all
     h = gather(norm(x, w["attention norm"]), "Y", 1)
     x += scatter(heads(w, h, context), "Y", 1)
     h = gather(norm(x, w["mlp norm"]), "Y", 1)
@@ -138,6 +152,8 @@ def layer(m: Transformer, w: Weights, x: jax.Array, context: str) -> jax.Array:
 def stage(m: Transformer, w: Weights, x: jax.Array, *, context: str, remat: bool) -> jax.Array:
     """The layers of this pipeline stage, one after the other; with `remat`, only their inputs are kept."""
 
+    # gathered within the layer, so weights of one layer at a time are whole. prevent_cse=False: within a scan
+    # nothing is shared between the two passes that XLA could take for the same computation.
     def one(x: jax.Array, w: Weights) -> tuple[jax.Array, None]:
         return layer(m, whole(w, x.dtype, in_layer=True), x, context), None
 
@@ -149,6 +165,8 @@ def pipeline(run: Any, x: jax.Array) -> jax.Array:
     stages = lax.axis_size("P")
     is_first = lax.axis_index("P") == 0
 
+    # every stage runs in every tick; what it computes before its first microbatch arrives, and after its
+    # last, is never looked at. shift() goes one stage on, and backwards in the backward pass.
     def tick(received: jax.Array, fresh: jax.Array) -> tuple[jax.Array, jax.Array]:
         out = run(jnp.where(is_first, fresh, received))
         return shift(out, "P", ring=False), out
@@ -173,6 +191,8 @@ def head(w: Weights, x: jax.Array, targets: jax.Array) -> jax.Array:
 def cross_entropy(logits: jax.Array, targets: jax.Array) -> jax.Array:
     """-log p of every target, from the logits of this device's V_Y."""
     logits = logits.astype(jnp.float32)
+    # V is split, so the largest logit, the sum and the target's logit are each known after a sum over Y. The
+    # largest is subtracted and added again: no gradient goes through it, and pmax has none.
     top = spread(lax.pmax, lax.stop_gradient(logits.max(-1)), "Y")
     total = spread(lax.psum, jnp.exp(logits - top[..., None]).sum(-1), "Y")
     place = targets - lax.axis_index("Y") * logits.shape[-1]
@@ -192,10 +212,9 @@ def loss(
     dtype: Any = jnp.float32,
 ) -> jax.Array:
     """This device's share of the mean loss of tokens[b, t]: the shares of all devices add up to it."""
-    layers = {name: block for name, block in w.items() if SPLIT[name].startswith("W[L")}
     x = embed(whole({"embed": w["embed"]}, dtype)["embed"], tokens)
     x = x.reshape(microbatches, -1, *x.shape[1:])
-    x = pipeline(lambda x: stage(m, layers, x, context=context, remat=remat), x)
+    x = pipeline(lambda x: stage(m, of_layers(w), x, context=context, remat=remat), x)
     x = x.reshape(-1, *x.shape[2:])
     ends = {name: w[name] for name in ("final norm", "unembed")}
     each = (jax.checkpoint(head) if remat else head)(ends, x, targets)

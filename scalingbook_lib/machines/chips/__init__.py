@@ -5,6 +5,11 @@ print. `chips.V5E`, `chips.find("H100")`, `chips.CATALOGUE`, `chips.TPUS`, `chip
 `chips.Slice`. Figures are rows of `tpus.csv`, `nvidia.csv` and `amd.csv`, each of a chip and not of a core;
 where a datasheet counts sparsity, the dense half is what stands there. The rows of `data/chips.csv` are the
 same figures as they were collected. Chapters: Rooflines, TPUs, GPUs.
+
+>>> print(find("v5e"))
+TPU v5e: 197 TFLOPs/s in bf16, 16 GiB of HBM at 819 GB/s, 4 links of 50 GB/s each way
+>>> print(V5E.sources["hbm_bytes_per_s"].as_of)
+2026-11-21
 """
 
 from dataclasses import replace
@@ -18,6 +23,7 @@ __all__ = [
     "CATALOGUE",
     "GPUS",
     "HALF_TPU7X",
+    "L40S",
     "RTX_PRO_6000",
     "TPUS",
     "Axis",
@@ -32,16 +38,16 @@ __all__ = [
 
 TPUS = table.read("tpus", "Google")
 V2, V3, V4, V5E, V5P, V6E, TPU7X = TPUS
-*_NVIDIA, RTX_PRO_6000 = table.read("nvidia", "NVIDIA")
-"""A Blackwell for a server's PCIe slots, with GDDR7. It has no NVLink: its one link is the slot, and the
-host leads from slot to slot. `find` knows it; the catalogue, of chips joined by links, does not."""
+*_NVIDIA, L40S, RTX_PRO_6000 = table.read("nvidia", "NVIDIA")
+"""An Ada and a Blackwell for a server's PCIe slots, with GDDR. They have no NVLink: their one link is the
+slot, and the host leads on. `find` knows them; the catalogue, of chips joined by links, does not."""
 V100, A100, H100, H200, B200, B300, GB200, GB300 = _NVIDIA
 _AMD = table.read("amd", "AMD", full_mesh=True)
 """Eight to a board, one link for each pair: seven together for a collective of all eight, one for two."""
 MI300X, MI325X, MI355X = _AMD
 GPUS = (*_NVIDIA, *_AMD)
 CATALOGUE = {chip.name: chip for chip in (*TPUS, *GPUS)}
-_ALSO = {"trillium": V6E, "ironwood": TPU7X, "v7x": TPU7X, "rtxpro6000se": RTX_PRO_6000}
+_ALSO = {"trillium": V6E, "ironwood": TPU7X, "v7x": TPU7X, "rtxpro6000se": RTX_PRO_6000, "l40s": L40S}
 
 HALF_TPU7X = replace(
     TPU7X,

@@ -1,6 +1,10 @@
 """Which GPUs are joined by which switches, and what can a mesh axis carry?
 
 A cluster is domains of chips under a fat tree of network switches; a mesh names factors of it. Chapter: GPUs.
+
+>>> from scalingbook_lib.machines import chips
+>>> [level.name for level in Cluster.of(chips.H100, 1024).levels]
+['NVLink', 'leaf', 'spine']
 """
 
 from scalingbook_lib.machines.clusters.cluster import NETWORK_HOP_S, PORTS, Cluster

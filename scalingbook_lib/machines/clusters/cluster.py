@@ -10,14 +10,15 @@ from functools import cached_property
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.machines.clusters.level import ClusterError, Level
 from scalingbook_lib.machines.clusters.mesh import ClusterMesh
-from scalingbook_lib.units import BF16, DType, Told, si
+from scalingbook_lib.machines.machine import Joined
+from scalingbook_lib.units import si
 
 PORTS = 64  # of one network switch, a chip's network card in each: the H100 SuperPOD's
 NETWORK_HOP_S = 3e-6  # assumed, as no vendor documents it: three times the hop within a domain
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cluster(Told):
+class Cluster(Joined):
     """Chips in domains of `domain`, and the domains under a fat tree: `Cluster.of(chips.H100, 1024)`.
 
     `in_switch`: let the switches of a domain sum, where the generation can (NVLink 4 and later);
@@ -150,11 +151,6 @@ class Cluster(Told):
         return self.chip.host_bytes_per_s or self.chip.pcie_bytes_per_s
 
     @property
-    def hosts(self) -> int:
-        """How many hosts (machines) hold the chips."""
-        return math.ceil(self.chips / self.chip.chips_per_host)
-
-    @property
     def diameter_hops(self) -> int:
         """The switches between the two chips farthest apart: 1 in a domain, then 1, 3 or 5 in the network."""
         if self.nodes == 1:
@@ -168,15 +164,6 @@ class Cluster(Told):
         if top.peer_bytes_per_s:
             return (self.chips // 2) * ((self.chips + 1) // 2) * top.peer_bytes_per_s
         return self.chips / 2 * top.bytes_per_s if self.chips > 1 else math.inf
-
-    @property
-    def hbm_bytes(self) -> float:
-        """The HBM of all chips together."""
-        return self.chips * self.chip.hbm_bytes
-
-    def flops_per_s(self, dtype: DType = BF16) -> float:
-        """The peak rate of all chips together."""
-        return self.chips * self.chip.flops_per_s(dtype)
 
     def mesh(self, **sizes: int) -> "ClusterMesh":
         """Name mesh axes, the innermost first: `cluster.mesh(X=8, Y=128)` puts X inside the domains."""

@@ -4,17 +4,17 @@ A systolic array with stationary weights, played cycle by cycle on small integer
 follows from it: cycles, utilization, padding, peak FLOPs/s. Chapter: TPUs.
 """
 
-from scalingbook_lib.machines.systolic.array import Cell, Frame, Run, simulate
+from scalingbook_lib.machines.systolic.array import ArrayRun, Cell, Frame, simulate
 from scalingbook_lib.machines.systolic.cycles import cycles, rows_for, tile_period, utilization
 from scalingbook_lib.machines.systolic.padding import Padding, Storage, padding, storage
 from scalingbook_lib.machines.systolic.peak import Peak, peak, peak_of
 
 __all__ = [
+    "ArrayRun",
     "Cell",
     "Frame",
     "Padding",
     "Peak",
-    "Run",
     "Storage",
     "cycles",
     "padding",

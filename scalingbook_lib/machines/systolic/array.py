@@ -8,15 +8,36 @@ Weights enter from above with the same skew, t cycles for a tile. With double bu
 second register for the next weight, and changes over when the next tile's first row arrives.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 
-from scalingbook_lib.machines.systolic.cell import Arriving, Cell, Loading, load, multiply
-from scalingbook_lib.machines.systolic.feed import Feed, Matrix, feed
+from scalingbook_lib.machines.systolic.feed import Arriving, Feed, Matrix, feed
 from scalingbook_lib.units import Told, percent
 
 type Cells = tuple[tuple[Cell, ...], ...]
+type Falling = tuple[int, int] | None  # a tile and a weight of it
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell at the end of a cycle; None: there is nothing of the kind in it.
+
+    `waiting` is the second register. `useful`: what it multiplies is in both matrices, and no padding.
+    """
+
+    weight: int | None = None
+    tile: int | None = None
+    waiting: int | None = None
+    waiting_tile: int | None = None
+    activation: int | None = None
+    partial: int | None = None
+    row: int | None = None
+    useful: bool = False
+    loading: bool = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether it multiplied in this cycle."""
+        return self.activation is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +68,7 @@ class Frame(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Run(Told):
+class ArrayRun(Told):
     """A product computed cell by cell: Y, and every cycle on the way to it."""
 
     side: int
@@ -95,64 +116,73 @@ class Run(Told):
         )
 
 
-def simulate(X: Matrix, W: Matrix, *, side: int | None = None, double_buffered: bool = True) -> Run:
+def simulate(X: Matrix, W: Matrix, *, side: int | None = None, double_buffered: bool = True) -> ArrayRun:
     """Y[M, N] = X[M, K] · W[K, N], played on an array of `side` (one that holds all of W, if not given)."""
     return play(feed(X, W, side, double_buffered))
 
 
-def play(work: Feed) -> Run:
-    """Tick until every sum has left the array."""
+def play(work: Feed) -> ArrayRun:
+    """Tick until every sum has left the array; the accumulators of Y lie outside it, below the columns."""
     cells: Cells = ((Cell(),) * work.t,) * work.t
     frames: list[Frame] = []
     Y = [[0] * len(work.W[0]) for _ in work.X]
     missing = len(work.X) * work.t * work.tiles  # sums that have not left the array
     while missing:
-        cells = _step(cells, work, len(frames))
-        frames.append(Frame(len(frames), cells))
-        missing -= _collect(cells[-1], work, Y)
-    return Run(work.t, len(work.X), work.tiles, work.double_buffered, tuple(map(tuple, Y)), tuple(frames))
+        cycle = len(frames)
+        cells = tuple(tuple(_ticked(cells, work, cycle, k, n) for n in range(work.t)) for k in range(work.t))
+        frames.append(Frame(cycle, cells))
+        for n, cell in enumerate(cells[-1]):
+            if cell.row is None or cell.tile is None:
+                continue
+            missing -= 1
+            column = work.column(cell.tile, n)
+            if column < len(Y[0]):  # no sum of padding
+                Y[cell.row][column] += cell.partial or 0
+    return ArrayRun(
+        work.t, len(work.X), work.tiles, work.double_buffered, tuple(map(tuple, Y)), tuple(frames)
+    )
 
 
-def _collect(bottom: Sequence[Cell], work: Feed, Y: list[list[int]]) -> int:
-    """Add what leaves below to Y, whose accumulators lie outside the array; return how many sums left."""
-    left = 0
-    for n, cell in enumerate(bottom):
-        if cell.partial is None or cell.row is None or cell.tile is None:
-            continue
-        left += 1
-        if (column := work.column(cell.tile, n)) < len(Y[0]):
-            Y[cell.row][column] += cell.partial
-    return left
+def _ticked(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> Cell:
+    """Cell (k, n) after a tick, in which every cell reads what its neighbors held before it.
 
-
-def _step(cells: Cells, work: Feed, cycle: int) -> Cells:
-    """One tick: every cell reads what its neighbors held before it."""
-    t, after = work.t, [[Cell()] * work.t for _ in range(work.t)]
-    for k, n in product(range(t), range(t)):
-        arriving = _handed(cells[k][n - 1]) if n else work.arriving(k, cycle)
+    It multiplies first: with the first activation of a new tile it changes over to the weight that waits,
+    whose register is then free for the weight that comes from above.
+    """
+    cell = replace(cells[k][n], activation=None, partial=None, row=None, useful=False, loading=False)
+    if arriving := _handed(cells[k][n - 1]) if n else work.arriving(k, cycle):
+        tile, row, activation = arriving
+        if cell.tile != tile:
+            cell = replace(cell, weight=cell.waiting, tile=cell.waiting_tile)
+        assert cell.tile == tile, "a row met the weights of another tile"
         above = (cells[k - 1][n].partial or 0) if k else 0
-        cell = multiply(cells[k][n], arriving, above)
-        if cell.busy and cell.tile is not None:
-            cell = replace(cell, useful=work.inside(cell.tile, k, n))
-        after[k][n] = load(cell, _falling(cells, work, cycle, k, n), work.double_buffered)
-    return tuple(map(tuple, after))
+        partial = above + activation * (cell.weight or 0)
+        cell = replace(cell, activation=activation, row=row, partial=partial, useful=work.inside(tile, k, n))
+    if falling := _falling(cells, work, cycle, k, n):
+        tile, weight = falling
+        if work.double_buffered:
+            return replace(cell, waiting=weight, waiting_tile=tile, loading=True)
+        assert not cell.busy, "a cell with one register cannot load while it multiplies"
+        return replace(cell, weight=weight, tile=tile, loading=True)
+    return cell
 
 
 def _handed(left: Cell) -> Arriving:
+    """What a cell hands on to its right neighbor."""
     if left.activation is None or left.tile is None or left.row is None:
         return None
     return left.tile, left.row, left.activation
 
 
-def _falling(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> Loading:
+def _falling(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> Falling:
     """The weight that reaches cell (k, n) from above: the lowest row's weights enter first."""
-    if not (entering := work.entering(n, cycle)) or entering[1] < k:
+    entering = work.entering(n, cycle)
+    if not entering or entering[1] < k:
         return None
     tile, entered = entering
     if k == 0:
         return tile, work.weight(tile, work.t - 1 - entered, n)
     above = cells[k - 1][n]
     held, weight = (above.waiting_tile, above.waiting) if work.double_buffered else (above.tile, above.weight)
-    if held != tile or weight is None:
-        raise AssertionError("a weight is not where it was left")
-    return tile, weight
+    assert held == tile, "a weight is not where it was left"
+    return tile, weight or 0

@@ -4,9 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalingbook_lib.machines.systolic.cell import Arriving
-
-Matrix = Sequence[Sequence[int]]
+type Matrix = Sequence[Sequence[int]]
+type Arriving = tuple[int, int, int] | None  # a tile, a row of X and its element
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class Feed:
     def arriving(self, k: int, cycle: int) -> Arriving:
         """The element that enters row k of cells from the left."""
         for tile, start in enumerate(self.starts):
-            m = cycle - start - k
+            m = cycle - start - k  # the skew: row k of cells gets its element k cycles after row 0
             if 0 <= m < len(self.X):
                 row = self.row(tile, k)
                 return tile, m, self.X[m][row] if row < len(self.W) else 0

@@ -41,6 +41,7 @@ class Padding(Told):
     @property
     def performed_flops(self) -> int:
         """What the array does while the M rows pass all tiles, zeros included."""
+        # a cell multiplies by the zeros of the padding as by any weight
         return 2 * self.M * self.tiles * self.side**2
 
     @property
@@ -61,6 +62,7 @@ class Padding(Told):
     @property
     def swapped(self) -> "Padding":
         """The same product with X stationary: Wᵀ[N, K] · Xᵀ[K, M]. A compiler may choose the better one."""
+        # (X · W)ᵀ = Wᵀ · Xᵀ: then M is cut into tiles, and N rows stream past them
         return Padding(self.N, self.K, self.M, self.side)
 
     def __str__(self) -> str:

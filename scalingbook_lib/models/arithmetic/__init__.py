@@ -3,9 +3,12 @@
 `einsum` counts one product; `params`, `flops`, `kv_cache`, `activations` and `training_state` count a model
 of `models`; `training_flops`, `crossover` and `mfu` a training run. Every result has named terms that sum to
 it. Chapter: Transformers.
+
+>>> from scalingbook_lib import models
+>>> print(kv_cache(models.find("llama-3-70b"), 8192))
+LLaMA-3 70B, 1 × 8,192 positions in bf16: 2.5 GiB (full layers 2.68 GB (100 %))
 """
 
-from scalingbook_lib.models.arithmetic.cache import KVCache, kv_cache
 from scalingbook_lib.models.arithmetic.experts import (
     BreakEven,
     Routing,
@@ -22,12 +25,24 @@ from scalingbook_lib.models.arithmetic.intensity import (
     prefill_tokens,
     query_block,
 )
-from scalingbook_lib.models.arithmetic.layers import pairs
-from scalingbook_lib.models.arithmetic.parameters import Parameters, TrainingState, params, training_state
-from scalingbook_lib.models.arithmetic.pointwise import hidden, pointwise
+from scalingbook_lib.models.arithmetic.layers import hidden, pairs, pointwise
+from scalingbook_lib.models.arithmetic.memory import (
+    KVCache,
+    Parameters,
+    TrainingState,
+    kv_cache,
+    params,
+    training_state,
+)
 from scalingbook_lib.models.arithmetic.products import Einsum, EinsumError, einsum
 from scalingbook_lib.models.arithmetic.remat import POLICIES, Activations, Policy, activations
-from scalingbook_lib.models.arithmetic.softmax import OnlineSoftmax, State, Step, merge, online_softmax
+from scalingbook_lib.models.arithmetic.softmax import (
+    OnlineSoftmax,
+    SoftmaxState,
+    SoftmaxStep,
+    merge,
+    online_softmax,
+)
 from scalingbook_lib.models.arithmetic.terms import Term, Terms
 from scalingbook_lib.models.arithmetic.training import (
     TrainingFlops,
@@ -50,8 +65,8 @@ __all__ = [
     "Parameters",
     "Policy",
     "Routing",
-    "State",
-    "Step",
+    "SoftmaxState",
+    "SoftmaxStep",
     "Term",
     "Terms",
     "TrainingFlops",

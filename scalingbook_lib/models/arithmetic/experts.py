@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models.arithmetic.terms import at_least_one
+from scalingbook_lib.models.transformer import Transformer
 from scalingbook_lib.units import BF16, DType, Told, count, si
 
 
@@ -68,6 +69,19 @@ def routing(B: int, E: int, k: int, D: int, *, chips: int = 1, dtype: DType = BF
     _check(E, k)
     at_least_one(B=B, D=D, chips=chips)
     return Routing(B, B * k / E, B * k * D * dtype.bytes, chips)
+
+
+def visited(E: int, k: int, B: float) -> float:
+    """The share of E experts that some of B tokens visits, in the mean: 1 - (1 - k/E)^B, routing uniform."""
+    _check(E, k)
+    return 1 - (1 - k / E) ** B
+
+
+def params_read(model: Transformer, B: float) -> float:
+    """The parameters that a step of B tokens reads: all but the experts that no token visits, in the mean."""
+    x = model.experts
+    idle = model.by_part.get("experts", 0) * (1 - visited(x.E, x.k, B)) if x else 0.0
+    return model.params - idle
 
 
 def all_to_all_bytes(B: int, k: int, D: int, dtype: DType = BF16) -> float:

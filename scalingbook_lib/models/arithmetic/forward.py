@@ -22,7 +22,10 @@ _TRAINING = 3  # forward, and the two products of the backward pass
 
 @dataclass(frozen=True)
 class Flops(Terms):
-    """The matmul FLOPs of `sequences` sequences of T new tokens, each at the end of S positions."""
+    """The matmul FLOPs of `sequences` sequences of T new tokens, each at the end of S positions.
+
+    The matrix unit does all of `total`; `softmax` is the vector unit's, and not in it.
+    """
 
     unit = "FLOPs"
     model: Transformer
@@ -45,11 +48,6 @@ class Flops(Terms):
     def weights(self) -> float:
         """Products of an activation and a weight."""
         return self.total - self.attention
-
-    @property
-    def matmul(self) -> float:
-        """All of it is done by the matrix unit; `softmax` is the vector unit's, and not in `total`."""
-        return self.total
 
     @property
     def attention_share(self) -> float:

@@ -1,4 +1,8 @@
-"""How many pairs of a query and a key meet, and how many FLOPs does one pair cost?"""
+"""How much work is there in the layers that no list of weights shows? Pairs, and what lies between products.
+
+How many pairs of a query and a key meet, what one pair costs, and how many elements a forward pass reads and
+writes between products. Chapters: Transformers, Training, Inference.
+"""
 
 from scalingbook_lib.models import Transformer
 
@@ -40,3 +44,23 @@ def pairs(T: int, S: int, *, causal: bool = False, window: int | None = None) ->
     first = S - T + 1  # what the first query meets
     growing = min(max(width - first + 1, 0), T)  # queries whose window is not yet full
     return growing * (2 * first + growing - 1) // 2 + (T - growing) * width
+
+
+def pointwise(m: Transformer) -> tuple[float, float]:
+    """Of one token in all layers: as wide as the residual stream, and what tensor parallelism splits.
+
+    A norm reads and writes, a sum reads two and writes one; queries and keys turn, MLPs have their function.
+    """
+    sums = 2 if m.norms > 1 else 1
+    rotated = 2 * m.softmax_layers * (m.N + m.K) * m.H
+    return m.L * m.D * (2 * m.norms + 3 * sums), rotated + hidden(m)
+
+
+def hidden(m: Transformer) -> float:
+    """Elements within the MLPs of all layers: what the activation function reads, and what it writes."""
+    each, dense = (3 if m.gated else 2), (m.L - m.moe_layers) * m.F
+    if not m.experts:
+        return each * dense
+    routed = each * m.experts.F + m.D  # the token, copied for each of its experts
+    shared = each * m.experts.shared_width
+    return each * dense + m.moe_layers * (m.experts.k * routed + shared)

@@ -66,11 +66,16 @@ class Einsum(Told):
     @property
     def flops(self) -> int:
         """One multiply for every pair, and one add where something is summed."""
+        # a sum of n numbers has n - 1 adds; nobody counts the one that is missing
         return self.multiplies * (2 if self.contracting else 1)
 
     @property
     def backward(self) -> "tuple[Einsum, Einsum]":
-        """The gradients of the two inputs, each from the gradient of the output and the other input."""
+        """The gradients of the two inputs, each from the gradient of the output and the other input.
+
+        The letters are the same three sets, so the multiplies are the same; a gradient has adds even where
+        the product itself sums nothing.
+        """
         return (
             Einsum(self.out, self.right, self.left, self.sizes),
             Einsum(self.left, self.out, self.right, self.sizes),
@@ -91,16 +96,6 @@ class Einsum(Told):
         return math.prod(self.size[i] for i in indices)
 
     @property
-    def left_elements(self) -> int:
-        """Elements of the first input."""
-        return self.elements(self.left)
-
-    @property
-    def right_elements(self) -> int:
-        """Elements of the second input."""
-        return self.elements(self.right)
-
-    @property
     def out_elements(self) -> int:
         """Elements of the output."""
         return self.elements(self.out)
@@ -108,7 +103,7 @@ class Einsum(Told):
     @property
     def total_elements(self) -> int:
         """Both inputs read and the output written."""
-        return self.left_elements + self.right_elements + self.out_elements
+        return sum(map(self.elements, (self.left, self.right, self.out)))
 
     def nbytes(self, dtype: DType = BF16) -> float:
         """Both inputs read and the output written, all of one type."""
@@ -153,6 +148,7 @@ def _read(text: str) -> tuple[str, str, str]:
         _check_indices(indices, text)
     if unknown := [i for i in out if i not in left + right]:
         raise EinsumError(f"the output of {text!r} has {unknown[0]}, which no input has; leave it out")
+    # an index of one input alone would be a sum over that array, which no product needs
     if alone := [i for i in left + right if i not in out and (i in left) != (i in right)]:
         raise EinsumError(
             f"{alone[0]} in {text!r} is in one input alone; sum over it before, or keep it in the output"

@@ -5,37 +5,31 @@ the arrays of the layers that JAX keeps, not what a compiler may save besides, a
 broadcast over tokens is left out. Chapter: Transformers.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
 from scalingbook_lib.models import Transformer, Weight
 from scalingbook_lib.models.arithmetic.forward import SCORES, VALUES, Flops, flops
-from scalingbook_lib.models.arithmetic.terms import Term, Terms, at_least_one
+from scalingbook_lib.models.arithmetic.layers import value_width
+from scalingbook_lib.models.arithmetic.terms import Bytes, Term, at_least_one
 from scalingbook_lib.units import BF16, FP32, DType, percent, si
 
 Policy = Literal["all", "dots", "dots_no_batch", "full"]
 POLICIES: tuple[Policy, ...] = ("all", "dots", "dots_no_batch", "full")
-Stored = Iterator[tuple[str, float]]  # a name, and bytes for each token in all layers
+type Stored = dict[str, float]  # by name, bytes for each token in all layers
 
 
 @dataclass(frozen=True)
-class Activations(Terms):
+class Activations(Bytes):
     """The bytes kept for the backward pass, by array, and the FLOPs that are done again."""
 
-    unit = "B"
     model: Transformer
     tokens: int
     policy: Policy
     dtype: DType
     extra_flops: float
     training_flops: float
-
-    @property
-    def nbytes(self) -> float:
-        """All layers together."""
-        return self.total
 
     @property
     def units(self) -> float:
@@ -70,67 +64,57 @@ def activations(
     With `flash`, scores never leave the chip: a kernel keeps its output and one number for each query and
     head, computes the scores anew in its backward pass, and is no matmul to a policy.
     """
-    _check(model, policy)
-    at_least_one(sequences=sequences, T=T)
-    tokens = sequences * T
-    stored = _all(model, T, dtype, flash) if policy == "all" else _saved(model, T, dtype, policy, flash)
-    terms = tuple(Term(name, tokens * n, f"{n:,.10g} bytes for each token") for name, n in stored if n)
-    forward = flops(model, sequences, T, causal=causal)
-    return Activations(terms, model, tokens, policy, dtype, _again(forward, policy, flash), 3 * forward.total)
-
-
-def _check(model: Transformer, policy: str) -> None:
     if policy not in POLICIES:
         raise ValueError(f"{policy!r} is no policy; write one of {', '.join(POLICIES)}")
     if model.linear:
         raise ValueError(
             f"{model.name} has linear attention, whose activations are not counted; take another model"
         )
+    at_least_one(sequences=sequences, T=T)
+    tokens = sequences * T
+    stored = _all(model, T, dtype, flash) if policy == "all" else _saved(model, T, dtype, policy, flash)
+    terms = tuple(Term(k, tokens * n, f"{n:,.10g} bytes for each token") for k, n in stored.items() if n)
+    forward = flops(model, sequences, T, causal=causal)
+    return Activations(terms, model, tokens, policy, dtype, _again(forward, policy, flash), 3 * forward.total)
 
 
 def _saved(m: Transformer, T: int, dtype: DType, policy: Policy, flash: bool) -> Stored:
     """The inputs of the layers, and what a policy adds to them."""
-    yield "layer inputs", m.L * m.D * dtype.bytes
-    if policy == "full":
-        return
-    for w in _products(m):
-        if not _is_last(m, w):  # no gradient needs what is only added to the residual stream
-            yield w.name, w.active_copies * _outputs(m, w) * dtype.bytes
+    a = dtype.bytes
+    stored: Stored = {"layer inputs": m.L * m.D * a}
+    if policy != "full":
+        stored |= _made(_products(m), m, a)
     if policy == "dots" and not flash:
-        yield SCORES, m.L * m.N * T * dtype.bytes
-        yield VALUES, m.L * _attended(m) * dtype.bytes
+        stored |= {SCORES: m.L * m.N * T * a, VALUES: m.L * m.N * value_width(m) * a}
+    return stored
 
 
 def _all(m: Transformer, T: int, dtype: DType, flash: bool) -> Stored:
     """Whatever the derivative of some operation needs, each array once."""
-    a, L = dtype.bytes, m.L
+    a, L, mlp = dtype.bytes, m.L, [w for w in _products(m) if w.part in _MLP]
     latent = (m.latent.q_rank or 0) + m.latent.kv_rank if m.latent else 0
-    yield "norms", (L * m.norms * m.D + L * latent) * (2 * FP32.bytes + a)  # input, scaled; output
-    yield "norm statistics", FP32.bytes * 2 * L * (m.norms + bool(latent) * 2)
-    yield "queries, keys", L * (m.N + m.K) * m.H * a
-    yield "values", L * (m.N * m.latent.v if m.latent else m.K * m.H) * a
-    if not flash:
-        yield (
-            "probabilities",
-            L * m.N * T * (FP32.bytes + a),
-        )  # exp(scores) in fp32, and rounded for the product
-    yield "softmax statistics", FP32.bytes * L * m.N * (1 if flash else 2)
-    yield VALUES, L * _attended(m) * a
-    for w in _products(m):
-        if w.part in ("router", "mlp", "experts", "shared experts") and not _is_last(m, w):
-            yield w.name, w.active_copies * _outputs(m, w) * a
-    yield "MLP, pointwise", _pointwise(m) * a
-
-
-def _pointwise(m: Transformer) -> int:
-    """Between the MLP's products: sigmoid, its derivative, SiLU, gated product; ungated, two."""
-    hidden = sum(
-        w.active_copies * _outputs(m, w) for w in _products(m) if w.name.endswith("up") and w.part in _MLP
-    )
-    return hidden * (4 if m.gated else 2)
+    hidden = sum(w.active_copies * _outputs(m, w) for w in mlp if w.name.endswith("up"))
+    return {
+        "norms": (L * m.norms * m.D + L * latent) * (2 * FP32.bytes + a),  # input, scaled; output
+        "norm statistics": FP32.bytes * 2 * L * (m.norms + bool(latent) * 2),
+        "queries, keys": L * (m.N + m.K) * m.H * a,
+        "values": L * (m.N * m.latent.v if m.latent else m.K * m.H) * a,
+        # exp(scores) in fp32, and rounded for the product
+        "probabilities": 0 if flash else L * m.N * T * (FP32.bytes + a),
+        "softmax statistics": FP32.bytes * L * m.N * (1 if flash else 2),
+        VALUES: L * m.N * value_width(m) * a,
+        **_made([w for w in _products(m) if w.part in ("router", *_MLP)], m, a),
+        # between the MLP's products: sigmoid, its derivative, SiLU, gated product; ungated, two
+        "MLP, pointwise": hidden * (4 if m.gated else 2) * a,
+    }
 
 
 _MLP = ("mlp", "experts", "shared experts")
+
+
+def _made(products: list[Weight], m: Transformer, a: float) -> Stored:
+    """What they make. No gradient needs what is only added to the residual stream."""
+    return {w.name: w.active_copies * _outputs(m, w) * a for w in products if not _is_last(m, w)}
 
 
 def _again(forward: Flops, policy: Policy, flash: bool) -> float:
@@ -159,7 +143,3 @@ def _outputs(m: Transformer, w: Weight) -> int:
     """The elements that a token has after this product."""
     back = w.name == "o" or (w.part in _MLP and w.name.endswith("down"))
     return m.D if back else prod(w.shape[1:])
-
-
-def _attended(m: Transformer) -> int:
-    return m.N * (m.latent.v if m.latent else m.H)

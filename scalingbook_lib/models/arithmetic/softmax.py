@@ -2,7 +2,8 @@
 
 Keep three things of the scores seen so far: their largest, the sum of exp(score - largest), and the sum of
 the values weighted in the same way. Two such states merge into one, in any order and on any device: this is
-flash attention within a chip and ring attention between chips. Chapter: Transformers.
+flash attention within a chip and ring attention between chips. The recurrence is Milakov and Gimelshein's
+("Online normalizer calculation for softmax", 2018). Chapter: Transformers.
 """
 
 import functools
@@ -14,19 +15,20 @@ from scalingbook_lib.units import Told, count
 
 
 @dataclass(frozen=True, slots=True)
-class State(Told):
+class SoftmaxState(Told):
     """What is kept of the scores seen: m, the largest; l = Σ exp(s - m); o = Σ exp(s - m) · value."""
 
     m: float
     l: float
     o: tuple[float, ...] = ()
 
-    def __add__(self, other: "State") -> "State":
+    def __add__(self, other: "SoftmaxState") -> "SoftmaxState":
         """Merge: both sums are brought to the larger m. Associative and commutative."""
+        # exp(s - m) = exp(s - old) · exp(old - m): what was summed over an old largest is only scaled
         m = max(self.m, other.m)
         mine, theirs = _shrink(self.m, m), _shrink(other.m, m)
         merged = (mine * a + theirs * b for a, b in zip(self.o, other.o, strict=True))
-        return State(m, mine * self.l + theirs * other.l, tuple(merged))
+        return SoftmaxState(m, mine * self.l + theirs * other.l, tuple(merged))
 
     @property
     def output(self) -> tuple[float, ...]:
@@ -44,13 +46,13 @@ class State(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Told):
+class SoftmaxStep(Told):
     """One chunk of scores: its own state, and that of all chunks up to it."""
 
     start: int
     scores: tuple[float, ...]
-    chunk: State
-    seen: State
+    chunk: SoftmaxState
+    seen: SoftmaxState
     rescale: float
 
     @property
@@ -68,10 +70,10 @@ class OnlineSoftmax(Told):
     """All steps of one row of scores."""
 
     scores: tuple[float, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[SoftmaxStep, ...]
 
     @property
-    def final(self) -> State:
+    def final(self) -> SoftmaxState:
         """What is kept at the end."""
         return self.steps[-1].seen
 
@@ -103,17 +105,18 @@ def online_softmax(
         raise ValueError(f"chunk = {chunk} holds no score; write at least 1")
     rows = _rows(values, len(scores))
     states = [_state(scores[i : i + chunk], rows[i : i + chunk]) for i in range(0, len(scores), chunk)]
-    steps, seen = [], State(-math.inf, 0.0, (0.0,) * len(rows[0]))
+    # the first chunk shrinks sums that are 0: there is no special case for the start
+    steps, seen = [], SoftmaxState(-math.inf, 0.0, (0.0,) * len(rows[0]))
     for i, state in enumerate(states):
         before, seen = seen, seen + state
         part = tuple(map(float, scores[i * chunk : (i + 1) * chunk]))
-        steps.append(Step(i * chunk, part, state, seen, _shrink(before.m, seen.m)))
+        steps.append(SoftmaxStep(i * chunk, part, state, seen, _shrink(before.m, seen.m)))
     return OnlineSoftmax(tuple(map(float, scores)), tuple(steps))
 
 
-def merge(states: Sequence[State]) -> State:
+def merge(states: Sequence[SoftmaxState]) -> SoftmaxState:
     """All states in one, in whatever order they come."""
-    return functools.reduce(State.__add__, states)
+    return functools.reduce(SoftmaxState.__add__, states)
 
 
 def _rows(values: Sequence[Sequence[float] | float] | None, n: int) -> list[tuple[float, ...]]:
@@ -125,13 +128,14 @@ def _rows(values: Sequence[Sequence[float] | float] | None, n: int) -> list[tupl
     return rows
 
 
-def _state(scores: Sequence[float], rows: Sequence[tuple[float, ...]]) -> State:
+def _state(scores: Sequence[float], rows: Sequence[tuple[float, ...]]) -> SoftmaxState:
     m = max(scores)
     weights = [_shrink(s, m) for s in scores]
     o = tuple(sum(w * x for w, x in zip(weights, column, strict=True)) for column in zip(*rows, strict=True))
-    return State(float(m), sum(weights), o)
+    return SoftmaxState(float(m), sum(weights), o)
 
 
 def _shrink(old: float, new: float) -> float:
     """exp(old - new), and 0 for what was masked."""
+    # of a row with nothing but masked scores both are -inf, and their difference would be nan
     return 0.0 if old == -math.inf else math.exp(old - new)

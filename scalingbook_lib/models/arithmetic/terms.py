@@ -45,6 +45,7 @@ class Terms(Told):
 
     def get(self, name: str) -> float:
         """The value of the term of that name, 0 where there is none."""
+        # of models without experts, say, nobody has to ask first whether there is a router
         return self[name] if name in self.names else 0
 
     def share(self, *names: str) -> float:
@@ -61,6 +62,18 @@ class Terms(Told):
         return f"{large(self.total, self.unit)}: {self.parts()}"
 
 
+@dataclass(frozen=True)
+class Bytes(Terms):
+    """Terms that are bytes of a memory."""
+
+    unit = "B"
+
+    @property
+    def nbytes(self) -> float:
+        """All of them."""
+        return self.total
+
+
 def large(value: float, unit: str) -> str:
     """A number beyond the prefixes as a power of ten: 7.22e24 FLOPs."""
     return si(value, unit) if abs(value) < 1e21 else f"{value:.3g} {unit}".replace("e+", "e")
@@ -68,12 +81,12 @@ def large(value: float, unit: str) -> str:
 
 def whole(value: float | Fraction) -> float:
     """An integer where the value is one, so that counts can be compared exactly."""
-    exact = Fraction(value)
+    exact = Fraction(value)  # a float is a fraction too, so nothing is rounded on the way
     return int(exact) if exact.denominator == 1 else float(exact)
 
 
 def at_least_one(**sizes: float | Fraction) -> None:
     """Refuse a count below 1."""
     for name, size in sizes.items():
-        if not size >= 1:
+        if not size >= 1:  # also nan, which no comparison holds for
             raise ValueError(f"{name} = {size} is too small; write at least 1")

@@ -36,6 +36,7 @@ class TrainingFlops(Told):
     @property
     def six_nd_terms(self) -> tuple[Term, ...]:
         """What the rule counts too much (positive) and what it leaves out (negative): `six_nd - total`."""
+        # embedding, norms and biases are parameters that no token is multiplied by
         weights = [w for w in self.exact.model.weights() if not w.matmul and w.active_params]
         parts = dict.fromkeys(w.part for w in weights)
         extra = [
@@ -44,6 +45,7 @@ class TrainingFlops(Told):
             )
             for part in parts
         ]
+        # a tied unembedding is a product, but its matrix is counted as the embedding
         again = sum(w.size for w in self.exact.model.weights() if w.tied and w.matmul)
         tied = (
             [Term("tied unembedding", -6 * self.tokens * again, "a product with the embedding")]
@@ -81,6 +83,7 @@ def crossover(model: Transformer, *, causal: bool = False, windows: bool = True)
 
 def _length(needed: float, kinds: list[tuple[int, int | None]], causal: bool) -> float:
     """The T at which the layers' pairs for each token reach what is needed, by halving."""
+    # more tokens meet more pairs, so that halving finds the one length; 100 times is below a float's grain
     high = 1.0
     while sum(layers * _mean(high, window, causal) for layers, window in kinds) < needed:
         high *= 2
@@ -96,7 +99,7 @@ def _length(needed: float, kinds: list[tuple[int, int | None]], causal: bool) ->
 
 def _mean(T: float, window: int | None, causal: bool) -> float:
     """The keys that a query meets, on average over a long sequence."""
-    w = min(T, window or T)
+    w = min(T, window or T)  # a causal query at position i meets min(i, w): w - w²/2T in the mean over T
     return w - w * w / (2 * T) if causal else w
 
 

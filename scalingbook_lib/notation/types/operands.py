@@ -11,11 +11,7 @@ TYPE = "bfloat16"
 
 
 class Refusal(Exception):
-    """What JAX says, and what to write instead."""
-
-    def __init__(self, words: str, instead: str) -> None:
-        super().__init__(words)
-        self.words, self.instead = words, instead
+    """What JAX says, and what to write instead: its two arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +44,14 @@ class Answer(Told):
         return self.array.canonical() if self.array else f"JAX refuses: {self.words}"
 
 
-def entry(axes: tuple[str, ...]) -> str:
-    """One dimension's axes as JAX prints them: None, 'X' or ('X', 'Y')."""
-    return "None" if not axes else repr(axes[0]) if len(axes) == 1 else repr(axes)
-
-
 def one(axes: tuple[str, ...]) -> str:
     """A tuple of one dimension: ('X',)."""
-    return f"({entry(axes)},)"
+    return f"({spec.entry(axes)},)"
 
 
 def each(array: Array) -> str:
     """A tuple of all dimensions: ('X', None)."""
-    return f"({', '.join(entry(dim.axes) for dim in array.dims)})"
+    return f"({', '.join(spec.entry(dim.axes) for dim in array.dims)})"
 
 
 def unordered(axes: tuple[str, ...]) -> str:

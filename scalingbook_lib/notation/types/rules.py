@@ -16,7 +16,6 @@ from scalingbook_lib.notation.types.operands import (
     Operands,
     Refusal,
     each,
-    entry,
     one,
     unordered,
 )
@@ -34,7 +33,13 @@ def answer(operation: str, o: Operands) -> Answer:
     try:
         return Answer(RULES[operation](o))
     except Refusal as refusal:
-        return Answer(None, refusal.words, refusal.instead)
+        return Answer(None, *refusal.args)
+
+
+def _refuse_where(wrong: object, words: str, instead: str) -> None:
+    """One rule: what JAX says where it is broken, and what to write instead."""
+    if wrong:
+        raise Refusal(words, instead)
 
 
 # Products
@@ -47,45 +52,46 @@ def contracted(o: Operands) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _product(o: Operands) -> Array:
     """Either the sharding that was asked for, or I with the axes of A and K with those of B."""
+    # JAX looks at the dimensions before it looks at the sums: the order of its errors
     made = _natural(o) if o.out is None else o.out
-    if o.a.partial or o.b.partial:
-        raise Refusal(
-            "lhs or rhs passed to dot_general cannot be unreduced. "
-            f"Got lhs=ShapedArray({o.typed(o.a)}) and rhs=ShapedArray({o.typed(o.b)})",
-            "add the summands first, with jax.reshard: a product of sums is no sum of products",
-        )
+    _refuse_where(
+        o.a.partial or o.b.partial,
+        "lhs or rhs passed to dot_general cannot be unreduced. "
+        f"Got lhs=ShapedArray({o.typed(o.a)}) and rhs=ShapedArray({o.typed(o.b)})",
+        "add the summands first, with jax.reshard: a product of sums is no sum of products",
+    )
     return made if o.out is None else _given(o.out, *contracted(o))
 
 
 def _natural(o: Operands) -> Array:
     """J may be split in one operand, which is then gathered; what both split is ambiguous."""
     left, right = contracted(o)
-    if left and right:
-        raise Refusal(
-            "Contracting dimensions are sharded and it is ambiguous how the output should be sharded. "
-            "Please specify the output sharding via the `out_sharding` parameter. "
-            f"Got lhs_contracting_spec={one(left)} and rhs_contracting_spec={one(right)}",
-            "say which result you want: jnp.dot(A, B, out_sharding=...)",
-        )
+    _refuse_where(
+        left and right,
+        "Contracting dimensions are sharded and it is ambiguous how the output should be sharded. "
+        "Please specify the output sharding via the `out_sharding` parameter. "
+        f"Got lhs_contracting_spec={one(left)} and rhs_contracting_spec={one(right)}",
+        "say which result you want: jnp.dot(A, B, out_sharding=...)",
+    )
     made = Array("C", (Dim("I", o.a.axes_of("I")), Dim("K")))
     return _legal("dot_general", o, made, {"K": o.b.axes_of("K")})
 
 
 def _given(out: Array, left: tuple[str, ...], right: tuple[str, ...]) -> Array:
     """With `out_sharding` any result is legal; unreduced over exactly what both operands split J by."""
-    if out.partial and left != right:
-        raise Refusal(
-            "lhs and rhs contracting dims should be sharded identically when out_sharding provided to "
-            "dot_general mentions unreduced_axes. "
-            f"Got lhs_contracting_spec={one(left)}, rhs_contracting_spec={one(right)}",
-            "split J alike in both operands, or ask for a sum that is complete",
-        )
-    if out.partial and out.partial != left:
-        raise Refusal(
-            "out_sharding's unreduced axes should be equal to the contracting specs. "
-            f"Got unreduced axes={unordered(out.partial)} and contracting spec={one(left)}",
-            "name the axes that split J, and no others, in unreduced",
-        )
+    _refuse_where(
+        out.partial and left != right,
+        "lhs and rhs contracting dims should be sharded identically when out_sharding provided to "
+        "dot_general mentions unreduced_axes. "
+        f"Got lhs_contracting_spec={one(left)}, rhs_contracting_spec={one(right)}",
+        "split J alike in both operands, or ask for a sum that is complete",
+    )
+    _refuse_where(
+        out.partial and out.partial != left,
+        "out_sharding's unreduced axes should be equal to the contracting specs. "
+        f"Got unreduced axes={unordered(out.partial)} and contracting spec={one(left)}",
+        "name the axes that split J, and no others, in unreduced",
+    )
     return out
 
 
@@ -111,12 +117,12 @@ def _legal(name: str, o: Operands, made: Array, more: dict[str, tuple[str, ...]]
 def _sum(o: Operands) -> Array:
     """Summands may be added where both are unreduced over the same axes."""
     a, b, made = o.a.partial, o.b.partial, _elementwise("add", o)
-    if a and b and a != b:
-        raise Refusal(
-            f"lhs and rhs to `add` must be unreduced along the same mesh axes. "
-            f"Got lhs={unordered(a)}, rhs={unordered(b)}",
-            "jax.reshard one of them first",
-        )
+    _refuse_where(
+        a and b and a != b,
+        f"lhs and rhs to `add` must be unreduced along the same mesh axes. "
+        f"Got lhs={unordered(a)}, rhs={unordered(b)}",
+        "jax.reshard one of them first",
+    )
     if a != b:
         which, other = ("lhs", "rhs") if a else ("rhs", "lhs")
         raise Refusal(
@@ -130,12 +136,12 @@ def _sum(o: Operands) -> Array:
 def _times(o: Operands) -> Array:
     """A summand may not be multiplied by a summand, nor by what is not marked as reduced."""
     a, b, made = o.a.partial, o.b.partial, _elementwise("mul", o)
-    if a and b:
-        raise Refusal(
-            "lhs and rhs to `mul` cannot be unreduced since mul is bilinear. "
-            f"Got lhs={unordered(a)}, rhs={unordered(b)}",
-            "a product of sums is no sum of products: jax.reshard first",
-        )
+    _refuse_where(
+        a and b,
+        "lhs and rhs to `mul` cannot be unreduced since mul is bilinear. "
+        f"Got lhs={unordered(a)}, rhs={unordered(b)}",
+        "a product of sums is no sum of products: jax.reshard first",
+    )
     if a or b:
         first, second = ("RHS", "LHS") if a else ("LHS", "RHS")
         raise Refusal(
@@ -149,11 +155,11 @@ def _times(o: Operands) -> Array:
 def _elementwise(name: str, o: Operands) -> Array:
     """A dimension takes the axes of whichever operand splits it; both must split it alike."""
     pairs = [(x.axes, y.axes) for x, y in zip(o.a.dims, o.b.dims, strict=True)]
-    if any(x and y and x != y for x, y in pairs):
-        raise Refusal(
-            f"{name} got incompatible shardings for broadcasting: {each(o.a)}, {each(o.b)}.",
-            "jax.reshard one operand to the sharding of the other",
-        )
+    _refuse_where(
+        any(x and y and x != y for x, y in pairs),
+        f"{name} got incompatible shardings for broadcasting: {each(o.a)}, {each(o.b)}.",
+        "jax.reshard one operand to the sharding of the other",
+    )
     names = o.a.names
     more = {d: x or y for d, (x, y) in zip(names, pairs, strict=True)}
     return _legal(name, o, Array("C", tuple(Dim(d) for d in names)), more)
@@ -163,16 +169,12 @@ def _elementwise(name: str, o: Operands) -> Array:
 
 
 def _nonlinear(o: Operands) -> Array:
-    if o.a.partial:
-        raise Refusal(
-            f"tanh is a non-linear operation and cannot accept input that is unreduced. Got {o.typed(o.a)}",
-            "the tanh of a sum is no sum of tanhs: jax.reshard first",
-        )
+    _refuse_where(
+        o.a.partial,
+        f"tanh is a non-linear operation and cannot accept input that is unreduced. Got {o.typed(o.a)}",
+        "the tanh of a sum is no sum of tanhs: jax.reshard first",
+    )
     return o.a
-
-
-def _transpose(o: Operands) -> Array:
-    return Array("C", o.a.dims[::-1], o.a.partial)
 
 
 def _summed(d: int) -> Rule:
@@ -181,57 +183,53 @@ def _summed(d: int) -> Rule:
 
 
 def _row(o: Operands) -> Array:
-    if axes := o.a.dims[0].axes:
-        raise Refusal(
-            f"slicing on sharded dims where out dim (1) is not divisible by mesh axes ({MESH.size(axes)}) "
-            f"with spec ({entry(axes).strip(QUOTE)}) is not implemented. Got input type={o.short(o.a)} "
-            f"and output shape=(1, {o.sizes['J']})",
-            "say where the row goes, A.at[0].get(out_sharding=...), or jax.reshard the rows together first",
-        )
+    axes = o.a.dims[0].axes
+    _refuse_where(
+        axes,
+        f"slicing on sharded dims where out dim (1) is not divisible by mesh axes ({MESH.size(axes)}) "
+        f"with spec ({spec.entry(axes).strip(QUOTE)}) is not implemented. Got input type={o.short(o.a)} "
+        f"and output shape=(1, {o.sizes['J']})",
+        "say where the row goes, A.at[0].get(out_sharding=...), or jax.reshard the rows together first",
+    )
     return _summed(0)(o)
 
 
 def _flat(o: Operands) -> Array:
     """Rows behind one another: the axes of I, then those of J; split columns of whole rows are in pieces."""
+    # with split rows JAX lets columns be split too, and lists their axes behind those of the rows
     rows, columns = (dim.axes for dim in o.a.dims)
-    if columns and not rows:
-        raise Refusal(
-            "This reshape is not supported. Please specify the sharding of the output via the `out_sharding` "
-            f"argument of jax.lax.reshape. Got operand type: {o.typed(o.a)}, "
-            f"new sizes: ({o.sizes['I'] * o.sizes['J']},)",
-            "give out_sharding: what lies on one device is not in one piece of the result",
-        )
+    _refuse_where(
+        columns and not rows,
+        "This reshape is not supported. Please specify the sharding of the output via the `out_sharding` "
+        f"argument of jax.lax.reshape. Got operand type: {o.typed(o.a)}, "
+        f"new sizes: ({o.sizes['I'] * o.sizes['J']},)",
+        "give out_sharding: what lies on one device is not in one piece of the result",
+    )
     return Array("C", (Dim("N", rows + columns),), o.a.partial)
 
 
 def _running(o: Operands) -> Array:
-    if o.a.partial:
-        raise Refusal(
-            "Using pspec[...] is dangerous when PartitionSpec has non-empty unreduced/reduced set. "
-            "Please use spec.partitions[...]",
-            "this rule of JAX 0.12 has not learned of unreduced arrays: jax.reshard first",
-        )
-    if o.a.dims[0].axes:
-        raise Refusal(
-            "Input should be unsharded over the axis being reduced. "
-            f"Got input type={o.typed(o.a)} and axis=0",
-            "a running sum needs the sums before it: split the other dimension, by jax.reshard",
-        )
+    _refuse_where(
+        o.a.partial,
+        "Using pspec[...] is dangerous when PartitionSpec has non-empty unreduced/reduced set. "
+        "Please use spec.partitions[...]",
+        "this rule of JAX 0.12 has not learned of unreduced arrays: jax.reshard first",
+    )
+    _refuse_where(
+        o.a.dims[0].axes,
+        f"Input should be unsharded over the axis being reduced. Got input type={o.typed(o.a)} and axis=0",
+        "a running sum needs the sums before it: split the other dimension, by jax.reshard",
+    )
     return o.a
-
-
-def _reshard(o: Operands) -> Array:
-    """Every sharding of the same array is reached, one way or another."""
-    return o.a if o.out is None else o.out
 
 
 RULES: dict[str, Rule] = {
     PRODUCT: _product,
     "A + B": _sum,
     "A * B": _times,
-    RESHARD: _reshard,
+    RESHARD: lambda o: o.a if o.out is None else o.out,  # every sharding is reached, one way or another
     "jnp.tanh(A)": _nonlinear,
-    "A.T": _transpose,
+    "A.T": lambda o: Array("C", o.a.dims[::-1], o.a.partial),
     "A.sum(0)": _summed(0),
     "A.sum(1)": _summed(1),
     "A[0]": _row,

@@ -32,7 +32,7 @@ def read(text: str, rank: int, mesh: Mesh, name: str = "A", dims: Sequence[str] 
 
 def spec(array: Array) -> str:
     """`A[I_XY, J]{U_Z}` as `P(('X', 'Y'), None, unreduced={'Z'})`."""
-    entries = [_entry(dim.axes) for dim in array.dims]
+    entries = [entry(dim.axes) for dim in array.dims]
     if array.partial:
         entries.append(f"unreduced={{{', '.join(map(repr, sorted(array.partial)))}}}")
     return f"P({', '.join(entries)})"
@@ -88,7 +88,8 @@ def _check(text: str, split: list[str], partial: tuple[str, ...], mesh: Mesh) ->
             raise ValueError(f"{text}: axis {axis!r} cannot both split and be unreduced; keep one of them")
 
 
-def _entry(axes: tuple[str, ...]) -> str:
+def entry(axes: tuple[str, ...]) -> str:
+    """One dimension's axes as JAX prints them: None, 'X' or ('X', 'Y')."""
     return "None" if not axes else repr(axes[0]) if len(axes) == 1 else repr(axes)
 
 

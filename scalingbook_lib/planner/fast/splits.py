@@ -1,18 +1,24 @@
-"""How are weights shared among the data ranks, and which ways leave room for activations?
+"""How are weights and experts shared among the chips of a stage, and which ways leave room for activations?
 
+On a torus an exchange of tokens depends on the whole mesh, and plans with experts are judged `one_by_one`.
 Chapter: Training LLaMA 3.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from math import inf
 from typing import NamedTuple
 
 from scalingbook_lib.collectives import Collective
-from scalingbook_lib.planner.fast.links import Mesh
+from scalingbook_lib.planner.fast.links import MeshRates
 from scalingbook_lib.planner.fast.sums import Moved
-from scalingbook_lib.planner.fast.unit import Triple
-from scalingbook_lib.planner.spread import Share
+from scalingbook_lib.planner.fast.unit import Triple, Unit
+from scalingbook_lib.planner.space import Space
+from scalingbook_lib.planner.spread import Sharing, Spread
 from scalingbook_lib.steps.placement import FREE
+from scalingbook_lib.training.feasible import reasons
+from scalingbook_lib.training.shape import Shape
 
 type Picks = list[tuple[int, int]]  # kinds of ZeRO and of rematerialization, by their place in those tried
 
@@ -32,39 +38,94 @@ def _each(pick: Callable[..., float], triples: list[Triple]) -> Triple:
     return logits, unembedding, layer
 
 
+class ExpertShare(NamedTuple):
+    """Expert parameters of a chip before sharing, the chips inside those that hold the same, how many do."""
+
+    params: float
+    inside: int
+    ways: int
+
+
 class States(NamedTuple):
     """What the weights and their optimizer hold, per kind of ZeRO; or why there is no kind."""
 
     zeros: tuple[int, ...]
     nbytes: list[Triple]
     why: str
-    least: Triple
-    most: Triple
-
-    @classmethod
-    def of(cls, zeros: tuple[int, ...], nbytes: list[Triple], why: str) -> "States":
-        """With the least and the most of each moment."""
-        return cls(zeros, nbytes, why, _each(min, nbytes), _each(max, nbytes))
 
 
 class Split:
     """One way to share the data ranks and the experts, with all that does not depend on the microbatch."""
 
-    __slots__ = ("hop", "least", "line", "mesh", "most", "moved", "nbytes", "share", "why", "zeros")
+    __slots__ = ("hop", "least", "line", "mesh", "most", "moved", "nbytes", "sharing", "why", "zeros")
 
-    def __init__(self, share: Share, states: States) -> None:
-        self.share = share
-        self.zeros, self.nbytes, self.why, self.least, self.most = states
-        self.mesh: Mesh | None = None
+    def __init__(self, sharing: Sharing, states: States) -> None:
+        self.sharing = sharing
+        self.zeros, self.nbytes, self.why = states
+        self.least, self.most = _each(min, self.nbytes), _each(max, self.nbytes)
+        self.mesh: MeshRates | None = None
         self.line: tuple[object, ...] = ()  # passes of splits with the same line take the same time
         self.hop = FREE  # from stage to stage
         self.moved: list[Moved | None] = [None] * len(self.zeros)
 
-    def lay(self, mesh: Mesh, pp: int) -> None:
+    def lay(self, mesh: MeshRates, pp: int) -> None:
         """On these links."""
-        self.mesh, self.line = mesh, (mesh.Y, mesh.C, self.share.ep, self.share.expert_tp)
+        self.mesh, self.line = mesh, (mesh.Y, mesh.C, self.sharing.ep, self.sharing.expert_tp)
         if pp > 1:
             self.hop = mesh.P[Collective.PERMUTE]
+
+
+class Splits:
+    """The splits of one search."""
+
+    def __init__(self, space: Space, unit: Unit) -> None:
+        self.space, self.unit = space, unit
+        self._even, self.states = cache(self._divide), cache(self._states)
+
+    def of(self, s: Spread, summed: bool) -> list[Split]:
+        """Every way of fsdp and dp, and of the experts over a stage; or one that says why there is none."""
+        found = []
+        for fsdp in self.space.splits(s.rest):
+            stage = s.tp, s.pp, s.chunks, fsdp * s.cp, summed
+            shared = [
+                Split(one, self.states(*stage, ep=one.ep, expert_tp=one.expert_tp))
+                for one in self._sharings(s, fsdp)
+            ]
+            found += shared or [Split(Sharing(fsdp, s.rest // fsdp), States((), [], self._none(s, fsdp)))]
+        return found
+
+    def _sharings(self, s: Spread, fsdp: int) -> list[Sharing]:
+        if not self.space.model.experts:
+            return [Sharing(fsdp, s.rest // fsdp)]
+        return [one for one in self.space.shares(s, fsdp) if self._even(s.tp, one.ep, one.expert_tp)]
+
+    def _divide(self, tp: int, ep: int, expert_tp: int | None) -> bool:
+        """Whether experts and their widths do, whatever the rest of the plan."""
+        fsdp = self.space.machine.chips // tp
+        plan = self.space.plan(tp=tp, ep=ep, expert_tp=expert_tp, fsdp=fsdp, zero=0)
+        return not reasons(self.space.model, plan, self.space.T, self.space.machine)
+
+    def _none(self, s: Spread, fsdp: int) -> str:
+        asked = ", ".join(map(str, self.space.expert_ways))
+        return f"no ep of {asked} and expert_tp divide the {s.tp * s.cp * fsdp:,} chips of a stage's copy"
+
+    def _states(
+        self, tp: int, pp: int, chunks: int, shared: int, summed: bool, *, ep: int, expert_tp: int | None
+    ) -> States:
+        zeros, why = self.space.zeros(shared)
+        if expert_tp == 1 and tp > 1:  # experts are shared where all else is not
+            zeros, why = self.space.tried["zero"], ""
+        shape = self.unit.shape(tp, pp, chunks)
+        experts = self.experts(tp, shape, shared, ep=ep, expert_tp=expert_tp)
+        copies = self.space.machine.chips * self.space.pods // (tp * pp * shared)
+        stage = replace(shape, m=1 + summed, shared=shared, expert=experts.params, expert_shared=experts.ways)
+        return States(zeros, [self.unit.states(stage, zero, copies) for zero in zeros], why)
+
+    def experts(self, tp: int, shape: Shape, shared: int, *, ep: int, expert_tp: int | None) -> ExpertShare:
+        """A chip's experts, where `shared` chips hold the same dense weights; without any, no parameters."""
+        split = (expert_tp or tp) * ep  # chips that the experts of a layer are split over
+        params = shape.expert * tp / split  # the shape has tp chips for each expert, and ep = 1
+        return ExpertShare(params, split, tp * shared // split)
 
 
 class Room:

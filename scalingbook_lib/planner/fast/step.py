@@ -3,14 +3,11 @@
 Chapter: Training LLaMA 3.
 """
 
-from functools import lru_cache
 from math import isnan, nan
 
 from scalingbook_lib.planner.fast.sums import Moved, OneWay, Pass, Shards
 from scalingbook_lib.planner.spread import Group
 from scalingbook_lib.steps import pipelines
-from scalingbook_lib.training import Plan
-from scalingbook_lib.training.memory import live
 
 LINEAR = ("1f1b", "gpipe", "interleaved")  # stages idle in proportion to the sum of both passes
 
@@ -46,13 +43,6 @@ def _way(hidden: float, one: OneWay, hop_s: float, moved: Shards) -> tuple[float
     return each, last
 
 
-@lru_cache(maxsize=1 << 12)
-def live_at(pp: int, schedule: str, chunks: int, m: int) -> float:
-    """Microbatches whose activations a stage holds, at most."""
-    return live(Plan(pp=pp, schedule=schedule, chunks=chunks), m)
-
-
-@lru_cache(maxsize=1 << 12)
 def idle(pp: int, schedule: str, chunks: int) -> float:
     """Idle time over the sum of both passes of a microbatch; NaN where it is no such share."""
     if pp == 1:

@@ -9,13 +9,13 @@ from functools import cache
 from typing import NamedTuple
 
 from scalingbook_lib.collectives import Collective
-from scalingbook_lib.planner.fast.links import Axis, Links, Mesh
+from scalingbook_lib.planner.fast.links import AxisRates, MeshRates
 from scalingbook_lib.planner.fast.unit import Unit
 from scalingbook_lib.steps.placement import Rate
 from scalingbook_lib.training.links import MOVED_AS, Traffic
 from scalingbook_lib.training.shape import Shape
 
-type Rates = Axis | Mapping[Collective, Rate]
+type Rates = AxisRates | Mapping[Collective, Rate]
 
 
 class Affine(NamedTuple):
@@ -126,19 +126,19 @@ class Params(NamedTuple):
     """Parameters that a chip would hold alone, the axis of the chips that share them, and how many do."""
 
     n: float
-    axis: Axis
+    axis: AxisRates
     ways: int
 
 
 class Weights:
     """The sums over the rows of weights and gradients, for one machine and so many pods."""
 
-    def __init__(self, unit: Unit, links: Links) -> None:
-        self.unit, self.links = unit, links
+    def __init__(self, unit: Unit) -> None:
+        self.unit, self.links = unit, unit.links
         self.update_s = unit.update_s()
-        self._lines = cache(self._line)
+        self._lines = cache(self._line)  # 5,000 times of 700: 1.1 times as long without
 
-    def moved(self, zero: int, layers: int, params: tuple[Params, ...], mesh: Mesh, dp: int) -> Moved:
+    def moved(self, zero: int, layers: int, params: tuple[Params, ...], mesh: MeshRates, dp: int) -> Moved:
         """Of dense parameters, and of experts'; copies and pods sum the part that a chip has of them."""
 
         def way(when: str) -> Shards:
@@ -158,7 +158,7 @@ class Weights:
         own = sum(one.n / (one.ways if zero else 1) for one in params)
         return Moved(way("fwd"), way("bwd"), self.update_s * own)
 
-    def _line(self, zero: int, when: str, kind: str, axis: Axis) -> Affine:
+    def _line(self, zero: int, when: str, kind: str, axis: AxisRates) -> Affine:
         """For a parameter and for a layer: an axis's rows of each microbatch, or those of once a step."""
         axes, _, once = kind.partition(" ")
         found = (row for row in self.unit.weights(zero) if row.axes == axes and row.when == when)

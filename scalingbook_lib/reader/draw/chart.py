@@ -173,9 +173,6 @@ def _places(frame: Frame, mark, parts: list[Line], placer: Placer) -> Iterator[t
         lines = parts or (frame.line(mark.xs, mark.high) if isinstance(mark, Band) else [])
         longest = max(lines, key=lambda line: abs(line[0][-1] - line[0][0]), default=None)
         if longest:
-            yield mark.label, labels.along(_left_to_right(longest), width, box)
-
-
-def _left_to_right(line: Line) -> Line:
-    xs, ys = line
-    return line if xs[0] <= xs[-1] else (xs[::-1], ys[::-1])
+            xs, ys = longest
+            rightwards = longest if xs[0] <= xs[-1] else (xs[::-1], ys[::-1])
+            yield mark.label, labels.along(rightwards, width, box)

@@ -3,31 +3,20 @@
 As native inputs with their labels, the first view, its numbers and its verdict.
 """
 
-from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from scalingbook_lib.reader import draw
 from scalingbook_lib.reader.draw import svg
 from scalingbook_lib.reader.explorers.controls import Choice, Control, Notation, Slider, Steps, Switch
 from scalingbook_lib.reader.explorers.view import View
 
+if TYPE_CHECKING:  # an explorer paints itself with this module
+    from scalingbook_lib.reader.explorers.explorer import Explorer
+
 NOTE = "The picture shows the starting values. In a notebook, run this cell to move the controls."
 
 
-class Described(Protocol):
-    """What an explorer is called and what it can be asked with."""
-
-    @property
-    def key(self) -> str: ...  # noqa: D102
-    @property
-    def title(self) -> str: ...  # noqa: D102
-    @property
-    def question(self) -> str: ...  # noqa: D102
-    @property
-    def controls(self) -> Mapping[str, Control]: ...  # noqa: D102
-
-
-def explorer(explorer: Described, view: View, suffix: str = "") -> str:
+def explorer(explorer: "Explorer", view: View, suffix: str = "") -> str:
     """The whole explorer as static HTML, the same to the byte every time."""
     base = "ex-" + explorer.key.replace(".", "-") + (f"-{suffix}" if suffix else "")
     fields = "".join(_field(name, c, f"{base}-{name}", view) for name, c in explorer.controls.items())
@@ -53,7 +42,8 @@ def _field(name: str, control: Control, id: str, view: View) -> str:
     label = f'<label for="{id}">{svg.escape(control.label)}</label>'
     match control:
         case Slider():
-            inside = label + _output(id, control.text(control.start)) + _range(name, id, control)
+            words = control.text(control.start)
+            inside = label + _output(id, words) + _slider(name, id, (*control.stops, control.initial), words)
         case Steps():
             inside = (
                 label
@@ -72,11 +62,6 @@ def _field(name: str, control: Control, id: str, view: View) -> str:
 
 def _output(id: str, words: str) -> str:
     return f'<output for="{id}">{svg.escape(words)}</output>'
-
-
-def _range(name: str, id: str, control: Slider) -> str:
-    first, last, step = control.stops
-    return _slider(name, id, (first, last, step, control.initial), control.text(control.start))
 
 
 def _steps(name: str, id: str, control: Steps, view: View) -> str:

@@ -37,11 +37,6 @@ class Painted:
     verdict: str = ""
     frames: int = 1
 
-    @property
-    def error(self) -> str:
-        """The sentence that says what could not be read; empty where all could."""
-        return self.seen.error
-
 
 @dataclass(frozen=True, kw_only=True)
 class Explorer(Told):

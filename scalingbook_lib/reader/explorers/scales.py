@@ -29,7 +29,11 @@ def written(value: float, unit: str = "", *, kind: str = "linear") -> str:
 
 
 def power(value: float, digits: int) -> str:
-    """So many figures and a power of ten: `power(4.87e24, 3)` is '4.87 × 10²⁴'."""
+    """So many figures and a power of ten.
+
+    >>> power(4.87e24, 3)
+    '4.87 × 10²⁴'
+    """
     figures, _, exponent = f"{value:.{digits - 1}e}".partition("e")
     return f"{figures} × 10{str(int(exponent)).translate(_RAISED)}"
 

@@ -3,11 +3,22 @@
 On a `clusters.Cluster` level by level, and on a TPU `Slice` over whole torus axes: `limits.data_parallel`,
 `tensor_parallel`, `widest_tensor_parallel`, `expert_parallel`, `pipeline_parallel`; `table()` machine by
 machine; `audit` for a whole plan. An MLP stands for its layer; C is the documented peak. Chapter: GPUs.
+
+>>> from scalingbook_lib.machines import Cluster, chips
+>>> round(data_parallel(Cluster.of(chips.H100, 4096), model_parallel=8).least)  # tokens for each chip
+2468
 """
 
 from scalingbook_lib.steps.limits.audit import Audit, audit
 from scalingbook_lib.steps.limits.data import data_parallel
-from scalingbook_lib.steps.limits.expert import Exchange, exchange, expert_parallel, reached
+from scalingbook_lib.steps.limits.expert import (
+    Exchange,
+    RoutedLayer,
+    exchange,
+    expert_parallel,
+    reached,
+    routed_layer,
+)
 from scalingbook_lib.steps.limits.limit import Limit, Term, each_level
 from scalingbook_lib.steps.limits.pipeline import Pipeline, pipeline_parallel
 from scalingbook_lib.steps.limits.rules import MACHINES, Rules, rules, table
@@ -19,6 +30,7 @@ __all__ = [
     "Exchange",
     "Limit",
     "Pipeline",
+    "RoutedLayer",
     "Rules",
     "Term",
     "Widest",
@@ -29,6 +41,7 @@ __all__ = [
     "expert_parallel",
     "pipeline_parallel",
     "reached",
+    "routed_layer",
     "rules",
     "table",
     "tensor_parallel",

@@ -40,20 +40,11 @@ def data_parallel(
 
     def cost(nbytes: float, *networks: Network) -> Transfer:
         if in_switch:
-            return _halved(collectives.all_reduce(nbytes, *networks, in_switch=True, overlap=overlap))
+            both = collectives.all_reduce(nbytes, *networks, in_switch=True, overlap=overlap)
+            # it stands against the backward pass, which has twice the arithmetic
+            return replace(both, bandwidth_s=both.bandwidth_s / 2)
         return collectives.all_gather(nbytes, *networks, overlap=overlap)
 
-    networks = outer(machine, model_parallel)
-    if not networks:
-        return Limit(_what(machine, model_parallel), "tokens per chip", 0.0)
-    return limit(_what(machine, model_parallel), "tokens per chip", per_byte, cost, networks)
-
-
-def _halved(both: Transfer) -> Transfer:
-    """An all-reduce stands against the backward pass, which has twice the arithmetic."""
-    return replace(both, bandwidth_s=both.bandwidth_s / 2)
-
-
-def _what(machine: Machine, inside: int) -> str:
-    groups = f", {inside:,} chips to a copy" if inside > 1 else ""
-    return f"data parallelism over the {machine.name}{groups}"
+    groups = f", {model_parallel:,} chips to a copy" if model_parallel > 1 else ""
+    what = f"data parallelism over the {machine.name}{groups}"
+    return limit(what, "tokens per chip", per_byte, cost, outer(machine, model_parallel))

@@ -13,6 +13,7 @@ from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Network
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.clusters import Level
+from scalingbook_lib.models import Transformer, arithmetic
 from scalingbook_lib.steps.limits.limit import Limit, Term, at_least, inner, singled
 from scalingbook_lib.units import BF16, DType, Told, count, si
 
@@ -122,6 +123,40 @@ def expert_parallel(
     return Limit(what, "F", scale * found.total_s, terms)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoutedLayer(Told):
+    """The forward pass of one layer of experts: its products, and two ways to bring it its tokens."""
+
+    products_s: float
+    exchange_s: float  # every token to its experts and back
+    gathered_s: float  # every token to every chip, and the sums scattered: no routing tables
+
+    def __str__(self) -> str:
+        ways = f"{si(self.exchange_s, 's')} of exchange, or {si(self.gathered_s, 's')} to gather every token"
+        return f"{si(self.products_s, 's')} of products; {ways}"
+
+
+def routed_layer(
+    machine: Machine, model: Transformer, tokens: int, *, once: bool = False, dispatch: DType = BF16
+) -> RoutedLayer:
+    """A layer of experts that all chips share, with `tokens` tokens on each: both ways out in `dispatch`."""
+    x, Z, axes = model.experts, machine.chips, machine.mesh(Z=machine.chips).axes("Z")
+    if x is None:
+        raise ValueError(f"{model.name} has no experts")
+    there, back = (
+        exchange(machine, Z, tokens=tokens, D=model.D, k=x.k, E=x.E, once=once, dtype=kind)
+        for kind in (dispatch, BF16)
+    )
+    gathered = collectives.all_gather(dispatch.bytes * Z * tokens * model.D, *axes)
+    summed = collectives.reduce_scatter(BF16.bytes * Z * tokens * model.D, *axes)
+    flops = arithmetic.flops(model, 1, tokens).get("experts") / model.moe_layers
+    return RoutedLayer(
+        products_s=flops / machine.chip.flops_per_s(BF16),
+        exchange_s=there.total_s + back.total_s,
+        gathered_s=gathered.bandwidth_s + summed.bandwidth_s,
+    )
+
+
 def reached(targets: int, k: int, each: float | None = None) -> float:
     """The chance that one of `targets` places has any of a token's k experts, with `each` experts in a place.
 
@@ -137,8 +172,8 @@ def _levels(
     networks: tuple[Network, ...], Z: int, most_domains: int | None
 ) -> Iterator[tuple[str, tuple[Network, ...], int, int, float]]:
     """Every level alone, the targets to which it brings one copy each, their chips, the share beyond it."""
-    domain = _domain(networks)
-    below = 1
+    first, below = (networks[0] if networks else None), 1
+    domain = first.size if isinstance(first, Level) and first.port != "network" else 1  # below its port
     for (name, alone), network in zip(singled(networks), networks, strict=False):
         if isinstance(network, Level) and network.port == "network":
             yield name, alone, min(Z // domain, most_domains or Z), domain, 1 - below / Z
@@ -146,9 +181,3 @@ def _levels(
             chips = min(Z, domain * (most_domains or Z))
             yield name, alone, chips, 1, 1 - 1 / (domain if isinstance(network, Level) else Z)
         below *= network.size
-
-
-def _domain(networks: tuple[Network, ...]) -> int:
-    """The chips below the network's port."""
-    first = networks[0] if networks else None
-    return first.size if isinstance(first, Level) and first.port != "network" else 1

@@ -44,11 +44,10 @@ class Limit(Told):
 
     def term(self, level: str) -> float:
         """What that level alone would ask for."""
-        for term in self.terms:
-            if term.level == level:
-                return term.least
-        known = ", ".join(term.level for term in self.terms) or "none"
-        raise ValueError(f"{self.what} uses no level {level!r}; it uses {known}")
+        found = {term.level: term.least for term in self.terms}
+        if level not in found:
+            raise ValueError(f"{self.what} uses no level {level!r}; it uses {', '.join(found) or 'none'}")
+        return found[level]
 
     def holds(self, value: float) -> bool:
         """Whether that value is enough."""
@@ -63,7 +62,9 @@ class Limit(Told):
 
 
 def limit(what: str, unit: str, scale: float, cost: Cost, networks: tuple[Network, ...]) -> Limit:
-    """`scale` · the seconds a byte takes, over all levels and over each alone."""
+    """`scale` · the seconds a byte takes, over all levels and over each alone; nothing over none."""
+    if not networks:
+        return Limit(what, unit, 0.0)
     terms = tuple(Term(name, scale * s) for name, s in each_level(cost, 1, *networks).items())
     return Limit(what, unit, scale * cost(1, *networks).bandwidth_s, terms)
 
@@ -87,7 +88,7 @@ def singled(networks: tuple[Network, ...]) -> tuple[tuple[str, tuple[Network, ..
 def inner(machine: Machine, size: int) -> tuple[Network, ...]:
     """What joins a group of the `size` innermost chips."""
     if isinstance(machine, Slice):
-        return _axes(machine, size, "inner")
+        return _axes(machine, size, "Y")
     if not 1 <= size <= machine.chips:
         raise ClusterError(
             f"a group of {size:,} chips is no part of {machine.name}; write 1 to {machine.chips:,}"
@@ -97,17 +98,16 @@ def inner(machine: Machine, size: int) -> tuple[Network, ...]:
 
 def outer(machine: Machine, inside: int) -> tuple[Network, ...]:
     """What joins the chips that hold the same part, where each `inside` neighbors split an array."""
-    return _axes(machine, inside, "outer")
+    return _axes(machine, inside, "X")
 
 
-def _axes(machine: Machine, inside: int, which: str) -> tuple[Network, ...]:
+def _axes(machine: Machine, inside: int, letter: str) -> tuple[Network, ...]:
     if inside < 1 or machine.chips % inside:
         raise ClusterError(
             f"groups of {inside:,} do not divide {machine.name} ({machine.chips:,} chips); "
             "write a divisor of the number of chips"
         )
-    mesh = machine.mesh(Y=inside, X=machine.chips // inside)
-    return mesh.axes("Y" if which == "inner" else "X")
+    return machine.mesh(Y=inside, X=machine.chips // inside).axes(letter)
 
 
 def at_least(least: float, **given: float) -> None:

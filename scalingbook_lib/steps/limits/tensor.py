@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib import collectives
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.machines.torus import SliceError
 from scalingbook_lib.steps.limits.limit import Limit, at_least, inner, limit
 from scalingbook_lib.units import BF16, DType, Told, count
 
@@ -27,11 +25,8 @@ def tensor_parallel(
     at_least(1, Y=Y)
     matrices = 3 if gated else 2
     per_byte = Y * moved.bytes / matrices * machine.chip.flops_per_s(dtype)
-    networks = inner(machine, Y)
     what = f"tensor parallelism over {Y:,} {machine.chip.name}"
-    if not networks:
-        return Limit(what, "F", 0.0)
-    return limit(what, "F", per_byte, collectives.all_gather, networks)
+    return limit(what, "F", per_byte, collectives.all_gather, inner(machine, Y))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +54,8 @@ def widest_tensor_parallel(
     at_least(1, F=F)
     best = tensor_parallel(machine, 1, gated=gated, dtype=dtype, moved=moved)
     ways = 1
-    for Y in _groups(machine):
+    # sizes that the innermost mesh axis can have
+    for Y in (n for n in range(2, machine.chips + 1) if machine.chips % n == 0 and _fits(machine, n)):
         found = tensor_parallel(machine, Y, gated=gated, dtype=dtype, moved=moved)
         if not found.holds(F):
             return Widest(F, ways, best, found)
@@ -67,14 +63,9 @@ def widest_tensor_parallel(
     return Widest(F, ways, best, None)
 
 
-def _groups(machine: Machine) -> list[int]:
-    """Sizes from 2 up that the innermost mesh axis can have."""
-    return [n for n in range(2, machine.chips + 1) if machine.chips % n == 0 and _fits(machine, n)]
-
-
 def _fits(machine: Machine, n: int) -> bool:
     try:
         machine.mesh(Y=n, X=machine.chips // n)
-    except (ClusterError, SliceError):
+    except ValueError:  # a ClusterError or SliceError
         return False
     return not isinstance(machine, Slice) or bool(inner(machine, n))

@@ -85,10 +85,8 @@ def bubble(
 
 def _interleaved(P: int, v: int, work: Number, *, f: Number, b: Number, h: Number) -> Bubble:
     """Hops are waited for at the start and at the end alone, while they take less than a piece."""
-    if v == 1:
-        waits, exact = 2 * (P - 1), not h
-    else:
-        waits, exact = (2 * (v * P - 1) if P > 1 else 0), v * h <= min(f, b)
+    waits = 2 * (v * P - 1) if P > 1 else 0
+    exact = v * h <= min(f, b) if v > 1 else not h
     return Bubble("interleaved", work, share((P - 1) * (f + b), v) + waits * h, exact)
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from fractions import Fraction as F
 
 import pytest
+import switch_schedules as schedules
 import switch_simulator as simulator
 
 from scalingbook_lib import collectives
@@ -16,10 +17,10 @@ approx = pytest.approx
 M, W, NIC = F(5040), F(9, 2), F(1, 2)  # any array and rates: the equalities are exact
 HOPS = [F(1, 7), F(3, 7), F(5, 7), F(8, 7)]
 PAIRS = [
-    (collectives.all_gather, simulator.gather),
-    (collectives.reduce_scatter, simulator.scatter),
-    (collectives.all_reduce, simulator.reduce),
-    (collectives.all_to_all, simulator.exchange),
+    (collectives.all_gather, schedules.gather),
+    (collectives.reduce_scatter, schedules.scatter),
+    (collectives.all_reduce, schedules.reduce),
+    (collectives.all_to_all, schedules.exchange),
 ]
 NAMED = pytest.mark.parametrize(("formula", "plan"), PAIRS, ids=[formula.__name__ for formula, _ in PAIRS])
 TREES = [
@@ -73,7 +74,7 @@ def test_on_a_full_mesh_each_peer_has_its_own_link(formula, plan, n):
 @pytest.mark.parametrize("sizes", [[2], [3], [8], [72]], ids=str)
 def test_in_one_switch_that_sums_everything_crosses_each_wire_once(sizes):
     levels = tree(sizes, reduces=True)
-    run = simulator.execute("AllReduce", simulator.sum_in_switches(levels), levels, M, sizes[0])
+    run = simulator.execute("AllReduce", schedules.sum_in_switches(levels), levels, M, sizes[0])
     took = collectives.all_reduce(M, *levels, in_switch=True)
     assert took.bandwidth_s == run.seconds == run.busiest_s == M / W
     assert took.latency_s == run.hops_s
@@ -86,7 +87,7 @@ def test_sums_in_the_switches_of_several_levels(sizes, narrowing, domains_sum):
     inner, *network = tree(sizes, narrowing, reduces=True)
     levels = [replace(inner, reduces=domains_sum), *network]
     n = collectives.chips(*levels)
-    run = simulator.execute("AllReduce", simulator.sum_on_rails(levels, domains_sum), levels, M, n)
+    run = simulator.execute("AllReduce", schedules.sum_on_rails(levels, domains_sum), levels, M, n)
     assert collectives.all_reduce(M, *levels, in_switch=True).bandwidth_s == run.busiest_s
     in_turn = collectives.all_reduce(M, *levels, in_switch=True, overlap=False)
     assert (in_turn.bandwidth_s, in_turn.latency_s) == (run.seconds, run.hops_s)
@@ -94,7 +95,7 @@ def test_sums_in_the_switches_of_several_levels(sizes, narrowing, domains_sum):
 
 def test_a_switch_that_cannot_sum_is_not_asked_to():
     with pytest.raises(simulator.Broken, match="cannot sum"):
-        simulator.execute("AllReduce", simulator.sum_in_switches(tree([4])), tree([4]), M, 4)
+        simulator.execute("AllReduce", schedules.sum_in_switches(tree([4])), tree([4]), M, 4)
     with pytest.raises(ValueError, match="no switch of these levels sums"):
         collectives.all_reduce(M, *tree([4]), in_switch=True)
 
@@ -104,7 +105,7 @@ def test_the_simulator_refuses_what_chips_cannot_do():
     with pytest.raises(simulator.Broken, match="does not have"):
         simulator.execute("AllGather", [[simulator.Send(0, 1, (2,))]], levels, M, 4)
     with pytest.raises(simulator.Broken, match="promises"):
-        simulator.execute("AllGather", simulator.gather(levels)[:0], levels, M, 4)
+        simulator.execute("AllGather", schedules.gather(levels)[:0], levels, M, 4)
     twice = [[simulator.Send(1, 0, (0,), add=True)]] * 2
     with pytest.raises(simulator.Broken, match="twice"):
         simulator.execute("ReduceScatter", twice, levels, M, 4)

@@ -6,7 +6,7 @@ from math import exp, log
 import pytest
 
 from scalingbook_lib.evidence.fitting import far, least
-from scalingbook_lib.evidence.scores import band, quantile, students_t, summary
+from scalingbook_lib.evidence.scores import Summary, band, quantile, students_t
 
 approx = pytest.approx
 
@@ -54,7 +54,7 @@ def test_a_band_of_many_sources_holds_its_share():
 
 
 def test_summaries_and_quantiles():
-    found = summary("three", [-0.1, 0.2, 0.3])
+    found = Summary.of("three", [-0.1, 0.2, 0.3])
     assert (found.runs, found.mean, found.median, found.bias) == (3, approx(0.2), 0.2, approx(0.4 / 3))
     assert str(found).endswith("90 in 100 within 28 %, bias +13.3 %")
     assert quantile([0.0, 1.0], 0.25) == 0.25

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from scalingbook_lib.evidence import inference
-from scalingbook_lib.evidence.inference.fit import EXPECTED, classes, expected, fit, key
+from scalingbook_lib.evidence.inference.efficiencies import EXPECTED, classes, expected, fit, key, of
 from scalingbook_lib.evidence.inference.planned import planned
-from scalingbook_lib.evidence.inference.table import of
 from scalingbook_lib.evidence.measured.inference_runs import RUNS, find
 from scalingbook_lib.evidence.tables import frozen
 from scalingbook_lib.inference import Efficiency

@@ -10,7 +10,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 
 COMPARISON = measured.COLLECTIVES
-ERRORS = {row.group: row for row in COMPARISON.errors()}
+ERRORS = {row.name: row for row in COMPARISON.errors()}
 approx = pytest.approx
 
 

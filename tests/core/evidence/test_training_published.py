@@ -11,9 +11,8 @@ import pytest
 from scalingbook_lib.evidence import training
 from scalingbook_lib.evidence.measured.training_runs import HELD_OUT, RUNS, find
 from scalingbook_lib.evidence.tables import frozen
-from scalingbook_lib.evidence.training.fit import EXPECTED, classes, fit, ramp
+from scalingbook_lib.evidence.training.efficiencies import EXPECTED, classes, fit, of, ramp
 from scalingbook_lib.evidence.training.planned import planned
-from scalingbook_lib.evidence.training.table import of
 from scalingbook_lib.machines import chips
 from scalingbook_lib.training import Efficiency, memory
 

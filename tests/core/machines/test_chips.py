@@ -1,20 +1,18 @@
 """The catalogue's figures: sourced, dated, and the same as the collected table."""
 
-import copy
 import csv
 import datetime
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import CATALOGUE, Axis, Chip, SliceError, Source
-from scalingbook_lib.units import BF16, DTYPES, FP4, FP8, FP16, FP32, GB, INT8, GiB
+from scalingbook_lib.machines.chips import CATALOGUE
+from scalingbook_lib.units import DTYPES, GB, GiB
 
 CSV = Path(__file__).parents[3] / "data" / "chips.csv"
-ROWS = {
+RENAMED = {
     "TPU v2": "TPUv2",
     "TPU v3": "TPUv3",
     "TPU v4": "TPUv4",
@@ -30,10 +28,8 @@ ROWS = {
     "B300": "B300-SXM",
     "GB200": "GB200 (per GPU, NVL72)",
     "GB300": "GB300 (per GPU, NVL72)",
-    "MI300X": "MI300X",
-    "MI325X": "MI325X",
-    "MI355X": "MI355X",
-}
+}  # the others have the catalogue's name in the table
+ROWS = {name: RENAMED.get(name, name) for name in CATALOGUE}
 COLUMNS = {
     "hbm_GBps": ("hbm_bytes_per_s", 1e9),
     "bf16_dense_TFLOPs": ("bf16_flops_per_s", 1e12),
@@ -56,7 +52,9 @@ def rows():
 
 
 def test_the_catalogue_holds_every_tpu_from_v2_to_ironwood_and_the_gpus():
-    assert list(CATALOGUE) == list(ROWS) == [chip.name for chip in (*chips.TPUS, *chips.GPUS)]
+    assert list(CATALOGUE) == [chip.name for chip in (*chips.TPUS, *chips.GPUS)]
+    assert set(RENAMED) <= set(CATALOGUE)
+    assert set(ROWS.values()) <= set(rows())
     assert list(chips.TPUS) == TPUS
 
 
@@ -65,7 +63,7 @@ def test_every_figure_has_a_source_with_a_date(chip):
     for figure in chip.figures():
         source = chip.sources[figure]
         assert source.text
-        assert datetime.date.fromisoformat(source.as_of) <= datetime.date(2026, 11, 21)
+        assert datetime.date.fromisoformat(source.as_of) <= datetime.date.today()
 
 
 @EVERY_CHIP
@@ -112,35 +110,6 @@ def test_capacities_are_the_table_s_number_with_a_prefix_from_the_source(chip):
     printed = float(rows()[ROWS[chip.name]]["hbm_GB"])
     assert chip.hbm_bytes in (printed * GB, printed * GiB)
     assert re.search(r"GiB|MiB|binary", str(chip.sources["hbm_bytes"])) or chip.hbm_bytes == printed * GB
-
-
-@pytest.mark.parametrize(
-    ("chip", "bf16", "eight_bit"),
-    [
-        (chips.V3, 137, None),
-        (chips.V4, 229, INT8),
-        (chips.V5E, 240.5, INT8),
-        (chips.V5P, 166, INT8),
-        (chips.V6E, 560, INT8),
-        (chips.TPU7X, 313, FP8),
-        (chips.A100, 153, INT8),
-        (chips.H100, 295, FP8),
-        (chips.H200, 206, FP8),
-        (chips.B200, 281, FP8),
-        (chips.V2, 66, None),
-        (chips.B300, 281, FP8),
-        (chips.GB200, 312.5, FP8),
-        (chips.GB300, 312.5, FP8),
-        (chips.MI300X, 246.6, None),
-        (chips.MI355X, 312.5, FP8),
-    ],
-)
-def test_published_ridges(chip, bf16, eight_bit):
-    """C/W from HBM as vendors' figures give it; 8-bit doubles it, but on v4, whose int8 is no faster."""
-    assert chip.flops_per_s(BF16) / chip.hbm_bytes_per_s == pytest.approx(bf16, abs=0.5)
-    if eight_bit:
-        twice = 1 if chip is chips.V4 else 2
-        assert chip.flops_per_s(eight_bit) / chip.flops_per_s() == pytest.approx(twice, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -211,42 +180,6 @@ def test_memories_of_all_sms_together(chip, sms, lanes_mib, smem_mib):
     assert chip.cores * chip.smem_bytes_per_core == smem_mib * 2**20
 
 
-def test_v100_has_fp16_and_no_bf16():
-    assert chips.V100.rates() == {"fp16": 125e12}
-    assert str(chips.V100).startswith("V100: 125 TFLOPs/s in fp16, 32 GiB")
-    with pytest.raises(ValueError, match="V100 has no bf16 matrix unit; compute in one of fp16"):
-        chips.V100.flops_per_s()
-    for compute in (lambda rate: 1e12 / rate, lambda rate: 2 * rate, lambda rate: rate > 1, "{:.3g}".format):
-        with pytest.raises(ValueError, match="V100 has no bf16 matrix unit; compute in one of fp16"):
-            compute(chips.V100.bf16_flops_per_s)
-    assert replace(chips.V100) == copy.deepcopy(chips.V100) == chips.V100
-    assert replace(chips.V100, name="V100S").bf16_flops_per_s != chips.V100.bf16_flops_per_s
-
-
-def test_a_chip_without_any_16_bit_rate_is_refused():
-    with pytest.raises(ValueError, match="no 16-bit rate; write bf16_flops_per_s or fp16_flops_per_s"):
-        replace(chips.V100, fp16_flops_per_s=None)
-
-
-def test_a_switch_gives_all_links_to_any_peer_and_a_mesh_one():
-    assert [chips.H100.domain_bytes_per_s(n) for n in (2, 4, 8)] == [450e9] * 3
-    assert [chips.MI300X.domain_bytes_per_s(n) for n in (2, 4, 8)] == [64e9, 192e9, 448e9]
-    assert chips.GB200.domain_bytes_per_s(72) == 900e9
-
-
-@pytest.mark.parametrize(("chip", "size"), [(chips.H100, 9), (chips.H100, 1), (chips.MI300X, 16)])
-def test_a_group_beyond_the_domain_is_refused(chip, size):
-    with pytest.raises(SliceError, match=f"{size} chips are no group within one domain of {chip.name}; wr"):
-        chip.domain_bytes_per_s(size)
-
-
-def test_a_tpu_has_no_switched_domain_and_a_mesh_no_torus():
-    with pytest.raises(SliceError, match="TPU v5e is joined in a torus; ask the axes"):
-        chips.V5E.domain_bytes_per_s()
-    with pytest.raises(SliceError, match="MI300X is joined link by link to each other chip"):
-        chips.MI300X.axis(8)
-
-
 def test_vpu_of_v5p():
     assert chips.V5P.vector_flops_per_s == pytest.approx(1.43e13, rel=5e-3)
 
@@ -254,107 +187,3 @@ def test_vpu_of_v5p():
 @EVERY_CHIP
 def test_rates_and_the_question_for_one_agree(chip):
     assert {name: chip.flops_per_s(DTYPES[name]) for name in chip.rates()} == chip.rates()
-
-
-@pytest.mark.parametrize(
-    ("chip", "dtype"),
-    [
-        (chips.V5E, FP8),
-        (chips.V5E, FP32),
-        (chips.TPU7X, INT8),
-        (chips.A100, FP8),
-        (chips.H100, FP4),
-        (chips.V6E, FP16),
-    ],
-)
-def test_a_unit_that_is_not_there_is_not_made_up(chip, dtype):
-    with pytest.raises(
-        ValueError, match=f"{chip.name} has no {dtype.name} matrix unit; compute in one of bf16"
-    ):
-        chip.flops_per_s(dtype)
-
-
-def test_a_figure_without_a_source_is_refused():
-    with pytest.raises(ValueError, match="bf16_flops_per_s has no source"):
-        Chip(
-            name="x",
-            vendor="y",
-            bf16_flops_per_s=1,
-            hbm_bytes=1,
-            hbm_bytes_per_s=1,
-            link_bytes_per_s=1,
-            links=1,
-            link_achieved_fraction=1,
-            chips_per_host=1,
-            sources={},
-        )
-
-
-@pytest.mark.parametrize("value", [0, -1.0])
-def test_a_figure_that_is_not_positive_is_refused(value):
-    with pytest.raises(ValueError, match="TPU v5e: hbm_bytes_per_s is"):
-        replace(chips.V5E, hbm_bytes_per_s=value)
-
-
-@pytest.mark.parametrize(("text", "as_of"), [("", "2026-11-21"), ("a page", "yesterday")])
-def test_a_source_needs_words_and_a_date(text, as_of):
-    with pytest.raises(ValueError):  # noqa: PT011
-        Source(text=text, as_of=as_of)
-
-
-def test_what_if():
-    faster = replace(chips.V5E, name="v5e, twice the HBM", hbm_bytes_per_s=2 * chips.V5E.hbm_bytes_per_s)
-    assert faster.hbm_bytes_per_s == 2 * chips.V5E.hbm_bytes_per_s
-    assert chips.V5E.hbm_bytes_per_s == 819e9
-    assert faster != chips.V5E
-
-
-def test_find_by_the_other_names():
-    assert (chips.find("Trillium"), chips.find("ironwood"), chips.find("v7x")) == (
-        chips.V6E, chips.TPU7X, chips.TPU7X,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["TPU v5e", "v5e", "V5E", " tpu V5e"])
-def test_find_by_any_spelling(name):
-    assert chips.find(name) is chips.V5E
-
-
-def test_find_names_what_there_is():
-    with pytest.raises(ValueError, match=r"no chip 'v9'.*TPU v2, TPU v3, TPU v4"):
-        chips.find("v9")
-
-
-def test_a_chip_tells_itself():
-    said = "TPU v5e: 197 TFLOPs/s in bf16, 16 GiB of HBM at 819 GB/s, 4 links of 50 GB/s each way"
-    assert str(chips.V5E) == said
-
-
-def test_an_axis_is_a_ring_by_the_rule_of_its_generation():
-    assert [chips.V5E.axis(n).wrapped for n in (2, 4, 8, 16)] == [False, False, False, True]
-    assert [chips.V5P.axis(n).wrapped for n in (1, 2, 4, 8, 20, 28)] == [False, False, True, True, True, True]
-    assert chips.V5E.axis(4, wrapped=True).bytes_per_s == 2 * chips.V5E.axis(4).bytes_per_s == 100e9
-
-
-def test_a_gpu_has_no_torus_axis():
-    with pytest.raises(SliceError, match="H100 is joined by switches"):
-        chips.H100.axis(8)
-
-
-@pytest.mark.parametrize(("size", "rate", "hop"), [(0, 1, 0), (4, 0, 0), (4, 1, -1)])
-def test_an_impossible_axis_is_refused(size, rate, hop):
-    with pytest.raises(ValueError, match="write a size of at least 1"):
-        Axis(size, True, rate, hop)
-
-
-def distances(n, wrapped):
-    apart = [abs(a - b) for a in range(n) for b in range(n)]
-    return [min(d, n - d) for d in apart] if wrapped else apart
-
-
-@pytest.mark.parametrize("wrapped", [True, False])
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 16, 17])
-def test_hops_are_those_counted_chip_by_chip(size, wrapped):
-    axis = Axis(size, wrapped, 1, 0)
-    assert axis.diameter_hops == max(distances(size, wrapped))
-    assert axis.mean_hops == pytest.approx(sum(distances(size, wrapped)) / size**2)

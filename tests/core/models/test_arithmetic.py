@@ -8,7 +8,7 @@ import pytest
 
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Latent, arithmetic
-from scalingbook_lib.models.arithmetic import State, merge, online_softmax
+from scalingbook_lib.models.arithmetic import SoftmaxState, merge, online_softmax
 from scalingbook_lib.units import BF16, FP8, INT8
 
 SIZES = {"B": 2, "T": 3, "D": 5, "N": 7, "H": 4, "S": 6, "F": 8}
@@ -222,7 +222,7 @@ def test_large_scores_do_not_overflow_and_masked_ones_weigh_nothing():
     run = online_softmax([-math.inf, -math.inf, 1e308, -math.inf, 1e308], 2)
     assert run.weights == (0, 0, 0.5, 0, 0.5)
     nothing = online_softmax([-math.inf] * 3, 2, [1, 2, 3])
-    assert nothing.final == State(-math.inf, 0.0, (0.0,))
+    assert nothing.final == SoftmaxState(-math.inf, 0.0, (0.0,))
     assert (nothing.weights, nothing.final.output, nothing.final.logsumexp) == ((0, 0, 0), (0,), -math.inf)
 
 

@@ -75,8 +75,9 @@ def test_plans_that_no_law_lets_be_faster_are_not(question):
     assert (few.spreads, few.legal) == (every.spreads, every.legal)
 
 
+# With experts plans are judged one by one: on few chips there are hundreds of them and not ten thousands.
 @SETTINGS
-@hypothesis.given(questions(DENSE + ROUTED), st.data())
+@hypothesis.given(st.one_of(questions(), questions(ROUTED, SMALL)), st.data())
 def test_a_constraint_never_makes_it_faster(question, data):
     model, machine, asked = question
     found = planner.plans(model, machine, **asked)

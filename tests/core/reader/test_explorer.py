@@ -113,7 +113,7 @@ def test_painting_is_pure():
 
 def test_what_the_view_refuses_is_said_and_nothing_is_lost():
     painted = DEMO.paint({"text": "bad(", "B": 5})
-    assert painted.error == "'bad(' is not an array; write A[I_X, J]"
+    assert painted.seen.error == "'bad(' is not an array; write A[I_X, J]"
     assert painted.figure == ""
     assert painted.seen.state["text"] == "bad("
     assert painted.seen.outputs["B"] == "32"

@@ -1,14 +1,11 @@
 """The limits of parallelism: published numbers, cases derived by hand, and laws."""
 
-import math
-import random
 from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import models, roofline
 from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.clusters import Cluster, ClusterError
+from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import BF16, FP8
@@ -16,7 +13,6 @@ from scalingbook_lib.units import BF16, FP8
 approx = pytest.approx
 C = 989e12  # H100 in bf16
 POD = Cluster.of(chips.H100, 4096)
-DENSE, DEEPSEEK = models.find("LLaMA-3 70B"), models.find("DeepSeek-V3")
 
 
 # --- machine by machine, in round numbers -----------------------------------------------------------------
@@ -175,92 +171,6 @@ def test_one_axis_of_a_slice():
     assert limits.widest_tensor_parallel(cube, 28_672).Y == 8
 
 
-# --- expert parallelism -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("k", [1, 2, 8])
-@pytest.mark.parametrize("Z", [2, 8, 36, 72])
-def test_in_a_domain_the_width_depends_neither_on_k_nor_much_on_z(Z, k):
-    found = limits.expert_parallel(Cluster.of(chips.GB200, 72), Z, k=k)
-    assert found.least == approx((1 - 1 / Z) * 2500e12 / 900e9)
-
-
-@pytest.mark.parametrize("k", [1, 2, 8])
-@pytest.mark.parametrize("nodes", [2, 8, 32])
-def test_over_domains_one_copy_goes_to_each(nodes, k):
-    found = limits.expert_parallel(POD, 8 * nodes, k=k, once=True)
-    copies = (nodes - 1) * (1 - (1 - 1 / nodes) ** k)
-    assert found.term("leaf") == approx(C / 50e9 * copies / k)
-    rule = C / 400e9 * (8 * nodes - 8) * min(k / nodes, 1) / k  # the scaling book's
-    assert found.term("leaf") <= rule * (1 + 1e-12)
-
-
-def test_many_domains_near_g_c_over_w():
-    far = limits.expert_parallel(POD, 4096, k=2, once=True)
-    assert far.least == approx(8 * C / 400e9, rel=5e-3)
-
-
-DEEP = {"k": 8, "shared": 1, "gated": True, "once": True, "dispatch": FP8}
-
-
-def test_deepseek_v3_moves_tokens_for_longer_than_it_multiplies_them():
-    """F = 2,048, EP 64 over 8 nodes: 2.5 times as long; 1.7 with experts on 4 nodes."""
-    free = limits.expert_parallel(POD, 64, **DEEP)
-    assert free.least / 2048 == approx(2.47, rel=5e-3)
-    limited = limits.expert_parallel(POD, 64, most_domains=4, **DEEP)
-    reached = 4 * (1 - (3 / 4) ** 8)
-    assert limited.least / 2048 == approx(1.88 * reached / 4, rel=5e-3)
-    fp8 = limits.expert_parallel(POD, 64, dtype=FP8, **DEEP)
-    assert fp8.least / free.least == approx(2, rel=1e-3)
-
-
-def test_a_rack_of_72_gives_deepseek_what_eight_nodes_do_not():
-    """Case N5: with a gated MLP, F > 2,778 · 2/3 · 63/64, which 2,048 satisfies."""
-    rack = limits.expert_parallel(Cluster.of(chips.GB200, 72), 64, k=8, gated=True)
-    assert rack.least == approx(2500e12 / 900e9 * 2 / 3 * 63 / 64)
-    assert rack.holds(2048)
-    naive = C / 400e9 * (64 - 8) / 8
-    assert naive == approx(17_307, rel=1e-3)
-    assert limits.expert_parallel(POD, 64, k=8, once=True).least == approx(naive * (1 - (7 / 8) ** 8))
-
-
-def test_copies_of_a_token_are_counted():
-    found = limits.exchange(POD, 64, tokens=4096, D=7168, k=8)
-    copies = dict(found.copies)
-    assert copies["leaf"] == approx(7 * (1 - (7 / 8) ** 8))
-    assert copies["NVLink"] == approx(64 * (1 - (63 / 64) ** 8) * 7 / 8)
-    assert dict(found.seconds)["leaf"] == approx(copies["leaf"] * 2 * 4096 * 7168 / 50e9)
-    every = limits.exchange(POD, 64, tokens=4096, D=7168, k=8, once=False)
-    assert dict(every.copies)["leaf"] == approx(8 * 7 / 8)
-    assert found.total_s < every.total_s
-
-
-@pytest.mark.parametrize(("nodes", "E", "k"), [(2, 16, 2), (8, 64, 8), (8, 256, 8), (4, 32, 6)])
-def test_copies_are_those_of_tokens_routed_at_random(nodes, E, k):
-    draw, Z, tokens = random.Random(7), 8 * nodes, 4000
-    sent = {"NVLink": 0, "leaf": 0}
-    for _ in range(tokens):
-        places = {e * Z // E for e in draw.sample(range(E), k)}  # chips; the token is on chip 0
-        sent["leaf"] += len({p // 8 for p in places} - {0})
-        sent["NVLink"] += sum(p % 8 > 0 for p in places)  # from the token's rail to the expert's
-    found = dict(limits.exchange(POD, Z, tokens=1, D=1, k=k, E=E).copies)
-    for level, copies in sent.items():
-        assert copies / tokens == approx(found[level], rel=0.03)
-
-
-def test_one_expert_a_chip_and_all_of_them_asked_reach_every_chip():
-    assert limits.exchange(POD, 8, tokens=1, D=1, k=8, E=8).copies == (("NVLink", approx(7)),)
-    many = [limits.exchange(POD, 8, tokens=1, D=1, k=8, E=8 * n).total_s for n in (1, 4, 1000)]
-    assert many == sorted(many, reverse=True)
-    assert many[-1] == approx(limits.exchange(POD, 8, tokens=1, D=1, k=8).total_s, rel=1e-3)
-
-
-@pytest.mark.parametrize("once", [True, False])
-def test_one_expert_is_one_copy(once):
-    found = limits.exchange(POD, 64, tokens=1, D=1, k=1, once=once)
-    assert dict(found.copies)["leaf"] == approx(7 / 8)
-
-
 def test_over_one_chip_nothing_moves():
     for found in (limits.expert_parallel(POD, 1, k=8), limits.tensor_parallel(POD, 1)):
         assert found.least == 0
@@ -310,137 +220,6 @@ def test_more_ways_need_a_wider_mlp_and_more_model_parallelism_fewer_tokens():
     tokens = [limits.data_parallel(POD, model_parallel=2**e).least for e in range(13)]
     assert widths == sorted(widths)
     assert tokens == sorted(tokens, reverse=True)
-
-
-# --- pipelines --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("p", "m", "v"), [(1, 4, 1), (4, 4, 1), (8, 16, 1), (8, 16, 2), (16, 64, 5)])
-def test_the_bubble(p, m, v):
-    found = limits.pipeline_parallel(POD, p, tokens=1000, m=m, D=8192, F=28672, L=80, interleave=v)
-    assert found.bubble == approx((p - 1) / (v * m + p - 1), abs=1e-12)
-
-
-@pytest.mark.parametrize(("p", "m"), [(2, 3), (4, 4), (8, 32)])
-def test_the_bubble_is_that_of_a_pipeline_played_through(p, m):
-    played = roofline.pipeline({f"stage {i}": 1.0 for i in range(p)}, m)
-    found = limits.pipeline_parallel(POD, p, tokens=1000, m=m, D=8, F=8, L=64)
-    assert found.bubble == approx(1 - played.lower_s / played.total_s)
-
-
-def test_a_hop_is_light_and_does_not_depend_on_the_batch():
-    """w C p / (2 matrices F L W): 8 stages of LLaMA-3 70B on H100 hide a hop of 2 % of their work."""
-    for tokens in (100, 1000):
-        found = limits.pipeline_parallel(
-            POD, 8, tokens=tokens, m=32, D=8192, F=28672, L=80, gated=True, model_parallel=8
-        )
-        assert found.ratio == approx(2 * C * 8 / (6 * 28672 * 80 * 50e9))
-        assert found.hop_bytes == 2 * 8 * tokens / 32 * 8192
-
-
-def test_stages_of_unequal_size_wait_for_the_largest():
-    uneven = limits.pipeline_parallel(POD, 4, tokens=100, m=8, D=8, F=8, L=61)
-    assert uneven.bubble == approx(1 - 8 * 61 / 4 / (11 * 16))
-    inside = limits.pipeline_parallel(Cluster.of(chips.H100, 8), 4, tokens=1000, m=8, D=8192, F=8192, L=64)
-    assert inside.hop_s == approx(inside.hop_bytes / 450e9)
-
-
-# --- a whole plan -----------------------------------------------------------------------------------------
-
-PLANS = [{}, {"tp": 8}, {"tp": 8, "pp": 8, "m": 32}, {"tp": 4, "pp": 16, "m": 64}, {"tp": 16}]
-
-
-@pytest.mark.parametrize("plan", PLANS, ids=str)
-def test_the_terms_of_a_plan_cross_the_arithmetic_at_the_limits(plan):
-    found = limits.audit(POD, DENSE, tokens=4e6, **plan)
-    inside = found.tp * found.pp * found.ep
-    needed = limits.data_parallel(POD, model_parallel=inside).least
-    assert found.data_s / found.math_s == approx(needed / found.tokens_per_chip)
-    width = limits.tensor_parallel(POD, found.tp, gated=True).least
-    assert found.tensor_s / found.math_s == approx(width / DENSE.F)
-    pipe = limits.pipeline_parallel(
-        POD, found.pp, tokens=found.tokens_per_chip, m=plan.get("m", 1), D=DENSE.D, F=DENSE.F, L=DENSE.L,
-        gated=True, model_parallel=found.tp,
-    )  # fmt: skip
-    assert found.bubble == pipe.bubble
-    assert found.hop_s / found.math_s == approx(pipe.ratio)
-
-
-def test_the_experts_of_a_plan_cross_at_their_limit():
-    found = limits.audit(Cluster.of(chips.H100, 2048), DEEPSEEK, tokens=62.9e6, ep=64)
-    width = limits.expert_parallel(POD, 64, k=8, E=256, shared=1, gated=True, once=True).least
-    assert found.expert_s / found.math_s == approx(width / 2048)
-    needed = limits.data_parallel(Cluster.of(chips.H100, 2048), model_parallel=64, sparsity=257 / 9).least
-    assert found.data_s / found.math_s == approx(needed / found.tokens_per_chip)
-    assert found.bound == "expert"
-
-
-def test_eight_stages_turn_llama_3_70b_from_the_network_to_the_arithmetic():
-    flat, deep = (limits.audit(POD, DENSE, tokens=4e6, **PLANS[i]) for i in (1, 2))
-    assert (flat.bound, deep.bound) == ("data", "arithmetic")
-    assert flat.utilization == approx(0.396, abs=1e-3)
-    assert deep.utilization == approx(32 / 39)
-    assert str(deep) == (
-        "4,096 H100 as DP 64, TP 8, PP 8, 977 tokens a chip: arithmetic binds (arithmetic 111 ms, "
-        "data 34.7 ms, tensor 39.8 ms, pipeline 2.56 ms; bubble 18 %), at most 82 % of the peak"
-    )
-    for found in (flat, deep):
-        assert found.math_s <= found.lower_s <= found.upper_s
-
-
-@pytest.mark.parametrize("tp", [1, 4, 16])
-@pytest.mark.parametrize("pp", [1, 8])
-@pytest.mark.parametrize("ep", [1, 8, 64])
-@pytest.mark.parametrize("model", ["Mixtral 8x22B", "DeepSeek-V3", "LLaMA-3 8B"])
-def test_every_plan_is_audited_or_refused_with_a_sentence(tp, pp, ep, model):
-    for machine in (POD, Cluster.of(chips.GB200, 4096, domain=64), Cluster.of(chips.MI300X, 4096)):
-        shape = models.find(model)
-        if tp * pp * ep > 4096 or ep > (shape.experts.E if shape.experts else 1):
-            with pytest.raises(ValueError, match=r"lower one of them|experts"):
-                limits.audit(machine, shape, tokens=2**22, tp=tp, pp=pp, ep=ep, m=16)
-            continue
-        found = limits.audit(machine, shape, tokens=2**22, tp=tp, pp=pp, ep=ep, m=16)
-        assert 0 < found.utilization <= 1 - found.bubble + 1e-12
-        assert found.math_s <= found.lower_s <= found.upper_s
-        assert found.dp * tp * pp * ep == machine.chips
-        assert [s > 0 for s in list(found.terms.values())[2:]] == [tp > 1, ep > 1, pp > 1]
-
-
-def test_a_plan_on_a_slice():
-    found = limits.audit(Slice.of(chips.V5P, "8x8x8"), DENSE, tokens=2e6, tp=8)
-    needed = limits.data_parallel(Slice.of(chips.V5P, "8x8x8"), model_parallel=8).least
-    assert found.data_s / found.math_s == approx(needed / found.tokens_per_chip)
-
-
-# --- what is refused --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("asked", "says"),
-    [
-        (lambda: limits.data_parallel(POD, model_parallel=3), "write a divisor"),
-        (lambda: limits.data_parallel(POD, sparsity=0.5), "sparsity=0.5: write a number of at least 1"),
-        (lambda: limits.tensor_parallel(POD, 8192), "write 1 to 4,096"),
-        (lambda: limits.tensor_parallel(POD, 0), "Y=0"),
-        (lambda: limits.expert_parallel(POD, 8, k=0), "k=0"),
-        (lambda: limits.exchange(POD, 16, tokens=1, D=1, k=1, E=8), "8 experts cannot be shared by 16 chips"),
-        (lambda: limits.exchange(POD, 8, tokens=-1, D=1, k=1), "at least 0"),
-        (lambda: limits.pipeline_parallel(POD, 8, tokens=1, m=1, D=1, F=1, L=4), "lower p"),
-        (lambda: limits.pipeline_parallel(POD, 3, tokens=1, m=1, D=1, F=1, L=4), "do not divide"),
-        (lambda: limits.audit(POD, DENSE, tokens=1e6, ep=2), "has 1 experts"),
-        (lambda: limits.audit(POD, DENSE, tokens=1e6, tp=3), "powers of two"),
-        (lambda: limits.data_parallel(POD).term("mesh"), "it uses NVLink, leaf, spine"),
-        (lambda: limits.data_parallel(POD, in_switch=True, overlap=True, sparsity=math.nan), "sparsity=nan"),
-    ],
-)
-def test_what_cannot_be_is_refused_with_what_can(asked, says):
-    with pytest.raises(ValueError, match=says):
-        asked()
-
-
-def test_errors_of_a_cluster_are_a_clusters():
-    with pytest.raises(ClusterError):
-        limits.tensor_parallel(POD, 12)
 
 
 def test_limits_tell_themselves():

@@ -187,4 +187,4 @@ def test_a_plain_jit_knows_its_mesh():
     whole = sharding.named("A[I, J]", MESH)
     compiled = jax.jit(lambda a: a, out_shardings=whole).lower(x).compile()
     assert hlo.collectives(compiled).over_axes() == {"all-gather X": 1}
-    assert hlo.counts(compiled, MESH) == {"all-gather": 1}
+    assert hlo.collectives(compiled, MESH) == {"all-gather": 1}

@@ -187,8 +187,8 @@ def test_calls_and_branches_are_entered():
         "%k = f32[16,8]{1,0} conditional(%c, %p, %p), branch_computations={%branch, %branch}",
         more=branch,
     )
-    assert hlo.counts(called, X2Y4) == {"all-reduce": 1}
-    assert hlo.counts(chosen, X2Y4) == {"all-reduce": 2}  # an upper bound: only one of them runs
+    assert hlo.collectives(called, X2Y4) == {"all-reduce": 1}
+    assert hlo.collectives(chosen, X2Y4) == {"all-reduce": 2}  # an upper bound: only one of them runs
 
 
 def test_several_arrays_in_one_collective_are_one_collective(stored):

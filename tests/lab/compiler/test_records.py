@@ -11,8 +11,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 from scalingbook_lib.evidence.compiled import RECORDED, cycles, layout
 from scalingbook_lib.evidence.compiled.bundles import KERNELS
 from scalingbook_lib.evidence.compiled.lines import LINES
-from scalingbook_lib.lab.compiler import aot, records
+from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.units import BF16, FP32, INT8
+from tools import recorded as programs
 
 ROWS = (1, 2, 3, 4, 5, 8, 9, 20, 31, 32, 33, 64)
 COLUMNS = (1, 5, 20, 64, 127, 128, 129, 512)
@@ -26,7 +27,7 @@ def same(tpu):
 
 
 def test_the_lines_are_what_the_compiler_writes(same):
-    for line in records.lines():
+    for line in programs.lines():
         recorded = LINES[line.title]
         assert (line.groups, line.moves, line.mesh) == (recorded.groups, recorded.moves, recorded.mesh)
         assert line.operation == recorded.operation
@@ -36,14 +37,14 @@ def test_the_lines_are_what_the_compiler_writes(same):
 @pytest.mark.parametrize(("topology", "rows"), [("v5e:1x1", 8), ("v5e:1x1", 1024), ("v6e:1x1", 256)])
 def test_the_cycles_are_what_the_compiler_estimates(same, topology, rows):
     recorded = cycles.ESTIMATES[f"{cycles.TARGETS[topology].name}, bf16"].cycles[rows]
-    assert records.cycles(topology, rows) == pytest.approx(recorded, rel=0.001 if same else 0.3)
+    assert programs.cycles(topology, rows) == pytest.approx(recorded, rel=0.001 if same else 0.3)
 
 
 @pytest.mark.parametrize(("topology", "ahead"), [("v5e:1x1", True), ("v5p:1x1x1", False)])
 def test_weights_that_fit_come_ahead_and_are_not_in_the_estimate(same, topology, ahead):
     """64 MiB fit into the 128 MiB of one v5e core, and not into what a core of v5p has."""
     program = aot.compile(
-        records.whole, "X[M, D]", "W[D, F]", topology=topology, M=8, D=8192, F=8192, dtype=INT8
+        programs.whole, "X[M, D]", "W[D, F]", topology=topology, M=8, D=8192, F=8192, dtype=INT8
     )
     kept = cycles.ESTIMATES[f"{cycles.TARGETS[topology].name}, int8"]
     assert kept.prefetched == ahead
@@ -51,8 +52,8 @@ def test_weights_that_fit_come_ahead_and_are_not_in_the_estimate(same, topology,
 
 
 def test_the_bundles_are_what_the_compiler_packs(same):
-    title, (chip, fn, sizes, place) = list(records.KERNELS.items())[1]
-    found, kept = records.packed(title, chip, fn, sizes, place), KERNELS[title]
+    title, (chip, fn, sizes, place) = list(programs.KERNELS.items())[1]
+    found, kept = programs.packed(title, chip, fn, sizes, place), KERNELS[title]
     assert found == kept or not same
     assert found.filled("MATMUL") == pytest.approx(kept.filled("MATMUL"), abs=0.15)
 

@@ -84,8 +84,8 @@ def test_real_devices_come_first_where_there_are_enough(monkeypatch):
     monkeypatch.setattr(jax, "devices", lambda kind=None: cpus if kind == "cpu" else tpus)
     assert devices.get(4) == tpus
     assert devices.get(8) == cpus
-    assert str(devices.used(4)) == "4 real TPU devices (TPU v5 lite)"
-    assert devices.used(8).simulated
+    assert str(devices.told(devices.get(4))) == "4 real TPU devices (TPU v5 lite)"
+    assert devices.told(devices.get(8)).simulated
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from scalingbook_lib.lab.kernels import (
     attention,
     collective_matmul,
     matmul,
-    quantized,
     ring,
     ring_sum,
     traffic,
@@ -52,19 +51,6 @@ def test_tiles_add_up_to_the_product(tiles):
 def test_a_tile_that_divides_nothing_is_refused():
     with pytest.raises(ValueError, match="D = 250 is not cut into tiles of 128; take a tile that divides it"):
         matmul.matmul(whole(128, 250), whole(250, 128), Tiles(128, 128, 128))
-
-
-def test_int8_weights_with_their_scales_last_are_the_rounded_weights_product():
-    x = whole(32, 256)
-    w = np.asarray(jax.random.normal(jax.random.key(0), (256, 256)))
-    numbers = quantized.rounded(jnp.asarray(w))
-    got = quantized.matmul(
-        x, numbers["whole"], numbers["scale"], Tiles(32, 128, 128), interpret=interpreter()
-    )
-    exact = x.astype(float) @ (np.asarray(numbers["whole"], float) * np.asarray(numbers["scale"], float))
-    assert np.allclose(got, exact, rtol=1e-6, atol=1e-4)
-    half_step = np.asarray(numbers["scale"]) / 2
-    assert (np.abs(got - x @ w) <= 1.001 * half_step * np.abs(x).sum(1, keepdims=True)).all()
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """The TPU compiler takes the kernels, reserves the VMEM that was predicted, and refuses what is too much."""
 
+import jax
+import jax.numpy as jnp
 import pytest
 
-from scalingbook_lib.lab.compiler import aot, sharding, work
-from scalingbook_lib.lab.kernels import beside, matmul, quantized, traffic
+from scalingbook_lib.lab.compiler import aot, work
+from scalingbook_lib.lab.kernels import beside, collective_matmul, matmul
 from scalingbook_lib.lab.kernels.matmul import Tiles
-from scalingbook_lib.notation import Mesh
-from scalingbook_lib.units import BF16, FP32, INT8, GiB, MiB
+from scalingbook_lib.units import GiB, MiB
 
 pytestmark = pytest.mark.usefixtures("tpu")
 
@@ -16,26 +17,27 @@ def vmem_ratio(found):
     return found.kernel.vmem_bytes / found.predicted_vmem_bytes
 
 
+def all_gather_matmul(B, D, F, *, both_ways=False):
+    """X[B_X, D] · W[D, F_X] → Y[B, F_X]: gathered while it is multiplied, and as XLA does it."""
+    needed = collective_matmul.vmem_bytes(B, D)
+    how = {"both_ways": both_ways, "vmem_bytes": beside.allowed(needed)}
+    both = (
+        lambda x, w: collective_matmul.all_gather_matmul(x, w, "X", **how),
+        lambda x, w: jax.lax.all_gather(x, "X", tiled=True) @ w,
+    )
+    arrays = ("X[B_X, D]", "W[D, F_X]")
+    return beside.on_a_ring(both, arrays, "Y[B, F_X]", "v5e:2x2", needed, B=B, D=D, F=F)
+
+
 def test_a_tiled_matmul_needs_its_buffers_and_little_more():
-    found = beside.product(4096, 4096, 4096, Tiles(1024, 1024, 512))
+    tiles = Tiles(1024, 1024, 512)
+    both = (lambda x, w: matmul.matmul(x, w, tiles), jnp.matmul)
+    sizes = dict.fromkeys("BDF", 4096)
+    found = beside.on_one_chip(both, ("X[B, D]", "W[D, F]"), tiles.vmem_bytes(), "v5e:1x1", **sizes)
     assert found.predicted_vmem_bytes == 12 * MiB
     assert 1 < vmem_ratio(found) < 1.1
     assert found.xla.flops == 2 * 4096**3
     assert "(predicted 12 MiB), 0 B of HBM for temporaries; fetches 134 MB + 134 MB" in str(found)
-
-
-def test_int8_weights_are_half_of_what_is_fetched():
-    tiles, sizes = Tiles(128, 1024, 1024), {"B": 128, "D": 8192, "F": 8192, "O": 1}
-    kinds = {"X[B, D]": BF16, "W[D, F]": INT8, "S[O, F]": FP32}
-
-    def multiply(x, w, s):
-        return quantized.matmul(x, w, s, tiles)
-
-    by_name = {array[0]: kind for array, kind in kinds.items()}
-    program = aot.compile(multiply, *kinds, topology="v5e:1x1", dtype=by_name, **sizes)
-    structs = [sharding.struct(array, Mesh(X=1), kind, **sizes) for array, kind in kinds.items()]
-    assert traffic.moved(multiply, *structs).fetched[1] == 8192 * 8192
-    assert 1 < program.vmem_bytes / tiles.vmem_bytes(w=INT8) < 1.1
 
 
 def test_flash_attention_keeps_no_scores_in_hbm_and_xla_keeps_them_all():
@@ -59,7 +61,7 @@ def test_the_ring_sends_what_xlas_all_gather_receives(both_ways):
 
 @pytest.mark.parametrize("both_ways", [False, True])
 def test_the_collective_matmul_holds_all_of_x_in_vmem(both_ways):
-    found = beside.all_gather_matmul(4096, 2048, 4096, both_ways=both_ways)
+    found = all_gather_matmul(4096, 2048, 4096, both_ways=both_ways)
     assert found.moved.sent_bytes == found.xla.collectives.received_bytes
     assert 0.9 < vmem_ratio(found) < 1.1
 
@@ -74,7 +76,7 @@ def test_more_vmem_than_a_kernel_may_have_is_refused_in_figures():
 
 def test_an_array_that_is_too_large_to_be_gathered_in_vmem_is_refused():
     with pytest.raises(aot.DoesNotFit, match=r"needs .* of VMEM and a chip has 128 MiB"):
-        beside.all_gather_matmul(16384, 8192, 2048)
+        all_gather_matmul(16384, 8192, 2048)
 
 
 def test_a_fusion_without_an_estimate_does_not_count():

@@ -97,7 +97,7 @@ def test_none_starves(played):
     inside = [s for s in played[0].requests if s.admitted is not None]
     assert [s.admitted for s in inside] == sorted(s.admitted for s in inside)
     assert max(s.ended - s.admitted for s in inside) < PATIENCE
-    assert all(s.first >= s.admitted >= s.submitted for s in inside if s.words)
+    assert all(s.first >= s.admitted >= s.request.arrival for s in inside if s.words)
 
 
 def test_some_were_given_up_at_every_stage(played):

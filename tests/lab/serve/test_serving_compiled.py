@@ -121,10 +121,11 @@ def test_a_70b_model_in_8_bits_serves_47_sequences_of_8k_on_8_chips():
 @pytest.mark.usefixtures("tpu")
 def test_a_scan_copies_the_cache_and_a_donated_buffer_for_each_layer_does_not():
     two = replace(sliced("heads"), model=replace(LAYER, L=2))
-    layers, scan = serving_memory.carried(two)
-    assert layers.cache == scan.cache == 2 * serving_memory.held(sliced("heads")).kv
-    assert layers.temporaries < 0.05 * layers.cache
-    assert 1 < scan.temporaries / scan.cache < 1.5  # all of it, and a layer on its way
+    layers, scan = (decode.program(replace(two, scanned=scanned), greedy=True) for scanned in (False, True))
+    cache = 2 * serving_memory.held(sliced("heads")).kv
+    assert layers.memory.aliased == scan.memory.aliased == cache
+    assert layers.memory.temporaries < 0.05 * cache
+    assert 1 < scan.memory.temporaries / cache < 1.5  # all of it, and a layer on its way
     assert scan.cycles > 3 * layers.cycles
 
 
@@ -157,7 +158,11 @@ def test_a_cache_that_is_kept_is_copied_for_every_token():
 
 @pytest.mark.usefixtures("tpu")
 def test_scales_after_the_products_make_an_int8_cache_cheaper_than_a_wide_one_and_before_them_not():
-    codecs = {"wide": Config.codec, "after": CACHE8, "before": Codec(quantize.encoded, quantize.widened)}
+    def widened(kept):
+        k, v, *scales = quantize.decoded(kept)
+        return tuple(x.astype(scale.dtype) * scale for x, scale in zip((k, v), scales, strict=True))
+
+    codecs = {"wide": Config.codec, "after": CACHE8, "before": Codec(quantize.encoded, widened)}
     found = {
         name: decode.program(sliced("heads", codec=codec), greedy=True) for name, codec in codecs.items()
     }

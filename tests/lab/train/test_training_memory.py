@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import models
+from scalingbook_lib import models, training
 from scalingbook_lib.lab.compiler import aot
-from scalingbook_lib.lab.train import footprint
+from scalingbook_lib.lab.train import agreement
 from scalingbook_lib.lab.train.trainer import Trainer
 
 # large enough for HBM: what is small stays in VMEM
@@ -25,7 +25,8 @@ def test_state_and_peak_are_as_predicted_whichever_moment_is_the_fullest(model, 
             pytest.fail(aot.why_not())
         pytest.skip(aot.why_not())
     trainer = Trainer(model, mesh, batch=32, T=512, topology="v5p:2x2x1")
-    told = footprint.of(trainer)
-    assert footprint.parts(trainer).moment == moment
-    assert told.compiled_state == pytest.approx(told.state, rel=0.01), str(told)
-    assert told.compiled_peak == pytest.approx(told.peak, rel=0.1), str(told)
+    told = training.memory(model, agreement.plan(trainer), batch=32, T=512, loop=True)
+    compiled = trainer.program.memory
+    assert told.moment == moment
+    assert compiled.arguments == pytest.approx(told["weights"] + told["optimizer"], rel=0.01), str(compiled)
+    assert compiled.needed == pytest.approx(told.total, rel=0.1), str(compiled)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scalingbook_lib import models
+from scalingbook_lib import models, roofline
 from scalingbook_lib.chapters.conclusion.sheet.formulas import told
 from scalingbook_lib.evidence import inference as served
 from scalingbook_lib.evidence import training as trained
@@ -50,16 +50,8 @@ def _between(found: list[float]) -> tuple[float, ...]:
     return min(found), max(found)
 
 
-def _ridges() -> tuple[float, ...]:
-    return _between([chip.bf16_flops_per_s / chip.hbm_bytes_per_s for chip in _NOW])
-
-
 def _links() -> tuple[float, ...]:
     return _between([chip.link_bytes_per_s for chip in _NOW if chip.torus])
-
-
-def _domains() -> tuple[float, ...]:
-    return _between([chip.links * chip.link_bytes_per_s for chip in _NOW if not chip.torus])
 
 
 def _products() -> tuple[float, ...]:
@@ -75,11 +67,13 @@ def _bands() -> tuple[float, ...]:
 NUMBERS = (
     *_rates(chips.V5P, "one TPU to know"),
     *_rates(chips.H100, "one GPU to know"),
-    Number(name="C / W_hbm", values=_ridges, unit="FLOPs/B",
+    Number(name="C / W_hbm", values=lambda: _between([roofline.ridge(chip) for chip in _NOW]), unit="FLOPs/B",
            use="tokens that meet a weight before arithmetic binds; A100 to v6e"),
     Number(name="W_1, one link of a torus", values=_links, unit="B/s",
            use="one way; twice that along a ring; 4 or 6 links to a chip"),
-    Number(name="W, all links under a switch", values=_domains, unit="B/s", use="one way; A100 to B200"),
+    Number(name="W, all links under a switch",
+           values=lambda: _between([chip.links * chip.link_bytes_per_s for chip in _NOW if not chip.torus]),
+           unit="B/s", use="one way; A100 to B200"),
     Number(name="network card of an H100", values=lambda: (chips.H100.dcn_bytes_per_s or 0.0,), unit="B/s",
            use="one way; a ninth of NVLink"),
     Number(name="one hop", values=lambda: (chips.V5P.hop_s,), unit="s",

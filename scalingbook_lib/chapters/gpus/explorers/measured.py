@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scalingbook_lib import collectives
-from scalingbook_lib.evidence.measured import COLLECTIVES, RUNS, Errors, Fit, Point, Run
+from scalingbook_lib.evidence.measured import COLLECTIVES, RUNS, CollectiveFit, CollectiveRun, CollectiveTime
 from scalingbook_lib.evidence.measured.collectives import LARGE, bound_s, classed
+from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.reader.explorers.parts import (
     Chart,
     Choice,
@@ -33,8 +34,8 @@ def _measured(*, system: str, collective: str, n: str, nbytes: int, alpha: float
     points = _points(run, fit)
     now = min(points, key=lambda p: abs(math.log(p.size / nbytes)))
     half = fit.half_speed_s / bound_s(run, 1)
-    every = Errors.of("all", points)
-    large = Errors.of("large", [p for p in points if p.size >= LARGE])
+    every = Summary.of("all", [p.error for p in points])
+    large = Summary.of("large", [p.error for p in points if p.size >= LARGE])
     return View(
         _verdict(run, collective, now, half, nbytes),
         (_times(points, now, half), _rates(points, now, half), _errors(points, now, half)),
@@ -52,16 +53,16 @@ def _measured(*, system: str, collective: str, n: str, nbytes: int, alpha: float
     )
 
 
-def _nearest(system: str, collective: str, n: int) -> Run:
+def _nearest(system: str, collective: str, n: int) -> CollectiveRun:
     """The published run of that system that is nearest to what was asked for."""
     own = [run for run in _SWEPT if run.system == system]
     alike = [run for run in own if run.collective == collective] or own
     return min(alike, key=lambda run: abs(math.log(run.n / n)))
 
 
-def _points(run: Run, fit: Fit) -> list[Point]:
+def _points(run: CollectiveRun, fit: CollectiveFit) -> list[CollectiveTime]:
     return [
-        Point(run, size, us / 1e6, bound_s(run, size), fit)
+        CollectiveTime(run, size, us / 1e6, bound_s(run, size), fit)
         for size, us in zip(run.sizes, run.microseconds, strict=True)
     ]
 
@@ -69,7 +70,7 @@ def _points(run: Run, fit: Fit) -> list[Point]:
 # Charts over the size
 
 
-def _times(points: Sequence[Point], now: Point, half: float) -> Chart:
+def _times(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) -> Chart:
     sizes = [p.size for p in points]
     first, *_, last = points
     return Chart(
@@ -86,7 +87,7 @@ def _times(points: Sequence[Point], now: Point, half: float) -> Chart:
     )
 
 
-def _rates(points: Sequence[Point], now: Point, half: float) -> Chart:
+def _rates(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) -> Chart:
     seen = [_bus(p, p.seconds) for p in points]
     return Chart(
         _axis(points),
@@ -100,7 +101,7 @@ def _rates(points: Sequence[Point], now: Point, half: float) -> Chart:
     )
 
 
-def _errors(points: Sequence[Point], now: Point, half: float) -> Chart:
+def _errors(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) -> Chart:
     return Chart(
         _axis(points),
         Scale("error of the model", "%"),
@@ -113,11 +114,13 @@ def _errors(points: Sequence[Point], now: Point, half: float) -> Chart:
     )
 
 
-def _axis(points: Sequence[Point]) -> Scale:
+def _axis(points: Sequence[CollectiveTime]) -> Scale:
     return Scale("size", "B", "pow2", points[0].size, points[-1].size)
 
 
-def _dots(points: Sequence[Point], now: Point, ys: Sequence[float], label: str) -> tuple[Points, Points]:
+def _dots(
+    points: Sequence[CollectiveTime], now: CollectiveTime, ys: Sequence[float], label: str
+) -> tuple[Points, Points]:
     """All that was measured, and the one of this size in its own color."""
     others = [(p.size, y) for p, y in zip(points, ys, strict=True) if p is not now]
     here = ys[points.index(now)]
@@ -127,7 +130,7 @@ def _dots(points: Sequence[Point], now: Point, ys: Sequence[float], label: str) 
     )
 
 
-def _bus(point: Point, seconds: float) -> float:
+def _bus(point: CollectiveTime, seconds: float) -> float:
     """NCCL's bus bandwidth; of an all-to-all the source counts one chip's part."""
     run = point.run
     nbytes = point.size * run.n if run.collective == "all-to-all" else point.size
@@ -138,7 +141,7 @@ def _signed(error: float) -> str:
     return f"{'+' if error > 0 else ''}{percent(error)}"
 
 
-def _verdict(run: Run, collective: str, now: Point, half: float, nbytes: int) -> str:
+def _verdict(run: CollectiveRun, collective: str, now: CollectiveTime, half: float, nbytes: int) -> str:
     asked = "" if run.collective == collective else f"{run.system} was timed with an {run.collective} only. "
     size = f"At {binary(now.size)}" if now.size == nbytes else f"At {binary(now.size)}, the nearest measured"
     way = "too slow" if now.error > 0 else "too fast"

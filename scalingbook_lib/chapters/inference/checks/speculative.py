@@ -21,11 +21,6 @@ def _kept(q: Row = _Q, r: Row = _R) -> float:
     return sum(map(min, q, r))
 
 
-def _agree() -> float:
-    """The chance that both draw the same."""
-    return sum(q * r for q, r in zip(_Q, _R, strict=True))
-
-
 def _threshold(least: float, x: int) -> float:
     """What token x gets if drafts are kept from a ratio on, and others replaced by a draw from the target."""
     kept = [r if q / r >= least else 0.0 for q, r in zip(_Q, _R, strict=True)]
@@ -119,7 +114,10 @@ ACCEPTED = (
             ),
             Mistake(lambda: 1 + 3 * _kept(), "After the first refused token, the others are of no use."),
             Mistake(
-                lambda: inference.speculative(_agree(), 3, cost=0).tokens,
+                # the chance that both draw the same
+                lambda: (
+                    inference.speculative(sum(q * r for q, r in zip(_Q, _R, strict=True)), 3, cost=0).tokens
+                ),
                 "The two need not draw the same token; the one drafted has to pass.",
             ),
         ),

@@ -4,8 +4,8 @@ from scalingbook_lib import inference, models
 from scalingbook_lib.inference import rules
 from scalingbook_lib.inference.rules import Rule
 from scalingbook_lib.machines import chips
-from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import kv_cache
+from scalingbook_lib.models.arithmetic.experts import params_read
 from scalingbook_lib.reader.explorers.parts import (
     Chart,
     Choice,
@@ -34,20 +34,13 @@ def eight_bits(chip: str) -> DType:
     return INT8 if chips.find(chip).int8_ops_per_s else FP8
 
 
-def read(model: Transformer, B: float) -> float:
-    """Parameters that a step of B sequences reads: of experts those that some token visits, in the mean."""
-    x = model.experts
-    idle = model.by_part.get("experts", 0) * (1 - x.k / x.E) ** B if x else 0.0
-    return model.params - idle
-
-
 def ruled(model: str, chip: str, n: int, *, weights: str, compute: str, S: int, B: int) -> Rule:
     """The step by the rule: without a cache where S is 0; of experts those read that some token visits."""
     m, c = models.find(model), chips.find(chip)
     cache = kv_cache(m, S, BF16).nbytes if S else 0.0
     math = BF16 if compute == "bf16" else eight_bits(chip)
     return rules.step(
-        read(m, B),
+        params_read(m, B),
         c,
         n,
         B=B,

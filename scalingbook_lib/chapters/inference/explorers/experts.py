@@ -5,6 +5,7 @@ from typing import Any
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Layout, LayoutError, Step
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.arithmetic.experts import visited
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
@@ -69,24 +70,18 @@ def parts(step: Step) -> dict[str, float]:
     return found
 
 
-def touched(model: str, B: float) -> float:
-    """The share of the experts that some token of B visits, in the mean: 1 − (1 − k/E)^B."""
-    x = models.find(model).experts
-    return 1 - (1 - x.k / x.E) ** B if x else 1.0
-
-
 def _experts(*, model: str, where: str, weights: str, S: int, B: int) -> View:
     steps = {how: s for how in (ONE, APART) if (s := stepped(model, where, how, weights=weights, B=B, S=S))}
     m, on = models.find(model), machine(where)
     room = {how: inference.largest_batch(m, s.layout, on, S=S, reserve=0.1) for how, s in steps.items()}
-    share = touched(model, B)
+    share = _share(m, B)
     return View(
         _verdict(steps, room, B),
         (
             _bars(steps),
             _held(m, where, steps, B, S),
             _rates(model, where, weights, S=S, B=B, steps=steps),
-            _visits(model, B),
+            _visits(m, B),
         ),
         (
             Readout.percent("experts that some token visits", share),
@@ -127,10 +122,15 @@ def _rates(model: str, where: str, weights: str, *, S: int, B: int, steps: dict[
     return Chart(x, y, marks, title="What the batch buys")
 
 
-def _visits(model: str, B: int) -> Chart:
+def _share(m: Transformer, B: float) -> float:
+    assert m.experts
+    return visited(m.experts.E, m.experts.k, B)
+
+
+def _visits(m: Transformer, B: int) -> Chart:
     """More sequences read more of the experts, until all are read."""
-    here = Points("", [B], [touched(model, B)], [percent(touched(model, B))], 0)
-    line = Curve("experts read", _SIZES, [touched(model, b) for b in _SIZES], 0)
+    here = Points("", [B], [_share(m, B)], [percent(_share(m, B))], 0)
+    line = Curve("experts read", _SIZES, [_share(m, b) for b in _SIZES], 0)
     x, y = Scale("sequences at once, B", "", "pow2"), Scale("share of the experts", "", "linear", 0.0, 1.0)
     return Chart(x, y, (line, here), title="Whose weights must be read")
 

@@ -49,18 +49,18 @@ def layout(ways: Split) -> Layout:
 def split(heads: int, rest: str) -> Split:
     """So many ways over heads, and the rest over what is named; "copied" leaves all to the heads."""
     over = CHIPS // heads
-    return {
-        "sequences": Split(heads, over, 1),
-        "tokens": Split(heads, 1, over),
-        "heads, copied": Split(CHIPS, 1, 1),
-    }[rest]
+    ways = {"sequences": (heads, over, 1), "tokens": (heads, 1, over), "heads, copied": (CHIPS, 1, 1)}
+    return Split(*ways[rest])
 
 
 def _layout(*, kind: str, heads: str, rest: str, B: int, S: int) -> View:
     m, on, ways = models.find(MODELS[kind]), machine(WHERE), split(int(heads), rest)
     if ways.heads > m.N:
         heads_of = f"{m.name} has {m.N} heads"
-        return View(f"{heads_of}, fewer than {ways.heads} ways.", (_nobody(),))
+        return View(
+            f"{heads_of}, fewer than {ways.heads} ways.",
+            (Grid("What each chip keeps of the cache", ["chip"], ("K",), [[Cell("–", None, "nothing")]]),),
+        )
     o = layout(ways)
     step = inference.decode(m, on, o, B=B, S=S)
     kept = inference.memory(m, o, on, B=B, S=S)
@@ -131,10 +131,6 @@ def _moved(step: Step) -> Bars:
         (Series("links", list(busy.values()), 3),),
         title="What goes between the chips, and what it waits for",
     )
-
-
-def _nobody() -> Grid:
-    return Grid("What each chip keeps of the cache", ["chip"], ("K",), [[Cell("–", None, "nothing")]])
 
 
 def _verdict(kind: str, ways: Split, kept: Memory, least: float, step: Step) -> str:

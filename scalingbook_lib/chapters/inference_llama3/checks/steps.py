@@ -49,16 +49,12 @@ _MEMORIES = tuple(n * 1e12 for n in (1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 20))
 
 
 @cache
-def _v5p_slices() -> tuple[int, ...]:
-    return tuple(sorted({prod(shape) for shape in _V5P.wiring().shapes()}))
-
-
 def _ordered(rounded: Callable[[int], int]) -> int:
     return sum(rounded(ceil(nbytes / _V5P.hbm_bytes)) for nbytes in _MEMORIES)
 
 
 def _legal(n: int) -> int:
-    return next(size for size in _v5p_slices() if size >= n)
+    return min(size for shape in _V5P.wiring().shapes() if (size := prod(shape)) >= n)
 
 
 def _sequences(n: int, S: int) -> int:
@@ -69,11 +65,6 @@ def _sequences(n: int, S: int) -> int:
 
 def _all_batches(read: Callable[[int], int] = lambda B: max(B, 0)) -> int:
     return sum(read(_sequences(n, 2**k)) for n in (4, 8, 16, 32) for k in range(9, 18))
-
-
-def _in_fours(B: int) -> int:
-    """The largest of 1, 5, 9, ... up to B."""
-    return (B - 1) // 4 * 4 + 1 if B > 0 else 0
 
 
 STEPS = (
@@ -210,7 +201,9 @@ STEPS = (
         mistakes=(
             Mistake(lambda: _all_batches(lambda B: B), "Where the weights do not fit, there are none."),
             Mistake(
-                lambda: _all_batches(_in_fours), "A search in steps of four stops short of the largest batch."
+                # the largest of 1, 5, 9, ... up to B
+                lambda: _all_batches(lambda B: (B - 1) // 4 * 4 + 1 if B > 0 else 0),
+                "A search in steps of four stops short of the largest batch.",
             ),
         ),
     ),

@@ -16,10 +16,6 @@ def _run_s() -> float:
     return 6 * 70e9 * 15e12 / (0.4 * pod_flops_per_s)
 
 
-def _fewest() -> int:
-    return ceil(_LLAMA_70B / chips.V5E.hbm_bytes)
-
-
 SIZES = (
     Check(
         key="intro.1",
@@ -149,7 +145,7 @@ SIZES = (
     Check(
         key="intro.8",
         title="The fewest chips",
-        answer=_fewest,
+        answer=lambda: ceil(_LLAMA_70B / chips.V5E.hbm_bytes),
         unit="chips",
         difficulty=2,
         hints=("70 billion bf16 parameters are 140 GB.", "A TPU v5e has 16 GiB; a chip cannot be cut."),

@@ -16,6 +16,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
+from scalingbook_lib.reader.words import three
 from scalingbook_lib.units import BF16, FP32, INT4, INT8, GiB, KiB, MiB, TiB, binary, count, si
 
 _UNITS = {
@@ -67,7 +68,7 @@ def _trainer(*, amount: int, unit: str, chip: str) -> View:
         (
             Readout("from HBM", nbytes / on.hbm_bytes_per_s, "s"),
             Readout("over one link", nbytes / on.link_bytes_per_s, "s"),
-            Readout("chips that hold it", nbytes / on.hbm_bytes, "", f"{nbytes / on.hbm_bytes:.3g}"),
+            Readout("chips that hold it", nbytes / on.hbm_bytes, "", three(nbytes / on.hbm_bytes)),
         ),
     )
 
@@ -95,7 +96,8 @@ def _sentence(amount: int, unit: str, nbytes: float) -> str:
     given = f"{count(amount)} {unit}"
     other = _BINARY.get(unit) or _BINARY_OF.get(unit)
     if other is None:
-        return f"{given} are {si(nbytes, 'B')} or {binary(nbytes)}: {count(nbytes / 2)} elements of bf16."
+        elements = f"{count(nbytes / 2)} element{'' if nbytes == 2 else 's'}"
+        return f"{given} are {si(nbytes, 'B')} or {binary(nbytes)}: {elements} of bf16."
     there = nbytes / _UNITS[other]
     gap = 100 * abs(_UNITS[unit] / _UNITS[other] - 1)
     more = "more" if unit in _BINARY else "less"

@@ -15,6 +15,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
+from scalingbook_lib.reader.words import several
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import count
 
@@ -48,7 +49,7 @@ def _regimes(*, n: int, B: int, per_chip: int, chip: str, network: str) -> View:
         ),
     )
     return View(
-        f"On {count(n)} chips strong scaling keeps {100 * strong_at(n):.0f} %; weak scaling keeps "
+        f"On {several(n, 'chip')} strong scaling keeps {100 * strong_at(n):.0f} %; weak scaling keeps "
         f"{100 * weak_at(n):.0f} %, with a batch of {count(per_chip * n)} tokens.",
         (chart, _bars(s, w)),
         (

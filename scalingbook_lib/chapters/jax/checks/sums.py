@@ -85,7 +85,7 @@ SUMS = (
         difficulty=2,
         hints=(
             "Who asks for a sum in every microbatch? w is the same everywhere, so its gradient must be, too.",
-            "Within `shard_map`, let w pass as one that may differ: `spelled.varying(w, 'X')`.",
+            "Within `shard_map`, let w pass as one that may differ: `compat.varying(w, 'X')`.",
             "Then every device adds up gradients of its own; a `lax.psum` behind the loop completes them.",
         ),
         mistakes=(

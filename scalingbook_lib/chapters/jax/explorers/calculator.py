@@ -197,7 +197,7 @@ def reordered(s: Split, other: Array, kind: str) -> tuple[int, float]:
     moved = sum(before[at] != after[at] for at in before)
     on = chips.V5E
     rings = Rings(on, **{n: Axis(k, True, on.link_bytes_per_s, on.hop_s) for n, k in s.mesh.items})
-    return moved, resharding.reshard(s.array, other, rings, s.sizes, dtype(kind)).total_s
+    return moved, resharding.reshard(s.array, other, rings, s.sizes, dtype(kind)).best.total_s
 
 
 CALCULATOR = Explorer(

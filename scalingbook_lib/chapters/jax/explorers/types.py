@@ -72,7 +72,7 @@ def _costs(o: Operands, answer: Answer, own: tuple[Way, ...]) -> tuple[Readout, 
     return (
         Readout("of it on each device", local, "B"),
         Readout("arrays moved", own[0].nbytes, "B"),
-        Readout("time of the moves", own[0].seconds, "s"),
+        Readout("time of the moves", own[0].total_s, "s"),
     )
 
 
@@ -112,14 +112,14 @@ def _bars(operation: str, o: Operands, answer: Answer, own: tuple[Way, ...]) -> 
         labels = [f"{way.name}: {way.kinds}" for way in found]
         title = f"From {sums.canonical()} to each out_sharding"
         return (_priced(title, labels, found, spec.spec(o.out) if o.out else ""),)
-    if answer.array and own[0].seconds:
+    if answer.array and own[0].total_s:
         return (_priced("Ways to this result, the cheapest first", [way.name for way in own], own, ""),)
     return ()
 
 
 def _priced(title: str, labels: list[str], found: tuple[Way, ...], yours: str) -> Bars:
-    mine = [way.seconds if way.name == yours else 0.0 for way in found]
-    rest = [way.seconds if way.name != yours else 0.0 for way in found]
+    mine = [way.total_s if way.name == yours else 0.0 for way in found]
+    rest = [way.total_s if way.name != yours else 0.0 for way in found]
     others = Series("others", rest, 0)
     series = (Series("yours", mine, 3), others) if yours else (others,)
     return Bars(Scale("time on TPU v5e", "s"), labels, series, True, title=title)
@@ -130,8 +130,8 @@ def _verdict(operation: str, o: Operands, answer: Answer, own: tuple[Way, ...]) 
     if answer.array is None:
         return f"{line}: JAX refuses, \N{LEFT DOUBLE QUOTATION MARK}{answer.words}{_END} {answer.instead}."
     best = own[0]
-    if best.seconds:
-        price = f"{best.says}, {si(best.nbytes, 'B')} in {si(best.seconds, 's')} on TPU v5e"
+    if best.total_s:
+        price = f"{best.says}, {si(best.nbytes, 'B')} in {si(best.total_s, 's')} on TPU v5e"
         quiet = "" if operation in rules.TAKES_OUT and o.out else ", which no word of the line asks for"
         return f"{line} is {o.typed(answer.array)}. By the formulas of this book it takes: {price}{quiet}."
     return f"{line} is {o.typed(answer.array)}, and nothing moves."

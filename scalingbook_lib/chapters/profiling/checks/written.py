@@ -20,6 +20,7 @@ def padded(chosen: tuple[int, ...]) -> int:
     return sum(chosen[bisect_left(chosen, n)] - n for n in LENGTHS)
 
 
+@cache  # an answer and its mistakes are asked for at every judgement
 def least_padding(lengths: int = 4) -> int:
     """With the best choice of so many lengths: each of them is that of the last sequence that it takes."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from scalingbook_lib.chapters.profiling.explorers.tiles import DRAWN, shown, tile_cell
 from scalingbook_lib.chapters.profiling.explorers.words import PARTS
-from scalingbook_lib.evidence.compiled.layout import Layout
+from scalingbook_lib.evidence.compiled.layout import ArrayLayout
 from scalingbook_lib.evidence.compiled.line import Line
 from scalingbook_lib.evidence.compiled.lines import LINES
 from scalingbook_lib.reader.explorers.parts import (
@@ -37,7 +37,7 @@ WRITTEN: dict[str, Callable[[Line], str]] = {
 }
 
 
-def _each(line: Line, part: Callable[[Layout], str]) -> str:
+def _each(line: Line, part: Callable[[ArrayLayout], str]) -> str:
     return " and ".join(dict.fromkeys(map(part, line.arrays)))
 
 
@@ -111,7 +111,7 @@ def _device(d: int, group: int | None, goal: int | None) -> Cell:
     return Cell(str(d), group, f"chip {d}" + (f", group {group}" if group is not None else ""))
 
 
-def _tiles(a: Layout) -> Grid:
+def _tiles(a: ArrayLayout) -> Grid:
     """The two inner dimensions in tiles, full and not; one axis where it has one."""
     down, across = ([1, *a.physical[-2:]][-2:]), [1, 1, *a.tile][-2:]
     counts = [-(-n // side) for n, side in zip(down, across, strict=True)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scalingbook_lib.evidence.compiled.layout import Layout, chosen, tiled
+from scalingbook_lib.evidence.compiled.layout import ArrayLayout, chosen, tiled
 from scalingbook_lib.reader.explorers.parts import (
     Cell,
     Chart,
@@ -28,7 +28,7 @@ _EDGES = (1, 2, 4, *range(8, 65, 8), 128, 256, 384)
 _COLUMNS = (*sorted({n + more for n in _EDGES for more in (0, 1)}), _MOST)
 
 
-def lay(rows: int, columns: int, stored: DType, tile: str) -> Layout:
+def lay(rows: int, columns: int, stored: DType, tile: str) -> ArrayLayout:
     """The matrix in tiles of that size, or as the compiler lays it."""
     return chosen(rows, columns, stored) if tile == BY_COMPILER else tiled(rows, columns, stored, TILES[tile])
 
@@ -52,13 +52,13 @@ def _tiles(*, rows: int, columns: int, stored: str, tile: str) -> View:
     )
 
 
-def _more(what: str, now: Layout, then: Layout) -> Readout:
+def _more(what: str, now: ArrayLayout, then: ArrayLayout) -> Readout:
     """What the next column or row takes; the compiler may turn the matrix, and save."""
     added = then.stored_bytes - now.stored_bytes
     return Readout(what, added, "", f"{'+' * (added > 0)}{'−' * (added < 0)}{binary(abs(added))}")
 
 
-def _painted(now: Layout) -> Grid:
+def _painted(now: ArrayLayout) -> Grid:
     """The tiles, with the part of each that holds elements; the last row and column stay in the picture."""
     counts = [-(-n // side) for n, side in zip(now.physical, now.tile, strict=True)]
     down, across = map(shown, counts)
@@ -82,7 +82,7 @@ def tile_cell(sizes: Sequence[int], sides: Sequence[int], i: int, j: int) -> Cel
     return Cell("", 0 if used == (high, wide) else 1, note, part, 0.8)
 
 
-def _words(now: Layout) -> Grid:
+def _words(now: ArrayLayout) -> Grid:
     """The words of the last tile, and which rows share each; a word without an element has no color."""
     (high, wide), packed = now.tile, now.rows_per_word
     lanes = _LANES if wide > len(_LANES) else range(wide)
@@ -94,7 +94,7 @@ def _words(now: Layout) -> Grid:
     return Grid(_packing(now, words), [f"{k}" for k in range(words)], heads, cells)
 
 
-def _packing(now: Layout, words: int) -> str:
+def _packing(now: ArrayLayout, words: int) -> str:
     """The title: how many rows a word holds. A tile that packs no words has a place for each element."""
     packed, what = now.rows_per_word, "columns" if now.order == (0, 1) else "rows"
     bits = int(8 * now.element_bytes * packed)
@@ -104,7 +104,7 @@ def _packing(now: Layout, words: int) -> str:
     return f"Last tile, {'words' if bits == 32 else 'places'} of {bits} bits: {share}{more}"
 
 
-def _word(now: Layout, corner: tuple[int, int], row: int, lane: int | None) -> Cell:
+def _word(now: ArrayLayout, corner: tuple[int, int], row: int, lane: int | None) -> Cell:
     (rows, columns), packed, first = now.physical, now.rows_per_word, corner[0] + row
     text = ", ".join(map(str, range(first, first + packed))) if packed < 4 else f"{first} to {first + 3}"
     if lane is None:
@@ -114,7 +114,7 @@ def _word(now: Layout, corner: tuple[int, int], row: int, lane: int | None) -> C
     return Cell(text, (0 if held == packed else 1) if held else None, note, level=0.8)
 
 
-def _curves(now: Layout, rows: int, columns: int, kind: DType, tile: str) -> Chart:
+def _curves(now: ArrayLayout, rows: int, columns: int, kind: DType, tile: str) -> Chart:
     across = sorted({*_COLUMNS, columns})
     marks = [
         Curve("as stored", across, [lay(rows, n, kind, tile).stored_bytes for n in across], 1),
@@ -131,14 +131,14 @@ def _curves(now: Layout, rows: int, columns: int, kind: DType, tile: str) -> Cha
     )
 
 
-def _verdict(now: Layout, wider: Layout, tile: str) -> str:
+def _verdict(now: ArrayLayout, wider: ArrayLayout, tile: str) -> str:
     said = f"{now.text} is stored as {' × '.join(f'{n:,}' for n in now.stored)}"
     ratio = f"{now.ratio:.3g} times its elements" if now.ratio > 1 else "no more than its elements"
     turned = ", its columns as rows because that takes fewer tiles" if now.order == (0, 1) else ""
     return f"{said}{turned}: {ratio}. {_next(now, wider)}"
 
 
-def _next(now: Layout, wider: Layout) -> str:
+def _next(now: ArrayLayout, wider: ArrayLayout) -> str:
     added = wider.stored_bytes - now.stored_bytes
     own = binary(wider.bytes - now.bytes)
     if added <= 0:

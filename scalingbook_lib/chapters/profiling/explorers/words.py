@@ -4,7 +4,8 @@ import math
 import re
 from collections.abc import Callable
 
-from scalingbook_lib.evidence.compiled.layout import Layout
+from scalingbook_lib import collectives
+from scalingbook_lib.evidence.compiled.layout import ArrayLayout
 from scalingbook_lib.evidence.compiled.line import Line
 from scalingbook_lib.units import binary, count, si
 
@@ -58,8 +59,8 @@ def _order(line: Line) -> str:
     return said + (" It is the order in which the program wrote them." if plain else _turned(a))
 
 
-def _turned(a: Layout) -> str:
-    straight = Layout(a.dtype, a.dims, tuple(reversed(range(len(a.dims)))), a.tiles, a.space)
+def _turned(a: ArrayLayout) -> str:
+    straight = ArrayLayout(a.dtype, a.dims, tuple(reversed(range(len(a.dims)))), a.tiles, a.space)
     if straight.stored_bytes > a.stored_bytes:
         return f" The compiler turned it: as written, these tiles would take {binary(straight.stored_bytes)}."
     return " The compiler turned it for the next line's sake: as written, it would take as much."
@@ -130,15 +131,13 @@ def _who(line: Line) -> str:
         return f"{said}, and every chip's {si(line.arrays[0].bytes, 'B')} move one place."
     many, size = len(line.groups), len(line.groups[0])
     first = ", ".join(map(str, line.groups[0]))
+    kind = "reduce-scatter" if line.operation == "fusion" else line.operation
+    # the line has the bytes of its result: of these two, one shard of the array
+    whole = (size if kind in ("reduce-scatter", "all-to-all") else 1) * line.arrays[0].bytes
+    received = collectives.bytes_received(kind, whole, size)
     hidden = "" if line.who else " They stand in the computation that it calls, not in the line."
     talk = f"{many} groups of {size}{_form(line.who)}: chips {first} talk to each other, along {_axes(line)}"
-    return f"{talk}, and each takes in {si(_received(line, size), 'B')}.{hidden}"
-
-
-def _received(line: Line, n: int) -> float:
-    """What one chip takes in, from the bytes of the result."""
-    times = {"all-reduce": 2 * (n - 1) / n, "fusion": n - 1}  # the fusion keeps one shard of n
-    return line.arrays[0].bytes * times.get(line.operation, (n - 1) / n)
+    return f"{talk}, and each takes in {si(received, 'B')}.{hidden}"
 
 
 def _form(who: str) -> str:
@@ -179,7 +178,7 @@ def _source(line: Line) -> str:
     return f"It comes from {path[-1]} in {path[0]}{scope}: the way back from a profile to a line of Python."
 
 
-def _largest(line: Line) -> Layout:
+def _largest(line: Line) -> ArrayLayout:
     return max(line.arrays, key=lambda a: a.bytes)
 
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 from scalingbook_lib import roofline
-from scalingbook_lib.machines import Chip, chips
+from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
     Chart,
     Choice,
@@ -109,7 +109,8 @@ _LABELS = ("up to 128", "up to 256", "up to 512", "up to 1,024", "up to 4,096", 
 
 def _critical(*, ridge: int, weights: str, activations: str) -> View:
     w, a = _STORED[weights], _STORED[activations]
-    hardware = _with_ridge(ridge)
+    # a v5e with another memory: only the ratio of its rates matters here
+    hardware = replace(chips.V5E, name=f"ridge {ridge}", hbm_bytes_per_s=chips.V5E.bf16_flops_per_s / ridge)
     half = [
         [
             _level(roofline.break_even_batch(D, F, hardware, a, weights=w, maths=BF16))
@@ -152,11 +153,6 @@ _STORED: dict[str, DType] = {
     "1 byte (int8)": INT8,
     "half a byte (int4)": INT4,
 }
-
-
-def _with_ridge(ridge: float) -> Chip:
-    """A v5e with another memory: only the ratio of its rates matters here."""
-    return replace(chips.V5E, name=f"ridge {ridge}", hbm_bytes_per_s=chips.V5E.bf16_flops_per_s / ridge)
 
 
 def _level(batch: float) -> int | None:

@@ -143,7 +143,7 @@ def _split(*, B: int, D: int, F: int, split: str, n: int, sharded: bool, chip: s
         ),
     )
     widths = [2.0 ** (8 + e / 2) for e in range(19)]
-    many = [roofline.contraction_split(B, width, F, on, axis, keep_sharded=sharded) for width in widths]  # type: ignore[arg-type]
+    many = [roofline.split_matmul(B, wide, F, on, axis, split="D", keep_sharded=sharded) for wide in widths]
     chart = Chart(
         Scale("width D", "", "log", widths[0], widths[-1]),
         Scale("time, D split", "s", "log"),

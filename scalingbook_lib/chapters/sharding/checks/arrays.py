@@ -42,7 +42,7 @@ def _unfinished() -> str:
 @cache
 def _between() -> str:
     way = reshard("A[I_X, J]", "A[I, J_Y]", Rings(chips.V4, X=4, Y=4), {"I": 4096, "J": 8192})
-    return way.steps[0].after.canonical()
+    return way.best.moves[0].after.canonical()
 
 
 ARRAYS = (

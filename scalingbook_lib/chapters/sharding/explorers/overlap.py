@@ -15,13 +15,14 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
 )
 from scalingbook_lib.reader.offered.chips import TORI
-from scalingbook_lib.sharded_matmul import Overlap, Strategy, solve
+from scalingbook_lib.roofline import Pipeline
+from scalingbook_lib.sharded_matmul import Strategy, solve
 from scalingbook_lib.sharded_matmul.machines import machine, shapes
 from scalingbook_lib.units import percent, si
 
 _PRODUCT, _GATHER = "A[I, J_Y] · B[J, K_Y] -> C[I, K_Y]", "gather A over Y"
 _MOST = 32
-_LANES = {"network": ("link", 1), "chip": ("matrix unit", 2)}
+_LANES = {"network": "link", "chip": "matrix unit"}
 
 
 def gathered(I: int, J: int, K: int, n: int, chip: str) -> Strategy:
@@ -46,34 +47,40 @@ def _overlap(*, chunks: int, I: int, J: int, K: int, n: int, chip: str) -> View:
         _verdict(now, strategy),
         (_gantt(now, plain), chart),
         (
-            Readout("matrix unit", now.chip_s, "s"),
-            Readout("network", now.comms_s, "s"),
+            Readout("matrix unit", strategy.chip_s, "s"),
+            Readout("network", strategy.comms_s, "s"),
             Readout("one after the other", plain, "s"),
             Readout("in chunks", now.total_s, "s"),
-            Readout.percent("saved", now.saved),
+            Readout.percent("saved", _saved(now, plain)),
             Readout("axis", n, "", shapes(machine(chip, Y=n))),
         ),
     )
 
 
-def _gantt(now: Overlap, plain: float) -> Timeline:
-    spans, seen = [], dict.fromkeys(_LANES, 0)
-    for lane, start, end in now.spans:
-        seen[lane] += 1
-        name, color = _LANES[lane]
-        spans.append(Span(name, start, end, str(seen[lane]), color))
+def _saved(now: Pipeline, plain: float) -> float:
+    """The share of the unoverlapped time that is saved: a half at the most."""
+    return 1 - now.total_s / plain
+
+
+def _gantt(now: Pipeline, plain: float) -> Timeline:
+    in_turn = sorted(now.turns, key=lambda turn: turn.chunk)
+    spans = [
+        Span(_LANES[t.stage], t.start_s, t.end_s, str(t.chunk + 1), 1 + list(_LANES).index(t.stage))
+        for t in in_turn
+    ]
     refs = (RefLine("without overlap", plain),) if now.chunks > 1 else ()
-    return Timeline([name for name, _ in _LANES.values()], spans, end=1.04 * plain, refs=refs)
+    return Timeline(tuple(_LANES.values()), spans, end=1.04 * plain, refs=refs)
 
 
-def _verdict(now: Overlap, strategy: Strategy) -> str:
+def _verdict(now: Pipeline, strategy: Strategy) -> str:
     plain, total = si(strategy.upper_s, "s"), si(now.total_s, "s")
-    longer, shorter = ("matrix unit", "network") if now.chip_s >= now.comms_s else ("network", "matrix unit")
+    by_chip = strategy.chip_s >= strategy.comms_s
+    longer, shorter = ("matrix unit", "network") if by_chip else ("network", "matrix unit")
     if now.chunks == 1:
         return f"In one chunk nothing overlaps: {total}. Cut the array, and the shorter of the two can hide."
-    rest = si(min(now.chip_s, now.comms_s) / now.chunks, "s")
+    rest, saved = si(min(now.chunk_s.values()), "s"), percent(_saved(now, strategy.upper_s))
     return (
-        f"In {now.chunks} chunks it takes {total} instead of {plain}, {percent(now.saved)} less: "
+        f"In {now.chunks} chunks it takes {total} instead of {plain}, {saved} less: "
         f"the {longer} never waits, and {rest} of the {shorter} stick out."
     )
 

@@ -36,13 +36,7 @@ class Painting:
     holders: dict[Block, tuple[Device, ...]]
     shape: tuple[int, ...]  # of the mesh
     splitting: list[int]  # the mesh axes that split a dimension, by their place in the mesh
-
-    def number(self, device: Device) -> int:
-        """Devices are counted with the last mesh axis fastest."""
-        number = 0
-        for at, size in zip(device, self.shape, strict=True):
-            number = number * size + at
-        return number
+    numbers: dict[Device, int]  # devices are counted with the last mesh axis fastest
 
 
 def painting(text: str, mesh: Mesh, rows: int, columns: int) -> Painting:
@@ -60,7 +54,8 @@ def painting(text: str, mesh: Mesh, rows: int, columns: int) -> Painting:
         holders.setdefault(block, []).append(device)
     splitting = [mesh.axes.index(axis) for axis in sorted(array.axes)]
     who = {block: tuple(devices) for block, devices in holders.items()}
-    return Painting(array, mesh, sizes, held, who, mesh.shape, splitting)
+    numbers = {device: k for k, device in enumerate(held)}
+    return Painting(array, mesh, sizes, held, who, mesh.shape, splitting, numbers)
 
 
 def _painter(*, text: str, X: int, Y: int, Z: int, I: int, J: int, numbers: str) -> View:
@@ -126,7 +121,7 @@ def _block_cell(picture: Painting, down: range | str, across: range | str | None
     color, level = _paint(picture, devices[0])
     noun, text = f"device{'s' * (len(devices) > 1)}", _who(picture, devices)
     words = f"{noun}\n{text}" if roomy and len(devices) <= 4 else text
-    note = f"{_where(picture, block)}: {noun} {counts(map(picture.number, devices))}"
+    note = f"{_where(picture, block)}: {noun} {counts(picture.numbers[d] for d in devices)}"
     return Cell(words, color, note, level=level)
 
 
@@ -137,7 +132,7 @@ def _where(picture: Painting, block: Block) -> str:
 
 def _who(picture: Painting, devices: tuple[Device, ...]) -> str:
     """The devices of a block by number; those whose values are summed with plus signs."""
-    numbers = [picture.number(device) for device in devices]
+    numbers = [picture.numbers[device] for device in devices]
     summed = picture.array.partial and picture.array.replicas(picture.mesh) == 1
     sign = " + " if summed else ", "
     if len(numbers) <= 4:
@@ -187,15 +182,15 @@ def _place_text(names: list[str], place: tuple[int, ...] | str, shown: set[str])
 
 
 def _device_cell(picture: Painting, device: Device) -> Cell:
-    block, shape = picture.held[device], tuple(picture.sizes.values())
+    block, shape, number = picture.held[device], tuple(picture.sizes.values()), picture.numbers[device]
     color, level = _paint(picture, device)
     edges = [(span.start / n, span.stop / n) for span, n in zip(block, shape, strict=True)] + [(0.0, 1.0)]
     part = (*edges[0], *edges[1])
     if not all(block):
-        return Cell(str(picture.number(device)), None, "only padding", (0.0, 0.0, 0.0, 0.0))
+        return Cell(str(number), None, "only padding", (0.0, 0.0, 0.0, 0.0))
     partial = " (a partial sum)" * bool(picture.array.partial)
-    note = f"device {picture.number(device)} holds {_where(picture, block)}{partial}"
-    return Cell(str(picture.number(device)), color, note, part, level)
+    note = f"device {number} holds {_where(picture, block)}{partial}"
+    return Cell(str(number), color, note, part, level)
 
 
 # What there is to discover

@@ -1,5 +1,6 @@
 """Which chunk crosses which link, and how long does it take? A collective on a ring or a line, played."""
 
+from collections import Counter
 from functools import lru_cache
 
 from scalingbook_lib import collectives
@@ -76,7 +77,7 @@ def _player(*, op: str, n: int, wrapped: bool, both: bool, nbytes: float, chip: 
     loads = _loads(schedule, done, nbytes / schedule.pieces)
     return View(
         _verdict(op, nbytes, axis, both=both, time=time, steps=len(seconds)),
-        (_network(op, n, wrapped, both, done), _table(n, wrapped, loads), _timeline(seconds, done)),
+        (_network(op, schedule, done), _table(n, wrapped, loads), _timeline(seconds, done)),
         (
             Readout("elapsed", sum(seconds[:done]), "s"),
             Readout("exact total", time.total_s, "s"),
@@ -92,15 +93,11 @@ def _player(*, op: str, n: int, wrapped: bool, both: bool, nbytes: float, chip: 
 # The devices and what they hold
 
 
-def _network(op: str, n: int, wrapped: bool, both: bool, done: int) -> Network:
-    schedule = plan(op, n, wrapped, both)
-    nodes = [
-        Node(str(i), x, y, parts, note)
-        for i, ((x, y), (parts, note)) in enumerate(
-            zip(layouts.ring(n), _held(op, n, wrapped, both, done), strict=True)
-        )
-    ]
-    wires = [Link(i, (i + 1) % n) for i in range(n if wrapped else n - 1)]
+def _network(op: str, schedule: Schedule, done: int) -> Network:
+    n, read = schedule.chips, {"AllToAll": _goals, "CollectivePermute": _visitors}.get(op, _blocks)
+    held = zip(layouts.ring(n), holdings(schedule, done), strict=True)
+    nodes = [Node(str(i), x, y, *read(i, chunks, schedule)) for i, ((x, y), chunks) in enumerate(held)]
+    wires = [Link(i, (i + 1) % n) for i in range(n if schedule.wrapped[0] else n - 1)]
     sends = schedule.steps[done - 1].sends if done else ()
     return Network(nodes, [*wires, *(_arrow(send, n) for send in sends)], _TITLES[op], 0.74)
 
@@ -112,15 +109,6 @@ def _arrow(send: Send, n: int) -> Link:
     color = blocks.pop() % _HUES if len(blocks) == 1 else _PARTIAL
     value = len(send.pieces) if n <= 10 else 0.0  # thin arrows where there is little room
     return Link(source, send.target, value, color=color, bend=0.6 if n == 2 and way < 0 else 0.0)
-
-
-def _held(
-    op: str, n: int, wrapped: bool, both: bool, done: int
-) -> tuple[tuple[tuple[int | None, ...], str], ...]:
-    """For every device, the colors of its slots and a note."""
-    schedule = plan(op, n, wrapped, both)
-    read = {"AllToAll": _goals, "CollectivePermute": _visitors}.get(op, _blocks)
-    return tuple(read(i, held, schedule) for i, held in enumerate(holdings(schedule, done)))
 
 
 def _blocks(i: int, held: dict[Piece, int], schedule: Schedule) -> tuple[tuple[int | None, ...], str]:
@@ -160,14 +148,13 @@ type Loads = dict[tuple[int, int], tuple[float, float]]  # by source and way: by
 
 
 def _loads(schedule: Schedule, done: int, piece_bytes: float) -> Loads:
-    now = schedule.steps[done - 1].loads if done else {}
-    total: dict[tuple[int, int], float] = {}
-    for step in schedule.steps[:done]:
-        for link, load in step.loads.items():
-            key = link.source, link.way
-            total[key] = total.get(key, 0) + load * piece_bytes
-    current = {(link.source, link.way): load * piece_bytes for link, load in now.items()}
-    return {key: (current.get(key, 0.0), so_far) for key, so_far in total.items()}
+    steps = [step.loads for step in schedule.steps[:done]]
+    total = Counter(link for loads in steps for link, load in loads.items() for _ in range(load))
+    now = steps[-1] if done else {}
+    return {
+        (link.source, link.way): (now.get(link, 0) * piece_bytes, pieces * piece_bytes)
+        for link, pieces in total.items()
+    }
 
 
 def _table(n: int, wrapped: bool, loads: Loads) -> Grid:

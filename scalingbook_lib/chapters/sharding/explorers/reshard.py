@@ -48,8 +48,8 @@ def _reshard(
         _verdict(found),
         (_steps(found.best), _bars(ways), *_others(ways[1:])),
         (
-            Readout("cheapest", found.total_s, "s"),
-            Readout("steps", len(found.steps), "", str(len(found.steps))),
+            Readout("cheapest", found.best.total_s, "s"),
+            Readout("steps", len(found.best.moves), "", str(len(found.best.moves))),
             Readout("moved, as formulas count", found.best.nbytes, "B"),
             Readout("mesh", X * Y, "", shapes(machine(chip, X=X, Y=Y))),
         ),
@@ -90,11 +90,11 @@ def _others(ways: tuple[Sequence, ...]) -> tuple[Grid, ...]:
 
 def _verdict(found: Resharding) -> str:
     said = f"{found.before} → {found.after}"
-    if not found.steps:
+    if not found.best.moves:
         return f"{said}: there is nothing to do."
-    if not found.total_s:
+    if not found.best.total_s:
         return f"{said} is free: every chip has what it needs, and keeps a part of it ({found.best.says})."
-    said += f": {found.best.says}, {si(found.total_s, 's')}."
+    said += f": {found.best.says}, {si(found.best.total_s, 's')}."
     if not found.rejected:
         return f"{said} There is no other way."
     second = found.rejected[0]

@@ -7,10 +7,6 @@ from scalingbook_lib.reader.checks.check import Check, Mistake
 _POD = Slice.of(chips.V5P, "16x20x28")
 
 
-def _matrix_over_vector() -> float:
-    return chips.V5P.bf16_flops_per_s / (chips.V5P.vector_flops_per_s or 0)
-
-
 CHIP = (
     Check(
         key="tpus.1",
@@ -40,7 +36,7 @@ CHIP = (
     Check(
         key="tpus.3",
         title="The matrix units against the vector unit",
-        answer=_matrix_over_vector,
+        answer=lambda: chips.V5P.bf16_flops_per_s / (chips.V5P.vector_flops_per_s or 0),
         hints=(
             "A place with four arithmetic units finishes four operations a cycle.",
             "Compare a chip with a chip: both cores on both sides.",

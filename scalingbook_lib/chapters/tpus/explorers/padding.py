@@ -79,7 +79,8 @@ def _verdict(now: systolic.Padding) -> str:
         f"{percent(now.useful)} of the cells hold weights"
     )
     if now.tiles > 1 and now.side > now.M:
-        return f"{said}, and {now.M} rows are fewer than the {now.side} cycles in which a tile loads."
+        rows = "1 row is" if now.M == 1 else f"{now.M} rows are"
+        return f"{said}, and {rows} fewer than the {now.side} cycles in which a tile loads."
     if now.swapped.cycles < now.cycles:
         return f"{said}; with X stationary it would be {si(now.swapped.cycles)} cycles, not {si(now.cycles)}."
     return f"{said}, and {percent(now.utilization)} of the cell-cycles are of use."

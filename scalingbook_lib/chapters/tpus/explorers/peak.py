@@ -54,7 +54,8 @@ def _bars(yours: Peak, on: Chip, used: float) -> Bars:
 
 def _chart(yours: Peak, K: int, N: int, used: float) -> Chart:
     """What padding leaves at every depth, and what it would leave of as many cells in other arrays."""
-    rate, other = yours.flops_per_s, _other(yours.side)
+    # the side to compare with: that of the older generations, or of the newer for those
+    rate, other = yours.flops_per_s, (128 if yours.side > 128 else 2 * yours.side)
     depths = _depths(min(yours.side, other))
     ours, others = (_left(depths, N, side, rate) for side in (yours.side, other))
     return Chart(
@@ -66,11 +67,6 @@ def _chart(yours: Peak, K: int, N: int, used: float) -> Chart:
             Points("your K", [K], [used * rate], ["your K"], 1),
         ),
     )
-
-
-def _other(side: int) -> int:
-    """The side to compare with: that of the older generations, or of the newer for those."""
-    return 128 if side > 128 else 2 * side
 
 
 def _depths(side: int) -> list[int]:

@@ -25,7 +25,7 @@ _TEXTS = 5  # sides up to this show numbers in their cells
 
 
 @lru_cache(maxsize=64)
-def played(t: int, M: int, tiles: int, double: bool) -> systolic.Run:
+def played(t: int, M: int, tiles: int, double: bool) -> systolic.ArrayRun:
     """X[M, t] times `tiles` square tiles of weights side by side, in small numbers that can be followed."""
     X = [[1 + (2 * m + k) % 5 for k in range(t)] for m in range(M)]
     W = [[1 + (3 * k + n) % 7 for n in range(tiles * t)] for k in range(t)]
@@ -54,7 +54,7 @@ def _systolic(*, t: int, M: int, tiles: int, double: bool, step: int) -> View:
 # The cells
 
 
-def _array(run: systolic.Run, frame: systolic.Frame) -> Grid:
+def _array(run: systolic.ArrayRun, frame: systolic.Frame) -> Grid:
     """Every cell in the color of the row of X that passes, with its activation, weight and sum."""
     entering = [f"row {k}" for k in range(run.side)]
     cells = [[_cell(cell, k, n, run.side) for n, cell in enumerate(row)] for k, row in enumerate(frame.cells)]
@@ -97,7 +97,7 @@ def _note(cell: systolic.Cell, k: int, n: int) -> str:
 # All cycles
 
 
-def _curve(run: systolic.Run, frame: systolic.Frame) -> Chart:
+def _curve(run: systolic.ArrayRun, frame: systolic.Frame) -> Chart:
     cycles = list(range(len(run.frames)))
     return Chart(
         Scale("cycle", "", "linear", 0, max(len(cycles) - 1, 1)),
@@ -111,7 +111,7 @@ def _curve(run: systolic.Run, frame: systolic.Frame) -> Chart:
     )
 
 
-def _verdict(run: systolic.Run, cycle: int) -> str:
+def _verdict(run: systolic.ArrayRun, cycle: int) -> str:
     rows = f"{run.rows} row{'s' * (run.rows > 1)}"
     said = (
         f"{rows} past {run.tiles} tile{'s' * (run.tiles > 1)} of {run.side} × {run.side} weights take "
@@ -120,7 +120,7 @@ def _verdict(run: systolic.Run, cycle: int) -> str:
     return f"{said} {_now(run, cycle)}"
 
 
-def _now(run: systolic.Run, cycle: int) -> str:
+def _now(run: systolic.ArrayRun, cycle: int) -> str:
     busy, after = run.busy[cycle], cycle - run.load_cycles
     if after < 0:
         return f"Cycle {cycle} loads weights; nothing multiplies yet."

@@ -43,10 +43,6 @@ def _experts(gated: bool = True) -> float:
     return limits.expert_parallel(Slice.of(chips.V5P, "4x4x4"), 64, k=8, gated=gated).least
 
 
-def _in_a_rack() -> float:
-    return limits.expert_parallel(Cluster.of(chips.GB200, 64), 64, k=8, gated=True).least
-
-
 SCHEMES = (
     Check(
         key="training.13",
@@ -188,7 +184,10 @@ SCHEMES = (
             Mistake(lambda: _experts(gated=False), "An expert is gated here, with three matrices."),
             Mistake(2, "A cube of v5p has wraparound: both links of an axis work, and a way is A/4 long."),
             Mistake(0.5, "Tokens go there and come back: two exchanges."),
-            Mistake(_in_a_rack, "That is behind a switch, as in a rack of GB200. A torus has other links."),
+            Mistake(
+                lambda: limits.expert_parallel(Cluster.of(chips.GB200, 64), 64, k=8, gated=True).least,
+                "That is behind a switch, as in a rack of GB200. A torus has other links.",
+            ),
             Mistake(4, "That is a ring of 16. In the cube each axis has four chips."),
         ),
         right="Right: the experts of DeepSeek-V3, 2,048 wide, would do.",

@@ -14,6 +14,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
 )
 from scalingbook_lib.reader.offered.chips import TORI
+from scalingbook_lib.reader.words import three
 from scalingbook_lib.training import rules
 from scalingbook_lib.units import BF16, FP32, count, dtype
 
@@ -32,7 +33,7 @@ def _dcn(*, chip: str, pods: int, batch: int, gradients: str) -> View:
             Readout("tokens of a pod", each, "", count(round(each))),
             Readout("needed", least, "", f"{count(round(least))} tokens"),
             Readout("AllReduce over backward pass", least / each, "×"),
-            Readout("tokens of a chip, in largest pods", each / pod, "", f"{each / pod:.3g}"),
+            Readout("tokens of a chip, in largest pods", each / pod, "", three(each / pod)),
         ),
         columns=2,
     )

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from scalingbook_lib import collectives, models
+from scalingbook_lib import models
 from scalingbook_lib.machines import Machine, Slice, chips
-from scalingbook_lib.models import Experts, Transformer, arithmetic
+from scalingbook_lib.models import Experts, Transformer
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
@@ -23,6 +23,7 @@ from scalingbook_lib.reader.explorers.parts import (
 )
 from scalingbook_lib.reader.offered.gpus import RACKS, cluster
 from scalingbook_lib.steps import limits
+from scalingbook_lib.steps.limits import RoutedLayer
 from scalingbook_lib.units import BF16, FP8, DType, count, si
 
 MODELS = ("Mixtral 8x22B", "Qwen3 235B-A22B", "gpt-oss 120B", "DeepSeek-V3")
@@ -43,7 +44,7 @@ def joined(name: str, Z: int) -> Machine | None:
 
 @dataclass(frozen=True)
 class Setting:
-    """A model with experts, and how its tokens travel."""
+    """A model with experts, and how its tokens travel: what the controls say."""
 
     model: Transformer
     experts: Experts
@@ -55,21 +56,14 @@ class Setting:
         """Over how many chips the experts can be shared evenly."""
         return [z for z in _CUBES if self.experts.E % z == 0]
 
+    @lru_cache(maxsize=8192)  # noqa: B019 - a setting is a value, and the curves ask for the same ones
     def needed(self, name: str, Z: int) -> float:
         """The width that hides the exchange; infinite where there is no such torus."""
         e, on = self.experts, joined(name, Z)
         if on is None:
             return float("inf")
-        found = limits.expert_parallel(
-            on, Z, k=e.k, E=e.E, gated=self.model.gated, dispatch=self.out, once=self.once
-        )
-        return found.least
-
-
-@lru_cache(maxsize=512)
-def needed(s: Setting, name: str) -> tuple[float, ...]:
-    """The widths that hide the exchange, for all sizes."""
-    return tuple(s.needed(name, z) for z in s.sizes)
+        how = {"gated": self.model.gated, "dispatch": self.out, "once": self.once}
+        return limits.expert_parallel(on, Z, k=e.k, E=e.E, **how).least
 
 
 def setting(model: str, out: str, once: bool) -> Setting:
@@ -88,11 +82,11 @@ def _experts(*, model: str, name: str, Z: int, tokens: int, out: str, once: bool
         raise ValueError(
             f"{s.experts.E} experts cannot be shared evenly by {Z} chips: take at most {max(s.sizes)}"
         )
-    times = layer_times(s, on, tokens)
+    layer = limits.routed_layer(on, s.model, tokens, once=s.once, dispatch=s.out)
     least = s.needed(name, Z)
     return View(
-        _verdict(s, on, times, least),
-        (_bars(s, on, times), _chart(s, name, Z, least)),
+        _verdict(s, on, layer, least),
+        (_bars(on, layer), _chart(s, name, Z, least)),
         (
             Readout("experts on each chip", s.experts.E / Z, "", count(s.experts.E / Z)),
             Readout("width F of an expert", s.experts.F, "", count(s.experts.F)),
@@ -102,28 +96,11 @@ def _experts(*, model: str, name: str, Z: int, tokens: int, out: str, once: bool
     )
 
 
-def layer_times(s: Setting, on: Machine, tokens: int) -> dict[str, float]:
-    """Forward seconds of one layer with `tokens` tokens on each chip."""
-    e, D, Z = s.experts, s.model.D, on.chips
-    ways = [
-        limits.exchange(on, Z, tokens=tokens, D=D, k=e.k, E=e.E, once=s.once, dtype=kind).total_s
-        for kind in (s.out, BF16)
-    ]
-    routed = arithmetic.flops(s.model, 1, tokens).get("experts") / s.model.moe_layers
-    axes, array = on.mesh(Z=Z).axes("Z"), Z * tokens * D
-    gathered = collectives.all_gather(s.out.bytes * array, *axes).bandwidth_s
-    summed = collectives.reduce_scatter(BF16.bytes * array, *axes).bandwidth_s
-    return {
-        "products": routed / on.chip.flops_per_s(BF16),
-        "there and back": sum(ways),
-        "all to all, summed": gathered + summed,
-    }
-
-
-def _bars(s: Setting, on: Machine, times: dict[str, float]) -> Bars:
+def _bars(on: Machine, layer: RoutedLayer) -> Bars:
     labels = ("experts' products", "exchange, both ways", "AllGather + ReduceScatter")
+    times = (layer.products_s, layer.exchange_s, layer.gathered_s)
     title = f"Forward pass of one layer on {on.name}"
-    return Bars(Scale("time", "s"), labels, (Series("time", list(times.values()), 0),), title=title)
+    return Bars(Scale("time", "s"), labels, (Series("time", times, 0),), title=title)
 
 
 def _chart(s: Setting, name: str, Z: int, least: float) -> Chart:
@@ -132,19 +109,20 @@ def _chart(s: Setting, name: str, Z: int, least: float) -> Chart:
         Scale("chips Z that share the experts", "", "pow2", 8, max(s.sizes) if len(s.sizes) > 1 else 16),
         Scale("width F that hides the exchange", "", "log"),
         (
-            *(Curve(one, s.sizes, needed(s, one), i) for i, one in enumerate(shown)),
+            *(Curve(one, s.sizes, [s.needed(one, z) for z in s.sizes], i) for i, one in enumerate(shown)),
             RefLine(f"F of {s.model.name}", s.experts.F, axis="y"),
             Points("", [Z], [least], [count(round(least))], shown.index(name)),
         ),
     )
 
 
-def _verdict(s: Setting, on: Machine, times: dict[str, float], least: float) -> str:
-    work, way, whole = times.values()
+def _verdict(s: Setting, on: Machine, layer: RoutedLayer, least: float) -> str:
     who = f"{s.model.name} on {on.name}: "
-    said = f"{who}tokens travel {si(way, 's')} a layer for {si(work, 's')} of products"
-    if whole < way:
-        said += f", and gathering every token everywhere would take less, {si(whole, 's')}"
+    said = (
+        f"{who}tokens travel {si(layer.exchange_s, 's')} a layer for {si(layer.products_s, 's')} of products"
+    )
+    if layer.gathered_s < layer.exchange_s:
+        said += f", and gathering every token everywhere would take less, {si(layer.gathered_s, 's')}"
     if least <= s.experts.F:
         return f"{said}; the exchange can be hidden."
     return f"{said}; only experts {least / s.experts.F:.3g} times as wide would hide it."

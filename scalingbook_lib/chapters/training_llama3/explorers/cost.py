@@ -15,6 +15,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
+from scalingbook_lib.reader.words import three
 from scalingbook_lib.training import Run
 from scalingbook_lib.units import count, percent, si
 
@@ -70,7 +71,7 @@ def _cost(*, model: str, trillions: float, chip: str, n: int, mfu: float, price:
             _real(mfu, 6 * m.active_params * run.tokens),
         ),
         (
-            Readout("days", run.days, "", f"{run.days:.3g}"),
+            Readout("days", run.days, "", three(run.days)),
             Readout("chip-hours", run.chip_hours, "", si(run.chip_hours)),
             Readout("cost", usd, "", _usd(usd)),
             _paid(chip, price),
@@ -103,7 +104,7 @@ def _days(run: Run, n: int, model: str, chip: str, *, trillions: float, mfu: flo
             Curve("60 % MFU", sizes, days(60), 2, dashed=True),
             Curve(f"{mfu:.0f} %", sizes, days(mfu), 0),
             RefLine("a year", 365, axis="y"),
-            Points("", [n], [run.days], [f"{run.days:.3g} days"], 0),
+            Points("", [n], [run.days], [f"{three(run.days)} days"], 0),
         ),
         title="The run, over as many chips",
     )
@@ -129,10 +130,8 @@ def _usd(usd: float) -> str:
 
 
 def _verdict(run: Run, model: str, trillions: float, chip: str, usd: float) -> str:
-    said = (
-        f"{model} on {count(trillions)} trillion tokens takes {count(run.chips)} {chip} {run.days:.3g} days"
-    )
-    return f"{said}, {si(run.chip_hours)} chip-hours, for {_usd(usd)}{_nearest(run)}."
+    said = f"{model} on {count(trillions)} trillion tokens takes {count(run.chips)} {chip}"
+    return f"{said} {three(run.days)} days, {si(run.chip_hours)} chip-hours, for {_usd(usd)}{_nearest(run)}."
 
 
 def _nearest(run: Run) -> str:

@@ -51,6 +51,11 @@ def _planner(*, model: str, where: str, batch: str, T: int, tp: str, cp: str, pp
     ways: dict[str, Any] = {n: int(v) for n, v in (("tp", tp), ("cp", cp), ("pp", pp)) if v != ANY}
     ways |= {"remat": remat} if remat != ANY else {}
     found = ranked(model, where, int(batch), T, tuple(ways.items()))
+    if not found.spreads:
+        fixed = " · ".join(f"{name.upper()} {n}" for name, n in ways.items() if name != "remat")
+        raise ValueError(
+            f"{fixed} do not divide the {machine(where).chips:,} chips of {where}: lower one of them"
+        )
     if not found.best:
         return View(_none(found), (_refused(found),), (Readout("ways to spread it", found.spreads),))
     step = found.winner.step

@@ -21,16 +21,6 @@ def _products() -> list[arithmetic.Einsum]:
     return [arithmetic.einsum(text, **{i: n for i, n in SMALL.items() if i in text}) for text in GQA_LAYER]
 
 
-def _all_summed() -> int:
-    """Six FLOPs for every pair of numbers that meet, summed over or not."""
-    return sum(6 * product.multiplies for product in _products())
-
-
-def _indices_twice() -> int:
-    """As if one loop ran over each index of each input."""
-    return sum(6 * p.left_elements * p.right_elements for p in _products())
-
-
 def _plain_over_latent(**widths: int) -> float:
     """Keys and values of 128 heads of 128 each, over what DeepSeek-V3 keeps of one token."""
     plain = replace(_DEEPSEEK, latent=None, H=128)
@@ -183,7 +173,11 @@ ATTENTION = (
             "The norm's scale: its gradient sums over B and T, its forward product over nothing.",
         ),
         mistakes=(
-            Mistake(_all_summed, "Where no index is summed over, there is a multiply and no add."),
+            # six FLOPs for every pair of numbers that meet, summed over or not
+            Mistake(
+                lambda: sum(6 * product.multiplies for product in _products()),
+                "Where no index is summed over, there is a multiply and no add.",
+            ),
             Mistake(
                 lambda: sum(p.flops for p in _products()),
                 "That is the forward pass. Count both gradients too.",
@@ -194,7 +188,11 @@ ATTENTION = (
                 "Three times the forward pass holds where both inputs have a free index. "
                 "Count the gradients themselves.",
             ),
-            Mistake(_indices_twice, "An index that both inputs have is one loop, not two."),
+            # as if one loop ran over each index of each input
+            Mistake(
+                lambda: sum(6 * p.elements(p.left) * p.elements(p.right) for p in _products()),
+                "An index that both inputs have is one loop, not two.",
+            ),
             Mistake(
                 lambda: sum(3 * p.multiplies for p in _products()),
                 "What is summed is also added: two FLOPs for each pair.",

@@ -17,7 +17,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
 )
 from scalingbook_lib.reader.offered.chips import CHIPS
-from scalingbook_lib.reader.words import listed
+from scalingbook_lib.reader.words import listed, three
 from scalingbook_lib.units import BF16, count, si
 
 _COLORS = {"contracting": 1, "batching": 0, "free": 2}
@@ -103,7 +103,9 @@ def _verdict(product: Einsum, on: Chip) -> str:
     said += (
         f": {si(product.flops, 'FLOPs')} forward, {product.backward_flops / product.flops:.3g} times that "
     )
-    return f"{said}backward; {intensity:.3g} FLOPs/byte is {bound} on {on.name}, whose ridge is {ridge:.0f}."
+    return (
+        f"{said}backward; {three(intensity)} FLOPs/byte is {bound} on {on.name}, whose ridge is {ridge:.0f}."
+    )
 
 
 EINSUM = Explorer(

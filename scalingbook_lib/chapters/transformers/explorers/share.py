@@ -4,7 +4,7 @@ import math
 from functools import lru_cache
 
 from scalingbook_lib import models
-from scalingbook_lib.models import Transformer, arithmetic
+from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.explorers.parts import (
     Chart,
     Choice,
@@ -48,7 +48,8 @@ def _share(*, first: str, second: str, third: str, T: int, causal: bool, windows
     names = list(dict.fromkeys((first, second, third)))
     shares = [share(name, T, causal=causal, windows=windows) for name in names]
     crossings = [arithmetic.crossover(models.find(n), causal=causal, windows=windows) for n in names]
-    guide = _guide(models.find(first), causal)
+    # T* where F = 4D, N · H = D and K = N: 8D, and twice that if only the kept half is counted
+    guide = 8 * models.find(first).D * (2 if causal else 1)
     rule = [t / (t + guide) for t in _CONTEXTS]
     chart = Chart(
         Scale("context T", "tokens", "pow2", _SHORTEST, _LONGEST),
@@ -69,11 +70,6 @@ def _share(*, first: str, second: str, third: str, T: int, causal: bool, windows
             Readout("rule of thumb for the first", guide, "", _length(guide)),
         ),
     )
-
-
-def _guide(model: Transformer, causal: bool) -> float:
-    """T* where F = 4D, N · H = D and K = N: 8D, and twice that if only the kept half is counted."""
-    return 8 * model.D * (2 if causal else 1)
 
 
 def _curve(name: str, color: int, causal: bool, windows: bool) -> Curve:

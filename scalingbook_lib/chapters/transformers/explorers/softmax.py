@@ -3,7 +3,7 @@
 import math
 
 from scalingbook_lib.models import arithmetic
-from scalingbook_lib.models.arithmetic import OnlineSoftmax, Step
+from scalingbook_lib.models.arithmetic import OnlineSoftmax, SoftmaxStep
 from scalingbook_lib.reader.explorers.parts import (
     Cell,
     Chart,
@@ -55,7 +55,7 @@ def _row(run: OnlineSoftmax, at: int) -> Grid:
     return Grid("Scores: seen, in this chunk, to come", (), (), [cells[:8], cells[8:]])
 
 
-def _score(i: int, score: float, now: Step) -> Cell:
+def _score(i: int, score: float, now: SoftmaxStep) -> Cell:
     if i >= now.stop:
         return Cell(f"{score:g}", None, f"score {i}, to come")
     if i < now.start:
@@ -83,7 +83,7 @@ def _kept(run: OnlineSoftmax, at: int) -> Grid:
     return Grid("What is kept", rows, ("earlier ×", "m", "l", "output"), cells)
 
 
-def _weights(run: OnlineSoftmax, now: Step) -> Chart:
+def _weights(run: OnlineSoftmax, now: SoftmaxStep) -> Chart:
     """The weights of the seen scores as this state has them, over those that they end with."""
     xs = list(range(len(run.scores)))
     seen = [math.exp(s - now.seen.m) / now.seen.l for s in run.scores[: now.stop]]

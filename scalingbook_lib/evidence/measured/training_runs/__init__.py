@@ -14,6 +14,7 @@ family of runs stands in `training_families.csv`. Chapter: Training.
 from functools import cache
 
 from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence.measured import published
 from scalingbook_lib.evidence.measured.shapes import trained
 from scalingbook_lib.evidence.measured.training_runs.counting import CONVENTIONS, counted
 from scalingbook_lib.evidence.measured.training_runs.run import TrainingRun, products
@@ -34,13 +35,9 @@ def runs(use: str = "") -> tuple[TrainingRun, ...]:
     return tuple(_run(row) for row in resources.rows("training_runs") if row["use"] == use)
 
 
-@cache
-def _families() -> dict[str, Row]:
-    return {row["family"]: row for row in resources.rows("training_families")}
-
-
 def _run(row: Row) -> TrainingRun:
-    family, chip, printed = _families()[row["family"]], resources.chip(row["chip"]), row["printed"].split()
+    family = published.families("training")[row["family"]]
+    chip, printed = resources.chip(row["chip"]), row["printed"].split()
     chips, slices, shards = int(row["chips"]), int(row["slices"]), int(row["shards"])
     tp, pp, cp = int(row["tp"]), int(row["pp"]), int(row["cp"] or 1)
     documented = chip.flops_per_s(products(row["dtype"]))
@@ -90,14 +87,14 @@ __getattr__ = resources.lazily(
     {
         "RUNS": runs,
         "HELD_OUT": lambda: runs("held-out"),
-        "REFUSED": lambda: resources.refused("training_runs"),
+        "REFUSED": lambda: published.refused("training"),
     },
 )
 
 
 def find(id: str) -> TrainingRun:
     """The run of that id."""
-    return resources.find(id, (*runs(), *runs("held-out")), "training_runs")
+    return published.find(id, (*runs(), *runs("held-out")), "training")
 
 
 def by_series() -> dict[str, tuple[TrainingRun, ...]]:

@@ -27,23 +27,19 @@ def counted(convention: str, model: Transformer, tokens: int, T: int) -> float:
         raise ValueError(f"{convention!r} is no convention here; write one of {', '.join(CONVENTIONS)}")
     if convention == "6P":
         return 6 * model.params * tokens + 12 * model.L * model.D * T * tokens
-    if convention == "bridge ungated":
-        return _ungated(replace(model, windows=(None,)), tokens, T)
+    model = replace(model, windows=(None,)) if convention == "bridge ungated" else model
     exact = arithmetic.training_flops(model, tokens, T).exact
-    if convention == "full":
-        return exact.total
-    if convention == "hardware":
-        return exact.total + (exact.total - exact.get("unembedding")) / 3
     half = exact.total - exact.attention / 2
-    if convention == "half":
-        return half
     bridge = half - exact.get("router")
-    return bridge + _next_token(model, exact, tokens, T) if convention == "bridge+MTP" else bridge
-
-
-def _ungated(model: Transformer, tokens: int, T: int) -> float:
-    exact = arithmetic.training_flops(model, tokens, T).exact
-    return exact.total - exact.attention / 2 - exact.get("router") - exact.get("experts") / 3
+    if convention == "bridge+MTP":
+        return bridge + _next_token(model, exact, tokens, T)
+    return {
+        "full": exact.total,
+        "half": half,
+        "hardware": exact.total + (exact.total - exact.get("unembedding")) / 3,  # forward is a third
+        "bridge": bridge,
+        "bridge ungated": bridge - exact.get("experts") / 3,
+    }[convention]
 
 
 def _next_token(model: Transformer, exact: Flops, tokens: int, T: int) -> float:

@@ -3,15 +3,14 @@
 Chapter: Training.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from math import nan
 
+from scalingbook_lib.evidence.measured.published import PublishedRun
 from scalingbook_lib.evidence.measured.training_runs.counting import counted
-from scalingbook_lib.machines.chips import Chip, Source
-from scalingbook_lib.models import Transformer, arithmetic
-from scalingbook_lib.units import FP4, FP8, DType, GiB, Told, count, dtype, percent, si
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.units import FP4, FP8, DType, GiB, count, dtype, percent, si
 
 _NARROW = {"mxfp8": FP8, "nvfp4": FP4}
 
@@ -21,15 +20,8 @@ def products(precision: str) -> DType:
     return _NARROW.get(precision) or dtype(precision)
 
 
-class Basis(NamedTuple):
-    """What the seconds follow from: "s", the time itself; "tok", tokens/s a chip; "rate", FLOP/s a chip."""
-
-    what: str
-    seconds: float
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)  # one for each row, so it equals itself alone
-class TrainingRun(Told):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingRun(PublishedRun):
     """One row of `training_runs.csv`: chips = dcn · dp · fsdp · tp · cp · pp.
 
     `fsdp` ranks share what `zero` says (1 the optimizer's state, 2 also gradients, 3 also weights), `dp` and
@@ -39,17 +31,10 @@ class TrainingRun(Told):
     or the tensors that are saved ("save:") or sent to the host ("offload:").
     """
 
-    id: str
-    family: str
-    model: Transformer
-    chip: Chip
-    chips: int
     precision: str
     T: int
     batch: int
     microbatch: int | None
-    tp: int
-    pp: int
     chunks: int | None
     cp: int
     ep: int
@@ -59,12 +44,9 @@ class TrainingRun(Told):
     zero: int
     remat: str | None
     convention: str | None
-    printed: Mapping[str, str]  # what the source prints: {"s": "12.91", "mfu": "0.5937"}
     coarse: bool
     peak_flops_per_s: float  # what the source's MFU is a share of
-    source: Source
     variant: str = ""  # the release, or the setting, where a source has several
-    note: str = ""  # what was assumed or recalled, not read
 
     @property
     def dtype(self) -> DType:
@@ -88,39 +70,35 @@ class TrainingRun(Told):
         """The FLOPs of a step as the source counts them; None where it does not say how."""
         return counted(self.convention, self.model, self.tokens, self.T) if self.convention else None
 
-    def basis_of(self, wanted: str) -> Basis | None:
-        """What a "time" or a "rate" of a step follows from; None where it is not printed."""
-        if wanted == "rate":
-            known = self.counted and self.rate and self.counted / self.rate / self.chips
-            return Basis("rate", known) if known else None
-        if "s" in self.printed:
-            return Basis("s", float(self.printed["s"]))
-        rate = self.printed.get("tok")
-        return Basis("tok", self.tokens / float(rate) / self.chips) if rate else None
+    @property
+    def bases(self) -> list[str]:
+        """What the time of a step may follow from, what counts first.
 
-    @cached_property
-    def basis(self) -> Basis:
-        """What `step_s` follows from."""
-        first, then = ("rate", "time") if self.coarse else ("time", "rate")
-        found = self.basis_of(first) or self.basis_of(then)
-        assert found, f"{self.id} prints neither a time nor a rate"
-        return found
+        "s", the time itself; "tok", tokens/s a chip; "rate", FLOP/s a chip, which counts first where the
+        printed time is coarse.
+        """
+        times = [what for what in ("s", "tok") if what in self.printed]
+        rates = ["rate"] if self.convention and self.rate else []
+        return rates + times if self.coarse else times + rates
+
+    def seconds(self, basis: str) -> float:
+        """The time of a step by one of `bases`."""
+        if basis == "s":
+            return float(self.printed["s"])
+        if basis == "tok":
+            return self.tokens / float(self.printed["tok"]) / self.chips
+        return (self.counted or nan) / (self.rate or nan) / self.chips
 
     @property
     def step_s(self) -> float:
         """The time of a step, the one convention for all: as printed, or from tokens/s, or from FLOP/s."""
-        return self.basis.seconds
+        return self.seconds(self.bases[0])
 
     @property
     def memory_bytes(self) -> float | None:
         """The most memory that a chip held; None where the source does not print it."""
         printed = self.printed.get("mem")
         return float(printed) * GiB if printed else None
-
-    @property
-    def predicts_two(self) -> bool:
-        """Whether one more layer and unembedding predicted the token after the next; `flops` is without."""
-        return self.convention == "bridge+MTP"
 
     @cached_property
     def flops(self) -> float:
@@ -136,16 +114,6 @@ class TrainingRun(Told):
     def mfu(self) -> float:
         """Useful FLOPs (`flops`) over what the chips could have done in that type at documented peaks."""
         return self.flops / self.step_s / self.chips / self.chip.flops_per_s(self.dtype)
-
-    @property
-    def experts(self) -> bool:
-        """Whether the model has experts."""
-        return self.model.experts is not None
-
-    @property
-    def offloads(self) -> bool:
-        """Whether activations wait in the host's memory."""
-        return (self.remat or "").startswith("offload")
 
     @property
     def series(self) -> str:

@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import pytest
+import switch_schedules as schedules
 import switch_simulator as simulator
 from judged import right, wrong
 
@@ -106,14 +107,14 @@ def routed(name, plan, levels, nbytes=1):
 
 
 def gathered(levels):
-    return routed("AllGather", simulator.gather, levels)
+    return routed("AllGather", schedules.gather, levels)
 
 
 def test_ratios_and_times_are_those_of_every_message_routed():
-    one, two = (routed("AllToAll", simulator.exchange, nodes(n)) for n in (1, 2))
-    summed = routed("AllReduce", simulator.reduce, nodes(4, nvlink=900), 2**32)
+    one, two = (routed("AllToAll", schedules.exchange, nodes(n)) for n in (1, 2))
+    summed = routed("AllReduce", schedules.reduce, nodes(4, nvlink=900), 2**32)
     in_switch = [Level("NVLink", 8, Fraction(450 * 10**9), reduces=True)]
-    once = routed("AllReduce", simulator.sum_in_switches, in_switch)
+    once = routed("AllReduce", schedules.sum_in_switches, in_switch)
     found = {
         "gpus.7": gathered(nodes(1)) * 2**29,
         "gpus.10": two / one,

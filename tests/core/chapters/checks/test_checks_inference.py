@@ -206,5 +206,6 @@ def test_a_chunk_is_what_the_critical_batch_leaves():
     right("inference.13", ceil(8192 / (critical - 64)) * step(64))
 
 
-def test_twenty_five_in_three_difficulties_the_easy_ones_first():
-    assert [check.difficulty for check in CHECKS.values()] == [1] * 8 + [2] * 10 + [3] * 7
+def test_the_easy_ones_come_first():
+    difficulties = [check.difficulty for check in CHECKS.values()]
+    assert difficulties == sorted(difficulties)

@@ -53,5 +53,6 @@ def test_usual_mistakes_are_named(key, given, says):
     wrong(key, given, says)
 
 
-def test_twelve_in_three_difficulties_the_easy_ones_first():
-    assert [check.difficulty for check in CHECKS.values()] == [1] * 4 + [2] * 5 + [3] * 3
+def test_the_easy_ones_come_first():
+    difficulties = [check.difficulty for check in CHECKS.values()]
+    assert difficulties == sorted(difficulties)

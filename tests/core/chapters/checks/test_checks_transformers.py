@@ -99,5 +99,6 @@ def test_any_product_is_counted_as_its_loops_are():
     assert not CHECKS["transformers.21"](total + 1).ok
 
 
-def test_twenty_one_in_three_difficulties_the_easy_ones_first():
-    assert [check.difficulty for check in CHECKS.values()] == [1] * 6 + [2] * 11 + [3] * 4
+def test_the_easy_ones_come_first():
+    difficulties = [check.difficulty for check in CHECKS.values()]
+    assert difficulties == sorted(difficulties)

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import random
 import re
 
@@ -41,6 +42,10 @@ BASES = {  # where a control has nothing to say at the start
     ("sharding.reshard", "idle"): {"after": "A[I, J]"},
     ("conclusion.estimate", "show"): {"guess": "1 GB"},
 }
+# One of a thing in the plural, and a large number with an exponent: nobody says so.
+THINGS = "elements|sequences|tokens|rows|columns|chips|layouts|FLOPs"
+ILL_SAID = rf"(?<![\d.,])1 (?!(k|M|G|T|trillion) )(\w+ )?({THINGS})\b(?!/)|\de\+?\d"
+SMALL = ("intro.units", "transformers.router")  # what is far below one may be written with an exponent
 SLOW = ("inference", "inference_llama3", "training", "training_llama3")  # the first control with every other
 
 
@@ -66,14 +71,18 @@ def pairs(explorer):
         )
 
 
+def refused(key):
+    """What an explorer's errors may say."""
+    return REFUSED.get(key) or REFUSED.get(key.partition(".")[0], "nothing is refused")
+
+
 @pytest.mark.parametrize("key", ALL)
 def test_every_pair_of_settings_paints_or_says_what_to_write(key):
     explorer = ALL[key]
-    known = REFUSED.get(key) or REFUSED.get(key.partition(".")[0], "nothing is refused")
     for state in pairs(explorer):
         painted = explorer.paint(state)
-        if painted.error:
-            assert re.search(known, painted.error), (state, painted.error)
+        if painted.seen.error:
+            assert re.search(refused(key), painted.seen.error), (state, painted.seen.error)
         else:
             assert painted.verdict, state
             assert "<svg" in painted.figure, state
@@ -101,13 +110,13 @@ def test_every_end_of_every_control_paints_and_a_phone_is_shown_as_many_pictures
     for name, control in explorer.controls.items():
         for state in anything(control):
             wide, narrow = (explorer.paint({name: state}, wide=wide) for wide in (True, False))
-            assert narrow.figure or narrow.error
+            assert narrow.figure or narrow.seen.error
             assert "nan" not in narrow.figure
             assert narrow.figure.count("<svg") == wide.figure.count("<svg"), (name, state)
 
 
 @pytest.mark.parametrize("key", ALL)
-def test_every_control_changes_something(key):
+def test_every_control_changes_something_and_is_told_in_good_words(key):
     explorer = ALL[key]
     for name in explorer.controls:
         base = BASES.get((key, name), {})
@@ -115,3 +124,37 @@ def test_every_control_changes_something(key):
         others = [explorer.paint(base | {name: value}) for value in offered(explorer, name)[1:]]
         changed = any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others)
         assert changed or not others, name
+        for view in (p.seen.view for p in (start, *others) if not p.error):
+            told = " | ".join([view.verdict, *map(str, view.readouts)])
+            assert not re.search(ILL_SAID, told), told
+            assert key in SMALL or not re.search(r"\de-?\d", told), told
+
+
+def corners(explorer):
+    """States with every control at an end or in the middle: all of them, or some where that takes long."""
+    every = [ends(control) for control in explorer.controls.values()]
+    found = [dict(zip(explorer.controls, state, strict=True)) for state in itertools.product(*every)]
+    most = 30 if explorer.key.partition(".")[0] in SLOW else 700
+    return found if len(found) <= most else random.Random(0).sample(found, min(most, 100))
+
+
+def ends(control):
+    match control:
+        case Slider():
+            return control.stops[:2]
+        case Choice(options=options):
+            return list(dict.fromkeys([options[0], options[len(options) // 2], options[-1]]))
+        case Switch():
+            return False, True
+    return (control.position(control.start),) if isinstance(control, Notation) else (0, 1)
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_every_corner_of_the_controls_is_seen_or_answered(key):
+    for state in corners(ALL[key]):
+        seen = ALL[key].look(state)
+        if seen.error:
+            assert re.search(refused(key), seen.error), (state, seen.error)
+        else:
+            assert seen.view.verdict, state
+            assert not any(math.isnan(r.value) for r in seen.view.readouts), state

@@ -1,9 +1,7 @@
 """The explorers of the chapter on inference obey the laws of what they show."""
 
-import re
-
 import pytest
-from looked import panel, readout, values
+from looked import panel, readout
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.chapters import explorers
@@ -21,6 +19,7 @@ from scalingbook_lib.chapters.inference.explorers import layout as inference_lay
 from scalingbook_lib.chapters.inference.explorers import split as inference_split
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
+from scalingbook_lib.models.arithmetic.experts import params_read, visited
 from scalingbook_lib.reader.explorers.view import Bars, Timeline
 from scalingbook_lib.units import BF16, INT8
 
@@ -123,7 +122,7 @@ def test_parts_of_a_step_with_experts_add_up_and_more_tokens_touch_more_experts(
         step = inference_experts.stepped("DeepSeek-V3", "H200 × 16", how, weights="int8", B=256, S=4096)
         assert step
         assert sum(inference_experts.parts(step).values()) == pytest.approx(step.total_s)
-    shares = [inference_experts.touched("Mixtral 8x7B", B) for B in (1, 2, 8, 4096)]
+    shares = [visited(8, 2, B) for B in (1, 2, 8, 4096)]
     assert shares == sorted(shares)
     assert shares[0] == pytest.approx(1 / 4)
     assert shares[-1] == pytest.approx(1)
@@ -172,8 +171,8 @@ def test_the_critical_batch_that_is_told_is_where_the_drawn_lines_cross(model):
 
 def test_few_sequences_read_few_experts():
     m = models.find("Mixtral 8x7B")
-    assert batch.read(m, 1) == pytest.approx(m.active_params)
-    assert batch.read(m, 4096) == pytest.approx(m.params)
+    assert params_read(m, 1) == pytest.approx(m.active_params)
+    assert params_read(m, 4096) == pytest.approx(m.params)
 
 
 @pytest.mark.parametrize("mean", [128, 1024])
@@ -199,14 +198,3 @@ def test_a_verdict_says_where_the_memory_is_too_small():
     assert "need" not in split.see(n="32").verdict
     assert "more than the 16 GiB" in layout.see(B=256).verdict
     assert "holds none" in ALL["inference.speculative"].see(model="LLaMA-3 405B").verdict
-
-
-def test_one_is_said_in_the_singular_and_no_number_has_an_exponent():
-    for explorer in ALL.values():
-        for name, control in explorer.controls.items():
-            for value in values(control):
-                view = explorer.look({name: control.position(value)}).view
-                told = " | ".join([view.verdict, *map(str, view.readouts)])
-                assert not re.search(
-                    r"\b1 (\w+ )?(sequences|tokens|rows|columns|chips|FLOPs)\b|\de[+-]?\d", told
-                ), told

@@ -9,11 +9,12 @@ from looked import panel, readout
 
 from scalingbook_lib.chapters import explorers
 from scalingbook_lib.chapters.jax.explorers import buckets
-from scalingbook_lib.chapters.jax.explorers.ring import GATHER, SCATTER, Ring, spans
+from scalingbook_lib.chapters.jax.explorers.ring import GATHER, SCATTER
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models.arithmetic.routers import Buckets, capacity, chances, draw
 from scalingbook_lib.notation.types import rules
 from scalingbook_lib.reader.explorers.view import Grid
+from scalingbook_lib.sharded_matmul.ring import LINK, UNIT, RingMatmul
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("jax")}
 CALCULATOR, TYPES, RING, BUCKETS = (ALL[name] for name in ("calculator", "types", "ring", "buckets"))
@@ -26,7 +27,8 @@ SIZES = {"B": 1024, "D": 2048, "F": 2048, "chip": chips.V5E}
 
 
 def ring(kind, n, both, **sizes):
-    return Ring(kind=kind, n=n, both=both, **sizes)
+    axis = chips.V5E.axis(n, wrapped=True)
+    return RingMatmul(scatter=kind == SCATTER, axis=axis, links=1 + both, **sizes)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 8])
@@ -61,19 +63,19 @@ def test_sums_move_on_and_end_complete_where_they_belong(n, both):
 @pytest.mark.parametrize("F", [256, 2048, 16384])
 def test_no_unit_does_two_things_at_once_and_the_last_is_done_at_the_total(kind, F):
     r = ring(kind, 5, False, **{**SIZES, "F": F})
-    for lane in ("link", "matrix unit"):
-        work = sorted((start, end) for name, start, end, _ in spans(r) if name == lane)
+    for lane in (LINK, UNIT):
+        work = sorted((t.start_s, t.end_s) for t in r.in_steps().turns if t.stage == lane)
         assert all(one[1] <= other[0] + 1e-15 for one, other in itertools.pairwise(work))
-        assert len(work) == (4 if lane == "link" else 5)
-    assert max(end for _, _, end, _ in spans(r)) == pytest.approx(r.total_s)
-    assert r.n * r.multiply_s <= r.total_s <= r.serial_s
+        assert len(work) == (4 if lane == LINK else 5)
+    assert r.in_steps().total_s == pytest.approx(r.total_s)
+    assert r.n * r.product_s <= r.total_s <= r.serial_s
 
 
 def test_a_chunk_has_arrived_before_it_is_multiplied_and_a_sum_before_it_is_sent():
     for kind, F in itertools.product((GATHER, SCATTER), (256, 16384)):
         r = ring(kind, 4, False, **{**SIZES, "F": F})
-        links = {k: (start, end) for lane, start, end, k in spans(r) if lane == "link"}
-        units = {k: (start, end) for lane, start, end, k in spans(r) if lane == "matrix unit"}
+        links = {t.chunk: (t.start_s, t.end_s) for t in r.in_steps().turns if t.stage == LINK}
+        units = {t.chunk: (t.start_s, t.end_s) for t in r.in_steps().turns if t.stage == UNIT}
         for k, (start, end) in links.items():
             if kind == GATHER:  # chunk k + 1 arrives with move k
                 assert end <= units[k + 1][0] + 1e-15
@@ -86,10 +88,10 @@ def test_all_moves_hide_from_C_over_W_on():
     assert (round(one.ratio), round(both.ratio)) == (3940, 1970)
     assert one.ratio < one.hidden_from < 1.05 * one.ratio
     for r in (one, both):
-        wide = ring(GATHER, 4, r.both, **{**SIZES, "F": int(r.hidden_from) + 1})
-        assert wide.total_s == pytest.approx(wide.n * wide.multiply_s)
-        narrow = ring(GATHER, 4, r.both, **{**SIZES, "F": int(0.9 * r.hidden_from)})
-        assert narrow.total_s > 1.05 * narrow.n * narrow.multiply_s
+        wide = ring(GATHER, 4, r.links == 2, **{**SIZES, "F": int(r.hidden_from) + 1})
+        assert wide.total_s == pytest.approx(wide.n * wide.product_s)
+        narrow = ring(GATHER, 4, r.links == 2, **{**SIZES, "F": int(0.9 * r.hidden_from)})
+        assert narrow.total_s > 1.05 * narrow.n * narrow.product_s
     assert "waits" in RING.see().verdict
     assert "every move is hidden" in RING.see(F=8192).verdict
 

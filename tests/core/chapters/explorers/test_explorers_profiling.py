@@ -11,13 +11,14 @@ from scalingbook_lib.chapters.profiling.explorers.bundles import BUNDLES
 from scalingbook_lib.chapters.profiling.explorers.cycles import CYCLES
 from scalingbook_lib.chapters.profiling.explorers.dissector import DISSECTOR, WRITTEN
 from scalingbook_lib.chapters.profiling.explorers.tiles import BY_COMPILER, TILES, TILES_EXPLORER, lay
-from scalingbook_lib.chapters.profiling.explorers.timeline import SCHEDULES, TIMELINE, Layer, played
+from scalingbook_lib.chapters.profiling.explorers.timeline import SCHEDULES, TIMELINE
 from scalingbook_lib.chapters.profiling.explorers.words import PARTS
 from scalingbook_lib.evidence.compiled.bundles import KERNELS, STRIPS
 from scalingbook_lib.evidence.compiled.cycles import ESTIMATES
 from scalingbook_lib.evidence.compiled.lines import LINES
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Bars, Grid, Timeline
+from scalingbook_lib.sharded_matmul.ring import RingMatmul
 from scalingbook_lib.units import dtype
 
 # The dissector
@@ -199,9 +200,9 @@ def test_gathering_first_takes_as_long_as_the_collective_and_the_product():
 def test_the_threshold_in_the_words_is_the_one_in_the_blocks():
     said = TIMELINE.see().verdict
     assert "With 3,946 columns on a chip or more nothing would show" in said
-    layer = Layer(8192, 8192, 3946, chips.V5E.axis(4, wrapped=True), chips.V5E)
-    assert played(layer, "one").exposed_s == pytest.approx(0, abs=1e-9)
-    assert played(replace(layer, columns=3900), "one").exposed_s > 1e-6
+    layer = RingMatmul(B=8192, D=8192, F=3946, axis=chips.V5E.axis(4, wrapped=True), chip=chips.V5E)
+    assert layer.as_they_come(1).exposed_s == pytest.approx(0, abs=1e-9)
+    assert replace(layer, F=3900).as_they_come(1).exposed_s > 1e-6
 
 
 def test_both_ways_leave_the_first_hop_alone_to_wait_for():

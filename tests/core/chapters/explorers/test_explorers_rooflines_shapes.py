@@ -12,7 +12,12 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Bars, Grid, Points, RefLine
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("rooflines")}
-OVERLAP, ROOFLINE, BATCH, MAP, TOKENS, TILES, SPLIT, LEVELS, MEASURED = ALL.values()
+OVERLAP, ROOFLINE, BATCH, MAP, TOKENS, TILES, SPLIT, LEVELS, MEASURED = (
+    ALL[name]
+    for name in (
+        "overlap", "roofline", "batch", "critical_batch", "tokens", "tiles", "split", "levels", "measured",
+    )
+)  # fmt: skip
 TORI = ("TPU v3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 
 
@@ -135,7 +140,7 @@ def test_the_lowest_dot_is_the_rate_that_is_reached(chip, n):
 def test_the_levels_agree_with_the_split_of_the_contraction():
     for n, D in itertools.product((2, 16), (1024, 32768, 131072)):
         axis = chips.V5E.axis(n)
-        split = roofline.contraction_split(512, D, 8192, chips.V5E, axis)
+        split = roofline.split_matmul(512, D, 8192, chips.V5E, axis, split="D")
         bars = panel(LEVELS.see(n=n, D=D), Bars)
         took = dict(zip(bars.labels, bars.series[0].values, strict=True))
         assert took["ICI"] == pytest.approx(split.comms_s)

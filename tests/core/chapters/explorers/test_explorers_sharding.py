@@ -85,7 +85,7 @@ def test_a_line_takes_twice_a_ring_and_says_so():
 
 def test_a_line_in_one_direction_is_refused_with_a_way_out():
     painted = PLAYER.paint({"wrapped": False, "both": False})
-    assert painted.error.endswith("use both ways.")
+    assert painted.seen.error.endswith("use both ways.")
 
 
 # The painter
@@ -115,7 +115,7 @@ def test_every_device_is_drawn_with_the_part_that_it_holds():
     drawn = {cell.text: cell.part for row in mesh.cells for cell in row}
     for device, (down, across) in picture.held.items():
         part = (down.start / 96, down.stop / 96, across.start / 64, across.stop / 64)
-        assert drawn[str(picture.number(device))] == part
+        assert drawn[str(picture.numbers[device])] == part
 
 
 def test_the_pop_quiz_of_the_chapter():
@@ -131,9 +131,9 @@ def test_the_order_of_subscripts_moves_blocks_to_other_devices():
 
 
 def test_an_illegal_text_becomes_the_sentence_of_the_notation():
-    assert "already splits I" in PAINTER.paint({"text": "A[I_X, J_X]"}).error
-    assert "write one or two" in PAINTER.paint({"text": "A[I_X, J, K]"}).error
-    assert "no axis W" in PAINTER.paint({"text": "A[I_W, J]"}).error
+    assert "already splits I" in PAINTER.paint({"text": "A[I_X, J_X]"}).seen.error
+    assert "write one or two" in PAINTER.paint({"text": "A[I_X, J, K]"}).seen.error
+    assert "no axis W" in PAINTER.paint({"text": "A[I_W, J]"}).seen.error
 
 
 def test_an_uneven_split_tells_its_padding():

@@ -63,10 +63,10 @@ def test_a_larger_k_makes_another_strategy_win():
 def test_what_cannot_be_solved_is_said():
     refused = CASES.see(text="A[I_X, J_Y] · B[J_Y, K_X] -> C[I_X, K_Y]", X=16, Y=16, I=64)
     assert "I = 64 does not split evenly over XY" in panels(refused, Grid)[-1].cells[0][0].text
-    assert "4 dimensions" in CASES.paint({"text": "A[B, I, J] · B[B, J, K] -> C[B, I, K]"}).error
-    assert "no axis Z" in CASES.paint({"text": "A[I_Z, J] · B[J, K] -> C[I, K]"}).error
+    assert "4 dimensions" in CASES.paint({"text": "A[B, I, J] · B[B, J, K] -> C[B, I, K]"}).seen.error
+    assert "no axis Z" in CASES.paint({"text": "A[I_Z, J] · B[J, K] -> C[I, K]"}).seen.error
     assert "does not split evenly" in CASES.paint({"text": "A[I_XY, J] · B[J, K] -> C[I, K]", "I": 6, "X": 4,
-                                                   "Y": 4}).error  # fmt: skip
+                                                   "Y": 4}).seen.error  # fmt: skip
 
 
 # Gather or sum
@@ -86,7 +86,7 @@ def test_the_four_ways_take_what_the_solver_says(n, chip):
             strategy = solution.named(way.name)
             assert (way.math_s, way.hbm_s) == pytest.approx((strategy.math_s, strategy.hbm_s))
             assert way.comms_s == pytest.approx(strategy.comms_s)
-        best, bound = split.fastest(B, D)
+        best, bound = split.fastest_of_all([B], [D])[0][0]
         assert split.ways(B, D)[best].lower_s == pytest.approx(solution.best.lower_s)
         assert bound == split.ways(B, D)[best].bound
 
@@ -109,12 +109,12 @@ def test_the_borders_of_the_textbook_are_the_analytic_ones():
     r = split.r
     assert r == chips.V5P.bf16_flops_per_s / (2 * chips.V5P.link_bytes_per_s) == 2295
     for B, D in ((100, 200), (1000, 2000), (8000, 2 * r), (60000, 2 * r)):
-        assert split.fastest(B, 0.99 * D, 2)[0] == 0
-        assert split.fastest(B, 1.01 * D, 2)[0] == 1
-    assert split.fastest(r * 0.99, r, 2) == (0, "network")
-    assert split.fastest(r * 1.01, r, 2) == (0, "compute")
-    assert split.fastest(100, 2 * r * 4 * 0.99, 2) == (1, "network")
-    assert split.fastest(100, 2 * r * 4 * 1.01, 2) == (1, "compute")
+        assert split.fastest_of_all([B], [0.99 * D], 2)[0][0][0] == 0
+        assert split.fastest_of_all([B], [1.01 * D], 2)[0][0][0] == 1
+    assert split.fastest_of_all([r * 0.99], [r], 2)[0][0] == (0, "network")
+    assert split.fastest_of_all([r * 1.01], [r], 2)[0][0] == (0, "compute")
+    assert split.fastest_of_all([100], [2 * r * 4 * 0.99], 2)[0][0] == (1, "network")
+    assert split.fastest_of_all([100], [2 * r * 4 * 1.01], 2)[0][0] == (1, "compute")
 
 
 def test_the_map_is_painted_by_the_middle_of_each_cell_and_its_border_is_drawn():
@@ -148,19 +148,19 @@ def test_the_verdict_names_the_winner_on_both_sides_of_the_border():
 )
 def test_the_cheapest_way_ends_where_it_should(before, after):
     found = resharding(before, after, chip="TPU v5p", X=4, Y=4, I=4096, J=8192, numbers="bf16", idle=False)
-    assert found.steps[0].before.canonical() == before
-    assert found.steps[-1].after.canonical() == after
-    assert all(found.total_s <= way.total_s for way in found.rejected)
+    assert found.best.moves[0].before.canonical() == before
+    assert found.best.moves[-1].after.canonical() == after
+    assert all(found.best.total_s <= way.total_s for way in found.rejected)
     (bars,) = panels(RESHARD.see(before=before, after=after), Bars)
-    assert bars.lengths()[0] == pytest.approx(found.total_s)
+    assert bars.lengths()[0] == pytest.approx(found.best.total_s)
 
 
 def test_free_and_idle_and_impossible_resharding():
     assert "is free" in RESHARD.see(before="A[I, J]", after="A[I_X, J]").verdict
     assert "nothing to do" in RESHARD.see(after="A[I_X, J]").verdict
-    assert "no partial sum" in RESHARD.paint({"before": "A[I, J]", "after": "A[I, J]{U_X}"}).error
-    assert "different dimensions" in RESHARD.paint({"after": "A[I, K]"}).error
-    assert "sliders for two" in RESHARD.paint({"before": "A[I, J, K]", "after": "A[I, J, K]"}).error
+    assert "no partial sum" in RESHARD.paint({"before": "A[I, J]", "after": "A[I, J]{U_X}"}).seen.error
+    assert "different dimensions" in RESHARD.paint({"after": "A[I, K]"}).seen.error
+    assert "sliders for two" in RESHARD.paint({"before": "A[I, J, K]", "after": "A[I, J, K]"}).seen.error
     plain, helped = (RESHARD.see(after="A[I, J]", idle=idle) for idle in (False, True))
     assert readout(helped, "cheapest") < readout(plain, "cheapest")
 

@@ -136,8 +136,8 @@ def test_what_is_there_to_discover_in_a_slice():
     assert "no axis wraps" in SLICES.see(shape="2x4x4").verdict
     assert "nobody to talk to" in SLICES.see(chip="TPU v5e", shape="1x1").verdict
     assert "twisted" in SLICES.see(shape="8x4x4").verdict
-    assert SLICES.paint({"shape": "5x5x5"}).error.endswith("the nearest slices are 4x4x4, 4x4x8, 4x8x8")
-    assert "write one as in 4x8" in SLICES.paint({"shape": "a fox"}).error
+    assert SLICES.paint({"shape": "5x5x5"}).seen.error.endswith("the nearest slices are 4x4x4, 4x4x8, 4x8x8")
+    assert "write one as in 4x8" in SLICES.paint({"shape": "a fox"}).seen.error
 
 
 # The peak

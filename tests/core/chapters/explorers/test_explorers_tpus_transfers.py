@@ -7,11 +7,11 @@ from looked import panel, readout
 
 from scalingbook_lib import roofline
 from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.tpus.explorers import chain as tpus_chain
-from scalingbook_lib.chapters.tpus.explorers.chain import Chain
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Slice
 from scalingbook_lib.reader.explorers.view import Bars, Grid, Timeline
+from scalingbook_lib.sharded_matmul import chain as tpus_chain
+from scalingbook_lib.sharded_matmul.chain import Chain
 
 CHAIN, ROUTE, GENERATIONS = (explorers.find(f"tpus.{name}") for name in ("chain", "route", "generations"))
 
@@ -131,8 +131,8 @@ def test_what_is_there_to_discover_on_a_route():
     assert "crosses its wrap" not in ROUTE.see(on="TPU v5e 8x16", target="7,8").verdict
     assert "Below 600 kB the hops take longer" in ROUTE.see(nbytes=1e3).verdict
     assert "no hop" in ROUTE.see(target="0,0").verdict
-    assert "chips go from (0, 0) to (3, 3)" in ROUTE.paint({"target": "4, 0"}).error
-    assert "write its place along each axis" in ROUTE.paint({"target": "corner"}).error
+    assert "chips go from (0, 0) to (3, 3)" in ROUTE.paint({"target": "4, 0"}).seen.error
+    assert "write its place along each axis" in ROUTE.paint({"target": "corner"}).seen.error
 
 
 # The generations

@@ -12,7 +12,7 @@ from scalingbook_lib.chapters.training.explorers import pipeline, zero
 from scalingbook_lib.chapters.training.explorers import split as training_split
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Bars, Grid, Timeline
-from scalingbook_lib.steps import pipelines
+from scalingbook_lib.steps import limits, pipelines
 from scalingbook_lib.training import Plan, program, rules
 from scalingbook_lib.units import FP32
 
@@ -234,9 +234,9 @@ def test_the_exchange_over_the_products_is_the_width_needed_over_the_width():
     for name, model in itertools.product(training_experts.JOINED, training_experts.MODELS):
         s = training_experts.setting(model, "bf16 both ways", False)
         for Z in (z for z in s.sizes if training_experts.joined(name, z)):
-            times = training_experts.layer_times(s, training_experts.joined(name, Z), 4096)
+            layer = limits.routed_layer(training_experts.joined(name, Z), s.model, 4096)
             view = ALL["training.experts"].see(model=model, name=name, Z=Z)
-            ratio = times["there and back"] / times["products"]
+            ratio = layer.exchange_s / layer.products_s
             assert readout(view, "exchange over products") == approx(ratio)
 
 

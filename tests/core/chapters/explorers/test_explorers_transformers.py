@@ -38,7 +38,7 @@ def test_a_text_that_is_no_model_gives_the_words_of_the_error_and_stays(text):
     with pytest.raises(models.ModelError) as refused:
         transformers_model.read(text, "LLaMA-3 8B")
     painted = ALL["model"].paint({"text": text, "T": 12})
-    assert painted.error == str(refused.value)
+    assert painted.seen.error == str(refused.value)
     assert painted.seen.state["text"] == text
     assert painted.seen.outputs["T"] == ALL["model"].paint({"T": 12}).seen.outputs["T"]
 
@@ -46,7 +46,7 @@ def test_a_text_that_is_no_model_gives_the_words_of_the_error_and_stays(text):
 def test_a_whole_file_fits_into_the_text_and_a_longer_one_is_said_to_be_cut():
     long = json.dumps(LLAMA_8B | {f"unused_{i}": None for i in range(400)})
     assert 200 < len(long) < transformers_model.LONGEST_CONFIG
-    assert not ALL["model"].paint({"text": long}).error
+    assert not ALL["model"].paint({"text": long}).seen.error
     cut = ALL["model"].paint({"text": long + " " * 20_000 + "}"})
     assert "first 20,000 characters" in cut.seen.notes[0]
     assert 'maxlength="20000"' in ALL["model"].html()
@@ -177,7 +177,7 @@ def test_every_index_has_one_color_in_both_of_its_arrays():
 @pytest.mark.parametrize("text", ["", "A[I_X, J_X", "ab,cd", "ab,bc->ax", "abcd,defg->abcefg"])
 def test_a_text_that_is_no_product_says_why(text):
     painted = ALL["einsum"].paint({"text": text})
-    assert painted.error
+    assert painted.seen.error
     assert painted.seen.state["text"] == text
 
 

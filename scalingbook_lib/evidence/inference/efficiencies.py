@@ -1,5 +1,8 @@
 """What does each class of operation reach, if predicted inference shall be near published runs?
 
+`fit` finds them from runs of one chip, `calibrated` looks them up in the frozen table, with a rule for chips
+that it never saw.
+
 For each chip and type of the products apart, the least sum over its runs of h(ln(predicted / published) / s):
 h(x) = 2 (sqrt(1 + x²) - 1) counts far rows less, s is 0.07 (0.11 with experts). `EXPECTED` holds where the
 runs say nothing (see `fitting.fitted`), and is rounded from measured kernels where there are some
@@ -7,14 +10,19 @@ runs say nothing (see `fitting.fitted`), and is rounded from measured kernels wh
 """
 
 from collections.abc import Sequence
+from functools import cache
 from math import log
+from statistics import median
 from typing import Any
 
+from scalingbook_lib.evidence import tables
 from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
-from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
-from scalingbook_lib.inference.efficiency import Efficiency
-from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, runs
+from scalingbook_lib.evidence.tables import Key, Table, frozen
+from scalingbook_lib.inference import Efficiency
+from scalingbook_lib.machines import Chip
+from scalingbook_lib.units import BF16, DType
 
 EXPECTED = {
     "matmul": Expected(0.7, 0.15, 0.2, 0.97),  # kernels: 0.70 to 0.87 of the peak at the best shapes
@@ -113,3 +121,47 @@ def key(run: InferenceRun) -> tuple[str, str]:
 def source(run: InferenceRun) -> str:
     """A model as one engine ran it, on all its chips: what is left out together."""
     return f"{run.model.name.split(',')[0]}, {run.engine}"
+
+
+HOST = "fixed_s", "sequence_s", "host_s"
+
+
+@cache
+def _bare_lines() -> frozenset[Key]:
+    """The lines of the table that runs without a scheduler gave."""
+    return frozenset(key(run) for run in runs() if run.engine in BARE_ENGINES)
+
+
+@cache
+def calibrated(chip: Chip, compute: DType = BF16, engine: str = "") -> Efficiency:
+    """The efficiency of a chip whose layers compute in that type, by the frozen table and its rule.
+
+    Without an `engine`, what is lost to it is that of one which schedules requests between steps; "gpt-fast",
+    and what else is in `BARE_ENGINES`, lose less.
+    """
+    return of(frozen("inference").table, chip, compute, engine)
+
+
+def of(table: Table, chip: Chip, compute: DType, engine: str = "") -> Efficiency:
+    """By any table. A class without a value of its own takes the median of the nearest kin that have it.
+
+    Kin are, in this order: the chip in its other types; variants of it (the A100 of 330 W); all chips that
+    are joined alike (tori, or switches). Where there is no kin at all, a class is as `expected`. What
+    is lost to an engine is no property of other chips, nor of an engine of the other kind: it is as expected
+    where the chip has no line of that kind.
+    """
+    values = {name: _value(table, chip, compute, name, engine) for name in EXPECTED}
+    kin = "" if (chip.name, compute.name) in table else ", by its kin"
+    return efficiency(values, chip, f"{chip.name}, {compute}, {frozen('inference').date}{kin}")
+
+
+def _value(table: Table, chip: Chip, compute: DType, name: str, engine: str) -> float:
+    same = tables.same(table, chip)
+    kin = [[line for line in same if line[1] == compute.name], same]
+    if name in HOST:
+        bare = engine in BARE_ENGINES
+        kin = [[line for line in lines if (line in _bare_lines()) == bare] for lines in kin]
+    else:
+        kin += [tables.variants(table, chip), tables.alike(table, chip)]
+    near = tables.nearest(table, kin, name)
+    return median(near.values()) if near else expected(name, chip, engine).value

@@ -1,10 +1,13 @@
-"""Which part of a model holds how many parameters, and how many of them serve one token?"""
+"""What of a model is kept in memory? Parameters part by part, the state of training, keys and values.
+
+Chapters: Transformers, Inference.
+"""
 
 from dataclasses import dataclass
 
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.models.arithmetic.terms import Term, Terms
-from scalingbook_lib.units import BF16, FP32, DType, count, si
+from scalingbook_lib.models.arithmetic.terms import Bytes, Term, Terms, at_least_one
+from scalingbook_lib.units import BF16, FP32, DType, binary, count, si
 
 
 @dataclass(frozen=True)
@@ -46,10 +49,9 @@ def _why(model: Transformer, part: str) -> str:
 
 
 @dataclass(frozen=True)
-class TrainingState(Terms):
+class TrainingState(Bytes):
     """The bytes that training keeps between steps, for P parameters."""
 
-    unit = "B"
     params: float
 
     @property
@@ -69,10 +71,14 @@ def training_state(
     moments: DType = FP32,
     master: DType | None = FP32,
 ) -> TrainingState:
-    """Weights, gradients, Adam's two moments and a master copy; None for what is not kept."""
+    """Weights, gradients, Adam's two moments and a master copy; None for what is not kept.
+
+    The master copy is there because an update may be too small to change a weight of 16 bits.
+    """
     P = model.params if isinstance(model, Transformer) else model
     if not P > 0:
         raise ValueError(f"{P} parameters need no memory; give a model or a positive number")
+    # Adam (Kingma and Ba, 2015) keeps running means of each gradient and of its square
     parts = (
         ("weights", weights),
         ("gradients", gradients),
@@ -82,3 +88,35 @@ def training_state(
     )
     terms = (Term(name, P * kind.bytes, f"{kind.bytes:g} bytes each, {kind}") for name, kind in parts if kind)
     return TrainingState(tuple(terms), P)
+
+
+@dataclass(frozen=True)
+class KVCache(Bytes):
+    """The cache of `sequences` sequences of S positions: a term for each kind of layer, in bytes."""
+
+    model: Transformer
+    S: int
+    sequences: int
+    dtype: DType
+
+    @property
+    def bytes_per_token(self) -> float:
+        """What one more token adds within every window: 2 · L · K · H elements, or L latent vectors."""
+        return self.dtype.bytes * self.model.kv_elements_per_token
+
+    def __str__(self) -> str:
+        what = f"{count(self.sequences)} × {count(self.S)} positions"
+        return f"{self.model.name}, {what} in {self.dtype}: {binary(self.nbytes)} ({self.parts()})"
+
+
+def kv_cache(model: Transformer, S: int, dtype: DType = BF16, *, sequences: int = 1) -> KVCache:
+    """Each layer keeps min(S, window) positions of each sequence."""
+    at_least_one(S=S, sequences=sequences)
+    terms = []  # the query heads are not in it: those that share a key and a value read the same bytes
+    for kind in model.layer_kinds:
+        cached = min(S, kind.window or S)  # what is farther back than the window, nobody asks for again
+        nbytes = sequences * kind.layers * cached * kind.kv_elements_per_token * dtype.bytes
+        name = "full layers" if kind.window is None else f"window {kind.window}"
+        why = f"{kind.layers} layers × {cached:,} positions × {kind.kv_elements_per_token:,} elements"
+        terms.append(Term(name, nbytes, why))
+    return KVCache(tuple(terms), model, S, sequences, dtype)

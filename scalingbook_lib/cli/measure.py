@@ -1,0 +1,91 @@
+"""What does the reader's own device attain? `scalingbook measure`, the one command that needs JAX."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from scalingbook_lib.cli.answer import Answer, Table
+from scalingbook_lib.cli.printing import answering
+from scalingbook_lib.evidence.own import Survey, Timed
+from scalingbook_lib.machines import chips
+from scalingbook_lib.reader import draw
+from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale
+from scalingbook_lib.units import percent, si
+
+
+@click.command("measure", short_help="Time this machine's devices, beside what is predicted of them.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write the record here, as JSON.")
+@click.option("--drawing", type=click.Path(path_type=Path), help="Draw it over the predictions, as SVG.")
+@click.option("--calibrate", is_flag=True, help="What shares of its peaks this is, for plan and serve.")
+@answering
+def command(*, out: Path | None, drawing: Path | None, calibrate: bool) -> Answer:
+    """Products, copies, attention and, of several devices, collectives: measured beside predicted.
+
+    A TPU or GPU takes a minute or two, a CPU seconds. `plan` and `serve` take the record that --out writes in
+    place of published efficiencies: --efficiency mine.json. For a CPU, which the book has no peaks of,
+    predictions are the roofline of its own best rates.
+    """
+    survey = _surveyed()
+    shares = _shares(survey) if calibrate else {}
+    if out:
+        out.write_text(survey.json(), encoding="utf-8")
+    if drawing:
+        drawing.write_text(draw.panel(_chart(survey), draw.WIDE), encoding="utf-8")
+    rows = tuple(_told(row) for row in survey.rows)
+    tables = [Table("", ("operation", "type", "sizes", "measured", "predicted", "ratio"), rows, (0, 1, 2))]
+    if shares:
+        found = tuple((name, percent(share)) for name, share in shares.items())
+        tables.append(Table("shares of documented peaks", ("", ""), found))
+    values = {"device": survey.device, "chip": survey.chip or None, "date": survey.date, "jax": survey.jax}
+    return Answer(
+        told=str(survey),
+        tables=tuple(tables),
+        values=values | {"rows": [_values(row) for row in survey.rows], "shares": shares or None},
+    )
+
+
+def _surveyed() -> Survey:
+    try:
+        from scalingbook_lib.lab.devices.survey import survey
+    except ImportError as error:
+        raise ValueError(f"measuring needs JAX ({error}); install the library with its extra, lab") from None
+    return survey(lambda row: click.echo(row, err=True))
+
+
+def _shares(survey: Survey) -> dict[str, float]:
+    if not survey.chip:
+        raise ValueError(f"the book has no documented peaks of {survey.device!r}: leave out --calibrate")
+    return survey.attained(chips.find(survey.chip))
+
+
+def _told(row: Timed) -> tuple[str, ...]:
+    sizes = " × ".join(f"{size:,}" for size in row.sizes)
+    return row.what, row.dtype, sizes, si(row.seconds, "s"), si(row.predicted_s, "s"), f"{row.ratio:.2f}"
+
+
+def _values(row: Timed) -> dict[str, object]:
+    return {
+        "what": row.what,
+        "dtype": row.dtype,
+        "sizes": list(row.sizes),
+        "measured_s": row.seconds,
+        "predicted_s": row.predicted_s,
+    }
+
+
+def _chart(survey: Survey) -> Chart:
+    """Measured over predicted, each kind of operation in its color."""
+    times = [row.predicted_s for row in survey.rows]
+    return Chart(
+        Scale("predicted", "s", "log", min(times), max(times)),
+        Scale("measured over predicted", "×", "log", 0.25, 4),
+        (RefLine("", 1.0, "y"), *_dots(survey)),
+        f"{survey.device}, {survey.date}",
+    )
+
+
+def _dots(survey: Survey) -> Iterator[Points]:
+    for color, what in enumerate(dict.fromkeys(row.what for row in survey.rows)):
+        own = [row for row in survey.rows if row.what == what]
+        yield Points(what, [row.predicted_s for row in own], [row.ratio for row in own], color=color)

@@ -1,0 +1,140 @@
+"""What do kernels attain on each chip and type? One table, fitted on all measured products and attention.
+
+`products(chip, dtype)` and `attention(chip)` are what to compute with; a chip that nobody measured takes the
+figures of its nearest kin, and says whose. `fit_products` is how the frozen `kernel_fits.json` was made
+(`tools.calibrate kernels`), on `data/products.csv`. Chapters: Rooflines, Training, Inference.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from math import log
+from typing import NamedTuple
+
+from scalingbook_lib.evidence import resources, tables
+from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
+from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.roofline.attained import Attention, Products
+from scalingbook_lib.units import BF16, DType
+
+NOISE, NOISE_BEST = 0.1, 0.02  # of rows; where a chip has few, they are the best of thousands of shapes
+FEW = 4
+LIKE = {"fp16": "bf16", "mxfp8": "fp8", "int8": "fp8", "nvfp4": "fp4", "int4": "fp4", "fp32": "bf16"}
+"""Types that were measured, for those that were not: what computes in as many bits."""
+WIDE = {  # no pass over the activations: nothing is written narrower
+    "launch_s": Expected(3e-6, 0.5, 1e-7, 1e-3),
+    "flops": Expected(0.75, 0.15, 0.1, 1.0),
+    "hbm": Expected(0.78, 0.15, 0.1, 1.05),  # small matrices stay in the L2
+}
+NARROW = {
+    "launch_s": Expected(1e-5, 0.5, 1e-7, 1e-3),
+    "flops": Expected(0.65, 0.2, 0.1, 1.0),
+    "hbm": Expected(0.75, 0.15, 0.1, 1.05),
+    "passes": Expected(4.0, 0.5, 0.1, 20.0),
+}
+
+
+GENERATIONS = {"H200": "H100", "GH200": "H100", "B300": "B200"}
+"""Chips with the arithmetic of another, beside another memory."""
+
+
+PROMPT = {
+    "launch_s": Expected(2e-5, 0.5, 1e-7, 1e-3),
+    "flops": Expected(0.55, 0.15, 0.1, 1.0),
+    "ramp_s": Expected(1e-12, 0.5, 1e-14, 1e-10),  # tokens for each FLOP/s of bf16
+}
+TOKEN = {"token_launch_s": Expected(1e-5, 0.5, 1e-7, 1e-3), "hbm": Expected(0.85, 0.15, 0.1, 1.0)}
+
+
+class Timed(NamedTuple):
+    """A measured product of one chip: X[B, D] · W[D, F]."""
+
+    chip: Chip
+    dtype: DType
+    B: int
+    D: int
+    F: int
+    seconds: float
+
+
+def measured_as(dtype: DType | str) -> str:
+    """The type whose kernels stand for those of this type."""
+    name = dtype if isinstance(dtype, str) else dtype.name
+    return LIKE.get(name, name)
+
+
+def fit_products(rows: Sequence[Timed]) -> Values:
+    """The figures that make the errors of these products least, each drawn to what most chips attain."""
+
+    noise = NOISE if len(rows) > FEW else NOISE_BEST
+
+    def errors(values: Values) -> list[float]:
+        one = Products(**values)  # type: ignore[arg-type]
+        times = (one.seconds(row.B, row.D, row.F, row.chip, row.dtype) for row in rows)
+        return [far(log(found / row.seconds), noise) for found, row in zip(times, rows, strict=True)]
+
+    return fitted(NARROW if rows[0].dtype.bytes < BF16.bytes else WIDE, errors)
+
+
+class Attended(NamedTuple):
+    """Measured attention: `work` is FLOPs for prompts of T tokens, bytes of cache for single ones (T = 0)."""
+
+    chip: Chip
+    T: int
+    work: float
+    seconds: float
+
+
+def fit_attention(prompts: Sequence[Attended], tokens: Sequence[Attended]) -> Values:
+    """The figures that make the errors of prompts, and of tokens, least."""
+
+    def errors(values: Values) -> list[float]:
+        ramp = values.get("ramp_s", 0.0)
+        found = []
+        for row in prompts if ramp else tokens:
+            one = made(values, row.chip)
+            found.append(far(log(attended_s(one, row) / row.seconds), NOISE))
+        return found
+
+    return fitted(PROMPT, errors) | fitted(TOKEN, errors)
+
+
+def made(values: Values, chip: Chip) -> Attention:
+    """The attention of these figures; faster chips need longer sequences, as the ramp is a time."""
+    v = {name: one.value for name, one in (PROMPT | TOKEN).items()} | values
+    ramp = v.pop("ramp_s") * chip.bf16_flops_per_s
+    return Attention(**v, ramp=ramp, name=chip.name)
+
+
+def attended_s(one: Attention, row: Attended) -> float:
+    """The time of a row."""
+    return one.prompt_s(row.work, row.T, row.chip) if row.T else one.token_s(row.work, row.chip)
+
+
+@cache
+def products(chip: Chip, dtype: DType) -> Products:
+    """What the matrix products of a chip attain: its own line, its variant's, or that of all joined alike."""
+    found = resources.record("kernel_fits")["products"]
+    name = _line(found, chip, measured_as(dtype))
+    return Products(**found[name], name=name)
+
+
+@cache
+def attention(chip: Chip) -> Attention:
+    """What fused attention attains on a chip."""
+    found = resources.record("kernel_fits")["attention"]
+    return made(found.get(chip.name) or found[kin(list(found), chip) or "GPU"], chip)
+
+
+def kin(names: Sequence[str], chip: Chip) -> str | None:
+    """The first of these chips that differs in memory or power alone."""
+    like = GENERATIONS.get(chip.name)
+    return next((name for name in names if name == like or tables.is_variant(chip, name)), None)
+
+
+def _line(lines: dict[str, Values], chip: Chip, dtype: str) -> str:
+    """The chip's line; else a variant's; else that of all chips joined alike, in this type or in bf16."""
+    own = [name.split(" | ")[0] for name in lines if name.endswith(f" | {dtype}")]
+    for name in (chip.name, kin(own, chip), "TPU" if chip.torus else "GPU"):
+        if name in own:
+            return f"{name} | {dtype}"
+    return f"{'TPU' if chip.torus else 'GPU'} | bf16"

@@ -1,0 +1,140 @@
+"""What did the reader's own device attain? A small record of timed kernels, and the efficiencies it gives.
+
+`lab.devices.survey` writes the record; `plan` and `serve` take it in place of published efficiencies. What it
+does not hold (links that one device does not have, what software loses between kernels) stays as published.
+Chapter: Conclusions.
+"""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from math import log
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from scalingbook_lib.evidence import inference, kernels, training
+from scalingbook_lib.evidence.fitting import Values
+from scalingbook_lib.inference.efficiency import Efficiency as Serving
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.training.efficiency import Efficiency as Training
+from scalingbook_lib.units import DType, Told, dtype, percent, si
+
+PRODUCT, COPY, PROMPT, TOKEN = "product", "copy", "attention of a prompt", "attention of a token"
+_SIZES = {PRODUCT: "BDF", COPY: "n", PROMPT: "BTNKH", TOKEN: "BTNKH"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timed(Told):
+    """One operation on the device: a kind, its sizes in elements, and the measured and predicted times."""
+
+    what: str
+    dtype: str
+    sizes: tuple[int, ...]
+    seconds: float
+    predicted_s: float
+
+    @property
+    def ratio(self) -> float:
+        """Measured over predicted."""
+        return self.seconds / self.predicted_s
+
+    def __str__(self) -> str:
+        letters = _SIZES.get(self.what, "nN")
+        sizes = ", ".join(f"{letter}={size:,}" for letter, size in zip(letters, self.sizes, strict=True))
+        times = f"{si(self.seconds, 's')} measured, {si(self.predicted_s, 's')} predicted"
+        return f"{self.what}, {self.dtype}, {sizes}: {times}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Survey(Told):
+    """All that was timed on one machine; `chip` is its name in the catalogue, "" where it has none."""
+
+    device: str
+    chip: str
+    count: int
+    jax: str
+    date: str
+    rows: tuple[Timed, ...]
+
+    def json(self) -> str:
+        """The record, a line for each row."""
+        head = {name: value for name, value in asdict(self).items() if name != "rows"}
+        rows = ",\n".join(f"  {json.dumps(asdict(row))}" for row in self.rows)
+        return f'{json.dumps(head)[:-1]}, "rows": [\n{rows}\n]}}\n'
+
+    @classmethod
+    def read(cls, path: Path) -> "Survey":
+        """A record from its file; a ValueError that says what is wrong with it."""
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            rows = tuple(Timed(**row | {"sizes": tuple(row["sizes"])}) for row in found.pop("rows"))
+            return cls(**found, rows=rows)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"{path} is no record of `scalingbook measure`: {error}") from None
+
+    def attained(self, chip: Chip) -> dict[str, Any]:
+        """Shares of that chip's documented peaks; a ValueError where the record is of another."""
+        if self.chip != chip.name:
+            raise ValueError(
+                f"this record is of {self.chip or self.device}, and the machine has {chip.name}; "
+                "measure there, or write calibrated"
+            )
+        of = {what: [row for row in self.rows if row.what == what] for what in _SIZES}
+        products = self.products(chip)
+        attention = [_flops(row) / row.seconds / chip.bf16_flops_per_s for row in of[PROMPT]]
+        copied = [2 * row.sizes[0] * dtype(row.dtype).bytes / row.seconds for row in of[COPY]]
+        return {
+            "matmul": min(products["flops"], 1.0),
+            "weights": min(products["hbm"], 1.0),
+            "attention": min(max(attention, default=1.0), 1.0),
+            "memory": min(max(copied, default=1.0) / chip.hbm_bytes_per_s, 1.0),
+        }
+
+    def products(self, chip: Chip) -> Values:
+        """The three figures of `roofline.attained.Products`, fitted to the products of this record."""
+        rows = [row for row in self.rows if row.what == PRODUCT]
+        return kernels.fit_products(
+            [kernels.Timed(chip, dtype(row.dtype), *row.sizes, seconds=row.seconds) for row in rows]
+        )
+
+    def training(self, chip: Chip, precision: str = "bf16") -> Training:
+        """The published efficiencies of a step with those in place that were measured here."""
+        found = self.attained(chip)
+        del found["weights"]  # read with their products
+        return replace(training.calibrated(chip, precision), name=self._name, head=found["matmul"], **found)
+
+    def serving(self, chip: Chip, compute: DType) -> Serving:
+        """The same for serving."""
+        found = self.attained(chip)
+        also = {"head": found["matmul"], "head_weights": found["weights"]}
+        return replace(inference.calibrated(chip, compute), name=self._name, **found, **also)
+
+    @property
+    def _name(self) -> str:
+        return f"measured on {self.device}, {self.date}"
+
+    def __str__(self) -> str:
+        off = median(abs(log(row.ratio)) for row in self.rows) if self.rows else 0.0
+        what = f"{self.device}, {self.date}, JAX {self.jax}: {len(self.rows)} operations"
+        return f"{what}, off their predictions by {percent(off)} in the median"
+
+
+def _flops(row: Timed) -> float:
+    """Scores and weighted values of a causal prompt, those below the mask."""
+    B, T, N, _, H = row.sizes
+    return 2.0 * B * T * T * N * H
+
+
+def found(kind: str) -> Chip | None:
+    """The chip that JAX calls by that name: 'TPU v5 lite', 'NVIDIA H200'; None for one that is not here."""
+    known = {"tpuv5lite": "v5e", "tpuv5e": "v5e", "tpuv5": "v5p", "tpuv6lite": "v6e"}
+    plain = "".join(kind.lower().split())
+    if plain.startswith("tpu7x"):
+        return chips.HALF_TPU7X  # what JAX calls a device
+    for name in (known.get(plain, plain), *kind.replace("-", " ").split()):
+        try:
+            return chips.find(name)
+        except ValueError:
+            continue
+    return None

@@ -1,0 +1,189 @@
+"""What do the devices of this machine attain? Products, copies, attention and collectives, each timed.
+
+`survey()` takes a minute or two on a TPU or GPU and less on a CPU, where it asks for smaller sizes in fp32.
+Predictions are those of `evidence.kernels` and `evidence.fabrics` for a chip of the catalogue; for a CPU, the
+roofline of its own best rates.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from itertools import chain, product
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from scalingbook_lib import collectives
+from scalingbook_lib.evidence import fabrics, kernels
+from scalingbook_lib.evidence.own import COPY, PRODUCT, PROMPT, TOKEN, Survey, Timed, found
+from scalingbook_lib.lab.devices import measure
+from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.units import BF16, FP32, DType
+
+type Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sizes:
+    """What is asked of a device."""
+
+    rows: tuple[int, ...]  # B of products
+    widths: tuple[int, ...]  # their D = F
+    copied: tuple[int, ...]  # elements
+    tokens: tuple[int, ...]  # of a sequence
+    heads: int
+    moved: tuple[int, ...]  # bytes of collectives
+
+
+LARGE = Sizes(
+    rows=(1, 16, 128, 512, 2048, 8192),
+    widths=(1024, 4096, 8192),
+    copied=(2**20, 2**24, 2**28),
+    tokens=(1024, 2048, 4096),
+    heads=32,
+    moved=tuple(2**k for k in range(12, 29, 2)),
+)
+SMALL = Sizes(
+    rows=(1, 16, 128, 512), widths=(256, 1024), copied=(2**18, 2**22), tokens=(256,), heads=4, moved=()
+)
+
+
+def survey(say: Say = lambda _: None, sizes: Sizes | None = None) -> Survey:
+    """Time all of them on this machine's first device, and collectives over all where there are several."""
+    first, count = jax.devices()[0], len(jax.devices())
+    chip = found(first.device_kind)
+    asked = sizes or (LARGE if chip else SMALL)
+    rows = list(_rows(chip, asked, say))
+    if chip and count > 1:
+        rows += _collectives(chip, asked, say)
+    return Survey(
+        device=first.device_kind,
+        chip=chip.name if chip else "",
+        count=count,
+        jax=jax.__version__,
+        date=str(date.today()),
+        rows=tuple(rows),
+    )
+
+
+def _rows(chip: Chip | None, asked: Sizes, say: Say) -> Iterator[Timed]:
+    own = measure.machine(size=1024, stream_bytes=2**26)
+    dtype, like = (BF16, jnp.bfloat16) if chip else (FP32, jnp.float32)
+    for one in chain.from_iterable(kind(asked, dtype, like) for kind in (_products, _copies, _attention)):
+        seconds = measure.time(jax.jit(one.run), *one.given, samples=5).median_s
+        predicted_s = one.predict(chip) if chip else own.operation(one.flops, one.nbytes).lower_s
+        row = Timed(
+            what=one.what, dtype=dtype.name, sizes=one.sizes, seconds=seconds, predicted_s=predicted_s
+        )
+        say(str(row))
+        yield row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One operation: how it is run, what it does, and what a chip of the catalogue is predicted to take."""
+
+    what: str
+    sizes: tuple[int, ...]
+    run: Callable[..., jax.Array]
+    given: tuple[jax.Array, ...]
+    flops: float
+    nbytes: float
+    predict: Callable[[Chip], float]
+
+
+def _products(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
+    for D in asked.widths:
+        w = jnp.ones((D, D), like)
+        for B in asked.rows:
+            yield Asked(
+                what=PRODUCT,
+                sizes=(B, D, D),
+                run=jnp.matmul,
+                given=(jnp.ones((B, D), like), w),
+                flops=2.0 * B * D * D,
+                nbytes=dtype.bytes * (2 * B * D + D * D),
+                predict=partial(_product_s, B, D, dtype),
+            )
+
+
+def _copies(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
+    for n in asked.copied:
+        nbytes = 2 * dtype.bytes * n  # read once, written once
+        yield Asked(
+            what=COPY,
+            sizes=(n,),
+            run=jnp.negative,
+            given=(jnp.ones(n, like),),
+            flops=n,
+            nbytes=nbytes,
+            predict=partial(_copy_s, nbytes),
+        )
+
+
+def _attention(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
+    """A prompt of one sequence, and one token of sixteen."""
+    N, H = asked.heads, 128
+    for T, (what, B) in product(asked.tokens, ((PROMPT, 1), (TOKEN, 16))):
+        queries = T if what == PROMPT else 1
+        kv = jnp.ones((B, T, N, H), like)
+        flops = 2.0 * T * T * N * H if what == PROMPT else 4.0 * B * T * N * H  # a prompt's below the mask
+        cache = 2 * dtype.bytes * B * T * N * H
+        yield Asked(
+            what=what,
+            sizes=(B, T, N, N, H),
+            run=partial(jax.nn.dot_product_attention, is_causal=what == PROMPT),
+            given=(jnp.ones((B, queries, N, H), like), kv, kv),
+            flops=flops,
+            nbytes=cache,
+            predict=partial(_attention_s, T if what == PROMPT else 0, flops, cache),
+        )
+
+
+def _product_s(B: int, D: int, dtype: DType, chip: Chip) -> float:
+    return kernels.products(chip, dtype).seconds(B, D, D, chip, dtype)
+
+
+def _copy_s(nbytes: float, chip: Chip) -> float:
+    one = kernels.products(chip, BF16)
+    return one.launch_s + nbytes / (min(one.hbm, 1.0) * chip.hbm_bytes_per_s)
+
+
+def _attention_s(T: int, flops: float, cache: float, chip: Chip) -> float:
+    one = kernels.attention(chip)
+    return one.prompt_s(flops, T, chip) if T else one.token_s(cache, chip)
+
+
+def _collectives(chip: Chip, asked: Sizes, say: Say) -> Iterator[Timed]:
+    """Over all devices of this machine, of arrays of so many bytes."""
+    n = len(jax.devices())
+    mesh = Mesh(np.array(jax.devices()), "X")
+    bodies = {
+        "all-reduce": (lambda x: jax.lax.psum(x, "X"), P(), P()),
+        "all-gather": (lambda x: jax.lax.all_gather(x, "X", tiled=True), P("X"), P()),
+        "reduce-scatter": (lambda x: jax.lax.psum_scatter(x, "X", tiled=True), P(), P("X")),
+        "all-to-all": (lambda x: jax.lax.all_to_all(x, "X", 0, 0, tiled=True), P("X"), P("X")),
+    }
+    for what, (body, given, made) in bodies.items():
+        run = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=given, out_specs=made, check_vma=False))
+        for nbytes in asked.moved:
+            x = jax.device_put(jnp.ones(nbytes // 2, jnp.bfloat16), NamedSharding(mesh, given))
+            seconds = measure.time(run, x, samples=5).median_s
+            predicted_s = _moved_s(what, nbytes, chip, n)
+            row = Timed(what=what, dtype="bf16", sizes=(n, nbytes), seconds=seconds, predicted_s=predicted_s)
+            say(str(row))
+            yield row
+
+
+def _moved_s(what: str, nbytes: float, chip: Chip, n: int) -> float:
+    """On a torus, one ring of all; under a switch, what its generation attains."""
+    if chip.torus:
+        return collectives.FORMULAS[collectives.Collective.named(what)](nbytes, chip.axis(n)).total_s
+    hosted = {"domain": chip.chips_per_host} if chip.links == 1 else {}
+    return fabrics.fabric(chip).seconds(what, nbytes, *Cluster.of(chip, n, **hosted).levels)

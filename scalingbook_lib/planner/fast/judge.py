@@ -1,0 +1,219 @@
+"""What do all plans of one group take and hold? Chapter: Training LLaMA 3."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from scalingbook_lib.machines.clusters import ClusterError
+from scalingbook_lib.planner.fast.links import MeshRates
+from scalingbook_lib.planner.fast.splits import Picks, Room, Split, Splits, fullest
+from scalingbook_lib.planner.fast.step import Steps, idle
+from scalingbook_lib.planner.fast.sums import Moved, Params, Pass, Rates, Way, Ways, Weights
+from scalingbook_lib.planner.fast.unit import TokenBytes, Triple, unit
+from scalingbook_lib.planner.ranking import Point
+from scalingbook_lib.planner.space import Space
+from scalingbook_lib.planner.spread import Group, Policy, Sharing, Spread
+from scalingbook_lib.planner.tally import Miss
+from scalingbook_lib.training import Case, Efficiency, Plan
+from scalingbook_lib.training.memory import live
+from scalingbook_lib.training.shape import Shape
+
+_tuple = tuple.__new__  # makes a Point in half of the time that Point(...) takes
+
+type Passes = list[Pass | None]  # per rematerialization, as far as they were asked for
+
+
+@dataclass(slots=True)
+class Bench:
+    """What all groups of a mesh and schedule share, whatever the microbatch."""
+
+    shape: Shape
+    idle: float  # over the sum of both passes; NaN where it is no such share
+    hop_bytes: float  # to the next stage, for a token and one chunk
+    held: list[TokenBytes]  # per rematerialization
+    splits: list[Split]
+    passes: dict[tuple[int, object], Passes]  # of a microbatch on a line
+
+
+class Fast:
+    """The plans of one space, judged by the sums that they share."""
+
+    def __init__(self, space: Space, efficiency: Efficiency) -> None:
+        self.space, self.remats = space, space.tried["remat"]
+        self.unit = unit(
+            Case(space.model, space.machine, batch=1, T=space.T, efficiency=efficiency),
+            pods=space.pods,
+            constant=tuple(sorted(space.constant.items())),
+            remat=self.remats[0],
+        )
+        self.steps = Steps(Plan(**space.constant).hidden * efficiency.overlap, efficiency.fixed_s)
+        self.weights, self.splits = Weights(self.unit), Splits(space, self.unit)
+        self.policies = {z: [Policy(z, remat) for remat in self.remats] for z in (0, *space.tried["zero"])}
+        self._known: dict[Any, Any] = {}
+
+    def judge(self, g: Group, every: bool, found: list[Point]) -> tuple[int, int]:
+        """Every plan of a group that fits goes to `found`; how many spreads are legal, and plans spared."""
+        asked = g.spread, g.m > 1, min(g.microbatch, 2)
+        bench = self._get(asked, self._bench, *asked)
+        t = g.microbatch * self.space.T / g.spread.cp
+        room = Room(self._held(g, bench, t), self.space.machine.chip.hbm_bytes, every)
+        fitting, spared = self._fitting(g, bench.splits, room)
+        found += self._timed(g, bench, t, fitting, room.held)
+        return len({split.sharing.fsdp for split, _ in fitting}), spared
+
+    def _get(self, key: tuple[Any, ...], make: Callable[..., Any], *how: Any) -> Any:
+        """What plans share, made once in a search.
+
+        Of 2,800 splits, 540 differ in what they hold, and of 2,100 passes 660 in their layers: without this,
+        a search takes 1.3 times as long.
+        """
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = make(*how)
+        return found
+
+    def _bench(self, s: Spread, summed: bool, microbatch: int) -> Bench:
+        """`summed`: gradients of several microbatches. `microbatch` is 1, or stands for several sequences."""
+        shape = self.unit.shape(s.tp, s.pp, s.chunks)
+        # the schedule counts by the layers of a stage alone
+        key = "splits", s.tp, s.cp, s.pp, shape.layers, summed
+        splits, passes = self._get(key, lambda: (self.splits.of(s, summed), {}))
+        cp = s.cp if self.unit.gathers else 1  # else what a token holds does not depend on it
+        return Bench(
+            shape=shape,
+            idle=idle(s.pp, s.schedule, s.chunks),
+            hop_bytes=self.unit.hop_bytes(s.tp),
+            held=self._get(("held", s.tp, cp, s.pp > 1, microbatch), self._bytes, s, cp, microbatch),
+            splits=splits,
+            passes=passes,
+        )
+
+    def _bytes(self, s: Spread, cp: int, microbatch: int) -> list[TokenBytes]:
+        return [self.unit.held(s.tp, cp, remat, s.pp > 1, microbatch) for remat in self.remats]
+
+    def _held(self, g: Group, bench: Bench, t: float) -> list[Triple]:
+        """Activations, per rematerialization: of the last stage with its logits, or the first in a layer."""
+        s = g.spread
+        first, last = bench.shape.share * live(s.schedule, s.pp, g.m, s.chunks), bench.shape.last
+        return [
+            (
+                t * (last * one.stored + one.logits),
+                t * (last * one.stored + one.unembedding),
+                t * (first * one.stored + one.layer) + min(t * one.kept, one.vocabulary),
+            )
+            for one in bench.held
+        ]
+
+    def _fitting(self, g: Group, splits: list[Split], room: Room) -> tuple[list[tuple[Split, Picks]], int]:
+        """The splits that have a mesh and room, with the plans to judge; the others are counted."""
+        found: list[tuple[Split, Picks]] = []
+        spared, missed, picks = 0, {}, room.picks
+        for split in splits:
+            judged, more = picks(split)
+            if not judged:
+                self._missed(missed, split, room.far(split))
+            elif split.mesh or self._laid(g.spread, split, missed):
+                found.append((split, judged))
+                spared += more
+        legal = {split.sharing.fsdp for split, _ in found} if missed else set()
+        for fsdp, miss in missed.items():  # spreads without any legal plan are counted
+            if fsdp not in legal:
+                self.space.misses(g, fsdp, miss)
+        return found, spared
+
+    def _missed(self, missed: dict[int, Miss], split: Split, far: float) -> None:
+        """The smallest plan of each mesh that does not fit."""
+        fsdp = split.sharing.fsdp
+        if fsdp not in missed or far < missed[fsdp].far:
+            missed[fsdp] = Miss("even shards" if split.why else "memory", far, split.why)
+
+    def _laid(self, s: Spread, split: Split, missed: dict[int, Miss]) -> bool:
+        """Whether the machine has such a mesh; its rates, or why not."""
+        fsdp, dp = split.sharing.fsdp, split.sharing.dp
+        try:
+            self._exchange(s, split.sharing)  # an exchange may cut a domain that no other axis cuts
+            split.lay(self.unit.links.mesh(s.tp, s.cp, fsdp, s.pp, dp), s.pp)
+        except ClusterError as refused:
+            missed[fsdp] = Miss("mesh", s.tp * s.cp * fsdp, str(refused))
+            return False
+        return True
+
+    def _timed(
+        self, g: Group, bench: Bench, t: float, fitting: list[tuple[Split, Picks]], held: list[Triple]
+    ) -> list[Point]:
+        """The step of every plan: a few numbers of its split, and of the passes that splits share."""
+        found, line, passes = [], None, []
+        run, chunks, policies, step_s = (
+            g.m - 1 + bench.idle,
+            g.spread.chunks,
+            self.policies,
+            self.steps.step_s,
+        )
+        hop_bytes = chunks * bench.hop_bytes * t
+        for split, picks in fitting:
+            if split.line != line:
+                line = split.line
+                passes = bench.passes.setdefault((g.microbatch, line), [None] * len(self.remats))
+            hop_s = hop_bytes * split.hop.s_per_byte + chunks * split.hop.hops_s
+            zeros, states, sharing, moved = split.zeros, split.nbytes, split.sharing, split.moved
+            for z, r in picks:
+                one = passes[r]
+                if one is None:
+                    one = passes[r] = self._pass(g, bench.shape, split, t, self.remats[r])
+                weights = moved[z] or self._moved(g.spread, bench.shape, split, z)
+                seconds, nbytes = step_s(g, run, one, hop_s, weights), fullest(states[z], held[r])
+                found.append(_tuple(Point, (seconds, nbytes, g, sharing, policies[zeros[z]][r])))
+        return found
+
+    def _pass(self, g: Group, shape: Shape, split: Split, t: float, remat: str) -> Pass:
+        """Both directions at the longest stage's pace."""
+        s = g.spread
+        key = "all layers", s.pp == 1, s.tp, s.cp, g.microbatch, remat, split.line
+        forward, backward, math_s = self._get(key, self._layers, s, split, t, remat)
+        return Pass(forward.paced(shape), backward.paced(shape), math_s / s.pp)
+
+    def _layers(self, s: Spread, split: Split, t: float, remat: str) -> tuple[Way, Way, float]:
+        """All layers, either way, with tensor, context and expert ways; and the forward products."""
+        sharing, mesh = split.sharing, split.mesh
+        assert mesh
+        one = self.unit.layers(s.tp, remat, sharing.ep, sharing.expert_tp, t)
+        key = "tensor", s.tp, s.pp == 1, remat, mesh.Y, sharing.ep, sharing.expert_tp
+        Y, Z = self._get(key, self._tensor, s, sharing, remat, mesh.Y)
+        rows = self.unit.context(s.tp, s.cp) if s.cp > 1 else ()
+        C = self._get(("context", s.tp, s.cp, mesh.C), Ways.of, rows, "C", mesh.C)
+        forward = Way.of(one.forward_s, one.math.head, t, Y=Y.forward, C=C.forward, Z=Z.forward)
+        backward = Way.of(one.backward_s, 2 * one.math.head, t, Y=Y.backward, C=C.backward, Z=Z.backward)
+        return forward, backward, one.math.total
+
+    def _tensor(self, s: Spread, sharing: Sharing, remat: str, Y: Rates) -> tuple[Ways, Ways]:
+        """Tensor and expert ways."""
+        rows = self.unit.moved(s.tp, remat, sharing.ep, sharing.expert_tp, s.pp > 1)
+        return Ways.of(rows, "Y", Y), Ways.of(rows, "Z", self._exchange(s, sharing))
+
+    def _exchange(self, s: Spread, sharing: Sharing) -> Rates:
+        """What sends tokens to their experts, and back."""
+        experts = self.space.model.experts
+        if sharing.ep == 1 or not experts:
+            return {}
+        inside = s.tp if (sharing.expert_tp or s.tp) > 1 else 1
+        return self.unit.links.exchange(
+            inside, sharing.ep, experts.k, self.space.constant.get("expert_domains")
+        )
+
+    def _moved(self, s: Spread, shape: Shape, split: Split, z: int) -> Moved:
+        """Gathers, scatters, and sums over copies and pods."""
+        zero, one, mesh = split.zeros[z], split.sharing, split.mesh
+        assert mesh
+        shared = one.fsdp * s.cp
+        key = "moved", s.tp, s.pp, shape.layers, shared, zero, mesh.X, mesh.R, one.ep, one.expert_tp
+        found = split.moved[z] = self._get(key, self._weights, s, shape, one, mesh, zero)
+        return found
+
+    def _weights(self, s: Spread, shape: Shape, sharing: Sharing, mesh: MeshRates, zero: int) -> Moved:
+        shared = sharing.fsdp * s.cp
+        groups, links = (Params(shape.dense, mesh.X, shared),), self.unit.links
+        experts = self.splits.experts(s.tp, shape, shared, ep=sharing.ep, expert_tp=sharing.expert_tp)
+        if experts.params:
+            axis = links.level(experts.inside, experts.ways) if experts.ways > 1 else links.none
+            groups += (Params(experts.params, axis, experts.ways),)
+        return self.weights.moved(zero, shape.layers, groups, mesh, sharing.dp)

@@ -1,0 +1,120 @@
+"""How a test touches a page: moves a control, presses Reset, gives an answer."""
+
+import json
+import re
+
+from scalingbook_lib.chapters import checks, explorers
+from scalingbook_lib.reader.checks.programs import SOLVED
+from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider, Steps, Switch
+from tests.browser.conftest import PATIENCE_MS
+
+EXAMPLE = re.compile(r"[A-Z]\[[^\]]*\](?:\{\w+\})?")  # an array in the notation
+SHOWN = """(root) => ['.ex-figure', '.ex-readouts', '.ex-verdict', '.ex-error']
+  .map((part) => root.querySelector(part)?.innerHTML ?? '').join('|')"""
+PAINT = """([root, name, value]) => new Promise((done, failed) => {
+  const all = [...root.querySelectorAll(`[name="${name}"]`)];
+  const input = all.find((one) => one.type !== 'radio' || one.value === value);
+  const timer = setTimeout(() => failed(new Error('nothing was painted')), PATIENCE_MS);
+  const finish = () => { clearTimeout(timer); setTimeout(done, 0); };
+  root.addEventListener('book:painted', finish, { once: true });
+  if (['radio', 'checkbox'].includes(input.type)) input.checked = value === true || input.type === 'radio';
+  else input.value = value;
+  input.dispatchEvent(new Event('input', { bubbles: true }));
+})""".replace("PATIENCE_MS", str(PATIENCE_MS))
+
+
+def others(control):
+    """Some states that a control is not in at the start, near and far."""
+    match control:
+        case Slider():
+            low, high, step = control.stops
+            near = (low, high, control.initial + step, control.initial - step)
+            return [stop for stop in near if stop != control.initial and low <= stop <= high]
+        case Choice():
+            return [option for option in control.options if option != control.initial]
+        case Switch():
+            return [not control.initial]
+        case Steps():
+            return [control.initial + 1, control.initial + 2]
+        case Notation():  # the examples that its hint gives
+            return [text for text in EXAMPLE.findall(control.hint) if text != control.initial]
+    raise TypeError(control)
+
+
+def roots(live):
+    """Each explorer of a page with the object behind it."""
+    return [
+        (root, explorers.find(root.get_attribute("data-explorer")))
+        for root in live.page.query_selector_all(".explorer")
+    ]
+
+
+def moves(live, root, explorer, name):
+    """Whether a control changes anything, at the start or after some other control was moved."""
+    control = explorer.controls[name]
+    if any(changes(live, root, name, state) for state in others(control)):
+        return True
+    rest = [(n, s) for n, c in explorer.controls.items() if n != name for s in others(c)[:3]]
+    return any(changes(live, root, name, state, first) for first in rest for state in others(control)[:2])
+
+
+def changes(live, root, name, state, first=None):
+    """Whether the picture, the numbers, the verdict or the error differ after one control was set."""
+    reset(live, root)
+    if first:
+        live.page.evaluate(PAINT, [root, *first])
+    before = root.evaluate(SHOWN)
+    live.page.evaluate(PAINT, [root, name, state])
+    after = root.evaluate(SHOWN)
+    return after != before
+
+
+def reset(live, root):
+    """Press Reset and wait for the view at the start."""
+    live.page.evaluate(
+        """(root) => new Promise((done) => {
+          root.addEventListener('book:painted', () => setTimeout(done, 0), { once: true });
+          root.querySelector('.ex-reset').click();
+        })""",
+        root,
+    )
+
+
+# ---- answer boxes
+
+
+def boxes(live):
+    """Each answer box of a page with its check."""
+    return [
+        (form, checks.find(form.get_attribute("data-check")))
+        for form in live.page.query_selector_all("form.answer-box")
+    ]
+
+
+def give(live, form, text):
+    """Type or choose an answer, press Check, and return the judgement."""
+    live.page.evaluate("(form) => { form.querySelector('.answer-result').dataset.state = 'asked'; }", form)
+    if form.query_selector("input[type=radio]"):
+        form.query_selector(f"input[type=radio][value={json.dumps(text)}]").check()
+    else:
+        form.query_selector("input[type=text]").fill(text)
+    form.query_selector(".answer-check").click()
+    live.page.wait_for_function(
+        "(form) => !['asked', 'starting'].includes(form.querySelector('.answer-result').dataset.state)",
+        arg=form,
+    )
+    result = form.query_selector(".answer-result")
+    return result.get_attribute("data-state"), result.inner_text()
+
+
+def right(check):
+    if check.kind == "program":
+        return SOLVED
+    answer = check.answer()
+    return repr(float(answer)) if check.kind == "number" else str(answer)
+
+
+def wrong(check):
+    if check.kind == "choice":
+        return next(choice for choice in check.choices if choice != check.answer())
+    return "Q[Z, W_X]" if check.kind == "notation" else repr(float(check.answer()) * 17.3 + 1)

@@ -1,0 +1,145 @@
+"""What kernels and links attain, against every measured product, attention and collective."""
+
+import json
+from collections import defaultdict
+
+import pytest
+
+from scalingbook_lib.evidence import fabrics, kernels, resources
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.units import BF16, FP4, FP8, FP16, INT8
+from tools import kernel_fits
+
+MIB = 2**20
+
+
+def within(errors, share):
+    """What share of the errors is that small."""
+    return sum(abs(error) <= share for error in errors) / len(errors)
+
+
+@pytest.fixture(scope="module")
+def product_errors():
+    """Predicted over measured, less 1, of rows from 512 on, and of smaller ones."""
+    errors = defaultdict(list)
+    for name, row in kernel_fits.products():
+        if name.split(" | ")[0] not in ("GPU", "TPU", *kernels.GENERATIONS) and "_block" not in name:
+            one = kernels.products(row.chip, row.dtype)
+            found = one.seconds(row.B, row.D, row.F, row.chip, row.dtype)
+            errors[row.B >= 512].append(found / row.seconds - 1)
+    return errors
+
+
+@pytest.fixture(scope="module")
+def collective_rows():
+    return [
+        (name, row.nbytes / (row.cluster.chips if row.what == "AllToAll" else 1), row)
+        for name, row in kernel_fits.collectives()
+    ]
+
+
+def test_large_products_are_within_a_fifth(product_errors):
+    assert within(product_errors[True], 0.2) > 0.88
+
+
+def test_and_most_of_the_small_ones(product_errors):
+    assert within(product_errors[False], 0.2) > 0.77
+
+
+@pytest.mark.parametrize(("table", "least"), [("attention", 0.98), ("decode_attention", 0.6)])
+def test_attention_is_within_a_fifth(table, least):
+    rows = [row for name, row in kernel_fits.attended(table) if name != "GPU"]
+    errors = [kernels.attended_s(kernels.attention(row.chip), row) / row.seconds - 1 for row in rows]
+    assert within(errors, 0.2) > least
+
+
+@pytest.mark.parametrize(("large", "share", "least"), [(True, 0.2, 0.88), (False, 0.4, 0.95)])
+def test_collectives_are_near_at_every_size(collective_rows, large, share, least):
+    errors = [
+        fabrics.seconds(fabrics.fabric(row.cluster.chip), row) / row.seconds - 1
+        for _, size, row in collective_rows
+        if (size >= MIB) == large
+    ]
+    assert within(errors, share) > least
+
+
+@pytest.mark.parametrize("left_out", ["H200", "H100", "GB200", "GB300"])
+def test_a_chip_that_no_fit_saw_is_as_its_generation(collective_rows, left_out):
+    """Every row of that chip, by a fit of the other chips of its generation."""
+    own = fabrics.generation(chips.find(left_out))
+    rows = [(size, row) for name, size, row in collective_rows if name == own]
+    seen = [row for _, row in rows if row.cluster.chip.name != left_out]
+    one = fabrics.made(own, fabrics.fit(seen))
+    new = [(size, fabrics.seconds(one, row) / row.seconds - 1) for size, row in rows if row not in seen]
+    assert within([error for size, error in new if size >= MIB], 0.2) > 0.8
+    assert within([error for size, error in new if size < MIB], 0.4) > 0.85
+
+
+@pytest.mark.parametrize("engine", ["trtllm", "vllm"])
+def test_software_that_no_fit_saw_multiplies_as_fast(engine):
+    """Large products in bf16, whose kernels are the same library's."""
+    groups = defaultdict(lambda: ([], []))
+    for table_row, (name, row) in zip(_product_rows(), _own_products(), strict=True):
+        if name.endswith("bf16") and row.B >= 512:
+            groups[name][engine in table_row["source"]].append(row)
+    errors = []
+    for seen, new in groups.values():
+        if len(seen) > 20 and new:
+            one = kernels.Products(**kernels.fit_products(seen))
+            errors += [one.seconds(r.B, r.D, r.F, r.chip, r.dtype) / r.seconds - 1 for r in new]
+    assert within(errors, 0.2) > 0.8
+
+
+def _product_rows():
+    return kernel_fits.rows(kernel_fits.ROOT / "data/products.csv")
+
+
+def _own_products():
+    return [pair for pair in kernel_fits.products() if pair[0].split(" | ")[0] not in ("GPU", "TPU")]
+
+
+def test_the_frozen_lines_are_what_the_tool_fits(collective_rows):
+    """Three digits of one line of each table; all of them take seconds."""
+    record = resources.record("kernel_fits")
+    rows = [row for name, row in kernel_fits.products() if name == "H100 | bf16"]
+    again = {
+        "products": {"H100 | bf16": kernels.fit_products(rows)},
+        "fabrics": {"PCIe 5": fabrics.fit([row for name, _, row in collective_rows if name == "PCIe 5"])},
+    }
+    for table, lines in json.loads(kernel_fits.frozen(again)).items():
+        if table != "date":
+            assert {name: record[table][name] for name in lines} == lines
+
+
+def test_a_chip_without_rows_takes_kin_and_says_whose():
+    assert kernels.products(chips.H200, BF16).name == "H100 | bf16"
+    assert kernels.products(chips.B300, FP8).name == "B200 | fp8"
+    assert kernels.products(chips.A100, FP16).name == "A100 | bf16"
+    assert kernels.products(chips.H100, INT8).name == "H100 | fp8"
+    assert kernels.products(chips.MI300X, FP8).name == "GPU | fp8"
+    assert kernels.products(chips.V5E, INT8).name == "TPU | bf16"
+    assert fabrics.fabric(chips.V100).name == "NVLink 4"
+
+
+@pytest.mark.parametrize("dtype", [BF16, FP8, FP4])
+def test_a_product_never_takes_less_than_its_bound_says(dtype):
+    one = kernels.products(chips.B200, dtype)
+    times = [one.seconds(B, 8192, 8192, chips.B200, dtype) for B in (1, 16, 256, 4096, 65536)]
+    assert times == sorted(times)
+    assert times[-1] > 2 * 65536 * 8192**2 / chips.B200.flops_per_s(dtype)
+
+
+def test_collectives_grow_with_the_array_and_the_chips():
+    one = fabrics.fabric(chips.H100)
+    sizes = [one.seconds("all-gather", 2.0**k, *Cluster.of(chips.H100, 8).levels) for k in range(10, 34, 2)]
+    assert sizes == sorted(sizes)
+    ways = [one.seconds("all-gather", 2.0**10, *Cluster.of(chips.H100, n).levels) for n in (1, 2, 4, 8, 16)]
+    assert ways == sorted(ways)
+    assert ways[0] == 0
+
+
+def test_they_tell_themselves():
+    assert str(kernels.products(chips.H100, BF16)).startswith("H100 | bf16: 2.98 µs, then 78 % of the arith")
+    assert "rings" in str(fabrics.fabric(chips.H100))
+    assert "tokens" in str(kernels.attention(chips.H100))

@@ -1,0 +1,109 @@
+"""Every bad field of a configuration is named, and a name that is none is answered with what is near."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hf_configs import CONFIGS
+
+from scalingbook_lib import models
+from scalingbook_lib.models import Latent, ModelError, Transformer
+
+
+def without(field):
+    return {key: value for key, value in CONFIGS["LLaMA-3 8B"].items() if key != field}
+
+
+GOOD = CONFIGS["LLaMA-3 8B"]
+V3 = CONFIGS["DeepSeek-V3"]
+BAD = {
+    "missing": (without("hidden_size"), "hidden_size"),
+    "null": (GOOD | {"vocab_size": None}, "vocab_size"),
+    "zero": (GOOD | {"hidden_size": 0}, "hidden_size"),
+    "negative": (GOOD | {"num_hidden_layers": -1}, "num_hidden_layers"),
+    "text": (GOOD | {"hidden_size": "4096"}, "hidden_size"),
+    "fraction": (GOOD | {"hidden_size": 4096.5}, "hidden_size"),
+    "NaN": (GOOD | {"intermediate_size": float("nan")}, "intermediate_size"),
+    "true": (GOOD | {"num_attention_heads": True}, "num_attention_heads"),
+    "huge": (GOOD | {"hidden_size": 10**4000}, "hidden_size"),
+    "list": (GOOD | {"vocab_size": [1]}, "vocab_size"),
+    "heads do not divide": (GOOD | {"num_attention_heads": 31}, "num_key_value_heads"),
+    "width does not divide": (
+        GOOD | {"num_attention_heads": 24, "num_key_value_heads": 8},
+        "num_attention_heads",
+    ),
+    "more key heads": (GOOD | {"num_key_value_heads": 64}, "num_key_value_heads"),
+    "tied in words": (GOOD | {"tie_word_embeddings": "no"}, "tie_word_embeddings"),
+    "unknown type": (GOOD | {"model_type": "lama"}, "model_type"),
+    "no type": (without("model_type"), "model_type"),
+    "two names, two values": (CONFIGS["GPT-2 124M"] | {"hidden_size": 1024}, "hidden_size"),
+    "too few layer types": (CONFIGS["gpt-oss 20B"] | {"layer_types": ["full_attention"]}, "layer_types"),
+    "no window": (CONFIGS["gpt-oss 20B"] | {"sliding_window": None}, "sliding_window"),
+    "more chosen than there are": (V3 | {"num_experts_per_tok": 300}, "num_experts_per_tok"),
+    "latent and grouped": (V3 | {"num_key_value_heads": 8}, "num_key_value_heads"),
+    "dense layers beyond the last": (V3 | {"first_k_dense_replace": 62}, "first_k_dense_replace"),
+    "another variant": (CONFIGS["OPT 125M"] | {"word_embed_proj_dim": 512}, "word_embed_proj_dim"),
+    "nested text": ({"text_config": 3, "model_type": "gemma3"}, "text_config"),
+    "empty": ({}, "model_type"),
+    "no object": ([], "config"),
+    "nothing": (None, "config"),
+    "a number": (3, "config"),
+    "truncated": (json.dumps(GOOD)[:-20], "config"),
+    "deep": ('{"a":' * 100_000, "config"),
+    "twice": (json.dumps(GOOD)[:-1] + ', "hidden_size": 5120}', "hidden_size"),
+    "no such file": ("/no/such/config.json", "config"),
+    "null byte": ("config\0.json", "config"),
+    "key that is no text": ({1: 2}, "config"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_configuration_names_its_field(case):
+    config, field = BAD[case]
+    with pytest.raises(ModelError) as error:
+        models.from_hf(config)
+    assert error.value.field == field
+    assert str(error.value).startswith(f"{field}: ")
+    assert len(str(error.value)) < 600
+
+
+def test_a_file_and_its_folder_are_read(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(GOOD | {"_name_or_path": "someone/a-llama"}))
+    assert models.from_hf(tmp_path) == models.from_hf(str(tmp_path / "config.json"))
+    assert models.from_hf(tmp_path).name == "a-llama"
+    (tmp_path / "bad.json").write_bytes(b"\xff\xfe{")
+    with pytest.raises(ModelError, match=r"^config: .* cannot be read"):
+        models.from_hf(tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("K", {"K": 3}),
+        ("K", {"K": 16}),
+        ("D", {"D": 0}),
+        ("L", {"L": 10**6}),
+        ("F", {"F": 1.5}),
+        ("name", {"name": " "}),
+        ("windows", {"windows": ()}),
+        ("windows", {"windows": (0,)}),
+        ("qk_norm", {"qk_norm": "both"}),
+        ("biases", {"biases": ("x",)}),
+        ("latent", {"latent": Latent(q_rank=None, kv_rank=8, nope=4, rope=4, v=8)}),
+    ],
+)
+def test_a_transformer_that_cannot_be_is_refused(field, change):
+    m = Transformer(name="m", D=512, L=6, V=1000, N=8, K=2, H=64, F=2048)
+    with pytest.raises(ModelError) as error:
+        replace(m, **change)
+    assert error.value.field == field
+
+
+def test_find_says_what_is_near():
+    with pytest.raises(ModelError, match="LLaMA-3 8B"):
+        models.find("lama 3 8b")
+    with pytest.raises(ModelError, match="write one of"):
+        models.find("")
+    with pytest.raises(ModelError, match="no text"):
+        models.find(3)
+    assert models.find("llama-3.1-8b") is models.find("LLaMA-3 8B")

@@ -1,0 +1,114 @@
+"""Whoever comes and goes: the prefix cache equals one that knows every block."""
+
+import pytest
+
+from scalingbook_lib.serving import (
+    Blocks,
+    Request,
+)
+from scalingbook_lib.serving.paging import BlockPool
+from scalingbook_lib.serving.sequence import LiveSequence
+
+hypothesis = pytest.importorskip("hypothesis")
+
+st = hypothesis.strategies
+
+SETTINGS = hypothesis.settings(max_examples=100, deadline=None, derandomize=True)
+
+
+class Shelf:
+    """The prefix cache, block by block: who uses each, and when each family was used last."""
+
+    def __init__(self, blocks):
+        self.free, self.size, self.evicted = blocks.count, blocks.size, 0
+        self.kept = {}  # family: users of each block
+        self.used = {}  # family: when
+        self.clock = 0
+
+    def touch(self, family):
+        self.clock += 1
+        self.used[family] = self.clock
+
+    def take(self, blocks):
+        while self.free < blocks:
+            idle = [f for f, users in self.kept.items() if users and not users[-1]]
+            family = min(idle, key=self.used.__getitem__)
+            self.kept[family].pop()
+            self.free += 1
+            self.evicted += 1
+        self.free -= blocks
+
+    def idle(self):
+        return sum(not n for users in self.kept.values() for n in users)
+
+    def enter(self, family, prefix, tokens):
+        hit = min(len(self.kept.get(family, [])), prefix // self.size, (tokens - 1) // self.size)
+        need = -(-tokens // self.size) - hit
+        self.kept.setdefault(family, [])
+        for i in range(hit):
+            self.kept[family][i] += 1
+        if need > self.free + self.idle():
+            for i in range(hit):
+                self.kept[family][i] -= 1
+            return None
+        if hit:
+            self.touch(family)
+        self.take(need)
+        return hit, need
+
+    def computed(self, family, held, blocks):
+        users = self.kept[family]
+        for i in range(held, blocks):
+            if i < len(users):
+                users[i] += 1
+                self.free += 1  # there was one already
+            else:
+                users.append(1)
+        self.touch(family)
+
+    def exit(self, family, held, own):
+        self.free += own
+        for i in range(held):
+            self.kept[family][i] -= 1
+        if held:
+            self.touch(family)
+
+
+visits = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 3), st.integers(0, 40), st.integers(1, 60)),
+    min_size=1,
+    max_size=60,
+)
+
+
+@SETTINGS
+@hypothesis.given(visits, st.builds(Blocks, st.integers(4, 20), st.integers(1, 8)))
+def test_the_prefix_cache_equals_one_that_knows_every_block(events, blocks):
+    pool, shelf, guests = BlockPool(blocks, prefix_cache=True), Shelf(blocks), []
+    for enters, family, prefix, tokens in events:
+        if enters:
+            guest = LiveSequence(Request(0.0, tokens, 40, prefix, family), 0)
+            hit = pool.hit(guest)
+            entered = shelf.enter(family, prefix, tokens)
+            assert pool.admits(guest, hit, tokens, 0) == (entered is not None)
+            if entered is not None:
+                assert (hit, -(-tokens // blocks.size) - hit) == entered
+                pool.seat(guest, hit)
+                pool.share(guest, tokens)
+                if guest.shared > hit:
+                    shelf.computed(family, hit, guest.shared)
+                guests.append(guest)
+        elif guests:
+            guest = guests.pop(tokens % len(guests))
+            shelf.exit(guest.request.family, guest.shared, guest.own)
+            pool.release(guest)
+        assert (pool.free, pool.idle, pool.evicted) == (shelf.free, shelf.idle(), shelf.evicted)
+        assert pool.held == sum(guest.own for guest in guests) + _shared(guests)
+
+
+def _shared(guests):
+    """Blocks of chains that somebody uses: of each family as deep as its deepest user."""
+    deepest = {}
+    for guest in guests:
+        deepest[guest.request.family] = max(deepest.get(guest.request.family, 0), guest.shared)
+    return sum(deepest.values())

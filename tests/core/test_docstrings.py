@@ -1,0 +1,38 @@
+"""Docstrings do what they say: each example prints what stands below it, and every room shows one."""
+
+import doctest
+import functools
+import importlib
+import pkgutil
+
+import scalingbook_lib
+
+WINGS = ("viz", "lab", "cli", "__main__")  # what they import is not there where the core is tried alone
+ROOMS = (
+    "notation", "machines", "models", "roofline", "collectives", "sharded_matmul", "steps", "training",
+    "inference", "serving", "planner", "reader", "chapters",
+)  # fmt: skip
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@functools.cache
+def core():
+    """Every module of the core, by its name below the library."""
+    found = pkgutil.walk_packages(scalingbook_lib.__path__, "scalingbook_lib.")
+    names = [module.name for module in found if module.name.split(".")[1] not in WINGS]
+    return {name.partition(".")[2]: importlib.import_module(name) for name in names}
+
+
+def test_every_example_prints_what_stands_below_it():
+    finder, runner, said = doctest.DocTestFinder(), doctest.DocTestRunner(optionflags=FLAGS), []
+    for name, module in core().items():
+        for test in finder.find(module, name):
+            runner.run(test, out=said.append)
+    assert runner.failures == 0, "\n".join(said)
+    assert runner.tries >= 50, "it finds the examples"
+
+
+def test_every_room_shows_how_it_is_used():
+    finder = doctest.DocTestFinder()
+    told = ((name.split(".")[0], finder.find(module, name)) for name, module in core().items())
+    assert {room for room, tests in told if any(test.examples for test in tests)} >= set(ROOMS)

@@ -1,0 +1,104 @@
+"""Fit what kernels and links attain, and freeze it: `python -m tools.kernel_fits`, some seconds.
+
+It reads `data/products.csv`, `data/attention.csv`, `data/decode_attention.csv` and the collectives of `data`
+and of the library, and writes `kernel_fits.json` in scalingbook_lib/evidence/data.
+"""
+
+import csv
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+from pathlib import Path
+
+from scalingbook_lib.evidence import fabrics, kernels, resources
+from scalingbook_lib.evidence.fitting import Values
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.units import dtype
+from tools.environment import ROOT
+
+FOLDER = Path(resources.__file__).parent / "data"
+FEWEST = 4  # rows that make a line, but for chips that have no kin
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """A table."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def chip(system: str) -> Chip:
+    """'H100 80GB HBM3', 'B200-SXM P6': the chip of a system."""
+    return chips.find(system.split()[0].split("-")[0].replace("RTX", "RTX PRO 6000 SE"))
+
+
+def products() -> Iterator[tuple[str, kernels.Timed]]:
+    """Every measured product, by chip and type, and by kind of chip and type."""
+    for row in rows(ROOT / "data/products.csv"):
+        on, of = resources.chip(row["chip"]), row["dtype"]
+        B, D, F = (int(row[name]) for name in "BDF")
+        found = kernels.Timed(on, dtype(of.removesuffix("_block")), B, D, F, float(row["latency_us"]) / 1e6)
+        yield f"{'TPU7x' if on.name.startswith('half') else on.name} | {of}", found
+        yield f"{'TPU' if on.torus else 'GPU'} | {of}", found
+
+
+def attended(name: str) -> Iterator[tuple[str, kernels.Attended]]:
+    """Every measured attention of a table, by chip, and all of them."""
+    for row in rows(ROOT / f"data/{name}.csv"):
+        on = chip(row["system"])
+        b, T, N, K, H = (int(row[n]) for n in ("batch", "seq", "heads", "kv_heads", "head_dim"))
+        decode = name.startswith("decode")
+        work = 4 * b * T * K * H if decode else 2 * b * T * T * N * H  # bytes in bf16; FLOPs below the mask
+        found = kernels.Attended(on, 0 if decode else T, work, float(row["latency_us"]) / 1e6)
+        yield on.name, found
+        yield "GPU", found
+
+
+def collectives() -> Iterator[tuple[str, fabrics.Timed]]:
+    """Every measured collective of chips that are joined by switches or through their host."""
+    every = [*resources.rows("collectives"), *rows(ROOT / "data/added_collectives.csv")]
+    for row in every:
+        if not row["system"].startswith("TPU"):
+            on = chip(row["system"])
+            yield fabrics.generation(on), fabrics.timed(row, on)
+
+
+def grouped[T](pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+    """The values of each name, sorted by name."""
+    found: dict[str, list[T]] = defaultdict(list)
+    for name, value in pairs:
+        found[name].append(value)
+    return dict(sorted(found.items()))
+
+
+def fits() -> dict[str, dict[str, Values]]:
+    """Every line of every table."""
+    prompts, tokens = grouped(attended("attention")), grouped(attended("decode_attention"))
+    measured = grouped(products())
+    return {
+        "products": {
+            name: kernels.fit_products(timed)
+            for name, timed in measured.items()
+            if len(timed) >= FEWEST or name.split(" | ")[0] not in kernels.GENERATIONS
+        },
+        "attention": {name: kernels.fit_attention(prompts[name], tokens[name]) for name in prompts},
+        "fabrics": {name: fabrics.fit(timed) for name, timed in grouped(collectives()).items()},
+    }
+
+
+def frozen(found: Mapping[str, Mapping[str, Values]]) -> str:
+    """One line of text for each line of a table, to three digits."""
+    tables = []
+    for name, lines in found.items():
+        text = ",\n".join(f"  {json.dumps(line)}: {json.dumps(_rounded(v))}" for line, v in lines.items())
+        tables.append(f' "{name}": {{\n{text}\n }}')
+    return f'{{\n "date": "{date.today()}",\n' + ",\n".join(tables) + "\n}\n"
+
+
+def _rounded(values: Values) -> dict[str, float]:
+    return {name: float(f"{value:.3g}") for name, value in values.items()}
+
+
+if __name__ == "__main__":
+    (FOLDER / "kernel_fits.json").write_text(frozen(fits()), encoding="utf-8")
