@@ -9,14 +9,16 @@ What a runtime keeps for itself (CUDA's context, fragments between buffers) is n
 
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import NamedTuple
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.training import buffers
 from scalingbook_lib.training.plan import Plan
-from scalingbook_lib.training.remat import products
 from scalingbook_lib.training.shape import Shape, shape
+from scalingbook_lib.training.terms import Widths
 from scalingbook_lib.training.work import work
 from scalingbook_lib.units import Told, binary, percent, si
 
@@ -137,120 +139,100 @@ def states(params: float, plan: Plan) -> Memory:
     (2 + 2 + K) P; ZeRO-1 2 P + 2 P + K P / N, ZeRO-2 2 P + (2 + K) P / N, ZeRO-3 (2 + 2 + K) P / N, of P / tp
     / pp parameters over N = fsdp · cp chips. Source: Rajbhandari et al., arXiv 1910.02054, figure 1.
     """
-    return _state(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp)
+    found = _state(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp)
+    return Memory(**found._asdict(), all_gradients=found.gradients)
 
 
-def _state(params: float, plan: Plan, ways: int) -> Memory:
-    """Weights, gradients, optimizer's state of one chip's parameters, shared by `ways` chips."""
+class _State(NamedTuple):
+    """Bytes of one chip's parameters, shared by some chips."""
+
+    weights: float
+    gradients: float
+    optimizer: float
+
+
+def _state(params: float, plan: Plan, ways: int) -> _State:
     master = plan.master.bytes if plan.master else 0.0
-    gradients = params * plan.gradients.bytes / (ways if plan.zero >= 2 else 1)
-    return Memory(
+    return _State(
         weights=params * plan.weights.bytes / (ways if plan.zero >= 3 else 1),
-        gradients=gradients,
-        all_gradients=gradients,
+        gradients=params * plan.gradients.bytes / (ways if plan.zero >= 2 else 1),
         optimizer=params * (2 * plan.moments.bytes + master) / (ways if plan.zero >= 1 else 1),
     )
 
 
 def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
     """All that a chip holds: at the logits, at the unembedding's gradient, in the last layer to be done."""
-    plan, w = s.plan, s.work
-    copies = 2 if plan.schedule == "dualpipe" and plan.pp > 1 else 1  # two stages on each chip
-    dense, expert = _state(s.dense, plan, s.shared), _state(s.expert, plan, s.expert_shared)
-    layers = _state(_in_layers(s), plan, s.shared)
-    gradients = copies * (dense.gradients + expert.gradients)
-    # sums over microbatches are there from the start, and a loop has each one's own beside them
-    summed = gradients if s.m > 1 else 0.0
-    own = copies * (layers.gradients + expert.gradients) if s.m == 1 or loop else 0.0
-    own *= min(plan.weights.bytes / plan.gradients.bytes, 1) if s.m > 1 else 1
-    # a loop's shards are rounded before it begins, all layers' together, and gathered rounded
-    rounded = s.moved * (layers.weights + expert.weights) / plan.weights.bytes
-    rounded = rounded if loop and plan.weights.bytes > s.moved else 0.0
-    z, vocabulary = s.t * w.model.V / plan.tp, unembedding_bytes(s)
-    kept = z * min(plan.activations.bytes, plan.bytes_of_logit)  # the product in 16 bits, then its gradient
-    # no kernel is fused across the end of a loop, so all that the backward pass reads is written
-    remat = plan.remat if loop is None or plan.remat not in KEEPING else KEEPING[loop]
-    stored = s.t * s.of_token(work(w.model, w.T, remat, plan.activations, True).stored)
-    layer_at_work, again = _gathered(s, 2 if loop is None else 1), s.t * (s.of_token(w.working) + across(s))
-    # written out, the last layer waits as it is for the backward pass, and is done again before it is needed
-    waits = loop is False
-    logits = Memory(
-        weights=copies * (dense.weights + expert.weights),
-        gradients=summed,
-        optimizer=dense.optimizer + expert.optimizer,
+    plan, stored = s.plan, s.t * s.of_token(_kept(s, loop))
+    again = s.t * (s.of_token(s.work.working) + buffers.across(s))
+    vocabulary, z = buffers.vocabulary(s), s.t * s.work.model.V / plan.tp
+    gradient = z * min(plan.activations.bytes, plan.bytes_of_logit)  # of the logits, in 16 bits
+    at_work, waiting = buffers.gathered(s, loop), _between_steps(s, loop)
+    whole = vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0
+    logits = replace(
+        waiting,
         activations=stored * s.last,
         logits=z * plan.bytes_of_logit,
-        recomputed_layer=again if waits else 0.0,
-        gathered_weights=rounded
-        + (vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0)
-        + (layer_at_work if waits else 0.0),
+        gathered_weights=waiting.gathered_weights + whole,
         moment=AT_LOGITS,
-        all_gradients=gradients,
     )
-    # its gradient, not scattered yet; a loss in chunks scatters each chunk's
-    whole = vocabulary if plan.bytes_of_logit >= plan.activations.bytes else 0.0
-    unembedding = replace(logits, logits=kept, buffers=whole)
+    if (
+        loop is False
+    ):  # the last layer waits as it is for the backward pass, and is done again before its turn
+        gathered = logits.gathered_weights + at_work
+        logits = replace(logits, recomputed_layer=again, gathered_weights=gathered)
+    # a loss in chunks scatters each chunk's gradient of the unembedding
+    scattered = plan.bytes_of_logit < plan.activations.bytes
+    unembedding = replace(logits, logits=gradient, buffers=0.0 if scattered else vocabulary)
     layer = replace(
-        logits,
-        gradients=summed + own,
-        activations=stored * s.share * live(plan.schedule, plan.pp, s.m, plan.chunks),
+        waiting,
+        gradients=waiting.gradients + _own(s, loop),
+        activations=stored * s.share * buffers.live(plan.schedule, plan.pp, s.m, plan.chunks),
         recomputed_layer=again,
-        # the product of the unembedding's gradient waits for the end, with its operand, unless it is less
-        logits=min(kept, vocabulary) if plan.pp == 1 else 0.0,
-        gathered_weights=rounded + layer_at_work,
-        buffers=_buffers(s, loop),
-        moment=IN_LAYER,
+        # the product of the unembedding's gradient comes last, so its operand waits, unless it is less
+        logits=min(gradient, vocabulary) if plan.pp == 1 else 0.0,
+        gathered_weights=waiting.gathered_weights + at_work,
+        buffers=buffers.summed(s, loop),
     )
     return logits, unembedding, layer
 
 
-def unembedding_bytes(s: Shape) -> float:
-    """The whole of the vocabulary's matrix, or of its gradient."""
-    return s.moved * max(s.work.embedding, s.work.head) / s.plan.tp
+def _kept(s: Shape, loop: bool | None) -> Widths:
+    """Activations that wait for the backward pass.
 
-
-def across(s: Shape) -> float:
-    """Bytes for each token: a sequence's keys and values with their gradients, where they are gathered."""
-    plan, w = s.plan, s.work
-    if plan.context != "gather" or plan.cp == 1:
-        return 0.0
-    each = plan.activations.bytes * w.kv / w.model.softmax_layers / min(plan.tp, w.model.K)
-    return 2 * plan.cp * each
-
-
-def _in_layers(s: Shape) -> float:
-    """Dense parameters of a stage's layers on a chip, before they are shared."""
-    return s.share * (s.work.split / s.plan.tp + s.work.copied)
-
-
-def _gathered(s: Shape, at_once: int) -> float:
-    """FSDP: the layer at work, and the one that is gathered ahead."""
-    dense = _in_layers(s) if s.shared > 1 else 0.0
-    expert = s.expert if s.expert_shared > 1 else 0.0
-    return s.moved * at_once * (dense + expert) / s.layers if s.plan.zero >= 3 else 0.0
-
-
-def _buffers(s: Shape, loop: bool | None) -> float:
-    """A layer's gradients before they are summed; the whole input, output and a gradient of a product."""
-    plan = s.plan
-    whole = 3 * plan.activations.bytes * s.t * s.work.model.D if s.wide > 1 else 0.0
-    if plan.zero < 2 or s.shared * plan.dp * plan.dcn == 1:
-        return whole
-    return whole + s.moved * ((_in_layers(s) + s.expert) / s.layers if loop is None else 2 * _largest(s))
-
-
-def _largest(s: Shape) -> float:
-    """The elements of the largest matrix of a layer, those of all experts of a chip together."""
-    dense = [w for w in products(s.work.model) if w.part != "experts"]
-    experts = s.expert / s.layers / (3 if s.work.model.gated else 2)
-    return max(experts, *(w.size / s.plan.tp for w in dense))
-
-
-def live(schedule: str, p: int, m: int, v: int) -> float:
-    """The most microbatches whose activations a stage holds: all with GPipe, at most p with 1F1B.
-
-    Interleaved, p + (p - 1)/v of them; DualPipe p + 1, of its two stages.
+    No kernel is fused across the end of a loop, so all that the backward pass reads is written.
     """
-    if p == 1:
-        return 1
-    return min(m, {"gpipe": m, "interleaved": p + (p - 1) / v, "dualpipe": p + 1}.get(schedule, p))
+    plan, w = s.plan, s.work
+    if loop is None or plan.remat not in KEEPING or plan.remat == KEEPING[loop]:
+        return w.stored
+    return work(w.model, w.T, KEEPING[loop], plan.activations, True).stored
+
+
+def _between_steps(s: Shape, loop: bool | None) -> Memory:
+    """Weights and the optimizer's state; sums over microbatches; and what a loop rounds before it begins.
+
+    XLA rounds the shards of all layers together, so that each is gathered rounded.
+    """
+    plan = s.plan
+    copies = 2 if plan.schedule == "dualpipe" and plan.pp > 1 else 1  # two stages on each chip
+    dense, expert = _state(s.dense, plan, s.shared), _state(s.expert, plan, s.expert_shared)
+    gradients = copies * (dense.gradients + expert.gradients)
+    layers = _state(buffers.in_layers(s), plan, s.shared).weights + expert.weights
+    rounded = loop and plan.weights.bytes > s.moved
+    return Memory(
+        weights=copies * (dense.weights + expert.weights),
+        gradients=gradients if s.m > 1 else 0.0,
+        optimizer=dense.optimizer + expert.optimizer,
+        gathered_weights=layers * s.moved / plan.weights.bytes if rounded else 0.0,
+        all_gradients=gradients,
+    )
+
+
+def _own(s: Shape, loop: bool | None) -> float:
+    """The layers' gradients of this microbatch: a loop has them beside the sums, in the weights' type."""
+    plan = s.plan
+    if s.m > 1 and not loop:
+        return 0.0
+    copies = 2 if plan.schedule == "dualpipe" and plan.pp > 1 else 1
+    layers, expert = _state(buffers.in_layers(s), plan, s.shared), _state(s.expert, plan, s.expert_shared)
+    narrower = min(plan.weights.bytes / plan.gradients.bytes, 1) if s.m > 1 else 1
+    return copies * (layers.gradients + expert.gradients) * narrower

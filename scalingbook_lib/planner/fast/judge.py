@@ -15,7 +15,7 @@ from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, Spread
 from scalingbook_lib.planner.tally import Miss
 from scalingbook_lib.training import Case, Efficiency, Plan
-from scalingbook_lib.training.memory import live
+from scalingbook_lib.training.buffers import live
 from scalingbook_lib.training.shape import Shape
 
 _tuple = tuple.__new__  # makes a Point in half of the time that Point(...) takes
@@ -30,8 +30,6 @@ class Bench:
     shape: Shape
     idle: float  # over the sum of both passes; NaN where it is no such share
     hop_bytes: float  # to the next stage, for a token and one chunk
-    held: list[TokenBytes]  # per rematerialization
-    splits: list[Split]
     passes: dict[tuple[int, object], Passes]  # of a microbatch on a line
 
 
@@ -53,11 +51,10 @@ class Fast:
 
     def judge(self, g: Group, every: bool, found: list[Point]) -> tuple[int, int]:
         """Every plan of a group that fits goes to `found`; how many spreads are legal, and plans spared."""
-        asked = g.spread, g.m > 1, min(g.microbatch, 2)
-        bench = self._get(asked, self._bench, *asked)
+        bench = self._get(g.spread, self._bench, g.spread)
         t = g.microbatch * self.space.T / g.spread.cp
         room = Room(self._held(g, bench, t), self.space.machine.chip.hbm_bytes, every)
-        fitting, spared = self._fitting(g, bench.splits, room)
+        fitting, spared = self._fitting(g, self._splits(g, bench.shape.layers), room)
         found += self._timed(g, bench, t, fitting, room.held)
         return len({split.sharing.fsdp for split, _ in fitting}), spared
 
@@ -72,24 +69,29 @@ class Fast:
             found = self._known[key] = make(*how)
         return found
 
-    def _bench(self, s: Spread, summed: bool, microbatch: int) -> Bench:
-        """`summed`: gradients of several microbatches. `microbatch` is 1, or stands for several sequences."""
+    def _bench(self, s: Spread) -> Bench:
         shape = self.unit.shape(s.tp, s.pp, s.chunks)
-        # the schedule counts by the layers of a stage alone
-        key = "splits", s.tp, s.cp, s.pp, shape.layers, summed
-        splits, passes = self._get(key, lambda: (self.splits.of(s, summed), {}))
-        cp = s.cp if self.unit.gathers else 1  # else what a token holds does not depend on it
         return Bench(
             shape=shape,
             idle=idle(s.pp, s.schedule, s.chunks),
             hop_bytes=self.unit.hop_bytes(s.tp),
-            held=self._get(("held", s.tp, cp, s.pp > 1, microbatch), self._bytes, s, cp, microbatch),
-            splits=splits,
-            passes=passes,
+            # the schedule counts by the layers of a stage alone
+            passes=self._get(("passes", s.tp, s.cp, s.pp, shape.layers), dict),
         )
 
-    def _bytes(self, s: Spread, cp: int, microbatch: int) -> list[TokenBytes]:
-        return [self.unit.held(s.tp, cp, remat, s.pp > 1, microbatch) for remat in self.remats]
+    def _splits(self, g: Group, layers: int) -> list[Split]:
+        """Those of a spread; sums over several microbatches are there from the start of a step."""
+        s, summed = g.spread, g.m > 1
+        return self._get(("splits", s.tp, s.cp, s.pp, layers, summed), self.splits.of, s, summed)
+
+    def _bytes(self, g: Group) -> list[TokenBytes]:
+        """Of a token, per rematerialization; several sequences have their logits in place."""
+        s, microbatch = g.spread, min(g.microbatch, 2)
+        cp = s.cp if self.unit.gathers else 1  # else what a token holds does not depend on it
+        known = ("held", s.tp, cp, s.pp > 1, microbatch)
+        return self._get(
+            known, lambda: [self.unit.held(s.tp, cp, r, s.pp > 1, microbatch) for r in self.remats]
+        )
 
     def _held(self, g: Group, bench: Bench, t: float) -> list[Triple]:
         """Activations, per rematerialization: of the last stage with its logits, or the first in a layer."""
@@ -101,7 +103,7 @@ class Fast:
                 t * (last * one.stored + one.unembedding),
                 t * (first * one.stored + one.layer) + min(t * one.kept, one.vocabulary),
             )
-            for one in bench.held
+            for one in self._bytes(g)
         ]
 
     def _fitting(self, g: Group, splits: list[Split], room: Room) -> tuple[list[tuple[Split, Picks]], int]:

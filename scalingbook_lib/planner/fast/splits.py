@@ -4,7 +4,7 @@ On a torus an exchange of tokens depends on the whole mesh, and plans with exper
 Chapter: Training LLaMA 3.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from math import inf
@@ -27,14 +27,14 @@ FIRST: Picks = [(0, 0)]  # the least of each
 
 def fullest(states: Triple, held: Triple) -> float:
     """What both hold at the moment when that is most."""
-    return max(states[0] + held[0], states[1] + held[1], states[2] + held[2])
+    most, unembedding, layer = states[0] + held[0], states[1] + held[1], states[2] + held[2]
+    most = unembedding if unembedding > most else most  # max() takes twice as long
+    return layer if layer > most else most
 
 
-def _each(pick: Callable[..., float], triples: list[Triple]) -> Triple:
+def _each(pick: Callable[[Iterable[float]], float], triples: list[Triple]) -> Triple:
     """Moment by moment, the least or the most; infinite where there is none."""
-    if not triples:
-        return inf, inf, inf
-    logits, unembedding, layer = (pick(moment) for moment in zip(*triples, strict=True))
+    logits, unembedding, layer = map(pick, zip(*triples, strict=True)) if triples else (inf, inf, inf)
     return logits, unembedding, layer
 
 
@@ -51,7 +51,14 @@ class States(NamedTuple):
 
     zeros: tuple[int, ...]
     nbytes: list[Triple]
+    least: Triple
+    most: Triple
     why: str
+
+    @classmethod
+    def of(cls, zeros: tuple[int, ...], nbytes: list[Triple], why: str) -> "States":
+        """With the least and the most of each moment."""
+        return cls(zeros, nbytes, _each(min, nbytes), _each(max, nbytes), why)
 
 
 class Split:
@@ -61,8 +68,7 @@ class Split:
 
     def __init__(self, sharing: Sharing, states: States) -> None:
         self.sharing = sharing
-        self.zeros, self.nbytes, self.why = states
-        self.least, self.most = _each(min, self.nbytes), _each(max, self.nbytes)
+        self.zeros, self.nbytes, self.least, self.most, self.why = states
         self.mesh: MeshRates | None = None
         self.line: tuple[object, ...] = ()  # passes of splits with the same line take the same time
         self.hop = FREE  # from stage to stage
@@ -91,7 +97,7 @@ class Splits:
                 Split(one, self.states(*stage, ep=one.ep, expert_tp=one.expert_tp))
                 for one in self._sharings(s, fsdp)
             ]
-            found += shared or [Split(Sharing(fsdp, s.rest // fsdp), States((), [], self._none(s, fsdp)))]
+            found += shared or [Split(Sharing(fsdp, s.rest // fsdp), States.of((), [], self._none(s, fsdp)))]
         return found
 
     def _sharings(self, s: Spread, fsdp: int) -> list[Sharing]:
@@ -118,8 +124,10 @@ class Splits:
         shape = self.unit.shape(tp, pp, chunks)
         experts = self.experts(tp, shape, shared, ep=ep, expert_tp=expert_tp)
         copies = self.space.machine.chips * self.space.pods // (tp * pp * shared)
-        stage = replace(shape, m=1 + summed, shared=shared, expert=experts.params, expert_shared=experts.ways)
-        return States(zeros, [self.unit.states(stage, zero, copies) for zero in zeros], why)
+        stage = replace(
+            shape, t=0.0, m=1 + summed, shared=shared, expert=experts.params, expert_shared=experts.ways
+        )
+        return States.of(zeros, [self.unit.states(stage, zero, copies) for zero in zeros], why)
 
     def experts(self, tp: int, shape: Shape, shared: int, *, ep: int, expert_tp: int | None) -> ExpertShare:
         """A chip's experts, where `shared` chips hold the same dense weights; without any, no parameters."""
@@ -153,12 +161,9 @@ class Room:
             return [], 0
         found, fit, least = [], 0, len(self.held)
         for z, states in enumerate(split.nbytes):
-            fits = [fullest(states, held) <= self._size for held in self.held]
-            fit += sum(fits)
-            for r in range(least):
-                if fits[r]:
-                    found.append((z, r))
-                    if not self._every:
-                        least = r
-                        break
+            fits = [r for r, held in enumerate(self.held) if fullest(states, held) <= self._size]
+            fit += len(fits)
+            fits = [r for r in fits if r < least]
+            found += [(z, r) for r in (fits if self._every else fits[:1])]
+            least = fits[0] if fits and not self._every else least
         return found, fit - len(found)

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from scalingbook_lib.planner.fast.links import Links
 from scalingbook_lib.training import Case, Plan
+from scalingbook_lib.training.buffers import vocabulary
 from scalingbook_lib.training.links import Traffic, unpriced
-from scalingbook_lib.training.memory import compiled, moments, unembedding_bytes
+from scalingbook_lib.training.memory import compiled, moments
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Layers, layers, seconds
 from scalingbook_lib.training.traffic import rows
@@ -42,7 +43,7 @@ class Unit:
         self.links = Links(case.machine, pods, case.efficiency)
         self.shape, self.layers, self.moved = cache(self._shape), cache(self._layers), cache(self._moved)
         self.weights, self.context = cache(self._weights), cache(self._context)
-        self.hop_bytes = cache(self._hop_bytes)
+        self.hop_bytes, self.sharing = cache(self._hop_bytes), cache(self._sharing)
         self.loop = compiled(case.machine)
         self.gathers = constant.get("context") == "gather"
 
@@ -90,14 +91,18 @@ class Unit:
             unembedding=unembedding.total - stored,
             layer=layer.total - stored,
             kept=0.0 if staged else unembedding.logits,
-            vocabulary=unembedding_bytes(s),
+            vocabulary=vocabulary(s),
         )
 
     def states(self, s: Shape, zero: int, copies: int) -> Triple:
         """What no token has a part in, of a stage of which there are so many copies."""
-        plan = replace(s.plan, zero=zero, dp=copies)
-        logits, unembedding, layer = moments(replace(s, plan=plan, t=0.0), self.loop)
+        logits, unembedding, layer = moments(
+            replace(s, plan=self.sharing(s.plan, zero, copies > 1)), self.loop
+        )
         return logits.total, unembedding.total, layer.total
+
+    def _sharing(self, plan: Plan, zero: int, copied: bool) -> Plan:
+        return replace(plan, zero=zero, dp=1 + copied)
 
     def _weights(self, zero: int) -> Rows:
         """The rows of one parameter in one layer, as if the sums over copies and pods were of all of it."""
