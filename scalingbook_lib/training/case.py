@@ -98,7 +98,7 @@ class Case:
             if why:
                 return Judged(float("inf"), float("inf"), why)
             s = self.shape(plan)
-            nbytes = held(s).total
+            nbytes = held(s, self.machine).total
             if memory_first and nbytes > self.machine.chip.hbm_bytes:
                 return Judged(float("inf"), nbytes, (too_large(nbytes, self.machine.chip),))
             return Judged(self.seconds(s).total_s, nbytes)

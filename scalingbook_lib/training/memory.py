@@ -1,30 +1,38 @@
 """What does each chip hold in one training step, part by part, and does it fit?
 
-Two moments are full: at the logits, and in a layer of the backward pass that is recomputed. They are never
-together, so the larger one is counted. In a pipeline the first stage has most microbatches in its layer, and
-the last one the logits. What a runtime keeps for itself (CUDA's context, fragments) is not counted.
-Chapter: Training.
+Three moments are full: the logits with their softmax, when no gradient exists yet; the gradient of the
+unembedding; the last layer of the backward pass. They are never together, so the largest is counted. In a
+pipeline the first stage has most microbatches in its layer, and the last one the logits. The terms are what
+XLA's TPU compiler assigns buffers to in programs of many styles (`tests/lab/train/test_others_memory.py`).
+What a runtime keeps for itself (CUDA's context, fragments between buffers) is not counted. Chapter: Training.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import NamedTuple
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.training import buffers
 from scalingbook_lib.training.plan import Plan
-from scalingbook_lib.training.remat import products
 from scalingbook_lib.training.shape import Shape, shape
+from scalingbook_lib.training.terms import Widths
 from scalingbook_lib.training.work import work
 from scalingbook_lib.units import Told, binary, percent, si
+
+AT_LOGITS, IN_LAYER = "at the logits", "in a layer"
+KEEPING = ("none", "all")  # policies that do nothing again: of layers written out, and of a loop
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memory(Told):
     """Bytes on one chip at the fullest moment, by part: `memory["gathered weights"]`.
 
-    Of logits and recomputed layer there is one, its moment's own; `other` is what the other moment has in
-    its place (0 with stages, where it may be another chip's). `chip` is None where only the sum is asked for.
+    `gradients` are those of that moment, `all_gradients` what they come to. `other` is what the other moment
+    has in place of the logits, or of the recomputed layer (0 with stages, where it may be another chip's).
+    `chip` is None where only the sum is asked for.
     """
 
     weights: float = 0.0
@@ -35,6 +43,8 @@ class Memory(Told):
     logits: float = 0.0
     gathered_weights: float = 0.0
     buffers: float = 0.0
+    moment: str = IN_LAYER
+    all_gradients: float = 0.0
     other: float = 0.0
     chip: Chip | None = None
 
@@ -56,13 +66,8 @@ class Memory(Told):
 
     @property
     def state(self) -> float:
-        """What stays between steps: weights, gradients and the optimizer's state."""
-        return sum((self.weights, self.gradients, self.optimizer))
-
-    @property
-    def moment(self) -> str:
-        """When it is the most: "at the logits", or "in a layer"."""
-        return "at the logits" if self.logits else "in a layer"
+        """Weights, all gradients and the optimizer's state, whatever the moment."""
+        return sum((self.weights, self.all_gradients, self.optimizer))
 
     @property
     def fits(self) -> bool:
@@ -73,7 +78,7 @@ class Memory(Told):
         parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items())
         if self.other:
             instead = f"in a layer done again {si(self.other, 'B')} in their place"
-            if not self.logits:
+            if self.moment == IN_LAYER:
                 instead = f"at the logits {si(self.other, 'B')} in its place"
             parts += f" ({self.moment}; {instead})"
         if self.chip is None:
@@ -97,15 +102,35 @@ PARTS = {
 
 
 def memory(
-    model: Transformer, plan: Plan, *, batch: int, T: int, machine: Machine | None = None, loop: bool = False
+    model: Transformer,
+    plan: Plan,
+    *,
+    batch: int,
+    T: int,
+    machine: Machine | None = None,
+    loop: bool | None = None,
 ) -> Memory:
     """What one chip holds at the fullest moment of a step of `batch` sequences of T tokens.
 
-    `loop`: as a compiled loop over the layers has it, which gathers no layer ahead, and scatters the
-    gradients of each matrix while those of the next are made.
+    `loop`: of a compiled program, whether its layers are a loop (on a TPU slice: True, unless it is said) or
+    written out; None of one that is not compiled, which gathers a layer ahead and has a layer's gradients
+    together before it scatters them. Where nothing is done again, a loop keeps what is kept of "all", and
+    layers that are written out what fused kernels keep.
     """
-    s = shape(work(model, T, plan.remat, plan.activations, True), plan, batch)
-    return held(s, machine.chip if machine else None, loop)
+    return held(shape(work(model, T, plan.remat, plan.activations, True), plan, batch), machine, loop)
+
+
+def held(s: Shape, machine: Machine | None = None, loop: bool | None = None) -> Memory:
+    """`memory` of a shape."""
+    found = logits, _, layer = moments(s, compiled(machine) if loop is None else loop)
+    most = max(found, key=lambda moment: moment.total)
+    other = layer.recomputed_layer if most.moment == AT_LOGITS else logits.logits
+    return replace(most, chip=machine.chip if machine else None, other=0.0 if s.plan.pp > 1 else other)
+
+
+def compiled(machine: Machine | None) -> bool | None:
+    """Whether a program for that machine is a loop over its layers; None where it is not compiled."""
+    return True if isinstance(machine, Slice) else None
 
 
 def states(params: float, plan: Plan) -> Memory:
@@ -114,98 +139,100 @@ def states(params: float, plan: Plan) -> Memory:
     (2 + 2 + K) P; ZeRO-1 2 P + 2 P + K P / N, ZeRO-2 2 P + (2 + K) P / N, ZeRO-3 (2 + 2 + K) P / N, of P / tp
     / pp parameters over N = fsdp · cp chips. Source: Rajbhandari et al., arXiv 1910.02054, figure 1.
     """
-    return _state(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp)
+    found = _state(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp)
+    return Memory(**found._asdict(), all_gradients=found.gradients)
 
 
-def _state(params: float, plan: Plan, ways: int) -> Memory:
-    """Weights, gradients, optimizer's state of one chip's parameters, shared by `ways` chips."""
+class _State(NamedTuple):
+    """Bytes of one chip's parameters, shared by some chips."""
+
+    weights: float
+    gradients: float
+    optimizer: float
+
+
+def _state(params: float, plan: Plan, ways: int) -> _State:
     master = plan.master.bytes if plan.master else 0.0
-    return Memory(
+    return _State(
         weights=params * plan.weights.bytes / (ways if plan.zero >= 3 else 1),
         gradients=params * plan.gradients.bytes / (ways if plan.zero >= 2 else 1),
         optimizer=params * (2 * plan.moments.bytes + master) / (ways if plan.zero >= 1 else 1),
     )
 
 
-def held(s: Shape, chip: Chip | None = None, loop: bool = False) -> Memory:
-    """`memory` of a shape."""
-    plan, stored = s.plan, s.t * s.of_token(s.work.stored)
+def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
+    """All that a chip holds: at the logits, at the unembedding's gradient, in the last layer to be done."""
+    plan, stored = s.plan, s.t * s.of_token(_kept(s, loop))
+    again = s.t * (s.of_token(s.work.working) + buffers.across(s))
+    vocabulary, z = buffers.vocabulary(s), s.t * s.work.model.V / plan.tp
+    gradient = z * min(plan.activations.bytes, plan.bytes_of_logit)  # of the logits, in 16 bits
+    at_work, waiting = buffers.gathered(s, loop), _between_steps(s, loop)
+    whole = vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0
+    logits = replace(
+        waiting,
+        activations=stored * s.last,
+        logits=z * plan.bytes_of_logit,
+        gathered_weights=waiting.gathered_weights + whole,
+        moment=AT_LOGITS,
+    )
+    if (
+        loop is False
+    ):  # the last layer waits as it is for the backward pass, and is done again before its turn
+        gathered = logits.gathered_weights + at_work
+        logits = replace(logits, recomputed_layer=again, gathered_weights=gathered)
+    # a loss in chunks scatters each chunk's gradient of the unembedding
+    scattered = plan.bytes_of_logit < plan.activations.bytes
+    unembedding = replace(logits, logits=gradient, buffers=0.0 if scattered else vocabulary)
+    layer = replace(
+        waiting,
+        gradients=waiting.gradients + _own(s, loop),
+        activations=stored * s.share * buffers.live(plan.schedule, plan.pp, s.m, plan.chunks),
+        recomputed_layer=again,
+        # the product of the unembedding's gradient comes last, so its operand waits, unless it is less
+        logits=min(gradient, vocabulary) if plan.pp == 1 else 0.0,
+        gathered_weights=waiting.gathered_weights + at_work,
+        buffers=buffers.summed(s, loop),
+    )
+    return logits, unembedding, layer
+
+
+def _kept(s: Shape, loop: bool | None) -> Widths:
+    """Activations that wait for the backward pass.
+
+    No kernel is fused across the end of a loop, so all that the backward pass reads is written.
+    """
+    plan, w = s.plan, s.work
+    if loop is None or plan.remat not in KEEPING or plan.remat == KEEPING[loop]:
+        return w.stored
+    return work(w.model, w.T, KEEPING[loop], plan.activations, True).stored
+
+
+def _between_steps(s: Shape, loop: bool | None) -> Memory:
+    """Weights and the optimizer's state; sums over microbatches; and what a loop rounds before it begins.
+
+    XLA rounds the shards of all layers together, so that each is gathered rounded.
+    """
+    plan = s.plan
     copies = 2 if plan.schedule == "dualpipe" and plan.pp > 1 else 1  # two stages on each chip
     dense, expert = _state(s.dense, plan, s.shared), _state(s.expert, plan, s.expert_shared)
-    # the first stage is fullest while a layer is done again, the last at the logits
-    first, last, layer, logits = (
-        stored * s.share * live(plan.schedule, plan.pp, s.m, plan.chunks),
-        stored * s.last,
-        in_layer(s),
-        at_logits(s),
-    )
-    at_end = last + logits > first + layer
-    other = layer if at_end else logits
+    gradients = copies * (dense.gradients + expert.gradients)
+    layers = _state(buffers.in_layers(s), plan, s.shared).weights + expert.weights
+    rounded = loop and plan.weights.bytes > s.moved
     return Memory(
         weights=copies * (dense.weights + expert.weights),
-        gradients=copies * (dense.gradients + expert.gradients),
+        gradients=gradients if s.m > 1 else 0.0,
         optimizer=dense.optimizer + expert.optimizer,
-        activations=last if at_end else first,
-        recomputed_layer=0.0 if at_end else layer,
-        logits=logits if at_end else 0.0,
-        gathered_weights=_gathered(s, 1 if loop else 2),
-        buffers=buffers(s, loop),
-        other=other if plan.pp == 1 else 0.0,
-        chip=chip,
+        gathered_weights=layers * s.moved / plan.weights.bytes if rounded else 0.0,
+        all_gradients=gradients,
     )
 
 
-def in_layer(s: Shape) -> float:
-    """Bytes beside the stored activations while a layer is recomputed."""
-    return s.t * (s.of_token(s.work.working) + across(s))
-
-
-def at_logits(s: Shape) -> float:
-    """Bytes beside the stored activations at the logits."""
-    return s.t * s.work.model.V / s.plan.tp * s.plan.logit_bytes
-
-
-def across(s: Shape) -> float:
-    """Bytes for each token: a sequence's keys and values with their gradients, where they are gathered."""
-    plan, w = s.plan, s.work
-    if plan.context != "gather" or plan.cp == 1:
-        return 0.0
-    each = plan.activations.bytes * w.kv / w.model.softmax_layers / min(plan.tp, w.model.K)
-    return 2 * plan.cp * each
-
-
-def _gathered(s: Shape, at_once: int) -> float:
-    """FSDP: the layer at work and the one that is gathered ahead, or the vocabulary's matrix, if larger."""
-    if s.plan.zero < 3:
-        return 0.0
-    w = s.work
-    dense = s.share * (w.split / s.plan.tp + w.copied) if s.shared > 1 else 0.0
-    outer = max(w.embedding, w.head) / s.plan.tp if s.shared > 1 else 0.0
-    expert = s.expert if s.expert_shared > 1 else 0.0
-    return s.moved * max(at_once * (dense + expert) / s.layers, outer)
-
-
-def buffers(s: Shape, loop: bool = False) -> float:
-    """A layer's gradients before they are scattered; the whole input, output and a gradient of a product."""
+def _own(s: Shape, loop: bool | None) -> float:
+    """The layers' gradients of this microbatch: a loop has them beside the sums, in the weights' type."""
     plan = s.plan
-    whole = 3 * plan.activations.bytes * s.t * s.work.model.D if s.wide > 1 else 0.0
-    if plan.zero < 2 or s.shared == 1:
-        return whole
-    return whole + plan.gradients.bytes * (2 * _largest(s) if loop else (s.dense + s.expert) / s.layers)
-
-
-def _largest(s: Shape) -> float:
-    """The elements of the largest matrix of a layer, those of all experts of a chip together."""
-    dense = [w for w in products(s.work.model) if w.part != "experts"]
-    experts = s.expert / s.layers / (3 if s.work.model.gated else 2)
-    return max(experts, *(w.size / s.plan.tp for w in dense))
-
-
-def live(schedule: str, p: int, m: int, v: int) -> float:
-    """The most microbatches whose activations a stage holds: all with GPipe, at most p with 1F1B.
-
-    Interleaved, p + (p - 1)/v of them; DualPipe p + 1, of its two stages.
-    """
-    if p == 1:
-        return 1
-    return min(m, {"gpipe": m, "interleaved": p + (p - 1) / v, "dualpipe": p + 1}.get(schedule, p))
+    if s.m > 1 and not loop:
+        return 0.0
+    copies = 2 if plan.schedule == "dualpipe" and plan.pp > 1 else 1
+    layers, expert = _state(buffers.in_layers(s), plan, s.shared), _state(s.expert, plan, s.expert_shared)
+    narrower = min(plan.weights.bytes / plan.gradients.bytes, 1) if s.m > 1 else 1
+    return copies * (layers.gradients + expert.gradients) * narrower

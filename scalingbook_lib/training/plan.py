@@ -38,10 +38,11 @@ class Plan(Told):
     dots_no_batch, "save:..." and "offload:..." name the products that are kept, here or in the host's memory,
     the others are those of `arithmetic.activations`. `overlap`: "full", "none", or the share in between, of
     what can overlap; collectives of tensor parallelism can only with `collective_matmul`.
-    `weights` are stored, products are
-    of type `compute`, `activations` are kept and sent, `gradients` are stored and summed; `master` is a
-    copy of the weights, None without one. `logit_bytes` for each logit: 14 for the product in bf16, a copy in
-    fp32, its softmax and their gradient; 6 where these are one array.
+    `weights` are stored, products are of type `compute`, `activations` are kept and sent, `gradients` are
+    stored and summed; `master` is a copy of the weights, None without one. `logit_bytes` for each logit: 6
+    for the product in bf16 and its softmax in fp32, as XLA has them (8 for one sequence, whose product it
+    does not overwrite); 14 with a copy in fp32 and the gradient besides, as PyTorch has; of a loss in
+    chunks, one chunk's over all.
     """
 
     tp: int = 1
@@ -68,7 +69,7 @@ class Plan(Told):
     gradients: DType = BF16
     moments: DType = FP32
     master: DType | None = FP32
-    logit_bytes: float = 14.0
+    logit_bytes: float | None = None
 
     def __post_init__(self) -> None:
         for name in (*AXES, "ep", "chunks", "microbatch"):
@@ -121,6 +122,11 @@ class Plan(Told):
     def replays(self) -> bool:
         """Whether the backward pass does a layer's forward pass again, its collectives as well."""
         return self.remat == "full" or ":" in self.remat
+
+    @property
+    def bytes_of_logit(self) -> float:
+        """As given, or as XLA has them."""
+        return (8.0 if self.microbatch == 1 else 6.0) if self.logit_bytes is None else self.logit_bytes
 
     @property
     def expert_ways(self) -> int:

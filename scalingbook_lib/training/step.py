@@ -202,7 +202,7 @@ def step(
         work=s.work,
         seconds=known.seconds(s, rows),
         traffic=tuple(rows),
-        memory=held(s, machine.chip),
+        memory=held(s, machine),
     )
 
 
@@ -221,5 +221,5 @@ def feasible(model: Transformer, machine: Machine, plan: Plan, batch: int, T: in
         known.seconds(s)
     except ValueError as refused:
         return (*found, str(refused))
-    total = held(s).total
+    total = held(s, machine).total
     return (*found, *([too_large(total, machine.chip)] if total > machine.chip.hbm_bytes else ()))

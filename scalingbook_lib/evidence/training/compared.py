@@ -14,7 +14,8 @@ from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Predicted, Score, signed
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.evidence.training.scores import scores
-from scalingbook_lib.training import Memory, memory
+from scalingbook_lib.training import Case, Memory
+from scalingbook_lib.training.memory import PARTS, compiled, moments
 from scalingbook_lib.units import Told, binary
 
 ASYNC = ("async TP", "compiled")  # what torchtitan compares, within one release and one recipe of scales
@@ -76,20 +77,22 @@ def _pairs(group: list[Score[TrainingRun]], least: float) -> Iterator[Order]:
 def held() -> tuple[Held, ...]:
     """Every run whose source prints the most memory that a chip held.
 
-    That is what PyTorch's allocator had reserved: blocks for the logits and for a layer, as it returns none
-    before it has to. What must fit is less, with the larger of the two.
+    That is what PyTorch's allocator had reserved: of every part the most there ever is, as it returns no
+    block before it has to. What must fit is less: one moment's.
     """
     found = []
     for run in runs():
         if run.memory_bytes:
-            most = _memory(run)
-            found.append(Held(run=run, published=run.memory_bytes, predicted=most.total + most.other))
+            each = _moments(run)
+            reserved = sum(max(moment[part] for moment in each) for part in PARTS)
+            found.append(Held(run=run, published=run.memory_bytes, predicted=reserved))
     return tuple(found)
 
 
-def _memory(run: TrainingRun) -> Memory:
+def _moments(run: TrainingRun) -> tuple[Memory, Memory, Memory]:
     p = planned(run)
-    return memory(p.model, p.plan, batch=run.batch, T=run.T)
+    s = Case(p.model, p.machine, batch=run.batch, T=run.T).shape(p.plan)
+    return moments(s, compiled(p.machine))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,11 @@ def per_doubling() -> float:
     return exp(-products / moved) - 1
 
 
-def crowded(share: float = 0.9) -> tuple[Ratio, ...]:
+def crowded(share: float = 0.75) -> tuple[Ratio, ...]:
     """Those of `ratios` that are predicted to hold more than that share of a chip's memory."""
-    return tuple(one for one in ratios() if _memory(one.run).total > share * one.run.chip.hbm_bytes)
+    found = ratios()
+    return tuple(one for one in found if _most(one.run) > share * one.run.chip.hbm_bytes)
+
+
+def _most(run: TrainingRun) -> float:
+    return max(moment.total for moment in _moments(run))

@@ -71,6 +71,7 @@ def model(run: TrainingRun) -> Transformer:
 def plan(run: TrainingRun) -> Plan:
     """The split as published; where none is named, a microbatch of one and the lightest rematerialization."""
     schedule, chunks = _stages(run)
+    logit_bytes = _rule(run, "logit_bytes")
     single = bool(run.chip.torus) or _rule(run, "weights") == "fp32"  # one copy of the weights, no master
     found = Plan(
         tp=run.tp,
@@ -90,6 +91,7 @@ def plan(run: TrainingRun) -> Plan:
         context=_rule(run, "context") or "ring",
         master=None if single else FP32,
         expert_tp=1 if run.experts and run.ep > 1 and run.tp > 1 else None,
+        logit_bytes=float(logit_bytes) if logit_bytes else None,
         expert_domains=4 if run.model.name == "DeepSeek-V3" else None,
     )
     found = replace(found, weights=FP32) if single else found
@@ -109,7 +111,8 @@ def _rule(run: TrainingRun, name: str) -> str:
     `kernel`: attention was "unfused", and its scores passed through memory, or it was of the "early" fused
     ones (Triton, 2022 and 2023, for the A100). `remat`: Megatron keeps what fused kernels keep; what does not
     fit waits on the host. `weights`: one fp32 copy and no master. `exposed`: products overlap no collective
-    of tensor parallelism. `context`: keys and values are gathered first, and waited for.
+    of tensor parallelism. `context`: keys and values are gathered first, and waited for. `logit_bytes`: of
+    cross entropy as PyTorch has it, or as XLA fuses MaxText's, which has a gradient of its own.
     """
     return families("training").get(run.family, {}).get(name, "")
 

@@ -17,7 +17,8 @@ No term needs the whole plan:
 - arithmetic, tensor, context and expert ways: tp, cp, microbatch, remat and the links (`sums.Pass`);
 - hops between stages: tp, microbatch and the links between stages;
 - weights and gradients: the parameters of a chip, who shares them, ZeRO and the links (`sums.Moved`);
-- memory: a sum of bytes for each parameter (`unit.StateBytes`) and for each token (`unit.TokenBytes`).
+- memory: at each of three moments, what a stage's parameters hold (`Unit.states`) and bytes for each token
+  (`unit.TokenBytes`).
 
 Nothing is derived a second time: arithmetic is asked of `training.times.layers` at the microbatch's tokens;
 collectives and memory are linear in tokens or in parameters, and `unit` reads their slopes off `training`'s

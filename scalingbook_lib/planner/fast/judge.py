@@ -6,16 +6,16 @@ from typing import Any
 
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.planner.fast.links import MeshRates
-from scalingbook_lib.planner.fast.splits import Picks, Room, Split, Splits
+from scalingbook_lib.planner.fast.splits import Picks, Room, Split, Splits, fullest
 from scalingbook_lib.planner.fast.step import Steps, idle
 from scalingbook_lib.planner.fast.sums import Moved, Params, Pass, Rates, Way, Ways, Weights
-from scalingbook_lib.planner.fast.unit import TokenBytes, unit
+from scalingbook_lib.planner.fast.unit import TokenBytes, Triple, unit
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, Spread
 from scalingbook_lib.planner.tally import Miss
 from scalingbook_lib.training import Case, Efficiency, Plan
-from scalingbook_lib.training.memory import live
+from scalingbook_lib.training.buffers import live
 from scalingbook_lib.training.shape import Shape
 
 _tuple = tuple.__new__  # makes a Point in half of the time that Point(...) takes
@@ -30,8 +30,6 @@ class Bench:
     shape: Shape
     idle: float  # over the sum of both passes; NaN where it is no such share
     hop_bytes: float  # to the next stage, for a token and one chunk
-    held: list[TokenBytes]  # per rematerialization
-    splits: list[Split]
     passes: dict[tuple[int, object], Passes]  # of a microbatch on a line
 
 
@@ -56,7 +54,7 @@ class Fast:
         bench = self._get(g.spread, self._bench, g.spread)
         t = g.microbatch * self.space.T / g.spread.cp
         room = Room(self._held(g, bench, t), self.space.machine.chip.hbm_bytes, every)
-        fitting, spared = self._fitting(g, bench.splits, room)
+        fitting, spared = self._fitting(g, self._splits(g, bench.shape.layers), room)
         found += self._timed(g, bench, t, fitting, room.held)
         return len({split.sharing.fsdp for split, _ in fitting}), spared
 
@@ -73,26 +71,39 @@ class Fast:
 
     def _bench(self, s: Spread) -> Bench:
         shape = self.unit.shape(s.tp, s.pp, s.chunks)
-        key = "splits", s.tp, s.cp, s.pp, shape.layers  # the schedule counts by the layers of a stage alone
-        splits, passes = self._get(key, lambda: (self.splits.of(s), {}))
-        cp = s.cp if self.unit.gathers else 1  # else what a token holds does not depend on it
         return Bench(
             shape=shape,
             idle=idle(s.pp, s.schedule, s.chunks),
             hop_bytes=self.unit.hop_bytes(s.tp),
-            held=self._get(
-                ("held", s.tp, cp), lambda: [self.unit.held(s.tp, cp, remat) for remat in self.remats]
-            ),
-            splits=splits,
-            passes=passes,
+            # the schedule counts by the layers of a stage alone
+            passes=self._get(("passes", s.tp, s.cp, s.pp, shape.layers), dict),
         )
 
-    def _held(self, g: Group, bench: Bench, t: float) -> list[float]:
-        """Activations, per rematerialization: of the first stage, or the last with its logits."""
+    def _splits(self, g: Group, layers: int) -> list[Split]:
+        """Those of a spread; sums over several microbatches are there from the start of a step."""
+        s, summed = g.spread, g.m > 1
+        return self._get(("splits", s.tp, s.cp, s.pp, layers, summed), self.splits.of, s, summed)
+
+    def _bytes(self, g: Group) -> list[TokenBytes]:
+        """Of a token, per rematerialization; several sequences have their logits in place."""
+        s, microbatch = g.spread, min(g.microbatch, 2)
+        cp = s.cp if self.unit.gathers else 1  # else what a token holds does not depend on it
+        known = ("held", s.tp, cp, s.pp > 1, microbatch)
+        return self._get(
+            known, lambda: [self.unit.held(s.tp, cp, r, s.pp > 1, microbatch) for r in self.remats]
+        )
+
+    def _held(self, g: Group, bench: Bench, t: float) -> list[Triple]:
+        """Activations, per rematerialization: of the last stage with its logits, or the first in a layer."""
         s = g.spread
         first, last = bench.shape.share * live(s.schedule, s.pp, g.m, s.chunks), bench.shape.last
         return [
-            t * max(first * one.stored + one.working, last * one.stored + one.logits) for one in bench.held
+            (
+                t * (last * one.stored + one.logits),
+                t * (last * one.stored + one.unembedding),
+                t * (first * one.stored + one.layer) + min(t * one.kept, one.vocabulary),
+            )
+            for one in self._bytes(g)
         ]
 
     def _fitting(self, g: Group, splits: list[Split], room: Room) -> tuple[list[tuple[Split, Picks]], int]:
@@ -102,7 +113,7 @@ class Fast:
         for split in splits:
             judged, more = picks(split)
             if not judged:
-                self._missed(missed, split, room.least)
+                self._missed(missed, split, room.far(split))
             elif split.mesh or self._laid(g.spread, split, missed):
                 found.append((split, judged))
                 spared += more
@@ -112,9 +123,9 @@ class Fast:
                 self.space.misses(g, fsdp, miss)
         return found, spared
 
-    def _missed(self, missed: dict[int, Miss], split: Split, least: float) -> None:
+    def _missed(self, missed: dict[int, Miss], split: Split, far: float) -> None:
         """The smallest plan of each mesh that does not fit."""
-        fsdp, far = split.sharing.fsdp, min(split.nbytes, default=0.0) + least
+        fsdp = split.sharing.fsdp
         if fsdp not in missed or far < missed[fsdp].far:
             missed[fsdp] = Miss("even shards" if split.why else "memory", far, split.why)
 
@@ -130,7 +141,7 @@ class Fast:
         return True
 
     def _timed(
-        self, g: Group, bench: Bench, t: float, fitting: list[tuple[Split, Picks]], held: list[float]
+        self, g: Group, bench: Bench, t: float, fitting: list[tuple[Split, Picks]], held: list[Triple]
     ) -> list[Point]:
         """The step of every plan: a few numbers of its split, and of the passes that splits share."""
         found, line, passes = [], None, []
@@ -152,7 +163,7 @@ class Fast:
                 if one is None:
                     one = passes[r] = self._pass(g, bench.shape, split, t, self.remats[r])
                 weights = moved[z] or self._moved(g.spread, bench.shape, split, z)
-                seconds, nbytes = step_s(g, run, one, hop_s, weights), states[z] + held[r]
+                seconds, nbytes = step_s(g, run, one, hop_s, weights), fullest(states[z], held[r])
                 found.append(_tuple(Point, (seconds, nbytes, g, sharing, policies[zeros[z]][r])))
         return found
 

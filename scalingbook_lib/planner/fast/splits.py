@@ -4,7 +4,8 @@ On a torus an exchange of tokens depends on the whole mesh, and plans with exper
 Chapter: Training LLaMA 3.
 """
 
-from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from math import inf
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.planner.fast.links import MeshRates
 from scalingbook_lib.planner.fast.sums import Moved
-from scalingbook_lib.planner.fast.unit import Unit
+from scalingbook_lib.planner.fast.unit import Triple, Unit
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Sharing, Spread
 from scalingbook_lib.steps.placement import FREE
@@ -22,6 +23,19 @@ from scalingbook_lib.training.shape import Shape
 type Picks = list[tuple[int, int]]  # kinds of ZeRO and of rematerialization, by their place in those tried
 
 FIRST: Picks = [(0, 0)]  # the least of each
+
+
+def fullest(states: Triple, held: Triple) -> float:
+    """What both hold at the moment when that is most."""
+    most, unembedding, layer = states[0] + held[0], states[1] + held[1], states[2] + held[2]
+    most = unembedding if unembedding > most else most  # max() takes twice as long
+    return layer if layer > most else most
+
+
+def _each(pick: Callable[[Iterable[float]], float], triples: list[Triple]) -> Triple:
+    """Moment by moment, the least or the most; infinite where there is none."""
+    logits, unembedding, layer = map(pick, zip(*triples, strict=True)) if triples else (inf, inf, inf)
+    return logits, unembedding, layer
 
 
 class ExpertShare(NamedTuple):
@@ -36,8 +50,15 @@ class States(NamedTuple):
     """What the weights and their optimizer hold, per kind of ZeRO; or why there is no kind."""
 
     zeros: tuple[int, ...]
-    nbytes: list[float]
+    nbytes: list[Triple]
+    least: Triple
+    most: Triple
     why: str
+
+    @classmethod
+    def of(cls, zeros: tuple[int, ...], nbytes: list[Triple], why: str) -> "States":
+        """With the least and the most of each moment."""
+        return cls(zeros, nbytes, _each(min, nbytes), _each(max, nbytes), why)
 
 
 class Split:
@@ -47,8 +68,7 @@ class Split:
 
     def __init__(self, sharing: Sharing, states: States) -> None:
         self.sharing = sharing
-        self.zeros, self.nbytes, self.why = states
-        self.least, self.most = min(self.nbytes, default=inf), max(self.nbytes, default=inf)
+        self.zeros, self.nbytes, self.least, self.most, self.why = states
         self.mesh: MeshRates | None = None
         self.line: tuple[object, ...] = ()  # passes of splits with the same line take the same time
         self.hop = FREE  # from stage to stage
@@ -68,15 +88,16 @@ class Splits:
         self.space, self.unit = space, unit
         self._even, self.states = cache(self._divide), cache(self._states)
 
-    def of(self, s: Spread) -> list[Split]:
+    def of(self, s: Spread, summed: bool) -> list[Split]:
         """Every way of fsdp and dp, and of the experts over a stage; or one that says why there is none."""
         found = []
         for fsdp in self.space.splits(s.rest):
+            stage = s.tp, s.pp, s.chunks, fsdp * s.cp, summed
             shared = [
-                Split(one, self.states(s.tp, s.pp, s.chunks, fsdp * s.cp, ep=one.ep, expert_tp=one.expert_tp))
+                Split(one, self.states(*stage, ep=one.ep, expert_tp=one.expert_tp))
                 for one in self._sharings(s, fsdp)
             ]
-            found += shared or [Split(Sharing(fsdp, s.rest // fsdp), States((), [], self._none(s, fsdp)))]
+            found += shared or [Split(Sharing(fsdp, s.rest // fsdp), States.of((), [], self._none(s, fsdp)))]
         return found
 
     def _sharings(self, s: Spread, fsdp: int) -> list[Sharing]:
@@ -95,15 +116,18 @@ class Splits:
         return f"no ep of {asked} and expert_tp divide the {s.tp * s.cp * fsdp:,} chips of a stage's copy"
 
     def _states(
-        self, tp: int, pp: int, chunks: int, shared: int, *, ep: int, expert_tp: int | None
+        self, tp: int, pp: int, chunks: int, shared: int, summed: bool, *, ep: int, expert_tp: int | None
     ) -> States:
         zeros, why = self.space.zeros(shared)
         if expert_tp == 1 and tp > 1:  # experts are shared where all else is not
             zeros, why = self.space.tried["zero"], ""
         shape = self.unit.shape(tp, pp, chunks)
         experts = self.experts(tp, shape, shared, ep=ep, expert_tp=expert_tp)
-        held = [self.unit.state(tp, zero).held(shape, shared, experts.params, experts.ways) for zero in zeros]
-        return States(zeros, held, why)
+        copies = self.space.machine.chips * self.space.pods // (tp * pp * shared)
+        stage = replace(
+            shape, t=0.0, m=1 + summed, shared=shared, expert=experts.params, expert_shared=experts.ways
+        )
+        return States.of(zeros, [self.unit.states(stage, zero, copies) for zero in zeros], why)
 
     def experts(self, tp: int, shape: Shape, shared: int, *, ep: int, expert_tp: int | None) -> ExpertShare:
         """A chip's experts, where `shared` chips hold the same dense weights; without any, no parameters."""
@@ -115,32 +139,31 @@ class Splits:
 class Room:
     """What a group of spreads keeps of activations, per rematerialization, in a memory of that size."""
 
-    __slots__ = ("_ascending", "_every", "_size", "for_all", "for_any", "held", "least")
+    __slots__ = ("_every", "_least", "_most", "_size", "held")
 
-    def __init__(self, held: list[float], size: float, every: bool) -> None:
-        self.held, self._size, self._every, self._ascending = held, size, every, sorted(held)
-        self.least = self._ascending[0]  # of any rematerialization
-        self.for_any = size - self.least  # to states of so many bytes and less
-        self.for_all = size - self._ascending[-1]
+    def __init__(self, held: list[Triple], size: float, every: bool) -> None:
+        self.held, self._size, self._every = held, size, every
+        self._least, self._most = _each(min, held), _each(max, held)
+
+    def far(self, split: Split) -> float:
+        """What the smallest plan of a split holds; without its states, where no kind of ZeRO can be."""
+        states = split.nbytes or [(0.0, 0.0, 0.0)]
+        return min(fullest(one, held) for one in states for held in self.held)
 
     def picks(self, split: Split) -> tuple[Picks, int]:
         """Which plans of a split fit and are to be judged; how many more fit, and cannot be faster.
 
         That is: some other that fits has no more of ZeRO and of rematerialization.
         """
-        if split.most <= self.for_all and not self._every:
+        if fullest(split.most, self._most) <= self._size and not self._every:
             return FIRST, len(split.nbytes) * len(self.held) - 1
-        return self._frontier(split.nbytes) if split.least <= self.for_any else ([], 0)
-
-    def _frontier(self, states: list[float]) -> tuple[Picks, int]:
+        if fullest(split.least, self._least) > self._size:
+            return [], 0
         found, fit, least = [], 0, len(self.held)
-        for z, state in enumerate(states):
-            free = self._size - state
-            fit += bisect_right(self._ascending, free)
-            for r in range(least):
-                if self.held[r] <= free:
-                    found.append((z, r))
-                    if not self._every:
-                        least = r
-                        break
+        for z, states in enumerate(split.nbytes):
+            fits = [r for r, held in enumerate(self.held) if fullest(states, held) <= self._size]
+            fit += len(fits)
+            fits = [r for r in fits if r < least]
+            found += [(z, r) for r in (fits if self._every else fits[:1])]
+            least = fits[0] if fits and not self._every else least
         return found, fit - len(found)

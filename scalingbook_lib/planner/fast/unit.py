@@ -9,64 +9,42 @@ from typing import Any, NamedTuple
 
 from scalingbook_lib.planner.fast.links import Links
 from scalingbook_lib.training import Case, Plan
+from scalingbook_lib.training.buffers import vocabulary
 from scalingbook_lib.training.links import Traffic, unpriced
-from scalingbook_lib.training.memory import at_logits, buffers, held, in_layer
+from scalingbook_lib.training.memory import compiled, moments
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Layers, layers, seconds
 from scalingbook_lib.training.traffic import rows
 
-FAR = 2**200  # chips that share: so many that nothing is left to each
-
 type Rows = tuple[Traffic, ...]
+type Triple = tuple[float, float, float]  # bytes at each of the moments
 
 
 class TokenBytes(NamedTuple):
-    """Bytes for each token of a microbatch on a chip."""
+    """Bytes for each token of a microbatch on a chip: activations, and what each moment has beside them."""
 
-    stored: float  # activations, of all layers
-    working: float  # while a layer is at work
-    logits: float  # at the logits
-
-
-class StateBytes(NamedTuple):
-    """Bytes that no token has a part in, for one kind of ZeRO and of tensor ways."""
-
-    whole: float  # for each parameter: what sharing does not divide
-    parted: float  # for each parameter: what it divides
-    gathered: float  # the dense layers at work
-    vocabulary: float  # or the vocabulary's weights, if more
-    expert: float  # for each expert parameter of one layer, gathered
-    scattered: float  # for each parameter of one layer
-
-    def held(self, s: Shape, shared: int, expert: float, expert_shared: int) -> float:
-        """On a chip with the dense parameters of a stage's shape, and so many of experts, before sharing."""
-        found = s.dense * (self.whole + self.parted / shared) + expert * (
-            self.whole + self.parted / expert_shared
-        )
-        gathered = self.expert * expert / s.layers if expert_shared > 1 else 0.0
-        if shared == 1:
-            return found + gathered
-        scattered = self.scattered * (s.dense + expert) / s.layers
-        return found + max(self.gathered + gathered, self.vocabulary) + scattered
+    stored: float  # of all layers
+    logits: float
+    unembedding: float
+    layer: float  # but the less of these two:
+    kept: float  # the logits' gradient
+    vocabulary: float  # bytes of the unembedding's, whatever the tokens
 
 
 class Unit:
     """One model, machine and T, and constants of a plan; `remat` is any, for what does not depend on it.
 
-    Kept is what a search asks for again and again: without `state` it takes 2.5 times as long, without
-    `shape`, `layers`, `hop_bytes` and `weights` 1.1 to 1.2 times, each.
+    Kept is what a search asks for again and again: without `shape`, `layers`, `hop_bytes` and
+    `weights` it takes 1.1 to 1.2 times as long, each.
     """
 
     def __init__(self, case: Case, pods: int, constant: dict[str, Any], remat: str) -> None:
         self.case, self.constant, self.remat = case, constant, remat
         self.links = Links(case.machine, pods, case.efficiency)
         self.shape, self.layers, self.moved = cache(self._shape), cache(self._layers), cache(self._moved)
-        self.state, self.weights, self.context = (
-            cache(self._state),
-            cache(self._weights),
-            cache(self._context),
-        )
-        self.hop_bytes = cache(self._hop_bytes)
+        self.weights, self.context = cache(self._weights), cache(self._context)
+        self.hop_bytes, self.sharing = cache(self._hop_bytes), cache(self._sharing)
+        self.loop = compiled(case.machine)
         self.gathers = constant.get("context") == "gather"
 
     def given(self, **ways: Any) -> Shape:
@@ -101,32 +79,30 @@ class Unit:
         """What a sequence split over cp chips sends, for a token on each of them and all layers."""
         return tuple(rows(self.given(tp=tp, cp=cp, zero=0), unpriced))
 
-    def held(self, tp: int, cp: int, remat: str) -> TokenBytes:
-        """Without the weights, gathered or not."""
-        s = self.given(tp=tp, cp=cp, remat=remat, zero=0)
-        whole = buffers(s)
+    def held(self, tp: int, cp: int, remat: str, staged: bool, microbatch: int) -> TokenBytes:
+        """Without the weights, gathered or not; `microbatch` is 1, or any of several sequences."""
+        s = self.given(tp=tp, cp=cp, remat=remat, zero=0, microbatch=microbatch)
+        none = replace(s.work, split=0, copied=0, embedding=0, head=0)
+        logits, unembedding, layer = moments(replace(s, work=none, dense=0.0, expert=0.0), self.loop)
+        stored = logits.activations
         return TokenBytes(
-            stored=s.of_token(s.work.stored),
-            working=in_layer(s) + whole,
-            logits=at_logits(s) + whole,
+            stored=stored,
+            logits=logits.total - stored,
+            unembedding=unembedding.total - stored,
+            layer=layer.total - stored,
+            kept=0.0 if staged else unembedding.logits,
+            vocabulary=vocabulary(s),
         )
 
-    def _state(self, tp: int, zero: int) -> StateBytes:
-        """The bytes of a parameter."""
-        s = replace(self.given(tp=tp, zero=zero), t=0.0, layers=1, dense=1.0, expert=0.0, expert_shared=1)
-        alone, two, far = (held(replace(s, shared=n)) for n in (1, 2, FAR))
-        real = self.given(tp=tp, zero=zero)
-        dense = replace(s, layers=real.layers, shared=2, work=replace(s.work, embedding=0, head=0))
-        outer = replace(s, layers=real.layers, shared=2, work=replace(s.work, split=0, copied=0))
-        expert = replace(s, dense=0.0, expert=1.0, expert_shared=2, shared=1)
-        return StateBytes(
-            whole=far.state,
-            parted=alone.state - far.state,
-            gathered=held(dense).gathered_weights,
-            vocabulary=held(outer).gathered_weights,
-            expert=held(expert).gathered_weights,
-            scattered=two.buffers,
+    def states(self, s: Shape, zero: int, copies: int) -> Triple:
+        """What no token has a part in, of a stage of which there are so many copies."""
+        logits, unembedding, layer = moments(
+            replace(s, plan=self.sharing(s.plan, zero, copies > 1)), self.loop
         )
+        return logits.total, unembedding.total, layer.total
+
+    def _sharing(self, plan: Plan, zero: int, copied: bool) -> Plan:
+        return replace(plan, zero=zero, dp=1 + copied)
 
     def _weights(self, zero: int) -> Rows:
         """The rows of one parameter in one layer, as if the sums over copies and pods were of all of it."""

@@ -8,7 +8,7 @@ from scalingbook_lib import models, training
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.training import Plan, rules
-from scalingbook_lib.units import GB
+from scalingbook_lib.units import FP32, GB
 
 B70, B405 = models.find("LLaMA-3 70B"), models.find("LLaMA-3 405B")
 H100 = clusters.Cluster.of(chips.H100, 16384)
@@ -69,22 +69,35 @@ def test_the_terms_of_a_step_sum_to_it():
 def test_logits_and_a_layer_done_again_are_never_together():
     plan, asked = Plan(fsdp=8, remat="full"), {"batch": 8, "T": 8192}
     at_logits = training.memory(models.find("LLaMA-3 8B"), plan, **asked)
-    assert at_logits["logits"] == 8192 * 128256 * 14
+    assert at_logits["logits"] == 8192 * 128256 * 8  # one sequence; 6 of more
+    more = training.memory(models.find("LLaMA-3 8B"), replace(plan, microbatch=2), batch=16, T=8192)
+    assert more["logits"] == 2 * 8192 * 128256 * 6
     assert at_logits["recomputed layer"] == 0 < at_logits.other < at_logits["logits"]
-    in_layer = training.memory(models.find("LLaMA-2 7B"), plan, **asked | {"batch": 8, "T": 4096})
-    few = training.memory(models.find("LLaMA-2 7B"), replace(plan, logit_bytes=1.0), batch=8, T=4096)
-    assert in_layer.moment == "at the logits"
-    assert few.moment == "in a layer"
-    assert few.other == 4096 * 32000
-    assert few["recomputed layer"] == in_layer.other
-    assert "(in a layer; at the logits 131 MB in its place)" in str(few)
+    in_layer = training.memory(models.find("LLaMA-2 7B"), replace(plan, logit_bytes=1.0), batch=8, T=4096)
+    assert in_layer.moment == "in a layer"
+    assert in_layer.other == 4096 * 32000 == in_layer["logits"]
+    assert "(in a layer; at the logits 131 MB in its place)" in str(in_layer)
+
+
+def test_gradients_are_there_at_the_logits_only_as_sums_over_microbatches():
+    plan = Plan(fsdp=8, remat="full")
+    one, two = (training.memory(models.find("LLaMA-3 8B"), plan, batch=b, T=8192) for b in (8, 16))
+    assert one.moment == two.moment == "at the logits"
+    assert one["gradients"] == 0 < two["gradients"]
+    assert one.state == two.state == one["weights"] + one["optimizer"] + two["gradients"]
+
+
+def test_an_unembedding_and_its_gradient_are_whole_where_tokens_are_few():
+    B8, plan = models.find("LLaMA-3 8B"), Plan(fsdp=64, remat="full", logit_bytes=2.0)
+    held = training.memory(B8, plan, batch=64, T=512)
+    assert held["buffers"] == held["gathered weights"] == 2 * 128256 * 4096
+    chunks = training.memory(B8, replace(plan, logit_bytes=0.5), batch=64, T=512)
+    assert chunks.moment == "in a layer"  # each chunk's gradient is scattered
 
 
 def test_stages_hold_many_microbatches_or_the_logits():
-    few, many = (
-        training.memory(B70, Plan(pp=8, fsdp=8, zero=1, remat="full", tp=tp), batch=128, T=8192)
-        for tp in (1, 8)
-    )
+    plan = Plan(pp=8, fsdp=8, zero=1, remat="full", logit_bytes=14)
+    few, many = (training.memory(B70, replace(plan, tp=tp), batch=128, T=8192) for tp in (1, 8))
     assert few["logits"] > 0 == few["recomputed layer"]
     assert few.other == many.other == 0
     assert few["activations"] == 10 * 8192 * 8192 * 2
@@ -102,13 +115,24 @@ def test_gathered_keys_and_values_are_those_of_whole_sequences():
 
 
 def test_a_compiled_loop_gathers_no_layer_ahead():
-    plan = Plan(fsdp=256)
-    ahead, loop = (training.memory(B70, plan, batch=256, T=8192, loop=loop) for loop in (False, True))
+    plan = Plan(fsdp=256, remat="full", logit_bytes=1, weights=FP32)
+    ahead, loop = (training.memory(B70, plan, batch=256, T=8192, loop=loop) for loop in (None, True))
     layer = 2 * 8192 * (2 * (64 + 8) * 128 + 3 * 28672 + 2)
     assert ahead["gathered weights"] == pytest.approx(2 * layer)
-    assert loop["gathered weights"] == 2 * 128256 * 8192 > layer
+    assert loop["gathered weights"] == pytest.approx(layer + 80 * layer / 256)  # all rounded before the loop
     assert loop["buffers"] == 2 * 2 * 8192 * 28672 < ahead["buffers"]
     assert ahead.state == loop.state
+    machine = Slice.of(chips.V5P, "4x8x8")
+    assert training.memory(B70, plan, batch=256, T=8192, machine=machine).total == loop.total
+
+
+def test_a_loop_that_does_nothing_again_keeps_what_fusion_would_spare():
+    for loop, same in ((True, "all"), (False, "none")):
+        plans = (Plan(fsdp=256, remat=remat) for remat in ("none", "all"))
+        first, second = (training.memory(B70, plan, batch=256, T=512, loop=loop) for plan in plans)
+        assert first.total == second.total
+        kept = training.memory(B70, Plan(fsdp=256, remat=same), batch=256, T=512)
+        assert first["activations"] == kept["activations"]
 
 
 def test_what_real_chips_lose_beside_a_lower_rate():

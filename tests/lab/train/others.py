@@ -1,0 +1,151 @@
+"""Training steps as other people write them: plain JAX, GSPMD, and none of the laboratory's Transformer.
+
+A `Style` says how one is written: loss, mask, attention, rematerialization, loop or layers written out, sums
+over microbatches, optimizer, mesh. `buffers` compiles it for a TPU slice until its buffers are assigned, and
+returns their bytes; `python -m tests.lab.train.others NAME ...` prints them. The table has programs whose
+names begin with p, by which the count was mended, and those with q, drawn by chance afterwards.
+"""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from scalingbook_lib import models
+from scalingbook_lib.training import Plan
+from scalingbook_lib.units import BF16, FP32
+
+ROOT = Path(__file__).parents[3]
+TABLE = Path(__file__).with_suffix(".csv")
+LOGIT_BYTES = {"log_softmax": None, "optax": None, "lse_onehot": 4.0, "f32dot": 8.0, "chunked": 0.75}
+"""Of each loss: whether the product is in 16 bits, whether XLA writes its softmax, or an eighth at a time."""
+REMAT = {"names": "save:q,k,v,o", "names2": "save:gate,up"}
+STATE = {  # weights, gradients, moments, master
+    "fp32": (FP32, FP32, FP32, None),
+    "mixed": (BF16, BF16, FP32, None),
+    "master": (BF16, BF16, FP32, FP32),
+    "bf16": (BF16, BF16, BF16, None),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Style:
+    """How one program is written, and for what."""
+
+    name: str
+    topo: str = "v5p:2x2x1"
+    dp: int = 1
+    fsdp: int = 1
+    tp: int = 1
+    ep: int = 1
+    D: int = 2048
+    L: int = 4
+    N: int = 16
+    K: int = 8
+    H: int = 128
+    F: int = 8192
+    V: int = 32768
+    T: int = 1024
+    seqs: int = 4  # of a microbatch on a data rank
+    accum: int = 1  # microbatches
+    loss: str = "log_softmax"
+    mask: str = "causal"  # or "segment", "none"
+    loss_mask: bool = False
+    remat: str = "none"
+    scan: bool = True
+    tied: bool = False
+    gated: bool = True
+    opt: str = "fp32"
+    attn: str = "plain"  # scores written out; or "chunk", "splash"
+    sp: bool = False  # tokens split over tp between the products
+    clip: bool = False  # gradients by their norm, so that all exist at once
+    cast: str = "use"  # where fp32 weights are rounded: at their use, or at the start
+    style: str = "einsum"  # weights in three dimensions; or "flat", "fused"
+    pos: str = "rope"
+    E: int = 0
+    k: int = 2
+    moe: str = "capacity"  # or "ragged"
+    acc: str = "fp32"  # sums over microbatches
+
+    @property
+    def batch(self) -> int:
+        """Sequences of a step."""
+        return self.seqs * self.accum * self.dp * self.fsdp
+
+    def model(self) -> models.Transformer:
+        """As the library knows it."""
+        names = ("name", "D", "L", "V", "N", "K", "H", "F", "gated", "tied")
+        experts = models.Experts(E=self.E, k=self.k, F=self.F) if self.E else None
+        return models.Transformer(**{n: getattr(self, n) for n in names}, experts=experts)
+
+    def plan(self) -> Plan:
+        """As a plan tells it."""
+        weights, gradients, moments, master = STATE[self.opt]
+        return Plan(
+            dp=self.dp,
+            fsdp=self.fsdp,
+            tp=self.tp,
+            ep=self.ep,
+            sequence_parallel=self.sp,
+            microbatch=self.seqs,
+            remat=REMAT.get(self.remat, self.remat),
+            weights=weights,
+            gradients=gradients if self.accum == 1 else FP32 if self.acc == "fp32" else BF16,
+            moments=moments,
+            master=master,
+            logit_bytes=LOGIT_BYTES[self.loss],
+        )
+
+
+def recorded() -> dict[Style, int]:
+    """Every program that was compiled, and the bytes of a device: arguments and temporaries."""
+    found = {}
+    kinds = {f.name: type(f.default) for f in fields(Style)}
+    read = {int: int, bool: lambda word: word == "True", str: str}
+    with TABLE.open() as file:
+        for row in csv.DictReader(file):
+            needed = int(row.pop("needed"))
+            knobs = {k: read.get(kinds[k], str)(v) for k, v in row.items() if v != ""}
+            found[Style(**knobs)] = needed
+    return found
+
+
+def buffers(style: Style, most_s: float = 300) -> int:
+    """Bytes of a device, from the dump of a compilation that is ended before its kernels are written."""
+    with tempfile.TemporaryDirectory() as folder:
+        given = {"XLA_FLAGS": f"--xla_dump_to={folder} --xla_dump_hlo_as_text", "JAX_PLATFORMS": "cpu"}
+        knobs = json.dumps({f.name: getattr(style, f.name) for f in fields(style)})
+        code = f"from tests.lab.train import others_step as s; s.compile({knobs!r})"
+        child = subprocess.Popen(
+            [sys.executable, "-c", code], env=os.environ | given, stderr=subprocess.DEVNULL
+        )
+        until = time.monotonic() + most_s
+        try:
+            while time.monotonic() < until and child.poll() is None:
+                if next(Path(folder).glob("*jit_step*_after_buffer_assignment.txt"), None):
+                    break  # written after the one that is read
+                time.sleep(0.2)
+            (assigned,) = Path(folder).glob("*jit_step*after_optimizations-buffer-assignment.txt")
+            return _sum(assigned.read_text())
+        finally:
+            child.kill()
+            child.wait()
+
+
+def _sum(text: str) -> int:
+    """HBM (color 0) of arguments, results of their own, and the block of temporaries."""
+    found = re.findall(r"^allocation \d+: size (\d+),( color \d+,)?(.*)", text, re.MULTILINE)
+    held = ("parameter", "preallocated-temp", "maybe-live-out")
+    return sum(int(n) for n, color, rest in found if not color and any(word in rest for word in held))
+
+
+if __name__ == "__main__":
+    for style in recorded():
+        if style.name in sys.argv[1:]:
+            print(style.name, buffers(style), recorded()[style])

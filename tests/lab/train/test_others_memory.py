@@ -1,0 +1,51 @@
+"""Does a chip hold what is counted, where the program is not the laboratory's own?"""
+
+import os
+from statistics import median
+
+import pytest
+
+from scalingbook_lib import training
+from scalingbook_lib.lab.compiler import aot
+from tests.lab.train import others
+
+RECORDED = others.recorded()
+DIFFERENT = ("p03", "p09", "p13", "p31", "p37", "p42", "p48", "q00")
+
+
+def errors(names: str) -> list[float]:
+    """Counted over compiled, less 1."""
+    found = []
+    for style, needed in RECORDED.items():
+        if style.name[0] in names:
+            asked = {"batch": style.batch, "T": style.T, "loop": style.scan}
+            found.append(training.memory(style.model(), style.plan(), **asked).total / needed - 1)
+    return found
+
+
+@pytest.mark.parametrize(("names", "programs"), [("p", 44), ("q", 30)])
+def test_programs_of_others_hold_what_is_counted(names, programs):
+    found = errors(names)
+    assert len(found) == programs
+    assert median(map(abs, found)) < 0.04
+    assert sum(abs(error) <= 0.12 for error in found) / programs > 0.83
+
+
+def test_programs_that_exceed_a_chip_by_a_tenth_are_refused():
+    """Whatever the chip: a count above the compiled bytes over 1.1 is above the chip's."""
+    found = errors("pq")
+    assert sum(1.1 * (1 + error) > 1 for error in found) / len(found) > 0.9
+
+
+@pytest.mark.parametrize(
+    "style", [one for one in RECORDED if one.name in DIFFERENT], ids=lambda one: one.name
+)
+def test_the_compiler_assigns_what_was_recorded(style):
+    if not aot.available():
+        if os.environ.get("CI"):
+            pytest.fail(aot.why_not())
+        pytest.skip(aot.why_not())
+    found = others.buffers(style)
+    assert found == RECORDED[style] or (
+        not aot.as_printed() and found == pytest.approx(RECORDED[style], rel=0.1)
+    )
