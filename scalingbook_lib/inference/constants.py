@@ -9,8 +9,7 @@ from scalingbook_lib.inference.efficiency import Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import STATE_BYTES, ProductClass, Shape
 from scalingbook_lib.inference.traffic import Traffic
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines import Chip, Machine
 
 LOGIT_BYTES = 4  # a logit, in fp32
 

@@ -15,8 +15,7 @@ from scalingbook_lib.collectives import Collective
 from scalingbook_lib.inference.efficiency import Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import Shape
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import Level
+from scalingbook_lib.machines import Level, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.layers import score_width, value_width
 from scalingbook_lib.steps.placement import FREE, Rate, exchange_rate, place, rate

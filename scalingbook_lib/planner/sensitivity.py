@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scalingbook_lib import training
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Chip, Machine, Slice
 from scalingbook_lib.planner.ranking import Judged, Ranking
 from scalingbook_lib.planner.search import plans
 from scalingbook_lib.units import Told, percent, si

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Machine, Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.spread import Group, Sharing, Spread, divisors, ways
 from scalingbook_lib.planner.tally import Miss, Tally

@@ -10,8 +10,7 @@ from functools import cached_property
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Transfer
-from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, Chip
 from scalingbook_lib.units import BF16, DType, Told, si
 
 type Terms = tuple[float, float, float]  # math, HBM, network: seconds

@@ -15,12 +15,9 @@ from typing import Protocol
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Collective, Network, Transfer
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines import Axis, Chip, Machine, Slice, SliceError
 from scalingbook_lib.machines.clusters import NETWORK_HOP_S, Cluster, ClusterError, Level
 from scalingbook_lib.machines.clusters.level import joined
-from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.machines.torus import Axis, SliceError
 from scalingbook_lib.steps.limits import each_level
 from scalingbook_lib.steps.limits.expert import exchange_over
 

@@ -2,8 +2,7 @@
 
 from typing import Protocol
 
-from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, Chip
 from scalingbook_lib.units import Told
 
 

@@ -7,9 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from scalingbook_lib.collectives import Collective
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import ClusterError
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import ClusterError, Machine, Slice
 from scalingbook_lib.steps.placement import Networks, Rate, between_pods, exchange_rate, place, rate
 from scalingbook_lib.training import Efficiency
 

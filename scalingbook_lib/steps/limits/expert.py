@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Network
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import Level
+from scalingbook_lib.machines import Level, Machine
 from scalingbook_lib.models import Transformer, arithmetic
 from scalingbook_lib.steps.limits.limit import Limit, Term, at_least, inner, singled
 from scalingbook_lib.units import BF16, DType, Told, count, si
