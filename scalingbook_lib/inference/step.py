@@ -14,6 +14,7 @@ from scalingbook_lib.inference.price import Priced
 from scalingbook_lib.inference.traffic import Traffic
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.steps.limits.limit import at_least
 from scalingbook_lib.units import count, si
 
 UNBIND = {
@@ -207,7 +208,7 @@ def stepped(
     on: Case, *, B: float, S: float, T: int = 1, chunk: float = 0, context: float = 0, prompts: int = 1
 ) -> Step:
     """`mixed` of a case that is known already."""
-    _check(B=B, S=S, chunk=chunk, chunk_context=context)
+    at_least(0, B=B, S=S, chunk=chunk, chunk_context=context)
     if (not B and not chunk) or T < 1 or prompts < 1:
         raise ValueError(
             f"B={B} with T={T} and chunk={chunk} of {prompts} prompts: write at least 1 token to do"
@@ -219,16 +220,10 @@ def stepped(
 
 def prefilled(on: Case, *, P: int, prompts: int = 1, cached: int = 0) -> Step:
     """`prefill` of a case that is known already."""
-    _check(cached=cached)
+    at_least(0, cached=cached)
     if P - cached < 1 or prompts < 1:
         raise ValueError(
             f"{prompts} prompts of P={P} tokens with cached={cached}: write at least 1 token to read"
         )
     load = Load(chunk=prompts * (P - cached), context=cached, prompts=prompts)
     return Step(case=on, what="prefill", load=load, S=0, times=on.prefilled(load))
-
-
-def _check(**given: float) -> None:
-    for name, value in given.items():
-        if not value >= 0:
-            raise ValueError(f"{name}={value}: write a number of at least 0")

@@ -31,14 +31,14 @@ _products = partial(_each, matmul=True)
 
 def _vocabulary(m: "Transformer") -> Iterator[Weight]:
     yield Weight("embedding", "embed", (m.V, m.D), 1, 1)
-    if m.positions:
-        yield Weight("positions", "positions", (m.positions, m.D), 1, 1)
+    learned = int(m.positions > 0)
+    yield Weight("positions", "positions", (m.positions, m.D), learned, learned)
 
 
 def _attention(m: "Transformer") -> Iterator[Weight]:
     yield from _products("attention", _latent_shapes(m) if m.latent else _head_shapes(m), m.softmax_layers)
-    if m.sinks:  # one learned logit a head, which takes part in the softmax and has no value
-        yield from _each("attention", {"sinks": (m.N,)}, m.softmax_layers)
+    # a sink is one learned logit a head, which takes part in the softmax and has no value
+    yield from _each("attention", {"sinks": (m.N,)}, m.softmax_layers * m.sinks)
 
 
 def _head_shapes(m: "Transformer") -> dict[str, Shape]:

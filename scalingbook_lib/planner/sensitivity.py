@@ -107,8 +107,6 @@ def _change(ranking: Ranking, what: str, factor: float) -> Change:
 
 def _has(ranking: Ranking, what: str) -> bool:
     """Whether there is such a thing, and the machine has a figure for it."""
-    if what not in WHAT:
-        raise ValueError(f"{what!r} is none of {', '.join(WHAT)}")
     if what != "network":
         return True
     machine = ranking.machine
