@@ -77,7 +77,12 @@ def place(machine: Machine, sizes: tuple[int, ...]) -> Placement:
     if isinstance(machine, Cluster):
         inside = accumulate(sizes, lambda a, b: a * b, initial=1)
         return Placement({n: _levels(machine, at, s) for n, at, s in zip(NAMES, inside, sizes, strict=False)})
-    return _on_torus(machine, sizes)
+    named = {n: s for n, s in zip(NAMES, sizes, strict=True) if s > 1}
+    try:
+        mesh = machine.mesh(**named or {"Y": 1})
+        return Placement({n: mesh.axes(n) if n in named else () for n in NAMES})
+    except SliceError:
+        return _split(machine, sizes)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -100,15 +105,6 @@ def _one_tier(cluster: Cluster) -> Cluster:
     rate = cluster.nic_bytes_per_s / cluster.oversubscription if cluster.nic_bytes_per_s else None
     ports = 2 * max(cluster.nodes, cluster.domain)
     return replace(cluster, nic_bytes_per_s=rate, oversubscription=1.0, ports=max(ports, cluster.ports))
-
-
-def _on_torus(machine: Slice, sizes: tuple[int, ...]) -> Placement:
-    named = {n: s for n, s in zip(NAMES, sizes, strict=True) if s > 1}
-    try:
-        mesh = machine.mesh(**named or {"Y": 1})
-        return Placement({n: mesh.axes(n) if n in named else () for n in NAMES})
-    except SliceError:
-        return _split(machine, sizes)
 
 
 def _split(machine: Slice, sizes: tuple[int, ...]) -> Placement:

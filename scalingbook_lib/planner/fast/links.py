@@ -3,7 +3,7 @@
 Chapter: Training LLaMA 3.
 """
 
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from scalingbook_lib.collectives import Collective
@@ -49,7 +49,7 @@ class Links:
         # takes 1.4 times as long, without `mesh` a later one 1.1 times
         # `_axis` makes axes comparable by identity
         self._found = cache(self._level)
-        self._axis = cache(self._rates)
+        self._axis = cache(partial(AxisRates, efficiency=efficiency))
         self.mesh = cache(self._mesh)
         self.pods = self._axis(between_pods(machine.chip, pods))
         self.none = self._axis(())
@@ -91,6 +91,3 @@ class Links:
     def _inside(self, inside: int, size: int) -> Networks:
         outside = self.machine.chips // (inside * size)
         return place(self.machine, (inside, size, 1, 1, 1, outside)).over("C")
-
-    def _rates(self, networks: Networks) -> AxisRates:
-        return AxisRates(networks, self.efficiency)
