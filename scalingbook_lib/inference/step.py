@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from scalingbook_lib.inference.case import Case, Staged, case
 from scalingbook_lib.inference.efficiency import PEAK, Efficiency
 from scalingbook_lib.inference.layout import Layout
-from scalingbook_lib.inference.passes import Load, Pass, fullest
+from scalingbook_lib.inference.passes import Load, fullest
 from scalingbook_lib.inference.price import Priced
 from scalingbook_lib.inference.traffic import Traffic
 from scalingbook_lib.machines import Machine
@@ -51,11 +51,6 @@ class Step(Priced):
         return self.load.B
 
     @property
-    def one(self) -> Pass:
-        """The pass of one microbatch through all stages."""
-        return self.times.one
-
-    @property
     def total_s(self) -> float:
         """The step: its terms added."""
         return self.times.total_s
@@ -65,7 +60,7 @@ class Step(Priced):
         """All that the step consists of, in seconds of the mean stage: the sides that are waited for."""
         # m microbatches pass each of pp stages, which has 1/pp of the layers: the mean stage works for m/pp
         # of a pass. What the longest stage and the filling of the pipeline take more is the bubble.
-        p, t, scale = self.one, self.times, self.times.microbatches / self.layout.pp
+        p, t, scale = self.times.one, self.times, self.times.microbatches / self.layout.pp
         named = {
             "weights": p.weights_s + (p.head_s if p.head_waits else 0.0),
             "matmul": p.matmul_s + (0.0 if p.head_waits else p.head_s),
@@ -89,7 +84,7 @@ class Step(Priced):
         for row in self.traffic:
             busy[row.name] = busy[row.name] + self._bandwidth_s(row) + row.hops_s
         whole = sum(busy.values())
-        return {name: s * self.one.collectives_s / whole for name, s in busy.items()} if whole else {}
+        return {name: s * self.times.one.collectives_s / whole for name, s in busy.items()} if whole else {}
 
     @property
     def bound(self) -> dict[str, str]:
@@ -112,7 +107,7 @@ class Step(Priced):
     @property
     def network_s(self) -> float:
         """All collectives, as far as they are waited for."""
-        return self.one.collectives_s * self.times.microbatches / self.layout.pp
+        return self.times.one.collectives_s * self.times.microbatches / self.layout.pp
 
     @property
     def traffic(self) -> tuple[Traffic, ...]:
