@@ -6,14 +6,13 @@ Nothing here is a property of a model or of a run. Chapter: Inference.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scalingbook_lib.steps.placement import Links
+from scalingbook_lib.steps.placement import LINKS, Links
 from scalingbook_lib.units import DType, Told, percent, si
 
 # Shares of a documented peak: of the matrix unit's FLOPs/s by what it multiplies, of the HBM's bytes/s by
 # what is read, of the links' bytes/s.
 _PRODUCTS, _READS = ("matmul", "experts", "head", "attention"), ("weights", "expert_weights", "head_weights")
 SHARES = (*_PRODUCTS, *_READS, "kv", "memory")
-LINKS = ("torus", "domain", "network", "dcn")
 # What no share can tell, as it does not grow with the work: seconds for each kernel, collective or sequence.
 _LOST_S = ("dequantize", "layer", "expert_layer", "collective", "network", "fixed", "sequence", "host")
 LOST = ("ramp", *(f"{name}_s" for name in _LOST_S))

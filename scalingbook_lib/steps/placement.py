@@ -35,6 +35,7 @@ class Links:
 
 
 PEAK = Links()
+LINKS = ("torus", "domain", "network", "dcn")
 _PROBE = 2.0**30  # times are linear in the bytes (a power of two divides them exactly)
 
 

@@ -5,11 +5,10 @@ Nothing here is a property of a model or of a run. Chapter: Training.
 
 from dataclasses import dataclass
 
-from scalingbook_lib.steps.placement import Links
+from scalingbook_lib.steps.placement import LINKS, Links
 from scalingbook_lib.units import Told, percent
 
 MATH = ("matmul", "attention", "experts", "head")
-LINKS = ("torus", "domain", "network", "dcn")
 LOST = ("ramp", "operands", "layer_s", "expert_layer_s", "fixed_s")  # nothing of these is lost at the peak
 SHARES = (*MATH, "memory", *LINKS, "overlap")
 
