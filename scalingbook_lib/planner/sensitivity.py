@@ -36,14 +36,10 @@ class Change(Told):
         """How many times as fast the step becomes, with whatever plan is best then."""
         return self.before_s / self.then.step.total_s
 
-    @property
-    def same_gain(self) -> float:
-        """How many times as fast the step becomes, with the plan as it was."""
-        return self.before_s / self.same_s
-
     def __str__(self) -> str:
-        same = f" ({percent(1 - 1 / self.same_gain)} with the plan as it is)"
-        other = same if self.gain > self.same_gain * (1 + 1e-9) else ""
+        same_gain = self.before_s / self.same_s
+        same = f" ({percent(1 - 1 / same_gain)} with the plan as it is)"
+        other = same if self.gain > same_gain * (1 + 1e-9) else ""
         return (
             f"{self.what} × {self.factor:g}: a step of {si(self.then.step.total_s, 's')}, "
             f"{percent(1 - 1 / self.gain)} less{other}"

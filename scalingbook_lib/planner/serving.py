@@ -10,9 +10,8 @@ from math import ceil
 from typing import Any
 
 from scalingbook_lib import inference
-from scalingbook_lib.inference import PEAK, Efficiency, Layout, LayoutError
+from scalingbook_lib.inference import PEAK, POLICIES, Efficiency, Layout, LayoutError, Serving
 from scalingbook_lib.inference import serve as steady
-from scalingbook_lib.inference.serve import POLICIES, Serving
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.front import HOURS, USD, Front, Option, pareto

@@ -75,8 +75,8 @@ def test_the_critical_batch_is_the_knee(model, chip, weights, compute):
     above = inference.decode(model, machine, layout, B=knee * 1.001, S=10)
     assert below.times.one.matmul_s == 0
     assert below.times.one.head_waits
-    assert above.one.weights_s == 0
-    assert not above.one.head_waits
+    assert above.times.one.weights_s == 0
+    assert not above.times.one.head_waits
 
 
 @pytest.mark.parametrize("name", ["Mixtral 8x7B", "DeepSeek-V3", "Qwen3 30B-A3B"])

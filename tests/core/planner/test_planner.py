@@ -171,7 +171,7 @@ def test_sensitivity_searches_again():
     assert [change.gain for change in told.changes] == sorted((c.gain for c in told.changes), reverse=True)
     assert 1 < told["arithmetic"].gain <= 2
     for change in told.changes:
-        assert change.gain >= change.same_gain * (1 - 1e-12)
+        assert change.gain >= change.before_s / change.same_s * (1 - 1e-12)
         assert change.gain >= 1 - 1e-12
     assert "arithmetic × 2" in str(told)
     with pytest.raises(KeyError, match="no change of 'hope'"):
