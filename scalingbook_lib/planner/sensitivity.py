@@ -85,8 +85,7 @@ def faster(machine: Machine, what: str, factor: float) -> Machine:
 
 def _scaled(chip: Chip, what: str, factor: float) -> Chip:
     """`what` that the chip has a figure for; arithmetic is every rate of the matrix and vector units."""
-    figures = chip.figures()
-    math = [name for name in figures if name.endswith(("flops_per_s", "ops_per_s"))]
+    math = [name for name in chip.figures() if name.endswith(("flops_per_s", "ops_per_s"))]
     names = math if what == "arithmetic" else _RATES[what]
     more = {name: n * factor for name in names if (n := getattr(chip, name)) and isinstance(n, float | int)}
     return replace(chip, **more)
