@@ -13,6 +13,7 @@ from pathlib import Path
 
 from scalingbook_lib.evidence import fabrics, kernels, resources
 from scalingbook_lib.evidence.fitting import Values
+from scalingbook_lib.evidence.reading import chip as reading
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.units import dtype
@@ -36,7 +37,7 @@ def chip(system: str) -> Chip:
 def products() -> Iterator[tuple[str, kernels.Timed]]:
     """Every measured product, by chip and type, and by kind of chip and type."""
     for row in rows(ROOT / "data/products.csv"):
-        on, of = resources.chip(row["chip"]), row["dtype"]
+        on, of = reading.chip(row["chip"]), row["dtype"]
         B, D, F = (int(row[name]) for name in "BDF")
         found = kernels.Timed(on, dtype(of.removesuffix("_block")), B, D, F, float(row["latency_us"]) / 1e6)
         yield f"{'TPU7x' if on.name.startswith('half') else on.name} | {of}", found

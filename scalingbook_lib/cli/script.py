@@ -8,7 +8,18 @@ from collections.abc import Sequence
 import click
 
 import scalingbook_lib
-from scalingbook_lib.cli import FAILED, chips, collective, completion, measure, model, plan, roofline, serve
+from scalingbook_lib.cli import (
+    FAILED,
+    chips,
+    collective,
+    completion,
+    measure,
+    model,
+    plan,
+    roofline,
+    score,
+    serve,
+)
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -44,7 +55,7 @@ def scalingbook(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for module in (model, roofline, collective, plan, serve, measure, chips, completion):
+for module in (model, roofline, collective, plan, serve, measure, score, chips, completion):
     scalingbook.add_command(module.command)
 
 

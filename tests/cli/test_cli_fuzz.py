@@ -13,7 +13,7 @@ from scalingbook_lib import cli
 QUIET = settings(
     max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
-COMMANDS = ["model", "roofline", "collective", "plan", "serve", "chips", "completion"]
+COMMANDS = ["model", "roofline", "collective", "plan", "serve", "score", "chips", "completion"]
 MODELS = st.sampled_from(
     ["llama-3-8b", "deepseek-v3", "gemma-3-27b", "qwen3-next-80b-a3b", "gpt-oss-20b", "phi-2"]
 )

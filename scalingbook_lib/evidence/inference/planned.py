@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
 
+from scalingbook_lib.evidence.joined import machine
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
 from scalingbook_lib.inference import Layout, largest_batch
-from scalingbook_lib.machines import Cluster, Machine, Slice
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.units import BF16, FP16
 
-SLICES = {"TPU v4": (4, 4, 4), "TPU v6e": (4, 2), "TPU7x": (2, 2, 1)}
-"""The slices of TPUs that these runs used, or the smallest that holds their chips."""
 ENGINE_SEQUENCES = 4096
 """TensorRT-LLM has no more at once, in each group (tensorrt_llm/bench/build/tuning.py)."""
 STEP_TOKENS = 2048, 32768
@@ -44,18 +43,10 @@ class Planned:
 @cache
 def planned(run: InferenceRun) -> Planned:
     """The machine, the layout, and what the engine allowed."""
-    on, how = machine(run), layout(run)
+    on, how = machine(run.chip, run.chips), layout(run)
     batch = _batch(run, on, how)
     gathered = run.family == "palm" and (run.B or 0) * run.P > 1e6
     return Planned(run, on, how, batch, _step_tokens(run, how, batch), run.family == "trtllm", gathered)
-
-
-def machine(run: InferenceRun) -> Machine:
-    """One slice; or chips under one switch, and hosts of eight where one is not enough."""
-    if run.chip.torus:
-        return Slice(run.chip, SLICES[run.chip.name])
-    domain = min(run.chip.domain_chips or run.chip.chips_per_host, run.chips)
-    return Cluster(chip=run.chip, chips=run.chips, domain=domain, ports=64)
 
 
 def layout(run: InferenceRun) -> Layout:

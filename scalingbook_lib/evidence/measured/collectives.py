@@ -23,6 +23,7 @@ from statistics import median
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.resources import Row
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.machines import Cluster
@@ -64,7 +65,7 @@ def _run(sweep: list[Row]) -> CollectiveRun:
     row = sweep[0]
     return CollectiveRun(
         system=row["system"],
-        chip=resources.chip(row["chip"]),
+        chip=chip(row["chip"]),
         n=int(row["n_devices"]),
         collective=Collective.named(row["collective"]).hlo,
         algorithm=row["algo_or_tool"],

@@ -10,14 +10,32 @@ What is common to a family of runs stands in `inference_families.csv`. Chapter: 
 
 from dataclasses import dataclass
 from functools import cache
+from math import ceil
 
 from scalingbook_lib.evidence import resources
-from scalingbook_lib.evidence.measured import published, shapes
+from scalingbook_lib.evidence.measured import published
 from scalingbook_lib.evidence.measured.published import PublishedRun
-from scalingbook_lib.evidence.resources import Row, number
+from scalingbook_lib.evidence.reading.cells import (
+    PRECISIONS,
+    Cells,
+    Refused,
+    annotated,
+    first,
+    number,
+    precision,
+    text,
+    whole,
+)
+from scalingbook_lib.evidence.reading.chip import chip
+from scalingbook_lib.evidence.reading.model import model
+from scalingbook_lib.evidence.reading.stacks import kin
+from scalingbook_lib.evidence.resources import Row
+from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.units import BF16, FP4, FP8, FP16, INT8, DType, si
 
 _COLUMNS = {"tok": "output_tok_s_total", "s": "latency_s", "ms": "tpot_ms"}
+LENGTHS = ("P", "input_len"), ("G", "output_len"), ("S", "context_len")
+MOST_CHIPS = 2**20
 NVFP4 = DType("nvfp4", 0.5 + 1 / 16)
 """Four bits, and a scale of eight for every sixteen of them."""
 INT4_G32 = DType("int4 in groups of 32", 0.5 + 4 / 32)
@@ -33,6 +51,13 @@ KINDS = {
     "decode": "a step of B sequences, each a token: output tokens/s",
 }
 """What was measured, by the kind of a run."""
+PHASES = {
+    "batch": r"^batch$|prefill ?\+ ?decode|static|end.?to.?end|e2e",
+    "serving": r"continuous|serving|saturat|throughput|offline|server|concurren",
+    "prefill": r"prefill|context|prompt|first.?token|ttft",
+    "decode": r"decod|generat|tpot|itl|token",
+}
+"""The kind of a run, by what its phase says; the first that is said holds."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,37 +116,101 @@ class InferenceRun(PublishedRun):
 @cache
 def runs() -> tuple[InferenceRun, ...]:
     """Every usable run."""
-    return tuple(_run(row) for row in resources.rows("inference_runs") if not row["use"])
+    return tuple(read(row) for row in resources.rows("inference_runs") if not row["use"])
 
 
-def _run(row: Row) -> InferenceRun:
-    family, chips, pp = published.families("inference")[row["family"]], int(row["chips"]), int(row["pp"] or 1)
-    weights = row["weight_dtype"] or "bf16"  # the engine's default
+def read(row: Cells) -> InferenceRun:
+    """The run of one copy of a row's model, of any software; Refused where the row says too little.
+
+    What the library's own tables annotate counts (`annotated`); else the public columns do.
+    """
+    on, stack = chip(text(row, "chip", "accelerator")), kin("inference", row)
+    family = published.families("inference").get(stack.family, {})
+    tp, pp = whole(row, "tp"), whole(row, "pp") or 1
+    chips = min(whole(row, "chips") or (tp or 1) * pp, MOST_CHIPS)
+    copy = min((tp or max(chips // pp, 1)) * pp, chips)  # some count the cores of a chip in tp
+    if chips % copy or copy % pp:
+        raise Refused(f"{chips:,} chips are no copies of tp · pp = {copy:,}")
+    kind = first(PHASES, text(row, "kind", "phase"))
+    P, G, S = (whole(row, *annotated(row, *names)) for names in LENGTHS)
+    if kind is None or not {"decode": S or P, "prefill": P}.get(kind, P and G):
+        raise Refused("the row does not say phase, and the lengths in input_len, output_len and context_len")
     return InferenceRun(
-        id=row["run_id"],
-        family=row["family"],
-        kind=row["kind"],
-        engine=family["engine"],
-        model=shapes.find(row["transformer"]),
-        chip=resources.chip(row["chip"]),
-        chips=chips,
-        tp=chips // pp,  # the table counts devices, of which a TPU7x has two
+        id=text(row, "run_id"),
+        family=stack.family,
+        kind=kind,
+        engine=family.get("engine", stack.name if stack.known else ""),
+        model=model(row),
+        chip=on,
+        chips=copy,
+        tp=copy // pp,
         pp=pp,
-        weights=TYPES[weights],
-        compute=COMPUTES[weights],
-        head=TYPES[family["head"] or weights],
-        kv=TYPES[family["kv"]],
-        P=number(row["P"]) or 0,
-        G=number(row["G"]) or 0,
-        S=number(row["S"]),
-        B=number(row["B"]),
-        requests=number(row["requests"]),
-        most_sequences=number(row["most_sequences"]),
-        most_tokens=number(row["most_tokens"]),
-        printed={row["printed"]: row[_COLUMNS[row["printed"]]]},
-        source=resources.source(family),
-        note=family["note"],
+        **_types(row, family, on),
+        P=P or 0,
+        G=G or 0,
+        S=S if "S" in row else S or (P or 0) + (G or 0) // 2,
+        B=_at_once(row, kind, chips // copy),
+        requests=whole(row, "requests") if "requests" in row else _requests(stack.family, P, G),
+        most_sequences=whole(row, "most_sequences"),
+        most_tokens=whole(row, "most_tokens"),
+        printed=_printed(row, kind, chips // copy),
+        source=resources.source(family or row),
+        note=family.get("note", ""),
     )
+
+
+def _requests(family: str, P: int | None, G: int | None) -> int | None:
+    """How many requests a benchmark sends in all, where its software says that by their lengths."""
+    counts = {(one["family"], one["P"], one["G"]): one["requests"] for one in resources.rows("benchmarks")}
+    found = counts.get((family, str(P), str(G)))
+    return int(found) if found else None
+
+
+def _types(row: Cells, family: Row, on: Chip) -> dict[str, DType]:
+    """Products are 16 bits wide where the chip has no narrower unit; a cache is as wide as 16-bit weights."""
+    weights, kv = _type(text(row, "weight_dtype")), text(row, "kv_dtype").split(" ")[0]
+    wide = TYPES[weights] if weights in ("bf16", "fp16") else BF16
+    cache = weights if wide == TYPES[weights] else family.get("kv") or "bf16"
+    compute = COMPUTES[weights]
+    if compute.name not in on.rates():
+        compute = BF16 if "bf16" in on.rates() else FP16
+    return {
+        "weights": TYPES[weights],
+        "compute": compute,
+        "head": TYPES[family["head"] or weights] if family else wide,
+        "kv": TYPES[_type(kv) if first(PRECISIONS, kv) else cache],
+    }
+
+
+def _type(written: str) -> str:
+    name = precision(written)
+    return {"nvfp4": "fp4", "mxfp8": "fp8", "int4": "int4-g32"}.get(name, name)
+
+
+def _at_once(row: Cells, kind: str, copies: int) -> int | None:
+    """Sequences at once in one copy; all of a table's, unless it says that they are each replica's."""
+    B = whole(row, *annotated(row, "B", "batch_or_concurrency"))
+    if B and "per replica" not in text(row, "notes"):
+        B = ceil(B / copies)
+    return B if kind == "serving" or "B" in row else B or 1
+
+
+def _printed(row: Cells, kind: str, copies: int) -> dict[str, str]:
+    """What counts of all that is printed, for such a run, of one copy."""
+    if "printed" in row:
+        return {row["printed"]: row[_COLUMNS[row["printed"]]]}
+    each, chips = number(row, "output_tok_s_per_chip"), whole(row, "chips")
+    total = number(row, "output_tok_s_total") or (each * chips if each and chips else None)
+    seconds, step, ttft = number(row, "latency_s"), number(row, "tpot_ms"), number(row, "ttft_ms")
+    if kind == "prefill" and (seconds or ttft):
+        return {"s": str(seconds or (ttft or 0.0) / 1e3)}
+    if kind == "decode" and step:
+        return {"ms": str(step)}
+    if kind == "batch" and seconds:
+        return {"s": str(seconds)}
+    if not total:
+        raise Refused("the row prints no latency_s, tpot_ms, ttft_ms or output_tok_s_total of such a run")
+    return {"tok": str(total / copies)}
 
 
 RUNS: tuple[InferenceRun, ...]

@@ -10,6 +10,7 @@ from statistics import median
 
 from scalingbook_lib import roofline
 from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.resources import Row
 from scalingbook_lib.machines.chips import Chip, Source
 from scalingbook_lib.roofline import Roofline
@@ -90,7 +91,7 @@ def _sweep(rows: list[Row]) -> Sweep:
     """One layer, at the batch of each row."""
     row = rows[0]  # chip, type and width are the same in all of them
     return Sweep(
-        chip=resources.chip(row["chip"]),
+        chip=chip(row["chip"]),
         dtype=dtype(row["dtype"]),
         width=int(row["n"]),
         microseconds={int(row["m"]): float(row["latency_us"]) for row in rows},
@@ -108,11 +109,11 @@ def squares() -> tuple[Measured, ...]:
 def copy() -> Measured:
     """A copy on a TPU v6e."""
     (row,) = (row for row in resources.rows("kernels") if row["op"] == "hbm_copy")
-    chip = resources.chip(row["chip"])
+    on = chip(row["chip"])
     return Measured(
-        chip=chip,
+        chip=on,
         what="a copy of 33.6 MB within HBM, read and written",
-        roofline=roofline.operation(0, 2 * 2**25, chip),
+        roofline=roofline.operation(0, 2 * 2**25, on),
         seconds=float(row["latency_us"]) / 1e6,
         source=resources.source(row),
     )

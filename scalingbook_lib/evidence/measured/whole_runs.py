@@ -7,6 +7,8 @@ The rows of `evidence/data/training_gpu_hours.csv`, which count restarts and eve
 from dataclasses import dataclass
 
 from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence.reading.cells import whole
+from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import Utilization
@@ -75,7 +77,7 @@ def _whole_runs() -> tuple[WholeRun, ...]:
             params=float(row["params"]),
             tokens=float(row["tokens"]),
             chip=chips.find(row["accelerator"].split("-")[0]),  # with 40 GB or 80: the same peak
-            chips=resources.number(row["accel_count"]),
+            chips=whole(row, "accel_count"),
             chip_hours=float(row["accel_hours"]),
         )
         for row in resources.rows("training_gpu_hours")
@@ -86,7 +88,7 @@ def _stops() -> Stops:
     (row,) = resources.rows("interruptions")
     return Stops(
         name=row["run"],
-        chip=resources.chip(row["chip"]),
+        chip=chip(row["chip"]),
         chips=int(row["chips"]),
         days=float(row["days"]),
         planned=int(row["planned"]),

@@ -4,13 +4,13 @@ What a source does not say is filled in by what its software does, never by what
 Training.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from math import isqrt
 
+from scalingbook_lib.evidence.joined import machine
+from scalingbook_lib.evidence.measured.published import families
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
-from scalingbook_lib.machines import Cluster, Machine, Slice
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Case, Efficiency, Plan, memory
 from scalingbook_lib.training.times import Seconds
@@ -24,15 +24,6 @@ REMAT = {
     "minimal": "selective",
 }
 """What a source calls its policy: the scores that "selective" does again, a fused kernel does by itself."""
-MEGATRON = ("megatron", "dgxc-llama", "dgxc-gpt", "dgxc-nemotron", "nemo", "mbridge")
-"""These keep what fused kernels keep; what does not fit waits on the host (Megatron-Bridge, its recipes)."""
-UNFUSED = ("megatron-sc21", "korthikanti22", "mt-nlg")
-"""Before fused attention: every pair is computed, and its scores pass through memory."""
-EARLY = ("mpt",)
-"""The first fused kernels (Triton, 2022 and 2023), written for the A100."""
-GATHERS = ("llama3-405b",)
-"""Context parallelism that gathers keys and values first, and waits for them; the others send them around."""
-RACK = 64  # chips of a GB200's or GB300's domain of 72 that runs use, as powers of two divide them
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +40,26 @@ class Planned:
 @cache
 def planned(run: TrainingRun) -> Planned:
     """The model, the machine and the plan of a run."""
-    kernel = "unfused" if run.family in UNFUSED else "early" if run.family in EARLY else "attention"
-    return Planned(run, model(run), machine(run), plan(run), kernel)
+    on = machine(run.chip, run.chips // run.dcn)
+    return Planned(run, model(run), on, plan(run), _rule(run, "kernel") or "attention")
 
 
 def seconds(run: TrainingRun, efficiency: Efficiency) -> Seconds:
-    """The step by term, of a run's plan at that efficiency."""
+    """The step by term, of a run's plan at that efficiency.
+
+    Of frozen weights nobody computes, sums or applies gradients: a third of their products, and what is moved
+    once a step or for gradients, are left out.
+    """
     p = planned(run)
     causal = p.kernel != "unfused"  # a fused kernel skips what the mask throws away
     case = Case(p.model, p.machine, batch=run.batch, T=run.T, efficiency=efficiency, causal=causal)
-    return case.seconds(case.shape(p.plan))
+    shape = case.shape(p.plan)
+    if run.convention != "frozen":
+        return case.seconds(shape)
+    moved = [row for row in case.traffic(shape) if not row.once and "gradients" not in row.name]
+    found = case.seconds(shape, moved)
+    spared_s = found.optimizer_s + (found.math.total - found.math.attention) / 3
+    return replace(found, optimizer_s=0.0, total_s=found.total_s - spared_s)
 
 
 def model(run: TrainingRun) -> Transformer:
@@ -67,31 +68,10 @@ def model(run: TrainingRun) -> Transformer:
     return replace(m, L=m.L + 1, V=2 * m.V) if run.convention == "bridge+MTP" else m
 
 
-def machine(run: TrainingRun) -> Machine:
-    """Chips in whole domains under switches for all of them; or one slice, as cubic as it comes."""
-    if run.chip.torus:
-        return Slice(run.chip, min(_shapes(run), key=lambda sides: max(sides) / min(sides)))
-    domain = min(run.chip.domain_chips or run.chip.chips_per_host, run.chips)
-    domain = RACK if domain > RACK else domain
-    nodes = run.chips // domain
-    return Cluster(chip=run.chip, chips=run.chips, domain=domain, ports=64 if nodes <= 32 else 2 * nodes)
-
-
-def _shapes(run: TrainingRun) -> Iterator[tuple[int, ...]]:
-    """The sides of every slice with so many chips, the shortest first."""
-    n, torus = run.chips // run.dcn, run.chip.wiring()
-    for a in (a for a in range(1, isqrt(n) + 1) if n % a == 0):
-        rest = n // a
-        squares = [(a, rest)]
-        cubes = [(a, b, rest // b) for b in range(a, isqrt(rest) + 1) if rest % b == 0]
-        yield from (sides for sides in (squares if torus.dims == 2 else cubes) if torus.exists(sides))
-
-
 def plan(run: TrainingRun) -> Plan:
     """The split as published; where none is named, a microbatch of one and the lightest rematerialization."""
     schedule, chunks = _stages(run)
-    maxtext = bool(run.chip.torus) or run.family == "dgxc-maxtext-70b"
-    single = maxtext or run.family in ("torchtitan", "mpt")  # one fp32 copy of the weights, no master
+    single = bool(run.chip.torus) or _rule(run, "weights") == "fp32"  # one copy of the weights, no master
     found = Plan(
         tp=run.tp,
         cp=run.cp,
@@ -105,9 +85,9 @@ def plan(run: TrainingRun) -> Plan:
         compute=run.dtype,
         schedule=schedule,
         chunks=chunks,
-        sequence_parallel=run.family not in UNFUSED or run.remat == "selective",
-        collective_matmul=_overlaps(run),
-        context="gather" if run.family in GATHERS else "ring",
+        sequence_parallel=_rule(run, "kernel") != "unfused" or run.remat == "selective",
+        collective_matmul="async" in run.variant or not _rule(run, "exposed"),
+        context=_rule(run, "context") or "ring",
         master=None if single else FP32,
         expert_tp=1 if run.experts and run.ep > 1 and run.tp > 1 else None,
         expert_domains=4 if run.model.name == "DeepSeek-V3" else None,
@@ -123,16 +103,20 @@ def _stages(run: TrainingRun) -> tuple[str, int]:
     return ("interleaved", chunks) if run.pp > 1 and chunks > 1 else ("1f1b", 1)
 
 
-def _overlaps(run: TrainingRun) -> bool:
-    """Whether products overlap collectives of tensor parallelism: on TPUs, and in Megatron since 2023."""
-    if run.family == "torchtitan":
-        return "async" in run.variant
-    return run.family not in (*UNFUSED, *EARLY, "dgxc-maxtext-70b", "llama3-405b")
+def _rule(run: TrainingRun, name: str) -> str:
+    """What a family does that rows do not say; "" for most, and for software that nobody knows.
+
+    `kernel`: attention was "unfused", and its scores passed through memory, or it was of the "early" fused
+    ones (Triton, 2022 and 2023, for the A100). `remat`: Megatron keeps what fused kernels keep; what does not
+    fit waits on the host. `weights`: one fp32 copy and no master. `exposed`: products overlap no collective
+    of tensor parallelism. `context`: keys and values are gathered first, and waited for.
+    """
+    return families("training").get(run.family, {}).get(name, "")
 
 
 def _remat(run: TrainingRun, found: Plan) -> str:
     if run.remat is None:
-        return "none" if run.family.startswith(MEGATRON) else _lightest(run, found)
+        return _rule(run, "remat") or _lightest(run, found)
     offloads = run.remat.startswith("offload")  # activations wait in the memory of the host
     if offloads and not run.chip.host_bytes_per_s and not run.chip.pcie_bytes_per_s:
         return "full"  # nobody says how fast that chip reaches its host

@@ -24,6 +24,7 @@ __all__ = [
     "GPUS",
     "HALF_TPU7X",
     "L40S",
+    "OTHERS",
     "RTX_PRO_6000",
     "TPUS",
     "Axis",
@@ -46,6 +47,8 @@ _AMD = table.read("amd", "AMD", full_mesh=True)
 """Eight to a board, one link for each pair: seven together for a collective of all eight, one for two."""
 MI300X, MI325X, MI355X = _AMD
 GPUS = (*_NVIDIA, *_AMD)
+OTHERS = table.read("others", "others")
+"""Chips that only tables of other people's measurements name: peaks alone, joined as if by switches."""
 CATALOGUE = {chip.name: chip for chip in (*TPUS, *GPUS)}
 _ALSO = {"trillium": V6E, "ironwood": TPU7X, "v7x": TPU7X, "rtxpro6000se": RTX_PRO_6000, "l40s": L40S}
 

@@ -14,25 +14,25 @@ LENGTHS = tuple(sorted(24 + i**3 % 1000 for i in range(200)))
 _SIDES = tuple(128 * 2**k for k in range(7))
 
 
-def padded(chosen: tuple[int, ...]) -> int:
+def padded(chosen: tuple[int, ...], of: tuple[int, ...] = LENGTHS) -> int:
     """Tokens of padding if every sequence is filled up to the next one of these lengths."""
     chosen = tuple(sorted(chosen))
-    return sum(chosen[bisect_left(chosen, n)] - n for n in LENGTHS)
+    return sum(chosen[bisect_left(chosen, n)] - n for n in of)
 
 
 @cache  # an answer and its mistakes are asked for at every judgement
-def least_padding(lengths: int = 4) -> int:
+def least_padding(lengths: int = 4, of: tuple[int, ...] = LENGTHS) -> int:
     """With the best choice of so many lengths: each of them is that of the last sequence that it takes."""
 
     @cache
     def best(sequences: int, left: int) -> int:
         if not sequences:
             return 0
-        top = LENGTHS[sequences - 1]
+        top = of[sequences - 1]
         starts = range(sequences) if left > 1 else (0,)
-        return min(best(i, left - 1) + sum(top - n for n in LENGTHS[i:sequences]) for i in starts)
+        return min(best(i, left - 1) + sum(top - n for n in of[i:sequences]) for i in starts)
 
-    return best(len(LENGTHS), lengths)
+    return best(len(of), lengths)
 
 
 def least_traffic(*, buffers: int = 2, room: int = 16 * MiB) -> float:

@@ -15,60 +15,15 @@ from functools import cache
 
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.measured import published
-from scalingbook_lib.evidence.measured.shapes import trained
 from scalingbook_lib.evidence.measured.training_runs.counting import CONVENTIONS, counted
-from scalingbook_lib.evidence.measured.training_runs.run import TrainingRun, products
-from scalingbook_lib.evidence.resources import Row, number
-
-_COLUMNS = {
-    "s": "step_time_s",
-    "tok": "tokens_per_s_per_chip",
-    "tf": "tflops_per_chip",
-    "mfu": "mfu",
-    "mem": "peak_mem_gib",
-}
+from scalingbook_lib.evidence.measured.training_runs.read import read
+from scalingbook_lib.evidence.measured.training_runs.run import TrainingRun
 
 
 @cache
 def runs(use: str = "") -> tuple[TrainingRun, ...]:
     """The runs of that use."""
-    return tuple(_run(row) for row in resources.rows("training_runs") if row["use"] == use)
-
-
-def _run(row: Row) -> TrainingRun:
-    family = published.families("training")[row["family"]]
-    chip, printed = resources.chip(row["chip"]), row["printed"].split()
-    chips, slices, shards = int(row["chips"]), int(row["slices"]), int(row["shards"])
-    tp, pp, cp = int(row["tp"]), int(row["pp"]), int(row["cp"] or 1)
-    documented = chip.flops_per_s(products(row["dtype"]))
-    return TrainingRun(
-        id=row["run_id"],
-        family=row["family"],
-        model=trained(row),
-        chip=chip,
-        chips=chips,
-        precision=row["dtype"],
-        T=int(row["seq"]),
-        batch=int(row["global_batch"]),
-        microbatch=number(row["micro"]),
-        tp=tp,
-        pp=pp,
-        chunks=number(row["chunks"]),
-        cp=cp,
-        ep=int(row["ep"] or 1),
-        fsdp=shards,
-        dp=chips // (slices * shards * tp * cp * pp),
-        dcn=slices,
-        zero=int(row["zero"]),
-        remat=row["policy"] or None,
-        convention=row["counts"] or None,
-        printed={name: row[_COLUMNS[name]] for name in printed},
-        coarse=bool(family["coarse"]),
-        peak_flops_per_s=float(row["peak_tflops_used"]) * 1e12 if "mfu" in printed else documented,
-        source=resources.source(family),
-        variant=row["variant"],
-        note=family["note"],
-    )
+    return tuple(read(row) for row in resources.rows("training_runs") if row["use"] == use)
 
 
 RUNS: tuple[TrainingRun, ...]
@@ -103,4 +58,14 @@ def by_series() -> dict[str, tuple[TrainingRun, ...]]:
     return {name: tuple(group) for name, group in found.items() if len(group) > 1}
 
 
-__all__ = ["CONVENTIONS", "HELD_OUT", "REFUSED", "RUNS", "TrainingRun", "by_series", "counted", "find"]
+__all__ = [
+    "CONVENTIONS",
+    "HELD_OUT",
+    "REFUSED",
+    "RUNS",
+    "TrainingRun",
+    "by_series",
+    "counted",
+    "find",
+    "read",
+]

@@ -14,6 +14,8 @@ CONVENTIONS = {
     "half": "half of the pairs; nothing that is computed again",
     "hardware": "every pair of positions, and the layers' forward pass once more: HFU",
     "6P": "6 for every parameter, embeddings, norms and biases too, and every pair",
+    "6N": "6 for every parameter that serves a token, and no pair",
+    "frozen": "as half, without the gradients of weights that are frozen (LoRA)",
     "bridge": "as half, without the routers",
     "bridge+MTP": "as bridge, with one more layer and unembedding that predict the token after the next",
     "bridge ungated": "as bridge, with two matrices an expert where there are three, and no windows",
@@ -36,6 +38,8 @@ def counted(convention: str, model: Transformer, tokens: int, T: int) -> float:
     return {
         "full": exact.total,
         "half": half,
+        "6N": 6 * model.active_params * tokens,
+        "frozen": half - (exact.total - exact.attention) / 3,  # of a product's three, one is for the weights
         "hardware": exact.total + (exact.total - exact.get("unembedding")) / 3,  # forward is a third
         "bridge": bridge,
         "bridge ungated": bridge - exact.get("experts") / 3,

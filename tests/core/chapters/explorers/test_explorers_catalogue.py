@@ -124,7 +124,7 @@ def test_every_control_changes_something_and_is_told_in_good_words(key):
         others = [explorer.paint(base | {name: value}) for value in offered(explorer, name)[1:]]
         changed = any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others)
         assert changed or not others, name
-        for view in (p.seen.view for p in (start, *others) if not p.error):
+        for view in (p.seen.view for p in (start, *others) if not p.seen.error):
             told = " | ".join([view.verdict, *map(str, view.readouts)])
             assert not re.search(ILL_SAID, told), told
             assert key in SMALL or not re.search(r"\de-?\d", told), told

@@ -1,0 +1,61 @@
+"""How near do predictions come to a table of measurements? `scalingbook score`."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import click
+
+from scalingbook_lib import evidence
+from scalingbook_lib.cli.answer import Answer, Table
+from scalingbook_lib.cli.printing import answering
+from scalingbook_lib.evidence.scores import signed
+from scalingbook_lib.evidence.scoring.report import Found, Group, Report
+from scalingbook_lib.units import percent
+
+MOST_IDS = 4  # of rows that are refused for one reason
+SIZES = {"below 10 G": 10e9, "10 to 100 G": 100e9, "from 100 G": float("inf")}  # parameters
+PARTS: dict[str, Callable[[Found], Iterable[str]]] = {
+    "class": lambda found: [""],
+    "chip": lambda found: [found.chip] * bool(found.chip),
+    "software": lambda found: [found.stack] * bool(found.stack),
+    "size": lambda found: (
+        [next(name for name, most in SIZES.items() if found.params < most)] * (found.params > 0)
+    ),
+    "cause": lambda found: found.assumed,
+}
+"""What may explain an error, and what a row has of it: the causes are what it left open."""
+
+
+@click.command("score", short_help="Predictions beside a table of measured runs, of any software.")
+@click.argument("table", type=click.Path(exists=True, dir_okay=False))
+@answering
+def command(table: str) -> Answer:
+    """Predict every row of TABLE, a CSV of measurements, and print how near that comes.
+
+    A row is a training run, a serving run, a kernel, a collective or a model's configuration: TABLE has the
+    columns of training_runs.csv, inference_runs.csv, kernels.csv, collectives.csv or model_configs.csv of the
+    book's data, and is known by them. Whatever the software, a row is read by its own columns; what they
+    leave open widens its band. Rows that are refused are told with the reason.
+    """
+    report = evidence.score(table)
+    tables, nothing = tuple(_tables(report)), not report.found
+    return Answer(told=str(report), tables=tables, values=report.values, refused=nothing)
+
+
+def _tables(report: Report) -> Iterator[Table]:
+    columns = ("", "rows", "mean", "median", "90 in 100", "bias", "band", "within")
+    for part, names in PARTS.items():
+        if groups := report.by(names):
+            yield Table(f"By {part}", columns, tuple(map(_row, groups)))
+    refused = tuple((why, f"{len(ids):,}", ", ".join(ids[:MOST_IDS])) for why, ids in report.refused.items())
+    if refused:
+        yield Table("Refused", ("reason", "rows", "the first of them"), refused, words=(0, 2))
+
+
+def _size(params: float) -> list[str]:
+    return [next(name for name, most in SIZES.items() if params < most)] if params else []
+
+
+def _row(group: Group) -> tuple[str, ...]:
+    e = group.errors
+    sizes = (percent(e.mean), percent(e.median), percent(e.p90), signed(e.bias))
+    return e.name, f"{e.runs:,}", *sizes, f"× {group.factor:.2f}", percent(group.in_band)

@@ -1,0 +1,80 @@
+"""Which chip is meant, whatever stands around its name? 'NVIDIA H100 80GB HBM3', 'A100-SXM4-40GB', 'v5p'."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+from scalingbook_lib.evidence.reading.cells import Refused
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.units import GB, GiB
+
+VARIANTS = {
+    "A100-40G": replace(chips.A100, name="A100 40GB", hbm_bytes=40 * GiB, hbm_bytes_per_s=1555 * GB),
+    "A100-80G (330W)": replace(chips.A100, name="A100, 330 W", power_w=330),  # gpt-fast's, of 400 W
+    "H100-96G-HBM2e-500W": replace(  # torchtitan's
+        chips.H100, name="H100 96GB, 500 W", hbm_bytes=96 * GiB, hbm_bytes_per_s=2400 * GB, power_w=500
+    ),
+    "half a TPU7x": chips.HALF_TPU7X,  # what JAX calls a device
+}
+"""Chips that only tables name."""
+ALSO = {
+    "v5lite": "TPU v5e",
+    "v5litepod": "TPU v5e",
+    "trillium": "TPU v6e",
+    "ironwood": "TPU7x",
+    "v7x": "TPU7x",
+    "trn1": "Trainium1",
+    "trn2": "Trainium2",
+    "inf2": "Trainium1",
+    "rtxpro6000": "RTX PRO 6000 SE",
+}
+"""What clouds and drivers call the same chip."""
+
+
+@cache
+def chip(name: str) -> Chip:
+    """The chip of that name; Refused where no part of the name is one.
+
+    A memory or a power that is written and is not the chip's own makes a variant of it, which is its kin.
+    """
+    if re.search("half.*7x|7x.*half", name.lower()):
+        return chips.HALF_TPU7X
+    found = next(_found(name), None)
+    if found is None:
+        known = ", ".join(sorted({one.name for one in _known().values()}))
+        raise Refused(f"no chip {name[:40]!r} is known; there are {known}")
+    return _variant(found, name.lower())
+
+
+@cache
+def _known() -> dict[str, Chip]:
+    """Every chip by its name in small letters and digits alone, the longest names first."""
+    every = {
+        one.name: one for one in (*chips.CATALOGUE.values(), chips.L40S, chips.RTX_PRO_6000, *chips.OTHERS)
+    } | VARIANTS
+    every |= {alias: every[name] for alias, name in ALSO.items()}
+    named = {re.sub(r"[^a-z0-9]|^tpu", "", name.lower()): one for name, one in every.items()}
+    return {key: named[key] for key in sorted(named, key=len, reverse=True)}
+
+
+def _found(name: str) -> Iterator[Chip]:
+    """A known name that begins at a word and ends at one, or before a letter: 'H100SXM5' but not 'H1000'."""
+    words = [re.sub(r"^\d+x(?=[a-z])|^tpu(?=v?\d)", "", w) for w in re.findall(r"[a-z0-9]+", name.lower())]
+    for start in range(len(words)):
+        joined = "".join(words[start:])
+        ends = {len("".join(words[start:end])) for end in range(start, len(words) + 1)}
+        for key, found in _known().items():
+            if joined.startswith(key) and (len(key) in ends or joined[len(key)].isalpha()):
+                yield found
+
+
+def _variant(found: Chip, name: str) -> Chip:
+    memory, power = re.search(r"\b(\d{2,3}) ?gi?b?\b", name), re.search(r"\b(\d{2,4}) ?w\b", name)
+    if memory and abs(int(memory[1]) * GiB / found.hbm_bytes - 1) > 0.1:
+        smaller = replace(found, name=f"{found.name} {memory[1]}GB", hbm_bytes=int(memory[1]) * GiB)
+        found = next((one for one in VARIANTS.values() if one.name == smaller.name), smaller)
+    if power and found.power_w and abs(int(power[1]) / found.power_w - 1) > 0.02:
+        found = replace(found, name=f"{found.name}, {power[1]} W", power_w=float(power[1]))
+    return found

@@ -1,0 +1,70 @@
+"""How fast is somebody's server predicted to be? Prefill and decoding in seconds, saturated in tokens/s.
+
+A row says its work by `phase`, lengths and batch. Replicas each serve their part: chips over tp · pp copies
+of the model. What is open is open here, too: the prediction is the geometric middle. Chapter: Inference.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import sqrt
+
+from scalingbook_lib.evidence import inference
+from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, read
+from scalingbook_lib.evidence.reading.cells import Cells, text, whole
+from scalingbook_lib.evidence.reading.stacks import Stack, kin
+from scalingbook_lib.evidence.scoring.report import Found, Interval
+from scalingbook_lib.evidence.tables import frozen
+
+SPLITS = (1, 2, 4, 8)  # chips of a copy, where a row leaves them open
+NEAR_BEST = 1.25  # of the layouts that are open, slower ones nobody would choose
+VLLM_SEQUENCES = 256  # the most at once by its default (max_num_seqs); others take what fits
+
+
+def predict(row: Cells) -> Found:
+    """Seconds of prompts or of steps, or output tokens/s of all chips; Refused where it says too little."""
+    run = read(row)
+    stack = kin("inference", row)
+    chips = whole(row, "chips") or run.chips
+    runs = list(_open(row, run, stack, chips))
+    rates = [_rate(one) * chips / one.chips for one in runs]
+    near = Interval(min(rate for rate in rates if rate * NEAR_BEST >= max(rates)), max(rates))
+    measured = run.tokens_per_s * chips / run.chips
+    saturated = run.kind == "serving" or "static" in text(row, "phase").lower()
+    kind = "saturated" if saturated else "prefill" if run.kind == "prefill" else "decode"
+    B = (run.B or 1) * chips / run.chips
+    done = B * {"prefill": run.P, "decode": 1}.get(run.kind, run.G)  # tokens of a prompt, a step, or of all
+    rated = Interval(measured, measured)
+    own = any(line[0] == run.chip.name for line in frozen("inference").table)
+    said = {
+        "layout not given": len({one.tp for one in runs}) > 1,
+        "batch not given": len({one.most_sequences for one in runs}) > 1,
+        "software not known": not stack.known,
+        "chip by its kin": not own,
+        "shapes by size alone": ", as " in run.model.name,
+        "type of the cache not given": not text(row, "kv_dtype"),
+    }
+    return Found(
+        kind=f"serving {kind}, {'experts' if run.experts else 'dense'}",
+        chip=run.chip.name,
+        stack=stack.name,
+        params=run.model.params,
+        measured=rated if saturated else rated.over(done),
+        predicted=near if saturated else near.over(done),
+        factor=inference.band(run.experts) ** (1 if own else sqrt(2)),  # kin: twice the variance
+        assumed=tuple(told for told, holds in said.items() if holds),
+    )
+
+
+def _rate(run: InferenceRun) -> float:
+    return inference.tokens_per_s(run, inference.calibrated(run.chip, run.compute, run.engine))
+
+
+def _open(row: Cells, run: InferenceRun, stack: Stack, chips: int) -> Iterator[InferenceRun]:
+    """Of a server whose layout nobody names, copies as small as they like; of vLLM's, its default batch."""
+    small = run.kind == "serving" and not whole(row, "tp") and not run.chip.torus
+    for ways in [n for n in SPLITS if chips % (n * run.pp) == 0] if small else [run.tp]:
+        one = replace(run, tp=ways, chips=ways * run.pp)
+        yield one
+        vllm = stack.name == "vLLM" or not stack.known
+        if vllm and run.kind == "serving" and not (run.B or run.most_sequences):
+            yield replace(one, most_sequences=VLLM_SEQUENCES)

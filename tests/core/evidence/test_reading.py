@@ -1,0 +1,123 @@
+"""A row is read however chips, models, software and conventions are spelled, and never against itself."""
+
+import csv
+
+import pytest
+
+from scalingbook_lib import models
+from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence.measured.training_runs.read import COUNTS
+from scalingbook_lib.evidence.reading.cells import Refused, first, precision
+from scalingbook_lib.evidence.reading.chip import chip
+from scalingbook_lib.evidence.reading.model import configured, model
+from scalingbook_lib.evidence.reading.stacks import kin
+from tools.environment import ROOT
+
+approx = pytest.approx
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("H100SXM5", "H100"),
+        ("8xH100", "H100"),
+        ("A100-SXM4-40GB", "A100 40GB"),
+        ("A100-80G (330W)", "A100, 330 W"),
+        ("TPU v5 lite", "TPU v5e"),
+        ("v5p-128", "TPU v5p"),
+        ("trillium", "TPU v6e"),
+        ("TPU7x (per device = half chip)", "half a TPU7x"),
+        ("AMD Instinct MI300X", "MI300X"),
+        ("GB300 NVL72", "GB300"),
+        ("RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 SE"),
+        ("H200-NVL", "H200 NVL"),
+        ("L40S", "L40S"),
+        ("Gaudi 2", "Gaudi2"),
+        ("trn1.32xlarge", "Trainium1"),
+        ("H100 PCIe, 310 W", "H100 PCIe, 310 W"),
+    ],
+)
+def test_chips_are_known_however_they_are_spelled(written, name):
+    assert chip(written).name == name
+
+
+@pytest.mark.parametrize("written", ["H1000", "A10000", "EFA single adapter 200Gbps", "", "v5"])
+def test_what_only_resembles_a_chip_is_none(written):
+    with pytest.raises(Refused, match="no chip"):
+        chip(written)
+
+
+@pytest.mark.parametrize(
+    ("row", "params"),
+    [
+        ({"name": "meta-llama/Llama-3.1-70B-Instruct"}, 70_553_706_496),
+        ({"name": "Qwen3 MoE 30B", "params": "30532122624"}, 30_532_122_624),
+        (
+            {"name": "GPT-22B", "layers": "48", "d_model": "6144", "heads": "64", "params": "22000000000"},
+            22_074_273_792,
+        ),
+        (
+            {
+                "name": "MPT-7b",
+                "layers": "32",
+                "d_model": "4096",
+                "heads": "32",
+                "vocab": "50368",
+                "d_ff": "16384",
+                "params": "6658859008",
+            },
+            6_658_859_008,
+        ),
+    ],
+)
+def test_a_model_is_known_by_name_shape_or_parameters(row, params):
+    assert model(row, T=2048).params == params
+
+
+def test_a_name_is_not_trusted_against_its_size():
+    assert model({"name": "OPT-1.3B"}) is models.find("OPT 1.3B")
+    assert model({"name": "OPT-13B"}).params == approx(13e9, rel=0.05)  # by size alone
+    with pytest.raises(Refused, match="has no shapes"):
+        model({"name": "Nemotron_3_Super"})
+    with pytest.raises(Refused, match="shapes make"):
+        model({"name": "ours", "layers": "80", "d_model": "8192", "heads": "64", "params": "7e9"})
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        (
+            "model FLOPs with causal attention halved (6*L*d*s per token); no recompute; logits counted",
+            "half",
+        ),
+        ("model FLOPs incl. full (non-causal) attention 12*L*d*s per token; no recompute", "full"),
+        ("12*L*d*s full attention + 6*(N minus input embedding)", "full"),
+        ("HARDWARE FLOPs: counts activation recompute", "hardware"),
+        ("6*N (all params incl. tied embedding + learned pos-emb) + 12*L*d*s full attention", "6P"),
+        ("6N+6Lds causal half, no recompute", "half"),
+        ("LoRA: 4N+6Lds (no weight gradient of the frozen matrices)", "frozen"),
+        ("6ND", "6N"),
+        ("not stated", None),
+    ],
+)
+def test_conventions_are_understood_in_words(written, name):
+    assert first(COUNTS, written) == name
+
+
+def test_every_stack_has_words_that_compile_and_a_family_or_none():
+    known = {
+        row["family"] for what in ("training", "inference") for row in resources.rows(f"{what}_families")
+    }
+    for row in resources.rows("stacks"):
+        assert row["family"] in known | {"", "megatron"}
+        assert kin(row["what"], {"name": "nobody has heard of this"}).known is False
+    assert [precision(word) for word in ("bfloat16", "", "FP8 (e4m3)")] == ["bf16", "bf16", "fp8"]
+
+
+def test_parameters_are_exact_from_the_columns_alone(monkeypatch):
+    monkeypatch.setattr("scalingbook_lib.evidence.reading.model._named", lambda name, params: iter(()))
+    with (ROOT / "data" / "model_configs.csv").open(newline="") as lines:
+        rows = [row for row in csv.DictReader(lines) if row["d_model"] and row["total_params_computed"]]
+    wrong = [row["model"] for row in rows if configured(row).params != int(row["total_params_computed"])]
+    assert wrong == ["gpt-oss-20b"]  # whose sinks and biases of experts have no column

@@ -1,0 +1,245 @@
+"""A score for anyone: any software, any spelling, and no row that ends the run."""
+
+import random
+
+import pytest
+
+from scalingbook_lib import evidence
+from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence.measured import inference_runs, training_runs
+
+approx = pytest.approx
+
+LLAMA = {
+    "layers": "80",
+    "d_model": "8192",
+    "d_ff": "28672",
+    "heads": "64",
+    "kv_heads": "8",
+    "vocab": "128256",
+}
+TRAINING = LLAMA | {
+    "run_id": "mine",
+    "name": "Llama-3-70B",
+    "family": "nobody's",
+    "seq": "8192",
+    "global_batch": "512",
+    "chip": "H100-SXM",
+    "chips": "64",
+    "tp": "4",
+    "pp": "4",
+    "dtype": "bf16",
+    "step_time_s": "100",
+}
+SERVING = {
+    "run_id": "served",
+    "model": "Llama-3.3-70B",
+    "phase": "continuous-batching max throughput",
+    "chip": "H200",
+    "chips": "2",
+    "tp": "2",
+    "weight_dtype": "fp8",
+    "input_len": "1000",
+    "output_len": "1000",
+    "output_tok_s_total": "3000",
+    "engine": "an engine",
+}
+ALL_REDUCE = {
+    "system": "H100 80GB HBM3",
+    "n_devices": "8",
+    "collective": "all_reduce",
+    "size_bytes": "1073741824",
+    "time_us": "4000",
+}
+PRODUCT = {
+    "system": "B200",
+    "op": "gemm",
+    "dtype": "bf16",
+    "m": "4096",
+    "n": "8192",
+    "k": "8192",
+    "latency_us": "300",
+}
+CONFIGURATION = {
+    "model": "Qwen3-8B",
+    "layers": "36",
+    "d_model": "4096",
+    "total_params_computed": "8190735360",
+}
+TABLES = [TRAINING, SERVING, ALL_REDUCE, PRODUCT, CONFIGURATION]
+
+
+def one(row):
+    (scored,) = evidence.score([row]).rows
+    assert bool(scored.found) != bool(scored.refused)
+    return scored.found or scored
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        (TRAINING, "training, dense"),
+        (TRAINING | {"name": "Mixtral-8x7B", **dict.fromkeys(LLAMA, "")}, "training, experts"),
+        (SERVING, "serving saturated, dense"),
+        (SERVING | {"model": "Qwen3-30B-A3B"}, "serving saturated, experts"),
+        (SERVING | {"phase": "prefill", "ttft_ms": "400"}, "serving prefill, dense"),
+        (
+            SERVING | {"phase": "decode", "batch_or_concurrency": "8", "tpot_ms": "20"},
+            "serving decode, dense",
+        ),
+        (SERVING | {"phase": "prefill+decode", "latency_s": "30"}, "serving decode, dense"),
+        (SERVING | {"phase": "static batch", "batch_or_concurrency": "64"}, "serving saturated, dense"),
+        (ALL_REDUCE, "collectives >= 1 MiB"),
+        (ALL_REDUCE | {"size_bytes": "1024", "time_us": "14"}, "collectives < 1 MiB"),
+        (PRODUCT, "products m >= 512"),
+        (PRODUCT | {"m": "16", "latency_us": "40"}, "products m < 512"),
+        (CONFIGURATION, "parameters"),
+    ],
+)
+def test_each_class_is_known_by_its_columns_and_predicted(row, kind):
+    scored = one(row)
+    assert scored.kind == kind
+    assert scored.error == approx(scored.predicted.middle / scored.measured.middle - 1)
+    assert scored.band.low <= scored.predicted.low <= scored.predicted.high <= scored.band.high
+
+
+@pytest.mark.parametrize(("prompt", "kind"), [("context", "prompt"), ("generation", "decode")])
+def test_attention_is_two_classes(prompt, kind):
+    columns = {"op": f"{prompt}_attention", "batch": "8", "seq": "4096", "heads": "32", "head_dim": "128"}
+    scored = one(PRODUCT | dict.fromkeys("mnk", "") | columns)
+    assert scored.kind == f"attention {kind}"
+
+
+def test_software_and_family_that_nobody_knows_are_predicted_and_said():
+    found = one(TRAINING)
+    assert found.stack == "unknown"
+    assert "software not known" in found.assumed
+    assert {"microbatch not given", "chunks not given", "remat not given"} <= set(found.assumed)
+    assert one(TRAINING | {"family": "our fork of Megatron-LM"}).stack == "Megatron"
+    assert one(SERVING | {"engine": "SGLang 0.5"}).stack == "vLLM"
+
+
+def test_what_a_row_leaves_open_widens_its_band():
+    said = one(TRAINING | {"micro_batch": "1", "vp": "5", "remat": "none", "fsdp": "0"})
+    band, wider = said.band, one(TRAINING).band
+    assert wider.high / wider.low > band.high / band.low
+
+
+def test_a_chip_nobody_knows_is_refused_and_one_that_no_fit_saw_has_a_wider_band():
+    scored = one(TRAINING | {"chip": "Z9000"})
+    assert scored.found is None
+    assert "no chip 'Z9000' is known" in scored.refused
+    kin = one(TRAINING | {"chip": "MI300X"})
+    assert "chip by its kin" in kin.assumed
+    assert kin.factor > one(TRAINING).factor
+
+
+def test_the_figure_that_is_most_to_be_trusted_counts():
+    known = one(TRAINING | {"tokens_per_s_per_chip": "1", "mfu": "0.01"})
+    assert known.measured.middle == 100
+    rate = {"step_time_s": "", "flops_convention": "causal half", "peak_tflops_used": "989"}
+    share = one(TRAINING | rate | {"mfu": "0.4"})
+    assert one(TRAINING | rate | {"mfu": "40%"}).measured.middle == approx(share.measured.middle)
+    assert one(TRAINING | rate | {"tflops_per_chip": "395.6", "mfu": "0.9"}).measured == approx(
+        share.measured
+    )
+    open_count = one(TRAINING | rate | {"mfu": "0.4", "flops_convention": ""})
+    assert open_count.measured.high > open_count.measured.low
+    assert one(TRAINING | {"step_time_s": "", "step_time_derived_s": "90"}).measured.middle == 90
+
+
+def test_frozen_weights_need_no_gradient():
+    tuned = one(TRAINING | {"name": "Llama-3-70B LoRA"})
+    assert 0.6 < tuned.predicted.middle / one(TRAINING).predicted.middle < 0.75
+
+
+def test_replicas_serve_together():
+    twice = SERVING | {"chips": "4", "output_tok_s_total": "6000"}
+    assert one(twice).predicted == approx([2 * end for end in one(SERVING).predicted])
+
+
+@pytest.mark.parametrize("note", ["DATA-QUALITY: int8", "a guess; do not use without checking"])
+def test_rows_that_warn_are_refused_with_the_warning(note):
+    assert note[:12].lower() in one(TRAINING | {"notes": note}).refused.lower()
+
+
+def test_an_unknown_table_says_which_columns_are_looked_for(tmp_path):
+    with pytest.raises(ValueError, match="training_runs has seq, chip, chips"):
+        evidence.score([{"a": "1", "b": "2"}])
+    broken = tmp_path / "broken.csv"
+    broken.write_bytes(b'\x00\xff\xfe,,\n"')
+    with pytest.raises(ValueError, match="table"):
+        evidence.score(broken)
+    with pytest.raises(ValueError, match="cannot be read"):
+        evidence.score(tmp_path / "none.csv")
+
+
+def test_a_file_is_read_with_its_mark_and_its_short_and_long_rows(tmp_path):
+    path = tmp_path / "mine.csv"
+    head = ",".join(TRAINING)
+    path.write_text(
+        f"\ufeff{head}\n{','.join(TRAINING.values())}\nshort\n{','.join(TRAINING.values())},more,and more\n"
+    )
+    told = evidence.score(path)
+    assert [bool(row.found) for row in told.rows] == [True, False, True]
+
+
+def test_the_values_for_programs_are_exactly_those():
+    values = evidence.score([TRAINING, TRAINING | {"chip": "Z9000", "run_id": "other"}]).values
+    assert set(values) == {"summary", "rows"}
+    assert set(values["summary"][0]) == {"class", "n", "mean", "median", "p90", "bias", "in_band"}
+    known, other = values["rows"]
+    assert set(known) == set(other) == {"id", "predicted", "measured", "error", "low", "high", "refused"}
+    assert known["id"] == "mine"
+    assert known["refused"] is None
+    assert other["predicted"] is None
+    assert "Z9000" in other["refused"]
+
+
+def test_the_library_s_own_rows_are_read_by_the_same_reader():
+    for table, runs in (("training_runs", training_runs.RUNS), ("inference_runs", inference_runs.RUNS)):
+        told = {row.id: row for row in evidence.score(resources.rows(table)).rows}
+        for run in runs:
+            assert told[run.id].found, told[run.id].refused
+
+
+@pytest.mark.parametrize(
+    "table", TABLES, ids=lambda row: row.get("op") or row.get("collective") or row.get("model")
+)
+def test_two_hundred_mangled_rows_never_end_the_run(table):
+    chance = random.Random(20261122)
+    odd = [
+        "",
+        "0",
+        "-1",
+        "nan",
+        "inf",
+        "1e400",
+        "1e18",
+        "3.5",
+        "abc",
+        "12,5",
+        "%",
+        "\x00",
+        "None",
+        "١٢",
+        "8x7B",
+        "9" * 400,
+    ]
+    rows = []
+    for _ in range(200):
+        row = dict(table)
+        for column in chance.sample(sorted(row), chance.randint(1, 3)):
+            row[column] = chance.choice(odd) if chance.random() < 0.8 else chance.choice(sorted(row.values()))
+        rows.append(row)
+    told = evidence.score(rows)
+    assert len(told.rows) == 200
+    assert all(row.found or row.refused for row in told.rows)
+    assert all(found.predicted.low > 0 for found in told.found)
+
+
+def test_the_report_tells_itself():
+    told = evidence.score([TRAINING, TRAINING | {"chip": "Z9000"}])
+    assert str(told).startswith("2 rows of training_runs: 1 predicted, 1 refused")
+    assert [group.errors.name for group in told.by(lambda found: [found.chip])] == ["training, dense, H100"]
+    assert list(told.refused.values()) == [["mine"]]
