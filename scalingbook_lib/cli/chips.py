@@ -6,8 +6,7 @@ from scalingbook_lib.cli import kinds
 from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.numbers import figure
 from scalingbook_lib.cli.printing import answering
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.units import binary, si
 
 

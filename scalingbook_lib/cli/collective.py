@@ -14,9 +14,7 @@ from scalingbook_lib.cli.numbers import added, figure, product
 from scalingbook_lib.cli.numbers import nbytes as written
 from scalingbook_lib.cli.printing import answering
 from scalingbook_lib.collectives import Collective, Network, Transfer
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import Level
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, Level, Machine
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import percent, si
 

@@ -67,7 +67,7 @@ def _parameters(model: Transformer) -> Table:
         (t.name, count(t.value), f"{t.value:,}", count(active.get(t.name, 0)), percent(counted.share(t.name)))
         for t in counted.terms
     ]
-    rows.append(("all", count(counted.total), f"{counted.total:,}", count(counted.active), ""))
+    rows.append(("all", count(counted.total), f"{counted.total:,}", count(counted.model.active_params), ""))
     return Table("Parameters", ("part", "", "exactly", "for one token", "share"), tuple(rows))
 
 

@@ -13,8 +13,7 @@ from scalingbook_lib.cli.options import given, plan_options
 from scalingbook_lib.cli.printing import answering
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.own import Survey
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
 from scalingbook_lib.training import PEAK, Efficiency, Plan, Step

@@ -11,10 +11,7 @@ from pathlib import Path
 
 from scalingbook_lib import models
 from scalingbook_lib.evidence.own import Survey
-from scalingbook_lib.machines import Machine, chips
-from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
 from scalingbook_lib.training import PEAK, Efficiency
 from scalingbook_lib.units import DTYPES, DType, parse
 

@@ -9,8 +9,7 @@ from scalingbook_lib.cli import shared
 from scalingbook_lib.cli.answer import Line, Table, listed, picked
 from scalingbook_lib.cli.numbers import figure, product
 from scalingbook_lib.cli.shared import sum_line
-from scalingbook_lib.inference import Memory
-from scalingbook_lib.inference.serve import Serving
+from scalingbook_lib.inference import Memory, Serving
 from scalingbook_lib.planner import Front, Option
 from scalingbook_lib.units import count, percent, si
 

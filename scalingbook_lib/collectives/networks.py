@@ -18,8 +18,7 @@ from typing import TypeGuard
 from scalingbook_lib.collectives import rings, switched
 from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.transfer import Transfer
-from scalingbook_lib.machines.clusters import Level
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, Level
 
 type Network = Axis | Level
 

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.transfer import NOTHING, Transfer
-from scalingbook_lib.machines.clusters import Level
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, Level
 
 
 def all_gather(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:

@@ -27,10 +27,6 @@ class _Edge:
     below: int
     reach: int
 
-    def summed_s(self, nbytes: float) -> float:
-        """Everything once up to the switch, everything once down."""
-        return nbytes / self.bytes_per_s
-
     @property
     def bytes_per_s(self) -> float:
         """All wires of the chips below."""
@@ -44,7 +40,7 @@ def all_gather(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
     """[I_X] → [I]: from the outside in, every chip fetches its part over a level, then shares it below."""
     ports = _ports(nbytes, levels)
     times = [_gathered_s(nbytes, port, overlap) for port in ports]
-    textbook_s = max((edge.summed_s(nbytes) for port in ports for edge in port), default=0)
+    textbook_s = max((_summed_s(nbytes, port) for port in ports), default=0)
     latency_s = sum(edge.level.hop_s for port in ports for edge in port)
     return Transfer(Collective.ALL_GATHER, _together(times, overlap), latency_s, textbook_s)
 
@@ -102,7 +98,8 @@ def _gathered_s(nbytes: float, port: _Port, overlap: bool) -> float:
 
 
 def _summed_s(nbytes: float, port: _Port) -> float:
-    return max(edge.summed_s(nbytes) for edge in port)
+    """Everything once up to the switch, everything once down."""
+    return max(nbytes / edge.bytes_per_s for edge in port)
 
 
 def _sums(port: _Port) -> bool:

@@ -23,15 +23,12 @@ def bus_bandwidth(collective: str, nbytes: float, n: int, seconds: float) -> flo
 
 def _received(collective: str, missing: float, whole: float, n: int) -> float:
     """What a chip must receive of an array: of the `whole` it is `missing` all but its own part of n."""
-    match Collective.named(collective):
-        case Collective.ALL_REDUCE:  # a reduce-scatter, then an all-gather
-            return 2 * missing
-        case Collective.ALL_TO_ALL:  # of each shard the part that is for this chip
-            return missing / n
-        case Collective.PERMUTE:  # `whole` is one chip's shard
-            return whole
-        case _:
-            return missing
+    shares = {
+        Collective.ALL_REDUCE: 2 * missing,  # a reduce-scatter, then an all-gather
+        Collective.ALL_TO_ALL: missing / n,  # of each shard the part that is for this chip
+        Collective.PERMUTE: whole,  # one chip's shard
+    }
+    return shares.get(Collective.named(collective), missing)
 
 
 def reached(targets: int, draws: int) -> float:

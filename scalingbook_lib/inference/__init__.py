@@ -22,13 +22,14 @@ from scalingbook_lib.inference.layout import Layout, LayoutError
 from scalingbook_lib.inference.memory import Memory, largest_batch, memory
 from scalingbook_lib.inference.prefix import Prefix, prefix
 from scalingbook_lib.inference.queueing import little, static_waste
-from scalingbook_lib.inference.serve import Serving, serve
+from scalingbook_lib.inference.serve import POLICIES, Serving, serve
 from scalingbook_lib.inference.speculative import Speculation, best_draft, speculative
 from scalingbook_lib.inference.step import Step, decode, mixed, prefill
 from scalingbook_lib.inference.traffic import Traffic
 
 __all__ = [
     "PEAK",
+    "POLICIES",
     "ByType",
     "Case",
     "Critical",

@@ -74,8 +74,7 @@ class Case:
     def prefilled(self, load: Load) -> Staged:
         """Whole prompts: with stages, one (of each group) follows another through them."""
         m = -(-load.prompts // self.layout.attention_dp) if self.layout.pp > 1 else 1
-        each = replace(load, chunk=load.chunk / m, prompts=-(-load.prompts // m))
-        one = passed(self.constants, each)
+        one = passed(self.constants, replace(load, chunk=load.chunk / m, prompts=-(-load.prompts // m)))
         return self._staged(load, one, m, one.total_s + (m - 1) * self._longest_s(one))
 
     def _longest_s(self, one: Pass) -> float:

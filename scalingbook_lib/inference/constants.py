@@ -9,8 +9,7 @@ from scalingbook_lib.inference.efficiency import Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import STATE_BYTES, ProductClass, Shape
 from scalingbook_lib.inference.traffic import Traffic
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines import Chip, Machine
 
 LOGIT_BYTES = 4  # a logit, in fp32
 
@@ -102,7 +101,7 @@ def constants(s: Shape, machine: Machine, e: Efficiency, traffic: tuple[Traffic,
         head=_cost(s.head, "unembedding", s, chip, e),
         untouched=1 - m.experts.k / m.experts.E if m.experts else 0.0,
         kinds=_kinds(s, flop_s, o.kv.bytes * cached_s),
-        state_token_s=s.state_flops * flop_s,
+        state_token_s=6 * s.state * flop_s,  # written with the key, read with the key and with the query
         state_read_s=2 * s.state * STATE_BYTES * cached_s,
         up_s=2 * s.up / (chip.flops_per_s(o.compute) * e.of("matmul", o.compute)),
         token_s=s.pointwise * o.activations.bytes * byte_s,

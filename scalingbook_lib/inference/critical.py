@@ -10,30 +10,23 @@ from scalingbook_lib.inference.memory import weight_bytes
 from scalingbook_lib.inference.shape import shape
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.models.arithmetic import kv_cache, moe_break_even
+from scalingbook_lib.models.arithmetic import BreakEven, kv_cache, moe_break_even
 from scalingbook_lib.units import BF16, DType, Told, count, si
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Critical(Told):
+class Critical(BreakEven):
     """The batch at which the weights take as long to read as to multiply by, in tokens of a step."""
 
-    dense: float  # w C / (2 W)
-    sparsity: float  # (E + shared) / (k + shared), 1 without experts
     weights: DType
     compute: DType
     chip: str
-
-    @property
-    def tokens(self) -> float:
-        """For the experts' products, where there are any."""
-        return self.dense * self.sparsity
 
     def __float__(self) -> float:
         return self.tokens
 
     def __str__(self) -> str:
-        dense = f", {self.sparsity:.4g} times the {self.dense:.4g} of a dense one"
+        dense = f", {self.sparsity:.4g} times the {self.dense_tokens:.4g} of a dense one"
         return (
             f"{count(round(self.tokens))} tokens a step on {self.chip} with {self.weights} weights "
             f"computed in {self.compute}{dense if self.sparsity > 1 else ''}"
@@ -50,7 +43,7 @@ def critical_batch(
     x = model.experts if model else None
     found = moe_break_even(x.E if x else 1, x.k if x else 1, chip, weights=weights, maths=compute)
     return Critical(
-        dense=found.dense_tokens,
+        dense_tokens=found.dense_tokens,
         sparsity=found.sparsity,
         weights=weights,
         compute=compute,

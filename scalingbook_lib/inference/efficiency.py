@@ -3,18 +3,24 @@
 Nothing here is a property of a model or of a run. Chapter: Inference.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from scalingbook_lib.steps.placement import LINKS, Links
 from scalingbook_lib.units import DType, Told, percent, si
 
 # Shares of a documented peak: of the matrix unit's FLOPs/s by what it multiplies, of the HBM's bytes/s by
 # what is read, of the links' bytes/s.
 _PRODUCTS, _READS = ("matmul", "experts", "head", "attention"), ("weights", "expert_weights", "head_weights")
 SHARES = (*_PRODUCTS, *_READS, "kv", "memory")
-LINKS = ("torus", "domain", "network", "dcn")
 # What no share can tell, as it does not grow with the work: seconds for each kernel, collective or sequence.
 _LOST_S = ("dequantize", "layer", "expert_layer", "collective", "network", "fixed", "sequence", "host")
 LOST = ("ramp", *(f"{name}_s" for name in _LOST_S))
+_RULES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
+    ((*SHARES, *LINKS), lambda share: 0 < share <= 1, "write a share of the peak, above 0 and at most 1"),
+    (LOST, lambda lost: lost >= 0, "write a number of at least 0"),
+    (("overlap",), lambda share: 0 <= share <= 1, "write a share from 0 to 1"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,7 @@ type Figure = float | ByType
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Efficiency(Told):
+class Efficiency(Links, Told):
     """Achieved over peak, by class of operation; a figure may differ by data type (`by_type`).
 
     Of the matrix unit's rate, by the type that computes: `matmul` (dense products), `experts` (grouped ones),
@@ -73,10 +79,6 @@ class Efficiency(Told):
     head_weights: Figure = 1.0
     kv: Figure = 1.0
     memory: Figure = 1.0
-    torus: float = 1.0
-    domain: float = 1.0
-    network: float = 1.0
-    dcn: float = 1.0
     overlap: float = 0.0
     ramp: Figure = 0.0
     dequantize_s: Figure = 0.0
@@ -91,20 +93,11 @@ class Efficiency(Told):
     source: str = ""
 
     def __post_init__(self) -> None:
-        for name in (*SHARES, *LINKS):
-            if not all(0 < value <= 1 for value in self._values(name)):
-                raise ValueError(
-                    f"{name}={getattr(self, name)}: write a share of the peak, above 0 and at most 1"
-                )
-        for name in LOST:
-            if not all(value >= 0 for value in self._values(name)):
-                raise ValueError(f"{name}={getattr(self, name)}: write a number of at least 0")
-        if not 0 <= self.overlap <= 1:
-            raise ValueError(f"overlap={self.overlap}: write a share from 0 to 1")
-
-    def _values(self, name: str) -> tuple[float, ...]:
-        figure = getattr(self, name)
-        return figure.values if isinstance(figure, ByType) else (figure,)
+        for names, allowed, write in _RULES:
+            for name in names:
+                figure = getattr(self, name)
+                if not all(map(allowed, figure.values if isinstance(figure, ByType) else (figure,))):
+                    raise ValueError(f"{name}={figure}: {write}")
 
     def of(self, name: str, dtype: DType) -> float:
         """The figure of that name for a data type."""

@@ -108,24 +108,30 @@ class Layout(Told):
 
     def check(self, model: Transformer) -> None:
         """Refuse what the model's sizes do not allow."""
-        if self.pp > model.L:
-            raise LayoutError(f"{model.L} layers are fewer than pp={self.pp} stages: lower pp")
-        if self.ep > 1 and (not model.experts or model.experts.E % self.ep):
-            E = model.experts.E if model.experts else 0
-            raise LayoutError(f"{E} experts do not divide over ep={self.ep}: write a divisor of their number")
-        if self.rows > 1 and (model.experts or model.latent or model.linear):
-            raise LayoutError(
+        E = model.experts.E if model.experts else 0
+        for broken, why in (
+            (self.pp > model.L, f"{model.L} layers are fewer than pp={self.pp} stages: lower pp"),
+            (
+                self.ep > 1 and (not E or E % self.ep),
+                f"{E} experts do not divide over ep={self.ep}: write a divisor of their number",
+            ),
+            (
+                self.rows > 1 and (model.experts or model.latent or model.linear),
                 f"rows={self.rows}: two dimensions are counted for dense layers and plain attention alone; "
-                "write rows=1"
-            )
-        if self.cp > 1 and model.linear:
-            # Its state is a recurrence over tokens: no ring of keys and values can make up for that.
-            raise LayoutError(f"cp={self.cp}: linear attention passes one token after the other; write cp=1")
-        if self.columns > model.N:
-            raise LayoutError(
+                "write rows=1",
+            ),
+            (  # its state is a recurrence over tokens: no ring of keys and values can make up for that
+                self.cp > 1 and model.linear,
+                f"cp={self.cp}: linear attention passes one token after the other; write cp=1",
+            ),
+            (
+                self.columns > model.N,
                 f"{model.N} heads are fewer than the {self.columns} chips that split them: lower tp, or "
-                "raise attention_dp or rows"
-            )
+                "raise attention_dp or rows",
+            ),
+        ):
+            if broken:
+                raise LayoutError(why)
 
     def stored(self, part: str) -> DType:
         """The type in which the weights of a part are stored."""

@@ -9,8 +9,7 @@ from math import ceil
 
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import STATE_BYTES, Shape, shape
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import FP32, Told, binary, percent, si
 

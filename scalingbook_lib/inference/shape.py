@@ -69,11 +69,6 @@ class Shape:
     state: float  # elements of linear attention's state, of one sequence
     pointwise: float  # elements read and written between products, of one token of a step
 
-    @property
-    def state_flops(self) -> float:
-        """For one token, on each element: written with the key, read with the key and with the query."""
-        return 6 * self.state
-
     def share(self) -> tuple[float, float]:
         """What the longest stage, and the last, have of all layers."""
         L, pp = self.model.L, self.layout.pp

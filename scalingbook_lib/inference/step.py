@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from scalingbook_lib.inference.case import Case, Staged, case
 from scalingbook_lib.inference.efficiency import PEAK, Efficiency
 from scalingbook_lib.inference.layout import Layout
-from scalingbook_lib.inference.passes import Load, Pass, fullest
+from scalingbook_lib.inference.passes import Load, fullest
 from scalingbook_lib.inference.price import Priced
 from scalingbook_lib.inference.traffic import Traffic
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.steps.limits.limit import at_least
 from scalingbook_lib.units import count, si
 
 UNBIND = {
@@ -50,11 +51,6 @@ class Step(Priced):
         return self.load.B
 
     @property
-    def one(self) -> Pass:
-        """The pass of one microbatch through all stages."""
-        return self.times.one
-
-    @property
     def total_s(self) -> float:
         """The step: its terms added."""
         return self.times.total_s
@@ -64,7 +60,7 @@ class Step(Priced):
         """All that the step consists of, in seconds of the mean stage: the sides that are waited for."""
         # m microbatches pass each of pp stages, which has 1/pp of the layers: the mean stage works for m/pp
         # of a pass. What the longest stage and the filling of the pipeline take more is the bubble.
-        p, t, scale = self.one, self.times, self.times.microbatches / self.layout.pp
+        p, t, scale = self.times.one, self.times, self.times.microbatches / self.layout.pp
         named = {
             "weights": p.weights_s + (p.head_s if p.head_waits else 0.0),
             "matmul": p.matmul_s + (0.0 if p.head_waits else p.head_s),
@@ -88,7 +84,7 @@ class Step(Priced):
         for row in self.traffic:
             busy[row.name] = busy[row.name] + self._bandwidth_s(row) + row.hops_s
         whole = sum(busy.values())
-        return {name: s * self.one.collectives_s / whole for name, s in busy.items()} if whole else {}
+        return {name: s * self.times.one.collectives_s / whole for name, s in busy.items()} if whole else {}
 
     @property
     def bound(self) -> dict[str, str]:
@@ -111,7 +107,7 @@ class Step(Priced):
     @property
     def network_s(self) -> float:
         """All collectives, as far as they are waited for."""
-        return self.one.collectives_s * self.times.microbatches / self.layout.pp
+        return self.times.one.collectives_s * self.times.microbatches / self.layout.pp
 
     @property
     def traffic(self) -> tuple[Traffic, ...]:
@@ -207,7 +203,7 @@ def stepped(
     on: Case, *, B: float, S: float, T: int = 1, chunk: float = 0, context: float = 0, prompts: int = 1
 ) -> Step:
     """`mixed` of a case that is known already."""
-    _check(B=B, S=S, chunk=chunk, chunk_context=context)
+    at_least(0, B=B, S=S, chunk=chunk, chunk_context=context)
     if (not B and not chunk) or T < 1 or prompts < 1:
         raise ValueError(
             f"B={B} with T={T} and chunk={chunk} of {prompts} prompts: write at least 1 token to do"
@@ -219,16 +215,10 @@ def stepped(
 
 def prefilled(on: Case, *, P: int, prompts: int = 1, cached: int = 0) -> Step:
     """`prefill` of a case that is known already."""
-    _check(cached=cached)
+    at_least(0, cached=cached)
     if P - cached < 1 or prompts < 1:
         raise ValueError(
             f"{prompts} prompts of P={P} tokens with cached={cached}: write at least 1 token to read"
         )
     load = Load(chunk=prompts * (P - cached), context=cached, prompts=prompts)
     return Step(case=on, what="prefill", load=load, S=0, times=on.prefilled(load))
-
-
-def _check(**given: float) -> None:
-    for name, value in given.items():
-        if not value >= 0:
-            raise ValueError(f"{name}={value}: write a number of at least 0")

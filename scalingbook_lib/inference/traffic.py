@@ -6,7 +6,6 @@ groups of attention data parallelism, G the chips of one, Z experts, W the chips
 and S tokens of a cache, R groups of a ring, P stages. Chapter: Inference.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,8 +14,7 @@ from scalingbook_lib.collectives import Collective
 from scalingbook_lib.inference.efficiency import Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import Shape
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import Level
+from scalingbook_lib.machines import Level, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.layers import score_width, value_width
 from scalingbook_lib.steps.placement import FREE, Rate, exchange_rate, place, rate
@@ -24,6 +22,8 @@ from scalingbook_lib.units import FP32, Told, si
 
 GATHER, SCATTER, REDUCE = Collective.ALL_GATHER, Collective.REDUCE_SCATTER, Collective.ALL_REDUCE
 EXCHANGE, HOP = Collective.ALL_TO_ALL, Collective.PERMUTE
+type Rows = tuple[Traffic, ...]
+
 CANDIDATE_BYTES = 8  # each chip's best logit and its token
 
 
@@ -122,7 +122,7 @@ class Links:
         )
 
 
-def rows(s: Shape, machine: Machine, efficiency: Efficiency) -> tuple[Traffic, ...]:
+def rows(s: Shape, machine: Machine, efficiency: Efficiency) -> Rows:
     """Every collective of a step that has anyone to talk to."""
     m, o = s.model, s.layout
     k, vector = m.experts.k if m.experts else 1, o.activations.bytes * m.D
@@ -131,40 +131,43 @@ def rows(s: Shape, machine: Machine, efficiency: Efficiency) -> tuple[Traffic, .
     return tuple(row for part in parts for row in part(m, o, links) if row.n > 1 and row.times)
 
 
-def _ends(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
+def _ends(m: Transformer, o: Layout, links: Links) -> Rows:
     """The vocabulary is split: embedded vectors are summed, each chip's best candidates are gathered."""
-    yield links.row("embedding", REDUCE, "Y", n=o.tp, per_token=links.vector, times=1)
     best = CANDIDATE_BYTES * o.tp
-    yield links.row("candidates", GATHER, "Y", n=o.tp, per_token=0.0, per_row=best, times=1)
+    return (
+        links.row("embedding", REDUCE, "Y", n=o.tp, per_token=links.vector, times=1),
+        links.row("candidates", GATHER, "Y", n=o.tp, per_token=0.0, per_row=best, times=1),
+    )
 
 
-def _one_dimension(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
+def _one_dimension(m: Transformer, o: Layout, links: Links) -> Rows:
     """Outputs are summed twice a layer (once in a parallel block): a reduce-scatter and an all-gather."""
-    own = links.vector / o.attention_dp  # a group has the tokens of its own sequences
     # Source: Megatron-LM, arXiv 1909.08053, section 3: one sum after attention, one after the MLP.
     blocks = m.L if m.norms > 1 else 0  # a parallel block adds attention's output to the MLP's, then sums
     if o.attention_dp == 1:
         summed = partial(links.row, what=REDUCE, axis="Y", n=o.tp, per_token=links.vector)
-        yield summed("attention's output", times=blocks)
-        yield summed("MLP's output", times=m.L - m.moe_layers)
-        yield summed("experts' output", times=m.moe_layers)
-        return
-    yield links.row("attention's output", REDUCE, "G", n=o.group, per_token=own, times=blocks)
-    if o.wide:
-        yield from _all_groups(m, o, links)
-    yield links.row("MLP's output", REDUCE, "G", n=o.group, per_token=own, times=m.L)  # or shared experts'
-    if not o.wide:
-        yield from _experts(m, o, links)
+        return (
+            summed("attention's output", times=blocks),
+            summed("MLP's output", times=m.L - m.moe_layers),
+            summed("experts' output", times=m.moe_layers),
+        )
+    own = links.vector / o.attention_dp  # a group has the tokens of its own sequences
+    summed = partial(links.row, what=REDUCE, axis="G", n=o.group, per_token=own)
+    return (
+        summed("attention's output", times=blocks),
+        *(_all_groups(m, o, links) if o.wide else ()),
+        summed("MLP's output", times=m.L),  # or shared experts'
+        *(() if o.wide else _experts(m, o, links)),
+    )
 
 
-def _all_groups(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
+def _all_groups(m: Transformer, o: Layout, links: Links) -> Rows:
     """Each group's tokens to all chips, and sums back: MLPs that all tp chips split."""
     row = partial(links.row, axis="A", inside=o.group, n=o.attention_dp, per_token=links.vector, times=m.L)
-    yield row("tokens of all groups", GATHER)
-    yield row("outputs to their groups", SCATTER)
+    return row("tokens of all groups", GATHER), row("outputs to their groups", SCATTER)
 
 
-def _experts(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
+def _experts(m: Transformer, o: Layout, links: Links) -> Rows:
     """A chip's own tokens to their k experts and back; where chips split an expert, gathered and summed."""
     assert m.experts
     # Dispatch may be narrower than what is computed with (DeepSeek-V3: fp8 there, bf16 back).
@@ -173,13 +176,15 @@ def _experts(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     between = partial(links.row, axis="Z", inside=ways, n=o.ep, times=m.moe_layers)
     within = partial(links.row, axis="W", n=ways, times=m.moe_layers)
     own, met = copies * o.ep / o.tp, copies / o.ep
-    yield between("tokens to experts", EXCHANGE, per_token=dispatch * own)
-    yield within("tokens within experts", GATHER, per_token=dispatch * met)
-    yield within("sums within experts", SCATTER, per_token=combine * met)
-    yield between("tokens from experts", EXCHANGE, per_token=combine * own)
+    return (
+        between("tokens to experts", EXCHANGE, per_token=dispatch * own),
+        within("tokens within experts", GATHER, per_token=dispatch * met),
+        within("sums within experts", SCATTER, per_token=combine * met),
+        between("tokens from experts", EXCHANGE, per_token=combine * own),
+    )
 
 
-def _two_dimensions(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
+def _two_dimensions(m: Transformer, o: Layout, links: Links) -> Rows:
     """Inputs gathered over columns, hidden vectors summed over rows and gathered, outputs scattered.
 
     Source: Pope et al., arXiv 2211.05102, section 3.2.2. A gated MLP sums two hidden vectors.
@@ -189,15 +194,17 @@ def _two_dimensions(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic
     columns = partial(links.row, axis="C", n=c, per_token=a * m.D / o.rows, times=blocks)
     rows = partial(links.row, axis="X", inside=c, n=o.rows, times=m.L)
     qkv, hidden = (m.N + 2 * m.K) * m.H, (2 if m.gated else 1) * m.F
-    yield columns("inputs", GATHER)
-    yield rows("queries, keys, values", SCATTER, per_token=a * qkv / c)
-    yield rows("heads", GATHER, per_token=a * m.N * m.H / c)
-    yield rows("hidden", SCATTER, per_token=a * hidden / c)
-    yield rows("hidden", GATHER, per_token=a * m.F / c)
-    yield columns("outputs", SCATTER)
+    return (
+        columns("inputs", GATHER),
+        rows("queries, keys, values", SCATTER, per_token=a * qkv / c),
+        rows("heads", GATHER, per_token=a * m.N * m.H / c),
+        rows("hidden", SCATTER, per_token=a * hidden / c),
+        rows("hidden", GATHER, per_token=a * m.F / c),
+        columns("outputs", SCATTER),
+    )
 
 
-def _cache(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
+def _cache(m: Transformer, o: Layout, links: Links) -> Rows:
     """Queries to where their cache is, outputs back; over tokens, partial outputs with their m and l.
 
     Rows of two dimensions scatter over sequences by themselves, as far as they go. A prompt's attention is
@@ -217,21 +224,23 @@ def _cache(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
     layers = m.softmax_layers
     sequences = partial(links.row, axis="B", inside=h, n=ways)
     tokens = partial(links.row, axis="S", inside=h * Z, n=C, times=layers, of="decoded")
-    yield sequences("queries to sequences", EXCHANGE, per_token=own * query / C, times=layers, of="decoded")
-    yield sequences("new keys and values", EXCHANGE, per_token=own * new, times=layers * moved)
-    yield sequences("outputs to heads", EXCHANGE, per_token=own * value / C, times=layers, of="decoded")
-    yield tokens("queries to tokens", GATHER, per_token=a * query / Z)
-    yield tokens("partial outputs", SCATTER, per_token=partials)
+    return (
+        sequences("queries to sequences", EXCHANGE, per_token=own * query / C, times=layers, of="decoded"),
+        sequences("new keys and values", EXCHANGE, per_token=own * new, times=layers * moved),
+        sequences("outputs to heads", EXCHANGE, per_token=own * value / C, times=layers, of="decoded"),
+        tokens("queries to tokens", GATHER, per_token=a * query / Z),
+        tokens("partial outputs", SCATTER, per_token=partials),
+    )
 
 
-def _ring(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
+def _ring(m: Transformer, o: Layout, links: Links) -> Rows:
     """Keys and values of whole prompts, or latent vectors, pass every group, each chip its own heads."""
     each = m.kv_elements_per_token / m.softmax_layers / (1 if m.latent else min(o.group, m.K))
     ring = partial(links.row, axis="R", inside=o.tp, n=o.cp, times=m.softmax_layers, of="prompts")
-    yield ring("keys and values", GATHER, per_token=o.activations.bytes * each / o.attention_dp)
+    return (ring("keys and values", GATHER, per_token=o.activations.bytes * each / o.attention_dp),)
 
 
-def _stages(m: Transformer, o: Layout, links: Links) -> Iterator[Traffic]:
+def _stages(m: Transformer, o: Layout, links: Links) -> Rows:
     """To the next stage, each tensor way its own part."""
-    own = links.vector / o.tp
-    yield links.row("to the next stage", HOP, "P", inside=o.tp * o.cp, n=o.pp, per_token=own, times=o.pp - 1)
+    row = partial(links.row, axis="P", inside=o.tp * o.cp, n=o.pp, times=o.pp - 1)
+    return (row("to the next stage", HOP, per_token=links.vector / o.tp),)

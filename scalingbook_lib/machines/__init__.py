@@ -5,9 +5,10 @@ switches; `Machine` is either. `occupancy`, `systolic`: inside a chip. Chapters:
 """
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines.clusters import Cluster, ClusterError, Level
 from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines.torus import Axis, SliceError
 
 type Machine = Cluster | Slice
 
-__all__ = ["Chip", "Cluster", "Machine", "Slice"]
+__all__ = ["Axis", "Chip", "Cluster", "ClusterError", "Level", "Machine", "Slice", "SliceError"]

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from scalingbook_lib.models.transformer import Transformer
 
 type Shape = tuple[int, ...]
+type Weights = tuple[Weight, ...]
 
 
-def weights_of(m: "Transformer") -> tuple[Weight, ...]:
+def weights_of(m: "Transformer") -> Weights:
     """Every weight of the model, from the embedding to the unembedding."""
     parts = (_vocabulary, _attention, _linear, _mlps, _norms, _biases, _unembedding)
     return tuple(weight for part in parts for weight in part(m) if weight.copies or weight.tied)
@@ -29,16 +30,20 @@ def _each(
 _products = partial(_each, matmul=True)
 
 
-def _vocabulary(m: "Transformer") -> Iterator[Weight]:
-    yield Weight("embedding", "embed", (m.V, m.D), 1, 1)
-    if m.positions:
-        yield Weight("positions", "positions", (m.positions, m.D), 1, 1)
+def _vocabulary(m: "Transformer") -> Weights:
+    learned = int(m.positions > 0)
+    return (
+        Weight("embedding", "embed", (m.V, m.D), 1, 1),
+        Weight("positions", "positions", (m.positions, m.D), learned, learned),
+    )
 
 
-def _attention(m: "Transformer") -> Iterator[Weight]:
-    yield from _products("attention", _latent_shapes(m) if m.latent else _head_shapes(m), m.softmax_layers)
-    if m.sinks:  # one learned logit a head, which takes part in the softmax and has no value
-        yield from _each("attention", {"sinks": (m.N,)}, m.softmax_layers)
+def _attention(m: "Transformer") -> Weights:
+    return (
+        *_products("attention", _latent_shapes(m) if m.latent else _head_shapes(m), m.softmax_layers),
+        # a sink is one learned logit a head, which takes part in the softmax and has no value
+        *_each("attention", {"sinks": (m.N,)}, m.softmax_layers * m.sinks),
+    )
 
 
 def _head_shapes(m: "Transformer") -> dict[str, Shape]:
@@ -64,10 +69,10 @@ def _latent_shapes(m: "Transformer") -> dict[str, Shape]:
     }
 
 
-def _linear(m: "Transformer") -> Iterator[Weight]:
+def _linear(m: "Transformer") -> Weights:
     a, layers = m.linear, m.L - m.softmax_layers
     if not a:
-        return
+        return ()
     products = {
         "linear q": (m.D, a.k_heads, a.key),
         "linear k": (m.D, a.k_heads, a.key),
@@ -79,8 +84,10 @@ def _linear(m: "Transformer") -> Iterator[Weight]:
     }
     channels = 2 * a.k_heads * a.key + a.v_heads * a.value  # a short convolution over q, k and v
     others = {"conv": (channels, a.conv), "decay rate": (a.v_heads,), "time step": (a.v_heads,)}
-    yield from _products("linear attention", products, layers)
-    yield from _each("linear attention", others, layers)
+    return (
+        *_products("linear attention", products, layers),
+        *_each("linear attention", others, layers),
+    )
 
 
 def _mlp(m: "Transformer", width: int, prefix: str = "") -> dict[str, Shape]:
@@ -89,17 +96,20 @@ def _mlp(m: "Transformer", width: int, prefix: str = "") -> dict[str, Shape]:
     return {**gate, f"{prefix}up": (m.D, width), f"{prefix}down": (width, m.D)}
 
 
-def _mlps(m: "Transformer") -> Iterator[Weight]:
+def _mlps(m: "Transformer") -> Weights:
     # all E experts are stored, k of them serve a token; the router's product has a column for each
     e, sparse = m.experts, m.moe_layers
-    yield from _products("mlp", _mlp(m, m.F), m.L - sparse)
+    dense = (*_products("mlp", _mlp(m, m.F), m.L - sparse),)
     if not e:
-        return
-    yield from _products("router", {"router": (m.D, e.E)}, sparse)
-    yield from _products("experts", _mlp(m, e.F, "expert "), sparse * e.E, sparse * e.k)
-    if e.shared_width:
-        scale = {"shared scale": (m.D, 1)} if e.shared_gate else {}
-        yield from _products("shared experts", _mlp(m, e.shared_width, "shared ") | scale, sparse)
+        return dense
+    scale = {"shared scale": (m.D, 1)} if e.shared_gate else {}
+    shared = sparse if e.shared_width else 0  # layers with shared experts
+    return (
+        *dense,
+        *_products("router", {"router": (m.D, e.E)}, sparse),
+        *_products("experts", _mlp(m, e.F, "expert "), sparse * e.E, sparse * e.k),
+        *_products("shared experts", _mlp(m, e.shared_width, "shared ") | scale, shared),
+    )
 
 
 def _norms(m: "Transformer") -> Iterator[Weight]:
@@ -125,18 +135,20 @@ def _norms(m: "Transformer") -> Iterator[Weight]:
 
 def _biases(m: "Transformer") -> Iterator[Weight]:
     """A bias is as long as what its product makes: the last dimension, or heads and their width."""
-    e, sparse = m.experts, m.moe_layers
-    heads = {"q": (m.N, m.H), "k": (m.K, m.H), "v": (m.K, m.H), "o": (m.D,)}
-    own = {f"{name} bias": shape for name, shape in heads.items() if name in m.biases}
-    yield from _each("biases", own, m.softmax_layers)
-    if "mlp" in m.biases:
-        yield from _each("biases", _added(_mlp(m, m.F)), m.L - sparse)
-    if e and "router" in m.biases:
-        yield from _each("biases", {"router bias": (e.E,)}, sparse)
-    if e and "experts" in m.biases:
-        yield from _each("biases", _added(_mlp(m, e.F, "expert ")), sparse * e.E, sparse * e.k)
-    if "unembedding" in m.biases:
-        yield Weight("biases", "unembedding bias", (m.V,), 1, 1)
+    attention, sparse = m.softmax_layers, m.moe_layers
+    E, k, F = (m.experts.E, m.experts.k, m.experts.F) if m.experts else (0, 0, 0)
+    for name, shapes, copies, active in (
+        ("q", {"q bias": (m.N, m.H)}, attention, attention),
+        ("k", {"k bias": (m.K, m.H)}, attention, attention),
+        ("v", {"v bias": (m.K, m.H)}, attention, attention),
+        ("o", {"o bias": (m.D,)}, attention, attention),
+        ("mlp", _added(_mlp(m, m.F)), m.L - sparse, m.L - sparse),
+        ("router", {"router bias": (E,)}, sparse, sparse),
+        ("experts", _added(_mlp(m, F, "expert ")), sparse * E, sparse * k),
+        ("unembedding", {"unembedding bias": (m.V,)}, 1, 1),
+    ):
+        if name in m.biases:
+            yield from _each("biases", shapes, copies, active)
 
 
 def _added(products: Mapping[str, Shape]) -> dict[str, Shape]:

@@ -57,16 +57,16 @@ class Fields:
             raise ModelError(name, f"{shown(value)} is {broke}", write)
         return default if value is None else value
 
-    def must(self, name: str, allowed: Any, default: Any = None) -> None:
-        """Refuse a variant that this family does not cover."""
-        value = self.value(name)
-        value = default if value is None else value
-        if type(value) is not type(allowed) or value != allowed:
-            raise ModelError(
-                name,
-                f"{shown(value)} is a variant that is not counted here",
-                f"give a model with {shown(allowed)}, or write its shapes as a Transformer",
-            )
+    def must(self, **allowed: Any) -> None:
+        """Refuse a variant that this family does not cover; who does not say has the one that it does."""
+        for name, one in allowed.items():
+            value = self.value(name)
+            if value is not None and (type(value) is not type(one) or value != one):
+                raise ModelError(
+                    name,
+                    f"{shown(value)} is a variant that is not counted here",
+                    f"give a model with {shown(one)}, or write its shapes as a Transformer",
+                )
 
     def listed(self, name: str, length: int | None = None) -> list[Any] | None:
         """A list, or None where the configuration has none; of that length, if one is given."""

@@ -34,14 +34,12 @@ def _split(D: Names, N: Names, L: Names) -> Reader:
 
 def _opt_letters(f: Fields) -> Shapes:
     m = _split(("hidden_size",), ("num_attention_heads",), ("num_hidden_layers",))(f)
-    f.must("word_embed_proj_dim", m["D"], m["D"])
-    f.must("do_layer_norm_before", True, True)
-    f.must("layer_norm_elementwise_affine", True, True)
+    f.must(word_embed_proj_dim=m["D"], do_layer_norm_before=True, layer_norm_elementwise_affine=True)
     return m
 
 
 def _phi_letters(f: Fields) -> Shapes:
-    f.must("qk_layernorm", False, False)
+    f.must(qk_layernorm=False)
     return OWN_HEADS(f)
 
 
@@ -74,7 +72,7 @@ def _falcon_norms(f: Fields, m: Shapes) -> int:
 
 def _mpt_heads(f: Fields, m: Shapes) -> int:
     attention = f.inner("attn_config")
-    attention.must("qk_ln", False, False)
+    attention.must(qk_ln=False)
     return attention.heads(m["N"], attention.number("kv_n_heads", default=m["N"]), "kv_n_heads")
 
 

@@ -103,8 +103,7 @@ def _latent(f: Fields) -> Latent:
 
 def _deepseek_letters(f: Fields) -> Shapes:
     """Every head has keys of its own, made of the latent vector: K is N, and H what its rank makes."""
-    f.must("attention_bias", False, False)
-    f.must("moe_layer_freq", 1, 1)
+    f.must(attention_bias=False, moe_layer_freq=1)
     latent, N = _latent(f), f.number("num_attention_heads")
     if (f.maybe("num_key_value_heads") or N) != N:
         raise ModelError(

@@ -70,29 +70,38 @@ class Transformer(Told):
         if not isinstance(self.name, str) or not self.name.strip():
             raise ModelError("name", f"{shown(self.name)} is no name", "write a text")
         wholes(self, LIMITS)
-        self._heads()
-        self._choices()
-
-    def _heads(self) -> None:
-        if self.N % self.K:  # also where K is larger
-            raise ModelError(
-                "K", f"{self.N} query heads cannot share {self.K} key-value heads evenly", "let K divide N"
-            )
-        if self.latent and (self.N, self.latent.qk) != (self.K, self.H):
-            raise ModelError(
+        qk = self.latent.qk if self.latent else self.H
+        for broken, field_, what, instead in (  # in this order: the first that is broken is told
+            (
+                self.N % self.K,  # also where K is larger
+                "K",
+                f"{self.N} query heads cannot share {self.K} key-value heads evenly",
+                "let K divide N",
+            ),
+            (
+                self.latent and (self.N, qk) != (self.K, self.H),
                 "latent",
                 f"K = {self.K} and H = {self.H} contradict it",
-                f"write K = {self.N} and H = {self.latent.qk}",
-            )
-
-    def _choices(self) -> None:
-        if not isinstance(self.windows, tuple) or not self.windows:
-            raise ModelError("windows", "it is no tuple with an entry", "write (None,) or (4096, None)")
+                f"write K = {self.N} and H = {qk}",
+            ),
+            (
+                not isinstance(self.windows, tuple) or not self.windows,
+                "windows",
+                "it is no tuple with an entry",
+                "write (None,) or (4096, None)",
+            ),
+            (
+                self.qk_norm not in QK_NORMS,
+                "qk_norm",
+                f"{shown(self.qk_norm)} is unknown",
+                "write 'head', 'all' or None",
+            ),
+        ):
+            if broken:
+                raise ModelError(field_, what, instead)
         for window in self.windows:
             if window is not None:
                 whole("windows", window)
-        if self.qk_norm not in QK_NORMS:
-            raise ModelError("qk_norm", f"{shown(self.qk_norm)} is unknown", "write 'head', 'all' or None")
         for bias in self.biases:
             if bias not in BIASES:
                 raise ModelError("biases", f"{shown(bias)} is unknown", f"choose from {', '.join(BIASES)}")

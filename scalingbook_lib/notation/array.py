@@ -195,12 +195,14 @@ def _check_partial(a: Array, used: dict[str, str]) -> None:
     """A partial sum runs over other axes than those that split a dimension, each once."""
     for k, axis in enumerate(a.partial):
         part = f"axis.{len(a.axes) + k}"
-        if not is_axis(axis):
-            raise broken("axis-name", a.canonical(), None, part, found=repr(axis))
-        if axis in a.partial[:k]:
-            raise broken("partial-twice", a.canonical(), None, part, axis=axis)
-        if axis in used:
-            raise broken("split-and-partial", a.canonical(), None, part, axis=axis, name=used[axis])
+        words = {"found": repr(axis), "axis": axis, "name": used.get(axis)}
+        for wrong, rule in (
+            (not is_axis(axis), "axis-name"),
+            (axis in a.partial[:k], "partial-twice"),
+            (axis in used, "split-and-partial"),
+        ):
+            if wrong:
+                raise broken(rule, a.canonical(), None, part, **words)
 
 
 def _without(a: Array, axis: str, name: str) -> str:

@@ -18,8 +18,7 @@ def parse(text: str, mesh: Mesh | None = None) -> Array:
     """
     reader = _Reader(text)
     array = reader.array("", mesh)
-    if reader.next.kind != "end":
-        reader.fail("one-array", found=reader.next)
+    reader.need("end", "one-array")
     return array
 
 
@@ -48,14 +47,19 @@ class _Reader:
     def take(self, *kinds: str) -> Token | None:
         """The next token if it is of such a kind, and the reader moves on; else None."""
         token = self.next
-        if token.kind not in kinds or token.kind == "end":
+        if token.kind not in kinds:
             return None
-        self.index += 1
+        self.index += token.kind != "end"  # behind the end there is nothing to move on to
         return token
 
     def need(self, kind: str, rule: str, **words: object) -> Token:
         """The next token, which has to be of that kind."""
         return self.take(kind) or self.fail(rule, **{"found": self.next, **words})
+
+    def refuse(self, kind: str, rule: str, **words: object) -> None:
+        """Fail where the next token is of that kind."""
+        if self.next.kind == kind:
+            self.fail(rule, None, **words)
 
     def fail(self, rule: str, token: Token | None = None, **words: object) -> NoReturn:
         raise broken(rule, self.text, (token or self.next).span, **words)
@@ -80,36 +84,29 @@ class _Reader:
         start = self.next
         a = self.array("a.", mesh)
         self.take("times")
-        if self.next.kind == "arrow":
-            self.fail("one-operand", name=a.name)
+        self.refuse("arrow", "one-operand", name=a.name)
         b = self.array("b.", mesh)
         self.need("arrow", "three-operands")
         c = self.array("c.", mesh)
-        if self.next.kind != "end":
-            self.fail("one-result", found=self.next)
+        self.need("end", "one-result")
         with self.placing("", start):
             return self._kept_text(Product(a, b, c), start)
 
     def _check_arrow(self) -> None:
-        arrows = [token for token in self.tokens if token.kind == "arrow"]
-        equals = [token for token in self.tokens if token.kind == "="]
-        if len(arrows) > 1:
-            self.fail("two-arrows", arrows[1])
-        if equals:
-            self.fail("equals", equals[0])
-        if not arrows:
-            self.fail("no-arrow", self.tokens[-1])
+        arrows, equals = ([token for token in self.tokens if token.kind == kind] for kind in ("arrow", "="))
+        lacking = [] if arrows else self.tokens[-1:]
+        for rule, wrong in (("two-arrows", arrows[1:]), ("equals", equals), ("no-arrow", lacking)):
+            if wrong:
+                self.fail(rule, wrong[0])
 
     # an array: name [ dimensions ] and perhaps { U_axes }
 
     def array(self, prefix: str, mesh: Mesh | None) -> Array:
         """One array; where its parts stand is kept under `prefix`."""
-        if self.next.kind == "end":
-            self.fail("missing-array")
+        self.refuse("end", "missing-array")
         name = self.need("name", "missing-name")
         self.need("[", "no-brackets", name=name)
-        if self.next.kind == "]":
-            self.fail("empty-dims", name=name)
+        self.refuse("]", "empty-dims", name=name)
         dims, axes = self._dims(prefix)
         partial = self._partial()
         self.spans[f"{prefix}name"] = name.span
@@ -130,8 +127,7 @@ class _Reader:
         dims: list[Dim] = []
         axes: list[Token] = []
         while True:
-            if self.next.kind == "number":
-                self.fail("dim-is-size", found=self.next)
+            self.refuse("number", "dim-is-size", found=self.next)
             name, subscript = self._subscripted(self.need("name", "missing-dim"), "_")
             self.spans[f"{prefix}dim.{len(dims)}"] = name.span
             with self.placing("", name):
@@ -139,8 +135,7 @@ class _Reader:
             axes += subscript
             if self.take("]"):
                 return tuple(dims), axes
-            if self.next.kind == "{":
-                self.fail("no-underscore", name=name)
+            self.refuse("{", "no-underscore", name=name)
             self.need(",", "no-comma", name=name)
 
     def _subscripted(self, word: Token, *marks: str) -> tuple[Token, list[Token]]:
@@ -154,8 +149,7 @@ class _Reader:
         """What follows a free underscore: XY, {XY} or {X, Y}."""
         if not self.take("{"):
             return self._axes(self.need("name", "empty-subscript"))
-        if self.next.kind == "}":
-            self.fail("empty-subscript")
+        self.refuse("}", "empty-subscript")
         axes: list[Token] = []
         while not self.take("}"):
             axes += self._axes(self.need("name", "axis-name"))
@@ -185,8 +179,7 @@ class _Reader:
     def _unreduced(self) -> list[Token]:
         """The axes of one U_X."""
         word = self.next
-        if word.kind == "}":
-            self.fail("empty-partial")
+        self.refuse("}", "empty-partial")
         if not self.take("name") or word.text.partition("_")[0] != "U":
             self.fail("partial-marker", word, found=word)
         _, axes = self._subscripted(word, "_", ":")

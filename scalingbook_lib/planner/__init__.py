@@ -1,7 +1,7 @@
 """Which plan is best? Every way to spread a training step, or to serve, over a machine, judged.
 
-`plans` searches; `sensitivity` asks what faster links, memory or arithmetic would change; `compare` sets two
-plans side by side, term by term. `training` judges, nothing here costs anything by a formula of its own;
+`plans` searches; `sensitivity` asks what faster links, memory or arithmetic would change; a `Comparison` sets
+two plans side by side, term by term. `training` judges, nothing here costs anything by a formula of its own;
 `fast` adds up what `training` says of one token and one parameter, and is held to `training.step`.
 `serve` searches the ways to serve: a front of latency against cost.
 
@@ -14,7 +14,7 @@ Chapters: Training LLaMA 3, Serving LLaMA 3.
 (525, 169, 4)
 """
 
-from scalingbook_lib.planner.compare import Comparison, compare
+from scalingbook_lib.planner.compare import Comparison
 from scalingbook_lib.planner.front import Front, Option
 from scalingbook_lib.planner.ranking import Judged, Point, Ranking
 from scalingbook_lib.planner.search import plans
@@ -34,7 +34,6 @@ __all__ = [
     "Ranking",
     "Rejected",
     "Sensitivity",
-    "compare",
     "faster",
     "plans",
     "sensitivity",

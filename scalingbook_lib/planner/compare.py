@@ -62,8 +62,3 @@ class Comparison(Told):
             f"{how or 'the same plan'}: {si(abs(self.lost_s), 's')} {longer} "
             f"({percent(abs(self.lost_s) / self.first.total_s)}): {', '.join(parts)}"
         )
-
-
-def compare(first: Step, second: Step) -> Comparison:
-    """What the second plan spends more than the first, and on what."""
-    return Comparison(first, second)

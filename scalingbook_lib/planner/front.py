@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from scalingbook_lib.inference import Layout
-from scalingbook_lib.inference.serve import Serving
+from scalingbook_lib.inference import Layout, Serving
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.tally import Rejected

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from scalingbook_lib import training
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.planner.compare import Comparison, compare
+from scalingbook_lib.planner.compare import Comparison
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, ways
 from scalingbook_lib.planner.tally import Rejected
 from scalingbook_lib.training import Efficiency, Plan, Step
@@ -96,7 +96,7 @@ class Ranking(Told):
     @property
     def why(self) -> Comparison:
         """Why the winner wins over the runner-up, term by term."""
-        return compare(self.winner.step, self.runner_up.step)
+        return Comparison(self.winner.step, self.runner_up.step)
 
     def plan(self, point: Point) -> Plan:
         """The plan of a point."""
@@ -106,10 +106,6 @@ class Ranking(Told):
         """The step of a point, by term."""
         asked = {"batch": self.batch, "T": self.T, "efficiency": self.efficiency}
         return training.step(self.model, self.machine, self.plan(point), **asked)
-
-    def ordered(self) -> list[Point]:
-        """All legal plans, the fastest first."""
-        return sorted(self.points, key=order)
 
     @property
     def counts(self) -> str:

@@ -3,7 +3,6 @@
 Chapter: Training LLaMA 3.
 """
 
-import gc
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +12,7 @@ from scalingbook_lib.planner.fast import Fast
 from scalingbook_lib.planner.one_by_one import OneByOne
 from scalingbook_lib.planner.ranking import Judged, Point, Ranking, first
 from scalingbook_lib.planner.space import Space, has_laws, needs_plans, space
+from scalingbook_lib.serving.simulate import no_garbage
 from scalingbook_lib.training import PEAK, Efficiency
 
 
@@ -62,13 +62,9 @@ def _judged(asked: Space, efficiency: Efficiency, every: bool) -> tuple[list[Poi
     """The legal plans, how many spreads are legal, and how many plans no law lets be faster."""
     judge = (OneByOne if needs_plans(asked) else Fast)(asked, efficiency).judge
     found: list[Point] = []
-    legal, spared, collects = 0, 0, gc.isenabled()
-    gc.disable()  # a search makes no cycles: to look for garbage takes a tenth of its time, for nothing
-    try:
+    legal = spared = 0
+    with no_garbage():  # to look for it takes a tenth of a search's time
         for group in asked.groups():
             here, more = judge(group, every, found)
             legal, spared = legal + here, spared + more
-    finally:
-        if collects:
-            gc.enable()
     return found, legal, spared

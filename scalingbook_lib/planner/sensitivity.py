@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scalingbook_lib import training
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Chip, Machine, Slice
 from scalingbook_lib.planner.ranking import Judged, Ranking
 from scalingbook_lib.planner.search import plans
 from scalingbook_lib.units import Told, percent, si
@@ -38,14 +36,10 @@ class Change(Told):
         """How many times as fast the step becomes, with whatever plan is best then."""
         return self.before_s / self.then.step.total_s
 
-    @property
-    def same_gain(self) -> float:
-        """How many times as fast the step becomes, with the plan as it was."""
-        return self.before_s / self.same_s
-
     def __str__(self) -> str:
-        same = f" ({percent(1 - 1 / self.same_gain)} with the plan as it is)"
-        other = same if self.gain > self.same_gain * (1 + 1e-9) else ""
+        same_gain = self.before_s / self.same_s
+        same = f" ({percent(1 - 1 / same_gain)} with the plan as it is)"
+        other = same if self.gain > same_gain * (1 + 1e-9) else ""
         return (
             f"{self.what} × {self.factor:g}: a step of {si(self.then.step.total_s, 's')}, "
             f"{percent(1 - 1 / self.gain)} less{other}"
@@ -91,8 +85,7 @@ def faster(machine: Machine, what: str, factor: float) -> Machine:
 
 def _scaled(chip: Chip, what: str, factor: float) -> Chip:
     """`what` that the chip has a figure for; arithmetic is every rate of the matrix and vector units."""
-    figures = chip.figures()
-    math = [name for name in figures if name.endswith(("flops_per_s", "ops_per_s"))]
+    math = [name for name in chip.figures() if name.endswith(("flops_per_s", "ops_per_s"))]
     names = math if what == "arithmetic" else _RATES[what]
     more = {name: n * factor for name in names if (n := getattr(chip, name)) and isinstance(n, float | int)}
     return replace(chip, **more)
@@ -109,8 +102,6 @@ def _change(ranking: Ranking, what: str, factor: float) -> Change:
 
 def _has(ranking: Ranking, what: str) -> bool:
     """Whether there is such a thing, and the machine has a figure for it."""
-    if what not in WHAT:
-        raise ValueError(f"{what!r} is none of {', '.join(WHAT)}")
     if what != "network":
         return True
     machine = ranking.machine

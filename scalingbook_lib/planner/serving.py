@@ -10,9 +10,8 @@ from math import ceil
 from typing import Any
 
 from scalingbook_lib import inference
-from scalingbook_lib.inference import PEAK, Efficiency, Layout, LayoutError
-from scalingbook_lib.inference.serve import POLICIES, Serving
-from scalingbook_lib.inference.serve import serve as steady
+from scalingbook_lib.inference import PEAK, POLICIES, Efficiency, Layout, LayoutError, Serving
+from scalingbook_lib.inference import serve as steady
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.front import HOURS, USD, Front, Option, pareto
@@ -75,16 +74,6 @@ def _prices(machines: tuple[Machine, ...], given: float | None) -> tuple[str, li
     return HOURS, [1.0] * len(machines)
 
 
-def _missed(tally: Tally, options: list[Option], kept: list[Option], targets: dict[str, float]) -> None:
-    """Count what is legal and too slow, and tell the nearest."""
-    late = len(options) - len(kept)
-    if not late:
-        return
-    over = {id(o): max(getattr(o, n) / s for n, s in targets.items()) for o in options}
-    near = min((o for o in options if over[id(o)] > 1), key=lambda o: over[id(o)])
-    tally.refuse("latency", late, str(near.serving))
-
-
 @dataclass(kw_only=True, slots=True)
 class _Search:
     """One run over machines: layouts, batches, counts."""
@@ -114,7 +103,10 @@ class _Search:
     ) -> Front:
         """Of what was found, that which meets the targets and is not beaten."""
         kept = [o for o in options if all(getattr(o, name) <= s for name, s in targets.items())]
-        _missed(self.tally, options, kept, targets)
+        if late := len(options) - len(kept):  # what is legal and too slow is counted, and the nearest told
+            over = {id(o): max(getattr(o, n) / s for n, s in targets.items()) for o in options}
+            near = min((o for o in options if over[id(o)] > 1), key=lambda o: over[id(o)])
+            self.tally.refuse("latency", late, str(near.serving))
         return Front(
             model=self.model,
             machines=machines,

@@ -188,15 +188,11 @@ class DisaggregatedServers(Frontend):
             self.placing.remove(sequence)
             self._unplaced(sequence, "cancelled")
             self.start()
-        else:
-            self._cancel_seated(sequence)
-
-    def _cancel_seated(self, sequence: LiveSequence) -> None:
-        decoder = self.decoders[sequence.stay.server]
-        if sequence.stage == "moving":
-            self.gone(decoder, sequence, "cancelled")
+        elif sequence.stage == "moving":
+            self.gone(self.decoders[sequence.stay.server], sequence, "cancelled")
             self.place()
             self.start()
-            return
-        decoder.doomed.append(sequence)
-        self.stop(decoder)
+        else:
+            decoder = self.decoders[sequence.stay.server]
+            decoder.doomed.append(sequence)
+            self.stop(decoder)

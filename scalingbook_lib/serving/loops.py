@@ -1,6 +1,7 @@
 """What comes next? The order of work of each policy on one server. Chapter: Inference."""
 
 import math
+from collections.abc import Callable
 from itertools import islice
 
 from scalingbook_lib.serving.policies import Blocks
@@ -12,13 +13,22 @@ from scalingbook_lib.serving.timeline import Steps
 
 def continuous(server: Server, prompts: int) -> None:
     """Who can be let in is prefilled at once, up to so many together; else everybody decodes."""
+    # Prompts first, as vLLM did at first: the shortest wait for a first token, at the others' expense.
+    _in_groups(server, lambda: list(islice(iter(server.admit, None), prompts)), arrivals=True)
+
+
+def static(server: Server, rows: int) -> None:
+    """A batch, to the end of its longest; then the next."""
+    _in_groups(server, lambda: [] if server.inside else _group(server, rows), arrivals=False)
+
+
+def _in_groups(server: Server, group: Callable[[], list[LiveSequence]], *, arrivals: bool) -> None:
+    """Whole prompts, as many together as `group` lets in; while that is nobody, everybody decodes."""
     while server.goes_on():
-        # Prompts first, as vLLM did at first: the shortest wait for a first token, at the others' expense.
-        group = list(islice(iter(server.admit, None), prompts))
-        if group:
-            server.prefill(group)
+        if together := group():
+            server.prefill(together)
         else:
-            server.go_on()
+            server.go_on(arrivals)
 
 
 def chunked(server: Server, budget: int) -> None:
@@ -67,16 +77,6 @@ def _mixed(server: Server, pieces: list[tuple[LiveSequence, int]]) -> None:
         sequence.filled += part
         if sequence.filled == sequence.tokens:
             server.ready(sequence)
-
-
-def static(server: Server, rows: int) -> None:
-    """A batch, to the end of its longest; then the next."""
-    while server.goes_on():
-        group = [] if server.inside else _group(server, rows)
-        if group:
-            server.prefill(group)
-        else:
-            server.go_on(arrivals=False)
 
 
 def _group(server: Server, rows: int) -> list[LiveSequence]:

@@ -54,7 +54,7 @@ def simulate(
         prefix_cache=prefix_cache,
         at_once=at_once,
     )
-    with _no_garbage():
+    with no_garbage():
         return _told(setup, policy, everybody)
 
 
@@ -74,8 +74,8 @@ def _told(setup: Setup, policy: Policy, everybody: list[LiveSequence]) -> Run:
 
 
 @contextmanager
-def _no_garbage() -> Iterator[None]:
-    """A run needs all it makes: to look for garbage meanwhile takes time, more in longer runs, in vain."""
+def no_garbage() -> Iterator[None]:
+    """No search for garbage meanwhile: who makes no cycles waits for it in vain, longer in longer runs."""
     before = gc.isenabled()
     gc.disable()
     try:

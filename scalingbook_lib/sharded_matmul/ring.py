@@ -8,8 +8,7 @@ the product begins. Source: Wang et al., "Overlap Communication with Dependent C
 from dataclasses import dataclass
 
 from scalingbook_lib import collectives
-from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, Chip
 from scalingbook_lib.roofline import Turn
 from scalingbook_lib.units import BF16, Told, si
 

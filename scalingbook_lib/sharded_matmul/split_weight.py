@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Transfer
-from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, Chip
 from scalingbook_lib.units import BF16, DType, Told, si
 
 type Terms = tuple[float, float, float]  # math, HBM, network: seconds
@@ -125,7 +123,7 @@ def _fastest(ways: Sequence[Terms]) -> tuple[int, str]:
     return best, BOUNDS[ways[best].index(least)]
 
 
-def _cost(one_byte: Transfer, exact: bool) -> Cost:
+def _cost(one_byte: collectives.Transfer, exact: bool) -> Cost:
     """A collective's time as a straight line over the bytes."""
     per_byte_s, hops_s = (one_byte.bandwidth_s, one_byte.latency_s) if exact else (one_byte.textbook_s, 0.0)
     return lambda nbytes: nbytes * per_byte_s + hops_s

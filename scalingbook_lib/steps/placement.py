@@ -11,16 +11,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
 from math import gcd, prod
-from typing import Protocol
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Collective, Network, Transfer
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines import Axis, Chip, Machine, Slice, SliceError
 from scalingbook_lib.machines.clusters import NETWORK_HOP_S, Cluster, ClusterError, Level
 from scalingbook_lib.machines.clusters.level import joined
-from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.machines.torus import Axis, SliceError
 from scalingbook_lib.steps.limits import each_level
 from scalingbook_lib.steps.limits.expert import exchange_over
 
@@ -28,41 +24,18 @@ type Networks = tuple[Network, ...]
 NAMES = ("Y", "C", "Z", "X", "P", "R")  # tp, cp, experts' and other data ranks, stages, copies
 
 
-class Reached(Protocol):
-    """What share of its documented rate each kind of link reaches."""
-
-    @property
-    def torus(self) -> float:
-        """Links between neighbors of a torus."""
-        ...
-
-    @property
-    def domain(self) -> float:
-        """NVLink, or a full mesh."""
-        ...
-
-    @property
-    def network(self) -> float:
-        """The network of a cluster."""
-        ...
-
-    @property
-    def dcn(self) -> float:
-        """The data-center network between pods."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Every link at its documented rate, or at these shares of it; `domain` is NVLink or a full mesh."""
+    """What share of its documented rate each kind of link reaches: what every table of efficiencies has."""
 
-    torus: float = 1.0
-    domain: float = 1.0
-    network: float = 1.0
-    dcn: float = 1.0
+    torus: float = 1.0  # between neighbors of a torus
+    domain: float = 1.0  # NVLink, or a full mesh
+    network: float = 1.0  # of a cluster
+    dcn: float = 1.0  # the data-center network between pods
 
 
 PEAK = Links()
+LINKS = ("torus", "domain", "network", "dcn")
 _PROBE = 2.0**30  # times are linear in the bytes (a power of two divides them exactly)
 
 
@@ -105,7 +78,12 @@ def place(machine: Machine, sizes: tuple[int, ...]) -> Placement:
     if isinstance(machine, Cluster):
         inside = accumulate(sizes, lambda a, b: a * b, initial=1)
         return Placement({n: _levels(machine, at, s) for n, at, s in zip(NAMES, inside, sizes, strict=False)})
-    return _on_torus(machine, sizes)
+    named = {n: s for n, s in zip(NAMES, sizes, strict=True) if s > 1}
+    try:
+        mesh = machine.mesh(**named or {"Y": 1})
+        return Placement({n: mesh.axes(n) if n in named else () for n in NAMES})
+    except SliceError:
+        return _split(machine, sizes)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -128,15 +106,6 @@ def _one_tier(cluster: Cluster) -> Cluster:
     rate = cluster.nic_bytes_per_s / cluster.oversubscription if cluster.nic_bytes_per_s else None
     ports = 2 * max(cluster.nodes, cluster.domain)
     return replace(cluster, nic_bytes_per_s=rate, oversubscription=1.0, ports=max(ports, cluster.ports))
-
-
-def _on_torus(machine: Slice, sizes: tuple[int, ...]) -> Placement:
-    named = {n: s for n, s in zip(NAMES, sizes, strict=True) if s > 1}
-    try:
-        mesh = machine.mesh(**named or {"Y": 1})
-        return Placement({n: mesh.axes(n) if n in named else () for n in NAMES})
-    except SliceError:
-        return _split(machine, sizes)
 
 
 def _split(machine: Slice, sizes: tuple[int, ...]) -> Placement:
@@ -181,7 +150,7 @@ def between_pods(chip: Chip, pods: int) -> Networks:
 
 
 @lru_cache(maxsize=1 << 14)
-def rate(collective: str, networks: Networks, efficiency: Reached = PEAK) -> Rate:
+def rate(collective: str, networks: Networks, efficiency: Links = PEAK) -> Rate:
     """What a byte of a collective costs on these networks; a permute is one to the neighbor."""
     real = tuple(n for n in networks if n.size > 1)
     if not real:
@@ -199,7 +168,7 @@ def _permute(nbytes: float, *networks: Network) -> Transfer:
 
 @lru_cache(maxsize=1 << 12)
 def exchange_rate(
-    networks: Networks, k: int, efficiency: Reached = PEAK, most_domains: int | None = None
+    networks: Networks, k: int, efficiency: Links = PEAK, most_domains: int | None = None
 ) -> Rate:
     """Tokens to their k experts, or back, for each byte of the array: k copies of the tokens of all chips.
 
@@ -214,13 +183,13 @@ def exchange_rate(
     return Rate(busy_s / array, collectives.all_to_all(array, *real).latency_s, link)
 
 
-def _busiest(levels: dict[str, float], real: Networks, efficiency: Reached) -> tuple[float, str]:
+def _busiest(levels: dict[str, float], real: Networks, efficiency: Links) -> tuple[float, str]:
     """The level that takes longest at the share of its rate that it reaches."""
     busy = [(s / _share(name, real, efficiency), name) for name, s in levels.items()]
     return max(busy, key=lambda one: one[0])
 
 
-def _share(name: str, networks: Networks, efficiency: Reached) -> float:
+def _share(name: str, networks: Networks, efficiency: Links) -> float:
     """The efficiency of a level: by its port, so that all tiers of one network have one figure."""
     port = next((n.port for n in networks if isinstance(n, Level) and n.name == name), "torus")
     return getattr(efficiency, port if port in ("torus", "network", "dcn") else "domain")

@@ -8,8 +8,7 @@ from itertools import accumulate
 from operator import mul
 from typing import NamedTuple
 
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Machine, Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.steps.placement import (
     NAMES,

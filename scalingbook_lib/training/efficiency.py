@@ -3,18 +3,18 @@
 Nothing here is a property of a model or of a run. Chapter: Training.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
+from scalingbook_lib.steps.placement import LINKS, Links
 from scalingbook_lib.units import Told, percent
 
 MATH = ("matmul", "attention", "experts", "head")
-LINKS = ("torus", "domain", "network", "dcn")
 LOST = ("ramp", "operands", "layer_s", "expert_layer_s", "fixed_s")  # nothing of these is lost at the peak
-_WORDS = {"name", "source"}
+SHARES = (*MATH, "memory", *LINKS, "overlap")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Efficiency(Told):
+class Efficiency(Links, Told):
     """Achieved over peak, by class of operation.
 
     `matmul`: products with the layers' dense weights, `experts`: those with experts' weights, `attention`:
@@ -34,10 +34,6 @@ class Efficiency(Told):
     experts: float = 1.0
     head: float = 1.0
     memory: float = 1.0
-    torus: float = 1.0
-    domain: float = 1.0
-    network: float = 1.0
-    dcn: float = 1.0
     overlap: float = 1.0
     ramp: float = 0.0
     operands: float = 0.0
@@ -58,7 +54,7 @@ class Efficiency(Told):
     @property
     def shares(self) -> dict[str, float]:
         """Every class with its share."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _WORDS.union(LOST)}
+        return {name: getattr(self, name) for name in SHARES}
 
     @classmethod
     def flat(cls, share: float, name: str = "") -> "Efficiency":

@@ -12,7 +12,7 @@ whatever is stored. Chapter: Training.
 from typing import cast
 
 from scalingbook_lib.models import Transformer, Weight, arithmetic
-from scalingbook_lib.models.arithmetic import Policy
+from scalingbook_lib.models.arithmetic.remat import Policy, products
 from scalingbook_lib.training.terms import ByClass, Widths
 from scalingbook_lib.units import FP32, DType
 
@@ -29,14 +29,14 @@ def named(remat: str) -> tuple[str, tuple[str, ...]]:
 def stored(m: Transformer, T: int, remat: str, dtype: DType) -> Widths:
     """Bytes for each token in all layers, on the chip."""
     where, names = named(remat)
+    if remat == "alternate":
+        where, names = "save", (*(w.name for w in products(m)[::2]), "context")
     if where:
         saved = _listed(m, dtype.bytes, names) if where == "save" else Widths(0.0, 0.0)
         inputs = 0.0 if where == "offload" and "in" in names else m.L * m.D * dtype.bytes
         return Widths(saved.wide + inputs, saved.split)
     if remat == "none":
         return fused(m, dtype.bytes)
-    if remat == "alternate":
-        return _alternate(m, dtype.bytes)
     terms = arithmetic.activations(m, 1, T, _policy(remat), dtype=dtype, flash=True).terms
     wide = sum(t.value for t in terms if t.name in _WIDE)
     return Widths(wide / T, (sum(t.value for t in terms) - wide) / T)
@@ -100,19 +100,6 @@ def fused(m: Transformer, size: float) -> Widths:
         wide=size * (m.L * (m.norms + inputs) * m.D),
         split=size * (heads + _attended(m) + arithmetic.hidden(m)),
     )
-
-
-def _alternate(m: Transformer, size: float) -> Widths:
-    """The inputs of layers, the first, third, ... product of each, attention's output and its statistics."""
-    saved = [(w.name, _outputs(m, w)) for w in products(m)[::2]]
-    wide = sum(n for name, n in saved if _is_wide(name))
-    split = sum(n for _, n in saved) - wide + _attended(m)
-    return Widths(size * (m.L * m.D + wide), size * split + FP32.bytes * m.softmax_layers * m.N)
-
-
-def products(m: Transformer) -> list[Weight]:
-    """The weights that a layer multiplies by, in order."""
-    return [w for w in m.weights() if w.matmul and w.part != "unembedding"]
 
 
 def _is_wide(name: str) -> bool:

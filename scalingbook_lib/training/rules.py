@@ -77,11 +77,6 @@ class Mixed(Told):
         """max(1, max(rho) + dial · min(rho)): 0 where both overlap, 1 where one waits for the other."""
         return max(1.0, self.ratio(dial))
 
-    @property
-    def exposed_slowdown(self) -> float:
-        """max(1, rho_X) + rho_Y: tensor parallelism waited for."""
-        return max(1.0, self.data) + self.tensor
-
     def __str__(self) -> str:
         return (
             f"{count(round(self.X, 1))} · {count(round(self.Y, 1))} ways: data {self.data:.3g}, tensor "

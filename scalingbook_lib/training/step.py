@@ -110,7 +110,7 @@ class Step(Told):
     @property
     def hardware_flops(self) -> float:
         """What the chips do: with rematerialization, and scores that the attention kernel does again."""
-        return self.tokens * self.work.hardware
+        return self.tokens * (self.work.useful + self.work.recomputed.total)
 
     @property
     def peak_flops_per_s(self) -> float:

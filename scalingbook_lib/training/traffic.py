@@ -110,7 +110,7 @@ def _pair(sequence: bool, pairs: float, again: float) -> tuple[tuple[str, str, f
     )
 
 
-def _context(s: Shape, rates: Rates) -> Iterator[Traffic]:
+def _context(s: Shape, rates: Rates) -> list[Traffic]:
     """Keys and values of the whole sequence pass every chip, backward once more and with their gradients.
 
     A ring moves what an all-gather does, piece by piece beside the arithmetic. Ulysses exchanges queries,
@@ -128,17 +128,18 @@ def _context(s: Shape, rates: Rates) -> Iterator[Traffic]:
         )
 
     if plan.context == "ulysses":
-        for when in ("fwd", "bwd"):
-            yield over("heads for tokens", EXCHANGE, when, each * w.heads / plan.tp / 4, 4 * n)
-        return
+        nbytes = each * w.heads / plan.tp / 4
+        return [over("heads for tokens", EXCHANGE, when, nbytes, 4 * n) for when in ("fwd", "bwd")]
     nbytes = each * w.kv / min(plan.tp, w.model.K)
     gather, scatter = (RING, BACK) if plan.context == "ring" else (GATHER, SCATTER)
-    yield over("keys and values", gather, "fwd", nbytes, n)
-    yield over("keys and values", gather, "bwd", nbytes, n)
-    yield over("their gradients", scatter, "bwd", nbytes, n)
+    return [
+        over("keys and values", gather, "fwd", nbytes, n),
+        over("keys and values", gather, "bwd", nbytes, n),
+        over("their gradients", scatter, "bwd", nbytes, n),
+    ]
 
 
-def _experts(s: Shape, rates: Rates) -> Iterator[Traffic]:
+def _experts(s: Shape, rates: Rates) -> list[Traffic]:
     """Each token to its k experts and back, both ways (twice more where all is recomputed)."""
     plan, model = s.plan, s.work.model
     assert model.experts
@@ -147,24 +148,20 @@ def _experts(s: Shape, rates: Rates) -> Iterator[Traffic]:
     inside = plan.tp if plan.expert_ways > 1 else 1
     hides = plan.schedule == "dualpipe" and plan.pp > 1  # beside the other way's arithmetic
     moved = {"n": plan.ep, "nbytes": nbytes, "inside": inside, "overlappable": hides}
-    for when, times in (("fwd", 2 * n), ("bwd", (4 if plan.replays else 2) * n)):
-        yield row(rates, name, EXCHANGE, "Z", when, times=times, **moved)
+    often = {"fwd": 2 * n, "bwd": (4 if plan.replays else 2) * n}
+    return [row(rates, name, EXCHANGE, "Z", when, times=times, **moved) for when, times in often.items()]
 
 
-def _hops(s: Shape, rates: Rates) -> Iterator[Traffic]:
+def _hops(s: Shape, rates: Rates) -> list[Traffic]:
     """To the next stage, one hop for each microbatch and chunk; and gradients back."""
     plan = s.plan
-    nbytes, inside = plan.activations.bytes * s.t * s.work.model.D / s.wide, plan.tp * s.shared
-    name, times = "to the next stage", s.m * plan.chunks
-    for when in ("fwd", "bwd"):
-        yield row(rates, name, HOP, "P", when, n=plan.pp, nbytes=nbytes, times=times, inside=inside)
+    nbytes = plan.activations.bytes * s.t * s.work.model.D / s.wide
+    moved = {"n": plan.pp, "nbytes": nbytes, "times": s.m * plan.chunks, "inside": plan.tp * s.shared}
+    return [row(rates, "to the next stage", HOP, "P", when, **moved) for when in ("fwd", "bwd")]
 
 
-def _offloaded(s: Shape, rates: Rates) -> Iterator[Traffic]:
+def _offloaded(s: Shape, rates: Rates) -> list[Traffic]:
     """Activations out to the host's memory, and back for the backward pass, layer by layer."""
-    w = s.work
-    nbytes = s.t / w.model.L * s.of_token(w.hosted)
-    for when in ("fwd", "bwd"):
-        yield row(
-            rates, "activations and the host", COPY, "H", when, n=1, nbytes=nbytes, times=s.m * s.layers
-        )
+    nbytes = s.t / s.work.model.L * s.of_token(s.work.hosted)
+    moved = {"n": 1, "nbytes": nbytes, "times": s.m * s.layers}
+    return [row(rates, "activations and the host", COPY, "H", when, **moved) for when in ("fwd", "bwd")]

@@ -43,11 +43,6 @@ class Work:
         """Forward and backward, nothing twice: three times the forward pass."""
         return 3 * self.forward.total
 
-    @property
-    def hardware(self) -> float:
-        """With what is recomputed."""
-        return self.useful + self.recomputed.total
-
 
 @lru_cache(maxsize=256)  # a step takes 3.3 times as long without
 def work(model: Transformer, T: int, remat: str, dtype: DType, causal: bool) -> Work:

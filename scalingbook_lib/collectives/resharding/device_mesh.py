@@ -1,28 +1,8 @@
 """What does a cost need to know of the machine? Its mesh axes, the torus axes under them, and the chip."""
 
-from typing import Protocol
-
-from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, Chip
+from scalingbook_lib.machines.slices import SliceMesh
 from scalingbook_lib.units import Told
-
-
-class DeviceMesh(Protocol):
-    """Chips joined by named mesh axes: a `chips.SliceMesh`, or `Rings`."""
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The size of each mesh axis, in order."""
-        ...
-
-    @property
-    def chip(self) -> Chip:
-        """What the mesh is made of."""
-        ...
-
-    def axes(self, names: str) -> tuple[Axis, ...]:
-        """The torus axes under these mesh axes."""
-        ...
 
 
 class Rings(Told):
@@ -49,3 +29,7 @@ class Rings(Told):
     def __str__(self) -> str:
         shapes = (f"{'ring' if a.wrapped else 'line'} {name} of {a.size}" for name, a in self._axes.items())
         return f"{self.chip.name}: {', '.join(shapes)}"
+
+
+type DeviceMesh = SliceMesh | Rings
+"""Chips joined by named mesh axes."""

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Transfer
 from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.resharding import routing
 from scalingbook_lib.collectives.resharding.device_mesh import DeviceMesh
@@ -44,7 +43,7 @@ class Edge(NamedTuple):
     kind: str
     axes: str
     nbytes: float
-    transfer: Transfer
+    transfer: collectives.Transfer
     before: Layout
     after: Layout
 
@@ -58,7 +57,7 @@ class Move(Told):
     before: Array
     after: Array
     nbytes: float
-    transfer: Transfer
+    transfer: collectives.Transfer
 
     @property
     def seconds(self) -> float:
@@ -209,7 +208,7 @@ class Moves:
         """Every axis by its place in the subscripts, then the free ones, which count replicas."""
         return [name for axes in at.dims for name in axes] + self._free(at)
 
-    def _shuffle(self, nbytes: float, before: list[str], after: list[str]) -> Transfer:
+    def _shuffle(self, nbytes: float, before: list[str], after: list[str]) -> collectives.Transfer:
         """The permutation that gives the axes other roles; what comes before and behind keeps its place."""
         # roles are digits of a shard's number: equal ones before or behind move nothing
         differ = [k for k in range(len(before)) if before[k] != after[k]]

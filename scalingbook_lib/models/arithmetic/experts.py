@@ -40,11 +40,6 @@ class Routing(Told):
     bytes_one_way: float
     chips: int
 
-    @property
-    def forward_bytes(self) -> float:
-        """To the experts and back: two AllToAlls."""
-        return 2 * self.bytes_one_way
-
     def __str__(self) -> str:
         return (
             f"{count(self.B)} tokens: {self.tokens_per_expert:.4g} for each expert, "

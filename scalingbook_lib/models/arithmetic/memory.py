@@ -17,17 +17,13 @@ class Parameters(Terms):
     model: Transformer
     active_terms: tuple[Term, ...]
 
-    @property
-    def active(self) -> float:
-        """The parameters that serve one token."""
-        return sum(term.value for term in self.active_terms)
-
     def nbytes(self, dtype: DType) -> float:
         """All parameters stored in one type."""
         return dtype.bytes * self.total
 
     def __str__(self) -> str:
-        active = f", {count(self.active)} active" if self.active != self.total else ""
+        one = self.model.active_params  # those that serve one token
+        active = f", {count(one)} active" if one != self.total else ""
         return f"{self.model.name}, {count(self.total)} parameters{active}: {self.parts()}"
 
 

@@ -128,7 +128,8 @@ def einsum(text: str, **sizes: int) -> Einsum:
     left, right, out = _read(text)
     letters = dict.fromkeys(left + right)
     known = {i: _size(i, sizes, letters, text) for i in letters}
-    if unused := [name for name in sizes if not _matches(name, letters)]:
+    meant = {*letters, *(i.swapcase() for i in letters)}
+    if unused := [name for name in sizes if name not in meant]:
         raise EinsumError(
             f"{', '.join(unused)} is no index of {text!r}; its indices are {', '.join(letters)}"
         )
@@ -163,10 +164,6 @@ def _check_indices(indices: str, text: str) -> None:
         )
     if twice := [i for i in indices if indices.count(i) > 1]:
         raise EinsumError(f"{indices!r} in {text!r} has {twice[0]} twice; give each dimension its own letter")
-
-
-def _matches(name: str, letters: dict[str, None]) -> bool:
-    return name in letters or (name.swapcase() in letters and len(name) == 1)
 
 
 def _size(index: str, sizes: dict[str, int], letters: dict[str, None], text: str) -> int:

@@ -83,7 +83,7 @@ def _saved(m: Transformer, T: int, dtype: DType, policy: Policy, flash: bool) ->
     a = dtype.bytes
     stored: Stored = {"layer inputs": m.L * m.D * a}
     if policy != "full":
-        stored |= _made(_products(m), m, a)
+        stored |= _made(products(m), m, a)
     if policy == "dots" and not flash:
         stored |= {SCORES: m.L * m.N * T * a, VALUES: m.L * m.N * value_width(m) * a}
     return stored
@@ -91,7 +91,7 @@ def _saved(m: Transformer, T: int, dtype: DType, policy: Policy, flash: bool) ->
 
 def _all(m: Transformer, T: int, dtype: DType, flash: bool) -> Stored:
     """Whatever the derivative of some operation needs, each array once."""
-    a, L, mlp = dtype.bytes, m.L, [w for w in _products(m) if w.part in _MLP]
+    a, L, mlp = dtype.bytes, m.L, [w for w in products(m) if w.part in _MLP]
     latent = (m.latent.q_rank or 0) + m.latent.kv_rank if m.latent else 0
     hidden = sum(w.active_copies * _outputs(m, w) for w in mlp if w.name.endswith("up"))
     return {
@@ -103,7 +103,7 @@ def _all(m: Transformer, T: int, dtype: DType, flash: bool) -> Stored:
         "probabilities": 0 if flash else L * m.N * T * (FP32.bytes + a),
         "softmax statistics": FP32.bytes * L * m.N * (1 if flash else 2),
         VALUES: L * m.N * value_width(m) * a,
-        **_made([w for w in _products(m) if w.part in ("router", *_MLP)], m, a),
+        **_made([w for w in products(m) if w.part in ("router", *_MLP)], m, a),
         # between the MLP's products: sigmoid, its derivative, SiLU, gated product; ungated, two
         "MLP, pointwise": hidden * (4 if m.gated else 2) * a,
     }
@@ -112,9 +112,9 @@ def _all(m: Transformer, T: int, dtype: DType, flash: bool) -> Stored:
 _MLP = ("mlp", "experts", "shared experts")
 
 
-def _made(products: list[Weight], m: Transformer, a: float) -> Stored:
+def _made(made_by: list[Weight], m: Transformer, a: float) -> Stored:
     """What they make. No gradient needs what is only added to the residual stream."""
-    return {w.name: w.active_copies * _outputs(m, w) * a for w in products if not _is_last(m, w)}
+    return {w.name: w.active_copies * _outputs(m, w) * a for w in made_by if not _is_last(m, w)}
 
 
 def _again(forward: Flops, policy: Policy, flash: bool) -> float:
@@ -122,14 +122,15 @@ def _again(forward: Flops, policy: Policy, flash: bool) -> float:
     m = forward.model
     extra = forward[SCORES] if flash else 0  # inside the kernel, whatever the policy
     if policy == "full":
-        unused = sum(w.flops_per_token for w in _products(m) if w.name != "o" and _is_last(m, w))
+        unused = sum(w.flops_per_token for w in products(m) if w.name != "o" and _is_last(m, w))
         return extra + forward.total - forward["unembedding"] - forward.tokens * unused
     if policy == "dots_no_batch" or (policy == "dots" and flash):
         extra += forward[SCORES] + forward[VALUES]
     return extra
 
 
-def _products(m: Transformer) -> list[Weight]:
+def products(m: Transformer) -> list[Weight]:
+    """The weights that a layer multiplies by, in order."""
     return [w for w in m.weights() if w.matmul and w.part != "unembedding"]
 
 

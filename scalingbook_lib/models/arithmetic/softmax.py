@@ -83,13 +83,9 @@ class OnlineSoftmax(Told):
         m, l = self.final.m, self.final.l
         return tuple(math.exp(s - m) / l if l else 0.0 for s in self.scores)
 
-    @property
-    def rescales(self) -> int:
-        """How often an earlier sum had to shrink because a larger score came."""
-        return sum(step.rescale < 1 for step in self.steps[1:])
-
     def __str__(self) -> str:
-        steps = f"{len(self.steps)} chunks, {self.rescales} rescaled"
+        rescales = sum(step.rescale < 1 for step in self.steps[1:])  # a larger score came, and sums shrank
+        steps = f"{len(self.steps)} chunks, {rescales} rescaled"
         return f"{count(len(self.scores))} scores in {steps}: {self.final}"
 
 
@@ -97,12 +93,14 @@ def online_softmax(
     scores: Sequence[float], chunk: int, values: Sequence[Sequence[float] | float] | None = None
 ) -> OnlineSoftmax:
     """One row of scores, `chunk` at a time; -inf is a masked score; with `values`, their weighted sum too."""
-    if not scores:
-        raise ValueError("no scores; give at least one")
-    if any(math.isnan(s) or s == math.inf for s in scores):
-        raise ValueError("a score is nan or +inf; give finite scores, or -inf for one that is masked")
-    if chunk < 1:
-        raise ValueError(f"chunk = {chunk} holds no score; write at least 1")
+    endless = any(math.isnan(s) or s == math.inf for s in scores)
+    for broken, why in (
+        (not scores, "no scores; give at least one"),
+        (endless, "a score is nan or +inf; give finite scores, or -inf for one that is masked"),
+        (chunk < 1, f"chunk = {chunk} holds no score; write at least 1"),
+    ):
+        if broken:
+            raise ValueError(why)
     rows = _rows(values, len(scores))
     states = [_state(scores[i : i + chunk], rows[i : i + chunk]) for i in range(0, len(scores), chunk)]
     # the first chunk shrinks sums that are 0: there is no special case for the start

@@ -112,19 +112,15 @@ class Utilization(Told):
     flops_per_s: float
 
     @property
-    def possible(self) -> float:
-        """What the chips could have done in their time."""
-        return self.chip_s * self.flops_per_s
-
-    @property
     def share(self) -> float:
         """The model FLOPs utilization."""
-        return self.flops / self.possible
+        return self.flops / (self.chip_s * self.flops_per_s)
 
     def __str__(self) -> str:
+        possible = self.chip_s * self.flops_per_s
         return (
             f"MFU {percent(self.share, 3)}: {large(self.flops, 'FLOPs')} in "
-            f"{si(self.chip_s / 3600)} chip-hours that could have done {large(self.possible, 'FLOPs')}"
+            f"{si(self.chip_s / 3600)} chip-hours that could have done {large(possible, 'FLOPs')}"
         )
 
 

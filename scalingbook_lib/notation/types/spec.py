@@ -80,12 +80,14 @@ def _partial(text: str, call: ast.Call) -> tuple[str, ...]:
 def _check(text: str, split: list[str], partial: tuple[str, ...], mesh: Mesh) -> None:
     """JAX's three rules of a spec: known axes, each for one dimension, none split and unreduced at once."""
     for axis in (*split, *partial):
-        if axis not in mesh.axes:
-            raise ValueError(f"{text}: the mesh has no axis {axis!r}; choose from {', '.join(mesh.axes)}")
-        if split.count(axis) > 1:
-            raise ValueError(f"{text}: axis {axis!r} splits twice; an axis splits one dimension, once")
-        if axis in partial and axis in split:
-            raise ValueError(f"{text}: axis {axis!r} cannot both split and be unreduced; keep one of them")
+        both = axis in partial and axis in split
+        for broken, why in (
+            (axis not in mesh.axes, f"the mesh has no axis {axis!r}; choose from {', '.join(mesh.axes)}"),
+            (split.count(axis) > 1, f"axis {axis!r} splits twice; an axis splits one dimension, once"),
+            (both, f"axis {axis!r} cannot both split and be unreduced; keep one of them"),
+        ):
+            if broken:
+                raise ValueError(f"{text}: {why}")
 
 
 def entry(axes: tuple[str, ...]) -> str:

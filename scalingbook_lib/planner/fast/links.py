@@ -3,13 +3,11 @@
 Chapter: Training LLaMA 3.
 """
 
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from scalingbook_lib.collectives import Collective
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import ClusterError
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import ClusterError, Machine, Slice
 from scalingbook_lib.steps.placement import Networks, Rate, between_pods, exchange_rate, place, rate
 from scalingbook_lib.training import Efficiency
 
@@ -51,7 +49,7 @@ class Links:
         # takes 1.4 times as long, without `mesh` a later one 1.1 times
         # `_axis` makes axes comparable by identity
         self._found = cache(self._level)
-        self._axis = cache(self._rates)
+        self._axis = cache(partial(AxisRates, efficiency=efficiency))
         self.mesh = cache(self._mesh)
         self.pods = self._axis(between_pods(machine.chip, pods))
         self.none = self._axis(())
@@ -93,6 +91,3 @@ class Links:
     def _inside(self, inside: int, size: int) -> Networks:
         outside = self.machine.chips // (inside * size)
         return place(self.machine, (inside, size, 1, 1, 1, outside)).over("C")
-
-    def _rates(self, networks: Networks) -> AxisRates:
-        return AxisRates(networks, self.efficiency)

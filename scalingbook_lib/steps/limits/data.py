@@ -7,7 +7,6 @@ plain data parallelism, which all-reduces gradients there, has the same ratio. C
 from dataclasses import replace
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Network, Transfer
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.steps.limits.limit import Limit, at_least, limit, outer
 from scalingbook_lib.units import BF16, DType
@@ -38,7 +37,7 @@ def data_parallel(
     at_least(1, model_parallel=model_parallel, sparsity=sparsity)
     per_byte = sparsity * moved.bytes / 2 * machine.chip.flops_per_s(dtype) / model_parallel
 
-    def cost(nbytes: float, *networks: Network) -> Transfer:
+    def cost(nbytes: float, *networks: collectives.Network) -> collectives.Transfer:
         if in_switch:
             both = collectives.all_reduce(nbytes, *networks, in_switch=True, overlap=overlap)
             # it stands against the backward pass, which has twice the arithmetic

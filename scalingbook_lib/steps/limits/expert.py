@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Network
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import Level
+from scalingbook_lib.machines import Level, Machine
 from scalingbook_lib.models import Transformer, arithmetic
 from scalingbook_lib.steps.limits.limit import Limit, Term, at_least, inner, singled
 from scalingbook_lib.units import BF16, DType, Told, count, si
@@ -69,7 +67,7 @@ def exchange(
 
 
 def exchange_over(
-    networks: tuple[Network, ...],
+    networks: tuple[collectives.Network, ...],
     nbytes: float,
     k: int,
     *,
@@ -169,8 +167,8 @@ def reached(targets: int, k: int, each: float | None = None) -> float:
 
 
 def _levels(
-    networks: tuple[Network, ...], Z: int, most_domains: int | None
-) -> Iterator[tuple[str, tuple[Network, ...], int, int, float]]:
+    networks: tuple[collectives.Network, ...], Z: int, most_domains: int | None
+) -> Iterator[tuple[str, tuple[collectives.Network, ...], int, int, float]]:
     """Every level alone, the targets to which it brings one copy each, their chips, the share beyond it."""
     first, below = (networks[0] if networks else None), 1
     domain = first.size if isinstance(first, Level) and first.port != "network" else 1  # below its port

@@ -8,10 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from scalingbook_lib.collectives import Network, Transfer
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import ClusterError, Level
-from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, ClusterError, Level, Machine, Slice
 from scalingbook_lib.units import Told, count
 
 type Cost = Callable[..., Transfer]

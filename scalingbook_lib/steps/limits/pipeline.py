@@ -6,9 +6,7 @@ Chapter: GPUs.
 from dataclasses import dataclass
 
 from scalingbook_lib import collectives
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.clusters import ClusterError
-from scalingbook_lib.machines.torus import SliceError
+from scalingbook_lib.machines import ClusterError, Machine, SliceError
 from scalingbook_lib.steps.limits.limit import at_least
 from scalingbook_lib.units import BF16, DType, Told, percent, si
 

@@ -6,8 +6,7 @@ Chapter: GPUs.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.units import BF16, DType, Told, count
 
 MACHINES = ("A100", "H100", "H200", "B200", "B300", "GB200", "GB300", "MI300X")

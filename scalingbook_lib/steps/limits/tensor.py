@@ -7,8 +7,7 @@ each, while every chip does 2 · matrices · B · D · F / Y FLOPs. B and D canc
 from dataclasses import dataclass
 
 from scalingbook_lib import collectives
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Machine, Slice
 from scalingbook_lib.steps.limits.limit import Limit, at_least, inner, limit
 from scalingbook_lib.units import BF16, DType, Told, count
 

@@ -140,20 +140,26 @@ def check(schedule: str, P: int, M: int, v: int) -> None:
     for name, value in (("stages", P), ("microbatches", M), ("chunks", v)):
         if value < 1 or value != int(value):
             raise PipelineError(f"{name}={value}; write a whole number of at least 1")
-    if v > 1 and schedule != "interleaved":
-        raise PipelineError(f"chunks={v}: only 'interleaved' splits a stage into chunks; write chunks=1")
-    if schedule == "interleaved" and M % P:
-        raise PipelineError(
+    for broken, why in (
+        (
+            v > 1 and schedule != "interleaved",
+            f"chunks={v}: only 'interleaved' splits a stage into chunks; write chunks=1",
+        ),
+        (
+            schedule == "interleaved" and M % P,
             f"interleaved sends {P} microbatches at a time, and {M} are no multiple of that; "
-            f"write microbatches={-(-M // P) * P}"
-        )
-    if schedule == "zero-bubble" and M < P:
-        raise PipelineError(
+            f"write microbatches={-(-M // P) * P}",
+        ),
+        (
+            schedule == "zero-bubble" and M < P,
             f"zero-bubble fills {P} stages with as many microbatches, and {M} are fewer; "
-            f"write microbatches={P} or more"
-        )
-    if schedule == "dualpipe" and (P % 2 or M % 2 or M < 2 * P):
-        raise PipelineError(
+            f"write microbatches={P} or more",
+        ),
+        (
+            schedule == "dualpipe" and (P % 2 or M % 2 or M < 2 * P),
             f"dualpipe needs even stages, and even microbatches, two for each stage or more; "
-            f"{P} and {M} were given"
-        )
+            f"{P} and {M} were given",
+        ),
+    ):
+        if broken:
+            raise PipelineError(why)

@@ -114,25 +114,19 @@ class _Floor:
         self.rows: list[list[_Row]] = [[] for _ in places]
         self.outputs: list[dict[tuple[str, int], tuple[list[int | None], int]]] = [{} for _ in places]
         first = set(places) - set(after.values())
-        for place in places:
-            s, c = place
+        for s, c in places:
             backward: list[int | None] = [None] * M
-            self.inputs[s]["F", c] = [0 if place in first else None] * M
+            self.inputs[s]["F", c] = [0 if (s, c) in first else None] * M
             self.inputs[s]["B", c] = self.inputs[s]["I", c] = backward
             self.inputs[s]["W", c] = [0] * M
+            self.outputs[s] |= {(kind, c): ([None] * M, 0) for kind in "BIW"}  # what goes nowhere is dropped
         for s, c in places:
-            self._connect((s, c), after.get((s, c)), hop)
-
-    def _connect(self, place: Place, after: Place | None, hop: int) -> None:
-        """After the last forward the same stage may begin the backward; what goes nowhere is dropped."""
-        (s, c), (t, d) = place, after or place
-        hop = hop if s != t else 0
-        self.outputs[s]["F", c] = (self.inputs[t]["F" if after else "B", d], hop)
-        for kind in "BI":
-            self.outputs[s].setdefault((kind, c), ([None] * len(self.inputs[s]["W", c]), 0))
-            if after:
-                self.outputs[t][kind, d] = (self.inputs[s]["B", c], hop)
-        self.outputs[s]["W", c] = ([None] * len(self.inputs[s]["W", c]), 0)
+            # after the last forward the same stage may begin the backward
+            follows, (t, d) = (s, c) in after, after.get((s, c), (s, c))
+            waits = hop if s != t else 0
+            self.outputs[s]["F", c] = (self.inputs[t]["F" if follows else "B", d], waits)
+            for kind in "BI" if follows else "":
+                self.outputs[t][kind, d] = (self.inputs[s]["B", c], waits)
 
 
 def _play(orders: list[Order], took: dict[str, int], floor: _Floor) -> tuple[list[_Row], int]:

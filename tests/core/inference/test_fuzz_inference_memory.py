@@ -73,10 +73,10 @@ def test_the_critical_batch_is_the_knee(model, chip, weights, compute):
     layout = Layout(weights=weights, compute=compute)
     below = inference.decode(model, machine, layout, B=knee * 0.999, S=10)
     above = inference.decode(model, machine, layout, B=knee * 1.001, S=10)
-    assert below.one.matmul_s == 0
-    assert below.one.head_waits
-    assert above.one.weights_s == 0
-    assert not above.one.head_waits
+    assert below.times.one.matmul_s == 0
+    assert below.times.one.head_waits
+    assert above.times.one.weights_s == 0
+    assert not above.times.one.head_waits
 
 
 @pytest.mark.parametrize("name", ["Mixtral 8x7B", "DeepSeek-V3", "Qwen3 30B-A3B"])
@@ -87,7 +87,7 @@ def test_experts_need_their_sparsity_times_the_batch(name):
     assert found.sparsity == model.experts.E / model.experts.k
     k = inference.case(model, Cluster.of(chips.H100, 1), Layout(weights=FP8, compute=FP8)).constants
     assert found.tokens * k.routed.token_s == pytest.approx(k.routed.read_s)
-    assert found.dense * k.mlp.token_s == pytest.approx(k.mlp.read_s)
+    assert found.dense_tokens * k.mlp.token_s == pytest.approx(k.mlp.read_s)
 
 
 @SETTINGS

@@ -57,8 +57,8 @@ def test_a_prefill_does_the_flops_of_a_causal_forward_pass():
     expected = (counted.weights - head) / chips.H100.bf16_flops_per_s
     assert step.terms["matmul"] == pytest.approx(expected)
     assert step.terms["attention"] == pytest.approx(counted.attention / chips.H100.bf16_flops_per_s)
-    assert step.one.head_waits
-    assert step.terms["weights"] == pytest.approx(step.one.head_s)
+    assert step.times.one.head_waits
+    assert step.terms["weights"] == pytest.approx(step.times.one.head_s)
 
 
 def test_a_latent_prefill_makes_keys_anew_where_that_is_less():
@@ -70,7 +70,7 @@ def test_a_latent_prefill_makes_keys_anew_where_that_is_less():
     absorbed = arithmetic.flops(V3, 1, 1, S=P + 1, absorbed=True).attention
     busy = absorbed / chips.H200.bf16_flops_per_s
     read = arithmetic.kv_cache(V3, P + 1).nbytes / chips.H200.hbm_bytes_per_s
-    assert late.one.kv_s + late.one.attention_s == pytest.approx(max(busy, read))
+    assert late.times.one.kv_s + late.times.one.attention_s == pytest.approx(max(busy, read))
 
 
 @pytest.mark.parametrize("name", ["LLaMA-3 70B", "Gemma-3 27B", "gpt-oss 120B", "DeepSeek-V3"])
@@ -135,7 +135,7 @@ def test_the_table_of_llama_2_13b_on_eight_chips(B, ms):
     assert 1e3 * found.total_s == pytest.approx(ms, rel=2e-3)
     eight = Slice.of(ROUND, "2x4")
     step = inference.decode(models.find("LLaMA-2 13B"), eight, Layout(tp=8), B=B, S=8192)
-    assert step.one.kv_s + step.terms["weights"] == pytest.approx(found.total_s, rel=0.03)
+    assert step.times.one.kv_s + step.terms["weights"] == pytest.approx(found.total_s, rel=0.03)
 
 
 PARETO = [
@@ -163,7 +163,7 @@ def test_the_sheet_step_is_the_rule_with_network_and_activations_added():
     step = inference.decode(L70B, SIXTEEN, INT8_16, B=32, S=8192)
     met = L70B.params - L70B.V * L70B.D  # the embedding is looked up
     rule = rules.step(met, chips.V5E, 16, B=32, cache_bytes=163840 * 8192, weights=INT8)
-    assert step.one.kv_s == pytest.approx(rule.kv_s)
+    assert step.times.one.kv_s == pytest.approx(rule.kv_s)
     assert step.terms["weights"] == pytest.approx(rule.weights_s, rel=0.02)  # K and V projections twice
     assert step.compute_s == pytest.approx(rule.total_s, rel=0.025)
 
@@ -199,7 +199,7 @@ def test_deepseeks_decode_step_spends_a_third_on_the_way_to_experts():
     step = inference.decode(V3, network, layout, B=88 * 64, S=4989)
     assert step.terms["weights"] == pytest.approx(6.6e-3, rel=0.2)
     assert step.collectives["tokens to experts"] + step.collectives["tokens from experts"] > step.total_s / 3
-    assert step.one.collectives_s == pytest.approx(22e-3, rel=0.45)  # a domain takes a token once
+    assert step.times.one.collectives_s == pytest.approx(22e-3, rel=0.45)  # a domain takes a token once
 
 
 def test_a_host_prepares_sequences_while_the_chips_do_the_step_before():

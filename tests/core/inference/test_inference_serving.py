@@ -35,11 +35,11 @@ def test_chunks_cost_nothing_while_weights_are_waited_for():
     free = Efficiency(overlap=1.0)
     step = inference.decode(L8B, ONE, Layout(), B=32, S=100, efficiency=free)
     mixed = inference.mixed(L8B, ONE, Layout(), B=32, S=100, chunk=256, efficiency=free)
-    assert mixed.one.weights_s == step.one.weights_s
-    assert mixed.one.matmul_s == step.one.matmul_s == 0
+    assert mixed.times.one.weights_s == step.times.one.weights_s
+    assert mixed.times.one.matmul_s == step.times.one.matmul_s == 0
     more = inference.mixed(L8B, ONE, Layout(), B=32, S=100, chunk=270, efficiency=free)
-    assert more.one.weights_s == 0
-    assert more.one.matmul_s > step.one.weights_s
+    assert more.times.one.weights_s == 0
+    assert more.times.one.matmul_s > step.times.one.weights_s
 
 
 def test_chunks_that_are_too_small_feed_fewer_sequences():

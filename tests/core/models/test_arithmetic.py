@@ -182,7 +182,6 @@ def test_experts_break_even_where_reading_them_takes_as_long_as_multiplying(E, k
 def test_every_token_travels_to_its_experts_and_back():
     r = arithmetic.routing(4096, 256, 8, 7168, chips=64, dtype=FP8)
     assert r.bytes_one_way == 4096 * 8 * 7168 == arithmetic.all_to_all_bytes(4096, 8, 7168, FP8)
-    assert r.forward_bytes == 2 * r.bytes_one_way
     assert r.tokens_per_expert * 256 == 4096 * 8
     with pytest.raises(ValueError, match="k = 9 of E = 8"):
         arithmetic.routing(4096, 8, 9, 7168)
@@ -244,5 +243,5 @@ def test_what_the_online_softmax_cannot_take(given, message):
 def test_a_step_says_what_shrank():
     run = online_softmax([0.0, 1.0, 5.0], 1)
     assert run.steps[2].rescale == pytest.approx(math.exp(-4))
-    assert run.rescales == 2
+    assert "2 rescaled" in str(run)
     assert "0.01832" in str(run.steps[2])

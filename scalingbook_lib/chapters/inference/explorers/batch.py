@@ -74,7 +74,7 @@ def crossing(model: str, chip: str, weights: str, compute: str) -> tuple[float, 
     """The batch from which multiplying takes longer than reading: of all weights, and of experts alone."""
     m, math = models.find(model), BF16 if compute == "bf16" else eight_bits(chip)
     found = inference.critical_batch(m, chips.find(chip), weights=WEIGHTS[weights], compute=math)
-    return found.dense * m.params / m.active_params, found.tokens
+    return found.dense_tokens * m.params / m.active_params, found.tokens
 
 
 def _share(one: Rule) -> float:

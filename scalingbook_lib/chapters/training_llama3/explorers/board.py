@@ -147,7 +147,7 @@ def _board(*, model: str, pod: str, Y: int, ways: str, sequences: int, dial: flo
             Readout("TP over arithmetic", here.tensor, "×"),
             Readout("ideal data ways", best, "", f"{best:,.0f}"),
             Readout.percent("at most, of the peak", 1 / here.slowdown(dial)),
-            Readout.percent("with TP waited for", 1 / here.exposed_slowdown),
+            Readout.percent("with TP waited for", 1 / (max(1.0, here.data) + here.tensor)),
         ),
     )
 
