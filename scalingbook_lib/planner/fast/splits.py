@@ -5,7 +5,6 @@ Chapter: Training LLaMA 3.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import cache
 from math import inf
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from typing import NamedTuple
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.planner.fast.links import MeshRates
 from scalingbook_lib.planner.fast.sums import Moved
-from scalingbook_lib.planner.fast.unit import Triple, Unit
+from scalingbook_lib.planner.fast.unit import ExpertShare, Stage, Triple, Unit
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Sharing, Spread
 from scalingbook_lib.steps.placement import FREE
@@ -36,14 +35,6 @@ def _each(pick: Callable[[Iterable[float]], float], triples: list[Triple]) -> Tr
     """Moment by moment, the least or the most; infinite where there is none."""
     logits, unembedding, layer = map(pick, zip(*triples, strict=True)) if triples else (inf, inf, inf)
     return logits, unembedding, layer
-
-
-class ExpertShare(NamedTuple):
-    """Expert parameters of a chip before sharing, the chips inside those that hold the same, how many do."""
-
-    params: float
-    inside: int
-    ways: int
 
 
 class States(NamedTuple):
@@ -121,13 +112,10 @@ class Splits:
         zeros, why = self.space.zeros(shared)
         if expert_tp == 1 and tp > 1:  # experts are shared where all else is not
             zeros, why = self.space.tried["zero"], ""
-        shape = self.unit.shape(tp, pp, chunks)
-        experts = self.experts(tp, shape, shared, ep=ep, expert_tp=expert_tp)
-        copies = self.space.machine.chips * self.space.pods // (tp * pp * shared)
-        stage = replace(
-            shape, t=0.0, m=1 + summed, shared=shared, expert=experts.params, expert_shared=experts.ways
-        )
-        return States.of(zeros, [self.unit.states(stage, zero, copies) for zero in zeros], why)
+        experts = self.experts(tp, self.unit.shape(tp, pp, chunks), shared, ep=ep, expert_tp=expert_tp)
+        copied = self.space.machine.chips * self.space.pods > tp * pp * shared
+        stage = Stage(tp, pp, chunks, summed, copied)
+        return States.of(zeros, [self.unit.states(stage, shared, experts, zero) for zero in zeros], why)
 
     def experts(self, tp: int, shape: Shape, shared: int, *, ep: int, expert_tp: int | None) -> ExpertShare:
         """A chip's experts, where `shared` chips hold the same dense weights; without any, no parameters."""
@@ -155,15 +143,22 @@ class Room:
 
         That is: some other that fits has no more of ZeRO and of rematerialization.
         """
-        if fullest(split.most, self._most) <= self._size and not self._every:
+        size = self._size
+        if fullest(split.most, self._most) <= size and not self._every:
             return FIRST, len(split.nbytes) * len(self.held) - 1
-        if fullest(split.least, self._least) > self._size:
+        if fullest(split.least, self._least) > size:
             return [], 0
         found, fit, least = [], 0, len(self.held)
-        for z, states in enumerate(split.nbytes):
-            fits = [r for r, held in enumerate(self.held) if fullest(states, held) <= self._size]
+        for z, (a, b, c) in enumerate(split.nbytes):  # a call of `fullest` for each takes three times as long
+            fits = [
+                r
+                for r, (x, y, w) in enumerate(self.held)
+                if a + x <= size and b + y <= size and c + w <= size
+            ]
             fit += len(fits)
-            fits = [r for r in fits if r < least]
-            found += [(z, r) for r in (fits if self._every else fits[:1])]
-            least = fits[0] if fits and not self._every else least
+            if self._every:
+                found += [(z, r) for r in fits]
+            elif fits and fits[0] < least:
+                least = fits[0]
+                found.append((z, least))
         return found, fit - len(found)

@@ -31,6 +31,27 @@ class TokenBytes(NamedTuple):
     vocabulary: float  # bytes of the unembedding's, whatever the tokens
 
 
+class Stage(NamedTuple):
+    """A stage whose gradients are summed over microbatches, and of which there are copies, or not."""
+
+    tp: int
+    pp: int
+    chunks: int
+    summed: bool
+    copied: bool
+
+
+class ExpertShare(NamedTuple):
+    """Expert parameters of a chip before sharing, the chips inside those that hold the same, how many do."""
+
+    params: float
+    inside: int
+    ways: int
+
+
+NO_EXPERTS = ExpertShare(0.0, 1, 1)
+
+
 class Unit:
     """One model, machine and T, and constants of a plan; `remat` is any, for what does not depend on it.
 
@@ -44,6 +65,7 @@ class Unit:
         self.shape, self.layers, self.moved = cache(self._shape), cache(self._layers), cache(self._moved)
         self.weights, self.context = cache(self._weights), cache(self._context)
         self.hop_bytes, self.sharing = cache(self._hop_bytes), cache(self._sharing)
+        self.state = cache(self._state)
         self.loop = compiled(case.machine)
         self.gathers = constant.get("context") == "gather"
 
@@ -94,11 +116,28 @@ class Unit:
             vocabulary=vocabulary(s),
         )
 
-    def states(self, s: Shape, zero: int, copies: int) -> Triple:
-        """What no token has a part in, of a stage of which there are so many copies."""
-        logits, unembedding, layer = moments(
-            replace(s, plan=self.sharing(s.plan, zero, copies > 1)), self.loop
-        )
+    def states(self, stage: Stage, shared: int, experts: ExpertShare, zero: int) -> Triple:
+        """What no token has a part in, of dense weights that so many chips share.
+
+        Without experts each moment is a + b / shared, for 2 chips and more: two of them tell all.
+        """
+        if experts.params or shared == 1:
+            return self.state(stage, shared, experts, zero)
+        two, four = (self.state(stage, n, NO_EXPERTS, zero) for n in (2, 4))
+        less = 4 / shared - 1
+        logits, unembedding, layer = (b + (a - b) * less for a, b in zip(two, four, strict=True))
+        return logits, unembedding, layer
+
+    def _state(self, stage: Stage, shared: int, experts: ExpertShare, zero: int) -> Triple:
+        shape = self.shape(stage.tp, stage.pp, stage.chunks)
+        plan = self.sharing(shape.plan, zero, stage.copied)
+        held = {
+            "m": 1 + stage.summed,
+            "shared": shared,
+            "expert": experts.params,
+            "expert_shared": experts.ways,
+        }
+        logits, unembedding, layer = moments(replace(shape, plan=plan, t=0.0, **held), self.loop)
         return logits.total, unembedding.total, layer.total
 
     def _sharing(self, plan: Plan, zero: int, copied: bool) -> Plan:
