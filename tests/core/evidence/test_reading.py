@@ -1,6 +1,7 @@
 """A row is read however chips, models, software and conventions are spelled, and never against itself."""
 
 import csv
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +12,9 @@ from scalingbook_lib.evidence.reading.cells import Refused, first, precision
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import configured, model
 from scalingbook_lib.evidence.reading.stacks import kin
-from tools.environment import ROOT
 
 approx = pytest.approx
+DATA = Path(__file__).parents[3] / "data"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_every_stack_has_words_that_compile_and_a_family_or_none():
 
 def test_parameters_are_exact_from_the_columns_alone(monkeypatch):
     monkeypatch.setattr("scalingbook_lib.evidence.reading.model._named", lambda name, params: iter(()))
-    with (ROOT / "data" / "model_configs.csv").open(newline="") as lines:
+    with (DATA / "model_configs.csv").open(newline="") as lines:
         rows = [row for row in csv.DictReader(lines) if row["d_model"] and row["total_params_computed"]]
     wrong = [row["model"] for row in rows if configured(row).params != int(row["total_params_computed"])]
     assert wrong == ["gpt-oss-20b"]  # whose sinks and biases of experts have no column
