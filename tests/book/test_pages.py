@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from scalingbook_lib.chapters import explorers
 from scalingbook_lib.chapters.explorers import catalogue
 from tools import notebooks
 from tools.environment import ROOT
@@ -157,3 +158,9 @@ def test_links_between_the_projects_files_lead_somewhere(page):
     )
     missing = [link for link in links if not (ROOT / link).exists()]
     assert not missing
+
+
+def test_the_explorers_of_rooflines_stand_in_the_order_of_the_page():
+    page = (ROOT / "chapters" / "rooflines.md").read_text(encoding="utf-8")
+    shown = re.findall(r'explore\.show\("(rooflines\.\w+)"', page)
+    assert [explorer.key for explorer in explorers.chapter("rooflines")] == shown

@@ -2,8 +2,6 @@
 
 import itertools
 import math
-import re
-from pathlib import Path
 
 import pytest
 from looked import curve, marks, panel, readout
@@ -22,11 +20,6 @@ OVERLAP, ROOFLINE, BATCH, MAP, TOKENS, TILES, SPLIT, LEVELS, MEASURED = (
     )
 )  # fmt: skip
 TORI = ("TPU v3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
-
-
-def test_they_stand_in_the_order_of_the_chapter():
-    page = (Path(__file__).parents[4] / "chapters" / "rooflines.md").read_text(encoding="utf-8")
-    assert list(ALL) == re.findall(r'explore\.show\("rooflines\.(\w+)"', page)
 
 
 # The roofline
