@@ -14,8 +14,6 @@ from pathlib import Path
 from scalingbook_lib.evidence import fabrics, kernels, resources
 from scalingbook_lib.evidence.fitting import Values
 from scalingbook_lib.evidence.reading import chip as reading
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.units import dtype
 from tools.environment import ROOT
 
@@ -27,11 +25,6 @@ def rows(path: Path) -> list[dict[str, str]]:
     """A table."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
-
-
-def chip(system: str) -> Chip:
-    """'H100 80GB HBM3', 'B200-SXM P6': the chip of a system."""
-    return chips.find(system.split()[0].split("-")[0].replace("RTX", "RTX PRO 6000 SE"))
 
 
 def products() -> Iterator[tuple[str, kernels.Timed]]:
@@ -47,7 +40,7 @@ def products() -> Iterator[tuple[str, kernels.Timed]]:
 def attended(name: str) -> Iterator[tuple[str, kernels.Attended]]:
     """Every measured attention of a table, by chip, and all of them."""
     for row in rows(ROOT / f"data/{name}.csv"):
-        on = chip(row["system"])
+        on = reading.chip(row["system"])
         b, T, N, K, H = (int(row[n]) for n in ("batch", "seq", "heads", "kv_heads", "head_dim"))
         decode = name.startswith("decode")
         work = 4 * b * T * K * H if decode else 2 * b * T * T * N * H  # bytes in bf16; FLOPs below the mask
@@ -61,7 +54,7 @@ def collectives() -> Iterator[tuple[str, fabrics.Timed]]:
     every = [*resources.rows("collectives"), *rows(ROOT / "data/added_collectives.csv")]
     for row in every:
         if not row["system"].startswith("TPU"):
-            on = chip(row["system"])
+            on = reading.chip(row["system"])
             yield fabrics.generation(on), fabrics.timed(row, on)
 
 

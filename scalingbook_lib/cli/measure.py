@@ -8,7 +8,7 @@ import click
 from scalingbook_lib.cli.answer import Answer, Table
 from scalingbook_lib.cli.printing import answering
 from scalingbook_lib.evidence.own import Survey, Timed
-from scalingbook_lib.machines import chips
+from scalingbook_lib.evidence.reading import chip as reading
 from scalingbook_lib.reader import draw
 from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale
 from scalingbook_lib.units import percent, si
@@ -56,7 +56,7 @@ def _surveyed() -> Survey:
 def _shares(survey: Survey) -> dict[str, float]:
     if not survey.chip:
         raise ValueError(f"the book has no documented peaks of {survey.device!r}: leave out --calibrate")
-    return survey.attained(chips.find(survey.chip))
+    return survey.attained(reading.chip(survey.chip))
 
 
 def _told(row: Timed) -> tuple[str, ...]:

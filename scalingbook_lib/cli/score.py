@@ -51,10 +51,6 @@ def _tables(report: Report) -> Iterator[Table]:
         yield Table("Refused", ("reason", "rows", "the first of them"), refused, words=(0, 2))
 
 
-def _size(params: float) -> list[str]:
-    return [next(name for name, most in SIZES.items() if params < most)] if params else []
-
-
 def _row(group: Group) -> tuple[str, ...]:
     e = group.errors
     sizes = (percent(e.mean), percent(e.median), percent(e.p90), signed(e.bias))

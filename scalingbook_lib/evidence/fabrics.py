@@ -1,7 +1,7 @@
 """What do links attain in collectives? One line for each generation of links, fitted on published times.
 
 `fabric(chip)` is what to compute with, `seconds` a row's time; `fit` is how the frozen `kernel_fits.json` was
-made (`tools.calibrate kernels`). Chapter: GPUs.
+made (`tools.kernel_fits`). Chapter: GPUs.
 """
 
 from collections.abc import Sequence
@@ -59,15 +59,19 @@ def timed(row: resources.Row, chip: Chip) -> Timed:
     passes = 2 if what is Collective.ALL_REDUCE else 1
     bus_s = float(row["busbw_GBps"] or 0) * 1e9
     seconds = float(row["time_us"] or 0) / 1e6 or (n - 1) / n * passes * size / bus_s
-    hosted = {"domain": chip.chips_per_host} if chip.links == 1 else {}
     return Timed(
-        cluster=Cluster.of(chip, n, **hosted),
+        cluster=cluster(chip, n),
         what=what,
         nbytes=size * n if what is Collective.ALL_TO_ALL else size,  # the source counts one chip's part
         ring=row["algo_or_tool"].startswith("Ring"),
         bench="all_reduce_bench" in row["algo_or_tool"],
         seconds=seconds,
     )
+
+
+def cluster(chip: Chip, n: int) -> Cluster:
+    """So many chips; cards without links of their own are joined by their host."""
+    return Cluster.of(chip, n, domain=chip.chips_per_host if chip.links == 1 else 0)
 
 
 def generation(chip: Chip) -> str:

@@ -2,7 +2,7 @@
 
 `products(chip, dtype)` and `attention(chip)` are what to compute with; a chip that nobody measured takes the
 figures of its nearest kin, and says whose. `fit_products` is how the frozen `kernel_fits.json` was made
-(`tools.calibrate kernels`), on `data/products.csv`. Chapters: Rooflines, Training, Inference.
+(`tools.kernel_fits`), on `data/products.csv`. Chapters: Rooflines, Training, Inference.
 """
 
 from collections.abc import Sequence
@@ -108,6 +108,12 @@ def made(values: Values, chip: Chip) -> Attention:
 def attended_s(one: Attention, row: Attended) -> float:
     """The time of a row."""
     return one.prompt_s(row.work, row.T, row.chip) if row.T else one.token_s(row.work, row.chip)
+
+
+def copy_s(nbytes: float, chip: Chip) -> float:
+    """So many bytes read or written, at the share of the HBM's rate that products reach."""
+    one = products(chip, BF16)
+    return one.launch_s + nbytes / (one.hbm * chip.hbm_bytes_per_s)
 
 
 @cache

@@ -14,6 +14,8 @@ from typing import Any
 
 from scalingbook_lib.evidence import inference, kernels, training
 from scalingbook_lib.evidence.fitting import Values
+from scalingbook_lib.evidence.reading import chip as reading
+from scalingbook_lib.evidence.reading.cells import Refused
 from scalingbook_lib.inference.efficiency import Efficiency as Serving
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
@@ -128,13 +130,11 @@ def _flops(row: Timed) -> float:
 
 def found(kind: str) -> Chip | None:
     """The chip that JAX calls by that name: 'TPU v5 lite', 'NVIDIA H200'; None for one that is not here."""
-    known = {"tpuv5lite": "v5e", "tpuv5e": "v5e", "tpuv5": "v5p", "tpuv6lite": "v6e"}
-    plain = "".join(kind.lower().split())
-    if plain.startswith("tpu7x"):
-        return chips.HALF_TPU7X  # what JAX calls a device
-    for name in (known.get(plain, plain), *kind.replace("-", " ").split()):
-        try:
-            return chips.find(name)
-        except ValueError:
-            continue
-    return None
+    if kind == "TPU v5":
+        return chips.V5P
+    try:
+        return reading.chip(
+            "half a TPU7x" if kind.startswith("TPU7x") else kind
+        )  # a device is half of that chip
+    except Refused:
+        return None

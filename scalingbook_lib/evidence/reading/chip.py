@@ -22,6 +22,7 @@ VARIANTS = {
 ALSO = {
     "v5lite": "TPU v5e",
     "v5litepod": "TPU v5e",
+    "v6lite": "TPU v6e",
     "trillium": "TPU v6e",
     "ironwood": "TPU7x",
     "v7x": "TPU7x",

@@ -89,8 +89,8 @@ def _copy(row: Cells, on: Chip) -> Timed:
     size = re.search(r"([\d,]+)-byte", text(row, "notes"))
     if not size:
         raise Refused("the row of a copy does not say how many bytes")
-    nbytes, line = 2 * float(size[1].replace(",", "")), fitted.products(on, BF16)
-    return Timed("copies", line.launch_s + nbytes / (line.hbm * on.hbm_bytes_per_s), 0.0, nbytes)
+    nbytes = 2 * float(size[1].replace(",", ""))
+    return Timed("copies", fitted.copy_s(nbytes, on), 0.0, nbytes)
 
 
 def collective(row: Cells) -> Found:

@@ -23,7 +23,6 @@ from scalingbook_lib.evidence import fabrics, kernels
 from scalingbook_lib.evidence.own import COPY, PRODUCT, PROMPT, TOKEN, Survey, Timed, found
 from scalingbook_lib.lab.devices import measure
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.units import BF16, FP32, DType
 
 type Say = Callable[[str], None]
@@ -123,7 +122,7 @@ def _copies(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
             given=(jnp.ones(n, like),),
             flops=n,
             nbytes=nbytes,
-            predict=partial(_copy_s, nbytes),
+            predict=partial(kernels.copy_s, nbytes),
         )
 
 
@@ -142,7 +141,7 @@ def _attention(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
             given=(jnp.ones((B, queries, N, H), like), kv, kv),
             flops=flops,
             nbytes=cache,
-            predict=partial(_attention_s, T if what == PROMPT else 0, flops, cache),
+            predict=partial(_attention_s, *((T, flops) if what == PROMPT else (0, cache))),
         )
 
 
@@ -150,14 +149,8 @@ def _product_s(B: int, D: int, dtype: DType, chip: Chip) -> float:
     return kernels.products(chip, dtype).seconds(B, D, D, chip, dtype)
 
 
-def _copy_s(nbytes: float, chip: Chip) -> float:
-    one = kernels.products(chip, BF16)
-    return one.launch_s + nbytes / (min(one.hbm, 1.0) * chip.hbm_bytes_per_s)
-
-
-def _attention_s(T: int, flops: float, cache: float, chip: Chip) -> float:
-    one = kernels.attention(chip)
-    return one.prompt_s(flops, T, chip) if T else one.token_s(cache, chip)
+def _attention_s(T: int, work: float, chip: Chip) -> float:
+    return kernels.attended_s(kernels.attention(chip), kernels.Attended(chip, T, work, 0.0))
 
 
 def _collectives(chip: Chip, asked: Sizes, say: Say) -> Iterator[Timed]:
@@ -185,5 +178,4 @@ def _moved_s(what: str, nbytes: float, chip: Chip, n: int) -> float:
     """On a torus, one ring of all; under a switch, what its generation attains."""
     if chip.torus:
         return collectives.FORMULAS[collectives.Collective.named(what)](nbytes, chip.axis(n)).total_s
-    hosted = {"domain": chip.chips_per_host} if chip.links == 1 else {}
-    return fabrics.fabric(chip).seconds(what, nbytes, *Cluster.of(chip, n, **hosted).levels)
+    return fabrics.fabric(chip).seconds(what, nbytes, *fabrics.cluster(chip, n).levels)
