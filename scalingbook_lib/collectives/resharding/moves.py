@@ -16,7 +16,7 @@ from scalingbook_lib import collectives
 from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.resharding import routing
 from scalingbook_lib.collectives.resharding.device_mesh import DeviceMesh
-from scalingbook_lib.notation import Array
+from scalingbook_lib.notation import Array, joined
 from scalingbook_lib.units import DType, Told, si
 
 
@@ -217,7 +217,7 @@ class Moves:
         return routing.relabel(nbytes, torus, before[between], after[between])
 
     def _edge(self, kind: Collective, names: Iterable[str], nbytes: float, *ends: Layout) -> Edge:
-        over = "".join(names)
+        over = joined(names)
         return Edge(kind, over, nbytes, collectives.FORMULAS[kind](nbytes, *self.machine.axes(over)), *ends)
 
 

@@ -13,6 +13,7 @@ from scalingbook_lib.collectives import Collective, bytes_received
 from scalingbook_lib.lab.compiler import hlo
 from scalingbook_lib.lab.compiler.hlo import Collectives, CompiledCollective
 from scalingbook_lib.lab.compiler.predicted import Amount, Key, Sums, ordered, read
+from scalingbook_lib.lab.compiler.replica_groups import named
 from scalingbook_lib.sharded_matmul import Solution
 from scalingbook_lib.units import Told, si
 
@@ -64,11 +65,12 @@ def compare(predicted: Any, compiled: Any, mesh: Any = None) -> Comparison:
     """A prediction beside a program of `compiler.aot`, a compiled one of JAX, or its text with its mesh."""
     sizes = hlo.sizes_of(mesh if mesh is not None else hlo.mesh_of(compiled))
     rows = compiled if isinstance(compiled, Collectives) else hlo.collectives(compiled, sizes)
-    wanted, found = read(predicted), read(rows)
+    wanted, found = read(predicted, sizes), read(rows, sizes)
     lines = tuple(_lines(wanted, found, rows, sizes))
     if not all(line.agrees for line in lines):
         lines = tuple(_chosen(predicted, wanted, found)) or lines
     lines += tuple(_flops(predicted, compiled))
+    lines += tuple(Line(words, False) for words in rows.not_counted)
     return Comparison(lines, _received(wanted, sizes), rows.received_bytes)
 
 
@@ -202,7 +204,7 @@ def _received(wanted: Sums, sizes: Mapping[str, int]) -> float:
 
 
 def _devices(axes: str, sizes: Mapping[str, int]) -> int:
-    return math.prod(n for name, n in sizes.items() if name in axes)
+    return math.prod(sizes.get(name, 1) for name in named(axes, sizes))
 
 
 def _near(a: float, b: float) -> bool:
