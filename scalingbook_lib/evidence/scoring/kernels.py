@@ -6,6 +6,7 @@ five of the visible rows of other systems. Chapters: Rooflines, GPUs, Transforme
 
 import re
 from dataclasses import replace
+from math import prod
 from typing import NamedTuple
 
 from scalingbook_lib import roofline
@@ -25,7 +26,7 @@ from scalingbook_lib.evidence.reading.cells import (
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import configured
 from scalingbook_lib.evidence.scoring.report import Found, Interval
-from scalingbook_lib.machines import Chip
+from scalingbook_lib.machines import Chip, Slice
 from scalingbook_lib.units import BF16, MiB, dtype
 
 LARGE_M, LARGE = 512, MiB
@@ -96,12 +97,27 @@ def _copy(row: Cells, on: Chip) -> Timed:
 def collective(row: Cells) -> Found:
     """The seconds of a collective, on switches or through the host."""
     on, size = chip(text(row, "chip", "system")), needed(row, "size_bytes")
-    said = {name: text(row, name) for name in ("collective", "algo_or_tool")} | {"busbw_GBps": ""}
+    said = {name: text(row, name) for name in ("collective", "algo_or_tool", "n_nodes")} | {"busbw_GBps": ""}
     time_us = number(row, "time_us") or _rated_us(row, size)
     counts = {"n_devices": needed(row, "n_devices"), "size_bytes": size, "time_us": time_us}
-    timed = fabrics.timed(said | {name: str(value) for name, value in counts.items()}, on)
+    said |= {name: str(value) for name, value in counts.items()}
     told = f"collectives {'>=' if size >= LARGE else '<'} 1 MiB"
+    if on.torus:
+        return _found(told, on.name, time_us / 1e6, _on_torus(said, on, text(row, "system")))
+    timed = fabrics.timed(said, on)
     return _found(told, on.name, timed.seconds, fabrics.seconds(fabrics.fabric(on), timed))
+
+
+def _on_torus(said: Cells, on: Chip, system: str) -> float:
+    """Along the axis of so many chips, of a slice that the system's name tells; or over all of it."""
+    n, what, size = int(said["n_devices"]), said["collective"], float(said["size_bytes"])
+    shape = re.search(r"\d+(x\d+)+", system)
+    every = Slice.of(on, shape[0]).axes if shape else (on.axis(n),)
+    axes = every if prod(axis.size for axis in every) == n else [a for a in every if a.size == n][:1]
+    if not axes:
+        raise Refused(f"{n} devices are no axis of {system}")
+    whole = size * n if Collective.named(what) is Collective.ALL_TO_ALL else size
+    return fabrics.torus_s(what, whole, on, *axes)
 
 
 def _rated_us(row: Cells, size: int) -> float:
