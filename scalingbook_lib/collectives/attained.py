@@ -5,8 +5,8 @@
 x is the time of the bytes at documented rates (`collectives`), of which large arrays reach the share e. NCCL
 changes from low-latency protocols to full bandwidth as arrays grow; what that costs comes to d, half of it
 where x = h. A ring takes (N - 1) steps, twice as many for a sum that all receive; a direct exchange takes
-one. Between hosts the same form holds, with a wait for each doubling of the hosts. The figures of a fabric are
-fitted in `evidence.fabrics`. Chapter: GPUs.
+one. Between hosts the same form holds, with a wait for each doubling of the hosts. The figures of a fabric
+are fitted in `evidence.fabrics`. Chapter: GPUs.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ SUMS_FROM = 5  # chips from which NCCL lets the switch sum; with fewer, a ring d
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attained(Told):
-    """The terms of a collective's time: alpha, its bytes at a share of the rate, and what comes late of them."""
+    """The terms of a collective's time: alpha, its bytes at a share of the rate, and what comes late."""
 
     alpha_s: float
     ideal_s: float  # x: the bytes at documented rates

@@ -18,7 +18,7 @@ from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.units import GB
 
 NOISE = 0.1
-TORUS_S = 3e-6  # a collective on TPUs starts: 8 µs for 128 KiB over three hops of a v5e, of which 5 are the model's
+TORUS_S = 3e-6  # a collective of TPUs starts: 128 KiB over three hops of a v5e take 8 µs, its formula says 5
 BENCH_S = 2.4e-5  # what PyTorch's all_reduce_bench.py times besides, on H200 and B200 alike
 CURVES = {  # share, seconds late, half of them at
     "ring": (0.75, 2e-5, 8e-6),
