@@ -100,7 +100,7 @@ def made(name: str, values: Values) -> Fabric:
         for way in CURVES
     }
     rest = {figure: values[figure] for figure in ("launch_s", "step_s", "pair", "crowding", "network_s")}
-    return Fabric(name=name, **curves, **rest)
+    return Fabric(name=name, **curves, **rest)  # type: ignore[arg-type]
 
 
 def seconds(one: Fabric, row: Timed) -> float:
