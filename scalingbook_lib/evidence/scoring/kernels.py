@@ -27,6 +27,7 @@ from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import configured
 from scalingbook_lib.evidence.scoring.report import Found, Interval
 from scalingbook_lib.machines import Chip, Slice
+from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.units import BF16, MiB, dtype
 
 LARGE_M, LARGE = 512, MiB
@@ -65,24 +66,27 @@ def kernel(row: Cells) -> Found:
 
 
 def _product(row: Cells, on: Chip) -> Timed:
+    """In its type; or in bf16, where the weights alone are stored in it or the chip cannot compute in it."""
     m, n, k = (needed(row, letter) for letter in "mnk")
-    name = precision(text(row, "dtype"))
+    said = text(row, "dtype").lower()
+    name = precision(said)
     kind = dtype(NARROW.get(name, name))
-    line = fitted.products(on, replace(kind, name="fp8_block") if "block" in text(row, "dtype") else kind)
-    bound = roofline.matmul(m, k, n, on, kind, out=BF16)
+    alone = re.search("_?wo$|weight|a16|awq|gptq", said) or kind.name not in on.rates()
+    computed = BF16 if alone else kind
+    line = fitted.products(on, replace(kind, name="fp8_block") if "block" in said else computed)
+    bound = roofline.matmul(m, k, n, on, computed, weights=kind, out=BF16)
     told = f"products m {'>=' if m >= LARGE_M else '<'} {LARGE_M}"
-    return Timed(told, line.seconds(m, k, n, on, kind), bound.flops, bound.bytes)
+    return Timed(told, line.seconds(m, k, n, on, computed, weights=kind), bound.flops, bound.bytes)
 
 
 def _attention(row: Cells, on: Chip) -> Timed:
     """Of a prompt, half of the pairs of positions; of a step, the cache is read."""
-    B, T, N = (needed(row, column) for column in ("batch", "seq", "heads"))
-    K, H, one = whole(row, "kv_heads") or N, needed(row, "head_dim"), fitted.attention(on)
-    nbytes = 2 * B * T * K * H * dtype(precision(text(row, "kv_dtype", "dtype"))).bytes
+    B, T, N, H = (needed(row, column) for column in ("batch", "seq", "heads", "head_dim"))
+    kv_bytes = dtype(precision(text(row, "kv_dtype", "dtype"))).bytes
+    of, one = Attending(B, T, N, whole(row, "kv_heads") or N, H, kv_bytes), fitted.attention(on)
     if re.search("generation|decod", text(row, "op")):
-        return Timed("attention decode", one.token_s(nbytes, on), 4.0 * B * N * T * H, nbytes)
-    flops = 2.0 * B * N * T * T * H
-    return Timed("attention prompt", one.prompt_s(flops, T, on), flops, nbytes)
+        return Timed("attention decode", one.token_s(of, on), of.token_flops, of.cache_bytes)
+    return Timed("attention prompt", one.prompt_s(of, on), T * of.token_flops / 2, of.cache_bytes)
 
 
 def _copy(row: Cells, on: Chip) -> Timed:
