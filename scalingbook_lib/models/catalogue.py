@@ -31,44 +31,49 @@ _TOLD = json.loads(pkgutil.get_data(__package__ or "", "catalogue.json") or b"")
 CATALOGUE = tuple(_model(**fields, sources=_TOLD["sources"]) for fields in _TOLD["models"])
 
 ALIASES = {
-    "llama17b": "LLaMA 7B",
-    "llama113b": "LLaMA 13B",
-    "llama165b": "LLaMA 65B",
-    "llama318b": "LLaMA-3 8B",
-    "llama3170b": "LLaMA-3 70B",
-    "llama3370b": "LLaMA-3 70B",
-    "llama31405b": "LLaMA-3 405B",
-    "llama4scout17b16e": "Llama 4 Scout",
-    "llama4maverick17b128e": "Llama 4 Maverick",
-    "mistral7b": "Mistral 7B v0.1",
-    "deepseekr1": "DeepSeek-V3",
-    "gpt2": "GPT-2 124M",
-    "gemma12b": "Gemma 2B",
-    "bloom": "BLOOM 176B",
+    "LLaMA 1 7B": "LLaMA 7B",
+    "LLaMA 1 13B": "LLaMA 13B",
+    "LLaMA 1 65B": "LLaMA 65B",
+    "LLaMA 3.1 8B": "LLaMA-3 8B",
+    "LLaMA 3.1 70B": "LLaMA-3 70B",
+    "LLaMA 3.3 70B": "LLaMA-3 70B",
+    "LLaMA 3.1 405B": "LLaMA-3 405B",
+    "Llama 4 Scout 17B 16E": "Llama 4 Scout",
+    "Llama 4 Maverick 17B 128E": "Llama 4 Maverick",
+    "Mistral 7B": "Mistral 7B v0.1",
+    "DeepSeek-R1": "DeepSeek-V3",
+    "GPT-2": "GPT-2 124M",
+    "Gemma 1 2B": "Gemma 2B",
+    "BLOOM": "BLOOM 176B",
 }
 
 
-def _key(name: str) -> str:
+def squeezed(name: str) -> str:
+    """Its letters and digits alone, in small letters."""
     return "".join(c for c in name.lower() if c.isalnum())
 
 
-_BY_KEY = {_key(model.name): model for model in CATALOGUE}
-_BY_KEY |= {alias: _BY_KEY[_key(name)] for alias, name in ALIASES.items() if alias not in _BY_KEY}
+def _numbers(name: str) -> list[str]:
+    return re.findall(r"[0-9]+(?:[.][0-9]+)?", name)
 
 
-def _sizes(name: str) -> list[str]:
-    """The sizes that a name says: a point that is left out makes another model, OPT 13B of OPT 1.3B."""
-    return re.findall(r"[0-9.]+(?=[bm]\b)", name.lower())
+_NAMED = {model.name: model for model in CATALOGUE}
+_NAMED |= {alias: _NAMED[name] for alias, name in ALIASES.items()}
+_BY_KEY = {squeezed(name): name for name in reversed(_NAMED)}  # of two the catalogue's own
 
 
 def find(name: str) -> Transformer:
-    """The model of that name, whatever its capitals, spaces and hyphens."""
+    """The model of that name, whatever its capitals, spaces and hyphens.
+
+    Its numbers have to be the model's: a point that is left out, or put in, makes another (13B of 1.3B).
+    """
     if not isinstance(name, str):
         raise ModelError("name", f"{shown(name)} is no text", "write a name, as in 'LLaMA-3 70B'")
-    key = _key(name[:80])
-    found = _BY_KEY.get(key)
-    if found and _sizes(name) in ([], _sizes(found.name) or _sizes(name)):
-        return found
-    near = dict.fromkeys(_BY_KEY[match].name for match in get_close_matches(key, _BY_KEY, 5, 0.4))
+    key, said = squeezed(name), _numbers(name)
+    own = _numbers(_BY_KEY.get(key, ""))
+    points = {number for number in said if "." in number}
+    if key in _BY_KEY and points <= set(own) and ".".join(said).split(".") == ".".join(own).split("."):
+        return _NAMED[_BY_KEY[key]]
+    near = dict.fromkeys(_NAMED[_BY_KEY[m]].name for m in get_close_matches(key[:80], _BY_KEY, 5, 0.4))
     known = list(near)[:3] or [model.name for model in CATALOGUE]
     raise ModelError("name", f"{shown(name)} is not in the catalogue", f"write one of {', '.join(known)}")

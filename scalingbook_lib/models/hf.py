@@ -22,13 +22,48 @@ MOST_CHARACTERS = 2_000_000
 MOST_LEVELS = 50  # a published file has four; a browser's Python dies of a few thousand
 READERS = DENSE | SPARSE | OLDER
 KNOWN_TYPES = tuple(READERS)
+OTHERS = {
+    "gemma3n|gemma4": "embeddings for each layer, and low-rank blocks beside its streams (AltUp, LAuReL)",
+    "mamba|falcon_h1|bamba|nemotron_h|zamba|granitemoehybrid|jamba|plamo2": "state-space layers (Mamba)",
+    "rwkv": "layers of linear recurrence (RWKV)",
+    "minimax": "layers of lightning attention",
+    "recurrent_gemma|griffin": "recurrent layers (RG-LRU)",
+    "lfm2": "layers of short convolutions",
+    "t5|bart|whisper|bert|roberta": "an encoder, or attention without a mask",
+    "clip|siglip|vit": "pictures for tokens",
+}
+"""What a `model_type` that begins so has and this library does not count."""
+BEYOND = {
+    "num_nextn_predict_layers": "layers that predict a token more",
+    "num_mtp_modules": "modules that predict a token more",
+    "vision_config": "the part that sees pictures",
+    "audio_config": "the part that hears",
+}
+"""What stands beside the language model."""
+PARTS = re.compile(
+    r"(num|n)_(local_|routed_|shared_)?experts|num_experts_per_tok|(moe|shared_expert)_intermediate_size|"
+    r"(q|kv)_lora_rank|linear_num_\w+|index_n_heads|(mamba|ssm|attn_layer)_\w+|state_size|layer_types|"
+    r"altup_num_inputs|laurel_rank|\w+_per_layer_input"
+)
+"""Fields that say which parts a layer has."""
 
 
 def from_hf(config: Mapping[str, Any] | str | Path, *, name: str | None = None) -> Transformer:
     """The Transformer of a `config.json`: a dict, its JSON text, or the path of the file or its folder."""
-    fields = _text_part(_read(config))
-    kind = _kind(fields)
-    return Transformer(name=name or _name(fields, kind), **READERS[kind](Fields(fields)))
+    whole = _read(config)
+    fields = _text_part(whole)
+    kind, f = _kind(fields), Fields(fields)
+    shapes = READERS[kind](f)
+    for field, value in fields.items():
+        plain = isinstance(value, list) and all(entry == "full_attention" for entry in value)
+        if value and not plain and PARTS.fullmatch(field) and field not in f.asked:
+            raise ModelError(
+                field,
+                f"{shown(value)} is a part that no model of type {kind} has",
+                "give the model_type that has it, or leave it out",
+            )
+    given = (words for name, words in BEYOND.items() if {**whole, **fields}.get(name))
+    return Transformer(name=name or _name(fields, kind), beyond=tuple(given), **shapes)
 
 
 def _read(config: object) -> dict[str, Any]:
@@ -109,6 +144,13 @@ def _kind(config: dict[str, Any]) -> str:
     kind = config.get("model_type")
     if kind is None:
         raise ModelError("model_type", "it is missing", f"add it: one of {', '.join(KNOWN_TYPES)}")
+    other = next((o for o in OTHERS if isinstance(kind, str) and re.match(o, kind)), None)
+    if other and kind not in READERS:
+        raise ModelError(
+            "model_type",
+            f"{shown(kind)} has {OTHERS[other]}, which is not counted here",
+            "give another model, or write its shapes as a Transformer if it has none",
+        )
     if not isinstance(kind, str) or kind not in READERS:
         near = get_close_matches(kind[:40], KNOWN_TYPES, 3, 0.5) if isinstance(kind, str) else []
         raise ModelError(

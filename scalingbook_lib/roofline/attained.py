@@ -31,7 +31,7 @@ class Products(Told):
     def seconds(
         self, B: int, D: int, F: int, chip: Chip, dtype: DType = BF16, *, weights: DType | None = None
     ) -> float:
-        """X[B, D] · W[D, F] → Y[B, F] in HBM, Y in bf16, W as X in `dtype` unless `weights` says otherwise."""
+        """X[B, D] · W[D, F] → Y[B, F] in HBM: Y in bf16, X in `dtype`, and W too but for `weights`."""
         ideal = matmul(B, D, F, chip, dtype, weights=weights, out=BF16)
         again_s = self.passes * B * D * BF16.bytes / chip.hbm_bytes_per_s
         return self.launch_s + max(ideal.math_s / self.flops, ideal.memory_s / self.hbm) + again_s
