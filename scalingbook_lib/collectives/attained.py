@@ -11,9 +11,9 @@ one. The figures of a fabric are fitted in `evidence.fabrics`. Chapter: GPUs.
 from dataclasses import dataclass
 from math import sqrt
 
-from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.networks import FORMULAS, all_reduce
 from scalingbook_lib.collectives.rings import chips
+from scalingbook_lib.collectives.transfer import Collective
 from scalingbook_lib.machines.clusters import Level
 from scalingbook_lib.units import Told, percent, si
 

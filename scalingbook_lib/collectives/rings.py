@@ -8,8 +8,7 @@ moves every chunk over every link and arrives at the same fractions. Chapter: Sh
 import math
 from dataclasses import replace
 
-from scalingbook_lib.collectives.kinds import Collective
-from scalingbook_lib.collectives.transfer import NOTHING, Transfer
+from scalingbook_lib.collectives.transfer import NOTHING, Collective, Transfer
 from scalingbook_lib.machines import Axis, Level
 
 

@@ -14,8 +14,7 @@ import itertools
 from dataclasses import dataclass, replace
 from operator import mul
 
-from scalingbook_lib.collectives.kinds import Collective
-from scalingbook_lib.collectives.transfer import NOTHING, Transfer
+from scalingbook_lib.collectives.transfer import NOTHING, Collective, Transfer
 from scalingbook_lib.machines.clusters import Level
 
 

@@ -21,17 +21,20 @@ from scalingbook_lib.roofline.operations import (
     reduction,
     softmax,
 )
-from scalingbook_lib.roofline.split import break_even_contraction, split_matmul
 from scalingbook_lib.roofline.stages import Pipeline, Turn, pipeline
 from scalingbook_lib.roofline.thresholds import (
     RuleOfThumb,
+    TiledMatmul,
     attainable,
     break_even_batch,
+    break_even_contraction,
     hopeless_width,
     ridge,
     rule_of_thumb_batch,
+    split_matmul,
+    square_tile,
+    tiled_matmul,
 )
-from scalingbook_lib.roofline.tiling import TiledMatmul, square_tile, tiled_matmul
 from scalingbook_lib.roofline.time import Roofline, overlapped, pipelined
 
 __all__ = [

@@ -5,8 +5,7 @@ from heapq import heapify, heappop, heappush
 
 from scalingbook_lib.serving.costs import CLOSE, Costs, Pace
 from scalingbook_lib.serving.paging import BlockPool
-from scalingbook_lib.serving.sequence import LiveSequence
-from scalingbook_lib.serving.timeline import Steps, Stretch
+from scalingbook_lib.serving.sequence import LiveSequence, Steps, Stretch
 
 NONE = Steps(0, 0.0, 0.0)
 

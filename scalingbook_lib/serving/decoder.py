@@ -10,8 +10,7 @@ from scalingbook_lib.serving.batch import NONE, Batch, after
 from scalingbook_lib.serving.costs import CLOSE
 from scalingbook_lib.serving.frontend import Setup
 from scalingbook_lib.serving.paging import BlockPool
-from scalingbook_lib.serving.sequence import LiveSequence
-from scalingbook_lib.serving.timeline import Steps
+from scalingbook_lib.serving.sequence import LiveSequence, Steps
 
 
 class Decoder:

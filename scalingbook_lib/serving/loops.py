@@ -6,9 +6,8 @@ from itertools import islice
 
 from scalingbook_lib.serving.policies import Blocks
 from scalingbook_lib.serving.requests import Request
-from scalingbook_lib.serving.sequence import LiveSequence
+from scalingbook_lib.serving.sequence import LiveSequence, Steps
 from scalingbook_lib.serving.server import Server
-from scalingbook_lib.serving.timeline import Steps
 
 
 def continuous(server: Server, prompts: int) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from scalingbook_lib.collectives import Transfer
-from scalingbook_lib.collectives.kinds import Collective
+from scalingbook_lib.collectives.transfer import Collective
 from scalingbook_lib.machines.routes import Place, Route
 from scalingbook_lib.machines.torus import Axis
 

@@ -16,7 +16,6 @@ from scalingbook_lib.models.arithmetic.experts import (
     moe_break_even,
     routing,
 )
-from scalingbook_lib.models.arithmetic.forward import Flops, flops
 from scalingbook_lib.models.arithmetic.intensity import (
     Intensity,
     attention_intensity,
@@ -45,9 +44,11 @@ from scalingbook_lib.models.arithmetic.softmax import (
 )
 from scalingbook_lib.models.arithmetic.terms import Term, Terms
 from scalingbook_lib.models.arithmetic.training import (
+    Flops,
     TrainingFlops,
     Utilization,
     crossover,
+    flops,
     mfu,
     training_flops,
 )

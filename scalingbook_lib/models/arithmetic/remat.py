@@ -10,9 +10,9 @@ from math import prod
 from typing import Literal
 
 from scalingbook_lib.models import Transformer, Weight
-from scalingbook_lib.models.arithmetic.forward import SCORES, VALUES, Flops, flops
 from scalingbook_lib.models.arithmetic.layers import value_width
 from scalingbook_lib.models.arithmetic.terms import Bytes, Term, at_least_one
+from scalingbook_lib.models.arithmetic.training import SCORES, VALUES, Flops, flops
 from scalingbook_lib.units import BF16, FP32, DType, percent, si
 
 Policy = Literal["all", "dots", "dots_no_batch", "full"]
