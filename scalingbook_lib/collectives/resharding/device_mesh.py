@@ -1,7 +1,6 @@
 """What does a cost need to know of the machine? Its mesh axes, the torus axes under them, and the chip."""
 
-from scalingbook_lib.machines import Axis, Chip
-from scalingbook_lib.machines.slices import SliceMesh
+from scalingbook_lib.machines import Axis, Chip, SliceMesh
 from scalingbook_lib.units import Told
 
 

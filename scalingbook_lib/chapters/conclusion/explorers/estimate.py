@@ -13,8 +13,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    three,
 )
-from scalingbook_lib.reader.words import three
 from scalingbook_lib.training.run import DAY_S
 from scalingbook_lib.units import count, parse, percent, si
 

@@ -1,8 +1,7 @@
 """How wide, and how many tokens, until a layer waits for the network? The exercises on one layer."""
 
 from scalingbook_lib import models
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.steps import limits

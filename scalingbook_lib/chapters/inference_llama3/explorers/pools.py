@@ -16,10 +16,12 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    machine,
+    refused,
+    several,
+    spread,
+    three,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import refused, spread
-from scalingbook_lib.reader.words import several, three
 from scalingbook_lib.serving import Disaggregated, Run
 from scalingbook_lib.units import count, percent, si
 

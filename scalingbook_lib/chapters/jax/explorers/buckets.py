@@ -3,8 +3,7 @@
 import math
 
 from scalingbook_lib import collectives
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.models.arithmetic import routers
 from scalingbook_lib.models.arithmetic.routers import Buckets, capacity
 from scalingbook_lib.reader.explorers.parts import (

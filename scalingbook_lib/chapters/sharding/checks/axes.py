@@ -1,8 +1,7 @@
 """Which axis sets the pace, and what does a benchmark print? More exercises on collectives."""
 
 from scalingbook_lib import collectives
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import GB, MiB
 

@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from scalingbook_lib.notation import Mesh, parse_product
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Bars,
     Cell,
     Choice,
@@ -17,9 +18,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    lines,
 )
-from scalingbook_lib.reader.offered.chips import TORI
-from scalingbook_lib.reader.words import lines
 from scalingbook_lib.sharded_matmul import CASES, Solution, Strategy, solve
 from scalingbook_lib.sharded_matmul.machines import machine, shapes
 from scalingbook_lib.units import count, si

@@ -1,6 +1,7 @@
 """What does a collective matmul save? Chunks on the network's lane, products on the chip's."""
 
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Chart,
     Choice,
     Curve,
@@ -14,7 +15,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
 )
-from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.roofline import Pipeline
 from scalingbook_lib.sharded_matmul import Strategy, solve
 from scalingbook_lib.sharded_matmul.machines import machine, shapes

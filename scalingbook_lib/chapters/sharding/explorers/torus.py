@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import schedules
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Bars,
     Chart,
     Choice,
@@ -20,7 +20,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.units import si
 
 _OPS = {

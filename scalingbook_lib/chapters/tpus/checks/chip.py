@@ -1,7 +1,6 @@
 """What one figure of a datasheet means: rates, pods, wraps and padding."""
 
-from scalingbook_lib.machines import chips, systolic
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Slice, chips, systolic
 from scalingbook_lib.reader.checks.check import Check, Mistake
 
 _POD = Slice.of(chips.V5P, "16x20x28")

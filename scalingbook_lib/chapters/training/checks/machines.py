@@ -5,8 +5,7 @@ from functools import cache
 from typing import Any
 
 from scalingbook_lib import collectives, models, planner, training
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.training import Plan, rules
 from scalingbook_lib.units import FP32

@@ -1,8 +1,7 @@
 """How is a batch spread over 4,096 chips, and what does a plan move? The exercises on FSDP and its splits."""
 
 from scalingbook_lib import models, training
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.training import Plan, rules
 from scalingbook_lib.units import BF16, FP32

@@ -6,6 +6,8 @@ from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Latent, Transformer, arithmetic
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
+    MODELS,
     Bars,
     Chart,
     Choice,
@@ -19,8 +21,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.chips import CHIPS
-from scalingbook_lib.reader.offered.models import MODELS
 from scalingbook_lib.units import DType, binary, count, dtype
 
 PUBLISHED = "as published"

@@ -6,6 +6,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import routers
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
     Band,
     Chart,
     Choice,
@@ -16,9 +17,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    three,
 )
-from scalingbook_lib.reader.offered.chips import CHIPS
-from scalingbook_lib.reader.words import three
 from scalingbook_lib.units import count, percent, si
 
 _D = 7168  # the width of DeepSeek-V3, for the bytes of the AllToAlls
