@@ -6,8 +6,7 @@ As tables for people, as values for programs, and derived: formulas in the book'
 from collections.abc import Iterator
 
 from scalingbook_lib.cli import shared
-from scalingbook_lib.cli.answer import Line, Table, listed, picked
-from scalingbook_lib.cli.numbers import figure, product
+from scalingbook_lib.cli.answer import Line, Table, figure, listed, picked, product
 from scalingbook_lib.cli.shared import sum_line
 from scalingbook_lib.inference import Memory, Serving
 from scalingbook_lib.planner import Front, Option
