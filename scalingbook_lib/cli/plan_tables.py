@@ -26,8 +26,7 @@ def tables(step: Step, run: Run | None) -> tuple[Table, ...]:
 
 def best(ranking: Ranking) -> Table:
     """The best plans, one to a line."""
-    of_step = ("step", "MFU", "memory", "loses most to")
-    columns = ("", *_WAYS, "ZeRO", "mb", "schedule", "remat", *of_step)
+    columns = ("", *_WAYS, "ZeRO", "mb", "schedule", "remat", "step", "MFU", "memory", "loses most to")
     rows = []
     for place, (plan, step) in enumerate(ranking.best, start=1):
         judged = (si(step.total_s, "s"), percent(step.mfu), si(step.memory.total, "B"), step.loss)

@@ -95,8 +95,7 @@ def _traffic(one: Serving) -> tuple[Table, ...]:
         what = (row.name, row.what, f"{row.n:,}", count(row.times))
         rows.append((*what, array, took, one.step.bound[row.name]))
     columns = ("of", "collective", "chips", "times", "array", "all", "longest")
-    found = Table("Collectives of one decode step", columns, tuple(rows), words=(0, 1))
-    return (found,) if rows else ()
+    return (Table("Collectives of one decode step", columns, tuple(rows), words=(0, 1)),) if rows else ()
 
 
 def values(one: Serving, memory: Memory, usd: float | None) -> dict[str, object]:
@@ -142,5 +141,4 @@ def derivation(one: Serving, memory: Memory, price: float | None) -> Iterator[Li
     if price is not None:
         formula = "USD/hour · chips / 3600 / (tokens/s) · 1e6"
         numbers = f"{product(price, one.chips)} / 3600 / {figure(rate)} · 1e6"
-        usd = one.usd_per_million(price)
-        yield Line("USD for a million output tokens", formula, numbers, usd, "USD")
+        yield Line("USD for a million output tokens", formula, numbers, one.usd_per_million(price), "USD")

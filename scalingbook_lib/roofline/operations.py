@@ -6,8 +6,8 @@ Counts are exact; the time follows from them and from two rates of the chip.
 from typing import Literal, TypedDict, Unpack
 
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.roofline.time import Roofline, at_least_one
-from scalingbook_lib.units import BF16, DType
+from scalingbook_lib.roofline.time import Roofline
+from scalingbook_lib.units import BF16, DType, at_least
 
 
 class Against(TypedDict, total=False):
@@ -41,7 +41,7 @@ def operation(
 
 def dot(N: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]) -> Roofline:
     """x[N] · y[N] → a scalar: 1 FLOP for every element read, whatever N."""
-    at_least_one(N=N)
+    at_least(1, N=N)
     return operation(2 * N - 1, dtype.bytes * (2 * N + 1), chip, dtype, **against)
 
 
@@ -49,13 +49,13 @@ def elementwise(
     N: int, chip: Chip, dtype: DType = BF16, *, inputs: int = 2, flops: int = 1, **against: Unpack[Against]
 ) -> Roofline:
     """z[N] from `inputs` arrays of N elements, with `flops` for each element: x · y, or α · x + y with 2."""
-    at_least_one(N=N)
+    at_least(1, N=N)
     return operation(flops * N, dtype.bytes * (inputs + 1) * N, chip, dtype, **against)
 
 
 def reduction(N: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]) -> Roofline:
     """Σ x[N] → a scalar."""
-    at_least_one(N=N)
+    at_least(1, N=N)
     return operation(N - 1, dtype.bytes * (N + 1), chip, dtype, **against)
 
 
@@ -73,7 +73,7 @@ def batched_matvec(
     B: int, D: int, F: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]
 ) -> Roofline:
     """x[B, D] · W[B, D, F] → y[B, F]: a private matrix for every row, so a larger B does not help."""
-    at_least_one(B=B, D=D, F=F)
+    at_least(1, B=B, D=D, F=F)
     return operation(2 * B * D * F, dtype.bytes * (B * D + B * D * F + B * F), chip, dtype, **against)
 
 
@@ -92,7 +92,7 @@ def matmul(
 
     `dtype` is how X is stored; W and Y are stored in the same unless `weights` and `out` say otherwise.
     """
-    at_least_one(B=B, D=D, F=F)
+    at_least(1, B=B, D=D, F=F)
     a, w, o = stored(dtype, weights, out)
     flops = 2 * B * D * F  # one multiply and one add for each of the B · D · F terms
     nbytes = a * B * D + w * D * F + o * B * F  # read X, read W, write Y

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
-from scalingbook_lib.roofline.time import at_least_one
-from scalingbook_lib.units import Told, percent, si
+from scalingbook_lib.units import Told, at_least, percent, si
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +96,8 @@ def pipeline(stages: Mapping[str, float], chunks: int) -> Pipeline:
     The time of the whole work in each stage, cut into n: `pipeline({name: t / n ...}, n)`. A buffer of two
     chunks between stages is enough; `pipelined` is the case of two stages.
     """
-    at_least_one(chunks=chunks)
+    at_least(1, chunks=chunks)
     if not stages:
         raise ValueError("a pipeline needs at least one stage, as in {'copy in': 2e-6, 'compute': 3e-6}")
-    for stage, seconds in stages.items():
-        if not seconds >= 0:
-            raise ValueError(f"stage {stage!r} takes {seconds} s a chunk; write a time of at least 0")
+    at_least(0, **stages)
     return Pipeline(dict(stages), chunks)

@@ -11,8 +11,8 @@ from typing import Literal, Unpack
 
 from scalingbook_lib.machines.chips import Axis, Chip
 from scalingbook_lib.roofline.operations import Against, operation, stored
-from scalingbook_lib.roofline.time import Roofline, at_least_one
-from scalingbook_lib.units import BF16, DType, Told, binary, count, percent
+from scalingbook_lib.roofline.time import Roofline
+from scalingbook_lib.units import BF16, DType, Told, at_least, binary, count, percent
 
 
 def ridge(chip: Chip, dtype: DType = BF16, bytes_per_s: float | None = None) -> float:
@@ -42,7 +42,7 @@ def break_even_batch(
     vanishes: where a/F + o/D alone exceeds 2/ridge, reading X and writing Y keeps memory busy for longer
     than the arithmetic takes, however large the batch.
     """
-    at_least_one(D=D, F=F)
+    at_least(1, D=D, F=F)
     a, w, o = stored(dtype, weights, out)
     half = ridge(chip, maths or dtype, bytes_per_s) / 2
     slack = 1 - half * (a / F + o / D)
@@ -137,7 +137,7 @@ def tiled_matmul(
 
     VMEM holds two buffers of each input tile (one computes while one fills) and an fp32 accumulator.
     """
-    at_least_one(B=B, D=D, F=F, rows=rows, columns=columns, depth=depth)
+    at_least(1, B=B, D=D, F=F, rows=rows, columns=columns, depth=depth)
     tiles, steps = math.ceil(B / rows) * math.ceil(F / columns), math.ceil(D / depth)
     inputs = dtype.bytes * depth * (rows + columns)  # one step's tiles of X and of W
     nbytes = tiles * steps * inputs + dtype.bytes * B * F  # each tile of Y reads its inputs anew
@@ -168,7 +168,7 @@ def split_matmul(
     Splitting B or F needs no link. Splitting D leaves every chip with a partial sum of all of Y: an
     all-reduce, or with `keep_sharded` the reduce-scatter that is half of it. HBM and hop latency left out.
     """
-    at_least_one(B=B, D=D, F=F)
+    at_least(1, B=B, D=D, F=F)
     if split not in ("B", "D", "F"):
         raise ValueError(f"split={split!r} is no dimension of this matmul; write 'B', 'D' or 'F'")
     n = axis.size

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from scalingbook_lib.units import Told, percent, si
+from scalingbook_lib.units import Told, at_least, percent, si
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +99,6 @@ def pipelined(math_s: float, comms_s: float, chunks: int) -> float:
 
     The longer term in full, and one chunk of the shorter, which nothing hides.
     """
-    at_least_one(chunks=chunks)
+    at_least(1, chunks=chunks)
     # n - 1 of the n chunks of the shorter term run beside the longer one
     return overlapped(math_s, comms_s, 1 - 1 / chunks)
-
-
-def at_least_one(**sizes: float) -> None:
-    """Refuse a size below 1, by its name."""
-    for name, size in sizes.items():
-        if not size >= 1:
-            raise ValueError(f"{name}={size} is no size; write a number of at least 1")

@@ -154,8 +154,7 @@ class Moves:
         for d, axes in enumerate(at.dims):
             for k in range(len(axes)):
                 after = _with(at, d, axes[:k])
-                nbytes = self.local_bytes(after)
-                yield self._edge(Collective.ALL_GATHER, axes[k:], nbytes, at, after)
+                yield self._edge(Collective.ALL_GATHER, axes[k:], self.local_bytes(after), at, after)
 
     def _exchanges(self, at: Layout) -> Iterator[Edge]:
         """[I_X, J] → [I, J_X]."""

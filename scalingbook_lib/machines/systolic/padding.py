@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from scalingbook_lib.machines.systolic.cycles import cycles
-from scalingbook_lib.units import BF16, DType, Told, percent, si
+from scalingbook_lib.units import BF16, DType, Told, at_least, percent, si
 
 SUBLANES, LANES = 8, 128  # a register: rows and columns of 32-bit elements
 
@@ -75,9 +75,7 @@ class Padding(Told):
 
 def padding(M: int, K: int, N: int, side: int) -> Padding:
     """X[M, K] · W[K, N] on an array of that side: tiles, and the share of the work that is not padding."""
-    for name, size in {"M": M, "K": K, "N": N, "side": side}.items():
-        if size < 1:
-            raise ValueError(f"{name}={size} is no size of a matmul; write a number of at least 1")
+    at_least(1, M=M, K=K, N=N, side=side)
     return Padding(M, K, N, side)
 
 
@@ -122,8 +120,7 @@ def storage(rows: int, columns: int, dtype: DType = BF16) -> Storage:
     As XLA compiled `bf16[20, 200]` and `int8[20, 200]` for v5e to TPU7x: 24 x 256 elements. It may also turn
     dimensions round to avoid padding, so the compiled program has the last word.
     """
-    if rows < 1 or columns < 1:
-        raise ValueError(f"a matrix of {rows} x {columns} has no element; write sizes of at least 1")
+    at_least(1, rows=rows, columns=columns)
     if dtype.bytes < 1:
         raise ValueError(f"{dtype} packs several elements into a byte; write int8, bf16 or fp32")
     return Storage(rows, columns, dtype)

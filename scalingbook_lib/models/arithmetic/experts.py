@@ -7,9 +7,8 @@ dense layer to be compute-bound. Each token travels to its experts and back. Cha
 from dataclasses import dataclass
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.models.arithmetic.terms import at_least_one
 from scalingbook_lib.models.transformer import Transformer
-from scalingbook_lib.units import BF16, DType, Told, count, si
+from scalingbook_lib.units import BF16, DType, Told, at_least, count, si
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def moe_break_even(
 def routing(B: int, E: int, k: int, D: int, *, chips: int = 1, dtype: DType = BF16) -> Routing:
     """B tokens (of all chips together), each sent as D elements to k of E experts that n chips share."""
     _check(E, k)
-    at_least_one(B=B, D=D, chips=chips)
+    at_least(1, B=B, D=D, chips=chips)
     return Routing(B, B * k / E, B * k * D * dtype.bytes, chips)
 
 
@@ -81,7 +80,7 @@ def params_read(model: Transformer, B: float) -> float:
 
 def all_to_all_bytes(B: int, k: int, D: int, dtype: DType = BF16) -> float:
     """The array of one AllToAll, over the whole axis: B tokens, a copy for each of k experts."""
-    at_least_one(B=B, k=k, D=D)
+    at_least(1, B=B, k=k, D=D)
     return B * k * D * dtype.bytes
 
 

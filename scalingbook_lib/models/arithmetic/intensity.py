@@ -9,8 +9,7 @@ import math
 from dataclasses import dataclass
 
 from scalingbook_lib.models import Latent
-from scalingbook_lib.models.arithmetic.terms import at_least_one
-from scalingbook_lib.units import BF16, DType, Told, si
+from scalingbook_lib.units import BF16, DType, Told, at_least, si
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ def attention_intensity(
     once in all. `cache` is the type of keys and values. With `causal`, a kernel skips what is masked:
     half the FLOPs of a square, and with blocks half of the reading too.
     """
-    at_least_one(T=T, S=S, G=G, H=H)
+    at_least(1, T=T, S=S, G=G, H=H)
     blocks = 1 if block is None else math.ceil(T / block)
     useful = 1 - (T - 1) / (2 * S) if causal else 1
     seen = useful if blocks > 1 else 1
@@ -69,7 +68,7 @@ def latent_intensity(
     latent: Latent, N: int, S: int, *, T: int = 1, dtype: DType = BF16, cache: DType | None = None
 ) -> Intensity:
     """Absorbed MLA decoding: all N heads share one latent vector per position, key and value at once."""
-    at_least_one(T=T, S=S, N=N)
+    at_least(1, T=T, S=S, N=N)
     key, value = latent.kv_rank + latent.rope, latent.kv_rank
     return Intensity(
         flops=2 * T * S * N * (key + value),  # scores over the whole vector, values over its first part
@@ -80,13 +79,13 @@ def latent_intensity(
 
 def prefill_tokens(ridge: float, G: int) -> float:
     """The prompt (T = S) from which attention is compute-bound: T·G/(G + 1) = ridge, in bf16, not causal."""
-    at_least_one(G=G)
+    at_least(1, G=G)
     return ridge * (G + 1) / G
 
 
 def query_block(ridge: float, G: int, cache: DType = BF16) -> float:
     """The query block from which reading K and V keeps up, for long T: 2·block·G/bytes = ridge."""
-    at_least_one(G=G)
+    at_least(1, G=G)
     return ridge * cache.bytes / (2 * G)
 
 
@@ -98,7 +97,7 @@ def block_bytes(
     Queries of the block; keys and values of the next `buffers` blocks; scores, the weighted sum of values
     and, for each query row, m and l in fp32.
     """
-    at_least_one(block=block, keys=keys, G=G, H=H)
+    at_least(1, block=block, keys=keys, G=G, H=H)
     rows = block * G
     tiles = dtype.bytes * (rows * H + buffers * 2 * keys * H)
     return tiles + 4 * (rows * keys + rows * H + 2 * rows)

@@ -18,8 +18,8 @@ from scalingbook_lib.models.arithmetic.layers import (
     up_projection,
     value_width,
 )
-from scalingbook_lib.models.arithmetic.terms import Term, Terms, at_least_one, large, whole
-from scalingbook_lib.units import BF16, DType, Told, count, percent, si
+from scalingbook_lib.models.arithmetic.terms import Term, Terms, large, whole
+from scalingbook_lib.units import BF16, DType, Told, at_least, count, percent, si
 
 SCORES, VALUES, STATE = "scores", "weighted values", "linear attention state"
 PROJECTIONS, UP = "attention projections", "latent up-projection"
@@ -87,7 +87,7 @@ def flops(
     attention makes keys and values of all S positions anew, or, `absorbed`, attends to the latent vectors
     themselves. `logits`: the positions of a sequence that need logits (all T; for sampling, 1).
     """
-    at_least_one(T=T, sequences=Fraction(sequences) * T)  # part of a sequence is a rate, and allowed
+    at_least(1, T=T, sequences=Fraction(sequences) * T)  # part of a sequence is a rate, and allowed
     S = T if S is None else S
     met = sum(kind.layers * pairs(T, S, causal=causal, window=kind.window) for kind in model.layer_kinds)
     scale = Fraction(sequences) * (_TRAINING if training else 1)
@@ -177,8 +177,7 @@ class TrainingFlops(Told):
 
 def training_flops(model: Transformer, tokens: float, T: int, *, causal: bool = False) -> TrainingFlops:
     """Forward and backward over `tokens` tokens in sequences of T, with nothing computed twice."""
-    sequences = Fraction(tokens) / T
-    return TrainingFlops(flops(model, sequences, T, causal=causal, training=True), whole(tokens))
+    return TrainingFlops(flops(model, Fraction(tokens) / T, T, causal=causal, training=True), whole(tokens))
 
 
 def crossover(model: Transformer, *, causal: bool = False, windows: bool = True) -> float:

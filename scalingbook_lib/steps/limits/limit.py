@@ -108,13 +108,6 @@ def _axes(machine: Machine, inside: int, letter: str) -> tuple[Network, ...]:
     return machine.mesh(Y=inside, X=machine.chips // inside).axes(letter)
 
 
-def at_least(least: float, **given: float) -> None:
-    """Refuse what cannot be, by name."""
-    for name, value in given.items():
-        if not value >= least:
-            raise ValueError(f"{name}={value}: write a number of at least {least:g}")
-
-
 def _amount(value: float, unit: str) -> str:
     written = count(math.ceil(round(value, 6)))
     return f"{unit} ≥ {written}" if unit == "F" else f"{written} {unit}"

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from scalingbook_lib import collectives
 from scalingbook_lib.machines import ClusterError, Machine, Slice, SliceError
-from scalingbook_lib.steps.limits.limit import Limit, at_least, inner, limit, outer
-from scalingbook_lib.units import BF16, DType, Told, count, percent, si
+from scalingbook_lib.steps.limits.limit import Limit, inner, limit, outer
+from scalingbook_lib.units import BF16, DType, Told, at_least, count, percent, si
 
 
 def tensor_parallel(

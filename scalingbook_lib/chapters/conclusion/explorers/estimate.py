@@ -31,9 +31,7 @@ def said(value: float, unit: str) -> str:
         return f"{count(value)} tokens"
     if unit == "s" and value >= DAY_S / 4:
         return f"{count(value / DAY_S)} days"
-    if value >= 1e18:
-        return f"{scales.power(value, 3)} {unit}"
-    return si(value, unit)
+    return f"{scales.power(value, 3)} {unit}" if value >= 1e18 else si(value, unit)
 
 
 def estimate(text: str, unit: str) -> float:

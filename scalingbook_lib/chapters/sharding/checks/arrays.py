@@ -34,8 +34,7 @@ def _fullest() -> float:
 @cache
 def _unfinished() -> str:
     cube = Rings(chips.V4, X=4, Y=4, Z=4)
-    product = "A[I_X, J_Y] · B[J_Y, K_Z] -> C[I_X, K_Z]"
-    found = solve(product, cube, {"I": 4096, "J": 4096, "K": 4096})
+    found = solve("A[I_X, J_Y] · B[J_Y, K_Z] -> C[I_X, K_Z]", cube, {"I": 4096, "J": 4096, "K": 4096})
     return found.named("all-reduce C over Y").local.c.canonical()
 
 

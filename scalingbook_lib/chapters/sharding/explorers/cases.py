@@ -37,8 +37,7 @@ def solution(text: str, *, chip: str, X: int, Y: int, sizes: tuple[int, ...], id
             f"{product} has {len(names)} dimensions ({', '.join(names)}), and there are sliders for three; "
             "leave out a batch dimension"
         )
-    given = dict(zip(names, sizes, strict=False))
-    return solve(product, machine(chip, X=X, Y=Y), given, idle_axes=idle)
+    return solve(product, machine(chip, X=X, Y=Y), dict(zip(names, sizes, strict=False)), idle_axes=idle)
 
 
 def _cases(*, text: str, X: int, Y: int, I: int, J: int, K: int, chip: str, idle: bool) -> View:

@@ -81,9 +81,7 @@ def _on(down: Sequence[float], across: Sequence[float], *, r: int, c: int, A: in
 
 def _both(loads: Sequence[float], i: int, n: int) -> float:
     """The busier direction of a link: downwards a line carries the mirror of what it carries upwards."""
-    if i >= len(loads):
-        return 0.0
-    return max(loads[i], loads[len(loads) - 1 - i])
+    return 0.0 if i >= len(loads) else max(loads[i], loads[len(loads) - 1 - i])
 
 
 def _level(load: float, most: float) -> int | None:

@@ -36,8 +36,7 @@ def _rounded(B: float = 1e6, dial: float = 0.0) -> float:
 
 
 def _unrounded(B: float = 1e6) -> float:
-    X = rules.best_split(B, _CHIPS, _F)
-    return rules.mixed(B, _CHIPS, _F, X, chips.V5P).ratio()
+    return rules.mixed(B, _CHIPS, _F, rules.best_split(B, _CHIPS, _F), chips.V5P).ratio()
 
 
 def _moved(zero: int, parts: int = 4, short: bool = False) -> float:

@@ -134,9 +134,7 @@ def _verdict(
 
 
 def _loses(step: training.Step) -> str:
-    if not step.loss:
-        return "Nothing but arithmetic takes time."
-    return f"It loses most to {term(step.loss)}."
+    return "Nothing but arithmetic takes time." if not step.loss else f"It loses most to {term(step.loss)}."
 
 
 SPLIT = Explorer(

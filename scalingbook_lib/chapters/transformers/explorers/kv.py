@@ -88,9 +88,7 @@ def _kv(*, name: str, kind: str, S: int, sequences: int, cache: str, weights: st
 
 
 def _label(kind: str, m: Transformer) -> str:
-    if m.latent:
-        return f"{kind}: {m.latent.kv_rank} + {m.latent.rope}"
-    return f"{kind}: K = {m.K}, H = {m.H}"
+    return f"{kind}: {m.latent.kv_rank} + {m.latent.rope}" if m.latent else f"{kind}: K = {m.K}, H = {m.H}"
 
 
 def _lengths(
