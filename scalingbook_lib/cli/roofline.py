@@ -9,7 +9,7 @@ from scalingbook_lib.cli import kinds
 from scalingbook_lib.cli.answer import Answer, Line, Table, answering, figure, picked, product, told
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.roofline import Roofline
-from scalingbook_lib.roofline.operations import stored
+from scalingbook_lib.roofline.time import stored
 from scalingbook_lib.units import BF16, DType, percent, si
 
 type Shape = tuple[int, int, int]

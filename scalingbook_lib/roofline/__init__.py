@@ -10,18 +10,7 @@ memory-bound: math 43.6 µs, memory 166 µs, so at best 26 % of the peak
 241
 """
 
-from scalingbook_lib.roofline.ladders import Ladder, bytes_in_flight, ladder, levels
-from scalingbook_lib.roofline.operations import (
-    batched_matvec,
-    dot,
-    elementwise,
-    matmul,
-    matvec,
-    operation,
-    reduction,
-    softmax,
-)
-from scalingbook_lib.roofline.stages import Pipeline, Turn, pipeline
+from scalingbook_lib.roofline.stages import Ladder, Pipeline, Turn, bytes_in_flight, ladder, levels, pipeline
 from scalingbook_lib.roofline.thresholds import (
     RuleOfThumb,
     TiledMatmul,
@@ -35,7 +24,19 @@ from scalingbook_lib.roofline.thresholds import (
     square_tile,
     tiled_matmul,
 )
-from scalingbook_lib.roofline.time import Roofline, overlapped, pipelined
+from scalingbook_lib.roofline.time import (
+    Roofline,
+    batched_matvec,
+    dot,
+    elementwise,
+    matmul,
+    matvec,
+    operation,
+    overlapped,
+    pipelined,
+    reduction,
+    softmax,
+)
 
 __all__ = [
     "Ladder",

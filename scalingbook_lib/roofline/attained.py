@@ -11,7 +11,7 @@ passes over them in bf16. The figures of a chip are fitted in `evidence.kernels`
 from dataclasses import dataclass
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.roofline.operations import matmul
+from scalingbook_lib.roofline.time import matmul
 from scalingbook_lib.units import BF16, DType, Told, percent, si
 
 

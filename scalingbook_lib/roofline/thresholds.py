@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, Unpack
 
 from scalingbook_lib.machines.chips import Axis, Chip
-from scalingbook_lib.roofline.operations import Against, operation, stored
-from scalingbook_lib.roofline.time import Roofline
+from scalingbook_lib.roofline.time import Against, Roofline, operation, stored
 from scalingbook_lib.units import BF16, DType, Told, at_least, binary, count, percent
 
 

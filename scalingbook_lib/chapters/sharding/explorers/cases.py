@@ -21,7 +21,7 @@ from scalingbook_lib.reader.explorers.parts import (
     lines,
 )
 from scalingbook_lib.sharded_matmul import CASES, Solution, Strategy, solve
-from scalingbook_lib.sharded_matmul.machines import machine, shapes
+from scalingbook_lib.sharded_matmul.prices import machine, shapes
 from scalingbook_lib.units import count, si
 
 _SHOWN, _REFUSALS = 5, 3

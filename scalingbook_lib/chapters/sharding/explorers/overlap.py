@@ -17,7 +17,7 @@ from scalingbook_lib.reader.explorers.parts import (
 )
 from scalingbook_lib.roofline import Pipeline
 from scalingbook_lib.sharded_matmul import Strategy, solve
-from scalingbook_lib.sharded_matmul.machines import machine, shapes
+from scalingbook_lib.sharded_matmul.prices import machine, shapes
 from scalingbook_lib.units import percent, si
 
 _PRODUCT, _GATHER = "A[I, J_Y] · B[J, K_Y] -> C[I, K_Y]", "gather A over Y"

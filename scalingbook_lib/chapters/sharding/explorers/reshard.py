@@ -18,7 +18,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
     lines,
 )
-from scalingbook_lib.sharded_matmul.machines import machine, shapes
+from scalingbook_lib.sharded_matmul.prices import machine, shapes
 from scalingbook_lib.units import dtype, si
 
 _SHOWN = 4

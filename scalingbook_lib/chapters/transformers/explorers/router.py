@@ -4,7 +4,7 @@ import math
 
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
-from scalingbook_lib.models.arithmetic import routers
+from scalingbook_lib.models.arithmetic import experts
 from scalingbook_lib.reader.explorers.parts import (
     CHIPS,
     Band,
@@ -29,8 +29,8 @@ def _router(*, E: int, k: int, B: int, skew: float, factor: float, chip: str) ->
     even = arithmetic.routing(B, E, k, _D)
     needed = arithmetic.moe_break_even(E, k, chips.find(chip))
     capacity = factor * even.tokens_per_expert
-    visited = routers.chances(E, k, skew)
-    lost = sum(routers.turned_away(B, chance, capacity) for chance in visited) / (B * k)
+    visited = experts.chances(E, k, skew)
+    lost = sum(experts.turned_away(B, chance, capacity) for chance in visited) / (B * k)
     busiest = B * visited[0] / even.tokens_per_expert
     return View(
         _verdict(even.tokens_per_expert, needed.dense_tokens, busiest, lost, chip),
