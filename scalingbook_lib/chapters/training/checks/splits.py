@@ -35,10 +35,6 @@ def _rounded(B: float = 1e6, dial: float = 0.0) -> float:
     return min(_split(B, Y).ratio(dial) for Y in _POWERS)
 
 
-def _unrounded(B: float = 1e6) -> float:
-    return rules.mixed(B, _CHIPS, _F, rules.best_split(B, _CHIPS, _F), chips.V5P).ratio()
-
-
 def _moved(zero: int, parts: int = 4, short: bool = False) -> float:
     """Bytes that a chip takes in during one step of so many microbatches."""
     gradients = BF16 if short else FP32
@@ -145,7 +141,10 @@ SPLITS = (
             "X Y = 4096, and both are powers of two: try Y = 2, 4, 8.",
         ),
         mistakes=(
-            Mistake(_unrounded, "That is the optimum of the formula, and its X is no power of two."),
+            Mistake(
+                lambda: rules.mixed(1e6, _CHIPS, _F, rules.best_split(1e6, _CHIPS, _F), chips.V5P).ratio(),
+                "That is the optimum of the formula, and its X is no power of two.",
+            ),
             Mistake(
                 lambda: _split(1e6, 8).ratio(), "That is for Y = 8. One of the others is a little better."
             ),

@@ -130,11 +130,8 @@ def _verdict(
     said += f", {si(step.total_s, 's')} at documented peaks, {percent(step.mfu)} MFU"
     if len(legal) > 1:
         said += f"; the slowest takes {slowest / step.total_s:.3g} times as long"
-    return f"{said}. {_loses(step)}"
-
-
-def _loses(step: training.Step) -> str:
-    return "Nothing but arithmetic takes time." if not step.loss else f"It loses most to {term(step.loss)}."
+    loses = f"It loses most to {term(step.loss)}" if step.loss else "Nothing but arithmetic takes time"
+    return f"{said}. {loses}."
 
 
 SPLIT = Explorer(
