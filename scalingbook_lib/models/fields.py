@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from scalingbook_lib.models.error import MOST, ModelError, shown, whole
+from scalingbook_lib.models.parts import MOST, ModelError, shown, whole
 
 SLIDING = {"sliding_attention": True, "chunked_attention": True, "full_attention": False}
 

@@ -8,9 +8,8 @@ from functools import partial
 
 from scalingbook_lib.models import dense
 from scalingbook_lib.models.dense import OWN_HEADS, QKV, QKVO, Reader, Shapes, biases, family, letters
-from scalingbook_lib.models.error import ModelError, shown
 from scalingbook_lib.models.fields import Fields
-from scalingbook_lib.models.parts import Experts, Latent, Linear
+from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, shown
 
 
 def experts(f: Fields, E: str, F: str, **more: int | bool | None) -> Experts:

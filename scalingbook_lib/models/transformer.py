@@ -10,8 +10,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from scalingbook_lib.models.counting import weights_of
-from scalingbook_lib.models.error import MOST, MOST_LAYERS, ModelError, shown, whole, wholes
-from scalingbook_lib.models.parts import Experts, Latent, Linear
+from scalingbook_lib.models.parts import (
+    MOST,
+    MOST_LAYERS,
+    Experts,
+    Latent,
+    Linear,
+    ModelError,
+    shown,
+    whole,
+    wholes,
+)
 from scalingbook_lib.models.weight import Weight
 from scalingbook_lib.units import Told
 

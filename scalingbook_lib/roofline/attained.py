@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.roofline.operations import matmul
+from scalingbook_lib.roofline.time import matmul
 from scalingbook_lib.units import BF16, DType, Told, percent, si
 
 
