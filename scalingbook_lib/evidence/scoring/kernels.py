@@ -31,7 +31,15 @@ from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.units import BF16, MiB, dtype
 
 LARGE_M, LARGE = 512, MiB
-FACTORS = {"products": 1.3, "attention": 1.3, "copies": 1.2, "collectives": 1.3}
+FACTORS = {
+    "products m >= 512": 1.22,
+    "products m < 512": 1.3,
+    "attention prompt": 1.17,
+    "attention decode": 1.27,
+    "copies": 1.2,
+    "collectives >= 1 MiB": 1.22,
+    "collectives < 1 MiB": 1.25,
+}
 OPS = {"attention": "attention|attn|fmha", "products": "gemm|matmul|linear|dot", "copies": "copy|triad"}
 NARROW = {"nvfp4": "fp4", "mxfp8": "fp8"}
 
@@ -46,7 +54,7 @@ class Timed(NamedTuple):
 
 
 def _found(kind: str, chip: str, measured: float, predicted: float) -> Found:
-    factor = FACTORS.get(kind.split()[0], 1.0)
+    factor = FACTORS.get(kind, 1.0)
     same = Interval(measured, measured), Interval(predicted, predicted)
     return Found(kind=kind, chip=chip, measured=same[0], predicted=same[1], factor=factor)
 
