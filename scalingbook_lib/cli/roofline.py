@@ -6,12 +6,10 @@ import click
 
 from scalingbook_lib import roofline
 from scalingbook_lib.cli import kinds
-from scalingbook_lib.cli.answer import Answer, Line, Table, picked
-from scalingbook_lib.cli.numbers import figure, product, told
-from scalingbook_lib.cli.printing import answering
+from scalingbook_lib.cli.answer import Answer, Line, Table, answering, figure, picked, product, told
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.roofline import Roofline
-from scalingbook_lib.roofline.operations import stored
+from scalingbook_lib.roofline.time import stored
 from scalingbook_lib.units import BF16, DType, percent, si
 
 type Shape = tuple[int, int, int]

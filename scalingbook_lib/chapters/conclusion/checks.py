@@ -10,9 +10,8 @@ from math import ceil
 from scalingbook_lib import inference, models, training
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.inference import Layout
-from scalingbook_lib.machines import chips
+from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.steps import limits

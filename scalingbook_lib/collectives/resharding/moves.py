@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.resharding import routing
-from scalingbook_lib.collectives.resharding.device_mesh import DeviceMesh
+from scalingbook_lib.collectives.resharding.routing import DeviceMesh
+from scalingbook_lib.collectives.transfer import Collective
 from scalingbook_lib.notation import Array, joined
 from scalingbook_lib.units import DType, Told, si
 

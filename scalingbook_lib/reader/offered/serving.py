@@ -11,11 +11,11 @@ from scalingbook_lib.reader.explorers.view import Bars, RefLine, Scale, Series, 
 from scalingbook_lib.reader.offered.machines import machine
 from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType
 
-MODELS = (
+SERVING_MODELS = (
     "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 13B", "Gemma-2 27B", "Qwen3 32B", "Mixtral 8x7B",
     "DeepSeek-V3",
 )  # fmt: skip
-MACHINES = (
+SERVING_MACHINES = (
     "TPU v5e 2x2", "TPU v5e 2x4", "TPU v5e 4x4", "TPU v5e 4x8", "TPU v5e 8x8", "TPU v5p 2x2x2",
     "TPU v5p 2x2x4", "TPU v6e 2x2", "TPU v6e 2x4", "TPU v6e 4x4", "TPU7x 2x2x1", "H100 × 1", "H100 × 8",
     "H200 × 8", "B200 × 8",

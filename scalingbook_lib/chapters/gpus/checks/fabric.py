@@ -11,10 +11,6 @@ _TOKENS = 2 * 4096 * 7168  # bytes of one GPU's tokens
 _W = chips.H100.domain_bytes_per_s()
 
 
-def _gather_s() -> float:
-    return collectives.all_gather(_GATHERED, *_NODE.levels).bandwidth_s
-
-
 def _switches(gpus: int = 4096) -> int:
     tree = Cluster.of(chips.H100, gpus)
     return tree.leaves + tree.spines + tree.cores
@@ -55,7 +51,7 @@ FABRIC = (
     Check(
         key="gpus.7",
         title="A gather in a node",
-        answer=_gather_s,
+        answer=lambda: collectives.all_gather(_GATHERED, *_NODE.levels).bandwidth_s,
         unit="s",
         chips=8,
         hints=(

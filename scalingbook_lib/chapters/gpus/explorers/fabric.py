@@ -23,8 +23,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    counts,
 )
-from scalingbook_lib.reader.words import counts
 from scalingbook_lib.units import si
 
 _OPS = {

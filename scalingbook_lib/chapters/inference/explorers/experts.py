@@ -7,6 +7,7 @@ from scalingbook_lib.inference import Layout, LayoutError, Step
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.experts import visited
 from scalingbook_lib.reader.explorers.parts import (
+    TYPES,
     Bars,
     Chart,
     Choice,
@@ -19,10 +20,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    machine,
+    several,
+    stored,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import TYPES, stored
-from scalingbook_lib.reader.words import several
 from scalingbook_lib.units import percent, si
 
 MODELS = ("DeepSeek-V3", "Qwen3 235B-A22B", "Mixtral 8x7B", "gpt-oss 120B")

@@ -15,8 +15,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    machine,
 )
-from scalingbook_lib.reader.offered.machines import machine
 from scalingbook_lib.units import INT8, binary, percent, si
 
 MODELS = {

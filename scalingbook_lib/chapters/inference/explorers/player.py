@@ -16,11 +16,11 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Timeline,
     View,
+    machine,
+    spread,
+    three,
 )
 from scalingbook_lib.reader.explorers.parts import Span as Block
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import spread
-from scalingbook_lib.reader.words import three
 from scalingbook_lib.serving import Chunked, Continuous, Disaggregated, Policy, Run, Static
 from scalingbook_lib.units import si
 

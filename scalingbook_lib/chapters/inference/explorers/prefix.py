@@ -16,10 +16,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    machine,
+    spread,
+    three,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import spread
-from scalingbook_lib.reader.words import three
 from scalingbook_lib.serving import Blocks, Continuous, Run
 from scalingbook_lib.units import count, percent, si
 

@@ -15,10 +15,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    machine,
+    several,
+    spread,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import spread
-from scalingbook_lib.reader.words import several
 from scalingbook_lib.units import percent
 
 MODELS = ("LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-3 8B", "DeepSeek-V3")

@@ -2,8 +2,7 @@
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Layout
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16, INT8

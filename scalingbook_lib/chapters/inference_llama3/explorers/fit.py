@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.inference import Step
-from scalingbook_lib.inference.layout import LayoutError
+from scalingbook_lib.inference import LayoutError, Step
 from scalingbook_lib.reader.explorers.parts import (
+    SERVING_MODELS,
+    TYPES,
     Bars,
     Cell,
     Choice,
@@ -16,10 +17,11 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    machine,
+    several,
+    spread,
+    three,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import MODELS, TYPES, spread
-from scalingbook_lib.reader.words import several, three
 from scalingbook_lib.units import binary, count, si
 
 SLICES = {
@@ -154,7 +156,7 @@ FIT = Explorer(
     title="Fill the memory",
     question="Which is the smallest machine that serves this model, and should you buy the next?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
         "chip": Choice("chip", tuple(SLICES), "TPU v5e"),
         "weights": Choice("weights", tuple(TYPES), "int8"),
         "kv": Choice("cache", tuple(TYPES), "int8"),

@@ -17,9 +17,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    machine,
+    refused,
+    spread,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import refused, spread
 from scalingbook_lib.serving import Chunked, Continuous, Policy, Run
 from scalingbook_lib.units import count, percent, si
 

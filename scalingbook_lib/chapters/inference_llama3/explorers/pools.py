@@ -16,10 +16,12 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    machine,
+    refused,
+    several,
+    spread,
+    three,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import refused, spread
-from scalingbook_lib.reader.words import several, three
 from scalingbook_lib.serving import Disaggregated, Run
 from scalingbook_lib.units import count, percent, si
 
@@ -57,8 +59,7 @@ def played(found: Balance, P: int, G: int, prefill: int, decode: int) -> Run:
     """More requests than both pools together can serve, so that the slower pool sets the pace."""
     rate = 1.2 * found.pools.rate_per_s(prefill, decode)
     asked = serving.poisson(rate, REQUESTS, prompt=P, output=serving.geometric(G), seed=SEED)
-    policy = Disaggregated(prefill, decode, found.B, found.move_s)
-    return serving.simulate(asked, found.quick, policy)
+    return serving.simulate(asked, found.quick, Disaggregated(prefill, decode, found.B, found.move_s))
 
 
 def _pools(*, model: str, where: str, P: int, G: int, B: int, prefill: int, decode: int) -> View:

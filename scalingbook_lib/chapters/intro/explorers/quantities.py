@@ -15,8 +15,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    three,
 )
-from scalingbook_lib.reader.words import three
 from scalingbook_lib.units import BF16, FP32, INT4, INT8, GiB, KiB, MiB, TiB, binary, count, si
 
 _UNITS = {

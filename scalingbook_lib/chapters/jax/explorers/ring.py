@@ -5,6 +5,7 @@ from dataclasses import replace
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers import layouts
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Cell,
     Choice,
     Explorer,
@@ -21,7 +22,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
 )
-from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.roofline import Turn
 from scalingbook_lib.sharded_matmul.ring import LINK, UNIT, RingMatmul
 from scalingbook_lib.units import percent, si

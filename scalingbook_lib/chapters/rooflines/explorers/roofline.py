@@ -3,6 +3,7 @@
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
     Bars,
     Chart,
     Choice,
@@ -16,7 +17,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.chips import CHIPS
 from scalingbook_lib.roofline import Roofline
 from scalingbook_lib.units import DType, dtype, percent, si
 

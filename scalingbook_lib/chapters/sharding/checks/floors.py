@@ -38,8 +38,7 @@ def _weights_s() -> float:
 
 @cache
 def _overlapped(K: int = 8192) -> Strategy:
-    sizes = {"I": 4096, "J": 8192, "K": K}
-    found = solve("A[I, J_Y] · B[J, K_Y] -> C[I, K_Y]", _MIXED, sizes)
+    found = solve("A[I, J_Y] · B[J, K_Y] -> C[I, K_Y]", _MIXED, {"I": 4096, "J": 8192, "K": K})
     return found.named("gather A over Y")
 
 

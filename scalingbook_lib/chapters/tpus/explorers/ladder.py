@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
+    WITH_TORUS,
     Cell,
     Chart,
     Choice,
@@ -17,9 +18,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    listed,
 )
-from scalingbook_lib.reader.offered.chips import WITH_TORUS
-from scalingbook_lib.reader.words import listed
 from scalingbook_lib.roofline import Roofline
 from scalingbook_lib.units import DType, binary, dtype, percent, si
 

@@ -7,6 +7,7 @@ from scalingbook_lib import models
 from scalingbook_lib.machines import Machine, Slice, chips
 from scalingbook_lib.models import Experts, Transformer
 from scalingbook_lib.reader.explorers.parts import (
+    RACKS,
     Bars,
     Chart,
     Choice,
@@ -20,8 +21,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    cluster,
 )
-from scalingbook_lib.reader.offered.gpus import RACKS, cluster
 from scalingbook_lib.steps import limits
 from scalingbook_lib.steps.limits import RoutedLayer
 from scalingbook_lib.units import BF16, FP8, DType, count, si

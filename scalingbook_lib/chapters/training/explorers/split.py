@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from scalingbook_lib import models, training
 from scalingbook_lib.reader.explorers.parts import (
+    TRAINING_MACHINES,
     Bars,
     Cell,
     Choice,
@@ -15,9 +16,11 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    divisors,
+    machine,
+    term,
+    word,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.training import MACHINES, divisors, term, word
 from scalingbook_lib.training import Case, Judged, Plan
 from scalingbook_lib.units import count, percent, si
 
@@ -127,13 +130,8 @@ def _verdict(
     said += f", {si(step.total_s, 's')} at documented peaks, {percent(step.mfu)} MFU"
     if len(legal) > 1:
         said += f"; the slowest takes {slowest / step.total_s:.3g} times as long"
-    return f"{said}. {_loses(step)}"
-
-
-def _loses(step: training.Step) -> str:
-    if not step.loss:
-        return "Nothing but arithmetic takes time."
-    return f"It loses most to {term(step.loss)}."
+    loses = f"It loses most to {term(step.loss)}" if step.loss else "Nothing but arithmetic takes time"
+    return f"{said}. {loses}."
 
 
 SPLIT = Explorer(
@@ -142,7 +140,7 @@ SPLIT = Explorer(
     question="Which ways to split a machine exist for this model and batch, and which is the fastest?",
     controls={
         "name": Choice("model", MODELS, "LLaMA-3 70B"),
-        "where": Choice("machine", MACHINES, "TPU v5p 16x16x16"),
+        "where": Choice("machine", TRAINING_MACHINES, "TPU v5p 16x16x16"),
         "batch": Choice("sequences of a step", BATCHES, "1024"),
         "T": Slider("tokens of a sequence", 1024, 131072, 4096, "pow2"),
         "rest": Choice("beside FSDP and TP", tuple(REST), "context (CP)"),

@@ -21,9 +21,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    torus,
+    word,
 )
-from scalingbook_lib.reader.offered.machines import torus
-from scalingbook_lib.reader.offered.training import word
 from scalingbook_lib.steps.placement import place
 from scalingbook_lib.training import Plan, PlanError, rules
 from scalingbook_lib.training.feasible import reasons

@@ -14,8 +14,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    three,
 )
-from scalingbook_lib.reader.words import three
 from scalingbook_lib.training import Run
 from scalingbook_lib.units import count, percent, si
 

@@ -6,6 +6,7 @@ from typing import Any
 from scalingbook_lib import models, planner
 from scalingbook_lib.planner import Judged, Ranking
 from scalingbook_lib.reader.explorers.parts import (
+    TRAINING_MACHINES,
     Bars,
     Cell,
     Choice,
@@ -16,9 +17,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    machine,
+    term,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.training import MACHINES, term
 from scalingbook_lib.units import percent, si
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
@@ -140,7 +141,7 @@ PLANNER = Explorer(
     question="How should this model be spread over these chips, and why not otherwise?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
-        "where": Choice("machine", MACHINES, "TPU v5p 16x16x16"),
+        "where": Choice("machine", TRAINING_MACHINES, "TPU v5p 16x16x16"),
         "batch": Choice("sequences of a step", BATCHES, "1024"),
         "T": Slider("tokens of a sequence", 1024, 131072, 4096, "pow2"),
         "tp": Choice("TP", (ANY, *map(str, _TP)), ANY),

@@ -9,6 +9,7 @@ from scalingbook_lib import models
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Chart,
     Choice,
     Explorer,
@@ -19,7 +20,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.training import rules
 from scalingbook_lib.units import count
 
