@@ -33,8 +33,8 @@ NARROW = {
 }
 
 
-GENERATIONS = {"H200": "H100", "GH200": "H100", "B300": "B200"}
-"""Chips with the arithmetic of another, beside another memory."""
+GENERATIONS = {"H200": "H100", "GH200": "H100", "B300": "B200", "half a TPU7x": "TPU7x"}
+"""Chips with the arithmetic of another, beside another memory; or half of one, with half of each."""
 
 
 PROMPT = {

@@ -16,12 +16,14 @@ from scalingbook_lib.evidence import inference, resources, scoring, training
 from scalingbook_lib.evidence.inference.scores import ROOFLINE
 from scalingbook_lib.evidence.measured import inference_runs
 from scalingbook_lib.evidence.measured.training_runs.read import read
-from scalingbook_lib.evidence.reading.cells import Cells
+from scalingbook_lib.evidence.reading.cells import Cells, precision, text
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.evidence.scoring import kernels
+from scalingbook_lib.evidence.scoring.kernels import NARROW
 from scalingbook_lib.evidence.scoring.report import Found, Report, Scored
 from scalingbook_lib.training import PEAK
+from scalingbook_lib.units import dtype
 
 
 class Bare(NamedTuple):
@@ -84,8 +86,13 @@ def _serving(row: Cells, found: Found) -> Bare:
 
 
 def _kernel(row: Cells, found: Found) -> Bare:
-    one = kernels.timed(row)
-    return Bare(found, one.type, found.measured.middle, one.roofline_s, one.ideal_s)
+    """Of what only reads and writes, the constant is a share of the memory's rate."""
+    chip, one = kernels.timed(row)
+    type = NARROW.get(name := precision(text(row, "dtype")), name)
+    math_s = one.flops / chip.flops_per_s(dtype(type))
+    memory_s = one.nbytes / chip.hbm_bytes_per_s
+    ideal_s = math_s if one.kind.startswith(("products", "attention prompt")) else memory_s
+    return Bare(found, type, found.measured.middle, max(math_s, memory_s), ideal_s)
 
 
 def _collective(row: Cells, found: Found) -> Bare:

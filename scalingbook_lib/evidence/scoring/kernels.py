@@ -6,11 +6,11 @@ five of the visible rows of other systems. Chapters: Rooflines, GPUs, Transforme
 
 import re
 from dataclasses import replace
+from math import prod
 from typing import NamedTuple
 
 from scalingbook_lib import roofline
-from scalingbook_lib.collectives import Collective
-from scalingbook_lib.collectives.attained import Curve, Fabric
+from scalingbook_lib.collectives import FORMULAS, Collective
 from scalingbook_lib.evidence import fabrics
 from scalingbook_lib.evidence import kernels as fitted
 from scalingbook_lib.evidence.reading.cells import (
@@ -26,35 +26,23 @@ from scalingbook_lib.evidence.reading.cells import (
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import configured
 from scalingbook_lib.evidence.scoring.report import Found, Interval
-from scalingbook_lib.machines import Chip
+from scalingbook_lib.machines import Chip, Slice
+from scalingbook_lib.machines.chips import Axis
 from scalingbook_lib.units import BF16, MiB, dtype
 
 LARGE_M, LARGE = 512, MiB
-FULL = Curve(share=1.0, late_s=0.0, half_s=1.0)
-IDEAL = Fabric(name="peak", launch_s=0.0, step_s=0.0, ring=FULL, in_switch=FULL, exchange=FULL)
 FACTORS = {"products": 1.3, "attention": 1.3, "copies": 1.2, "collectives": 1.3}
 OPS = {"attention": "attention|attn|fmha", "products": "gemm|matmul|linear|dot", "copies": "copy|triad"}
 NARROW = {"nvfp4": "fp4", "mxfp8": "fp8"}
 
 
 class Timed(NamedTuple):
-    """Of one kernel: its class, where it ran, the type, its predicted seconds, its FLOPs and bytes.
-
-    `ideal_s` is at documented rates: of what a constant share would be taken.
-    """
+    """Of one kernel: its class, its predicted seconds, its FLOPs and bytes."""
 
     kind: str
-    chip: Chip
-    type: str
     seconds: float
     flops: float
     nbytes: float
-    ideal_s: float
-
-    @property
-    def roofline_s(self) -> float:
-        """As long as the FLOPs or the bytes take at documented rates; of a collective, its links."""
-        return max(self.ideal_s, self.nbytes / self.chip.hbm_bytes_per_s if self.flops else 0.0)
 
 
 def _found(kind: str, chip: str, measured: float, predicted: float) -> Found:
@@ -65,21 +53,21 @@ def _found(kind: str, chip: str, measured: float, predicted: float) -> Found:
 
 def kernel(row: Cells) -> Found:
     """The seconds of a product, of attention, or of a copy; as printed, or from a rate."""
-    one = timed(row)
+    on, one = timed(row)
     latency, reached, moved = (number(row, name) for name in ("latency_us", "tflops", "hbm_GBps"))
     measured = latency / 1e6 if latency else one.flops / reached / 1e12 if reached else 0.0
     measured = measured or (one.nbytes / moved / 1e9 if moved else 0.0)
     if not measured:
         raise Refused("the row prints no latency_us, tflops or hbm_GBps")
-    return _found(one.kind, one.chip.name, measured, one.seconds)
+    return _found(one.kind, on.name, measured, one.seconds)
 
 
-def timed(row: Cells) -> Timed:
-    """As predicted, whatever was measured."""
+def timed(row: Cells) -> tuple[Chip, Timed]:
+    """Where a kernel ran, and what is predicted of it, whatever was measured."""
     on, op = chip(text(row, "chip", "system")), first(OPS, text(row, "op"))
     if op is None:
         raise Refused(f"op is {text(row, 'op')[:40]!r}; gemm and attention are known")
-    return {"attention": _attention, "products": _product, "copies": _copy}[op](row, on)
+    return on, {"attention": _attention, "products": _product, "copies": _copy}[op](row, on)
 
 
 def _product(row: Cells, on: Chip) -> Timed:
@@ -89,24 +77,18 @@ def _product(row: Cells, on: Chip) -> Timed:
     line = fitted.products(on, replace(kind, name="fp8_block") if "block" in text(row, "dtype") else kind)
     bound = roofline.matmul(m, k, n, on, kind, out=BF16)
     told = f"products m {'>=' if m >= LARGE_M else '<'} {LARGE_M}"
-    seconds = line.seconds(m, k, n, on, kind)
-    return Timed(told, on, kind.name, seconds, bound.flops, bound.bytes, bound.math_s)
+    return Timed(told, line.seconds(m, k, n, on, kind), bound.flops, bound.bytes)
 
 
 def _attention(row: Cells, on: Chip) -> Timed:
     """Of a prompt, half of the pairs of positions; of a step, the cache is read."""
     B, T, N = (needed(row, column) for column in ("batch", "seq", "heads"))
     K, H, one = whole(row, "kv_heads") or N, needed(row, "head_dim"), fitted.attention(on)
-    kind = dtype(precision(text(row, "kv_dtype", "dtype")))
-    nbytes = 2 * B * T * K * H * kind.bytes
+    nbytes = 2 * B * T * K * H * dtype(precision(text(row, "kv_dtype", "dtype"))).bytes
     if re.search("generation|decod", text(row, "op")):
-        ideal_s = nbytes / on.hbm_bytes_per_s
-        return Timed(
-            "attention decode", on, kind.name, one.token_s(nbytes, on), 4.0 * B * N * T * H, nbytes, ideal_s
-        )
+        return Timed("attention decode", one.token_s(nbytes, on), 4.0 * B * N * T * H, nbytes)
     flops = 2.0 * B * N * T * T * H
-    seconds, ideal_s = one.prompt_s(flops, T, on), flops / on.flops_per_s()
-    return Timed("attention prompt", on, kind.name, seconds, flops, nbytes, ideal_s)
+    return Timed("attention prompt", one.prompt_s(flops, T, on), flops, nbytes)
 
 
 def _copy(row: Cells, on: Chip) -> Timed:
@@ -115,29 +97,58 @@ def _copy(row: Cells, on: Chip) -> Timed:
     if not size:
         raise Refused("the row of a copy does not say how many bytes")
     nbytes = 2 * float(size[1].replace(",", ""))
-    return Timed("copies", on, "", fitted.copy_s(nbytes, on), 0.0, nbytes, nbytes / on.hbm_bytes_per_s)
+    return Timed("copies", fitted.copy_s(nbytes, on), 0.0, nbytes)
+
+
+class Moved(NamedTuple):
+    """A collective of `nbytes`, as `collectives` counts them, along the axes of a torus."""
+
+    what: str
+    nbytes: float
+    axes: tuple[Axis, ...]
 
 
 def collective(row: Cells) -> Found:
     """The seconds of a collective, on switches or through the host."""
-    one = _moved(row)
-    size, found = needed(row, "size_bytes"), fabrics.seconds(fabrics.fabric(one.cluster.chip), one)
-    told = f"collectives {'>=' if size >= LARGE else '<'} 1 MiB"
-    return _found(told, one.cluster.chip.name, one.seconds, found)
+    on, said = _said(row)
+    told = f"collectives {'>=' if float(said['size_bytes']) >= LARGE else '<'} 1 MiB"
+    if on.torus:
+        one = _on_torus(said, on)
+        seconds = fabrics.torus_s(one.what, one.nbytes, on, *one.axes)
+        return _found(told, on.name, float(said["time_us"]) / 1e6, seconds)
+    timed = fabrics.timed(said, on)
+    return _found(told, on.name, timed.seconds, fabrics.seconds(fabrics.fabric(on), timed))
 
 
 def links_s(row: Cells) -> float:
-    """Of a collective, what its bytes take at the links' documented rates."""
-    one = _moved(row)
-    return IDEAL.seconds(one.what, one.nbytes, *one.cluster.levels, ring=one.ring)
+    """What the bytes of a collective take at the documented rates of its links."""
+    on, said = _said(row)
+    if on.torus:
+        what, nbytes, networks = _on_torus(said, on)
+    else:
+        timed = fabrics.timed(said, on)
+        what, nbytes, networks = timed.what, timed.nbytes, timed.cluster.levels
+    return FORMULAS[Collective.named(what)](nbytes, *networks).bandwidth_s
 
 
-def _moved(row: Cells) -> fabrics.Timed:
+def _said(row: Cells) -> tuple[Chip, dict[str, str]]:
+    """On which chip, and the cells that count, each with a figure."""
     on, size = chip(text(row, "chip", "system")), needed(row, "size_bytes")
-    said = {name: text(row, name) for name in ("collective", "algo_or_tool")} | {"busbw_GBps": ""}
+    said = {name: text(row, name) for name in ("collective", "algo_or_tool", "n_nodes", "system")}
     time_us = number(row, "time_us") or _rated_us(row, size)
     counts = {"n_devices": needed(row, "n_devices"), "size_bytes": size, "time_us": time_us}
-    return fabrics.timed(said | {name: str(value) for name, value in counts.items()}, on)
+    return on, said | {"busbw_GBps": ""} | {name: str(value) for name, value in counts.items()}
+
+
+def _on_torus(said: Cells, on: Chip) -> Moved:
+    """Along the axis of so many chips, of a slice that the system's name tells; or over all of it."""
+    n, what, size = int(said["n_devices"]), said["collective"], float(said["size_bytes"])
+    shape = re.search(r"\d+(x\d+)+", said["system"])
+    every = Slice.of(on, shape[0]).axes if shape else (on.axis(n),)
+    axes = every if prod(axis.size for axis in every) == n else [a for a in every if a.size == n][:1]
+    if not axes:
+        raise Refused(f"{n} devices are no axis of {said['system']}")
+    return Moved(what, size * n if Collective.named(what) is Collective.ALL_TO_ALL else size, tuple(axes))
 
 
 def _rated_us(row: Cells, size: int) -> float:

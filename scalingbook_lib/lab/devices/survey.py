@@ -18,7 +18,6 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from scalingbook_lib import collectives
 from scalingbook_lib.evidence import fabrics, kernels
 from scalingbook_lib.evidence.own import COPY, PRODUCT, PROMPT, TOKEN, Survey, Timed, found
 from scalingbook_lib.lab.devices import measure
@@ -177,5 +176,5 @@ def _collectives(chip: Chip, asked: Sizes, say: Say) -> Iterator[Timed]:
 def _moved_s(what: str, nbytes: float, chip: Chip, n: int) -> float:
     """On a torus, one ring of all; under a switch, what its generation attains."""
     if chip.torus:
-        return collectives.FORMULAS[collectives.Collective.named(what)](nbytes, chip.axis(n)).total_s
+        return fabrics.torus_s(what, nbytes, chip, chip.axis(n))
     return fabrics.fabric(chip).seconds(what, nbytes, *fabrics.cluster(chip, n).levels)
