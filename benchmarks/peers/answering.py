@@ -1,4 +1,4 @@
-"""How a peer answers, in its own environment: questions as JSON in, what it says or why it says nothing out."""
+"""How does a peer answer? In its own environment: questions as JSON in, what it says, or why nothing, out."""
 
 import json
 import sys

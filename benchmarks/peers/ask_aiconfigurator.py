@@ -71,7 +71,8 @@ def written(m: dict) -> str:
     config = {
         "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": m["D"],
         "num_hidden_layers": m["L"], "num_attention_heads": m["N"], "num_key_value_heads": m["K"],
-        "head_dim": m["H"], "intermediate_size": m["F"], "vocab_size": m["V"], "max_position_embeddings": 131072,
+        "head_dim": m["H"], "intermediate_size": m["F"], "vocab_size": m["V"],
+        "max_position_embeddings": 131072,
         "hidden_act": "silu", "rms_norm_eps": 1e-5, "torch_dtype": "bfloat16",
     }  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config))

@@ -1,7 +1,5 @@
 """GenZ, of serving: a roofline of every operator, at the peaks unless told otherwise."""
 
-from math import ceil
-
 from answering import main, served
 from GenZ import decode_moddeling, prefill_moddeling
 from GenZ.Models.default_models import ModelConfig
@@ -16,8 +14,9 @@ def serving(one: dict) -> float:
         {"num_experts": m["E"], "expert_top_k": m["k"], "moe_intermediate_size": m["F"]} if m["E"] > 1 else {}
     )
     model = ModelConfig(
-        model=m["name"], vocab_size=m["V"], hidden_size=m["D"], intermediate_size=m["F"], num_ffi=1 + m["gated"],
-        num_decoder_layers=m["L"], num_attention_heads=m["N"], head_dim=m["H"], num_key_value_heads=m["K"], **experts,
+        model=m["name"], vocab_size=m["V"], hidden_size=m["D"], intermediate_size=m["F"],
+        num_ffi=1 + m["gated"], num_decoder_layers=m["L"], num_attention_heads=m["N"], head_dim=m["H"],
+        num_key_value_heads=m["K"], **experts,
     )  # fmt: skip
     system = {
         "Flops": c["bf16"] / 1e12,
@@ -35,12 +34,11 @@ def serving(one: dict) -> float:
     }
 
     def prefill_s(P: int) -> float:
-        return prefill_moddeling(input_tokens=P, **asked)["Latency"] / 1e3 * ceil(one["B"] / at_once)
+        return prefill_moddeling(input_tokens=P, **asked)["Latency"] / 1e3
 
     def decode_s(S: int) -> float:
         return one["B"] / decode_moddeling(input_tokens=S, output_tokens=0, Bb=1, **asked)["Throughput"]
 
-    at_once = one["B"]
     return served(one, prefill_s, decode_s)
 
 

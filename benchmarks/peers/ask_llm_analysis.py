@@ -51,9 +51,9 @@ def serving(one: dict) -> float:
     ways = ParallelismConfig(tp_size=one["tp"], pp_size=one["pp"])
 
     def told(T: int, G: int) -> dict:
-        return analysis(one, T + G, bits, SERVING, ways).inference(
-            batch_size_per_gpu=one["B"], seq_len=T, num_tokens_to_generate=G, kv_cache_dtype_bytes=one["kv_bytes"]
-        )  # fmt: skip
+        asked = {"batch_size_per_gpu": one["B"], "seq_len": T, "num_tokens_to_generate": G}
+        told = analysis(one, T + G, bits, SERVING, ways)
+        return told.inference(kv_cache_dtype_bytes=one["kv_bytes"], **asked)
 
     return served(one, lambda P: told(P, 1)["prefill_latency"], lambda S: told(S, 1)["decode_latency"])
 

@@ -9,7 +9,8 @@ from mlsysim.models.types import SparseTransformerWorkload, TransformerWorkload
 from mlsysim.systems.types import Fleet, NetworkFabric, Node
 
 CHIPS = {
-    "A100": "A100", "A100 40GB": "A100_40GB", "H100": "H100", "H200": "H200", "B200": "B200", "GB200": "B200", "MI300X": "MI300X",
+    "A100": "A100", "A100 40GB": "A100_40GB", "H100": "H100", "H200": "H200",
+    "B200": "B200", "GB200": "B200", "MI300X": "MI300X",
     "TPU v4": "TPUv4", "TPU v5p": "TPUv5p", "TPU v6e": "TPUv6",
 }  # fmt: skip
 NODE, FABRIC = 8, "400 Gbit/s"  # a card for each chip
@@ -42,9 +43,10 @@ def training(one: dict) -> float:
         node=Node(name="node", accelerator=chip(one), accelerators_per_node=node,
                   intra_node_bw=Q_(one["chip"]["link"], "B/s")),
     )  # fmt: skip
+    wide = one["type"] in ("bf16", "fp16")
     told = DistributedModel().solve(
-        workload(one), fleet, batch_size=one["batch"], precision="fp8" if one["type"] not in ("bf16", "fp16") else "fp16",
-        tp_size=one["tp"], pp_size=one["pp"], v_stages=one["chunks"], zero_stage=one["zero"], seq_len=one["T"],
+        workload(one), fleet, batch_size=one["batch"], precision="fp16" if wide else "fp8", tp_size=one["tp"],
+        pp_size=one["pp"], v_stages=one["chunks"], zero_stage=one["zero"], seq_len=one["T"],
         microbatch_count=max(one["batch"] // one["ranks"] // one["microbatch"], 1),
         activation_recomputation=one["remat"] == "full", overlap_comm=True,
     )  # fmt: skip

@@ -88,7 +88,8 @@ def _serving(row: Cells, found: Found) -> Bare:
 def _kernel(row: Cells, found: Found) -> Bare:
     """Of what only reads and writes, the constant is a share of the memory's rate."""
     chip, one = kernels.timed(row)
-    type = NARROW.get(name := precision(text(row, "dtype")), name)
+    written = precision(text(row, "dtype"))
+    type = NARROW.get(written, written)
     math_s = one.flops / chip.flops_per_s(dtype(type))
     memory_s = one.nbytes / chip.hbm_bytes_per_s
     ideal_s = math_s if one.kind.startswith(("products", "attention prompt")) else memory_s
