@@ -63,6 +63,7 @@ renew: set-up ## after a new JAX: record and execute anew, and report what chang
 	$(PYTHON) -m tools.renew $(STEMS)
 
 fidelity: set-up ## write the pages on how right the library is, from its own score
+	$(PYTHON) -m tools.bills
 	$(PYTHON) -m tools.published
 
 bench: set-up ## measure the built site in a browser (paints, start, weight), the planner and the simulator

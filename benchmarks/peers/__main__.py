@@ -1,8 +1,8 @@
 """What do other tools say of the same published runs? `python -m benchmarks.peers [names]`.
 
-Each peer is installed into an environment of its own below `_build/peers` and asked the library's visible
-rows of training and serving in its own words; its answers are written to `data/peers.csv`, with its version and
-the day. A server's batch is told, as none of them says what fits as engines do.
+Each peer is installed into an environment of its own below `_build/peers` and asked the visible rows of
+training and serving in its own words; what it says is written to `data/peers.csv`, with version and day.
+A server's batch is told, as none of them says what fits as engines do.
 """
 
 import csv

@@ -1,7 +1,8 @@
 """The page on how right the library is says what the library says, of every row and beside others."""
 
 from scalingbook_lib.evidence import inference, training
-from tools import fidelity_page
+from scalingbook_lib.evidence.bills import bill
+from tools import bills, fidelity_page
 from tools.fidelity_page import PAGE, PEERS, TABLES, entries
 
 
@@ -26,3 +27,10 @@ def test_every_tool_answered_and_what_it_did_not_answer_has_a_reason():
 
 def test_every_table_is_scored():
     assert all(len(entries(table)) > 50 for table in TABLES)
+
+
+def test_the_bills_are_those_of_the_plans_of_today():
+    """`make fidelity` writes them, and after a new fit of steps they are others."""
+    told = bills.found()
+    assert all(value == getattr(bill(), name) for name, value in told.items() if name != "date")
+    assert told["left_out"] < 0.25
