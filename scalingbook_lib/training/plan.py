@@ -26,7 +26,9 @@ class Plan(Told):
     """chips = dcn · dp · fsdp · tp · cp · pp, and tp is innermost: neighbors split a product.
 
     `tp` chips split every matrix, with `sequence_parallel` also the tokens between the products; `cp` chips
-    split a sequence; `pp` groups split the layers; `fsdp · dp · dcn` ranks split the batch.
+    split a sequence, each with a piece from its front and one from its back unless `zigzag` is False (of a
+    causal mask, whoever has the end does most then, and the others wait); `pp` groups split the layers;
+    `fsdp · dp · dcn` ranks split the batch.
     What `zero` splits over the fsdp · cp chips that would hold the same: 1 the optimizer's state, 2 also the
     gradients, 3 also the weights, 0 nothing. Over dp and dcn (between pods) everything is copied: fsdp with
     dp is hybrid FSDP. `ep` chips hold each expert once; they are the innermost of the tp/expert_tp · cp ·
@@ -57,6 +59,7 @@ class Plan(Told):
     zero: int = 3
     sequence_parallel: bool = True
     context: str = "ring"
+    zigzag: bool = True
     schedule: str = "1f1b"
     chunks: int = 1
     microbatch: int = 1

@@ -144,7 +144,7 @@ def _experts(s: Shape, rates: Rates) -> list[Traffic]:
     plan, model = s.plan, s.work.model
     assert model.experts
     nbytes = plan.activations.bytes * s.t / s.wide * model.D * model.experts.k * plan.ep
-    name, n = "tokens to experts and back", s.m * s.share * model.moe_layers
+    name, n = "tokens to experts and back", s.m * s.stages.experts
     inside = plan.tp if plan.expert_ways > 1 else 1
     hides = plan.schedule == "dualpipe" and plan.pp > 1  # beside the other way's arithmetic
     moved = {"n": plan.ep, "nbytes": nbytes, "inside": inside, "overlappable": hides}
