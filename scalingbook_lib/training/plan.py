@@ -34,7 +34,8 @@ class Plan(Told):
     dp is hybrid FSDP. `ep` chips hold each expert once; they are the innermost of the tp/expert_tp · cp ·
     fsdp chips of a stage, `expert_tp` (tp unless it is 1) of which split one expert. Routing may keep a
     token's experts in at most `expert_domains` domains.
-    A data rank works on `microbatch` sequences at a time, and sums gradients over microbatches.
+    Without `prefetch`, a layer's weights are asked for in the backward pass when the one behind it is done
+    (PyTorch's BACKWARD_POST), and waited for. A data rank works on `microbatch` sequences at a time, and sums gradients over microbatches.
 
     `remat`: "none" keeps what fused kernels keep, "alternate" every second product, "selective" is
     dots_no_batch, "save:..." and "offload:..." name the products that are kept, here or in the host's memory,
@@ -57,6 +58,7 @@ class Plan(Told):
     expert_tp: int | None = None
     expert_domains: int | None = None
     zero: int = 3
+    prefetch: bool = True
     sequence_parallel: bool = True
     context: str = "ring"
     zigzag: bool = True
