@@ -157,12 +157,14 @@ def layers(s: Shape, chip: Chip, e: Efficiency) -> Layers:
     bytes_per_s = chip.hbm_bytes_per_s * e.memory
     pointwise = s.t * s.of_token(w.pointwise) + e.operands * _operands(s)
     lost_s = w.model.L * e.layer_s + w.model.moe_layers * e.expert_layer_s
-    memory_s = pointwise / bytes_per_s + lost_s + _read(s, math, bytes_per_s)
+    passed_s = pointwise / bytes_per_s + lost_s
     return Layers(
         math=math,
         recomputed_s=recomputed_s,
-        memory_s=memory_s,
-        memory_again_s=memory_s if plan.remat not in ("none", "all") else 0.0,
+        memory_s=passed_s + _read(s, w.forward, of_flop, bytes_per_s),
+        memory_again_s=passed_s + _read(s, w.recomputed, of_flop, bytes_per_s)
+        if plan.remat not in ("none", "all")
+        else 0.0,
     )
 
 
@@ -189,12 +191,15 @@ def _operands(s: Shape) -> float:
     return s.t * (operands.wide + operands.split / plan.tp) * each
 
 
-def _read(s: Shape, math: ByClass, bytes_per_s: float) -> float:
-    """What reading the layers' weights, once a microbatch, takes longer than their products."""
+def _read(s: Shape, done: ByClass, of_flop: ByClass, bytes_per_s: float) -> float:
+    """What reading the weights of these products, once a microbatch, takes longer than the products."""
     plan, w = s.plan, s.work
-    dense_s = s.moved * w.split / (plan.tp * bytes_per_s)
-    expert_s = s.moved * w.expert / (plan.expert_ways * plan.ep * bytes_per_s)
-    return max(dense_s - math.matmul, 0.0) + max(expert_s - math.experts, 0.0)
+    dense_s = s.moved * w.split / (plan.tp * bytes_per_s * w.forward.matmul)
+    read_s = max(dense_s - of_flop.matmul, 0.0) * done.matmul
+    if not w.expert:
+        return read_s
+    expert_s = s.moved * w.expert / (plan.expert_ways * plan.ep * bytes_per_s * w.forward.experts)
+    return read_s + max(expert_s - of_flop.experts, 0.0) * done.experts
 
 
 def _longest(s: Shape, layers_s: float, head_s: float) -> float:

@@ -112,8 +112,9 @@ def _rule(run: TrainingRun, name: str) -> str:
     `kernel`: attention was "unfused", and its scores passed through memory, or it was of the "early" fused
     ones (Triton, 2022 and 2023, for the A100). `remat`: Megatron keeps what fused kernels keep; what does not
     fit waits on the host. `weights`: one fp32 copy and no master. `exposed`: products overlap no collective
-    of tensor parallelism. `prefetch`: Composer asks "late" for weights in the backward pass. `context`: keys and values are gathered first, and waited for. `logit_bytes`: of
-    cross entropy as PyTorch has it, or as XLA fuses MaxText's, which has a gradient of its own.
+    of tensor parallelism. `prefetch`: Composer asks "late" for weights in the backward pass. `context`: keys
+    and values are gathered first, and waited for. `logit_bytes`: of cross entropy as PyTorch has it, or as
+    XLA fuses MaxText's, which has a gradient of its own.
     """
     return families("training").get(run.family, {}).get(name, "")
 
