@@ -9,8 +9,7 @@ from math import ceil
 
 from scalingbook_lib import inference, models, training
 from scalingbook_lib.evidence import training as published
-from scalingbook_lib.machines import Slice, chips
-from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.steps import limits
