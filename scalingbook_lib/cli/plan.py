@@ -14,6 +14,8 @@ from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.own import Survey
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.planner import Ranking
+from scalingbook_lib.training import PEAK, Efficiency, Plan, Step
 from scalingbook_lib.units import BF16, DType, percent, si
 
 
@@ -46,7 +48,7 @@ def command(
     as_written: bool,
     keep: int,
     what_if: bool,
-    efficiency: training.Efficiency | Survey | None,
+    efficiency: Efficiency | Survey | None,
     tokens: int | None,
     usd_per_hour: float | None,
     **options: Any,
@@ -62,17 +64,13 @@ def command(
     asked = Asked(model, machine, reading.sequences(batch, T), T, reached)
     if as_written and what_if:
         raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")
-    found = asked.one(training.Plan(**fixed)) if as_written else asked.best(fixed, keep, what_if)
+    found = asked.one(Plan(**fixed)) if as_written else asked.best(fixed, keep, what_if)
     values = asked.values | found.values
     if found.step is None:
         return Answer(told=found.told, values=values, refused=True)
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
-    factor = (
-        None
-        if isinstance(efficiency, training.Efficiency)
-        else published.band(experts=model.experts is not None)
-    )
-    peak = training.step(model, machine, found.step.plan, batch=asked.batch, T=T, efficiency=training.PEAK)
+    factor = None if isinstance(efficiency, Efficiency) else published.band(experts=model.experts is not None)
+    peak = training.step(model, machine, found.step.plan, batch=asked.batch, T=T, efficiency=PEAK)
     values |= {"within_factor": factor, "peak_step_s": peak.total_s} | plan_tables.values(found.step, run)
     return Answer(
         told="\n".join(_told(found.told, factor, peak, run)),
@@ -83,18 +81,16 @@ def command(
     )
 
 
-def _reached(
-    efficiency: training.Efficiency | Survey | None, chip: Chip, compute: DType
-) -> training.Efficiency:
+def _reached(efficiency: Efficiency | Survey | None, chip: Chip, compute: DType) -> Efficiency:
     """The efficiency that was named, that of a record, or, where none is, that of published runs."""
     if isinstance(efficiency, Survey):
         return efficiency.training(chip, compute.name)
     return efficiency or published.calibrated(chip, compute.name)
 
 
-def _told(found: str, factor: float | None, peak: training.Step, run: training.Run | None) -> Iterator[str]:
+def _told(found: str, factor: float | None, peak: Step, run: training.Run | None) -> Iterator[str]:
     yield found
-    if peak.efficiency is training.PEAK and factor is not None:
+    if peak.efficiency is PEAK and factor is not None:
         yield f"at documented peaks the same plan takes {si(peak.total_s, 's')}"
     if factor is not None:  # published runs say how far predictions were off
         holds = percent(published.HOLDS)
@@ -107,7 +103,7 @@ def _told(found: str, factor: float | None, peak: training.Step, run: training.R
 class Found:
     """What is known of the step; none where no plan can be."""
 
-    step: training.Step | None
+    step: Step | None
     told: str
     values: dict[str, Any]
     tables: tuple[Table, ...] = ()
@@ -121,7 +117,7 @@ class Asked:
     machine: Machine
     batch: int
     T: int
-    efficiency: training.Efficiency
+    efficiency: Efficiency
 
     @property
     def values(self) -> dict[str, Any]:
@@ -135,7 +131,7 @@ class Asked:
             "efficiency_shares": self.efficiency.shares,
         }
 
-    def one(self, plan: training.Plan) -> Found:
+    def one(self, plan: Plan) -> Found:
         """One plan, as it is written."""
         why = training.feasible(self.model, self.machine, plan, batch=self.batch, T=self.T)
         known = {"feasible": not why, "reasons": list(why), "plan": shared.way_values(plan)}
@@ -173,7 +169,7 @@ class Asked:
         return Found(ranking.winner.step, _why(ranking), known, tuple(tables))
 
 
-def _why(ranking: planner.Ranking) -> str:
+def _why(ranking: Ranking) -> str:
     """The best, why it is that, and how many there were."""
     why = [str(ranking.why)] if len(ranking.best) > 1 else []
     return "\n".join((str(ranking.winner.step), *why, ranking.counts))
