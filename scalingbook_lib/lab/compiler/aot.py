@@ -15,13 +15,14 @@ from typing import Any
 import jax
 
 from scalingbook_lib import notation
-from scalingbook_lib.lab.compiler import hlo, overflow, sharding, slices, unread, work
+from scalingbook_lib.lab.compiler import hlo, memory, overflow, sharding, slices, unread, work
 from scalingbook_lib.lab.compiler import schedule as lab_schedule
+from scalingbook_lib.lab.compiler.memory import Memory
 from scalingbook_lib.lab.compiler.overflow import Allocation, DoesNotFit
 from scalingbook_lib.lab.compiler.slices import NoTpuCompiler, as_printed, why_not
 from scalingbook_lib.machines.chips import Chip, SliceError
 from scalingbook_lib.notation import Array
-from scalingbook_lib.units import BF16, DType, Told, binary, si
+from scalingbook_lib.units import BF16, DType, Told, si
 
 __all__ = [
     "DoesNotFit",
@@ -34,40 +35,6 @@ __all__ = [
     "mesh_for",
     "why_not",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Memory(Told):
-    """The HBM of one device, in bytes, padding included; `limit` is what it has (None: not known).
-
-    `host` is what lies in the host's memory (`pinned_host`) for it, and needs no HBM.
-    """
-
-    arguments: int
-    results: int
-    temporaries: int
-    aliased: int
-    limit: float | None
-    host: int = 0
-
-    @property
-    def needed(self) -> int:
-        """What must be there at once: arguments, results that do not reuse an argument, temporaries."""
-        return self.arguments + self.results - self.aliased + self.temporaries
-
-    @property
-    def fits(self) -> bool:
-        """Is there room for it?"""
-        return self.limit is None or self.needed <= self.limit
-
-    def __str__(self) -> str:
-        of = f" of {binary(self.limit)}" if self.limit else ""
-        parts = (
-            f"{binary(self.arguments)} of arguments, {binary(self.results)} of results, "
-            f"{binary(self.temporaries)} of temporaries"
-        )
-        host = f"; {binary(self.host)} in the host's memory" if self.host else ""
-        return f"{binary(self.needed)}{of} per device: {parts}{host}"
 
 
 @dataclass(frozen=True)
@@ -188,11 +155,11 @@ def compile(
     compiled = _compiled(jitted, structs, options)
     if where:
         slices.refuse_another_target(compiled, on, where.name)
-    memory = _memory(compiled, where.hbm_bytes if where else None)
-    if not memory.fits:  # today's libtpu has refused by now; older ones leave it to us
-        raise DoesNotFit("HBM", memory.needed, int(memory.limit or 0), _parts(memory))
+    held = memory.memory(compiled, where.hbm_bytes if where else None)
+    if not held.fits:  # today's libtpu has refused by now; older ones leave it to us
+        raise DoesNotFit("HBM", held.needed, int(held.limit or 0), memory.parts(held))
     target = f"{where.chip.name} {where.name.partition(':')[2]}" if where else _machine(on)
-    return Program(target, where.chip if where else None, on, memory, compiled.as_text(), compiled)
+    return Program(target, where.chip if where else None, on, held, compiled.as_text(), compiled)
 
 
 def _laid(topology: str | None, mesh: Any, args: Any) -> tuple[slices.Topology | None, jax.sharding.Mesh]:
@@ -219,25 +186,6 @@ def _compiled(jitted: Any, structs: Any, options: Mapping[str, Any] | None) -> A
         raise known.asked_for(_arguments(structs)) from None
 
 
-def _memory(compiled: Any, limit: float | None) -> Memory:
-    # of one device, padding included; what is aliased was donated, and counts among arguments and results
-    m = compiled.memory_analysis()
-    host = (
-        m.host_argument_size_in_bytes
-        + m.host_output_size_in_bytes
-        - m.host_alias_size_in_bytes
-        + m.host_temp_size_in_bytes
-    )
-    return Memory(
-        m.argument_size_in_bytes,
-        m.output_size_in_bytes,
-        m.temp_size_in_bytes,
-        m.alias_size_in_bytes,
-        limit,
-        host,
-    )
-
-
 def _arguments(structs: Any) -> tuple[Allocation, ...]:
     """One device's share of every argument."""
     arrays = [a for a in jax.tree.leaves(structs) if getattr(a, "sharding", None) is not None]
@@ -246,11 +194,6 @@ def _arguments(structs: Any) -> tuple[Allocation, ...]:
         (math.prod(shape) * dtype.itemsize, f"argument {dtype.name}{list(shape)}") for shape, dtype in blocks
     ]
     return tuple(Allocation(nbytes, what) for nbytes, what in sorted(named, reverse=True))
-
-
-def _parts(m: Memory) -> tuple[Allocation, ...]:
-    named = (("arguments", m.arguments), ("results", m.results - m.aliased), ("temporaries", m.temporaries))
-    return tuple(Allocation(n, what) for what, n in sorted(named, key=lambda part: -part[1]) if n)
 
 
 def _machine(on: jax.sharding.Mesh) -> str:

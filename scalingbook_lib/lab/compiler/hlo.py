@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scalingbook_lib.collectives import Collective, bytes_received
-from scalingbook_lib.lab.compiler import replica_groups, unread, walk
+from scalingbook_lib.lab.compiler import fused, replica_groups, unread, walk
 from scalingbook_lib.lab.compiler.text import BROADCAST, KINDS, RAGGED, HloError, Text
 from scalingbook_lib.lab.compiler.walk import Visit
 from scalingbook_lib.units import Told, si
@@ -194,7 +194,7 @@ def collective(visit: Visit, sizes: Mapping[str, int]) -> CompiledCollective | N
     """The collective that this instruction starts, if it starts one."""
     instruction = visit.instruction
     kind = instruction.opcode.removesuffix("-start")
-    if kind not in KINDS or _is_continued(visit):
+    if kind not in KINDS or fused.is_continued(visit):
         return None
     operands = visit.computation.operands(instruction)
     # operands, not results: those of `-start` have buffers and contexts beside the array. One instruction may
@@ -203,7 +203,7 @@ def collective(visit: Visit, sizes: Mapping[str, int]) -> CompiledCollective | N
     if kind == RAGGED:
         shapes = shapes[:1]  # the others are where it goes, and the places and lengths of its pieces
     held = int(sum(shape.nbytes for shape in shapes))
-    kind = "reduce-scatter" if kind == "all-reduce" and _is_scattered(visit) else kind
+    kind = "reduce-scatter" if kind == "all-reduce" and fused.is_scattered(visit) else kind
     axes, shift, n = _where(kind, instruction.attributes, sizes)
     if n == 1:
         return None  # a group of one device, or a permute that moves nothing
@@ -215,7 +215,7 @@ def collective(visit: Visit, sizes: Mapping[str, int]) -> CompiledCollective | N
         dtype=shapes[0].dtype,
         devices=n,
         shift=shift,
-        overlapped=_overlapped(visit),
+        overlapped=fused.overlapped(visit),
         name=instruction.name,
         source=instruction.text("op_name"),
     )
@@ -232,36 +232,3 @@ def _where(kind: str, attributes: str, sizes: Mapping[str, int]) -> tuple[str | 
     groups = replica_groups.read(attributes, math.prod(sizes.values()))
     axes = replica_groups.axes_of(groups, sizes, ordered=kind != "all-reduce")
     return axes, None, len(groups[0])
-
-
-def _is_continued(visit: Visit) -> bool:
-    """Is this the middle or the end of a collective that an asynchronous fusion has started elsewhere?
-
-    libtpu writes such a collective into every fusion that carries it on; only the one read by
-    `AsyncCollectiveStart` begins it.
-    """
-    if visit.inside is None or _starts(visit):
-        return False
-    carried_on = any("AsyncCollective" in i.attributes for i in visit.computation.instructions.values())
-    return carried_on or visit.computation.name.startswith("async_collective_fusion")
-
-
-def _overlapped(visit: Visit) -> bool:
-    """Does it run beside other work: by a start of its own, one around it, or one in its fusion?"""
-    starts = [visit.instruction, *([visit.inside] if visit.inside else [])]
-    return any(i.opcode.endswith("-start") for i in starts) or (visit.inside is not None and _starts(visit))
-
-
-def _starts(visit: Visit) -> bool:
-    users = visit.computation.users(visit.instruction.name)
-    return any('"AsyncCollectiveStart"' in user.attributes for user in users)
-
-
-def _is_scattered(visit: Visit) -> bool:
-    """Is this all-reduce the inside of a fusion that keeps one shard: a reduce-scatter by another name?"""
-    here = visit.computation
-    if visit.inside is None or not here.has("dynamic-slice"):
-        return False
-    # several arrays summed at once leave a tuple, each of them a shard
-    roots = here.operands(here.root) if here.root.opcode == "tuple" else (here.root,)
-    return all(root.opcode in ("dynamic-slice", "bitcast", "copy") for root in roots)

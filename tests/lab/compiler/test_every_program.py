@@ -11,7 +11,6 @@ from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from scalingbook_lib.lab.compiler import aot, slices, why
-from scalingbook_lib.lab.kernels import beside
 from scalingbook_lib.notation import Mesh
 
 pytestmark = pytest.mark.usefixtures("tpu")
@@ -196,66 +195,3 @@ def test_pieces_of_any_length_are_sent_once():
     assert aot.compile(fn, rows, rows, *[places] * 4).collectives.nbytes() == {
         "ragged-all-to-all X": 2 * 4096 * 1024
     }
-
-
-N = 1024
-SQUARE = {"topology": "v5e:2x2", "mesh": Mesh(X=4), "B": 4 * N, "D": N, "F": N}
-
-
-def test_of_two_branches_the_longer_is_counted():
-    def chosen(x, w, i):
-        return lax.cond(i > 0, lambda x: x @ w, lambda x: jnp.tanh(jnp.tanh(x @ w) @ w) @ w, x)
-
-    i = jax.ShapeDtypeStruct((), jnp.int32)
-    program = aot.compile(chosen, "A[B_X, D]", "W[D, F]", i, **SQUARE)
-    assert program.flops == 3 * 2 * N**3
-    assert "the longest of 2" in str(program.schedule())
-
-
-def test_a_loop_of_unknown_length_is_read_once():
-    def looped(x, w, n):
-        return lax.while_loop(lambda s: s[1] < n, lambda s: (jnp.tanh(s[0] @ w), s[1] + 1), (x, 0))[0]
-
-    n = jax.ShapeDtypeStruct((), jnp.int32)
-    program = aot.compile(looped, "A[B_X, D]", "W[D, F]", n, **SQUARE)
-    assert program.flops == 2 * N**3
-    assert program.cycles > 0
-    assert "≥ 2.15 GFLOPs" in str(program)
-    assert "counted once" in str(program)
-    assert why.compare({}, program).agrees  # no collective is in that loop
-
-
-def test_a_row_by_a_matrix_is_a_product():
-    sizes = {"topology": "v5e:2x2", "mesh": Mesh(X=4), "B": 1, "D": 4096, "F": 16384}
-    program = aot.compile(block, "A[B, D]", "W[D, F_X]", "V[F_X, D]", out="A[B, D]", **sizes)
-    assert program.flops == 2 * 2 * 4096 * 4096
-    assert not program.not_counted
-
-
-def test_a_kernel_counts_as_its_author_says():
-    groups = jax.ShapeDtypeStruct((8,), jnp.int32)
-    on = {"topology": "v5e:1x1", "mesh": Mesh(X=1)}
-    program = aot.compile(lax.ragged_dot, "A[B, D]", "W[E, D, F]", groups, **on, B=N, D=N, F=N, E=8)
-    assert program.flops == 2 * N**3
-    assert not program.not_counted
-
-
-def test_a_kernel_that_says_nothing_is_listed():
-    """It sends by remote DMA, which no line of the program tells: no assertion of its collectives holds."""
-    program = beside.all_gather(N, N).kernel
-    assert [str(one) for one in program.not_counted] == [
-        "not counted: of kernel ring_all_gather.1, its FLOPs and what it sends to other devices"
-    ]
-    assert "not counted" in str(program)
-    assert "not counted" in str(program.collectives)
-    assert program.collectives.counts() == {}
-    assert program.collectives != {}
-    assert not why.compare({}, program).agrees
-
-
-def test_a_call_of_unknown_name_is_listed():
-    text = "HloModule m\nENTRY %m (p: f32[8]) -> f32[8] {\n  %p = f32[8]{0} parameter(0)\n" + (
-        '  ROOT %c = f32[8]{0} custom-call(%p), custom_call_target="somebody_elses"\n}\n'
-    )
-    found = aot.hlo.collectives(text, Mesh(X=2))
-    assert found.not_counted == ("not counted: what somebody_elses computes and sends",)

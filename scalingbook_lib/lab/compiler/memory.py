@@ -1,0 +1,67 @@
+"""How much memory does a compiled program need on one device?"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from scalingbook_lib.lab.compiler.overflow import Allocation
+from scalingbook_lib.units import Told, binary
+
+
+@dataclass(frozen=True, slots=True)
+class Memory(Told):
+    """The HBM of one device, in bytes, padding included; `limit` is what it has (None: not known).
+
+    `host` is what lies in the host's memory (`pinned_host`) for it, and needs no HBM.
+    """
+
+    arguments: int
+    results: int
+    temporaries: int
+    aliased: int
+    limit: float | None
+    host: int = 0
+
+    @property
+    def needed(self) -> int:
+        """What must be there at once: arguments, results that do not reuse an argument, temporaries."""
+        return self.arguments + self.results - self.aliased + self.temporaries
+
+    @property
+    def fits(self) -> bool:
+        """Is there room for it?"""
+        return self.limit is None or self.needed <= self.limit
+
+    def __str__(self) -> str:
+        of = f" of {binary(self.limit)}" if self.limit else ""
+        parts = (
+            f"{binary(self.arguments)} of arguments, {binary(self.results)} of results, "
+            f"{binary(self.temporaries)} of temporaries"
+        )
+        host = f"; {binary(self.host)} in the host's memory" if self.host else ""
+        return f"{binary(self.needed)}{of} per device: {parts}{host}"
+
+
+def memory(compiled: Any, limit: float | None) -> Memory:
+    """The memory of a compiled program."""
+    # of one device, padding included; what is aliased was donated, and counts among arguments and results
+    m = compiled.memory_analysis()
+    host = (
+        m.host_argument_size_in_bytes
+        + m.host_output_size_in_bytes
+        - m.host_alias_size_in_bytes
+        + m.host_temp_size_in_bytes
+    )
+    return Memory(
+        m.argument_size_in_bytes,
+        m.output_size_in_bytes,
+        m.temp_size_in_bytes,
+        m.alias_size_in_bytes,
+        limit,
+        host,
+    )
+
+
+def parts(m: Memory) -> tuple[Allocation, ...]:
+    """What there is of it, the largest first."""
+    named = (("arguments", m.arguments), ("results", m.results - m.aliased), ("temporaries", m.temporaries))
+    return tuple(Allocation(n, what) for what, n in sorted(named, key=lambda part: -part[1]) if n)
