@@ -5,7 +5,7 @@ Training, Inference.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from math import copysign, exp, log, sqrt
+from math import copysign, exp, log, sqrt, sumprod
 from typing import NamedTuple
 
 type Values = dict[str, float]  # a value by the name of its class
@@ -23,11 +23,15 @@ class Expected(NamedTuple):
 
 
 def fitted(
-    expected: Mapping[str, Expected], errors: Callable[[Values], list[float]], rounds: int = 25
+    expected: Mapping[str, Expected],
+    errors: Callable[[Values], list[float]],
+    rounds: int = 25,
+    start: Values | None = None,
 ) -> Values:
     """The values that make errors least, each drawn to what is expected of it.
 
     Least is the sum of the squares of the errors at these values and of (ln value - ln expected) / spread.
+    The search begins at `start`, and at what is expected of values that it does not have.
     """
 
     def residuals(x: Sequence[float]) -> list[float]:
@@ -36,7 +40,8 @@ def fitted(
         return errors(values) + [(value - log(one.value)) / one.spread for one, value in drawn]
 
     limits = [(log(one.low), log(one.high) - 1e-12) for one in expected.values()]
-    found = least(residuals, [log(one.value) for one in expected.values()], limits, rounds)
+    begin = [log((start or {}).get(name, one.value)) for name, one in expected.items()]
+    found = least(residuals, begin, limits, rounds)
     # four digits: the rest depends on where the search stopped
     return {name: float(f"{exp(value):.4g}") for name, value in zip(expected, found, strict=True)}
 
@@ -82,10 +87,10 @@ def _stepped(
 ) -> list[float]:
     """One damped step, within the limits."""
     # (JᵀJ + damping · its diagonal) · step = -Jᵀr, columns of J in `columns` (Marquardt, 1963)
-    normal = [[sum(a * b for a, b in zip(one, two, strict=True)) for two in columns] for one in columns]
+    normal = [[sumprod(one, two) for two in columns] for one in columns]
     for k in range(len(x)):
         normal[k][k] *= 1 + damping
-    right = [-sum(a * r for a, r in zip(one, now, strict=True)) for one in columns]
+    right = [-sumprod(one, now) for one in columns]
     moved = [a + b for a, b in zip(x, _solved(normal, right), strict=True)]
     return [min(max(value, low), high) for value, (low, high) in zip(moved, limits, strict=True)]
 

@@ -4,12 +4,11 @@ The tables `training_efficiencies.json` and `inference_efficiencies.json` in `da
 products, are what `tools.calibrate` wrote. Chapters: Training, Inference.
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence import kernels, resources
 from scalingbook_lib.evidence.fitting import Values
 from scalingbook_lib.machines import Chip
 
@@ -68,14 +67,9 @@ def same(table: Table, chip: Chip) -> list[Key]:
 
 def variants(table: Table, chip: Chip) -> list[Key]:
     """The lines of chips that differ in memory or power alone: the H100 of 500 W."""
-    return [line for line in table if is_variant(chip, line[0])]
+    return [line for line in table if kernels.is_variant(chip, line[0])]
 
 
 def alike(table: Table, chip: Chip) -> list[Key]:
     """The lines of all chips that are joined alike: by tori, or by switches."""
     return [line for line in table if line[0].startswith("TPU") == bool(chip.torus)]
-
-
-def is_variant(chip: Chip, other: str) -> bool:
-    """Whether the first words of their names agree."""
-    return not chip.torus and re.split("[ ,]", chip.name)[0] == re.split("[ ,]", other)[0]

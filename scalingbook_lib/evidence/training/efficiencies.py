@@ -14,7 +14,7 @@ from functools import cache
 from math import exp, log, log2
 from typing import Any
 
-from scalingbook_lib.evidence import tables
+from scalingbook_lib.evidence import kernels, tables
 from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.evidence.tables import Key, Table, frozen
@@ -134,7 +134,7 @@ def _power(chip: Chip, other: str, name: str) -> float:
     kin = CATALOGUE.get(other)
     if name not in MATH or not kin or not kin.power_w or not chip.power_w:
         return 1.0
-    return (chip.power_w / kin.power_w) ** (1 / 3) if tables.is_variant(chip, other) else 1.0
+    return (chip.power_w / kin.power_w) ** (1 / 3) if kernels.is_variant(chip, other) else 1.0
 
 
 def _width(precision: str) -> str:
