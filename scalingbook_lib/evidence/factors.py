@@ -1,14 +1,15 @@
 """What does a chip reach, and how slow is its software? Two factors that all published runs share.
 
-A fit has one flat record of figures. A chip's is named "H100, 8 bits": the share of its peak that its matrix
-products reach, drawn to what its kernels attain (`evidence.kernels`). Software's is named "MaxText: slowness":
-how many times as long it takes as all software does on average; a release of it has a figure of its own beside
-that. Chapters: Training, Inference.
+A fit has one flat record of figures. A chip's is named "H100, 8 bits": the share of its peak that its
+matrix products reach, drawn to what its kernels attain (`evidence.kernels`). Software's is named "MaxText:
+slowness": how many times as long it takes as all software does on average; a release of it has a figure of
+its own beside that. Chapters: Training, Inference.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 
 from scalingbook_lib.evidence import kernels, resources
 from scalingbook_lib.evidence.fitting import Values
@@ -78,8 +79,5 @@ def _power(chip: Chip, other: str) -> float:
 
 
 def of_software(values: Values, named: Iterable[str], what: str) -> float:
-    """The product of the figures of software and of its release; 1, that of all software, for what has none."""
-    found = 1.0
-    for name in named:
-        found *= values.get(f"{name}: {what}", 1.0)
-    return found
+    """The product of the figures of software and of its release; 1, that of all software, without any."""
+    return prod(values.get(f"{name}: {what}", 1.0) for name in dict.fromkeys(named))
