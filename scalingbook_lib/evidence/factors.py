@@ -23,15 +23,15 @@ _TYPES = {16: BF16, 8: FP8, 4: FP4}
 
 @dataclass(frozen=True)
 class Record:
-    """`values` are of all published runs; `left_out` has, for each source, those that were found without it.
+    """`values` are of all published runs; `left_out` is how runs are predicted by values that miss some.
 
-    `unseen` has the same for each software, and `tried` is what the fit reports besides.
+    That is predicted over published by a run's id, for each way to leave it out: with "rows" (one in five),
+    with all of its "source", of its "software", or of its "chip". `tried` is what the fit reports besides.
     """
 
     date: str
     values: Values
-    left_out: Mapping[str, Values]
-    unseen: Mapping[str, Values]
+    left_out: Mapping[str, Mapping[str, float]]
     tried: Mapping[str, Mapping[str, float]]
 
 

@@ -4,7 +4,7 @@ Levenberg and Marquardt's method, in logarithms. Used for steps of training and 
 Training, Inference.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import copysign, exp, log, sqrt, sumprod
 from typing import NamedTuple
 
@@ -34,16 +34,48 @@ def fitted(
     The search begins at `start`, and at what is expected of values that it does not have.
     """
 
+    residuals, limits = _drawn(expected, errors)
+    begin = [log((start or {}).get(name, one.value)) for name, one in expected.items()]
+    return _values(expected, least(residuals, begin, limits, rounds))
+
+
+def without(
+    expected: Mapping[str, Expected],
+    errors: Callable[[Values], list[float]],
+    values: Values,
+    parts: Iterable[Collection[int]],
+) -> Iterator[Values]:
+    """What the values would be without some of the errors: for each part, those of these numbers.
+
+    One more step of Gauss and Newton from the values of all, with the derivatives there: leaving out costs
+    the solution of one system and no evaluation. A value that only these errors knew becomes as expected.
+    """
+    residuals, limits = _drawn(expected, errors)
+    x = [log(values[name]) for name in expected]
+    now = residuals(x)
+    columns = [_slope(residuals, x, now, k, limits[k]) for k in range(len(x))]
+    for part in parts:
+        keep = [k for k in range(len(now)) if k not in part]
+        rest = [[column[k] for k in keep] for column in columns]
+        yield _values(expected, _stepped(x, [now[k] for k in keep], rest, 0.0, limits))
+
+
+def _drawn(
+    expected: Mapping[str, Expected], errors: Callable[[Values], list[float]]
+) -> tuple[Residuals, Limits]:
+    """The errors, and behind them how far each value is from what is expected of it; and the limits."""
+
     def residuals(x: Sequence[float]) -> list[float]:
         values = {name: exp(value) for name, value in zip(expected, x, strict=True)}
         drawn = zip(expected.values(), x, strict=True)
         return errors(values) + [(value - log(one.value)) / one.spread for one, value in drawn]
 
-    limits = [(log(one.low), log(one.high) - 1e-12) for one in expected.values()]
-    begin = [log((start or {}).get(name, one.value)) for name, one in expected.items()]
-    found = least(residuals, begin, limits, rounds)
+    return residuals, [(log(one.low), log(one.high) - 1e-12) for one in expected.values()]
+
+
+def _values(expected: Mapping[str, Expected], x: Sequence[float]) -> Values:
     # four digits: the rest depends on where the search stopped
-    return {name: float(f"{exp(value):.4g}") for name, value in zip(expected, found, strict=True)}
+    return {name: float(f"{exp(value):.4g}") for name, value in zip(expected, x, strict=True)}
 
 
 def far(error: float, noise: float) -> float:
