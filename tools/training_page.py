@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from statistics import mean, median
 
+from scalingbook_lib.evidence.tables import frozen
+
 from scalingbook_lib import training
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.fitting import Values
 from scalingbook_lib.evidence.measured.training_runs import HELD_OUT, REFUSED, RUNS, find
 from scalingbook_lib.evidence.scores import HOLDS, signed
-from scalingbook_lib.evidence.tables import frozen
 from scalingbook_lib.evidence.training.efficiencies import EXPECTED, TORUS, ramp
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Scale

@@ -7,10 +7,10 @@ from pathlib import Path
 from statistics import mean, median
 
 import pytest
+from scalingbook_lib.evidence.tables import frozen
 
 from scalingbook_lib.evidence import training
 from scalingbook_lib.evidence.measured.training_runs import HELD_OUT, RUNS, find
-from scalingbook_lib.evidence.tables import frozen
 from scalingbook_lib.evidence.training.efficiencies import EXPECTED, classes, fit, of, ramp
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.machines import chips
