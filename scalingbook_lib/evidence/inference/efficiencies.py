@@ -115,7 +115,7 @@ def efficiency(values: Values, chip: Chip, compute: DType, software: str = "", n
 
 
 def _below_one(share: float) -> float:
-    """A share of a rate that nothing exceeds: bent (0.85 to 0.846) and not cut, so that fits see their way."""
+    """A share of a rate that nothing exceeds: bent (0.85 to 0.846), not cut, so that fits see their way."""
     return share / (1 + share**16) ** (1 / 16)
 
 
