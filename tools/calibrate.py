@@ -2,8 +2,8 @@
 
 It writes `<training | inference>_efficiencies.json` in scalingbook_lib/evidence/data. Of training: all
 figures in `values`; in `left_out` how each run is predicted without others (`evidence.factors.Record`). Of
-inference: `table` of all usable runs, by chip and type; `left_out`, for each source, the lines that it touches, fitted
-without it. `tried` is what the pages say of other rules. Each takes a minute.
+inference: `table` of all usable runs, by chip and type; `left_out`, for each source, the lines that it
+touches, fitted without it. `tried` is what the pages say of other rules. Each takes a minute.
 """
 
 import json

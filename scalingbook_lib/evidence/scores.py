@@ -126,14 +126,13 @@ def _logarithms[S: Score](scores: Sequence[S]) -> list[float]:
 def band(errors: Mapping[str, Sequence[float]], share: float) -> float:
     """The factor, up or down, that shall hold that share of the runs of a source that nobody has seen.
 
-    `errors` are logarithms, by source. Runs of one source err alike, so a source counts as the root of how many
-    it has: a large one does not decide alone, nor does one with a single run count as much. That the next
-    source is none of these n costs a share of 1/n more (conformal prediction, with sources for points).
+    `errors` are logarithms, by source. Runs of one source err alike, so a source counts as the root of how
+    many it has: a large one does not decide alone, nor does one with a single run count as much.
     """
     weights = [(abs(error), 1 / sqrt(len(found))) for found in errors.values() for error in found]
-    left = share * (1 + 1 / len(errors)) * sum(weight for _, weight in weights)
+    size, left = 0.0, share * sum(weight for _, weight in weights)
     for size, weight in sorted(weights):
         left -= weight
         if left <= 0:
-            return exp(size)
-    return exp(max(weights)[0])  # of fewer sources than any share of them could be left out of
+            break
+    return exp(size)
