@@ -13,10 +13,11 @@ from math import prod
 
 from scalingbook_lib.evidence import kernels, resources
 from scalingbook_lib.evidence.fitting import Values
-from scalingbook_lib.machines.chips import CATALOGUE, Chip
+from scalingbook_lib.machines.chips import CATALOGUE, L40S, OTHERS, RTX_PRO_6000, Chip
 from scalingbook_lib.units import BF16, FP4, FP8
 
 TORUS_PRODUCTS = 0.86  # kernels: 0.82 on TPU7x, 0.90 on v6e, of large squares
+_CHIPS = CATALOGUE | {one.name: one for one in (L40S, RTX_PRO_6000, *OTHERS)}
 _TYPES = {16: BF16, 8: FP8, 4: FP4}
 
 
@@ -64,15 +65,22 @@ def of_chip(values: Values, chip: Chip, precision: str) -> float:
     if known:
         return known
     own = attained(chip, precision)
-    near = kernels.kin([name for name, one in CATALOGUE.items() if line(one, precision) in values], chip)
+    near = kernels.kin([name for name, one in _CHIPS.items() if line(one, precision) in values], chip)
     if not near:
         return own
-    kin = CATALOGUE[near]
+    kin = _CHIPS[near]
     return own * values[line(kin, precision)] / attained(kin, precision)
 
 
+def reads(values: Values, chip: Chip) -> float:
+    """How fast it reads weights beside what all chips reach: its own figure, its kin's, or 1."""
+    own = [name for name in (chip.name, *_CHIPS) if f"{name}: reads" in values]
+    near = chip.name if chip.name in own else kernels.kin(own, chip)
+    return values[f"{near}: reads"] if near else 1.0
+
+
 def _power(chip: Chip, other: str) -> float:
-    kin = CATALOGUE.get(other)
+    kin = _CHIPS.get(other)
     if not kin or not kin.power_w or not chip.power_w or not kernels.is_variant(chip, other):
         return 1.0
     return (chip.power_w / kin.power_w) ** (1 / 3)

@@ -35,7 +35,8 @@ NARROW = {
 
 
 GENERATIONS = {"H200": "H100", "GH200": "H100", "B300": "B200"}
-"""Chips with the arithmetic of another, beside another memory."""
+GENERATIONS |= {"MI325X": "MI300X", "MI355X": "MI300X", "Gaudi3": "Gaudi2", "Trainium2": "Trainium1"}
+"""Chips with the arithmetic of another, beside another memory; and later ones of makers of whom little ran."""
 
 
 PROMPT = {

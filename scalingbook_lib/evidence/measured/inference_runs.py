@@ -119,6 +119,13 @@ def runs() -> tuple[InferenceRun, ...]:
     return tuple(read(row) for row in resources.rows("inference_runs") if not row["use"])
 
 
+@cache
+def added() -> tuple[InferenceRun, ...]:
+    """Rows of `added_inference_runs.csv`, in public columns alone, that say how their chips were split."""
+    rows = resources.rows("added_inference_runs")
+    return tuple(read(row) for row in rows if row["tp"] or row["chips"] == "1")
+
+
 def read(row: Cells) -> InferenceRun:
     """The run of one copy of a row's model, of any software; Refused where the row says too little.
 
