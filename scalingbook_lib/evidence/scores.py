@@ -5,8 +5,10 @@ to a prediction of a source that nobody has seen. Used for steps of training and
 Training, Inference.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import exp, log, sqrt
 from statistics import mean, median
 
@@ -126,14 +128,9 @@ def _logarithms[S: Score](scores: Sequence[S]) -> list[float]:
 def band(errors: Mapping[str, Sequence[float]], share: float) -> float:
     """The factor, up or down, that shall hold that share of the runs of a source that nobody has seen.
 
-    `errors` are logarithms, by source. Runs of one source err alike, so a source counts as the root of how many
-    it has: a large one does not decide alone, nor does one with a single run count as much. That the next
-    source is none of these n costs a share of 1/n more (conformal prediction, with sources for points).
+    `errors` are logarithms, by source. Runs of one source err alike, so a source counts as the root of how
+    many it has: a large one does not decide alone, nor does one with a single run count as much.
     """
-    weights = [(abs(error), 1 / sqrt(len(found))) for found in errors.values() for error in found]
-    left = share * (1 + 1 / len(errors)) * sum(weight for _, weight in weights)
-    for size, weight in sorted(weights):
-        left -= weight
-        if left <= 0:
-            return exp(size)
-    return exp(max(weights)[0])  # of fewer sources than any share of them could be left out of
+    weights = sorted((abs(error), 1 / sqrt(len(found))) for found in errors.values() for error in found)
+    reached = list(accumulate(weight for _, weight in weights))
+    return exp(weights[bisect_left(reached, share * reached[-1] - 1e-9)][0])
