@@ -73,4 +73,6 @@ def rough(layout, sequences, prompts=0.0):
             left, even = ceil(left / ways), even / ways
         found.append(left / even if even else 1.0)
     dp = layout.attention_dp
-    return [*found, ceil(prompts / dp) * dp / prompts if prompts and dp > 1 else 1.0]
+    asked = sequences + prompts  # each host prepares the whole step of a group
+    hosts = ceil(asked / dp) * dp / asked if asked else 1.0
+    return [*found, hosts, ceil(prompts / dp) * dp / prompts if prompts and dp > 1 else 1.0]
