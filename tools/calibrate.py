@@ -57,7 +57,7 @@ class Fit:
     def frozen(self) -> str:
         """The record."""
         values = self.by.fit(self.runs())
-        record = {"date": str(date.today()), "values": values, "left_out": self.left_out(values), "tried": {}}
+        record = {"date": str(date.today()), "values": values, "left_out": self.left_out(values)}
         return json.dumps(record, indent=1) + "\n"
 
 

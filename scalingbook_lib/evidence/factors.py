@@ -26,13 +26,12 @@ class Record:
     """`values` are of all published runs; `left_out` is how runs are predicted by values that miss some.
 
     That is predicted over published by a run's id, for each way to leave it out: with "rows" (one in five),
-    with all of its "source", of its "software", or of its "chip". `tried` is what the fit reports besides.
+    with all of its "source", of its "software", or of its "chip".
     """
 
     date: str
     values: Values
     left_out: Mapping[str, Mapping[str, float]]
-    tried: Mapping[str, Mapping[str, float]]
 
 
 @cache
