@@ -1,8 +1,8 @@
 """What does each chip hold in one training step, part by part, and does it fit?
 
 Three moments are full: the logits with their softmax, when no gradient exists yet; the gradient of the
-unembedding; the last layer of the backward pass. They are never together, so the largest is counted. In a
-pipeline the first stage has most microbatches in its layer, and the last one the logits. The terms are what
+unembedding, which XLA leaves to the end, when all others exist; the last layer of the backward pass. They are
+never together, so the largest is counted. In a pipeline the first stage has most microbatches in its layer, and the last one the logits. The terms are what
 XLA's TPU compiler assigns buffers to in programs of many styles (`tests/lab/train/test_others_memory.py`).
 What a runtime keeps for itself (CUDA's context, fragments between buffers) is not counted. Chapter: Training.
 """
@@ -165,6 +165,7 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
     plan, stored = s.plan, s.t * s.of_token(_kept(s, loop))
     again = s.t * (s.of_token(s.work.working) + buffers.across(s))
     vocabulary, z = buffers.vocabulary(s), s.t * s.work.model.V / plan.tp
+    chunked = plan.bytes_of_logit < plan.activations.bytes  # whose gradients do not wait for the other chunks
     gradient = z * min(plan.activations.bytes, plan.bytes_of_logit)  # of the logits, in 16 bits
     at_work, waiting = buffers.gathered(s, loop), _between_steps(s, loop)
     whole = vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0
@@ -175,25 +176,39 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
         gathered_weights=waiting.gathered_weights + whole,
         moment=AT_LOGITS,
     )
-    if (
-        loop is False
-    ):  # the last layer waits as it is for the backward pass, and is done again before its turn
-        gathered = logits.gathered_weights + at_work
-        logits = replace(logits, recomputed_layer=again, gathered_weights=gathered)
-    # a loss in chunks scatters each chunk's gradient of the unembedding
-    scattered = plan.bytes_of_logit < plan.activations.bytes
-    unembedding = replace(logits, logits=gradient, buffers=0.0 if scattered else vocabulary)
     layer = replace(
         waiting,
-        gradients=waiting.gradients + _own(s, loop),
+        gradients=waiting.all_gradients,
         activations=stored * s.share * buffers.live(plan.schedule, plan.pp, s.m, plan.chunks),
         recomputed_layer=again,
-        # the product of the unembedding's gradient comes last, so its operand waits, unless it is less
-        logits=min(gradient, vocabulary) if plan.pp == 1 else 0.0,
         gathered_weights=waiting.gathered_weights + at_work,
         buffers=buffers.summed(s, loop),
     )
-    return logits, unembedding, layer
+    product = 0.0 if chunked else vocabulary  # a loss in chunks scatters each chunk's part of this gradient
+    if loop is None:
+        return logits, replace(logits, logits=gradient, buffers=product), layer
+    # XLA does the product of the unembedding's gradient, and the loss itself, after all layers: until then
+    # the logits wait, and then all gradients are there
+    layer = replace(
+        layer,
+        gradients=waiting.gradients + _own(s, loop),
+        logits=min(gradient, vocabulary) if plan.pp == 1 and not chunked else 0.0,
+    )
+    last = replace(
+        layer,
+        activations=0.0,
+        recomputed_layer=0.0,
+        logits=logits.logits,
+        gathered_weights=waiting.gathered_weights,
+        buffers=product,
+        moment=AT_LOGITS,
+    )
+    if loop:
+        return logits, last, layer
+    # of layers that are written out the last one waits as it is for its turn in the backward pass; and all
+    # of them for the products of their weights' gradients, where these are added to those of before
+    logits = replace(logits, recomputed_layer=again, gathered_weights=logits.gathered_weights + at_work)
+    return logits, last, replace(layer, recomputed_layer=again * (s.layers if s.m > 1 else 1))
 
 
 def _kept(s: Shape, loop: bool | None) -> Widths:
@@ -227,12 +242,15 @@ def _between_steps(s: Shape, loop: bool | None) -> Memory:
     )
 
 
-def _own(s: Shape, loop: bool | None) -> float:
-    """The layers' gradients of this microbatch: a loop has them beside the sums, in the weights' type."""
+def _own(s: Shape, loop: bool) -> float:
+    """The layers' gradients of this microbatch, beside the sums: of a loop all of them, in the weights' type.
+
+    Layers that are written out have each scattered as it is made, and added.
+    """
     plan = s.plan
     if s.m > 1 and not loop:
         return 0.0
     copies = 2 if plan.schedule == "dualpipe" and plan.pp > 1 else 1
     layers, expert = _state(buffers.in_layers(s), plan, s.shared), _state(s.expert, plan, s.expert_shared)
-    narrower = min(plan.weights.bytes / plan.gradients.bytes, 1) if s.m > 1 else 1
-    return copies * (layers.gradients + expert.gradients) * narrower
+    made = plan.weights.bytes if loop else s.moved
+    return copies * (layers.gradients + expert.gradients) * min(made / plan.gradients.bytes, 1)

@@ -100,7 +100,7 @@ class Fast:
         return [
             (
                 t * (last * one.stored + one.logits),
-                t * (last * one.stored + one.unembedding),
+                t * (last * one.waiting + one.unembedding),
                 t * (first * one.stored + one.layer) + min(t * one.kept, one.vocabulary),
             )
             for one in self._bytes(g)

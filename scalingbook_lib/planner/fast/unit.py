@@ -25,6 +25,7 @@ class TokenBytes(NamedTuple):
 
     stored: float  # of all layers
     logits: float
+    waiting: float  # of what is stored, at the unembedding's gradient
     unembedding: float
     layer: float  # but the less of these two:
     kept: float  # the logits' gradient
@@ -110,9 +111,12 @@ class Unit:
         return TokenBytes(
             stored=stored,
             logits=logits.total - stored,
-            unembedding=unembedding.total - stored,
+            waiting=unembedding.activations,
+            unembedding=unembedding.total - unembedding.activations,
             layer=layer.total - stored,
-            kept=0.0 if staged else unembedding.logits,
+            kept=0.0
+            if staged
+            else moments(s, self.loop)[2].logits,  # of one token: less than the vocabulary's
             vocabulary=vocabulary(s),
         )
 
