@@ -4,7 +4,8 @@ Three moments are full: the logits with their softmax, when no gradient exists y
 unembedding, which XLA leaves to the end, when all others exist; the last layer of the backward pass. They are
 never together, so the largest is counted. In a pipeline the first stage has most microbatches in its layer,
 and the last one the logits. The terms are what XLA's TPU compiler assigns buffers to in programs of many
-styles (`tests/lab/train/test_others_memory.py`). What a runtime keeps for itself (CUDA's context, fragments between buffers) is not counted. Chapter: Training.
+styles (`tests/lab/train/test_others_memory.py`). What a runtime keeps for itself (CUDA's context, fragments
+between buffers) is not counted. Chapter: Training.
 """
 
 from dataclasses import dataclass, replace
