@@ -10,7 +10,7 @@ between buffers) is not counted. Chapter: Training.
 
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.chip import Chip
@@ -163,53 +163,41 @@ def _state(params: float, plan: Plan, ways: int) -> _State:
 
 def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
     """All that a chip holds: at the logits, at the unembedding's gradient, in the last layer to be done."""
-    plan, stored = s.plan, s.t * s.of_token(_kept(s, loop))
-    again = s.t * (s.of_token(s.work.working) + buffers.across(s))
+    plan, stored, written_out = s.plan, s.t * s.of_token(_kept(s, loop)), loop is False
+    again, at_work = s.t * (s.of_token(s.work.working) + buffers.across(s)), buffers.gathered(s, loop)
     vocabulary, z = buffers.vocabulary(s), s.t * s.work.model.V / plan.tp
-    chunked = plan.bytes_of_logit < plan.activations.bytes  # whose gradients do not wait for the other chunks
-    gradient = z * min(plan.activations.bytes, plan.bytes_of_logit)  # of the logits, in 16 bits
-    at_work, waiting = buffers.gathered(s, loop), _between_steps(s, loop)
-    whole = vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0
-    logits = replace(
-        waiting,
+    softmax, gradient = z * plan.bytes_of_logit, z * min(plan.activations.bytes, plan.bytes_of_logit)
+    chunked = plan.bytes_of_logit < plan.activations.bytes  # a loss whose chunks do not wait for each other
+    always, sums, rounded = _between_steps(s, loop)
+    gathered = rounded + (vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0)
+    made = always["all_gradients"] if loop is None else sums + _own(s, loop)
+    logits = Memory(
+        **always,
+        gradients=sums,
         activations=stored * s.last,
-        logits=z * plan.bytes_of_logit,
-        gathered_weights=waiting.gathered_weights + whole,
+        # of layers that are written out the last one waits as it is for its turn in the backward pass
+        recomputed_layer=again if written_out else 0.0,
+        logits=softmax,
+        gathered_weights=gathered + (at_work if written_out else 0.0),
         moment=AT_LOGITS,
     )
-    layer = replace(
-        waiting,
-        gradients=waiting.all_gradients,
+    layer = Memory(
+        **always,
+        gradients=made,
         activations=stored * s.share * buffers.live(plan.schedule, plan.pp, s.m, plan.chunks),
-        recomputed_layer=again,
-        gathered_weights=waiting.gathered_weights + at_work,
+        # and all of them, for the products of their weights' gradients, where these are added to a sum
+        recomputed_layer=again * (s.layers if written_out and s.m > 1 else 1),
+        # XLA leaves the product of the unembedding's gradient to the end, and its operand waits, or is less
+        logits=0.0 if loop is None or chunked or plan.pp > 1 else min(gradient, vocabulary),
+        gathered_weights=rounded + at_work,
         buffers=buffers.summed(s, loop),
     )
-    product = 0.0 if chunked else vocabulary  # a loss in chunks scatters each chunk's part of this gradient
+    product = 0.0 if chunked else vocabulary
     if loop is None:
         return logits, replace(logits, logits=gradient, buffers=product), layer
-    # XLA does the product of the unembedding's gradient, and the loss itself, after all layers: until then
-    # the logits wait, and then all gradients are there
-    layer = replace(
-        layer,
-        gradients=waiting.gradients + _own(s, loop),
-        logits=min(gradient, vocabulary) if plan.pp == 1 and not chunked else 0.0,
-    )
-    last = replace(
-        layer,
-        activations=0.0,
-        recomputed_layer=0.0,
-        logits=logits.logits,
-        gathered_weights=waiting.gathered_weights,
-        buffers=product,
-        moment=AT_LOGITS,
-    )
-    if loop:
-        return logits, last, layer
-    # of layers that are written out the last one waits as it is for its turn in the backward pass; and all
-    # of them for the products of their weights' gradients, where these are added to those of before
-    logits = replace(logits, recomputed_layer=again, gathered_weights=logits.gathered_weights + at_work)
-    return logits, last, replace(layer, recomputed_layer=again * (s.layers if s.m > 1 else 1))
+    # then, with the loss itself, all gradients are there
+    end = {"logits": softmax, "gathered_weights": rounded, "buffers": product, "moment": AT_LOGITS}
+    return logits, Memory(**always, gradients=made, **end), layer
 
 
 def _kept(s: Shape, loop: bool | None) -> Widths:
@@ -223,8 +211,8 @@ def _kept(s: Shape, loop: bool | None) -> Widths:
     return work(w.model, w.T, KEEPING[loop], plan.activations, True).stored
 
 
-def _between_steps(s: Shape, loop: bool | None) -> Memory:
-    """Weights and the optimizer's state; sums over microbatches; and what a loop rounds before it begins.
+def _between_steps(s: Shape, loop: bool | None) -> tuple[dict[str, Any], float, float]:
+    """What is there at every moment; sums over microbatches; and what a loop rounds before it begins.
 
     XLA rounds the shards of all layers together, so that each is gathered rounded.
     """
@@ -233,14 +221,13 @@ def _between_steps(s: Shape, loop: bool | None) -> Memory:
     dense, expert = _state(s.dense, plan, s.shared), _state(s.expert, plan, s.expert_shared)
     gradients = copies * (dense.gradients + expert.gradients)
     layers = _state(buffers.in_layers(s), plan, s.shared).weights + expert.weights
-    rounded = loop and plan.weights.bytes > s.moved
-    return Memory(
-        weights=copies * (dense.weights + expert.weights),
-        gradients=gradients if s.m > 1 else 0.0,
-        optimizer=dense.optimizer + expert.optimizer,
-        gathered_weights=layers * s.moved / plan.weights.bytes if rounded else 0.0,
-        all_gradients=gradients,
-    )
+    rounded = layers * s.moved / plan.weights.bytes if loop and plan.weights.bytes > s.moved else 0.0
+    always = {
+        "weights": copies * (dense.weights + expert.weights),
+        "optimizer": dense.optimizer + expert.optimizer,
+        "all_gradients": gradients,
+    }
+    return always, gradients if s.m > 1 else 0.0, rounded
 
 
 def _own(s: Shape, loop: bool) -> float:

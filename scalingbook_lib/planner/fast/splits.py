@@ -103,7 +103,8 @@ class Splits:
         if expert_tp == 1 and tp > 1:  # experts are shared where all else is not
             zeros, why = self.space.tried["zero"], ""
         experts = self.experts(tp, self.unit.shape(tp, pp, chunks), shared, ep=ep, expert_tp=expert_tp)
-        copied = self.space.machine.chips * self.space.pods > tp * pp * shared
+        # one of several chips scatters gradients, whether others share its weights or copy them
+        copied = shared > 1 or self.space.machine.chips * self.space.pods > tp * pp
         stage = Stage(tp, pp, chunks, summed, copied)
         nbytes = [self.unit.states(stage, shared, experts, zero) for zero in zeros]
         tops = list(map(max, nbytes))
