@@ -26,6 +26,7 @@ class TokenBytes(NamedTuple):
 
     stored: float  # of all layers
     logits: float
+    waiting: float  # of what is stored, at the unembedding's gradient
     unembedding: float
     layer: float  # but the less of these two:
     kept: float  # the logits' gradient
@@ -66,7 +67,7 @@ class Unit:
         self.shape, self.layers, self.moved = cache(self._shape), cache(self._layers), cache(self._moved)
         self.weights, self.context = cache(self._weights), cache(self._context)
         self.hop_bytes, self.sharing = cache(self._hop_bytes), cache(self._sharing)
-        self.state = cache(self._state)
+        self.state, self.held = cache(self._state), cache(self._held)
         self.loop = compiled(case.machine)
         self.gathers = constant.get("context") == "gather"
         self.even = constant.get("zigzag", True)  # chips have as much of a causal mask each
@@ -104,8 +105,14 @@ class Unit:
         """What a sequence split over cp chips sends, for a token on each of them and all layers."""
         return tuple(rows(self.given(tp=tp, cp=cp, zero=0), unpriced))
 
-    def held(self, tp: int, cp: int, remat: str, staged: bool, microbatch: int) -> TokenBytes:
-        """Without the weights, gathered or not; `microbatch` is 1, or any of several sequences."""
+    def _held(
+        self, tp: int, cp: int, remats: tuple[str, ...], staged: bool, microbatch: int
+    ) -> list[TokenBytes]:
+        """Of each rematerialization; `microbatch` is 1, or any of several sequences."""
+        return [self._token_bytes(tp, cp, remat, staged, microbatch) for remat in remats]
+
+    def _token_bytes(self, tp: int, cp: int, remat: str, staged: bool, microbatch: int) -> TokenBytes:
+        """Without the weights, gathered or not."""
         s = self.given(tp=tp, cp=cp, remat=remat, zero=0, microbatch=microbatch)
         none = replace(s.work, split=0, copied=0, embedding=0, head=0)
         logits, unembedding, layer = moments(replace(s, work=none, dense=0.0, expert=0.0), self.loop)
@@ -113,9 +120,12 @@ class Unit:
         return TokenBytes(
             stored=stored,
             logits=logits.total - stored,
-            unembedding=unembedding.total - stored,
+            waiting=unembedding.activations,
+            unembedding=unembedding.total - unembedding.activations,
             layer=layer.total - stored,
-            kept=0.0 if staged else unembedding.logits,
+            kept=0.0
+            if staged
+            else moments(s, self.loop)[2].logits,  # of one token: less than the vocabulary's
             vocabulary=vocabulary(s),
         )
 
