@@ -115,15 +115,15 @@ class Unit:
         none = replace(s.work, split=0, copied=0, embedding=0, head=0)
         logits, unembedding, layer = moments(replace(s, work=none, dense=0.0, expert=0.0), self.loop)
         stored = logits.activations
+        # of one token the gradient is less than the vocabulary's
+        kept = 0.0 if staged or self.loop is None else moments(s, self.loop)[2].logits
         return TokenBytes(
             stored=stored,
             logits=logits.total - stored,
             waiting=unembedding.activations,
             unembedding=unembedding.total - unembedding.activations,
             layer=layer.total - stored,
-            kept=0.0
-            if staged
-            else moments(s, self.loop)[2].logits,  # of one token: less than the vocabulary's
+            kept=kept,
             vocabulary=vocabulary(s),
         )
 
