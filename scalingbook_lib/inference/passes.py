@@ -25,7 +25,7 @@ class Load:
     kv_tokens: float = 0.0  # in the cache, of all sequences together
     chunk: float = 0.0  # of all prompts together
     context: float = 0.0  # of each prompt, the tokens that are in the cache already
-    prompts: int = 1
+    prompts: float = 1  # whole ones, or a mean of many steps
     T: int = field(default=1, kw_only=True)
 
     @property
@@ -115,8 +115,8 @@ def passed(k: Constants, load: Load) -> Pass:
     one.head_waits = k.head.read_s >= head_s
     one.head_s = k.head.read_s if one.head_waits else head_s
     one.collectives_s = k.sent.seconds(tokens) + rows * k.row_sent_s + decoded_s + prompts_s
-    if k.overlap:
-        one.collectives_s -= k.overlap * min(one.collectives_s, one.own_s)
+    if k.overlap:  # the layers' own work hides them, not the unembedding behind all layers
+        one.collectives_s -= k.overlap * min(one.collectives_s, one.own_s - one.head_s)
     return one
 
 

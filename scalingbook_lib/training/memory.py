@@ -174,7 +174,7 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
     logits = Memory(
         **always,
         gradients=sums,
-        activations=stored * s.last,
+        activations=stored * s.stages.last,
         # of layers that are written out the last one waits as it is for its turn in the backward pass
         recomputed_layer=again if written_out else 0.0,
         logits=softmax,

@@ -76,7 +76,7 @@ class Fast:
 
     def _bench(self, s: Spread, summed: bool) -> Bench:
         shape = self.unit.shape(s.tp, s.pp, s.chunks)
-        layers = s.tp, s.cp, s.pp, shape.layers  # the schedule counts by these alone
+        layers = s.tp, s.cp, s.pp, shape.stages  # the schedule counts by these alone
         return Bench(
             shape=shape,
             live=live(s.schedule, s.pp, inf, s.chunks),
@@ -89,7 +89,7 @@ class Fast:
     def _held(self, g: Group, bench: Bench, t: float) -> list[Triple]:
         """Activations, per rematerialization: of the last stage with its logits, or the first in a layer."""
         s = g.spread
-        first, last = bench.shape.share * min(bench.live, g.m), bench.shape.last
+        first, last = bench.shape.share * min(bench.live, g.m), bench.shape.stages.last
         cp = s.cp if self.unit.gathers else 1  # else what a token holds does not depend on it
         return [
             (
@@ -166,21 +166,22 @@ class Fast:
         """Both directions at the longest stage's pace."""
         s = g.spread
         key = "all layers", s.pp == 1, s.tp, s.cp, g.microbatch, remat, split.line
-        forward, backward, math_s = self._get(key, self._layers, s, split, t, remat)
-        return Pass(forward.paced(shape), backward.paced(shape), math_s / s.pp)
+        forward, backward, put_off = self._get(key, self._layers, s, split, t, remat)
+        return Pass(forward.paced(shape), backward.paced(shape), put_off)
 
     def _layers(self, s: Spread, split: Split, t: float, remat: str) -> tuple[Way, Way, float]:
-        """All layers, either way, with tensor, context and expert ways; and the forward products."""
+        """All layers, either way, with tensor, context and expert ways; and what may be put off."""
         sharing, mesh = split.sharing, split.mesh
         assert mesh
-        one = self.unit.layers(s.tp, remat, sharing.ep, sharing.expert_tp, t)
+        cp = 1 if self.unit.even else s.cp  # else what a token takes does not depend on it
+        one = self.unit.layers(s.tp, cp, remat, Sharing(1, 1, sharing.ep, sharing.expert_tp), t)
         key = "tensor", s.tp, s.pp == 1, remat, mesh.Y, sharing.ep, sharing.expert_tp
         Y, Z = self._get(key, self._tensor, s, sharing, remat, mesh.Y)
         rows = self.unit.context(s.tp, s.cp) if s.cp > 1 else ()
         C = self._get(("context", s.tp, s.cp, mesh.C), Ways.of, rows, "C", mesh.C)
         forward = Way.of(one.forward_s, one.math.head, t, Y=Y.forward, C=C.forward, Z=Z.forward)
         backward = Way.of(one.backward_s, 2 * one.math.head, t, Y=Y.backward, C=C.backward, Z=Z.backward)
-        return forward, backward, one.math.total
+        return forward, backward, self.unit.case.work(self.space.plan(remat=remat)).put_off
 
     def _tensor(self, s: Spread, sharing: Sharing, remat: str, Y: Rates) -> tuple[Ways, Ways]:
         """Tensor and expert ways."""
@@ -202,7 +203,7 @@ class Fast:
         zero, one, mesh = split.zeros[z], split.sharing, split.mesh
         assert mesh
         shared = one.fsdp * s.cp
-        key = "moved", s.tp, s.pp, shape.layers, shared, zero, mesh.X, mesh.R, one.ep, one.expert_tp
+        key = "moved", s.tp, s.pp, shape.stages, shared, zero, mesh.X, mesh.R, one.ep, one.expert_tp
         found = split.moved[z] = self._get(key, self._weights, s, shape, one, mesh, zero)
         return found
 
