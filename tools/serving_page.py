@@ -2,12 +2,11 @@
 
 from statistics import mean
 
-
 from scalingbook_lib import inference
-from scalingbook_lib.evidence import inference as published
-from scalingbook_lib.evidence.inference import KINDS, InferenceScore
 from scalingbook_lib.evidence import factors
+from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.evidence.factors import record
+from scalingbook_lib.evidence.inference import KINDS, InferenceScore
 from scalingbook_lib.evidence.inference.efficiencies import CLASSES, SOFTWARE
 from scalingbook_lib.evidence.inference.planned import RESERVE, STEP_TOKENS, planned
 from scalingbook_lib.evidence.measured.inference_runs import REFUSED, RUNS, InferenceRun, find

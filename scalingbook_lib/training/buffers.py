@@ -50,7 +50,7 @@ def _largest(s: Shape) -> float:
     return max(experts, *(w.size / s.plan.tp for w in dense))
 
 
-def live(schedule: str, p: int, m: int, v: int) -> float:
+def live(schedule: str, p: int, m: float, v: int) -> float:
     """The most microbatches whose activations a stage holds: all with GPipe, at most p with 1F1B.
 
     Interleaved, p + (p - 1)/v of them; DualPipe p + 1, of its two stages.

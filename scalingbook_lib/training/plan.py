@@ -89,27 +89,27 @@ class Plan(Told):
         for broken, why in (
             (
                 self.remat not in REMAT and not self.remat.startswith(("save:", "offload:")),
-                f"remat={self.remat!r}: write one of {_REMAT}, or 'save:q,k,v' or 'offload:q,k,v'",
+                "remat={0.remat!r}: write one of " + _REMAT + ", or 'save:q,k,v' or 'offload:q,k,v'",
             ),
             (
                 self.expert_tp not in (None, 1, self.tp),
-                f"expert_tp={self.expert_tp}: write 1, or {self.tp} as tp",
+                "expert_tp={0.expert_tp}: write 1, or {0.tp} as tp",
             ),
             (
                 self.chunks > 1 and self.schedule != "interleaved",
-                f"chunks={self.chunks} are for schedule='interleaved', not {self.schedule!r}",
+                "chunks={0.chunks} are for schedule='interleaved', not {0.schedule!r}",
             ),
             (
                 isinstance(self.overlap, str) and self.overlap not in _OVERLAP,
-                f"overlap={self.overlap!r}: write 'full', 'none' or a share from 0 to 1",
+                "overlap={0.overlap!r}: write 'full', 'none' or a share from 0 to 1",
             ),
             (
                 not isinstance(self.overlap, str) and not 0 <= self.overlap <= 1,
-                f"overlap={self.overlap}: write a share from 0 to 1",
+                "overlap={0.overlap}: write a share from 0 to 1",
             ),
         ):
             if broken:
-                raise PlanError(why)
+                raise PlanError(why.format(self))
 
     @property
     def chips(self) -> int:

@@ -29,7 +29,8 @@ class Bench:
     """What all groups of a mesh and schedule share, whatever the microbatch."""
 
     shape: Shape
-    idle: float  # over the sum of both passes; NaN where it is no such share
+    live: float  # the most microbatches that wait, if there are as many
+    idle: float | None  # over the sum of both passes; None where it is no such share
     hop_bytes: float  # to the next stage, for a token and one chunk
     splits: list[Split]
     passes: dict[tuple[int, object], Passes]  # of a microbatch on a line
@@ -59,7 +60,8 @@ class Fast:
         room = Room(self._held(g, bench, t), self.space.machine.chip.hbm_bytes, every)
         fitting, spared = self._fitting(g, bench.splits, room, -inf if every else room.for_all)
         found += self._timed(g, bench, t, fitting, room.held)
-        return len({split.sharing.fsdp for split, _ in fitting}), spared
+        several = self.space.model.experts  # then a spread has several splits, else one
+        return len({split.sharing.fsdp for split, _ in fitting} if several else fitting), spared
 
     def _get(self, key: tuple[Any, ...], make: Callable[..., Any], *how: Any) -> Any:
         """What plans share, made once in a search.
@@ -77,6 +79,7 @@ class Fast:
         layers = s.tp, s.cp, s.pp, shape.stages  # the schedule counts by these alone
         return Bench(
             shape=shape,
+            live=live(s.schedule, s.pp, inf, s.chunks),
             idle=idle(s.pp, s.schedule, s.chunks),
             hop_bytes=self.unit.hop_bytes(s.tp),
             splits=self._get(("splits", summed, *layers), self.splits.of, s, summed),
@@ -86,7 +89,7 @@ class Fast:
     def _held(self, g: Group, bench: Bench, t: float) -> list[Triple]:
         """Activations, per rematerialization: of the last stage with its logits, or the first in a layer."""
         s = g.spread
-        first, last = bench.shape.share * live(s.schedule, s.pp, g.m, s.chunks), bench.shape.stages.last
+        first, last = bench.shape.share * min(bench.live, g.m), bench.shape.stages.last
         cp = s.cp if self.unit.gathers else 1  # else what a token holds does not depend on it
         return [
             (
@@ -141,12 +144,8 @@ class Fast:
     ) -> list[Point]:
         """The step of every plan: a few numbers of its split, and of the passes that splits share."""
         found, line, passes = [], None, []
-        run, chunks, policies, step_s = (
-            g.m - 1 + bench.idle,
-            g.spread.chunks,
-            self.policies,
-            self.steps.step_s,
-        )
+        run = None if bench.idle is None else g.m - 1 + bench.idle
+        chunks, policies, step_s = g.spread.chunks, self.policies, self.steps.step_s
         hop_bytes = chunks * bench.hop_bytes * t
         for split, picks in fitting:
             if split.line != line:

@@ -3,8 +3,6 @@
 Chapter: Training LLaMA 3.
 """
 
-from math import isnan, nan
-
 from scalingbook_lib.planner.fast.sums import Moved, Pass, Shards
 from scalingbook_lib.planner.spread import Group
 from scalingbook_lib.steps import pipelines
@@ -18,7 +16,7 @@ class Steps:
     def __init__(self, hidden: float, fixed_s: float) -> None:
         self.hidden, self.fixed_s = hidden, fixed_s
 
-    def step_s(self, g: Group, run: float, one: Pass, hop_s: float, moved: Moved) -> float:
+    def step_s(self, g: Group, run: float | None, one: Pass, hop_s: float, moved: Moved) -> float:
         """All microbatches, one of them beside what comes once a step; the bubble; the update."""
         f, b = one.forward, one.backward
         f_s = f.longest if f.longest > hop_s else hop_s  # max() takes three times as long
@@ -32,7 +30,7 @@ class Steps:
             each_f, last_f = self._waited(each_f, last_f, f.sum + hop_s, weights)
             each_b, last_b = self._waited(each_b, last_b, b.sum + hop_s, gradients)
         once = last_f + last_b + moved.update_s + self.fixed_s
-        if not isnan(run):
+        if run is not None:
             return run * (each_f + each_b) + once
         times = {"forward_s": each_f, "backward_s": each_b, "weight_s": one.put_off * each_b}
         s = g.spread
@@ -45,10 +43,8 @@ class Steps:
         return h * each + (1 - h) * (busy + moved.each), h * last + (1 - h) * (busy + moved.sum)
 
 
-def idle(pp: int, schedule: str, chunks: int) -> float:
-    """Idle time over the sum of both passes of a microbatch; NaN where it is no such share."""
+def idle(pp: int, schedule: str, chunks: int) -> float | None:
+    """Idle time over the sum of both passes of a microbatch; None where it is no such share."""
     if pp == 1:
         return 0.0
-    if schedule not in LINEAR:
-        return nan
-    return (pp - 1) / chunks
+    return (pp - 1) / chunks if schedule in LINEAR else None
