@@ -45,7 +45,8 @@ class Layers:
     recomputed_s: float  # arithmetic, in the backward pass
     memory_s: float  # forward, and twice as much backward
     memory_again_s: float  # and once more where layers are recomputed
-    spared_s: float  # the gradients of frozen weights
+    read_s: float  # of memory_s: weights that few tokens do not hide
+    frozen: bool
 
     @property
     def forward_s(self) -> float:
@@ -54,8 +55,9 @@ class Layers:
 
     @property
     def backward_s(self) -> float:
-        """Two products for each forward one: the gradients of both factors."""
-        return 2 * self.forward_s + self.recomputed_s + self.memory_again_s - self.spared_s
+        """Two products for each forward one: the gradients of both factors, or of one, of frozen weights."""
+        spared_s = self.math.matmul + self.math.experts + self.read_s if self.frozen else 0.0
+        return 2 * self.forward_s + self.recomputed_s + self.memory_again_s - spared_s
 
 
 def seconds(s: Shape, traffic: Sequence[Traffic], chip: Chip, efficiency: Efficiency) -> Seconds:
@@ -80,7 +82,7 @@ def seconds(s: Shape, traffic: Sequence[Traffic], chip: Chip, efficiency: Effici
             head=passes * mean * one.math.head,
         ),
         recomputed_s=mean * one.recomputed_s,
-        memory_s=mean * (3 * one.memory_s + one.memory_again_s),
+        memory_s=mean * (3 * one.memory_s + one.memory_again_s - s.plan.frozen * one.read_s),
         uneven_s=m * (long_f + long_b) - mean * worked_s if p > 1 else 0.0,
         exposed=dict(exposed),
         bubble_s=bubble_s,
@@ -159,12 +161,13 @@ def layers(s: Shape, chip: Chip, e: Efficiency) -> Layers:
     bytes_per_s = chip.hbm_bytes_per_s * e.memory
     pointwise = s.t * s.of_token(w.pointwise) + e.operands * _operands(s)
     lost_s = w.model.L * e.layer_s + w.model.moe_layers * e.expert_layer_s
-    passed_s = pointwise / bytes_per_s + lost_s
+    passed_s, read_s = pointwise / bytes_per_s + lost_s, _read(s, w.forward, of_flop, bytes_per_s)
     return Layers(
         math=math,
         recomputed_s=recomputed_s,
-        spared_s=math.matmul + math.experts if plan.frozen else 0.0,
-        memory_s=passed_s + _read(s, w.forward, of_flop, bytes_per_s),
+        memory_s=passed_s + read_s,
+        read_s=read_s,
+        frozen=plan.frozen,
         memory_again_s=passed_s + _read(s, w.recomputed, of_flop, bytes_per_s)
         if plan.remat not in ("none", "all")
         else 0.0,
