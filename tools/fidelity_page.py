@@ -89,14 +89,13 @@ def entries(table: str) -> tuple[Entry, ...]:
 
 
 def _entry(id: str, found: Found, run: Score | None, one: Bare | None, fitted: baselines.Shares) -> Entry:
-    constant_s = baselines.constant_s(one, fitted) if one else None
     said = _said().get(id, {}) if run else {}
     return Entry(
         id=id,
         found=found,
         out=_as(found, run.left_out_error) if run else None,
-        roofline=one.error(one.roofline_s) if one else None,
-        constant=one.error(constant_s) if one and constant_s else None,
+        roofline=one.error(one.roofline) if one else None,
+        constant=one.by_constant(fitted) if one else None,
         peers={name: _as(found, value / run.published - 1) for name, value in said.items() if run},
     )
 

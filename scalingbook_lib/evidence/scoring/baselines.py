@@ -7,7 +7,7 @@ such rows takes its own in other types, else those of its type on other chips, e
 Chapters: Training, Inference.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from statistics import median
 from typing import NamedTuple
@@ -25,18 +25,21 @@ from scalingbook_lib.evidence.scoring.report import Found, Report, Scored
 from scalingbook_lib.training import PEAK
 from scalingbook_lib.units import dtype
 
+COMPUTED = "products", "attention prompt"  # of other kernels the bytes are what counts
+
+type Shares = Mapping[tuple[str, str, str], float]
+
 
 class Bare(NamedTuple):
-    """What simple rules know of a row: its type, and its seconds, as measured and by two rules.
+    """What simple rules know of a row: its type, and seconds as shares of those that were measured.
 
-    `roofline_s` is the bare roofline. `ideal_s` is what a constant share is taken of.
+    `roofline` is what the bare roofline takes; `share` is what a constant is the share of the time of.
     """
 
     found: Found
     type: str
-    measured_s: float
-    roofline_s: float
-    ideal_s: float
+    roofline: float
+    share: float
 
     @property
     def kin(self) -> tuple[tuple[str, str, str], ...]:
@@ -44,45 +47,25 @@ class Bare(NamedTuple):
         kind, chip = self.found.kind, self.found.chip
         return (kind, chip, self.type), (kind, chip, ""), (kind, "", self.type), (kind, "", "")
 
-    def error(self, seconds: float) -> float:
-        """Predicted over measured, less 1: of servers that are never idle the rate, of all else the time."""
-        ratio = seconds / self.measured_s
+    def error(self, ratio: float) -> float:
+        """Predicted over measured, less 1, from a ratio of seconds; of saturated servers that of the rate."""
         return (1 / ratio if self.found.kind.startswith("serving saturated") else ratio) - 1
 
-
-class Beside(NamedTuple):
-    """Errors of a class, on the same rows."""
-
-    here: Summary
-    roofline: Summary
-    constant: Summary
-
-
-type Shares = Mapping[tuple[str, str, str], float]
-
-
-def bare(table: str, scored: Scored) -> Bare | None:
-    """Of a row; None where it was refused, or where its plan, as far as it is said, cannot be laid."""
-    if scored.found is None or table not in RULES:
-        return None
-    try:
-        return RULES[table](scored.row, scored.found)
-    except ValueError:
-        return None
+    def by_constant(self, fitted: Shares) -> float | None:
+        """The error by the constant of the nearest kin; None where no row of its class was ever fitted."""
+        return next((self.error(self.share / fitted[key]) for key in self.kin if key in fitted), None)
 
 
 def _training(row: Cells, found: Found) -> Bare:
-    run = read(row)
+    run, seconds = read(row), found.measured.middle
     ideal_s = run.flops / run.chips / run.chip.flops_per_s(run.dtype)
-    roofline_s = training.seconds(run, PEAK).total_s
-    return Bare(found, run.precision, found.measured.middle, roofline_s, ideal_s)
+    return Bare(found, run.precision, training.seconds(run, PEAK).total_s / seconds, ideal_s / seconds)
 
 
 def _serving(row: Cells, found: Found) -> Bare:
-    """A token each: the ratio of rates is the same as of times."""
     run = inference_runs.read(row)
-    roofline_s = 1 / inference.tokens_per_s(run, ROOFLINE)
-    return Bare(found, run.compute.name, 1 / run.tokens_per_s, roofline_s, roofline_s)
+    ratio = run.tokens_per_s / inference.tokens_per_s(run, ROOFLINE)
+    return Bare(found, run.compute.name, ratio, ratio)
 
 
 def _kernel(row: Cells, found: Found) -> Bare:
@@ -90,19 +73,17 @@ def _kernel(row: Cells, found: Found) -> Bare:
     chip, one = kernels.timed(row)
     written = precision(text(row, "dtype"))
     type = NARROW.get(written, written)
-    math_s = one.flops / chip.flops_per_s(dtype(type))
-    memory_s = one.nbytes / chip.hbm_bytes_per_s
-    ideal_s = math_s if one.kind.startswith(("products", "attention prompt")) else memory_s
-    return Bare(found, type, found.measured.middle, max(math_s, memory_s), ideal_s)
+    math = one.flops / chip.flops_per_s(dtype(type)) / found.measured.middle
+    memory = one.nbytes / chip.hbm_bytes_per_s / found.measured.middle
+    return Bare(found, type, max(math, memory), math if one.kind.startswith(COMPUTED) else memory)
 
 
 def _collective(row: Cells, found: Found) -> Bare:
-    """One link has one type."""
-    ideal_s = kernels.links_s(row)
-    return Bare(found, "", found.measured.middle, ideal_s, ideal_s)
+    ratio = kernels.links_s(row) / found.measured.middle
+    return Bare(found, "", ratio, ratio)
 
 
-RULES = {
+RULES: dict[str, Callable[[Cells, Found], Bare]] = {
     "training_runs": _training,
     "inference_runs": _serving,
     "kernels": _kernel,
@@ -110,34 +91,37 @@ RULES = {
 }
 
 
+def bare(table: str, scored: Scored) -> Bare | None:
+    """Of a row; None where it was refused, or where its plan, as far as it is said, cannot be laid."""
+    try:
+        return RULES[table](scored.row, scored.found) if scored.found and table in RULES else None
+    except ValueError:
+        return None
+
+
 def shares(bares: Iterable[Bare]) -> Shares:
-    """The median share of what is ideal, of each class, chip and type, and of all that are wider."""
-    named = [(key, one.ideal_s / one.measured_s) for one in bares for key in one.kin]
-    return {key: median(share for _, share in group) for key, group in grouped(named, lambda p: p[0]).items()}
-
-
-def constant_s(one: Bare, fitted: Shares) -> float | None:
-    """By the constant of the nearest kin; None where no row of its class was ever fitted."""
-    return next((one.ideal_s / fitted[key] for key in one.kin if key in fitted), None)
+    """The median share of each class, chip and type, and of all that are wider."""
+    named = grouped(((key, one.share) for one in bares for key in one.kin), lambda pair: pair[0])
+    return {key: median(share for _, share in group) for key, group in named.items()}
 
 
 @cache
-def visible(table: str) -> tuple[Bare, ...]:
-    """Of the library's own rows."""
+def visible(table: str) -> Shares:
+    """The constants of the library's own rows."""
     report = scoring.score(resources.rows(table))
-    return tuple(one for row in report.rows if (one := bare(report.table, row)))
+    return shares(one for row in report.rows if (one := bare(table, row)))
 
 
-def beside(report: Report) -> tuple[Beside, ...]:
-    """For each class, the errors of the library and of simpler rules, on the rows that all of them answer."""
+def beside(report: Report) -> tuple[dict[str, Summary], ...]:
+    """For each class, errors "here", of the "roofline" and of the "constant", on rows that all answer."""
     bares = [one for row in report.rows if (one := bare(report.table, row))]
-    fitted = shares(visible(report.table)) if bares else {}
-    answers = [(one, seconds) for one in bares if (seconds := constant_s(one, fitted))]
+    fitted = visible(report.table) if bares else {}
+    answers = [(one, error) for one in bares if (error := one.by_constant(fitted)) is not None]
     return tuple(
-        Beside(
-            Summary.of(kind, [one.found.error for one, _ in group]),
-            Summary.of(kind, [one.error(one.roofline_s) for one, _ in group]),
-            Summary.of(kind, [one.error(seconds) for one, seconds in group]),
-        )
+        {
+            "here": Summary.of(kind, [one.found.error for one, _ in group]),
+            "roofline": Summary.of(kind, [one.error(one.roofline) for one, _ in group]),
+            "constant": Summary.of(kind, [error for _, error in group]),
+        }
         for kind, group in sorted(grouped(answers, lambda answer: answer[0].found.kind).items())
     )
