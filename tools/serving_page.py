@@ -2,6 +2,8 @@
 
 from statistics import mean
 
+from scalingbook_lib.evidence.tables import frozen
+
 from scalingbook_lib import inference
 from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.evidence.inference import KINDS, InferenceScore
@@ -9,7 +11,6 @@ from scalingbook_lib.evidence.inference.efficiencies import BARE, EXPECTED, TORU
 from scalingbook_lib.evidence.inference.planned import RESERVE, STEP_TOKENS, planned
 from scalingbook_lib.evidence.measured.inference_runs import REFUSED, RUNS, InferenceRun, find
 from scalingbook_lib.evidence.scores import HOLDS, signed
-from scalingbook_lib.evidence.tables import frozen
 from scalingbook_lib.inference.shape import shape
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Scale

@@ -6,12 +6,12 @@ from math import prod
 from pathlib import Path
 
 import pytest
+from scalingbook_lib.evidence.tables import frozen
 
 from scalingbook_lib.evidence import inference
 from scalingbook_lib.evidence.inference.efficiencies import EXPECTED, classes, expected, fit, key, of
 from scalingbook_lib.evidence.inference.planned import planned
 from scalingbook_lib.evidence.measured.inference_runs import RUNS, find
-from scalingbook_lib.evidence.tables import frozen
 from scalingbook_lib.inference import Efficiency
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import BF16, FP4, FP8
