@@ -105,10 +105,16 @@ def shares(bares: Iterable[Bare]) -> Shares:
     return {key: median(share for _, share in group) for key, group in named.items()}
 
 
+def rows(table: str) -> tuple[Cells, ...]:
+    """Of one of the library's own tables, with what was collected later."""
+    later = resources.rows(f"added_{table}") if table in ("training_runs", "inference_runs") else ()
+    return (*resources.rows(table), *later)
+
+
 @cache
 def visible(table: str) -> Shares:
     """The constants of the library's own rows."""
-    report = scoring.score(resources.rows(table))
+    report = scoring.score(rows(table))
     return shares(one for row in report.rows if (one := bare(table, row)))
 
 
