@@ -5,6 +5,7 @@ figures of its nearest kin, and says whose. `fit_products` is how the frozen `ke
 (`tools.kernel_fits`), on `data/products.csv`. Chapters: Rooflines, Training, Inference.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache, partial
 from math import log
@@ -117,11 +118,20 @@ def copy_s(nbytes: float, chip: Chip) -> float:
     return one.launch_s + nbytes / (one.hbm * chip.hbm_bytes_per_s)
 
 
+def software(said: str) -> str:
+    """Whose kernels somebody speaks of, of those that were measured; "" where nobody says."""
+    found = re.search("vllm|trt-?llm|tensorrt", said.lower())
+    return ("vllm" if found[0] == "vllm" else "trtllm") if found else ""
+
+
 @cache
-def products(chip: Chip, dtype: DType) -> Products:
-    """What the matrix products of a chip attain: its own line, its variant's, or that of all joined alike."""
+def products(chip: Chip, dtype: DType, by: str = "") -> Products:
+    """What the matrix products of a chip attain: its own line, its variant's, or that of all joined alike.
+
+    By some software, where its kernels were measured: what starts before a product differs by 50 µs.
+    """
     found = resources.record("kernel_fits")["products"]
-    name = _line(found, chip, measured_as(dtype))
+    name = _line(found, chip, measured_as(dtype), by)
     return Products(**found[name], name=name)
 
 
@@ -138,10 +148,11 @@ def kin(names: Sequence[str], chip: Chip) -> str | None:
     return next((name for name in names if name == like or tables.is_variant(chip, name)), None)
 
 
-def _line(lines: dict[str, Values], chip: Chip, dtype: str) -> str:
+def _line(lines: dict[str, Values], chip: Chip, dtype: str, by: str) -> str:
     """The chip's line; else a variant's; else that of all chips joined alike, in this type or in bf16."""
     own = [name.split(" | ")[0] for name in lines if name.endswith(f" | {dtype}")]
-    for name in (chip.name, kin(own, chip), "TPU" if chip.torus else "GPU"):
-        if name in own:
-            return f"{name} | {dtype}"
-    return f"{'TPU' if chip.torus else 'GPU'} | bf16"
+    alike = "TPU" if chip.torus else "GPU"
+    asked = [f"{name} | {dtype}" for name in (chip.name, kin(own, chip), alike)] + [f"{alike} | bf16"]
+    # another software on this chip is nearer than this software on another
+    wanted = (one for name in asked for one in (f"{name} | {by}", name))
+    return next(one for one in wanted if one in lines)

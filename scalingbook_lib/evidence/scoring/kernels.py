@@ -32,8 +32,8 @@ from scalingbook_lib.units import BF16, MiB, dtype
 
 LARGE_M, LARGE = 512, MiB
 FACTORS = {
-    "products m >= 512": 1.22,
-    "products m < 512": 1.3,
+    "products m >= 512": 1.19,
+    "products m < 512": 1.2,
     "attention prompt": 1.17,
     "attention decode": 1.27,
     "copies": 1.2,
@@ -81,7 +81,8 @@ def _product(row: Cells, on: Chip) -> Timed:
     kind = dtype(NARROW.get(name, name))
     alone = re.search("_?wo$|weight|a16|awq|gptq", said) or kind.name not in on.rates()
     computed = BF16 if alone else kind
-    line = fitted.products(on, replace(kind, name="fp8_block") if "block" in said else computed)
+    by = fitted.software(" ".join(text(row, column) for column in ("software", "op", "source", "notes")))
+    line = fitted.products(on, replace(kind, name="fp8_block") if "block" in said else computed, by)
     bound = roofline.matmul(m, k, n, on, computed, weights=kind, out=BF16)
     told = f"products m {'>=' if m >= LARGE_M else '<'} {LARGE_M}"
     return Timed(told, line.seconds(m, k, n, on, computed, weights=kind), bound.flops, bound.bytes)
