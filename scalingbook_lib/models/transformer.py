@@ -17,11 +17,11 @@ from scalingbook_lib.models.parts import (
     Latent,
     Linear,
     ModelError,
+    Weight,
     shown,
     whole,
     wholes,
 )
-from scalingbook_lib.models.weight import Weight
 from scalingbook_lib.units import Told
 
 BIASES = ("q", "k", "v", "o", "mlp", "router", "experts", "unembedding")

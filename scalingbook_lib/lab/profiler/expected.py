@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Collective
 from scalingbook_lib.lab.compiler import hlo
 from scalingbook_lib.lab.compiler.hlo import table
 from scalingbook_lib.lab.compiler.schedule import Step
@@ -23,7 +22,9 @@ from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.roofline import Roofline, operation
 from scalingbook_lib.units import BF16, DType, Told, percent, si
 
-FORMULAS = {Collective.named(kind).hlo: formula for kind, formula in collectives.FORMULAS.items()} | {
+FORMULAS = {
+    collectives.Collective.named(kind).hlo: formula for kind, formula in collectives.FORMULAS.items()
+} | {
     hlo.RAGGED: collectives.all_to_all,
     hlo.BROADCAST: collectives.all_gather,
 }
@@ -97,7 +98,7 @@ class _Clock:
         """Send when the links are free; when it will have arrived."""
         kind, axes, *shift = step.label.split()
         over = self.laid.axes(axes)
-        if kind == Collective.PERMUTE.hlo:
+        if kind == collectives.Collective.PERMUTE.hlo:
             transfer = collectives.permute(step.nbytes, over[0], int(shift[0]) if shift else 1)
         else:
             transfer = FORMULAS[kind](step.nbytes, *over)

@@ -7,7 +7,6 @@ named is the innermost, and spans the innermost levels. Chapter: GPUs.
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.machines.clusters.level import ClusterError, Level, joined
@@ -179,14 +178,10 @@ class Cluster(Joined):
         return f"{self.name} in {self.nodes:,} {word} of {self.domain}{switches}: each chip sends {rates}"
 
 
-if TYPE_CHECKING:
-    from scalingbook_lib.machines.clusters.cluster import Cluster
-
-
 class ClusterMesh(MachineMesh[Level]):
     """Mesh axes laid over a cluster, the first innermost: which levels each has."""
 
-    machine: "Cluster"
+    machine: Cluster
     refused = ClusterError
 
     def _lay(self) -> dict[str, tuple[Level, ...]]:

@@ -4,6 +4,7 @@ Controls, what a view shows, and the explorer itself; the chips, models and mach
 words of a verdict.
 """
 
+from scalingbook_lib.reader.explorers import layouts, scales
 from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider, Steps, Switch
 from scalingbook_lib.reader.explorers.explorer import Explorer
 from scalingbook_lib.reader.explorers.view import (
@@ -88,10 +89,12 @@ __all__ = [
     "counts",
     "divisors",
     "joined",
+    "layouts",
     "lines",
     "listed",
     "machine",
     "refused",
+    "scales",
     "several",
     "spread",
     "stored",

@@ -1,7 +1,6 @@
 """Who can say it without paper? A question, the reader's estimate, and how many times off it is."""
 
 from scalingbook_lib.chapters.conclusion.explorers.questions import Question, question
-from scalingbook_lib.reader.explorers import scales
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Explorer,
@@ -13,6 +12,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    scales,
     three,
 )
 from scalingbook_lib.training.run import DAY_S

@@ -1,8 +1,7 @@
 """What can one GPU do, what fits into it, and from which width or batch does a layer wait for the network?"""
 
 from scalingbook_lib import models, roofline
-from scalingbook_lib.machines import Chip, chips
-from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines import Chip, Cluster, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import BF16

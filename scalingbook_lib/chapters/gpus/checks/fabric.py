@@ -1,8 +1,7 @@
 """What can a node send, what can a cluster, and how long do a gather and an exchange take?"""
 
 from scalingbook_lib import collectives
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 
 _NODE, _TWO = Cluster.of(chips.H100, 8), Cluster.of(chips.H100, 16)

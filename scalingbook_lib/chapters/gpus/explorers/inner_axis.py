@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Transfer
 from scalingbook_lib.reader.explorers.parts import (
     CLUSTERS,
     DOMAINS,
@@ -27,7 +26,7 @@ from scalingbook_lib.steps import limits
 from scalingbook_lib.units import BF16, count, percent, si
 
 _GATHER, _REDUCE, _SUM = "AllGather", "AllReduce", "AllReduce in switches"
-_FORMULAS: dict[str, Callable[..., Transfer]] = {
+_FORMULAS: dict[str, Callable[..., collectives.Transfer]] = {
     _GATHER: collectives.all_gather,
     _REDUCE: collectives.all_reduce,
     _SUM: partial(collectives.all_reduce, in_switch=True),

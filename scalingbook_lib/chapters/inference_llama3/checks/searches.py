@@ -6,8 +6,7 @@ from typing import Any
 
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.inference import Layout, rules
-from scalingbook_lib.machines import Slice, chips
-from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16, FP8, INT8
 

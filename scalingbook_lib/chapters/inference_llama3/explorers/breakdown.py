@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.inference import Step
 from scalingbook_lib.reader.explorers.parts import (
     SERVING_MACHINES,
     SERVING_MODELS,
@@ -31,7 +30,7 @@ _OF = {"weights": 0, "matmul": 1, "attention": 1, "KV": 2, "activations": 3}
 _MOST = 1024
 
 
-def parts(step: Step, links: bool) -> tuple[float, ...]:
+def parts(step: inference.Step, links: bool) -> tuple[float, ...]:
     """Seconds by `PARTS`; without links what the reference counts."""
     found = [0.0] * len(PARTS)
     for name, s in step.terms.items():

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.inference import LayoutError, Step
 from scalingbook_lib.reader.explorers.parts import (
     SERVING_MODELS,
     TYPES,
@@ -45,7 +44,7 @@ class Fit(NamedTuple):
     cache: float
     free: float
     sequences: int
-    step: Step | None
+    step: inference.Step | None
 
     @property
     def room(self) -> float:
@@ -71,7 +70,7 @@ def fits(model: str, name: str, weights: str, kv: str, S: int) -> Fit | None:
         B = inference.largest_batch(m, o, on, S=S)
         held = inference.memory(m, o, on, B=max(B, 1), S=S)
         step = inference.decode(m, on, o, B=B, S=S) if B else None
-    except LayoutError:
+    except inference.LayoutError:
         return None
     n, room = on.chips, on.chip.hbm_bytes
     cache = held.kv if B else 0.0

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers import layouts
 from scalingbook_lib.reader.explorers.parts import (
     TORI,
     Cell,
@@ -21,9 +20,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     Timeline,
     View,
+    layouts,
 )
 from scalingbook_lib.roofline import Turn
-from scalingbook_lib.sharded_matmul.ring import LINK, UNIT, RingMatmul
+from scalingbook_lib.sharded_matmul.overlap import LINK, UNIT, RingMatmul
 from scalingbook_lib.units import percent, si
 
 GATHER, SCATTER = "gather, then @", "@, then scatter"

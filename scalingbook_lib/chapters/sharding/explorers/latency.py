@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Transfer
 from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.reader.explorers.parts import (
     TORI,
@@ -22,7 +21,7 @@ from scalingbook_lib.reader.explorers.parts import (
 from scalingbook_lib.units import percent, si
 
 type Axes = tuple[Axis, ...]
-type Formula = Callable[..., Transfer]
+type Formula = Callable[..., collectives.Transfer]
 
 _FORMULAS = {
     "AllGather": collectives.all_gather,

@@ -7,7 +7,6 @@ from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Transfer, schedules
 from scalingbook_lib.collectives.schedules import Piece, Schedule, Send, holdings
 from scalingbook_lib.machines import Axis, chips
-from scalingbook_lib.reader.explorers import layouts
 from scalingbook_lib.reader.explorers.parts import (
     TORI,
     Cell,
@@ -24,6 +23,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     Timeline,
     View,
+    layouts,
     several,
 )
 from scalingbook_lib.units import si

@@ -5,7 +5,6 @@ from functools import lru_cache
 
 from scalingbook_lib import models
 from scalingbook_lib.machines import Machine, Slice, chips
-from scalingbook_lib.models import Experts, Transformer
 from scalingbook_lib.reader.explorers.parts import (
     RACKS,
     Bars,
@@ -47,8 +46,8 @@ def joined(name: str, Z: int) -> Machine | None:
 class Setting:
     """A model with experts, and how its tokens travel: what the controls say."""
 
-    model: Transformer
-    experts: Experts
+    model: models.Transformer
+    experts: models.Experts
     out: DType
     once: bool
 

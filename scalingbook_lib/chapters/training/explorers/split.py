@@ -21,7 +21,6 @@ from scalingbook_lib.reader.explorers.parts import (
     term,
     word,
 )
-from scalingbook_lib.training import Case, Judged, Plan
 from scalingbook_lib.units import count, percent, si
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Gemma-2 27B", "Qwen3 32B")
@@ -31,11 +30,11 @@ _MOST_TP = 32
 
 
 def judged(
-    name: str, where: str, *, batch: int, T: int, rest: str, base: Plan
-) -> dict[tuple[int, int], Judged]:
+    name: str, where: str, *, batch: int, T: int, rest: str, base: training.Plan
+) -> dict[tuple[int, int], training.Judged]:
     """Every tensor ways and ways of the rest that the chips allow; FSDP takes what is left."""
     on = machine(where)
-    case = Case(models.find(name), on, batch=batch, T=T)
+    case = training.Case(models.find(name), on, batch=batch, T=T)
     found = {}
     for tp in divisors(on.chips, _MOST_TP):
         for ways in _rest_ways(on.chips):
@@ -50,14 +49,16 @@ def _rest_ways(chips: int) -> list[int]:
     return [d for d in all_of if d & (d - 1) == 0 and d <= 16] + [d for d in all_of if d % 2 and d > 1]
 
 
-def _plan(base: Plan, rest: str, tp: int, ways: int, chips: int) -> Plan:
+def _plan(base: training.Plan, rest: str, tp: int, ways: int, chips: int) -> training.Plan:
     return replace(base, tp=tp, fsdp=chips // (tp * ways), **{REST[rest]: ways})
 
 
 def _split(
     *, name: str, where: str, batch: str, T: int, rest: str, remat: str, zero: str, hidden: bool, matmul: bool
 ) -> View:
-    base = Plan(remat=remat, zero=int(zero), overlap="full" if hidden else "none", collective_matmul=matmul)
+    base = training.Plan(
+        remat=remat, zero=int(zero), overlap="full" if hidden else "none", collective_matmul=matmul
+    )
     found = judged(name, where, batch=int(batch), T=T, rest=rest, base=base)
     legal = {at: one for at, one in found.items() if not one.why}
     table = _table(found, legal, rest, machine(where).chips)
@@ -87,7 +88,10 @@ def _split(
 
 
 def _table(
-    found: dict[tuple[int, int], Judged], legal: dict[tuple[int, int], Judged], rest: str, chips: int
+    found: dict[tuple[int, int], training.Judged],
+    legal: dict[tuple[int, int], training.Judged],
+    rest: str,
+    chips: int,
 ) -> Grid:
     rows = sorted({tp for tp, _ in found})
     columns = sorted({ways for _, ways in found})
@@ -98,7 +102,7 @@ def _table(
     return Grid(title, [f"TP {tp}" for tp in rows], [f"{short} {w}" for w in columns], cells)
 
 
-def _cell(one: Judged | None, tp: int, ways: int, chips: int, best: float) -> Cell:
+def _cell(one: training.Judged | None, tp: int, ways: int, chips: int, best: float) -> Cell:
     if one is None:
         return Cell("", None, f"{tp} · {ways} does not divide {chips:,} chips")
     note = f"FSDP {chips // (tp * ways):,}: "
@@ -110,7 +114,7 @@ def _cell(one: Judged | None, tp: int, ways: int, chips: int, best: float) -> Ce
     )
 
 
-def _none(found: dict[tuple[int, int], Judged], where: str) -> str:
+def _none(found: dict[tuple[int, int], training.Judged], where: str) -> str:
     why = [word(one.why[0]) for one in found.values()]
     most = max(set(why), key=lambda w: (why.count(w), w))
     return (
@@ -120,7 +124,9 @@ def _none(found: dict[tuple[int, int], Judged], where: str) -> str:
 
 
 def _verdict(
-    found: dict[tuple[int, int], Judged], legal: dict[tuple[int, int], Judged], step: training.Step
+    found: dict[tuple[int, int], training.Judged],
+    legal: dict[tuple[int, int], training.Judged],
+    step: training.Step,
 ) -> str:
     slowest = max(one.step_s for one in legal.values())
     said = f"{len(legal)} of {len(found)} splits are legal; the fastest is {step.plan.fsdp:,}-way FSDP"

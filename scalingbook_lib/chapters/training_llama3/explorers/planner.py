@@ -4,7 +4,6 @@ from functools import lru_cache
 from typing import Any
 
 from scalingbook_lib import models, planner
-from scalingbook_lib.planner import Judged, Ranking
 from scalingbook_lib.reader.explorers.parts import (
     TRAINING_MACHINES,
     Bars,
@@ -31,7 +30,7 @@ _KEPT = {"none": "all kept", "selective": "products kept", "full": "inputs kept"
 
 
 @lru_cache(maxsize=64)
-def ranked(model: str, where: str, batch: int, T: int, fixed: tuple[tuple[str, Any], ...]) -> Ranking:
+def ranked(model: str, where: str, batch: int, T: int, fixed: tuple[tuple[str, Any], ...]) -> planner.Ranking:
     """The ranking with these fields fixed; the others over a few values each."""
     on = machine(where)
     odd = on.chips // (on.chips & -on.chips)  # copies take the odd sides of a torus
@@ -74,14 +73,14 @@ def _planner(*, model: str, where: str, batch: str, T: int, tp: str, cp: str, pp
     )
 
 
-def _table(found: Ranking) -> Grid:
+def _table(found: planner.Ranking) -> Grid:
     best = found.winner.step.total_s
     cells = [_row(one, best) for one in found.best]
     heads = ("ways", "memory", "step", "a chip")
     return Grid("The best plans", [f"{i + 1}" for i in range(len(cells))], heads, cells)
 
 
-def _row(one: Judged, best: float) -> list[Cell]:
+def _row(one: planner.Judged, best: float) -> list[Cell]:
     p, s = one
     also = [f"{name} {n}" for name, n in (("TP", p.tp), ("CP", p.cp), ("PP", p.pp), ("DP", p.dp)) if n > 1]
     level = best / s.total_s
@@ -95,7 +94,7 @@ def _row(one: Judged, best: float) -> list[Cell]:
     return [Cell(text, 2, str(s), level=level) for text in texts]
 
 
-def _terms(found: Ranking) -> Bars:
+def _terms(found: planner.Ranking) -> Bars:
     """The best plan and the best on another mesh, term by term."""
     steps = {"the best": found.winner.step}
     if len(found.best) > 1:
@@ -108,7 +107,7 @@ def _terms(found: Ranking) -> Bars:
     return Bars(Scale("time in the step", "s"), [term(name) for name in names], series)
 
 
-def _refused(found: Ranking) -> Bars:
+def _refused(found: planner.Ranking) -> Bars:
     kinds = found.rejected[:6]
     return Bars(
         Scale("ways refused", ""),
@@ -118,12 +117,12 @@ def _refused(found: Ranking) -> Bars:
     )
 
 
-def _none(found: Ranking) -> str:
+def _none(found: planner.Ranking) -> str:
     first = found.rejected[0]
     return f"No plan is legal; {first.count} of {found.spreads} ways fail for {first.kind}: {first.why}."
 
 
-def _verdict(found: Ranking) -> str:
+def _verdict(found: planner.Ranking) -> str:
     p, step = found.winner
     ways = (("TP", p.tp), ("CP", p.cp), ("PP", p.pp), ("DP", p.dp))
     also = [f"{name} {n}" for name, n in ways if n > 1]
