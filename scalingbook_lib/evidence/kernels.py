@@ -11,7 +11,7 @@ from functools import cache, partial
 from math import log
 from typing import NamedTuple
 
-from scalingbook_lib.evidence import resources, tables
+from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.roofline.attained import Attending, Attention, Products
@@ -35,7 +35,8 @@ NARROW = {
 
 
 GENERATIONS = {"H200": "H100", "GH200": "H100", "B300": "B200", "half a TPU7x": "TPU7x"}
-"""Chips with the arithmetic of another, beside another memory; or half of one, with half of each."""
+GENERATIONS |= {"MI325X": "MI300X", "MI355X": "MI300X", "Gaudi3": "Gaudi2", "Trainium2": "Trainium1"}
+"""Chips with the arithmetic of another, beside another memory; half of one; later ones of which little ran."""
 
 
 PROMPT = {
@@ -145,7 +146,12 @@ def attention(chip: Chip) -> Attention:
 def kin(names: Sequence[str], chip: Chip) -> str | None:
     """The first of these chips that differs in memory or power alone."""
     like = GENERATIONS.get(chip.name)
-    return next((name for name in names if name == like or tables.is_variant(chip, name)), None)
+    return next((name for name in names if name == like or is_variant(chip, name)), None)
+
+
+def is_variant(chip: Chip, other: str) -> bool:
+    """Whether the first words of their names agree: the chips differ in memory or power alone."""
+    return not chip.torus and re.split("[ ,]", chip.name)[0] == re.split("[ ,]", other)[0]
 
 
 def _line(lines: dict[str, Values], chip: Chip, dtype: str, by: str) -> str:

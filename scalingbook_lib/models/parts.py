@@ -105,7 +105,11 @@ class Experts:
 
     def layers(self, L: int) -> int:
         """How many of L layers have experts."""
-        return sum(1 for layer in range(self.first_dense, L) if (layer + 1) % self.every == 0)
+        return sum(map(self.has, range(L)))
+
+    def has(self, layer: int) -> bool:
+        """Whether that layer, from 0 on, has experts."""
+        return layer >= self.first_dense and (layer + 1) % self.every == 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,8 @@
 """How near does predicted inference come to published runs? Layouts, the frozen efficiencies, the errors.
 
 `calibrated(chip, compute)` is the efficiency to predict with; `scores()` are all usable runs, `total(kind)`
-and `by_source()` their errors, `band()` what to add to a prediction. `efficiencies` says how the table
-was made. Chapter: Inference.
+and `by_source()` their errors, `band()` what to add to a prediction. `efficiencies` says how its figures
+were found. Chapter: Inference.
 """
 
 from scalingbook_lib.evidence.inference.efficiencies import calibrated
@@ -17,7 +17,6 @@ from scalingbook_lib.evidence.inference.scores import (
     scores,
     source,
     total,
-    without,
 )
 from scalingbook_lib.evidence.scores import HOLDS
 
@@ -35,5 +34,4 @@ __all__ = [
     "source",
     "tokens_per_s",
     "total",
-    "without",
 ]

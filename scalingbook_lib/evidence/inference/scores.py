@@ -6,13 +6,14 @@ Chapter: Inference.
 from dataclasses import dataclass
 from functools import cache
 
+from scalingbook_lib.evidence import factors
 from scalingbook_lib.evidence import scores as common
-from scalingbook_lib.evidence.inference.efficiencies import key, of, source
+from scalingbook_lib.evidence.fitting import Values
+from scalingbook_lib.evidence.inference.efficiencies import of, source
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, runs
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
-from scalingbook_lib.evidence.tables import Table, frozen
 from scalingbook_lib.inference import Efficiency
 
 ROOFLINE = Efficiency(overlap=1.0, name="roofline")
@@ -41,31 +42,31 @@ class InferenceScore(common.Score[InferenceRun]):
         return KINDS[3] if self.run.kind == "decode" and self.run.B == 1 else KINDS[4]
 
 
-@cache
-def without(name: str) -> Table:
-    """The table that never saw a source: lines that it touches were fitted without it, or are missing."""
-    return frozen("inference").without(name, {key(run) for run in runs() if source(run) == name})
+def banded(run: InferenceRun) -> str:
+    """Which band is a run's: servers that are full, dense or with experts; or one batch at a time."""
+    return KINDS[run.experts] if run.kind == "serving" else KINDS[4]
 
 
 @cache
 def scores() -> tuple[InferenceScore, ...]:
     """Every usable run, predicted."""
+    found = factors.record("inference")
     return tuple(
         InferenceScore(
             run=run,
             source=source(run),
             unit="tokens/s",
             published=run.tokens_per_s,
-            predicted=_by(run, frozen("inference").table),
-            left_out=_by(run, without(source(run))),
+            predicted=_by(run, found.values),
+            left_out=_by(run, found.left_out[source(run)]),
             peak=tokens_per_s(run, ROOFLINE),
         )
         for run in runs()
     )
 
 
-def _by(run: InferenceRun, table: Table) -> float:
-    return tokens_per_s(run, of(table, run.chip, run.compute, run.engine))
+def _by(run: InferenceRun, values: Values) -> float:
+    return tokens_per_s(run, of(values, run))
 
 
 def total(kind: str, left_out: bool = False) -> Summary:
@@ -74,14 +75,17 @@ def total(kind: str, left_out: bool = False) -> Summary:
 
 
 def by_source() -> tuple[tuple[Summary, Summary], ...]:
-    """For each source: as fitted, and by tables without it."""
+    """For each source: as fitted, and by figures without it."""
     return common.summaries(grouped(scores(), lambda s: s.source))
 
 
-@cache
-def band(experts: bool) -> float:
-    """The factor, up or down, that shall hold four in five of the runs of a source that nobody has seen."""
-    return common.band_of([s for s in scores() if s.run.experts == experts])
+def band(experts: bool, *, full: bool = True, known: bool = False) -> float:
+    """The factor, up or down, that shall hold five in six runs of a model, or of software, nobody has seen.
+
+    `full` servers, or one batch at a time; `known`: software that has figures of its own.
+    """
+    kind = KINDS[experts] if full else KINDS[4]
+    return factors.record("inference").tried["known" if known else "unseen"][kind]
 
 
 def held_by_band(experts: bool) -> dict[str, tuple[int, int]]:

@@ -119,6 +119,13 @@ def runs() -> tuple[InferenceRun, ...]:
     return tuple(read(row) for row in resources.rows("inference_runs") if not row["use"])
 
 
+@cache
+def added() -> tuple[InferenceRun, ...]:
+    """Rows of `added_inference_runs.csv`, in public columns alone, that say how their chips were split."""
+    rows = resources.rows("added_inference_runs")
+    return tuple(read(row) for row in rows if row["tp"] or row["chips"] == "1")
+
+
 def read(row: Cells) -> InferenceRun:
     """The run of one copy of a row's model, of any software; Refused where the row says too little.
 
@@ -138,6 +145,7 @@ def read(row: Cells) -> InferenceRun:
     return InferenceRun(
         id=text(row, "run_id"),
         family=stack.family,
+        software=(stack.name, text(row, "family") or stack.family),
         kind=kind,
         engine=family.get("engine", stack.name if stack.known else ""),
         model=model(row),

@@ -10,7 +10,7 @@ from math import prod
 from typing import NamedTuple
 
 from scalingbook_lib import roofline
-from scalingbook_lib.collectives import Collective
+from scalingbook_lib.collectives import FORMULAS, Collective
 from scalingbook_lib.evidence import fabrics
 from scalingbook_lib.evidence import kernels as fitted
 from scalingbook_lib.evidence.reading.cells import (
@@ -27,6 +27,7 @@ from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import configured
 from scalingbook_lib.evidence.scoring.report import Found, Interval
 from scalingbook_lib.machines import Chip, Slice
+from scalingbook_lib.machines.chips import Axis
 from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.units import BF16, MiB, dtype
 
@@ -61,16 +62,21 @@ def _found(kind: str, chip: str, measured: float, predicted: float) -> Found:
 
 def kernel(row: Cells) -> Found:
     """The seconds of a product, of attention, or of a copy; as printed, or from a rate."""
-    on, op = chip(text(row, "chip", "system")), first(OPS, text(row, "op"))
-    if op is None:
-        raise Refused(f"op is {text(row, 'op')[:40]!r}; gemm and attention are known")
-    one = {"attention": _attention, "products": _product, "copies": _copy}[op](row, on)
+    on, one = timed(row)
     latency, reached, moved = (number(row, name) for name in ("latency_us", "tflops", "hbm_GBps"))
     measured = latency / 1e6 if latency else one.flops / reached / 1e12 if reached else 0.0
     measured = measured or (one.nbytes / moved / 1e9 if moved else 0.0)
     if not measured:
         raise Refused("the row prints no latency_us, tflops or hbm_GBps")
     return _found(one.kind, on.name, measured, one.seconds)
+
+
+def timed(row: Cells) -> tuple[Chip, Timed]:
+    """Where a kernel ran, and what is predicted of it, whatever was measured."""
+    on, op = chip(text(row, "chip", "system")), first(OPS, text(row, "op"))
+    if op is None:
+        raise Refused(f"op is {text(row, 'op')[:40]!r}; gemm and attention are known")
+    return on, {"attention": _attention, "products": _product, "copies": _copy}[op](row, on)
 
 
 def _product(row: Cells, on: Chip) -> Timed:
@@ -107,30 +113,55 @@ def _copy(row: Cells, on: Chip) -> Timed:
     return Timed("copies", fitted.copy_s(nbytes, on), 0.0, nbytes)
 
 
+class Moved(NamedTuple):
+    """A collective of `nbytes`, as `collectives` counts them, along the axes of a torus."""
+
+    what: str
+    nbytes: float
+    axes: tuple[Axis, ...]
+
+
 def collective(row: Cells) -> Found:
     """The seconds of a collective, on switches or through the host."""
-    on, size = chip(text(row, "chip", "system")), needed(row, "size_bytes")
-    said = {name: text(row, name) for name in ("collective", "algo_or_tool", "n_nodes")} | {"busbw_GBps": ""}
-    time_us = number(row, "time_us") or _rated_us(row, size)
-    counts = {"n_devices": needed(row, "n_devices"), "size_bytes": size, "time_us": time_us}
-    said |= {name: str(value) for name, value in counts.items()}
-    told = f"collectives {'>=' if size >= LARGE else '<'} 1 MiB"
+    on, said = _said(row)
+    told = f"collectives {'>=' if float(said['size_bytes']) >= LARGE else '<'} 1 MiB"
     if on.torus:
-        return _found(told, on.name, time_us / 1e6, _on_torus(said, on, text(row, "system")))
+        one = _on_torus(said, on)
+        seconds = fabrics.torus_s(one.what, one.nbytes, on, *one.axes)
+        return _found(told, on.name, float(said["time_us"]) / 1e6, seconds)
     timed = fabrics.timed(said, on)
     return _found(told, on.name, timed.seconds, fabrics.seconds(fabrics.fabric(on), timed))
 
 
-def _on_torus(said: Cells, on: Chip, system: str) -> float:
+def links_s(row: Cells) -> float:
+    """What the bytes of a collective take at the documented rates of its links."""
+    on, said = _said(row)
+    if on.torus:
+        what, nbytes, networks = _on_torus(said, on)
+    else:
+        timed = fabrics.timed(said, on)
+        what, nbytes, networks = timed.what, timed.nbytes, timed.cluster.levels
+    return FORMULAS[Collective.named(what)](nbytes, *networks).bandwidth_s
+
+
+def _said(row: Cells) -> tuple[Chip, dict[str, str]]:
+    """On which chip, and the cells that count, each with a figure."""
+    on, size = chip(text(row, "chip", "system")), needed(row, "size_bytes")
+    said = {name: text(row, name) for name in ("collective", "algo_or_tool", "n_nodes", "system")}
+    time_us = number(row, "time_us") or _rated_us(row, size)
+    counts = {"n_devices": needed(row, "n_devices"), "size_bytes": size, "time_us": time_us}
+    return on, said | {"busbw_GBps": ""} | {name: str(value) for name, value in counts.items()}
+
+
+def _on_torus(said: Cells, on: Chip) -> Moved:
     """Along the axis of so many chips, of a slice that the system's name tells; or over all of it."""
     n, what, size = int(said["n_devices"]), said["collective"], float(said["size_bytes"])
-    shape = re.search(r"\d+(x\d+)+", system)
+    shape = re.search(r"\d+(x\d+)+", said["system"])
     every = Slice.of(on, shape[0]).axes if shape else (on.axis(n),)
     axes = every if prod(axis.size for axis in every) == n else [a for a in every if a.size == n][:1]
     if not axes:
-        raise Refused(f"{n} devices are no axis of {system}")
-    whole = size * n if Collective.named(what) is Collective.ALL_TO_ALL else size
-    return fabrics.torus_s(what, whole, on, *axes)
+        raise Refused(f"{n} devices are no axis of {said['system']}")
+    return Moved(what, size * n if Collective.named(what) is Collective.ALL_TO_ALL else size, tuple(axes))
 
 
 def _rated_us(row: Cells, size: int) -> float:

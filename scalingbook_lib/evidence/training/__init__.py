@@ -18,6 +18,7 @@ from scalingbook_lib.evidence.training.compared import (
     ratios,
 )
 from scalingbook_lib.evidence.training.efficiencies import calibrated
+from scalingbook_lib.evidence.training.opened import every
 from scalingbook_lib.evidence.training.planned import Planned, planned, seconds
 from scalingbook_lib.evidence.training.scores import (
     band,
@@ -27,7 +28,6 @@ from scalingbook_lib.evidence.training.scores import (
     scores,
     source,
     total,
-    without,
 )
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "by_family",
     "calibrated",
     "crowded",
+    "every",
     "held",
     "held_by_band",
     "held_out",
@@ -53,5 +54,4 @@ __all__ = [
     "seconds",
     "source",
     "total",
-    "without",
 ]

@@ -56,9 +56,10 @@ class Held(Predicted[TrainingRun]):
 def orders(least: float = 0.01) -> tuple[Order, ...]:
     """Every pair of plans that a source compares, and that differ by more than `least` in time.
 
-    Between two releases of a source, software differs too: such pairs are no comparison of plans.
+    Between two releases of a source, software differs too: such pairs are no comparison of plans. Nor are
+    rows that were collected later: what they compare is one optimization after the other.
     """
-    groups = grouped(scores(), lambda s: _compared(s.run))
+    groups = grouped(scores()[: len(runs())], lambda s: _compared(s.run))
     return tuple(pair for group in groups.values() for pair in _pairs(group, least))
 
 
