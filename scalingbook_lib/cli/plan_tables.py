@@ -6,8 +6,7 @@ As tables for people, as values for programs, and derived: formulas in the book'
 from collections.abc import Iterator
 
 from scalingbook_lib.cli import shared
-from scalingbook_lib.cli.answer import Line, Table, listed, picked
-from scalingbook_lib.cli.numbers import SHARE, figure, product
+from scalingbook_lib.cli.answer import SHARE, Line, Table, figure, listed, picked, product
 from scalingbook_lib.cli.shared import sum_line
 from scalingbook_lib.evidence.bills import Bill
 from scalingbook_lib.planner import Ranking, Sensitivity
@@ -28,8 +27,7 @@ def tables(step: Step, run: Run | None, added: Bill | None) -> tuple[Table, ...]
 
 def best(ranking: Ranking) -> Table:
     """The best plans, one to a line."""
-    of_step = ("step", "MFU", "memory", "loses most to")
-    columns = ("", *_WAYS, "ZeRO", "mb", "schedule", "remat", *of_step)
+    columns = ("", *_WAYS, "ZeRO", "mb", "schedule", "remat", "step", "MFU", "memory", "loses most to")
     rows = []
     for place, (plan, step) in enumerate(ranking.best, start=1):
         judged = (si(step.total_s, "s"), percent(step.mfu), si(step.memory.total, "B"), step.loss)

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import click
 
 from scalingbook_lib import evidence
-from scalingbook_lib.cli.answer import Answer, Table
-from scalingbook_lib.cli.printing import answering
+from scalingbook_lib.cli.answer import Answer, Table, answering
 from scalingbook_lib.evidence.scores import Summary, signed
 from scalingbook_lib.evidence.scoring import baselines
 from scalingbook_lib.evidence.scoring.report import Found, Group, Report

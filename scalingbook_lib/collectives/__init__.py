@@ -8,7 +8,6 @@ Chapters: Sharding, GPUs.
 AllGather: 506 µs (503 µs for the bytes, 3 µs for the hops), bandwidth-bound
 """
 
-from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.networks import (
     FORMULAS,
     Network,
@@ -26,8 +25,14 @@ from scalingbook_lib.collectives.rings import (
     hop_crossover_bytes,
     hops,
 )
-from scalingbook_lib.collectives.traffic import bus_bandwidth, bytes_received, reached
-from scalingbook_lib.collectives.transfer import NOTHING, Transfer
+from scalingbook_lib.collectives.transfer import (
+    NOTHING,
+    Collective,
+    Transfer,
+    bus_bandwidth,
+    bytes_received,
+    reached,
+)
 
 __all__ = [
     "FORMULAS",

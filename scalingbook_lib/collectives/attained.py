@@ -12,9 +12,9 @@ are fitted in `evidence.fabrics`. Chapter: GPUs.
 from dataclasses import dataclass, replace
 from math import log2, sqrt
 
-from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.networks import FORMULAS, all_reduce
 from scalingbook_lib.collectives.rings import chips
+from scalingbook_lib.collectives.transfer import Collective
 from scalingbook_lib.machines.clusters import Level
 from scalingbook_lib.units import Told, percent, si
 

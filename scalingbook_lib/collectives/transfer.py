@@ -1,9 +1,13 @@
-"""How long does one collective take, and which of its terms is the larger?
+"""Which collectives are there, what must one move, how long does it take, and which term is the larger?
 
-A bandwidth term, a latency term, and the textbook's form beside them. Chapter: Sharding.
+A collective's names in the book, in the compiler's HLO and in code; the bytes that must be received
+whatever the network, and the rate at which a measured one moved them; of its time a bandwidth term, a
+latency term, and the textbook's form beside them. Chapters: Sharding, GPUs.
 """
 
+import re
 from dataclasses import dataclass
+from enum import StrEnum
 
 from scalingbook_lib.units import Told, si
 
@@ -51,3 +55,83 @@ class Transfer(Told):
 
 
 NOTHING = Transfer("", 0, 0, 0)
+
+
+class Collective(StrEnum):
+    """A collective is its name in the book, and carries the two others: `hlo`, and `call` of the function.
+
+    >>> Collective.named("all-gather").call
+    'all_gather'
+    """
+
+    hlo: str
+    call: str
+
+    ALL_GATHER = "AllGather", "all-gather", "all_gather"
+    REDUCE_SCATTER = "ReduceScatter", "reduce-scatter", "reduce_scatter"
+    ALL_REDUCE = "AllReduce", "all-reduce", "all_reduce"
+    ALL_TO_ALL = "AllToAll", "all-to-all", "all_to_all"
+    PERMUTE = "CollectivePermute", "collective-permute", "permute"
+
+    def __new__(cls, book: str, hlo: str, call: str) -> "Collective":
+        """The member that equals its name in the book."""
+        member = str.__new__(cls, book)
+        member._value_, member.hlo, member.call = book, hlo, call
+        return member
+
+    def __repr__(self) -> str:
+        return repr(self.value)  # results that hold one are shown as they would be with the bare name
+
+    def is_called(self, text: str) -> bool:
+        """Whether that is one of its names, whatever capitals, hyphens and underscores are in it."""
+        return _plain(text) in (_plain(self.value), _plain(self.call))
+
+    @classmethod
+    def named(cls, text: str) -> "Collective":
+        """The collective of that name, in any of the spellings; a ValueError that lists all where none is."""
+        if isinstance(text, Collective):
+            return text
+        for kind in cls:
+            if kind.is_called(text):
+                return kind
+        known = ", ".join(kind.call.replace("_", "-") for kind in cls)
+        raise ValueError(f"{text!r} is no collective of this book; write one of {known}")
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[-_\s]", "", text.lower())
+
+
+def bytes_received(collective: str, nbytes: float, n: int) -> float:
+    """How many bytes each of `n` chips must receive, whatever the network: a lower bound no link can beat."""
+    return _received(collective, (n - 1) * nbytes / n, nbytes, n)
+
+
+def bus_bandwidth(collective: str, nbytes: float, n: int, seconds: float) -> float:
+    """NCCL's busbw: the size over the time (algbw), times the share of the size that a link must carry.
+
+    A perfect ring that gathers or reduces reports busbw = W whatever `n`, which makes it comparable with a
+    datasheet. NCCL counts sizes as this book does, except an all-to-all's: there it is one chip's nbytes / n.
+    Source: nccl-tests, doc/PERFORMANCE.md.
+    """
+    return _received(collective, (n - 1) / n, 1, n) * nbytes / seconds
+
+
+def _received(collective: str, missing: float, whole: float, n: int) -> float:
+    """What a chip must receive of an array: of the `whole` it is `missing` all but its own part of n."""
+    shares = {
+        Collective.ALL_REDUCE: 2 * missing,  # a reduce-scatter, then an all-gather
+        Collective.ALL_TO_ALL: missing / n,  # of each shard the part that is for this chip
+        Collective.PERMUTE: whole,  # one chip's shard
+    }
+    return shares.get(Collective.named(collective), missing)
+
+
+def reached(targets: int, draws: int) -> float:
+    """The chance that one of `targets` chips is among `draws` drawn at random: 1 - (1 - 1/N)^k.
+
+    What a dispatch of tokens to k experts sends of a full all-to-all, each token at most once to a chip.
+    """
+    if targets < 1 or draws < 0:
+        raise ValueError(f"{draws} draws from {targets} chips: write at least 1 chip and no negative draws")
+    return 1 - (1 - 1 / targets) ** draws

@@ -7,14 +7,14 @@ figures of its nearest kin, and says whose. `fit_products` is how the frozen `ke
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from math import log
 from typing import NamedTuple
 
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.roofline.attained import Attention, Products
+from scalingbook_lib.roofline.attained import Attending, Attention, Products
 from scalingbook_lib.units import BF16, DType
 
 NOISE, NOISE_BEST = 0.1, 0.02  # of rows; where a chip has few, they are the best of thousands of shapes
@@ -44,7 +44,12 @@ PROMPT = {
     "flops": Expected(0.55, 0.15, 0.1, 1.0),
     "ramp_s": Expected(1e-12, 0.5, 1e-14, 1e-10),  # tokens for each FLOP/s of bf16
 }
-TOKEN = {"token_launch_s": Expected(1e-5, 0.5, 1e-7, 1e-3), "hbm": Expected(0.85, 0.15, 0.1, 1.0)}
+TOKEN = {
+    "token_launch_s": Expected(1e-5, 0.5, 1e-7, 1e-3),
+    "hbm": Expected(0.88, 0.1, 0.1, 1.0),
+    "late_s": Expected(5e-6, 1.0, 1e-9, 1e-3),
+    "half_s": Expected(5e-6, 1.0, 1e-9, 1e-3),
+}
 
 
 class Timed(NamedTuple):
@@ -78,26 +83,22 @@ def fit_products(rows: Sequence[Timed]) -> Values:
 
 
 class Attended(NamedTuple):
-    """Measured attention: `work` is FLOPs for prompts of T tokens, bytes of cache for single ones (T = 0)."""
+    """Measured attention, of whole prompts or of one token of each sequence."""
 
     chip: Chip
-    T: int
-    work: float
+    of: Attending
+    decode: bool
     seconds: float
 
 
-def fit_attention(prompts: Sequence[Attended], tokens: Sequence[Attended]) -> Values:
+def fit_attention(rows: Sequence[Attended]) -> Values:
     """The figures that make the errors of prompts, and of tokens, least."""
+    prompts, tokens = ([row for row in rows if row.decode == decode] for decode in (False, True))
 
-    def errors(values: Values) -> list[float]:
-        ramp = values.get("ramp_s", 0.0)
-        found = []
-        for row in prompts if ramp else tokens:
-            one = made(values, row.chip)
-            found.append(far(log(attended_s(one, row) / row.seconds), NOISE))
-        return found
+    def errors(of: Sequence[Attended], values: Values) -> list[float]:
+        return [far(log(attended_s(made(values, row.chip), row) / row.seconds), NOISE) for row in of]
 
-    return fitted(PROMPT, errors) | fitted(TOKEN, errors)
+    return fitted(PROMPT, partial(errors, prompts)) | fitted(TOKEN, partial(errors, tokens))
 
 
 def made(values: Values, chip: Chip) -> Attention:
@@ -109,7 +110,7 @@ def made(values: Values, chip: Chip) -> Attention:
 
 def attended_s(one: Attention, row: Attended) -> float:
     """The time of a row."""
-    return one.prompt_s(row.work, row.T, row.chip) if row.T else one.token_s(row.work, row.chip)
+    return (one.token_s if row.decode else one.prompt_s)(row.of, row.chip)
 
 
 def copy_s(nbytes: float, chip: Chip) -> float:
@@ -118,11 +119,20 @@ def copy_s(nbytes: float, chip: Chip) -> float:
     return one.launch_s + nbytes / (one.hbm * chip.hbm_bytes_per_s)
 
 
+def software(said: str) -> str:
+    """Whose kernels somebody speaks of, of those that were measured; "" where nobody says."""
+    found = re.search("vllm|trt-?llm|tensorrt", said.lower())
+    return ("vllm" if found[0] == "vllm" else "trtllm") if found else ""
+
+
 @cache
-def products(chip: Chip, dtype: DType) -> Products:
-    """What the matrix products of a chip attain: its own line, its variant's, or that of all joined alike."""
+def products(chip: Chip, dtype: DType, by: str = "") -> Products:
+    """What the matrix products of a chip attain: its own line, its variant's, or that of all joined alike.
+
+    By some software, where its kernels were measured: what starts before a product differs by 50 µs.
+    """
     found = resources.record("kernel_fits")["products"]
-    name = _line(found, chip, measured_as(dtype))
+    name = _line(found, chip, measured_as(dtype), by)
     return Products(**found[name], name=name)
 
 
@@ -144,10 +154,11 @@ def is_variant(chip: Chip, other: str) -> bool:
     return not chip.torus and re.split("[ ,]", chip.name)[0] == re.split("[ ,]", other)[0]
 
 
-def _line(lines: dict[str, Values], chip: Chip, dtype: str) -> str:
+def _line(lines: dict[str, Values], chip: Chip, dtype: str, by: str) -> str:
     """The chip's line; else a variant's; else that of all chips joined alike, in this type or in bf16."""
     own = [name.split(" | ")[0] for name in lines if name.endswith(f" | {dtype}")]
-    for name in (chip.name, kin(own, chip), "TPU" if chip.torus else "GPU"):
-        if name in own:
-            return f"{name} | {dtype}"
-    return f"{'TPU' if chip.torus else 'GPU'} | bf16"
+    alike = "TPU" if chip.torus else "GPU"
+    asked = [f"{name} | {dtype}" for name in (chip.name, kin(own, chip), alike)] + [f"{alike} | bf16"]
+    # another software on this chip is nearer than this software on another
+    wanted = (one for name in asked for one in (f"{name} | {by}", name))
+    return next(one for one in wanted if one in lines)

@@ -12,8 +12,7 @@ from operator import mul
 from typing import Self
 
 from scalingbook_lib.notation.error import broken
-from scalingbook_lib.notation.mesh import Mesh, is_axis
-from scalingbook_lib.notation.sizes import size_of
+from scalingbook_lib.notation.sizes import Mesh, is_axis, size_of
 from scalingbook_lib.units import DType, Told
 
 NAME = r"[A-Za-z][A-Za-z0-9']*"  # of a dimension; an array's name may join several by underscores

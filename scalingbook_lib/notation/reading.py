@@ -6,8 +6,8 @@ from typing import NoReturn
 
 from scalingbook_lib.notation.array import Array, Dim
 from scalingbook_lib.notation.error import NotationError, broken
-from scalingbook_lib.notation.mesh import Mesh, is_axis
 from scalingbook_lib.notation.product import Product
+from scalingbook_lib.notation.sizes import Mesh, is_axis
 from scalingbook_lib.notation.tokens import Token, tokens
 
 

@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.resharding import routing
-from scalingbook_lib.collectives.resharding.device_mesh import DeviceMesh
+from scalingbook_lib.collectives.resharding.routing import DeviceMesh
+from scalingbook_lib.collectives.transfer import Collective
 from scalingbook_lib.notation import Array
 from scalingbook_lib.units import DType, Told, si
 
@@ -154,8 +154,7 @@ class Moves:
         for d, axes in enumerate(at.dims):
             for k in range(len(axes)):
                 after = _with(at, d, axes[:k])
-                nbytes = self.local_bytes(after)
-                yield self._edge(Collective.ALL_GATHER, axes[k:], nbytes, at, after)
+                yield self._edge(Collective.ALL_GATHER, axes[k:], self.local_bytes(after), at, after)
 
     def _exchanges(self, at: Layout) -> Iterator[Edge]:
         """[I_X, J] → [I, J_X]."""

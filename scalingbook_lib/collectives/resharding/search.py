@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from scalingbook_lib.collectives.resharding.device_mesh import DeviceMesh
 from scalingbook_lib.collectives.resharding.moves import Edge, Layout, Move, Moves, axes_of, layout
+from scalingbook_lib.collectives.resharding.routing import DeviceMesh
 from scalingbook_lib.notation import Array, Mesh, parse
 from scalingbook_lib.units import BF16, DType, Told, si
 

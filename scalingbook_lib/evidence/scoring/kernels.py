@@ -28,10 +28,19 @@ from scalingbook_lib.evidence.reading.model import configured
 from scalingbook_lib.evidence.scoring.report import Found, Interval
 from scalingbook_lib.machines import Chip, Slice
 from scalingbook_lib.machines.chips import Axis
+from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.units import BF16, MiB, dtype
 
 LARGE_M, LARGE = 512, MiB
-FACTORS = {"products": 1.3, "attention": 1.3, "copies": 1.2, "collectives": 1.3}
+FACTORS = {
+    "products m >= 512": 1.19,
+    "products m < 512": 1.2,
+    "attention prompt": 1.17,
+    "attention decode": 1.27,
+    "copies": 1.2,
+    "collectives >= 1 MiB": 1.22,
+    "collectives < 1 MiB": 1.25,
+}
 OPS = {"attention": "attention|attn|fmha", "products": "gemm|matmul|linear|dot", "copies": "copy|triad"}
 NARROW = {"nvfp4": "fp4", "mxfp8": "fp8"}
 
@@ -46,7 +55,7 @@ class Timed(NamedTuple):
 
 
 def _found(kind: str, chip: str, measured: float, predicted: float) -> Found:
-    factor = FACTORS.get(kind.split()[0], 1.0)
+    factor = FACTORS.get(kind, 1.0)
     same = Interval(measured, measured), Interval(predicted, predicted)
     return Found(kind=kind, chip=chip, measured=same[0], predicted=same[1], factor=factor)
 
@@ -71,24 +80,28 @@ def timed(row: Cells) -> tuple[Chip, Timed]:
 
 
 def _product(row: Cells, on: Chip) -> Timed:
+    """In its type; or in bf16, where the weights alone are stored in it or the chip cannot compute in it."""
     m, n, k = (needed(row, letter) for letter in "mnk")
-    name = precision(text(row, "dtype"))
+    said = text(row, "dtype").lower()
+    name = precision(said)
     kind = dtype(NARROW.get(name, name))
-    line = fitted.products(on, replace(kind, name="fp8_block") if "block" in text(row, "dtype") else kind)
-    bound = roofline.matmul(m, k, n, on, kind, out=BF16)
+    alone = re.search("_?wo$|weight|a16|awq|gptq", said) or kind.name not in on.rates()
+    computed = BF16 if alone else kind
+    by = fitted.software(" ".join(text(row, column) for column in ("software", "op", "source", "notes")))
+    line = fitted.products(on, replace(kind, name="fp8_block") if "block" in said else computed, by)
+    bound = roofline.matmul(m, k, n, on, computed, weights=kind, out=BF16)
     told = f"products m {'>=' if m >= LARGE_M else '<'} {LARGE_M}"
-    return Timed(told, line.seconds(m, k, n, on, kind), bound.flops, bound.bytes)
+    return Timed(told, line.seconds(m, k, n, on, computed, weights=kind), bound.flops, bound.bytes)
 
 
 def _attention(row: Cells, on: Chip) -> Timed:
     """Of a prompt, half of the pairs of positions; of a step, the cache is read."""
-    B, T, N = (needed(row, column) for column in ("batch", "seq", "heads"))
-    K, H, one = whole(row, "kv_heads") or N, needed(row, "head_dim"), fitted.attention(on)
-    nbytes = 2 * B * T * K * H * dtype(precision(text(row, "kv_dtype", "dtype"))).bytes
+    B, T, N, H = (needed(row, column) for column in ("batch", "seq", "heads", "head_dim"))
+    kv_bytes = dtype(precision(text(row, "kv_dtype", "dtype"))).bytes
+    of, one = Attending(B, T, N, whole(row, "kv_heads") or N, H, kv_bytes), fitted.attention(on)
     if re.search("generation|decod", text(row, "op")):
-        return Timed("attention decode", one.token_s(nbytes, on), 4.0 * B * N * T * H, nbytes)
-    flops = 2.0 * B * N * T * T * H
-    return Timed("attention prompt", one.prompt_s(flops, T, on), flops, nbytes)
+        return Timed("attention decode", one.token_s(of, on), of.token_flops, of.cache_bytes)
+    return Timed("attention prompt", one.prompt_s(of, on), T * of.token_flops / 2, of.cache_bytes)
 
 
 def _copy(row: Cells, on: Chip) -> Timed:
@@ -162,8 +175,12 @@ def _rated_us(row: Cells, size: int) -> float:
 
 
 def parameters(row: Cells) -> Found:
-    """All parameters, counted, beside the count of the reference code or else the published one."""
-    published, counted = number(row, "total_params_computed", "published_params"), configured(row).params
+    """All parameters, counted, beside the count of the reference code or else the published one.
+
+    That has the layers which predict a token more, or has not; who publishes it does not say.
+    """
+    published, m = number(row, "total_params_computed", "published_params"), configured(row)
     if not published:
         raise Refused("the row has no total_params_computed and no published_params")
+    counted = min((m.params, m.params + m.next_params), key=lambda n: abs(n - published))
     return _found("parameters", "", published, float(counted))

@@ -5,9 +5,19 @@ follows from it: cycles, utilization, padding, peak FLOPs/s. Chapter: TPUs.
 """
 
 from scalingbook_lib.machines.systolic.array import ArrayRun, Cell, Frame, simulate
-from scalingbook_lib.machines.systolic.cycles import cycles, rows_for, tile_period, utilization
-from scalingbook_lib.machines.systolic.padding import Padding, Storage, padding, storage
-from scalingbook_lib.machines.systolic.peak import Peak, peak, peak_of
+from scalingbook_lib.machines.systolic.padding import (
+    Padding,
+    Peak,
+    Storage,
+    cycles,
+    padding,
+    peak,
+    peak_of,
+    rows_for,
+    storage,
+    tile_period,
+    utilization,
+)
 
 __all__ = [
     "ArrayRun",

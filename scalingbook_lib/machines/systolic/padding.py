@@ -1,10 +1,15 @@
-"""What does a matmul lose where its sizes are no multiples of the array's side, or of memory's tiles?"""
+"""What can a systolic array do, what does a matmul take on it, and what is lost to padding?
+
+FLOPs/s are counted from cells and clock. Side t, M rows streamed past every tile of weights: the formulas
+of cycles are those that `array.simulate` counts; where the sizes are no multiples of the side, zeros are
+multiplied. Memory has tiles of its own.
+"""
 
 import math
 from dataclasses import dataclass
 
-from scalingbook_lib.machines.systolic.cycles import cycles
-from scalingbook_lib.units import BF16, DType, Told, percent, si
+from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.units import BF16, DType, Told, at_least, percent, si
 
 SUBLANES, LANES = 8, 128  # a register: rows and columns of 32-bit elements
 
@@ -75,9 +80,7 @@ class Padding(Told):
 
 def padding(M: int, K: int, N: int, side: int) -> Padding:
     """X[M, K] · W[K, N] on an array of that side: tiles, and the share of the work that is not padding."""
-    for name, size in {"M": M, "K": K, "N": N, "side": side}.items():
-        if size < 1:
-            raise ValueError(f"{name}={size} is no size of a matmul; write a number of at least 1")
+    at_least(1, M=M, K=K, N=N, side=side)
     return Padding(M, K, N, side)
 
 
@@ -122,8 +125,112 @@ def storage(rows: int, columns: int, dtype: DType = BF16) -> Storage:
     As XLA compiled `bf16[20, 200]` and `int8[20, 200]` for v5e to TPU7x: 24 x 256 elements. It may also turn
     dimensions round to avoid padding, so the compiled program has the last word.
     """
-    if rows < 1 or columns < 1:
-        raise ValueError(f"a matrix of {rows} x {columns} has no element; write sizes of at least 1")
+    at_least(1, rows=rows, columns=columns)
     if dtype.bytes < 1:
         raise ValueError(f"{dtype} packs several elements into a byte; write int8, bf16 or fp32")
     return Storage(rows, columns, dtype)
+
+
+def cycles(M: int, t: int, tiles: int = 1, double_buffered: bool = True) -> int:
+    """From the first multiplication to the last result, once the first tile's weights are in place.
+
+    M + 2t - 2 for one tile: a row enters every cycle, and the last one crosses t - 1 cells to the right and
+    t - 1 down after its first. Every tile before the last costs one more period.
+    """
+    at_least(1, M=M, t=t, tiles=tiles)
+    return (tiles - 1) * tile_period(M, t, double_buffered) + M + 2 * t - 2
+
+
+def tile_period(M: int, t: int, double_buffered: bool = True) -> int:
+    """Cycles from one tile's first row to the next tile's.
+
+    New weights take t cycles to enter. With a second register in every cell they do so while M rows pass,
+    max(M, t); with one register a cell either loads or multiplies, M + t.
+    """
+    at_least(1, M=M, t=t)
+    return max(M, t) if double_buffered else M + t
+
+
+def utilization(M: int, t: int, tiles: int = 1, double_buffered: bool = True) -> float:
+    """The share of cell-cycles that multiply, from the first multiplication to the last result."""
+    return tiles * M / cycles(M, t, tiles, double_buffered)
+
+
+def rows_for(share: float, t: int) -> float:
+    """The rows M at which one isolated tile reaches this utilization: M / (M + 2t - 2) = share."""
+    at_least(1, t=t)
+    if not 0 < share < 1:
+        raise ValueError(f"share={share}: one tile keeps between none and all cells busy; write 0.9")
+    return share * (2 * t - 2) / (1 - share)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak(Told):
+    """Cores, the matrix units of each, cells of a unit and the clock: one multiply-add a cell and cycle.
+
+    `arrays_per_unit` is 1 up to v5p. From v6e on the datasheet's FLOPs/s are twice what the documented
+    units give (v6e: two of 256 x 256 at 1.75 GHz make 459 of its 918 TFLOPs/s), so each must count as two
+    arrays, or each cell do two multiply-adds a cycle. Nobody documents which; 2 covers both.
+    """
+
+    cores: int
+    units: int
+    side: int
+    clock_hz: float
+    arrays_per_unit: int = 1
+
+    def __post_init__(self) -> None:
+        if min(self.cores, self.units, self.side, self.clock_hz, self.arrays_per_unit) <= 0:
+            raise ValueError(
+                f"{self.cores} cores of {self.units} units of side {self.side} at {self.clock_hz} Hz "
+                "compute nothing; write positive numbers"
+            )
+
+    @property
+    def cells(self) -> int:
+        """All cells of the chip."""
+        return self.cores * self.units * self.arrays_per_unit * self.side**2
+
+    @property
+    def flops_per_cycle(self) -> int:
+        """A multiply and an add in every cell."""
+        return 2 * self.cells
+
+    @property
+    def flops_per_s(self) -> float:
+        """What the chip can do in a second."""
+        return self.flops_per_cycle * self.clock_hz
+
+    def unexplained(self, datasheet_flops_per_s: float) -> float:
+        """The datasheet's figure over this one: 1 where counting explains it, 2 for v6e's units."""
+        return datasheet_flops_per_s / self.flops_per_s
+
+    def __str__(self) -> str:
+        twice = f" ({self.arrays_per_unit} arrays each)" if self.arrays_per_unit > 1 else ""
+        return (
+            f"{self.cores} core{'s' * (self.cores > 1)} x {self.units} unit{'s' * (self.units > 1)}{twice} "
+            f"of {self.side} x {self.side} cells at {si(self.clock_hz, 'Hz')}: "
+            f"{si(self.flops_per_s, 'FLOPs/s')}"
+        )
+
+
+def peak(cores: int, units: int, side: int, clock_hz: float, *, arrays_per_unit: int = 1) -> Peak:
+    """cores · units of each · 2 side² · clock."""
+    return Peak(cores=cores, units=units, side=side, clock_hz=clock_hz, arrays_per_unit=arrays_per_unit)
+
+
+def peak_of(chip: Chip, *, clock_hz: float | None = None, arrays_per_unit: int = 1) -> Peak:
+    """The peak of a chip of the catalogue, counted from its documented units, side and clock.
+
+    From v6e on no clock is documented: give one, 1.75 GHz for v6e.
+    """
+    clock = clock_hz or chip.clock_hz
+    if not (chip.cores and chip.matrix_units and chip.matrix_side):
+        raise ValueError(
+            f"{chip.name} has no documented number of cores, matrix units or side of one; "
+            "write them to peak(cores, units, side, clock_hz)"
+        )
+    if not clock:
+        raise ValueError(f"{chip.name} has no documented clock; give one, as in clock_hz=1.75e9")
+    units = chip.matrix_units // chip.cores
+    return peak(chip.cores, units, chip.matrix_side, clock, arrays_per_unit=arrays_per_unit)

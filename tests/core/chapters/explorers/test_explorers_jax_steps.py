@@ -11,10 +11,10 @@ from scalingbook_lib.chapters import explorers
 from scalingbook_lib.chapters.jax.explorers import buckets
 from scalingbook_lib.chapters.jax.explorers.ring import GATHER, SCATTER
 from scalingbook_lib.machines import chips
-from scalingbook_lib.models.arithmetic.routers import Buckets, capacity, chances, draw
+from scalingbook_lib.models.arithmetic.experts import Buckets, capacity, chances, draw
 from scalingbook_lib.notation.types import rules
 from scalingbook_lib.reader.explorers.view import Grid
-from scalingbook_lib.sharded_matmul.ring import LINK, UNIT, RingMatmul
+from scalingbook_lib.sharded_matmul.overlap import LINK, UNIT, RingMatmul
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("jax")}
 CALCULATOR, TYPES, RING, BUCKETS = (ALL[name] for name in ("calculator", "types", "ring", "buckets"))
