@@ -74,7 +74,7 @@ def left_out_by_hand(table: str) -> dict[str, list[Row]]:
 def entries(table: str) -> tuple[Entry, ...]:
     """All rows of a table that are predicted."""
     rows = [row for row in scored(table).rows if row.found]
-    bares = {row.id: baselines.bare(table, row) for row in rows}
+    bares = {row.id: baselines.bare(row) for row in rows}
     ways = {way: _names(table, rows, way) for way in WAYS}
     fitted = {way: _constants(bares, names) for way, names in ways.items()}
     left_out, said = _left_out(table), _said(table)
@@ -84,7 +84,7 @@ def entries(table: str) -> tuple[Entry, ...]:
             found=own,
             out={way: _as(own, ratios[row.id] - 1) for way, ratios in left_out.items() if row.id in ratios},
             constant={way: one.by_constant(fitted[way][ways[way][row.id]]) for way in WAYS} if one else {},
-            roofline=one.error(one.roofline) if one else None,
+            roofline=one.by_roofline if one else None,
             peers={name: _as(own, ratio - 1) for name, ratio in said.get(row.id, {}).items()},
         )
         for row in rows
