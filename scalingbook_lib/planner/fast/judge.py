@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.planner.fast.links import MeshRates
-from scalingbook_lib.planner.fast.splits import Picks, Room, Split, Splits, fullest
+from scalingbook_lib.planner.fast.splits import FIRST, Picks, Room, Split, Splits, fullest
 from scalingbook_lib.planner.fast.step import Steps, idle
 from scalingbook_lib.planner.fast.sums import Moved, Params, Pass, Rates, Way, Ways, Weights
-from scalingbook_lib.planner.fast.unit import TokenBytes, Triple, unit
+from scalingbook_lib.planner.fast.unit import Triple, unit
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, Spread
@@ -17,7 +18,6 @@ from scalingbook_lib.planner.tally import Miss
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.buffers import live
 from scalingbook_lib.training.shape import Shape
-from scalingbook_lib.training.stages import Stages
 
 _tuple = tuple.__new__  # makes a Point in half of the time that Point(...) takes
 
@@ -29,8 +29,10 @@ class Bench:
     """What all groups of a mesh and schedule share, whatever the microbatch."""
 
     shape: Shape
-    idle: float  # over the sum of both passes; NaN where it is no such share
+    live: float  # the most microbatches that wait, if there are as many
+    idle: float | None  # over the sum of both passes; None where it is no such share
     hop_bytes: float  # to the next stage, for a token and one chunk
+    splits: list[Split]
     passes: dict[tuple[int, object], Passes]  # of a microbatch on a line
 
 
@@ -52,12 +54,14 @@ class Fast:
 
     def judge(self, g: Group, every: bool, found: list[Point]) -> tuple[int, int]:
         """Every plan of a group that fits goes to `found`; how many spreads are legal, and plans spared."""
-        bench = self._get(g.spread, self._bench, g.spread)
+        # sums over several microbatches are there from the start of a step
+        bench = self._get((g.spread, g.m > 1), self._bench, g.spread, g.m > 1)
         t = g.microbatch * self.space.T / g.spread.cp
         room = Room(self._held(g, bench, t), self.space.machine.chip.hbm_bytes, every)
-        fitting, spared = self._fitting(g, self._splits(g, bench.shape.stages), room)
+        fitting, spared = self._fitting(g, bench.splits, room, -inf if every else room.for_all)
         found += self._timed(g, bench, t, fitting, room.held)
-        return len({split.sharing.fsdp for split, _ in fitting}), spared
+        several = self.space.model.experts  # then a spread has several splits, else one
+        return len({split.sharing.fsdp for split, _ in fitting} if several else fitting), spared
 
     def _get(self, key: tuple[Any, ...], make: Callable[..., Any], *how: Any) -> Any:
         """What plans share, made once in a search.
@@ -70,49 +74,43 @@ class Fast:
             found = self._known[key] = make(*how)
         return found
 
-    def _bench(self, s: Spread) -> Bench:
+    def _bench(self, s: Spread, summed: bool) -> Bench:
         shape = self.unit.shape(s.tp, s.pp, s.chunks)
+        layers = s.tp, s.cp, s.pp, shape.stages  # the schedule counts by these alone
         return Bench(
             shape=shape,
+            live=live(s.schedule, s.pp, inf, s.chunks),
             idle=idle(s.pp, s.schedule, s.chunks),
             hop_bytes=self.unit.hop_bytes(s.tp),
-            # the schedule counts by the layers of a stage alone
-            passes=self._get(("passes", s.tp, s.cp, s.pp, shape.stages), dict),
-        )
-
-    def _splits(self, g: Group, dealt: Stages) -> list[Split]:
-        """Those of a spread; sums over several microbatches are there from the start of a step."""
-        s, summed = g.spread, g.m > 1
-        return self._get(("splits", s.tp, s.cp, s.pp, dealt, summed), self.splits.of, s, summed)
-
-    def _bytes(self, g: Group) -> list[TokenBytes]:
-        """Of a token, per rematerialization; several sequences have their logits in place."""
-        s, microbatch = g.spread, min(g.microbatch, 2)
-        cp = s.cp if self.unit.gathers else 1  # else what a token holds does not depend on it
-        known = ("held", s.tp, cp, s.pp > 1, microbatch)
-        return self._get(
-            known, lambda: [self.unit.held(s.tp, cp, r, s.pp > 1, microbatch) for r in self.remats]
+            splits=self._get(("splits", summed, *layers), self.splits.of, s, summed),
+            passes=self._get(("passes", *layers), dict),
         )
 
     def _held(self, g: Group, bench: Bench, t: float) -> list[Triple]:
         """Activations, per rematerialization: of the last stage with its logits, or the first in a layer."""
         s = g.spread
-        first, last = bench.shape.share * live(s.schedule, s.pp, g.m, s.chunks), bench.shape.stages.last
+        first, last = bench.shape.share * min(bench.live, g.m), bench.shape.stages.last
+        cp = s.cp if self.unit.gathers else 1  # else what a token holds does not depend on it
         return [
             (
                 t * (last * one.stored + one.logits),
-                t * (last * one.stored + one.unembedding),
+                t * (last * one.waiting + one.unembedding),
                 t * (first * one.stored + one.layer) + min(t * one.kept, one.vocabulary),
-            )
-            for one in self._bytes(g)
+            )  # several sequences have their logits in place
+            for one in self.unit.held(s.tp, cp, self.remats, s.pp > 1, min(g.microbatch, 2))
         ]
 
-    def _fitting(self, g: Group, splits: list[Split], room: Room) -> tuple[list[tuple[Split, Picks]], int]:
+    def _fitting(
+        self, g: Group, splits: list[Split], room: Room, free: float
+    ) -> tuple[list[tuple[Split, Picks]], int]:
         """The splits that have a mesh and room, with the plans to judge; the others are counted."""
         found: list[tuple[Split, Picks]] = []
-        spared, missed, picks = 0, {}, room.picks
+        spared, missed, kinds = 0, {}, len(room.held)
         for split in splits:
-            judged, more = picks(split)
+            if split.most <= free:
+                judged, more = FIRST, kinds * len(split.nbytes) - 1
+            else:
+                judged, more = room.picks(split)
             if not judged:
                 self._missed(missed, split, room.far(split))
             elif split.mesh or self._laid(g.spread, split, missed):
@@ -146,12 +144,8 @@ class Fast:
     ) -> list[Point]:
         """The step of every plan: a few numbers of its split, and of the passes that splits share."""
         found, line, passes = [], None, []
-        run, chunks, policies, step_s = (
-            g.m - 1 + bench.idle,
-            g.spread.chunks,
-            self.policies,
-            self.steps.step_s,
-        )
+        run = None if bench.idle is None else g.m - 1 + bench.idle
+        chunks, policies, step_s = g.spread.chunks, self.policies, self.steps.step_s
         hop_bytes = chunks * bench.hop_bytes * t
         for split, picks in fitting:
             if split.line != line:
