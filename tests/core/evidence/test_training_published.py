@@ -110,13 +110,6 @@ def test_ratios_within_a_series_are_right():
     assert sum(error <= 0.05 for error in errors) / len(errors) > 0.88
 
 
-def test_what_goes_with_the_errors_of_ratios():
-    assert 0.005 < training.per_doubling() < 0.015  # steps grow with the chips, and predictions do not
-    crowded = training.crowded()
-    assert len(crowded) > 50
-    assert abs(mean(one.error for one in crowded)) < 0.01  # a full memory is no reason
-
-
 def test_plans_that_a_source_compares_are_put_in_its_order():
     pairs = training.orders()
     assert len(pairs) == 7
