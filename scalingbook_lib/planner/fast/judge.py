@@ -50,6 +50,7 @@ class Fast:
         self.steps = Steps(Plan(**space.constant).hidden * efficiency.overlap, efficiency.fixed_s)
         self.weights, self.splits = Weights(self.unit), Splits(space, self.unit)
         self.policies = {z: [Policy(z, remat) for remat in self.remats] for z in (0, *space.tried["zero"])}
+        self.put_off = {r: self.unit.case.work(space.plan(remat=r)).put_off for r in self.remats}
         self._known: dict[Any, Any] = {}
 
     def judge(self, g: Group, every: bool, found: list[Point]) -> tuple[int, int]:
@@ -166,11 +167,11 @@ class Fast:
         """Both directions at the longest stage's pace."""
         s = g.spread
         key = "all layers", s.pp == 1, s.tp, s.cp, g.microbatch, remat, split.line
-        forward, backward, put_off = self._get(key, self._layers, s, split, t, remat)
-        return Pass(forward.paced(shape), backward.paced(shape), put_off)
+        forward, backward = self._get(key, self._layers, s, split, t, remat)
+        return Pass(forward.paced(shape), backward.paced(shape), self.put_off[remat])
 
-    def _layers(self, s: Spread, split: Split, t: float, remat: str) -> tuple[Way, Way, float]:
-        """All layers, either way, with tensor, context and expert ways; and what may be put off."""
+    def _layers(self, s: Spread, split: Split, t: float, remat: str) -> tuple[Way, Way]:
+        """All layers, either way, with tensor, context and expert ways."""
         sharing, mesh = split.sharing, split.mesh
         assert mesh
         cp = 1 if self.unit.even else s.cp  # else what a token takes does not depend on it
@@ -181,7 +182,7 @@ class Fast:
         C = self._get(("context", s.tp, s.cp, mesh.C), Ways.of, rows, "C", mesh.C)
         forward = Way.of(one.forward_s, one.math.head, t, Y=Y.forward, C=C.forward, Z=Z.forward)
         backward = Way.of(one.backward_s, 2 * one.math.head, t, Y=Y.backward, C=C.backward, Z=Z.backward)
-        return forward, backward, self.unit.case.work(self.space.plan(remat=remat)).put_off
+        return forward, backward
 
     def _tensor(self, s: Spread, sharing: Sharing, remat: str, Y: Rates) -> tuple[Ways, Ways]:
         """Tensor and expert ways."""
