@@ -15,7 +15,7 @@ from scalingbook_lib.training.links import Traffic, unpriced
 from scalingbook_lib.training.memory import compiled, moments
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Layers, layers, seconds
-from scalingbook_lib.training.traffic import rows
+from scalingbook_lib.training.traffic import context, rows
 
 type Rows = tuple[Traffic, ...]
 type Triple = tuple[float, float, float]  # bytes at each of the moments
@@ -104,7 +104,7 @@ class Unit:
 
     def _context(self, tp: int, cp: int) -> Rows:
         """What a sequence split over cp chips sends, for a token on each of them and all layers."""
-        return tuple(rows(self.given(tp=tp, cp=cp, zero=0), unpriced))
+        return tuple(context(self.given(tp=tp, cp=cp, zero=0), unpriced))
 
     def _held(
         self, tp: int, cp: int, remats: tuple[str, ...], staged: bool, microbatch: int
