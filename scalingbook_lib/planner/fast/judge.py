@@ -7,14 +7,14 @@ from typing import Any
 
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.planner.fast.links import MeshRates
-from scalingbook_lib.planner.fast.splits import FIRST, Picks, Room, Split, Splits, fullest
+from scalingbook_lib.planner.fast.splits import Picks, Room, Split, Splits, fullest
 from scalingbook_lib.planner.fast.step import Steps, idle
 from scalingbook_lib.planner.fast.sums import Moved, Params, Pass, Rates, Way, Ways, Weights
 from scalingbook_lib.planner.fast.unit import Triple, unit
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, Spread
-from scalingbook_lib.planner.tally import Miss
+from scalingbook_lib.planner.tally import Miss, nearer
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.buffers import live
 from scalingbook_lib.training.shape import Shape
@@ -59,7 +59,7 @@ class Fast:
         bench = self._get((g.spread, g.m > 1), self._bench, g.spread, g.m > 1)
         t = g.microbatch * self.space.T / g.spread.cp
         room = Room(self._held(g, bench, t), self.space.machine.chip.hbm_bytes, every)
-        fitting, spared = self._fitting(g, bench.splits, room, -inf if every else room.for_all)
+        fitting, spared = self._fitting(g, bench.splits, room)
         found += self._timed(g, bench, t, fitting, room.held)
         several = self.space.model.experts  # then a spread has several splits, else one
         return len({split.sharing.fsdp for split, _ in fitting} if several else fitting), spared
@@ -101,19 +101,15 @@ class Fast:
             for one in self.unit.held(s.tp, cp, self.remats, s.pp > 1, min(g.microbatch, 2))
         ]
 
-    def _fitting(
-        self, g: Group, splits: list[Split], room: Room, free: float
-    ) -> tuple[list[tuple[Split, Picks]], int]:
+    def _fitting(self, g: Group, splits: list[Split], room: Room) -> tuple[list[tuple[Split, Picks]], int]:
         """The splits that have a mesh and room, with the plans to judge; the others are counted."""
         found: list[tuple[Split, Picks]] = []
-        spared, missed, kinds = 0, {}, len(room.held)
+        spared, missed, picks = 0, {}, room.picks
         for split in splits:
-            if split.most <= free:
-                judged, more = FIRST, kinds * len(split.nbytes) - 1
-            else:
-                judged, more = room.picks(split)
+            judged, more = picks(split)
             if not judged:
-                self._missed(missed, split, room.far(split))
+                miss = Miss("even shards" if split.why else "memory", room.far(split), split.why)
+                missed[split.sharing.fsdp] = nearer(missed.get(split.sharing.fsdp), miss)
             elif split.mesh or self._laid(g.spread, split, missed):
                 found.append((split, judged))
                 spared += more
@@ -122,12 +118,6 @@ class Fast:
             if fsdp not in legal:
                 self.space.misses(g, fsdp, miss)
         return found, spared
-
-    def _missed(self, missed: dict[int, Miss], split: Split, far: float) -> None:
-        """The smallest plan of each mesh that does not fit."""
-        fsdp = split.sharing.fsdp
-        if fsdp not in missed or far < missed[fsdp].far:
-            missed[fsdp] = Miss("even shards" if split.why else "memory", far, split.why)
 
     def _laid(self, s: Spread, split: Split, missed: dict[int, Miss]) -> bool:
         """Whether the machine has such a mesh; its rates, or why not."""

@@ -67,7 +67,7 @@ class Unit:
         self.links = Links(case.machine, pods, case.efficiency)
         self.shape, self.layers, self.moved = cache(self._shape), cache(self._layers), cache(self._moved)
         self.weights, self.context = cache(self._weights), cache(self._context)
-        self.hop_bytes, self.sharing = cache(self._hop_bytes), cache(self._sharing)
+        self.hop_bytes = cache(self._hop_bytes)
         self.state, self.line, self.held = cache(self._state), cache(self._line), cache(self._held)
         self.loop = compiled(case.machine)
         self.gathers = constant.get("context") == "gather"
@@ -144,7 +144,7 @@ class Unit:
 
     def _state(self, stage: Stage, shared: int, experts: ExpertShare, zero: int) -> Triple:
         shape = self.shape(stage.tp, stage.pp, stage.chunks)
-        plan = self.sharing(shape.plan, zero, stage.copied)
+        plan = replace(shape.plan, zero=zero, dp=1 + stage.copied)
         held = {
             "m": 1 + stage.summed,
             "shared": shared,
@@ -153,9 +153,6 @@ class Unit:
         }
         logits, unembedding, layer = moments(replace(shape, plan=plan, t=0.0, **held), self.loop)
         return logits.total, unembedding.total, layer.total
-
-    def _sharing(self, plan: Plan, zero: int, copied: bool) -> Plan:
-        return replace(plan, zero=zero, dp=1 + copied)
 
     def _weights(self, zero: int) -> Rows:
         """The rows of one parameter in one layer, as if the sums over copies and pods were of all of it."""
