@@ -8,6 +8,7 @@ bytes an element of each data type takes.
 import math
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 KB, MB, GB, TB = 1e3, 1e6, 1e9, 1e12  # links and datasheets count in powers of ten
@@ -190,6 +191,13 @@ def _prefixed(top: str, text: str) -> tuple[float, str]:
     raise ValueError(
         f"{top!r} in {text!r} is no unit of this book; write s, bytes, bits or FLOPs, or one with a prefix"
     )
+
+
+def at_least(least: float, **given: float | Fraction) -> None:
+    """Refuse by its name, with a ValueError, what is less than that."""
+    for name, value in given.items():
+        if not value >= least:  # also nan, which no comparison holds for
+            raise ValueError(f"{name}={value}: write a number of at least {least:g}")
 
 
 class Told:

@@ -1,7 +1,23 @@
-"""What does a command answer? A sentence, tables, values for programs, and how they were derived."""
+"""What does a command answer, and how is it given?
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+A sentence, tables, values for programs, and how they were derived; as tables or as JSON, errors in one
+sentence. A derivation writes its numbers so that a reader can type them into a calculator.
+"""
+
+import functools
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table as Drawn
+from rich.text import Text
+
+from scalingbook_lib.cli import FAILED
+from scalingbook_lib.units import binary, percent, si
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +64,120 @@ def picked(result: object, *names: str) -> dict[str, object]:
 def listed(title: str, rows: Iterable[tuple[str, ...]], columns: tuple[str, ...] = ("", "")) -> Table:
     """A table of names and what each has."""
     return Table(title, columns, tuple(rows))
+
+
+SHARE = "share"  # of one, printed in percent
+
+
+def figure(value: float) -> str:
+    """All digits of a count, six significant figures of any other number: 8,192 and 1.97e14."""
+    short = f"{value:.6g}".replace("e+", "e").replace("e0", "e").replace("e-0", "e-")
+    if float(value).is_integer() and abs(value) < 1e15 and (isinstance(value, int) or abs(value) < 1e6):
+        return f"{int(value):,}"
+    return short
+
+
+def product(*values: float) -> str:
+    """'2 · 64 · 8,192'."""
+    return " · ".join(map(figure, values))
+
+
+def added(terms: Iterable[str]) -> str:
+    """'a · b + c · d', and 0 for nothing."""
+    return " + ".join(terms) or "0"
+
+
+def told(value: float, unit: str) -> str:
+    """A result with its unit, as a person reads it: bytes in both kinds of prefix."""
+    if unit in ("FLOPs", "tokens", "parameters") and abs(value) >= 1e21:
+        return f"{value:.3g} {unit}".replace("e+", "e")
+    if unit == "B":
+        return nbytes(value)
+    if unit == "USD":
+        return f"{value:,.3g} USD"
+    if unit == SHARE:
+        return percent(value, 3)
+    if unit == "s" and abs(value) >= 1e4:  # nobody counts kiloseconds
+        return f"{value:,.0f} s"
+    return si(value, unit)
+
+
+def nbytes(value: float) -> str:
+    """'141 GB = 131.4 GiB'; a small or a round number once."""
+    decimal, power = si(value, "B"), binary(value)
+    return decimal if value < 1000 else f"{decimal} = {power}"
+
+
+PIPED_COLUMNS = 120  # where nobody says how wide a line is
+
+
+def answering(command: Callable[..., Answer]) -> Callable[..., None]:
+    """A command that prints the answer that the function returns."""
+
+    @click.option("--explain", is_flag=True, help="Print how it is derived: formulas, then numbers.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs; units are in the names.")
+    @click.pass_context
+    @functools.wraps(command)
+    def run(ctx: click.Context, as_json: bool, explain: bool, **given: object) -> None:
+        try:
+            answer = command(**given)
+        except (ValueError, OverflowError) as error:
+            raise click.UsageError(str(error), ctx) from error
+        show(answer, as_json=as_json, explain=explain)
+        if answer.refused:
+            ctx.exit(FAILED)
+
+    return run
+
+
+def show(answer: Answer, *, as_json: bool, explain: bool) -> None:
+    """Print an answer, with its derivation where that is asked for."""
+    lines = answer.steps if explain else ()
+    if as_json:
+        values = dict(answer.values) | ({"derivation": [asdict(line) for line in lines]} if explain else {})
+        click.echo(json.dumps(_plain(values), indent=2, allow_nan=False))
+        return
+    console = _console()
+    console.print(Text(answer.told))
+    for table in answer.tables:
+        console.print()
+        console.print(_drawn(table))
+    if lines:
+        console.print(Text("\nDerivation", "bold"))
+    for line in lines:
+        console.print(_written(line))
+
+
+def _console() -> Console:
+    probe = Console(markup=False, highlight=False, emoji=False)
+    width = None if probe.is_terminal or "COLUMNS" in probe._environ else PIPED_COLUMNS
+    return Console(markup=False, highlight=False, emoji=False, width=width)
+
+
+def _drawn(table: Table) -> Drawn:
+    title = Text(table.title, "bold") if table.title else None
+    drawn = Drawn(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    drawn.show_header = any(table.columns)
+    for number, column in enumerate(table.columns):
+        drawn.add_column(Text(column), justify="left" if number in table.words else "right", overflow="fold")
+    for row in table.rows:
+        drawn.add_row(*map(Text, row))
+    return drawn
+
+
+def _written(line: Line) -> Text:
+    """The formula, the numbers and the result below each other, the equality signs in a column."""
+    text = [Text.assemble((line.name, "bold"), f" = {line.formula}")]
+    if line.numbers:
+        text.append(Text(f"  = {line.numbers}"))
+    text.append(Text.assemble("  = ", (told(line.value, line.unit), "green")))
+    return Text("\n").join(text)
+
+
+def _plain(value: object) -> object:
+    """What JSON can hold: null for what is infinite or unknown."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

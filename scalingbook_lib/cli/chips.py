@@ -3,9 +3,7 @@
 import click
 
 from scalingbook_lib.cli import kinds
-from scalingbook_lib.cli.answer import Answer, Table
-from scalingbook_lib.cli.numbers import figure
-from scalingbook_lib.cli.printing import answering
+from scalingbook_lib.cli.answer import Answer, Table, answering, figure
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.units import binary, si
 

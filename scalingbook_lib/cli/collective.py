@@ -9,10 +9,8 @@ import click
 
 from scalingbook_lib import collectives
 from scalingbook_lib.cli import kinds
-from scalingbook_lib.cli.answer import Answer, Line, Table, listed, picked
-from scalingbook_lib.cli.numbers import added, figure, product
-from scalingbook_lib.cli.numbers import nbytes as written
-from scalingbook_lib.cli.printing import answering
+from scalingbook_lib.cli.answer import Answer, Line, Table, added, answering, figure, listed, picked, product
+from scalingbook_lib.cli.answer import nbytes as written
 from scalingbook_lib.collectives import Collective, Network, Transfer
 from scalingbook_lib.machines import Axis, Level, Machine
 from scalingbook_lib.steps import limits

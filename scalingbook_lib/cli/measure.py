@@ -5,8 +5,7 @@ from pathlib import Path
 
 import click
 
-from scalingbook_lib.cli.answer import Answer, Table
-from scalingbook_lib.cli.printing import answering
+from scalingbook_lib.cli.answer import Answer, Table, answering
 from scalingbook_lib.evidence.own import Survey, Timed
 from scalingbook_lib.evidence.reading import chip as reading
 from scalingbook_lib.reader import draw

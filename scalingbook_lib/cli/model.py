@@ -5,9 +5,18 @@ from collections.abc import Iterator
 import click
 
 from scalingbook_lib.cli import kinds
-from scalingbook_lib.cli.answer import Answer, Line, Table, picked
-from scalingbook_lib.cli.numbers import added, figure, nbytes, product, told
-from scalingbook_lib.cli.printing import answering
+from scalingbook_lib.cli.answer import (
+    Answer,
+    Line,
+    Table,
+    added,
+    answering,
+    figure,
+    nbytes,
+    picked,
+    product,
+    told,
+)
 from scalingbook_lib.models import Transformer, Weight, arithmetic
 from scalingbook_lib.models.arithmetic import Flops, KVCache, Terms, TrainingFlops, TrainingState
 from scalingbook_lib.units import BF16, FP32, DType, count, percent

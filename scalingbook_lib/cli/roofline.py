@@ -6,12 +6,9 @@ import click
 
 from scalingbook_lib import roofline
 from scalingbook_lib.cli import kinds
-from scalingbook_lib.cli.answer import Answer, Line, Table, picked
-from scalingbook_lib.cli.numbers import figure, product, told
-from scalingbook_lib.cli.printing import answering
+from scalingbook_lib.cli.answer import Answer, Line, Table, answering, figure, picked, product, told
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.roofline import Roofline
-from scalingbook_lib.roofline.operations import stored
+from scalingbook_lib.roofline.time import stored
 from scalingbook_lib.units import BF16, DType, percent, si
 
 type Shape = tuple[int, int, int]
@@ -62,7 +59,9 @@ def command(
     return _answer(line, chip, given, counted)
 
 
-def _answer(line: Roofline, chip: Chip, given: dict[str, float], counted: tuple[Line, ...]) -> Answer:
+def _answer(
+    line: roofline.Roofline, chip: Chip, given: dict[str, float], counted: tuple[Line, ...]
+) -> Answer:
     return Answer(
         told=f"{chip.name}: {line}",
         tables=(_table(line, given),),
@@ -71,7 +70,7 @@ def _answer(line: Roofline, chip: Chip, given: dict[str, float], counted: tuple[
     )
 
 
-def _table(line: Roofline, given: dict[str, float]) -> Table:
+def _table(line: roofline.Roofline, given: dict[str, float]) -> Table:
     at_best = f"{percent(line.attained_fraction)} of the peak"
     rows = [
         ("arithmetic", told(line.flops, "FLOPs"), si(line.flops_per_s, "FLOPs/s"), si(line.math_s, "s")),
@@ -86,7 +85,7 @@ def _table(line: Roofline, given: dict[str, float]) -> Table:
     return Table("", ("", "how much", "rate", "time"), tuple(rows))
 
 
-def _values(line: Roofline) -> dict[str, object]:
+def _values(line: roofline.Roofline) -> dict[str, object]:
     times = ("math_s", "memory_s", "lower_s", "upper_s")
     return {
         **picked(line, "flops", "bytes", "flops_per_s", "bytes_per_s", *times),
@@ -96,7 +95,7 @@ def _values(line: Roofline) -> dict[str, object]:
     }
 
 
-def _times(line: Roofline) -> Iterator[Line]:
+def _times(line: roofline.Roofline) -> Iterator[Line]:
     C, W = figure(line.flops_per_s), figure(line.bytes_per_s)
     flops, nbytes = figure(line.flops), figure(line.bytes)
     math, memory = figure(line.math_s), figure(line.memory_s)

@@ -8,15 +8,13 @@ import click
 
 from scalingbook_lib import inference, planner
 from scalingbook_lib.cli import kinds, serve_tables, shared
-from scalingbook_lib.cli.answer import Answer, Table
+from scalingbook_lib.cli.answer import Answer, Table, answering
 from scalingbook_lib.cli.options import given, layout_options
-from scalingbook_lib.cli.printing import answering
 from scalingbook_lib.cli.reading import CALIBRATED
 from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.evidence.own import Survey
-from scalingbook_lib.inference import PEAK, Efficiency, Layout
+from scalingbook_lib.inference import PEAK, POLICIES, Efficiency, Layout, Serving
 from scalingbook_lib.inference import serve as steady
-from scalingbook_lib.inference.serve import POLICIES, Serving
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import BF16, DType, percent, si

@@ -6,8 +6,7 @@ As tables for people, as values for programs, and derived: formulas in the book'
 from collections.abc import Iterator
 
 from scalingbook_lib.cli import shared
-from scalingbook_lib.cli.answer import Line, Table, listed, picked
-from scalingbook_lib.cli.numbers import figure, product
+from scalingbook_lib.cli.answer import Line, Table, figure, listed, picked, product
 from scalingbook_lib.cli.shared import sum_line
 from scalingbook_lib.inference import Memory, Serving
 from scalingbook_lib.planner import Front, Option
@@ -96,8 +95,7 @@ def _traffic(one: Serving) -> tuple[Table, ...]:
         what = (row.name, row.what, f"{row.n:,}", count(row.times))
         rows.append((*what, array, took, one.step.bound[row.name]))
     columns = ("of", "collective", "chips", "times", "array", "all", "longest")
-    found = Table("Collectives of one decode step", columns, tuple(rows), words=(0, 1))
-    return (found,) if rows else ()
+    return (Table("Collectives of one decode step", columns, tuple(rows), words=(0, 1)),) if rows else ()
 
 
 def values(one: Serving, memory: Memory, usd: float | None) -> dict[str, object]:
@@ -143,5 +141,4 @@ def derivation(one: Serving, memory: Memory, price: float | None) -> Iterator[Li
     if price is not None:
         formula = "USD/hour · chips / 3600 / (tokens/s) · 1e6"
         numbers = f"{product(price, one.chips)} / 3600 / {figure(rate)} · 1e6"
-        usd = one.usd_per_million(price)
-        yield Line("USD for a million output tokens", formula, numbers, usd, "USD")
+        yield Line("USD for a million output tokens", formula, numbers, one.usd_per_million(price), "USD")

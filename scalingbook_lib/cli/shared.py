@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 
 from scalingbook_lib import inference, training
-from scalingbook_lib.cli.answer import Line, Table, listed
-from scalingbook_lib.cli.numbers import added, figure, nbytes
+from scalingbook_lib.cli.answer import Line, Table, added, figure, listed, nbytes
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.planner import Rejected
 from scalingbook_lib.units import DType, si

@@ -8,7 +8,6 @@ Chapters: Sharding, GPUs.
 AllGather: 506 µs (503 µs for the bytes, 3 µs for the hops), bandwidth-bound
 """
 
-from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.networks import (
     FORMULAS,
     Network,
@@ -27,7 +26,7 @@ from scalingbook_lib.collectives.rings import (
     hops,
 )
 from scalingbook_lib.collectives.traffic import bus_bandwidth, bytes_received, reached
-from scalingbook_lib.collectives.transfer import NOTHING, Transfer
+from scalingbook_lib.collectives.transfer import NOTHING, Collective, Transfer
 
 __all__ = [
     "FORMULAS",

@@ -16,8 +16,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from scalingbook_lib.collectives import rings, switched
-from scalingbook_lib.collectives.kinds import Collective
-from scalingbook_lib.collectives.transfer import Transfer
+from scalingbook_lib.collectives.transfer import Collective, Transfer
 from scalingbook_lib.machines import Axis, Level
 
 type Network = Axis | Level

@@ -14,9 +14,9 @@ import itertools
 from dataclasses import dataclass, replace
 from operator import mul
 
-from scalingbook_lib.collectives.kinds import Collective
-from scalingbook_lib.collectives.transfer import NOTHING, Transfer
+from scalingbook_lib.collectives.transfer import NOTHING, Collective, Transfer
 from scalingbook_lib.machines.clusters import Level
+from scalingbook_lib.units import at_least
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,7 @@ def _together(times: list[float], overlap: bool) -> float:
 
 def _ports(nbytes: float, levels: tuple[Level, ...]) -> list[_Port]:
     """The levels by port, from the inside out, each with the chips below it; what cannot be is refused."""
-    if nbytes < 0:
-        raise ValueError(f"{nbytes} bytes cannot be moved; give the size of the array, at least 0")
+    at_least(0, nbytes=nbytes)
     real = [level for level in levels if level.size > 1]
     below = itertools.accumulate((level.size for level in real), mul, initial=1)
     ports = []

@@ -3,7 +3,7 @@
 Chapters: Sharding, GPUs.
 """
 
-from scalingbook_lib.collectives.kinds import Collective
+from scalingbook_lib.collectives.transfer import Collective
 
 
 def bytes_received(collective: str, nbytes: float, n: int) -> float:

@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from math import isqrt
 
-from scalingbook_lib.machines import Cluster, Machine
+from scalingbook_lib.machines import Cluster, Machine, Slice, SliceError, Torus
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.machines.torus import SliceError, Torus
 
 CARD_BYTES_PER_S = 12.5e9  # assumed where nobody says what network a chip has: a card of 100 Gb/s each
 

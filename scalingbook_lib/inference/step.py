@@ -14,8 +14,7 @@ from scalingbook_lib.inference.price import Priced
 from scalingbook_lib.inference.traffic import Traffic
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.steps.limits.limit import at_least
-from scalingbook_lib.units import count, si
+from scalingbook_lib.units import at_least, count, si
 
 UNBIND = {
     "weights": "a larger batch, narrower weights, or more tensor ways",

@@ -6,9 +6,20 @@ switches; `Machine` is either. `occupancy`, `systolic`: inside a chip. Chapters:
 
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.machines.clusters import Cluster, ClusterError, Level
-from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.machines.torus import Axis, SliceError
+from scalingbook_lib.machines.slices import Slice, SliceMesh
+from scalingbook_lib.machines.torus import Axis, SliceError, Torus
 
 type Machine = Cluster | Slice
 
-__all__ = ["Axis", "Chip", "Cluster", "ClusterError", "Level", "Machine", "Slice", "SliceError"]
+__all__ = [
+    "Axis",
+    "Chip",
+    "Cluster",
+    "ClusterError",
+    "Level",
+    "Machine",
+    "Slice",
+    "SliceError",
+    "SliceMesh",
+    "Torus",
+]

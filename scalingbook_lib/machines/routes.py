@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalingbook_lib.machines.torus import Axis, SliceError
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Told, at_least, si
 
 type Place = tuple[int, ...]
 
@@ -101,8 +101,7 @@ class Route(Told):
 
         Each hop passes a byte on as soon as it comes, so the bytes are paid once and not at every hop.
         """
-        if nbytes < 0:
-            raise ValueError(f"{nbytes} bytes cannot be sent; give the size of the message, at least 0")
+        at_least(0, nbytes=nbytes)
         if paths is not None and not 1 <= paths <= max(self.paths, 1):
             raise ValueError(f"paths={paths}: write a number from 1 to {max(self.paths, 1)}")
         if not self.paths:

@@ -7,10 +7,8 @@ Chapter: Transformers.
 LLaMA-3 70B: 70,553,706,496 parameters; D=8192 L=80 F=28672 N=64 K=8 H=128 V=128256
 """
 
-from scalingbook_lib.models.catalogue import CATALOGUE, find
-from scalingbook_lib.models.error import ModelError
-from scalingbook_lib.models.hf import KNOWN_TYPES, from_hf
-from scalingbook_lib.models.parts import Experts, Latent, Linear
+from scalingbook_lib.models.catalogue import CATALOGUE, KNOWN_TYPES, find, from_hf
+from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError
 from scalingbook_lib.models.transformer import LayerKind, Transformer
 from scalingbook_lib.models.weight import PARTS, Weight
 

@@ -5,8 +5,8 @@ A row of `OLDER` for each `model_type`, in the words of `dense.family`.
 """
 
 from scalingbook_lib.models.dense import OWN_HEADS, QKVO, Reader, Shapes, family
-from scalingbook_lib.models.error import ModelError, shown, whole
 from scalingbook_lib.models.fields import Fields
+from scalingbook_lib.models.parts import ModelError, shown, whole
 
 LAYER_NORM = {"gated": False, "norm_bias": True}
 EVERYWHERE = (*QKVO, "mlp")  # biases

@@ -1,11 +1,10 @@
-"""What may stand in a layer in place of plain attention and a plain MLP?
+"""What may stand in a layer in place of plain attention and a plain MLP, and what is wrong where it cannot?
 
 Experts (MoE), latent attention (MLA) and linear attention. Chapter: Transformers.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-
-from scalingbook_lib.models.error import MOST, MOST_LAYERS, ModelError, whole, wholes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +54,9 @@ class Latent:
     Where `q_rank` is None, queries are projected directly. A head's query and key have `nope` elements
     without and `rope` elements with a rotary position; the rotary part of the key is shared by all heads.
     A head's value has `v` elements. The cache keeps kv_rank + rope.
+
+    `index_heads` small heads of `index_width`, with one key for all, say to which positions a token attends
+    (DeepSeek-V3.2); the cache keeps that key too. Source: `Indexer` in that model's published inference code.
     """
 
     q_rank: int | None
@@ -62,11 +64,18 @@ class Latent:
     nope: int
     rope: int
     v: int
+    index_heads: int = 0
+    index_width: int = 0
 
     def __post_init__(self) -> None:
         wholes(self, dict.fromkeys(("kv_rank", "nope", "rope", "v"), (1, MOST)), "latent.")
+        wholes(self, dict.fromkeys(("index_heads", "index_width"), (0, MOST)), "latent.")
         if self.q_rank is not None:
             whole("latent.q_rank", self.q_rank)
+        if bool(self.index_heads) != bool(self.index_width) or (self.index_heads and not self.q_rank):
+            raise ModelError(
+                "latent.index_heads", "an index has heads, their width and queries of a rank", "write all"
+            )
 
     @property
     def qk(self) -> int:
@@ -105,3 +114,48 @@ class Linear:
     def softmax_layers(self, L: int) -> int:
         """How many of L layers keep softmax attention."""
         return L // self.every
+
+
+MOST = 10**9  # no dimension of a model is larger
+MOST_LAYERS = 1000
+
+
+type Limits = Mapping[str, tuple[int, int]]  # the least and the most, by field
+
+
+class ModelError(ValueError):
+    """A model that cannot be: `field` names the field that is missing or contradicts another one."""
+
+    def __init__(self, field: str, broke: str, write: str) -> None:
+        super().__init__(field, broke, write)
+        self.field, self.broke, self.write = field, broke, write
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.broke}; {self.write}"
+
+
+def shown(value: object) -> str:
+    """The value as a message can carry it: in one line, printable, not too long."""
+    if isinstance(value, int) and abs(value) > 10**30:
+        return "a number of more than 30 digits"
+    if isinstance(value, dict | list | tuple | set):
+        return f"a {type(value).__name__}"
+    text = ascii(value)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def whole(field: str, value: object, *, least: int = 1, most: int = MOST) -> int:
+    """The value, once it is known to be a whole number in its bounds."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ModelError(field, f"{shown(value)} is no whole number", "write one without quotes, as in 4096")
+    if not least <= value <= most:
+        raise ModelError(
+            field, f"{shown(value)} is not between {least} and {most:,}", "write a size that a model can have"
+        )
+    return value
+
+
+def wholes(of: object, limits: Limits, part: str = "") -> None:
+    """The fields of an object, once they are known to be whole numbers within their limits."""
+    for name, (least, most) in limits.items():
+        whole(f"{part}{name}", getattr(of, name), least=least, most=most)

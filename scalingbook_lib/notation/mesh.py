@@ -6,7 +6,7 @@ A mesh is a grid of devices with named axes, `X4 Y2`: X is the slow axis, Y the 
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -16,12 +16,36 @@ from scalingbook_lib.units import Told
 
 LARGEST_AXIS = 10**6  # devices along one mesh axis
 
-_ENTRY = re.compile(r"\s*(?P<name>[A-Za-z]+)\s*[=:]?\s*(?P<size>-?[0-9]+)\s*(?:[,;×](?!\s*$))?")
+# `X4`, `data4`, `fsdp_1=4`: a name that ends in a digit needs its sign
+_ENTRY = re.compile(
+    r"\s*(?P<name>[A-Za-z]\w*(?=\s*[=:])|[A-Za-z_]+)\s*[=:]?\s*(?P<size>-?[0-9]+)\s*(?:[,;×](?!\s*$))?",
+    re.ASCII,
+)
+_AXIS = re.compile(r"[A-Z]|[a-z]\w*", re.ASCII)
 
 
 def is_axis(name: object) -> bool:
-    """Is this the name of a mesh axis: one capital letter, A to Z?"""
-    return isinstance(name, str) and len(name) == 1 and name.isascii() and name.isupper()
+    """Is this the name of a mesh axis: one capital letter, `X`, or a word in small ones, `data`?"""
+    return isinstance(name, str) and bool(_AXIS.fullmatch(name))
+
+
+def axis_names(given: Iterable[str]) -> tuple[str, ...]:
+    """The axes of a text, "XY" or "data, model", one by one; those that are so already as they are."""
+    if not isinstance(given, str):
+        return tuple(given)
+    words = given.replace(",", " ").split()
+    return tuple(axis for word in words for axis in ([word] if is_axis(word) else word))
+
+
+def joined(axes: Iterable[str]) -> str:
+    """Axes as one word: "XY", or "data,model" where one of them is a word."""
+    axes = tuple(axes)
+    return ("" if all(len(axis) == 1 for axis in axes) else ",").join(axes)
+
+
+def written(sizes: Mapping[str, int]) -> str:
+    """The axes of a mesh and their sizes: 'X4 Y2', 'data=4 model=2'."""
+    return " ".join(f"{name}{'=' * (len(name) > 1)}{size}" for name, size in sizes.items())
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -69,7 +93,7 @@ class Mesh(Told):
     def size(self, axes: Iterable[str]) -> int:
         """The number of devices along these axes together: `size("XY")` is X times Y, `size("")` is 1."""
         sizes = self.sizes
-        return math.prod(sizes[self.known(axis)] for axis in axes)
+        return math.prod(sizes[self.known(axis)] for axis in axis_names(axes))
 
     def known(self, axis: str, read: str = "", part: str = "") -> str:
         """The axis itself; NotationError where the mesh has none of that name."""
@@ -84,7 +108,7 @@ class Mesh(Told):
         return itertools.product(*map(range, self.shape))
 
     def __str__(self) -> str:
-        return " ".join(f"{name}{size}" for name, size in self.items)
+        return written(self.sizes)
 
     def __repr__(self) -> str:
         return f"Mesh({', '.join(f'{name}={size}' for name, size in self.items)})"

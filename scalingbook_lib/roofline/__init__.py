@@ -10,29 +10,33 @@ memory-bound: math 43.6 µs, memory 166 µs, so at best 26 % of the peak
 241
 """
 
-from scalingbook_lib.roofline.ladders import Ladder, bytes_in_flight, ladder, levels
-from scalingbook_lib.roofline.operations import (
+from scalingbook_lib.roofline.stages import Ladder, Pipeline, Turn, bytes_in_flight, ladder, levels, pipeline
+from scalingbook_lib.roofline.thresholds import (
+    RuleOfThumb,
+    TiledMatmul,
+    attainable,
+    break_even_batch,
+    break_even_contraction,
+    hopeless_width,
+    ridge,
+    rule_of_thumb_batch,
+    split_matmul,
+    square_tile,
+    tiled_matmul,
+)
+from scalingbook_lib.roofline.time import (
+    Roofline,
     batched_matvec,
     dot,
     elementwise,
     matmul,
     matvec,
     operation,
+    overlapped,
+    pipelined,
     reduction,
     softmax,
 )
-from scalingbook_lib.roofline.split import break_even_contraction, split_matmul
-from scalingbook_lib.roofline.stages import Pipeline, Turn, pipeline
-from scalingbook_lib.roofline.thresholds import (
-    RuleOfThumb,
-    attainable,
-    break_even_batch,
-    hopeless_width,
-    ridge,
-    rule_of_thumb_batch,
-)
-from scalingbook_lib.roofline.tiling import TiledMatmul, square_tile, tiled_matmul
-from scalingbook_lib.roofline.time import Roofline, overlapped, pipelined
 
 __all__ = [
     "Ladder",

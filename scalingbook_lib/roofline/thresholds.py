@@ -1,12 +1,17 @@
-"""From which intensity, and from which batch on, is the matrix unit what limits?"""
+"""From which intensity, batch, tile or split on is the matrix unit what limits?
+
+Against HBM or any other bandwidth; a matmul done in tiles, which re-reads its operands; a matmul split over
+chips along one axis, links against arithmetic only (`sharded_matmul` weighs every sharding with all its
+terms).
+"""
 
 import math
 from dataclasses import dataclass
+from typing import Literal, Unpack
 
-from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.roofline.operations import stored
-from scalingbook_lib.roofline.time import at_least_one
-from scalingbook_lib.units import BF16, DType, Told, percent
+from scalingbook_lib.machines.chips import Axis, Chip
+from scalingbook_lib.roofline.time import Against, Roofline, operation, stored
+from scalingbook_lib.units import BF16, DType, Told, at_least, binary, count, percent
 
 
 def ridge(chip: Chip, dtype: DType = BF16, bytes_per_s: float | None = None) -> float:
@@ -36,7 +41,7 @@ def break_even_batch(
     vanishes: where a/F + o/D alone exceeds 2/ridge, reading X and writing Y keeps memory busy for longer
     than the arithmetic takes, however large the batch.
     """
-    at_least_one(D=D, F=F)
+    at_least(1, D=D, F=F)
     a, w, o = stored(dtype, weights, out)
     half = ridge(chip, maths or dtype, bytes_per_s) / 2
     slack = 1 - half * (a / F + o / D)
@@ -94,3 +99,89 @@ def rule_of_thumb_batch(
         D, F, chip, dtype, weights=weights, out=out, maths=maths, bytes_per_s=bytes_per_s
     )
     return RuleOfThumb(ridge(chip, maths or dtype, bytes_per_s) * (weights or dtype).bytes / 2, exact)
+
+
+@dataclass(frozen=True, slots=True)
+class TiledMatmul(Told):
+    """A matmul that re-reads its inputs tile by tile, and the on-chip memory that a tile needs."""
+
+    roofline: Roofline
+    tiles: int
+    vmem_bytes: float
+    vmem_fraction: float | None
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether a tile fits the chip's VMEM; None where the chip's VMEM is not documented."""
+        return None if self.vmem_fraction is None else self.vmem_fraction <= 1
+
+    def __str__(self) -> str:
+        share = {None: "", True: ", which fits", False: ", which does not fit"}[self.fits]
+        return f"{self.roofline}; {count(self.tiles)} tiles, each in {binary(self.vmem_bytes)} of VMEM{share}"
+
+
+def tiled_matmul(
+    B: int,
+    D: int,
+    F: int,
+    chip: Chip,
+    dtype: DType = BF16,
+    *,
+    rows: int,
+    columns: int,
+    depth: int,
+    **against: Unpack[Against],
+) -> TiledMatmul:
+    """X[B, D] · W[D, F] → Y[B, F] in tiles of `rows` of B and `columns` of F, along D in steps of `depth`.
+
+    VMEM holds two buffers of each input tile (one computes while one fills) and an fp32 accumulator.
+    """
+    at_least(1, B=B, D=D, F=F, rows=rows, columns=columns, depth=depth)
+    tiles, steps = math.ceil(B / rows) * math.ceil(F / columns), math.ceil(D / depth)
+    inputs = dtype.bytes * depth * (rows + columns)  # one step's tiles of X and of W
+    nbytes = tiles * steps * inputs + dtype.bytes * B * F  # each tile of Y reads its inputs anew
+    vmem_bytes = 2 * inputs + 4 * rows * columns
+    fraction = vmem_bytes / chip.vmem_bytes if chip.vmem_bytes else None
+    return TiledMatmul(operation(2 * B * D * F, nbytes, chip, dtype, **against), tiles, vmem_bytes, fraction)
+
+
+def square_tile(chip: Chip, dtype: DType = BF16, bytes_per_s: float | None = None) -> float:
+    """The side above which square tiles are compute-bound: 2 b² d FLOPs for 2 a b d bytes, so a · ridge."""
+    return dtype.bytes * ridge(chip, dtype, bytes_per_s)
+
+
+def split_matmul(
+    B: float,
+    D: float,
+    F: float,
+    chip: Chip,
+    axis: Axis,
+    *,
+    split: Literal["B", "D", "F"],
+    dtype: DType = BF16,
+    keep_sharded: bool = False,
+    out: DType | None = None,
+) -> Roofline:
+    """X[B, D] · W[D, F] → Y[B, F] with one dimension split over `axis`: each chip's math against its links.
+
+    Splitting B or F needs no link. Splitting D leaves every chip with a partial sum of all of Y: an
+    all-reduce, or with `keep_sharded` the reduce-scatter that is half of it. HBM and hop latency left out.
+    """
+    at_least(1, B=B, D=D, F=F)
+    if split not in ("B", "D", "F"):
+        raise ValueError(f"split={split!r} is no dimension of this matmul; write 'B', 'D' or 'F'")
+    n = axis.size
+    crossings = {"D": 1 if keep_sharded else 2}.get(split, 0)
+    nbytes = crossings * (1 - 1 / n) * (out or dtype).bytes * B * F  # each chip already holds 1/n of them
+    return operation(2 * B * D * F / n, nbytes, chip, dtype, bytes_per_s=axis.bytes_per_s, over="network")
+
+
+def break_even_contraction(
+    chip: Chip, axis: Axis, dtype: DType = BF16, *, keep_sharded: bool = False, out: DType | None = None
+) -> float:
+    """The D above which a matmul with D split is compute-bound: for two bf16 chips on a line, 2 C / W.
+
+    B and F cancel: arithmetic and partial sums both grow with their product.
+    """
+    one = split_matmul(1, 1, 1, chip, axis, split="D", dtype=dtype, keep_sharded=keep_sharded, out=out)
+    return one.memory_s / one.math_s

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from scalingbook_lib.serving.timeline import Steps
+from scalingbook_lib.serving.sequence import Steps
 from scalingbook_lib.units import Told, si
 
 CLOSE = 1e-9  # a value this near a line, relative to it, lies on it

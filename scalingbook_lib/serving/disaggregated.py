@@ -9,11 +9,10 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
 
-from scalingbook_lib.serving.decoder import Decoder
+from scalingbook_lib.serving.batch import Decoder
 from scalingbook_lib.serving.frontend import Chunk, Frontend, Setup
 from scalingbook_lib.serving.policies import Disaggregated
-from scalingbook_lib.serving.sequence import LiveSequence
-from scalingbook_lib.serving.timeline import Stay
+from scalingbook_lib.serving.sequence import LiveSequence, Stay
 
 
 class Event(NamedTuple):

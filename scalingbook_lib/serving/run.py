@@ -14,8 +14,8 @@ from itertools import accumulate
 from scalingbook_lib.serving.frontend import Chunk
 from scalingbook_lib.serving.policies import Blocks, Disaggregated, Policy, Static
 from scalingbook_lib.serving.requests import ServingError
+from scalingbook_lib.serving.sequence import Stay, Stretch, times
 from scalingbook_lib.serving.served import Moment, Served, Span, gaps, rank
-from scalingbook_lib.serving.timeline import Stay, Stretch, times
 from scalingbook_lib.units import Told, count, percent, si
 
 

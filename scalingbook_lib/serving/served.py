@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from scalingbook_lib.serving.requests import Request, ServingError
-from scalingbook_lib.serving.timeline import Stay, Stretch
+from scalingbook_lib.serving.sequence import Stay, Stretch
 from scalingbook_lib.units import Told, count, si
 
 

@@ -1,6 +1,6 @@
 """What does one server do, boundary by boundary? Who is let in, prefilled, decoded, evicted, done.
 
-The loops of the policies (`loops`) decide; what they can do is here. Chapter: Inference.
+The loops of the policies (in `simulate`) decide; what they can do is here. Chapter: Inference.
 """
 
 import math

@@ -1,19 +1,28 @@
 """What does a legal result cost to make? The collectives behind a type, by the formulas of this book.
 
 JAX's rules say which sharding comes out and not how. For a product whose operands split J alike, every
-`out_sharding` is one way to end the same partial sum; other products are solved, other arrays resharded.
+`out_sharding` is one way to end the same partial sum; other products are solved, other arrays resharded. The
+machine of the explorers is a mesh X by Y, wired by the chip's own rule.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
 
 from scalingbook_lib import sharded_matmul
-from scalingbook_lib.collectives.resharding import Moves, Sequence, axes_of, cheapest_from, layout, reshard
+from scalingbook_lib.collectives.resharding import (
+    Moves,
+    Rings,
+    Sequence,
+    axes_of,
+    cheapest_from,
+    layout,
+    reshard,
+)
+from scalingbook_lib.machines import chips
 from scalingbook_lib.notation import Array, Dim, Product
 from scalingbook_lib.notation.types import spec
 from scalingbook_lib.notation.types.operands import MESH, Operands
 from scalingbook_lib.notation.types.rules import PRODUCT, RESHARD, contracted
-from scalingbook_lib.sharded_matmul.machines import machine
 from scalingbook_lib.units import BF16
 
 CHIP = "TPU v5e"
@@ -109,3 +118,18 @@ def _padded(a: Array, goal: Array) -> Array:
     new = [axis for axis in goal.partial if axis not in a.partial]
     axes = {dim.name: [x for x in dim.axes if x not in new] for dim in a.dims}
     return a.with_axes(**axes).with_partial((*a.partial, *new))
+
+
+@lru_cache(maxsize=256)
+def machine(chip: str, **sizes: int) -> Rings:
+    """Every mesh axis is one torus axis: a ring where this generation closes an axis of that size."""
+    on = chips.find(chip)
+    return Rings(on, **{name: on.axis(size) for name, size in sizes.items()})
+
+
+def shapes(mesh: Rings) -> str:
+    """'ring X of 16, line Y of 4'; axes of one chip are left out."""
+    axes = [(name, mesh.axes(name)[0]) for name, size in mesh.sizes.items() if size > 1]
+    return (
+        ", ".join(f"{'ring' if a.wrapped else 'line'} {name} of {a.size}" for name, a in axes) or "one chip"
+    )

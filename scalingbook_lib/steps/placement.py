@@ -13,14 +13,13 @@ from itertools import accumulate
 from math import gcd, prod
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Collective, Network, Transfer
 from scalingbook_lib.machines import Axis, Chip, Machine, Slice, SliceError
 from scalingbook_lib.machines.clusters import NETWORK_HOP_S, Cluster, ClusterError, Level
 from scalingbook_lib.machines.clusters.level import joined
 from scalingbook_lib.steps.limits import each_level
 from scalingbook_lib.steps.limits.expert import exchange_over
 
-type Networks = tuple[Network, ...]
+type Networks = tuple[collectives.Network, ...]
 NAMES = ("Y", "C", "Z", "X", "P", "R")  # tp, cp, experts' and other data ranks, stages, copies
 
 
@@ -155,13 +154,13 @@ def rate(collective: str, networks: Networks, efficiency: Links = PEAK) -> Rate:
     real = tuple(n for n in networks if n.size > 1)
     if not real:
         return FREE
-    kind = Collective.named(collective)
-    cost = _permute if kind is Collective.PERMUTE else collectives.FORMULAS[kind]
+    kind = collectives.Collective.named(collective)
+    cost = _permute if kind is collectives.Collective.PERMUTE else collectives.FORMULAS[kind]
     busy_s, link = _busiest(each_level(cost, _PROBE, *real), real, efficiency)
     return Rate(busy_s / _PROBE, cost(_PROBE, *real).latency_s, link)
 
 
-def _permute(nbytes: float, *networks: Network) -> Transfer:
+def _permute(nbytes: float, *networks: collectives.Network) -> collectives.Transfer:
     """One to the next group: the slowest level that they span sets the pace."""
     return max((collectives.permute(nbytes, n) for n in networks), key=lambda one: one.total_s)
 

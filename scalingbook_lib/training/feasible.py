@@ -5,9 +5,7 @@ Vocabularies are padded everywhere, and so are FSDP's shards on GPUs; JAX on TPU
 Chapter: Training.
 """
 
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Chip, Machine, Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.units import si

@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Chip, Machine, Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import buffers
 from scalingbook_lib.training.plan import Plan

@@ -3,14 +3,14 @@
 from matplotlib.figure import Figure
 
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Grid, Network, Panel, Timeline, View
-from scalingbook_lib.viz import charts, pictures, style
+from scalingbook_lib.viz import charts, style
 
 _PANELS = {
     Chart: charts.chart,
     Bars: charts.bars,
     Timeline: charts.timeline,
-    Grid: pictures.grid,
-    Network: pictures.network,
+    Grid: charts.grid,
+    Network: charts.network,
 }
 
 

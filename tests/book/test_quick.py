@@ -7,7 +7,7 @@ from tools.environment import ROOT
 
 
 def test_a_changed_module_runs_the_tests_of_its_room():
-    chosen = list(quick.tests({"scalingbook_lib/roofline/operations.py"}))
+    chosen = list(quick.tests({"scalingbook_lib/roofline/stages.py"}))
     assert any("test_roofline" in name for name in chosen)
     assert not any("test_notation" in name for name in chosen)
     assert all((ROOT / name).exists() for name in chosen)
@@ -25,10 +25,10 @@ def test_a_helper_of_tests_runs_those_that_use_it_and_leads_to_what_it_uses():
 
 
 def test_a_room_is_every_folder_above_a_module():
-    assert quick.rooms("scalingbook_lib/steps/limits/data.py") == {
+    assert quick.rooms("scalingbook_lib/steps/limits/parallel.py") == {
         "scalingbook_lib.steps",
         "scalingbook_lib.steps.limits",
-        "scalingbook_lib.steps.limits.data",
+        "scalingbook_lib.steps.limits.parallel",
     }
 
 

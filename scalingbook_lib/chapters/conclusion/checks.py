@@ -9,14 +9,10 @@ from math import ceil
 
 from scalingbook_lib import inference, models, training
 from scalingbook_lib.evidence import training as published
-from scalingbook_lib.inference import Layout
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.steps import limits
-from scalingbook_lib.training import Plan
 from scalingbook_lib.units import INT8
 
 M405, M70, M8, FALCON, QWEN, V3 = (
@@ -28,8 +24,8 @@ NEW = replace(
     link_bytes_per_s=5e11 / chips.H100.links, domain_chips=64, dcn_bytes_per_s=5e10,
 )  # fmt: skip
 FOUR, CUBE, SERVER = Slice.of(chips.V6E, "2x2"), Slice.of(chips.V5P, "4x4x4"), Slice.of(chips.V5E, "4x8")
-BEST = Plan(fsdp=64, microbatch=2)
-SERVING = Layout(tp=16, pp=2, kv_batch=2)
+BEST = training.Plan(fsdp=64, microbatch=2)
+SERVING = inference.Layout(tp=16, pp=2, kv_batch=2)
 
 
 def _chips(bytes_per_parameter: int) -> float:
@@ -37,21 +33,21 @@ def _chips(bytes_per_parameter: int) -> float:
 
 
 def _fits() -> float:
-    return inference.largest_batch(FALCON, Layout(tp=4), FOUR, S=4096)
+    return inference.largest_batch(FALCON, inference.Layout(tp=4), FOUR, S=4096)
 
 
 def _run_s(efficiency: training.Efficiency) -> float:
-    pod, plan = Slice.of(chips.V6E, "16x16"), Plan(fsdp=256, remat="selective")
+    pod, plan = Slice.of(chips.V6E, "16x16"), training.Plan(fsdp=256, remat="selective")
     step = training.step(FALCON, pod, plan, batch=512, T=2048, efficiency=efficiency)
     return training.run(step, 1e12).seconds
 
 
-def train_s(plan: Plan = BEST) -> float:
+def train_s(plan: training.Plan = BEST) -> float:
     """The step of the training capstone under a plan."""
     return training.step(QWEN, CUBE, plan, batch=256, T=4096).total_s
 
 
-def usd(batch: int = 16, layout: Layout = SERVING) -> float:
+def usd(batch: int = 16, layout: inference.Layout = SERVING) -> float:
     """The price of a million tokens in the serving capstone."""
     found = inference.serve(M70, SERVER, layout, P=30_000, G=2_000, batch=batch, policy="chunked")
     return found.usd_per_million()
@@ -174,11 +170,11 @@ CHECKS = (
         ),
         mistakes=(
             Mistake(
-                lambda: train_s(Plan(fsdp=64, ep=16)),
+                lambda: train_s(training.Plan(fsdp=64, ep=16)),
                 "The experts' exchange is waited for. Try fewer expert ways.",
             ),
             Mistake(
-                lambda: train_s(Plan(fsdp=64)),
+                lambda: train_s(training.Plan(fsdp=64)),
                 "Weights are gathered for every microbatch. Is there room for larger ones?",
             ),
             Mistake(
@@ -202,7 +198,7 @@ CHECKS = (
         mistakes=(
             Mistake(lambda: usd(8), "Twice as many sequences still meet the limit."),
             Mistake(
-                lambda: usd(1, Layout(tp=32, rows=4, kv_sequence=4)),
+                lambda: usd(1, inference.Layout(tp=32, rows=4, kv_sequence=4)),
                 "That is one sequence at a time, the fastest and dearest.",
             ),
         ),

@@ -4,8 +4,7 @@ from math import ceil
 
 from scalingbook_lib import models, training
 from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.training import rules

@@ -8,8 +8,8 @@ exchanges, permutes and sums that takes least time, and the next-best that lost.
 'exchange A over X'
 """
 
-from scalingbook_lib.collectives.resharding.device_mesh import DeviceMesh, Rings
 from scalingbook_lib.collectives.resharding.moves import Layout, Move, Moves, axes_of, layout
+from scalingbook_lib.collectives.resharding.routing import DeviceMesh, Rings
 from scalingbook_lib.collectives.resharding.search import (
     Path,
     Resharding,

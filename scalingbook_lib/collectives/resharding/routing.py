@@ -1,8 +1,11 @@
-"""How busy is the busiest link when every chip sends its shard to another chip?
+"""How busy is the busiest link when every chip sends its shard to another chip, on a mesh sold or imagined?
 
 A ring collective has a formula; a permutation of shards on a torus has none, so its messages are laid along
 their routes and counted. Routes go axis after axis by the shorter way; a message travels in as many equal
-parts as there are axes, each part starting on another axis, and what is for the antipode goes half each way.
+parts as there are axes, each part starting on another axis, and what is for the antipode goes half each
+way.
+
+All that a cost needs to know of the machine: its mesh axes, the torus axes under them, and the chip.
 Chapter: Sharding.
 """
 
@@ -13,9 +16,11 @@ from dataclasses import replace
 from functools import lru_cache
 
 from scalingbook_lib.collectives import Transfer
-from scalingbook_lib.collectives.kinds import Collective
+from scalingbook_lib.collectives.transfer import Collective
+from scalingbook_lib.machines import Axis, Chip, SliceMesh
 from scalingbook_lib.machines.routes import Place, Route
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.notation import axis_names
+from scalingbook_lib.units import Told
 
 type Shuffle = Mapping[Place, Place]  # where each chip's shard goes
 type Roles = Sequence[str]  # mesh axes, the slowest first
@@ -88,3 +93,33 @@ def _number(place: Place, torus: tuple[tuple[str, tuple[Axis, ...]], ...], roles
         for digit, size in spread[name]:
             number = number * size + digit
     return number
+
+
+class Rings(Told):
+    """A mesh that nobody need sell: each of its axes is a ring of its own (or any `Axis`), to think with."""
+
+    __slots__ = ("_axes", "chip")
+
+    def __init__(self, chip: Chip, /, **axes: int | Axis) -> None:
+        self.chip = chip
+        self._axes = {
+            name: a if isinstance(a, Axis) else Axis(a, True, chip.link_bytes_per_s, chip.hop_s)
+            for name, a in axes.items()
+        }
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The size of each mesh axis, in order."""
+        return {name: axis.size for name, axis in self._axes.items()}
+
+    def axes(self, names: str) -> tuple[Axis, ...]:
+        """The ring under each of these mesh axes."""
+        return tuple(self._axes[name] for name in axis_names(names))
+
+    def __str__(self) -> str:
+        shapes = (f"{'ring' if a.wrapped else 'line'} {name} of {a.size}" for name, a in self._axes.items())
+        return f"{self.chip.name}: {', '.join(shapes)}"
+
+
+type DeviceMesh = SliceMesh | Rings
+"""Chips joined by named mesh axes."""

@@ -8,7 +8,6 @@ states as formulas. Chapter: Sharding.
 AllGather on 8: 4 steps; the busiest link carries 7 of 16 pieces
 """
 
-from scalingbook_lib.collectives.schedules.loads import all_gather_shares, all_to_all_shares
 from scalingbook_lib.collectives.schedules.plan import (
     all_gather,
     all_reduce,
@@ -16,7 +15,17 @@ from scalingbook_lib.collectives.schedules.plan import (
     permute,
     reduce_scatter,
 )
-from scalingbook_lib.collectives.schedules.step import Link, Piece, Schedule, Send, Step, holdings, neighbour
+from scalingbook_lib.collectives.schedules.step import (
+    Link,
+    Piece,
+    Schedule,
+    Send,
+    Step,
+    all_gather_shares,
+    all_to_all_shares,
+    holdings,
+    neighbour,
+)
 
 __all__ = [
     "Link",

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from scalingbook_lib.collectives.kinds import Collective
 from scalingbook_lib.collectives.schedules.step import Link, Piece, Schedule, Send, Step, neighbour
+from scalingbook_lib.collectives.transfer import Collective
 
 type Lanes = Iterator[list[Send]]  # for every step of a phase, the messages of one part
 type Moves = Iterator[Callable[[int], list]]  # for every step, from a position on the line to what it sends

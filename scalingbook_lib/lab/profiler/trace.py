@@ -15,13 +15,11 @@ from typing import Any
 
 from scalingbook_lib.lab.profiler import ops
 from scalingbook_lib.lab.profiler import read as trace_read
-from scalingbook_lib.lab.profiler.attained import against
-from scalingbook_lib.lab.profiler.expected import expected
-from scalingbook_lib.lab.profiler.file import chrome, load, names, save
+from scalingbook_lib.lab.profiler.expected import against, expected
+from scalingbook_lib.lab.profiler.file import chrome, load, names, perfetto, save, xprof
 from scalingbook_lib.lab.profiler.table import Moment, Op, Row, Trace
 from scalingbook_lib.lab.profiler.times import Event, Lanes
 from scalingbook_lib.lab.profiler.view import picture, view
-from scalingbook_lib.lab.profiler.viewers import perfetto, xprof
 
 __all__ = [
     "Event",

@@ -1,12 +1,16 @@
 """Does a compiled decode step communicate what `inference` says it must, and hold what it says?
 
 `serving_step.of(config)` sets prediction and compiled program side by side: kind, axes, how often, how many
-bytes; `memory(config)` what each device holds. `config` is a `layout.Config`, for this machine's devices or
-for a TPU slice. Where the laboratory's program differs from the plan on purpose, the difference is a line of
-this module with its reason and its exact size. Chapters: Inference, Serving.
+bytes; `held(config)` the compiler's arguments beside `inference.memory`, byte for byte, and
+`largest_batch(config)` is the most sequences of a whole model that the compiler's limit lets in. `config`
+is a `layout.Config`, for this machine's devices or for a TPU slice. Where the laboratory's program differs
+from the plan on purpose, the difference is a line of this module with its reason and its exact size.
+Chapters: Inference, Serving.
 """
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -23,7 +27,7 @@ from scalingbook_lib.lab.serve.quantize import Narrow
 from scalingbook_lib.lab.train import agreement
 from scalingbook_lib.lab.train.agreement import SHAPES, Agreement
 from scalingbook_lib.machines import chips, slices
-from scalingbook_lib.units import DTYPES, FP32, DType
+from scalingbook_lib.units import DTYPES, FP32, DType, GiB, Told, binary, count
 
 WIDTHS = {"Y": decoder.AXES, "C": decoder.INNER, "G": decoder.INNER, "B": "Z", "S": "C"}  # by plan's letters
 INDEX = 4  # bytes of a word's number, sent with its logit
@@ -123,3 +127,88 @@ def _rows(config: Config, T: int) -> Iterator[Row]:
     yield Key("reduce-scatter", "X"), Amount(0, copies)
     yield Key("all-reduce", "X"), Amount(2 * m.L, FP32.bytes * tokens * 2 * m.L)
     yield Key("all-reduce", "X"), Amount(2, FP32.bytes * config.sequences * (1 + m.V / c))
+
+
+RESERVED = GiB / 4  # of each chip, by the TPU compiler for itself: 15.75 GiB of v5e's 16 are left
+
+
+@dataclass(frozen=True, slots=True)
+class Held(Told):
+    """Bytes on one device: predicted weights, cache and scales, the compiler's arguments and temporaries."""
+
+    weights: float
+    kv: float
+    scales: float
+    arguments: int
+    temporaries: int
+
+    @property
+    def predicted(self) -> float:
+        """Weights, cache, and the scales of both, which no plan counts."""
+        return self.weights + self.kv + self.scales
+
+    def __str__(self) -> str:
+        scales = f", scales {binary(self.scales)}" if self.scales else ""
+        parts = f"weights {binary(self.weights)}, cache {binary(self.kv)}{scales}"
+        return (
+            f"predicted {binary(self.predicted)}: {parts}; compiled {binary(self.arguments)}, "
+            f"and {binary(self.temporaries)} of temporaries"
+        )
+
+
+def held(config: Config) -> Held:
+    """Prediction and compiled program of one decode step."""
+    told = _predicted(config)
+    memory = decode.program(config, greedy=True).memory
+    return Held(told.weights, told.kv, scales(config), memory.arguments, memory.temporaries)
+
+
+def scales(config: Config) -> float:
+    """The bytes of all scales on one device."""
+    found = jax.tree_util.tree_leaves_with_path(config.structs)
+    sizes = (
+        math.prod(s.sharding.shard_shape(s.shape)) * s.dtype.itemsize
+        for path, s in found
+        if "scale" in str(path[-1])
+    )
+    return float(sum(sizes))
+
+
+def _predicted(config: Config) -> inference.Memory:
+    return inference.memory(config.model, plan(config), machine(config), B=config.sequences, S=config.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Largest(Told):
+    """The most sequences whose cache fits, of `limit` bytes a device, and what each of them takes there."""
+
+    sequences: int
+    tokens: int
+    fixed: float
+    each: float
+    limit: float
+
+    def __str__(self) -> str:
+        left = self.limit - self.fixed - self.sequences * self.each
+        fixed = f"{binary(self.fixed)} of weights and temporaries"
+        return (
+            f"{count(self.sequences)} sequences of {count(self.tokens)} tokens: {fixed}, "
+            f"{binary(self.each)} a sequence, {binary(left)} of {binary(self.limit)} left"
+        )
+
+
+def largest_batch(config: Config, layers: int = 2) -> Largest:
+    """The most sequences of the whole model: what the plan says it holds, and temporaries as compiled.
+
+    These are compiled for a few layers at the batch of `config`, a guess that should be near the answer: they
+    grow with the batch, and hardly with the layers, which use the same ones.
+    """
+    few = replace(config, model=replace(config.model, L=layers))
+    temporaries = decode.program(few, greedy=True).memory.temporaries
+    # what is held is linear in the sequences: two batches give the fixed part and that of each
+    one, two = (replace(config, sequences=config.sequences * n) for n in (1, 2))
+    low, high = (_predicted(c).weights + _predicted(c).kv + scales(c) for c in (one, two))
+    each = (high - low) / config.sequences
+    fixed = low - each * config.sequences + temporaries
+    limit = machine(config).chip.hbm_bytes - RESERVED
+    return Largest(int((limit - fixed) // each), config.tokens, fixed, each, limit)

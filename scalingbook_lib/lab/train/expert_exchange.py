@@ -111,6 +111,5 @@ def routed(w: Mapping[str, Any], h: jax.Array, k: int, room: int) -> jax.Array:
     place = (jnp.cumsum(wanted.astype(jnp.int32), 0) - 1)[..., None] == jnp.arange(room)
     sent = jnp.where(place, wanted[..., None], 0)  # [b, E, room]: 1 where a token has its place
     there = exchange(jnp.einsum("bec,bd->ecd", sent, h), "Z", 0, 1)  # [E_Z, Z · room, D]
-    experts = {name: w[name] for name in ("gate", "up", "down")}
-    done = jax.vmap(transformer.mlp)(experts, there)
+    done = jax.vmap(transformer.mlp)({name: w[name] for name in ("gate", "up", "down")}, there)
     return jnp.einsum("ecd,bec,be->bd", exchange(done, "Z", 1, 0), sent, gates)

@@ -7,8 +7,7 @@ A cluster is domains of chips under a fat tree of network switches; a mesh names
 ['NVLink', 'leaf', 'spine']
 """
 
-from scalingbook_lib.machines.clusters.cluster import NETWORK_HOP_S, PORTS, Cluster
+from scalingbook_lib.machines.clusters.cluster import NETWORK_HOP_S, PORTS, Cluster, ClusterMesh
 from scalingbook_lib.machines.clusters.level import ClusterError, Level
-from scalingbook_lib.machines.clusters.mesh import ClusterMesh
 
 __all__ = ["NETWORK_HOP_S", "PORTS", "Cluster", "ClusterError", "ClusterMesh", "Level"]

@@ -1,6 +1,7 @@
-"""How many switches does a cluster need, and what can each of its levels carry?
+"""How many switches does a cluster need, and what can each of its levels and each axis of a mesh carry?
 
-Domains of chips (NVSwitch, or a full mesh) under a fat tree of network switches. Chapter: GPUs.
+Domains of chips (NVSwitch, or a full mesh) under a fat tree of network switches. Of a mesh, the first axis
+named is the innermost, and spans the innermost levels. Chapter: GPUs.
 """
 
 import math
@@ -8,9 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.clusters.level import ClusterError, Level
-from scalingbook_lib.machines.clusters.mesh import ClusterMesh
-from scalingbook_lib.machines.machine import Joined
+from scalingbook_lib.machines.clusters.level import ClusterError, Level, joined
+from scalingbook_lib.machines.machine import Joined, MachineMesh
 from scalingbook_lib.units import si
 
 PORTS = 64  # of one network switch, a chip's network card in each: the H100 SuperPOD's
@@ -176,3 +176,53 @@ class Cluster(Joined):
         switches = f" under {tree} switches" if tree else ""
         rates = ", then ".join(f"{si(v.bytes_per_s, 'B/s')} ({v.name})" for v in self.levels)
         return f"{self.name} in {self.nodes:,} {word} of {self.domain}{switches}: each chip sends {rates}"
+
+
+class ClusterMesh(MachineMesh[Level]):
+    """Mesh axes laid over a cluster, the first innermost: which levels each has."""
+
+    machine: Cluster
+    refused = ClusterError
+
+    def _lay(self) -> dict[str, tuple[Level, ...]]:
+        """Give out the levels from the inside; an axis takes whole levels or a factor of one."""
+        sizes = [size for _, size in self.named]
+        if not sizes or min(sizes) < 1 or math.prod(sizes) != self.machine.chips:
+            raise ClusterError(
+                f"a mesh of {self._wanted()} does not use the {self.machine.chips:,} chips of this cluster: "
+                "the product of the axes must be the number of chips, as in mesh(X=8, Y=128) for 1,024"
+            )
+        left, laid = [(level, level.size) for level in self.machine.levels], {}
+        for name, size in self.named:
+            parts = []
+            while size > 1:
+                level, room = left.pop(0)
+                took = math.gcd(size, room)
+                if took < min(size, room):
+                    raise ClusterError(
+                        f"a mesh of {self._wanted()} does not fit {self.machine.name}: {name} would take a "
+                        f"part of a group of {room} ({level.name}); from the inside, levels have "
+                        f"{', '.join(f'{v.size} ({v.name})' for v in self.machine.levels)}"
+                    )
+                parts.append(level.part(took))
+                size //= took
+                if room > took:
+                    left.insert(0, (level, room // took))
+            laid[name] = tuple(parts)
+        return laid
+
+    def axes(self, names: str) -> tuple[Level, ...]:
+        """The levels under these mesh axes, from the inside out: what `collectives` take."""
+        known = self._known(names)
+        return joined(level for name in self.sizes if name in known for level in self._laid[name])
+
+    def bytes_per_s(self, names: str) -> float:
+        """The bandwidth of these mesh axes: array bytes a second that a hierarchical all-gather nears.
+
+        All chips below a level fetch different parts, so a level counts as often as there are such chips.
+        """
+        rates, below = [], 1
+        for level in self.axes(names):
+            rates.append(below * level.bytes_per_s)
+            below *= level.size
+        return min(rates, default=math.inf)

@@ -5,8 +5,16 @@ follows from it: cycles, utilization, padding, peak FLOPs/s. Chapter: TPUs.
 """
 
 from scalingbook_lib.machines.systolic.array import ArrayRun, Cell, Frame, simulate
-from scalingbook_lib.machines.systolic.cycles import cycles, rows_for, tile_period, utilization
-from scalingbook_lib.machines.systolic.padding import Padding, Storage, padding, storage
+from scalingbook_lib.machines.systolic.padding import (
+    Padding,
+    Storage,
+    cycles,
+    padding,
+    rows_for,
+    storage,
+    tile_period,
+    utilization,
+)
 from scalingbook_lib.machines.systolic.peak import Peak, peak, peak_of
 
 __all__ = [

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scalingbook_lib.units import at_least
+
 type Matrix = Sequence[Sequence[int]]
 type Arriving = tuple[int, int, int] | None  # a tile, a row of X and its element
 
@@ -62,8 +64,7 @@ def feed(X: Matrix, W: Matrix, side: int | None, double_buffered: bool) -> Feed:
     """The feed of X · W; what is no product is refused."""
     M, K, N = _sizes(X, W)
     t = max(K, N) if side is None else side
-    if t < 1:
-        raise ValueError(f"side={side} is no side of an array; write a number of at least 1")
+    at_least(1, side=t)
     deep = math.ceil(K / t)
     loads, starts = _timetable(M, t, deep * math.ceil(N / t), double_buffered)
     return Feed(X, W, t, deep, double_buffered, loads, starts)

@@ -1,10 +1,13 @@
-"""What does a matmul lose where its sizes are no multiples of the array's side, or of memory's tiles?"""
+"""What does a matmul take on a systolic array, and lose where its sizes are no multiples of the side?
+
+Side t, M rows streamed past every tile of weights: the formulas of cycles are those that `array.simulate`
+counts. Memory has tiles of its own.
+"""
 
 import math
 from dataclasses import dataclass
 
-from scalingbook_lib.machines.systolic.cycles import cycles
-from scalingbook_lib.units import BF16, DType, Told, percent, si
+from scalingbook_lib.units import BF16, DType, Told, at_least, percent, si
 
 SUBLANES, LANES = 8, 128  # a register: rows and columns of 32-bit elements
 
@@ -75,9 +78,7 @@ class Padding(Told):
 
 def padding(M: int, K: int, N: int, side: int) -> Padding:
     """X[M, K] · W[K, N] on an array of that side: tiles, and the share of the work that is not padding."""
-    for name, size in {"M": M, "K": K, "N": N, "side": side}.items():
-        if size < 1:
-            raise ValueError(f"{name}={size} is no size of a matmul; write a number of at least 1")
+    at_least(1, M=M, K=K, N=N, side=side)
     return Padding(M, K, N, side)
 
 
@@ -122,8 +123,40 @@ def storage(rows: int, columns: int, dtype: DType = BF16) -> Storage:
     As XLA compiled `bf16[20, 200]` and `int8[20, 200]` for v5e to TPU7x: 24 x 256 elements. It may also turn
     dimensions round to avoid padding, so the compiled program has the last word.
     """
-    if rows < 1 or columns < 1:
-        raise ValueError(f"a matrix of {rows} x {columns} has no element; write sizes of at least 1")
+    at_least(1, rows=rows, columns=columns)
     if dtype.bytes < 1:
         raise ValueError(f"{dtype} packs several elements into a byte; write int8, bf16 or fp32")
     return Storage(rows, columns, dtype)
+
+
+def cycles(M: int, t: int, tiles: int = 1, double_buffered: bool = True) -> int:
+    """From the first multiplication to the last result, once the first tile's weights are in place.
+
+    M + 2t - 2 for one tile: a row enters every cycle, and the last one crosses t - 1 cells to the right and
+    t - 1 down after its first. Every tile before the last costs one more period.
+    """
+    at_least(1, M=M, t=t, tiles=tiles)
+    return (tiles - 1) * tile_period(M, t, double_buffered) + M + 2 * t - 2
+
+
+def tile_period(M: int, t: int, double_buffered: bool = True) -> int:
+    """Cycles from one tile's first row to the next tile's.
+
+    New weights take t cycles to enter. With a second register in every cell they do so while M rows pass,
+    max(M, t); with one register a cell either loads or multiplies, M + t.
+    """
+    at_least(1, M=M, t=t)
+    return max(M, t) if double_buffered else M + t
+
+
+def utilization(M: int, t: int, tiles: int = 1, double_buffered: bool = True) -> float:
+    """The share of cell-cycles that multiply, from the first multiplication to the last result."""
+    return tiles * M / cycles(M, t, tiles, double_buffered)
+
+
+def rows_for(share: float, t: int) -> float:
+    """The rows M at which one isolated tile reaches this utilization: M / (M + 2t - 2) = share."""
+    at_least(1, t=t)
+    if not 0 < share < 1:
+        raise ValueError(f"share={share}: one tile keeps between none and all cells busy; write 0.9")
+    return share * (2 * t - 2) / (1 - share)

@@ -16,15 +16,6 @@ from scalingbook_lib.models.arithmetic.experts import (
     moe_break_even,
     routing,
 )
-from scalingbook_lib.models.arithmetic.forward import Flops, flops
-from scalingbook_lib.models.arithmetic.intensity import (
-    Intensity,
-    attention_intensity,
-    block_bytes,
-    latent_intensity,
-    prefill_tokens,
-    query_block,
-)
 from scalingbook_lib.models.arithmetic.layers import hidden, pairs, pointwise
 from scalingbook_lib.models.arithmetic.memory import (
     KVCache,
@@ -37,17 +28,25 @@ from scalingbook_lib.models.arithmetic.memory import (
 from scalingbook_lib.models.arithmetic.products import Einsum, EinsumError, einsum
 from scalingbook_lib.models.arithmetic.remat import POLICIES, Activations, Policy, activations
 from scalingbook_lib.models.arithmetic.softmax import (
+    Intensity,
     OnlineSoftmax,
     SoftmaxState,
     SoftmaxStep,
+    attention_intensity,
+    block_bytes,
+    latent_intensity,
     merge,
     online_softmax,
+    prefill_tokens,
+    query_block,
 )
 from scalingbook_lib.models.arithmetic.terms import Term, Terms
 from scalingbook_lib.models.arithmetic.training import (
+    Flops,
     TrainingFlops,
     Utilization,
     crossover,
+    flops,
     mfu,
     training_flops,
 )

@@ -6,8 +6,8 @@ Chapters: Transformers, Inference.
 from dataclasses import dataclass
 
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.models.arithmetic.terms import Bytes, Term, Terms, at_least_one
-from scalingbook_lib.units import BF16, FP32, DType, binary, count, si
+from scalingbook_lib.models.arithmetic.terms import Bytes, Term, Terms
+from scalingbook_lib.units import BF16, FP32, DType, at_least, binary, count, si
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,7 @@ class Parameters(Terms):
 def params(model: Transformer) -> Parameters:
     """The exact parameters of a model: its parts sum to `model.params`."""
     terms = tuple(Term(part, n, _why(model, part)) for part, n in model.by_part.items())
-    active = tuple(Term(part, n) for part, n in model.active_by_part.items())
-    return Parameters(terms, model, active)
+    return Parameters(terms, model, tuple(Term(part, n) for part, n in model.active_by_part.items()))
 
 
 def _why(model: Transformer, part: str) -> str:
@@ -107,7 +106,7 @@ class KVCache(Bytes):
 
 def kv_cache(model: Transformer, S: int, dtype: DType = BF16, *, sequences: int = 1) -> KVCache:
     """Each layer keeps min(S, window) positions of each sequence."""
-    at_least_one(S=S, sequences=sequences)
+    at_least(1, S=S, sequences=sequences)
     terms = []  # the query heads are not in it: those that share a key and a value read the same bytes
     for kind in model.layer_kinds:
         cached = min(S, kind.window or S)  # what is farther back than the window, nobody asks for again

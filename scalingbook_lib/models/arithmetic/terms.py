@@ -83,10 +83,3 @@ def whole(value: float | Fraction) -> float:
     """An integer where the value is one, so that counts can be compared exactly."""
     exact = Fraction(value)  # a float is a fraction too, so nothing is rounded on the way
     return int(exact) if exact.denominator == 1 else float(exact)
-
-
-def at_least_one(**sizes: float | Fraction) -> None:
-    """Refuse a count below 1."""
-    for name, size in sizes.items():
-        if not size >= 1:  # also nan, which no comparison holds for
-            raise ValueError(f"{name} = {size} is too small; write at least 1")

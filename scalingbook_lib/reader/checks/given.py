@@ -22,9 +22,7 @@ def number(given: Any, unit: str) -> float:
     """The given number in base units; a number without a unit is taken to be in the unit asked for."""
     if isinstance(given, str):
         return _quantity(given, unit)
-    if isinstance(given, units.Quantity):
-        return _in_unit(given, unit)
-    return _plain(given)
+    return _in_unit(given, unit) if isinstance(given, units.Quantity) else _plain(given)
 
 
 def _plain(given: Any) -> float:

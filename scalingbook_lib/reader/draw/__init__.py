@@ -4,7 +4,7 @@ The same text is in the page as built and comes from the page's worker for every
 view and the live one are the same picture.
 """
 
-from scalingbook_lib.reader.draw import bars, chart, grid, network, svg, timeline
+from scalingbook_lib.reader.draw import bars, chart, grid, network, svg
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Grid, Network, Panel, Timeline, View
 
 WIDE, NARROW = 680.0, 340.0
@@ -31,7 +31,7 @@ def panel(panel: Panel, width: float) -> str:
         case Grid():
             return grid.grid(panel, width)
         case Timeline():
-            return timeline.timeline(panel, width)
+            return bars.timeline(panel, width)
         case Network():
             return network.network(panel, width)
 

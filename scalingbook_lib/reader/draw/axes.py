@@ -1,14 +1,65 @@
-"""How are axes drawn? A light grid, ticks that do not touch, a label with its unit and an arrow."""
+"""How are axes drawn, and which parts of a line within them?
+
+A light grid, ticks that do not touch, a label with its unit and an arrow. Of a line what lies between its
+gaps, cut to the plot's box.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
-from scalingbook_lib.reader.draw import clip, svg
-from scalingbook_lib.reader.draw.clip import Box, Line
+from scalingbook_lib.reader.draw import svg
 from scalingbook_lib.reader.explorers import scales
 from scalingbook_lib.reader.explorers.view import Chart, RefLine, Scale
+
+Line = tuple[list[float], list[float]]  # pixels
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+
+
+def pieces(xs: Sequence[float], ys: Sequence[float]) -> list[Line]:
+    """The stretches of a curve between its gaps, which are values that are inf or nan."""
+    runs = groupby(zip(xs, ys, strict=True), key=lambda p: math.isfinite(p[0]) and math.isfinite(p[1]))
+    stretches = [list(run) for drawn, run in runs if drawn]
+    return [([x for x, _ in s], [y for _, y in s]) for s in stretches]
+
+
+def within(xs: list[float], ys: list[float], box: Box) -> list[Line]:
+    """The parts of a line within the box; the line itself where all of it is."""
+    left, top, right, bottom = box[0] - 0.05, box[1] - 0.05, box[2] + 0.05, box[3] + 0.05
+    if min(xs) >= left and max(xs) <= right and min(ys) >= top and max(ys) <= bottom:
+        return [(xs, ys)]
+    lines: list[Line] = []
+    for i in range(len(xs) - 1):
+        cut = _segment(xs[i], ys[i], xs[i + 1], ys[i + 1], (left, top, right, bottom))
+        if cut is None:
+            continue
+        x0, y0, x1, y1 = cut
+        if not (lines and lines[-1][0][-1] == x0 and lines[-1][1][-1] == y0):
+            lines.append(([x0], [y0]))
+        lines[-1][0].append(x1)
+        lines[-1][1].append(y1)
+    return lines
+
+
+def _segment(
+    x0: float, y0: float, x1: float, y1: float, box: Box
+) -> tuple[float, float, float, float] | None:
+    """The part of a segment within the box (Liang and Barsky); None where there is none."""
+    enter, leave, dx, dy = 0.0, 1.0, x1 - x0, y1 - y0
+    for run, room in ((-dx, x0 - box[0]), (dx, box[2] - x0), (-dy, y0 - box[1]), (dy, box[3] - y0)):
+        if run == 0 and room < 0:
+            return None
+        if run < 0:
+            enter = max(enter, room / run)
+        elif run > 0:
+            leave = min(leave, room / run)
+    if enter > leave:
+        return None
+    start = (x0, y0) if enter == 0 else (x0 + enter * dx, y0 + enter * dy)
+    end = (x1, y1) if leave == 1 else (x0 + leave * dx, y0 + leave * dy)
+    return (*start, *end)
+
 
 RIGHT, FOOT = 14.0, 44.0  # margins: right of the plot, and below it for ticks and the label of x
 AIR = 9.0  # between the texts of two ticks
@@ -26,8 +77,8 @@ class Frame:
     def line(self, xs: Sequence[float], ys: Sequence[float]) -> list[Line]:
         """The pieces of a curve that are finite and within the box, in pixels."""
         whole = all(map(math.isfinite, ys)) and all(map(math.isfinite, xs))
-        pieces = [(xs, ys)] if whole else clip.pieces(xs, ys)
-        return [part for px, py in pieces for part in clip.within(self.x(px), self.y(py), self.box)]
+        finite = [(xs, ys)] if whole else pieces(xs, ys)
+        return [part for px, py in finite for part in within(self.x(px), self.y(py), self.box)]
 
     def at(self, mark: RefLine) -> float | None:
         """Where a reference line stands in pixels; None where that is not in the picture."""

@@ -10,8 +10,7 @@ from itertools import groupby
 
 from scalingbook_lib.reader.draw import axes as draw_axes
 from scalingbook_lib.reader.draw import labels, svg
-from scalingbook_lib.reader.draw.axes import FOOT, RIGHT, Frame
-from scalingbook_lib.reader.draw.clip import Line
+from scalingbook_lib.reader.draw.axes import FOOT, RIGHT, Frame, Line
 from scalingbook_lib.reader.draw.labels import Place, Placer
 from scalingbook_lib.reader.draw.palette import ink
 from scalingbook_lib.reader.explorers.view import Band, Chart, Curve, Points, RefLine, Regions, colored

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from scalingbook_lib.reader.draw.clip import Box, Line
+from scalingbook_lib.reader.draw.axes import Box, Line
 
 Place = tuple[float, float, float]
 

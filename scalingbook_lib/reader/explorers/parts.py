@@ -1,5 +1,10 @@
-"""What is an explorer made of? Controls, what a view shows, and the explorer itself: one import for all."""
+"""What is an explorer made of? One import for all of it.
 
+Controls, what a view shows, and the explorer itself; the chips, models and machines that controls offer; the
+words of a verdict.
+"""
+
+from scalingbook_lib.reader.explorers import layouts, scales
 from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider, Steps, Switch
 from scalingbook_lib.reader.explorers.explorer import Explorer
 from scalingbook_lib.reader.explorers.view import (
@@ -24,8 +29,36 @@ from scalingbook_lib.reader.explorers.view import (
     Timeline,
     View,
 )
+from scalingbook_lib.reader.offered.chips import CHIPS, TORI, WITH_TORUS, WITH_VMEM
+from scalingbook_lib.reader.offered.gpus import CLUSTERS, DOMAINS, RACKS, cluster, joined
+from scalingbook_lib.reader.offered.machines import machine, torus
+from scalingbook_lib.reader.offered.models import MODELS
+from scalingbook_lib.reader.offered.serving import (
+    PRICES,
+    SERVING_MACHINES,
+    SERVING_MODELS,
+    TYPES,
+    refused,
+    spread,
+    stored,
+)
+from scalingbook_lib.reader.offered.training import TRAINING_MACHINES, divisors, term, word
+from scalingbook_lib.reader.words import counts, lines, listed, several, three
 
 __all__ = [
+    "CHIPS",
+    "CLUSTERS",
+    "DOMAINS",
+    "MODELS",
+    "PRICES",
+    "RACKS",
+    "SERVING_MACHINES",
+    "SERVING_MODELS",
+    "TORI",
+    "TRAINING_MACHINES",
+    "TYPES",
+    "WITH_TORUS",
+    "WITH_VMEM",
     "Band",
     "Bars",
     "Cell",
@@ -52,4 +85,21 @@ __all__ = [
     "Switch",
     "Timeline",
     "View",
+    "cluster",
+    "counts",
+    "divisors",
+    "joined",
+    "layouts",
+    "lines",
+    "listed",
+    "machine",
+    "refused",
+    "scales",
+    "several",
+    "spread",
+    "stored",
+    "term",
+    "three",
+    "torus",
+    "word",
 ]

@@ -4,7 +4,7 @@ from scalingbook_lib.machines import Cluster, chips
 
 RACKS = "GB200, 64 of 72"  # jobs take 64 chips of a rack, a power of two
 DOMAINS = {"H100": ("H100", 8), "B200": ("B200", 8), RACKS: ("GB200", 64)}
-MACHINES = tuple(DOMAINS)
+CLUSTERS = tuple(DOMAINS)
 
 
 def cluster(machine: str, n: int, **how: object) -> Cluster:

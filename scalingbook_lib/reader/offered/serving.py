@@ -4,18 +4,16 @@ from functools import lru_cache
 from typing import Any
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.models import Transformer
 from scalingbook_lib.reader.explorers.view import Bars, RefLine, Scale, Series, View
 from scalingbook_lib.reader.offered.machines import machine
 from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType
 
-MODELS = (
+SERVING_MODELS = (
     "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 13B", "Gemma-2 27B", "Qwen3 32B", "Mixtral 8x7B",
     "DeepSeek-V3",
 )  # fmt: skip
-MACHINES = (
+SERVING_MACHINES = (
     "TPU v5e 2x2", "TPU v5e 2x4", "TPU v5e 4x4", "TPU v5e 4x8", "TPU v5e 8x8", "TPU v5p 2x2x2",
     "TPU v5p 2x2x4", "TPU v6e 2x2", "TPU v6e 2x4", "TPU v6e 4x4", "TPU7x 2x2x1", "H100 × 1", "H100 × 8",
     "H200 × 8", "B200 × 8",
@@ -30,17 +28,17 @@ def stored(name: str, where: Machine) -> DType:
     return FP8 if found is INT8 and where.chip.torus is None else found
 
 
-def layout(model: Transformer, chips: int, group: int, **types: Any) -> Layout:
+def layout(model: models.Transformer, chips: int, group: int, **types: Any) -> inference.Layout:
     """All chips as one tensor group; heads of the cache before sequences. Experts on all chips."""
     K = max(model.K, 1)
     heads = max(n for n in range(1, min(group, K) + 1) if group % n == 0 and K % n == 0)
     E = model.experts.E if model.experts else 1
     ep = max(n for n in range(1, chips + 1) if chips % n == 0 and E % n == 0)
-    return Layout(tp=chips, ep=ep, attention_dp=chips // group, kv_batch=group // heads, **types)
+    return inference.Layout(tp=chips, ep=ep, attention_dp=chips // group, kv_batch=group // heads, **types)
 
 
 @lru_cache(maxsize=64)
-def spread(model: str, where: str, weights: str, kv: str) -> Layout:
+def spread(model: str, where: str, weights: str, kv: str) -> inference.Layout:
     """One copy of a model over a whole machine: heads of the cache before sequences, experts over all."""
     m, on = models.find(model), machine(where)
     types = {"weights": stored(weights, on), "kv": stored(kv, on)}

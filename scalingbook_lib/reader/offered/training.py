@@ -1,6 +1,6 @@
 """On which machines do the explorers of training run, and why is a plan not possible there, in a word?"""
 
-MACHINES = (
+TRAINING_MACHINES = (
     "TPU v5p 4x4x8", "TPU v5p 8x8x8", "TPU v5p 16x16x16", "TPU v5p 16x20x28", "TPU v5e 16x16",
     "TPU v6e 16x16", "H100 × 512", "H100 × 4,096", "H100 × 16,384", "B200 × 1,024",
 )  # fmt: skip

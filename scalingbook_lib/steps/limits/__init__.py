@@ -10,7 +10,6 @@ machine; `audit` for a whole plan. An MLP stands for its layer; C is the documen
 """
 
 from scalingbook_lib.steps.limits.audit import Audit, audit
-from scalingbook_lib.steps.limits.data import data_parallel
 from scalingbook_lib.steps.limits.expert import (
     Exchange,
     RoutedLayer,
@@ -19,10 +18,15 @@ from scalingbook_lib.steps.limits.expert import (
     reached,
     routed_layer,
 )
-from scalingbook_lib.steps.limits.limit import Limit, Term, each_level
-from scalingbook_lib.steps.limits.pipeline import Pipeline, pipeline_parallel
-from scalingbook_lib.steps.limits.rules import MACHINES, Rules, rules, table
-from scalingbook_lib.steps.limits.tensor import Widest, tensor_parallel, widest_tensor_parallel
+from scalingbook_lib.steps.limits.limit import MACHINES, Limit, Rules, Term, each_level, rules, table
+from scalingbook_lib.steps.limits.parallel import (
+    Pipeline,
+    Widest,
+    data_parallel,
+    pipeline_parallel,
+    tensor_parallel,
+    widest_tensor_parallel,
+)
 
 __all__ = [
     "MACHINES",

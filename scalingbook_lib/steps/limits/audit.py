@@ -10,9 +10,8 @@ from scalingbook_lib import collectives
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Experts, Transformer
 from scalingbook_lib.steps.limits.expert import exchange_over
-from scalingbook_lib.steps.limits.limit import at_least
-from scalingbook_lib.steps.limits.pipeline import pipeline_parallel
-from scalingbook_lib.units import BF16, DType, Told, count, percent, si
+from scalingbook_lib.steps.limits.parallel import pipeline_parallel
+from scalingbook_lib.units import BF16, DType, Told, at_least, count, percent, si
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from scalingbook_lib import collectives
 from scalingbook_lib.machines import Level, Machine
 from scalingbook_lib.models import Transformer, arithmetic
-from scalingbook_lib.steps.limits.limit import Limit, Term, at_least, inner, singled
-from scalingbook_lib.units import BF16, DType, Told, count, si
+from scalingbook_lib.steps.limits.limit import Limit, Term, inner, singled
+from scalingbook_lib.units import BF16, DType, Told, at_least, count, si
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,9 @@
 1f1b: idle 9 s of 33 s, 27 % of the time (38 % over the work)
 """
 
-from scalingbook_lib.steps.pipelines.bubbles import Bubble, bubble
 from scalingbook_lib.steps.pipelines.orders import ORDERS, PipelineError, Task
 from scalingbook_lib.steps.pipelines.play import simulate
-from scalingbook_lib.steps.pipelines.run import Number, Run, Span
+from scalingbook_lib.steps.pipelines.run import Bubble, Number, Run, Span, bubble
 
 SCHEDULES = tuple(ORDERS)
 

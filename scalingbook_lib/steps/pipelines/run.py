@@ -1,12 +1,15 @@
-"""What did a pipeline do in one step? Every task with its times, the idle share, and what was held.
+"""What did a pipeline do in one step, and how long is each stage idle?
 
-Chapter: Training.
+A `Run` has every task with its times, and what was held. `bubble` is one formula a schedule, without
+playing it out. Two figures are called the bubble: the share of the step in which a stage is idle, (P -
+1)/(M + P - 1) for 1F1B, and idle time over work, (P - 1)/M. Each has its name here. Chapter: Training.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
+from scalingbook_lib.steps.pipelines.orders import check
 from scalingbook_lib.units import Told, percent, si
 
 type Number = int | float | Fraction
@@ -73,3 +76,90 @@ class Run(Told):
             f"{si(float(self.total_s), 's')}, idle {percent(float(self.bubble))} of the time "
             f"({percent(float(self.overhead))} over the work); a stage holds up to {held} microbatches"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Bubble(Told):
+    """A stage's work in a step, and what it waits."""
+
+    schedule: str
+    work_s: Number
+    idle_s: Number
+    exact: bool = True  # False where `simulate` may say otherwise
+
+    @property
+    def total_s(self) -> Number:
+        """The step."""
+        return self.work_s + self.idle_s
+
+    @property
+    def share(self) -> Number:
+        """The share of the step in which a stage is idle."""
+        return share(self.idle_s, self.total_s)
+
+    @property
+    def overhead(self) -> Number:
+        """Idle time over work."""
+        return share(self.idle_s, self.work_s)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.schedule}: idle {si(float(self.idle_s), 's')} of {si(float(self.total_s), 's')}, "
+            f"{percent(float(self.share))} of the time ({percent(float(self.overhead))} over the work)"
+        )
+
+
+def bubble(
+    schedule: str,
+    stages: int,
+    microbatches: int,
+    chunks: int = 1,
+    *,
+    forward_s: Number = 1,
+    backward_s: Number = 2,
+    weight_s: Number | None = None,
+    both_s: Number | None = None,
+    hop_s: Number = 0,
+) -> Bubble:
+    """The idle time of a schedule; arguments as in `simulate`.
+
+    Where hops are free, GPipe and 1F1B: (P - 1)(F + B); interleaved: (P - 1)(F + B)/v. With I + W = B,
+    zero-bubble: (P - 1) times F + I - W, but no less than F and I; DualPipe: (P/2 - 1)(F&B + B - 3W), exact
+    where F = I ≥ W and F + I ≤ F&B ≤ F + B.
+    Sources: arXiv 1811.06965, 2104.04473, 2401.10241, 2412.19437; hops: our own, held to `simulate`.
+    """
+    P, M, v = stages, microbatches, chunks
+    check(schedule, P, M, v)
+    f, b, h = forward_s, backward_s, hop_s
+    w = share(b, 2) if weight_s is None else weight_s
+    work = M * (f + b)
+    match schedule:
+        case "gpipe":
+            return Bubble(schedule, work, (P - 1) * (f + b + 2 * h))
+        case "1f1b":
+            waits = P - 1 + (M - 1) * (P - 1) // P  # round trips that nothing else hides
+            return Bubble(schedule, work, (P - 1) * (f + b) + 2 * h * waits)
+        case "interleaved":
+            return _interleaved(P, v, work, f=f, b=b, h=h)
+        case "zero-bubble":
+            waits = 4 * (P - 1) - 2 * (M == P > 1)
+            exact = not h or (f == b - w == w and 2 * h <= w)
+            return Bubble(schedule, work, (P - 1) * max(f + b - 2 * w, f, b - w) + waits * h, exact)
+        case _:
+            both = f + b if both_s is None else both_s
+            return _dualpipe(P, M, f=f, b=b, w=w, both=both, h=h)
+
+
+def _interleaved(P: int, v: int, work: Number, *, f: Number, b: Number, h: Number) -> Bubble:
+    """Hops are waited for at the start and at the end alone, while they take less than a piece."""
+    waits = 2 * (v * P - 1) if P > 1 else 0
+    exact = v * h <= min(f, b) if v > 1 else not h
+    return Bubble("interleaved", work, share((P - 1) * (f + b), v) + waits * h, exact)
+
+
+def _dualpipe(P: int, M: int, *, f: Number, b: Number, w: Number, both: Number, h: Number) -> Bubble:
+    """The middle stages, which overlap least: all but P + 1 of their microbatches. Hops are approximate."""
+    work = (M - P - 1) * both + (P + 1) * (f + b)
+    exact = not h and (P == 2 or (b - w == f >= w and 2 * f <= both <= f + b))
+    idle = (P // 2 - 1) * (both + b - 3 * w)
+    return Bubble("dualpipe", work, idle + (share(M * (P - 1), P) + P - 1) * h if h else idle, exact)

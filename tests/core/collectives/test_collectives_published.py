@@ -116,7 +116,7 @@ def test_a_shift_by_nothing_is_free():
     ids=lambda formula: formula.__name__,
 )
 def test_what_cannot_be_is_refused(formula):
-    with pytest.raises(ValueError, match="cannot be moved"):
+    with pytest.raises(ValueError, match="nbytes=-1: write a number of at least 0"):
         formula(-1, Axis(4, True, 1, 0))
     with pytest.raises(ValueError, match="no way round"):
         formula(1, Axis(4, False, 1, 0), both_ways=False)

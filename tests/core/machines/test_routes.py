@@ -164,7 +164,8 @@ def test_a_chip_that_does_not_exist(place):
 
 
 @pytest.mark.parametrize(
-    ("nbytes", "paths", "said"), [(-1, None, "cannot be sent"), (1, 3, "from 1 to 2"), (1, 0, "1 to 2")]
+    ("nbytes", "paths", "said"),
+    [(-1, None, "nbytes=-1: write a number of at least 0"), (1, 3, "from 1 to 2"), (1, 0, "1 to 2")],
 )
 def test_a_message_that_cannot_be(nbytes, paths, said):
     with pytest.raises(ValueError, match=said):

@@ -10,7 +10,7 @@ from gallery import PANELS
 
 from scalingbook_lib.chapters.explorers import find
 from scalingbook_lib.reader import draw
-from scalingbook_lib.reader.draw import clip, labels, palette, svg
+from scalingbook_lib.reader.draw import axes, labels, palette, svg
 from scalingbook_lib.reader.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, Scale, View
 
 WIDTHS = (draw.WIDE, draw.NARROW)
@@ -162,19 +162,19 @@ def test_panels_side_by_side_are_drawn_narrow():
 
 
 def test_curves_are_cut_at_the_box_where_they_cross_it():
-    ((xs, ys),) = clip.within([0.0, 100.0], [0.0, 100.0], (25, 0, 75, 100))
+    ((xs, ys),) = axes.within([0.0, 100.0], [0.0, 100.0], (25, 0, 75, 100))
     assert xs == pytest.approx([25, 75], abs=0.1)
     assert ys == pytest.approx([25, 75], abs=0.1)
-    assert clip.within([0.0, 1.0], [500.0, 500.0], (0, 0, 100, 100)) == []
+    assert axes.within([0.0, 1.0], [500.0, 500.0], (0, 0, 100, 100)) == []
     inside = ([1.0, 2.0], [3.0, 4.0])
-    assert clip.within(*inside, (0, 0, 9, 9)) == [inside]
-    assert len(clip.within([0.0, 5.0, 10.0], [5.0, 50.0, 5.0], (0, 0, 10, 10))) == 2
+    assert axes.within(*inside, (0, 0, 9, 9)) == [inside]
+    assert len(axes.within([0.0, 5.0, 10.0], [5.0, 50.0, 5.0], (0, 0, 10, 10))) == 2
 
 
 def test_gaps_split_a_curve():
     nan = math.nan
-    assert clip.pieces([1, 2, 3, 4], [1, nan, 3, 4]) == [([1], [1]), ([3, 4], [3, 4])]
-    assert clip.pieces([1], [math.inf]) == []
+    assert axes.pieces([1, 2, 3, 4], [1, nan, 3, 4]) == [([1], [1]), ([3, 4], [3, 4])]
+    assert axes.pieces([1], [math.inf]) == []
 
 
 def test_a_label_takes_the_first_free_place_and_none_where_all_are_taken():

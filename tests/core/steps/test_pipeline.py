@@ -93,7 +93,11 @@ def test_it_tells_itself():
 
 @pytest.mark.parametrize(
     ("times", "chunks", "said"),
-    [({}, 1, "at least one stage"), ({"in": -1.0}, 1, "'in' takes -1.0 s"), ({"in": 1.0}, 0, "chunks=0")],
+    [
+        ({}, 1, "at least one stage"),
+        ({"in": -1.0}, 1, "in=-1.0: write a number of at least 0"),
+        ({"in": 1.0}, 0, "chunks=0"),
+    ],
 )
 def test_what_is_no_pipeline(times, chunks, said):
     with pytest.raises(ValueError, match=said):

@@ -147,19 +147,19 @@ def test_perfetto_gets_microseconds_and_a_process_for_each_device(tmp_path):
 def test_where_xprof_is_missing_it_says_what_to_do(monkeypatch):
     from dataclasses import replace
 
-    from scalingbook_lib.lab.profiler import viewers
+    from scalingbook_lib.lab.profiler import file
 
-    monkeypatch.setattr(viewers, "_command", lambda *_: None)
+    monkeypatch.setattr(file, "_command", lambda *_: None)
     assert "use trace.perfetto" in str(trace.xprof(MADE))
     said = str(trace.xprof(replace(MADE, folder="runs")))
     assert "pip install xprof, then: xprof --port 8791 --logdir runs" in said
 
 
 def test_where_xprof_is_there_it_is_started_and_stopped(monkeypatch):
-    from scalingbook_lib.lab.profiler import viewers
+    from scalingbook_lib.lab.profiler import file
 
     command = [sys.executable, "-c", "import time; time.sleep(3600)"]
-    monkeypatch.setattr(viewers, "_command", lambda *_: command)
+    monkeypatch.setattr(file, "_command", lambda *_: command)
     opened = trace.xprof("runs", port=1234)
     assert "http://localhost:1234" in str(opened)
     assert opened.process.poll() is None

@@ -11,7 +11,6 @@ import pytest
 from scalingbook_lib import inference, models
 from scalingbook_lib.lab.compiler import knee
 from scalingbook_lib.lab.serve import cache_layout, decode, quantize
-from scalingbook_lib.lab.serve import memory as serving_memory
 from scalingbook_lib.lab.serve import step as serving_step
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.serve.paged_attention import Codec
@@ -90,7 +89,7 @@ def test_with_fewer_heads_than_chips_two_all_to_alls_are_left_and_over_two_axes_
 @pytest.mark.usefixtures("tpu")
 @pytest.mark.parametrize("ways", ["heads", "heads and sequences"])
 def test_a_tpu_holds_the_weights_and_the_cache_to_the_byte(ways):
-    told = serving_memory.held(sliced(ways))
+    told = serving_step.held(sliced(ways))
     vectors, tile = 3, 512  # tokens, how many are cached, how many are new: each of 128 lanes of 4 bytes
     assert told.arguments - told.predicted == vectors * tile
     assert told.temporaries < 0.01 * told.arguments
@@ -98,7 +97,7 @@ def test_a_tpu_holds_the_weights_and_the_cache_to_the_byte(ways):
 
 @pytest.mark.usefixtures("tpu")
 def test_int8_halves_both_and_adds_its_scales():
-    wide, narrow = serving_memory.held(sliced("heads")), serving_memory.held(EIGHT)
+    wide, narrow = serving_step.held(sliced("heads")), serving_step.held(EIGHT)
     assert narrow.weights == pytest.approx(wide.weights / 2, rel=1e-4)  # norms stay wide
     assert narrow.kv == wide.kv / 2
     assert narrow.arguments == pytest.approx(narrow.predicted, rel=1e-4)
@@ -109,9 +108,9 @@ def test_int8_halves_both_and_adds_its_scales():
 def test_a_70b_model_in_8_bits_serves_47_sequences_of_8k_on_8_chips():
     """The compiler takes all 80 layers with 47 (15.73 of 15.75 GiB), and refuses them with 48."""
     whole = replace(EIGHT, model=models.find("LLaMA-3 70B"), sequences=48)
-    told = serving_memory.largest_batch(whole)
+    told = serving_step.largest_batch(whole)
     assert told.sequences == 47
-    reserve = serving_memory.RESERVED / serving_step.machine(whole).chip.hbm_bytes
+    reserve = serving_step.RESERVED / serving_step.machine(whole).chip.hbm_bytes
     planned = inference.largest_batch(
         whole.model, serving_step.plan(whole), serving_step.machine(whole), S=8192, reserve=reserve
     )
@@ -122,7 +121,7 @@ def test_a_70b_model_in_8_bits_serves_47_sequences_of_8k_on_8_chips():
 def test_a_scan_copies_the_cache_and_a_donated_buffer_for_each_layer_does_not():
     two = replace(sliced("heads"), model=replace(LAYER, L=2))
     layers, scan = (decode.program(replace(two, scanned=scanned), greedy=True) for scanned in (False, True))
-    cache = 2 * serving_memory.held(sliced("heads")).kv
+    cache = 2 * serving_step.held(sliced("heads")).kv
     assert layers.memory.aliased == scan.memory.aliased == cache
     assert layers.memory.temporaries < 0.05 * cache
     assert 1 < scan.memory.temporaries / cache < 1.5  # all of it, and a layer on its way

@@ -16,28 +16,27 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.training import PEAK, Efficiency, Plan, Step
 from scalingbook_lib.units import percent, si
 
 CASES = {  # model, machine, plan, sequences, tokens of each
     "Falcon 40B, 256 v6e": (
         "Falcon 40B",
         chips.Slice.of(chips.V6E, "16x16"),
-        Plan(fsdp=256, remat="selective"),
+        training.Plan(fsdp=256, remat="selective"),
         512,
         2048,
     ),
     "LLaMA-3 70B, 4,096 v5p": (
         "LLaMA-3 70B",
         chips.Slice.of(chips.V5P, "16x16x16"),
-        Plan(fsdp=1024, cp=4),
+        training.Plan(fsdp=1024, cp=4),
         1024,
         4096,
     ),
     "LLaMA-3 70B, 512 H100": (
         "LLaMA-3 70B",
         Cluster.of(chips.H100, 512),
-        Plan(fsdp=64, tp=8, zero=1, remat="selective"),
+        training.Plan(fsdp=64, tp=8, zero=1, remat="selective"),
         512,
         4096,
     ),
@@ -52,14 +51,14 @@ _FIELDS = {
 _PARTS = ("arithmetic", "memory", "waiting for links", "the rest")
 
 
-def step(case: str, given: tuple[float, ...] | None) -> Step:
+def step(case: str, given: tuple[float, ...] | None) -> training.Step:
     """The step with these shares, in percent and in the order of `SHARES`; None: all at the peak."""
     name, machine, plan, batch, T = CASES[case]
-    efficiency = PEAK if given is None else _efficiency(machine.chip, given)
+    efficiency = training.PEAK if given is None else _efficiency(machine.chip, given)
     return training.step(models.find(name), machine, plan, batch=batch, T=T, efficiency=efficiency)
 
 
-def _efficiency(chip: chips.Chip, given: tuple[float, ...]) -> Efficiency:
+def _efficiency(chip: chips.Chip, given: tuple[float, ...]) -> training.Efficiency:
     shares = dict(zip(SHARES, given, strict=True))
     fields: dict[str, Any] = {field: shares[name] / 100 for name, found in _FIELDS.items() for field in found}
     return replace(published.calibrated(chip), **fields)
@@ -73,7 +72,7 @@ def _moved(given: tuple[float, ...], points: float, only: str = "") -> tuple[flo
     )
 
 
-def parts(found: Step) -> tuple[float, ...]:
+def parts(found: training.Step) -> tuple[float, ...]:
     """Seconds by `_PARTS`; they add up to the step."""
     waits = sum(found.exposed.values())
     arithmetic, memory = found.terms["arithmetic"], found.terms.get("memory", 0.0)
@@ -106,7 +105,7 @@ def _errors(
     )
 
 
-def _steps(rows: dict[str, Step]) -> Bars:
+def _steps(rows: dict[str, training.Step]) -> Bars:
     found = [parts(one) for one in rows.values()]
     series = [Series(name, [row[i] for row in found], i) for i, name in enumerate(_PARTS)]
     return Bars(

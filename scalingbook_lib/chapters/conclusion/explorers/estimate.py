@@ -1,7 +1,6 @@
 """Who can say it without paper? A question, the reader's estimate, and how many times off it is."""
 
 from scalingbook_lib.chapters.conclusion.explorers.questions import Question, question
-from scalingbook_lib.reader.explorers import scales
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Explorer,
@@ -13,8 +12,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    scales,
+    three,
 )
-from scalingbook_lib.reader.words import three
 from scalingbook_lib.training.run import DAY_S
 from scalingbook_lib.units import count, parse, percent, si
 
@@ -31,9 +31,7 @@ def said(value: float, unit: str) -> str:
         return f"{count(value)} tokens"
     if unit == "s" and value >= DAY_S / 4:
         return f"{count(value / DAY_S)} days"
-    if value >= 1e18:
-        return f"{scales.power(value, 3)} {unit}"
-    return si(value, unit)
+    return f"{scales.power(value, 3)} {unit}" if value >= 1e18 else si(value, unit)
 
 
 def estimate(text: str, unit: str) -> float:

@@ -5,7 +5,6 @@ Every case and number is computed by the library; a test works each formula out 
 """
 
 from scalingbook_lib.chapters.conclusion.sheet.formulas import FORMULAS, Formula
-from scalingbook_lib.chapters.conclusion.sheet.numbers import NUMBERS, Number
-from scalingbook_lib.chapters.conclusion.sheet.page import Page, page
+from scalingbook_lib.chapters.conclusion.sheet.page import NUMBERS, Number, Page, page
 
 __all__ = ["FORMULAS", "NUMBERS", "Formula", "Number", "Page", "page"]

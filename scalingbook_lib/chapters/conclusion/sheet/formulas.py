@@ -9,9 +9,7 @@ from math import sqrt
 
 from scalingbook_lib import collectives, inference, models, roofline, training
 from scalingbook_lib.inference import rules as serving
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training import rules

@@ -1,18 +1,13 @@
 """What can a node send, what can a cluster, and how long do a gather and an exchange take?"""
 
 from scalingbook_lib import collectives
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 
 _NODE, _TWO = Cluster.of(chips.H100, 8), Cluster.of(chips.H100, 16)
 _GATHERED = 2 * 4096 * 65_536
 _TOKENS = 2 * 4096 * 7168  # bytes of one GPU's tokens
 _W = chips.H100.domain_bytes_per_s()
-
-
-def _gather_s() -> float:
-    return collectives.all_gather(_GATHERED, *_NODE.levels).bandwidth_s
 
 
 def _switches(gpus: int = 4096) -> int:
@@ -55,7 +50,7 @@ FABRIC = (
     Check(
         key="gpus.7",
         title="A gather in a node",
-        answer=_gather_s,
+        answer=lambda: collectives.all_gather(_GATHERED, *_NODE.levels).bandwidth_s,
         unit="s",
         chips=8,
         hints=(

@@ -3,9 +3,7 @@
 from typing import Any
 
 from scalingbook_lib import collectives, models
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines import Chip, Cluster, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import BF16, FP8, DType

@@ -2,8 +2,7 @@
 
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence import measured
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import GiB, MiB
 

@@ -4,6 +4,8 @@ from functools import lru_cache
 
 from scalingbook_lib import collectives
 from scalingbook_lib.reader.explorers.parts import (
+    CLUSTERS,
+    DOMAINS,
     Bars,
     Chart,
     Choice,
@@ -16,8 +18,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    cluster,
+    joined,
 )
-from scalingbook_lib.reader.offered.gpus import DOMAINS, MACHINES, cluster, joined
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import BF16, count, percent, si
 
@@ -131,7 +134,7 @@ ALLTOALL = Explorer(
     title="Tokens to their experts",
     question="What does an AllToAll cost when every token goes to k of the chips only?",
     controls={
-        "machine": Choice("machine", MACHINES),
+        "machine": Choice("machine", CLUSTERS),
         "Z": Slider("chips Z", 2, _MOST, 8, "pow2"),
         "k": Slider("experts k of a token", 1, 16, 8),
         "E": Slider("experts E", 16, _MOST, 256, "pow2"),

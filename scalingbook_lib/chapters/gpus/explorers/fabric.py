@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from scalingbook_lib import collectives
 from scalingbook_lib.chapters.gpus.explorers.tree import tree
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.clusters import Cluster, ClusterError, Level
+from scalingbook_lib.machines import Cluster, ClusterError, Level, chips
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Cell,
@@ -23,8 +22,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    counts,
 )
-from scalingbook_lib.reader.words import counts
 from scalingbook_lib.units import si
 
 _OPS = {

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Transfer
 from scalingbook_lib.reader.explorers.parts import (
+    CLUSTERS,
+    DOMAINS,
     Bars,
     Chart,
     Choice,
@@ -18,13 +19,14 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    cluster,
+    joined,
 )
-from scalingbook_lib.reader.offered.gpus import DOMAINS, MACHINES, cluster, joined
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import BF16, count, percent, si
 
 _GATHER, _REDUCE, _SUM = "AllGather", "AllReduce", "AllReduce in switches"
-_FORMULAS: dict[str, Callable[..., Transfer]] = {
+_FORMULAS: dict[str, Callable[..., collectives.Transfer]] = {
     _GATHER: collectives.all_gather,
     _REDUCE: collectives.all_reduce,
     _SUM: partial(collectives.all_reduce, in_switch=True),
@@ -129,7 +131,7 @@ INNER_AXIS = Explorer(
     title="An inner axis that is split as well",
     question="From which size on does an inner axis make the collective over the outer one faster?",
     controls={
-        "machine": Choice("machine", MACHINES),
+        "machine": Choice("machine", CLUSTERS),
         "n": Slider("GPUs in all", 16, 2048, 256, "pow2"),
         "Y": Slider("inner axis Y", 1, 2048, 8, "pow2"),
         "D": Slider("D", 1024, 32768, 8192, "pow2"),

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from scalingbook_lib.reader.explorers.parts import (
+    CLUSTERS,
+    DOMAINS,
     Bars,
     Chart,
     Choice,
@@ -17,9 +19,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    cluster,
+    listed,
 )
-from scalingbook_lib.reader.offered.gpus import DOMAINS, MACHINES, cluster
-from scalingbook_lib.reader.words import listed
 from scalingbook_lib.steps import limits
 from scalingbook_lib.steps.limits import Limit
 from scalingbook_lib.units import BF16, FP8, count
@@ -58,7 +60,7 @@ def width(machine: str, Z: int, layer: Layer) -> Limit:
 
 def _moe(*, F: int, Z: int, k: int, E: int, shared: int, gated: bool, out: str, once: bool) -> View:
     layer = Layer(k=k, E=E, shared=shared, gated=gated, out=out, once=once)
-    found = {name: width(name, Z, layer) for name in MACHINES}
+    found = {name: width(name, Z, layer) for name in CLUSTERS}
     return View(
         _verdict(F, Z, found),
         (_chart(F, Z, layer, found), _bars(F, found)),
@@ -72,7 +74,7 @@ def _chart(F: int, Z: int, layer: Layer, found: dict[str, Limit]) -> Chart:
     sizes = [z for z in _SIZES if z <= layer.E]
     curves = [
         Curve(name, sizes, [width(name, z, layer).least for z in sizes], color)
-        for color, name in enumerate(MACHINES)
+        for color, name in enumerate(CLUSTERS)
     ]
     return Chart(
         Scale("chips Z that share the experts", "", "pow2", 2, _MOST),

@@ -5,6 +5,7 @@ import math
 from scalingbook_lib import models
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.explorers.parts import (
+    CLUSTERS,
     Bars,
     Chart,
     Choice,
@@ -17,8 +18,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    cluster,
 )
-from scalingbook_lib.reader.offered.gpus import MACHINES, cluster
 from scalingbook_lib.steps import limits
 from scalingbook_lib.steps.limits import Audit
 from scalingbook_lib.units import binary, count, percent
@@ -142,7 +143,7 @@ PLAN = Explorer(
     title="A plan, term by term",
     question="Which term keeps a training step from being all arithmetic?",
     controls={
-        "machine": Choice("machine", MACHINES),
+        "machine": Choice("machine", CLUSTERS),
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "n": Slider("GPUs", 64, 16384, 4096, "pow2"),
         "tokens": Slider("tokens of a step", _LEAST, _MOST, 2**22, "pow2", "tokens"),

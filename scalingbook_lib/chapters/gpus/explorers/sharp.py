@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Transfer
 from scalingbook_lib.evidence.measured import RUNS
 from scalingbook_lib.machines import Chip, Cluster, chips
 from scalingbook_lib.reader.explorers.parts import (
@@ -84,8 +83,8 @@ def _measured_readouts(seen: dict[int, tuple[float, float]], n: int) -> list[Rea
 def _gains(
     ns: Sequence[int],
     n: int,
-    rings: Sequence[Transfer],
-    switched: Sequence[Transfer],
+    rings: Sequence[collectives.Transfer],
+    switched: Sequence[collectives.Transfer],
     seen: dict[int, tuple[float, float]],
 ) -> Chart:
     gains = [a.total_s / b.total_s for a, b in zip(rings, switched, strict=True)]
@@ -109,8 +108,8 @@ def _rates(
     n: int,
     *,
     nbytes: float,
-    rings: Sequence[Transfer],
-    switched: Sequence[Transfer],
+    rings: Sequence[collectives.Transfer],
+    switched: Sequence[collectives.Transfer],
     seen: dict[int, tuple[float, float]],
 ) -> Chart:
     marks: list[Mark] = [
@@ -149,8 +148,8 @@ def _verdict(
     n: int,
     nbytes: int,
     *,
-    ring: Transfer,
-    switch: Transfer,
+    ring: collectives.Transfer,
+    switch: collectives.Transfer,
     seen: dict[int, tuple[float, float]],
 ) -> str:
     said = f"AllReduce of {binary(nbytes)} over {n} {chip.name}: {si(ring.total_s, 's')}"

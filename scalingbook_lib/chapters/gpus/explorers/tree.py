@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.reader.explorers import layouts
-from scalingbook_lib.reader.explorers.parts import Link, Network, Node
+from scalingbook_lib.reader.explorers.parts import Link, Network, Node, layouts
 
 _DOMAINS, _LEAVES, _SPINES, _CORES = 8, 6, 4, 2  # drawn at most
 _QUIET, _BUSY = 0, 1

@@ -1,11 +1,20 @@
 """Can a reader size a model, a cache, a step and a queue? Checks of the first exercises on inference."""
 
-from scalingbook_lib import inference
-from scalingbook_lib.chapters.inference.checks.subjects import LLAMA, MODEL, SPARSE, V5E
+from dataclasses import replace
+
+from scalingbook_lib import inference, models
 from scalingbook_lib.inference import rules
-from scalingbook_lib.models import arithmetic
+from scalingbook_lib.machines import chips
+from scalingbook_lib.models import Experts, Transformer, arithmetic
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16, INT8, DType
+
+MODEL = Transformer(name="M", L=64, D=4096, F=16_384, N=32, K=8, H=256, V=32_128, tied=True)
+SPARSE = replace(MODEL, name="M with experts", experts=Experts(E=16, k=2, F=16_384))
+LLAMA = models.find("LLaMA-3 70B")
+DEEPSEEK = models.find("DeepSeek-V3")
+V5E = chips.V5E
+
 
 _ATTENTION = 2 * MODEL.L * MODEL.D * MODEL.H * (MODEL.N + MODEL.K)
 

@@ -3,7 +3,7 @@
 from math import floor
 
 from scalingbook_lib import inference
-from scalingbook_lib.chapters.inference.checks.subjects import DEEPSEEK, LLAMA, V5E
+from scalingbook_lib.chapters.inference.checks.sizes import DEEPSEEK, LLAMA, V5E
 from scalingbook_lib.inference import rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.checks.check import Check, Mistake

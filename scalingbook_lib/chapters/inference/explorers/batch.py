@@ -17,8 +17,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    several,
+    three,
 )
-from scalingbook_lib.reader.words import several, three
 from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType, count, percent, si
 
 MODELS = ("LLaMA-2 13B", "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Mixtral 8x7B")

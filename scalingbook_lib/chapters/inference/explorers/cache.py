@@ -7,6 +7,7 @@ from typing import NamedTuple
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.reader.explorers.parts import (
+    TYPES,
     Bars,
     Chart,
     Choice,
@@ -19,10 +20,12 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    machine,
+    several,
+    spread,
+    stored,
+    three,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import TYPES, spread, stored
-from scalingbook_lib.reader.words import several, three
 from scalingbook_lib.units import count
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-2 13B", "Gemma-2 27B", "Qwen3 32B")

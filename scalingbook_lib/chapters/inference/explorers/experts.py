@@ -3,10 +3,9 @@
 from typing import Any
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.inference import Layout, LayoutError, Step
-from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.experts import visited
 from scalingbook_lib.reader.explorers.parts import (
+    TYPES,
     Bars,
     Chart,
     Choice,
@@ -19,10 +18,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    machine,
+    several,
+    stored,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import TYPES, stored
-from scalingbook_lib.reader.words import several
 from scalingbook_lib.units import percent, si
 
 MODELS = ("DeepSeek-V3", "Qwen3 235B-A22B", "Mixtral 8x7B", "gpt-oss 120B")
@@ -39,29 +38,29 @@ _OWN = {
 _SIZES = [2**e for e in range(13)]
 
 
-def layouts(model: Transformer, where: str, weights: str) -> dict[str, Layout]:
+def layouts(model: models.Transformer, where: str, weights: str) -> dict[str, inference.Layout]:
     """Both ways to use all chips, where the model's sizes allow them; the cache is of 8 bits."""
     on = machine(where)
     n, E = on.chips, model.experts.E if model.experts else 1
     types: dict[str, Any] = {"weights": stored(weights, on), "kv": stored("int8", on)}
     ep = max(d for d in range(1, n + 1) if n % d == 0 and E % d == 0)
     heads = max(d for d in range(1, n + 1) if n % d == 0 and model.K % d == 0)
-    found = {APART: Layout(tp=n, ep=ep, attention_dp=n, **types)}
+    found = {APART: inference.Layout(tp=n, ep=ep, attention_dp=n, **types)}
     if n <= model.N:
-        found[ONE] = Layout(tp=n, kv_batch=1 if model.latent else n // heads, **types)
+        found[ONE] = inference.Layout(tp=n, kv_batch=1 if model.latent else n // heads, **types)
     return found
 
 
-def stepped(model: str, where: str, how: str, *, weights: str, B: int, S: int) -> Step | None:
+def stepped(model: str, where: str, how: str, *, weights: str, B: int, S: int) -> inference.Step | None:
     """A decode step over all chips; None where there is no such layout."""
     m = models.find(model)
     try:
         return inference.decode(m, machine(where), layouts(m, where, weights)[how], B=B, S=S)
-    except (LayoutError, KeyError):
+    except (inference.LayoutError, KeyError):
         return None
 
 
-def parts(step: Step) -> dict[str, float]:
+def parts(step: inference.Step) -> dict[str, float]:
     """Seconds by `_PARTS`."""
     found = dict.fromkeys(_PARTS, 0.0)
     exchanged = {row.name for row in step.traffic if row.what == "AllToAll"}
@@ -91,7 +90,7 @@ def _experts(*, model: str, where: str, weights: str, S: int, B: int) -> View:
     )
 
 
-def _held(m: Transformer, where: str, steps: dict[str, Step], B: int, S: int) -> Bars:
+def _held(m: models.Transformer, where: str, steps: dict[str, inference.Step], B: int, S: int) -> Bars:
     """A latent cache is copied to every chip of a group; weights of attention to every group."""
     on = machine(where)
     found = [inference.memory(m, s.layout, on, B=B, S=S) for s in steps.values()]
@@ -104,7 +103,7 @@ def _held(m: Transformer, where: str, steps: dict[str, Step], B: int, S: int) ->
     return Bars(Scale("bytes of a chip", "B"), list(steps), series, stacked=True, refs=refs, title=title)
 
 
-def _bars(steps: dict[str, Step]) -> Bars:
+def _bars(steps: dict[str, inference.Step]) -> Bars:
     found = {how: parts(step) for how, step in steps.items()}
     series = [Series(name, [p[name] for p in found.values()], color) for name, color in _PARTS.items()]
     return Bars(
@@ -112,7 +111,9 @@ def _bars(steps: dict[str, Step]) -> Bars:
     )
 
 
-def _rates(model: str, where: str, weights: str, *, S: int, B: int, steps: dict[str, Step]) -> Chart:
+def _rates(
+    model: str, where: str, weights: str, *, S: int, B: int, steps: dict[str, inference.Step]
+) -> Chart:
     n, marks = machine(where).chips, []
     for color, (how, step) in enumerate(steps.items()):
         sweep = [(b, s) for b in _SIZES if (s := stepped(model, where, how, weights=weights, B=b, S=S))]
@@ -122,12 +123,12 @@ def _rates(model: str, where: str, weights: str, *, S: int, B: int, steps: dict[
     return Chart(x, y, marks, title="What the batch buys")
 
 
-def _share(m: Transformer, B: float) -> float:
+def _share(m: models.Transformer, B: float) -> float:
     assert m.experts
     return visited(m.experts.E, m.experts.k, B)
 
 
-def _visits(m: Transformer, B: int) -> Chart:
+def _visits(m: models.Transformer, B: int) -> Chart:
     """More sequences read more of the experts, until all are read."""
     here = Points("", [B], [_share(m, B)], [percent(_share(m, B))], 0)
     line = Curve("experts read", _SIZES, [_share(m, b) for b in _SIZES], 0)
@@ -135,7 +136,7 @@ def _visits(m: Transformer, B: int) -> Chart:
     return Chart(x, y, (line, here), title="Whose weights must be read")
 
 
-def _verdict(steps: dict[str, Step], room: dict[str, int], B: int) -> str:
+def _verdict(steps: dict[str, inference.Step], room: dict[str, int], B: int) -> str:
     if not steps:
         return "The model's sizes allow neither way on so many chips."
     best = min(steps, key=lambda how: steps[how].total_s)

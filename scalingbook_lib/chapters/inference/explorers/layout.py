@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.inference import Layout, Memory, Step
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Cell,
@@ -15,8 +14,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    machine,
 )
-from scalingbook_lib.reader.offered.machines import machine
 from scalingbook_lib.units import INT8, binary, percent, si
 
 MODELS = {
@@ -41,9 +40,9 @@ class Split(NamedTuple):
         return max(self.heads // K, 1)
 
 
-def layout(ways: Split) -> Layout:
+def layout(ways: Split) -> inference.Layout:
     """Eight chips as one tensor group, weights and cache in int8."""
-    return Layout(tp=CHIPS, kv_batch=ways.sequences, kv_sequence=ways.tokens, weights=INT8, kv=INT8)
+    return inference.Layout(tp=CHIPS, kv_batch=ways.sequences, kv_sequence=ways.tokens, weights=INT8, kv=INT8)
 
 
 def split(heads: int, rest: str) -> Split:
@@ -122,7 +121,7 @@ def _part(at: int, ways: int, what: str) -> str:
     return f"all {what}" if ways == 1 else f"{at + 1} of {ways}"
 
 
-def _moved(step: Step) -> Bars:
+def _moved(step: inference.Step) -> Bars:
     busy = {name: s for name, s in step.collectives.items() if s}
     labels = [f"{name} ({step.bound[name]})" for name in busy]
     return Bars(
@@ -133,7 +132,7 @@ def _moved(step: Step) -> Bars:
     )
 
 
-def _verdict(kind: str, ways: Split, kept: Memory, least: float, step: Step) -> str:
+def _verdict(kind: str, ways: Split, kept: inference.Memory, least: float, step: inference.Step) -> str:
     parts = {"heads": ways.heads, "sequences": ways.sequences, "tokens": ways.tokens}
     how = " and ".join(f"{n} ways over {what}" for what, n in parts.items() if n > 1)
     said = f"{kind}, {how}: each chip keeps {si(kept.kv, 'B')}, its eighth and no more"

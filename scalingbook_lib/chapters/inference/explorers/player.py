@@ -16,12 +16,11 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Timeline,
     View,
+    machine,
+    spread,
+    three,
 )
 from scalingbook_lib.reader.explorers.parts import Span as Block
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import spread
-from scalingbook_lib.reader.words import three
-from scalingbook_lib.serving import Chunked, Continuous, Disaggregated, Policy, Run, Static
 from scalingbook_lib.units import si
 
 MODEL, WHERE = "LLaMA-3 70B", "TPU v5e 4x4"
@@ -29,18 +28,18 @@ POLICIES = ("static", "prompts first", "chunked prompts", "two pools")
 REQUESTS, SEED = 24, 3
 
 
-def policy(name: str, slots: int, budget: int) -> Policy:
+def policy(name: str, slots: int, budget: int) -> serving.Policy:
     """The policy of that name; two pools are one server for prompts and one that decodes."""
     return {
-        "static": Static(slots),
-        "prompts first": Continuous(slots),
-        "chunked prompts": Chunked(slots, budget=slots + budget),
-        "two pools": Disaggregated(1, 1, slots, 3e-6),
+        "static": serving.Static(slots),
+        "prompts first": serving.Continuous(slots),
+        "chunked prompts": serving.Chunked(slots, budget=slots + budget),
+        "two pools": serving.Disaggregated(1, 1, slots, 3e-6),
     }[name]
 
 
 @lru_cache(maxsize=16)  # a run keeps much
-def played(name: str, slots: int, *, P: int, G: int, rate: float, budget: int) -> Run:
+def played(name: str, slots: int, *, P: int, G: int, rate: float, budget: int) -> serving.Run:
     """The same requests whatever the policy: prompts of like length, answers of all lengths."""
     quick = inference.case(models.find(MODEL), machine(WHERE), spread(MODEL, WHERE, "int8", "int8"))
     asked = serving.poisson(
@@ -65,7 +64,7 @@ def _player(*, name: str, slots: int, P: int, G: int, rate: float, budget: int, 
     )
 
 
-def _gantt(run: Run, request: int) -> Timeline:
+def _gantt(run: serving.Run, request: int) -> Timeline:
     """Slots as lanes; the request that is looked at in its own color."""
     rows = sorted({span.row for span in run.spans})
     lanes = {row: _lane(row) for row in rows}
@@ -89,7 +88,7 @@ def _lane(row: tuple[str, int, int]) -> str:
     return f"prompts {server + 1}" if what == "prefill" else f"slot {slot + 1}"
 
 
-def _tokens(runs: dict[str, Run], name: str, request: int) -> Chart:
+def _tokens(runs: dict[str, serving.Run], name: str, request: int) -> Chart:
     """One request's tokens since it came, under every policy: level where somebody else's prompt is read."""
     lines = []
     for color, (other, run) in enumerate(runs.items()):
@@ -103,7 +102,7 @@ def _tokens(runs: dict[str, Run], name: str, request: int) -> Chart:
     return Chart(x, Scale("tokens it has"), lines, title=f"Request {request + 1}, under every policy")
 
 
-def _table(runs: dict[str, Run], name: str) -> Grid:
+def _table(runs: dict[str, serving.Run], name: str) -> Grid:
     heads = ("all\ndone", "tokens\n/s", "first\ntoken", "each\ntoken", "99th\npct.")
     cells = [
         [
@@ -122,7 +121,7 @@ def _table(runs: dict[str, Run], name: str) -> Grid:
     return Grid("Every policy: medians; two pools are two servers", rows, heads, cells)
 
 
-def _verdict(name: str, run: Run) -> str:
+def _verdict(name: str, run: serving.Run) -> str:
     worst = run.itl(99) / run.itl(50)
     said = (
         f"{name[0].upper()}{name[1:]}: {REQUESTS} requests done in {si(run.end_s, 's')}, half of them with a "

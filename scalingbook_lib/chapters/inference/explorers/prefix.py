@@ -3,7 +3,6 @@
 from functools import lru_cache
 
 from scalingbook_lib import inference, models, serving
-from scalingbook_lib.inference import Prefix
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
@@ -16,11 +15,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    machine,
+    spread,
+    three,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import spread
-from scalingbook_lib.reader.words import three
-from scalingbook_lib.serving import Blocks, Continuous, Run
 from scalingbook_lib.units import count, percent, si
 
 MODELS = ("LLaMA-3 70B", "LLaMA-3 8B", "LLaMA-3 405B", "Qwen3 32B")
@@ -42,7 +40,7 @@ def room(families: int, shared: int, size: float) -> int:
 
 
 @lru_cache(maxsize=32)  # a run keeps much
-def played(model: str, families: int, shared: int, blocks: int, kept: bool) -> Run:
+def played(model: str, families: int, shared: int, blocks: int, kept: bool) -> serving.Run:
     """At 0.8 of what the server can do if it must read every prompt; without `kept` no block is shared."""
     on, o = machine(where(model)), spread(model, where(model), "int8", "int8")
     full = inference.serve(models.find(model), on, o, P=shared + OWN, G=G, batch=SLOTS)
@@ -56,10 +54,12 @@ def played(model: str, families: int, shared: int, blocks: int, kept: bool) -> R
         prefix=shared,
     )
     quick = inference.case(models.find(model), on, o)
-    return serving.simulate(asked, quick, Continuous(SLOTS), blocks=Blocks(blocks, SIZE), prefix_cache=kept)
+    return serving.simulate(
+        asked, quick, serving.Continuous(SLOTS), blocks=serving.Blocks(blocks, SIZE), prefix_cache=kept
+    )
 
 
-def loaded(model: str, shared: int, store: str) -> Prefix:
+def loaded(model: str, shared: int, store: str) -> inference.Prefix:
     """The beginning read again, or loaded from where it waits."""
     on, o = machine(where(model)), spread(model, where(model), "int8", "int8")
     return inference.prefix(
@@ -85,7 +85,7 @@ def _prefix(*, model: str, families: int, shared: int, size: float, store: str) 
     )
 
 
-def _hits(model: str, families: int, shared: int, size: float, run: Run) -> Chart:
+def _hits(model: str, families: int, shared: int, size: float, run: serving.Run) -> Chart:
     runs = [played(model, families, shared, room(families, shared, x), True) for x in _SHARES]
     here = Points("", [size], [run.hit_rate], [percent(run.hit_rate)], 0)
     x = Scale("room for beginnings, as a share of all of them", "", "log")
@@ -93,7 +93,7 @@ def _hits(model: str, families: int, shared: int, size: float, run: Run) -> Char
     return Chart(x, Scale("share of prompt tokens found", "", "linear", 0.0, 1.0), (line, here), title="Hits")
 
 
-def _ways(one: Prefix) -> Bars:
+def _ways(one: inference.Prefix) -> Bars:
     labels = ("read again", "loaded")
     series = (Series("time", (one.recompute_s, one.reload_s), 1),)
     return Bars(
@@ -101,7 +101,7 @@ def _ways(one: Prefix) -> Bars:
     )
 
 
-def _latency(run: Run, bare: Run) -> Chart:
+def _latency(run: serving.Run, bare: serving.Run) -> Chart:
     ranks = list(range(5, 100, 5))
     lines = (
         Curve("without it", ranks, [bare.ttft(p) for p in ranks], 5, dashed=True),
@@ -111,7 +111,7 @@ def _latency(run: Run, bare: Run) -> Chart:
     return Chart(x, y, lines, title="Time to the first token")
 
 
-def _verdict(run: Run, bare: Run, one: Prefix, store: str) -> str:
+def _verdict(run: serving.Run, bare: serving.Run, one: inference.Prefix, store: str) -> str:
     faster = bare.ttft(50) / run.ttft(50)
     again_s, load_s = si(one.recompute_s, "s"), si(one.reload_s, "s")
     return (

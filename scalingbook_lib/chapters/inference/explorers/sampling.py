@@ -19,8 +19,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Steps,
     Switch,
     View,
+    three,
 )
-from scalingbook_lib.reader.words import three
 from scalingbook_lib.units import count, si
 
 MODELS = ("LLaMA-2 13B", "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B")

@@ -1,7 +1,6 @@
 """How many tokens should a draft be, and when is checking them free?"""
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.inference import Speculation
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
@@ -15,10 +14,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    machine,
+    several,
+    spread,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import spread
-from scalingbook_lib.reader.words import several
 from scalingbook_lib.units import percent
 
 MODELS = ("LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-3 8B", "DeepSeek-V3")
@@ -65,7 +64,7 @@ def _speculative(
     )
 
 
-def _gain(found: list[Speculation], best: Speculation, draft: int) -> Chart:
+def _gain(found: list[inference.Speculation], best: inference.Speculation, draft: int) -> Chart:
     sizes = list(range(len(found)))
     free = [inference.speculative(one.acceptance, one.draft, cost=one.cost).speed_up for one in found]
     marks = (
@@ -79,7 +78,7 @@ def _gain(found: list[Speculation], best: Speculation, draft: int) -> Chart:
     return Chart(Scale("drafted tokens K"), y, marks, title="What a draft gains")
 
 
-def _round(one: Speculation, step_s: float) -> Bars:
+def _round(one: inference.Speculation, step_s: float) -> Bars:
     """What a round's time goes to, and a plain step beside it."""
     rows = (f"a round: {one.tokens:.3g} tokens", f"plain: {one.tokens:.3g} tokens")
     series = (
@@ -90,7 +89,7 @@ def _round(one: Speculation, step_s: float) -> Bars:
     return Bars(Scale("time", "s"), rows, series, stacked=True, title="The same tokens, both ways")
 
 
-def _verdict(one: Speculation, best: Speculation, B: int) -> str:
+def _verdict(one: inference.Speculation, best: inference.Speculation, B: int) -> str:
     said = _said(one, B) if one.draft else f"Nothing drafted for {several(B, 'sequence')}: plain steps"
     if best.draft == one.draft:
         return f"{said}. No other length is better."
@@ -99,7 +98,7 @@ def _verdict(one: Speculation, best: Speculation, B: int) -> str:
     return f"{said}. Best {'is' if best.draft == 1 else 'are'} {best.draft}, {best.speed_up:.3g} times."
 
 
-def _said(one: Speculation, B: int) -> str:
+def _said(one: inference.Speculation, B: int) -> str:
     tokens = "1 token" if one.tokens < 1.005 else f"{one.tokens:.3g} tokens"
     chance = f"accepted with a chance of {percent(one.acceptance)}"
     return (

@@ -4,8 +4,7 @@ from functools import lru_cache
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Layout, LayoutError, Step, rules
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.slices import SliceError
+from scalingbook_lib.machines import SliceError, chips
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
@@ -18,9 +17,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    machine,
+    several,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.words import several
 from scalingbook_lib.units import INT8, percent, si
 
 MODELS = ("LLaMA-3 405B", "LLaMA-3 70B", "LLaMA-2 13B")

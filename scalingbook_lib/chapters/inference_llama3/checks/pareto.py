@@ -5,10 +5,7 @@ from typing import Any
 
 from scalingbook_lib import inference, models, planner
 from scalingbook_lib.inference import Layout, rules
-from scalingbook_lib.machines import Machine, chips
-from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import INT8
 

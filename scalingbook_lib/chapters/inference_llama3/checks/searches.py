@@ -6,9 +6,7 @@ from typing import Any
 
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.inference import Layout, rules
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16, FP8, INT8
 
@@ -59,8 +57,7 @@ def _with_links(ways: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)) -> float:
 def _by_rule() -> float:
     cached = inference.crossover_batch(_405B, S=8192, kv=INT8).cache_bytes
     B = int(rules.batch_within(0.015, _405B.params, _V5E, 128, cache_bytes=cached, weights=INT8))
-    step = rules.step(_405B.params, _V5E, 128, B=B, cache_bytes=cached, weights=INT8)
-    return step.usd_per_million(1.2)
+    return rules.step(_405B.params, _V5E, 128, B=B, cache_bytes=cached, weights=INT8).usd_per_million(1.2)
 
 
 @cache

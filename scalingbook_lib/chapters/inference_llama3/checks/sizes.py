@@ -4,8 +4,7 @@ from math import ceil
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import rules
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16, INT4, INT8

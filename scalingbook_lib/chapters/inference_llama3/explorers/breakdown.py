@@ -3,8 +3,10 @@
 from typing import NamedTuple
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.inference import Step
 from scalingbook_lib.reader.explorers.parts import (
+    SERVING_MACHINES,
+    SERVING_MODELS,
+    TYPES,
     Chart,
     Choice,
     Curve,
@@ -16,10 +18,11 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    machine,
+    several,
+    spread,
+    three,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import MACHINES, MODELS, TYPES, spread
-from scalingbook_lib.reader.words import several, three
 from scalingbook_lib.units import count, percent, si
 
 PARTS = ("weights", "arithmetic", "cache", "activations", "links")
@@ -27,7 +30,7 @@ _OF = {"weights": 0, "matmul": 1, "attention": 1, "KV": 2, "activations": 3}
 _MOST = 1024
 
 
-def parts(step: Step, links: bool) -> tuple[float, ...]:
+def parts(step: inference.Step, links: bool) -> tuple[float, ...]:
     """Seconds by `PARTS`; without links what the reference counts."""
     found = [0.0] * len(PARTS)
     for name, s in step.terms.items():
@@ -120,8 +123,8 @@ BREAKDOWN = Explorer(
     title="A decode step, part by part",
     question="Which part of the step grows with the batch, and when does it take over?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
-        "where": Choice("machine", MACHINES, "TPU v5e 4x4"),
+        "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
+        "where": Choice("machine", SERVING_MACHINES, "TPU v5e 4x4"),
         "weights": Choice("weights", tuple(TYPES), "int8"),
         "kv": Choice("cache", tuple(TYPES), "int8"),
         "S": Slider("tokens of context", 512, 131072, 8192, "pow2"),

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.inference import Step
-from scalingbook_lib.inference.layout import LayoutError
 from scalingbook_lib.reader.explorers.parts import (
+    SERVING_MODELS,
+    TYPES,
     Bars,
     Cell,
     Choice,
@@ -16,10 +16,11 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    machine,
+    several,
+    spread,
+    three,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import MODELS, TYPES, spread
-from scalingbook_lib.reader.words import several, three
 from scalingbook_lib.units import binary, count, si
 
 SLICES = {
@@ -43,7 +44,7 @@ class Fit(NamedTuple):
     cache: float
     free: float
     sequences: int
-    step: Step | None
+    step: inference.Step | None
 
     @property
     def room(self) -> float:
@@ -69,7 +70,7 @@ def fits(model: str, name: str, weights: str, kv: str, S: int) -> Fit | None:
         B = inference.largest_batch(m, o, on, S=S)
         held = inference.memory(m, o, on, B=max(B, 1), S=S)
         step = inference.decode(m, on, o, B=B, S=S) if B else None
-    except LayoutError:
+    except inference.LayoutError:
         return None
     n, room = on.chips, on.chip.hbm_bytes
     cache = held.kv if B else 0.0
@@ -154,7 +155,7 @@ FIT = Explorer(
     title="Fill the memory",
     question="Which is the smallest machine that serves this model, and should you buy the next?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
         "chip": Choice("chip", tuple(SLICES), "TPU v5e"),
         "weights": Choice("weights", tuple(TYPES), "int8"),
         "kv": Choice("cache", tuple(TYPES), "int8"),

@@ -17,10 +17,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    machine,
+    refused,
+    spread,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import refused, spread
-from scalingbook_lib.serving import Chunked, Continuous, Policy, Run
 from scalingbook_lib.units import count, percent, si
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B")
@@ -53,7 +53,7 @@ class Server(NamedTuple):
     """A model on a machine, laid out, and the most requests that it serves each second."""
 
     quick: inference.Case
-    policy: Policy
+    policy: serving.Policy
     most: float
 
 
@@ -67,14 +67,14 @@ def server(asked: Asked) -> Server | None:
         return None
     chunked = policy == POLICIES[1]
     chunk = max(512, P // 8)
-    how = Chunked(slots, budget=slots + chunk) if chunked else Continuous(slots)
+    how = serving.Chunked(slots, budget=slots + chunk) if chunked else serving.Continuous(slots)
     kind = "chunked" if chunked else "interleaved"
     full = steady(m, on, o, P=P, G=G, batch=slots, policy=kind, chunk=chunk)
     return Server(inference.case(m, on, o), how, full.requests_per_s)
 
 
 @lru_cache(maxsize=32)  # a run keeps much
-def played(asked: Asked, found: Server, load: float) -> Run:
+def played(asked: Asked, found: Server, load: float) -> serving.Run:
     """The same requests at another rate: lengths spread around their means, arrivals at random."""
     prompts = serving.lognormal(asked.P, 0.5, 4 * asked.P)
     outputs = serving.lognormal(asked.G, 0.5, 4 * asked.G)
@@ -108,7 +108,7 @@ def _load(
     )
 
 
-def _waits(runs: list[Run], load: float, run: Run, ttft_s: float) -> Chart:
+def _waits(runs: list[serving.Run], load: float, run: serving.Run, ttft_s: float) -> Chart:
     marks = (
         Curve("median", LOADS, [one.ttft(50) for one in runs], 0),
         Curve("99th percentile", LOADS, [one.ttft(99) for one in runs], 1),
@@ -129,7 +129,7 @@ def _good(good: list[float], load: float, share: float) -> Chart:
     return Chart(_LOADED, Scale("served in time, as a share of the most"), marks, title="Goodput")
 
 
-def _verdict(run: Run, load: float, share: float) -> str:
+def _verdict(run: serving.Run, load: float, share: float) -> str:
     return (
         f"At {percent(load)} of its most the server gives half of its users a first token within "
         f"{si(run.ttft(50), 's')}, 99 of 100 within {si(run.ttft(99), 's')}; {percent(share)} of "

@@ -5,6 +5,10 @@ from functools import lru_cache
 from scalingbook_lib import models, planner
 from scalingbook_lib.planner import Front, Option
 from scalingbook_lib.reader.explorers.parts import (
+    PRICES,
+    SERVING_MACHINES,
+    SERVING_MODELS,
+    TYPES,
     Bars,
     Cell,
     Chart,
@@ -19,10 +23,11 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    machine,
+    several,
+    stored,
+    three,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import MACHINES, MODELS, PRICES, TYPES, stored
-from scalingbook_lib.reader.words import several, three
 from scalingbook_lib.units import count, si
 
 RESERVE = 0.1  # of the HBM, for the runtime
@@ -191,8 +196,8 @@ PARETO = Explorer(
     title="The front of latency and cost, live",
     question="How cheap can a token be, if nobody may wait longer than this for it?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
-        "where": Choice("machine", MACHINES, "TPU v5e 4x4"),
+        "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
+        "where": Choice("machine", SERVING_MACHINES, "TPU v5e 4x4"),
         "weights": Choice("weights", tuple(TYPES), "int8"),
         "kv": Choice("cache", tuple(TYPES), "int8"),
         "P": Slider("prompt tokens", 128, 131072, 2048, "pow2"),

@@ -4,7 +4,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from scalingbook_lib import inference, models, serving
-from scalingbook_lib.inference import Pools
 from scalingbook_lib.reader.explorers.parts import (
     Chart,
     Choice,
@@ -16,11 +15,12 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    machine,
+    refused,
+    several,
+    spread,
+    three,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import refused, spread
-from scalingbook_lib.reader.words import several, three
-from scalingbook_lib.serving import Disaggregated, Run
 from scalingbook_lib.units import count, percent, si
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B")
@@ -36,7 +36,7 @@ class Balance(NamedTuple):
     prefill_s: float
     step_s: float
     move_s: float  # seconds a token
-    pools: Pools
+    pools: inference.Pools
 
 
 @lru_cache(maxsize=64)
@@ -53,12 +53,11 @@ def balance(model: str, where: str, P: int, G: int, B: int) -> Balance | None:
 
 
 @lru_cache(maxsize=16)  # a run keeps much
-def played(found: Balance, P: int, G: int, prefill: int, decode: int) -> Run:
+def played(found: Balance, P: int, G: int, prefill: int, decode: int) -> serving.Run:
     """More requests than both pools together can serve, so that the slower pool sets the pace."""
     rate = 1.2 * found.pools.rate_per_s(prefill, decode)
     asked = serving.poisson(rate, REQUESTS, prompt=P, output=serving.geometric(G), seed=SEED)
-    policy = Disaggregated(prefill, decode, found.B, found.move_s)
-    return serving.simulate(asked, found.quick, policy)
+    return serving.simulate(asked, found.quick, serving.Disaggregated(prefill, decode, found.B, found.move_s))
 
 
 def _pools(*, model: str, where: str, P: int, G: int, B: int, prefill: int, decode: int) -> View:
@@ -87,18 +86,18 @@ def _pools(*, model: str, where: str, P: int, G: int, B: int, prefill: int, deco
     )
 
 
-def idle_of(pools: Pools, prefill: int, decode: int) -> tuple[float, float]:
+def idle_of(pools: inference.Pools, prefill: int, decode: int) -> tuple[float, float]:
     """Shares of the time, by rule; nothing where rounding alone is left."""
     first, second = pools.idle(prefill, decode)
     return (first if first > 1e-9 else 0.0, second if second > 1e-9 else 0.0)
 
 
-def served(run: Run, G: int) -> float:
+def served(run: serving.Run, G: int) -> float:
     """Requests/s of a run, without its first and last fifth."""
     return run.rate(0.2 * run.end_s, 0.8 * run.end_s) / G
 
 
-def _rates(found: Balance, run: Run, G: int, prefill: int, decode: int) -> Chart:
+def _rates(found: Balance, run: serving.Run, G: int, prefill: int, decode: int) -> Chart:
     sizes = [1 + k / 4 for k in range(4 * MOST - 3)]
     balanced = found.pools.ratio * decode
     marks = [
@@ -111,7 +110,7 @@ def _rates(found: Balance, run: Run, G: int, prefill: int, decode: int) -> Chart
     )
 
 
-def _queue(run: Run) -> Chart:
+def _queue(run: serving.Run) -> Chart:
     """Who waits for a prompt to be read, and who is being served."""
     every = max(len(run.queue) // 120, 1)
     moments = run.queue[::every]

@@ -6,6 +6,8 @@ from scalingbook_lib import models
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.reader.explorers.parts import (
+    SERVING_MODELS,
+    TYPES,
     Cell,
     Chart,
     Choice,
@@ -17,9 +19,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    listed,
 )
-from scalingbook_lib.reader.offered.serving import MODELS, TYPES
-from scalingbook_lib.reader.words import listed
 from scalingbook_lib.units import count, si
 
 NAMES = ("TPU v5e", "TPU v5p", "H100", "H200", "B200")
@@ -135,7 +136,7 @@ PRICE = Explorer(
     title="What a dollar buys",
     question="Which chip is the cheapest for prompts, and which for tokens after a long context?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
         "kv": Choice("cache", tuple(TYPES), "int8"),
         "S": Slider("tokens of context", 512, 131072, 8192, "pow2"),
         **{

@@ -25,11 +25,6 @@ class Chapter:
     number: str
 
 
-def _ring_s() -> float:
-    """32 MiB gathered over a ring of 16 v5e chips."""
-    return collectives.all_gather(32 * MiB, chips.V5E.axis(16)).total_s
-
-
 def _run_days() -> float:
     """70e9 parameters on 15e12 tokens with a whole v5p pod at 40 % of its peak."""
     pod = chips.V5P.torus.pod_chips if chips.V5P.torus else 0
@@ -71,7 +66,7 @@ CHAPTERS = (
         "Sharding",
         "What does a product of split matrices cost?",
         "AllGather: (1 - 1/n) · M / W + hops · α",
-        f"{si(_ring_s(), 's')} gather 32 MiB over a ring of 16 TPU v5e",
+        f"{si(collectives.all_gather(32 * MiB, chips.V5E.axis(16)).total_s, 's')} gather 32 MiB over a ring of 16 TPU v5e",
     ),
     Chapter(
         "transformers",

@@ -2,7 +2,6 @@
 
 from scalingbook_lib import units
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers import scales
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Cell,
@@ -15,8 +14,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    scales,
+    three,
 )
-from scalingbook_lib.reader.words import three
 from scalingbook_lib.units import BF16, FP32, INT4, INT8, GiB, KiB, MiB, TiB, binary, count, si
 
 _UNITS = {

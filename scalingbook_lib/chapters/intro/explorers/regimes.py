@@ -14,8 +14,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    several,
 )
-from scalingbook_lib.reader.words import several
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import count
 

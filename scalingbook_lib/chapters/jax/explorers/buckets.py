@@ -3,10 +3,9 @@
 import math
 
 from scalingbook_lib import collectives
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.torus import Axis
-from scalingbook_lib.models.arithmetic import routers
-from scalingbook_lib.models.arithmetic.routers import Buckets, capacity
+from scalingbook_lib.machines import Axis, chips
+from scalingbook_lib.models.arithmetic import experts
+from scalingbook_lib.models.arithmetic.experts import Buckets, capacity
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Cell,
@@ -30,8 +29,7 @@ FACTORS = tuple(i / 10 for i in range(5, 41))  # 0.5 to 4
 
 def _buckets(*, E: int, k: int, n: int, S: int, skew: float, factor: float, draw: int) -> View:
     k = min(k, E)
-    sent = routers.draw(E, k, skew, n=n, S=S, seed=draw)
-    b = Buckets(sent, S, k, capacity(factor, S, k, n))
+    b = Buckets(experts.draw(E, k, skew, n=n, S=S, seed=draw), S, k, capacity(factor, S, k, n))
     return View(
         _verdict(b, factor),
         (_pairs(b), _trade(b, factor), _bytes(b)),

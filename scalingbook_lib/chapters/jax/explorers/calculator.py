@@ -6,8 +6,7 @@ from itertools import permutations
 
 from scalingbook_lib.collectives import resharding
 from scalingbook_lib.collectives.resharding import Rings
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.notation import Array, Mesh
 from scalingbook_lib.notation.types import spec
 from scalingbook_lib.reader.explorers.parts import (
@@ -19,8 +18,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Readout,
     Slider,
     View,
+    counts,
 )
-from scalingbook_lib.reader.words import counts
 from scalingbook_lib.units import count, dtype, si
 
 _MOST = 4  # dimensions

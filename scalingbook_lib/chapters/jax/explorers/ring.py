@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers import layouts
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Cell,
     Choice,
     Explorer,
@@ -20,8 +20,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     Timeline,
     View,
+    layouts,
 )
-from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.roofline import Turn
 from scalingbook_lib.sharded_matmul.ring import LINK, UNIT, RingMatmul
 from scalingbook_lib.units import percent, si

@@ -81,9 +81,7 @@ def _wrapped(text: str) -> str:
 def _picture(line: Line, part: str) -> Grid | Bars:
     if part == "groups" and line.mesh:
         return _devices(line)
-    if part in ("order", "tiles"):
-        return _tiles(max(line.arrays, key=lambda a: a.bytes))
-    return _bytes(line)
+    return _tiles(max(line.arrays, key=lambda a: a.bytes)) if part in ("order", "tiles") else _bytes(line)
 
 
 def _devices(line: Line) -> Grid:

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Chart,
     Choice,
     Curve,
@@ -18,7 +18,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
 )
-from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.sharded_matmul.ring import BACK, LINK, UNIT, RingMatmul, Run
 from scalingbook_lib.units import percent, si
 

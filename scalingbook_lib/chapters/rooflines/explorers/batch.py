@@ -6,6 +6,7 @@ from dataclasses import replace
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
     Chart,
     Choice,
     Curve,
@@ -18,7 +19,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.chips import CHIPS
 from scalingbook_lib.units import BF16, FP8, FP32, INT4, INT8, DType, percent
 
 _MIXES = {  # how X and Y are stored, how W is stored, what the matrix unit computes in

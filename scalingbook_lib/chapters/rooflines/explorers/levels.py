@@ -3,6 +3,7 @@
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
+    WITH_TORUS,
     Bars,
     Chart,
     Choice,
@@ -15,7 +16,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.chips import WITH_TORUS
 from scalingbook_lib.units import BF16, percent, si
 
 _LOWEST, _HIGHEST = 1.0, 1e6  # FLOPs per byte

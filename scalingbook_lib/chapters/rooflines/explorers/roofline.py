@@ -3,6 +3,7 @@
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
     Bars,
     Chart,
     Choice,
@@ -16,8 +17,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.chips import CHIPS
-from scalingbook_lib.roofline import Roofline
 from scalingbook_lib.units import DType, dtype, percent, si
 
 _LOWEST, _HIGHEST = 1.0, 1e5  # FLOPs per byte
@@ -56,18 +55,18 @@ def _rate(chip: Chip, level: str) -> float:
     return rates[level]
 
 
-def _roof(chip: Chip, kind: DType, time: Roofline) -> Curve:
+def _roof(chip: Chip, kind: DType, time: roofline.Roofline) -> Curve:
     """Slope and roof: two straight lines on logarithmic axes, so three points are exact."""
     xs = [_LOWEST, time.ridge, _HIGHEST]
     return Curve(chip.name, xs, [roofline.attainable(x, chip, kind, time.bytes_per_s) for x in xs])
 
 
-def _operation(time: Roofline, color: int) -> Points:
+def _operation(time: roofline.Roofline, color: int) -> Points:
     rate = time.attained_flops_per_s
     return Points("", [time.intensity], [rate], [si(rate, "FLOPs/s")], color)
 
 
-def _two_bars(on: list[Chip], times: list[Roofline]) -> Bars:
+def _two_bars(on: list[Chip], times: list[roofline.Roofline]) -> Bars:
     return Bars(
         Scale("time", "s"),
         [chip.name for chip in on],
@@ -78,7 +77,7 @@ def _two_bars(on: list[Chip], times: list[Roofline]) -> Bars:
     )
 
 
-def _two_verdicts(B: int, on: list[Chip], times: list[Roofline]) -> str:
+def _two_verdicts(B: int, on: list[Chip], times: list[roofline.Roofline]) -> str:
     ends = [
         f"{t.bound} on {c.name} ({percent(t.attained_fraction)} of its peak)"
         for c, t in zip(on, times, strict=True)

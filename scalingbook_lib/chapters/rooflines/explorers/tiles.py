@@ -6,6 +6,8 @@ from itertools import pairwise
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
+    WITH_TORUS,
+    WITH_VMEM,
     Bars,
     Cell,
     Chart,
@@ -22,7 +24,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
 )
-from scalingbook_lib.reader.offered.chips import WITH_TORUS, WITH_VMEM
 from scalingbook_lib.units import count, si
 
 _SHOWN = 8  # tiles drawn along each side

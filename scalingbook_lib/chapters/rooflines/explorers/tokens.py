@@ -3,6 +3,7 @@
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
     Bars,
     Choice,
     Explorer,
@@ -13,7 +14,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.chips import CHIPS
 from scalingbook_lib.units import count
 
 _PHASES = ("training, prefill", "decoding")  # every token of a sequence at once, or one of each

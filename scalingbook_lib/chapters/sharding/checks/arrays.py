@@ -5,12 +5,11 @@ from functools import cache
 from scalingbook_lib import notation
 from scalingbook_lib.collectives.resharding import Rings, reshard
 from scalingbook_lib.machines import chips
-from scalingbook_lib.notation import Mesh
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.sharded_matmul import solve
 from scalingbook_lib.units import BF16, FP32, INT8
 
-_MESH = Mesh(X=2, Y=8, Z=2)
+_MESH = notation.Mesh(X=2, Y=8, Z=2)
 
 
 def _held(text: str = "A[I_X, J_Z]") -> float:
@@ -18,24 +17,19 @@ def _held(text: str = "A[I_X, J_Z]") -> float:
 
 
 def _read_bytes(text: str = "A[I_XY, J]") -> float:
-    return notation.parse(text).local_bytes(Mesh(X=8, Y=2), FP32, I=1024, J=4096)
+    return notation.parse(text).local_bytes(notation.Mesh(X=8, Y=2), FP32, I=1024, J=4096)
 
 
 def _copies() -> float:
     """Bytes on all chips over the bytes of the array, with I over X of a 4 × 8 × 2 mesh."""
-    mesh, array = Mesh(X=4, Y=8, Z=2), notation.parse("A[I_X, J]")
+    mesh, array = notation.Mesh(X=4, Y=8, Z=2), notation.parse("A[I_X, J]")
     return array.total_bytes(mesh, BF16, I=64, J=64) / (BF16.bytes * 64 * 64)
-
-
-def _fullest() -> float:
-    return notation.parse("A[I_X, J]").local_bytes(Mesh(X=16), BF16, I=1000, J=4096)
 
 
 @cache
 def _unfinished() -> str:
     cube = Rings(chips.V4, X=4, Y=4, Z=4)
-    product = "A[I_X, J_Y] · B[J_Y, K_Z] -> C[I_X, K_Z]"
-    found = solve(product, cube, {"I": 4096, "J": 4096, "K": 4096})
+    found = solve("A[I_X, J_Y] · B[J_Y, K_Z] -> C[I_X, K_Z]", cube, {"I": 4096, "J": 4096, "K": 4096})
     return found.named("all-reduce C over Y").local.c.canonical()
 
 
@@ -123,7 +117,7 @@ ARRAYS = (
     Check(
         key="sharding.5",
         title="A thousand rows over sixteen chips",
-        answer=_fullest,
+        answer=lambda: notation.parse("A[I_X, J]").local_bytes(notation.Mesh(X=16), BF16, I=1000, J=4096),
         unit="B",
         rel_tol=1e-3,
         chips=16,

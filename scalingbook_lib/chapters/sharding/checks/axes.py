@@ -1,8 +1,7 @@
 """Which axis sets the pace, and what does a benchmark print? More exercises on collectives."""
 
 from scalingbook_lib import collectives
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import GB, MiB
 
@@ -29,8 +28,7 @@ def _gather_to_exchange(both_ways: bool = True) -> float:
 
 def _exchanged_s(shape: str) -> float:
     """Every chip of 256 v5p holds 32 MiB."""
-    axes = chips.Slice.of(chips.V5P, shape).axes
-    return collectives.all_to_all(256 * 32 * MiB, *axes).bandwidth_s
+    return collectives.all_to_all(256 * 32 * MiB, *chips.Slice.of(chips.V5P, shape).axes).bandwidth_s
 
 
 AXES = (

@@ -5,7 +5,6 @@ from functools import cache
 from itertools import count
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Transfer
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.sharded_matmul import Strategy, solve
@@ -16,7 +15,7 @@ _FOUR = chips.Slice.of(chips.V6E, "2x2").mesh(X=2, Y=2)
 _MIXED = chips.Slice.of(chips.V5E, "2x4").mesh(X=2, Y=4)
 
 
-def _lowest(axes: str = "XYZ", bring: Callable[..., Transfer] = collectives.all_gather) -> float:
+def _lowest(axes: str = "XYZ", bring: Callable[..., collectives.Transfer] = collectives.all_gather) -> float:
     """2IJK FLOPs shared over these axes of the cube, then the result brought together, hops included."""
     I, J, K = 4096, 16384, 4096
     math_s = 2 * I * J * K / _CUBE.size(axes) / chips.V4.bf16_flops_per_s
@@ -38,8 +37,7 @@ def _weights_s() -> float:
 
 @cache
 def _overlapped(K: int = 8192) -> Strategy:
-    sizes = {"I": 4096, "J": 8192, "K": K}
-    found = solve("A[I, J_Y] · B[J, K_Y] -> C[I, K_Y]", _MIXED, sizes)
+    found = solve("A[I, J_Y] · B[J, K_Y] -> C[I, K_Y]", _MIXED, {"I": 4096, "J": 8192, "K": K})
     return found.named("gather A over Y")
 
 

@@ -51,8 +51,7 @@ def _share(text: str, name: str, machine: DeviceMesh, **sizes: int) -> float:
 
 @cache
 def _no_wrap(J: int = 8192) -> float:
-    text = "A[I_X, J_Y] · B[J_Y, K] -> C[I_X, K]"
-    return _share(text, "all-reduce C over Y", _SQUARE, J=J, **_IK)
+    return _share("A[I_X, J_Y] · B[J_Y, K] -> C[I_X, K]", "all-reduce C over Y", _SQUARE, J=J, **_IK)
 
 
 @cache

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from scalingbook_lib import collectives
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16, KiB
 

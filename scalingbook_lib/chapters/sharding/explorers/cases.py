@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from scalingbook_lib.notation import Mesh, parse_product
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Bars,
     Cell,
     Choice,
@@ -17,11 +18,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    lines,
 )
-from scalingbook_lib.reader.offered.chips import TORI
-from scalingbook_lib.reader.words import lines
 from scalingbook_lib.sharded_matmul import CASES, Solution, Strategy, solve
-from scalingbook_lib.sharded_matmul.machines import machine, shapes
+from scalingbook_lib.sharded_matmul.prices import machine, shapes
 from scalingbook_lib.units import count, si
 
 _SHOWN, _REFUSALS = 5, 3
@@ -37,8 +37,7 @@ def solution(text: str, *, chip: str, X: int, Y: int, sizes: tuple[int, ...], id
             f"{product} has {len(names)} dimensions ({', '.join(names)}), and there are sliders for three; "
             "leave out a batch dimension"
         )
-    given = dict(zip(names, sizes, strict=False))
-    return solve(product, machine(chip, X=X, Y=Y), given, idle_axes=idle)
+    return solve(product, machine(chip, X=X, Y=Y), dict(zip(names, sizes, strict=False)), idle_axes=idle)
 
 
 def _cases(*, text: str, X: int, Y: int, I: int, J: int, K: int, chip: str, idle: bool) -> View:

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Transfer
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Chart,
     Choice,
     Curve,
@@ -19,11 +18,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.units import percent, si
 
 type Axes = tuple[Axis, ...]
-type Formula = Callable[..., Transfer]
+type Formula = Callable[..., collectives.Transfer]
 
 _FORMULAS = {
     "AllGather": collectives.all_gather,

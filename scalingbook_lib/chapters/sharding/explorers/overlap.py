@@ -1,6 +1,7 @@
 """What does a collective matmul save? Chunks on the network's lane, products on the chip's."""
 
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Chart,
     Choice,
     Curve,
@@ -14,10 +15,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
 )
-from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.roofline import Pipeline
 from scalingbook_lib.sharded_matmul import Strategy, solve
-from scalingbook_lib.sharded_matmul.machines import machine, shapes
+from scalingbook_lib.sharded_matmul.prices import machine, shapes
 from scalingbook_lib.units import percent, si
 
 _PRODUCT, _GATHER = "A[I, J_Y] · B[J, K_Y] -> C[I, K_Y]", "gather A over Y"

@@ -14,8 +14,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Readout,
     Slider,
     View,
+    counts,
+    listed,
 )
-from scalingbook_lib.reader.words import counts, listed
 from scalingbook_lib.units import binary, count, dtype
 
 _MOST_ROWS, _MOST_COLUMNS = 16, 8

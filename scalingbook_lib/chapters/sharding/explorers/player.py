@@ -6,10 +6,9 @@ from functools import lru_cache
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Transfer, schedules
 from scalingbook_lib.collectives.schedules import Piece, Schedule, Send, holdings
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.torus import Axis
-from scalingbook_lib.reader.explorers import layouts
+from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Cell,
     Choice,
     Explorer,
@@ -24,9 +23,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     Timeline,
     View,
+    layouts,
+    several,
 )
-from scalingbook_lib.reader.offered.chips import TORI
-from scalingbook_lib.reader.words import several
 from scalingbook_lib.units import si
 
 _FORMULAS = {  # each as steps, and as a time

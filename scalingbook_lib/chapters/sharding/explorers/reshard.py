@@ -3,6 +3,7 @@
 from scalingbook_lib.collectives.resharding import Resharding, Sequence, reshard
 from scalingbook_lib.notation import Mesh, parse
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Bars,
     Cell,
     Choice,
@@ -15,10 +16,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    lines,
 )
-from scalingbook_lib.reader.offered.chips import TORI
-from scalingbook_lib.reader.words import lines
-from scalingbook_lib.sharded_matmul.machines import machine, shapes
+from scalingbook_lib.sharded_matmul.prices import machine, shapes
 from scalingbook_lib.units import dtype, si
 
 _SHOWN = 4

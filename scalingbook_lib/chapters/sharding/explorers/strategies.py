@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Bars,
     Chart,
     Choice,
@@ -20,7 +21,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.sharded_matmul import SplitWeight, Way
 from scalingbook_lib.units import count, si
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import schedules
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.torus import Axis
+from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Bars,
     Chart,
     Choice,
@@ -20,7 +20,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.units import si
 
 _OPS = {
@@ -82,9 +81,7 @@ def _on(down: Sequence[float], across: Sequence[float], *, r: int, c: int, A: in
 
 def _both(loads: Sequence[float], i: int, n: int) -> float:
     """The busier direction of a link: downwards a line carries the mirror of what it carries upwards."""
-    if i >= len(loads):
-        return 0.0
-    return max(loads[i], loads[len(loads) - 1 - i])
+    return 0.0 if i >= len(loads) else max(loads[i], loads[len(loads) - 1 - i])
 
 
 def _level(load: float, most: float) -> int | None:

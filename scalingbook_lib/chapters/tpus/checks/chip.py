@@ -1,8 +1,13 @@
-"""What one figure of a datasheet means: rates, pods, wraps and padding."""
+"""What one figure of a datasheet means, and how busy one chip is.
 
-from scalingbook_lib.machines import chips, systolic
-from scalingbook_lib.machines.slices import Slice
+Rates, pods, wraps and padding; the array as it fills, half-used arrays, chunks in a pipeline, weights in
+VMEM.
+"""
+
+from scalingbook_lib import roofline
+from scalingbook_lib.machines import Slice, chips, systolic
 from scalingbook_lib.reader.checks.check import Check, Mistake
+from scalingbook_lib.units import INT8
 
 _POD = Slice.of(chips.V5P, "16x20x28")
 
@@ -75,6 +80,117 @@ CHIP = (
             Mistake(
                 lambda: systolic.storage(4096, 129).useful_bytes,
                 "That is what the elements need, without padding.",
+            ),
+        ),
+    ),
+)
+
+
+def _scores() -> systolic.Padding:
+    return systolic.padding(4096, 128, 4096, 256)
+
+
+def _chunks(n: int = 32) -> roofline.Pipeline:
+    rows, D, F = 16384 // n, 256, 8192
+    stages = {
+        "read": 2 * rows * D / chips.V5E.hbm_bytes_per_s,
+        "multiply": 2 * rows * D * F / chips.V5E.bf16_flops_per_s,
+        "write": 2 * rows * F / chips.V5E.hbm_bytes_per_s,
+    }
+    return roofline.pipeline(stages, n)
+
+
+def _batch(bytes_per_s: float | None) -> float:
+    return roofline.break_even_batch(4096, 16384, chips.V5E, INT8, bytes_per_s=bytes_per_s)
+
+
+INSIDE = (
+    Check(
+        key="tpus.6",
+        title="Rows that fill an array",
+        answer=lambda: systolic.rows_for(0.9, 128),
+        unit="rows",
+        difficulty=2,
+        hints=(
+            "From the first multiplication to the last result, M rows take M + 2t − 2 cycles.",
+            "A cell works in M of these cycles. Set the share to 0.9 and solve for M.",
+        ),
+        mistakes=(
+            Mistake(lambda: 0.9 * 127 / 0.1, "The array has to fill and to drain: 2t − 2 cycles, not t − 1."),
+            Mistake(lambda: systolic.rows_for(0.9, 256), "That is for an array of 256 × 256."),
+            Mistake(lambda: 0.9 * (3 * 128 - 2) / 0.1, "The weights are in place: loading does not count."),
+        ),
+        right=(
+            "Right. Tiles that follow each other share one filling and one draining, so a large "
+            "product needs far fewer rows for each tile."
+        ),
+    ),
+    Check(
+        key="tpus.7",
+        title="Heads of 128 on an array of 256",
+        answer=lambda: _scores().performed_flops / chips.V6E.bf16_flops_per_s,
+        unit="s",
+        difficulty=2,
+        hints=(
+            "Kᵀ is the stationary matrix: [128, 4096]. Which part of a tile of 256 × 256 does it fill?",
+            "The array does the same work whether its lower half holds zeros or weights.",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: _scores().useful_flops / chips.V6E.bf16_flops_per_s,
+                "That is the time of the useful FLOPs; the contraction fills half of each tile.",
+            ),
+            Mistake(2.0, "Only the contraction is too short for the array; the 4,096 columns fill theirs."),
+        ),
+    ),
+    Check(
+        key="tpus.8",
+        title="Thirty-two chunks",
+        answer=lambda: _chunks().total_s,
+        unit="s",
+        difficulty=2,
+        rel_tol=0.005,
+        hints=(
+            "What are the three times of one chunk?",
+            (
+                "The first chunk passes all three stages; each later one ends one slowest stage "
+                "after the one before."
+            ),
+        ),
+        mistakes=(
+            Mistake(
+                lambda: _chunks().upper_s,
+                "That is without overlap: every chunk through all stages before the next.",
+            ),
+            Mistake(
+                lambda: _chunks().lower_s,
+                (
+                    "That is the slowest stage alone; the first chunk's reading and the last one's "
+                    "writing are not hidden."
+                ),
+            ),
+        ),
+        right="Right: the slowest stage sets the pace, and the rest is paid once.",
+    ),
+    Check(
+        key="tpus.9",
+        title="Weights that stay in VMEM",
+        answer=lambda: _batch(chips.V5E.vmem_bytes_per_s),
+        unit="tokens",
+        difficulty=2,
+        rel_tol=0.03,
+        hints=(
+            "Time of the bytes equals time of the OPs. Both grow with B, the bytes of the weights do not.",
+            "Only the bandwidth changes: 18 TB/s in place of 819 GB/s.",
+        ),
+        mistakes=(
+            Mistake(lambda: _batch(None), "That is with the weights in HBM."),
+            Mistake(
+                2.0,
+                (
+                    "Int8 does 394 TOPs/s, and an element is one byte: of the two factors of two, "
+                    "one is missing."
+                ),
             ),
         ),
     ),

@@ -1,8 +1,7 @@
 """How far and how fast between chips and hosts: hops, checkpoints, PCIe, and moving the work to the data."""
 
 from scalingbook_lib import roofline
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 
 _SQUARE = Slice.of(chips.V5E, "4x4")

@@ -12,8 +12,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Span,
     Timeline,
     View,
+    torus,
 )
-from scalingbook_lib.reader.offered.machines import torus
 from scalingbook_lib.sharded_matmul.chain import FAR, FETCH, HOSTS, IN, OTHER, OUT, SEND, SPLIT, Chain
 from scalingbook_lib.units import binary, percent, si
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
+    WITH_TORUS,
     Cell,
     Chart,
     Choice,
@@ -17,10 +18,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    listed,
 )
-from scalingbook_lib.reader.offered.chips import WITH_TORUS
-from scalingbook_lib.reader.words import listed
-from scalingbook_lib.roofline import Roofline
 from scalingbook_lib.units import DType, binary, dtype, percent, si
 
 _EACH = "X, W and Y"  # what crosses the level; else the weights alone, and X and Y stay on the chip
@@ -38,7 +37,7 @@ class Product:
     crosses: str
     chip: Chip
 
-    def at(self, B: int, rate: float) -> Roofline:
+    def at(self, B: int, rate: float) -> roofline.Roofline:
         """Its times where the operands come over a level of that bandwidth."""
         if self.crosses == _EACH:
             return roofline.matmul(B, self.D, self.F, self.chip, self.kind, bytes_per_s=rate)
@@ -84,7 +83,7 @@ def _curve(work: Product, level: str, rate: float, color: int) -> Curve:
     return Curve(level, _BATCHES, [work.at(B, rate).attained_fraction for B in _BATCHES], color)
 
 
-def _table(work: Product, rates: dict[str, float], now: dict[str, Roofline]) -> Grid:
+def _table(work: Product, rates: dict[str, float], now: dict[str, roofline.Roofline]) -> Grid:
     """A rung for each level, the fastest on top; colored where this product reaches the peak from it."""
     cells = [
         [
@@ -101,7 +100,7 @@ def _table(work: Product, rates: dict[str, float], now: dict[str, Roofline]) -> 
     )
 
 
-def _rung(work: Product, rate: float, now: Roofline) -> tuple[str, ...]:
+def _rung(work: Product, rate: float, now: roofline.Roofline) -> tuple[str, ...]:
     return si(rate, "B/s"), f"{now.ridge:,.0f}", _rows(work.batch(rate)), si(now.memory_s, "s")
 
 
@@ -109,7 +108,7 @@ def _rows(batch: float) -> str:
     return "none" if math.isinf(batch) else f"{math.ceil(batch):,}"
 
 
-def _verdict(work: Product, B: int, rates: dict[str, float], now: dict[str, Roofline]) -> str:
+def _verdict(work: Product, B: int, rates: dict[str, float], now: dict[str, roofline.Roofline]) -> str:
     fast = [level for level, time in now.items() if time.bound == "compute-bound"]
     rows = f"{B:,} row{'s' * (B > 1)}"
     said = f"{rows} reach the peak from {listed(fast)}" if fast else f"{rows} reach the peak from no level"

@@ -44,8 +44,7 @@ def _tiles(now: systolic.Padding) -> Grid:
     down, across = _kept(now.deep), _kept(now.across)
     more = "" if (len(down), len(across)) == (now.deep, now.across) else ", some left out"
     cells = [[_tile(now, k, n) for n in across] for k in down]
-    title = f"W in {now.deep} × {now.across} tile{'s' * (now.tiles > 1)}{more}"
-    return Grid(title, (), (), cells)
+    return Grid(f"W in {now.deep} × {now.across} tile{'s' * (now.tiles > 1)}{more}", (), (), cells)
 
 
 def _kept(tiles: int) -> list[int]:

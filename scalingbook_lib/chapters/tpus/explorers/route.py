@@ -18,8 +18,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    torus,
 )
-from scalingbook_lib.reader.offered.machines import torus
 from scalingbook_lib.units import si
 
 _SLICES = (

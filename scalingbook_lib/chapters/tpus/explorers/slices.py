@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives import Transfer
 from scalingbook_lib.machines import Chip, Slice, chips
 from scalingbook_lib.machines.torus import Shape, write_shape
 from scalingbook_lib.reader.explorers.parts import (
@@ -215,7 +214,7 @@ def _row(other: Slice, nbytes: float) -> tuple[str, ...]:
     )
 
 
-def _gather(here: Slice, nbytes: float) -> Transfer:
+def _gather(here: Slice, nbytes: float) -> collectives.Transfer:
     return collectives.all_gather(nbytes, *here.axes)
 
 

@@ -5,8 +5,7 @@ from functools import cache
 from typing import Any
 
 from scalingbook_lib import collectives, models, planner, training
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.training import Plan, rules
 from scalingbook_lib.units import FP32
@@ -39,8 +38,7 @@ def _summed(group: int = 0, **how: Any) -> float:
 
 def _on_a_line(size: int = 4, wrapped: bool = False, width: float = _13B.F) -> float:
     """Gather and scatter of tensor parallelism over `size` neighbors, over the arithmetic, for one token."""
-    axis = _V5P.axis(size, wrapped=wrapped)
-    moved_s = 2 * collectives.all_gather(2 * _13B.D, axis).bandwidth_s
+    moved_s = 2 * collectives.all_gather(2 * _13B.D, _V5P.axis(size, wrapped=wrapped)).bandwidth_s
     return moved_s / (4 * _13B.D * width / (size * _V5P.bf16_flops_per_s))
 
 

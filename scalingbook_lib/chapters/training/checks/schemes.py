@@ -1,9 +1,7 @@
 """Stages, rings, pods and experts: when does each pay? The exercises on the other ways to split a step."""
 
 from scalingbook_lib import collectives, models
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.steps import limits, pipelines
 from scalingbook_lib.steps.placement import between_pods

@@ -1,8 +1,7 @@
 """How is a batch spread over 4,096 chips, and what does a plan move? The exercises on FSDP and its splits."""
 
 from scalingbook_lib import models, training
-from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.training import Plan, rules
 from scalingbook_lib.units import BF16, FP32
@@ -34,11 +33,6 @@ def _dial(Y: int = 4) -> float:
 
 def _rounded(B: float = 1e6, dial: float = 0.0) -> float:
     return min(_split(B, Y).ratio(dial) for Y in _POWERS)
-
-
-def _unrounded(B: float = 1e6) -> float:
-    X = rules.best_split(B, _CHIPS, _F)
-    return rules.mixed(B, _CHIPS, _F, X, chips.V5P).ratio()
 
 
 def _moved(zero: int, parts: int = 4, short: bool = False) -> float:
@@ -147,7 +141,10 @@ SPLITS = (
             "X Y = 4096, and both are powers of two: try Y = 2, 4, 8.",
         ),
         mistakes=(
-            Mistake(_unrounded, "That is the optimum of the formula, and its X is no power of two."),
+            Mistake(
+                lambda: rules.mixed(1e6, _CHIPS, _F, rules.best_split(1e6, _CHIPS, _F), chips.V5P).ratio(),
+                "That is the optimum of the formula, and its X is no power of two.",
+            ),
             Mistake(
                 lambda: _split(1e6, 8).ratio(), "That is for Y = 8. One of the others is a little better."
             ),

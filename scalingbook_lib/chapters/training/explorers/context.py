@@ -4,7 +4,6 @@ from functools import lru_cache
 
 from scalingbook_lib import models, training
 from scalingbook_lib.machines import Cluster, Machine, Slice, chips
-from scalingbook_lib.models import Transformer
 from scalingbook_lib.reader.explorers.parts import (
     Chart,
     Choice,
@@ -62,7 +61,7 @@ def _context(*, model: str, chip: str, T: int, C: int, way: str) -> View:
     )
 
 
-def _closed(m: Transformer, chip: str) -> tuple[Readout, ...]:
+def _closed(m: models.Transformer, chip: str) -> tuple[Readout, ...]:
     on = chips.find(chip)
     if not on.torus:
         return ()

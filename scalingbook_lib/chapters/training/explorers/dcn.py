@@ -2,6 +2,7 @@
 
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Chart,
     Choice,
     Curve,
@@ -12,9 +13,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    three,
 )
-from scalingbook_lib.reader.offered.chips import TORI
-from scalingbook_lib.reader.words import three
 from scalingbook_lib.training import rules
 from scalingbook_lib.units import BF16, FP32, count, dtype
 

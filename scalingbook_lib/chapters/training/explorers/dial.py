@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Band,
     Chart,
     Choice,
@@ -17,7 +18,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
 )
-from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.training import rules
 from scalingbook_lib.training.rules import Mixed
 from scalingbook_lib.units import count

@@ -5,8 +5,8 @@ from functools import lru_cache
 
 from scalingbook_lib import models
 from scalingbook_lib.machines import Machine, Slice, chips
-from scalingbook_lib.models import Experts, Transformer
 from scalingbook_lib.reader.explorers.parts import (
+    RACKS,
     Bars,
     Chart,
     Choice,
@@ -20,8 +20,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    cluster,
 )
-from scalingbook_lib.reader.offered.gpus import RACKS, cluster
 from scalingbook_lib.steps import limits
 from scalingbook_lib.steps.limits import RoutedLayer
 from scalingbook_lib.units import BF16, FP8, DType, count, si
@@ -46,8 +46,8 @@ def joined(name: str, Z: int) -> Machine | None:
 class Setting:
     """A model with experts, and how its tokens travel: what the controls say."""
 
-    model: Transformer
-    experts: Experts
+    model: models.Transformer
+    experts: models.Experts
     out: DType
     once: bool
 

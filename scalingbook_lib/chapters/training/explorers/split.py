@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from scalingbook_lib import models, training
 from scalingbook_lib.reader.explorers.parts import (
+    TRAINING_MACHINES,
     Bars,
     Cell,
     Choice,
@@ -15,10 +16,11 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    divisors,
+    machine,
+    term,
+    word,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.training import MACHINES, divisors, term, word
-from scalingbook_lib.training import Case, Judged, Plan
 from scalingbook_lib.units import count, percent, si
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Gemma-2 27B", "Qwen3 32B")
@@ -28,11 +30,11 @@ _MOST_TP = 32
 
 
 def judged(
-    name: str, where: str, *, batch: int, T: int, rest: str, base: Plan
-) -> dict[tuple[int, int], Judged]:
+    name: str, where: str, *, batch: int, T: int, rest: str, base: training.Plan
+) -> dict[tuple[int, int], training.Judged]:
     """Every tensor ways and ways of the rest that the chips allow; FSDP takes what is left."""
     on = machine(where)
-    case = Case(models.find(name), on, batch=batch, T=T)
+    case = training.Case(models.find(name), on, batch=batch, T=T)
     found = {}
     for tp in divisors(on.chips, _MOST_TP):
         for ways in _rest_ways(on.chips):
@@ -47,14 +49,16 @@ def _rest_ways(chips: int) -> list[int]:
     return [d for d in all_of if d & (d - 1) == 0 and d <= 16] + [d for d in all_of if d % 2 and d > 1]
 
 
-def _plan(base: Plan, rest: str, tp: int, ways: int, chips: int) -> Plan:
+def _plan(base: training.Plan, rest: str, tp: int, ways: int, chips: int) -> training.Plan:
     return replace(base, tp=tp, fsdp=chips // (tp * ways), **{REST[rest]: ways})
 
 
 def _split(
     *, name: str, where: str, batch: str, T: int, rest: str, remat: str, zero: str, hidden: bool, matmul: bool
 ) -> View:
-    base = Plan(remat=remat, zero=int(zero), overlap="full" if hidden else "none", collective_matmul=matmul)
+    base = training.Plan(
+        remat=remat, zero=int(zero), overlap="full" if hidden else "none", collective_matmul=matmul
+    )
     found = judged(name, where, batch=int(batch), T=T, rest=rest, base=base)
     legal = {at: one for at, one in found.items() if not one.why}
     table = _table(found, legal, rest, machine(where).chips)
@@ -84,7 +88,10 @@ def _split(
 
 
 def _table(
-    found: dict[tuple[int, int], Judged], legal: dict[tuple[int, int], Judged], rest: str, chips: int
+    found: dict[tuple[int, int], training.Judged],
+    legal: dict[tuple[int, int], training.Judged],
+    rest: str,
+    chips: int,
 ) -> Grid:
     rows = sorted({tp for tp, _ in found})
     columns = sorted({ways for _, ways in found})
@@ -95,7 +102,7 @@ def _table(
     return Grid(title, [f"TP {tp}" for tp in rows], [f"{short} {w}" for w in columns], cells)
 
 
-def _cell(one: Judged | None, tp: int, ways: int, chips: int, best: float) -> Cell:
+def _cell(one: training.Judged | None, tp: int, ways: int, chips: int, best: float) -> Cell:
     if one is None:
         return Cell("", None, f"{tp} · {ways} does not divide {chips:,} chips")
     note = f"FSDP {chips // (tp * ways):,}: "
@@ -107,7 +114,7 @@ def _cell(one: Judged | None, tp: int, ways: int, chips: int, best: float) -> Ce
     )
 
 
-def _none(found: dict[tuple[int, int], Judged], where: str) -> str:
+def _none(found: dict[tuple[int, int], training.Judged], where: str) -> str:
     why = [word(one.why[0]) for one in found.values()]
     most = max(set(why), key=lambda w: (why.count(w), w))
     return (
@@ -117,7 +124,9 @@ def _none(found: dict[tuple[int, int], Judged], where: str) -> str:
 
 
 def _verdict(
-    found: dict[tuple[int, int], Judged], legal: dict[tuple[int, int], Judged], step: training.Step
+    found: dict[tuple[int, int], training.Judged],
+    legal: dict[tuple[int, int], training.Judged],
+    step: training.Step,
 ) -> str:
     slowest = max(one.step_s for one in legal.values())
     said = f"{len(legal)} of {len(found)} splits are legal; the fastest is {step.plan.fsdp:,}-way FSDP"
@@ -127,13 +136,8 @@ def _verdict(
     said += f", {si(step.total_s, 's')} at documented peaks, {percent(step.mfu)} MFU"
     if len(legal) > 1:
         said += f"; the slowest takes {slowest / step.total_s:.3g} times as long"
-    return f"{said}. {_loses(step)}"
-
-
-def _loses(step: training.Step) -> str:
-    if not step.loss:
-        return "Nothing but arithmetic takes time."
-    return f"It loses most to {term(step.loss)}."
+    loses = f"It loses most to {term(step.loss)}" if step.loss else "Nothing but arithmetic takes time"
+    return f"{said}. {loses}."
 
 
 SPLIT = Explorer(
@@ -142,7 +146,7 @@ SPLIT = Explorer(
     question="Which ways to split a machine exist for this model and batch, and which is the fastest?",
     controls={
         "name": Choice("model", MODELS, "LLaMA-3 70B"),
-        "where": Choice("machine", MACHINES, "TPU v5p 16x16x16"),
+        "where": Choice("machine", TRAINING_MACHINES, "TPU v5p 16x16x16"),
         "batch": Choice("sequences of a step", BATCHES, "1024"),
         "T": Slider("tokens of a sequence", 1024, 131072, 4096, "pow2"),
         "rest": Choice("beside FSDP and TP", tuple(REST), "context (CP)"),

@@ -17,7 +17,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
 )
-from scalingbook_lib.training import Memory, Plan
 from scalingbook_lib.units import BF16, FP32, binary, count, dtype, si
 
 CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "A100", "H100", "B200")
@@ -46,12 +45,12 @@ def _zero(*, billions: float, ways: int, stage: str, gradients: str, master: boo
     )
 
 
-def _held(billions: float, ways: int, zero: int, gradients: str, master: bool) -> Memory:
-    plan = Plan(fsdp=ways, zero=zero, gradients=dtype(gradients), master=FP32 if master else None)
+def _held(billions: float, ways: int, zero: int, gradients: str, master: bool) -> training.Memory:
+    plan = training.Plan(fsdp=ways, zero=zero, gradients=dtype(gradients), master=FP32 if master else None)
     return training.states(billions * 1e9, plan)
 
 
-def _bars(held: dict[str, Memory], chip: str, hbm: float) -> Bars:
+def _bars(held: dict[str, training.Memory], chip: str, hbm: float) -> Bars:
     return Bars(
         Scale("bytes on each chip", "B"),
         list(held),
@@ -85,7 +84,7 @@ def _left(rest: float) -> str:
     return binary(rest) if rest >= 0 else f"{binary(-rest)} too little"
 
 
-def _verdict(stage: str, ways: int, held: dict[str, Memory], chip: str, hbm: float) -> str:
+def _verdict(stage: str, ways: int, held: dict[str, training.Memory], chip: str, hbm: float) -> str:
     mine = held[stage].total
     over = f"over {count(ways)} chips" if ways > 1 else "on one chip"
     said = f"{stage} {over} leaves {si(mine, 'B')} on each"

@@ -6,7 +6,6 @@ from functools import cached_property
 
 from scalingbook_lib import models
 from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.models import Transformer
 from scalingbook_lib.reader.explorers.parts import (
     Cell,
     Chart,
@@ -21,9 +20,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    torus,
+    word,
 )
-from scalingbook_lib.reader.offered.machines import torus
-from scalingbook_lib.reader.offered.training import word
 from scalingbook_lib.steps.placement import place
 from scalingbook_lib.training import Plan, PlanError, rules
 from scalingbook_lib.training.feasible import reasons
@@ -54,7 +53,7 @@ _YS = [2 ** (e / 8) for e in range(49)]  # 1 to 64
 class Board:
     """A model on a pod, sequences of 4,096 tokens; X data ways, Y tensor ways."""
 
-    model: Transformer
+    model: models.Transformer
     pod: Slice
     sequences: int
     Y: int

@@ -4,8 +4,8 @@ from functools import lru_cache
 from typing import Any
 
 from scalingbook_lib import models, planner
-from scalingbook_lib.planner import Judged, Ranking
 from scalingbook_lib.reader.explorers.parts import (
+    TRAINING_MACHINES,
     Bars,
     Cell,
     Choice,
@@ -16,9 +16,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    machine,
+    term,
 )
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.training import MACHINES, term
 from scalingbook_lib.units import percent, si
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
@@ -30,7 +30,7 @@ _KEPT = {"none": "all kept", "selective": "products kept", "full": "inputs kept"
 
 
 @lru_cache(maxsize=64)
-def ranked(model: str, where: str, batch: int, T: int, fixed: tuple[tuple[str, Any], ...]) -> Ranking:
+def ranked(model: str, where: str, batch: int, T: int, fixed: tuple[tuple[str, Any], ...]) -> planner.Ranking:
     """The ranking with these fields fixed; the others over a few values each."""
     on = machine(where)
     odd = on.chips // (on.chips & -on.chips)  # copies take the odd sides of a torus
@@ -73,14 +73,14 @@ def _planner(*, model: str, where: str, batch: str, T: int, tp: str, cp: str, pp
     )
 
 
-def _table(found: Ranking) -> Grid:
+def _table(found: planner.Ranking) -> Grid:
     best = found.winner.step.total_s
     cells = [_row(one, best) for one in found.best]
     heads = ("ways", "memory", "step", "a chip")
     return Grid("The best plans", [f"{i + 1}" for i in range(len(cells))], heads, cells)
 
 
-def _row(one: Judged, best: float) -> list[Cell]:
+def _row(one: planner.Judged, best: float) -> list[Cell]:
     p, s = one
     also = [f"{name} {n}" for name, n in (("TP", p.tp), ("CP", p.cp), ("PP", p.pp), ("DP", p.dp)) if n > 1]
     level = best / s.total_s
@@ -94,7 +94,7 @@ def _row(one: Judged, best: float) -> list[Cell]:
     return [Cell(text, 2, str(s), level=level) for text in texts]
 
 
-def _terms(found: Ranking) -> Bars:
+def _terms(found: planner.Ranking) -> Bars:
     """The best plan and the best on another mesh, term by term."""
     steps = {"the best": found.winner.step}
     if len(found.best) > 1:
@@ -107,7 +107,7 @@ def _terms(found: Ranking) -> Bars:
     return Bars(Scale("time in the step", "s"), [term(name) for name in names], series)
 
 
-def _refused(found: Ranking) -> Bars:
+def _refused(found: planner.Ranking) -> Bars:
     kinds = found.rejected[:6]
     return Bars(
         Scale("ways refused", ""),
@@ -117,12 +117,12 @@ def _refused(found: Ranking) -> Bars:
     )
 
 
-def _none(found: Ranking) -> str:
+def _none(found: planner.Ranking) -> str:
     first = found.rejected[0]
     return f"No plan is legal; {first.count} of {found.spreads} ways fail for {first.kind}: {first.why}."
 
 
-def _verdict(found: Ranking) -> str:
+def _verdict(found: planner.Ranking) -> str:
     p, step = found.winner
     ways = (("TP", p.tp), ("CP", p.cp), ("PP", p.pp), ("DP", p.dp))
     also = [f"{name} {n}" for name, n in ways if n > 1]
@@ -140,7 +140,7 @@ PLANNER = Explorer(
     question="How should this model be spread over these chips, and why not otherwise?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
-        "where": Choice("machine", MACHINES, "TPU v5p 16x16x16"),
+        "where": Choice("machine", TRAINING_MACHINES, "TPU v5p 16x16x16"),
         "batch": Choice("sequences of a step", BATCHES, "1024"),
         "T": Slider("tokens of a sequence", 1024, 131072, 4096, "pow2"),
         "tp": Choice("TP", (ANY, *map(str, _TP)), ANY),

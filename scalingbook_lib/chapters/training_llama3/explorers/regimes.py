@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from scalingbook_lib import models
 from scalingbook_lib.machines import Chip, chips
-from scalingbook_lib.models import Transformer
 from scalingbook_lib.reader.explorers.parts import (
+    TORI,
     Chart,
     Choice,
     Explorer,
@@ -19,7 +19,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.chips import TORI
 from scalingbook_lib.training import rules
 from scalingbook_lib.units import count
 
@@ -41,7 +40,7 @@ _TOKENS = [2 ** (e / 4) for e in range(64, 109)]  # 65,536 to 134 million
 class Setting:
     """A model on pods of one chip, sequences of T tokens, and how far its collectives take turns."""
 
-    model: Transformer
+    model: models.Transformer
     chip: Chip
     T: int
     arrays: int

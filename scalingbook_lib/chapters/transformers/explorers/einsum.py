@@ -4,6 +4,7 @@ from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import Einsum
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
     Bars,
     Cell,
     Choice,
@@ -15,9 +16,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    listed,
+    three,
 )
-from scalingbook_lib.reader.offered.chips import CHIPS
-from scalingbook_lib.reader.words import listed, three
 from scalingbook_lib.units import BF16, count, si
 
 _COLORS = {"contracting": 1, "batching": 0, "free": 2}

@@ -6,6 +6,8 @@ from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Latent, Transformer, arithmetic
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
+    MODELS,
     Bars,
     Chart,
     Choice,
@@ -19,8 +21,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.reader.offered.chips import CHIPS
-from scalingbook_lib.reader.offered.models import MODELS
 from scalingbook_lib.units import DType, binary, count, dtype
 
 PUBLISHED = "as published"
@@ -88,9 +88,7 @@ def _kv(*, name: str, kind: str, S: int, sequences: int, cache: str, weights: st
 
 
 def _label(kind: str, m: Transformer) -> str:
-    if m.latent:
-        return f"{kind}: {m.latent.kv_rank} + {m.latent.rope}"
-    return f"{kind}: K = {m.K}, H = {m.H}"
+    return f"{kind}: {m.latent.kv_rank} + {m.latent.rope}" if m.latent else f"{kind}: K = {m.K}, H = {m.H}"
 
 
 def _lengths(

@@ -5,6 +5,8 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import POLICIES, Activations, Policy
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
+    MODELS,
     Bars,
     Choice,
     Explorer,
@@ -16,8 +18,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
 )
-from scalingbook_lib.reader.offered.chips import CHIPS
-from scalingbook_lib.reader.offered.models import MODELS
 from scalingbook_lib.units import count, percent, si
 
 _WORDS: dict[Policy, str] = {

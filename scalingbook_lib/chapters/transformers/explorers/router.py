@@ -4,8 +4,9 @@ import math
 
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
-from scalingbook_lib.models.arithmetic import routers
+from scalingbook_lib.models.arithmetic import experts
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
     Band,
     Chart,
     Choice,
@@ -16,9 +17,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    three,
 )
-from scalingbook_lib.reader.offered.chips import CHIPS
-from scalingbook_lib.reader.words import three
 from scalingbook_lib.units import count, percent, si
 
 _D = 7168  # the width of DeepSeek-V3, for the bytes of the AllToAlls
@@ -29,8 +29,8 @@ def _router(*, E: int, k: int, B: int, skew: float, factor: float, chip: str) ->
     even = arithmetic.routing(B, E, k, _D)
     needed = arithmetic.moe_break_even(E, k, chips.find(chip))
     capacity = factor * even.tokens_per_expert
-    visited = routers.chances(E, k, skew)
-    lost = sum(routers.turned_away(B, chance, capacity) for chance in visited) / (B * k)
+    visited = experts.chances(E, k, skew)
+    lost = sum(experts.turned_away(B, chance, capacity) for chance in visited) / (B * k)
     busiest = B * visited[0] / even.tokens_per_expert
     return View(
         _verdict(even.tokens_per_expert, needed.dense_tokens, busiest, lost, chip),

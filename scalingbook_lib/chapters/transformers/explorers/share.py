@@ -6,6 +6,7 @@ from functools import lru_cache
 from scalingbook_lib import models
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.explorers.parts import (
+    MODELS,
     Chart,
     Choice,
     Curve,
@@ -18,7 +19,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
 )
-from scalingbook_lib.reader.offered.models import MODELS
 from scalingbook_lib.units import count, percent
 
 _SHORTEST, _LONGEST = 128, 2**20

@@ -41,7 +41,7 @@ def test_the_rule_keeps_charging_for_what_is_there_already(Y, ms):
     assert readout(ALL["inner_axis"].see(Y=Y), "rule's time") == approx(ms / 1e3, rel=2e-2)
 
 
-@pytest.mark.parametrize("machine", gpus.MACHINES)
+@pytest.mark.parametrize("machine", gpus.CLUSTERS)
 @pytest.mark.parametrize("op", ["AllGather", "AllReduce", "AllReduce in switches"])
 def test_the_rule_is_never_below_the_exact_time_and_both_fall_with_y(machine, op):
     for n in (16, 64, 256, 2048):
@@ -74,7 +74,7 @@ def test_the_rule_of_the_reference_fails_where_k_is_the_number_of_chips():
     assert few["rule"] == approx(few["no copy twice"])
 
 
-@pytest.mark.parametrize("machine", gpus.MACHINES)
+@pytest.mark.parametrize("machine", gpus.CLUSTERS)
 @pytest.mark.parametrize("k", [1, 2, 8, 16])
 def test_no_way_of_copying_beats_sending_none_twice(machine, k):
     for Z in (2, 8, 32, 64, 128, 512):

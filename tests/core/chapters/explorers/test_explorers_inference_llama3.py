@@ -12,14 +12,14 @@ from scalingbook_lib.chapters.inference_llama3.explorers import load as inferenc
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Grid, Points, RefLine
 from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import MACHINES, spread
+from scalingbook_lib.reader.offered.serving import SERVING_MACHINES, spread
 from scalingbook_lib.reader.words import three
 from scalingbook_lib.units import INT8
 
 ALL = {e.key: e for e in explorers.chapter("inference_llama3")}
 
 
-@pytest.mark.parametrize("where", MACHINES)
+@pytest.mark.parametrize("where", SERVING_MACHINES)
 def test_every_machine_is_offered_as_it_exists(where):
     assert machine(where).chip.name in where
     assert machine(where).chips >= 1

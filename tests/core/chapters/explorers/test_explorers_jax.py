@@ -14,7 +14,7 @@ from scalingbook_lib.notation.types.operands import MESH
 from scalingbook_lib.reader.explorers.view import Bars, Grid
 from scalingbook_lib.sharded_matmul import prices as jax_prices
 from scalingbook_lib.sharded_matmul import solve
-from scalingbook_lib.sharded_matmul.machines import machine
+from scalingbook_lib.sharded_matmul.prices import machine
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("jax")}
 CALCULATOR, TYPES, RING, BUCKETS = (ALL[name] for name in ("calculator", "types", "ring", "buckets"))

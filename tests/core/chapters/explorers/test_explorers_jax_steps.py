@@ -11,7 +11,7 @@ from scalingbook_lib.chapters import explorers
 from scalingbook_lib.chapters.jax.explorers import buckets
 from scalingbook_lib.chapters.jax.explorers.ring import GATHER, SCATTER
 from scalingbook_lib.machines import chips
-from scalingbook_lib.models.arithmetic.routers import Buckets, capacity, chances, draw
+from scalingbook_lib.models.arithmetic.experts import Buckets, capacity, chances, draw
 from scalingbook_lib.notation.types import rules
 from scalingbook_lib.reader.explorers.view import Grid
 from scalingbook_lib.sharded_matmul.ring import LINK, UNIT, RingMatmul

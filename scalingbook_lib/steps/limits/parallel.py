@@ -1,0 +1,193 @@
+"""How far can each way to split a layer be taken: over its weights' rows, over its tokens, over the layers?
+
+Tensors, of an MLP over Y chips: X[B, D] · W_in[D, F_Y], then · W_out[F_Y, D]. The input is gathered and the
+output scattered, w · B · D bytes each, while every chip does 2 · matrices · B · D · F / Y FLOPs; B and D
+cancel.
+
+Data: FSDP gathers every weight in the forward pass, w bytes for 2 FLOPs a token; backward both are doubled,
+and plain data parallelism, which all-reduces gradients there, has the same ratio.
+
+Pipelines: one hop a stage, and a bubble. Chapter: GPUs.
+"""
+
+from dataclasses import dataclass, replace
+
+from scalingbook_lib import collectives
+from scalingbook_lib.machines import ClusterError, Machine, Slice, SliceError
+from scalingbook_lib.steps.limits.limit import Limit, inner, limit, outer
+from scalingbook_lib.units import BF16, DType, Told, at_least, count, percent, si
+
+
+def tensor_parallel(
+    machine: Machine, Y: int, *, gated: bool = False, dtype: DType = BF16, moved: DType = BF16
+) -> Limit:
+    """The width: F > Y · w · C · t / matrices, with t the seconds that one byte takes to gather over Y.
+
+    In a domain F > (Y - 1) C/W; over Y/g domains of g both F > (Y - Y/g) C/W and F > (Y - g) C/W_n. With a
+    third matrix (`gated`) the arithmetic grows by half, and two thirds of that F will do.
+    Source: derived from `collectives`; the scaling book has F > Y C/W and, over domains, the second alone.
+    """
+    at_least(1, Y=Y)
+    matrices = 3 if gated else 2
+    per_byte = Y * moved.bytes / matrices * machine.chip.flops_per_s(dtype)
+    what = f"tensor parallelism over {Y:,} {machine.chip.name}"
+    return limit(what, "F", per_byte, collectives.all_gather, inner(machine, Y))
+
+
+@dataclass(frozen=True, slots=True)
+class Widest(Told):
+    """The most chips that an MLP of width F can be split over, and the next that would be too many."""
+
+    F: int
+    Y: int
+    limit: Limit
+    beyond: Limit | None
+
+    def __str__(self) -> str:
+        needed = count(round(self.limit.least))
+        said = f"F = {count(self.F)} can be split over {self.Y:,} chips, which needs {needed}"
+        if self.beyond is None:
+            return f"{said}; there are no more"
+        more = self.beyond.what.removeprefix("tensor parallelism over ")
+        return f"{said}; {more} would need {count(round(self.beyond.least))} ({self.beyond.bound})"
+
+
+def widest_tensor_parallel(
+    machine: Machine, F: int, *, gated: bool = False, dtype: DType = BF16, moved: DType = BF16
+) -> Widest:
+    """The largest group Y that divides the machine, fits its levels, and needs no more than F."""
+    at_least(1, F=F)
+    best = tensor_parallel(machine, 1, gated=gated, dtype=dtype, moved=moved)
+    ways = 1
+    # sizes that the innermost mesh axis can have
+    for Y in (n for n in range(2, machine.chips + 1) if machine.chips % n == 0 and _fits(machine, n)):
+        found = tensor_parallel(machine, Y, gated=gated, dtype=dtype, moved=moved)
+        if not found.holds(F):
+            return Widest(F, ways, best, found)
+        best, ways = found, Y
+    return Widest(F, ways, best, None)
+
+
+def _fits(machine: Machine, n: int) -> bool:
+    try:
+        machine.mesh(Y=n, X=machine.chips // n)
+    except ValueError:  # a ClusterError or SliceError
+        return False
+    return not isinstance(machine, Slice) or bool(inner(machine, n))
+
+
+def data_parallel(
+    machine: Machine,
+    *,
+    model_parallel: int = 1,
+    sparsity: float = 1.0,
+    in_switch: bool = False,
+    overlap: bool = True,
+    dtype: DType = BF16,
+    moved: DType = BF16,
+) -> Limit:
+    """Tokens per chip: B/N > E/k · w/2 · C · t/m, with t the seconds that one byte takes to gather.
+
+    `model_parallel`: the chips m, the innermost ones, that split the weights between them (TP · EP · PP);
+    data parallelism runs over the others. `sparsity`: E/k, experts in memory over experts that a token
+    visits. `in_switch`: gradients alone are moved, and switches that can sum do. `moved`: w bytes an element.
+    With pipeline stages take ZeRO-1: weights gathered anew for each microbatch would cost that many times t.
+
+    For a cluster of domains of g chips with W each, on a network with W_n a domain, m_i = min(m, g) and
+    m_n = max(1, m/g): t/m = max[(1 - m_i/g) / (W m_i), (1 - 1/k') / (W_n m_n)], k' domains over m_n.
+    Source: derived from `collectives`, which a message simulator confirms; the scaling book's C/W_n is the
+    limit of the second term where m = g.
+    """
+    at_least(1, model_parallel=model_parallel, sparsity=sparsity)
+    per_byte = sparsity * moved.bytes / 2 * machine.chip.flops_per_s(dtype) / model_parallel
+
+    def cost(nbytes: float, *networks: collectives.Network) -> collectives.Transfer:
+        if in_switch:
+            both = collectives.all_reduce(nbytes, *networks, in_switch=True, overlap=overlap)
+            # it stands against the backward pass, which has twice the arithmetic
+            return replace(both, bandwidth_s=both.bandwidth_s / 2)
+        return collectives.all_gather(nbytes, *networks, overlap=overlap)
+
+    groups = f", {model_parallel:,} chips to a copy" if model_parallel > 1 else ""
+    what = f"data parallelism over the {machine.name}{groups}"
+    return limit(what, "tokens per chip", per_byte, cost, outer(machine, model_parallel))
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline(Told):
+    """A pass of m microbatches through p stages: the work of one stage on one microbatch, and one hop.
+
+    `stage_s` is the mean stage; the longest of its `interleave` pieces takes `piece_s`.
+    """
+
+    p: int
+    m: int
+    interleave: int
+    stage_s: float
+    piece_s: float
+    hop_bytes: float  # what each chip sends on for one microbatch
+    hop_s: float
+
+    @property
+    def bubble(self) -> float:
+        """The share of the time in which the mean stage is idle: (p - 1) / (v m + p - 1) for equal stages."""
+        taken = (self.interleave * self.m + self.p - 1) * self.piece_s
+        return 1 - self.m * self.stage_s / taken if self.piece_s else 0.0
+
+    @property
+    def ratio(self) -> float:
+        """A hop over the work that can hide it; above 1 the network sets the pace."""
+        return self.hop_s / self.piece_s if self.piece_s else 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.p} stages, {self.m} microbatches: idle {percent(self.bubble)} of the time; a hop of "
+            f"{si(self.hop_bytes, 'B')} a chip takes {si(self.hop_s, 's')} beside {si(self.piece_s, 's')} "
+            "of work"
+        )
+
+
+def pipeline_parallel(
+    machine: Machine,
+    p: int,
+    *,
+    tokens: float,
+    m: int,
+    D: int,
+    F: int,
+    L: int,
+    model_parallel: int = 1,
+    gated: bool = False,
+    interleave: int = 1,
+    dtype: DType = BF16,
+    moved: DType = BF16,
+) -> Pipeline:
+    """`tokens` tokens a chip and step in m microbatches, forward, through L layers (MLPs) on p stages.
+
+    Of a step, p times as many tokens as a chip has go through its stage of L/p layers, so a microbatch gives
+    each of the `model_parallel` chips of a stage p · tokens / m of them: hop w · D bytes each, work
+    2 · matrices · D · F · L / p FLOPs each. B cancels in hop over work: w C p / (2 matrices F L W). The
+    bubble does not depend on the network. `interleave`: v pieces of layers a stage, v times the hops; where
+    p · v does not divide L, the longest piece sets the pace.
+    Source: GPipe's bubble (arXiv 1811.06965), Megatron-LM's with v (arXiv 2104.04473).
+    """
+    at_least(1, p=p, m=m, D=D, F=F, L=L, model_parallel=model_parallel, interleave=interleave)
+    at_least(0, tokens=tokens)
+    if p * interleave > L:
+        raise ValueError(f"{L} layers are too few for {p * interleave} pieces; lower p · interleave")
+    each = p * tokens / m
+    layer_s = 2 * (3 if gated else 2) * each * D * F / machine.chip.flops_per_s(dtype)
+    hop_bytes = moved.bytes * each * D
+    hop_s = _hop_s(machine, model_parallel, p, hop_bytes)
+    return Pipeline(p, m, interleave, layer_s * L / p, layer_s * -(-L // (p * interleave)), hop_bytes, hop_s)
+
+
+def _hop_s(machine: Machine, inside: int, p: int, nbytes: float) -> float:
+    """To the same place of the next stage; the slowest level that the stages span sets the pace."""
+    if p == 1:
+        return 0.0
+    if machine.chips % (inside * p):
+        kind = SliceError if not hasattr(machine, "nodes") else ClusterError
+        raise kind(f"{p} stages of {inside} chips do not divide the {machine.chips:,} of {machine.name}")
+    mesh = machine.mesh(Y=inside, P=p, X=machine.chips // (inside * p))
+    return max(collectives.permute(nbytes, network).bandwidth_s for network in mesh.axes("P"))
