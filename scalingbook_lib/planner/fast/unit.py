@@ -62,16 +62,16 @@ class Unit:
     `weights` it takes 1.1 to 1.2 times as long, each.
     """
 
-    def __init__(self, case: Case, pods: int, constant: dict[str, Any], remat: str) -> None:
-        self.case, self.constant, self.remat = case, constant, remat
+    def __init__(self, case: Case, *, pods: int, constant: tuple[tuple[str, Any], ...], remat: str) -> None:
+        self.case, self.constant, self.remat = case, dict(constant), remat
         self.links = Links(case.machine, pods, case.efficiency)
         self.shape, self.layers, self.moved = cache(self._shape), cache(self._layers), cache(self._moved)
         self.weights, self.context = cache(self._weights), cache(self._context)
         self.hop_bytes = cache(self._hop_bytes)
         self.state, self.line, self.held = cache(self._state), cache(self._line), cache(self._held)
         self.loop = compiled(case.machine)
-        self.gathers = constant.get("context") == "gather"
-        self.even = constant.get("zigzag", True)  # chips have as much of a causal mask each
+        self.gathers = self.constant.get("context") == "gather"
+        self.even = self.constant.get("zigzag", True)  # chips have as much of a causal mask each
 
     def given(self, **ways: Any) -> Shape:
         """A plan's shape with one microbatch, of one token."""
@@ -168,7 +168,6 @@ class Unit:
         return seconds(s, (), self.case.machine.chip, self.case.efficiency).optimizer_s
 
 
-@lru_cache(maxsize=16)
-def unit(case: Case, *, pods: int, constant: tuple[tuple[str, Any], ...], remat: str) -> Unit:
-    """The same again for the next search, which takes 1.5 times as long without."""
-    return Unit(case, pods, dict(constant), remat)
+unit = lru_cache(maxsize=16)(
+    Unit
+)  # the same again for the next search, which takes 1.5 times as long without
