@@ -36,7 +36,7 @@ NARROW = {
 
 GENERATIONS = {"H200": "H100", "GH200": "H100", "B300": "B200", "half a TPU7x": "TPU7x"}
 GENERATIONS |= {"MI325X": "MI300X", "MI355X": "MI300X", "Gaudi3": "Gaudi2", "Trainium2": "Trainium1"}
-"""Chips with the arithmetic of another, beside another memory, or half of one; and later ones of a maker."""
+"""Chips with the arithmetic of another, beside another memory; half of one; later ones of few runs."""
 
 
 PROMPT = {
@@ -119,11 +119,20 @@ def copy_s(nbytes: float, chip: Chip) -> float:
     return one.launch_s + nbytes / (one.hbm * chip.hbm_bytes_per_s)
 
 
+def software(said: str) -> str:
+    """Whose kernels somebody speaks of, of those that were measured; "" where nobody says."""
+    found = re.search("vllm|trt-?llm|tensorrt", said.lower())
+    return ("vllm" if found[0] == "vllm" else "trtllm") if found else ""
+
+
 @cache
-def products(chip: Chip, dtype: DType) -> Products:
-    """What the matrix products of a chip attain: its own line, its variant's, or that of all joined alike."""
+def products(chip: Chip, dtype: DType, by: str = "") -> Products:
+    """What the matrix products of a chip attain: its own line, its variant's, or that of all joined alike.
+
+    By some software, where its kernels were measured: what starts before a product differs by 50 µs.
+    """
     found = resources.record("kernel_fits")["products"]
-    name = _line(found, chip, measured_as(dtype))
+    name = _line(found, chip, measured_as(dtype), by)
     return Products(**found[name], name=name)
 
 
@@ -145,10 +154,11 @@ def is_variant(chip: Chip, other: str) -> bool:
     return not chip.torus and re.split("[ ,]", chip.name)[0] == re.split("[ ,]", other)[0]
 
 
-def _line(lines: dict[str, Values], chip: Chip, dtype: str) -> str:
+def _line(lines: dict[str, Values], chip: Chip, dtype: str, by: str) -> str:
     """The chip's line; else a variant's; else that of all chips joined alike, in this type or in bf16."""
     own = [name.split(" | ")[0] for name in lines if name.endswith(f" | {dtype}")]
-    for name in (chip.name, kin(own, chip), "TPU" if chip.torus else "GPU"):
-        if name in own:
-            return f"{name} | {dtype}"
-    return f"{'TPU' if chip.torus else 'GPU'} | bf16"
+    alike = "TPU" if chip.torus else "GPU"
+    asked = [f"{name} | {dtype}" for name in (chip.name, kin(own, chip), alike)] + [f"{alike} | bf16"]
+    # another software on this chip is nearer than this software on another
+    wanted = (one for name in asked for one in (f"{name} | {by}", name))
+    return next(one for one in wanted if one in lines)
