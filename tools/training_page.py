@@ -41,15 +41,14 @@ SHORT = {
     "software": "all software, slowness",
 }
 SEEN = {"release": "its release", "software": "its software", "": "nothing"}
-FROZEN = record("training")
-VALUES = FROZEN.values
+VALUES = record("training").values
 
 
 def numbers() -> dict[str, str]:
     """What the words of the page quote."""
     ratios, orders = published.ratios(), published.orders()
     return {
-        "date": FROZEN.date,
+        "date": record("training").date,
         "runs": str(len(RUNS)),
         "families": str(len({run.software for run in published.every()})),
         "projects": str(len({run.source.url for run in RUNS})),
