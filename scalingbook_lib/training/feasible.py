@@ -10,6 +10,8 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.units import si
 
+ENDS = 2  # embedding and unembedding may have places of their own: Llama 3's 126 layers are 128 chunks
+
 
 def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[str, ...]:
     """What does not divide, one sentence each. The mesh, the batch and memory are judged after these."""
@@ -25,7 +27,7 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
         *(_tensor(model, plan, T) if plan.tp > 1 else ()),
         *(_context(model, plan, T) if plan.cp > 1 else ()),
         (
-            plan.pp > 1 and plan.pp * plan.chunks > model.L + 2,  # the two ends may have places of their own
+            plan.pp > 1 and plan.pp * plan.chunks > model.L + ENDS,
             f"{model.L} layers are fewer than {plan.pp} stages of {plan.chunks} chunks: lower pp or chunks",
         ),
         (plan.ep > 1 and (not E or E % plan.ep), f"{E} experts do not divide over ep={plan.ep}"),
