@@ -9,7 +9,7 @@ import click
 from scalingbook_lib import inference, planner
 from scalingbook_lib.cli import kinds, serve_tables, shared
 from scalingbook_lib.cli.answer import Answer, Table, answering
-from scalingbook_lib.cli.options import given, layout_options
+from scalingbook_lib.cli.kinds import given, layout_options
 from scalingbook_lib.cli.reading import CALIBRATED
 from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.evidence.own import Survey

@@ -38,7 +38,7 @@ def summed(s: Shape, loop: bool | None) -> float:
     """A layer's gradients before they are summed; the whole input, output and a gradient of a product."""
     plan = s.plan
     whole = 3 * plan.activations.bytes * s.t * s.work.model.D if s.wide > 1 else 0.0
-    if plan.zero < 2 or s.shared * plan.dp * plan.dcn == 1:
+    if plan.frozen or plan.zero < 2 or s.shared * plan.dp * plan.dcn == 1:
         return whole
     return whole + s.moved * ((in_layers(s) + s.expert) / s.layers if loop is None else 2 * _largest(s))
 

@@ -151,11 +151,11 @@ class _State(NamedTuple):
 
 
 def _state(params: float, plan: Plan, ways: int) -> _State:
-    master = plan.master.bytes if plan.master else 0.0
+    master, trained = plan.master.bytes if plan.master else 0.0, 0.0 if plan.frozen else params
     return _State(
         weights=params * plan.weights.bytes / (ways if plan.zero >= 3 else 1),
-        gradients=params * plan.gradients.bytes / (ways if plan.zero >= 2 else 1),
-        optimizer=params * (2 * plan.moments.bytes + master) / (ways if plan.zero >= 1 else 1),
+        gradients=trained * plan.gradients.bytes / (ways if plan.zero >= 2 else 1),
+        optimizer=trained * (2 * plan.moments.bytes + master) / (ways if plan.zero >= 1 else 1),
     )
 
 
@@ -189,7 +189,7 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
         gathered_weights=rounded + at_work,
         buffers=buffers.summed(s, loop),
     )
-    product = 0.0 if chunked else vocabulary
+    product = 0.0 if chunked or plan.frozen else vocabulary
     if loop is None:
         return logits, replace(logits, logits=gradient, buffers=product), layer
     # then, with the loss itself, all gradients are there

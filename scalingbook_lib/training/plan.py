@@ -35,8 +35,9 @@ class Plan(Told):
     fsdp chips of a stage, `expert_tp` (tp unless it is 1) of which split one expert. Routing may keep a
     token's experts in at most `expert_domains` domains.
     Without `prefetch`, a layer's weights are asked for in the backward pass when the one behind it is done
-    (PyTorch's BACKWARD_POST), and waited for. A data rank works on `microbatch` sequences at a time, and sums
-    gradients over microbatches.
+    (PyTorch's BACKWARD_POST), and waited for. `frozen` weights have no gradients and no optimizer, as beside
+    LoRA's adapters, which are not counted: under a hundredth. A data rank works on `microbatch` sequences at
+    a time, and sums gradients over microbatches.
 
     `remat`: "none" keeps what fused kernels keep, "alternate" every second product, "selective" is
     dots_no_batch, "save:..." and "offload:..." name the products that are kept, here or in the host's memory,
@@ -60,6 +61,7 @@ class Plan(Told):
     expert_domains: int | None = None
     zero: int = 3
     prefetch: bool = True
+    frozen: bool = False
     sequence_parallel: bool = True
     context: str = "ring"
     zigzag: bool = True

@@ -64,6 +64,10 @@ def _weights(
             rates, gradients, REDUCE, axes, "bwd", n=ways, nbytes=nbytes, times=n, inside=inside, once=True
         )
 
+    if plan.frozen:  # no gradients, and no new weights
+        for when in ("fwd", "bwd") if ways > 1 and zero == 3 else ():
+            yield shards(weights, GATHER, when, moved, overlappable=plan.prefetch or when == "fwd")
+        return
     if ways > 1 and zero == 0:
         yield shards(gradients, REDUCE, "bwd", summed, once=True)
     elif ways > 1:
