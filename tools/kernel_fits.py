@@ -30,13 +30,16 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def products() -> Iterator[tuple[str, kernels.Timed]]:
-    """Every measured product, by chip and type, and by kind of chip and type."""
+    """Every measured product, by chip and type, by kind of chip and type, and by both with its software."""
     for row in rows(ROOT / "data/products.csv"):
         on, of = reading.chip(row["chip"]), row["dtype"]
         B, D, F = (int(row[name]) for name in "BDF")
         found = kernels.Timed(on, dtype(of.removesuffix("_block")), B, D, F, float(row["latency_us"]) / 1e6)
-        yield f"{'TPU7x' if on.name.startswith('half') else on.name} | {of}", found
-        yield f"{'TPU' if on.torus else 'GPU'} | {of}", found
+        software = kernels.software(row["source"])
+        for name in ("TPU7x" if on.name.startswith("half") else on.name, "TPU" if on.torus else "GPU"):
+            yield f"{name} | {of}", found
+            if software:
+                yield f"{name} | {of} | {software}", found
 
 
 def attended(name: str) -> Iterator[tuple[str, kernels.Attended]]:

@@ -6,13 +6,14 @@ text. `make fidelity` writes all.
 """
 
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from statistics import mean
 
-from scalingbook_lib.evidence.scores import Score, Summary, signed
+from scalingbook_lib.evidence.scores import Score
 from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale, View
 from scalingbook_lib.units import si
 from tools.environment import ROOT
@@ -117,13 +118,6 @@ def within(values: Sequence[float], unit: str) -> str:
     return f"{low.split()[0]} to {high}" if low.split()[1] == high.split()[1] else f"{low} to {high}"
 
 
-def summaries(groups: Iterable[tuple[Summary, Summary]]) -> Cells:
-    """Of each group: as fitted, and by tables without its source."""
-    for fitted, out in groups:
-        errors = (share(fitted.mean), signed(fitted.bias), share(out.mean), signed(out.bias))
-        yield fitted.name, str(fitted.runs), *errors
-
-
 def bands(held_by_band: Bands) -> Cells:
     """How many runs bands hold that never saw them: of all, and in the mean of the sources."""
     for experts, name in ((False, "dense"), (True, "with experts")):
@@ -143,6 +137,18 @@ def worst(scores: Iterable[Score], many: int = 16) -> list[Score]:
     return sorted(scores, key=lambda s: -abs(s.error))[:many]
 
 
+def main(names: Sequence[str]) -> int:
+    """Write these pages, whichever of them cannot be written; returns how many could not."""
+    failed = 0
+    for name in names:
+        try:
+            import_module(f"tools.{name}_page").PAGE.write()
+            print(f"{name}: written")
+        except Exception:
+            traceback.print_exc()
+            failed += 1
+    return failed
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("training", "serving", "fidelity"):
-        import_module(f"tools.{name}_page").PAGE.write()
+    sys.exit(main(sys.argv[1:] or ("training", "serving", "fidelity")))

@@ -3,51 +3,60 @@
 import csv
 from collections.abc import Iterable
 from dataclasses import replace
+from math import exp, log2
 from statistics import mean, median
 
 from scalingbook_lib import training
+from scalingbook_lib.evidence import factors
 from scalingbook_lib.evidence import training as published
-from scalingbook_lib.evidence.fitting import Values
-from scalingbook_lib.evidence.measured.training_runs import HELD_OUT, REFUSED, RUNS, find
+from scalingbook_lib.evidence.factors import record
+from scalingbook_lib.evidence.measured.training_runs import (
+    HELD_OUT,
+    REFUSED,
+    RUNS,
+    TrainingRun,
+    by_series,
+    find,
+)
+from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import HOLDS, signed
-from scalingbook_lib.evidence.tables import frozen
-from scalingbook_lib.evidence.training.efficiencies import EXPECTED, TORUS, ramp
+from scalingbook_lib.evidence.training.compared import logarithms
+from scalingbook_lib.evidence.training.efficiencies import CLASSES, SOFTWARE, ramp
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Scale
+from scalingbook_lib.training.memory import memory
 from scalingbook_lib.units import si
 from tools.environment import ROOT
-from tools.published import Cells, Page, bands, share, sources, summaries, worst
+from tools.published import Cells, Page, share, sources, worst
 
 SHORT = {
-    "matmul": "products",
-    "experts": "experts",
-    "attention": "attention",
     "early": "attention, early kernels",
+    "early, after A100": "attention, early kernels on later chips",
     "unfused": "attention, unfused",
     "memory": "HBM",
-    "torus": "torus",
-    "domain": "domain",
-    "network": "network",
     "dcn": "DCN",
-    "exposed": "exposed",
+    "exposed": "exposed, of collectives that could be hidden",
+    "exchange": "exposed, of the exchange of tokens",
+    "layer_s": "lost with a layer",
+    "software": "all software, slowness",
 }
-FROZEN = frozen("training")
+SEEN = {"release": "its release", "software": "its software", "": "nothing"}
+VALUES = record("training").values
 
 
 def numbers() -> dict[str, str]:
     """What the words of the page quote."""
     ratios, orders = published.ratios(), published.orders()
     return {
-        "date": FROZEN.date,
+        "date": record("training").date,
         "runs": str(len(RUNS)),
-        "families": str(len({run.family for run in RUNS})),
+        "families": str(len({run.software for run in published.every()})),
         "projects": str(len({run.source.url for run in RUNS})),
         "refused": str(sum(map(len, REFUSED.values()))),
         "dense": str(published.total(False).runs),
         "experts": str(published.total(True).runs),
-        "lines": str(len(FROZEN.table)),
-        "one_mean": share(FROZEN.tried["one_kernel_dense"]["mean"]),
-        "one_p90": share(FROZEN.tried["one_kernel_dense"]["p90"]),
+        "added": str(len(published.every()) - len(RUNS)),
+        "figures": str(len(VALUES)),
         "kernels_most": share(_kernels(), 0),
         "constant": share(_constant()),
         "series": str(len(ratios)),
@@ -69,52 +78,63 @@ def _size(found: Iterable[published.Ratio | published.Held | published.Score]) -
 
 
 def _held() -> dict[str, str]:
-    """The most memory of a chip."""
     held = published.held()
-    most = max(abs(one.error) for one in held)
-    return {"held": str(len(held)), "held_most": share(most), "held_mean": share(_size(held))}
+    most = share(max(abs(one.error) for one in held))
+    return {"held": str(len(held)), "held_most": most, "held_mean": share(_size(held))}
 
 
 def _errors() -> dict[str, str]:
+    """As fitted, and with each part left out."""
     found = {}
     for experts, kind in ((False, "dense"), (True, "experts")):
-        for left_out, name in ((False, kind), (True, f"{kind}_out")):
-            one = published.total(experts, left_out)
-            shares = {"mean": one.mean, "median": one.median, "p90": one.p90}
-            found |= {f"{name}_{which}": share(value) for which, value in shares.items()}
+        ways = {f"{kind}_{seen or 'unseen'}": published.total(experts, True, seen) for seen in SEEN}
+        for name, one in (ways | {kind: published.total(experts)}).items():
+            found |= {f"{name}_{which}": share(getattr(one, which)) for which in ("mean", "median", "p90")}
             found[f"{name}_bias"] = signed(one.bias)
     return found
 
 
 def _band() -> dict[str, str]:
-    """The two bands, and how many runs of sources that they never saw they hold."""
-    dense, experts = published.held_by_band(False), published.held_by_band(True)
-    far = sorted((inside / runs, f"{name} ({inside} of {runs})") for name, (inside, runs) in dense.items())
-    return {
-        "band": f"{published.band(False):.2f}",
-        "band_experts": f"{published.band(True):.2f}",
-        "holds": share(HOLDS, 0),
-        "most_runs": str(max(runs for _, runs in experts.values())),
-        "experts_sources": str(len(experts)),
-        "band_worst": " and ".join(text for _, text in far[:2]),
-    }
+    """The bands of software of which a release, another release, or nothing was seen."""
+    kinds = [(more, seen) for more in ("", "_experts") for seen in SEEN]
+    each = {f"band{more}_{seen or 'unseen'}": published.band(bool(more), seen) for more, seen in kinds}
+    return {name: f"{factor:.2f}" for name, factor in each.items()} | {"holds": share(HOLDS, 0)}
 
 
 def _tried() -> dict[str, str]:
-    """What goes with the errors of ratios, and the rule that was tried for it."""
-    rule, crowded = FROZEN.tried["doubling"], published.crowded()
+    """What goes with the errors of ratios, and the errors of the runs that are held out."""
+    crowded = _crowded()
     return {
         "crowded": str(len(crowded)),
         "crowded_error": signed(mean(one.error for one in crowded)),
-        "per_doubling": share(published.per_doubling()),
-        "tried": share(rule["share"]),
-        "tried_near": str(rule["near"]),
-        "tried_dense": share(rule["dense"]),
-        "tried_experts": share(rule["experts"]),
-        "tried_held_out": share(rule["held_out"]),
+        "per_doubling": share(_per_doubling()),
         "held_out_mean": share(_size(published.held_out())),
         "held_out_zero2": _zero2(),
     }
+
+
+def _per_doubling() -> float:
+    """How much longer than predicted a step becomes with each doubling of the chips.
+
+    By least squares, over the runs of a series that have the same sequences on other numbers of chips.
+    """
+    error, moved, products = logarithms(), 0.0, 0.0
+    alike = grouped((run for group in by_series().values() for run in group), lambda run: (run.series, run.T))
+    for group in alike.values():
+        middle = mean(log2(run.chips) for run in group)
+        moved += sum((log2(run.chips) - middle) ** 2 for run in group)
+        products += sum((log2(run.chips) - middle) * error[run.id] for run in group)
+    return exp(-products / moved) - 1
+
+
+def _crowded(share: float = 0.75) -> list[published.Ratio]:
+    """Runs of a series that are predicted to hold more than that share of a chip's memory."""
+    return [one for one in published.ratios() if _held_bytes(one.run) > share * one.run.chip.hbm_bytes]
+
+
+def _held_bytes(run: TrainingRun) -> float:
+    p = published.planned(run)
+    return memory(p.model, p.plan, batch=run.batch, T=run.T).total
 
 
 def _zero2() -> str:
@@ -131,7 +151,7 @@ def _zero2() -> str:
 def _waits(id: str) -> dict[str, str]:
     """The exchange of tokens as predicted for a run, and the whole step as published."""
     run = find(id)
-    table = published.calibrated(run.chip, run.precision)
+    table = published.calibrated(run.chip, run.precision, software=run.software)
     waited = published.seconds(run, table).exposed["Z"]
     return {"exchange": f"{waited:.0f}", "published": f"{run.step_s:.0f}"}
 
@@ -156,24 +176,30 @@ def _constant() -> float:
     return min(sum(abs(share / mfu - 1) for share in shares) / len(shares) for mfu in shares)
 
 
-def _values() -> Cells:
-    for (chip, precision), row in sorted(FROZEN.table.items()):
-        runs = sum((run.chip.name, run.precision) == (chip, precision) for run in RUNS)
-        times = (si(row[name], "s") if name in row else "" for name in ("layer_s", "expert_layer_s"))
-        shares = (f"{row[name]:.2f}" if name in row else "" for name in ("matmul", "experts"))
-        yield chip, precision, str(runs), *shares, _attention(row), f"{row['memory']:.2f}", *times
+def _bands() -> Cells:
+    """How many runs bands hold that never saw them."""
+    for experts, name in ((False, "dense"), (True, "with experts")):
+        for seen in SEEN:
+            found = published.held_by_band(experts, seen).values()
+            within = sum(inside for inside, _ in found) / sum(runs for _, runs in found)
+            factor = f"{published.band(experts, seen):.2f}"
+            yield name, SEEN[seen], factor, str(len(found)), share(within, 0)
 
 
-def _attention(row: Values) -> str:
-    """The share of today's kernels, and those of older ones by name."""
-    words = {"attention": "", "early": "early ", "unfused": "unfused "}
-    return ", ".join(f"{word}{row[name]:.2f}" for name, word in words.items() if name in row)
+def _chips() -> Cells:
+    """The share of products, and how many runs say so."""
+    kinds = grouped(published.every(), lambda run: factors.line(run.chip, run.precision))
+    for line, runs in sorted(kinds.items()):
+        attained = factors.attained(runs[0].chip, runs[0].precision)
+        yield line, str(len(runs)), f"{attained:.2f}", f"{VALUES[line]:.2f}"
 
 
-def _links() -> Cells:
-    for (chip, precision), row in sorted(FROZEN.table.items()):
-        names = ("torus", "dcn") if "torus" in row else ("domain", "network")
-        yield chip, precision, *(f"{row[name]:.2f}" for name in (*names, "exposed"))
+def _software() -> Cells:
+    """Slowness beside all software, and what it loses with layers of experts."""
+    for name in sorted({name for run in published.every() for name in run.software}):
+        runs = sum(name in run.software for run in published.every())
+        figures = (VALUES.get(f"{name}: {what}") for what in (*SOFTWARE, "expert_layer_s, Grace"))
+        yield name, str(runs), *(f"{value:.2f}" if value else "" for value in figures)
 
 
 def _held_out() -> Cells:
@@ -190,12 +216,11 @@ def _series_far() -> Cells:
         yield run.id, where, f"{run.T:,}", str(run.microbatch or ""), signed(one.error)
 
 
-def _expected() -> Cells:
-    for name, one in EXPECTED.items():
-        value = si(one.value, "s") if name.endswith("_s") else f"{one.value:.2f}"
-        value += f" ({TORUS[name].value:.2f} on tori)" if name in TORUS else ""
-        lost = f"lost with {'experts' if 'expert' in name else 'a layer'}"
-        yield SHORT.get(name, lost), value, f"{one.spread:.2f}"
+def _classes() -> Cells:
+    for name, one in CLASSES.items():
+        told = si if "_s" in name else lambda value, _: f"{value:.2f}"
+        short = SHORT.get(name, name.replace("expert_layer_s", "lost with a layer of experts"))
+        yield short, told(one.value, "s"), f"{one.spread:.2f}", told(VALUES[name], "s")
 
 
 def _worst() -> Cells:
@@ -208,14 +233,13 @@ PAGE = Page(
     name="training",
     told=numbers,
     tables={
-        "by_family": lambda: summaries(published.by_family()),
-        "values": _values,
+        "chips": _chips,
+        "software": _software,
         "worst": _worst,
-        "expected": _expected,
-        "sources": lambda: sources(published.scores()),
-        "links": _links,
+        "classes": _classes,
+        "sources": lambda: sources(published.scores()[: len(RUNS)]),
         "held_out": _held_out,
-        "bands": lambda: bands(published.held_by_band),
+        "bands": _bands,
         "series_far": _series_far,
     },
     title="Predicted over published time of a step.",

@@ -9,7 +9,7 @@ import click
 from scalingbook_lib import planner, training
 from scalingbook_lib.cli import kinds, plan_tables, reading, shared
 from scalingbook_lib.cli.answer import Answer, Table, answering
-from scalingbook_lib.cli.options import given, plan_options
+from scalingbook_lib.cli.kinds import given, plan_options
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.bills import Bill, bill
 from scalingbook_lib.evidence.own import Survey

@@ -1,14 +1,13 @@
 """How near do predictions come to a table of measurements? `scalingbook score`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import click
 
 from scalingbook_lib import evidence
 from scalingbook_lib.cli.answer import Answer, Table, answering
-from scalingbook_lib.evidence.scores import signed
+from scalingbook_lib.evidence.scores import Summary, signed
 from scalingbook_lib.evidence.scoring import baselines
-from scalingbook_lib.evidence.scoring.baselines import Beside
 from scalingbook_lib.evidence.scoring.report import Found, Group, Report
 from scalingbook_lib.units import percent
 
@@ -40,7 +39,7 @@ def command(table: str) -> Answer:
     """
     report = evidence.score(table)
     beside = baselines.beside(report)
-    simpler = [{name: errors.values for name, errors in one._asdict().items()} for one in beside]
+    simpler = [{name: errors.values for name, errors in one.items()} for one in beside]
     tables = (*_tables(report), *_beside(beside), *_refused(report))
     values = report.values | {"baselines": simpler}
     return Answer(told=str(report), tables=tables, values=values, refused=not report.found)
@@ -53,9 +52,11 @@ def _tables(report: Report) -> Iterator[Table]:
             yield Table(f"By {part}", columns, tuple(map(_row, groups)))
 
 
-def _beside(found: Iterable[Beside]) -> Iterator[Table]:
+def _beside(found: Iterable[Mapping[str, Summary]]) -> Iterator[Table]:
     """Mean errors on the rows that all three answer, which may be fewer."""
-    rows = [(one.here.name, f"{one.here.runs:,}", *(percent(e.mean) for e in one)) for one in found]
+    rows = [
+        (one["here"].name, f"{one['here'].runs:,}", *(percent(e.mean) for e in one.values())) for one in found
+    ]
     if rows:
         columns = ("", "rows", "here", "bare roofline", "one constant")
         yield Table("Beside simpler rules, mean errors", columns, tuple(rows))

@@ -25,8 +25,14 @@ from scalingbook_lib.collectives.rings import (
     hop_crossover_bytes,
     hops,
 )
-from scalingbook_lib.collectives.traffic import bus_bandwidth, bytes_received, reached
-from scalingbook_lib.collectives.transfer import NOTHING, Collective, Transfer
+from scalingbook_lib.collectives.transfer import (
+    NOTHING,
+    Collective,
+    Transfer,
+    bus_bandwidth,
+    bytes_received,
+    reached,
+)
 
 __all__ = [
     "FORMULAS",

@@ -4,8 +4,8 @@ Levenberg and Marquardt's method, in logarithms. Used for steps of training and 
 Training, Inference.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from math import copysign, exp, log, sqrt
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from math import copysign, exp, log, sqrt, sumprod
 from typing import NamedTuple
 
 type Values = dict[str, float]  # a value by the name of its class
@@ -23,22 +23,59 @@ class Expected(NamedTuple):
 
 
 def fitted(
-    expected: Mapping[str, Expected], errors: Callable[[Values], list[float]], rounds: int = 25
+    expected: Mapping[str, Expected],
+    errors: Callable[[Values], list[float]],
+    rounds: int = 25,
+    start: Values | None = None,
 ) -> Values:
     """The values that make errors least, each drawn to what is expected of it.
 
     Least is the sum of the squares of the errors at these values and of (ln value - ln expected) / spread.
+    The search begins at `start`, and at what is expected of values that it does not have.
     """
+
+    residuals, limits = _drawn(expected, errors)
+    begin = [log((start or {}).get(name, one.value)) for name, one in expected.items()]
+    return _values(expected, least(residuals, begin, limits, rounds))
+
+
+def without(
+    expected: Mapping[str, Expected],
+    errors: Callable[[Values], list[float]],
+    values: Values,
+    parts: Iterable[Collection[int]],
+) -> Iterator[Values]:
+    """What the values would be without some of the errors: for each part, those of these numbers.
+
+    One more step of Gauss and Newton from the values of all, with the derivatives there: leaving out costs
+    the solution of one system and no evaluation. A value that only these errors knew becomes as expected.
+    """
+    residuals, limits = _drawn(expected, errors)
+    x = [log(values[name]) for name in expected]
+    now = residuals(x)
+    columns = [_slope(residuals, x, now, k, limits[k]) for k in range(len(x))]
+    for part in parts:
+        keep = [k for k in range(len(now)) if k not in part]
+        rest = [[column[k] for k in keep] for column in columns]
+        yield _values(expected, _stepped(x, [now[k] for k in keep], rest, 0.0, limits))
+
+
+def _drawn(
+    expected: Mapping[str, Expected], errors: Callable[[Values], list[float]]
+) -> tuple[Residuals, Limits]:
+    """The errors, and behind them how far each value is from what is expected of it; and the limits."""
 
     def residuals(x: Sequence[float]) -> list[float]:
         values = {name: exp(value) for name, value in zip(expected, x, strict=True)}
         drawn = zip(expected.values(), x, strict=True)
         return errors(values) + [(value - log(one.value)) / one.spread for one, value in drawn]
 
-    limits = [(log(one.low), log(one.high) - 1e-12) for one in expected.values()]
-    found = least(residuals, [log(one.value) for one in expected.values()], limits, rounds)
+    return residuals, [(log(one.low), log(one.high) - 1e-12) for one in expected.values()]
+
+
+def _values(expected: Mapping[str, Expected], x: Sequence[float]) -> Values:
     # four digits: the rest depends on where the search stopped
-    return {name: float(f"{exp(value):.4g}") for name, value in zip(expected, found, strict=True)}
+    return {name: float(f"{exp(value):.4g}") for name, value in zip(expected, x, strict=True)}
 
 
 def far(error: float, noise: float) -> float:
@@ -82,10 +119,10 @@ def _stepped(
 ) -> list[float]:
     """One damped step, within the limits."""
     # (JᵀJ + damping · its diagonal) · step = -Jᵀr, columns of J in `columns` (Marquardt, 1963)
-    normal = [[sum(a * b for a, b in zip(one, two, strict=True)) for two in columns] for one in columns]
+    normal = [[sumprod(one, two) for two in columns] for one in columns]
     for k in range(len(x)):
         normal[k][k] *= 1 + damping
-    right = [-sum(a * r for a, r in zip(one, now, strict=True)) for one in columns]
+    right = [-sumprod(one, now) for one in columns]
     moved = [a + b for a, b in zip(x, _solved(normal, right), strict=True)]
     return [min(max(value, low), high) for value, (low, high) in zip(moved, limits, strict=True)]
 

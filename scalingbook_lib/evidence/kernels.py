@@ -5,12 +5,13 @@ figures of its nearest kin, and says whose. `fit_products` is how the frozen `ke
 (`tools.kernel_fits`), on `data/products.csv`. Chapters: Rooflines, Training, Inference.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache, partial
 from math import log
 from typing import NamedTuple
 
-from scalingbook_lib.evidence import resources, tables
+from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.roofline.attained import Attending, Attention, Products
@@ -34,7 +35,8 @@ NARROW = {
 
 
 GENERATIONS = {"H200": "H100", "GH200": "H100", "B300": "B200", "half a TPU7x": "TPU7x"}
-"""Chips with the arithmetic of another, beside another memory; or half of one, with half of each."""
+GENERATIONS |= {"MI325X": "MI300X", "MI355X": "MI300X", "Gaudi3": "Gaudi2", "Trainium2": "Trainium1"}
+"""Chips with the arithmetic of another, beside another memory; half of one; later ones of few runs."""
 
 
 PROMPT = {
@@ -117,11 +119,20 @@ def copy_s(nbytes: float, chip: Chip) -> float:
     return one.launch_s + nbytes / (one.hbm * chip.hbm_bytes_per_s)
 
 
+def software(said: str) -> str:
+    """Whose kernels somebody speaks of, of those that were measured; "" where nobody says."""
+    found = re.search("vllm|trt-?llm|tensorrt", said.lower())
+    return ("vllm" if found[0] == "vllm" else "trtllm") if found else ""
+
+
 @cache
-def products(chip: Chip, dtype: DType) -> Products:
-    """What the matrix products of a chip attain: its own line, its variant's, or that of all joined alike."""
+def products(chip: Chip, dtype: DType, by: str = "") -> Products:
+    """What the matrix products of a chip attain: its own line, its variant's, or that of all joined alike.
+
+    By some software, where its kernels were measured: what starts before a product differs by 50 µs.
+    """
     found = resources.record("kernel_fits")["products"]
-    name = _line(found, chip, measured_as(dtype))
+    name = _line(found, chip, measured_as(dtype), by)
     return Products(**found[name], name=name)
 
 
@@ -135,13 +146,19 @@ def attention(chip: Chip) -> Attention:
 def kin(names: Sequence[str], chip: Chip) -> str | None:
     """The first of these chips that differs in memory or power alone."""
     like = GENERATIONS.get(chip.name)
-    return next((name for name in names if name == like or tables.is_variant(chip, name)), None)
+    return next((name for name in names if name == like or is_variant(chip, name)), None)
 
 
-def _line(lines: dict[str, Values], chip: Chip, dtype: str) -> str:
+def is_variant(chip: Chip, other: str) -> bool:
+    """Whether the first words of their names agree: the chips differ in memory or power alone."""
+    return not chip.torus and re.split("[ ,]", chip.name)[0] == re.split("[ ,]", other)[0]
+
+
+def _line(lines: dict[str, Values], chip: Chip, dtype: str, by: str) -> str:
     """The chip's line; else a variant's; else that of all chips joined alike, in this type or in bf16."""
     own = [name.split(" | ")[0] for name in lines if name.endswith(f" | {dtype}")]
-    for name in (chip.name, kin(own, chip), "TPU" if chip.torus else "GPU"):
-        if name in own:
-            return f"{name} | {dtype}"
-    return f"{'TPU' if chip.torus else 'GPU'} | bf16"
+    alike = "TPU" if chip.torus else "GPU"
+    asked = [f"{name} | {dtype}" for name in (chip.name, kin(own, chip), alike)] + [f"{alike} | bf16"]
+    # another software on this chip is nearer than this software on another
+    wanted = (one for name in asked for one in (f"{name} | {by}", name))
+    return next(one for one in wanted if one in lines)

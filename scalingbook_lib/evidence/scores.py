@@ -5,10 +5,12 @@ to a prediction of a source that nobody has seen. Used for steps of training and
 Training, Inference.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
+from itertools import accumulate
 from math import exp, log, sqrt
-from statistics import NormalDist, mean, median
+from statistics import mean, median
 
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.units import Told, percent, si
@@ -97,14 +99,6 @@ def total[S: Score](name: str, scores: Sequence[S], left_out: bool) -> Summary:
     return Summary.of(name, [s.error for s in scores])
 
 
-def summaries[S: Score](groups: Mapping[str, Sequence[S]]) -> tuple[tuple[Summary, Summary], ...]:
-    """For each group, sorted by name: as fitted, and by tables that never saw its source."""
-    return tuple(
-        (total(name, group, left_out=False), Summary.of(name, [s.left_out_error for s in group]))
-        for name, group in sorted(groups.items())
-    )
-
-
 def band_of[S: Score](scores: Sequence[S], besides: str = "") -> float:
     """The factor, up or down, that shall hold `HOLDS` of the runs of a source that nobody has seen.
 
@@ -131,17 +125,9 @@ def _logarithms[S: Score](scores: Sequence[S]) -> list[float]:
 def band(errors: Mapping[str, Sequence[float]], share: float) -> float:
     """The factor, up or down, that shall hold that share of the runs of a source that nobody has seen.
 
-    `errors` are logarithms, by source. Each source counts once, however many runs it has: the root of the
-    mean over sources of their mean square error, times Student's t for as many sources.
+    `errors` are logarithms, by source. Runs of one source err alike, so a source counts as the root of how
+    many it has: a large one does not decide alone, nor does one with a single run count as much.
     """
-    squares = [mean(error**2 for error in found) for found in errors.values()]
-    return exp(students_t(share, len(squares)) * sqrt(mean(squares)))
-
-
-def students_t(share: float, n: int) -> float:
-    """How many standard deviations, known from n, hold that share: Fisher's expansion in 1/n."""
-    z = NormalDist().inv_cdf((1 + share) / 2)
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / n + second / n**2 + third / n**3
+    weights = sorted((abs(error), 1 / sqrt(len(found))) for found in errors.values() for error in found)
+    reached = list(accumulate(weight for _, weight in weights))
+    return exp(weights[bisect_left(reached, share * reached[-1] - 1e-9)][0])

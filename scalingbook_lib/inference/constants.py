@@ -20,11 +20,14 @@ class ProductCost:
 
     token_s: float
     read_s: float
-    ramp: float  # tokens that each product seems to have more than it has (`Efficiency.ramp`)
+    apart: float  # of the shorter of both, what the longer does not hide (`Efficiency.apart`)
 
-    def math_s(self, tokens: float) -> float:
-        """The arithmetic of so many tokens."""
-        return (tokens + self.ramp) * self.token_s
+    def waits(self, tokens: float, visited: float = 1.0) -> tuple[bool, float]:
+        """Whether so many tokens wait for the weights that they visit, and the time of both."""
+        math_s, read_s = tokens * self.token_s, visited * self.read_s
+        if read_s > math_s:
+            return True, read_s + self.apart * math_s
+        return False, math_s + self.apart * read_s
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,7 +133,7 @@ def _cost(part: ProductClass, name: str, s: Shape, chip: Chip, e: Efficiency) ->
     if stored.bytes < computed.bytes:
         read_s += part.stored * e.of("dequantize_s", stored)
     token_s = 2 * part.met / (chip.flops_per_s(computed) * e.of(math, computed))
-    return ProductCost(token_s=token_s, read_s=read_s, ramp=e.of("ramp", s.layout.compute))
+    return ProductCost(token_s=token_s, read_s=read_s, apart=e.apart)
 
 
 def _kinds(s: Shape, flop_s: float, element_s: float) -> tuple[AttentionCost, ...]:

@@ -15,11 +15,11 @@ _PRODUCTS, _READS = ("matmul", "experts", "head", "attention"), ("weights", "exp
 SHARES = (*_PRODUCTS, *_READS, "kv", "memory")
 # What no share can tell, as it does not grow with the work: seconds for each kernel, collective or sequence.
 _LOST_S = ("dequantize", "layer", "expert_layer", "collective", "network", "fixed", "sequence", "host")
-LOST = ("ramp", *(f"{name}_s" for name in _LOST_S))
+LOST = tuple(f"{name}_s" for name in _LOST_S)
 _RULES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
     ((*SHARES, *LINKS), lambda share: 0 < share <= 1, "write a share of the peak, above 0 and at most 1"),
     (LOST, lambda lost: lost >= 0, "write a number of at least 0"),
-    (("overlap",), lambda share: 0 <= share <= 1, "write a share from 0 to 1"),
+    (("overlap", "apart"), lambda share: 0 <= share <= 1, "write a share from 0 to 1"),
 )
 
 
@@ -61,7 +61,8 @@ class Efficiency(Links, Told):
     `domain` (NVLink, or a full mesh), `network`, `dcn`. `overlap`: the share of collectives that the rest can
     hide.
 
-    What else real chips lose, nothing at the peak: a product takes as long as one of `ramp` tokens more;
+    What else real chips lose, nothing at the peak: a product takes the longer of arithmetic and reading, and
+    besides it `apart`, a share of the shorter: kernels start by reading and end with arithmetic;
     `dequantize_s` for each weight that is read in a narrower type than it computes in (by the stored one);
     `layer_s` for each layer that a step passes (its kernels; by the type of the weights), `expert_layer_s`
     more where it has experts; `collective_s` for each collective beside its hops, `network_s` more where it
@@ -80,7 +81,7 @@ class Efficiency(Links, Told):
     kv: Figure = 1.0
     memory: Figure = 1.0
     overlap: float = 0.0
-    ramp: Figure = 0.0
+    apart: float = 0.0
     dequantize_s: Figure = 0.0
     layer_s: Figure = 0.0
     expert_layer_s: Figure = 0.0
@@ -107,7 +108,7 @@ class Efficiency(Links, Told):
     @property
     def stated(self) -> dict[str, Figure]:
         """What differs from the peak."""
-        names = (*SHARES, *LINKS, "overlap", *LOST)
+        names = (*SHARES, *LINKS, "overlap", "apart", *LOST)
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(PEAK, name)}
 
     def __str__(self) -> str:
@@ -119,7 +120,7 @@ def _said(name: str, figure: Figure) -> str:
     if isinstance(figure, ByType):
         return f"({figure})"
     if name in LOST:
-        return si(figure, "s" if name.endswith("_s") else "tokens")
+        return si(figure, "s")
     return percent(figure)
 
 

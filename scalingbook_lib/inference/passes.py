@@ -111,28 +111,20 @@ def passed(k: Constants, load: Load) -> Pass:
     _multiply(one, k, tokens, own_tokens)
     one.activations_s = tokens * k.token_s + rows * k.row_s
     one.launch_s = k.launch_s
-    head_s = k.head.math_s(rows)
-    one.head_waits = k.head.read_s >= head_s
-    one.head_s = k.head.read_s if one.head_waits else head_s
+    one.head_waits, one.head_s = k.head.waits(rows)
     one.collectives_s = k.sent.seconds(tokens) + rows * k.row_sent_s + decoded_s + prompts_s
-    if k.overlap:
-        one.collectives_s -= k.overlap * min(one.collectives_s, one.own_s)
+    if k.overlap:  # the layers' own work hides them, not the unembedding behind all layers
+        one.collectives_s -= k.overlap * min(one.collectives_s, one.own_s - one.head_s)
     return one
 
 
 def _multiply(one: Pass, k: Constants, tokens: float, own_tokens: float) -> None:
     """Products with weights: of experts only those that some token visits are read, E (1 - (1 - k/E)^B)."""
-    products = [(k.projections, own_tokens, 1.0), (k.mlp, tokens if k.wide else own_tokens, 1.0)]
+    times = [k.projections.waits(own_tokens), k.mlp.waits(tokens if k.wide else own_tokens)]
     if k.routed.token_s:
-        products.append((k.routed, tokens, 1 - k.untouched**tokens))
-    math, read = [], []
-    for cost, met, visited in products:
-        math_s, read_s = cost.math_s(met), cost.read_s * visited
-        if read_s > math_s:
-            read.append(read_s)
-        else:
-            math.append(math_s)
-    one.weights_s, one.matmul_s = sum(read), sum(math)
+        times.append(k.routed.waits(tokens, 1 - k.untouched**tokens))
+    one.weights_s = sum(s for waits, s in times if waits)
+    one.matmul_s = sum(s for waits, s in times if not waits)
 
 
 def _decode(one: Pass, k: Constants, own: float, S: float, T: int) -> None:

@@ -8,9 +8,8 @@ LLaMA-3 70B: 70,553,706,496 parameters; D=8192 L=80 F=28672 N=64 K=8 H=128 V=128
 """
 
 from scalingbook_lib.models.catalogue import CATALOGUE, KNOWN_TYPES, find, from_hf
-from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError
+from scalingbook_lib.models.parts import PARTS, Experts, Latent, Linear, ModelError, Weight
 from scalingbook_lib.models.transformer import LayerKind, Transformer
-from scalingbook_lib.models.weight import PARTS, Weight
 
 __all__ = [
     "CATALOGUE",

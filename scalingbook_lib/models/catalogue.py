@@ -102,7 +102,6 @@ OTHERS = {
 }
 """What a `model_type` that begins so has and this library does not count."""
 BEYOND = {
-    "num_nextn_predict_layers": "layers that predict a token more",
     "num_mtp_modules": "modules that predict a token more",
     "vision_config": "the part that sees pictures",
     "audio_config": "the part that hears",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from scalingbook_lib.models.weight import Weight
+from scalingbook_lib.models.parts import Weight
 
 if TYPE_CHECKING:
     from scalingbook_lib.models.transformer import Transformer

@@ -156,7 +156,11 @@ _SHARED = partial(_qwen_experts, shared=True)
 _QWEN3_MOE = family(
     _qwen_letters, experts=_qwen_experts, qk_norm="head", biases=biases, windows=dense.upper_windows
 )
-_DEEPSEEK = family(_deepseek_letters, experts=_many_experts)
+_NEXT = {
+    "next_tokens": lambda f, m: f.maybe("num_nextn_predict_layers", least=0) or 0,
+    "next_vocabulary": True,
+}
+_DEEPSEEK = family(_deepseek_letters, experts=_many_experts, **_NEXT)
 _LLAMA4 = family(
     OWN_HEADS,
     F=lambda f, m: f.number("intermediate_size_mlp"),
@@ -184,6 +188,7 @@ SPARSE: dict[str, Reader] = {
     "kimi_k2": _DEEPSEEK,
     "glm4_moe": family(
         _glm_letters,
+        **_NEXT,
         experts=_many_experts,
         biases=partial(biases, attention=QKV),
         qk_norm=lambda f, m: "head" if f.flag("use_qk_norm", False) else None,

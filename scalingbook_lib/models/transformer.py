@@ -6,7 +6,7 @@ Chapter: Transformers.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from scalingbook_lib.models.counting import weights_of
@@ -17,11 +17,11 @@ from scalingbook_lib.models.parts import (
     Latent,
     Linear,
     ModelError,
+    Weight,
     shown,
     whole,
     wholes,
 )
-from scalingbook_lib.models.weight import Weight
 from scalingbook_lib.units import Told
 
 BIASES = ("q", "k", "v", "o", "mlp", "router", "experts", "unembedding")
@@ -47,7 +47,10 @@ class Transformer(Told):
     `windows` is repeated over the layers: None sees everything. `norms` counts the norms of a layer (query
     and key norms apart), `norm_bias` says that each has a shift besides its scale. `biases` lists the
     products that add one. `positions` is the number of learned positions, `sinks` gives each head a learned
-    logit, `attention_gate` a gate as wide as its output. `beyond` says what a file has that is not counted.
+    logit,
+    `attention_gate` a gate as wide as its output. `next_tokens` layers predict a token more each, with both
+    ends of the vocabulary of their own if `next_vocabulary`: `next_params`, which `params` leaves out.
+    `beyond` says what else a file has that is not counted.
     """
 
     name: str
@@ -73,6 +76,8 @@ class Transformer(Told):
     positions: int = 0
     sinks: bool = False
     attention_gate: bool = False
+    next_tokens: int = field(default=0, compare=False)
+    next_vocabulary: bool = field(default=False, compare=False)
     beyond: tuple[str, ...] = field(default=(), repr=False, compare=False)
     source: str = field(default="", repr=False, compare=False)
 
@@ -130,6 +135,19 @@ class Transformer(Told):
         return sum(w.params for w in self.weights())
 
     @property
+    def next_params(self) -> int:
+        """Of the layers that predict more: each a layer, the join of two inputs, and three norms.
+
+        Source: DeepSeek-V3's report (arXiv 2412.19437), 2.2; published files of GLM-4.5 and Qwen3-Next.
+        """
+        experts = self.experts and replace(self.experts, first_dense=0, every=1)
+        one = replace(self, L=1, linear=None, experts=experts, tied=False)
+        ends = 2 * self.D * self.V
+        layer = one.params - one.by_part.get("positions", 0) - ends - self.D
+        join = 2 * self.D * self.D + 3 * self.D
+        return self.next_tokens * (layer + join + ends * self.next_vocabulary)
+
+    @property
     def active_params(self) -> int:
         """The parameters that serve one token: all but the experts it does not choose."""
         return sum(w.active_params for w in self.weights())
@@ -175,11 +193,13 @@ class Transformer(Told):
         return sum(kind.layers * kind.kv_elements_per_token for kind in self.layer_kinds)
 
     def __str__(self) -> str:
+        more = (f"{self.next_params:,} that predict a token more",) if self.next_tokens else ()
+        beyond = (*self.beyond, *more)
         active = f", {self.active_params:,} active for one token" if self.experts else ""
         return (
             f"{self.name}: {self.params:,} parameters{active}; D={self.D} L={self.L} F={self.F} "
             f"N={self.N} K={self.K} H={self.H} V={self.V}"
-            f"{'; not counted: ' * bool(self.beyond)}{', '.join(self.beyond)}"
+            f"{'; not counted: ' * bool(beyond)}{', '.join(beyond)}"
         )
 
 

@@ -31,6 +31,7 @@ class Links:
     domain: float = 1.0  # NVLink, or a full mesh
     network: float = 1.0  # of a cluster
     dcn: float = 1.0  # the data-center network between pods
+    exchange: float = 1.0  # of the time of tokens to experts and back: what no other microbatch hides
 
 
 PEAK = Links()
@@ -179,7 +180,8 @@ def exchange_rate(
     found = exchange_over(real, _PROBE, k, most_domains=most_domains)
     busy_s, link = _busiest(dict(found.seconds), real, efficiency)
     array = _PROBE * k * collectives.chips(*real)
-    return Rate(busy_s / array, collectives.all_to_all(array, *real).latency_s, link)
+    latency_s = collectives.all_to_all(array, *real).latency_s
+    return Rate(efficiency.exchange * busy_s / array, latency_s, link)
 
 
 def _busiest(levels: dict[str, float], real: Networks, efficiency: Links) -> tuple[float, str]:

@@ -31,26 +31,30 @@ def gathered(s: Shape, loop: bool | None) -> float:
     """FSDP: the layer at work, and where nothing is compiled, the one that is gathered ahead."""
     dense = in_layers(s) if s.shared > 1 else 0.0
     expert = s.expert if s.expert_shared > 1 else 0.0
-    return s.moved * (2 if loop is None else 1) * (dense + expert) / s.layers if s.plan.zero >= 3 else 0.0
+    return (
+        s.moved * (2 if loop is None else 1) * (dense + expert) / s.stages.layers if s.plan.zero >= 3 else 0.0
+    )
 
 
 def summed(s: Shape, loop: bool | None) -> float:
     """A layer's gradients before they are summed; the whole input, output and a gradient of a product."""
     plan = s.plan
     whole = 3 * plan.activations.bytes * s.t * s.work.model.D if s.wide > 1 else 0.0
-    if plan.zero < 2 or s.shared * plan.dp * plan.dcn == 1:
+    if plan.frozen or plan.zero < 2 or s.shared * plan.dp * plan.dcn == 1:
         return whole
-    return whole + s.moved * ((in_layers(s) + s.expert) / s.layers if loop is None else 2 * _largest(s))
+    return whole + s.moved * (
+        (in_layers(s) + s.expert) / s.stages.layers if loop is None else 2 * _largest(s)
+    )
 
 
 def _largest(s: Shape) -> float:
     """The elements of the largest matrix of a layer, those of all experts of a chip together."""
     dense = [w for w in products(s.work.model) if w.part != "experts"]
-    experts = s.expert / s.layers / (3 if s.work.model.gated else 2)
+    experts = s.expert / s.stages.layers / (3 if s.work.model.gated else 2)
     return max(experts, *(w.size / s.plan.tp for w in dense))
 
 
-def live(schedule: str, p: int, m: int, v: int) -> float:
+def live(schedule: str, p: int, m: float, v: int) -> float:
     """The most microbatches whose activations a stage holds: all with GPipe, at most p with 1F1B.
 
     Interleaved, p + (p - 1)/v of them; DualPipe p + 1, of its two stages.

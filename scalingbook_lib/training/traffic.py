@@ -31,7 +31,7 @@ def rows(s: Shape, rates: Rates) -> list[Traffic]:
         found += _weights(s, rates, "expert ", params=s.expert, ways=s.expert_shared, inside=inside)
     for needed, moved in (
         (plan.tp > 1, _tensor),
-        (plan.cp > 1, _context),
+        (plan.cp > 1, context),
         (plan.ep > 1 and s.expert, _experts),
         (plan.pp > 1, _hops),
         (any(s.work.hosted), _offloaded),
@@ -49,7 +49,7 @@ def _weights(
     ZeRO-1 and 2 gather the new weights once a step; ZeRO-2's gradients are scattered with each microbatch, as
     only shards are kept; ZeRO-1's and plain DP's once. Copies (dp, then pods) sum the shards, once.
     """
-    plan, n, zero = s.plan, s.layers, s.plan.zero
+    plan, n, zero = s.plan, s.stages.layers, s.plan.zero
     weights, gradients = f"{kind}weights", f"{kind}gradients"
     moved, summed = s.moved * params / n, plan.gradients.bytes * params / n  # one layer's
 
@@ -64,6 +64,10 @@ def _weights(
             rates, gradients, REDUCE, axes, "bwd", n=ways, nbytes=nbytes, times=n, inside=inside, once=True
         )
 
+    if plan.frozen:  # no gradients, and no new weights
+        for when in ("fwd", "bwd") if ways > 1 and zero == 3 else ():
+            yield shards(weights, GATHER, when, moved, overlappable=plan.prefetch or when == "fwd")
+        return
     if ways > 1 and zero == 0:
         yield shards(gradients, REDUCE, "bwd", summed, once=True)
     elif ways > 1:
@@ -108,7 +112,7 @@ def _pair(sequence: bool, pairs: float, again: float) -> tuple[tuple[str, str, f
     )
 
 
-def _context(s: Shape, rates: Rates) -> list[Traffic]:
+def context(s: Shape, rates: Rates) -> list[Traffic]:
     """Keys and values of the whole sequence pass every chip, backward once more and with their gradients.
 
     A ring moves what an all-gather does, piece by piece beside the arithmetic. Ulysses exchanges queries,
@@ -161,5 +165,5 @@ def _hops(s: Shape, rates: Rates) -> list[Traffic]:
 def _offloaded(s: Shape, rates: Rates) -> list[Traffic]:
     """Activations out to the host's memory, and back for the backward pass, layer by layer."""
     nbytes = s.t / s.work.model.L * s.of_token(s.work.hosted)
-    moved = {"n": 1, "nbytes": nbytes, "times": s.m * s.layers}
+    moved = {"n": 1, "nbytes": nbytes, "times": s.m * s.stages.layers}
     return [row(rates, "activations and the host", COPY, "H", when, **moved) for when in ("fwd", "bwd")]

@@ -3,7 +3,7 @@
 import pytest
 
 from scalingbook_lib import collectives, inference, models, planner, roofline, training
-from scalingbook_lib.cli import options, reading
+from scalingbook_lib.cli import kinds, reading
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.inference import calibrated
 from scalingbook_lib.inference.layout import WAYS
@@ -194,7 +194,7 @@ def test_a_layout_as_written_is_served_as_the_library_says(ask, efficiency):
 
 
 def test_every_way_of_a_layout_can_be_written():
-    written = {option.name for option in vars(options.layout_options(lambda: None))["__click_params__"]}
+    written = {option.name for option in vars(kinds.layout_options(lambda: None))["__click_params__"]}
     assert set(WAYS) <= written
 
 
@@ -228,7 +228,7 @@ def test_two_pods_are_searched_together(ask):
 
 
 def test_every_field_of_a_plan_can_be_written_or_is_left_to_the_library():
-    written = {option.name for option in vars(options.plan_options(lambda: None))["__click_params__"]}
+    written = {option.name for option in vars(kinds.plan_options(lambda: None))["__click_params__"]}
     assert set(training.plan.PLAN_FIELDS) - written == {"logit_bytes"}
     assert written <= set(training.plan.PLAN_FIELDS)
 

@@ -65,12 +65,12 @@ def divisors(n, most):
     return [ways for ways in (1, 2, 3, 4, 6, 8, 9, 16, 32, 64) if n % ways == 0 and ways <= most]
 
 
-def rough(layout, sequences, prompts=0.0):
-    """Whole waves over even shares, level by level: 1 where sequences divide evenly over the ways."""
+def rough(layout, sequences, prompts):
+    """Whole waves over even shares, 1 where all divide evenly: for each level of ways, and the hosts'."""
+    stages, dp = min(layout.pp, ceil(sequences)), layout.attention_dp
     found, left, even = [], sequences, sequences
-    for ways in (layout.pp, layout.cp, layout.attention_dp, layout.kv_batch):
+    for ways in (stages, layout.cp, dp, layout.kv_batch):
         if ways > 1:
             left, even = ceil(left / ways), even / ways
-        found.append(left / even if even else 1.0)
-    dp = layout.attention_dp
-    return [*found, ceil(prompts / dp) * dp / prompts if prompts and dp > 1 else 1.0]
+        found.append(left / even)
+    return [*found, *(ceil(n / dp) * dp / n for n in (prompts, sequences + prompts) if dp > 1)]

@@ -1,8 +1,8 @@
 """How near does predicted inference come to published runs? Layouts, the frozen efficiencies, the errors.
 
 `calibrated(chip, compute)` is the efficiency to predict with; `scores()` are all usable runs, `total(kind)`
-and `by_source()` their errors, `band()` what to add to a prediction. `efficiencies` says how the table
-was made. Chapter: Inference.
+their errors, `band()` what to add to a prediction. `efficiencies` says how its figures
+were found. Chapter: Inference.
 """
 
 from scalingbook_lib.evidence.inference.efficiencies import calibrated
@@ -12,13 +12,12 @@ from scalingbook_lib.evidence.inference.scores import (
     KINDS,
     InferenceScore,
     band,
-    by_source,
     held_by_band,
     scores,
     source,
     total,
-    without,
 )
+from scalingbook_lib.evidence.measured.inference_runs import every
 from scalingbook_lib.evidence.scores import HOLDS
 
 __all__ = [
@@ -27,13 +26,12 @@ __all__ = [
     "InferenceScore",
     "Planned",
     "band",
-    "by_source",
     "calibrated",
+    "every",
     "held_by_band",
     "planned",
     "scores",
     "source",
     "tokens_per_s",
     "total",
-    "without",
 ]

@@ -1,121 +1,167 @@
 """What does each class of operation reach, if predicted inference shall be near published runs?
 
-`fit` finds them from runs of one chip, `calibrated` looks them up in the frozen table, with a rule for chips
-that it never saw.
+    time = ideal / (share of the class · of the chip) · slowness of the software, and what its host loses
 
-For each chip and type of the products apart, the least sum over its runs of h(ln(predicted / published) / s):
-h(x) = 2 (sqrt(1 + x²) - 1) counts far rows less, s is 0.07 (0.11 with experts). `EXPECTED` holds where the
-runs say nothing (see `fitting.fitted`), and is rounded from measured kernels where there are some
-(`kernels.csv`, `data/decode_attention.csv`), else from what most chips show. Chapter: Inference.
+`fit` finds all figures of all runs at once, `calibrated` looks them up in the frozen record. Classes have one
+figure for all chips. A chip has one for its products in each type, drawn to what its kernels attain, and one
+for its reading of weights (`evidence.factors`). What is lost between steps is the software's, whatever chip
+it runs on: each has figures of its own, drawn to the mean of its kind, which is what nobody has seen takes.
+
+Least is the sum over all runs of h(ln(predicted / published) / s): h(x) = 2 (sqrt(1 + x²) - 1) counts far
+rows less, s is 0.07 (0.11 with experts). `CLASSES` holds where runs say nothing, and is rounded from measured
+kernels where there are some (`kernels.csv`, `data/decode_attention.csv`). Chapter: Inference.
 """
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from math import log
-from statistics import median
-from typing import Any
 
-from scalingbook_lib.evidence import tables
+from scalingbook_lib.evidence import factors
 from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
-from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, runs
-from scalingbook_lib.evidence.tables import Key, Table, frozen
+from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
 from scalingbook_lib.inference import Efficiency
-from scalingbook_lib.machines import Chip
+from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.units import BF16, DType
 
-EXPECTED = {
-    "matmul": Expected(0.7, 0.15, 0.2, 0.97),  # kernels: 0.70 to 0.87 of the peak at the best shapes
-    "experts": Expected(0.35, 0.4, 0.05, 0.97),
-    "attention": Expected(0.5, 0.25, 0.1, 0.97),  # kernels: 0.55
-    "weights": Expected(0.87, 0.07, 0.3, 0.97),  # kernels: 0.85 to 0.9 of the rate for one token
-    "kv": Expected(0.87, 0.1, 0.2, 0.97),  # kernels: 0.83 to 0.93 where they read 1 GiB
-    "pointwise": Expected(2e12, 0.3, 2e11, 1e13),
-    "torus": Expected(0.75, 0.2, 0.2, 0.97),
-    "domain": Expected(0.6, 0.3, 0.1, 0.97),  # collectives: 0.75 to 0.82, large ones
-    "network": Expected(0.6, 0.3, 0.1, 0.97),
+CLASSES = {
+    "attention": Expected(0.5, 0.15, 0.1, 1.0),  # kernels: 0.56, their launches apart
+    "weights": Expected(0.85, 0.07, 0.3, 1.0),  # kernels: 0.75 to 0.9 of the rate for one token
+    "kv": Expected(0.88, 0.1, 0.2, 1.0),  # kernels: 0.83 to 0.93 where they read 1 GiB
+    "memory": Expected(0.7, 0.3, 0.1, 1.0),
+    "apart": Expected(0.3, 0.7, 0.01, 1.0),
+    "torus": Expected(0.75, 0.2, 0.2, 1.0),
+    "domain": Expected(0.7, 0.2, 0.1, 1.0),  # collectives: 0.71 to 0.76 of large arrays
+    "hosted": Expected(0.6, 0.3, 0.1, 1.0),  # cards that have no links but their slots
+    "network": Expected(0.6, 0.3, 0.1, 1.0),
     "exposed": Expected(0.5, 0.5, 0.02, 1.0),
     "dequantize": Expected(1.0, 0.5, 0.1, 10.0),
-    "ramp": Expected(40.0, 0.7, 1.0, 500.0),
     "layer_s": Expected(2e-5, 0.5, 1e-6, 5e-4),
-    "expert_layer_s": Expected(7e-5, 1.5, 1e-6, 5e-3),
-    "collective_s": Expected(8e-6, 0.5, 1e-6, 1e-4),  # collectives: 10 µs for the smallest
+    "collective_s": Expected(8e-6, 0.5, 1e-6, 1e-4),  # collectives: 5 to 10 µs for the smallest
     "network_s": Expected(5e-5, 0.7, 1e-6, 1e-3),
-    "fixed_s": Expected(3e-3, 0.7, 1e-5, 0.1),
-    "sequence_s": Expected(2e-6, 0.8, 1e-7, 1e-3),
-    "host_s": Expected(2.5e-5, 0.3, 1e-7, 1e-3),
+    "Grace": Expected(1.0, 0.7, 0.1, 10.0),
+    **{f"experts, {n} bits": Expected(0.6, 0.3, 0.05, 1.4) for n in (16, 8, 4)},
+    **{f"expert_layer_s, {n} bits": Expected(7e-5, 1.0, 1e-6, 5e-3) for n in (16, 8, 4)},
+    "scheduling: slowness": Expected(1.1, 0.15, 0.5, 3.0),
+    "scheduling: fixed_s": Expected(2e-3, 0.7, 1e-5, 0.1),
+    "scheduling: sequence_s": Expected(2e-6, 0.8, 1e-8, 1e-3),
+    "scheduling: host_s": Expected(2.5e-5, 0.3, 1e-8, 1e-3),
+    "bare: slowness": Expected(1.1, 0.15, 0.5, 3.0),
+    "bare: fixed_s": Expected(5e-4, 0.7, 1e-5, 0.1),
+    "bare: sequence_s": Expected(1e-6, 0.8, 1e-8, 1e-3),
+    "bare: host_s": Expected(1e-6, 0.3, 1e-8, 1e-3),
 }
-"""Shares of the documented rate, but: `pointwise` bytes/s of norms and activations, `exposed` of collectives
-(on tori; under switches all is), `dequantize` instructions of the vector unit for a weight that is stored
-narrower than it is multiplied, `ramp` tokens, and seconds."""
-SECONDS = tuple(name for name in EXPECTED if name.endswith("_s"))
-TORUS = {"matmul": Expected(0.8, 0.15, 0.2, 0.97)}  # kernels: 0.82 on TPU7x, 0.90 on v6e
-BARE = {"fixed_s": Expected(5e-4, 0.7, 1e-5, 0.1), "host_s": Expected(1e-6, 0.3, 1e-7, 1e-3)}
-BARE_ENGINES = "gpt-fast", "JAX (Pope et al.)", "FasterTransformer", "TensorRT-LLM (2024)"
+"""Shares of the documented rate, but: `experts` of what dense products reach, `apart` of the shorter of
+arithmetic and reading, `exposed` of collectives (on tori; under switches all is), `dequantize` instructions
+of the vector unit for a weight that is stored narrower than it is multiplied, `Grace` how many times as much
+hosts lose that are Arm processors beside their chips, and seconds."""
+SOFTWARE = {  # beside the mean of its kind: how many times as long
+    "slowness": Expected(1.0, 0.15, 0.3, 5.0),
+    "kv": Expected(1.0, 0.25, 0.2, 8.0),
+    "fixed_s": Expected(1.0, 0.7, 0.01, 100.0),
+    "sequence_s": Expected(1.0, 0.7, 0.01, 100.0),
+    "host_s": Expected(1.0, 0.3, 0.01, 100.0),
+    "experts": Expected(1.0, 0.2, 0.3, 3.0),
+    "expert_layer_s": Expected(1.0, 0.7, 0.01, 100.0),
+}
+EXPERTS = "experts", "expert_layer_s"
+BARE = "gpt-fast", "PaLM's JAX", "TensorRT-LLM before continuous batching", "NeuronX", "Optimum Habana"
 """These run steps one after the other; nobody schedules requests between them."""
+PRODUCTS, READS = 0.15, 0.1  # spreads of chips about what their kernels attain
 NOISE, NOISE_EXPERTS = 0.07, 0.11
-ALWAYS = {"matmul", "attention", "weights", "kv", "pointwise", "ramp"}
-ALWAYS |= {"layer_s", "fixed_s", "sequence_s", "host_s"}
 
 
-def efficiency(values: Values, chip: Chip, name: str = "") -> Efficiency:
-    """The table for a chip; what is not among the values is as expected."""
-    v = {key: expected(key, chip).value for key in EXPECTED} | values
-    names = ("matmul", "experts", "attention", "weights", "kv", "torus", "domain", "network", "ramp")
-    same: dict[str, Any] = {name: v[name] for name in (*names, *SECONDS)}
+def efficiency(values: Values, chip: Chip, compute: DType, software: str = "", name: str = "") -> Efficiency:
+    """The efficiency of a chip under that software; without figures, under software as it is on average."""
+
+    def v(key: str) -> float:
+        return values.get(key) or CLASSES[key].value
+
+    kind, wide = "bare" if software in BARE else "scheduling", f"{factors.bits(compute.name)} bits"
+    own = {what: factors.of_software(values, (software,), what) for what in SOFTWARE}
+    slow = v(f"{kind}: slowness") * own["slowness"]
+    products = factors.of_chip(values, chip, compute.name)
+    reads = _below_one(v("weights") * factors.reads(values, chip) / slow)
+    host = v("Grace") if chip.host_bytes_per_s else 1.0
     vector = chip.vector_flops_per_s
     return Efficiency(
-        head=v["matmul"],
-        expert_weights=v["weights"],
-        head_weights=v["weights"],
-        memory=min(v["pointwise"] / chip.hbm_bytes_per_s, 0.97),
-        overlap=1 - v["exposed"] if chip.torus else 0.0,
-        dequantize_s=2 * v["dequantize"] / vector if vector else 0.0,
+        matmul=_below_one(products / slow),
+        head=_below_one(products / slow),
+        experts=_below_one(products * v(f"experts, {wide}") / slow / own["experts"]),
+        attention=_below_one(v("attention") / slow),
+        weights=reads,
+        head_weights=reads,
+        expert_weights=reads,
+        kv=_below_one(v("kv") / slow / own["kv"]),
+        memory=_below_one(v("memory") / slow),
+        apart=v("apart"),
+        torus=v("torus"),
+        domain=v("hosted" if chip.links == 1 else "domain"),
+        network=v("network"),
+        overlap=1 - v("exposed") if chip.torus else 0.0,
+        dequantize_s=2 * v("dequantize") / vector if vector else 0.0,
+        layer_s=v("layer_s") * slow,
+        expert_layer_s=v(f"expert_layer_s, {wide}") * own["expert_layer_s"] * slow,
+        collective_s=v("collective_s"),
+        network_s=v("network_s"),
+        fixed_s=host * v(f"{kind}: fixed_s") * own["fixed_s"],
+        sequence_s=host * v(f"{kind}: sequence_s") * own["sequence_s"],
+        host_s=host * v(f"{kind}: host_s") * own["host_s"],
         name=name,
-        **same,
     )
 
 
-def expected(name: str, chip: Chip, engine: str = "") -> Expected:
-    """What is expected of a class on chips joined in a torus, or by switches, under an engine."""
-    found = EXPECTED | (TORUS if chip.torus else {}) | (BARE if engine in BARE_ENGINES else {})
-    return found[name]
+def _below_one(share: float) -> float:
+    """A share of a rate that nothing exceeds: bent (0.85 to 0.846), not cut, so that fits see their way."""
+    return share / (1 + share**16) ** (1 / 16)
 
 
-def classes(runs: Sequence[InferenceRun]) -> tuple[str, ...]:
-    """The classes of operation that these runs have, in the order of `EXPECTED`."""
-    found = set(ALWAYS)
+def expected(runs: Sequence[InferenceRun]) -> dict[str, Expected]:
+    """What is expected of every figure that these runs have."""
+    found = dict(CLASSES)
     for run in runs:
-        found |= {"experts", "expert_layer_s"} if run.experts else set()
-        found |= {"dequantize"} if run.weights.bytes < run.compute.bytes else set()
-        found |= _links(run) if run.chips > 1 else set()
-    return tuple(name for name in EXPECTED if name in found)
+        precision = run.compute.name
+        attained = factors.attained(run.chip, precision)
+        found[factors.line(run.chip, precision)] = Expected(attained, PRODUCTS, 0.05, 1.0)
+        found[f"{run.chip.name}: reads"] = Expected(1.0, READS, 0.1, 1.2)
+        for what, one in SOFTWARE.items():
+            if run.experts or what not in EXPERTS:
+                found[f"{run.software[0]}: {what}"] = one
+    return found
 
 
-def _links(run: InferenceRun) -> set[str]:
-    if run.chip.torus:
-        return {"torus", "exposed", "collective_s"}
-    hosts = {"network", "network_s"} if run.tp > (run.chip.domain_chips or run.tp) else set()
-    return {"domain", "collective_s"} | hosts
+@lru_cache(maxsize=2**16)
+def _rate(run: InferenceRun, efficiency: Efficiency) -> float:
+    """The rate; most figures change the efficiency of few runs, so the others are remembered."""
+    return tokens_per_s(run, efficiency)
 
 
-def fit(runs: Sequence[InferenceRun], rounds: int = 25, fixed: Values | None = None) -> Values:
-    """The values of all classes of one chip and type; what is `fixed` stays."""
-    chip, engine, stays = runs[0].chip, runs[0].engine, fixed or {}
+def errors(runs: Sequence[InferenceRun]) -> Callable[[Values], list[float]]:
+    """How far these runs are off with given figures, far ones counted less."""
+    kinds = [(run.chip.name, run.compute.name, run.software[0]) for run in runs]
+    first = dict(zip(kinds, runs, strict=True))  # one efficiency for all runs of a kind
 
-    def errors(values: Values) -> list[float]:
-        table = efficiency(values | stays, chip)
-        ratios = [tokens_per_s(run, table) / run.tokens_per_s for run in runs]
-        noises = [NOISE_EXPERTS if run.experts else NOISE for run in runs]
-        return [far(log(ratio), noise) for ratio, noise in zip(ratios, noises, strict=True)]
+    def found(values: Values) -> list[float]:
+        reached = {kind: of(values, run) for kind, run in first.items()}
+        rates = (_rate(run, reached[kind]) for kind, run in zip(kinds, runs, strict=True))
+        return [far(log(rate / run.tokens_per_s), noise(run)) for rate, run in zip(rates, runs, strict=True)]
 
-    assumed = {name: expected(name, chip, engine) for name in classes(runs) if name not in stays}
-    return fitted(assumed, errors, rounds) | stays
+    return found
 
 
-def key(run: InferenceRun) -> tuple[str, str]:
-    """The line of the table that a run belongs to: its chip, and the type of the products of its layers."""
-    return run.chip.name, run.compute.name
+def fit(runs: Sequence[InferenceRun], rounds: int = 25, start: Values | None = None) -> Values:
+    """All figures of these runs."""
+    return fitted(expected(runs), errors(runs), rounds, start)
+
+
+def noise(run: InferenceRun) -> float:
+    """How far a prediction is expected to be off, in logarithms."""
+    return NOISE_EXPERTS if run.experts else NOISE
+
+
+def of(values: Values, run: InferenceRun) -> Efficiency:
+    """The efficiency of a run."""
+    return efficiency(values, run.chip, run.compute, run.software[0])
 
 
 def source(run: InferenceRun) -> str:
@@ -123,45 +169,14 @@ def source(run: InferenceRun) -> str:
     return f"{run.model.name.split(',')[0]}, {run.engine}"
 
 
-HOST = "fixed_s", "sequence_s", "host_s"
-
-
 @cache
-def _bare_lines() -> frozenset[Key]:
-    """The lines of the table that runs without a scheduler gave."""
-    return frozenset(key(run) for run in runs() if run.engine in BARE_ENGINES)
+def calibrated(chip: Chip, compute: DType = BF16, software: str = "") -> Efficiency:
+    """The efficiency of a chip whose layers compute in that type, under named software, or under any.
 
-
-@cache
-def calibrated(chip: Chip, compute: DType = BF16, engine: str = "") -> Efficiency:
-    """The efficiency of a chip whose layers compute in that type, by the frozen table and its rule.
-
-    Without an `engine`, what is lost to it is that of one which schedules requests between steps; "gpt-fast",
-    and what else is in `BARE_ENGINES`, lose less.
+    Without a name, what is lost is that of software which schedules requests between steps; "gpt-fast", and
+    what else is in `BARE`, lose less.
     """
-    return of(frozen("inference").table, chip, compute, engine)
-
-
-def of(table: Table, chip: Chip, compute: DType, engine: str = "") -> Efficiency:
-    """By any table. A class without a value of its own takes the median of the nearest kin that have it.
-
-    Kin are, in this order: the chip in its other types; variants of it (the A100 of 330 W); all chips that
-    are joined alike (tori, or switches). Where there is no kin at all, a class is as `expected`. What
-    is lost to an engine is no property of other chips, nor of an engine of the other kind: it is as expected
-    where the chip has no line of that kind.
-    """
-    values = {name: _value(table, chip, compute, name, engine) for name in EXPECTED}
-    kin = "" if (chip.name, compute.name) in table else ", by its kin"
-    return efficiency(values, chip, f"{chip.name}, {compute}, {frozen('inference').date}{kin}")
-
-
-def _value(table: Table, chip: Chip, compute: DType, name: str, engine: str) -> float:
-    same = tables.same(table, chip)
-    kin = [[line for line in same if line[1] == compute.name], same]
-    if name in HOST:
-        bare = engine in BARE_ENGINES
-        kin = [[line for line in lines if (line in _bare_lines()) == bare] for lines in kin]
-    else:
-        kin += [tables.variants(table, chip), tables.alike(table, chip)]
-    near = tables.nearest(table, kin, name)
-    return median(near.values()) if near else expected(name, chip, engine).value
+    found = factors.record("inference")
+    kin = "" if factors.line(chip, compute.name) in found.values else ", by its kin"
+    name = f"{chip.name}, {compute}, {software or 'any software'}, {found.date}{kin}"
+    return efficiency(found.values, chip, compute, software, name)

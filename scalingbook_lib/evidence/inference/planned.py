@@ -18,6 +18,8 @@ ENGINE_SEQUENCES = 4096
 """TensorRT-LLM has no more at once, in each group (tensorrt_llm/bench/build/tuning.py)."""
 STEP_TOKENS = 2048, 32768
 """There too: a step takes the tokens that keep prompts coming as sequences end, within these."""
+MOST_TOKENS = 8192
+"""Of a step, unless it is told otherwise: max_num_tokens of TensorRT-LLM and of vLLM's throughput runs."""
 RESERVE = 0.08
 """Of the HBM, for the runtime: TensorRT-LLM gives its cache 0.90 to 0.95 of what weights and steps leave."""
 
@@ -50,7 +52,10 @@ def planned(run: InferenceRun) -> Planned:
 
 
 def layout(run: InferenceRun) -> Layout:
-    """As published. TensorRT-LLM serves models with experts by groups that own sequences, as it says."""
+    """As published. TensorRT-LLM serves models with experts by groups that own sequences, as it says.
+
+    So do all who serve latent attention: one vector of the cache is every head's, and cannot be split.
+    """
     outer = None if run.head == run.weights else run.head
     found = Layout(
         tp=run.tp,
@@ -61,7 +66,8 @@ def layout(run: InferenceRun) -> Layout:
         outer=outer,
         activations=FP16 if run.kv == FP16 else BF16,
     )
-    if run.family == "trtllm" and run.experts and run.tp > 1:
+    grouped = run.model.latent or run.software[:1] == ("TensorRT-LLM",)
+    if grouped and run.experts and run.tp > 1:
         return replace(found, attention_dp=run.tp, ep=run.tp)
     if run.family == "palm":  # two dimensions, 4 and 16; the cache by sequences
         return replace(found, rows=4, kv_batch=min(run.tp, run.B or 1))
@@ -79,7 +85,8 @@ def _batch(run: InferenceRun, on: Machine, how: Layout) -> int:
     if run.family == "trtllm":
         allowed = min(allowed, ENGINE_SEQUENCES * how.attention_dp)
     model = replace(run.model, windows=(None,)) if run.family == "trtllm" else run.model
-    room = largest_batch(model, how, on, S=run.P + run.G, reserve=RESERVE)
+    step_tokens = max(run.P, MOST_TOKENS)  # room for what passes a step at once, too
+    room = largest_batch(model, how, on, S=run.P + run.G, reserve=RESERVE, step_tokens=step_tokens)
     return max(int(min(allowed, room)), 1)
 
 

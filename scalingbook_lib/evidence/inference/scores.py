@@ -3,21 +3,24 @@
 Chapter: Inference.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from math import exp, log
 
 from scalingbook_lib.evidence import scores as common
-from scalingbook_lib.evidence.inference.efficiencies import key, of, source
+from scalingbook_lib.evidence.factors import record
+from scalingbook_lib.evidence.inference.efficiencies import of, source
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
-from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, runs
+from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, every
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
-from scalingbook_lib.evidence.tables import Table, frozen
 from scalingbook_lib.inference import Efficiency
 
 ROOFLINE = Efficiency(overlap=1.0, name="roofline")
 KINDS = "serving, dense", "serving, with experts", "prefill", "decode, one sequence", "batches"
 """Runs that are scored together."""
+HELD = 0.85  # of the runs that were left out, so that `HOLDS` of others are held, too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,48 +45,56 @@ class InferenceScore(common.Score[InferenceRun]):
 
 
 @cache
-def without(name: str) -> Table:
-    """The table that never saw a source: lines that it touches were fitted without it, or are missing."""
-    return frozen("inference").without(name, {key(run) for run in runs() if source(run) == name})
-
-
-@cache
-def scores() -> tuple[InferenceScore, ...]:
-    """Every usable run, predicted."""
+def scores(known: bool = True) -> tuple[InferenceScore, ...]:
+    """Every fitted run, predicted; left out is its source, or if its software is not `known`, all of that."""
+    ratios = record("inference").left_out["source" if known else "software"]
+    values, name = record("inference").values, source if known else _software
     return tuple(
         InferenceScore(
             run=run,
-            source=source(run),
+            source=name(run),
             unit="tokens/s",
             published=run.tokens_per_s,
-            predicted=_by(run, frozen("inference").table),
-            left_out=_by(run, without(source(run))),
+            predicted=tokens_per_s(run, of(values, run)),
+            left_out=ratios[run.id] * run.tokens_per_s,
             peak=tokens_per_s(run, ROOFLINE),
         )
-        for run in runs()
+        for run in every()
     )
 
 
-def _by(run: InferenceRun, table: Table) -> float:
-    return tokens_per_s(run, of(table, run.chip, run.compute, run.engine))
+def _software(run: InferenceRun) -> str:
+    return run.software[0]
 
 
-def total(kind: str, left_out: bool = False) -> Summary:
-    """All runs of a kind; as fitted, or each by a table that never saw its source."""
-    return common.total(kind, [s for s in scores() if s.kind == kind], left_out)
+def total(kind: str, left_out: bool = False, known: bool = True) -> Summary:
+    """All runs of a kind; as fitted, or each by figures that never saw its source."""
+    return common.total(kind, [s for s in scores(known) if s.kind == kind], left_out)
 
 
-def by_source() -> tuple[tuple[Summary, Summary], ...]:
-    """For each source: as fitted, and by tables without it."""
-    return common.summaries(grouped(scores(), lambda s: s.source))
+def _band_scores(experts: bool, full: bool, known: bool) -> list[InferenceScore]:
+    kinds = (KINDS[experts],) if full else KINDS[2:]
+    return [s for s in scores(known) if s.kind in kinds]
 
 
 @cache
-def band(experts: bool) -> float:
-    """The factor, up or down, that shall hold four in five of the runs of a source that nobody has seen."""
-    return common.band_of([s for s in scores() if s.run.experts == experts])
+def band(experts: bool, *, full: bool = True, known: bool = False) -> float:
+    """The factor, up or down, that shall hold more than `HOLDS` of the runs of a source that nobody has seen.
+
+    Of servers that are `full`, dense or with experts; or of one batch at a time. `known`: its software is.
+    """
+    return exp(_width(_band_scores(experts, full, known)))
 
 
-def held_by_band(experts: bool) -> dict[str, tuple[int, int]]:
+def _width(scores: Iterable[InferenceScore]) -> float:
+    """Every run counts once: a source is a model, and most have runs at ten lengths that err apart."""
+    return common.quantile(sorted(abs(log(s.left_out / s.published)) for s in scores), HELD)
+
+
+def held_by_band(experts: bool, *, full: bool = True, known: bool = False) -> dict[str, tuple[int, int]]:
     """For each source, how many of its runs a band holds that never saw it, and how many there are."""
-    return common.held_by_band([s for s in scores() if s.run.experts == experts])
+    every, found = _band_scores(experts, full, known), {}
+    for name, group in grouped(every, lambda s: s.source).items():
+        width = _width(s for s in every if s.source != name)
+        found[name] = sum(abs(log(s.left_out / s.published)) <= width for s in group), len(group)
+    return found

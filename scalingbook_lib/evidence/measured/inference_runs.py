@@ -119,6 +119,13 @@ def runs() -> tuple[InferenceRun, ...]:
     return tuple(read(row) for row in resources.rows("inference_runs") if not row["use"])
 
 
+@cache
+def every() -> tuple[InferenceRun, ...]:
+    """These, and rows that were collected later, in public columns, that say how their chips were split."""
+    later = (row for row in resources.rows("added_inference_runs") if row["tp"] or row["chips"] == "1")
+    return (*runs(), *map(read, later))
+
+
 def read(row: Cells) -> InferenceRun:
     """The run of one copy of a row's model, of any software; Refused where the row says too little.
 
@@ -138,6 +145,7 @@ def read(row: Cells) -> InferenceRun:
     return InferenceRun(
         id=text(row, "run_id"),
         family=stack.family,
+        software=(stack.name, text(row, "family") or stack.family),
         kind=kind,
         engine=family.get("engine", stack.name if stack.known else ""),
         model=model(row),
@@ -154,7 +162,7 @@ def read(row: Cells) -> InferenceRun:
         most_sequences=whole(row, "most_sequences"),
         most_tokens=whole(row, "most_tokens"),
         printed=_printed(row, kind, chips // copy),
-        source=resources.source(family or row),
+        source=resources.source(family if text(row, "family") else row),
         note=family.get("note", ""),
     )
 

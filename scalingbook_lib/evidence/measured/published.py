@@ -27,6 +27,7 @@ class PublishedRun(Told):
     pp: int
     printed: Mapping[str, str]  # by a short name of the figure: {"s": "12.91", "mfu": "0.5937"}
     source: Source
+    software: tuple[str, ...] = ()  # its name, and the release: the factors of `evidence.factors`
     note: str = ""  # what was assumed or recalled, not read
 
     @property

@@ -16,128 +16,96 @@ from scalingbook_lib.evidence import inference, resources, scoring, training
 from scalingbook_lib.evidence.inference.scores import ROOFLINE
 from scalingbook_lib.evidence.measured import inference_runs
 from scalingbook_lib.evidence.measured.training_runs.read import read
-from scalingbook_lib.evidence.reading.cells import Cells, precision, text
+from scalingbook_lib.evidence.reading.cells import Cells
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
-from scalingbook_lib.evidence.scoring import kernels
-from scalingbook_lib.evidence.scoring.kernels import NARROW
-from scalingbook_lib.evidence.scoring.report import Found, Report, Scored
+from scalingbook_lib.evidence.scoring.report import Found, Ideal, Report, Scored
 from scalingbook_lib.training import PEAK
-from scalingbook_lib.units import dtype
-
-
-class Bare(NamedTuple):
-    """What simple rules know of a row: its type, and its seconds, as measured and by two rules.
-
-    `roofline_s` is the bare roofline. `ideal_s` is what a constant share is taken of.
-    """
-
-    found: Found
-    type: str
-    measured_s: float
-    roofline_s: float
-    ideal_s: float
-
-    @property
-    def kin(self) -> tuple[tuple[str, str, str], ...]:
-        """Class, chip and type, then what is wider: the constant is that of the first with rows."""
-        kind, chip = self.found.kind, self.found.chip
-        return (kind, chip, self.type), (kind, chip, ""), (kind, "", self.type), (kind, "", "")
-
-    def error(self, seconds: float) -> float:
-        """Predicted over measured, less 1: of servers that are never idle the rate, of all else the time."""
-        ratio = seconds / self.measured_s
-        return (1 / ratio if self.found.kind.startswith("serving saturated") else ratio) - 1
-
-
-class Beside(NamedTuple):
-    """Errors of a class, on the same rows."""
-
-    here: Summary
-    roofline: Summary
-    constant: Summary
-
 
 type Shares = Mapping[tuple[str, str, str], float]
 
 
-def bare(table: str, scored: Scored) -> Bare | None:
-    """Of a row; None where it was refused, or where its plan, as far as it is said, cannot be laid."""
-    if scored.found is None or table not in RULES:
-        return None
-    try:
-        return RULES[table](scored.row, scored.found)
-    except ValueError:
-        return None
+class Bare(NamedTuple):
+    """A row, and what simple rules say of it."""
+
+    found: Found
+    ideal: Ideal
+
+    @property
+    def kin(self) -> tuple[tuple[str, str, str], ...]:
+        """Class, chip and type, then what is wider: the constant is that of the first with rows."""
+        kind, chip, type = self.found.kind, self.found.chip, self.ideal.type
+        return (kind, chip, type), (kind, chip, ""), (kind, "", type), (kind, "", "")
+
+    def error(self, ratio: float) -> float:
+        """Predicted over measured, less 1, from a ratio of seconds; of saturated servers that of the rate."""
+        return (1 / ratio if self.found.kind.startswith("serving saturated") else ratio) - 1
+
+    @property
+    def by_roofline(self) -> float:
+        """The error of the bare roofline."""
+        return self.error(self.ideal.roofline)
+
+    def by_constant(self, fitted: Shares) -> float | None:
+        """The error by the constant of the nearest kin; None where no row of its class was ever fitted."""
+        share = next((fitted[key] for key in self.kin if key in fitted), None)
+        return None if share is None else self.error(self.ideal.share_of / share)
 
 
-def _training(row: Cells, found: Found) -> Bare:
+def _training(row: Cells, seconds: float) -> Ideal:
     run = read(row)
     ideal_s = run.flops / run.chips / run.chip.flops_per_s(run.dtype)
-    roofline_s = training.seconds(run, PEAK).total_s
-    return Bare(found, run.precision, found.measured.middle, roofline_s, ideal_s)
+    return Ideal(run.precision, training.seconds(run, PEAK).total_s / seconds, ideal_s / seconds)
 
 
-def _serving(row: Cells, found: Found) -> Bare:
-    """A token each: the ratio of rates is the same as of times."""
+def _serving(row: Cells) -> Ideal:
     run = inference_runs.read(row)
-    roofline_s = 1 / inference.tokens_per_s(run, ROOFLINE)
-    return Bare(found, run.compute.name, 1 / run.tokens_per_s, roofline_s, roofline_s)
+    ratio = run.tokens_per_s / inference.tokens_per_s(run, ROOFLINE)
+    return Ideal(run.compute.name, ratio, ratio)
 
 
-def _kernel(row: Cells, found: Found) -> Bare:
-    """Of what only reads and writes, the constant is a share of the memory's rate."""
-    chip, one = kernels.timed(row)
-    written = precision(text(row, "dtype"))
-    type = NARROW.get(written, written)
-    math_s = one.flops / chip.flops_per_s(dtype(type))
-    memory_s = one.nbytes / chip.hbm_bytes_per_s
-    ideal_s = math_s if one.kind.startswith(("products", "attention prompt")) else memory_s
-    return Bare(found, type, found.measured.middle, max(math_s, memory_s), ideal_s)
-
-
-def _collective(row: Cells, found: Found) -> Bare:
-    """One link has one type."""
-    ideal_s = kernels.links_s(row)
-    return Bare(found, "", found.measured.middle, ideal_s, ideal_s)
-
-
-RULES = {
-    "training_runs": _training,
-    "inference_runs": _serving,
-    "kernels": _kernel,
-    "collectives": _collective,
-}
+def bare(scored: Scored) -> Bare | None:
+    """Of a row; None where it was refused, or where its plan, as far as it is said, cannot be laid."""
+    found = scored.found
+    try:
+        if found and found.kind.startswith("training"):
+            return Bare(found, _training(scored.row, found.measured.middle))
+        if found and found.kind.startswith("serving"):
+            return Bare(found, _serving(scored.row))
+    except ValueError:
+        return None
+    return Bare(found, found.ideal) if found and found.ideal else None
 
 
 def shares(bares: Iterable[Bare]) -> Shares:
-    """The median share of what is ideal, of each class, chip and type, and of all that are wider."""
-    named = [(key, one.ideal_s / one.measured_s) for one in bares for key in one.kin]
-    return {key: median(share for _, share in group) for key, group in grouped(named, lambda p: p[0]).items()}
+    """The median share of each class, chip and type, and of all that are wider."""
+    named = grouped(((key, one.ideal.share_of) for one in bares for key in one.kin), lambda pair: pair[0])
+    return {key: median(share for _, share in group) for key, group in named.items()}
 
 
-def constant_s(one: Bare, fitted: Shares) -> float | None:
-    """By the constant of the nearest kin; None where no row of its class was ever fitted."""
-    return next((one.ideal_s / fitted[key] for key in one.kin if key in fitted), None)
+def rows(table: str) -> tuple[Cells, ...]:
+    """Of one of the library's own tables, with what was collected later."""
+    later = resources.rows(f"added_{table}") if table in ("training_runs", "inference_runs") else ()
+    return (*resources.rows(table), *later)
 
 
 @cache
-def visible(table: str) -> tuple[Bare, ...]:
-    """Of the library's own rows."""
-    report = scoring.score(resources.rows(table))
-    return tuple(one for row in report.rows if (one := bare(report.table, row)))
+def visible(table: str) -> Shares:
+    """The constants of the library's own rows."""
+    report = scoring.score(rows(table))
+    return shares(one for row in report.rows if (one := bare(row)))
 
 
-def beside(report: Report) -> tuple[Beside, ...]:
-    """For each class, the errors of the library and of simpler rules, on the rows that all of them answer."""
-    bares = [one for row in report.rows if (one := bare(report.table, row))]
-    fitted = shares(visible(report.table)) if bares else {}
-    answers = [(one, seconds) for one in bares if (seconds := constant_s(one, fitted))]
+def beside(report: Report) -> tuple[dict[str, Summary], ...]:
+    """For each class, errors "here", of the "roofline" and of the "constant", on rows that all answer."""
+    bares = [one for row in report.rows if (one := bare(row))]
+    fitted = visible(report.table) if bares else {}
+    answers = [(one, error) for one in bares if (error := one.by_constant(fitted)) is not None]
     return tuple(
-        Beside(
-            Summary.of(kind, [one.found.error for one, _ in group]),
-            Summary.of(kind, [one.error(one.roofline_s) for one, _ in group]),
-            Summary.of(kind, [one.error(seconds) for one, seconds in group]),
-        )
+        {
+            "here": Summary.of(kind, [one.found.error for one, _ in group]),
+            "roofline": Summary.of(kind, [one.by_roofline for one, _ in group]),
+            "constant": Summary.of(kind, [error for _, error in group]),
+        }
         for kind, group in sorted(grouped(answers, lambda answer: answer[0].found.kind).items())
     )

@@ -25,7 +25,7 @@ from scalingbook_lib.evidence.reading.cells import (
 )
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import configured
-from scalingbook_lib.evidence.scoring.report import Found, Interval
+from scalingbook_lib.evidence.scoring.report import Found, Ideal, Interval
 from scalingbook_lib.machines import Chip, Slice
 from scalingbook_lib.machines.chips import Axis
 from scalingbook_lib.roofline.attained import Attending
@@ -33,8 +33,8 @@ from scalingbook_lib.units import BF16, MiB, dtype
 
 LARGE_M, LARGE = 512, MiB
 FACTORS = {
-    "products m >= 512": 1.22,
-    "products m < 512": 1.3,
+    "products m >= 512": 1.19,
+    "products m < 512": 1.2,
     "attention prompt": 1.17,
     "attention decode": 1.27,
     "copies": 1.2,
@@ -46,37 +46,38 @@ NARROW = {"nvfp4": "fp4", "mxfp8": "fp8"}
 
 
 class Timed(NamedTuple):
-    """Of one kernel: its class, its predicted seconds, its FLOPs and bytes."""
+    """Of one kernel: its class, its predicted seconds, its FLOPs and bytes.
+
+    `math_s` is what the FLOPs take at the documented rate; 0 where only the bytes count.
+    """
 
     kind: str
     seconds: float
     flops: float
     nbytes: float
+    math_s: float = 0.0
 
 
-def _found(kind: str, chip: str, measured: float, predicted: float) -> Found:
+def _found(kind: str, chip: str, measured: float, predicted: float, ideal: Ideal | None = None) -> Found:
     factor = FACTORS.get(kind, 1.0)
     same = Interval(measured, measured), Interval(predicted, predicted)
-    return Found(kind=kind, chip=chip, measured=same[0], predicted=same[1], factor=factor)
+    return Found(kind=kind, chip=chip, measured=same[0], predicted=same[1], factor=factor, ideal=ideal)
 
 
 def kernel(row: Cells) -> Found:
     """The seconds of a product, of attention, or of a copy; as printed, or from a rate."""
-    on, one = timed(row)
+    on, op = chip(text(row, "chip", "system")), first(OPS, text(row, "op"))
+    if op is None:
+        raise Refused(f"op is {text(row, 'op')[:40]!r}; gemm and attention are known")
+    one = {"attention": _attention, "products": _product, "copies": _copy}[op](row, on)
     latency, reached, moved = (number(row, name) for name in ("latency_us", "tflops", "hbm_GBps"))
     measured = latency / 1e6 if latency else one.flops / reached / 1e12 if reached else 0.0
     measured = measured or (one.nbytes / moved / 1e9 if moved else 0.0)
     if not measured:
         raise Refused("the row prints no latency_us, tflops or hbm_GBps")
-    return _found(one.kind, on.name, measured, one.seconds)
-
-
-def timed(row: Cells) -> tuple[Chip, Timed]:
-    """Where a kernel ran, and what is predicted of it, whatever was measured."""
-    on, op = chip(text(row, "chip", "system")), first(OPS, text(row, "op"))
-    if op is None:
-        raise Refused(f"op is {text(row, 'op')[:40]!r}; gemm and attention are known")
-    return on, {"attention": _attention, "products": _product, "copies": _copy}[op](row, on)
+    math, memory = one.math_s / measured, one.nbytes / on.hbm_bytes_per_s / measured
+    ideal = Ideal(precision(text(row, "dtype")), max(math, memory), math or memory)
+    return _found(one.kind, on.name, measured, one.seconds, ideal)
 
 
 def _product(row: Cells, on: Chip) -> Timed:
@@ -87,10 +88,12 @@ def _product(row: Cells, on: Chip) -> Timed:
     kind = dtype(NARROW.get(name, name))
     alone = re.search("_?wo$|weight|a16|awq|gptq", said) or kind.name not in on.rates()
     computed = BF16 if alone else kind
-    line = fitted.products(on, replace(kind, name="fp8_block") if "block" in said else computed)
+    by = fitted.software(" ".join(text(row, column) for column in ("software", "op", "source", "notes")))
+    line = fitted.products(on, replace(kind, name="fp8_block") if "block" in said else computed, by)
     bound = roofline.matmul(m, k, n, on, computed, weights=kind, out=BF16)
     told = f"products m {'>=' if m >= LARGE_M else '<'} {LARGE_M}"
-    return Timed(told, line.seconds(m, k, n, on, computed, weights=kind), bound.flops, bound.bytes)
+    seconds = line.seconds(m, k, n, on, computed, weights=kind)
+    return Timed(told, seconds, bound.flops, bound.bytes, bound.math_s)
 
 
 def _attention(row: Cells, on: Chip) -> Timed:
@@ -100,7 +103,8 @@ def _attention(row: Cells, on: Chip) -> Timed:
     of, one = Attending(B, T, N, whole(row, "kv_heads") or N, H, kv_bytes), fitted.attention(on)
     if re.search("generation|decod", text(row, "op")):
         return Timed("attention decode", one.token_s(of, on), of.token_flops, of.cache_bytes)
-    return Timed("attention prompt", one.prompt_s(of, on), T * of.token_flops / 2, of.cache_bytes)
+    flops = T * of.token_flops / 2
+    return Timed("attention prompt", one.prompt_s(of, on), flops, of.cache_bytes, flops / on.flops_per_s())
 
 
 def _copy(row: Cells, on: Chip) -> Timed:
@@ -112,55 +116,35 @@ def _copy(row: Cells, on: Chip) -> Timed:
     return Timed("copies", fitted.copy_s(nbytes, on), 0.0, nbytes)
 
 
-class Moved(NamedTuple):
-    """A collective of `nbytes`, as `collectives` counts them, along the axes of a torus."""
-
-    what: str
-    nbytes: float
-    axes: tuple[Axis, ...]
-
-
 def collective(row: Cells) -> Found:
-    """The seconds of a collective, on switches or through the host."""
-    on, said = _said(row)
-    told = f"collectives {'>=' if float(said['size_bytes']) >= LARGE else '<'} 1 MiB"
-    if on.torus:
-        one = _on_torus(said, on)
-        seconds = fabrics.torus_s(one.what, one.nbytes, on, *one.axes)
-        return _found(told, on.name, float(said["time_us"]) / 1e6, seconds)
-    timed = fabrics.timed(said, on)
-    return _found(told, on.name, timed.seconds, fabrics.seconds(fabrics.fabric(on), timed))
-
-
-def links_s(row: Cells) -> float:
-    """What the bytes of a collective take at the documented rates of its links."""
-    on, said = _said(row)
-    if on.torus:
-        what, nbytes, networks = _on_torus(said, on)
-    else:
-        timed = fabrics.timed(said, on)
-        what, nbytes, networks = timed.what, timed.nbytes, timed.cluster.levels
-    return FORMULAS[Collective.named(what)](nbytes, *networks).bandwidth_s
-
-
-def _said(row: Cells) -> tuple[Chip, dict[str, str]]:
-    """On which chip, and the cells that count, each with a figure."""
+    """The seconds of a collective, on switches or through the host, or along a torus."""
     on, size = chip(text(row, "chip", "system")), needed(row, "size_bytes")
-    said = {name: text(row, name) for name in ("collective", "algo_or_tool", "n_nodes", "system")}
+    said = {name: text(row, name) for name in ("collective", "algo_or_tool", "n_nodes")} | {"busbw_GBps": ""}
     time_us = number(row, "time_us") or _rated_us(row, size)
     counts = {"n_devices": needed(row, "n_devices"), "size_bytes": size, "time_us": time_us}
-    return on, said | {"busbw_GBps": ""} | {name: str(value) for name, value in counts.items()}
+    said |= {name: str(value) for name, value in counts.items()}
+    what = Collective.named(said["collective"])
+    if on.torus:
+        networks, nbytes = _axes(counts["n_devices"], on, text(row, "system")), float(size)
+        nbytes *= counts["n_devices"] if what is Collective.ALL_TO_ALL else 1
+        seconds = fabrics.torus_s(what, nbytes, on, *networks)
+    else:
+        timed = fabrics.timed(said, on)
+        networks, nbytes = timed.cluster.levels, timed.nbytes
+        seconds = fabrics.seconds(fabrics.fabric(on), timed)
+    ideal = FORMULAS[what](nbytes, *networks).bandwidth_s / time_us * 1e6
+    told = f"collectives {'>=' if size >= LARGE else '<'} 1 MiB"
+    return _found(told, on.name, time_us / 1e6, seconds, Ideal("", ideal, ideal))
 
 
-def _on_torus(said: Cells, on: Chip) -> Moved:
-    """Along the axis of so many chips, of a slice that the system's name tells; or over all of it."""
-    n, what, size = int(said["n_devices"]), said["collective"], float(said["size_bytes"])
-    shape = re.search(r"\d+(x\d+)+", said["system"])
+def _axes(n: int, on: Chip, system: str) -> tuple[Axis, ...]:
+    """The axis of so many chips, of a slice that the system's name tells; or all of it."""
+    shape = re.search(r"\d+(x\d+)+", system)
     every = Slice.of(on, shape[0]).axes if shape else (on.axis(n),)
     axes = every if prod(axis.size for axis in every) == n else [a for a in every if a.size == n][:1]
     if not axes:
-        raise Refused(f"{n} devices are no axis of {said['system']}")
-    return Moved(what, size * n if Collective.named(what) is Collective.ALL_TO_ALL else size, tuple(axes))
+        raise Refused(f"{n} devices are no axis of {system}")
+    return tuple(axes)
 
 
 def _rated_us(row: Cells, size: int) -> float:
@@ -174,8 +158,12 @@ def _rated_us(row: Cells, size: int) -> float:
 
 
 def parameters(row: Cells) -> Found:
-    """All parameters, counted, beside the count of the reference code or else the published one."""
-    published, counted = number(row, "total_params_computed", "published_params"), configured(row).params
+    """All parameters, counted, beside the count of the reference code or else the published one.
+
+    That has the layers which predict a token more, or has not; who publishes it does not say.
+    """
+    published, m = number(row, "total_params_computed", "published_params"), configured(row)
     if not published:
         raise Refused("the row has no total_params_computed and no published_params")
+    counted = min((m.params, m.params + m.next_params), key=lambda n: abs(n - published))
     return _found("parameters", "", published, float(counted))

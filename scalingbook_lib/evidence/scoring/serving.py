@@ -6,15 +6,16 @@ of the model. What is open is open here, too: the prediction is the geometric mi
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import sqrt
+from math import exp, hypot, log
 
 from scalingbook_lib.evidence import inference
+from scalingbook_lib.evidence.factors import record
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, read
 from scalingbook_lib.evidence.reading.cells import Cells, text, whole
 from scalingbook_lib.evidence.reading.stacks import Stack, kin
 from scalingbook_lib.evidence.scoring.report import Found, Interval
-from scalingbook_lib.evidence.tables import frozen
 
+CHIP = 0.2  # what a chip adds to the band, as a logarithm, on which no run was
 SPLITS = (1, 2, 4, 8)  # chips of a copy, where a row leaves them open
 NEAR_BEST = 1.25  # of the layouts that are open, slower ones nobody would choose
 VLLM_SEQUENCES = 256  # the most at once by its default (max_num_seqs); others take what fits
@@ -34,7 +35,9 @@ def predict(row: Cells) -> Found:
     B = (run.B or 1) * chips / run.chips
     done = B * {"prefill": run.P, "decode": 1}.get(run.kind, run.G)  # tokens of a prompt, a step, or of all
     rated = Interval(measured, measured)
-    own = any(line[0] == run.chip.name for line in frozen("inference").table)
+    values = record("inference").values
+    own, known = f"{run.chip.name}: reads" in values, f"{run.software[0]}: slowness" in values
+    band = inference.band(run.experts, full=run.kind == "serving", known=known)
     said = {
         "layout not given": len({one.tp for one in runs}) > 1,
         "batch not given": len({one.most_sequences for one in runs}) > 1,
@@ -50,13 +53,13 @@ def predict(row: Cells) -> Found:
         params=run.model.params,
         measured=rated if saturated else rated.over(done),
         predicted=near if saturated else near.over(done),
-        factor=inference.band(run.experts) ** (1 if own else sqrt(2)),  # kin: twice the variance
+        factor=band if own else exp(hypot(log(band), CHIP)),
         assumed=tuple(told for told, holds in said.items() if holds),
     )
 
 
 def _rate(run: InferenceRun) -> float:
-    return inference.tokens_per_s(run, inference.calibrated(run.chip, run.compute, run.engine))
+    return inference.tokens_per_s(run, inference.calibrated(run.chip, run.compute, run.software[0]))
 
 
 def _open(row: Cells, run: InferenceRun, stack: Stack, chips: int) -> Iterator[InferenceRun]:

@@ -1,46 +1,64 @@
-"""What share of its peak does each class of operation reach, if predicted steps shall be near published ones?
+"""What share of its peak does each class of operation reach? The chip, the kernel and the software apart.
 
-`fit` finds them from runs of one chip, `calibrated` looks them up in the frozen table, with a rule for chips
-that it never saw.
+    time = ideal / (share of the class · of the chip) · slowness of the software
 
-For each chip and type of the products apart, the least sum over its runs of h(ln(predicted / published) / s):
-h(x) = 2 (sqrt(1 + x²) - 1) counts far rows less, s is 0.07 (0.175 with experts). What is `EXPECTED` was
-measured on kernels and collectives (`kernels.csv`, `collectives.csv`, `data/attention.csv`) or assumed, and
-holds where the runs say nothing: see `fitting.fitted`. Chapter: Training.
+`fit` finds all figures of all runs at once, `calibrated` looks them up in the frozen record. Classes have one
+figure for all chips. A chip has one for its products, drawn to what its kernels attain. Software has its
+slowness, its release another beside it, and both have two for their layers of experts, drawn to the mean of
+all software: what nobody has seen is taken to be as slow as that (`evidence.factors`).
+
+Layers of experts: their grouped products reach a share of what dense ones do, by type; `expert_layer_s` is
+what the host needs to learn how many tokens each expert got, and to launch the rest. On chips that share the
+memory of their host (Grace), recipes record layers as graphs, so that software has another figure there.
+`exchange` is how much of the tokens' exchange nothing hides.
+
+Least is the sum over all runs of h(ln(predicted / published) / s): h(x) = 2 (sqrt(1 + x²) - 1) counts far
+rows less, s is 0.05 (0.1 with experts). `CLASSES` holds where runs say nothing. Chapter: Training.
 """
 
-from collections.abc import Iterator, Sequence
-from functools import cache
-from math import exp, log, log2
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from math import log
 
-from scalingbook_lib.evidence import tables
+from scalingbook_lib.evidence import factors
 from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
-from scalingbook_lib.evidence.tables import Key, Table, frozen
 from scalingbook_lib.evidence.training.planned import planned, seconds
-from scalingbook_lib.machines.chips import CATALOGUE, Chip
-from scalingbook_lib.training.efficiency import MATH, Efficiency
+from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.training.efficiency import Efficiency
 
-KERNELS = ("attention", "early", "unfused")
-EXPECTED = {
-    "matmul": Expected(0.72, 0.15, 0.2, 1.0),  # kernels: 0.70 to 0.87 of the peak at the best shapes
-    "attention": Expected(0.6, 0.2, 0.1, 1.0),  # kernels: 0.55, the ramp apart
+CLASSES = {
+    "attention": Expected(0.56, 0.15, 0.1, 1.0),  # kernels: 0.56, the ramp apart
     "early": Expected(0.3, 0.3, 0.05, 1.0),
+    "early, after A100": Expected(0.2, 0.3, 0.05, 1.0),  # written for the A100: no instructions of Hopper's
     "unfused": Expected(0.3, 0.3, 0.05, 1.0),
-    "experts": Expected(0.5, 0.4, 0.05, 1.0),
-    "memory": Expected(0.6, 0.3, 0.1, 1.0),
+    "memory": Expected(0.75, 0.25, 0.1, 1.3),  # kernels: 0.73 to 0.84
     "torus": Expected(0.8, 0.2, 0.2, 1.0),
-    "domain": Expected(0.75, 0.2, 0.1, 1.0),  # collectives: 0.75 to 0.82
+    "domain": Expected(0.75, 0.2, 0.1, 1.0),  # collectives: 0.71 to 0.76 of large arrays
     "network": Expected(0.75, 0.2, 0.1, 1.0),
     "dcn": Expected(0.7, 0.3, 0.1, 1.0),
     "exposed": Expected(0.1, 0.7, 0.005, 1.0),  # 1 - overlap
-    "layer_s": Expected(2e-5, 1.0, 1e-6, 5e-3),
-    "expert_layer_s": Expected(5e-4, 1.5, 1e-5, 2e-2),
+    "layer_s": Expected(3e-5, 1.0, 1e-6, 5e-3),
+    "exchange": Expected(0.8, 0.3, 0.05, 1.0),
+    "experts, 16 bits": Expected(0.5, 0.3, 0.05, 1.4),  # of what dense products reach
+    "experts, 8 bits": Expected(0.6, 0.3, 0.05, 1.4),
+    "experts, mx": Expected(0.6, 0.3, 0.05, 1.4),  # scales for each block of 32, in the matrix unit
+    "expert_layer_s, 16 bits": Expected(7e-4, 1.0, 1e-5, 2e-2),
+    "expert_layer_s, 8 bits": Expected(5e-4, 1.0, 1e-5, 2e-2),
+    "expert_layer_s, mx": Expected(3e-4, 1.0, 1e-5, 2e-2),
+    "software": Expected(1.1, 0.1, 0.5, 3.0),  # the mean of all: how many times as long it takes
 }
-TORUS = {"matmul": Expected(0.86, 0.15, 0.2, 1.0)}  # kernels: 0.82 on TPU7x, 0.90 on v6e
-NOISE, NOISE_EXPERTS = 0.07, 0.175
+SOFTWARE = {  # beside that mean; and a release, beside its software
+    "slowness": (Expected(1.0, 0.1, 0.4, 3.0), Expected(1.0, 0.05, 0.4, 3.0)),
+    "experts": (Expected(1.0, 0.3, 0.3, 3.0), Expected(1.0, 0.25, 0.3, 3.0)),
+    "expert_layer_s": (Expected(1.0, 0.6, 0.03, 30.0), Expected(1.0, 0.5, 0.03, 30.0)),
+}
+CHIP, TORUS = 0.05, 0.1  # spreads of the products' share: of tori few kernels were measured
+NOISE, NOISE_EXPERTS = 0.05, 0.1
 RAMP_S = 1024 / 989e12  # tokens for each FLOP/s: what is lost is a time, and faster chips lose more in it
+
+type Software = tuple[str, ...]  # its name, and its release
 
 
 def ramp(chip: Chip) -> float:
@@ -48,94 +66,105 @@ def ramp(chip: Chip) -> float:
     return RAMP_S * chip.bf16_flops_per_s
 
 
-def efficiency(values: Values, kernel: str, chip: Chip, name: str = "") -> Efficiency:
-    """The table for one kernel of attention; what a chip's runs do not have is as `EXPECTED`."""
-    v = {key: one.value for key, one in EXPECTED.items()} | values
-    names = ("experts", "memory", "torus", "domain", "network", "dcn", "layer_s", "expert_layer_s")
-    same: dict[str, Any] = {name: v[name] for name in names}
+def efficiency(
+    values: Values, chip: Chip, precision: str, kernel: str = "attention", software: Software = ()
+) -> Efficiency:
+    """The efficiency of a chip under that software; without figures, under software as it is on average."""
+
+    def v(key: str) -> float:
+        return values.get(key) or CLASSES[key].value
+
+    def own(what: str) -> float:
+        return factors.of_software(values, software, what)
+
+    grouped_products = "mx" if precision in ("mxfp8", "nvfp4") else f"{factors.bits(precision)} bits"
+    slow, products = v("software") * own("slowness"), factors.of_chip(values, chip, precision)
+    experts = products * v(f"experts, {grouped_products}") * own("experts")
     return Efficiency(
-        matmul=v["matmul"],
-        head=v["matmul"],
-        attention=v[kernel],
-        overlap=1 - v["exposed"],
+        matmul=min(products / slow, 1.0),
+        head=min(products / slow, 1.0),
+        experts=min(experts / slow, 1.0),
+        attention=min(v(_on(kernel, chip)) / slow, 1.0),
+        memory=min(v("memory") / slow, 1.0),
+        layer_s=v("layer_s") * slow,
+        expert_layer_s=v(f"expert_layer_s, {grouped_products}") * own(launched(chip)),
+        exchange=v("exchange"),
+        overlap=1 - v("exposed"),
         ramp=ramp(chip),
         operands=1.0,
-        name=name,
-        **same,
+        torus=v("torus"),
+        domain=v("domain"),
+        network=v("network"),
+        dcn=v("dcn"),
     )
 
 
-def expected(name: str, chip: Chip) -> Expected:
-    """What is expected of a class on chips joined in a torus, or by switches."""
-    return TORUS.get(name, EXPECTED[name]) if chip.torus else EXPECTED[name]
+def _on(kernel: str, chip: Chip) -> str:
+    return f"{kernel}, after A100" if kernel == "early" and not chip.name.startswith("A100") else kernel
 
 
-def classes(runs: Sequence[TrainingRun], kernel: str = "") -> tuple[str, ...]:
-    """The classes of operation that these runs have; with a kernel named, as if all had that one."""
-    kernels = [kernel] if kernel else [k for k in KERNELS if any(planned(run).kernel == k for run in runs)]
-    links = ["torus", "dcn"] if runs[0].chip.torus else ["domain", "network"]
-    experts = ["experts", "expert_layer_s"] if any(run.experts for run in runs) else []
-    return ("matmul", *kernels, "memory", *links, "exposed", "layer_s", *experts)
+def launched(chip: Chip) -> str:
+    """The name of software's figure for what is lost with a layer of experts."""
+    return "expert_layer_s, Grace" if chip.host_bytes_per_s else "expert_layer_s"
 
 
-def fit(runs: Sequence[TrainingRun], rounds: int = 25, kernel: str = "", doubling: float = 0.0) -> Values:
-    """The values of all classes of one chip and type; with a kernel named, as if all runs had that one.
+def expected(runs: Sequence[TrainingRun]) -> dict[str, Expected]:
+    """What is expected of every figure that these runs have."""
+    found = dict(CLASSES)
+    for run in runs:
+        spread = TORUS if run.chip.torus else CHIP
+        attained = factors.attained(run.chip, run.precision)
+        found[factors.line(run.chip, run.precision)] = Expected(attained, spread, 0.1, 1.0)
+        for what in ("slowness", "experts", launched(run.chip)) if run.experts else ("slowness",):
+            each = SOFTWARE[what.split(",")[0]]
+            for name, one in zip(run.software, each, strict=True):
+                found.setdefault(f"{name}: {what}", one)  # some have the name of their only release
+    return found
 
-    `doubling`: as if a step took that share longer with each doubling of the chips.
-    """
 
-    def errors(values: Values) -> list[float]:
-        found = []
-        for run in runs:
-            table = efficiency(values, kernel or planned(run).kernel, run.chip)
-            step_s = seconds(run, table).total_s * (1 + doubling * log2(run.chips))
-            found.append(far(log(step_s / run.step_s), NOISE_EXPERTS if run.experts else NOISE))
-        return found
+@lru_cache(maxsize=2**16)
+def step_s(run: TrainingRun, efficiency: Efficiency) -> float:
+    """The step; most figures change the efficiency of few runs, so the others are remembered."""
+    return seconds(run, efficiency).total_s
 
-    return fitted({name: expected(name, runs[0].chip) for name in classes(runs, kernel)}, errors, rounds)
+
+def errors(runs: Sequence[TrainingRun]) -> Callable[[Values], list[float]]:
+    """How far these runs are off with given figures, far ones counted less."""
+    kinds = [(run.chip.name, run.precision, planned(run).kernel, run.software) for run in runs]
+    first = dict(zip(kinds, runs, strict=True))  # one efficiency for all runs of a kind
+
+    def found(values: Values) -> list[float]:
+        reached = {kind: of(values, run) for kind, run in first.items()}
+        steps = (step_s(run, reached[kind]) for kind, run in zip(kinds, runs, strict=True))
+        return [far(log(step / run.step_s), noise(run)) for step, run in zip(steps, runs, strict=True)]
+
+    return found
+
+
+def fit(runs: Sequence[TrainingRun], rounds: int = 12, start: Values | None = None) -> Values:
+    """All figures of these runs."""
+    return fitted(expected(runs), errors(runs), rounds, start)
+
+
+def noise(run: TrainingRun) -> float:
+    """How far a prediction is expected to be off, in logarithms."""
+    return NOISE_EXPERTS if run.experts else NOISE
+
+
+def of(values: Values, run: TrainingRun) -> Efficiency:
+    """The efficiency of a run."""
+    return efficiency(values, run.chip, run.precision, planned(run).kernel, run.software)
 
 
 @cache
-def calibrated(chip: Chip, precision: str = "bf16", kernel: str = "attention") -> Efficiency:
-    """The efficiency of a chip whose products are of that type, by the frozen table and its rule."""
-    return of(frozen("training").table, chip, precision, kernel)
+def calibrated(
+    chip: Chip, precision: str = "bf16", kernel: str = "attention", software: Software = ()
+) -> Efficiency:
+    """The efficiency of a chip whose products are of that type, by the frozen figures.
 
-
-def of(table: Table, chip: Chip, precision: str, kernel: str = "attention") -> Efficiency:
-    """By any table. A class without a value of its own takes the mean of the nearest kin that has it.
-
-    Kin are, in this order: the same type of the same width; variants of the chip (H100 of 500 W); all chips
-    that are joined alike (tori, or switches), first in types of that width, then in all. The mean is
-    geometric. A variant's matrix unit runs as the cube root of its power, which grows as clock · voltage².
-    Where there is no kin at all, a class is as `expected`.
+    Under named software, or, unnamed, under software as it is on average.
     """
-    values = {name: _value(table, chip, precision, name) for name in EXPECTED}
-    kin = "" if (chip.name, precision) in table else ", by its kin"
-    return efficiency(values, kernel, chip, f"{chip.name}, {precision}, {frozen('training').date}{kin}")
-
-
-def _value(table: Table, chip: Chip, precision: str, name: str) -> float:
-    near = tables.nearest(table, _kin(table, chip, precision), name)
-    if not near:
-        return expected(name, chip).value
-    logarithms = [log(value * _power(chip, key[0], name)) for key, value in near.items()]
-    return min(exp(sum(logarithms) / len(logarithms)), EXPECTED[name].high)
-
-
-def _kin(table: Table, chip: Chip, precision: str) -> Iterator[list[Key]]:
-    same, alike = tables.same(table, chip), tables.alike(table, chip)
-    yield [key for key in same if key[1] == precision]
-    for kin in (same, tables.variants(table, chip), alike):
-        yield [key for key in kin if _width(key[1]) == _width(precision)]
-    yield alike
-
-
-def _power(chip: Chip, other: str, name: str) -> float:
-    kin = CATALOGUE.get(other)
-    if name not in MATH or not kin or not kin.power_w or not chip.power_w:
-        return 1.0
-    return (chip.power_w / kin.power_w) ** (1 / 3) if tables.is_variant(chip, other) else 1.0
-
-
-def _width(precision: str) -> str:
-    return "".join(letter for letter in precision if letter.isdigit())
+    found = factors.record("training")
+    kin = "" if factors.line(chip, precision) in found.values else ", by its kin"
+    name = f"{chip.name}, {precision}, {software[0] if software else 'any software'}, {found.date}{kin}"
+    return replace(efficiency(found.values, chip, precision, kernel, software), name=name)

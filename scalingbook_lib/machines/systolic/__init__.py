@@ -7,15 +7,17 @@ follows from it: cycles, utilization, padding, peak FLOPs/s. Chapter: TPUs.
 from scalingbook_lib.machines.systolic.array import ArrayRun, Cell, Frame, simulate
 from scalingbook_lib.machines.systolic.padding import (
     Padding,
+    Peak,
     Storage,
     cycles,
     padding,
+    peak,
+    peak_of,
     rows_for,
     storage,
     tile_period,
     utilization,
 )
-from scalingbook_lib.machines.systolic.peak import Peak, peak, peak_of
 
 __all__ = [
     "ArrayRun",

@@ -5,8 +5,8 @@ from math import exp, log
 
 import pytest
 
-from scalingbook_lib.evidence.fitting import far, least
-from scalingbook_lib.evidence.scores import Summary, band, quantile, students_t
+from scalingbook_lib.evidence.fitting import Expected, far, fitted, least, without
+from scalingbook_lib.evidence.scores import Summary, band, quantile
 
 approx = pytest.approx
 
@@ -31,18 +31,25 @@ def test_distant_rows_count_less_and_near_ones_as_squares(error):
     assert far(100, 1.0) ** 2 < 200
 
 
-TABULATED = [(3, 1.638), (4, 1.533), (5, 1.476), (10, 1.372), (17, 1.333), (30, 1.310), (10**6, 1.282)]
+def test_values_without_some_errors_are_those_of_a_fit_without_them():
+    asked = {name: Expected(1.0, 1.0, 0.1, 10.0) for name in ("a", "b", "alone")}
+    points = [("a", 2.0), ("a", 2.2), ("b", 0.5), ("b", 0.6), ("alone", 3.0)]
+
+    def errors(values, left=points):
+        return [10 * log(values[name] / measured) for name, measured in left]
+
+    whole = fitted(asked, errors)
+    parts = [{1}, {4}]
+    for part, found in zip(parts, without(asked, errors, whole, parts), strict=True):
+        left = [point for k, point in enumerate(points) if k not in part]
+        assert found == approx(fitted(asked, lambda values, left=left: errors(values, left)), rel=1e-3)
+    assert found["alone"] == approx(1.0)  # nothing is left but what is expected
 
 
-@pytest.mark.parametrize(("n", "printed"), TABULATED)
-def test_students_t_is_that_of_the_tables(n, printed):
-    assert students_t(0.8, n) == approx(printed, abs=2e-3)
-
-
-def test_each_source_counts_once_in_a_band():
-    one = band({"a": [0.1], "b": [0.2]}, 0.8)
-    assert band({"a": [0.1] * 50, "b": [0.2]}, 0.8) == approx(one)
-    assert log(one) == approx(students_t(0.8, 2) * ((0.01 + 0.04) / 2) ** 0.5)
+def test_a_source_counts_in_a_band_as_the_root_of_how_many_runs_it_has():
+    assert log(band({"a": [0.1], "b": [0.2], "c": [0.3]}, 0.6)) == approx(0.2)
+    assert log(band({"a": [0.1] * 4, "b": [0.2] * 4, "c": [0.3]}, 0.8)) == approx(0.2)
+    assert log(band({"a": [-0.4]}, 0.8)) == approx(0.4)
 
 
 def test_a_band_of_many_sources_holds_its_share():

@@ -1,5 +1,6 @@
 """5,000 cases of serving: what faster chips, larger batches and longer prompts do, but for whole waves."""
 
+import sys
 from random import Random
 
 import pytest
@@ -13,10 +14,10 @@ from scalingbook_lib.units import BF16, INT4, INT8
 
 ROUGH = Efficiency(
     matmul=by_type(0.8, int8=0.7), weights=by_type(0.9, int8=0.7), kv=0.8, attention=0.6, experts=0.5,
-    memory=0.7, torus=0.8, domain=0.7, network=0.6, overlap=0.3, ramp=20.0, dequantize_s=1e-13, layer_s=3e-6,
+    memory=0.7, torus=0.8, domain=0.7, network=0.6, overlap=0.3, apart=0.2, dequantize_s=1e-13, layer_s=3e-6,
     expert_layer_s=5e-6, collective_s=4e-6, fixed_s=1e-3, sequence_s=3e-6, host_s=2e-5,
 )  # fmt: skip
-CASES, EACH = 5_000, 10  # cases, and how many of them share a layout
+CASES, EACH = 5_000, 2  # cases, and how many of them share a layout
 
 
 def layout(r, model, on):
@@ -114,3 +115,24 @@ def test_127_and_128_tokens_of_a_prompt_are_nearly_the_same():
         for P in (127, 128)
     )
     assert few < more < 1.01 * few
+
+
+SLOWED = {  # seconds that a pass takes more, each against one law
+    "rate": lambda k, load: 1e-12 / k.head.token_s,
+    "batch": lambda k, load: 1e-5 * load.B**2,
+    "prompt": lambda k, load: 1 / (1 + load.chunk),
+}
+
+
+@pytest.mark.parametrize("law", SLOWED)
+def test_the_search_finds_breaks(law, monkeypatch):
+    module = sys.modules[inference.Case.__module__]
+    passed = module.passed
+
+    def slowed(k, load):
+        one = passed(k, load)
+        one.launch_s += SLOWED[law](k, load)
+        return one
+
+    monkeypatch.setattr(module, "passed", slowed)
+    assert broken(100, seed=15)[law]

@@ -7,7 +7,7 @@ import pytest
 from scalingbook_lib.collectives.resharding import Rings
 from scalingbook_lib.machines import chips
 from scalingbook_lib.sharded_matmul import solve
-from scalingbook_lib.sharded_matmul.ring import RingMatmul
+from scalingbook_lib.sharded_matmul.overlap import RingMatmul
 
 approx = pytest.approx
 

@@ -23,7 +23,7 @@ from scalingbook_lib.reader.explorers.parts import (
     layouts,
 )
 from scalingbook_lib.roofline import Turn
-from scalingbook_lib.sharded_matmul.ring import LINK, UNIT, RingMatmul
+from scalingbook_lib.sharded_matmul.overlap import LINK, UNIT, RingMatmul
 from scalingbook_lib.units import percent, si
 
 GATHER, SCATTER = "gather, then @", "@, then scatter"

@@ -18,7 +18,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
 )
-from scalingbook_lib.sharded_matmul.ring import BACK, LINK, UNIT, RingMatmul, Run
+from scalingbook_lib.sharded_matmul.overlap import BACK, LINK, UNIT, RingMatmul, Run
 from scalingbook_lib.units import percent, si
 
 SCHEDULES = {"gather, then multiply": "serial", "ring, one way": "one", "ring, both ways": "both"}

@@ -14,7 +14,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
     torus,
 )
-from scalingbook_lib.sharded_matmul.chain import FAR, FETCH, HOSTS, IN, OTHER, OUT, SEND, SPLIT, Chain
+from scalingbook_lib.sharded_matmul.overlap import FAR, FETCH, HOSTS, IN, OTHER, OUT, SEND, SPLIT, Chain
 from scalingbook_lib.units import binary, percent, si
 
 _SLICES = ("TPU v5e 4x4", "TPU v5e 8x8", "TPU v5e 16x16", "TPU v6e 4x4", "TPU v4 4x4x4", "TPU v5p 4x4x4")

@@ -82,6 +82,7 @@ def read(row: Cells) -> TrainingRun:
     return TrainingRun(
         id=text(row, "run_id"),
         family=stack.family,
+        software=(stack.name, text(row, "family") or stack.family),
         model=model(row, T),
         chip=on,
         chips=chips,

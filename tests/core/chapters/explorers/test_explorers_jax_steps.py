@@ -14,7 +14,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.models.arithmetic.experts import Buckets, capacity, chances, draw
 from scalingbook_lib.notation.types import rules
 from scalingbook_lib.reader.explorers.view import Grid
-from scalingbook_lib.sharded_matmul.ring import LINK, UNIT, RingMatmul
+from scalingbook_lib.sharded_matmul.overlap import LINK, UNIT, RingMatmul
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("jax")}
 CALCULATOR, TYPES, RING, BUCKETS = (ALL[name] for name in ("calculator", "types", "ring", "buckets"))

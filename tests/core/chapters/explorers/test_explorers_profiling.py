@@ -18,7 +18,7 @@ from scalingbook_lib.evidence.compiled.cycles import ESTIMATES
 from scalingbook_lib.evidence.compiled.lines import LINES
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Bars, Grid, Timeline
-from scalingbook_lib.sharded_matmul.ring import RingMatmul
+from scalingbook_lib.sharded_matmul.overlap import RingMatmul
 from scalingbook_lib.units import dtype
 
 # The dissector

@@ -10,8 +10,8 @@ from scalingbook_lib.chapters import explorers
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Slice
 from scalingbook_lib.reader.explorers.view import Bars, Grid, Timeline
-from scalingbook_lib.sharded_matmul import chain as tpus_chain
-from scalingbook_lib.sharded_matmul.chain import Chain
+from scalingbook_lib.sharded_matmul import overlap as tpus_chain
+from scalingbook_lib.sharded_matmul.overlap import Chain
 
 CHAIN, ROUTE, GENERATIONS = (explorers.find(f"tpus.{name}") for name in ("chain", "route", "generations"))
 
