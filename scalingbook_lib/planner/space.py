@@ -15,8 +15,9 @@ from scalingbook_lib.planner.spread import Group, Sharing, Spread, divisors, tri
 from scalingbook_lib.planner.tally import Miss, Tally
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training import Plan, PlanError
-from scalingbook_lib.training.feasible import places, reasons, too_large
+from scalingbook_lib.training.feasible import reasons, too_large
 from scalingbook_lib.training.plan import PLAN_FIELDS
+from scalingbook_lib.training.stages import too_few
 
 WAYS = ("tp", "cp", "fsdp", "pp", "dp")
 TRIED: dict[str, tuple[Any, ...]] = {
@@ -140,7 +141,7 @@ class Space:
         count = len(self.splits(rest))
         for schedule, chunks in self.schedules(pp) if count else ():
             spread = Spread(pp, cp, tp, rest, schedule=schedule, chunks=chunks)
-            few = pp > 1 and pp * chunks > places(self.model)
+            few = too_few(self.model.L, pp, chunks)
             for microbatch in self.tried["microbatch"]:
                 ranks = self.pods * rest * microbatch
                 m, left = divmod(self.batch, ranks)
