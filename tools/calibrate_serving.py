@@ -67,7 +67,13 @@ def frozen() -> str:
         for kind, one in errors.items():
             print(name, kind, len(one), round(mean(abs(exp(e) - 1) for e in one), 3), bands[name][kind])
     used = {efficiencies.source(run) for run in runs()}
-    record = {"date": str(date.today()), "values": values, "left_out": left_out, "unseen": unseen, "tried": bands}
+    record = {
+        "date": str(date.today()),
+        "values": values,
+        "left_out": left_out,
+        "unseen": unseen,
+        "tried": bands,
+    }
     record["left_out"] = {name: one for name, one in left_out.items() if name in used}
     return json.dumps(record, indent=None, separators=(", ", ": ")).replace('}, "', '},\n"') + "\n"
 
