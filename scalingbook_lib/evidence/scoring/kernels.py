@@ -6,11 +6,10 @@ five of the visible rows of other systems. Chapters: Rooflines, GPUs, Transforme
 
 import re
 from dataclasses import replace
-from math import prod
 from typing import NamedTuple
 
 from scalingbook_lib import roofline
-from scalingbook_lib.collectives import FORMULAS, Collective
+from scalingbook_lib.collectives import FORMULAS
 from scalingbook_lib.evidence import fabrics
 from scalingbook_lib.evidence import kernels as fitted
 from scalingbook_lib.evidence.reading.cells import (
@@ -26,8 +25,7 @@ from scalingbook_lib.evidence.reading.cells import (
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import configured
 from scalingbook_lib.evidence.scoring.report import Found, Interval
-from scalingbook_lib.machines import Chip, Slice
-from scalingbook_lib.machines.chips import Axis
+from scalingbook_lib.machines import Chip
 from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.units import BF16, MiB, dtype
 
@@ -113,65 +111,22 @@ def _copy(row: Cells, on: Chip) -> Timed:
     return Timed("copies", fitted.copy_s(nbytes, on), 0.0, nbytes)
 
 
-class Moved(NamedTuple):
-    """A collective of `nbytes`, as `collectives` counts them, along the axes of a torus."""
-
-    what: str
-    nbytes: float
-    axes: tuple[Axis, ...]
-
-
 def collective(row: Cells) -> Found:
-    """The seconds of a collective, on switches or through the host."""
-    on, said = _said(row)
-    told = f"collectives {'>=' if float(said['size_bytes']) >= LARGE else '<'} 1 MiB"
-    if on.torus:
-        one = _on_torus(said, on)
-        seconds = fabrics.torus_s(one.what, one.nbytes, on, *one.axes)
-        return _found(told, on.name, float(said["time_us"]) / 1e6, seconds)
-    timed = fabrics.timed(said, on)
-    return _found(told, on.name, timed.seconds, fabrics.seconds(fabrics.fabric(on), timed))
+    """The seconds of a collective, on switches, on a torus, or through the host."""
+    one = moved(row)
+    told = f"collectives {'>=' if needed(row, 'size_bytes') >= LARGE else '<'} 1 MiB"
+    return _found(told, one.chip.name, one.seconds, fabrics.seconds(one))
+
+
+def moved(row: Cells) -> fabrics.Timed:
+    """What a row of a collective says."""
+    return fabrics.timed(row, chip(text(row, "chip", "system")))
 
 
 def links_s(row: Cells) -> float:
     """What the bytes of a collective take at the documented rates of its links."""
-    on, said = _said(row)
-    if on.torus:
-        what, nbytes, networks = _on_torus(said, on)
-    else:
-        timed = fabrics.timed(said, on)
-        what, nbytes, networks = timed.what, timed.nbytes, timed.cluster.levels
-    return FORMULAS[Collective.named(what)](nbytes, *networks).bandwidth_s
-
-
-def _said(row: Cells) -> tuple[Chip, dict[str, str]]:
-    """On which chip, and the cells that count, each with a figure."""
-    on, size = chip(text(row, "chip", "system")), needed(row, "size_bytes")
-    said = {name: text(row, name) for name in ("collective", "algo_or_tool", "n_nodes", "system")}
-    time_us = number(row, "time_us") or _rated_us(row, size)
-    counts = {"n_devices": needed(row, "n_devices"), "size_bytes": size, "time_us": time_us}
-    return on, said | {"busbw_GBps": ""} | {name: str(value) for name, value in counts.items()}
-
-
-def _on_torus(said: Cells, on: Chip) -> Moved:
-    """Along the axis of so many chips, of a slice that the system's name tells; or over all of it."""
-    n, what, size = int(said["n_devices"]), said["collective"], float(said["size_bytes"])
-    shape = re.search(r"\d+(x\d+)+", said["system"])
-    every = Slice.of(on, shape[0]).axes if shape else (on.axis(n),)
-    axes = every if prod(axis.size for axis in every) == n else [a for a in every if a.size == n][:1]
-    if not axes:
-        raise Refused(f"{n} devices are no axis of {said['system']}")
-    return Moved(what, size * n if Collective.named(what) is Collective.ALL_TO_ALL else size, tuple(axes))
-
-
-def _rated_us(row: Cells, size: int) -> float:
-    """From the rate of the array, or of the bus, which an all-reduce passes twice; if it has two digits."""
-    n, sums = needed(row, "n_devices"), Collective.named(text(row, "collective")) is Collective.ALL_REDUCE
-    for column, share in (("busbw_GBps", (1 + sums) * (n - 1) / n), ("algbw_GBps", 1.0)):
-        rate = number(row, column)
-        if rate and len(text(row, column).replace(".", "").strip("0")) > 1:
-            return share * size / rate / 1e3
-    raise Refused("the row prints no time_us, and no rate of two digits")
+    one = moved(row)
+    return FORMULAS[one.what](one.nbytes, *one.networks).bandwidth_s
 
 
 def parameters(row: Cells) -> Found:
