@@ -8,15 +8,15 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from math import log, prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scalingbook_lib.collectives import FORMULAS, Collective
 from scalingbook_lib.collectives.attained import Curve, Fabric
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
 from scalingbook_lib.evidence.reading.cells import Cells, Refused, needed, number, text, whole
-from scalingbook_lib.machines import Cluster, Level
-from scalingbook_lib.machines.chips import Axis, Chip, Slice
+from scalingbook_lib.machines import Cluster
+from scalingbook_lib.machines.chips import Chip, Slice
 from scalingbook_lib.units import GB
 
 NOISE = 0.1
@@ -50,11 +50,14 @@ HOSTED = {"crowding": Expected(1.0, 1.0, 1e-3, 3.0), "pair": Expected(1.0, 1e-3,
 GENERATIONS = {"PCIe 4": 32, "PCIe 5": 64, "NVLink 2": 150, "NVLink 3": 300, "NVLink 4": 450, "NVLink 5": 1e9}
 
 
+type Networks = tuple[Any, ...]  # levels of switches, or axes of a torus
+
+
 class Timed(NamedTuple):
     """A collective of `nbytes`, as `collectives` counts them, over levels of switches or axes of a torus."""
 
     chip: Chip
-    networks: tuple[Level, ...] | tuple[Axis, ...]
+    networks: Networks
     what: str
     nbytes: float
     ring: bool = False
@@ -87,7 +90,7 @@ def _rated_us(row: Cells, what: str, n: int, size: int) -> float:
     raise Refused("the row prints no time_us, and no rate of two digits")
 
 
-def networks(chip: Chip, n: int, nodes: int = 1, system: str = "") -> tuple[Level, ...] | tuple[Axis, ...]:
+def networks(chip: Chip, n: int, nodes: int = 1, system: str = "") -> Networks:
     """What joins so many chips.
 
     Cards without links of their own are joined by their host; hosts that are not filled are smaller domains,
