@@ -1,52 +1,82 @@
-"""Fit the figures of training to published runs, and freeze them: `python -m tools.calibrate`.
+"""Fit the efficiencies of chips to published runs, and freeze them: `python -m tools.calibrate [training]`.
 
-It writes `training_efficiencies.json` in scalingbook_lib/evidence/data: all figures in `values`; in
-`left_out` how each run is predicted without others (`evidence.factors.Record`). A minute.
+It writes `<training | inference>_efficiencies.json` in scalingbook_lib/evidence/data: figures in `values`, and
+in `left_out` how each run is predicted without others (`evidence.factors.Record`). Each takes a minute.
 """
 
 import json
+import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
-from scalingbook_lib.evidence import fitting, resources, training
+from scalingbook_lib.evidence import fitting, inference, resources, training
 from scalingbook_lib.evidence.fitting import Values
-from scalingbook_lib.evidence.measured.training_runs import TrainingRun
-from scalingbook_lib.evidence.training.efficiencies import errors, expected, fit, of, step_s
+from scalingbook_lib.evidence.inference import efficiencies as of_inference
+from scalingbook_lib.evidence.training import efficiencies as of_training
 
-FILE = Path(resources.__file__).parent / "data" / "training_efficiencies.json"
-WAYS: dict[str, Callable[[TrainingRun], str]] = {
-    "rows": lambda run: str(crc32(run.id.encode()) % 5),  # one in five
-    "source": training.source,
-    "software": lambda run: run.software[0],
-    "chip": lambda run: run.chip.name,
+FOLDER = Path(resources.__file__).parent / "data"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What is fitted: runs, in a room's `efficiencies`, and what is predicted over published with values."""
+
+    runs: Callable[[], Sequence[Any]]
+    by: Any
+    source: Callable[[Any], str]
+    ratio: Callable[[Any, Values], float]
+
+    @property
+    def ways(self) -> dict[str, Callable[[Any], str]]:
+        """By what runs are left out together."""
+        return {
+            "rows": lambda run: str(crc32(run.id.encode()) % 5),  # one in five
+            "source": self.source,
+            "software": lambda run: run.software[0],
+            "chip": lambda run: run.chip.name,
+        }
+
+    def left_out(self, values: Values) -> dict[str, dict[str, float]]:
+        """Of each run, predicted over published by the values without those that it is left out with."""
+        runs = self.runs()
+        parts = {
+            (way, name): part
+            for way, key in self.ways.items()
+            for name, part in resources.grouped(range(len(runs)), lambda k, key=key: key(runs[k])).items()
+        }
+        asked = self.by.expected(runs), self.by.errors(runs), values, parts.values()
+        found: dict[str, dict[str, float]] = {way: {} for way in self.ways}
+        for (way, _), part, without in zip(parts, parts.values(), fitting.without(*asked), strict=True):
+            found[way] |= {runs[k].id: round(self.ratio(runs[k], without), 4) for k in part}
+        return found
+
+    def frozen(self) -> str:
+        """The record."""
+        values = self.by.fit(self.runs())
+        record = {"date": str(date.today()), "values": values, "left_out": self.left_out(values)}
+        return json.dumps(record, indent=1) + "\n"
+
+
+FITS = {
+    "training": Fit(
+        training.every,
+        of_training,
+        training.source,
+        lambda run, values: of_training.step_s(run, of_training.of(values, run)) / run.step_s,
+    ),
+    "inference": Fit(
+        inference.every,
+        of_inference,
+        inference.source,
+        lambda run, values: inference.tokens_per_s(run, of_inference.of(values, run)) / run.tokens_per_s,
+    ),
 }
-"""By what runs are left out together."""
-
-
-def left_out(runs: Sequence[TrainingRun], values: Values) -> dict[str, dict[str, float]]:
-    """Of each run, predicted over published by the values without those that it is left out with."""
-    parts = {
-        (way, name): part
-        for way, key in WAYS.items()
-        for name, part in resources.grouped(range(len(runs)), lambda k, key=key: key(runs[k])).items()
-    }
-    each = fitting.without(expected(runs), errors(runs), values, parts.values())
-    found: dict[str, dict[str, float]] = {way: {} for way in WAYS}
-    for ((way, _), part), without in zip(parts.items(), each, strict=True):
-        for run in (runs[k] for k in part):
-            found[way][run.id] = round(step_s(run, of(without, run)) / run.step_s, 4)
-    return found
-
-
-def frozen() -> str:
-    """The record."""
-    runs = training.every()
-    values = fit(runs)
-    record = {"date": str(date.today()), "values": values, "left_out": left_out(runs, values), "tried": {}}
-    return json.dumps(record, indent=1) + "\n"
 
 
 if __name__ == "__main__":
-    FILE.write_text(frozen(), encoding="utf-8")
+    for what in sys.argv[1:] or FITS:
+        (FOLDER / f"{what}_efficiencies.json").write_text(FITS[what].frozen(), encoding="utf-8")

@@ -1,27 +1,28 @@
 """What is filled into the page on how right the library is: one table of scores, cut in several ways.
 
 Each row of the library's tables is predicted once, and held beside what simpler rules and other tools say of
-it. Left out: by figures that never saw the row's source, as the constant beside it.
+it. Left out: by figures that never saw the row's source, or its software, as the constant beside it.
 """
 
 import csv
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import log
 from statistics import mean
 
 from scalingbook_lib import evidence
 from scalingbook_lib.cli.score import PARTS
-from scalingbook_lib.evidence import inference, resources, training
+from scalingbook_lib.evidence import inference, training
 from scalingbook_lib.evidence.bills import bill
+from scalingbook_lib.evidence.factors import record
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
+from scalingbook_lib.evidence.reading.cells import Cells as Row
 from scalingbook_lib.evidence.reading.cells import text
 from scalingbook_lib.evidence.resources import grouped
-from scalingbook_lib.evidence.scores import HOLDS, Score, Summary, signed
+from scalingbook_lib.evidence.scores import HOLDS, Summary, signed
 from scalingbook_lib.evidence.scoring import baselines
 from scalingbook_lib.evidence.scoring.baselines import Bare
-from scalingbook_lib.evidence.scoring.report import Found, Report
+from scalingbook_lib.evidence.scoring.report import Found, Report, Scored
 from scalingbook_lib.units import si
 from tools import bills
 from tools.environment import ROOT
@@ -29,6 +30,7 @@ from tools.published import Cells, Text, share
 
 TABLES = ("training_runs", "inference_runs", "kernels", "collectives", "model_configs")
 USED = "", "held-out"  # runs that are fitted, and runs that no fit may see
+WAYS = "source", "software"
 FEWEST = 3  # rows of a line in the longer tables
 PEERS = {
     "aiconfigurator": "aiconfigurator",
@@ -40,22 +42,18 @@ PEERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What is said of a row: errors, by whom they are made; None where somebody says nothing.
+    """What is said of a row: errors, by whom they are made; what somebody says nothing of is missing.
 
-    `out` is the library's by figures that never saw the source, and so is `constant`.
+    `out` are the library's by figures that never saw the row's source, its software, or its chip; `constant`
+    are those of one constant that never saw the first two.
     """
 
     id: str
     found: Found
-    out: float | None
+    out: dict[str, float]
+    constant: dict[str, float | None]
     roofline: float | None
-    constant: float | None
     peers: dict[str, float]
-
-    @property
-    def out_in_band(self) -> bool:
-        """Whether the band holds it, though its source was left out."""
-        return self.out is not None and abs(log(1 + self.out)) <= log(self.found.factor)
 
 
 @cache
@@ -63,12 +61,12 @@ def scored(table: str) -> Report:
     """The rows of one of the library's tables that are not left out by hand."""
     if table == "model_configs":
         return evidence.score(ROOT / "data" / "model_configs.csv")
-    return evidence.score([row for row in resources.rows(table) if row.get("use", "") in USED])
+    return evidence.score([row for row in baselines.rows(table) if row.get("use", "") in USED])
 
 
-def left_out_by_hand(table: str) -> dict[str, list[resources.Row]]:
+def left_out_by_hand(table: str) -> dict[str, list[Row]]:
     """The others, by the reason that stands in the table."""
-    rows = () if table == "model_configs" else resources.rows(table)
+    rows = () if table == "model_configs" else baselines.rows(table)
     return grouped((row for row in rows if row.get("use", "") not in USED), lambda row: row["use"])
 
 
@@ -76,42 +74,49 @@ def left_out_by_hand(table: str) -> dict[str, list[resources.Row]]:
 def entries(table: str) -> tuple[Entry, ...]:
     """All rows of a table that are predicted."""
     rows = [row for row in scored(table).rows if row.found]
-    left_out = _left_out(table)
-    bares = {row.id: baselines.bare(table, row) for row in rows}
-    sources = {row.id: text(row.row, "source") for row in rows}
-    sources |= {id: s.source for id, s in left_out.items()}  # of a run, all that one fit leaves out
-    without = _constants(bares, sources)
+    bares = {row.id: baselines.bare(row) for row in rows}
+    ways = {way: _names(table, rows, way) for way in WAYS}
+    fitted = {way: _constants(bares, names) for way, names in ways.items()}
+    left_out, said = _left_out(table), _said(table)
     return tuple(
-        _entry(row.id, row.found, left_out.get(row.id), bares[row.id], without[sources[row.id]])
+        Entry(
+            id=row.id,
+            found=own,
+            out={way: _as(own, ratios[row.id] - 1) for way, ratios in left_out.items() if row.id in ratios},
+            constant={way: one.by_constant(fitted[way][ways[way][row.id]]) for way in WAYS} if one else {},
+            roofline=one.by_roofline if one else None,
+            peers={name: _as(own, ratio - 1) for name, ratio in said.get(row.id, {}).items()},
+        )
         for row in rows
-        if row.found
+        for one, own in [(bares[row.id], row.found)]
+        if own
     )
 
 
-def _entry(id: str, found: Found, run: Score | None, one: Bare | None, fitted: baselines.Shares) -> Entry:
-    said = _said().get(id, {}) if run else {}
-    return Entry(
-        id=id,
-        found=found,
-        out=_as(found, run.left_out_error) if run else None,
-        roofline=one.error(one.roofline) if one else None,
-        constant=one.by_constant(fitted) if one else None,
-        peers={name: _as(found, value / run.published - 1) for name, value in said.items() if run},
-    )
-
-
-def _constants(bares: dict[str, Bare | None], sources: dict[str, str]) -> dict[str, baselines.Shares]:
-    """The constants by the source that they never saw."""
-    pairs = [(sources[id], one) for id, one in bares.items() if one]
-    return {
-        name: baselines.shares(one for source, one in pairs if source != name)
-        for name in set(sources.values())
-    }
-
-
-def _left_out(table: str) -> dict[str, Score]:
+def _runs(table: str) -> dict[str, training.Score | inference.InferenceScore]:
     rooms = {"training_runs": training, "inference_runs": inference}
     return {s.run.id: s for s in rooms[table].scores()} if table in rooms else {}
+
+
+def _left_out(table: str) -> Mapping[str, Mapping[str, float]]:
+    """Predicted over published by figures that never saw a run's source, software or chip."""
+    return record(table.removesuffix("_runs")).left_out if _runs(table) else {}
+
+
+def _names(table: str, rows: Sequence[Scored], way: str) -> dict[str, str]:
+    """What is left out with a row: its source, or all of its software."""
+    names = {row.id: text(row.row, "source") for row in rows}
+    for id, s in _runs(table).items():
+        names[id] = s.source if way == "source" else s.run.software[0]
+    return names
+
+
+def _constants(bares: dict[str, Bare | None], names: dict[str, str]) -> dict[str, baselines.Shares]:
+    """The constants that never saw what has that name."""
+    pairs = [(names[id], one) for id, one in bares.items() if one]
+    return {
+        name: baselines.shares(one for other, one in pairs if other != name) for name in set(names.values())
+    }
 
 
 def _as(found: Found, error: float) -> float:
@@ -126,11 +131,13 @@ def _peers() -> tuple[dict[str, str], ...]:
         return tuple(csv.DictReader(file))
 
 
-@cache
-def _said() -> dict[str, dict[str, float]]:
-    """What each peer says of a run, by its id."""
+def _said(table: str) -> dict[str, dict[str, float]]:
+    """What each peer says of a run over what was published, by its id."""
     answers = grouped((row for row in _peers() if row["predicted"]), lambda row: row["run_id"])
-    return {id: {row["peer"]: float(row["predicted"]) for row in rows} for id, rows in answers.items()}
+    return {
+        id: {row["peer"]: float(row["predicted"]) / s.published for row in answers.get(id, [])}
+        for id, s in _runs(table).items()
+    }
 
 
 def _mean(errors: Iterable[float | None]) -> str:
@@ -141,11 +148,18 @@ def _mean(errors: Iterable[float | None]) -> str:
 def _line(name: str, group: list[Entry]) -> tuple[str, ...]:
     errors = Summary.of(name, [one.found.error for one in group])
     held = share(sum(one.found.in_band for one in group) / len(group), 0)
-    out = [one for one in group if one.out is not None]
-    held_out = share(sum(one.out_in_band for one in out) / len(out), 0) if out else ""
-    sizes = (share(errors.mean), share(errors.median), share(errors.p90), signed(errors.bias))
-    beside = (_mean(one.constant for one in group), _mean(one.roofline for one in group))
-    return (name, f"{len(group):,}", *sizes, held, _mean(one.out for one in group), held_out, *beside)
+    sizes = (share(errors.mean), share(errors.median), share(errors.p90), signed(errors.bias), held)
+    beside = [_mean(told(one).get(way) for one in group) for way in WAYS for told in (_out, _constant)]
+    chip, bare = _mean(one.out.get("chip") for one in group), _mean(one.roofline for one in group)
+    return name, f"{len(group):,}", *sizes, *beside, chip, bare
+
+
+def _out(one: Entry) -> Mapping[str, float | None]:
+    return one.out
+
+
+def _constant(one: Entry) -> Mapping[str, float | None]:
+    return one.constant
 
 
 def _by(part: str, *tables: str, fewest: int = FEWEST) -> Callable[[], Cells]:
@@ -168,14 +182,14 @@ def _by(part: str, *tables: str, fewest: int = FEWEST) -> Callable[[], Cells]:
 def _beside_peers() -> Cells:
     """Each peer by class, on the rows that it answers, and the library on the same."""
     runs = (*entries("training_runs"), *entries("inference_runs"))
-    asked = [one for one in runs if one.out is not None]
+    asked = [one for one in runs if one.out]
     for name, called in PEERS.items():
         for kind, group in grouped(asked, lambda one: one.found.kind).items():
             own = [one for one in group if name in one.peers]
             if own:
                 errors = Summary.of(kind, [one.peers[name] for one in own])
                 theirs = (f"{len(own)} of {len(group)}", share(errors.mean), signed(errors.bias))
-                ours = (_mean(one.found.error for one in own), _mean(one.out for one in own))
+                ours = (_mean(one.found.error for one in own), _mean(one.out["source"] for one in own))
                 yield called, kind, *theirs, *ours
 
 

@@ -6,6 +6,7 @@ text. `make fidelity` writes all.
 """
 
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -143,6 +144,18 @@ def worst(scores: Iterable[Score], many: int = 16) -> list[Score]:
     return sorted(scores, key=lambda s: -abs(s.error))[:many]
 
 
+def main(names: Sequence[str]) -> int:
+    """Write these pages, whichever of them cannot be written; returns how many could not."""
+    failed = 0
+    for name in names:
+        try:
+            import_module(f"tools.{name}_page").PAGE.write()
+            print(f"{name}: written")
+        except Exception:
+            traceback.print_exc()
+            failed += 1
+    return failed
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("training", "serving", "fidelity"):
-        import_module(f"tools.{name}_page").PAGE.write()
+    sys.exit(main(sys.argv[1:] or ("training", "serving", "fidelity")))

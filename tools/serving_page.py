@@ -3,23 +3,39 @@
 from statistics import mean
 
 from scalingbook_lib import inference
+from scalingbook_lib.evidence import factors
 from scalingbook_lib.evidence import inference as published
+from scalingbook_lib.evidence.factors import record
 from scalingbook_lib.evidence.inference import KINDS, InferenceScore
-from scalingbook_lib.evidence.inference.efficiencies import BARE, EXPECTED, TORUS, key
+from scalingbook_lib.evidence.inference.efficiencies import CLASSES, SOFTWARE
 from scalingbook_lib.evidence.inference.planned import RESERVE, STEP_TOKENS, planned
 from scalingbook_lib.evidence.measured.inference_runs import REFUSED, RUNS, InferenceRun, find
 from scalingbook_lib.evidence.scores import HOLDS, signed
-from scalingbook_lib.evidence.tables import frozen
 from scalingbook_lib.inference.shape import shape
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Scale
-from scalingbook_lib.units import si
-from tools.published import Cells, Page, bands, share, sources, summaries, within, worst
+from scalingbook_lib.units import BF16, si
+from tools.published import Cells, Page, share, sources, summaries, worst
 
-FROZEN = frozen("inference")
-TABLE = FROZEN.table
-TIMES = ("layer_s", "expert_layer_s", "collective_s", "fixed_s", "sequence_s", "host_s")
-_BARE = ("A100", "A100, 330 W", "TPU v4", "TPU7x")  # chips whose runs had no scheduler
+FROZEN = record("inference")
+VALUES = FROZEN.values
+EVERY = published.every()
+BANDS = {"dense": (False, True), "with experts": (True, True), "one batch at a time": (False, False)}
+"""What a band is for: with experts or not, and whether servers are full."""
+NAMES = {
+    "attention": "attention, of the peak in 16 bits, for prompts",
+    "weights": "weights, of the memory's rate, for reading them",
+    "kv": "keys and values, of the memory's rate",
+    "memory": "norms, activations and copies for experts, of the memory's rate",
+    "apart": "of the shorter of arithmetic and reading, what is added to the longer",
+    "hosted": "links of cards that have only their slot",
+    "exposed": "exposed, of collectives on a torus; elsewhere all is",
+    "dequantize": "instructions for a weight stored narrower than multiplied",
+    "layer_s": "lost with a layer",
+    "collective_s": "lost with a collective",
+    "network_s": "lost besides, between hosts",
+    "Grace": "hosts that are Arm processors beside their chips, beside others",
+}
 _QUOTED = {"gb_short": "inf-0048", "gb_long": "inf-0049", "b_short": "inf-0038", "b_long": "inf-0039"}
 
 
@@ -31,50 +47,48 @@ def score(id: str) -> InferenceScore:
 def numbers() -> dict[str, str]:
     """What the words of the page quote."""
     refused = sum(map(len, REFUSED.values()))
-    gpus = [row for (chip, _), row in TABLE.items() if chip not in ("GB200", *_BARE)]
-    read = [row[name] for row in TABLE.values() for name in ("weights", "kv")]
-    no_host = FROZEN.tried["no_host"]
-    alone = (abs(s.left_out_error) for s in published.scores() if s.kind == KINDS[3])
-    return {
-        "runs": str(len(RUNS)),
-        "models": str(len({run.model.name for run in RUNS})),
-        "engines": str(len({run.engine for run in RUNS})),
-        "lines": str(len(TABLE)),
+    kinds = {f"band_{name.split()[-1]}": BANDS[name] for name in BANDS}
+    factor = {
+        f"{name}{'' if known else '_unseen'}": f"{published.band(experts, full=full, known=known):.2f}"
+        for name, (experts, full) in kinds.items()
+        for known in (True, False)
+    }
+    return factor | {
+        "runs": str(len(EVERY)),
+        "added": str(len(EVERY) - len(RUNS)),
+        "models": str(len({run.model.name for run in EVERY})),
+        "engines": str(len({run.software[0] for run in EVERY})),
+        "figures": str(len(VALUES)),
         "refused": _word(refused),
         "date": FROZEN.date,
         "rows": str(len(RUNS) + refused),
-        "band": f"{published.band(False):.2f}",
-        "band_experts": f"{published.band(True):.2f}",
         "holds": share(HOLDS, 0),
         "reserve": share(RESERVE, 0),
-        "host": within([row["host_s"] for row in gpus], "s"),
-        "host_step": f"{4096 * TABLE['B200', 'fp4']['host_s'] * 1e3:.0f} ms",
-        "decode_out": share(max(alone), 0),
-        "pointwise": within([row["pointwise"] for row in gpus], "B"),
+        "host": si(VALUES["scheduling: host_s"], "s", 2),
+        "host_step": f"{4096 * VALUES['scheduling: host_s'] * 1e3:.0f} ms",
+        "grace": f"{VALUES['Grace']:.1f}",
+        "apart": share(VALUES["apart"], 0),
+        "decode_out": share(published.total(KINDS[3], left_out=True).mean, 0),
         "ref_miss": "{ref}`the end of this page <serving-runs-misses>`",
         "steady_dense": share(_steady(False)),
         "steady_experts": share(_steady(True)),
-        "no_host_dense": share(no_host["dense"]),
-        "no_host_experts": share(no_host["experts"]),
-        "read": f"{min(read):.2f} to {max(read):.2f}",
-        "network": si(TABLE["A100", "fp16"]["network_s"], "s", 2),
+        "network": si(VALUES["network_s"], "s", 2),
         **_a100(),
         **_wave("inf-0140"),
         **_head(),
         **_misses(),
-        **_expected(),
     }
 
 
 def _a100() -> dict[str, str]:
     """What decoding one sequence on one chip shows."""
-    a100 = TABLE["A100, 330 W", "bf16"]
-    lost = {"layer": "layer_s", "fixed": "fixed_s", "collective": "collective_s"}
+    one = published.calibrated(find("inf-0019").chip, BF16, "gpt-fast")
+    lost = {"layer": one.layer_s, "fixed": one.fixed_s, "collective": one.collective_s}
     return {
-        "weights_share": share(a100["weights"], 0),
-        "dequantize": f"{a100['dequantize']:.1f}",
+        "weights_share": share(one.of("weights", BF16), 0),
+        "dequantize": f"{VALUES['dequantize']:.1f}",
         "vector": si((chips.A100.vector_flops_per_s or 0) / 2),
-        **{name: si(a100[which], "s", 2) for name, which in lost.items()},
+        **{name: si(float(s), "s", 2) for name, s in lost.items()},
     }
 
 
@@ -84,7 +98,7 @@ def _steady(experts: bool) -> float:
 
 
 def _steady_error(run: InferenceRun) -> float:
-    p, efficiency = planned(run), published.calibrated(run.chip, run.compute, run.engine)
+    p, efficiency = planned(run), published.calibrated(run.chip, run.compute, run.software[0])
     found = inference.serve(
         run.model,
         p.machine,
@@ -130,19 +144,17 @@ def _head() -> dict[str, str]:
 
 def _misses() -> dict[str, str]:
     """What the last section quotes."""
-    h100 = [s.left_out_error for s in published.scores() if s.run.chip.name == "H100" and s.run.experts]
-    tpu = [s.left_out_error for s in published.scores() if s.run.family == "vllm-tpu-fp8"]
+    h100 = [s.error for s in published.scores() if s.run.chip.name == "H100" and "Scout" in s.run.model.name]
+    neuron = [score(id).error for id in ("ninf-0272", "ninf-0276")]
     far = {"card_error": "inf-0303", "scout_b200": "inf-0043", "scout_h200": "inf-0063"}
     return {
         **{name: f"{find(id).tokens_per_s:,.0f}" for name, id in _QUOTED.items()},
         **{name: _said(score(id).error) for name, id in far.items()},
         "embedding": _said(score("inf-0339").error),
         "gb_error": signed(score("inf-0048").error, 0),
-        "h100_layer": si(TABLE["H100", "fp8"]["expert_layer_s"], "s", 2),
-        "h200_layer": si(TABLE["H200", "fp8"]["expert_layer_s"], "s", 2),
-        "h100_out": share(sum(h100) / len(h100), 0),
-        "tpu_out": share(sum(tpu) / len(tpu), 0),
-        "exposed": share(TABLE["TPU v4", "bf16"]["exposed"], 0),
+        "h100_error": _said(mean(h100)),
+        "neuron": f"{1 + min(neuron):.1f} and {1 + max(neuron):.1f} times",
+        "exposed": share(VALUES["exposed"], 0),
         "mtnlg_out": _said(score("inf-0015").left_out_error),
     }
 
@@ -154,10 +166,24 @@ def _said(error: float) -> str:
 def _kinds() -> Cells:
     for kind in KINDS:
         peak = mean(s.peak_error for s in published.scores() if s.kind == kind)
-        for out in (False, True):
-            one = published.total(kind, out)
+        ways = {
+            kind: published.total(kind),
+            "source left out": published.total(kind, left_out=True),
+            "software left out": published.total(kind, left_out=True, known=False),
+        }
+        for name, one in ways.items():
             errors = (f"**{share(one.mean)}**", share(one.median), share(one.p90), signed(one.bias))
-            yield one.name, str(one.runs), *errors, "" if out else signed(peak, 0)
+            yield name, str(one.runs), *errors, signed(peak, 0) if name == kind else ""
+
+
+def _bands() -> Cells:
+    """How many runs bands hold that never saw them."""
+    for name, (experts, full) in BANDS.items():
+        for known in (True, False):
+            found = published.held_by_band(experts, full=full, known=known).values()
+            within = sum(inside for inside, _ in found) / sum(runs for _, runs in found)
+            factor = f"{published.band(experts, full=full, known=known):.2f}"
+            yield name, "its software" if known else "nothing", factor, str(len(found)), share(within, 0)
 
 
 def _decode() -> Cells:
@@ -168,7 +194,7 @@ def _decode() -> Cells:
 
 
 def _parts(run: InferenceRun) -> tuple[float, ...]:
-    efficiency, p = published.calibrated(run.chip, run.compute, run.engine), planned(run)
+    efficiency, p = published.calibrated(run.chip, run.compute, run.software[0]), planned(run)
     step = inference.decode(run.model, p.machine, p.layout, B=1, S=run.S or 0, efficiency=efficiency)
     held = shape(run.model, p.layout)
     stored = held.projections.stored + held.mlp.stored + held.head.stored
@@ -181,36 +207,27 @@ def _parts(run: InferenceRun) -> tuple[float, ...]:
     return reading, widening, rest, sent, step.total_s, 1 / run.tokens_per_s, bytes_s
 
 
-def _expected() -> dict[str, str]:
-    """Two cells for each class: its value, and the spread of that."""
-    found = {}
-    for name, one in EXPECTED.items():
-        value, also = _value(name, one.value), TORUS.get(name) or BARE.get(name)
-        if also:
-            where = "on tori" if name in TORUS else "without a scheduler"
-            value += f" ({_value(name, also.value)} {where})"
-        found[f"expected_{name}"] = f"{value} | {one.spread:.2f}"
-    return found
+def _classes() -> Cells:
+    for name, one in CLASSES.items():
+        told = si if "_s" in name else lambda value, *_: f"{value:.2f}"
+        yield NAMES.get(name, name), told(one.value, "s", 2), f"{one.spread:.2f}", told(VALUES[name], "s", 2)
 
 
-def _value(name: str, value: float) -> str:
-    if name.endswith("_s"):
-        return si(value, "s", 2)
-    return si(value, "B", 2) if name == "pointwise" else f"{value:.2g}" if value >= 1 else f"{value:.2f}"
+def _chips() -> Cells:
+    """The shares of products and, beside all chips, of reading; and how many runs say so."""
+    for line in sorted(name for name in VALUES if name.endswith(" bits") and name not in CLASSES):
+        runs = [run for run in EVERY if factors.line(run.chip, run.compute.name) == line]
+        attained = factors.attained(runs[0].chip, runs[0].compute.name)
+        reads = VALUES[f"{runs[0].chip.name}: reads"]
+        yield line, str(len(runs)), f"{attained:.2f}", f"{VALUES[line]:.2f}", f"{reads:.2f}"
 
 
-def _rates() -> Cells:
-    names = ("matmul", "experts", "attention", "weights", "kv")
-    for (chip, compute), row in sorted(TABLE.items()):
-        runs = sum(key(run) == (chip, compute) for run in RUNS)
-        links = row.get("torus") or row.get("domain")
-        shares = (f"{row[name]:.2f}" if name in row else "" for name in names)
-        yield chip, compute, str(runs), *shares, f"{links:.2f}" if links else ""
-
-
-def _times() -> Cells:
-    for (chip, compute), row in sorted(TABLE.items()):
-        yield chip, compute, *(si(row[name], "s", 2) if name in row else "" for name in TIMES)
+def _software() -> Cells:
+    """How many times as long as under the mean of its kind."""
+    for name in sorted({run.software[0] for run in EVERY}):
+        runs = sum(run.software[0] == name for run in EVERY)
+        figures = (VALUES.get(f"{name}: {what}") for what in SOFTWARE)
+        yield name, str(runs), *(f"{value:.2f}" if value else "" for value in figures)
 
 
 def _worst() -> Cells:
@@ -225,13 +242,14 @@ PAGE = Page(
     told=numbers,
     tables={
         "kinds": _kinds,
-        "bands": lambda: bands(published.held_by_band),
+        "bands": _bands,
         "decode": _decode,
-        "rates": _rates,
-        "times": _times,
+        "classes": _classes,
+        "chips": _chips,
+        "software": _software,
         "by_source": lambda: summaries(published.by_source()),
         "worst": _worst,
-        "sources": lambda: sources(published.scores()),
+        "sources": lambda: sources(published.scores()[: len(RUNS)]),
     },
     title="Predicted over published tokens a second.",
     scores=published.scores,

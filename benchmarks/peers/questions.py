@@ -1,19 +1,21 @@
 """What every peer is asked: the published runs of the library, as plain numbers."""
 
 from scalingbook_lib.evidence import inference, training
-from scalingbook_lib.evidence.measured import inference_runs, training_runs
+from scalingbook_lib.evidence.measured import inference_runs
+from scalingbook_lib.evidence.measured.training_runs import TrainingRun
+from scalingbook_lib.evidence.training import opened
 from scalingbook_lib.machines import Chip
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import DType
 
 
 def every() -> list[dict]:
-    """Each usable run; the ids are the tables'."""
-    found = [_training(run) for run in training_runs.runs()]
-    return found + [_serving(run) for run in inference_runs.runs()]
+    """Each run that efficiencies are fitted to; the ids are the tables'."""
+    found = [_training(run) for run in opened.every()]
+    return found + [_serving(run) for run in inference_runs.every()]
 
 
-def _training(run: training_runs.TrainingRun) -> dict:
+def _training(run: TrainingRun) -> dict:
     p = training.planned(run)
     return {
         "table": "training",

@@ -7,7 +7,7 @@ its own beside that. Chapters: Training, Inference.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from math import prod
 
@@ -23,18 +23,15 @@ _TYPES = {16: BF16, 8: FP8, 4: FP4}
 
 @dataclass(frozen=True)
 class Record:
-    """`values` are of all published runs; `left_out` is how they are predicted by values that miss some.
+    """`values` are of all published runs; `left_out` is how runs are predicted by values that miss some.
 
-    Of training that is predicted over published by a run's id, for each way to leave it out: with "rows" (one
-    in five), with all of its "source", of its "software", or of its "chip". Of inference it has the values
-    without each source, and `unseen` those without each software. `tried` is what the fit reports besides.
+    That is predicted over published by a run's id, for each way to leave it out: with "rows" (one in five),
+    with all of its "source", of its "software", or of its "chip".
     """
 
     date: str
     values: Values
-    left_out: Mapping[str, Values]
-    tried: Mapping[str, Mapping[str, float]]
-    unseen: Mapping[str, Values] = field(default_factory=dict)
+    left_out: Mapping[str, Mapping[str, float]]
 
 
 @cache

@@ -36,7 +36,7 @@ NARROW = {
 
 GENERATIONS = {"H200": "H100", "GH200": "H100", "B300": "B200", "half a TPU7x": "TPU7x"}
 GENERATIONS |= {"MI325X": "MI300X", "MI355X": "MI300X", "Gaudi3": "Gaudi2", "Trainium2": "Trainium1"}
-"""Chips with the arithmetic of another beside another memory; half of one; later ones of which little ran."""
+"""Chips with the arithmetic of another, beside another memory; half of one; later ones of few runs."""
 
 
 PROMPT = {

@@ -16,6 +16,7 @@ from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.serving import Chunked, Request, simulate
 from scalingbook_lib.units import FP8, Told, count, si
 
+ENGINE = "TensorRT-LLM"  # NIM's, by `stacks.csv`
 P, G = 5000, 500
 STEP_TOKENS = 8192  # TensorRT-LLM's default of max_num_tokens: a step takes whole prompts of 5,000
 RESERVE = 0.08  # of the HBM, for the runtime, as for `evidence.inference`'s runs of this engine
@@ -64,7 +65,7 @@ __getattr__ = resources.lazily(__name__, {"SWEEP": published})
 def simulated() -> tuple[SweepPoint, ...]:
     """The same sweep, played: nothing is fitted to it."""
     model, machine = models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 2)
-    costs = inference.case(model, machine, LAYOUT, inference_published.calibrated(chips.H100, FP8))
+    costs = inference.case(model, machine, LAYOUT, inference_published.calibrated(chips.H100, FP8, ENGINE))
     slots = inference.largest_batch(
         model, LAYOUT, machine, S=P + G, reserve=RESERVE, step_tokens=STEP_TOKENS
     )  # the engine lets nobody in whose whole answer has no room

@@ -23,7 +23,7 @@ class ProductCost:
     apart: float  # of the shorter of both, what the longer does not hide (`Efficiency.apart`)
 
     def waits(self, tokens: float, visited: float = 1.0) -> tuple[bool, float]:
-        """Whether so many tokens wait for the weights, of which that share is visited, and the time of both."""
+        """Whether so many tokens wait for the weights that they visit, and the time of both."""
         math_s, read_s = tokens * self.token_s, visited * self.read_s
         if read_s > math_s:
             return True, read_s + self.apart * math_s

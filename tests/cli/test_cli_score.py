@@ -5,7 +5,7 @@ from pathlib import Path
 from scalingbook_lib import evidence
 from tools.environment import ROOT
 
-ADDED = ROOT / "data" / "added_training_runs.csv"
+ADDED = ROOT / "scalingbook_lib" / "evidence" / "data" / "added_training_runs.csv"
 
 
 def test_json_is_what_the_library_says(ask):

@@ -43,7 +43,7 @@ KEYS = {
     "keys_plan_as_written": "plan llama-3-8b h100:64 --batch 512 --fsdp 64 --tp 1 --remat full --as-written",
     "keys_serve": "serve llama-3-8b h100:8 --weights fp8 --kv fp8",
     "keys_serve_as_written": "serve llama-3-70b v5e:4x4 --tp 16 --kv-batch 2 --weights int8 --as-written",
-    "keys_score": "score data/added_training_runs.csv",
+    "keys_score": "score scalingbook_lib/evidence/data/added_training_runs.csv",
     "keys_chips": "chips",
 }
 MAPS = ("by_part", "efficiency_shares", "by_layers", "terms_s")  # their names are the library's, and differ

@@ -18,6 +18,7 @@ from scalingbook_lib.evidence.inference.scores import (
     source,
     total,
 )
+from scalingbook_lib.evidence.measured.inference_runs import every
 from scalingbook_lib.evidence.scores import HOLDS
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "band",
     "by_source",
     "calibrated",
+    "every",
     "held_by_band",
     "planned",
     "scores",

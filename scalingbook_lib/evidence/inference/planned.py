@@ -52,7 +52,10 @@ def planned(run: InferenceRun) -> Planned:
 
 
 def layout(run: InferenceRun) -> Layout:
-    """As published. TensorRT-LLM serves models with experts by groups that own sequences, as it says."""
+    """As published. TensorRT-LLM serves models with experts by groups that own sequences, as it says.
+
+    So do all who serve latent attention: one vector of the cache is every head's, and cannot be split.
+    """
     outer = None if run.head == run.weights else run.head
     found = Layout(
         tp=run.tp,
@@ -63,7 +66,8 @@ def layout(run: InferenceRun) -> Layout:
         outer=outer,
         activations=FP16 if run.kv == FP16 else BF16,
     )
-    if run.software[:1] == ("TensorRT-LLM",) and run.experts and run.tp > 1:
+    grouped = run.model.latent or run.software[:1] == ("TensorRT-LLM",)
+    if grouped and run.experts and run.tp > 1:
         return replace(found, attention_dp=run.tp, ep=run.tp)
     if run.family == "palm":  # two dimensions, 4 and 16; the cache by sequences
         return replace(found, rows=4, kv_batch=min(run.tp, run.B or 1))

@@ -3,15 +3,16 @@
 Chapter: Inference.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from math import exp, log
 
-from scalingbook_lib.evidence import factors
 from scalingbook_lib.evidence import scores as common
-from scalingbook_lib.evidence.fitting import Values
+from scalingbook_lib.evidence.factors import record
 from scalingbook_lib.evidence.inference.efficiencies import of, source
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
-from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, runs
+from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, every
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.inference import Efficiency
@@ -19,6 +20,7 @@ from scalingbook_lib.inference import Efficiency
 ROOFLINE = Efficiency(overlap=1.0, name="roofline")
 KINDS = "serving, dense", "serving, with experts", "prefill", "decode, one sequence", "batches"
 """Runs that are scored together."""
+HELD = 0.85  # of the runs that were left out, so that `HOLDS` of others are held, too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,36 +44,32 @@ class InferenceScore(common.Score[InferenceRun]):
         return KINDS[3] if self.run.kind == "decode" and self.run.B == 1 else KINDS[4]
 
 
-def banded(run: InferenceRun) -> str:
-    """Which band is a run's: servers that are full, dense or with experts; or one batch at a time."""
-    return KINDS[run.experts] if run.kind == "serving" else KINDS[4]
-
-
 @cache
-def scores() -> tuple[InferenceScore, ...]:
-    """Every usable run, predicted."""
-    found = factors.record("inference")
+def scores(known: bool = True) -> tuple[InferenceScore, ...]:
+    """Every fitted run, predicted; left out is its source, or if its software is not `known`, all of that."""
+    ratios = record("inference").left_out["source" if known else "software"]
+    values, name = record("inference").values, source if known else _software
     return tuple(
         InferenceScore(
             run=run,
-            source=source(run),
+            source=name(run),
             unit="tokens/s",
             published=run.tokens_per_s,
-            predicted=_by(run, found.values),
-            left_out=_by(run, found.left_out[source(run)]),
+            predicted=tokens_per_s(run, of(values, run)),
+            left_out=ratios[run.id] * run.tokens_per_s,
             peak=tokens_per_s(run, ROOFLINE),
         )
-        for run in runs()
+        for run in every()
     )
 
 
-def _by(run: InferenceRun, values: Values) -> float:
-    return tokens_per_s(run, of(values, run))
+def _software(run: InferenceRun) -> str:
+    return run.software[0]
 
 
-def total(kind: str, left_out: bool = False) -> Summary:
-    """All runs of a kind; as fitted, or each by a table that never saw its source."""
-    return common.total(kind, [s for s in scores() if s.kind == kind], left_out)
+def total(kind: str, left_out: bool = False, known: bool = True) -> Summary:
+    """All runs of a kind; as fitted, or each by figures that never saw its source."""
+    return common.total(kind, [s for s in scores(known) if s.kind == kind], left_out)
 
 
 def by_source() -> tuple[tuple[Summary, Summary], ...]:
@@ -79,15 +77,29 @@ def by_source() -> tuple[tuple[Summary, Summary], ...]:
     return common.summaries(grouped(scores(), lambda s: s.source))
 
 
+def _band_scores(experts: bool, full: bool, known: bool) -> list[InferenceScore]:
+    kinds = (KINDS[experts],) if full else KINDS[2:]
+    return [s for s in scores(known) if s.kind in kinds]
+
+
+@cache
 def band(experts: bool, *, full: bool = True, known: bool = False) -> float:
-    """The factor, up or down, that shall hold five in six runs of a model, or of software, nobody has seen.
+    """The factor, up or down, that shall hold more than `HOLDS` of the runs of a source that nobody has seen.
 
-    `full` servers, or one batch at a time; `known`: software that has figures of its own.
+    Of servers that are `full`, dense or with experts; or of one batch at a time. `known`: its software is.
     """
-    kind = KINDS[experts] if full else KINDS[4]
-    return factors.record("inference").tried["known" if known else "unseen"][kind]
+    return exp(_width(_band_scores(experts, full, known)))
 
 
-def held_by_band(experts: bool) -> dict[str, tuple[int, int]]:
+def _width(scores: Iterable[InferenceScore]) -> float:
+    """Every run counts once: a source is a model, and most have runs at ten lengths that err apart."""
+    return common.quantile(sorted(abs(log(s.left_out / s.published)) for s in scores), HELD)
+
+
+def held_by_band(experts: bool, *, full: bool = True, known: bool = False) -> dict[str, tuple[int, int]]:
     """For each source, how many of its runs a band holds that never saw it, and how many there are."""
-    return common.held_by_band([s for s in scores() if s.run.experts == experts])
+    every, found = _band_scores(experts, full, known), {}
+    for name, group in grouped(every, lambda s: s.source).items():
+        width = _width(s for s in every if s.source != name)
+        found[name] = sum(abs(log(s.left_out / s.published)) <= width for s in group), len(group)
+    return found

@@ -120,10 +120,10 @@ def runs() -> tuple[InferenceRun, ...]:
 
 
 @cache
-def added() -> tuple[InferenceRun, ...]:
-    """Rows of `added_inference_runs.csv`, in public columns alone, that say how their chips were split."""
-    rows = resources.rows("added_inference_runs")
-    return tuple(read(row) for row in rows if row["tp"] or row["chips"] == "1")
+def every() -> tuple[InferenceRun, ...]:
+    """These, and rows that were collected later, in public columns, that say how their chips were split."""
+    later = (row for row in resources.rows("added_inference_runs") if row["tp"] or row["chips"] == "1")
+    return (*runs(), *map(read, later))
 
 
 def read(row: Cells) -> InferenceRun:
@@ -162,7 +162,7 @@ def read(row: Cells) -> InferenceRun:
         most_sequences=whole(row, "most_sequences"),
         most_tokens=whole(row, "most_tokens"),
         printed=_printed(row, kind, chips // copy),
-        source=resources.source(family or row),
+        source=resources.source(family if text(row, "family") else row),
         note=family.get("note", ""),
     )
 

@@ -24,7 +24,7 @@ from scalingbook_lib.evidence.reading.cells import (
 )
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import configured
-from scalingbook_lib.evidence.scoring.report import Found, Interval
+from scalingbook_lib.evidence.scoring.report import Found, Ideal, Interval
 from scalingbook_lib.machines import Chip
 from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.units import BF16, MiB, dtype
@@ -44,37 +44,38 @@ NARROW = {"nvfp4": "fp4", "mxfp8": "fp8"}
 
 
 class Timed(NamedTuple):
-    """Of one kernel: its class, its predicted seconds, its FLOPs and bytes."""
+    """Of one kernel: its class, its predicted seconds, its FLOPs and bytes.
+
+    `math_s` is what the FLOPs take at the documented rate; 0 where only the bytes count.
+    """
 
     kind: str
     seconds: float
     flops: float
     nbytes: float
+    math_s: float = 0.0
 
 
-def _found(kind: str, chip: str, measured: float, predicted: float) -> Found:
+def _found(kind: str, chip: str, measured: float, predicted: float, ideal: Ideal | None = None) -> Found:
     factor = FACTORS.get(kind, 1.0)
     same = Interval(measured, measured), Interval(predicted, predicted)
-    return Found(kind=kind, chip=chip, measured=same[0], predicted=same[1], factor=factor)
+    return Found(kind=kind, chip=chip, measured=same[0], predicted=same[1], factor=factor, ideal=ideal)
 
 
 def kernel(row: Cells) -> Found:
     """The seconds of a product, of attention, or of a copy; as printed, or from a rate."""
-    on, one = timed(row)
+    on, op = chip(text(row, "chip", "system")), first(OPS, text(row, "op"))
+    if op is None:
+        raise Refused(f"op is {text(row, 'op')[:40]!r}; gemm and attention are known")
+    one = {"attention": _attention, "products": _product, "copies": _copy}[op](row, on)
     latency, reached, moved = (number(row, name) for name in ("latency_us", "tflops", "hbm_GBps"))
     measured = latency / 1e6 if latency else one.flops / reached / 1e12 if reached else 0.0
     measured = measured or (one.nbytes / moved / 1e9 if moved else 0.0)
     if not measured:
         raise Refused("the row prints no latency_us, tflops or hbm_GBps")
-    return _found(one.kind, on.name, measured, one.seconds)
-
-
-def timed(row: Cells) -> tuple[Chip, Timed]:
-    """Where a kernel ran, and what is predicted of it, whatever was measured."""
-    on, op = chip(text(row, "chip", "system")), first(OPS, text(row, "op"))
-    if op is None:
-        raise Refused(f"op is {text(row, 'op')[:40]!r}; gemm and attention are known")
-    return on, {"attention": _attention, "products": _product, "copies": _copy}[op](row, on)
+    math, memory = one.math_s / measured, one.nbytes / on.hbm_bytes_per_s / measured
+    ideal = Ideal(precision(text(row, "dtype")), max(math, memory), math or memory)
+    return _found(one.kind, on.name, measured, one.seconds, ideal)
 
 
 def _product(row: Cells, on: Chip) -> Timed:
@@ -89,7 +90,8 @@ def _product(row: Cells, on: Chip) -> Timed:
     line = fitted.products(on, replace(kind, name="fp8_block") if "block" in said else computed, by)
     bound = roofline.matmul(m, k, n, on, computed, weights=kind, out=BF16)
     told = f"products m {'>=' if m >= LARGE_M else '<'} {LARGE_M}"
-    return Timed(told, line.seconds(m, k, n, on, computed, weights=kind), bound.flops, bound.bytes)
+    seconds = line.seconds(m, k, n, on, computed, weights=kind)
+    return Timed(told, seconds, bound.flops, bound.bytes, bound.math_s)
 
 
 def _attention(row: Cells, on: Chip) -> Timed:
@@ -99,7 +101,8 @@ def _attention(row: Cells, on: Chip) -> Timed:
     of, one = Attending(B, T, N, whole(row, "kv_heads") or N, H, kv_bytes), fitted.attention(on)
     if re.search("generation|decod", text(row, "op")):
         return Timed("attention decode", one.token_s(of, on), of.token_flops, of.cache_bytes)
-    return Timed("attention prompt", one.prompt_s(of, on), T * of.token_flops / 2, of.cache_bytes)
+    flops = T * of.token_flops / 2
+    return Timed("attention prompt", one.prompt_s(of, on), flops, of.cache_bytes, flops / on.flops_per_s())
 
 
 def _copy(row: Cells, on: Chip) -> Timed:
@@ -113,20 +116,10 @@ def _copy(row: Cells, on: Chip) -> Timed:
 
 def collective(row: Cells) -> Found:
     """The seconds of a collective, on switches, on a torus, or through the host."""
-    one = moved(row)
+    one = fabrics.timed(row, chip(text(row, "chip", "system")))
+    ideal = FORMULAS[one.what](one.nbytes, *one.networks).bandwidth_s / one.seconds
     told = f"collectives {'>=' if needed(row, 'size_bytes') >= LARGE else '<'} 1 MiB"
-    return _found(told, one.chip.name, one.seconds, fabrics.seconds(one))
-
-
-def moved(row: Cells) -> fabrics.Timed:
-    """What a row of a collective says."""
-    return fabrics.timed(row, chip(text(row, "chip", "system")))
-
-
-def links_s(row: Cells) -> float:
-    """What the bytes of a collective take at the documented rates of its links."""
-    one = moved(row)
-    return FORMULAS[one.what](one.nbytes, *one.networks).bandwidth_s
+    return _found(told, one.chip.name, one.seconds, fabrics.seconds(one), Ideal("", ideal, ideal))
 
 
 def parameters(row: Cells) -> Found:

@@ -32,11 +32,23 @@ class Interval(NamedTuple):
         return Interval(value / self.high, value / self.low)
 
 
+class Ideal(NamedTuple):
+    """What simple rules say of a row: its type, and two times over the measured one.
+
+    That of a bare roofline, and that of which a constant is a share.
+    """
+
+    type: str
+    roofline: float
+    share_of: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """Of one row: its class in `kind`; `measured` and `predicted`, in one unit, as far as they are open.
 
-    `factor` is how far, up or down, a prediction may be off besides. `assumed` says what the row left open.
+    `factor` is how far, up or down, a prediction may be off besides. `assumed` says what the row left open;
+    `ideal` is for `baselines`, which finds it by itself for runs.
     """
 
     kind: str
@@ -47,6 +59,7 @@ class Found:
     stack: str = ""
     params: float = 0.0
     assumed: tuple[str, ...] = ()
+    ideal: Ideal | None = None
 
     @property
     def error(self) -> float:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import exp, hypot, log
 
-from scalingbook_lib.evidence import factors, inference
+from scalingbook_lib.evidence import inference
+from scalingbook_lib.evidence.factors import record
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, read
 from scalingbook_lib.evidence.reading.cells import Cells, text, whole
 from scalingbook_lib.evidence.reading.stacks import Stack, kin
@@ -34,9 +35,9 @@ def predict(row: Cells) -> Found:
     B = (run.B or 1) * chips / run.chips
     done = B * {"prefill": run.P, "decode": 1}.get(run.kind, run.G)  # tokens of a prompt, a step, or of all
     rated = Interval(measured, measured)
-    values = factors.record("inference").values
+    values = record("inference").values
     own, known = f"{run.chip.name}: reads" in values, f"{run.software[0]}: slowness" in values
-    band = inference.band(run.experts and run.kind == "serving", full=run.kind == "serving", known=known)
+    band = inference.band(run.experts, full=run.kind == "serving", known=known)
     said = {
         "layout not given": len({one.tp for one in runs}) > 1,
         "batch not given": len({one.most_sequences for one in runs}) > 1,

@@ -20,7 +20,7 @@ from scalingbook_lib.training.memory import memory
 
 POWERS = (1, 2, 4, 8)  # of microbatches, chunks and tensor ways, where a row leaves them open
 STAGES, EXPERT_WAYS = (*POWERS, 16), (1, 8, 32, 64)
-MOST_OPEN = 4  # a row that leaves more plans open says too little to be fitted
+MOST_OPEN = 8  # a row that leaves more plans open says too little to be fitted
 
 
 @cache
