@@ -25,7 +25,8 @@ from scalingbook_lib.models.parts import (
 from scalingbook_lib.units import Told
 
 BIASES = ("q", "k", "v", "o", "mlp", "router", "experts", "unembedding")
-LIMITS = dict.fromkeys("DVNKHF", (1, MOST)) | {"L": (1, MOST_LAYERS), "norms": (0, 8), "positions": (0, MOST)}
+LIMITS = dict.fromkeys("DVNKHF", (1, MOST)) | {"L": (1, MOST_LAYERS), "next_tokens": (0, MOST_LAYERS)}
+LIMITS |= {"norms": (0, 8), "positions": (0, MOST)}
 QK_NORMS = (None, "head", "all")
 
 
@@ -47,9 +48,8 @@ class Transformer(Told):
     `windows` is repeated over the layers: None sees everything. `norms` counts the norms of a layer (query
     and key norms apart), `norm_bias` says that each has a shift besides its scale. `biases` lists the
     products that add one. `positions` is the number of learned positions, `sinks` gives each head a learned
-    logit,
-    `attention_gate` a gate as wide as its output. `next_tokens` layers predict a token more each, with both
-    ends of the vocabulary of their own if `next_vocabulary`: `next_params`, which `params` leaves out.
+    logit, `attention_gate` a gate as wide as its output. `next_tokens` layers predict a token more each, with
+    both ends of the vocabulary of their own if `next_vocabulary`: `next_params`, which `params` leaves out.
     `beyond` says what else a file has that is not counted.
     """
 
