@@ -19,6 +19,7 @@ from scalingbook_lib.evidence.reading.cells import Refused
 from scalingbook_lib.inference.efficiency import Efficiency as Serving
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.training.efficiency import Efficiency as Training
 from scalingbook_lib.units import DType, Told, dtype, percent, si
 
@@ -92,13 +93,13 @@ class Survey(Told):
         on = self.timed_on(chip)
         of = {what: [row for row in self.rows if row.what == what] for what in _SIZES}
         products = self.products(chip)
-        attention = [_flops(row) / row.seconds / on.bf16_flops_per_s for row in of[PROMPT]]
+        attention = [Attending(*row.sizes).prompt_flops / row.seconds for row in of[PROMPT]]
         copied = [2 * row.sizes[0] * dtype(row.dtype).bytes / row.seconds for row in of[COPY]]
         return {
             "matmul": min(products["flops"], 1.0),
             "weights": min(products["hbm"], 1.0),
-            "attention": min(max(attention, default=1.0), 1.0),
-            "memory": min(max(copied, default=1.0) / on.hbm_bytes_per_s, 1.0),
+            "attention": min(max(attention, default=on.bf16_flops_per_s) / on.bf16_flops_per_s, 1.0),
+            "memory": min(max(copied, default=on.hbm_bytes_per_s) / on.hbm_bytes_per_s, 1.0),
         }
 
     def products(self, chip: Chip) -> Values:
@@ -128,12 +129,6 @@ class Survey(Told):
         off = median(abs(log(row.ratio)) for row in self.rows) if self.rows else 0.0
         what = f"{self.device}, {self.date}, JAX {self.jax}: {len(self.rows)} operations"
         return f"{what}, off their predictions by {percent(off)} in the median"
-
-
-def _flops(row: Timed) -> float:
-    """Scores and weighted values of a causal prompt, those below the mask."""
-    B, T, N, _, H = row.sizes
-    return 2.0 * B * T * T * N * H
 
 
 def found(kind: str) -> Chip | None:
