@@ -81,7 +81,7 @@ class CollectiveRun:
                 collective=self.collective,
                 size=size,
                 seconds=row.seconds,
-                model=one.attained(row.what, row.nbytes, *row.cluster.levels, ring=row.ring),
+                model=one.attained(row.what, row.nbytes, *row.networks, ring=row.ring),
                 besides_s=fabrics.BENCH_S * row.bench,
             )
             for size, row in zip(self.sizes, self.timed, strict=True)

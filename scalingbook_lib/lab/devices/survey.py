@@ -18,6 +18,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from scalingbook_lib.collectives import Collective
 from scalingbook_lib.evidence import fabrics, kernels
 from scalingbook_lib.evidence.own import COPY, PRODUCT, PROMPT, TOKEN, Survey, Timed, found
 from scalingbook_lib.lab.devices import measure
@@ -155,7 +156,7 @@ def _attention_s(of: Attending, decode: bool, chip: Chip) -> float:
 def _collectives(chip: Chip, asked: Sizes, say: Say) -> Iterator[Timed]:
     """Over all devices of this machine, of arrays of so many bytes."""
     n = len(jax.devices())
-    mesh = Mesh(np.array(jax.devices()), "X")
+    mesh, joined = Mesh(np.array(jax.devices()), "X"), fabrics.networks(chip, n)
     bodies = {
         "all-reduce": (lambda x: jax.lax.psum(x, "X"), P(), P()),
         "all-gather": (lambda x: jax.lax.all_gather(x, "X", tiled=True), P("X"), P()),
@@ -167,14 +168,7 @@ def _collectives(chip: Chip, asked: Sizes, say: Say) -> Iterator[Timed]:
         for nbytes in asked.moved:
             x = jax.device_put(jnp.ones(nbytes // 2, jnp.bfloat16), NamedSharding(mesh, given))
             seconds = measure.time(run, x, samples=5).median_s
-            predicted_s = _moved_s(what, nbytes, chip, n)
+            predicted_s = fabrics.seconds(fabrics.Timed(chip, joined, Collective.named(what), nbytes))
             row = Timed(what=what, dtype="bf16", sizes=(n, nbytes), seconds=seconds, predicted_s=predicted_s)
             say(str(row))
             yield row
-
-
-def _moved_s(what: str, nbytes: float, chip: Chip, n: int) -> float:
-    """On a torus, one ring of all; under a switch, what its generation attains."""
-    if chip.torus:
-        return fabrics.torus_s(what, nbytes, chip, chip.axis(n))
-    return fabrics.fabric(chip).seconds(what, nbytes, *fabrics.cluster(chip, n).levels)
