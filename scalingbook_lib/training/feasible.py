@@ -25,7 +25,7 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
         *(_tensor(model, plan, T) if plan.tp > 1 else ()),
         *(_context(model, plan, T) if plan.cp > 1 else ()),
         (
-            plan.pp > 1 and plan.pp * plan.chunks > model.L,
+            plan.pp > 1 and plan.pp * plan.chunks > model.L + 2,  # the two ends may have places of their own
             f"{model.L} layers are fewer than {plan.pp} stages of {plan.chunks} chunks: lower pp or chunks",
         ),
         (plan.ep > 1 and (not E or E % plan.ep), f"{E} experts do not divide over ep={plan.ep}"),
