@@ -31,7 +31,7 @@ def rows(s: Shape, rates: Rates) -> list[Traffic]:
         found += _weights(s, rates, "expert ", params=s.expert, ways=s.expert_shared, inside=inside)
     for needed, moved in (
         (plan.tp > 1, _tensor),
-        (plan.cp > 1, _context),
+        (plan.cp > 1, context),
         (plan.ep > 1 and s.expert, _experts),
         (plan.pp > 1, _hops),
         (any(s.work.hosted), _offloaded),
@@ -112,7 +112,7 @@ def _pair(sequence: bool, pairs: float, again: float) -> tuple[tuple[str, str, f
     )
 
 
-def _context(s: Shape, rates: Rates) -> list[Traffic]:
+def context(s: Shape, rates: Rates) -> list[Traffic]:
     """Keys and values of the whole sequence pass every chip, backward once more and with their gradients.
 
     A ring moves what an all-gather does, piece by piece beside the arithmetic. Ulysses exchanges queries,

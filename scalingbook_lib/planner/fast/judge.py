@@ -7,14 +7,14 @@ from typing import Any
 
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.planner.fast.links import MeshRates
-from scalingbook_lib.planner.fast.splits import FIRST, Picks, Room, Split, Splits, fullest
+from scalingbook_lib.planner.fast.splits import Picks, Room, Split, Splits, fullest
 from scalingbook_lib.planner.fast.step import Steps, idle
 from scalingbook_lib.planner.fast.sums import Moved, Params, Pass, Rates, Way, Ways, Weights
 from scalingbook_lib.planner.fast.unit import Triple, unit
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, Spread
-from scalingbook_lib.planner.tally import Miss
+from scalingbook_lib.planner.tally import Miss, nearer
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.buffers import live
 from scalingbook_lib.training.shape import Shape
@@ -50,6 +50,7 @@ class Fast:
         self.steps = Steps(Plan(**space.constant).hidden * efficiency.overlap, efficiency.fixed_s)
         self.weights, self.splits = Weights(self.unit), Splits(space, self.unit)
         self.policies = {z: [Policy(z, remat) for remat in self.remats] for z in (0, *space.tried["zero"])}
+        self.put_off = {r: self.unit.case.work(space.plan(remat=r)).put_off for r in self.remats}
         self._known: dict[Any, Any] = {}
 
     def judge(self, g: Group, every: bool, found: list[Point]) -> tuple[int, int]:
@@ -58,7 +59,7 @@ class Fast:
         bench = self._get((g.spread, g.m > 1), self._bench, g.spread, g.m > 1)
         t = g.microbatch * self.space.T / g.spread.cp
         room = Room(self._held(g, bench, t), self.space.machine.chip.hbm_bytes, every)
-        fitting, spared = self._fitting(g, bench.splits, room, -inf if every else room.for_all)
+        fitting, spared = self._fitting(g, bench.splits, room)
         found += self._timed(g, bench, t, fitting, room.held)
         several = self.space.model.experts  # then a spread has several splits, else one
         return len({split.sharing.fsdp for split, _ in fitting} if several else fitting), spared
@@ -100,19 +101,15 @@ class Fast:
             for one in self.unit.held(s.tp, cp, self.remats, s.pp > 1, min(g.microbatch, 2))
         ]
 
-    def _fitting(
-        self, g: Group, splits: list[Split], room: Room, free: float
-    ) -> tuple[list[tuple[Split, Picks]], int]:
+    def _fitting(self, g: Group, splits: list[Split], room: Room) -> tuple[list[tuple[Split, Picks]], int]:
         """The splits that have a mesh and room, with the plans to judge; the others are counted."""
         found: list[tuple[Split, Picks]] = []
-        spared, missed, kinds = 0, {}, len(room.held)
+        spared, missed, picks = 0, {}, room.picks
         for split in splits:
-            if split.most <= free:
-                judged, more = FIRST, kinds * len(split.nbytes) - 1
-            else:
-                judged, more = room.picks(split)
+            judged, more = picks(split)
             if not judged:
-                self._missed(missed, split, room.far(split))
+                miss = Miss("even shards" if split.why else "memory", room.far(split), split.why)
+                missed[split.sharing.fsdp] = nearer(missed.get(split.sharing.fsdp), miss)
             elif split.mesh or self._laid(g.spread, split, missed):
                 found.append((split, judged))
                 spared += more
@@ -121,12 +118,6 @@ class Fast:
             if fsdp not in legal:
                 self.space.misses(g, fsdp, miss)
         return found, spared
-
-    def _missed(self, missed: dict[int, Miss], split: Split, far: float) -> None:
-        """The smallest plan of each mesh that does not fit."""
-        fsdp = split.sharing.fsdp
-        if fsdp not in missed or far < missed[fsdp].far:
-            missed[fsdp] = Miss("even shards" if split.why else "memory", far, split.why)
 
     def _laid(self, s: Spread, split: Split, missed: dict[int, Miss]) -> bool:
         """Whether the machine has such a mesh; its rates, or why not."""
@@ -166,11 +157,11 @@ class Fast:
         """Both directions at the longest stage's pace."""
         s = g.spread
         key = "all layers", s.pp == 1, s.tp, s.cp, g.microbatch, remat, split.line
-        forward, backward, put_off = self._get(key, self._layers, s, split, t, remat)
-        return Pass(forward.paced(shape), backward.paced(shape), put_off)
+        forward, backward = self._get(key, self._layers, s, split, t, remat)
+        return Pass(forward.paced(shape), backward.paced(shape), self.put_off[remat])
 
-    def _layers(self, s: Spread, split: Split, t: float, remat: str) -> tuple[Way, Way, float]:
-        """All layers, either way, with tensor, context and expert ways; and what may be put off."""
+    def _layers(self, s: Spread, split: Split, t: float, remat: str) -> tuple[Way, Way]:
+        """All layers, either way, with tensor, context and expert ways."""
         sharing, mesh = split.sharing, split.mesh
         assert mesh
         cp = 1 if self.unit.even else s.cp  # else what a token takes does not depend on it
@@ -181,7 +172,7 @@ class Fast:
         C = self._get(("context", s.tp, s.cp, mesh.C), Ways.of, rows, "C", mesh.C)
         forward = Way.of(one.forward_s, one.math.head, t, Y=Y.forward, C=C.forward, Z=Z.forward)
         backward = Way.of(one.backward_s, 2 * one.math.head, t, Y=Y.backward, C=C.backward, Z=Z.backward)
-        return forward, backward, self.unit.case.work(self.space.plan(remat=remat)).put_off
+        return forward, backward
 
     def _tensor(self, s: Spread, sharing: Sharing, remat: str, Y: Rates) -> tuple[Ways, Ways]:
         """Tensor and expert ways."""

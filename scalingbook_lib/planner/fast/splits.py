@@ -141,7 +141,10 @@ class Room:
         That is: some other that fits has no more of ZeRO and of rematerialization.
         """
         least = kinds = len(self.held)
-        found, fit, for_all, for_any = [], 0, self.for_all, self.for_any
+        for_all, for_any = self.for_all, self.for_any
+        if split.most <= for_all and not self._every:
+            return FIRST, kinds * len(split.tops) - 1
+        found, fit = [], 0
         for z, top in enumerate(split.tops):
             if top > for_any:
                 continue

@@ -15,7 +15,7 @@ from scalingbook_lib.training.links import Traffic, unpriced
 from scalingbook_lib.training.memory import compiled, moments
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Layers, layers, seconds
-from scalingbook_lib.training.traffic import rows
+from scalingbook_lib.training.traffic import context, rows
 
 type Rows = tuple[Traffic, ...]
 type Triple = tuple[float, float, float]  # bytes at each of the moments
@@ -62,16 +62,16 @@ class Unit:
     `weights` it takes 1.1 to 1.2 times as long, each.
     """
 
-    def __init__(self, case: Case, pods: int, constant: dict[str, Any], remat: str) -> None:
-        self.case, self.constant, self.remat = case, constant, remat
+    def __init__(self, case: Case, *, pods: int, constant: tuple[tuple[str, Any], ...], remat: str) -> None:
+        self.case, self.constant, self.remat = case, dict(constant), remat
         self.links = Links(case.machine, pods, case.efficiency)
         self.shape, self.layers, self.moved = cache(self._shape), cache(self._layers), cache(self._moved)
         self.weights, self.context = cache(self._weights), cache(self._context)
-        self.hop_bytes, self.sharing = cache(self._hop_bytes), cache(self._sharing)
+        self.hop_bytes = cache(self._hop_bytes)
         self.state, self.line, self.held = cache(self._state), cache(self._line), cache(self._held)
         self.loop = compiled(case.machine)
-        self.gathers = constant.get("context") == "gather"
-        self.even = constant.get("zigzag", True)  # chips have as much of a causal mask each
+        self.gathers = self.constant.get("context") == "gather"
+        self.even = self.constant.get("zigzag", True)  # chips have as much of a causal mask each
 
     def given(self, **ways: Any) -> Shape:
         """A plan's shape with one microbatch, of one token."""
@@ -104,7 +104,7 @@ class Unit:
 
     def _context(self, tp: int, cp: int) -> Rows:
         """What a sequence split over cp chips sends, for a token on each of them and all layers."""
-        return tuple(rows(self.given(tp=tp, cp=cp, zero=0), unpriced))
+        return tuple(context(self.given(tp=tp, cp=cp, zero=0), unpriced))
 
     def _held(
         self, tp: int, cp: int, remats: tuple[str, ...], staged: bool, microbatch: int
@@ -144,7 +144,7 @@ class Unit:
 
     def _state(self, stage: Stage, shared: int, experts: ExpertShare, zero: int) -> Triple:
         shape = self.shape(stage.tp, stage.pp, stage.chunks)
-        plan = self.sharing(shape.plan, zero, stage.copied)
+        plan = replace(shape.plan, zero=zero, dp=1 + stage.copied)
         held = {
             "m": 1 + stage.summed,
             "shared": shared,
@@ -153,9 +153,6 @@ class Unit:
         }
         logits, unembedding, layer = moments(replace(shape, plan=plan, t=0.0, **held), self.loop)
         return logits.total, unembedding.total, layer.total
-
-    def _sharing(self, plan: Plan, zero: int, copied: bool) -> Plan:
-        return replace(plan, zero=zero, dp=1 + copied)
 
     def _weights(self, zero: int) -> Rows:
         """The rows of one parameter in one layer, as if the sums over copies and pods were of all of it."""
@@ -171,7 +168,6 @@ class Unit:
         return seconds(s, (), self.case.machine.chip, self.case.efficiency).optimizer_s
 
 
-@lru_cache(maxsize=16)
-def unit(case: Case, *, pods: int, constant: tuple[tuple[str, Any], ...], remat: str) -> Unit:
-    """The same again for the next search, which takes 1.5 times as long without."""
-    return Unit(case, pods, dict(constant), remat)
+unit = lru_cache(maxsize=16)(
+    Unit
+)  # the same again for the next search, which takes 1.5 times as long without
