@@ -140,7 +140,7 @@ class Space:
         count = len(self.splits(rest))
         for schedule, chunks in self.schedules(pp) if count else ():
             spread = Spread(pp, cp, tp, rest, schedule=schedule, chunks=chunks)
-            few = pp > 1 and pp * chunks > self.model.L
+            few = pp > 1 and pp * chunks > self.model.L + 2  # the two ends may have places of their own
             for microbatch in self.tried["microbatch"]:
                 ranks = self.pods * rest * microbatch
                 m, left = divmod(self.batch, ranks)
