@@ -1,7 +1,7 @@
-"""Fit the efficiencies of chips to published runs, and freeze them: `python -m tools.calibrate [training]`.
+"""Fit the efficiencies of chips to published runs, and freeze them: `python -m tools.calibrate training`.
 
-It writes `<training | inference>_efficiencies.json` in scalingbook_lib/evidence/data: figures in `values`, and
-in `left_out` how each run is predicted without others (`evidence.factors.Record`). Each takes a minute.
+It writes `<training | inference>_efficiencies.json` in scalingbook_lib/evidence/data: figures in `values`,
+and in `left_out` how each run is predicted without others (`evidence.factors.Record`). Each takes a minute.
 """
 
 import json

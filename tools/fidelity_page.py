@@ -20,7 +20,7 @@ from scalingbook_lib.evidence.reading.cells import Cells as Row
 from scalingbook_lib.evidence.reading.cells import text
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import HOLDS, Summary, signed
-from scalingbook_lib.evidence.scoring import baselines
+from scalingbook_lib.evidence.scoring import baselines, opened
 from scalingbook_lib.evidence.scoring.baselines import Bare
 from scalingbook_lib.evidence.scoring.report import Found, Report, Scored
 from scalingbook_lib.units import si
@@ -29,6 +29,12 @@ from tools.environment import ROOT
 from tools.published import Cells, Text, share
 
 TABLES = ("training_runs", "inference_runs", "kernels", "collectives", "model_configs")
+BESIDE = {
+    "kernels": ("products", "attention", "decode_attention"),
+    "collectives": ("added_collectives",),
+    "model_configs": ("model_configs",),
+}
+COLUMNS = {"B": "m", "D": "k", "F": "n"}  # of products.csv, X[B, D] · W[D, F]
 USED = "", "held-out"  # runs that are fitted, and runs that no fit may see
 WAYS = "source", "software"
 FEWEST = 3  # rows of a line in the longer tables
@@ -57,17 +63,26 @@ class Entry:
 
 
 @cache
+def read(table: str) -> tuple[Row, ...]:
+    """The rows of one of the library's tables, and of those in `data` that go with it."""
+    own = () if table == "model_configs" else baselines.rows(table)
+    also = [row for name in BESIDE.get(table, ()) for row in opened(ROOT / "data" / f"{name}.csv")]
+    if table == "kernels":  # each in the columns of the library's
+        also = [
+            {"op": "gemm"} | {COLUMNS.get(name, name): cell for name, cell in row.items()} for row in also
+        ]
+    return (*own, *also)
+
+
+@cache
 def scored(table: str) -> Report:
-    """The rows of one of the library's tables that are not left out by hand."""
-    if table == "model_configs":
-        return evidence.score(ROOT / "data" / "model_configs.csv")
-    return evidence.score([row for row in baselines.rows(table) if row.get("use", "") in USED])
+    """Those of them that are not left out by hand."""
+    return evidence.score([row for row in read(table) if row.get("use", "") in USED])
 
 
 def left_out_by_hand(table: str) -> dict[str, list[Row]]:
     """The others, by the reason that stands in the table."""
-    rows = () if table == "model_configs" else baselines.rows(table)
-    return grouped((row for row in rows if row.get("use", "") not in USED), lambda row: row["use"])
+    return grouped((row for row in read(table) if row.get("use", "") not in USED), lambda row: row["use"])
 
 
 @cache

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from statistics import mean
 
-from scalingbook_lib.evidence.scores import Score, Summary, signed
+from scalingbook_lib.evidence.scores import Score
 from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale, View
 from scalingbook_lib.units import si
 from tools.environment import ROOT
@@ -116,13 +116,6 @@ def within(values: Sequence[float], unit: str) -> str:
     """'1.8 to 2.1 TB', two digits each."""
     low, high = si(min(values), unit, 2), si(max(values), unit, 2)
     return f"{low.split()[0]} to {high}" if low.split()[1] == high.split()[1] else f"{low} to {high}"
-
-
-def summaries(groups: Iterable[tuple[Summary, Summary]]) -> Cells:
-    """Of each group: as fitted, and by tables without its source."""
-    for fitted, out in groups:
-        errors = (share(fitted.mean), signed(fitted.bias), share(out.mean), signed(out.bias))
-        yield fitted.name, str(fitted.runs), *errors
 
 
 def bands(held_by_band: Bands) -> Cells:

@@ -15,7 +15,7 @@ from scalingbook_lib.inference.shape import shape
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Scale
 from scalingbook_lib.units import BF16, si
-from tools.published import Cells, Page, share, sources, summaries, worst
+from tools.published import Cells, Page, share, sources, worst
 
 FROZEN = record("inference")
 VALUES = FROZEN.values
@@ -247,7 +247,6 @@ PAGE = Page(
         "classes": _classes,
         "chips": _chips,
         "software": _software,
-        "by_source": lambda: summaries(published.by_source()),
         "worst": _worst,
         "sources": lambda: sources(published.scores()[: len(RUNS)]),
     },

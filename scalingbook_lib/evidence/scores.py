@@ -99,14 +99,6 @@ def total[S: Score](name: str, scores: Sequence[S], left_out: bool) -> Summary:
     return Summary.of(name, [s.error for s in scores])
 
 
-def summaries[S: Score](groups: Mapping[str, Sequence[S]]) -> tuple[tuple[Summary, Summary], ...]:
-    """For each group, sorted by name: as fitted, and by tables that never saw its source."""
-    return tuple(
-        (total(name, group, left_out=False), Summary.of(name, [s.left_out_error for s in group]))
-        for name, group in sorted(groups.items())
-    )
-
-
 def band_of[S: Score](scores: Sequence[S], besides: str = "") -> float:
     """The factor, up or down, that shall hold `HOLDS` of the runs of a source that nobody has seen.
 

@@ -8,7 +8,7 @@ from math import isfinite
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, ways
-from scalingbook_lib.planner.tally import Miss
+from scalingbook_lib.planner.tally import Miss, nearer
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.feasible import reasons
 
@@ -65,10 +65,3 @@ class OneByOne:
             return Miss("memory", held, why)
         known = reasons(self.space.model, plan, self.space.T, self.space.machine)
         return Miss("experts" if known or "ep" in why else "mesh", plan.tp * plan.cp * plan.fsdp, why)
-
-
-def nearer(one: Miss | None, other: Miss | None) -> Miss | None:
-    """The miss that came nearer: by memory at all, then by less of it."""
-    if one is None or other is None:
-        return one or other
-    return min(one, other, key=lambda miss: (miss.kind != "memory", miss.far))

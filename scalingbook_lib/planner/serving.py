@@ -15,7 +15,7 @@ from scalingbook_lib.inference import serve as steady
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.front import HOURS, USD, Front, Option, pareto
-from scalingbook_lib.planner.spread import divisors
+from scalingbook_lib.planner.spread import divisors, tried_ways
 from scalingbook_lib.planner.tally import Tally
 
 WAYS = ("tp", "cp", "pp", "rows", "ep", "attention_dp", "kv_batch", "kv_sequence")
@@ -155,18 +155,18 @@ class _Search:
         Heads of the cache are split before they are copied.
         """
         for tp, cp, pp in self._chips(chips):
-            for dp in self._of("attention_dp", tp):
+            for dp in tried_ways(self.tried, "attention_dp", tp):
                 for kv_batch, kv_sequence in self._cache(tp // dp):
-                    for rows in self._of("rows", tp if dp == 1 else 1):
-                        for ep in self._of("ep", tp if self.model.experts and rows == 1 else 1):
+                    for rows in tried_ways(self.tried, "rows", tp if dp == 1 else 1):
+                        for ep in tried_ways(self.tried, "ep", tp if self.model.experts and rows == 1 else 1):
                             ways = (tp, cp, pp, rows, ep, dp, kv_batch, kv_sequence)
                             yield dict(zip(WAYS, ways, strict=True))
 
     def _chips(self, chips: int) -> Iterator[tuple[int, int, int]]:
         """Those of a copy: tensor, context and pipeline ways whose product divides the machine's."""
-        for tp in self._of("tp", chips):
-            for cp in self._of("cp", chips // tp) if "cp" in self.tried else (1,):
-                for pp in self._of("pp", chips // tp // cp):
+        for tp in tried_ways(self.tried, "tp", chips):
+            for cp in tried_ways(self.tried, "cp", chips // tp) if "cp" in self.tried else (1,):
+                for pp in tried_ways(self.tried, "pp", chips // tp // cp):
                     yield tp, cp, pp
 
     def _cache(self, group: int) -> Iterator[tuple[int, int]]:
@@ -177,14 +177,9 @@ class _Search:
                 fits = (
                     heads <= max(self.model.K, 1) or "kv_batch" in self.tried or "kv_sequence" in self.tried
                 )
-                if fits and self._allowed("kv_batch", both[0]) and self._allowed("kv_sequence", both[1]):
+                named = zip(("kv_batch", "kv_sequence"), both, strict=True)
+                if fits and all(n in tried_ways(self.tried, name, rest) for name, n in named):
                     yield both
-
-    def _of(self, name: str, whole: int) -> Iterator[int]:
-        return (n for n in divisors(whole) if self._allowed(name, n))
-
-    def _allowed(self, name: str, value: int) -> bool:
-        return name not in self.tried or value in self.tried[name]
 
 
 def sizes(most: int) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from scalingbook_lib.machines import Machine, Slice
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.planner.spread import Group, Sharing, Spread, divisors, ways
+from scalingbook_lib.planner.spread import Group, Sharing, Spread, divisors, tried_ways, ways
 from scalingbook_lib.planner.tally import Miss, Tally
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training import Plan, PlanError
@@ -47,10 +47,6 @@ class Space:
         """A plan of this space; what is not named is the plan's own default."""
         return Plan(**{**self.constant, "dcn": self.pods, **ways})
 
-    def allowed(self, name: str, value: int) -> bool:
-        """Whether that many ways may be tried."""
-        return name not in self.tried or value in self.tried[name]
-
     def schedules(self, pp: int) -> tuple[tuple[str, int], ...]:
         """Schedules and their chunks; one stage has none to choose from."""
         if pp == 1:
@@ -62,8 +58,9 @@ class Space:
         """The ways of fsdp, of so many chips; dp is what is left."""
         found = self._splits.get(rest)
         if found is None:
-            ways = [n for n in divisors(rest) if self.allowed("fsdp", n) and self.allowed("dp", rest // n)]
-            found = self._splits[rest] = ways
+            copies = tried_ways(self.tried, "dp", rest)
+            found = [n for n in tried_ways(self.tried, "fsdp", rest) if rest // n in copies]
+            self._splits[rest] = found
         return found
 
     def zeros(self, shared: int) -> tuple[tuple[int, ...], str]:
@@ -106,30 +103,27 @@ class Space:
         if why:
             self.tally.refuse("model", self._all(), why[0])
             return
-        for tp in self._ways("tp", chips):
+        for tp in tried_ways(self.tried, "tp", chips):
             narrow = self._uneven(tp=tp)
-            for cp in self._ways("cp", chips // tp):
+            for cp in tried_ways(self.tried, "cp", chips // tp):
                 below = chips // (tp * cp)
                 why = narrow or self._uneven(tp=tp, cp=cp)
                 if why:
                     kind = "tensor ways" if narrow else "context ways"
-                    count = sum(self._under(below, pp) for pp in self._ways("pp", below))
+                    count = sum(self._under(below, pp) for pp in tried_ways(self.tried, "pp", below))
                     self.tally.refuse(kind, count, why, self.plan(tp=tp, cp=cp, dp=below))
                     continue
-                for pp in self._ways("pp", below):
+                for pp in tried_ways(self.tried, "pp", below):
                     yield from self._stages(tp, cp, pp, below // pp)
 
     def _all(self) -> int:
         n = self.machine.chips
         return sum(
             self._under(n // (tp * cp), pp)
-            for tp in self._ways("tp", n)
-            for cp in self._ways("cp", n // tp)
-            for pp in self._ways("pp", n // (tp * cp))
+            for tp in tried_ways(self.tried, "tp", n)
+            for cp in tried_ways(self.tried, "cp", n // tp)
+            for pp in tried_ways(self.tried, "pp", n // (tp * cp))
         )
-
-    def _ways(self, name: str, of: int) -> list[int]:
-        return [n for n in divisors(of) if self.allowed(name, n)]
 
     def _under(self, below: int, pp: int) -> int:
         """How many spreads a refused mesh of tp and cp would have had with these stages."""
@@ -146,7 +140,7 @@ class Space:
         count = len(self.splits(rest))
         for schedule, chunks in self.schedules(pp) if count else ():
             spread = Spread(pp, cp, tp, rest, schedule=schedule, chunks=chunks)
-            few = pp > 1 and pp * chunks > self.model.L
+            few = pp > 1 and pp * chunks > self.model.L + 2  # the two ends may have places of their own
             for microbatch in self.tried["microbatch"]:
                 ranks = self.pods * rest * microbatch
                 m, left = divmod(self.batch, ranks)
@@ -207,12 +201,12 @@ def has_laws(asked: Space) -> bool:
 def needs_plans(asked: Space) -> bool:
     """Whether every plan is to be made: experts on a torus, two stages on each chip, activations on hosts.
 
-    And weights that are gathered late.
+    And weights that are gathered late, or frozen.
     """
     torus = asked.model.experts is not None and isinstance(asked.machine, Slice)
     hosted = any(remat.startswith("offload") for remat in asked.tried["remat"])
-    late = not asked.constant.get("prefetch", True)
-    return torus or hosted or late or "dualpipe" in asked.tried["schedule"]
+    unusual = not asked.constant.get("prefetch", True) or asked.constant.get("frozen", False)
+    return torus or hosted or unusual or "dualpipe" in asked.tried["schedule"]
 
 
 @lru_cache(maxsize=1 << 14)  # 4,100 times of 230: a search takes 1.2 times as long without

@@ -61,3 +61,8 @@ def divisors(n: int) -> tuple[int, ...]:
     """All of them, ascending: divisors(12) = 1, 2, 3, 4, 6, 12."""
     low = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
     return tuple(sorted({*low, *(n // d for d in low)}))
+
+
+def tried_ways(tried: dict[str, tuple[Any, ...]], name: str, whole: int) -> list[int]:
+    """The divisors of a whole that `tried` names for this field; all of them, if it names none."""
+    return [n for n in divisors(whole) if name not in tried or n in tried[name]]

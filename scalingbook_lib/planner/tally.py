@@ -31,6 +31,13 @@ class Miss(NamedTuple):
     why: str
 
 
+def nearer(one: Miss | None, other: Miss | None) -> Miss | None:
+    """The miss that came nearer: by memory at all, then by less of it."""
+    if one is None or other is None:
+        return one or other
+    return min(one, other, key=lambda miss: (miss.kind != "memory", miss.far))
+
+
 @dataclass(slots=True)
 class Tally:
     """Counts while a search runs; `rejected` are the results."""

@@ -38,7 +38,7 @@ def summed(s: Shape, loop: bool | None) -> float:
     """A layer's gradients before they are summed; the whole input, output and a gradient of a product."""
     plan = s.plan
     whole = 3 * plan.activations.bytes * s.t * s.work.model.D if s.wide > 1 else 0.0
-    if plan.zero < 2 or s.shared * plan.dp * plan.dcn == 1:
+    if plan.frozen or plan.zero < 2 or s.shared * plan.dp * plan.dcn == 1:
         return whole
     return whole + s.moved * ((in_layers(s) + s.expert) / s.layers if loop is None else 2 * _largest(s))
 
@@ -50,7 +50,7 @@ def _largest(s: Shape) -> float:
     return max(experts, *(w.size / s.plan.tp for w in dense))
 
 
-def live(schedule: str, p: int, m: int, v: int) -> float:
+def live(schedule: str, p: int, m: float, v: int) -> float:
     """The most microbatches whose activations a stage holds: all with GPipe, at most p with 1F1B.
 
     Interleaved, p + (p - 1)/v of them; DualPipe p + 1, of its two stages.

@@ -17,10 +17,15 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
     E = model.experts.E if model.experts else 0
     rules = (
         (plan.chips != chips, f"the plan is for {plan.chips:,} chips, there are {chips:,}"),
+        (
+            isinstance(machine, Slice) and plan.dcn == 1 and plan.chips in range(2 * chips, 2**20, chips),
+            f"FSDP gathers within a pod, and a slice is one: for {plan.chips // chips} of them, each with "
+            f"a copy, write dcn={plan.chips // chips}, and fsdp for the chips of one",
+        ),
         *(_tensor(model, plan, T) if plan.tp > 1 else ()),
         *(_context(model, plan, T) if plan.cp > 1 else ()),
         (
-            plan.pp > 1 and plan.pp * plan.chunks > model.L,
+            plan.pp > 1 and plan.pp * plan.chunks > model.L + 2,  # the two ends may have places of their own
             f"{model.L} layers are fewer than {plan.pp} stages of {plan.chunks} chunks: lower pp or chunks",
         ),
         (plan.ep > 1 and (not E or E % plan.ep), f"{E} experts do not divide over ep={plan.ep}"),

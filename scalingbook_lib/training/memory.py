@@ -1,15 +1,16 @@
 """What does each chip hold in one training step, part by part, and does it fit?
 
 Three moments are full: the logits with their softmax, when no gradient exists yet; the gradient of the
-unembedding; the last layer of the backward pass. They are never together, so the largest is counted. In a
-pipeline the first stage has most microbatches in its layer, and the last one the logits. The terms are what
-XLA's TPU compiler assigns buffers to in programs of many styles (`tests/lab/train/test_others_memory.py`).
-What a runtime keeps for itself (CUDA's context, fragments between buffers) is not counted. Chapter: Training.
+unembedding, which XLA leaves to the end, when all others exist; the last layer of the backward pass. They are
+never together, so the largest is counted. In a pipeline the first stage has most microbatches in its layer,
+and the last one the logits. The terms are what XLA's TPU compiler assigns buffers to in programs of many
+styles (`tests/lab/train/test_others_memory.py`). What a runtime keeps for itself (CUDA's context, fragments
+between buffers) is not counted. Chapter: Training.
 """
 
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scalingbook_lib.machines import Chip, Machine, Slice
 from scalingbook_lib.models import Transformer
@@ -150,48 +151,51 @@ class _State(NamedTuple):
 
 
 def _state(params: float, plan: Plan, ways: int) -> _State:
-    master = plan.master.bytes if plan.master else 0.0
+    master, trained = plan.master.bytes if plan.master else 0.0, 0.0 if plan.frozen else params
     return _State(
         weights=params * plan.weights.bytes / (ways if plan.zero >= 3 else 1),
-        gradients=params * plan.gradients.bytes / (ways if plan.zero >= 2 else 1),
-        optimizer=params * (2 * plan.moments.bytes + master) / (ways if plan.zero >= 1 else 1),
+        gradients=trained * plan.gradients.bytes / (ways if plan.zero >= 2 else 1),
+        optimizer=trained * (2 * plan.moments.bytes + master) / (ways if plan.zero >= 1 else 1),
     )
 
 
 def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
     """All that a chip holds: at the logits, at the unembedding's gradient, in the last layer to be done."""
-    plan, stored = s.plan, s.t * s.of_token(_kept(s, loop))
-    again = s.t * (s.of_token(s.work.working) + buffers.across(s))
+    plan, stored, written_out = s.plan, s.t * s.of_token(_kept(s, loop)), loop is False
+    again, at_work = s.t * (s.of_token(s.work.working) + buffers.across(s)), buffers.gathered(s, loop)
     vocabulary, z = buffers.vocabulary(s), s.t * s.work.model.V / plan.tp
-    gradient = z * min(plan.activations.bytes, plan.bytes_of_logit)  # of the logits, in 16 bits
-    at_work, waiting = buffers.gathered(s, loop), _between_steps(s, loop)
-    whole = vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0
-    logits = replace(
-        waiting,
+    softmax, gradient = z * plan.bytes_of_logit, z * min(plan.activations.bytes, plan.bytes_of_logit)
+    chunked = plan.bytes_of_logit < plan.activations.bytes  # a loss whose chunks do not wait for each other
+    always, sums, rounded = _between_steps(s, loop)
+    gathered = rounded + (vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0)
+    made = always["all_gradients"] if loop is None else sums + _own(s, loop)
+    logits = Memory(
+        **always,
+        gradients=sums,
         activations=stored * s.stages.last,
-        logits=z * plan.bytes_of_logit,
-        gathered_weights=waiting.gathered_weights + whole,
+        # of layers that are written out the last one waits as it is for its turn in the backward pass
+        recomputed_layer=again if written_out else 0.0,
+        logits=softmax,
+        gathered_weights=gathered + (at_work if written_out else 0.0),
         moment=AT_LOGITS,
     )
-    if (
-        loop is False
-    ):  # the last layer waits as it is for the backward pass, and is done again before its turn
-        gathered = logits.gathered_weights + at_work
-        logits = replace(logits, recomputed_layer=again, gathered_weights=gathered)
-    # a loss in chunks scatters each chunk's gradient of the unembedding
-    scattered = plan.bytes_of_logit < plan.activations.bytes
-    unembedding = replace(logits, logits=gradient, buffers=0.0 if scattered else vocabulary)
-    layer = replace(
-        waiting,
-        gradients=waiting.gradients + _own(s, loop),
+    layer = Memory(
+        **always,
+        gradients=made,
         activations=stored * s.share * buffers.live(plan.schedule, plan.pp, s.m, plan.chunks),
-        recomputed_layer=again,
-        # the product of the unembedding's gradient comes last, so its operand waits, unless it is less
-        logits=min(gradient, vocabulary) if plan.pp == 1 else 0.0,
-        gathered_weights=waiting.gathered_weights + at_work,
+        # and all of them, for the products of their weights' gradients, where these are added to a sum
+        recomputed_layer=again * (s.layers if written_out and s.m > 1 else 1),
+        # XLA leaves the product of the unembedding's gradient to the end, and its operand waits, or is less
+        logits=0.0 if loop is None or chunked or plan.pp > 1 else min(gradient, vocabulary),
+        gathered_weights=rounded + at_work,
         buffers=buffers.summed(s, loop),
     )
-    return logits, unembedding, layer
+    product = 0.0 if chunked or plan.frozen else vocabulary
+    if loop is None:
+        return logits, replace(logits, logits=gradient, buffers=product), layer
+    # then, with the loss itself, all gradients are there
+    end = {"logits": softmax, "gathered_weights": rounded, "buffers": product, "moment": AT_LOGITS}
+    return logits, Memory(**always, gradients=made, **end), layer
 
 
 def _kept(s: Shape, loop: bool | None) -> Widths:
@@ -205,8 +209,8 @@ def _kept(s: Shape, loop: bool | None) -> Widths:
     return work(w.model, w.T, KEEPING[loop], plan.activations, True).stored
 
 
-def _between_steps(s: Shape, loop: bool | None) -> Memory:
-    """Weights and the optimizer's state; sums over microbatches; and what a loop rounds before it begins.
+def _between_steps(s: Shape, loop: bool | None) -> tuple[dict[str, Any], float, float]:
+    """What is there at every moment; sums over microbatches; and what a loop rounds before it begins.
 
     XLA rounds the shards of all layers together, so that each is gathered rounded.
     """
@@ -215,22 +219,24 @@ def _between_steps(s: Shape, loop: bool | None) -> Memory:
     dense, expert = _state(s.dense, plan, s.shared), _state(s.expert, plan, s.expert_shared)
     gradients = copies * (dense.gradients + expert.gradients)
     layers = _state(buffers.in_layers(s), plan, s.shared).weights + expert.weights
-    rounded = loop and plan.weights.bytes > s.moved
-    return Memory(
-        weights=copies * (dense.weights + expert.weights),
-        gradients=gradients if s.m > 1 else 0.0,
-        optimizer=dense.optimizer + expert.optimizer,
-        gathered_weights=layers * s.moved / plan.weights.bytes if rounded else 0.0,
-        all_gradients=gradients,
-    )
+    rounded = layers * s.moved / plan.weights.bytes if loop and plan.weights.bytes > s.moved else 0.0
+    always = {
+        "weights": copies * (dense.weights + expert.weights),
+        "optimizer": dense.optimizer + expert.optimizer,
+        "all_gradients": gradients,
+    }
+    return always, gradients if s.m > 1 else 0.0, rounded
 
 
-def _own(s: Shape, loop: bool | None) -> float:
-    """The layers' gradients of this microbatch: a loop has them beside the sums, in the weights' type."""
+def _own(s: Shape, loop: bool) -> float:
+    """The layers' gradients of this microbatch, beside the sums: of a loop all of them, in the weights' type.
+
+    Layers that are written out have each scattered as it is made, and added.
+    """
     plan = s.plan
     if s.m > 1 and not loop:
         return 0.0
     copies = 2 if plan.schedule == "dualpipe" and plan.pp > 1 else 1
     layers, expert = _state(buffers.in_layers(s), plan, s.shared), _state(s.expert, plan, s.expert_shared)
-    narrower = min(plan.weights.bytes / plan.gradients.bytes, 1) if s.m > 1 else 1
-    return copies * (layers.gradients + expert.gradients) * narrower
+    made = plan.weights.bytes if loop else s.moved
+    return copies * (layers.gradients + expert.gradients) * min(made / plan.gradients.bytes, 1)

@@ -35,8 +35,9 @@ class Plan(Told):
     fsdp chips of a stage, `expert_tp` (tp unless it is 1) of which split one expert. Routing may keep a
     token's experts in at most `expert_domains` domains.
     Without `prefetch`, a layer's weights are asked for in the backward pass when the one behind it is done
-    (PyTorch's BACKWARD_POST), and waited for. A data rank works on `microbatch` sequences at a time, and sums
-    gradients over microbatches.
+    (PyTorch's BACKWARD_POST), and waited for. `frozen` weights have no gradients and no optimizer, as beside
+    LoRA's adapters, which are not counted: under a hundredth. A data rank works on `microbatch` sequences at
+    a time, and sums gradients over microbatches.
 
     `remat`: "none" keeps what fused kernels keep, "alternate" every second product, "selective" is
     dots_no_batch, "save:..." and "offload:..." name the products that are kept, here or in the host's memory,
@@ -60,6 +61,7 @@ class Plan(Told):
     expert_domains: int | None = None
     zero: int = 3
     prefetch: bool = True
+    frozen: bool = False
     sequence_parallel: bool = True
     context: str = "ring"
     zigzag: bool = True
@@ -87,27 +89,27 @@ class Plan(Told):
         for broken, why in (
             (
                 self.remat not in REMAT and not self.remat.startswith(("save:", "offload:")),
-                f"remat={self.remat!r}: write one of {_REMAT}, or 'save:q,k,v' or 'offload:q,k,v'",
+                "remat={0.remat!r}: write one of " + _REMAT + ", or 'save:q,k,v' or 'offload:q,k,v'",
             ),
             (
                 self.expert_tp not in (None, 1, self.tp),
-                f"expert_tp={self.expert_tp}: write 1, or {self.tp} as tp",
+                "expert_tp={0.expert_tp}: write 1, or {0.tp} as tp",
             ),
             (
                 self.chunks > 1 and self.schedule != "interleaved",
-                f"chunks={self.chunks} are for schedule='interleaved', not {self.schedule!r}",
+                "chunks={0.chunks} are for schedule='interleaved', not {0.schedule!r}",
             ),
             (
                 isinstance(self.overlap, str) and self.overlap not in _OVERLAP,
-                f"overlap={self.overlap!r}: write 'full', 'none' or a share from 0 to 1",
+                "overlap={0.overlap!r}: write 'full', 'none' or a share from 0 to 1",
             ),
             (
                 not isinstance(self.overlap, str) and not 0 <= self.overlap <= 1,
-                f"overlap={self.overlap}: write a share from 0 to 1",
+                "overlap={0.overlap}: write a share from 0 to 1",
             ),
         ):
             if broken:
-                raise PlanError(why)
+                raise PlanError(why.format(self))
 
     @property
     def chips(self) -> int:

@@ -105,12 +105,13 @@ class Step(Told):
     @property
     def useful_flops(self) -> float:
         """What the model needs: forward and backward, nothing twice, whatever the plan."""
-        return self.tokens * self.work.useful
+        w = self.work
+        return self.tokens * (w.useful - (w.forward.total - w.forward.attention) * self.plan.frozen)
 
     @property
     def hardware_flops(self) -> float:
         """What the chips do: with rematerialization, and scores that the attention kernel does again."""
-        return self.tokens * (self.work.useful + self.work.recomputed.total)
+        return self.useful_flops + self.tokens * self.work.recomputed.total
 
     @property
     def peak_flops_per_s(self) -> float:

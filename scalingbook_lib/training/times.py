@@ -45,6 +45,8 @@ class Layers:
     recomputed_s: float  # arithmetic, in the backward pass
     memory_s: float  # forward, and twice as much backward
     memory_again_s: float  # and once more where layers are recomputed
+    read_s: float  # of memory_s: weights that few tokens do not hide
+    frozen: bool
 
     @property
     def forward_s(self) -> float:
@@ -53,32 +55,34 @@ class Layers:
 
     @property
     def backward_s(self) -> float:
-        """Two products for each forward one: the gradients of both factors."""
-        return 2 * self.forward_s + self.recomputed_s + self.memory_again_s
+        """Two products for each forward one: the gradients of both factors, or of one, of frozen weights."""
+        spared_s = self.math.matmul + self.math.experts + self.read_s if self.frozen else 0.0
+        return 2 * self.forward_s + self.recomputed_s + self.memory_again_s - spared_s
 
 
 def seconds(s: Shape, traffic: Sequence[Traffic], chip: Chip, efficiency: Efficiency) -> Seconds:
     """Every term of one step; the bubble is `pipelines.bubble` of the passes, waiting included."""
     p, m, hidden = s.plan.pp, s.m, s.plan.hidden * efficiency.overlap
     mean = m / p  # microbatches times a stage's mean share of the layers
+    passes = 2 if s.plan.frozen else 3  # of a product: its output, and the gradients of both factors
     one = layers(s, chip, efficiency)
     exposed: Waits = defaultdict(float)
     long_f = _longest(s, one.forward_s, one.math.head)
-    long_b = _longest(s, one.backward_s, 2 * one.math.head)
+    long_b = _longest(s, one.backward_s, (passes - 1) * one.math.head)
     each_f, step_f = _pass([row for row in traffic if row.when == "fwd"], long_f, m, hidden, exposed)
     each_b, step_b = _pass([row for row in traffic if row.when == "bwd"], long_b, m, hidden, exposed)
     bubble_s = _idle(s, each_f, each_b)
     optimizer_s = _update(s) / (chip.hbm_bytes_per_s * efficiency.memory)
-    worked_s = 3 * (one.math.total + one.memory_s) + one.recomputed_s + one.memory_again_s
+    worked_s = one.forward_s + one.backward_s + passes * one.math.head
     return Seconds(
-        math=ByClass(  # forward, and twice as much backward
-            matmul=3 * mean * one.math.matmul,
+        math=ByClass(
+            matmul=passes * mean * one.math.matmul,
             attention=3 * mean * one.math.attention,
-            experts=3 * mean * one.math.experts,
-            head=3 * mean * one.math.head,
+            experts=passes * mean * one.math.experts,
+            head=passes * mean * one.math.head,
         ),
         recomputed_s=mean * one.recomputed_s,
-        memory_s=mean * (3 * one.memory_s + one.memory_again_s),
+        memory_s=mean * (3 * one.memory_s + one.memory_again_s - s.plan.frozen * one.read_s),
         uneven_s=m * (long_f + long_b) - mean * worked_s if p > 1 else 0.0,
         exposed=dict(exposed),
         bubble_s=bubble_s,
@@ -157,11 +161,13 @@ def layers(s: Shape, chip: Chip, e: Efficiency) -> Layers:
     bytes_per_s = chip.hbm_bytes_per_s * e.memory
     pointwise = s.t * s.of_token(w.pointwise) + e.operands * _operands(s)
     lost_s = w.model.L * e.layer_s + w.model.moe_layers * e.expert_layer_s
-    passed_s = pointwise / bytes_per_s + lost_s
+    passed_s, read_s = pointwise / bytes_per_s + lost_s, _read(s, w.forward, of_flop, bytes_per_s)
     return Layers(
         math=math,
         recomputed_s=recomputed_s,
-        memory_s=passed_s + _read(s, w.forward, of_flop, bytes_per_s),
+        memory_s=passed_s + read_s,
+        read_s=read_s,
+        frozen=plan.frozen,
         memory_again_s=passed_s + _read(s, w.recomputed, of_flop, bytes_per_s)
         if plan.remat not in ("none", "all")
         else 0.0,
@@ -211,7 +217,7 @@ def _idle(s: Shape, forward_s: float, backward_s: float) -> float:
     plan = s.plan
     if plan.pp == 1:
         return 0.0
-    weight_s = s.work.put_off * backward_s
+    weight_s = 0.0 if plan.frozen else s.work.put_off * backward_s
     times = {"forward_s": forward_s, "backward_s": backward_s, "weight_s": weight_s}
     found = pipelines.bubble(plan.schedule, plan.pp, s.m, plan.chunks, **times)
     return float(max(found.idle_s, 0.0))
@@ -220,6 +226,8 @@ def _idle(s: Shape, forward_s: float, backward_s: float) -> float:
 def _update(s: Shape) -> float:
     """Bytes of one chip's optimizer step, for each parameter that it updates."""
     plan = s.plan
+    if plan.frozen:
+        return 0.0
     own = s.dense / s.shared + s.expert / s.expert_shared if plan.zero else s.dense + s.expert
     master = plan.master.bytes if plan.master else plan.weights.bytes
     state = 2 * plan.moments.bytes + master

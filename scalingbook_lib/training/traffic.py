@@ -31,7 +31,7 @@ def rows(s: Shape, rates: Rates) -> list[Traffic]:
         found += _weights(s, rates, "expert ", params=s.expert, ways=s.expert_shared, inside=inside)
     for needed, moved in (
         (plan.tp > 1, _tensor),
-        (plan.cp > 1, _context),
+        (plan.cp > 1, context),
         (plan.ep > 1 and s.expert, _experts),
         (plan.pp > 1, _hops),
         (any(s.work.hosted), _offloaded),
@@ -64,6 +64,10 @@ def _weights(
             rates, gradients, REDUCE, axes, "bwd", n=ways, nbytes=nbytes, times=n, inside=inside, once=True
         )
 
+    if plan.frozen:  # no gradients, and no new weights
+        for when in ("fwd", "bwd") if ways > 1 and zero == 3 else ():
+            yield shards(weights, GATHER, when, moved, overlappable=plan.prefetch or when == "fwd")
+        return
     if ways > 1 and zero == 0:
         yield shards(gradients, REDUCE, "bwd", summed, once=True)
     elif ways > 1:
@@ -108,7 +112,7 @@ def _pair(sequence: bool, pairs: float, again: float) -> tuple[tuple[str, str, f
     )
 
 
-def _context(s: Shape, rates: Rates) -> list[Traffic]:
+def context(s: Shape, rates: Rates) -> list[Traffic]:
     """Keys and values of the whole sequence pass every chip, backward once more and with their gradients.
 
     A ring moves what an all-gather does, piece by piece beside the arithmetic. Ulysses exchanges queries,

@@ -74,7 +74,7 @@ def work(model: Transformer, T: int, remat: str, dtype: DType, causal: bool) -> 
         recomputed=policies.recomputed(model, T, remat, causal),
         stored=policies.stored(model, T, remat, dtype),
         hosted=policies.hosted(model, remat, dtype),
-        working=_working(model, remat, dtype),
+        working=_working(model, T, remat, dtype),
         pointwise=Widths(wide=dtype.bytes * wide, split=dtype.bytes * split),
         operands=_operands(model),
         split=dense - copied,
@@ -102,12 +102,14 @@ def _forward(m: Transformer, T: int, causal: bool) -> ByClass:
     )
 
 
-def _working(m: Transformer, remat: str, dtype: DType) -> Widths:
-    """All that one layer's products read; nothing where nothing is recomputed."""
+def _working(m: Transformer, T: int, remat: str, dtype: DType) -> Widths:
+    """All that one layer's products read, but what waits for them; nothing where nothing is recomputed."""
     if remat in ("none", "all"):
         return Widths()
-    every = policies.fused(m, dtype.bytes)
-    return Widths(wide=every.wide / m.L, split=every.split / m.L)
+    read, waits = policies.fused(m, dtype.bytes), policies.stored(m, T, remat, dtype)
+    inputs = policies.stored(m, T, "full", dtype)  # the layers' own: made anew is what lies within
+    wide, split = (max(r - max(w - i, 0.0), 0.0) / m.L for r, w, i in zip(read, waits, inputs, strict=True))
+    return Widths(wide, split)
 
 
 def _operands(m: Transformer) -> Widths:

@@ -1,9 +1,11 @@
 """The appendix on predicted and published steps says what the library says."""
 
 import re
+from statistics import mean
 
 from scalingbook_lib import training
 from scalingbook_lib.evidence import training as published
+from tools import training_page
 from tools.training_page import PAGE
 
 
@@ -22,3 +24,10 @@ def test_its_example_predicts_what_was_published_to_a_tenth():
     said: dict[str, training.Step] = {}
     exec(example, said)
     assert abs(said["step"].total_s / 14.67 - 1) < 0.1  # dgxc-llama3-70b on 512 H100, release 25.04.02
+
+
+def test_what_goes_with_the_errors_of_ratios():
+    assert 0.005 < training_page._per_doubling() < 0.015  # steps grow with the chips, and predictions do not
+    crowded = training_page._crowded()
+    assert len(crowded) > 50
+    assert abs(mean(one.error for one in crowded)) < 0.01  # a full memory is no reason

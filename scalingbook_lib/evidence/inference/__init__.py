@@ -1,7 +1,7 @@
 """How near does predicted inference come to published runs? Layouts, the frozen efficiencies, the errors.
 
 `calibrated(chip, compute)` is the efficiency to predict with; `scores()` are all usable runs, `total(kind)`
-and `by_source()` their errors, `band()` what to add to a prediction. `efficiencies` says how its figures
+their errors, `band()` what to add to a prediction. `efficiencies` says how its figures
 were found. Chapter: Inference.
 """
 
@@ -12,7 +12,6 @@ from scalingbook_lib.evidence.inference.scores import (
     KINDS,
     InferenceScore,
     band,
-    by_source,
     held_by_band,
     scores,
     source,
@@ -27,7 +26,6 @@ __all__ = [
     "InferenceScore",
     "Planned",
     "band",
-    "by_source",
     "calibrated",
     "every",
     "held_by_band",

@@ -72,11 +72,6 @@ def total(kind: str, left_out: bool = False, known: bool = True) -> Summary:
     return common.total(kind, [s for s in scores(known) if s.kind == kind], left_out)
 
 
-def by_source() -> tuple[tuple[Summary, Summary], ...]:
-    """For each source: as fitted, and by figures without it."""
-    return common.summaries(grouped(scores(), lambda s: s.source))
-
-
 def _band_scores(experts: bool, full: bool, known: bool) -> list[InferenceScore]:
     kinds = (KINDS[experts],) if full else KINDS[2:]
     return [s for s in scores(known) if s.kind in kinds]

@@ -25,7 +25,7 @@ class Kind(NamedTuple):
 
 KINDS = (
     Kind("collectives", ("collective", "n_devices", "size_bytes"), kernels.collective),
-    Kind("kernels", ("op", "m", "n", "k"), kernels.kernel),
+    Kind("kernels", ("op", "dtype"), kernels.kernel),
     Kind("inference_runs", ("phase", "chip", "input_len"), serving.predict),
     Kind("training_runs", ("seq", "chip", "chips"), training.predict),
     Kind("model_configs", ("model", "layers", "d_model"), kernels.parameters),

@@ -1,9 +1,9 @@
 """How near do predicted steps come to published ones? Their plans, the frozen efficiencies, and the errors.
 
-`calibrated(chip, precision)` is the efficiency to predict with; `scores()` are all usable runs, `by_family()`
-and `total()` their errors, `held_out()` runs that nothing was fitted to; `band()` the factor to give with a
-prediction, and `held_by_band()` how that did; `ratios`, `orders` and `held` compare runs of a series, plans
-and memory. `efficiencies` says how the table was made. Chapter: Training.
+`calibrated(chip, precision)` is the efficiency to predict with; `scores()` are all usable runs, `total()`
+their errors, `held_out()` runs that nothing was fitted to; `band()` the factor to give with a prediction, and
+`held_by_band()` how that did; `ratios`, `orders` and `held` compare runs of a series, plans and memory.
+`efficiencies` says how the table was made. Chapter: Training.
 """
 
 from scalingbook_lib.evidence.scores import HOLDS, Score, Summary
@@ -11,10 +11,8 @@ from scalingbook_lib.evidence.training.compared import (
     Held,
     Order,
     Ratio,
-    crowded,
     held,
     orders,
-    per_doubling,
     ratios,
 )
 from scalingbook_lib.evidence.training.efficiencies import calibrated
@@ -22,7 +20,6 @@ from scalingbook_lib.evidence.training.opened import every
 from scalingbook_lib.evidence.training.planned import Planned, planned, seconds
 from scalingbook_lib.evidence.training.scores import (
     band,
-    by_family,
     held_by_band,
     held_out,
     scores,
@@ -39,15 +36,12 @@ __all__ = [
     "Score",
     "Summary",
     "band",
-    "by_family",
     "calibrated",
-    "crowded",
     "every",
     "held",
     "held_by_band",
     "held_out",
     "orders",
-    "per_doubling",
     "planned",
     "ratios",
     "scores",

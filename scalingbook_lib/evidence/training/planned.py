@@ -45,21 +45,11 @@ def planned(run: TrainingRun) -> Planned:
 
 
 def seconds(run: TrainingRun, efficiency: Efficiency) -> Seconds:
-    """The step by term, of a run's plan at that efficiency.
-
-    Of frozen weights nobody computes, sums or applies gradients: a third of their products, and what is moved
-    once a step or for gradients, are left out.
-    """
+    """The step by term, of a run's plan at that efficiency."""
     p = planned(run)
     causal = p.kernel != "unfused"  # a fused kernel skips what the mask throws away
     case = Case(p.model, p.machine, batch=run.batch, T=run.T, efficiency=efficiency, causal=causal)
-    shape = case.shape(p.plan)
-    if run.convention != "frozen":
-        return case.seconds(shape)
-    moved = [row for row in case.traffic(shape) if not row.once and "gradients" not in row.name]
-    found = case.seconds(shape, moved)
-    spared_s = found.optimizer_s + (found.math.total - found.math.attention) / 3
-    return replace(found, optimizer_s=0.0, total_s=found.total_s - spared_s)
+    return case.seconds(case.shape(p.plan))
 
 
 def model(run: TrainingRun) -> Transformer:
@@ -90,6 +80,7 @@ def plan(run: TrainingRun) -> Plan:
         collective_matmul="async" in run.variant or not _rule(run, "exposed"),
         context=_rule(run, "context") or "ring",
         prefetch=_rule(run, "prefetch") != "late",
+        frozen=run.convention == "frozen",
         master=None if single else FP32,
         expert_tp=1 if run.experts and run.ep > 1 and run.tp > 1 else None,
         logit_bytes=float(logit_bytes) if logit_bytes else None,

@@ -58,13 +58,6 @@ def total(experts: bool, left_out: bool = False, seen: str = "software") -> Summ
     return common.total("with experts" if experts else "dense", _scored(experts, seen), left_out)
 
 
-def by_family() -> tuple[tuple[Summary, Summary], ...]:
-    """For each release, dense and with experts apart: as fitted, and by figures without its source."""
-    return common.summaries(
-        grouped(scores(), lambda s: f"{s.run.software[-1]}{', experts' if s.run.experts else ''}")
-    )
-
-
 def _band_scores(experts: bool, seen: str) -> list[Score[TrainingRun]]:
     """The runs that tell a band: of software that has several sources, where one of them is left out."""
     found = _scored(experts, seen)

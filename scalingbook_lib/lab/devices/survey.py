@@ -5,6 +5,7 @@ Predictions are those of `evidence.kernels` and `evidence.fabrics` for a chip of
 roofline of its own best rates.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -59,7 +60,7 @@ def survey(say: Say = lambda _: None, sizes: Sizes | None = None) -> Survey:
     first, count = jax.devices()[0], len(jax.devices())
     chip = found(first.device_kind)
     asked = sizes or (LARGE if chip else SMALL)
-    rows = list(_rows(chip, asked, say))
+    rows, known = list(_rows(chip, asked, say)), {} if chip else _memory()
     if chip and count > 1:
         rows += _collectives(chip, asked, say)
     return Survey(
@@ -69,7 +70,15 @@ def survey(say: Say = lambda _: None, sizes: Sizes | None = None) -> Survey:
         jax=jax.__version__,
         date=str(date.today()),
         rows=tuple(rows),
+        **known,
     )
+
+
+def _memory() -> dict[str, float]:
+    """That of this machine, where the system says it."""
+    if not hasattr(os, "sysconf"):
+        return {}
+    return {"memory_bytes": float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))}
 
 
 def _rows(chip: Chip | None, asked: Sizes, say: Say) -> Iterator[Timed]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from scalingbook_lib.machines.clusters import ClusterError
@@ -9,15 +10,14 @@ from scalingbook_lib.planner.fast.links import MeshRates
 from scalingbook_lib.planner.fast.splits import Picks, Room, Split, Splits, fullest
 from scalingbook_lib.planner.fast.step import Steps, idle
 from scalingbook_lib.planner.fast.sums import Moved, Params, Pass, Rates, Way, Ways, Weights
-from scalingbook_lib.planner.fast.unit import TokenBytes, Triple, unit
+from scalingbook_lib.planner.fast.unit import Triple, unit
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, Spread
-from scalingbook_lib.planner.tally import Miss
+from scalingbook_lib.planner.tally import Miss, nearer
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.buffers import live
 from scalingbook_lib.training.shape import Shape
-from scalingbook_lib.training.stages import Stages
 
 _tuple = tuple.__new__  # makes a Point in half of the time that Point(...) takes
 
@@ -29,8 +29,10 @@ class Bench:
     """What all groups of a mesh and schedule share, whatever the microbatch."""
 
     shape: Shape
-    idle: float  # over the sum of both passes; NaN where it is no such share
+    live: float  # the most microbatches that wait, if there are as many
+    idle: float | None  # over the sum of both passes; None where it is no such share
     hop_bytes: float  # to the next stage, for a token and one chunk
+    splits: list[Split]
     passes: dict[tuple[int, object], Passes]  # of a microbatch on a line
 
 
@@ -48,16 +50,19 @@ class Fast:
         self.steps = Steps(Plan(**space.constant).hidden * efficiency.overlap, efficiency.fixed_s)
         self.weights, self.splits = Weights(self.unit), Splits(space, self.unit)
         self.policies = {z: [Policy(z, remat) for remat in self.remats] for z in (0, *space.tried["zero"])}
+        self.put_off = {r: self.unit.case.work(space.plan(remat=r)).put_off for r in self.remats}
         self._known: dict[Any, Any] = {}
 
     def judge(self, g: Group, every: bool, found: list[Point]) -> tuple[int, int]:
         """Every plan of a group that fits goes to `found`; how many spreads are legal, and plans spared."""
-        bench = self._get(g.spread, self._bench, g.spread)
+        # sums over several microbatches are there from the start of a step
+        bench = self._get((g.spread, g.m > 1), self._bench, g.spread, g.m > 1)
         t = g.microbatch * self.space.T / g.spread.cp
         room = Room(self._held(g, bench, t), self.space.machine.chip.hbm_bytes, every)
-        fitting, spared = self._fitting(g, self._splits(g, bench.shape.stages), room)
+        fitting, spared = self._fitting(g, bench.splits, room)
         found += self._timed(g, bench, t, fitting, room.held)
-        return len({split.sharing.fsdp for split, _ in fitting}), spared
+        several = self.space.model.experts  # then a spread has several splits, else one
+        return len({split.sharing.fsdp for split, _ in fitting} if several else fitting), spared
 
     def _get(self, key: tuple[Any, ...], make: Callable[..., Any], *how: Any) -> Any:
         """What plans share, made once in a search.
@@ -70,41 +75,30 @@ class Fast:
             found = self._known[key] = make(*how)
         return found
 
-    def _bench(self, s: Spread) -> Bench:
+    def _bench(self, s: Spread, summed: bool) -> Bench:
         shape = self.unit.shape(s.tp, s.pp, s.chunks)
+        layers = s.tp, s.cp, s.pp, shape.stages  # the schedule counts by these alone
         return Bench(
             shape=shape,
+            live=live(s.schedule, s.pp, inf, s.chunks),
             idle=idle(s.pp, s.schedule, s.chunks),
             hop_bytes=self.unit.hop_bytes(s.tp),
-            # the schedule counts by the layers of a stage alone
-            passes=self._get(("passes", s.tp, s.cp, s.pp, shape.stages), dict),
-        )
-
-    def _splits(self, g: Group, dealt: Stages) -> list[Split]:
-        """Those of a spread; sums over several microbatches are there from the start of a step."""
-        s, summed = g.spread, g.m > 1
-        return self._get(("splits", s.tp, s.cp, s.pp, dealt, summed), self.splits.of, s, summed)
-
-    def _bytes(self, g: Group) -> list[TokenBytes]:
-        """Of a token, per rematerialization; several sequences have their logits in place."""
-        s, microbatch = g.spread, min(g.microbatch, 2)
-        cp = s.cp if self.unit.gathers else 1  # else what a token holds does not depend on it
-        known = ("held", s.tp, cp, s.pp > 1, microbatch)
-        return self._get(
-            known, lambda: [self.unit.held(s.tp, cp, r, s.pp > 1, microbatch) for r in self.remats]
+            splits=self._get(("splits", summed, *layers), self.splits.of, s, summed),
+            passes=self._get(("passes", *layers), dict),
         )
 
     def _held(self, g: Group, bench: Bench, t: float) -> list[Triple]:
         """Activations, per rematerialization: of the last stage with its logits, or the first in a layer."""
         s = g.spread
-        first, last = bench.shape.share * live(s.schedule, s.pp, g.m, s.chunks), bench.shape.stages.last
+        first, last = bench.shape.share * min(bench.live, g.m), bench.shape.stages.last
+        cp = s.cp if self.unit.gathers else 1  # else what a token holds does not depend on it
         return [
             (
                 t * (last * one.stored + one.logits),
-                t * (last * one.stored + one.unembedding),
+                t * (last * one.waiting + one.unembedding),
                 t * (first * one.stored + one.layer) + min(t * one.kept, one.vocabulary),
-            )
-            for one in self._bytes(g)
+            )  # several sequences have their logits in place
+            for one in self.unit.held(s.tp, cp, self.remats, s.pp > 1, min(g.microbatch, 2))
         ]
 
     def _fitting(self, g: Group, splits: list[Split], room: Room) -> tuple[list[tuple[Split, Picks]], int]:
@@ -114,7 +108,8 @@ class Fast:
         for split in splits:
             judged, more = picks(split)
             if not judged:
-                self._missed(missed, split, room.far(split))
+                miss = Miss("even shards" if split.why else "memory", room.far(split), split.why)
+                missed[split.sharing.fsdp] = nearer(missed.get(split.sharing.fsdp), miss)
             elif split.mesh or self._laid(g.spread, split, missed):
                 found.append((split, judged))
                 spared += more
@@ -123,12 +118,6 @@ class Fast:
             if fsdp not in legal:
                 self.space.misses(g, fsdp, miss)
         return found, spared
-
-    def _missed(self, missed: dict[int, Miss], split: Split, far: float) -> None:
-        """The smallest plan of each mesh that does not fit."""
-        fsdp = split.sharing.fsdp
-        if fsdp not in missed or far < missed[fsdp].far:
-            missed[fsdp] = Miss("even shards" if split.why else "memory", far, split.why)
 
     def _laid(self, s: Spread, split: Split, missed: dict[int, Miss]) -> bool:
         """Whether the machine has such a mesh; its rates, or why not."""
@@ -146,12 +135,8 @@ class Fast:
     ) -> list[Point]:
         """The step of every plan: a few numbers of its split, and of the passes that splits share."""
         found, line, passes = [], None, []
-        run, chunks, policies, step_s = (
-            g.m - 1 + bench.idle,
-            g.spread.chunks,
-            self.policies,
-            self.steps.step_s,
-        )
+        run = None if bench.idle is None else g.m - 1 + bench.idle
+        chunks, policies, step_s = g.spread.chunks, self.policies, self.steps.step_s
         hop_bytes = chunks * bench.hop_bytes * t
         for split, picks in fitting:
             if split.line != line:
@@ -172,11 +157,11 @@ class Fast:
         """Both directions at the longest stage's pace."""
         s = g.spread
         key = "all layers", s.pp == 1, s.tp, s.cp, g.microbatch, remat, split.line
-        forward, backward, put_off = self._get(key, self._layers, s, split, t, remat)
-        return Pass(forward.paced(shape), backward.paced(shape), put_off)
+        forward, backward = self._get(key, self._layers, s, split, t, remat)
+        return Pass(forward.paced(shape), backward.paced(shape), self.put_off[remat])
 
-    def _layers(self, s: Spread, split: Split, t: float, remat: str) -> tuple[Way, Way, float]:
-        """All layers, either way, with tensor, context and expert ways; and what may be put off."""
+    def _layers(self, s: Spread, split: Split, t: float, remat: str) -> tuple[Way, Way]:
+        """All layers, either way, with tensor, context and expert ways."""
         sharing, mesh = split.sharing, split.mesh
         assert mesh
         cp = 1 if self.unit.even else s.cp  # else what a token takes does not depend on it
@@ -187,7 +172,7 @@ class Fast:
         C = self._get(("context", s.tp, s.cp, mesh.C), Ways.of, rows, "C", mesh.C)
         forward = Way.of(one.forward_s, one.math.head, t, Y=Y.forward, C=C.forward, Z=Z.forward)
         backward = Way.of(one.backward_s, 2 * one.math.head, t, Y=Y.backward, C=C.backward, Z=Z.backward)
-        return forward, backward, self.unit.case.work(self.space.plan(remat=remat)).put_off
+        return forward, backward
 
     def _tensor(self, s: Spread, sharing: Sharing, remat: str, Y: Rates) -> tuple[Ways, Ways]:
         """Tensor and expert ways."""

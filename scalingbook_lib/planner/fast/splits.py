@@ -4,7 +4,6 @@ On a torus an exchange of tokens depends on the whole mesh, and plans with exper
 Chapter: Training LLaMA 3.
 """
 
-from collections.abc import Callable, Iterable
 from functools import cache
 from math import inf
 from typing import NamedTuple
@@ -31,35 +30,24 @@ def fullest(states: Triple, held: Triple) -> float:
     return layer if layer > most else most
 
 
-def _each(pick: Callable[[Iterable[float]], float], triples: list[Triple]) -> Triple:
-    """Moment by moment, the least or the most; infinite where there is none."""
-    logits, unembedding, layer = map(pick, zip(*triples, strict=True)) if triples else (inf, inf, inf)
-    return logits, unembedding, layer
-
-
 class States(NamedTuple):
     """What the weights and their optimizer hold, per kind of ZeRO; or why there is no kind."""
 
     zeros: tuple[int, ...]
     nbytes: list[Triple]
-    least: Triple
-    most: Triple
+    tops: list[float]  # of each kind, at the moment when that is most
+    most: float  # of any kind
     why: str
-
-    @classmethod
-    def of(cls, zeros: tuple[int, ...], nbytes: list[Triple], why: str) -> "States":
-        """With the least and the most of each moment."""
-        return cls(zeros, nbytes, _each(min, nbytes), _each(max, nbytes), why)
 
 
 class Split:
     """One way to share the data ranks and the experts, with all that does not depend on the microbatch."""
 
-    __slots__ = ("hop", "least", "line", "mesh", "most", "moved", "nbytes", "sharing", "why", "zeros")
+    __slots__ = ("hop", "line", "mesh", "most", "moved", "nbytes", "sharing", "tops", "why", "zeros")
 
     def __init__(self, sharing: Sharing, states: States) -> None:
         self.sharing = sharing
-        self.zeros, self.nbytes, self.least, self.most, self.why = states
+        self.zeros, self.nbytes, self.tops, self.most, self.why = states
         self.mesh: MeshRates | None = None
         self.line: tuple[object, ...] = ()  # passes of splits with the same line take the same time
         self.hop = FREE  # from stage to stage
@@ -88,7 +76,9 @@ class Splits:
                 Split(one, self.states(*stage, ep=one.ep, expert_tp=one.expert_tp))
                 for one in self._sharings(s, fsdp)
             ]
-            found += shared or [Split(Sharing(fsdp, s.rest // fsdp), States.of((), [], self._none(s, fsdp)))]
+            found += shared or [
+                Split(Sharing(fsdp, s.rest // fsdp), States((), [], [], inf, self._none(s, fsdp)))
+            ]
         return found
 
     def _sharings(self, s: Spread, fsdp: int) -> list[Sharing]:
@@ -113,9 +103,12 @@ class Splits:
         if expert_tp == 1 and tp > 1:  # experts are shared where all else is not
             zeros, why = self.space.tried["zero"], ""
         experts = self.experts(tp, self.unit.shape(tp, pp, chunks), shared, ep=ep, expert_tp=expert_tp)
-        copied = self.space.machine.chips * self.space.pods > tp * pp * shared
+        # one of several chips scatters gradients, whether others share its weights or copy them
+        copied = shared > 1 or self.space.machine.chips * self.space.pods > tp * pp
         stage = Stage(tp, pp, chunks, summed, copied)
-        return States.of(zeros, [self.unit.states(stage, shared, experts, zero) for zero in zeros], why)
+        nbytes = [self.unit.states(stage, shared, experts, zero) for zero in zeros]
+        tops = list(map(max, nbytes))
+        return States(zeros, nbytes, tops, max(tops, default=inf), why)
 
     def experts(self, tp: int, shape: Shape, shared: int, *, ep: int, expert_tp: int | None) -> ExpertShare:
         """A chip's experts, where `shared` chips hold the same dense weights; without any, no parameters."""
@@ -125,13 +118,17 @@ class Splits:
 
 
 class Room:
-    """What a group of spreads keeps of activations, per rematerialization, in a memory of that size."""
+    """What a group of spreads keeps of activations, per rematerialization, in a memory of that size.
 
-    __slots__ = ("_every", "_least", "_most", "_size", "held")
+    States of `for_all` bytes fit whatever is rematerialized, those of more than `for_any` do not, at whatever
+    moment: the moments are counted one by one only for what is between, few of all plans.
+    """
+
+    __slots__ = ("_every", "_size", "for_all", "for_any", "held")
 
     def __init__(self, held: list[Triple], size: float, every: bool) -> None:
         self.held, self._size, self._every = held, size, every
-        self._least, self._most = _each(min, held), _each(max, held)
+        self.for_all, self.for_any = size - max(map(max, held)), size - min(map(min, held))
 
     def far(self, split: Split) -> float:
         """What the smallest plan of a split holds; without its states, where no kind of ZeRO can be."""
@@ -143,18 +140,15 @@ class Room:
 
         That is: some other that fits has no more of ZeRO and of rematerialization.
         """
-        size = self._size
-        if fullest(split.most, self._most) <= size and not self._every:
-            return FIRST, len(split.nbytes) * len(self.held) - 1
-        if fullest(split.least, self._least) > size:
-            return [], 0
-        found, fit, least = [], 0, len(self.held)
-        for z, (a, b, c) in enumerate(split.nbytes):  # a call of `fullest` for each takes three times as long
-            fits = [
-                r
-                for r, (x, y, w) in enumerate(self.held)
-                if a + x <= size and b + y <= size and c + w <= size
-            ]
+        least = kinds = len(self.held)
+        for_all, for_any = self.for_all, self.for_any
+        if split.most <= for_all and not self._every:
+            return FIRST, kinds * len(split.tops) - 1
+        found, fit = [], 0
+        for z, top in enumerate(split.tops):
+            if top > for_any:
+                continue
+            fits = range(kinds) if top <= for_all else self._beside(split.nbytes[z])
             fit += len(fits)
             if self._every:
                 found += [(z, r) for r in fits]
@@ -162,3 +156,10 @@ class Room:
                 least = fits[0]
                 found.append((z, least))
         return found, fit - len(found)
+
+    def _beside(self, states: Triple) -> list[int]:
+        """The rematerializations that leave room for these states at every moment."""
+        (a, b, c), size = states, self._size
+        return [
+            r for r, (x, y, w) in enumerate(self.held) if a + x <= size and b + y <= size and c + w <= size
+        ]

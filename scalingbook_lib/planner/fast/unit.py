@@ -3,7 +3,7 @@
 Chapter: Training LLaMA 3.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -15,17 +15,19 @@ from scalingbook_lib.training.links import Traffic, unpriced
 from scalingbook_lib.training.memory import compiled, moments
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Layers, layers, seconds
-from scalingbook_lib.training.traffic import rows
+from scalingbook_lib.training.traffic import context, rows
 
 type Rows = tuple[Traffic, ...]
 type Triple = tuple[float, float, float]  # bytes at each of the moments
 
 
-class TokenBytes(NamedTuple):
+@dataclass(slots=True)
+class TokenBytes:
     """Bytes for each token of a microbatch on a chip: activations, and what each moment has beside them."""
 
     stored: float  # of all layers
     logits: float
+    waiting: float  # of what is stored, at the unembedding's gradient
     unembedding: float
     layer: float  # but the less of these two:
     kept: float  # the logits' gradient
@@ -60,16 +62,16 @@ class Unit:
     `weights` it takes 1.1 to 1.2 times as long, each.
     """
 
-    def __init__(self, case: Case, pods: int, constant: dict[str, Any], remat: str) -> None:
-        self.case, self.constant, self.remat = case, constant, remat
+    def __init__(self, case: Case, *, pods: int, constant: tuple[tuple[str, Any], ...], remat: str) -> None:
+        self.case, self.constant, self.remat = case, dict(constant), remat
         self.links = Links(case.machine, pods, case.efficiency)
         self.shape, self.layers, self.moved = cache(self._shape), cache(self._layers), cache(self._moved)
         self.weights, self.context = cache(self._weights), cache(self._context)
-        self.hop_bytes, self.sharing = cache(self._hop_bytes), cache(self._sharing)
-        self.state = cache(self._state)
+        self.hop_bytes = cache(self._hop_bytes)
+        self.state, self.line, self.held = cache(self._state), cache(self._line), cache(self._held)
         self.loop = compiled(case.machine)
-        self.gathers = constant.get("context") == "gather"
-        self.even = constant.get("zigzag", True)  # chips have as much of a causal mask each
+        self.gathers = self.constant.get("context") == "gather"
+        self.even = self.constant.get("zigzag", True)  # chips have as much of a causal mask each
 
     def given(self, **ways: Any) -> Shape:
         """A plan's shape with one microbatch, of one token."""
@@ -102,38 +104,47 @@ class Unit:
 
     def _context(self, tp: int, cp: int) -> Rows:
         """What a sequence split over cp chips sends, for a token on each of them and all layers."""
-        return tuple(rows(self.given(tp=tp, cp=cp, zero=0), unpriced))
+        return tuple(context(self.given(tp=tp, cp=cp, zero=0), unpriced))
 
-    def held(self, tp: int, cp: int, remat: str, staged: bool, microbatch: int) -> TokenBytes:
-        """Without the weights, gathered or not; `microbatch` is 1, or any of several sequences."""
+    def _held(
+        self, tp: int, cp: int, remats: tuple[str, ...], staged: bool, microbatch: int
+    ) -> list[TokenBytes]:
+        """Of each rematerialization; `microbatch` is 1, or any of several sequences."""
+        return [self._token_bytes(tp, cp, remat, staged, microbatch) for remat in remats]
+
+    def _token_bytes(self, tp: int, cp: int, remat: str, staged: bool, microbatch: int) -> TokenBytes:
+        """Without the weights, gathered or not."""
         s = self.given(tp=tp, cp=cp, remat=remat, zero=0, microbatch=microbatch)
         none = replace(s.work, split=0, copied=0, embedding=0, head=0)
         logits, unembedding, layer = moments(replace(s, work=none, dense=0.0, expert=0.0), self.loop)
         stored = logits.activations
+        # of one token the gradient is less than the vocabulary's
+        kept = 0.0 if staged or self.loop is None else moments(s, self.loop)[2].logits
         return TokenBytes(
             stored=stored,
             logits=logits.total - stored,
-            unembedding=unembedding.total - stored,
+            waiting=unembedding.activations,
+            unembedding=unembedding.total - unembedding.activations,
             layer=layer.total - stored,
-            kept=0.0 if staged else unembedding.logits,
+            kept=kept,
             vocabulary=vocabulary(s),
         )
 
     def states(self, stage: Stage, shared: int, experts: ExpertShare, zero: int) -> Triple:
-        """What no token has a part in, of dense weights that so many chips share.
-
-        Without experts each moment is a + b / shared, for 2 chips and more: two of them tell all.
-        """
+        """What no token has a part in, of dense weights that so many chips share."""
         if experts.params or shared == 1:
             return self.state(stage, shared, experts, zero)
-        two, four = (self.state(stage, n, NO_EXPERTS, zero) for n in (2, 4))
-        less = 4 / shared - 1
-        logits, unembedding, layer = (b + (a - b) * less for a, b in zip(two, four, strict=True))
-        return logits, unembedding, layer
+        (a, b, c), (x, y, w) = self.line(stage, zero)
+        return a + x / shared, b + y / shared, c + w / shared
+
+    def _line(self, stage: Stage, zero: int) -> tuple[Triple, Triple]:
+        """a and b of each moment's a + b / shared, without experts, for 2 chips and more: two tell all."""
+        (a, b, c), (x, y, w) = (self.state(stage, n, NO_EXPERTS, zero) for n in (2, 4))
+        return (2 * x - a, 2 * y - b, 2 * w - c), (4 * (a - x), 4 * (b - y), 4 * (c - w))
 
     def _state(self, stage: Stage, shared: int, experts: ExpertShare, zero: int) -> Triple:
         shape = self.shape(stage.tp, stage.pp, stage.chunks)
-        plan = self.sharing(shape.plan, zero, stage.copied)
+        plan = replace(shape.plan, zero=zero, dp=1 + stage.copied)
         held = {
             "m": 1 + stage.summed,
             "shared": shared,
@@ -142,9 +153,6 @@ class Unit:
         }
         logits, unembedding, layer = moments(replace(shape, plan=plan, t=0.0, **held), self.loop)
         return logits.total, unembedding.total, layer.total
-
-    def _sharing(self, plan: Plan, zero: int, copied: bool) -> Plan:
-        return replace(plan, zero=zero, dp=1 + copied)
 
     def _weights(self, zero: int) -> Rows:
         """The rows of one parameter in one layer, as if the sums over copies and pods were of all of it."""
@@ -160,7 +168,6 @@ class Unit:
         return seconds(s, (), self.case.machine.chip, self.case.efficiency).optimizer_s
 
 
-@lru_cache(maxsize=16)
-def unit(case: Case, *, pods: int, constant: tuple[tuple[str, Any], ...], remat: str) -> Unit:
-    """The same again for the next search, which takes 1.5 times as long without."""
-    return Unit(case, pods, dict(constant), remat)
+unit = lru_cache(maxsize=16)(
+    Unit
+)  # the same again for the next search, which takes 1.5 times as long without

@@ -201,4 +201,3 @@ def test_a_score_tells_itself():
     assert "by a table without LLaMA-3 70B, TensorRT-LLM 1.0" in str(score)
     assert isinstance(inference.calibrated(chips.H100), Efficiency)
     assert "runs: mean error" in str(inference.total(DENSE))
-    assert len(inference.by_source()) == len({inference.source(run) for run in EVERY})

@@ -110,13 +110,6 @@ def test_ratios_within_a_series_are_right():
     assert sum(error <= 0.05 for error in errors) / len(errors) > 0.88
 
 
-def test_what_goes_with_the_errors_of_ratios():
-    assert 0.005 < training.per_doubling() < 0.015  # steps grow with the chips, and predictions do not
-    crowded = training.crowded()
-    assert len(crowded) > 50
-    assert abs(mean(one.error for one in crowded)) < 0.01  # a full memory is no reason
-
-
 def test_plans_that_a_source_compares_are_put_in_its_order():
     pairs = training.orders()
     assert len(pairs) == 7
@@ -134,15 +127,14 @@ def test_a_plan_that_ran_fits():
     """As the source says what is done again; else with some policy. What is left has its reason."""
     beyond = {
         "tpu-recipes-tpuv6e-tpuv6e-256-bf16-07": 1.01,  # by half a percent
-        "tpu-recipes-tpuv6e-tpuv6e-32-bf16-02": 1.3,  # 12 bytes a parameter and fp32 gradients are more
-        "tpu-recipes-ironwood-tpu7x-128-bf16-01": 1.02,  # its inputs wait on a host that nobody rates
-        "tpu-recipes-ironwood-tpu7x-128-fp8-01": 1.02,
+        "tpu-recipes-tpuv6e-tpuv6e-32-bf16-02": 1.29,  # 12 bytes a parameter and fp32 gradients are more
         "mbridge-26-02-01-gb300-64-nvfp4-01": 1.11,  # whole weights and gradients alone are 282 GB
-        "llama3-405b-h100-sxm-8192-bf16-01": 1.17,  # frees more of a stage than fused kernels do
+        "llama3-405b-h100-sxm-8192-bf16-01": 1.16,  # frees more of a stage than fused kernels do
     }
     for run in (*RUNS, *HELD_OUT):
         given = planned(run)
-        policies = (given.plan.remat,) if run.remat else (given.plan.remat, "selective", "full")
+        said = run.remat if (run.remat or "").startswith("offload") else given.plan.remat  # whatever the host
+        policies = (said,) if run.remat else (said, "selective", "full")
         plans = (replace(given.plan, remat=remat) for remat in policies)
         asked = {"batch": run.batch, "T": run.T, "machine": given.machine}
         held = min(memory(given.model, plan, **asked).total for plan in plans)

@@ -1,5 +1,6 @@
 """5,000 cases of serving: what faster chips, larger batches and longer prompts do, but for whole waves."""
 
+import sys
 from random import Random
 
 import pytest
@@ -114,3 +115,24 @@ def test_127_and_128_tokens_of_a_prompt_are_nearly_the_same():
         for P in (127, 128)
     )
     assert few < more < 1.01 * few
+
+
+SLOWED = {  # seconds that a pass takes more, each against one law
+    "rate": lambda k, load: 1e-12 / k.head.token_s,
+    "batch": lambda k, load: 1e-5 * load.B**2,
+    "prompt": lambda k, load: 1 / (1 + load.chunk),
+}
+
+
+@pytest.mark.parametrize("law", SLOWED)
+def test_the_search_finds_breaks(law, monkeypatch):
+    module = sys.modules[inference.Case.__module__]
+    passed = module.passed
+
+    def slowed(k, load):
+        one = passed(k, load)
+        one.launch_s += SLOWED[law](k, load)
+        return one
+
+    monkeypatch.setattr(module, "passed", slowed)
+    assert broken(100, seed=15)[law]

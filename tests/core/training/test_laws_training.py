@@ -49,7 +49,7 @@ def draw(r, model, place, remat, T):
         context=r.choice(CONTEXTS), zigzag=r.random() < 0.7, prefetch=r.random() < 0.7,
         collective_matmul=r.random() < 0.5, sequence_parallel=r.random() < 0.7,
         microbatch=r.choice((1, 1, 2, 4)), compute=r.choice(types(on.chip) or [BF16]),
-        gradients=r.choice((BF16, FP32)), master=r.choice((None, FP32)),
+        gradients=r.choice((BF16, FP32)), master=r.choice((None, FP32)), frozen=r.random() < 0.1,
     )  # fmt: skip
     batch = plan.ranks * plan.microbatch * r.choice((1, 2, 4, 8, 16, 32))
     table = calibrated(on.chip, plan.compute.name) if types(on.chip) else ROUGH

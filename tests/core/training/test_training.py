@@ -75,7 +75,8 @@ def test_logits_and_a_layer_done_again_are_never_together():
     assert at_logits["recomputed layer"] == 0 < at_logits.other < at_logits["logits"]
     in_layer = training.memory(models.find("LLaMA-2 7B"), replace(plan, logit_bytes=1.0), batch=8, T=4096)
     assert in_layer.moment == "in a layer"
-    assert in_layer.other == 4096 * 32000 == in_layer["logits"]
+    assert in_layer.other == 4096 * 32000
+    assert in_layer["logits"] == 0
     assert "(in a layer; at the logits 131 MB in its place)" in str(in_layer)
 
 

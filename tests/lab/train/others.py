@@ -3,7 +3,8 @@
 A `Style` says how one is written: loss, mask, attention, rematerialization, loop or layers written out, sums
 over microbatches, optimizer, mesh. `buffers` compiles it for a TPU slice until its buffers are assigned, and
 returns their bytes; `python -m tests.lab.train.others NAME ...` prints them. The table has programs whose
-names begin with p, by which the count was mended, and those with q, drawn by chance afterwards.
+names begin with p and q, by which the count was mended, and those with r, drawn by chance afterwards; in a
+third of these layers are written out.
 """
 
 import csv

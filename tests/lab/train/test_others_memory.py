@@ -23,17 +23,21 @@ def errors(names: str) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize(("names", "programs"), [("p", 44), ("q", 30)])
-def test_programs_of_others_hold_what_is_counted(names, programs):
+@pytest.mark.parametrize(
+    ("names", "programs", "middle", "near"),
+    [("p", 44, 0.03, 0.93), ("q", 30, 0.04, 0.9), ("r", 25, 0.06, 0.72)],
+)
+def test_programs_of_others_hold_what_is_counted(names, programs, middle, near):
+    """Layers that are written out, as a third of r, keep what a scheduler with room to spare lets them."""
     found = errors(names)
     assert len(found) == programs
-    assert median(map(abs, found)) < 0.04
-    assert sum(abs(error) <= 0.12 for error in found) / programs > 0.83
+    assert median(map(abs, found)) < middle
+    assert sum(abs(error) <= 0.12 for error in found) / programs >= near
 
 
 def test_programs_that_exceed_a_chip_by_a_tenth_are_refused():
     """Whatever the chip: a count above the compiled bytes over 1.1 is above the chip's."""
-    found = errors("pq")
+    found = errors("pqr")
     assert sum(1.1 * (1 + error) > 1 for error in found) / len(found) > 0.9
 
 
