@@ -76,8 +76,10 @@ def fit_products(rows: Sequence[Timed]) -> Values:
 
     def errors(values: Values) -> list[float]:
         one = Products(**values)  # type: ignore[arg-type]
-        times = (one.seconds(row.B, row.D, row.F, row.chip, row.dtype) for row in rows)
-        return [far(log(found / row.seconds), noise) for found, row in zip(times, rows, strict=True)]
+        return [
+            far(log(one.seconds(row.B, row.D, row.F, row.chip, row.dtype) / row.seconds), noise)
+            for row in rows
+        ]
 
     return fitted(NARROW if rows[0].dtype.bytes < BF16.bytes else WIDE, errors)
 

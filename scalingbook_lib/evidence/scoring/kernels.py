@@ -57,9 +57,14 @@ class Timed(NamedTuple):
 
 
 def _found(kind: str, chip: str, measured: float, predicted: float, ideal: Ideal | None = None) -> Found:
-    factor = FACTORS.get(kind, 1.0)
-    same = Interval(measured, measured), Interval(predicted, predicted)
-    return Found(kind=kind, chip=chip, measured=same[0], predicted=same[1], factor=factor, ideal=ideal)
+    return Found(
+        kind=kind,
+        chip=chip,
+        measured=Interval(measured, measured),
+        predicted=Interval(predicted, predicted),
+        factor=FACTORS.get(kind, 1.0),
+        ideal=ideal,
+    )
 
 
 def kernel(row: Cells) -> Found:
