@@ -14,7 +14,7 @@ from scalingbook_lib.notation.array import Array, Dim
 from scalingbook_lib.notation.error import RULES, NotationError
 from scalingbook_lib.notation.product import Product
 from scalingbook_lib.notation.reading import parse, parse_product
-from scalingbook_lib.notation.sizes import Mesh, parse_sizes
+from scalingbook_lib.notation.sizes import Mesh
 
 __all__ = [
     "RULES",
@@ -25,5 +25,4 @@ __all__ = [
     "Product",
     "parse",
     "parse_product",
-    "parse_sizes",
 ]

@@ -1,57 +1,22 @@
 """How large is each dimension, which devices are there, and what are the axes of their grid called?
 
-Sizes as people type them, `I=128, J=2048`, and the errors of a wrong size. A mesh is a grid of devices with
-named axes, `X4 Y2`: X is the slow axis, Y the fast one, eight devices.
+A size is a whole number that some array could have. A mesh is a grid of devices with named axes, `X4 Y2` as
+people type it: X is the slow axis, Y the fast one, eight devices.
 """
 
 import itertools
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from scalingbook_lib.notation.error import NotationError, broken
 from scalingbook_lib.units import Told
 
 LONGEST_TEXT = 1000  # characters: a page hands over what readers type
 LARGEST_SIZE = 10**15  # of a dimension; no array of this book comes near it
-
-_ENTRY = re.compile(
-    r"\s*(?P<name>[A-Za-z][A-Za-z0-9']*)\s*[=:]\s*(?P<size>-?[0-9]+(?:_[0-9]+)*)\s*(?:[,;](?!\s*$))?"
-)
-
-
-def parse_sizes(text: str) -> dict[str, int]:
-    """Read the sizes of dimensions: 'I=128, J=2048' is {'I': 128, 'J': 2048}."""
-    return entries(text, _ENTRY, ("empty-sizes", "size-syntax", "size-twice"), _sized)
-
-
-def entries(
-    text: str, entry: re.Pattern[str], rules: tuple[str, str, str], check: Callable[..., Any]
-) -> dict[str, int]:
-    """Every name and size in the text; `rules` are those for no entry, no such entry and one name twice."""
-    empty, syntax, twice = rules
-    if not (end := len(checked(text).rstrip())):
-        raise broken(empty, text, (0, len(text)))
-    found: dict[str, int] = {}
-    at = 0
-    while at < end:
-        match = entry.match(text, at)
-        if match is None:
-            start = at + len(text[at:]) - len(text[at:].lstrip())
-            raise broken(syntax, text, (start, end), found=repr(text[start:end][:20]))
-        if match["name"] in found:
-            raise broken(twice, text, match.span("name"), name=match["name"])
-        digits = match["size"]  # Python reads no endless numbers
-        try:
-            found[match["name"]] = size = int(digits) if len(digits) < 100 else LARGEST_SIZE + 1
-            check(**{match["name"]: size})
-        except NotationError as error:
-            raise error.at(text, match.span("size" if error.part == "size" else "name")) from None
-        at = match.end()
-    return found
 
 
 def whole(name: str, size: object, read: str, *, most: int = LARGEST_SIZE) -> int:
@@ -87,11 +52,6 @@ def checked(text: object) -> str:
     return text
 
 
-def _sized(**sizes: int) -> None:
-    for name, size in sizes.items():
-        whole(name, size, name)
-
-
 LARGEST_AXIS = 10**6  # devices along one mesh axis
 
 _AXIS = re.compile(r"\s*(?P<name>[A-Za-z]+)\s*[=:]?\s*(?P<size>-?[0-9]+)\s*(?:[,;×](?!\s*$))?")
@@ -122,7 +82,7 @@ class Mesh(Told):
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read a mesh: 'X4 Y2', 'X=4, Y=2' and 'X:4 Y:2' say the same."""
-        return cls(**entries(text, _AXIS, ("empty-mesh", "mesh-syntax", "mesh-axis-twice"), cls))
+        return cls(**_axes_in(text))
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -166,3 +126,26 @@ class Mesh(Told):
 
     def __repr__(self) -> str:
         return f"Mesh({', '.join(f'{name}={size}' for name, size in self.items)})"
+
+
+def _axes_in(text: str) -> dict[str, int]:
+    """Every axis in the text and its size; an error stands at the axis that it is about."""
+    if not (end := len(checked(text).rstrip())):
+        raise broken("empty-mesh", text, (0, len(text)))
+    found: dict[str, int] = {}
+    at = 0
+    while at < end:
+        match = _AXIS.match(text, at)
+        if match is None:
+            start = at + len(text[at:]) - len(text[at:].lstrip())
+            raise broken("mesh-syntax", text, (start, end), found=repr(text[start:end][:20]))
+        if match["name"] in found:
+            raise broken("mesh-axis-twice", text, match.span("name"), name=match["name"])
+        digits = match["size"]  # Python reads no endless numbers
+        try:
+            found[match["name"]] = size = int(digits) if len(digits) < 100 else LARGEST_SIZE + 1
+            Mesh(**{match["name"]: size})
+        except NotationError as error:
+            raise error.at(text, match.span("size" if error.part == "size" else "name")) from None
+        at = match.end()
+    return found
