@@ -12,7 +12,7 @@ export UV_SYSTEM_CERTS := 1
 export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
 
-.PHONY: help book site serve test lint bare tests site-for-tests browser quick renew bench execute lab alone colab clean set-up set-up-book
+.PHONY: help book site serve test lint bare tests site-for-tests browser quick renew fidelity bench execute lab alone colab clean set-up set-up-book
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -61,6 +61,10 @@ quick: set-up ## what a day's change touches, in three minutes; BASE=commit to c
 
 renew: set-up ## after a new JAX: record and execute anew, and report what changed; STEMS=rooflines for one
 	$(PYTHON) -m tools.renew $(STEMS)
+
+fidelity: set-up ## write the pages on how right the library is, from its own score
+	$(PYTHON) -m tools.bills
+	$(PYTHON) -m tools.published
 
 bench: set-up ## measure the built site in a browser (paints, start, weight), the planner and the simulator
 	$(PYTHON) -m web.site vendor

@@ -9,11 +9,13 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
+from itertools import chain
 from pathlib import Path
 
 from scalingbook_lib.evidence import fabrics, kernels, resources
 from scalingbook_lib.evidence.fitting import Values
 from scalingbook_lib.evidence.reading import chip as reading
+from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.units import dtype
 from tools.environment import ROOT
 
@@ -41,10 +43,8 @@ def attended(name: str) -> Iterator[tuple[str, kernels.Attended]]:
     """Every measured attention of a table, by chip, and all of them."""
     for row in rows(ROOT / f"data/{name}.csv"):
         on = reading.chip(row["system"])
-        b, T, N, K, H = (int(row[n]) for n in ("batch", "seq", "heads", "kv_heads", "head_dim"))
-        decode = name.startswith("decode")
-        work = 4 * b * T * K * H if decode else 2 * b * T * T * N * H  # bytes in bf16; FLOPs below the mask
-        found = kernels.Attended(on, 0 if decode else T, work, float(row["latency_us"]) / 1e6)
+        of = Attending(*(int(row[n]) for n in ("batch", "seq", "heads", "kv_heads", "head_dim")))
+        found = kernels.Attended(on, of, name.startswith("decode"), float(row["latency_us"]) / 1e6)
         yield on.name, found
         yield "GPU", found
 
@@ -68,15 +68,15 @@ def grouped[T](pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
 
 def fits() -> dict[str, dict[str, Values]]:
     """Every line of every table."""
-    prompts, tokens = grouped(attended("attention")), grouped(attended("decode_attention"))
     measured = grouped(products())
+    attention = grouped(chain(attended("attention"), attended("decode_attention")))
     return {
         "products": {
             name: kernels.fit_products(timed)
             for name, timed in measured.items()
             if len(timed) >= FEWEST or name.split(" | ")[0] not in kernels.GENERATIONS
         },
-        "attention": {name: kernels.fit_attention(prompts[name], tokens[name]) for name in prompts},
+        "attention": {name: kernels.fit_attention(timed) for name, timed in attention.items()},
         "fabrics": {name: fabrics.fit(timed) for name, timed in grouped(collectives()).items()},
     }
 

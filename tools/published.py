@@ -1,7 +1,8 @@
 """Write the appendices on predictions beside what was published: `python -m tools.published [training]`.
 
-A page is the words of its template, `<name>_page.md`, with every {name} filled in from the library, and a
-picture of all runs. `training_page` and `serving_page` say what is filled in; a test compares the text.
+A page is the words of its template, `<name>_page.md`, with every {name} filled in from the library; those on
+training and serving have a picture of all runs. `<name>_page` says what is filled in; a test compares the
+text. `make fidelity` writes all.
 """
 
 import sys
@@ -21,15 +22,35 @@ type Bands = Callable[[bool], Mapping[str, tuple[int, int]]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page:
-    """An appendix: what it is called, what fills its template, and which runs its picture shows.
-
-    `kinds` are the colors of the picture, by the first word of a chip's name; a chip that has none is a TPU.
-    """
+class Text:
+    """An appendix: what it is called, and what fills its template."""
 
     name: str
     told: Callable[[], dict[str, str]]
     tables: Mapping[str, Callable[[], Cells]]
+
+    @property
+    def path(self) -> Path:
+        """Where it stands."""
+        return ROOT / f"{self.name}.md"
+
+    def text(self) -> str:
+        """The words of the template with every {name} filled in."""
+        template = Path(__file__).with_name(f"{self.name}_page.md").read_text()
+        return template.format(**self.told(), **{name: table(rows()) for name, rows in self.tables.items()})
+
+    def write(self) -> None:
+        """The page."""
+        self.path.write_text(self.text())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page(Text):
+    """A page on runs: which of them its picture shows.
+
+    `kinds` are the colors of the picture, by the first word of a chip's name; a chip that has none is a TPU.
+    """
+
     title: str
     scores: Callable[[], Sequence[Score]]
     across: Callable[[Score], float]
@@ -45,11 +66,6 @@ class Page:
     def picture(self) -> Path:
         """Where its picture stands."""
         return ROOT / f"{self.name}-runs.svg"
-
-    def text(self) -> str:
-        """The words of the template with every {name} filled in."""
-        template = Path(__file__).with_name(f"{self.name}_page.md").read_text()
-        return template.format(**self.told(), **{name: table(rows()) for name, rows in self.tables.items()})
 
     def view(self) -> View:
         """Predicted over published, each run a point, by the kind of chip."""
@@ -80,7 +96,7 @@ class Page:
 
         from scalingbook_lib.viz import figures
 
-        self.path.write_text(self.text())
+        super().write()
         with matplotlib.rc_context({"svg.hashsalt": self.picture.name}):
             figures.draw(self.view()).savefig(self.picture, metadata={"Date": None})
 
@@ -128,5 +144,5 @@ def worst(scores: Iterable[Score], many: int = 16) -> list[Score]:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("training", "serving"):
+    for name in sys.argv[1:] or ("training", "serving", "fidelity"):
         import_module(f"tools.{name}_page").PAGE.write()

@@ -11,6 +11,7 @@ from scalingbook_lib.cli import kinds, plan_tables, reading, shared
 from scalingbook_lib.cli.answer import Answer, Table, answering
 from scalingbook_lib.cli.kinds import given, plan_options
 from scalingbook_lib.evidence import training as published
+from scalingbook_lib.evidence.bills import Bill, bill
 from scalingbook_lib.evidence.own import Survey
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
@@ -71,10 +72,12 @@ def command(
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
     factor = None if isinstance(efficiency, Efficiency) else published.band(experts=model.experts is not None)
     peak = training.step(model, machine, found.step.plan, batch=asked.batch, T=T, efficiency=PEAK)
-    values |= {"within_factor": factor, "peak_step_s": peak.total_s} | plan_tables.values(found.step, run)
+    added = None if factor is None else bill()  # what bills add to plans at published efficiencies
+    values |= {"within_factor": factor, "peak_step_s": peak.total_s}
+    values |= plan_tables.values(found.step, run, added)
     return Answer(
-        told="\n".join(_told(found.told, factor, peak, run)),
-        tables=(*found.tables, *plan_tables.tables(found.step, run)),
+        told="\n".join(_told(found.told, factor, peak, run, added)),
+        tables=(*found.tables, *plan_tables.tables(found.step, run, added)),
         values=values,
         steps=tuple(plan_tables.derivation(found.step, run)),
         refused=not values["feasible"],
@@ -88,7 +91,9 @@ def _reached(efficiency: Efficiency | Survey | None, chip: Chip, compute: DType)
     return efficiency or published.calibrated(chip, compute.name)
 
 
-def _told(found: str, factor: float | None, peak: Step, run: training.Run | None) -> Iterator[str]:
+def _told(
+    found: str, factor: float | None, peak: Step, run: training.Run | None, added: Bill | None
+) -> Iterator[str]:
     yield found
     if peak.efficiency is PEAK and factor is not None:
         yield f"at documented peaks the same plan takes {si(peak.total_s, 's')}"
@@ -97,6 +102,8 @@ def _told(found: str, factor: float | None, peak: Step, run: training.Run | None
         yield f"likely within a factor of {factor:.3g}, which shall hold for {holds} of new runs"
     if run:
         yield str(run)
+    if run and added:
+        yield f"likely to be billed {si(added.of(run).chip_hours)} chip-hours: {added}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from scalingbook_lib.cli import shared
 from scalingbook_lib.cli.answer import SHARE, Line, Table, figure, listed, picked, product
 from scalingbook_lib.cli.shared import sum_line
+from scalingbook_lib.evidence.bills import Bill
 from scalingbook_lib.planner import Ranking, Sensitivity
 from scalingbook_lib.training import Plan, Run, Step, Traffic
 from scalingbook_lib.units import count, percent, si
@@ -15,13 +16,13 @@ from scalingbook_lib.units import count, percent, si
 _WAYS = ("tp", "cp", "fsdp", "pp", "dp", "ep")
 
 
-def tables(step: Step, run: Run | None) -> tuple[Table, ...]:
+def tables(step: Step, run: Run | None, added: Bill | None) -> tuple[Table, ...]:
     """Time, memory, traffic, and the run where its tokens are known."""
     shares = ("MFU", percent(step.mfu, 3)), ("HFU", percent(step.hfu, 3))
     rate = "tokens", si(step.tokens_per_s, "tokens/s")
     time = shared.times("Time", step.terms, step.total_s, *shares, rate)
     found = (time, shared.memory(step.memory, step.machine.chip), _traffic(step.traffic))
-    return (*found, _run(run)) if run else found
+    return (*found, _run(run, added)) if run else found
 
 
 def best(ranking: Ranking) -> Table:
@@ -91,14 +92,20 @@ def _row(row: Traffic) -> tuple[str, ...]:
     return (*what, *times, "yes" if row.overlappable else "no")
 
 
-def _run(run: Run) -> Table:
-    rows = [("tokens", si(run.tokens)), ("days", count(run.days)), ("chip-hours", si(run.chip_hours))]
+def _run(run: Run, added: Bill | None) -> Table:
+    """As planned, and as bills come."""
+    runs = {"planned": run} | ({"billed": added.of(run)} if added else {})
+    rows = [
+        ("tokens", *(si(one.tokens) for one in runs.values())),
+        ("days", *(count(one.days) for one in runs.values())),
+        ("chip-hours", *(si(one.chip_hours) for one in runs.values())),
+    ]
     if run.usd is not None:
-        rows.append(("USD", count(round(run.usd))))
-    return listed("The whole run", rows)
+        rows.append(("USD", *(count(round(one.usd or 0.0)) for one in runs.values())))
+    return listed("The whole run", rows, ("", *runs))
 
 
-def values(step: Step, run: Run | None) -> dict[str, object]:
+def values(step: Step, run: Run | None, added: Bill | None) -> dict[str, object]:
     """The same for programs."""
     found: dict[str, object] = {
         "step_s": step.total_s,
@@ -126,6 +133,9 @@ def values(step: Step, run: Run | None) -> dict[str, object]:
     }
     if run:
         found["run"] = picked(run, "tokens", "days", "chip_hours", "usd", "usd_per_hour")
+    if run and added:
+        factors = picked(added, "factor", "steps", "besides", "within")
+        found["billed"] = picked(added.of(run), "days", "chip_hours", "usd") | {"factors": factors}
     return found
 
 

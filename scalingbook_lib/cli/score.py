@@ -7,6 +7,8 @@ import click
 from scalingbook_lib import evidence
 from scalingbook_lib.cli.answer import Answer, Table, answering
 from scalingbook_lib.evidence.scores import signed
+from scalingbook_lib.evidence.scoring import baselines
+from scalingbook_lib.evidence.scoring.baselines import Beside
 from scalingbook_lib.evidence.scoring.report import Found, Group, Report
 from scalingbook_lib.units import percent
 
@@ -33,11 +35,15 @@ def command(table: str) -> Answer:
     A row is a training run, a serving run, a kernel, a collective or a model's configuration: TABLE has the
     columns of training_runs.csv, inference_runs.csv, kernels.csv, collectives.csv or model_configs.csv of the
     book's data, and is known by them. Whatever the software, a row is read by its own columns; what they
-    leave open widens its band. Rows that are refused are told with the reason.
+    leave open widens its band. Rows that are refused are told with the reason. Beside it stand a bare
+    roofline, and one constant (an MFU, a share) for each chip and type, fitted on the book's own rows.
     """
     report = evidence.score(table)
-    tables, nothing = tuple(_tables(report)), not report.found
-    return Answer(told=str(report), tables=tables, values=report.values, refused=nothing)
+    beside = baselines.beside(report)
+    simpler = [{name: errors.values for name, errors in one._asdict().items()} for one in beside]
+    tables = (*_tables(report), *_beside(beside), *_refused(report))
+    values = report.values | {"baselines": simpler}
+    return Answer(told=str(report), tables=tables, values=values, refused=not report.found)
 
 
 def _tables(report: Report) -> Iterator[Table]:
@@ -45,6 +51,17 @@ def _tables(report: Report) -> Iterator[Table]:
     for part, names in PARTS.items():
         if groups := report.by(names):
             yield Table(f"By {part}", columns, tuple(map(_row, groups)))
+
+
+def _beside(found: Iterable[Beside]) -> Iterator[Table]:
+    """Mean errors on the rows that all three answer, which may be fewer."""
+    rows = [(one.here.name, f"{one.here.runs:,}", *(percent(e.mean) for e in one)) for one in found]
+    if rows:
+        columns = ("", "rows", "here", "bare roofline", "one constant")
+        yield Table("Beside simpler rules, mean errors", columns, tuple(rows))
+
+
+def _refused(report: Report) -> Iterator[Table]:
     refused = tuple((why, f"{len(ids):,}", ", ".join(ids[:MOST_IDS])) for why, ids in report.refused.items())
     if refused:
         yield Table("Refused", ("reason", "rows", "the first of them"), refused, words=(0, 2))

@@ -5,11 +5,12 @@
 x is the time of the bytes at documented rates (`collectives`), of which large arrays reach the share e. NCCL
 changes from low-latency protocols to full bandwidth as arrays grow; what that costs comes to d, half of it
 where x = h. A ring takes (N - 1) steps, twice as many for a sum that all receive; a direct exchange takes
-one. The figures of a fabric are fitted in `evidence.fabrics`. Chapter: GPUs.
+one. Between hosts the same form holds, with a wait for each doubling of the hosts. The figures of a fabric
+are fitted in `evidence.fabrics`. Chapter: GPUs.
 """
 
-from dataclasses import dataclass
-from math import sqrt
+from dataclasses import dataclass, replace
+from math import log2, sqrt
 
 from scalingbook_lib.collectives.networks import FORMULAS, all_reduce
 from scalingbook_lib.collectives.rings import chips
@@ -21,6 +22,25 @@ SUMS_FROM = 5  # chips from which NCCL lets the switch sum; with fewer, a ring d
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Attained(Told):
+    """The terms of a collective's time: alpha, its bytes at a share of the rate, and what comes late."""
+
+    alpha_s: float
+    ideal_s: float  # x: the bytes at documented rates
+    share: float  # e
+    late_s: float
+
+    @property
+    def total_s(self) -> float:
+        """All of them, one after the other."""
+        return self.alpha_s + self.ideal_s / self.share + self.late_s
+
+    def __str__(self) -> str:
+        moved = f"{si(self.ideal_s / self.share, 's')} for the bytes at {percent(self.share)} of the rate"
+        return f"{si(self.total_s, 's')}: {si(self.alpha_s, 's')}, {moved}, {si(self.late_s, 's')} late"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Curve(Told):
     """What one way of moving bytes attains: e of the rate, and d later, half of it at h."""
 
@@ -28,9 +48,10 @@ class Curve(Told):
     late_s: float  # d
     half_s: float  # h
 
-    def seconds(self, ideal_s: float, share: float = 1.0, passes: int = 1) -> float:
-        """x/e + d · x/(x + h), where e is `share` of this curve's; two passes come to √2 times d."""
-        return ideal_s / (self.share * share) + self.late_s * sqrt(passes) * ideal_s / (ideal_s + self.half_s)
+    def attained(self, alpha_s: float, ideal_s: float, share: float = 1.0, passes: int = 1) -> Attained:
+        """After alpha, at `share` of this curve's e; two passes come to √2 times d."""
+        late_s = self.late_s * sqrt(passes) * ideal_s / (ideal_s + self.half_s)
+        return Attained(alpha_s=alpha_s, ideal_s=ideal_s, share=self.share * share, late_s=late_s)
 
     def __str__(self) -> str:
         late = f"{si(self.late_s, 's')} late, half of it at {si(self.half_s, 's')}"
@@ -42,7 +63,8 @@ class Fabric(Told):
     """The collectives of one generation of links: `seconds("all-reduce", nbytes, *cluster.levels)`.
 
     `pair` is the share of e that two chips alone reach, which use fewer channels. Where no switch joins them,
-    more chips share the way through the host: the rate is divided by (N / 2) ** `crowding`.
+    more chips share the way through the host: the rate is divided by (n / 2) ** `crowding`. What leaves its
+    domain goes at the `network`'s curve, and waits `network_s` for each doubling of the hosts.
     """
 
     name: str
@@ -51,29 +73,55 @@ class Fabric(Told):
     ring: Curve
     in_switch: Curve
     exchange: Curve
+    network: Curve
     pair: float = 1.0
     crowding: float = 0.0
-    network_s: float = 0.0  # more where the collective leaves its domain
+    network_s: float = 0.0
 
-    def seconds(self, what: str, nbytes: float, *levels: Level, ring: bool = False) -> float:
-        """The time of an array of `nbytes`, counted as `collectives` counts it; with `ring`, no switch sums.
+    def attained(self, what: str, nbytes: float, *levels: Level, ring: bool = False) -> Attained:
+        """What an array of `nbytes` meets, counted as `collectives` counts it; with `ring`, no switch sums.
 
         A ValueError where `what` names no collective.
         """
         kind = Collective.named(what)
-        n, passes = chips(*levels), 2 if kind is Collective.ALL_REDUCE else 1
-        if n == 1:
-            return 0.0
-        summed = passes == 2 and not ring and n >= SUMS_FROM and any(level.reduces for level in levels)
-        ideal = all_reduce(nbytes, *levels, in_switch=True) if summed else FORMULAS[kind](nbytes, *levels)
+        domain = tuple(level for level in levels if level.port == levels[0].port)
+        n, passes = chips(*domain), 2 if kind is Collective.ALL_REDUCE else 1
+        summed = passes == 2 and not ring and n >= SUMS_FROM and any(level.reduces for level in domain)
+        ideal = all_reduce(nbytes, *domain, in_switch=True) if summed else FORMULAS[kind](nbytes, *domain)
         direct = kind in (Collective.ALL_TO_ALL, Collective.PERMUTE)
         curve = self.in_switch if summed else self.exchange if direct else self.ring
         share = (self.pair if n == 2 else 1.0) / (n / 2) ** self.crowding
-        waited_s = self.launch_s + self.step_s * (1 if direct else passes * (levels[0].size - 1))
-        return waited_s + self.network_s * (len(levels) > 1) + curve.seconds(ideal.bandwidth_s, share, passes)
+        alpha_s = self.launch_s + self.step_s * (1 if direct else passes * (n - 1))
+        within = curve.attained(alpha_s, ideal.bandwidth_s, share, passes)
+        if len(domain) == len(levels):
+            return within
+        outer = levels[len(domain) :]
+        waited_s = alpha_s + self.network_s * log2(chips(*outer))
+        crossed_s = FORMULAS[kind](nbytes / n, *outer).bandwidth_s  # a chip's part, over its own card
+        if not direct:
+            crossed_s *= _detour(kind, n, chips(*outer), ring)
+        # both at once, part after part: the slower sets the pace
+        ways = replace(within, alpha_s=waited_s), self.network.attained(waited_s, crossed_s)
+        return max(ways, key=lambda way: way.total_s)
+
+    def seconds(self, what: str, nbytes: float, *levels: Level, ring: bool = False) -> float:
+        """The time of that array; one chip alone waits for nobody."""
+        alone = chips(*levels) == 1
+        return 0.0 if alone else self.attained(what, nbytes, *levels, ring=ring).total_s
 
     def __str__(self) -> str:
         return (
             f"{self.name}: {si(self.launch_s, 's')} and {si(self.step_s, 's')} a step; rings {self.ring}; "
             f"in the switch {self.in_switch}; exchanges {self.exchange}"
         )
+
+
+def _detour(kind: str, n: int, hosts: int, ring: bool) -> float:
+    """How many times the least traffic between hosts of `n` chips NCCL sends.
+
+    Its rings and trees carry the whole array from host to host, (N - 1) / N of it for each pass, where
+    (M - 1) / M would do for M hosts. Two hosts are the root and the leaf of a tree, which is the least.
+    """
+    tree = kind is Collective.ALL_REDUCE and hosts == 2 and not ring
+    whole = (n * hosts - 1) / (n * hosts)
+    return 1.0 if tree else whole * hosts / (hosts - 1)

@@ -6,14 +6,14 @@ figures of its nearest kin, and says whose. `fit_products` is how the frozen `ke
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from math import log
 from typing import NamedTuple
 
 from scalingbook_lib.evidence import resources, tables
 from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.roofline.attained import Attention, Products
+from scalingbook_lib.roofline.attained import Attending, Attention, Products
 from scalingbook_lib.units import BF16, DType
 
 NOISE, NOISE_BEST = 0.1, 0.02  # of rows; where a chip has few, they are the best of thousands of shapes
@@ -33,8 +33,8 @@ NARROW = {
 }
 
 
-GENERATIONS = {"H200": "H100", "GH200": "H100", "B300": "B200"}
-"""Chips with the arithmetic of another, beside another memory."""
+GENERATIONS = {"H200": "H100", "GH200": "H100", "B300": "B200", "half a TPU7x": "TPU7x"}
+"""Chips with the arithmetic of another, beside another memory; or half of one, with half of each."""
 
 
 PROMPT = {
@@ -42,7 +42,12 @@ PROMPT = {
     "flops": Expected(0.55, 0.15, 0.1, 1.0),
     "ramp_s": Expected(1e-12, 0.5, 1e-14, 1e-10),  # tokens for each FLOP/s of bf16
 }
-TOKEN = {"token_launch_s": Expected(1e-5, 0.5, 1e-7, 1e-3), "hbm": Expected(0.85, 0.15, 0.1, 1.0)}
+TOKEN = {
+    "token_launch_s": Expected(1e-5, 0.5, 1e-7, 1e-3),
+    "hbm": Expected(0.88, 0.1, 0.1, 1.0),
+    "late_s": Expected(5e-6, 1.0, 1e-9, 1e-3),
+    "half_s": Expected(5e-6, 1.0, 1e-9, 1e-3),
+}
 
 
 class Timed(NamedTuple):
@@ -76,26 +81,22 @@ def fit_products(rows: Sequence[Timed]) -> Values:
 
 
 class Attended(NamedTuple):
-    """Measured attention: `work` is FLOPs for prompts of T tokens, bytes of cache for single ones (T = 0)."""
+    """Measured attention, of whole prompts or of one token of each sequence."""
 
     chip: Chip
-    T: int
-    work: float
+    of: Attending
+    decode: bool
     seconds: float
 
 
-def fit_attention(prompts: Sequence[Attended], tokens: Sequence[Attended]) -> Values:
+def fit_attention(rows: Sequence[Attended]) -> Values:
     """The figures that make the errors of prompts, and of tokens, least."""
+    prompts, tokens = ([row for row in rows if row.decode == decode] for decode in (False, True))
 
-    def errors(values: Values) -> list[float]:
-        ramp = values.get("ramp_s", 0.0)
-        found = []
-        for row in prompts if ramp else tokens:
-            one = made(values, row.chip)
-            found.append(far(log(attended_s(one, row) / row.seconds), NOISE))
-        return found
+    def errors(of: Sequence[Attended], values: Values) -> list[float]:
+        return [far(log(attended_s(made(values, row.chip), row) / row.seconds), NOISE) for row in of]
 
-    return fitted(PROMPT, errors) | fitted(TOKEN, errors)
+    return fitted(PROMPT, partial(errors, prompts)) | fitted(TOKEN, partial(errors, tokens))
 
 
 def made(values: Values, chip: Chip) -> Attention:
@@ -107,7 +108,7 @@ def made(values: Values, chip: Chip) -> Attention:
 
 def attended_s(one: Attention, row: Attended) -> float:
     """The time of a row."""
-    return one.prompt_s(row.work, row.T, row.chip) if row.T else one.token_s(row.work, row.chip)
+    return (one.token_s if row.decode else one.prompt_s)(row.of, row.chip)
 
 
 def copy_s(nbytes: float, chip: Chip) -> float:

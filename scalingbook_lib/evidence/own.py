@@ -23,6 +23,8 @@ from scalingbook_lib.training.efficiency import Efficiency as Training
 from scalingbook_lib.units import DType, Told, dtype, percent, si
 
 PRODUCT, COPY, PROMPT, TOKEN = "product", "copy", "attention of a prompt", "attention of a token"
+DEVICES = {chips.TPU7X.name: chips.HALF_TPU7X}
+"""Chips of which one core is a device to JAX."""
 _SIZES = {PRODUCT: "BDF", COPY: "n", PROMPT: "BTNKH", TOKEN: "BTNKH"}
 
 
@@ -75,29 +77,35 @@ class Survey(Told):
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} is no record of `scalingbook measure`: {error}") from None
 
-    def attained(self, chip: Chip) -> dict[str, Any]:
-        """Shares of that chip's documented peaks; a ValueError where the record is of another."""
-        if self.chip != chip.name:
+    def timed_on(self, chip: Chip) -> Chip:
+        """That chip, or what of it JAX calls a device; a ValueError where the record is of another."""
+        device = DEVICES.get(chip.name, chip)
+        if self.chip not in (chip.name, device.name):
             raise ValueError(
                 f"this record is of {self.chip or self.device}, and the machine has {chip.name}; "
                 "measure there, or write calibrated"
             )
+        return device if self.chip == device.name else chip
+
+    def attained(self, chip: Chip) -> dict[str, Any]:
+        """Shares of the documented peaks of what was timed: half a chip reaches the shares of a whole one."""
+        on = self.timed_on(chip)
         of = {what: [row for row in self.rows if row.what == what] for what in _SIZES}
         products = self.products(chip)
-        attention = [_flops(row) / row.seconds / chip.bf16_flops_per_s for row in of[PROMPT]]
+        attention = [_flops(row) / row.seconds / on.bf16_flops_per_s for row in of[PROMPT]]
         copied = [2 * row.sizes[0] * dtype(row.dtype).bytes / row.seconds for row in of[COPY]]
         return {
             "matmul": min(products["flops"], 1.0),
             "weights": min(products["hbm"], 1.0),
             "attention": min(max(attention, default=1.0), 1.0),
-            "memory": min(max(copied, default=1.0) / chip.hbm_bytes_per_s, 1.0),
+            "memory": min(max(copied, default=1.0) / on.hbm_bytes_per_s, 1.0),
         }
 
     def products(self, chip: Chip) -> Values:
         """The three figures of `roofline.attained.Products`, fitted to the products of this record."""
-        rows = [row for row in self.rows if row.what == PRODUCT]
+        on, rows = self.timed_on(chip), [row for row in self.rows if row.what == PRODUCT]
         return kernels.fit_products(
-            [kernels.Timed(chip, dtype(row.dtype), *row.sizes, seconds=row.seconds) for row in rows]
+            [kernels.Timed(on, dtype(row.dtype), *row.sizes, seconds=row.seconds) for row in rows]
         )
 
     def training(self, chip: Chip, precision: str = "bf16") -> Training:
@@ -133,8 +141,7 @@ def found(kind: str) -> Chip | None:
     if kind == "TPU v5":
         return chips.V5P
     try:
-        return reading.chip(
-            "half a TPU7x" if kind.startswith("TPU7x") else kind
-        )  # a device is half of that chip
+        chip = reading.chip(kind)
     except Refused:
         return None
+    return DEVICES.get(chip.name, chip)

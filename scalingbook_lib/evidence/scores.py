@@ -6,7 +6,7 @@ Training, Inference.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from math import exp, log, sqrt
 from statistics import NormalDist, mean, median
 
@@ -64,6 +64,11 @@ class Summary(Told):
         """Of these errors, which must not be none."""
         sizes = sorted(map(abs, errors))
         return cls(name, len(sizes), mean(sizes), median(sizes), quantile(sizes, 0.9), mean(errors))
+
+    @property
+    def values(self) -> dict[str, object]:
+        """For programs."""
+        return dict(zip(("class", "n", "mean", "median", "p90", "bias"), astuple(self), strict=True))
 
     def __str__(self) -> str:
         return (

@@ -73,7 +73,7 @@ class Case:
 
     def prefilled(self, load: Load) -> Staged:
         """Whole prompts: with stages, one (of each group) follows another through them."""
-        m = -(-load.prompts // self.layout.attention_dp) if self.layout.pp > 1 else 1
+        m = ceil(load.prompts / self.layout.attention_dp) if self.layout.pp > 1 else 1
         one = passed(self.constants, replace(load, chunk=load.chunk / m, prompts=-(-load.prompts // m)))
         return self._staged(load, one, m, one.total_s + (m - 1) * self._longest_s(one))
 

@@ -25,7 +25,7 @@ class Load:
     kv_tokens: float = 0.0  # in the cache, of all sequences together
     chunk: float = 0.0  # of all prompts together
     context: float = 0.0  # of each prompt, the tokens that are in the cache already
-    prompts: int = 1
+    prompts: float = 1  # whole ones, or a mean of many steps
     T: int = field(default=1, kw_only=True)
 
     @property

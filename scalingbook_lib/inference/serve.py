@@ -123,29 +123,31 @@ def _interleaved(on: Case, *, P: int, G: int, B: float, cached: int) -> Serving:
 
 
 def _chunked(on: Case, *, P: int, G: int, B: float, cached: int, chunk: int) -> Serving:
-    """B sequences need B (P - cached) / (G - 1) prompt tokens a step; so many steps have a chunk of c.
+    """Each of B slots waits for its prompt, then decodes G - 1 steps; so many requests come to a step.
 
-    Where all have one and it is not enough, as many sequences decode as the chunks can feed.
+    A prompt alone is read in one step, or in as many as it fills chunks. Where all prompts together need more
+    than a chunk a step, they queue: by Little's law as long as slots have to wait for each other.
     """
-    new, S = P - cached, P + G / 2
-    c = min(chunk, new * int(max(B, 1)))
-    fed = c * (G - 1) / new  # sequences that full chunks keep decoding
-    busy = min(B / fed, 1.0) if fed else 1.0  # the share of the steps that have a chunk
-    B = min(B, fed)
-    prompts = max(ceil(c / new), min(on.layout.attention_dp, c))
+    new, S, steps = P - cached, P + G / 2, G - 1
+    waits = max(new / chunk, 1.0, B * new / chunk - steps)  # in steps
+    requests = B / (waits + steps)  # of a step
+    c = min(max(requests, 1.0) * new, float(chunk))
+    busy = requests * new / c  # the share of the steps that have a chunk
+    prompts = max(c / new, min(on.layout.attention_dp, c))
     context = cached + max(new - c / prompts, 0) / 2  # in the mean, half of a prompt is read already
-    step = stepped(on, B=B or 1, S=S)
-    reading = stepped(on, B=B, S=S, chunk=c, context=context, prompts=prompts)
-    itl_s = busy * reading.total_s + (1 - busy) * step.total_s
+    decoding = requests * steps
+    step = stepped(on, B=decoding or 1, S=S)
+    reading = stepped(on, B=decoding, S=S, chunk=c, context=context, prompts=prompts)
+    mean_s = busy * reading.total_s + (1 - busy) * step.total_s
     return Serving(
         case=on,
         policy="chunked",
         P=P,
         G=G,
-        B=B if G > 1 else c / new,  # prompts alone: so many of them leave with every chunk
+        B=decoding or requests,  # prompts alone leave with every chunk
         step=step,
         reading=reading,
-        cycle_s=(G - 1) * itl_s if G > 1 else reading.total_s,
-        ttft_s=ceil(new * prompts / c) * reading.total_s,
-        itl_s=itl_s if G > 1 else 0.0,
+        cycle_s=max(steps, 1) * mean_s,
+        ttft_s=waits * reading.total_s,
+        itl_s=mean_s if steps else 0.0,
     )

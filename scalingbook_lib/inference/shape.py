@@ -70,10 +70,9 @@ class Shape:
     pointwise: float  # elements read and written between products, of one token of a step
 
     def share(self) -> tuple[float, float]:
-        """What the longest stage, and the last, have of all layers."""
+        """What the longest stage, and the last, have of all layers; what is left over goes to the first."""
         L, pp = self.model.L, self.layout.pp
-        each = ceil(L / pp)
-        return each / L, max(L - each * (pp - 1), 0) / L
+        return ceil(L / pp) / L, L // pp / L
 
 
 def shape(model: Transformer, layout: Layout) -> Shape:

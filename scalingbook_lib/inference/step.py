@@ -199,7 +199,7 @@ def prefill(
 
 
 def stepped(
-    on: Case, *, B: float, S: float, T: int = 1, chunk: float = 0, context: float = 0, prompts: int = 1
+    on: Case, *, B: float, S: float, T: int = 1, chunk: float = 0, context: float = 0, prompts: float = 1
 ) -> Step:
     """`mixed` of a case that is known already."""
     at_least(0, B=B, S=S, chunk=chunk, chunk_context=context)

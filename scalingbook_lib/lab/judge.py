@@ -84,15 +84,14 @@ def mesh_of(arrays: Any) -> jax.sharding.Mesh:
 
 def summed(rows: hlo.Collectives, *, shifts: bool = False) -> tuple[Move, ...]:
     """The collectives of a program, those of one kind over the same axes (and shifts) as one."""
+    if rows.not_counted:
+        raise hlo.HloError(f"{rows.not_counted[0]}; a program that is judged must say all that it moves")
     sums: dict[str, tuple[int, int]] = {}
     for row in rows:
-        if row.times is None:
-            raise hlo.HloError(
-                f"{row.name} runs in a loop of unknown length; let the loop's length be a number"
-            )
         name = f"{row.kind} {row.over if shifts else row.axes}"
         times, nbytes = sums.get(name, (0, 0))
-        sums[name] = (times + row.times, nbytes + row.times * row.nbytes)
+        runs = row.times or 0  # known: a loop of unknown length is not counted
+        sums[name] = (times + runs, nbytes + runs * row.nbytes)
     return programs.moves(sums)
 
 

@@ -6,10 +6,12 @@ Chapters: Sharding, GPUs.
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.notation import axis_names
 from scalingbook_lib.units import BF16, DType, Told, si
 
 
@@ -68,12 +70,12 @@ class MachineMesh[Link](Told, ABC):
         """How many chips share these mesh axes: `size("XY")` is X · Y."""
         return math.prod(self.sizes[name] for name in self._known(names))
 
-    def _known(self, names: str) -> str:
-        unknown = [name for name in names if name not in self.sizes]
-        if unknown or len(set(names)) < len(names):
+    def _known(self, names: Iterable[str]) -> tuple[str, ...]:
+        found = axis_names(names)
+        if set(found) - set(self.sizes) or len(set(found)) < len(found):
             known = ", ".join(self.sizes)
             raise self.refused(f"{names!r} is no set of axes of this mesh; name each of {known} at most once")
-        return names
+        return found
 
     def _wanted(self) -> str:
         return ", ".join(f"{name}={size}" for name, size in self.named) or "no axes"

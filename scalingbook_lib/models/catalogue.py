@@ -38,45 +38,50 @@ _TOLD = json.loads(pkgutil.get_data(__package__ or "", "catalogue.json") or b"")
 CATALOGUE = tuple(_model(**fields, sources=_TOLD["sources"]) for fields in _TOLD["models"])
 
 ALIASES = {
-    "llama17b": "LLaMA 7B",
-    "llama113b": "LLaMA 13B",
-    "llama165b": "LLaMA 65B",
-    "llama318b": "LLaMA-3 8B",
-    "llama3170b": "LLaMA-3 70B",
-    "llama3370b": "LLaMA-3 70B",
-    "llama31405b": "LLaMA-3 405B",
-    "llama4scout17b16e": "Llama 4 Scout",
-    "llama4maverick17b128e": "Llama 4 Maverick",
-    "mistral7b": "Mistral 7B v0.1",
-    "deepseekr1": "DeepSeek-V3",
-    "gpt2": "GPT-2 124M",
-    "gemma12b": "Gemma 2B",
-    "bloom": "BLOOM 176B",
+    "LLaMA 1 7B": "LLaMA 7B",
+    "LLaMA 1 13B": "LLaMA 13B",
+    "LLaMA 1 65B": "LLaMA 65B",
+    "LLaMA 3.1 8B": "LLaMA-3 8B",
+    "LLaMA 3.1 70B": "LLaMA-3 70B",
+    "LLaMA 3.3 70B": "LLaMA-3 70B",
+    "LLaMA 3.1 405B": "LLaMA-3 405B",
+    "Llama 4 Scout 17B 16E": "Llama 4 Scout",
+    "Llama 4 Maverick 17B 128E": "Llama 4 Maverick",
+    "Mistral 7B": "Mistral 7B v0.1",
+    "DeepSeek-R1": "DeepSeek-V3",
+    "GPT-2": "GPT-2 124M",
+    "Gemma 1 2B": "Gemma 2B",
+    "BLOOM": "BLOOM 176B",
 }
 
 
-def _key(name: str) -> str:
+def squeezed(name: str) -> str:
+    """Its letters and digits alone, in small letters."""
     return "".join(c for c in name.lower() if c.isalnum())
 
 
-_BY_KEY = {_key(model.name): model for model in CATALOGUE}
-_BY_KEY |= {alias: _BY_KEY[_key(name)] for alias, name in ALIASES.items() if alias not in _BY_KEY}
+def _numbers(name: str) -> list[str]:
+    return re.findall(r"[0-9]+(?:[.][0-9]+)?", name)
 
 
-def _sizes(name: str) -> list[str]:
-    """The sizes that a name says: a point that is left out makes another model, OPT 13B of OPT 1.3B."""
-    return re.findall(r"[0-9.]+(?=[bm]\b)", name.lower())
+_NAMED = {model.name: model for model in CATALOGUE}
+_NAMED |= {alias: _NAMED[name] for alias, name in ALIASES.items()}
+_BY_KEY = {squeezed(name): name for name in reversed(_NAMED)}  # of two the catalogue's own
 
 
 def find(name: str) -> Transformer:
-    """The model of that name, whatever its capitals, spaces and hyphens."""
+    """The model of that name, whatever its capitals, spaces and hyphens.
+
+    Its numbers have to be the model's: a point that is left out, or put in, makes another (13B of 1.3B).
+    """
     if not isinstance(name, str):
         raise ModelError("name", f"{shown(name)} is no text", "write a name, as in 'LLaMA-3 70B'")
-    key = _key(name[:80])
-    found = _BY_KEY.get(key)
-    if found and _sizes(name) in ([], _sizes(found.name) or _sizes(name)):
-        return found
-    near = dict.fromkeys(_BY_KEY[match].name for match in get_close_matches(key, _BY_KEY, 5, 0.4))
+    key, said = squeezed(name), _numbers(name)
+    own = _numbers(_BY_KEY.get(key, ""))
+    points = {number for number in said if "." in number}
+    if key in _BY_KEY and points <= set(own) and ".".join(said).split(".") == ".".join(own).split("."):
+        return _NAMED[_BY_KEY[key]]
+    near = dict.fromkeys(_NAMED[_BY_KEY[m]].name for m in get_close_matches(key[:80], _BY_KEY, 5, 0.4))
     known = list(near)[:3] or [model.name for model in CATALOGUE]
     raise ModelError("name", f"{shown(name)} is not in the catalogue", f"write one of {', '.join(known)}")
 
@@ -85,13 +90,48 @@ MOST_CHARACTERS = 2_000_000
 MOST_LEVELS = 50  # a published file has four; a browser's Python dies of a few thousand
 READERS = DENSE | SPARSE | OLDER
 KNOWN_TYPES = tuple(READERS)
+OTHERS = {
+    "gemma3n|gemma4": "embeddings for each layer, and low-rank blocks beside its streams (AltUp, LAuReL)",
+    "mamba|falcon_h1|bamba|nemotron_h|zamba|granitemoehybrid|jamba|plamo2": "state-space layers (Mamba)",
+    "rwkv": "layers of linear recurrence (RWKV)",
+    "minimax": "layers of lightning attention",
+    "recurrent_gemma|griffin": "recurrent layers (RG-LRU)",
+    "lfm2": "layers of short convolutions",
+    "t5|bart|whisper|bert|roberta": "an encoder, or attention without a mask",
+    "clip|siglip|vit": "pictures for tokens",
+}
+"""What a `model_type` that begins so has and this library does not count."""
+BEYOND = {
+    "num_nextn_predict_layers": "layers that predict a token more",
+    "num_mtp_modules": "modules that predict a token more",
+    "vision_config": "the part that sees pictures",
+    "audio_config": "the part that hears",
+}
+"""What stands beside the language model."""
+PARTS = re.compile(
+    r"(num|n)_(local_|routed_|shared_)?experts|num_experts_per_tok|(moe|shared_expert)_intermediate_size|"
+    r"(q|kv)_lora_rank|linear_num_\w+|index_n_heads|(mamba|ssm|attn_layer)_\w+|state_size|layer_types|"
+    r"altup_num_inputs|laurel_rank|\w+_per_layer_input"
+)
+"""Fields that say which parts a layer has."""
 
 
 def from_hf(config: Mapping[str, Any] | str | Path, *, name: str | None = None) -> Transformer:
     """The Transformer of a `config.json`: a dict, its JSON text, or the path of the file or its folder."""
-    fields = _text_part(_read(config))
-    kind = _kind(fields)
-    return Transformer(name=name or _name(fields, kind), **READERS[kind](Fields(fields)))
+    whole = _read(config)
+    fields = _text_part(whole)
+    kind, f = _kind(fields), Fields(fields)
+    shapes = READERS[kind](f)
+    for field, value in fields.items():
+        plain = isinstance(value, list) and all(entry == "full_attention" for entry in value)
+        if value and not plain and PARTS.fullmatch(field) and field not in f.asked:
+            raise ModelError(
+                field,
+                f"{shown(value)} is a part that no model of type {kind} has",
+                "give the model_type that has it, or leave it out",
+            )
+    given = (words for name, words in BEYOND.items() if {**whole, **fields}.get(name))
+    return Transformer(name=name or _name(fields, kind), beyond=tuple(given), **shapes)
 
 
 def _read(config: object) -> dict[str, Any]:
@@ -172,6 +212,13 @@ def _kind(config: dict[str, Any]) -> str:
     kind = config.get("model_type")
     if kind is None:
         raise ModelError("model_type", "it is missing", f"add it: one of {', '.join(KNOWN_TYPES)}")
+    other = next((o for o in OTHERS if isinstance(kind, str) and re.match(o, kind)), None)
+    if other and kind not in READERS:
+        raise ModelError(
+            "model_type",
+            f"{shown(kind)} has {OTHERS[other]}, which is not counted here",
+            "give another model, or write its shapes as a Transformer if it has none",
+        )
     if not isinstance(kind, str) or kind not in READERS:
         near = get_close_matches(kind[:40], KNOWN_TYPES, 3, 0.5) if isinstance(kind, str) else []
         raise ModelError(

@@ -66,6 +66,19 @@ def _latent_shapes(m: "Transformer") -> dict[str, Shape]:
         "k up": (a.kv_rank, m.N, a.nope),
         "v up": (a.kv_rank, m.N, a.v),
         "o": (m.N, a.v, m.D),
+        **_index_shapes(m),
+    }
+
+
+def _index_shapes(m: "Transformer") -> dict[str, Shape]:
+    """Queries of small heads, one key for all of them, and how much each head counts."""
+    a = m.latent
+    if not (a and a.q_rank and a.index_heads):
+        return {}
+    return {
+        "index q": (a.q_rank, a.index_heads, a.index_width),
+        "index k": (m.D, a.index_width),
+        "index weights": (m.D, a.index_heads),
     }
 
 
@@ -128,7 +141,9 @@ def _norms(m: "Transformer") -> Iterator[Weight]:
         yield from _each("norms", {"q norm": (q,), "k norm": (k,)}, full)
     if m.latent:
         queries = {"q rank norm": (m.latent.q_rank,)} if m.latent.q_rank else {}
-        yield from _each("norms", {**queries, "kv rank norm": (m.latent.kv_rank,)}, full)
+        width = m.latent.index_width
+        index = {"index norm": (width,), "index norm: shift": (width,)} if width else {}
+        yield from _each("norms", {**queries, "kv rank norm": (m.latent.kv_rank,), **index}, full)
     if m.linear:
         yield from _each("norms", {"linear norm": (m.linear.value,)}, m.L - full)
 

@@ -82,8 +82,8 @@ GEMMA3 = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "
 
 
 def _gemma3_letters(f: Fields) -> Shapes:
-    given = {name: value for name, value in f.config.items() if value is not None}
-    return letters(Fields(GEMMA3 | given), tied=True)
+    missing = {name: value for name, value in GEMMA3.items() if f.value(name) is None}
+    return letters(f.but(**missing), tied=True)
 
 
 def _gemma3_windows(f: Fields, m: Shapes) -> tuple[int | None, ...]:
@@ -94,6 +94,7 @@ def _gemma3_windows(f: Fields, m: Shapes) -> tuple[int | None, ...]:
 
 DENSE: dict[str, Reader] = {
     "llama": family(OWN_HEADS, biases=biases),  # also Yi and SmolLM
+    "granite": family(OWN_HEADS, biases=biases),  # its multipliers are no weights
     "mistral": family(windows=one_window),  # the first 7B slides in every layer
     "qwen2": family(biases=QKV, windows=upper_windows),
     "qwen3": family(qk_norm="head", biases=biases, windows=upper_windows),  # norms in place of the biases

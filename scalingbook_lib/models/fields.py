@@ -9,16 +9,24 @@ SLIDING = {"sliding_attention": True, "chunked_attention": True, "full_attention
 
 
 class Fields:
-    """The fields of one configuration, under the several names that they have been given."""
+    """The fields of one configuration, under the several names that they have been given.
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.config = config
+    `asked` are the names of all that a reader looked at: what it did not ask for is not counted.
+    """
+
+    def __init__(self, config: Mapping[str, Any], asked: set[str] | None = None) -> None:
+        self.config, self.asked = config, set() if asked is None else asked
+
+    def but(self, **given: Any) -> "Fields":
+        """The same with these values for those of the file."""
+        return Fields({**self.config, **given}, self.asked)
 
     def value(self, *names: str) -> Any:
         """The value under the first of these names that has one; None where no name has.
 
         Two names with different values contradict each other.
         """
+        self.asked.update(names)
         given = {name: self.config[name] for name in names if self.config.get(name) is not None}
         first, value = next(iter(given.items()), ("", None))
         for name, other in given.items():
@@ -42,6 +50,7 @@ class Fields:
 
     def present(self, *names: str) -> None:
         """Refuse to guess: these fields may be 0 or null, but they must be there."""
+        self.asked.update(names)
         for name in names:
             if name not in self.config:
                 raise ModelError(name, "it is missing", f"add {name}, or null where the model has none")

@@ -105,7 +105,11 @@ class Experts:
 
     def layers(self, L: int) -> int:
         """How many of L layers have experts."""
-        return sum(1 for layer in range(self.first_dense, L) if (layer + 1) % self.every == 0)
+        return sum(map(self.has, range(L)))
+
+    def has(self, layer: int) -> bool:
+        """Whether that layer, from 0 on, has experts."""
+        return layer >= self.first_dense and (layer + 1) % self.every == 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +119,9 @@ class Latent:
     Where `q_rank` is None, queries are projected directly. A head's query and key have `nope` elements
     without and `rope` elements with a rotary position; the rotary part of the key is shared by all heads.
     A head's value has `v` elements. The cache keeps kv_rank + rope.
+
+    `index_heads` small heads of `index_width`, with one key for all, say to which positions a token attends
+    (DeepSeek-V3.2); the cache keeps that key too. Source: `Indexer` in that model's published inference code.
     """
 
     q_rank: int | None
@@ -122,11 +129,18 @@ class Latent:
     nope: int
     rope: int
     v: int
+    index_heads: int = 0
+    index_width: int = 0
 
     def __post_init__(self) -> None:
         wholes(self, dict.fromkeys(("kv_rank", "nope", "rope", "v"), (1, MOST)), "latent.")
+        wholes(self, dict.fromkeys(("index_heads", "index_width"), (0, MOST)), "latent.")
         if self.q_rank is not None:
             whole("latent.q_rank", self.q_rank)
+        if bool(self.index_heads) != bool(self.index_width) or (self.index_heads and not self.q_rank):
+            raise ModelError(
+                "latent.index_heads", "an index has heads, their width and queries of a rank", "write all"
+            )
 
     @property
     def qk(self) -> int:

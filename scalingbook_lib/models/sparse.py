@@ -1,7 +1,7 @@
 """Which shapes does the configuration of a model with experts mean?
 
-Mixtral, Qwen MoE and Next, DeepSeek V2 and V3, Kimi K2, GLM-4.5, gpt-oss and Llama 4: a row of `SPARSE` for
-each `model_type`, in the words of `dense.family`.
+Mixtral, Qwen MoE and Next, DeepSeek V2 to V3.2, Kimi K2, GLM-4.5, gpt-oss, Granite, MiniMax-M2 and Llama 4: a
+row of `SPARSE` for each `model_type`, in the words of `dense.family`.
 """
 
 from functools import partial
@@ -58,7 +58,7 @@ def _qwen_letters(f: Fields) -> Shapes:
     routed, L = _qwen_experts(f, {}), f.number("num_hidden_layers", most=1000)
     if routed.layers(L) < L or f.value("intermediate_size") is not None:
         return letters(f)
-    return letters(Fields({**f.config, "intermediate_size": routed.F}))
+    return letters(f.but(intermediate_size=routed.F))
 
 
 def _linear(f: Fields, m: Shapes) -> Linear:
@@ -97,6 +97,8 @@ def _latent(f: Fields) -> Latent:
         nope=f.number("qk_nope_head_dim"),
         rope=f.number("qk_rope_head_dim"),
         v=f.number("v_head_dim"),
+        index_heads=f.maybe("index_n_heads") or 0,
+        index_width=f.maybe("index_head_dim") or 0,
     )
 
 
@@ -110,7 +112,7 @@ def _deepseek_letters(f: Fields) -> Shapes:
             f"{f.value('num_key_value_heads')} contradicts num_attention_heads, {N}",
             "with latent attention every head has its own keys: write the same number",
         )
-    read = letters(Fields({**f.config, "num_key_value_heads": N, "head_dim": latent.qk}))
+    read = letters(f.but(num_key_value_heads=N, head_dim=latent.qk))
     return read | {"latent": latent}
 
 
@@ -144,6 +146,12 @@ def _llama4_experts(f: Fields, m: Shapes) -> Experts:
     return experts(f, "num_local_experts", "intermediate_size", shared=1, every=every)
 
 
+def _minimax_letters(f: Fields) -> Shapes:
+    """MiniMax-M2: softmax attention in every layer, as its list says, and no shared expert."""
+    f.must(attn_type_list=[1] * f.number("num_hidden_layers", most=1000), shared_intermediate_size=0)
+    return letters(f)
+
+
 _SHARED = partial(_qwen_experts, shared=True)
 _QWEN3_MOE = family(
     _qwen_letters, experts=_qwen_experts, qk_norm="head", biases=biases, windows=dense.upper_windows
@@ -172,6 +180,7 @@ SPARSE: dict[str, Reader] = {
     ),
     "deepseek_v2": _DEEPSEEK,
     "deepseek_v3": _DEEPSEEK,
+    "deepseek_v32": _DEEPSEEK,  # with an index of the positions that are worth attending to
     "kimi_k2": _DEEPSEEK,
     "glm4_moe": family(
         _glm_letters,
@@ -184,6 +193,12 @@ SPARSE: dict[str, Reader] = {
         biases=lambda f, m: (*(QKVO if f.flag("attention_bias", True) else ()), "router", "experts"),
         sinks=True,
         windows=dense.cycle(True, False),
+    ),
+    "granitemoe": family(OWN_HEADS, experts=_local_experts, biases=biases),
+    "minimax_m2": family(
+        _minimax_letters,
+        experts=_local_experts,
+        qk_norm=lambda f, m: "all" if f.flag("use_qk_norm", True) else None,
     ),
     "llama4": _LLAMA4,
     "llama4_text": _LLAMA4,

@@ -47,7 +47,7 @@ class Transformer(Told):
     `windows` is repeated over the layers: None sees everything. `norms` counts the norms of a layer (query
     and key norms apart), `norm_bias` says that each has a shift besides its scale. `biases` lists the
     products that add one. `positions` is the number of learned positions, `sinks` gives each head a learned
-    logit, `attention_gate` a gate as wide as its output.
+    logit, `attention_gate` a gate as wide as its output. `beyond` says what a file has that is not counted.
     """
 
     name: str
@@ -73,6 +73,7 @@ class Transformer(Told):
     positions: int = 0
     sinks: bool = False
     attention_gate: bool = False
+    beyond: tuple[str, ...] = field(default=(), repr=False, compare=False)
     source: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -161,7 +162,9 @@ class Transformer(Told):
     @property
     def layer_kinds(self) -> tuple[LayerKind, ...]:
         """The softmax layers, grouped by their window."""
-        kept = self.latent.cached if self.latent else 2 * self.K * self.H  # a key and a value per head
+        kept = 2 * self.K * self.H  # a key and a value per head
+        if self.latent:
+            kept = self.latent.cached + self.latent.index_width
         cycle = len(self.windows)
         count = Counter(self.windows[layer % cycle] for layer in range(self.softmax_layers))
         return tuple(LayerKind(layers, window, kept) for window, layers in count.items())
@@ -176,6 +179,7 @@ class Transformer(Told):
         return (
             f"{self.name}: {self.params:,} parameters{active}; D={self.D} L={self.L} F={self.F} "
             f"N={self.N} K={self.K} H={self.H} V={self.V}"
+            f"{'; not counted: ' * bool(self.beyond)}{', '.join(self.beyond)}"
         )
 
 

@@ -12,9 +12,9 @@ The book's language: arrays `A[I_XY, J]`, partial sums `C[I, K]{U_X}`, meshes `X
 
 from scalingbook_lib.notation.array import Array, Dim
 from scalingbook_lib.notation.error import RULES, NotationError
+from scalingbook_lib.notation.mesh import Mesh, axis_names, joined, written
 from scalingbook_lib.notation.product import Product
 from scalingbook_lib.notation.reading import parse, parse_product
-from scalingbook_lib.notation.sizes import Mesh
 
 __all__ = [
     "RULES",
@@ -23,6 +23,9 @@ __all__ = [
     "Mesh",
     "NotationError",
     "Product",
+    "axis_names",
+    "joined",
     "parse",
     "parse_product",
+    "written",
 ]

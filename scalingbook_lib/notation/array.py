@@ -12,7 +12,8 @@ from operator import mul
 from typing import Self
 
 from scalingbook_lib.notation.error import broken
-from scalingbook_lib.notation.sizes import Mesh, is_axis, size_of
+from scalingbook_lib.notation.mesh import Mesh, axis_names, is_axis, joined
+from scalingbook_lib.notation.sizes import size_of
 from scalingbook_lib.units import DType, Told
 
 NAME = r"[A-Za-z][A-Za-z0-9']*"  # of a dimension; an array's name may join several by underscores
@@ -29,7 +30,7 @@ class Dim(Told):
     axes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "axes", tuple(self.axes))  # "XY" is as good as ("X", "Y")
+        object.__setattr__(self, "axes", axis_names(self.axes))  # "XY" is as good as ("X", "Y")
         if not isinstance(self.name, str) or not _DIM_NAME.fullmatch(self.name):
             raise broken("dim-name", str(self.name), found=repr(self.name))
         if sum(map(str.isupper, self.name)) > 1:
@@ -55,7 +56,7 @@ class Array(Told):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dims", tuple(self.dims))
-        object.__setattr__(self, "partial", tuple(self.partial))
+        object.__setattr__(self, "partial", axis_names(self.partial))
         # in this order: each check may count on those before it
         _check_names(self)
         _check_partial(self, _check_dims(self))
@@ -142,12 +143,12 @@ class Array(Told):
         """The same array with other subscripts: `with_axes(I="XY", J="")`."""
         for name in axes:
             self._known(name)
-        dims = tuple(Dim(dim.name, tuple(axes.get(dim.name, dim.axes))) for dim in self.dims)
+        dims = tuple(Dim(dim.name, axis_names(axes.get(dim.name, dim.axes))) for dim in self.dims)
         return replace(self, dims=dims)
 
     def with_partial(self, axes: Iterable[str]) -> Self:
         """The same array as a partial sum over these axes: `with_partial("X")`, `with_partial("")`."""
-        return replace(self, partial=tuple(axes))
+        return replace(self, partial=axis_names(axes))
 
     def _parts(self, mesh: Mesh) -> tuple[int, ...]:
         """Into how many blocks each dimension is split."""
@@ -161,8 +162,8 @@ class Array(Told):
 
 
 def _subscript(axes: Iterable[str]) -> str:
-    joined = "".join(map(str, axes))
-    return f"_{joined}" if joined else ""
+    written = joined(map(str, axes))
+    return (f"_{{{written}}}" if "," in written else f"_{written}") if written else ""
 
 
 def _check_names(a: Array) -> None:

@@ -35,7 +35,10 @@ RULES = {
     # the axes that split them
     "no-underscore": ("{{ follows {name} directly", "put an underscore between, as in {name}_{{XY}}"),
     "empty-subscript": ("an underscore without a mesh axis", "write the axis, as in I_X, or leave out the _"),
-    "axis-name": ("{found} cannot name a mesh axis", "write one capital letter for each axis, as in I_XY"),
+    "axis-name": (
+        "{found} cannot name a mesh axis",
+        "write one capital letter for each axis, as in I_XY, or words, as in I_data",
+    ),
     "axis-repeated": ("mesh axis {axis} stands twice on {name}", "write each axis once, as in {example}"),
     "axis-twice": (
         "mesh axis {axis} already splits {first}, so it cannot split {name} too",
@@ -71,7 +74,7 @@ RULES = {
     # meshes and sizes
     "empty-mesh": ("a mesh needs an axis", "write one, as in X4 Y2"),
     "mesh-syntax": ("{found} is no axis with its size", "write a mesh as in X4 Y2 or X=4, Y=2"),
-    "mesh-axis": ("axis {found} is no single capital letter", "write one capital letter, as in X4"),
+    "mesh-axis": ("axis {found} is no single capital letter and no word in small ones", "write X4 or data=4"),
     "mesh-axis-twice": ("the mesh has two axes {name}", "give each axis its own letter"),
     "too-many-devices": ("{devices:,} devices are too many to list one by one", "use at most {most:,}"),
     "missing-size": ("dimension {name} has no size", "give it, as in {name}=1024"),

@@ -6,8 +6,8 @@ from typing import NoReturn
 
 from scalingbook_lib.notation.array import Array, Dim
 from scalingbook_lib.notation.error import NotationError, broken
+from scalingbook_lib.notation.mesh import Mesh, is_axis
 from scalingbook_lib.notation.product import Product
-from scalingbook_lib.notation.sizes import Mesh, is_axis
 from scalingbook_lib.notation.tokens import Token, tokens
 
 
@@ -139,7 +139,7 @@ class _Reader:
             self.need(",", "no-comma", name=name)
 
     def _subscripted(self, word: Token, *marks: str) -> tuple[Token, list[Token]]:
-        """A name and its axes, whether one word (`I_XY`) or several (`I_{X, Y}`)."""
+        """A name and its axes, whether one word (`I_XY`, `I_data`) or several (`I_{X, Y}`)."""
         name, mark, _ = word.text.partition("_")
         if mark:
             return word.cut(0, len(name)), self._axes(word.cut(len(name) + 1))
@@ -158,7 +158,7 @@ class _Reader:
 
     def _axes(self, word: Token) -> list[Token]:
         """The axes of a subscript, a token each."""
-        axes = [word.cut(k, k + 1) for k in range(len(word.text))]
+        axes = [word] if is_axis(word.text) else [word.cut(k, k + 1) for k in range(len(word.text))]
         for axis in axes:
             if not is_axis(axis.text):
                 self.fail("axis-name", axis, found=axis)

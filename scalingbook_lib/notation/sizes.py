@@ -1,19 +1,9 @@
-"""How large is each dimension, which devices are there, and what are the axes of their grid called?
+"""How large is each dimension? The errors of a wrong size, and of a text that nobody would type."""
 
-A size is a whole number that some array could have. A mesh is a grid of devices with named axes, `X4 Y2` as
-people type it: X is the slow axis, Y the fast one, eight devices.
-"""
-
-import itertools
-import math
 import operator
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Mapping
 
-from scalingbook_lib.notation.error import NotationError, broken
-from scalingbook_lib.units import Told
+from scalingbook_lib.notation.error import broken
 
 LONGEST_TEXT = 1000  # characters: a page hands over what readers type
 LARGEST_SIZE = 10**15  # of a dimension; no array of this book comes near it
@@ -50,102 +40,3 @@ def checked(text: object) -> str:
     if len(text) > LONGEST_TEXT:
         raise broken("too-long", text, (LONGEST_TEXT, len(text)), most=LONGEST_TEXT)
     return text
-
-
-LARGEST_AXIS = 10**6  # devices along one mesh axis
-
-_AXIS = re.compile(r"\s*(?P<name>[A-Za-z]+)\s*[=:]?\s*(?P<size>-?[0-9]+)\s*(?:[,;×](?!\s*$))?")
-
-
-def is_axis(name: object) -> bool:
-    """Is this the name of a mesh axis: one capital letter, A to Z?"""
-    return isinstance(name, str) and len(name) == 1 and name.isascii() and name.isupper()
-
-
-@dataclass(frozen=True, slots=True, init=False, repr=False)
-class Mesh(Told):
-    """A grid of devices with named axes, in order, slowest first: `Mesh(X=4, Y=2)`."""
-
-    items: tuple[tuple[str, int], ...]
-
-    def __init__(self, /, **sizes: int) -> None:
-        read = f"Mesh of {', '.join(sizes)}" if sizes else "Mesh()"
-        if not sizes:
-            raise broken("empty-mesh", read)
-        for name in sizes:
-            if not is_axis(name):
-                raise broken("mesh-axis", read, None, name, found=name)
-        items = tuple((name, whole(name, size, read, most=LARGEST_AXIS)) for name, size in sizes.items())
-        # a tuple of pairs, not a dict: meshes are keys of caches
-        object.__setattr__(self, "items", items)
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read a mesh: 'X4 Y2', 'X=4, Y=2' and 'X:4 Y:2' say the same."""
-        return cls(**_axes_in(text))
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The size of every axis, in order."""
-        return dict(self.items)
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """The names of the axes, slowest first."""
-        return tuple(name for name, _ in self.items)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The sizes of the axes, slowest first."""
-        return tuple(size for _, size in self.items)
-
-    @property
-    def devices(self) -> int:
-        """How many devices the mesh has."""
-        return math.prod(self.shape)
-
-    def size(self, axes: Iterable[str]) -> int:
-        """The number of devices along these axes together: `size("XY")` is X times Y, `size("")` is 1."""
-        sizes = self.sizes
-        return math.prod(sizes[self.known(axis)] for axis in axes)
-
-    def known(self, axis: str, read: str = "", part: str = "") -> str:
-        """The axis itself; NotationError where the mesh has none of that name."""
-        if axis not in self.axes:
-            raise broken(
-                "unknown-axis", read or axis, None, part, mesh=self, axis=axis, known=", ".join(self.axes)
-            )
-        return axis
-
-    def coordinates(self) -> Iterator[tuple[int, ...]]:
-        """Every device by its place along each axis, the last axis fastest."""
-        return itertools.product(*map(range, self.shape))
-
-    def __str__(self) -> str:
-        return " ".join(f"{name}{size}" for name, size in self.items)
-
-    def __repr__(self) -> str:
-        return f"Mesh({', '.join(f'{name}={size}' for name, size in self.items)})"
-
-
-def _axes_in(text: str) -> dict[str, int]:
-    """Every axis in the text and its size; an error stands at the axis that it is about."""
-    if not (end := len(checked(text).rstrip())):
-        raise broken("empty-mesh", text, (0, len(text)))
-    found: dict[str, int] = {}
-    at = 0
-    while at < end:
-        match = _AXIS.match(text, at)
-        if match is None:
-            start = at + len(text[at:]) - len(text[at:].lstrip())
-            raise broken("mesh-syntax", text, (start, end), found=repr(text[start:end][:20]))
-        if match["name"] in found:
-            raise broken("mesh-axis-twice", text, match.span("name"), name=match["name"])
-        digits = match["size"]  # Python reads no endless numbers
-        try:
-            found[match["name"]] = size = int(digits) if len(digits) < 100 else LARGEST_SIZE + 1
-            Mesh(**{match["name"]: size})
-        except NotationError as error:
-            raise error.at(text, match.span("size" if error.part == "size" else "name")) from None
-        at = match.end()
-    return found

@@ -205,10 +205,14 @@ def has_laws(asked: Space) -> bool:
 
 
 def needs_plans(asked: Space) -> bool:
-    """Whether every plan is to be made: experts on a torus, two stages on each chip, activations on hosts."""
+    """Whether every plan is to be made: experts on a torus, two stages on each chip, activations on hosts.
+
+    And weights that are gathered late.
+    """
     torus = asked.model.experts is not None and isinstance(asked.machine, Slice)
     hosted = any(remat.startswith("offload") for remat in asked.tried["remat"])
-    return torus or hosted or "dualpipe" in asked.tried["schedule"]
+    late = not asked.constant.get("prefetch", True)
+    return torus or hosted or late or "dualpipe" in asked.tried["schedule"]
 
 
 @lru_cache(maxsize=1 << 14)  # 4,100 times of 230: a search takes 1.2 times as long without

@@ -2,13 +2,16 @@
 
     product    t = launch + max(F / (e · C), bytes / (s · W)) + q · B · D · 2 bytes / W
     attention  t = launch + F / (e · C) · (1 + ramp / T)            of a prompt, F where the mask is skipped
-               t = launch + bytes / (s · W)                         of one token, bytes those of the cache
+               t = launch + x / s + d · x / (x + h) · SMs / (SMs + B K)     of one token
 
-e and s are shares of the documented peaks. Narrow products first write their activations again, narrower: q
-passes over them in bf16. The figures of a chip are fitted in `evidence.kernels`. Chapter: Rooflines.
+e and s are shares of the documented peaks, x is the time of the cache's bytes. Narrow products first write
+their activations again, narrower: q passes over them in bf16. A token's sequences and KV heads are spread
+over the SMs; where there are few, long ones are cut and put together again, which costs up to d. The figures
+of a chip are fitted in `evidence.kernels`. Chapter: Rooflines.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.roofline.time import matmul
@@ -25,9 +28,11 @@ class Products(Told):
     passes: float = 0.0  # q
     name: str = ""
 
-    def seconds(self, B: int, D: int, F: int, chip: Chip, dtype: DType = BF16) -> float:
-        """X[B, D] · W[D, F] → Y[B, F], both operands in `dtype` and Y in bf16, all in HBM."""
-        ideal = matmul(B, D, F, chip, dtype, out=BF16)
+    def seconds(
+        self, B: int, D: int, F: int, chip: Chip, dtype: DType = BF16, *, weights: DType | None = None
+    ) -> float:
+        """X[B, D] · W[D, F] → Y[B, F] in HBM: Y in bf16, X in `dtype`, and W too but for `weights`."""
+        ideal = matmul(B, D, F, chip, dtype, weights=weights, out=BF16)
         again_s = self.passes * B * D * BF16.bytes / chip.hbm_bytes_per_s
         return self.launch_s + max(ideal.math_s / self.flops, ideal.memory_s / self.hbm) + again_s
 
@@ -36,6 +41,35 @@ class Products(Told):
             f"{self.name}: {si(self.launch_s, 's')}, then {percent(self.flops)} of the arithmetic or "
             f"{percent(self.hbm)} of the HBM, and {self.passes:.2g} passes over the activations"
         )
+
+
+GROUP, VECTOR_FLOPS_PER_SM = 32, 4.5e10
+"""Where more query heads share one of keys, kernels of decoding leave the tensor cores: so do
+TensorRT-LLM's at 64 heads, on H100 (4.7e10) and B200 (4.1e10) alike."""
+L2_HOLDS, L2_TIMES = 0.6, 3.0
+"""A cache below this share of the L2 stays there when a kernel is timed again and again, and is read so
+many times as fast."""
+
+
+class Attending(NamedTuple):
+    """B sequences of T tokens, N query heads on K heads of keys and values, all H wide."""
+
+    B: int
+    T: int
+    N: int
+    K: int
+    H: int
+    kv_bytes: float = BF16.bytes  # of an element of the cache
+
+    @property
+    def token_flops(self) -> float:
+        """Scores and weighted values of one new token of each sequence."""
+        return 4.0 * self.B * self.T * self.N * self.H
+
+    @property
+    def cache_bytes(self) -> float:
+        """All keys and values, which that token reads."""
+        return 2 * self.B * self.T * self.K * self.H * self.kv_bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,15 +81,24 @@ class Attention(Told):
     ramp: float  # tokens of a sequence at which half of e is reached
     token_launch_s: float
     hbm: float  # s
+    late_s: float = 0.0  # d
+    half_s: float = 1e-6  # h
     name: str = ""
 
-    def prompt_s(self, flops: float, T: float, chip: Chip) -> float:
-        """Sequences of T tokens whose scores and values take that many FLOPs, masked ones skipped."""
-        return self.launch_s + flops / (self.flops * chip.bf16_flops_per_s) * (1 + self.ramp / T)
+    def prompt_s(self, of: Attending, chip: Chip) -> float:
+        """Whole sequences, masked pairs skipped: half of those that all their tokens would meet."""
+        flops = of.T * of.token_flops / 2
+        return self.launch_s + flops / (self.flops * chip.bf16_flops_per_s) * (1 + self.ramp / of.T)
 
-    def token_s(self, nbytes: float, chip: Chip) -> float:
-        """One token of each sequence, which reads `nbytes` of keys and values."""
-        return self.token_launch_s + nbytes / (self.hbm * chip.hbm_bytes_per_s)
+    def token_s(self, of: Attending, chip: Chip) -> float:
+        """One token of each sequence, which reads its keys and values."""
+        cores, x = chip.cores or 1, of.cache_bytes / chip.hbm_bytes_per_s
+        if of.cache_bytes < L2_HOLDS * (chip.l2_bytes or 0.0):
+            x /= L2_TIMES
+        split = cores / (cores + of.B * of.K)
+        vector = of.N > GROUP * of.K and not chip.torus
+        math_s = of.token_flops / (VECTOR_FLOPS_PER_SM * cores) if vector else 0.0
+        return self.token_launch_s + max(x / self.hbm, math_s) + self.late_s * split * x / (x + self.half_s)
 
     def __str__(self) -> str:
         prompts = f"{si(self.launch_s, 's')}, {percent(self.flops)} of the arithmetic"

@@ -51,9 +51,9 @@ def _tensor(m: Transformer, plan: Plan, T: int) -> Rules:
 
 
 def _context(m: Transformer, plan: Plan, T: int) -> Rules:
-    """A ring needs two pieces a chip, for a balanced causal mask; Ulysses needs heads for every chip."""
+    """A zigzag needs two pieces a chip, for a balanced causal mask; Ulysses needs heads for every chip."""
     ulysses, ways = plan.context == "ulysses", plan.cp * plan.tp
-    pieces = plan.cp if ulysses else 2 * plan.cp
+    pieces = plan.cp if ulysses or not plan.zigzag else 2 * plan.cp
     return (
         (T % pieces, f"sequences of {T:,} do not divide into {pieces} pieces for cp={plan.cp}"),
         (

@@ -168,7 +168,7 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
     whole = vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0
     logits = replace(
         waiting,
-        activations=stored * s.last,
+        activations=stored * s.stages.last,
         logits=z * plan.bytes_of_logit,
         gathered_weights=waiting.gathered_weights + whole,
         moment=AT_LOGITS,

@@ -26,13 +26,17 @@ class Plan(Told):
     """chips = dcn · dp · fsdp · tp · cp · pp, and tp is innermost: neighbors split a product.
 
     `tp` chips split every matrix, with `sequence_parallel` also the tokens between the products; `cp` chips
-    split a sequence; `pp` groups split the layers; `fsdp · dp · dcn` ranks split the batch.
+    split a sequence, each with a piece from its front and one from its back unless `zigzag` is False (of a
+    causal mask, whoever has the end does most then, and the others wait); `pp` groups split the layers;
+    `fsdp · dp · dcn` ranks split the batch.
     What `zero` splits over the fsdp · cp chips that would hold the same: 1 the optimizer's state, 2 also the
     gradients, 3 also the weights, 0 nothing. Over dp and dcn (between pods) everything is copied: fsdp with
     dp is hybrid FSDP. `ep` chips hold each expert once; they are the innermost of the tp/expert_tp · cp ·
     fsdp chips of a stage, `expert_tp` (tp unless it is 1) of which split one expert. Routing may keep a
     token's experts in at most `expert_domains` domains.
-    A data rank works on `microbatch` sequences at a time, and sums gradients over microbatches.
+    Without `prefetch`, a layer's weights are asked for in the backward pass when the one behind it is done
+    (PyTorch's BACKWARD_POST), and waited for. A data rank works on `microbatch` sequences at a time, and sums
+    gradients over microbatches.
 
     `remat`: "none" keeps what fused kernels keep, "alternate" every second product, "selective" is
     dots_no_batch, "save:..." and "offload:..." name the products that are kept, here or in the host's memory,
@@ -55,8 +59,10 @@ class Plan(Told):
     expert_tp: int | None = None
     expert_domains: int | None = None
     zero: int = 3
+    prefetch: bool = True
     sequence_parallel: bool = True
     context: str = "ring"
+    zigzag: bool = True
     schedule: str = "1f1b"
     chunks: int = 1
     microbatch: int = 1

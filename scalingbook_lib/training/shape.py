@@ -6,6 +6,7 @@ The numbers that memory, traffic and time all start from, worked out once a plan
 from dataclasses import dataclass
 
 from scalingbook_lib.training.plan import Plan, PlanError
+from scalingbook_lib.training.stages import Stages, stages
 from scalingbook_lib.training.terms import Widths
 from scalingbook_lib.training.work import Work
 
@@ -18,9 +19,9 @@ class Shape:
     work: Work
     m: int  # microbatches of a step
     t: float  # tokens of a microbatch on each of the chips that split its sequences
-    layers: int  # of the longest stage: ceil(L / (p · v)) · v, with p stages of v chunks
-    share: float  # its share of all layers
-    last: float  # that of the last stage, which has what is left, and the unembedding
+    stages: Stages
+    share: float  # of all layers, in the stage with most of them
+    experts: float  # of all layers with experts, in the stage with most of these
     dense: float  # dense parameters that a chip would hold without ZeRO
     expert: float  # those of experts
     shared: int  # chips that hold the same dense parameters, and share them with ZeRO
@@ -28,6 +29,11 @@ class Shape:
     moved: float  # bytes of a weight on its way: as stored, or as the activations where that is less
     wide: int  # chips over which the residual stream is split
     chips: int  # of one pod
+
+    @property
+    def layers(self) -> int:
+        """Of the stage with most of them."""
+        return self.stages.layers
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -45,8 +51,8 @@ class Shape:
 def shape(work: Work, plan: Plan, batch: int) -> Shape:
     """The shape of a plan; a PlanError where the batch or the experts do not divide."""
     model, p = work.model, plan.pp
-    layers = -(-model.L // (p * plan.chunks)) * plan.chunks
-    share = layers / model.L
+    dealt = stages(model, work.T, work.causal, p, plan.chunks)
+    share, experts = dealt.layers / model.L, dealt.experts / (model.moe_layers or 1)
     # with stages, the larger of embedding and unembedding counts for the first and for the last
     outer = (work.embedding + work.head) if p == 1 else max(work.embedding, work.head)
     stage = plan.tp // plan.expert_ways * plan.cp * plan.fsdp  # chips among which experts can be spread
@@ -60,11 +66,11 @@ def shape(work: Work, plan: Plan, batch: int) -> Shape:
         work=work,
         m=plan.microbatches(batch),
         t=plan.microbatch * work.T / plan.cp,
-        layers=layers,
+        stages=dealt,
         share=share,
-        last=max(model.L - layers * (p - 1), 0) / model.L,
+        experts=experts,
         dense=(share * work.split + outer) / plan.tp + share * work.copied,
-        expert=share * work.expert / (plan.expert_ways * plan.ep),
+        expert=experts * work.expert / (plan.expert_ways * plan.ep),
         shared=plan.fsdp * plan.cp,
         expert_shared=stage // plan.ep,
         moved=min(plan.weights.bytes, plan.activations.bytes),

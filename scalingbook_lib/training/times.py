@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.models.arithmetic.layers import pairs
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training.efficiency import Efficiency
 from scalingbook_lib.training.links import Traffic
@@ -66,7 +67,7 @@ def seconds(s: Shape, traffic: Sequence[Traffic], chip: Chip, efficiency: Effici
     long_b = _longest(s, one.backward_s, 2 * one.math.head)
     each_f, step_f = _pass([row for row in traffic if row.when == "fwd"], long_f, m, hidden, exposed)
     each_b, step_b = _pass([row for row in traffic if row.when == "bwd"], long_b, m, hidden, exposed)
-    bubble_s = _idle(s, each_f, each_b, min(one.math.total / p, each_b))
+    bubble_s = _idle(s, each_f, each_b)
     optimizer_s = _update(s) / (chip.hbm_bytes_per_s * efficiency.memory)
     worked_s = 3 * (one.math.total + one.memory_s) + one.recomputed_s + one.memory_again_s
     return Seconds(
@@ -138,7 +139,7 @@ def layers(s: Shape, chip: Chip, e: Efficiency) -> Layers:
     narrow_s, plain_s = t / chip.flops_per_s(plan.compute), t / chip.flops_per_s(plan.activations)
     of_flop = ByClass(  # seconds for one FLOP of each token
         matmul=narrow_s / e.matmul,
-        attention=plain_s / e.attention * (1 + e.ramp / w.T),
+        attention=plain_s / e.attention * (1 + e.ramp / w.T) * _crowded(s),
         experts=narrow_s / e.experts,
         head=plain_s / e.head,
     )
@@ -156,13 +157,30 @@ def layers(s: Shape, chip: Chip, e: Efficiency) -> Layers:
     bytes_per_s = chip.hbm_bytes_per_s * e.memory
     pointwise = s.t * s.of_token(w.pointwise) + e.operands * _operands(s)
     lost_s = w.model.L * e.layer_s + w.model.moe_layers * e.expert_layer_s
-    memory_s = pointwise / bytes_per_s + lost_s + _read(s, math, bytes_per_s)
+    passed_s = pointwise / bytes_per_s + lost_s
     return Layers(
         math=math,
         recomputed_s=recomputed_s,
-        memory_s=memory_s,
-        memory_again_s=memory_s if plan.remat not in ("none", "all") else 0.0,
+        memory_s=passed_s + _read(s, w.forward, of_flop, bytes_per_s),
+        memory_again_s=passed_s + _read(s, w.recomputed, of_flop, bytes_per_s)
+        if plan.remat not in ("none", "all")
+        else 0.0,
     )
+
+
+def _crowded(s: Shape) -> float:
+    """What the chip with the end of a causal sequence does of attention, over the mean chip: 2 - 1/cp.
+
+    Of cp pieces the last meets all, the first itself alone; in a ring all wait for it at every turn. Zigzag
+    (Brandon et al., arXiv 2311.09431, Llama 3's 2 cp pieces) gives each chip two pieces that add up alike;
+    Ulysses has all of the sequence. Within a window pieces differ less.
+    """
+    plan, w = s.plan, s.work
+    if plan.cp == 1 or plan.zigzag or plan.context == "ulysses" or not w.causal:
+        return 1.0
+    kinds, piece = w.model.layer_kinds, w.T // plan.cp
+    last = sum(k.layers * pairs(piece, w.T, causal=True, window=k.window) for k in kinds)
+    return plan.cp * last / sum(k.layers * pairs(w.T, w.T, causal=True, window=k.window) for k in kinds)
 
 
 def _operands(s: Shape) -> float:
@@ -173,23 +191,27 @@ def _operands(s: Shape) -> float:
     return s.t * (operands.wide + operands.split / plan.tp) * each
 
 
-def _read(s: Shape, math: ByClass, bytes_per_s: float) -> float:
-    """What reading the layers' weights, once a microbatch, takes longer than their products."""
+def _read(s: Shape, done: ByClass, of_flop: ByClass, bytes_per_s: float) -> float:
+    """What reading the weights of these products, once a microbatch, takes longer than the products."""
     plan, w = s.plan, s.work
-    dense_s = s.moved * w.split / (plan.tp * bytes_per_s)
-    expert_s = s.moved * w.expert / (plan.expert_ways * plan.ep * bytes_per_s)
-    return max(dense_s - math.matmul, 0.0) + max(expert_s - math.experts, 0.0)
+    dense_s = s.moved * w.split / (plan.tp * bytes_per_s * w.forward.matmul)
+    read_s = max(dense_s - of_flop.matmul, 0.0) * done.matmul
+    if not w.expert:
+        return read_s
+    expert_s = s.moved * w.expert / (plan.expert_ways * plan.ep * bytes_per_s * w.forward.experts)
+    return read_s + max(expert_s - of_flop.experts, 0.0) * done.experts
 
 
 def _longest(s: Shape, layers_s: float, head_s: float) -> float:
-    """The longest stage: one with the most layers, or the last with the unembedding."""
-    return max(s.share * layers_s, s.last * layers_s + head_s) if s.plan.pp > 1 else layers_s + head_s
+    """The longest stage: one whose layers have most to do, or the last with the unembedding."""
+    return max(s.stages.longest * layers_s, s.stages.last_work * layers_s + head_s)
 
 
-def _idle(s: Shape, forward_s: float, backward_s: float, weight_s: float) -> float:
+def _idle(s: Shape, forward_s: float, backward_s: float) -> float:
     plan = s.plan
     if plan.pp == 1:
         return 0.0
+    weight_s = s.work.put_off * backward_s
     times = {"forward_s": forward_s, "backward_s": backward_s, "weight_s": weight_s}
     found = pipelines.bubble(plan.schedule, plan.pp, s.m, plan.chunks, **times)
     return float(max(found.idle_s, 0.0))

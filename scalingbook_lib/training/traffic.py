@@ -53,12 +53,10 @@ def _weights(
     weights, gradients = f"{kind}weights", f"{kind}gradients"
     moved, summed = s.moved * params / n, plan.gradients.bytes * params / n  # one layer's
 
-    def shards(name: str, what: str, when: str, nbytes: float, *, each: bool) -> Traffic:
+    def shards(name: str, what: str, when: str, nbytes: float, **how: bool) -> Traffic:
         """Over the chips that share: with each microbatch, or once a step."""
-        times = s.m * n if each else n
-        return row(
-            rates, name, what, "X", when, n=ways, nbytes=nbytes, times=times, inside=inside, once=not each
-        )
+        times = n if how.get("once") else s.m * n
+        return row(rates, name, what, "X", when, n=ways, nbytes=nbytes, times=times, inside=inside, **how)
 
     def copies(axes: str, ways: int, nbytes: float, inside: int) -> Traffic:
         """The shards' sum over copies."""
@@ -67,12 +65,12 @@ def _weights(
         )
 
     if ways > 1 and zero == 0:
-        yield shards(gradients, REDUCE, "bwd", summed, each=False)
+        yield shards(gradients, REDUCE, "bwd", summed, once=True)
     elif ways > 1:
-        yield shards(weights, GATHER, "fwd", moved, each=zero == 3)
+        yield shards(weights, GATHER, "fwd", moved, once=zero < 3)
         if zero == 3:
-            yield shards(weights, GATHER, "bwd", moved, each=True)
-        yield shards(gradients, SCATTER, "bwd", summed, each=zero > 1)
+            yield shards(weights, GATHER, "bwd", moved, overlappable=plan.prefetch)
+        yield shards(gradients, SCATTER, "bwd", summed, once=zero < 2)
     if plan.dp > 1:
         yield copies("R", plan.dp, summed / ways, plan.tp * s.shared * plan.pp)
     if plan.dcn > 1:
@@ -144,7 +142,7 @@ def _experts(s: Shape, rates: Rates) -> list[Traffic]:
     plan, model = s.plan, s.work.model
     assert model.experts
     nbytes = plan.activations.bytes * s.t / s.wide * model.D * model.experts.k * plan.ep
-    name, n = "tokens to experts and back", s.m * s.share * model.moe_layers
+    name, n = "tokens to experts and back", s.m * s.stages.experts
     inside = plan.tp if plan.expert_ways > 1 else 1
     hides = plan.schedule == "dualpipe" and plan.pp > 1  # beside the other way's arithmetic
     moved = {"n": plan.ep, "nbytes": nbytes, "inside": inside, "overlappable": hides}

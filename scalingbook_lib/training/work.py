@@ -21,6 +21,7 @@ class Work:
 
     model: Transformer
     T: int
+    causal: bool
     forward: ByClass  # FLOPs: 2 for each parameter that a token meets, and attention's own
     recomputed: ByClass  # FLOPs that the backward pass does a second time
     stored: Widths  # bytes of activations that wait on the chip for the backward pass
@@ -43,6 +44,16 @@ class Work:
         """Forward and backward, nothing twice: three times the forward pass."""
         return 3 * self.forward.total
 
+    @property
+    def put_off(self) -> float:
+        """The weights' part of the backward pass, which a schedule may put off: a share of its FLOPs.
+
+        Attention has no weights, and what is done again comes first. Of what the pass waits for, it has the
+        same share: were it seconds of arithmetic alone, faster chips would wait longer for it.
+        """
+        weights = self.forward.total - self.forward.attention
+        return weights / (2 * self.forward.total + self.recomputed.total)
+
 
 @lru_cache(maxsize=256)  # a step takes 3.3 times as long without
 def work(model: Transformer, T: int, remat: str, dtype: DType, causal: bool) -> Work:
@@ -58,6 +69,7 @@ def work(model: Transformer, T: int, remat: str, dtype: DType, causal: bool) -> 
     return Work(
         model=model,
         T=T,
+        causal=causal,
         forward=_forward(model, T, causal),
         recomputed=policies.recomputed(model, T, remat, causal),
         stored=policies.stored(model, T, remat, dtype),

@@ -47,11 +47,25 @@ def test_and_most_of_the_small_ones(product_errors):
     assert within(product_errors[False], 0.2) > 0.77
 
 
-@pytest.mark.parametrize(("table", "least"), [("attention", 0.98), ("decode_attention", 0.6)])
+@pytest.mark.parametrize(("table", "least"), [("attention", 0.98), ("decode_attention", 0.84)])
 def test_attention_is_within_a_fifth(table, least):
     rows = [row for name, row in kernel_fits.attended(table) if name != "GPU"]
     errors = [kernels.attended_s(kernels.attention(row.chip), row) / row.seconds - 1 for row in rows]
     assert within(errors, 0.2) > least
+
+
+@pytest.mark.parametrize("left_out", ["H100", "B200"])
+def test_tokens_attend_on_a_chip_that_no_fit_saw(left_out):
+    """By the other chip's figures, and its own SMs, L2 and HBM."""
+    groups = defaultdict(list)
+    for name, row in kernel_fits.attended("decode_attention"):
+        if name != "GPU":
+            groups[name == left_out].append(row)
+    values = kernels.fit_attention(groups[False])
+    errors = [
+        kernels.attended_s(kernels.made(values, row.chip), row) / row.seconds - 1 for row in groups[True]
+    ]
+    assert within(errors, 0.2) > 0.74
 
 
 @pytest.mark.parametrize(("large", "share", "least"), [(True, 0.2, 0.88), (False, 0.4, 0.95)])

@@ -69,6 +69,28 @@ def test_a_record_of_another_chip_is_refused(ask, record):
     assert "this record is of H100, and the machine has TPU v5e" in told.err
 
 
+def test_a_record_of_half_a_chip_is_one_of_the_chip(ask, tmp_path):
+    """To JAX a TPU7x is two devices; each reaches the shares of its own half's peaks."""
+    half, asked = own.found("TPU7x"), own.found("TPU v5 lite")
+    assert half is chips.HALF_TPU7X
+    assert asked is chips.V5E
+    rows = []
+    for B in (1, 16, 128, 512, 2048, 8192):
+        told = kernels.products(half, BF16).seconds(B, 4096, 4096, half)
+        sizes = (B, 4096, 4096)
+        rows.append(Timed(what=PRODUCT, dtype="bf16", sizes=sizes, seconds=told, predicted_s=told))
+    rows.append(Timed(what=COPY, dtype="bf16", sizes=(2**28,), seconds=2**30 / 3e12, predicted_s=4e-4))
+    record = Survey(device="TPU7x", chip=half.name, count=8, jax="0.12", date="2026-11-22", rows=tuple(rows))
+    found = record.attained(chips.TPU7X)
+    assert found["matmul"] == pytest.approx(kernels.products(chips.TPU7X, BF16).flops, rel=0.05)
+    assert found["memory"] == pytest.approx(2 * 3e12 / chips.TPU7X.hbm_bytes_per_s)
+    path = tmp_path / "mine.json"
+    path.write_text(record.json())
+    told = ask(f"plan llama-3-8b tpu7x:2x2x1 --batch 64 --efficiency {path}")
+    assert told.code == 0, told.err
+    assert ask(f"plan llama-3-8b v5e:4x4 --batch 64 --efficiency {path}").code == 2
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"rows": [{}]}', '{"rows": 3}', "\xff"])
 def test_what_is_no_record_is_refused_in_one_sentence(ask, tmp_path, text):
     path = tmp_path / "broken.json"

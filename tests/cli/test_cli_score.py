@@ -11,12 +11,20 @@ ADDED = ROOT / "data" / "added_training_runs.csv"
 def test_json_is_what_the_library_says(ask):
     told = ask("score --json", str(ADDED))
     assert told.code == 0
-    assert told.values == evidence.score(ADDED).values
+    values = dict(told.values)
+    simpler = values.pop("baselines")
+    assert values == evidence.score(ADDED).values
+    assert [one["here"]["class"] for one in simpler] == ["training, dense", "training, experts"]
+    for one in simpler:
+        assert set(one) == {"here", "roofline", "constant"}
+        assert one["here"]["n"] == one["roofline"]["n"] == one["constant"]["n"]
+        assert one["here"]["mean"] < one["constant"]["mean"] < 1
+        assert one["roofline"]["bias"] < -0.4  # a step at documented peaks is too short by half
 
 
 def test_a_person_reads_it_by_class_chip_software_size_and_cause(ask):
     told = ask("score", str(ADDED)).out
-    for part in ("By class", "By chip", "By software", "By size", "By cause"):
+    for part in ("By class", "By chip", "By software", "By size", "By cause", "Beside"):
         assert part in told
 
 

@@ -16,7 +16,7 @@ from scalingbook_lib import collectives
 from scalingbook_lib.collectives.resharding import routing
 from scalingbook_lib.collectives.resharding.routing import DeviceMesh
 from scalingbook_lib.collectives.transfer import Collective
-from scalingbook_lib.notation import Array
+from scalingbook_lib.notation import Array, joined
 from scalingbook_lib.units import DType, Told, si
 
 
@@ -67,12 +67,13 @@ class Move(Told):
     @property
     def says(self) -> str:
         """What it does, in a few words: 'gather A over X'."""
-        where = f"over {self.axes}" if self.axes else f"to {self.after.canonical()}"
+        swaps = self.kind == Collective.PERMUTE  # what axes change roles says less than what comes of it
+        where = f"to {self.after.canonical()}" if swaps else f"over {self.axes}"
         return f"{VERBS[self.kind]} {self.before.name} {where}"
 
     def __str__(self) -> str:
         cost = f"{si(self.nbytes, 'B')}, {si(self.seconds, 's')}" if self.seconds else "free"
-        over = f" over {self.axes}" if self.axes else ""
+        over = "" if self.kind == Collective.PERMUTE else f" over {self.axes}"
         return f"{self.kind}{over}: {self.before.canonical()} → {self.after.canonical()}, {cost}"
 
 
@@ -149,12 +150,16 @@ class Moves:
             yield Edge("slice", name, 0, collectives.NOTHING, at, _with(at, d, (*at.dims[d], name)))
 
     def _gathers(self, at: Layout) -> Iterator[Edge]:
-        """[I_XY] → [I_X] → [I]: only the fastest axes of a dimension can go, for a block to stay a block."""
-        # k axes stay; the ones behind them vary fastest, so what they split lies side by side
-        for d, axes in enumerate(at.dims):
-            for k in range(len(axes)):
-                after = _with(at, d, axes[:k])
-                yield self._edge(Collective.ALL_GATHER, axes[k:], self.local_bytes(after), at, after)
+        """[I_XY, J_Z] → [I_X, J_Z], [I, J_Z] or, of several dimensions at once, [I_X, J], [I, J].
+
+        Only the fastest axes of a dimension can go, for a block to stay a block.
+        """
+        # so many axes of each dimension stay; those behind vary fastest: what they split lies side by side
+        for stay in itertools.product(*(range(len(axes), -1, -1) for axes in at.dims)):
+            after = Layout(tuple(axes[:k] for axes, k in zip(at.dims, stay, strict=True)), at.partial)
+            gone = [name for axes, k in zip(at.dims, stay, strict=True) for name in axes[k:]]
+            if gone:
+                yield self._edge(Collective.ALL_GATHER, gone, self.local_bytes(after), at, after)
 
     def _exchanges(self, at: Layout) -> Iterator[Edge]:
         """[I_X, J] → [I, J_X]."""
@@ -185,8 +190,9 @@ class Moves:
         for after, roles in itertools.chain(self._reordered(at), self._traded(at)):
             if after not in seen:
                 seen.add(after)
-                transfer = self._shuffle(nbytes, self._roles(at), roles)
-                yield Edge(Collective.PERMUTE, "", nbytes, transfer, at, after)
+                before = self._roles(at)
+                moved = joined(x for x, y in zip(before, roles, strict=True) if x != y)
+                yield Edge(Collective.PERMUTE, moved, nbytes, self._shuffle(nbytes, before, roles), at, after)
 
     def _reordered(self, at: Layout) -> Iterator[tuple[Layout, list[str]]]:
         for d, axes in enumerate(at.dims):
@@ -216,7 +222,7 @@ class Moves:
         return routing.relabel(nbytes, torus, before[between], after[between])
 
     def _edge(self, kind: Collective, names: Iterable[str], nbytes: float, *ends: Layout) -> Edge:
-        over = "".join(names)
+        over = joined(names)
         return Edge(kind, over, nbytes, collectives.FORMULAS[kind](nbytes, *self.machine.axes(over)), *ends)
 
 

@@ -19,6 +19,7 @@ from scalingbook_lib.collectives import Transfer
 from scalingbook_lib.collectives.transfer import Collective
 from scalingbook_lib.machines import Axis, Chip, SliceMesh
 from scalingbook_lib.machines.routes import Place, Route
+from scalingbook_lib.notation import axis_names
 from scalingbook_lib.units import Told
 
 type Shuffle = Mapping[Place, Place]  # where each chip's shard goes
@@ -113,7 +114,7 @@ class Rings(Told):
 
     def axes(self, names: str) -> tuple[Axis, ...]:
         """The ring under each of these mesh axes."""
-        return tuple(self._axes[name] for name in names)
+        return tuple(self._axes[name] for name in axis_names(names))
 
     def __str__(self) -> str:
         shapes = (f"{'ring' if a.wrapped else 'line'} {name} of {a.size}" for name, a in self._axes.items())

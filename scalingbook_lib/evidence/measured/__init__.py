@@ -8,7 +8,6 @@ are read when somebody asks for them. Chapters: Rooflines, GPUs, Training, Infer
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.measured import kernels
 from scalingbook_lib.evidence.measured.collectives import (
-    CollectiveFit,
     CollectiveRun,
     CollectiveTime,
     Comparison,
@@ -48,7 +47,6 @@ __all__ = [
     "RUNS",
     "SQUARES",
     "SWEEPS",
-    "CollectiveFit",
     "CollectiveRun",
     "CollectiveTime",
     "Comparison",

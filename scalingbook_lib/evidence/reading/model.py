@@ -16,7 +16,7 @@ from scalingbook_lib import models
 from scalingbook_lib.evidence.reading.cells import Cells, Refused, number, text, whole
 from scalingbook_lib.evidence.resources import grouped, record
 from scalingbook_lib.models import Experts, Latent, Transformer
-from scalingbook_lib.models.catalogue import ALIASES
+from scalingbook_lib.models.catalogue import ALIASES, squeezed
 
 SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) ?([mbt])(?![a-z0-9])")  # '70B', not 'A3B' or '8x7B'
 UNITS = {"m": 1e6, "b": 1e9, "t": 1e12}
@@ -92,7 +92,7 @@ def _contradicted(row: Cells, m: Transformer) -> bool:
 
 def _named(name: str, params: float | None) -> Iterator[Transformer]:
     """Models with the longest known name in this one, if sizes do not contradict it; then by their size."""
-    key = re.sub(r"[^a-z0-9]", "", name.lower())
+    key = squeezed(name)
     for known, found in _known().items():
         if known in key:
             yield from (one for one in found if _plausible(name, one, params))
@@ -114,8 +114,8 @@ def _sizes(name: str) -> list[float]:
 def _known() -> dict[str, list[Transformer]]:
     """Models by their names in small letters and digits alone, the longest first."""
     every = (*others()[::-1], *models.CATALOGUE)  # PaLM as it was served before PaLM as trained
-    named = {alias: [models.find(name)] for alias, name in ALIASES.items()}
-    named |= grouped(every, lambda m: re.sub(r"[^a-z0-9]", "", m.name.split(",")[0].lower()))
+    named = {squeezed(alias): [models.find(name)] for alias, name in ALIASES.items()}
+    named |= grouped(every, lambda m: squeezed(m.name.split(",")[0]))
     return {key: named[key] for key in sorted(named, key=len, reverse=True)}
 
 

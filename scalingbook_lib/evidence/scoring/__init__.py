@@ -65,7 +65,7 @@ def _scored(kind: Kind, number: int, row: Cells) -> Scored:
     if flagged:
         return Scored(id, None, f"its notes say {flagged!r}: {text(row, 'notes')[:100]}")
     try:
-        return Scored(id, kind.predict(row))
+        return Scored(id, kind.predict(row), row=row)
     except ValueError as error:
         return Scored(id, None, " ".join(str(error).split()))
     except Exception as error:  # a stranger's row: whatever is wrong with it, the others are scored

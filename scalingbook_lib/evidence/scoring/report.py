@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import sqrt
 from statistics import median
+from types import MappingProxyType
 from typing import NamedTuple
 
+from scalingbook_lib.evidence.reading.cells import Cells
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.units import Told, percent
@@ -64,11 +66,12 @@ class Found:
 
 
 class Scored(NamedTuple):
-    """A row by its id: what was found, or the reason in `refused`."""
+    """A row, `row`, by its id: what was found, or the reason in `refused`."""
 
     id: str
     found: Found | None
     refused: str = ""
+    row: Cells = MappingProxyType({})
 
 
 class Group(NamedTuple):
@@ -113,7 +116,8 @@ class Report(Told):
     @property
     def values(self) -> dict[str, object]:
         """For programs: errors are shares."""
-        return {"summary": list(map(_summed, self.classes)), "rows": list(map(_row, self.rows))}
+        summary = [group.errors.values | {"in_band": group.in_band} for group in self.classes]
+        return {"summary": summary, "rows": list(map(_row, self.rows))}
 
     def __str__(self) -> str:
         told = f"{len(self.rows)} rows of {self.table}: {len(self.found)} predicted"
@@ -125,12 +129,6 @@ def _group(name: str, found: list[Found]) -> Group:
     factor = median(sqrt(one.band.high / one.band.low) for one in found)
     inside = sum(one.in_band for one in found) / len(found)
     return Group(Summary.of(name, [one.error for one in found]), factor, inside)
-
-
-def _summed(group: Group) -> dict[str, object]:
-    e = group.errors
-    figures: dict[str, object] = {"class": e.name, "n": e.runs, "mean": e.mean, "median": e.median}
-    return figures | {"p90": e.p90, "bias": e.bias, "in_band": group.in_band}
 
 
 def _row(row: Scored) -> dict[str, object]:

@@ -89,6 +89,7 @@ def plan(run: TrainingRun) -> Plan:
         sequence_parallel=_rule(run, "kernel") != "unfused" or run.remat == "selective",
         collective_matmul="async" in run.variant or not _rule(run, "exposed"),
         context=_rule(run, "context") or "ring",
+        prefetch=_rule(run, "prefetch") != "late",
         master=None if single else FP32,
         expert_tp=1 if run.experts and run.ep > 1 and run.tp > 1 else None,
         logit_bytes=float(logit_bytes) if logit_bytes else None,
@@ -111,8 +112,9 @@ def _rule(run: TrainingRun, name: str) -> str:
     `kernel`: attention was "unfused", and its scores passed through memory, or it was of the "early" fused
     ones (Triton, 2022 and 2023, for the A100). `remat`: Megatron keeps what fused kernels keep; what does not
     fit waits on the host. `weights`: one fp32 copy and no master. `exposed`: products overlap no collective
-    of tensor parallelism. `context`: keys and values are gathered first, and waited for. `logit_bytes`: of
-    cross entropy as PyTorch has it, or as XLA fuses MaxText's, which has a gradient of its own.
+    of tensor parallelism. `prefetch`: Composer asks "late" for weights in the backward pass. `context`: keys
+    and values are gathered first, and waited for. `logit_bytes`: of cross entropy as PyTorch has it, or as
+    XLA fuses MaxText's, which has a gradient of its own.
     """
     return families("training").get(run.family, {}).get(name, "")
 

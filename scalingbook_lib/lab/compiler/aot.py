@@ -15,11 +15,11 @@ from typing import Any
 import jax
 
 from scalingbook_lib import notation
-from scalingbook_lib.lab.compiler import hlo, overflow, sharding, slices, work
+from scalingbook_lib.lab.compiler import hlo, overflow, sharding, slices, unread, work
 from scalingbook_lib.lab.compiler import schedule as lab_schedule
 from scalingbook_lib.lab.compiler.overflow import Allocation, DoesNotFit
 from scalingbook_lib.lab.compiler.slices import NoTpuCompiler, as_printed, why_not
-from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines.chips import Chip, SliceError
 from scalingbook_lib.notation import Array
 from scalingbook_lib.units import BF16, DType, Told, binary, si
 
@@ -38,13 +38,17 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Memory(Told):
-    """The HBM of one device, in bytes, padding included; `limit` is what it has (None: not known)."""
+    """The HBM of one device, in bytes, padding included; `limit` is what it has (None: not known).
+
+    `host` is what lies in the host's memory (`pinned_host`) for it, and needs no HBM.
+    """
 
     arguments: int
     results: int
     temporaries: int
     aliased: int
     limit: float | None
+    host: int = 0
 
     @property
     def needed(self) -> int:
@@ -62,7 +66,8 @@ class Memory(Told):
             f"{binary(self.arguments)} of arguments, {binary(self.results)} of results, "
             f"{binary(self.temporaries)} of temporaries"
         )
-        return f"{binary(self.needed)}{of} per device: {parts}"
+        host = f"; {binary(self.host)} in the host's memory" if self.host else ""
+        return f"{binary(self.needed)}{of} per device: {parts}{host}"
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,11 @@ class Program(Told):
         clock = self.chip.clock_hz if self.chip else None
         return self.cycles / clock if clock and self.cycles else None
 
+    @functools.cached_property
+    def not_counted(self) -> tuple[unread.Unread, ...]:
+        """What its text does not tell: then `flops`, `cycles` and `collectives` are at least so much."""
+        return unread.unread(self.text)
+
     @property
     def vmem_bytes(self) -> int:
         """The largest scratch in VMEM that one kernel reserves."""
@@ -126,9 +136,10 @@ class Program(Told):
     def __str__(self) -> str:
         seconds = f", {si(self.estimated_s, 's')} at its clock" if self.estimated_s else ""
         estimate = f"; the compiler estimates {self.cycles:,} cycles{seconds}" if self.cycles else ""
-        work = f"{si(self.flops, 'FLOPs')} of matmuls per device{estimate}"
-        mesh = notation.Mesh(**dict(self.mesh.shape))
-        return f"{self.target} as {mesh}: {work}\n{self.memory}\n{self.collectives}"
+        least = "≥ " if any(one.flops for one in self.not_counted) else ""
+        work = f"{least}{si(self.flops, 'FLOPs')} of matmuls per device{estimate}"
+        lines = (f"{self.target} as {notation.written(self.mesh.shape)}: {work}", self.memory)
+        return "\n".join(map(str, (*lines, self.collectives.table(), *self.not_counted)))
 
 
 def available() -> bool:
@@ -159,13 +170,12 @@ def compile(
 
     Arguments are arrays in the notation, alone or within lists and dicts, their dimensions given by `sizes`
     and their type by `dtype` (one for all, or by array name), or whatever `jax.jit(fn).lower` takes; a
-    shape without a sharding is whole on every device of a slice. `out` fixes the result's sharding; without
-    it the compiler chooses. With `local`, `fn` is written for one device's blocks and communicates by itself.
-    Where HBM or VMEM is too small the error is DoesNotFit.
+    shape without a sharding is whole on every device of a slice. A `mesh` of JAX's own over the devices of a
+    slice is taken as it is, and so is that of the arguments' shardings. `out` fixes the result's sharding;
+    without it the compiler chooses. With `local`, `fn` is written for one device's blocks and communicates by
+    itself. Where HBM or VMEM is too small the error is DoesNotFit.
     """
-    where = slices.topology(topology) if topology else None
-    sizes_of_mesh = hlo.sizes_of(mesh) if mesh is not None else {"X": where.devices.size if where else 1}
-    on = mesh_for(topology, sizes_of_mesh)
+    where, on = _laid(topology, mesh, args)
     structs = jax.tree.map(lambda a: sharding.argument(a, on, dtype, sizes), args)
     # a scalar or a table without a sharding would lie on this machine's CPU, and JAX would compile for that
     structs = jax.tree.map(lambda a: slices.whole(a, on), structs) if where else structs
@@ -176,13 +186,26 @@ def compile(
     placed = {} if local else sharding.results(out, on)
     jitted = jax.jit(fn, donate_argnums=tuple(donate), **placed)
     compiled = _compiled(jitted, structs, options)
-    if topology:
-        slices.refuse_another_target(compiled, on, topology)
+    if where:
+        slices.refuse_another_target(compiled, on, where.name)
     memory = _memory(compiled, where.hbm_bytes if where else None)
     if not memory.fits:  # today's libtpu has refused by now; older ones leave it to us
         raise DoesNotFit("HBM", memory.needed, int(memory.limit or 0), _parts(memory))
-    target = f"{where.chip.name} {topology.partition(':')[2]}" if where and topology else _machine(on)
+    target = f"{where.chip.name} {where.name.partition(':')[2]}" if where else _machine(on)
     return Program(target, where.chip if where else None, on, memory, compiled.as_text(), compiled)
+
+
+def _laid(topology: str | None, mesh: Any, args: Any) -> tuple[slices.Topology | None, jax.sharding.Mesh]:
+    """The slice, None for this machine, and the mesh over it: the reader's own where it is over a slice."""
+    named = (getattr(getattr(a, "sharding", None), "mesh", None) for a in jax.tree.leaves(args))
+    own = mesh if mesh is not None else next((m for m in named if m is not None), None)
+    if isinstance(own, jax.sharding.Mesh) and (there := slices.of_mesh(own)) is not None:
+        if topology is not None and slices.topology(topology).name != there.name:
+            raise SliceError(f"the mesh is over {there.name}, not {topology}; leave out one of them")
+        return there, own
+    where = slices.topology(topology) if topology else None
+    sizes = hlo.sizes_of(own) if own is not None else {"X": where.devices.size if where else 1}
+    return where, mesh_for(topology, sizes)
 
 
 def _compiled(jitted: Any, structs: Any, options: Mapping[str, Any] | None) -> Any:
@@ -199,8 +222,19 @@ def _compiled(jitted: Any, structs: Any, options: Mapping[str, Any] | None) -> A
 def _memory(compiled: Any, limit: float | None) -> Memory:
     # of one device, padding included; what is aliased was donated, and counts among arguments and results
     m = compiled.memory_analysis()
+    host = (
+        m.host_argument_size_in_bytes
+        + m.host_output_size_in_bytes
+        - m.host_alias_size_in_bytes
+        + m.host_temp_size_in_bytes
+    )
     return Memory(
-        m.argument_size_in_bytes, m.output_size_in_bytes, m.temp_size_in_bytes, m.alias_size_in_bytes, limit
+        m.argument_size_in_bytes,
+        m.output_size_in_bytes,
+        m.temp_size_in_bytes,
+        m.alias_size_in_bytes,
+        limit,
+        host,
     )
 
 

@@ -10,13 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scalingbook_lib.collectives import Collective, bytes_received
-from scalingbook_lib.lab.compiler import replica_groups, walk
-from scalingbook_lib.lab.compiler.text import HloError, Text
+from scalingbook_lib.lab.compiler import replica_groups, unread, walk
+from scalingbook_lib.lab.compiler.text import BROADCAST, KINDS, RAGGED, HloError, Text
 from scalingbook_lib.lab.compiler.walk import Visit
 from scalingbook_lib.units import Told, si
 
-BROADCAST, RAGGED = "collective-broadcast", "ragged-all-to-all"  # the compiler's own, in no formula
-KINDS = (*(kind.hlo for kind in Collective), BROADCAST, RAGGED)
 WHOLE = (Collective.ALL_GATHER.hlo, Collective.ALL_TO_ALL.hlo, RAGGED)  # a device holds one part of n
 
 
@@ -60,9 +58,13 @@ class CompiledCollective(Told):
 
 @dataclass(frozen=True, slots=True)
 class Collectives(Told):
-    """The collectives of a program, in the order in which it runs them."""
+    """The collectives of a program, in the order in which it runs them, and what its text does not tell.
+
+    One in a loop of unknown length counts once in every sum; what is `not_counted` says so.
+    """
 
     rows: tuple[CompiledCollective, ...]
+    not_counted: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[CompiledCollective]:
         return iter(self.rows)
@@ -74,9 +76,12 @@ class Collectives(Told):
         return self.rows[place]
 
     def __eq__(self, other: object) -> bool:
-        """Equal to other collectives of the same rows, or to a dict of counts: `== {"all-reduce": 1}`."""
+        """Equal to other collectives of the same rows, or to a dict of counts: `== {"all-reduce": 1}`.
+
+        What is not counted equals no dict: nobody knows whether the program does as it says.
+        """
         if isinstance(other, Mapping):
-            return self.counts() == other
+            return not self.not_counted and self.counts() == other
         return isinstance(other, Collectives) and self.rows == other.rows
 
     def __hash__(self) -> int:
@@ -102,22 +107,23 @@ class Collectives(Told):
     def _summed(self, key: Callable, value: Callable) -> dict:
         total: dict = {}
         for c in self.rows:
-            if c.times is None:
-                broke = f"{c.name} runs in a loop whose number of trips the program does not fix"
-                raise HloError(f"{broke}; read the rows, or compile a loop of fixed length")
-            total[key(c)] = total.get(key(c), 0) + value(c) * c.times
+            total[key(c)] = total.get(key(c), 0) + value(c) * (1 if c.times is None else c.times)
         return total
 
     def __str__(self) -> str:
+        return "\n".join([self.table(), *self.not_counted])
+
+    def table(self) -> str:
+        """The rows, those that are alike as one."""
         if not self.rows:
-            return "no collectives"
+            return "no collectives in its text" if self.not_counted else "no collectives"
         merged: dict[tuple, int | None] = {}
         for c in self.rows:
             key = (c.kind, c.over, f"{c.dtype} {si(c.nbytes, 'B')}", si(c.received_bytes, "B"))
             times = merged.get(key, 0)
             merged[key] = None if c.times is None or times is None else times + c.times
         head = ("collective", "axes", "array", "received", "times")
-        return table([head, *((*key, "?" if n is None else str(n)) for key, n in merged.items())])
+        return table([head, *((*key, "≥ 1" if n is None else str(n)) for key, n in merged.items())])
 
 
 def collectives(program: Any, mesh: Any = None) -> Collectives:
@@ -126,9 +132,15 @@ def collectives(program: Any, mesh: Any = None) -> Collectives:
     The program may also be its text; the mesh a notation Mesh, a JAX mesh or {'X': 4, 'Y': 2}. It may be left
     out where the compiled program knows its own.
     """
-    sizes = sizes_of(mesh if mesh is not None else mesh_of(program))
-    found = (collective(visit, sizes) for visit in walk.visits(Text.of(program)))
-    return Collectives(tuple(c for c in found if c is not None))
+    sizes, text = sizes_of(mesh if mesh is not None else mesh_of(program)), Text.of(program)
+
+    def received(visit: Visit) -> float:
+        found = collective(visit, sizes)
+        return found.received_bytes if found else 0
+
+    found = (collective(visit, sizes) for visit in walk.visits(text, received))
+    lacking = tuple(one.words for one in unread.unread(text) if one.transfers)
+    return Collectives(tuple(c for c in found if c is not None), lacking)
 
 
 def sizes_of(mesh: Any) -> dict[str, int]:
@@ -171,7 +183,7 @@ def table(rows: list[tuple[str, ...]]) -> str:
 def started(text: Text, visit: Visit, sizes: Mapping[str, int]) -> list[CompiledCollective]:
     """The collectives that an instruction starts: the one that it is, or those that are fused into it."""
     instruction, visits = visit.instruction, [visit]
-    if instruction.opcode in ("fusion", "async-start"):
+    if walk.is_whole(instruction) and walk.callees(instruction):
         bodies = [text.computations[name] for name in walk.callees(instruction)]
         visits = [Visit(part, c, 1, instruction) for c in bodies for part in c.instructions.values()]
     found = (collective(visit, sizes) for visit in visits)
@@ -188,6 +200,8 @@ def collective(visit: Visit, sizes: Mapping[str, int]) -> CompiledCollective | N
     # operands, not results: those of `-start` have buffers and contexts beside the array. One instruction may
     # move many arrays (XLA merges small ones), whose bytes are summed.
     shapes = [shape for operand in operands for shape in operand.shapes] or list(instruction.shapes)
+    if kind == RAGGED:
+        shapes = shapes[:1]  # the others are where it goes, and the places and lengths of its pieces
     held = int(sum(shape.nbytes for shape in shapes))
     kind = "reduce-scatter" if kind == "all-reduce" and _is_scattered(visit) else kind
     axes, shift, n = _where(kind, instruction.attributes, sizes)
@@ -201,7 +215,7 @@ def collective(visit: Visit, sizes: Mapping[str, int]) -> CompiledCollective | N
         dtype=shapes[0].dtype,
         devices=n,
         shift=shift,
-        overlapped=instruction.opcode.endswith("-start") or (visit.inside is not None and _starts(visit)),
+        overlapped=_overlapped(visit),
         name=instruction.name,
         source=instruction.text("op_name"),
     )
@@ -212,7 +226,7 @@ def _where(kind: str, attributes: str, sizes: Mapping[str, int]) -> tuple[str | 
     if kind == "collective-permute":
         moves = replica_groups.pairs(attributes)
         axes, shift = replica_groups.shift_of(moves, sizes)
-        n = math.prod(sizes.get(name, 1) for name in (sizes if axes is None else axes))
+        n = math.prod(sizes[name] for name in (sizes if axes is None else replica_groups.named(axes, sizes)))
         return axes, shift, n if any(a != b for a, b in moves) else 1
     # a sum is the same in any order of its devices; what is gathered or scattered is not
     groups = replica_groups.read(attributes, math.prod(sizes.values()))
@@ -232,6 +246,12 @@ def _is_continued(visit: Visit) -> bool:
     return carried_on or visit.computation.name.startswith("async_collective_fusion")
 
 
+def _overlapped(visit: Visit) -> bool:
+    """Does it run beside other work: by a start of its own, one around it, or one in its fusion?"""
+    starts = [visit.instruction, *([visit.inside] if visit.inside else [])]
+    return any(i.opcode.endswith("-start") for i in starts) or (visit.inside is not None and _starts(visit))
+
+
 def _starts(visit: Visit) -> bool:
     users = visit.computation.users(visit.instruction.name)
     return any('"AsyncCollectiveStart"' in user.attributes for user in users)
@@ -239,6 +259,9 @@ def _starts(visit: Visit) -> bool:
 
 def _is_scattered(visit: Visit) -> bool:
     """Is this all-reduce the inside of a fusion that keeps one shard: a reduce-scatter by another name?"""
-    if visit.inside is None or not visit.computation.has("dynamic-slice"):
+    here = visit.computation
+    if visit.inside is None or not here.has("dynamic-slice"):
         return False
-    return visit.computation.root.opcode in ("dynamic-slice", "bitcast", "copy")
+    # several arrays summed at once leave a tuple, each of them a shard
+    roots = here.operands(here.root) if here.root.opcode == "tuple" else (here.root,)
+    return all(root.opcode in ("dynamic-slice", "bitcast", "copy") for root in roots)

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.collectives.resharding import Move
 from scalingbook_lib.lab.compiler.hlo import CompiledCollective
+from scalingbook_lib.lab.compiler.replica_groups import named
+from scalingbook_lib.notation import joined
 from scalingbook_lib.sharded_matmul import Solution, Strategy
 from scalingbook_lib.training.links import BACK, RING, Traffic
 
@@ -37,12 +39,12 @@ type Sums = dict[Key, Amount]
 NOTHING = Amount(0, 0)
 
 
-def read(given: Any) -> Sums:
+def read(given: Any, mesh: Mapping[str, int] | None = None) -> Sums:
     """A solution (its best), a strategy, rows of traffic, bytes by collective and axes, or a program's.
 
     Axes are put in alphabetical order: a collective over XY is one over YX.
     """
-    return summed((Key(kind, ordered(axes)), amount) for (kind, axes), amount in _rows(given))
+    return summed((Key(kind, ordered(axes, mesh)), amount) for (kind, axes), amount in _rows(given))
 
 
 def summed(rows: Iterable[Row]) -> Sums:
@@ -55,9 +57,9 @@ def summed(rows: Iterable[Row]) -> Sums:
     return sums
 
 
-def ordered(axes: str) -> str:
+def ordered(axes: str, mesh: Mapping[str, int] | None = None) -> str:
     """Axes in alphabetical order."""
-    return "".join(sorted(axes))
+    return joined(sorted(named(axes, mesh or {})))
 
 
 def _rows(given: Any) -> Iterator[Row]:

@@ -10,6 +10,8 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from scalingbook_lib.notation import axis_names, joined
+
 type Groups = list[tuple[int, ...]]
 
 _LISTS = re.compile(r"replica_groups=\{((?:\{[\d, ]*\},?\s*)*)\}")
@@ -79,10 +81,9 @@ def shift_of(moves: Groups, sizes: Mapping[str, int]) -> tuple[str | None, int |
     return joined(names[k] for k in moved), signed
 
 
-def joined(names: Iterable[str]) -> str:
-    """Mesh axes as one word: 'XY' as in the notation, 'data,model' where names are longer."""
-    names = list(names)
-    return ("" if all(len(name) == 1 for name in names) else ",").join(names)
+def named(axes: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """The axes of one word, of 'XY' or of 'data,model', one by one; a mesh may name one 'DP'."""
+    return tuple(axes.split(",")) if "," in axes or axes in sizes else axis_names(axes)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from scalingbook_lib.units import Told, si
 
 @dataclass(frozen=True, slots=True)
 class Step(Told):
-    """One line: 'start' and 'done' of a transfer, 'wait' for one without overlap, 'compute', or 'loop'.
+    """One line: 'start' and 'done' of a transfer, 'wait' without overlap, 'compute', 'loop' or 'branch'.
 
     `cycles` is the compiler's estimate of a kernel; of a 'done', the sum of what ran since its start.
     `source`: the named scopes that it comes from.
@@ -86,9 +86,20 @@ class _Reader(NamedTuple):
                 trips = walk.trip_count(self.text, here, i)
                 yield Step("loop", f"{'?' if trips is None else trips} times:", 0, 0, depth)
                 yield from self.steps(walk.body_of(self.text, i), depth + 1)
+            yield from self.called(i, depth)
             if (step := self.step(here, i)) is not None:
                 step = replace(step, depth=depth, source=walk.scopes(self.text, i))
                 yield _timed(step, i, here, since)
+
+    def called(self, i: Instruction, depth: int) -> Iterator[Step]:
+        """The steps of what a call runs, or of that branch of a conditional which computes longest."""
+        if i.opcode not in ("call", "conditional"):
+            return
+        branches = [list(self.steps(self.text.computations[name], depth + 1)) for name in walk.callees(i)]
+        longest = max(branches, key=lambda steps: sum(step.cycles for step in steps), default=[])
+        if i.opcode == "conditional":
+            yield Step("branch", f"the longest of {len(branches)}:", 0, 0, depth)
+        yield from longest
 
     def step(self, here: Computation, i: Instruction) -> Step | None:
         """The step that one instruction is, if it moves or computes something."""

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from scalingbook_lib.evidence.own import found
 from scalingbook_lib.lab import devices as lab_devices
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip, SliceError
@@ -136,6 +137,24 @@ def topology(name: str) -> Topology:
     except Exception as error:  # libtpu's own kinds of error, one for each cause
         raise SliceError(f"the TPU compiler knows no slice {name}: {str(error).splitlines()[0]}") from error
     return Topology(name, GENERATIONS[generation], _sides(shape), _by_place(found.devices))
+
+
+def of_mesh(mesh: Any) -> Topology | None:
+    """The slice that the devices of a reader's own mesh are of; None where they are this machine's."""
+    import jax
+
+    devices = list(mesh.devices.flat)
+    if devices[0].platform != "tpu" or set(devices) <= set(jax.devices()):
+        return None
+    chip = found(devices[0].device_kind)
+    generation = next((name for name, known in GENERATIONS.items() if known == chip), None)
+    if generation is None:
+        raise SliceError(
+            f"{devices[0].device_kind} is no chip of the library; it knows {', '.join(GENERATIONS)}"
+        )
+    places = _by_place(devices)
+    sides = places.shape[: GENERATIONS[generation].wiring().dims]
+    return Topology(f"{generation}:{'x'.join(map(str, sides))}", GENERATIONS[generation], sides, places)
 
 
 def _options(generation: str, shape: str) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from scalingbook_lib.collectives import Collective
+
 # `bf16`, `s4`, `f8e4m3fn`: the first digits are the bits. `pred`, a truth value, takes a byte; a token, none.
 _BITS = re.compile(r"^(?:pred|token|[a-z]+(\d+))")
 # `bf16[2048,<=512]{1,0:T(8,128)(2,1)S(1)}`: what stands in braces is the layout, the tiles and the memory
@@ -21,6 +23,8 @@ _ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,<= ]*)\]")
 _HEADER = re.compile(r"^(ENTRY\s+)?%?([\w.\-]+)\s*\(.*->.*\{\s*$")
 _ASSIGN = re.compile(r"^\s+(ROOT\s+)?%?([\w.\-]+) = ")
 _WRAPPED = re.compile(r'\n(?="|\}[},])')  # a kernel's metadata goes over several lines
+BROADCAST, RAGGED = "collective-broadcast", "ragged-all-to-all"  # the compiler's own, in no formula
+KINDS = (*(kind.hlo for kind in Collective), BROADCAST, RAGGED)  # what moves bytes between devices
 _CALLEE = r"=%?([\w.\-]+)"
 
 
@@ -64,6 +68,11 @@ class Instruction:
         """The computation that an attribute (`calls`, `body`, `condition`) names."""
         found = re.search(rf"\b{attribute}{_CALLEE}", self.attributes)
         return found[1] if found else None
+
+    def callees(self, attribute: str) -> list[str]:
+        """The computations that an attribute (`branch_computations`) lists in braces."""
+        found = re.search(rf"\b{attribute}=\{{([^}}]*)\}}", self.attributes)
+        return re.findall(r"[\w.\-]+", found[1]) if found else []
 
     def text(self, attribute: str) -> str:
         """The quoted text of an attribute or of a key of its configuration; empty where there is none."""

@@ -1,10 +1,11 @@
 """Which instructions of a program run, and how often?
 
-Calls, fusions and branches are entered; a loop's body counts once for every trip.
+Calls, fusions and what runs beside them are entered; a loop's body counts once for every trip, and of a
+conditional's branches one: that which has most of what is asked for.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction, Text
@@ -15,7 +16,10 @@ TRANSPARENT = {"copy", "bitcast", "convert", "reshape", "copy-start", "copy-done
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """An instruction, where it stands, how often it runs (None: unknown), and the fusion it is part of."""
+    """An instruction, where it stands, how often it runs (None: unknown), and what it is part of.
+
+    `inside` is the fusion that it is a piece of, or the start of what runs beside the program.
+    """
 
     instruction: Instruction
     computation: Computation
@@ -23,24 +27,45 @@ class Visit:
     inside: Instruction | None = None
 
 
-def visits(text: Text) -> Iterator[Visit]:
-    """Every instruction that runs, with the number of times it does."""
-    return _visits(text, text.entry, 1, None)
+type Weigh = Callable[[Visit], float]
 
 
-def _visits(text: Text, here: Computation, times: int | None, inside: Instruction | None) -> Iterator[Visit]:
+def visits(text: Text, weigh: Weigh = lambda visit: 1) -> Iterator[Visit]:
+    """Every instruction that runs, with the number of times it does.
+
+    `weigh` says how much of what is asked for a visit has: of a conditional's branches the heaviest is taken.
+    """
+    return _visits(text, Visit(text.entry.root, text.entry, 1), weigh)
+
+
+def _visits(text: Text, at: Visit, weigh: Weigh) -> Iterator[Visit]:
+    """What runs in the computation of a visit, as often as that, and as part of the same kernel."""
+    here, times, inside = at.computation, at.times, at.inside
     for instruction in here.instructions.values():
         yield Visit(instruction, here, times, inside)
         if instruction.opcode == "while":
             # the condition is not entered: it has a comparison and nothing that takes time or moves anything
             trips = trip_count(text, here, instruction)
             times_inside = None if trips is None or times is None else times * trips
-            yield from _visits(text, body_of(text, instruction), times_inside, inside)
+            yield from _visits(
+                text, Visit(instruction, body_of(text, instruction), times_inside, inside), weigh
+            )
             continue
         # what a fusion calls is part of that one kernel; what a call or a branch calls runs by itself
-        fused = instruction if instruction.opcode == "fusion" else inside
-        for name in callees(instruction):
-            yield from _visits(text, text.computations[name], times, fused)
+        part = instruction if is_whole(instruction) else inside
+        called = [
+            list(_visits(text, Visit(instruction, text.computations[name], times, part), weigh))
+            for name in callees(instruction)
+        ]
+        if instruction.opcode == "conditional":
+            called = [max(called, key=lambda branch: sum(weigh(v) * (v.times or 1) for v in branch))]
+        for found in called:
+            yield from found
+
+
+def is_whole(instruction: Instruction) -> bool:
+    """Is what it calls one kernel: a fusion, or something that runs on another unit meanwhile?"""
+    return instruction.opcode == "fusion" or instruction.opcode.endswith("-start")
 
 
 def callees(instruction: Instruction) -> list[str]:
@@ -48,14 +73,16 @@ def callees(instruction: Instruction) -> list[str]:
     match instruction.opcode:
         case "fusion" | "async-start":
             names = [instruction.callee("calls")]
-        case "call":
+        case "call" | "call-start":  # `call-start`: on another unit of the chip, while the program goes on
             names = [instruction.callee("to_apply") or instruction.callee("calls")]
-        case "conditional":  # every branch is counted, though one runs: an upper bound
+        case "custom-call" | "custom-call-start":  # what TPU7x hands to its SparseCores
+            names = instruction.callees("called_computations")
+        case "conditional":
             # `branch_computations={%a, %b}` where a number chooses, `true_computation=` where a predicate
             # does
-            branches = re.search(r"branch_computations=\{([^}]*)\}", instruction.attributes)
-            listed = branches[1].replace("%", "").split(", ") if branches else []
-            names = listed or [instruction.callee(f"{case}_computation") for case in ("true", "false")]
+            names = instruction.callees("branch_computations") or [
+                instruction.callee(f"{case}_computation") for case in ("true", "false")
+            ]
         case _:
             names = []
     return [name for name in names if name]
@@ -110,7 +137,7 @@ def trip_count(text: Text, here: Computation, loop: Instruction) -> int | None:
 
 def _element(here: Computation, name: str) -> int | None:
     """Which element of the loop's state `name` reads."""
-    instruction = _behind(here, name)
+    instruction = behind(here, name)
     if instruction is None or instruction.opcode != "get-tuple-element":
         return None
     # a loop's state is one tuple: the condition and the body read it by `get-tuple-element(state), index=2`
@@ -131,7 +158,7 @@ def _step(text: Text, loop: Instruction, counter: int | None) -> int | None:
     body = body_of(text, loop)
     if counter is None or body.root.opcode != "tuple" or counter >= len(body.root.operands):
         return None
-    add = _behind(body, body.root.operands[counter])
+    add = behind(body, body.root.operands[counter])
     if add is None or add.opcode != "add":
         return None
     # counter + constant, in either order: the operand that is no element of the state is the step
@@ -140,13 +167,13 @@ def _step(text: Text, loop: Instruction, counter: int | None) -> int | None:
 
 
 def _constant(here: Computation, name: str) -> int | None:
-    instruction = _behind(here, name)
+    instruction = behind(here, name)
     if instruction is None or instruction.opcode != "constant":
         return None
     return int(instruction.operands[0]) if re.fullmatch(r"-?\d+", instruction.operands[0]) else None
 
 
-def _behind(here: Computation, name: str) -> Instruction | None:
+def behind(here: Computation, name: str) -> Instruction | None:
     """The instruction that `name` stands for, seen through copies and conversions."""
     instruction = here.instructions.get(name)
     while instruction is not None and instruction.opcode in TRANSPARENT and instruction.operands:

@@ -13,7 +13,8 @@ from scalingbook_lib.collectives import Collective, bytes_received
 from scalingbook_lib.lab.compiler import hlo
 from scalingbook_lib.lab.compiler.hlo import Collectives, CompiledCollective
 from scalingbook_lib.lab.compiler.predicted import Amount, Key, Sums, ordered, read
-from scalingbook_lib.sharded_matmul import Solution
+from scalingbook_lib.lab.compiler.replica_groups import named
+from scalingbook_lib.sharded_matmul import Solution, Strategy
 from scalingbook_lib.units import Told, si
 
 NEAR = 0.01  # bytes that differ by less are the same: a ring's pieces may be padded
@@ -56,6 +57,8 @@ class Comparison(Told):
             return f"as predicted: {received}\n" + "\n".join(f"  {line}" for line in self.lines)
         n = len(self.differences)
         head = f"{n} difference{'s' * (n > 1)}; {received}, predicted {si(self.predicted_bytes, 'B')}"
+        if self.predicted_bytes and not _near(self.predicted_bytes, self.compiled_bytes):
+            head += f", {self.compiled_bytes / self.predicted_bytes:.3g} times as many"
         marked = (f"{'  ' if line.agrees else '≠ '}{line}" for line in self.lines)
         return "\n".join([head, *marked])
 
@@ -64,11 +67,17 @@ def compare(predicted: Any, compiled: Any, mesh: Any = None) -> Comparison:
     """A prediction beside a program of `compiler.aot`, a compiled one of JAX, or its text with its mesh."""
     sizes = hlo.sizes_of(mesh if mesh is not None else hlo.mesh_of(compiled))
     rows = compiled if isinstance(compiled, Collectives) else hlo.collectives(compiled, sizes)
-    wanted, found = read(predicted), read(rows)
+    wanted, found = read(predicted, sizes), read(rows, sizes)
     lines = tuple(_lines(wanted, found, rows, sizes))
-    if not all(line.agrees for line in lines):
-        lines = tuple(_chosen(predicted, wanted, found)) or lines
-    lines += tuple(_flops(predicted, compiled))
+    done = predicted.best if isinstance(predicted, Solution) else predicted
+    if isinstance(predicted, Solution) and not all(line.agrees for line in lines):
+        if (other := _chosen(predicted, found)) is not None:
+            chose = f"the compiler chose '{other.name}', not '{done.name}'"
+            told = f"{chose}: by the formulas {predicted.why(other)}"
+            lines, done = (Line(told, False, (*wanted,), (*found,)),), other
+        lines += tuple(_idle(predicted, found, sizes))
+    lines += tuple(_flops(done, compiled))
+    lines += tuple(Line(words, False) for words in rows.not_counted)
     return Comparison(lines, _received(wanted, sizes), rows.received_bytes)
 
 
@@ -156,21 +165,25 @@ def _same(wanted: Amount, found: Amount, here: list[CompiledCollective]) -> bool
     return _near(wanted.nbytes, found.nbytes) or (wide and _near(2 * wanted.nbytes, found.nbytes))
 
 
-def _chosen(predicted: Any, wanted: Sums, found: Sums) -> Iterator[Line]:
+def _chosen(predicted: Solution, found: Sums) -> Strategy | None:
     """The strategy of the same product that the compiler took instead of the best, where it is one."""
-    if not isinstance(predicted, Solution):
-        return
     for strategy in predicted.strategies[1:]:
         others = read(strategy)
         if others.keys() == found.keys() and all(_near(others[k].nbytes, found[k].nbytes) for k in others):
-            chose = f"the compiler chose '{strategy.name}', not '{predicted.best.name}'"
-            yield Line(f"{chose}: by the formulas {predicted.why(strategy)}", False, (*wanted,), (*found,))
-            return
+            return strategy
+    return None
+
+
+def _idle(predicted: Solution, found: Sums, sizes: Mapping[str, int]) -> Iterator[Line]:
+    """Mesh axes that the product does not name, which the compiler uses all the same."""
+    used = dict.fromkeys(axis for key in found for axis in named(key.axes, sizes))
+    if idle := [axis for axis in used if axis in sizes and axis not in predicted.product.axes]:
+        over = " and ".join(idle)
+        yield Line(f"it splits the work over {over} too, as solve(…, idle_axes=True) may", False)
 
 
 def _flops(predicted: Any, compiled: Any) -> Iterator[Line]:
-    wanted = getattr(predicted.best if isinstance(predicted, Solution) else predicted, "flops", None)
-    found = getattr(compiled, "flops", None)
+    wanted, found = getattr(predicted, "flops", None), getattr(compiled, "flops", None)
     if wanted and found and not _near(wanted, found):
         more = f"{found / wanted:.3g} times the {si(wanted, 'FLOPs')} predicted"
         yield Line(f"{si(found, 'FLOPs')} of matmuls on each device, {more}", False)
@@ -202,7 +215,7 @@ def _received(wanted: Sums, sizes: Mapping[str, int]) -> float:
 
 
 def _devices(axes: str, sizes: Mapping[str, int]) -> int:
-    return math.prod(n for name, n in sizes.items() if name in axes)
+    return math.prod(sizes.get(name, 1) for name in named(axes, sizes))
 
 
 def _near(a: float, b: float) -> bool:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scalingbook_lib.lab.compiler import walk
+from scalingbook_lib.lab.compiler import unread, walk
 from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction, Text, shapes_in
 from scalingbook_lib.lab.compiler.walk import Visit
 from scalingbook_lib.units import Told, si
@@ -42,7 +42,8 @@ class Fusion(Told):
 def fusions(program: Any) -> tuple[Fusion, ...]:
     """The kernels of a program with the compiler's estimates, in the order of the schedule."""
     text = Text.of(program)
-    found = (fusion(text, visit) for visit in walk.visits(text) if visit.inside is None)
+    visits = walk.visits(text, lambda visit: cycles_of(visit.instruction))
+    found = (fusion(text, visit) for visit in visits if visit.inside is None)
     return tuple(f for f in found if f.cycles or f.flops)
 
 
@@ -61,13 +62,11 @@ def cycles(program: Any) -> int:
 
 def matmul_flops(program: Any) -> int:
     """The FLOPs of all matmuls that one device computes in one run, loops included."""
-    text = Text.of(program)
-    found = (
-        (v, _flops(v.computation, v.instruction))
-        for v in walk.visits(text)
-        if v.instruction.opcode in MATMULS
-    )
-    return sum(flops * _times(visit) for visit, flops in found)
+
+    def weigh(visit: Visit) -> int:
+        return flops_of(visit.computation, visit.instruction)
+
+    return sum(weigh(visit) * _times(visit) for visit in walk.visits(Text.of(program), weigh))
 
 
 def vmem_bytes(program: Any) -> int:
@@ -99,24 +98,31 @@ def vmem_of(i: Instruction) -> int:
 
 
 def _times(counted: Fusion | Visit) -> int:
-    if counted.times is None:
-        raise HloError(
-            "a loop whose number of trips the program does not fix; compile a loop of fixed length"
-        )
-    return counted.times
+    return 1 if counted.times is None else counted.times  # `unread` says which loops count once
 
 
 def _flops_within(text: Text, here: Computation, i: Instruction) -> int:
     """The matmul FLOPs of one instruction: its own, or those of the computation it calls."""
-    if i.opcode in MATMULS:
-        return _flops(here, i)
+    if flops := flops_of(here, i):
+        return flops
     # a fusion calls one computation, which may hold a product and what follows it
     within = [text.computations[name] for name in walk.callees(i)] if i.opcode == "fusion" else []
     return sum(_flops_within(text, c, part) for c in within for part in c.instructions.values())
 
 
+def flops_of(here: Computation, i: Instruction) -> int:
+    """Of a product, one multiply and one add per term; of a kernel, what its author says."""
+    if i.opcode in MATMULS:
+        return _flops(here, i)
+    if i.opcode == "reduce" and i.text("op_name").endswith("dot_general"):
+        # with one row there is nothing for the matrix unit to do: XLA multiplies and sums on the vector unit
+        terms = walk.behind(here, i.operands[0])
+        return 2 * math.prod(terms.shapes[0].dims) if terms is not None and terms.opcode == "multiply" else 0
+    return (unread.estimate(i, "flops") or 0) if i.opcode == "custom-call" else 0
+
+
 def _flops(here: Computation, i: Instruction) -> int:
-    """2 · outputs · terms of each: one multiply and one add per term."""
+    """2 · outputs · terms of each."""
     # from shapes as they are, without the padding that the tiles of a TPU add
     left, right = (operand.shapes[0].dims for operand in here.operands(i)[:2])
     if i.opcode == "dot":

@@ -18,11 +18,11 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from scalingbook_lib import collectives
 from scalingbook_lib.evidence import fabrics, kernels
 from scalingbook_lib.evidence.own import COPY, PRODUCT, PROMPT, TOKEN, Survey, Timed, found
 from scalingbook_lib.lab.devices import measure
 from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.units import BF16, FP32, DType
 
 type Say = Callable[[str], None]
@@ -130,18 +130,17 @@ def _attention(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
     """A prompt of one sequence, and one token of sixteen."""
     N, H = asked.heads, 128
     for T, (what, B) in product(asked.tokens, ((PROMPT, 1), (TOKEN, 16))):
-        queries = T if what == PROMPT else 1
+        decode = what == TOKEN
+        of = Attending(B, T, N, N, H, dtype.bytes)
         kv = jnp.ones((B, T, N, H), like)
-        flops = 2.0 * T * T * N * H if what == PROMPT else 4.0 * B * T * N * H  # a prompt's below the mask
-        cache = 2 * dtype.bytes * B * T * N * H
         yield Asked(
             what=what,
             sizes=(B, T, N, N, H),
-            run=partial(jax.nn.dot_product_attention, is_causal=what == PROMPT),
-            given=(jnp.ones((B, queries, N, H), like), kv, kv),
-            flops=flops,
-            nbytes=cache,
-            predict=partial(_attention_s, *((T, flops) if what == PROMPT else (0, cache))),
+            run=partial(jax.nn.dot_product_attention, is_causal=not decode),
+            given=(jnp.ones((B, 1 if decode else T, N, H), like), kv, kv),
+            flops=of.token_flops if decode else T * of.token_flops / 2,  # a prompt's below the mask
+            nbytes=of.cache_bytes,
+            predict=partial(_attention_s, of, decode),
         )
 
 
@@ -149,8 +148,8 @@ def _product_s(B: int, D: int, dtype: DType, chip: Chip) -> float:
     return kernels.products(chip, dtype).seconds(B, D, D, chip, dtype)
 
 
-def _attention_s(T: int, work: float, chip: Chip) -> float:
-    return kernels.attended_s(kernels.attention(chip), kernels.Attended(chip, T, work, 0.0))
+def _attention_s(of: Attending, decode: bool, chip: Chip) -> float:
+    return kernels.attended_s(kernels.attention(chip), kernels.Attended(chip, of, decode, 0.0))
 
 
 def _collectives(chip: Chip, asked: Sizes, say: Say) -> Iterator[Timed]:
@@ -177,5 +176,5 @@ def _collectives(chip: Chip, asked: Sizes, say: Say) -> Iterator[Timed]:
 def _moved_s(what: str, nbytes: float, chip: Chip, n: int) -> float:
     """On a torus, one ring of all; under a switch, what its generation attains."""
     if chip.torus:
-        return collectives.FORMULAS[collectives.Collective.named(what)](nbytes, chip.axis(n)).total_s
+        return fabrics.torus_s(what, nbytes, chip, chip.axis(n))
     return fabrics.fabric(chip).seconds(what, nbytes, *fabrics.cluster(chip, n).levels)

@@ -52,11 +52,12 @@ OTHERS = table.read("others", "others")
 CATALOGUE = {chip.name: chip for chip in (*TPUS, *GPUS)}
 _ALSO = {"trillium": V6E, "ironwood": TPU7X, "v7x": TPU7X, "rtxpro6000se": RTX_PRO_6000, "l40s": L40S}
 
+_HALVED = ("bf16_flops_per_s", "fp8_flops_per_s", "hbm_bytes", "hbm_bytes_per_s", "vmem_bytes")
 HALF_TPU7X = replace(
     TPU7X,
     name="half a TPU7x",
-    bf16_flops_per_s=TPU7X.bf16_flops_per_s / 2,
-    hbm_bytes_per_s=TPU7X.hbm_bytes_per_s / 2,
+    **{figure: getattr(TPU7X, figure) / 2 for figure in _HALVED},
+    cores=1,
     matrix_units=2,
 )
 """One of the two devices that a TPU7x is to JAX and to the compiler; it is not in the catalogue."""

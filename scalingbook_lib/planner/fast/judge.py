@@ -17,6 +17,7 @@ from scalingbook_lib.planner.tally import Miss
 from scalingbook_lib.training import Case, Efficiency, Plan
 from scalingbook_lib.training.buffers import live
 from scalingbook_lib.training.shape import Shape
+from scalingbook_lib.training.stages import Stages
 
 _tuple = tuple.__new__  # makes a Point in half of the time that Point(...) takes
 
@@ -54,7 +55,7 @@ class Fast:
         bench = self._get(g.spread, self._bench, g.spread)
         t = g.microbatch * self.space.T / g.spread.cp
         room = Room(self._held(g, bench, t), self.space.machine.chip.hbm_bytes, every)
-        fitting, spared = self._fitting(g, self._splits(g, bench.shape.layers), room)
+        fitting, spared = self._fitting(g, self._splits(g, bench.shape.stages), room)
         found += self._timed(g, bench, t, fitting, room.held)
         return len({split.sharing.fsdp for split, _ in fitting}), spared
 
@@ -76,13 +77,13 @@ class Fast:
             idle=idle(s.pp, s.schedule, s.chunks),
             hop_bytes=self.unit.hop_bytes(s.tp),
             # the schedule counts by the layers of a stage alone
-            passes=self._get(("passes", s.tp, s.cp, s.pp, shape.layers), dict),
+            passes=self._get(("passes", s.tp, s.cp, s.pp, shape.stages), dict),
         )
 
-    def _splits(self, g: Group, layers: int) -> list[Split]:
+    def _splits(self, g: Group, dealt: Stages) -> list[Split]:
         """Those of a spread; sums over several microbatches are there from the start of a step."""
         s, summed = g.spread, g.m > 1
-        return self._get(("splits", s.tp, s.cp, s.pp, layers, summed), self.splits.of, s, summed)
+        return self._get(("splits", s.tp, s.cp, s.pp, dealt, summed), self.splits.of, s, summed)
 
     def _bytes(self, g: Group) -> list[TokenBytes]:
         """Of a token, per rematerialization; several sequences have their logits in place."""
@@ -96,7 +97,7 @@ class Fast:
     def _held(self, g: Group, bench: Bench, t: float) -> list[Triple]:
         """Activations, per rematerialization: of the last stage with its logits, or the first in a layer."""
         s = g.spread
-        first, last = bench.shape.share * live(s.schedule, s.pp, g.m, s.chunks), bench.shape.last
+        first, last = bench.shape.share * live(s.schedule, s.pp, g.m, s.chunks), bench.shape.stages.last
         return [
             (
                 t * (last * one.stored + one.logits),
@@ -171,21 +172,22 @@ class Fast:
         """Both directions at the longest stage's pace."""
         s = g.spread
         key = "all layers", s.pp == 1, s.tp, s.cp, g.microbatch, remat, split.line
-        forward, backward, math_s = self._get(key, self._layers, s, split, t, remat)
-        return Pass(forward.paced(shape), backward.paced(shape), math_s / s.pp)
+        forward, backward, put_off = self._get(key, self._layers, s, split, t, remat)
+        return Pass(forward.paced(shape), backward.paced(shape), put_off)
 
     def _layers(self, s: Spread, split: Split, t: float, remat: str) -> tuple[Way, Way, float]:
-        """All layers, either way, with tensor, context and expert ways; and the forward products."""
+        """All layers, either way, with tensor, context and expert ways; and what may be put off."""
         sharing, mesh = split.sharing, split.mesh
         assert mesh
-        one = self.unit.layers(s.tp, remat, sharing.ep, sharing.expert_tp, t)
+        cp = 1 if self.unit.even else s.cp  # else what a token takes does not depend on it
+        one = self.unit.layers(s.tp, cp, remat, Sharing(1, 1, sharing.ep, sharing.expert_tp), t)
         key = "tensor", s.tp, s.pp == 1, remat, mesh.Y, sharing.ep, sharing.expert_tp
         Y, Z = self._get(key, self._tensor, s, sharing, remat, mesh.Y)
         rows = self.unit.context(s.tp, s.cp) if s.cp > 1 else ()
         C = self._get(("context", s.tp, s.cp, mesh.C), Ways.of, rows, "C", mesh.C)
         forward = Way.of(one.forward_s, one.math.head, t, Y=Y.forward, C=C.forward, Z=Z.forward)
         backward = Way.of(one.backward_s, 2 * one.math.head, t, Y=Y.backward, C=C.backward, Z=Z.backward)
-        return forward, backward, one.math.total
+        return forward, backward, self.unit.case.work(self.space.plan(remat=remat)).put_off
 
     def _tensor(self, s: Spread, sharing: Sharing, remat: str, Y: Rates) -> tuple[Ways, Ways]:
         """Tensor and expert ways."""
@@ -207,7 +209,7 @@ class Fast:
         zero, one, mesh = split.zeros[z], split.sharing, split.mesh
         assert mesh
         shared = one.fsdp * s.cp
-        key = "moved", s.tp, s.pp, shape.layers, shared, zero, mesh.X, mesh.R, one.ep, one.expert_tp
+        key = "moved", s.tp, s.pp, shape.stages, shared, zero, mesh.X, mesh.R, one.ep, one.expert_tp
         found = split.moved[z] = self._get(key, self._weights, s, shape, one, mesh, zero)
         return found
 

@@ -25,7 +25,7 @@ class Steps:
         once = last_f + last_b + moved.update_s + self.fixed_s
         if not isnan(run):
             return run * (each_f + each_b) + once
-        times = {"forward_s": each_f, "backward_s": each_b, "weight_s": min(one.weight_s, each_b)}
+        times = {"forward_s": each_f, "backward_s": each_b, "weight_s": one.put_off * each_b}
         s = g.spread
         idle = pipelines.bubble(s.schedule, s.pp, g.m, s.chunks, **times).idle_s
         return (g.m - 1) * (each_f + each_b) + max(float(idle), 0.0) + once

@@ -70,19 +70,23 @@ class Way:
 
     layers_s: float
     head_s: float
-    waited_s: float  # of tensor, context and expert ways
+    waited_s: float  # of tensor and context ways
+    experts_s: float
     tensor_s: float  # beside
     context_s: float  # beside
 
     @classmethod
     def of(cls, layers_s: float, head_s: float, t: float, *, Y: Waits, C: Waits, Z: Waits) -> "Way":
         """With the collectives of t tokens."""
-        waited_s = Y.waited.at(t) + C.waited.at(t) + Z.waited.at(t)
-        return cls(layers_s, head_s, waited_s, tensor_s=Y.beside.at(t), context_s=C.beside.at(t))
+        waited_s = Y.waited.at(t) + C.waited.at(t)
+        return cls(
+            layers_s, head_s, waited_s, Z.waited.at(t), tensor_s=Y.beside.at(t), context_s=C.beside.at(t)
+        )
 
     def paced(self, s: Shape) -> "OneWay":
-        """In the longest stage: one with the most layers, or the last with the unembedding."""
-        busy = max(s.share * self.layers_s, s.last * self.layers_s + self.head_s) + s.share * self.waited_s
+        """In the longest stage: one whose layers have most to do, or the last with the unembedding."""
+        worked_s = max(s.stages.longest * self.layers_s, s.stages.last_work * self.layers_s + self.head_s)
+        busy = worked_s + s.share * self.waited_s + s.experts * self.experts_s
         tensor_s, context_s = s.share * self.tensor_s, s.share * self.context_s
         return OneWay(max(busy, tensor_s, context_s), busy + tensor_s + context_s)
 
@@ -101,7 +105,7 @@ class Pass:
 
     forward: OneWay
     backward: OneWay
-    weight_s: float  # the gradients of weights alone
+    put_off: float  # the share of the backward pass that makes the gradients of weights
 
 
 @dataclass(slots=True)

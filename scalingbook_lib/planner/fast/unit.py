@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from scalingbook_lib.planner.fast.links import Links
+from scalingbook_lib.planner.spread import Sharing
 from scalingbook_lib.training import Case, Plan
 from scalingbook_lib.training.buffers import vocabulary
 from scalingbook_lib.training.links import Traffic, unpriced
@@ -68,6 +69,7 @@ class Unit:
         self.state = cache(self._state)
         self.loop = compiled(case.machine)
         self.gathers = constant.get("context") == "gather"
+        self.even = constant.get("zigzag", True)  # chips have as much of a causal mask each
 
     def given(self, **ways: Any) -> Shape:
         """A plan's shape with one microbatch, of one token."""
@@ -83,10 +85,11 @@ class Unit:
         """All layers and one token."""
         return self.given(tp=tp, remat=remat, zero=0, ep=ep, expert_tp=expert_tp, fsdp=ep)
 
-    def _layers(self, tp: int, remat: str, ep: int, expert_tp: int | None, t: float) -> Layers:
+    def _layers(self, tp: int, cp: int, remat: str, sharing: Sharing, t: float) -> Layers:
         """All layers and t tokens."""
-        s = replace(self.token(tp, remat, ep, expert_tp), t=t)
-        return layers(s, self.case.machine.chip, self.case.efficiency)
+        s = self.token(tp, remat, sharing.ep, sharing.expert_tp)
+        there = replace(s, t=t, plan=replace(s.plan, cp=cp))
+        return layers(there, self.case.machine.chip, self.case.efficiency)
 
     def _moved(self, tp: int, remat: str, ep: int, expert_tp: int | None, staged: bool) -> Rows:
         """What tensor ways, experts and stages send; without stages, the vocabulary's too."""
@@ -147,7 +150,8 @@ class Unit:
         """The rows of one parameter in one layer, as if the sums over copies and pods were of all of it."""
         s = self.given(fsdp=2, dp=2, dcn=2, zero=zero)
         parted = {"X": 1, "R": 2, "S": 4}  # over the two chips that share, and the two copies of a pod
-        found = rows(replace(s, dense=1.0, layers=1, expert=0.0), unpriced)
+        one = s.stages._replace(layers=1)
+        found = rows(replace(s, dense=1.0, stages=one, expert=0.0), unpriced)
         return tuple(replace(r, nbytes=r.nbytes * parted[r.axes]) for r in found if r.axes in parted)
 
     def update_s(self) -> float:

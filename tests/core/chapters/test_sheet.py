@@ -51,9 +51,9 @@ def test_what_the_sheet_says_beside_its_numbers():
     ridge = {chip.name: chip.bf16_flops_per_s / chip.hbm_bytes_per_s for chip in (chips.A100, chips.V6E)}
     assert [round(found) for found in ridge.values()] == [153, 560]
     waits = [
-        fit.alpha_s
-        for (chip, _), fit in measured.COLLECTIVES.fits.items()
-        if chip in ("A100", "H100", "B200")
+        point.model.alpha_s
+        for point in measured.COLLECTIVES.points
+        if point.chip.name in ("A100", "H100", "B200")
     ]
     assert 1e-5 < sorted(waits)[len(waits) // 2] < 3e-5
 

@@ -4,7 +4,9 @@ from collections import Counter
 
 import pytest
 
+from scalingbook_lib import training
 from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence.bills import bill
 from scalingbook_lib.evidence.measured.training_runs import (
     CONVENTIONS,
     HELD_OUT,
@@ -227,3 +229,16 @@ def test_published_memory():
     assert held == {id: float(ROWS[id]["peak_mem_gib"]) * 2**30 for id in held}
     assert len(held) == 10
     assert all(find(id).memory_bytes < find(id).chip.hbm_bytes for id in held)
+
+
+def test_a_bill_is_more_than_its_plan():
+    told, run = bill(), training.Run(1e12, 64, 3.6e6, 2.0)
+    assert 1.2 < told.factor < 2.5
+    assert told.factor == approx(told.steps * told.besides, rel=2e-3)
+    assert 1 < told.besides < told.steps < told.factor
+    assert told.left_out < 0.25
+    billed = told.of(run)
+    assert billed.chip_hours == approx(told.factor * run.chip_hours)
+    assert billed.usd == approx(2 * billed.chip_hours)
+    assert f"{told.factor:.2f}" in str(told)
+    assert f"within a factor of {told.within:.2f}" in str(told)

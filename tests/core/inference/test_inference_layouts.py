@@ -1,7 +1,5 @@
 """What each layout makes of a model: rows, groups, stages, states, and caches split in every way."""
 
-from math import ceil
-
 import pytest
 
 from scalingbook_lib import inference, models
@@ -142,7 +140,12 @@ def test_chunks_attend_to_the_mean_of_what_is_read_before_them():
         L70B, HOST, Layout(tp=8), P=4096, G=200, batch=50, policy="chunked", chunk=512, cached=1024
     )
     assert known.reading.load.context == 1024 + (3072 - 512) / 2
-    assert known.ttft_s == pytest.approx(ceil(3072 / 512) * known.reading.total_s)
+    alone = inference.serve(
+        L70B, HOST, Layout(tp=8), P=4096, G=200, batch=1, policy="chunked", chunk=512, cached=1024
+    )
+    assert alone.ttft_s == pytest.approx(6 * alone.reading.total_s)
+    # 50 slots need 300 chunks of a cycle, and 199 steps follow a prompt: the rest is waiting in the queue
+    assert known.ttft_s == pytest.approx((50 * 6 - 199) * known.reading.total_s)
 
 
 def test_a_hand_off_by_layers_ends_one_layer_after_the_prompt():
@@ -169,8 +172,9 @@ def test_a_ring_also_passes_what_the_cache_has_of_a_prompt():
 
 
 def test_steps_without_a_chunk_are_as_many_as_prompts_leave():
-    """64 sequences of 101 tokens need 640 prompt tokens a step: five in eight have a chunk of 1,024."""
+    """64 slots read 1 step and decode 100: in 64 steps of 101 a prompt of 1,000 is read."""
     found = inference.serve(L70B, HOST, Layout(tp=8), P=1000, G=101, batch=64, policy="chunked", chunk=1024)
-    assert found.B == 64
-    busy = 640 / 1024
+    busy = 64 / 101
+    assert pytest.approx(64 - busy) == found.B
+    assert found.reading.load.chunk == 1000
     assert found.itl_s == pytest.approx(busy * found.reading.total_s + (1 - busy) * found.step.total_s)

@@ -11,6 +11,7 @@ from hf_configs import CONFIGS
 
 from scalingbook_lib import models
 from scalingbook_lib.models import CATALOGUE, KNOWN_TYPES, PARTS, Experts, Transformer
+from scalingbook_lib.models.catalogue import ALIASES
 
 CSV = Path(__file__).parents[3] / "data" / "model_configs.csv"
 ROWS = {row["model"]: row for row in csv.DictReader(CSV.open(encoding="utf-8"))}
@@ -116,7 +117,66 @@ def test_a_published_config_is_the_model_of_the_catalogue(name):
 def test_every_family_has_a_config_here():
     kinds = {config["model_type"] for config in CONFIGS.values()}
     untried = {"gemma3_text", "llama4_text", "gpt_neox", "qwen2_moe", "RefinedWeb", "RefinedWebModel"}
+    untried |= set(PRINTED)  # below
     assert set(KNOWN_TYPES) - kinds - untried == {"qwen3_vl_text", "qwen3_vl_moe_text"}
+
+
+HEADS = {"num_attention_heads": 32, "num_key_value_heads": 8}
+PRINTED = {
+    "granite": (  # granite-3.1-8b
+        HEADS
+        | {"hidden_size": 4096, "num_hidden_layers": 40, "intermediate_size": 12800}
+        | {"vocab_size": 49155, "tie_word_embeddings": True},
+        "8.17B",
+        "8.17B",
+    ),
+    "granitemoe": (  # granite-3.0-3b-a800m
+        {"num_attention_heads": 24, "num_key_value_heads": 8, "hidden_size": 1536, "num_hidden_layers": 32}
+        | {"intermediate_size": 512, "num_local_experts": 40, "num_experts_per_tok": 8}
+        | {"vocab_size": 49155, "tie_word_embeddings": True},
+        "3.30B",
+        "0.88B",
+    ),
+    "minimax_m2": (  # printed as 229B, 10B active
+        {"num_attention_heads": 48, "num_key_value_heads": 8, "head_dim": 128, "hidden_size": 3072}
+        | {"num_hidden_layers": 62, "intermediate_size": 1536, "vocab_size": 200064, "use_qk_norm": True}
+        | {"num_local_experts": 256, "num_experts_per_tok": 8, "attn_type_list": [1] * 62}
+        | {"shared_intermediate_size": 0, "num_mtp_modules": 3},
+        "228.69B",
+        "11.03B",
+    ),
+    "deepseek_v32": (
+        CONFIGS["DeepSeek-V3"] | {"index_n_heads": 64, "index_head_dim": 128, "index_topk": 2048},
+        "671.88B",
+        "38.40B",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PRINTED)
+def test_families_without_a_model_of_the_catalogue_have_the_counts_their_makers_print(kind):
+    config, params, active = PRINTED[kind]
+    m = models.from_hf(config | {"model_type": kind})
+    assert (f"{m.params / 1e9:.2f}B", f"{m.active_params / 1e9:.2f}B") == (params, active)
+
+
+def test_the_index_of_deepseek_v32_is_counted_weight_by_weight():
+    """Queries of 64 heads from the rank, one key and its layer norm, a weight for each head; in 61 layers."""
+    v3, config = models.find("DeepSeek-V3"), PRINTED["deepseek_v32"][0]
+    m = models.from_hf(config | {"model_type": "deepseek_v32"})
+    one = 1536 * 64 * 128 + 7168 * 128 + 2 * 128 + 7168 * 64
+    assert m.params - v3.params == 61 * one == 851_524_864
+    assert m.kv_elements_per_token - v3.kv_elements_per_token == 61 * 128
+    assert models.from_hf(config).params == m.params  # also as a DeepSeek-V3 with these fields
+
+
+def test_what_stands_beside_the_language_model_is_said():
+    more = {"num_nextn_predict_layers": 1}
+    seen = models.from_hf(CONFIGS["DeepSeek-V3"] | more, name="DeepSeek-V3")
+    assert seen == models.find("DeepSeek-V3")
+    assert str(seen).endswith("; not counted: layers that predict a token more")
+    assert "not counted: the part that sees pictures" in str(models.from_hf(CONFIGS["Gemma-3 4B"]))
+    assert not models.from_hf(CONFIGS["LLaMA-3 8B"]).beyond
 
 
 def test_qwen2_moe_and_pythia_have_the_counts_their_makers_print():
@@ -139,6 +199,41 @@ def test_parts_sum_to_the_whole_and_every_model_names_its_source(m):
     assert sum(kind.layers for kind in m.layer_kinds) == m.softmax_layers
     assert str(m).startswith(f"{m.name}: {m.params:,} parameters")
     assert models.find(m.name.upper().replace(" ", "_")) is m
+
+
+SPELLED = [*(m.name for m in CATALOGUE), *ALIASES]
+
+
+def altered(name):
+    """Names that are not this one by a digit, a point, a letter or a word."""
+    for i in range(len(name) + 1):
+        yield from (name[:i] + new + name[i:] for new in ("1", "0", ".", "x"))
+        if (i < len(name) and name[i].isalnum()) or name[i : i + 1] == ".":
+            yield name[:i] + name[i + 1 :]
+    yield from (f"{name} instruct", f"meta/{name}", f"{name}{' ' * 90}2", f"not {name}")
+
+
+def says(text):
+    """What a name says: its letters and its digits, with the points that stand in it."""
+    letters = "".join(c for c in text.lower() if c.isalpha())
+    return letters, re.findall(r"\d+", text)
+
+
+@pytest.mark.parametrize("name", SPELLED)
+def test_no_altered_name_finds_another_model(name):
+    for typed in (name.upper(), name.lower().replace(" ", "-"), name.replace("-", "_"), f" {name} "):
+        assert models.find(typed) is models.find(name)
+    for typed in altered(name):
+        try:
+            found = models.find(typed)
+        except models.ModelError:
+            continue
+        known = [found.name, *(alias for alias, of in ALIASES.items() if of == found.name)]
+        same = [own for own in known if says(own) == says(typed)]
+        assert same, typed
+        assert any(set(re.findall(r"\d+\.\d+", typed)) <= set(re.findall(r"\d+\.\d+", s)) for s in same), (
+            typed
+        )
 
 
 @pytest.mark.parametrize(

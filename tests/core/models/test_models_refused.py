@@ -57,6 +57,38 @@ BAD = {
 }
 
 
+FOREIGN = {
+    "experts in a LLaMA": (GOOD | {"num_local_experts": 8}, "num_local_experts"),
+    "their width": (GOOD | {"moe_intermediate_size": 512}, "moe_intermediate_size"),
+    "linear attention": (GOOD | {"layer_types": ["linear_attention"] * 32}, "layer_types"),
+    "a latent cache": (GOOD | {"kv_lora_rank": 512}, "kv_lora_rank"),
+    "an index": (CONFIGS["GLM-4.5-Air"] | {"index_n_heads": 64}, "index_n_heads"),
+    "half an index": (V3 | {"index_n_heads": 64}, "latent.index_heads"),
+    "embeddings a layer": (CONFIGS["Gemma-2 27B"] | {"hidden_size_per_layer_input": 256}, "hidden_size_per"),
+    "state space": (GOOD | {"mamba_d_state": 128}, "mamba_d_state"),
+    "Gemma 3n": ({"model_type": "gemma3n", "text_config": {"model_type": "gemma3n_text"}}, "model_type"),
+    "Mamba 2": ({"model_type": "mamba2", "state_size": 128}, "model_type"),
+    "RWKV": ({"model_type": "rwkv"}, "model_type"),
+    "MiniMax-01": ({"model_type": "minimax"}, "model_type"),
+    "Granite 4": ({"model_type": "granitemoehybrid"}, "model_type"),
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_parts_that_are_not_counted_are_refused_by_name(case):
+    config, field = FOREIGN[case]
+    with pytest.raises(ModelError) as error:
+        models.from_hf(config)
+    assert error.value.field.startswith(field)
+
+
+@pytest.mark.parametrize(
+    "more", [{"num_local_experts": 0}, {"kv_lora_rank": None}, {"layer_types": ["full_attention"] * 32}]
+)
+def test_a_part_of_which_there_is_none_is_no_part(more):
+    assert models.from_hf(GOOD | more) == models.from_hf(GOOD)
+
+
 @pytest.mark.parametrize("case", BAD)
 def test_a_bad_configuration_names_its_field(case):
     config, field = BAD[case]

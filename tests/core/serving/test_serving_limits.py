@@ -161,3 +161,14 @@ def test_steps_of_a_model_lie_on_lines(name):
     quick, slow = (simulate(rows, cost, Continuous(16), at_once=n) for n in (2**20, 1))
     for i in range(len(rows)):
         assert quick.token_times(i) == pytest.approx(slow.token_times(i), rel=1e-9)
+
+
+@pytest.mark.parametrize(("B", "G", "P"), [(8, 32, 1000), (64, 256, 127), (64, 256, 128), (64, 32, 1000)])
+def test_so_are_first_tokens_of_chunks_of_a_closed_crowd(B, G, P):
+    """As many clients as slots; the first wave ends one after the other, so that none step in time."""
+    model, machine, layout = models.find("llama-3-8b"), clusters.Cluster.of(chips.H100, 1), Layout()
+    want = inference.serve(model, machine, layout, P=P, G=G, batch=B, policy="chunked", chunk=512)
+    cost = inference.case(model, machine, layout)
+    served = simulate(spread(B, 11 * B, P, G), cost, Chunked(B, B + 512), clients=B).requests[3 * B : -B]
+    assert sum(one.ttft_s for one in served) / len(served) == pytest.approx(want.ttft_s, rel=0.1)
+    assert sum(one.itl_s for one in served) / len(served) == pytest.approx(want.itl_s, rel=0.1)

@@ -151,7 +151,7 @@ def test_sharing_the_rows_or_the_columns_is_equally_fast_and_the_contraction_twi
     assert rows.comms_s == columns.comms_s
     summed = found.named(f"{sliced.format('A')}, {sliced.format('B')}, all-reduce C over XYZ")
     assert summed.comms_s == approx(2 * rows.comms_s)
-    assert found.best in (rows, columns)
+    assert found.best.comms_s == rows.comms_s  # or some of both, whose result is gathered at once
 
 
 # --- problems 6, 7, 9 -------------------------------------------------------------------------------------

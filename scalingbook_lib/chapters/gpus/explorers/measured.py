@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scalingbook_lib import collectives
-from scalingbook_lib.evidence.measured import COLLECTIVES, RUNS, CollectiveFit, CollectiveRun, CollectiveTime
-from scalingbook_lib.evidence.measured.collectives import LARGE, bound_s, classed
+from scalingbook_lib.collectives.attained import Curve as Attained
+from scalingbook_lib.collectives.attained import Fabric
+from scalingbook_lib.evidence import fabrics
+from scalingbook_lib.evidence.measured import RUNS, CollectiveRun, CollectiveTime
+from scalingbook_lib.evidence.measured.collectives import FORMS, LARGE
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.reader.explorers.parts import (
     Chart,
@@ -24,27 +27,28 @@ from scalingbook_lib.units import binary, percent, si
 
 _SWEPT = tuple(run for run in RUNS if len(run.sizes) > 1)
 _SYSTEMS = tuple(dict.fromkeys(run.system for run in _SWEPT))
-_FORMS = ("all-gather", "reduce-scatter", "all-to-all", "all-reduce")
 
 
-def _measured(*, system: str, collective: str, n: str, nbytes: int, alpha: float, efficiency: float) -> View:
+def _measured(
+    *, system: str, collective: str, n: str, nbytes: int, alpha: float, efficiency: float, late: float
+) -> View:
     run = _nearest(system, collective, int(n))
-    fit = COLLECTIVES.fits[run.chip.name, classed(run)]
-    fit = replace(fit, alpha_s=alpha * fit.alpha_s, efficiency=efficiency * fit.efficiency)
-    points = _points(run, fit)
+    points = run.points(_changed(fabrics.fabric(run.chip), alpha, efficiency, late))
     now = min(points, key=lambda p: abs(math.log(p.size / nbytes)))
-    half = fit.half_speed_s / bound_s(run, 1)
+    model = now.model
+    half = model.alpha_s * model.share * now.size / model.ideal_s
     every = Summary.of("all", [p.error for p in points])
     large = Summary.of("large", [p.error for p in points if p.size >= LARGE])
     return View(
-        _verdict(run, collective, now, half, nbytes),
+        _verdict(run, collective, now, nbytes),
         (_times(points, now, half), _rates(points, now, half), _errors(points, now, half)),
         (
             Readout("measured", now.seconds, "s"),
             Readout("model", now.model_s, "s"),
             Readout("error", now.error, "", _signed(now.error)),
-            Readout("alpha", fit.alpha_s, "s"),
-            Readout.percent("share of the peak", fit.efficiency),
+            Readout("alpha", model.alpha_s, "s"),
+            Readout.percent("share of the peak", model.share),
+            Readout("late", model.late_s, "s"),
             Readout("half-speed size", half, "B", binary(half, digits=3)),
             Readout.percent("median error, all sizes", every.median),
             Readout.percent("from 64 MiB", large.median),
@@ -60,11 +64,20 @@ def _nearest(system: str, collective: str, n: int) -> CollectiveRun:
     return min(alike, key=lambda run: abs(math.log(run.n / n)))
 
 
-def _points(run: CollectiveRun, fit: CollectiveFit) -> list[CollectiveTime]:
-    return [
-        CollectiveTime(run, size, us / 1e6, bound_s(run, size), fit)
-        for size, us in zip(run.sizes, run.microseconds, strict=True)
-    ]
+def _changed(one: Fabric, alpha: float, efficiency: float, late: float) -> Fabric:
+    """With so many times each of its figures; late 0 is a straight line."""
+
+    def curve(of: Attained) -> Attained:
+        return replace(of, share=efficiency * of.share, late_s=late * of.late_s)
+
+    return replace(
+        one,
+        launch_s=alpha * one.launch_s,
+        step_s=alpha * one.step_s,
+        ring=curve(one.ring),
+        in_switch=curve(one.in_switch),
+        exchange=curve(one.exchange),
+    )
 
 
 # Charts over the size
@@ -79,7 +92,11 @@ def _times(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) -
         (
             RefLine("half speed", half),
             Curve(
-                "bytes at the peak", [first.size, last.size], [first.bound_s, last.bound_s], 5, dashed=True
+                "bytes at the peak",
+                [first.size, last.size],
+                [first.model.ideal_s, last.model.ideal_s],
+                5,
+                dashed=True,
             ),
             Curve("model", sizes, [p.model_s for p in points], 0),
             *_dots(points, now, [p.seconds for p in points], si(now.seconds, "s")),
@@ -94,7 +111,7 @@ def _rates(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) -
         Scale("bus bandwidth", "B/s"),
         (
             RefLine("half speed", half),
-            RefLine("bound at the peak", _bus(now, now.bound_s), axis="y"),
+            RefLine("bound at the peak", _bus(now, now.model.ideal_s), axis="y"),
             Curve("model", [p.size for p in points], [_bus(p, p.model_s) for p in points], 0),
             *_dots(points, now, seen, si(_bus(now, now.seconds), "B/s")),
         ),
@@ -132,39 +149,42 @@ def _dots(
 
 def _bus(point: CollectiveTime, seconds: float) -> float:
     """NCCL's bus bandwidth; of an all-to-all the source counts one chip's part."""
-    run = point.run
-    nbytes = point.size * run.n if run.collective == "all-to-all" else point.size
-    return collectives.bus_bandwidth(run.collective, nbytes, run.n, seconds)
+    nbytes = point.size * point.n if point.collective == "all-to-all" else point.size
+    return collectives.bus_bandwidth(point.collective, nbytes, point.n, seconds)
 
 
 def _signed(error: float) -> str:
     return f"{'+' if error > 0 else ''}{percent(error)}"
 
 
-def _verdict(run: CollectiveRun, collective: str, now: CollectiveTime, half: float, nbytes: int) -> str:
+def _verdict(run: CollectiveRun, collective: str, now: CollectiveTime, nbytes: int) -> str:
     asked = "" if run.collective == collective else f"{run.system} was timed with an {run.collective} only. "
     size = f"At {binary(now.size)}" if now.size == nbytes else f"At {binary(now.size)}, the nearest measured"
     way = "too slow" if now.error > 0 else "too fast"
-    most = "alpha" if now.size < half else "for the bytes"
-    other = f" Its figures are of another system, {now.fit.system}." if now.held_out else ""
-    took = f"the {now.fit.collective} of {run.n} {run.chip.name} took {si(now.seconds, 's')}"
+    terms = {
+        "alpha": now.model.alpha_s,
+        "the bytes": now.model.ideal_s / now.model.share,
+        "what comes late": now.model.late_s,
+    }
+    took = f"the {now.collective} of {run.n} {run.chip.name} took {si(now.seconds, 's')}"
     return (
-        f"{asked}{size}, {took}. The model says {si(now.model_s, 's')}, most of it {most}: "
-        f"{percent(abs(now.error))} {way}.{other}"
+        f"{asked}{size}, {took}. The model says {si(now.model_s, 's')}, the largest part of it "
+        f"{max(terms, key=terms.__getitem__)}: {percent(abs(now.error))} {way}."
     )
 
 
 MEASURED = Explorer(
     key="gpus.measured",
     title="Collectives as measured",
-    question="From which size on do the bytes decide, and how far off is a model with two figures?",
+    question="From which size on do the bytes decide, and how far off is a straight line?",
     controls={
         "system": Choice("system", _SYSTEMS, "H100 80GB HBM3"),
-        "collective": Choice("collective", _FORMS),
+        "collective": Choice("collective", FORMS),
         "n": Choice("GPUs", ("2", "4", "8"), "8"),
         "nbytes": Slider("size", 2**9, 2**34, 2**22, "pow2", "B"),
         "alpha": Slider("alpha, times", 0.25, 4.0, 1.0, "log", "×"),
         "efficiency": Slider("efficiency, times", 0.5, 1.5, 1.0, step=0.05, unit="×"),
+        "late": Slider("late, times", 0.0, 2.0, 0.0, step=0.1, unit="×"),
     },
     view=_measured,
 )

@@ -1,0 +1,35 @@
+"""How does a peer answer? In its own environment: questions as JSON in, what it says, or why nothing, out."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+
+
+def main(package: str, rules: Mapping[str, Callable[[dict], float]]) -> None:
+    """Each question by the rule of its table: seconds of a step, or tokens a second."""
+    told, stdout = [], sys.stdout
+    questions = json.load(sys.stdin)
+    sys.stdout = sys.stderr  # some print as they go
+    for one in questions:
+        try:
+            if one["table"] not in rules:
+                raise ValueError(f"does not model {one['table']}")
+            told.append({"id": one["id"], "says": float(rules[one["table"]](one))})
+        except Exception as error:
+            why = " ".join(f"{type(error).__name__}: {error}".split())
+            told.append({"id": one["id"], "refused": why[:160]})
+    json.dump({"version": version(package), "answers": told}, stdout)
+
+
+def served(one: dict, prefill_s: Callable[[int], float], decode_s: Callable[[int], float]) -> float:
+    """Tokens a second of B sequences, from the time of all prompts of P and of a step at S tokens of context.
+
+    A server that is never idle is asked as what such tools have: one batch, prompts first, then G steps.
+    """
+    B, P, G = one["B"], one["P"], one["G"]
+    if one["kind"] == "prefill":
+        return B * P / prefill_s(P)
+    if one["kind"] == "decode":
+        return B / decode_s(one["S"] or P)
+    return B * G / (prefill_s(P) + G * decode_s(P + G // 2))

@@ -1,0 +1,36 @@
+"""The page on how right the library is says what the library says, of every row and beside others."""
+
+from scalingbook_lib.evidence import inference, training
+from scalingbook_lib.evidence.bills import bill
+from tools import bills, fidelity_page
+from tools.fidelity_page import PAGE, PEERS, TABLES, entries
+
+
+def test_the_page_is_what_the_library_says():
+    assert PAGE.path.read_text() == PAGE.text()
+
+
+def test_runs_that_were_fitted_are_left_out_too_and_beside_simpler_rules():
+    for table, scores in (("training_runs", training.scores()), ("inference_runs", inference.scores())):
+        told = {one.id: one for one in entries(table)}
+        own = [told[s.run.id] for s in scores if s.run.id in told]
+        assert len(own) > 200
+        assert all(one.out is not None and one.roofline is not None for one in own)
+
+
+def test_every_tool_answered_and_what_it_did_not_answer_has_a_reason():
+    rows = fidelity_page._peers()
+    assert {row["peer"] for row in rows} == set(PEERS)
+    assert all(bool(row["predicted"]) != bool(row["refused"]) for row in rows)
+    assert all(row["version"] and row["date"] for row in rows)
+
+
+def test_every_table_is_scored():
+    assert all(len(entries(table)) > 50 for table in TABLES)
+
+
+def test_the_bills_are_those_of_the_plans_of_today():
+    """`make fidelity` writes them, and after a new fit of steps they are others."""
+    told = bills.found()
+    assert all(value == getattr(bill(), name) for name, value in told.items() if name != "date")
+    assert told["left_out"] < 0.25

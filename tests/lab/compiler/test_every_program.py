@@ -1,0 +1,261 @@
+"""Programs as other people write them: read by a plain second reader too, and what cannot be read is told."""
+
+import re
+from collections import Counter
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from scalingbook_lib.lab.compiler import aot, slices, why
+from scalingbook_lib.lab.kernels import beside
+from scalingbook_lib.notation import Mesh
+
+pytestmark = pytest.mark.usefixtures("tpu")
+KINDS = "all-gather|reduce-scatter|all-reduce|all-to-all|collective-permute"
+LAYERS = 8
+GENERATIONS = ("v4:2x2x1", "v5e:2x2", "v5p:2x2x1", "v6e:2x2", "tpu7x:2x2x1")
+
+
+def layers(weights, x):
+    """The gradient of eight layers whose weights are gathered one by one, as under FSDP."""
+
+    def loss(weights):
+        step = jax.checkpoint(lambda x, w: (jnp.tanh(x @ w), None))
+        return (lax.scan(step, x, weights)[0].astype(jnp.float32) ** 2).mean()
+
+    return jax.grad(loss)(weights)
+
+
+@cache
+def fsdp(topology):
+    n = slices.topology(topology).devices.size
+    return aot.compile(
+        layers,
+        "W[L, D_X, F]",
+        "A[B_X, D]",
+        out="W[L, D_X, F]",
+        topology=topology,
+        mesh=Mesh(X=n),
+        L=LAYERS,
+        D=4096,
+        F=4096,
+        B=1024 * n,
+    )
+
+
+@pytest.mark.parametrize("topology", GENERATIONS)
+def test_a_second_reader_finds_the_same_collectives(topology):
+    """It knows lines and names alone: which computation names which, each loop over all layers."""
+    program = fsdp(topology)
+    found = program.collectives.counts()
+    assert {kind: found[kind] for kind in ("all-gather", "reduce-scatter")} == {
+        "all-gather": 2 * LAYERS,
+        "reduce-scatter": LAYERS,
+    }
+    assert plain_counts(program.text) == found
+
+
+def plain_counts(text):
+    """How often each kind runs, by names: an all-reduce in what libtpu calls a scatter is one."""
+    lines, here = {}, ""
+    for line in re.sub(r'\n(?="|\}[},])', "", text).splitlines():
+        if (head := re.match(r"(ENTRY )?%?([\w.\-]+) \(.*\{$", line)) is not None:
+            here = "ENTRY" if head[1] else head[2]
+            lines[here] = []
+        elif " = " in line and here:
+            lines[here].append(line)
+
+    def total(name):
+        found = Counter()
+        for line in lines[name]:
+            if kind := re.search(rf" ({KINDS})(-start)?\(", line):
+                found["reduce-scatter" if "all-reduce-scatter" in name else kind[1]] += 1
+            for called in re.findall(r"(?:calls|body|to_apply|called_computations)=\{?%([\w.\-]+)", line):
+                for kind, n in total(called).items():
+                    found[kind] += n * (LAYERS if " while(" in line else 1)
+        return found
+
+    return dict(total("ENTRY"))
+
+
+def test_what_a_sparse_core_gathers_runs_beside_the_program():
+    assert all(c.overlapped for c in fsdp("tpu7x:2x2x1").collectives)
+
+
+@pytest.fixture(scope="module")
+def named():
+    """A mesh of JAX's own over a slice, its axes named as most code names them."""
+    devices = slices.topology("v5e:2x4").devices.reshape(2, 4)
+    return jax.sharding.Mesh(devices, ("data", "model"))
+
+
+def struct(mesh, shape, *spec, **memory):
+    where = NamedSharding(mesh, PartitionSpec(*spec), **memory)
+    return jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=where)
+
+
+def block(x, w, v):
+    return jnp.tanh(x @ w) @ v
+
+
+@pytest.mark.parametrize("names", [("data", "model"), ("x", "y"), ("DP", "TP")])
+def test_axes_are_words_or_letters_of_a_readers_own_mesh(names):
+    data, model = names
+    mesh = jax.sharding.Mesh(slices.topology("v5e:2x4").devices.reshape(2, 4), names)
+    program = aot.compile(
+        block,
+        struct(mesh, (1024, 1024), data, None),
+        struct(mesh, (1024, 4096), None, model),
+        struct(mesh, (4096, 1024), model, None),
+    )
+    assert program.mesh == mesh
+    assert program.collectives.over_axes() == {f"all-reduce {model}": 1}
+    assert f"{model}{'=' * (len(model) > 1)}4: " in str(program)
+    nbytes = program.collectives[0].nbytes
+    assert why.compare({f"all-reduce {model}": nbytes}, program).agrees
+    wrong = why.compare({f"all-gather {data}": nbytes}, program)
+    assert f"all-reduce over {model}" in str(wrong)
+    assert f"all-gather over {data}" in str(wrong)
+
+
+def test_the_notation_names_them_too(named):
+    program = aot.compile(
+        block,
+        "A[I_data, D]",
+        "W[D, F_model]",
+        "V[F_model, D]",
+        out="C[I_{data,model}, D]",
+        mesh=named,
+        I=1024,
+        D=1024,
+        F=4096,
+    )
+    assert program.collectives.over_axes() == {"reduce-scatter model": 1}
+
+
+def test_a_permute_over_a_named_axis_is_there(named):
+    def turned(x):
+        return lax.ppermute(x, "model", [(i, (i + 1) % 4) for i in range(4)])
+
+    spec = PartitionSpec("data", "model")
+    fn = jax.shard_map(turned, mesh=named, in_specs=spec, out_specs=spec)
+    (found,) = aot.compile(fn, struct(named, (1024, 1024), *spec)).collectives
+    assert (found.kind, found.over, found.devices) == ("collective-permute", "model +1", 4)
+
+
+def test_a_mesh_and_another_topology_are_refused(named):
+    with pytest.raises(slices.SliceError, match="leave out one"):
+        aot.compile(jnp.tanh, struct(named, (8, 8)), topology="v5e:2x2")
+
+
+def test_what_waits_in_the_hosts_memory_is_shown_apart(named):
+    def fetched(x, w):
+        return x @ jax.device_put(w, jax.memory.Space.Device)
+
+    waiting = struct(named, (1024, 1024), memory_kind="pinned_host")
+    memory = aot.compile(fetched, struct(named, (1024, 1024), "data"), waiting).memory
+    assert memory.host == 2 * 1024**2
+    assert "2 MiB in the host's memory" in str(memory)
+    assert memory.arguments == 2 * 512 * 1024
+
+
+def test_gradients_scattered_in_one_fusion_are_scattered():
+    def gradients(x, w, v):
+        return jax.grad(lambda p: (block(x, *p).astype(jnp.float32) ** 2).mean())((w, v))
+
+    program = aot.compile(
+        gradients,
+        "A[B_X, D]",
+        "W[D_X, F]",
+        "V[F_X, D]",
+        out=("W[D_X, F]", "V[F_X, D]"),
+        topology="v5e:2x4",
+        mesh=Mesh(X=8),
+        B=4096,
+        D=512,
+        F=1024,
+    )
+    assert program.collectives == {"all-gather": 2, "reduce-scatter": 1}
+    assert program.collectives.nbytes()["reduce-scatter X"] == 2 * 2 * 512 * 1024
+
+
+def test_pieces_of_any_length_are_sent_once():
+    mesh = aot.mesh_for("v5e:2x2", Mesh(X=4))
+    spec = PartitionSpec("X")
+
+    def sent(x, out, *places):
+        return lax.ragged_all_to_all(x, out, *places, axis_name="X")
+
+    fn = jax.shard_map(sent, mesh=mesh, in_specs=(spec,) * 6, out_specs=spec, check_vma=False)
+    rows = struct(mesh, (4096, 1024), "X")
+    places = jax.ShapeDtypeStruct((16,), jnp.int32, sharding=NamedSharding(mesh, spec))
+    assert aot.compile(fn, rows, rows, *[places] * 4).collectives.nbytes() == {
+        "ragged-all-to-all X": 2 * 4096 * 1024
+    }
+
+
+N = 1024
+SQUARE = {"topology": "v5e:2x2", "mesh": Mesh(X=4), "B": 4 * N, "D": N, "F": N}
+
+
+def test_of_two_branches_the_longer_is_counted():
+    def chosen(x, w, i):
+        return lax.cond(i > 0, lambda x: x @ w, lambda x: jnp.tanh(jnp.tanh(x @ w) @ w) @ w, x)
+
+    i = jax.ShapeDtypeStruct((), jnp.int32)
+    program = aot.compile(chosen, "A[B_X, D]", "W[D, F]", i, **SQUARE)
+    assert program.flops == 3 * 2 * N**3
+    assert "the longest of 2" in str(program.schedule())
+
+
+def test_a_loop_of_unknown_length_is_read_once():
+    def looped(x, w, n):
+        return lax.while_loop(lambda s: s[1] < n, lambda s: (jnp.tanh(s[0] @ w), s[1] + 1), (x, 0))[0]
+
+    n = jax.ShapeDtypeStruct((), jnp.int32)
+    program = aot.compile(looped, "A[B_X, D]", "W[D, F]", n, **SQUARE)
+    assert program.flops == 2 * N**3
+    assert program.cycles > 0
+    assert "≥ 2.15 GFLOPs" in str(program)
+    assert "counted once" in str(program)
+    assert why.compare({}, program).agrees  # no collective is in that loop
+
+
+def test_a_row_by_a_matrix_is_a_product():
+    sizes = {"topology": "v5e:2x2", "mesh": Mesh(X=4), "B": 1, "D": 4096, "F": 16384}
+    program = aot.compile(block, "A[B, D]", "W[D, F_X]", "V[F_X, D]", out="A[B, D]", **sizes)
+    assert program.flops == 2 * 2 * 4096 * 4096
+    assert not program.not_counted
+
+
+def test_a_kernel_counts_as_its_author_says():
+    groups = jax.ShapeDtypeStruct((8,), jnp.int32)
+    on = {"topology": "v5e:1x1", "mesh": Mesh(X=1)}
+    program = aot.compile(lax.ragged_dot, "A[B, D]", "W[E, D, F]", groups, **on, B=N, D=N, F=N, E=8)
+    assert program.flops == 2 * N**3
+    assert not program.not_counted
+
+
+def test_a_kernel_that_says_nothing_is_listed():
+    """It sends by remote DMA, which no line of the program tells: no assertion of its collectives holds."""
+    program = beside.all_gather(N, N).kernel
+    assert [str(one) for one in program.not_counted] == [
+        "not counted: of kernel ring_all_gather.1, its FLOPs and what it sends to other devices"
+    ]
+    assert "not counted" in str(program)
+    assert "not counted" in str(program.collectives)
+    assert program.collectives.counts() == {}
+    assert program.collectives != {}
+    assert not why.compare({}, program).agrees
+
+
+def test_a_call_of_unknown_name_is_listed():
+    text = "HloModule m\nENTRY %m (p: f32[8]) -> f32[8] {\n  %p = f32[8]{0} parameter(0)\n" + (
+        '  ROOT %c = f32[8]{0} custom-call(%p), custom_call_target="somebody_elses"\n}\n'
+    )
+    found = aot.hlo.collectives(text, Mesh(X=2))
+    assert found.not_counted == ("not counted: what somebody_elses computes and sends",)
