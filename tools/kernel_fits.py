@@ -20,7 +20,7 @@ from scalingbook_lib.units import dtype
 from tools.environment import ROOT
 
 FOLDER = Path(resources.__file__).parent / "data"
-FEWEST = 4  # rows that make a line, but for chips that have no kin
+FEWEST = 4  # rows that make a line, but for chips whose kin has no more
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -56,8 +56,8 @@ def collectives() -> Iterator[tuple[str, fabrics.Timed]]:
     """Every measured collective of chips that are joined by switches or through their host."""
     every = [*resources.rows("collectives"), *rows(ROOT / "data/added_collectives.csv")]
     for row in every:
-        if not row["system"].startswith("TPU"):
-            on = reading.chip(row["system"])
+        on = reading.chip(row["system"])
+        if not on.torus and (row["time_us"] or len(row["busbw_GBps"].strip("0.")) > 1):  # two digits
             yield fabrics.generation(on), fabrics.timed(row, on)
 
 
@@ -75,13 +75,18 @@ def fits() -> dict[str, dict[str, Values]]:
     attention = grouped(chain(attended("attention"), attended("decode_attention")))
     return {
         "products": {
-            name: kernels.fit_products(timed)
-            for name, timed in measured.items()
-            if len(timed) >= FEWEST or name.split(" | ")[0] not in kernels.GENERATIONS
+            name: kernels.fit_products(timed) for name, timed in measured.items() if _stands(name, measured)
         },
         "attention": {name: kernels.fit_attention(timed) for name, timed in attention.items()},
         "fabrics": {name: fabrics.fit(timed) for name, timed in grouped(collectives()).items()},
     }
+
+
+def _stands(name: str, measured: Mapping[str, list[kernels.Timed]]) -> bool:
+    """Whether its rows are enough, or its kin's are as few."""
+    chip, *of = name.split(" | ")
+    like = " | ".join((kernels.GENERATIONS.get(chip, chip), *of))
+    return len(measured[name]) >= FEWEST or len(measured.get(like, ())) < FEWEST
 
 
 def frozen(found: Mapping[str, Mapping[str, Values]]) -> str:

@@ -1,6 +1,7 @@
 """How does a peer answer? In its own environment: questions as JSON in, what it says, or why nothing, out."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
@@ -12,14 +13,23 @@ def main(package: str, rules: Mapping[str, Callable[[dict], float]]) -> None:
     questions = json.load(sys.stdin)
     sys.stdout = sys.stderr  # some print as they go
     for one in questions:
+        if one["table"] not in rules:
+            continue  # what a tool does not model at all the page says once
         try:
-            if one["table"] not in rules:
-                raise ValueError(f"does not model {one['table']}")
             told.append({"id": one["id"], "says": float(rules[one["table"]](one))})
         except Exception as error:
-            why = " ".join(f"{type(error).__name__}: {error}".split())
-            told.append({"id": one["id"], "refused": why[:160]})
+            told.append({"id": one["id"], "refused": _why(error)[:160]})
     json.dump({"version": version(package), "answers": told}, stdout)
+
+
+def _why(error: Exception) -> str:
+    """In one line, without the names of this machine's files."""
+    if isinstance(error, KeyError):
+        return f"knows no {error.args[0]}"
+    download = re.match(r"Failed to download ([\w./-]+)'s config", str(error))
+    if download:
+        return f"has no configuration of {download[1]}"
+    return " ".join(re.sub(r" '/[^']*'", "", str(error)).split())
 
 
 def served(one: dict, prefill_s: Callable[[int], float], decode_s: Callable[[int], float]) -> float:

@@ -23,7 +23,7 @@ def command(*, out: Path | None, drawing: Path | None, calibrate: bool) -> Answe
 
     A TPU or GPU takes a minute or two, a CPU seconds. `plan` and `serve` take the record that --out writes in
     place of published efficiencies: --efficiency mine.json. For a CPU, which the book has no peaks of,
-    predictions are the roofline of its own best rates.
+    predictions are the roofline of its own best rates, and its record is a machine: plan gpt-2 mine.json.
     """
     survey = _surveyed()
     shares = _shares(survey) if calibrate else {}
@@ -53,9 +53,7 @@ def _surveyed() -> Survey:
 
 
 def _shares(survey: Survey) -> dict[str, float]:
-    if not survey.chip:
-        raise ValueError(f"the book has no documented peaks of {survey.device!r}: leave out --calibrate")
-    return survey.attained(reading.chip(survey.chip))
+    return survey.attained(reading.chip(survey.chip) if survey.chip else survey.itself())
 
 
 def _told(row: Timed) -> tuple[str, ...]:

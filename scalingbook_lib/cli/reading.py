@@ -141,7 +141,9 @@ def chip(text: str) -> Chip:
 
 
 def machine(text: str) -> Machine:
-    """'v5p:16x20x28' is a slice, 'h100:1024' a cluster, 'h100' one domain of it."""
+    """'v5p:16x20x28' is a slice, 'h100:1024' a cluster, 'h100' one domain of it; a record its own device."""
+    if text.endswith(".json"):
+        return Cluster.of(Survey.read(Path(text)).itself(), 1)
     name, colon, size = text.partition(":")
     found = chip(name)
     if found.torus:

@@ -10,11 +10,12 @@ are fitted in `evidence.fabrics`. Chapter: GPUs.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import log2, sqrt
 
 from scalingbook_lib.collectives.networks import FORMULAS, all_reduce
 from scalingbook_lib.collectives.rings import chips
-from scalingbook_lib.collectives.transfer import Collective
+from scalingbook_lib.collectives.transfer import NOTHING, Collective
 from scalingbook_lib.machines.clusters import Level
 from scalingbook_lib.units import Told, percent, si
 
@@ -84,10 +85,11 @@ class Fabric(Told):
         A ValueError where `what` names no collective.
         """
         kind = Collective.named(what)
-        domain = tuple(level for level in levels if level.port == levels[0].port)
+        domain = tuple(level for level in levels if level.port != "network")  # none where hosts have one chip
         n, passes = chips(*domain), 2 if kind is Collective.ALL_REDUCE else 1
         summed = passes == 2 and not ring and n >= SUMS_FROM and any(level.reduces for level in domain)
-        ideal = all_reduce(nbytes, *domain, in_switch=True) if summed else FORMULAS[kind](nbytes, *domain)
+        formula = partial(all_reduce, in_switch=True) if summed else FORMULAS[kind]
+        ideal = formula(nbytes, *domain) if domain else NOTHING
         direct = kind in (Collective.ALL_TO_ALL, Collective.PERMUTE)
         curve = self.in_switch if summed else self.exchange if direct else self.ring
         share = (self.pair if n == 2 else 1.0) / (n / 2) ** self.crowding
@@ -106,8 +108,7 @@ class Fabric(Told):
 
     def seconds(self, what: str, nbytes: float, *levels: Level, ring: bool = False) -> float:
         """The time of that array; one chip alone waits for nobody."""
-        alone = chips(*levels) == 1
-        return 0.0 if alone else self.attained(what, nbytes, *levels, ring=ring).total_s
+        return self.attained(what, nbytes, *levels, ring=ring).total_s if chips(*levels) > 1 else 0.0
 
     def __str__(self) -> str:
         return (

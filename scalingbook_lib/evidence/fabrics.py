@@ -4,17 +4,19 @@
 made (`tools.kernel_fits`). Chapter: GPUs.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache
-from math import log
-from typing import NamedTuple
+from math import log, prod
+from typing import Any, NamedTuple
 
 from scalingbook_lib.collectives import FORMULAS, Collective
 from scalingbook_lib.collectives.attained import Curve, Fabric
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
-from scalingbook_lib.machines.chips import Axis, Chip
-from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.evidence.reading.cells import Cells, Refused, needed, number, text, whole
+from scalingbook_lib.machines import Cluster
+from scalingbook_lib.machines.chips import Chip, Slice
 from scalingbook_lib.units import GB
 
 NOISE = 0.1
@@ -48,40 +50,62 @@ HOSTED = {"crowding": Expected(1.0, 1.0, 1e-3, 3.0), "pair": Expected(1.0, 1e-3,
 GENERATIONS = {"PCIe 4": 32, "PCIe 5": 64, "NVLink 2": 150, "NVLink 3": 300, "NVLink 4": 450, "NVLink 5": 1e9}
 
 
-class Timed(NamedTuple):
-    """A measured collective of `nbytes`, as `collectives` counts them, in a cluster."""
+type Networks = tuple[Any, ...]  # levels of switches, or axes of a torus
 
-    cluster: Cluster
+
+class Timed(NamedTuple):
+    """A collective of `nbytes`, as `collectives` counts them, over levels of switches or axes of a torus."""
+
+    chip: Chip
+    networks: Networks
     what: str
     nbytes: float
-    ring: bool
-    bench: bool
-    seconds: float
+    ring: bool = False
+    bench: bool = False
+    seconds: float = 0.0
 
 
-def timed(row: resources.Row, chip: Chip) -> Timed:
+def timed(row: Cells, chip: Chip) -> Timed:
     """A row of a table of collectives; a ValueError where it has no collective, size, count or time."""
-    what, n, size = Collective.named(row["collective"]), int(row["n_devices"]), float(row["size_bytes"])
-    passes = 2 if what is Collective.ALL_REDUCE else 1
-    bus_s = float(row["busbw_GBps"] or 0) * 1e9
-    seconds = float(row["time_us"] or 0) / 1e6 or (n - 1) / n * passes * size / bus_s
+    what, tool = Collective.named(text(row, "collective")), text(row, "algo_or_tool")
+    n, size = needed(row, "n_devices"), needed(row, "size_bytes")
     return Timed(
-        cluster=cluster(chip, n, int(row.get("n_nodes") or 1)),
+        chip=chip,
+        networks=networks(chip, n, whole(row, "n_nodes") or 1, text(row, "system")),
         what=what,
         nbytes=size * n if what is Collective.ALL_TO_ALL else size,  # the source counts one chip's part
-        ring=row["algo_or_tool"].startswith("Ring"),
-        bench="all_reduce_bench" in row["algo_or_tool"],
-        seconds=seconds,
+        ring=tool.startswith("Ring"),
+        bench="all_reduce_bench" in tool,
+        seconds=(number(row, "time_us") or _rated_us(row, what, n, size)) / 1e6,
     )
 
 
-def cluster(chip: Chip, n: int, nodes: int = 1) -> Cluster:
-    """So many chips; cards without links of their own are joined by their host.
+def _rated_us(row: Cells, what: str, n: int, size: int) -> float:
+    """From the rate of the array, or of the bus, which an all-reduce passes twice; if it has two digits."""
+    passes = 2 if what is Collective.ALL_REDUCE else 1
+    for column, share in (("busbw_GBps", passes * (n - 1) / n), ("algbw_GBps", 1.0)):
+        rate = number(row, column)
+        if rate and len(text(row, column).replace(".", "").strip("0")) > 1:
+            return share * size / rate / 1e3
+    raise Refused("the row prints no time_us, and no rate of two digits")
 
-    Hosts that are not filled are smaller domains, but where a rack of many hosts is one domain.
+
+def networks(chip: Chip, n: int, nodes: int = 1, system: str = "") -> Networks:
+    """What joins so many chips.
+
+    Cards without links of their own are joined by their host; hosts that are not filled are smaller domains,
+    but where a rack of many hosts is one domain. Of a torus it is the axis of so many chips, in a slice that
+    the system's name tells, or all of it.
     """
-    hosted = chip.links == 1 or (nodes > 1 and chip.domain_chips == chip.chips_per_host)
-    return Cluster.of(chip, n, domain=min(chip.chips_per_host, -(-n // nodes)) if hosted else 0)
+    if not chip.torus:
+        hosted = chip.links == 1 or (nodes > 1 and chip.domain_chips == chip.chips_per_host)
+        return Cluster.of(chip, n, domain=min(chip.chips_per_host, -(-n // nodes)) if hosted else 0).levels
+    shape = re.search(r"\d+(x\d+)+", system)
+    axes = Slice.of(chip, shape[0]).axes if shape else (chip.axis(n),)
+    along = axes if prod(axis.size for axis in axes) == n else tuple(a for a in axes if a.size == n)[:1]
+    if not along:
+        raise Refused(f"{n} devices are no axis of {system}")
+    return along
 
 
 def generation(chip: Chip) -> str:
@@ -103,16 +127,16 @@ def made(name: str, values: Values) -> Fabric:
     return Fabric(name=name, **curves, **rest)  # type: ignore[arg-type]
 
 
-def seconds(one: Fabric, row: Timed) -> float:
-    """The time of a row, with what its tool times besides."""
-    found = one.seconds(row.what, row.nbytes, *row.cluster.levels, ring=row.ring)
+def seconds(row: Timed, one: Fabric | None = None) -> float:
+    """The time of a row, with what its tool times besides: on a torus, of links at their documented share.
+
+    Under switches, by the fabric of its chip unless another is given.
+    """
+    if row.chip.torus:
+        ideal = FORMULAS[row.what](row.nbytes, *row.networks)
+        return TORUS_S + ideal.latency_s + ideal.bandwidth_s / row.chip.link_achieved_fraction
+    found = (one or fabric(row.chip)).seconds(row.what, row.nbytes, *row.networks, ring=row.ring)
     return found + BENCH_S * row.bench
-
-
-def torus_s(what: str, nbytes: float, chip: Chip, *axes: Axis) -> float:
-    """The time of a collective of TPUs along these axes, whose links reach their documented share."""
-    ideal = FORMULAS[Collective.named(what)](nbytes, *axes)
-    return TORUS_S + ideal.latency_s + ideal.bandwidth_s / chip.link_achieved_fraction
 
 
 def fit(rows: Sequence[Timed]) -> Values:
@@ -120,10 +144,9 @@ def fit(rows: Sequence[Timed]) -> Values:
 
     def errors(values: Values) -> list[float]:
         one = made("", values)
-        return [far(log(seconds(one, row) / row.seconds), NOISE) for row in rows]
+        return [far(log(seconds(row, one) / row.seconds), NOISE) for row in rows]
 
-    hosted = rows[0].cluster.chip.links == 1
-    return fitted(EXPECTED | (HOSTED if hosted else {}), errors)
+    return fitted(EXPECTED | (HOSTED if rows[0].chip.links == 1 else {}), errors)
 
 
 @cache

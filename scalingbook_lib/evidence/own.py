@@ -6,8 +6,8 @@ Chapter: Conclusions.
 """
 
 import json
-from dataclasses import asdict, dataclass, replace
-from math import log
+from dataclasses import asdict, dataclass, fields, replace
+from math import log, prod
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,9 +18,10 @@ from scalingbook_lib.evidence.reading import chip as reading
 from scalingbook_lib.evidence.reading.cells import Refused
 from scalingbook_lib.inference.efficiency import Efficiency as Serving
 from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines.chips import Chip, Source
+from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.training.efficiency import Efficiency as Training
-from scalingbook_lib.units import DType, Told, dtype, percent, si
+from scalingbook_lib.units import DType, GiB, Told, dtype, percent, si
 
 PRODUCT, COPY, PROMPT, TOKEN = "product", "copy", "attention of a prompt", "attention of a token"
 DEVICES = {chips.TPU7X.name: chips.HALF_TPU7X}
@@ -60,6 +61,7 @@ class Survey(Told):
     jax: str
     date: str
     rows: tuple[Timed, ...]
+    memory_bytes: float = 16 * GiB
 
     def json(self) -> str:
         """The record, a line for each row."""
@@ -80,7 +82,7 @@ class Survey(Told):
     def timed_on(self, chip: Chip) -> Chip:
         """That chip, or what of it JAX calls a device; a ValueError where the record is of another."""
         device = DEVICES.get(chip.name, chip)
-        if self.chip not in (chip.name, device.name):
+        if (self.chip or self.device) not in (chip.name, device.name):
             raise ValueError(
                 f"this record is of {self.chip or self.device}, and the machine has {chip.name}; "
                 "measure there, or write calibrated"
@@ -92,20 +94,42 @@ class Survey(Told):
         on = self.timed_on(chip)
         of = {what: [row for row in self.rows if row.what == what] for what in _SIZES}
         products = self.products(chip)
-        attention = [_flops(row) / row.seconds / on.bf16_flops_per_s for row in of[PROMPT]]
-        copied = [2 * row.sizes[0] * dtype(row.dtype).bytes / row.seconds for row in of[COPY]]
+        attention = [Attending(*row.sizes).prompt_flops / row.seconds for row in of[PROMPT]]
+        copied = map(_copied, of[COPY])
         return {
             "matmul": min(products["flops"], 1.0),
             "weights": min(products["hbm"], 1.0),
-            "attention": min(max(attention, default=1.0), 1.0),
-            "memory": min(max(copied, default=1.0) / on.hbm_bytes_per_s, 1.0),
+            "attention": min(max(attention, default=on.bf16_flops_per_s) / on.bf16_flops_per_s, 1.0),
+            "memory": min(max(copied, default=on.hbm_bytes_per_s) / on.hbm_bytes_per_s, 1.0),
         }
 
     def products(self, chip: Chip) -> Values:
         """The three figures of `roofline.attained.Products`, fitted to the products of this record."""
         on, rows = self.timed_on(chip), [row for row in self.rows if row.what == PRODUCT]
         return kernels.fit_products(
-            [kernels.Timed(on, dtype(row.dtype), *row.sizes, seconds=row.seconds) for row in rows]
+            [kernels.Timed(on, self._type(row), *row.sizes, seconds=row.seconds) for row in rows]
+        )
+
+    def _type(self, row: Timed) -> DType:
+        """Of a device without documented rates, what it was timed in is the type of its one rate."""
+        return dtype(row.dtype) if self.chip else replace(dtype(row.dtype), name="bf16")
+
+    def itself(self) -> Chip:
+        """The device as a chip, where the catalogue has none: its peaks are its own best rates."""
+        done = [2.0 * prod(row.sizes) / row.seconds for row in self.rows if row.what == PRODUCT]
+        read = max(map(_copied, (row for row in self.rows if row.what == COPY)), default=1.0)
+        told = Source(text="scalingbook measure", as_of=self.date, url="")
+        return Chip(
+            name=self.device,
+            vendor="",
+            bf16_flops_per_s=max(done, default=1.0),
+            hbm_bytes=self.memory_bytes,
+            hbm_bytes_per_s=read,
+            link_bytes_per_s=read,
+            links=1,
+            link_achieved_fraction=1.0,
+            chips_per_host=1,
+            sources=dict.fromkeys((one.name for one in fields(Chip)), told),
         )
 
     def training(self, chip: Chip, precision: str = "bf16") -> Training:
@@ -130,10 +154,9 @@ class Survey(Told):
         return f"{what}, off their predictions by {percent(off)} in the median"
 
 
-def _flops(row: Timed) -> float:
-    """Scores and weighted values of a causal prompt, those below the mask."""
-    B, T, N, _, H = row.sizes
-    return 2.0 * B * T * T * N * H
+def _copied(row: Timed) -> float:
+    """Bytes a second, each read and written."""
+    return 2 * row.sizes[0] * dtype(row.dtype).bytes / row.seconds
 
 
 def found(kind: str) -> Chip | None:

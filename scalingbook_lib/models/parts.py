@@ -121,7 +121,7 @@ class Latent:
     A head's value has `v` elements. The cache keeps kv_rank + rope.
 
     `index_heads` small heads of `index_width`, with one key for all, say to which positions a token attends
-    (DeepSeek-V3.2); the cache keeps that key too. Source: `Indexer` in that model's published inference code.
+    (DeepSeek-V3.2); the cache keeps that key too. Source: that model's published inference code.
     """
 
     q_rank: int | None

@@ -25,7 +25,8 @@ from scalingbook_lib.models.parts import (
 from scalingbook_lib.units import Told
 
 BIASES = ("q", "k", "v", "o", "mlp", "router", "experts", "unembedding")
-LIMITS = dict.fromkeys("DVNKHF", (1, MOST)) | {"L": (1, MOST_LAYERS), "norms": (0, 8), "positions": (0, MOST)}
+LIMITS = dict.fromkeys("DVNKHF", (1, MOST)) | {"L": (1, MOST_LAYERS), "next_tokens": (0, MOST_LAYERS)}
+LIMITS |= {"norms": (0, 8), "positions": (0, MOST)}
 QK_NORMS = (None, "head", "all")
 
 
@@ -47,10 +48,9 @@ class Transformer(Told):
     `windows` is repeated over the layers: None sees everything. `norms` counts the norms of a layer (query
     and key norms apart), `norm_bias` says that each has a shift besides its scale. `biases` lists the
     products that add one. `positions` is the number of learned positions, `sinks` gives each head a learned
-    logit,
-    `attention_gate` a gate as wide as its output. `next_tokens` layers predict a token more each, with both
-    ends of the vocabulary of their own if `next_vocabulary`: `next_params`, which `params` leaves out.
-    `beyond` says what else a file has that is not counted.
+    logit, `attention_gate` a gate as wide as its output. `next_tokens` layers predict a token more each, with
+    both ends of the vocabulary of their own if `next_vocabulary`: `next_params`, which `params` leaves out.
+    `vision_params` see pictures, beside them too; `beyond` says what else a file has that is not counted.
     """
 
     name: str
@@ -78,6 +78,7 @@ class Transformer(Told):
     attention_gate: bool = False
     next_tokens: int = field(default=0, compare=False)
     next_vocabulary: bool = field(default=False, compare=False)
+    vision_params: int = field(default=0, compare=False)
     beyond: tuple[str, ...] = field(default=(), repr=False, compare=False)
     source: str = field(default="", repr=False, compare=False)
 
@@ -193,8 +194,8 @@ class Transformer(Told):
         return sum(kind.layers * kind.kv_elements_per_token for kind in self.layer_kinds)
 
     def __str__(self) -> str:
-        more = (f"{self.next_params:,} that predict a token more",) if self.next_tokens else ()
-        beyond = (*self.beyond, *more)
+        beside = {"that predict a token more": self.next_params, "that see pictures": self.vision_params}
+        beyond = [*self.beyond, *(f"{params:,} {what}" for what, params in beside.items() if params)]
         active = f", {self.active_params:,} active for one token" if self.experts else ""
         return (
             f"{self.name}: {self.params:,} parameters{active}; D={self.D} L={self.L} F={self.F} "

@@ -125,3 +125,22 @@ def test_this_machine_is_measured(ask, tmp_path):
     assert Survey.read(tmp_path / "cpu.json").rows
     assert (tmp_path / "cpu.svg").read_text().startswith("<svg")
     assert json.loads(Path(tmp_path / "cpu.json").read_text())["device"] == told.values["device"]
+
+
+@pytest.mark.parametrize("line", ["plan gpt-2 {} --batch 8 --sequence 1024", "serve gpt-2 {} --prompt 512"])
+def test_a_device_that_no_catalogue_has_is_a_machine_by_its_record(ask, tmp_path, line):
+    """A CPU: its own best rates are its peaks, of which its products reach a part."""
+    rows = [
+        Timed(what=PRODUCT, dtype="fp32", sizes=(B, 256, 256), seconds=s, predicted_s=s)
+        for B, s in ((1, 1e-5), (16, 2e-5), (128, 1e-4), (512, 4e-4))
+    ]
+    rows.append(Timed(what=COPY, dtype="fp32", sizes=(2**22,), seconds=1e-3, predicted_s=1e-3))
+    cpu = Survey(device="cpu", chip="", count=1, jax="0.12", date="2026-11-22", rows=tuple(rows))
+    assert cpu.itself().bf16_flops_per_s == pytest.approx(2 * 512 * 256**2 / 4e-4)
+    assert 0.5 < cpu.attained(cpu.itself())["matmul"] <= 1
+    path = tmp_path / "cpu.json"
+    path.write_text(cpu.json())
+    told = ask(f"{line.format(path)} --efficiency {path}")
+    assert told.code == 0, told.err
+    assert "cpu" in told.out
+    assert ask(f"plan llama-3-8b h100:8 --batch 8 --efficiency {path}").code == 2

@@ -6,11 +6,10 @@ five of the visible rows of other systems. Chapters: Rooflines, GPUs, Transforme
 
 import re
 from dataclasses import replace
-from math import prod
 from typing import NamedTuple
 
 from scalingbook_lib import roofline
-from scalingbook_lib.collectives import FORMULAS, Collective
+from scalingbook_lib.collectives import FORMULAS
 from scalingbook_lib.evidence import fabrics
 from scalingbook_lib.evidence import kernels as fitted
 from scalingbook_lib.evidence.reading.cells import (
@@ -26,8 +25,7 @@ from scalingbook_lib.evidence.reading.cells import (
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import configured
 from scalingbook_lib.evidence.scoring.report import Found, Ideal, Interval
-from scalingbook_lib.machines import Chip, Slice
-from scalingbook_lib.machines.chips import Axis
+from scalingbook_lib.machines import Chip
 from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.units import BF16, MiB, dtype
 
@@ -59,9 +57,14 @@ class Timed(NamedTuple):
 
 
 def _found(kind: str, chip: str, measured: float, predicted: float, ideal: Ideal | None = None) -> Found:
-    factor = FACTORS.get(kind, 1.0)
-    same = Interval(measured, measured), Interval(predicted, predicted)
-    return Found(kind=kind, chip=chip, measured=same[0], predicted=same[1], factor=factor, ideal=ideal)
+    return Found(
+        kind=kind,
+        chip=chip,
+        measured=Interval(measured, measured),
+        predicted=Interval(predicted, predicted),
+        factor=FACTORS.get(kind, 1.0),
+        ideal=ideal,
+    )
 
 
 def kernel(row: Cells) -> Found:
@@ -103,8 +106,8 @@ def _attention(row: Cells, on: Chip) -> Timed:
     of, one = Attending(B, T, N, whole(row, "kv_heads") or N, H, kv_bytes), fitted.attention(on)
     if re.search("generation|decod", text(row, "op")):
         return Timed("attention decode", one.token_s(of, on), of.token_flops, of.cache_bytes)
-    flops = T * of.token_flops / 2
-    return Timed("attention prompt", one.prompt_s(of, on), flops, of.cache_bytes, flops / on.flops_per_s())
+    math_s = of.prompt_flops / on.bf16_flops_per_s
+    return Timed("attention prompt", one.prompt_s(of, on), of.prompt_flops, of.cache_bytes, math_s)
 
 
 def _copy(row: Cells, on: Chip) -> Timed:
@@ -117,53 +120,21 @@ def _copy(row: Cells, on: Chip) -> Timed:
 
 
 def collective(row: Cells) -> Found:
-    """The seconds of a collective, on switches or through the host, or along a torus."""
-    on, size = chip(text(row, "chip", "system")), needed(row, "size_bytes")
-    said = {name: text(row, name) for name in ("collective", "algo_or_tool", "n_nodes")} | {"busbw_GBps": ""}
-    time_us = number(row, "time_us") or _rated_us(row, size)
-    counts = {"n_devices": needed(row, "n_devices"), "size_bytes": size, "time_us": time_us}
-    said |= {name: str(value) for name, value in counts.items()}
-    what = Collective.named(said["collective"])
-    if on.torus:
-        networks, nbytes = _axes(counts["n_devices"], on, text(row, "system")), float(size)
-        nbytes *= counts["n_devices"] if what is Collective.ALL_TO_ALL else 1
-        seconds = fabrics.torus_s(what, nbytes, on, *networks)
-    else:
-        timed = fabrics.timed(said, on)
-        networks, nbytes = timed.cluster.levels, timed.nbytes
-        seconds = fabrics.seconds(fabrics.fabric(on), timed)
-    ideal = FORMULAS[what](nbytes, *networks).bandwidth_s / time_us * 1e6
-    told = f"collectives {'>=' if size >= LARGE else '<'} 1 MiB"
-    return _found(told, on.name, time_us / 1e6, seconds, Ideal("", ideal, ideal))
-
-
-def _axes(n: int, on: Chip, system: str) -> tuple[Axis, ...]:
-    """The axis of so many chips, of a slice that the system's name tells; or all of it."""
-    shape = re.search(r"\d+(x\d+)+", system)
-    every = Slice.of(on, shape[0]).axes if shape else (on.axis(n),)
-    axes = every if prod(axis.size for axis in every) == n else [a for a in every if a.size == n][:1]
-    if not axes:
-        raise Refused(f"{n} devices are no axis of {system}")
-    return tuple(axes)
-
-
-def _rated_us(row: Cells, size: int) -> float:
-    """From the rate of the array, or of the bus, which an all-reduce passes twice; if it has two digits."""
-    n, sums = needed(row, "n_devices"), Collective.named(text(row, "collective")) is Collective.ALL_REDUCE
-    for column, share in (("busbw_GBps", (1 + sums) * (n - 1) / n), ("algbw_GBps", 1.0)):
-        rate = number(row, column)
-        if rate and len(text(row, column).replace(".", "").strip("0")) > 1:
-            return share * size / rate / 1e3
-    raise Refused("the row prints no time_us, and no rate of two digits")
+    """The seconds of a collective, on switches, on a torus, or through the host."""
+    one = fabrics.timed(row, chip(text(row, "chip", "system")))
+    ideal = FORMULAS[one.what](one.nbytes, *one.networks).bandwidth_s / one.seconds
+    told = f"collectives {'>=' if needed(row, 'size_bytes') >= LARGE else '<'} 1 MiB"
+    return _found(told, one.chip.name, one.seconds, fabrics.seconds(one), Ideal("", ideal, ideal))
 
 
 def parameters(row: Cells) -> Found:
     """All parameters, counted, beside the count of the reference code or else the published one.
 
-    That has the layers which predict a token more, or has not; who publishes it does not say.
+    That has the layers which predict a token more, or what sees pictures, or has not: nobody says which.
     """
     published, m = number(row, "total_params_computed", "published_params"), configured(row)
     if not published:
         raise Refused("the row has no total_params_computed and no published_params")
-    counted = min((m.params, m.params + m.next_params), key=lambda n: abs(n - published))
+    all_of = (m.params + beside for beside in (0, m.next_params, m.vision_params))
+    counted = min(all_of, key=lambda n: abs(n - published))
     return _found("parameters", "", published, float(counted))

@@ -5,6 +5,7 @@ Predictions are those of `evidence.kernels` and `evidence.fabrics` for a chip of
 roofline of its own best rates.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -18,6 +19,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from scalingbook_lib.collectives import Collective
 from scalingbook_lib.evidence import fabrics, kernels
 from scalingbook_lib.evidence.own import COPY, PRODUCT, PROMPT, TOKEN, Survey, Timed, found
 from scalingbook_lib.lab.devices import measure
@@ -58,7 +60,7 @@ def survey(say: Say = lambda _: None, sizes: Sizes | None = None) -> Survey:
     first, count = jax.devices()[0], len(jax.devices())
     chip = found(first.device_kind)
     asked = sizes or (LARGE if chip else SMALL)
-    rows = list(_rows(chip, asked, say))
+    rows, known = list(_rows(chip, asked, say)), {} if chip else _memory()
     if chip and count > 1:
         rows += _collectives(chip, asked, say)
     return Survey(
@@ -68,7 +70,15 @@ def survey(say: Say = lambda _: None, sizes: Sizes | None = None) -> Survey:
         jax=jax.__version__,
         date=str(date.today()),
         rows=tuple(rows),
+        **known,
     )
+
+
+def _memory() -> dict[str, float]:
+    """That of this machine, where the system says it."""
+    if not hasattr(os, "sysconf"):
+        return {}
+    return {"memory_bytes": float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))}
 
 
 def _rows(chip: Chip | None, asked: Sizes, say: Say) -> Iterator[Timed]:
@@ -138,7 +148,7 @@ def _attention(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
             sizes=(B, T, N, N, H),
             run=partial(jax.nn.dot_product_attention, is_causal=not decode),
             given=(jnp.ones((B, 1 if decode else T, N, H), like), kv, kv),
-            flops=of.token_flops if decode else T * of.token_flops / 2,  # a prompt's below the mask
+            flops=of.token_flops if decode else of.prompt_flops,
             nbytes=of.cache_bytes,
             predict=partial(_attention_s, of, decode),
         )
@@ -155,7 +165,7 @@ def _attention_s(of: Attending, decode: bool, chip: Chip) -> float:
 def _collectives(chip: Chip, asked: Sizes, say: Say) -> Iterator[Timed]:
     """Over all devices of this machine, of arrays of so many bytes."""
     n = len(jax.devices())
-    mesh = Mesh(np.array(jax.devices()), "X")
+    mesh, joined = Mesh(np.array(jax.devices()), "X"), fabrics.networks(chip, n)
     bodies = {
         "all-reduce": (lambda x: jax.lax.psum(x, "X"), P(), P()),
         "all-gather": (lambda x: jax.lax.all_gather(x, "X", tiled=True), P("X"), P()),
@@ -167,14 +177,7 @@ def _collectives(chip: Chip, asked: Sizes, say: Say) -> Iterator[Timed]:
         for nbytes in asked.moved:
             x = jax.device_put(jnp.ones(nbytes // 2, jnp.bfloat16), NamedSharding(mesh, given))
             seconds = measure.time(run, x, samples=5).median_s
-            predicted_s = _moved_s(what, nbytes, chip, n)
+            predicted_s = fabrics.seconds(fabrics.Timed(chip, joined, Collective.named(what), nbytes))
             row = Timed(what=what, dtype="bf16", sizes=(n, nbytes), seconds=seconds, predicted_s=predicted_s)
             say(str(row))
             yield row
-
-
-def _moved_s(what: str, nbytes: float, chip: Chip, n: int) -> float:
-    """On a torus, one ring of all; under a switch, what its generation attains."""
-    if chip.torus:
-        return fabrics.torus_s(what, nbytes, chip, chip.axis(n))
-    return fabrics.fabric(chip).seconds(what, nbytes, *fabrics.cluster(chip, n).levels)

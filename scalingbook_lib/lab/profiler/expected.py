@@ -111,8 +111,7 @@ class _Clock:
         return start + takes
 
     def _add(self, op: Op, start_s: float, took_s: float) -> None:
-        place = self.places.setdefault(op, len(self.places))
-        self.events.append(Event(place, 0, 0, start_s, took_s, took_s))
+        self.events.append(Event(self.places.setdefault(op, len(self.places)), 0, 0, start_s, took_s, took_s))
 
 
 KINDS = {

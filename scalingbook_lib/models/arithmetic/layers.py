@@ -62,5 +62,4 @@ def hidden(m: Transformer) -> float:
     if not m.experts:
         return each * dense
     routed = each * m.experts.F + m.D  # the token, copied for each of its experts
-    shared = each * m.experts.shared_width
-    return each * dense + m.moe_layers * (m.experts.k * routed + shared)
+    return each * dense + m.moe_layers * (m.experts.k * routed + each * m.experts.shared_width)

@@ -111,7 +111,7 @@ class Check(Told):
         if reading.unanswered(given):
             return _told("open", f"{self.key}: not answered yet. Put your answer where the three dots are.")
         try:
-            return _JUDGES[self.kind](self, given)
+            return (_program if self.kind == "program" else _compared)(self, given)
         except Unread as error:
             return _told("unread", str(error))
 
@@ -130,27 +130,25 @@ def _told(status: Status, message: str) -> Outcome:
     return Outcome(status == "right", message, status)
 
 
-def _number(check: Check, given: Any) -> Outcome:
-    value, answer = reading.number(given, check.unit), float(check.answer())
-    if _near(value, answer, check):
+def _compared(check: Check, given: Any) -> Outcome:
+    """A number, a choice or an array: read, then held against the answer and against every known mistake."""
+    read, target, same, missed = _WAYS[check.kind]
+    value, answer = read(check, given), target(check.answer())
+    if same(value, answer, check):
         return _told("right", check.right)
     for mistake in check.mistakes:
-        if _near(value, float(mistake.value(answer)), check):
+        if same(value, target(mistake.value(answer)), check):
             return _told("wrong", mistake.says)
+    return _told("wrong", missed(value, answer, check))
+
+
+def _likely(value: float, answer: float, check: Check) -> str:
     unit = reading.canonical(check.unit).unit
-    return _told("wrong", diagnosis.likely(value, answer, unit, tol=check.rel_tol, chips=check.chips))
+    return diagnosis.likely(value, answer, unit, tol=check.rel_tol, chips=check.chips)
 
 
 def _near(value: float, target: float, check: Check) -> bool:
     return math.isclose(value, target, rel_tol=max(check.rel_tol, 1e-12), abs_tol=check.abs_tol)
-
-
-def _choice(check: Check, given: Any) -> Outcome:
-    chosen = _chosen(check.choices, given)
-    if chosen == check.answer():
-        return _told("right", check.right)
-    says = (m.says for m in check.mistakes if m.value(None) == chosen)
-    return _told("wrong", next(says, "No. Work out both sides and compare them."))
 
 
 def _chosen(choices: tuple[str, ...], given: Any) -> str:
@@ -167,16 +165,6 @@ def _bare(text: str) -> str:
     return text.strip().strip(" ().").casefold().replace(" %", "%")
 
 
-def _notation(check: Check, given: Any) -> Outcome:
-    array, answer = _array(given), notation.parse(str(check.answer()))
-    if _same(array, answer):
-        return _told("right", check.right)
-    for mistake in check.mistakes:
-        if _same(array, notation.parse(str(mistake.value(None)))):
-            return _told("wrong", mistake.says)
-    return _told("wrong", _difference(array, answer))
-
-
 def _array(given: Any) -> notation.Array:
     if isinstance(given, notation.Array):
         return given
@@ -188,11 +176,11 @@ def _array(given: Any) -> notation.Array:
         raise Unread(str(error)) from None
 
 
-def _same(array: notation.Array, answer: notation.Array) -> bool:
+def _same(array: notation.Array, answer: notation.Array, check: Check) -> bool:
     return array.dims == answer.dims and set(array.partial) == set(answer.partial)
 
 
-def _difference(array: notation.Array, answer: notation.Array) -> str:
+def _difference(array: notation.Array, answer: notation.Array, check: Check) -> str:
     """Where two arrays differ, without saying what would be right."""
     if [d.name for d in array.dims] != [d.name for d in answer.dims]:
         return "The dimensions are not those of the result: name them in the order that is asked for."
@@ -234,9 +222,20 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-_JUDGES: dict[Kind, Callable[[Check, Any], Outcome]] = {
-    "number": _number,
-    "choice": _choice,
-    "notation": _notation,
-    "program": _program,
+# Of each kind: how it is read, what its answer and its mistakes are made into, when two are the same, and
+# what is said of an answer that is neither right nor a known mistake.
+_WAYS: dict[Kind, tuple[Callable[..., Any], ...]] = {
+    "number": (lambda check, given: reading.number(given, check.unit), float, _near, _likely),
+    "choice": (
+        lambda check, given: _chosen(check.choices, given),
+        str,
+        lambda chosen, choice, check: chosen == choice,
+        lambda *_: "No. Work out both sides and compare them.",
+    ),
+    "notation": (
+        lambda check, given: _array(given),
+        lambda text: notation.parse(str(text)),
+        _same,
+        _difference,
+    ),
 }
