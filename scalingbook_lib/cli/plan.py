@@ -69,16 +69,15 @@ def command(
     values = asked.values | found.values
     if found.step is None:
         return Answer(told=found.told, values=values, refused=True)
-    run = training.run(found.step, tokens, usd_per_hour) if tokens else None
     factor = None if isinstance(efficiency, Efficiency) else published.band(experts=model.experts is not None)
     peak = training.step(model, machine, found.step.plan, batch=asked.batch, T=T, efficiency=PEAK)
-    added = None if factor is None else bill()  # what bills add to plans at published efficiencies
-    values |= {"within_factor": factor, "peak_step_s": peak.total_s}
-    values |= plan_tables.values(found.step, run, added)
+    run = training.run(found.step, tokens, usd_per_hour) if tokens else None
+    added = bill() if factor and run else None  # what bills add to plans at published efficiencies
+    more = {"within_factor": factor, "peak_step_s": peak.total_s}
     return Answer(
         told="\n".join(_told(found.told, factor, peak, run, added)),
         tables=(*found.tables, *plan_tables.tables(found.step, run, added)),
-        values=values,
+        values=values | more | plan_tables.values(found.step, run, added),
         steps=tuple(plan_tables.derivation(found.step, run)),
         refused=not values["feasible"],
     )

@@ -5,7 +5,7 @@ from statistics import mean
 
 from scalingbook_lib import training
 from scalingbook_lib.evidence import training as published
-from tools import training_page
+from tools import training_ratios
 from tools.training_page import PAGE
 
 
@@ -27,7 +27,7 @@ def test_its_example_predicts_what_was_published_to_a_tenth():
 
 
 def test_what_goes_with_the_errors_of_ratios():
-    assert 0.005 < training_page._per_doubling() < 0.015  # steps grow with the chips, and predictions do not
-    crowded = training_page._crowded()
+    assert 0.005 < training_ratios.per_doubling() < 0.015  # steps grow with the chips, and predictions do not
+    crowded = training_ratios.crowded()
     assert len(crowded) > 50
     assert abs(mean(one.error for one in crowded)) < 0.01  # a full memory is no reason
