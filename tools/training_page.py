@@ -20,7 +20,7 @@ from scalingbook_lib.evidence.training.efficiencies import CLASSES, SOFTWARE, ra
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Scale
 from scalingbook_lib.units import si
-from tools import training_ratios
+from tools import training_compared as compared
 from tools.environment import ROOT
 from tools.published import Cells, Page, share, sources, worst
 
@@ -42,7 +42,7 @@ VALUES = FROZEN.values
 
 def numbers() -> dict[str, str]:
     """What the words of the page quote."""
-    ratios, orders = published.ratios(), published.orders()
+    ratios, orders = compared.ratios(), compared.orders()
     return {
         "date": FROZEN.date,
         "runs": str(len(RUNS)),
@@ -68,14 +68,14 @@ def numbers() -> dict[str, str]:
     }
 
 
-def _size(found: Iterable[published.Ratio | published.Held | published.Score]) -> float:
+def _size(found: Iterable[compared.Ratio | compared.Held | published.Score]) -> float:
     """The mean size of their errors."""
     return mean(abs(one.error) for one in found)
 
 
 def _held() -> dict[str, str]:
     """The most memory of a chip."""
-    held = published.held()
+    held = compared.held()
     most = max(abs(one.error) for one in held)
     return {"held": str(len(held)), "held_most": share(most), "held_mean": share(_size(held))}
 
@@ -105,11 +105,11 @@ def _band() -> dict[str, str]:
 
 def _tried() -> dict[str, str]:
     """What goes with the errors of ratios, and the errors of the runs that are held out."""
-    crowded = training_ratios.crowded()
+    crowded = compared.crowded()
     return {
         "crowded": str(len(crowded)),
         "crowded_error": signed(mean(one.error for one in crowded)),
-        "per_doubling": share(training_ratios.per_doubling()),
+        "per_doubling": share(compared.per_doubling()),
         "held_out_mean": share(_size(published.held_out())),
         "held_out_zero2": _zero2(),
     }
@@ -189,7 +189,7 @@ def _held_out() -> Cells:
 
 
 def _series_far() -> Cells:
-    far = sorted((one for one in published.ratios() if abs(one.error) > 0.05), key=lambda one: one.run.series)
+    far = sorted((one for one in compared.ratios() if abs(one.error) > 0.05), key=lambda one: one.run.series)
     for one in far:
         run = one.run
         where = f"{run.model.name}, {run.chips:,} {run.chip.name}, {run.precision}"
