@@ -108,8 +108,7 @@ class Fabric(Told):
 
     def seconds(self, what: str, nbytes: float, *levels: Level, ring: bool = False) -> float:
         """The time of that array; one chip alone waits for nobody."""
-        alone = chips(*levels) == 1
-        return 0.0 if alone else self.attained(what, nbytes, *levels, ring=ring).total_s
+        return self.attained(what, nbytes, *levels, ring=ring).total_s if chips(*levels) > 1 else 0.0
 
     def __str__(self) -> str:
         return (

@@ -76,8 +76,7 @@ def fit_products(rows: Sequence[Timed]) -> Values:
 
     def errors(values: Values) -> list[float]:
         one = Products(**values)  # type: ignore[arg-type]
-        times = (one.seconds(row.B, row.D, row.F, row.chip, row.dtype) for row in rows)
-        return [far(log(found / row.seconds), noise) for found, row in zip(times, rows, strict=True)]
+        return [far(log(one.seconds(r.B, r.D, r.F, r.chip, r.dtype) / r.seconds), noise) for r in rows]
 
     return fitted(NARROW if rows[0].dtype.bytes < BF16.bytes else WIDE, errors)
 

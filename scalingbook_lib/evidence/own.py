@@ -19,6 +19,7 @@ from scalingbook_lib.evidence.reading.cells import Refused
 from scalingbook_lib.inference.efficiency import Efficiency as Serving
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip, Source
+from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.training.efficiency import Efficiency as Training
 from scalingbook_lib.units import DType, GiB, Told, dtype, percent, si
 
@@ -93,12 +94,13 @@ class Survey(Told):
         on = self.timed_on(chip)
         of = {what: [row for row in self.rows if row.what == what] for what in _SIZES}
         products = self.products(chip)
-        attention = [_flops(row) / row.seconds / on.bf16_flops_per_s for row in of[PROMPT]]
+        attention = [Attending(*row.sizes).prompt_flops / row.seconds for row in of[PROMPT]]
+        copied = map(_copied, of[COPY])
         return {
             "matmul": min(products["flops"], 1.0),
             "weights": min(products["hbm"], 1.0),
-            "attention": min(max(attention, default=1.0), 1.0),
-            "memory": min(max(map(_copied, of[COPY]), default=1.0) / on.hbm_bytes_per_s, 1.0),
+            "attention": min(max(attention, default=on.bf16_flops_per_s) / on.bf16_flops_per_s, 1.0),
+            "memory": min(max(copied, default=on.hbm_bytes_per_s) / on.hbm_bytes_per_s, 1.0),
         }
 
     def products(self, chip: Chip) -> Values:
@@ -155,12 +157,6 @@ class Survey(Told):
 def _copied(row: Timed) -> float:
     """Bytes a second, each read and written."""
     return 2 * row.sizes[0] * dtype(row.dtype).bytes / row.seconds
-
-
-def _flops(row: Timed) -> float:
-    """Scores and weighted values of a causal prompt, those below the mask."""
-    B, T, N, _, H = row.sizes
-    return 2.0 * B * T * T * N * H
 
 
 def found(kind: str) -> Chip | None:

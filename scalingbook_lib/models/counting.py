@@ -59,6 +59,11 @@ def _latent_shapes(m: "Transformer") -> dict[str, Shape]:
         queries: dict[str, Shape] = {"q": (m.D, m.N, a.qk)}
     else:
         queries = {"q down": (m.D, a.q_rank), "q up": (a.q_rank, m.N, a.qk)}
+    index: dict[str, Shape] = {  # queries of small heads, one key for all of them, how much each counts
+        "index q": (a.q_rank or 0, a.index_heads, a.index_width),
+        "index k": (m.D, a.index_width),
+        "index weights": (m.D, a.index_heads),
+    }
     return {
         **queries,
         "kv down": (m.D, a.kv_rank),
@@ -66,19 +71,7 @@ def _latent_shapes(m: "Transformer") -> dict[str, Shape]:
         "k up": (a.kv_rank, m.N, a.nope),
         "v up": (a.kv_rank, m.N, a.v),
         "o": (m.N, a.v, m.D),
-        **_index_shapes(m),
-    }
-
-
-def _index_shapes(m: "Transformer") -> dict[str, Shape]:
-    """Queries of small heads, one key for all of them, and how much each head counts."""
-    a = m.latent
-    if not (a and a.q_rank and a.index_heads):
-        return {}
-    return {
-        "index q": (a.q_rank, a.index_heads, a.index_width),
-        "index k": (m.D, a.index_width),
-        "index weights": (m.D, a.index_heads),
+        **(index if a.index_heads else {}),
     }
 
 

@@ -67,6 +67,11 @@ class Attending(NamedTuple):
         return 4.0 * self.B * self.T * self.N * self.H
 
     @property
+    def prompt_flops(self) -> float:
+        """Of all tokens, masked pairs skipped: half of those that all would meet."""
+        return self.T * self.token_flops / 2
+
+    @property
     def cache_bytes(self) -> float:
         """All keys and values, which that token reads."""
         return 2 * self.B * self.T * self.K * self.H * self.kv_bytes
@@ -86,9 +91,9 @@ class Attention(Told):
     name: str = ""
 
     def prompt_s(self, of: Attending, chip: Chip) -> float:
-        """Whole sequences, masked pairs skipped: half of those that all their tokens would meet."""
-        flops = of.T * of.token_flops / 2
-        return self.launch_s + flops / (self.flops * chip.bf16_flops_per_s) * (1 + self.ramp / of.T)
+        """Whole sequences, each as a prompt."""
+        math_s = of.prompt_flops / (self.flops * chip.bf16_flops_per_s)
+        return self.launch_s + math_s * (1 + self.ramp / of.T)
 
     def token_s(self, of: Attending, chip: Chip) -> float:
         """One token of each sequence, which reads its keys and values."""

@@ -138,9 +138,6 @@ class Comparison:
         groups = {name: [p for p in self.points if low < p.size <= high] for low, high, name in _BANDS}
         groups |= {f"{n} chips": [p for p in self.large if p.n == n] for n in range(2, 9)}
         groups |= {kind: [p for p in self.large if p.collective == kind] for kind in FORMS}
-        groups |= {name: [p for p in self.large if p.chip.name == name] for name in _chips(self.runs)}
+        names = dict.fromkeys(run.chip.name for run in self.runs)
+        groups |= {name: [p for p in self.large if p.chip.name == name] for name in names}
         return tuple(Summary.of(name, [p.error for p in points]) for name, points in groups.items() if points)
-
-
-def _chips(runs: tuple[CollectiveRun, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(run.chip.name for run in runs))

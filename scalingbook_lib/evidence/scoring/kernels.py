@@ -57,9 +57,14 @@ class Timed(NamedTuple):
 
 
 def _found(kind: str, chip: str, measured: float, predicted: float, ideal: Ideal | None = None) -> Found:
-    factor = FACTORS.get(kind, 1.0)
-    same = Interval(measured, measured), Interval(predicted, predicted)
-    return Found(kind=kind, chip=chip, measured=same[0], predicted=same[1], factor=factor, ideal=ideal)
+    return Found(
+        kind=kind,
+        chip=chip,
+        measured=Interval(measured, measured),
+        predicted=Interval(predicted, predicted),
+        factor=FACTORS.get(kind, 1.0),
+        ideal=ideal,
+    )
 
 
 def kernel(row: Cells) -> Found:
@@ -101,8 +106,8 @@ def _attention(row: Cells, on: Chip) -> Timed:
     of, one = Attending(B, T, N, whole(row, "kv_heads") or N, H, kv_bytes), fitted.attention(on)
     if re.search("generation|decod", text(row, "op")):
         return Timed("attention decode", one.token_s(of, on), of.token_flops, of.cache_bytes)
-    flops = T * of.token_flops / 2
-    return Timed("attention prompt", one.prompt_s(of, on), flops, of.cache_bytes, flops / on.flops_per_s())
+    math_s = of.prompt_flops / on.bf16_flops_per_s
+    return Timed("attention prompt", one.prompt_s(of, on), of.prompt_flops, of.cache_bytes, math_s)
 
 
 def _copy(row: Cells, on: Chip) -> Timed:

@@ -148,7 +148,7 @@ def _attention(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
             sizes=(B, T, N, N, H),
             run=partial(jax.nn.dot_product_attention, is_causal=not decode),
             given=(jnp.ones((B, 1 if decode else T, N, H), like), kv, kv),
-            flops=of.token_flops if decode else T * of.token_flops / 2,  # a prompt's below the mask
+            flops=of.token_flops if decode else of.prompt_flops,
             nbytes=of.cache_bytes,
             predict=partial(_attention_s, of, decode),
         )
