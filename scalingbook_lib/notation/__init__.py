@@ -15,7 +15,6 @@ from scalingbook_lib.notation.error import RULES, NotationError
 from scalingbook_lib.notation.mesh import Mesh, axis_names, joined, written
 from scalingbook_lib.notation.product import Product
 from scalingbook_lib.notation.reading import parse, parse_product
-from scalingbook_lib.notation.sizes import parse_sizes
 
 __all__ = [
     "RULES",
@@ -28,6 +27,5 @@ __all__ = [
     "joined",
     "parse",
     "parse_product",
-    "parse_sizes",
     "written",
 ]

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from scalingbook_lib.notation.error import broken
-from scalingbook_lib.notation.sizes import entries, whole
+from scalingbook_lib.notation.error import NotationError, broken
+from scalingbook_lib.notation.sizes import LARGEST_SIZE, checked, whole
 from scalingbook_lib.units import Told
 
 LARGEST_AXIS = 10**6  # devices along one mesh axis
@@ -68,7 +68,7 @@ class Mesh(Told):
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read a mesh: 'X4 Y2', 'X=4, Y=2' and 'X:4 Y:2' say the same."""
-        return cls(**entries(text, _ENTRY, ("empty-mesh", "mesh-syntax", "mesh-axis-twice"), cls))
+        return cls(**_axes_in(text))
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -112,3 +112,26 @@ class Mesh(Told):
 
     def __repr__(self) -> str:
         return f"Mesh({', '.join(f'{name}={size}' for name, size in self.items)})"
+
+
+def _axes_in(text: str) -> dict[str, int]:
+    """Every axis in the text and its size; an error stands at the axis that it is about."""
+    if not (end := len(checked(text).rstrip())):
+        raise broken("empty-mesh", text, (0, len(text)))
+    found: dict[str, int] = {}
+    at = 0
+    while at < end:
+        match = _ENTRY.match(text, at)
+        if match is None:
+            start = at + len(text[at:]) - len(text[at:].lstrip())
+            raise broken("mesh-syntax", text, (start, end), found=repr(text[start:end][:20]))
+        if match["name"] in found:
+            raise broken("mesh-axis-twice", text, match.span("name"), name=match["name"])
+        digits = match["size"]  # Python reads no endless numbers
+        try:
+            found[match["name"]] = size = int(digits) if len(digits) < 100 else LARGEST_SIZE + 1
+            Mesh(**{match["name"]: size})
+        except NotationError as error:
+            raise error.at(text, match.span("size" if error.part == "size" else "name")) from None
+        at = match.end()
+    return found

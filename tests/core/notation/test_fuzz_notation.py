@@ -20,7 +20,6 @@ from scalingbook_lib.notation import (
     Product,
     parse,
     parse_product,
-    parse_sizes,
 )
 from scalingbook_lib.units import DTYPES
 
@@ -72,7 +71,7 @@ TEXTS = st.one_of(st.text(max_size=40), st.text(SIGNS, max_size=40), SEED.map(mu
 @hostile
 @given(TEXTS)
 def test_any_text_is_read_or_refused_in_words(text):
-    for read in (parse, parse_product, Mesh.parse, parse_sizes):
+    for read in (parse, parse_product, Mesh.parse):
         try:
             found = read(text)
         except NotationError as error:

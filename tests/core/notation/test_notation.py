@@ -10,7 +10,6 @@ from scalingbook_lib.notation import (
     Mesh,
     parse,
     parse_product,
-    parse_sizes,
 )
 
 CANONICAL = [
@@ -124,10 +123,6 @@ def test_a_mesh_prints_itself_and_its_order_counts():
     assert (mesh.axes, mesh.shape, mesh.devices) == (("X", "Y"), (4, 2), 8)
     assert (mesh.size("XY"), mesh.size(("Y",)), mesh.size("")) == (8, 2, 1)
     assert list(Mesh(X=2, Y=2).coordinates()) == [(0, 0), (0, 1), (1, 0), (1, 1)]
-
-
-def test_sizes_are_read():
-    assert parse_sizes("I=128, J=2_048 K:3; B'=4") == {"I": 128, "J": 2048, "K": 3, "B'": 4}
 
 
 def test_a_slider_gives_whole_floats():

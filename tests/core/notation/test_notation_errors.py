@@ -15,7 +15,6 @@ from scalingbook_lib.notation import (
     Product,
     parse,
     parse_product,
-    parse_sizes,
 )
 from scalingbook_lib.units import BF16
 
@@ -37,10 +36,6 @@ def product(read, marked):
 
 def mesh(read, marked):
     return lambda: Mesh.parse(read), marked
-
-
-def sizes(read, marked):
-    return lambda: parse_sizes(read), marked
 
 
 BROKEN = [
@@ -122,10 +117,6 @@ BROKEN = [
     ("mesh-axis", lambda: Mesh(XY=4), None),
     ("mesh-axis-twice", *mesh("X4 X2", "X")),
     ("too-many-devices", lambda: parse("A[I_X]").blocks(BIG, I=4), None),
-    ("empty-sizes", *sizes("", "")),
-    ("size-syntax", *sizes("I=128, J", "J")),
-    ("size-syntax", *sizes("I128", "I128")),
-    ("size-twice", *sizes("I=1, I=2", "I")),
     ("missing-size", lambda: A.shape(I=4), None),
     ("missing-size", lambda: A.local_bytes(Mesh(X=2), BF16, J=4), None),
     ("not-whole", lambda: A.shape(I=4, J=2.5), None),  # type: ignore[arg-type]
@@ -134,11 +125,11 @@ BROKEN = [
     ("not-whole", lambda: Mesh(X=float("nan")), None),  # type: ignore[arg-type]
     ("not-whole", lambda: Mesh(X=float("inf")), None),  # type: ignore[arg-type]
     ("not-positive", *mesh("X0", "0")),
-    ("not-positive", *sizes("I=4, J=-2", "-2")),
+    ("not-positive", *mesh("X=4, Y=-2", "-2")),
     ("not-positive", lambda: A.shape(I=0, J=2), None),
     ("not-positive", lambda: Mesh(X=-(10**5000)), None),
     ("too-large", *mesh("X9999999", "9999999")),
-    ("too-large", *sizes("I=1" + "0" * 900, "1" + "0" * 900)),
+    ("too-large", *mesh("X=1" + "0" * 900, "1" + "0" * 900)),
     ("too-large", lambda: A.shape(I=10**5000, J=2), None),
 ]
 
