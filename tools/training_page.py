@@ -36,15 +36,14 @@ SHORT = {
     "software": "all software, slowness",
 }
 SEEN = {"release": "its release", "software": "its software", "": "nothing"}
-FROZEN = record("training")
-VALUES = FROZEN.values
+VALUES = record("training").values
 
 
 def numbers() -> dict[str, str]:
     """What the words of the page quote."""
     ratios, orders = compared.ratios(), compared.orders()
     return {
-        "date": FROZEN.date,
+        "date": record("training").date,
         "runs": str(len(RUNS)),
         "families": str(len({run.software for run in published.every()})),
         "projects": str(len({run.source.url for run in RUNS})),
@@ -74,10 +73,16 @@ def _size(found: Iterable[compared.Ratio | compared.Held | published.Score]) -> 
 
 
 def _held() -> dict[str, str]:
+<<<<<<< HEAD
     """The most memory of a chip."""
     held = compared.held()
     most = max(abs(one.error) for one in held)
     return {"held": str(len(held)), "held_most": share(most), "held_mean": share(_size(held))}
+=======
+    held = published.held()
+    most = share(max(abs(one.error) for one in held))
+    return {"held": str(len(held)), "held_most": most, "held_mean": share(_size(held))}
+>>>>>>> 4b4b99275ce35c34dca3bc6601eb7a783dc08e37
 
 
 def _errors() -> dict[str, str]:
@@ -86,21 +91,16 @@ def _errors() -> dict[str, str]:
     for experts, kind in ((False, "dense"), (True, "experts")):
         ways = {f"{kind}_{seen or 'unseen'}": published.total(experts, True, seen) for seen in SEEN}
         for name, one in (ways | {kind: published.total(experts)}).items():
-            shares = {"mean": one.mean, "median": one.median, "p90": one.p90}
-            found |= {f"{name}_{which}": share(value) for which, value in shares.items()}
+            found |= {f"{name}_{which}": share(getattr(one, which)) for which in ("mean", "median", "p90")}
             found[f"{name}_bias"] = signed(one.bias)
     return found
 
 
 def _band() -> dict[str, str]:
     """The bands of software of which a release, another release, or nothing was seen."""
-    kinds = ((False, "band"), (True, "band_experts"))
-    each = {
-        f"{name}_{seen or 'unseen'}": f"{published.band(experts, seen):.2f}"
-        for experts, name in kinds
-        for seen in SEEN
-    }
-    return each | {"holds": share(HOLDS, 0)}
+    kinds = [(more, seen) for more in ("", "_experts") for seen in SEEN]
+    each = {f"band{more}_{seen or 'unseen'}": published.band(bool(more), seen) for more, seen in kinds}
+    return {name: f"{factor:.2f}" for name, factor in each.items()} | {"holds": share(HOLDS, 0)}
 
 
 def _tried() -> dict[str, str]:
@@ -166,12 +166,10 @@ def _bands() -> Cells:
 
 def _chips() -> Cells:
     """The share of products, and how many runs say so."""
-    for line, value in sorted((name, value) for name, value in VALUES.items() if name.endswith(" bits")):
-        if line in CLASSES:
-            continue
-        runs = [run for run in published.every() if factors.line(run.chip, run.precision) == line]
+    kinds = grouped(published.every(), lambda run: factors.line(run.chip, run.precision))
+    for line, runs in sorted(kinds.items()):
         attained = factors.attained(runs[0].chip, runs[0].precision)
-        yield line, str(len(runs)), f"{attained:.2f}", f"{value:.2f}"
+        yield line, str(len(runs)), f"{attained:.2f}", f"{VALUES[line]:.2f}"
 
 
 def _software() -> Cells:

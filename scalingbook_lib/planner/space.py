@@ -17,6 +17,7 @@ from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training import Plan, PlanError
 from scalingbook_lib.training.feasible import reasons, too_large
 from scalingbook_lib.training.plan import PLAN_FIELDS
+from scalingbook_lib.training.stages import too_few
 
 WAYS = ("tp", "cp", "fsdp", "pp", "dp")
 TRIED: dict[str, tuple[Any, ...]] = {
@@ -140,7 +141,11 @@ class Space:
         count = len(self.splits(rest))
         for schedule, chunks in self.schedules(pp) if count else ():
             spread = Spread(pp, cp, tp, rest, schedule=schedule, chunks=chunks)
+<<<<<<< HEAD
             few = pp > 1 and pp * chunks > self.model.L + 2  # the two ends may have places of their own
+=======
+            few = too_few(self.model.L, pp, chunks)
+>>>>>>> 4b4b99275ce35c34dca3bc6601eb7a783dc08e37
             for microbatch in self.tried["microbatch"]:
                 ranks = self.pods * rest * microbatch
                 m, left = divmod(self.batch, ranks)

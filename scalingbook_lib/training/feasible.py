@@ -8,6 +8,7 @@ Chapter: Training.
 from scalingbook_lib.machines import Chip, Machine, Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training.plan import Plan
+from scalingbook_lib.training.stages import too_few
 from scalingbook_lib.units import si
 
 
@@ -25,7 +26,7 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
         *(_tensor(model, plan, T) if plan.tp > 1 else ()),
         *(_context(model, plan, T) if plan.cp > 1 else ()),
         (
-            plan.pp > 1 and plan.pp * plan.chunks > model.L + 2,  # the two ends may have places of their own
+            too_few(model.L, plan.pp, plan.chunks),
             f"{model.L} layers are fewer than {plan.pp} stages of {plan.chunks} chunks: lower pp or chunks",
         ),
         (plan.ep > 1 and (not E or E % plan.ep), f"{E} experts do not divide over ep={plan.ep}"),

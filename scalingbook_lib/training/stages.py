@@ -19,6 +19,11 @@ from scalingbook_lib.models.arithmetic.remat import products
 _SPARSE = ("router", "experts", "shared experts")  # what a layer with experts has in place of a dense MLP
 
 
+def too_few(L: int, p: int, v: int) -> bool:
+    """Whether p stages of v chunks are more than L layers; the two ends may have chunks of their own."""
+    return p > 1 and (p > L or p * v > L + 2)
+
+
 class Stages(NamedTuple):
     """What the fullest stage and the last one have."""
 
