@@ -73,16 +73,10 @@ def _size(found: Iterable[compared.Ratio | compared.Held | published.Score]) -> 
 
 
 def _held() -> dict[str, str]:
-<<<<<<< HEAD
     """The most memory of a chip."""
     held = compared.held()
     most = max(abs(one.error) for one in held)
     return {"held": str(len(held)), "held_most": share(most), "held_mean": share(_size(held))}
-=======
-    held = published.held()
-    most = share(max(abs(one.error) for one in held))
-    return {"held": str(len(held)), "held_most": most, "held_mean": share(_size(held))}
->>>>>>> 4b4b99275ce35c34dca3bc6601eb7a783dc08e37
 
 
 def _errors() -> dict[str, str]:

@@ -141,11 +141,7 @@ class Space:
         count = len(self.splits(rest))
         for schedule, chunks in self.schedules(pp) if count else ():
             spread = Spread(pp, cp, tp, rest, schedule=schedule, chunks=chunks)
-<<<<<<< HEAD
-            few = pp > 1 and pp * chunks > self.model.L + 2  # the two ends may have places of their own
-=======
             few = too_few(self.model.L, pp, chunks)
->>>>>>> 4b4b99275ce35c34dca3bc6601eb7a783dc08e37
             for microbatch in self.tried["microbatch"]:
                 ranks = self.pods * rest * microbatch
                 m, left = divmod(self.batch, ranks)
