@@ -15,6 +15,7 @@ from scalingbook_lib.evidence.measured.training_runs import (
     RUNS,
     find,
 )
+from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import HOLDS, signed
 from scalingbook_lib.evidence.training.efficiencies import CLASSES, SOFTWARE, ramp
 from scalingbook_lib.machines import chips
