@@ -65,14 +65,13 @@ def command(
     if as_written and what_if:
         raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")
     found = asked.one(Plan(**fixed)) if as_written else asked.best(fixed, keep, what_if)
-    values = asked.values | found.values
     if found.step is None:
-        return Answer(told=found.told, values=values, refused=True)
+        return Answer(told=found.told, values=asked.values | found.values, refused=True)
+    run = training.run(found.step, tokens, usd_per_hour) if tokens else None
     factor = None if isinstance(efficiency, Efficiency) else published.band(experts=model.experts is not None)
     peak = training.step(model, machine, found.step.plan, batch=asked.batch, T=T, efficiency=PEAK)
-    run = training.run(found.step, tokens, usd_per_hour) if tokens else None
-    added = bill() if factor and run else None  # what bills add to plans at published efficiencies
-    values |= {"within_factor": factor, "peak_step_s": peak.total_s}
+    added = None if factor is None else bill()  # what bills add to plans at published efficiencies
+    values = asked.values | found.values | {"within_factor": factor, "peak_step_s": peak.total_s}
     return Answer(
         told="\n".join(_told(found.told, factor, peak, run, added)),
         tables=(*found.tables, *plan_tables.tables(found.step, run, added)),
