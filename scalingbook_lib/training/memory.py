@@ -183,7 +183,7 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
         gradients=made,
         activations=stored * s.share * buffers.live(plan.schedule, plan.pp, s.m, plan.chunks),
         # and all of them, for the products of their weights' gradients, where these are added to a sum
-        recomputed_layer=again * (s.layers if written_out and s.m > 1 else 1),
+        recomputed_layer=again * (s.stages.layers if written_out and s.m > 1 else 1),
         # XLA leaves the product of the unembedding's gradient to the end, and its operand waits, or is less
         logits=0.0 if loop is None or chunked or plan.pp > 1 else min(gradient, vocabulary),
         gathered_weights=rounded + at_work,
