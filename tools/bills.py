@@ -7,6 +7,7 @@ how many chips, on the `planned_chips` of the table. What is left out are all ru
 
 import datetime
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import exp, log
@@ -15,12 +16,15 @@ from statistics import mean
 from scalingbook_lib import planner, training
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence import training as published
+from scalingbook_lib.evidence.bills import bill
 from scalingbook_lib.evidence.joined import machine
-from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS, WholeRun
+from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS, WHOLE_RUNS, WholeRun
 from scalingbook_lib.evidence.reading.model import model
 from scalingbook_lib.evidence.resources import grouped
-from scalingbook_lib.evidence.scores import HOLDS, band
+from scalingbook_lib.evidence.scores import HOLDS, band, signed
+from scalingbook_lib.units import si
 from tools.environment import ROOT
+from tools.published import share
 
 PATH = ROOT / "scalingbook_lib" / "evidence" / "data" / "bills.json"
 
@@ -93,6 +97,33 @@ def found() -> dict[str, object]:
         "besides": round(besides, 3),
         "left_out": round(mean(map(abs, errors.values())), 3),
     }
+
+
+def told() -> dict[str, str]:
+    """What bills of whole runs add to plans."""
+    one, runs = bill(), planned()
+    parts = [run.hours / run.run.chip_hours for run in runs]
+    return {
+        "bill_runs": str(one.runs),
+        "bill_low": share(min(parts), 0),
+        "bill_high": share(max(parts), 0),
+        "bill_both": str(sum(run.steps_hours is not None for run in runs)),
+        "bill_stops": f"{LLAMA3_STOPS.between_s / 3600:.1f}",
+        "bill_left_out": share(one.left_out),
+        "bill_without": share(mean(abs(part - 1) for part in parts)),
+        "holds": share(HOLDS, 0),
+        **{f"bill_{name}": f"{getattr(one, name):.2f}" for name in ("factor", "steps", "besides", "within")},
+    }
+
+
+def rows() -> Iterator[tuple[str, ...]]:
+    """Each whole run beside its plan."""
+    errors = left_out()
+    for one in planned():
+        hours = one.run.chip_hours
+        steps = f"{hours / one.steps_hours:.2f}" if one.steps_hours else ""
+        over, error = f"{hours / one.hours:.2f}", signed(errors[one.run.name], 0)
+        yield one.run.name, si(hours), si(one.hours), over, steps, error
 
 
 if __name__ == "__main__":

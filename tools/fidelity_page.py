@@ -13,17 +13,14 @@ from statistics import mean
 from scalingbook_lib import evidence
 from scalingbook_lib.cli.score import PARTS
 from scalingbook_lib.evidence import inference, training
-from scalingbook_lib.evidence.bills import bill
 from scalingbook_lib.evidence.factors import record
-from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
 from scalingbook_lib.evidence.reading.cells import Cells as Row
 from scalingbook_lib.evidence.reading.cells import text
 from scalingbook_lib.evidence.resources import grouped
-from scalingbook_lib.evidence.scores import HOLDS, Summary, signed
+from scalingbook_lib.evidence.scores import Summary, signed
 from scalingbook_lib.evidence.scoring import baselines, opened
 from scalingbook_lib.evidence.scoring.baselines import Bare
 from scalingbook_lib.evidence.scoring.report import Found, Report, Scored
-from scalingbook_lib.units import si
 from tools import bills
 from tools.environment import ROOT
 from tools.published import Cells, Text, share
@@ -225,35 +222,8 @@ def numbers() -> dict[str, str]:
         "predicted": f"{sum(len(scored(table).found) for table in TABLES):,}",
         "asked": f"{max(row['date'] for row in _peers())}",
         **{f"{name}_version": versions[name] for name in PEERS},
-        **_bill(),
+        **bills.told(),
     }
-
-
-def _bill() -> dict[str, str]:
-    """What bills of whole runs add to plans."""
-    told, runs = bill(), bills.planned()
-    parts = [one.hours / one.run.chip_hours for one in runs]
-    return {
-        "bill_runs": str(told.runs),
-        "bill_low": share(min(parts), 0),
-        "bill_high": share(max(parts), 0),
-        "bill_both": str(sum(one.steps_hours is not None for one in runs)),
-        "bill_stops": f"{LLAMA3_STOPS.between_s / 3600:.1f}",
-        "bill_left_out": share(told.left_out),
-        "bill_without": share(mean(abs(part - 1) for part in parts)),
-        "holds": share(HOLDS, 0),
-        **{f"bill_{name}": f"{getattr(told, name):.2f}" for name in ("factor", "steps", "besides", "within")},
-    }
-
-
-def _bills() -> Cells:
-    """Each whole run beside its plan."""
-    errors = bills.left_out()
-    for one in bills.planned():
-        hours = one.run.chip_hours
-        steps = f"{hours / one.steps_hours:.2f}" if one.steps_hours else ""
-        over, error = f"{hours / one.hours:.2f}", signed(errors[one.run.name], 0)
-        yield one.run.name, si(hours), si(one.hours), over, steps, error
 
 
 PAGE = Text(
@@ -266,7 +236,7 @@ PAGE = Text(
         "sizes": _by("size", *TABLES),
         "causes": _by("cause", *TABLES),
         "peers": _beside_peers,
-        "bills": _bills,
+        "bills": bills.rows,
         "refused": _refused,
     },
 )

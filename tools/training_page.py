@@ -3,7 +3,6 @@
 import csv
 from collections.abc import Iterable
 from dataclasses import replace
-from math import exp, log2
 from statistics import mean, median
 
 from scalingbook_lib import training
@@ -14,18 +13,15 @@ from scalingbook_lib.evidence.measured.training_runs import (
     HELD_OUT,
     REFUSED,
     RUNS,
-    TrainingRun,
-    by_series,
     find,
 )
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import HOLDS, signed
-from scalingbook_lib.evidence.training.compared import logarithms
 from scalingbook_lib.evidence.training.efficiencies import CLASSES, SOFTWARE, ramp
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Scale
-from scalingbook_lib.training.memory import memory
 from scalingbook_lib.units import si
+from tools import training_compared as compared
 from tools.environment import ROOT
 from tools.published import Cells, Page, share, sources, worst
 
@@ -46,7 +42,7 @@ VALUES = record("training").values
 
 def numbers() -> dict[str, str]:
     """What the words of the page quote."""
-    ratios, orders = published.ratios(), published.orders()
+    ratios, orders = compared.ratios(), compared.orders()
     return {
         "date": record("training").date,
         "runs": str(len(RUNS)),
@@ -72,15 +68,16 @@ def numbers() -> dict[str, str]:
     }
 
 
-def _size(found: Iterable[published.Ratio | published.Held | published.Score]) -> float:
+def _size(found: Iterable[compared.Ratio | compared.Held | published.Score]) -> float:
     """The mean size of their errors."""
     return mean(abs(one.error) for one in found)
 
 
 def _held() -> dict[str, str]:
-    held = published.held()
-    most = share(max(abs(one.error) for one in held))
-    return {"held": str(len(held)), "held_most": most, "held_mean": share(_size(held))}
+    """The most memory of a chip."""
+    held = compared.held()
+    most = max(abs(one.error) for one in held)
+    return {"held": str(len(held)), "held_most": share(most), "held_mean": share(_size(held))}
 
 
 def _errors() -> dict[str, str]:
@@ -103,38 +100,14 @@ def _band() -> dict[str, str]:
 
 def _tried() -> dict[str, str]:
     """What goes with the errors of ratios, and the errors of the runs that are held out."""
-    crowded = _crowded()
+    crowded = compared.crowded()
     return {
         "crowded": str(len(crowded)),
         "crowded_error": signed(mean(one.error for one in crowded)),
-        "per_doubling": share(_per_doubling()),
+        "per_doubling": share(compared.per_doubling()),
         "held_out_mean": share(_size(published.held_out())),
         "held_out_zero2": _zero2(),
     }
-
-
-def _per_doubling() -> float:
-    """How much longer than predicted a step becomes with each doubling of the chips.
-
-    By least squares, over the runs of a series that have the same sequences on other numbers of chips.
-    """
-    error, moved, products = logarithms(), 0.0, 0.0
-    alike = grouped((run for group in by_series().values() for run in group), lambda run: (run.series, run.T))
-    for group in alike.values():
-        middle = mean(log2(run.chips) for run in group)
-        moved += sum((log2(run.chips) - middle) ** 2 for run in group)
-        products += sum((log2(run.chips) - middle) * error[run.id] for run in group)
-    return exp(-products / moved) - 1
-
-
-def _crowded(share: float = 0.75) -> list[published.Ratio]:
-    """Runs of a series that are predicted to hold more than that share of a chip's memory."""
-    return [one for one in published.ratios() if _held_bytes(one.run) > share * one.run.chip.hbm_bytes]
-
-
-def _held_bytes(run: TrainingRun) -> float:
-    p = published.planned(run)
-    return memory(p.model, p.plan, batch=run.batch, T=run.T).total
 
 
 def _zero2() -> str:
@@ -209,7 +182,7 @@ def _held_out() -> Cells:
 
 
 def _series_far() -> Cells:
-    far = sorted((one for one in published.ratios() if abs(one.error) > 0.05), key=lambda one: one.run.series)
+    far = sorted((one for one in compared.ratios() if abs(one.error) > 0.05), key=lambda one: one.run.series)
     for one in far:
         run = one.run
         where = f"{run.model.name}, {run.chips:,} {run.chip.name}, {run.precision}"

@@ -38,6 +38,8 @@ Every chapter's room has `explorers`, a tuple `EXPLORERS` of such as this:
 
 `parts` has View, Scale, Chart (of Curve, Points, Band, RefLine, Regions), Bars, Grid, Timeline, Network and
 Readout, and the controls Slider, Choice, Switch, Notation and Steps; `layouts` places the nodes of a Network.
+It also hands on the chips, machines and models that controls offer (`TORI`, `machine`, `spread`, ...) and the
+words of a verdict (`several`, `listed`, ...).
 A view raises ValueError (NotationError, SliceError ...) for input that it cannot read, and the explorer shows
 the sentence. `explorer.see(batch=128)` is the view for a test.
 

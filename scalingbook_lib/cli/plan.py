@@ -17,7 +17,7 @@ from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
 from scalingbook_lib.training import PEAK, Efficiency, Plan, Step
-from scalingbook_lib.units import BF16, DType, percent, si
+from scalingbook_lib.units import BF16, percent, si
 
 
 @click.command("plan", short_help="The best way to spread a training step over chips, or any one.")
@@ -61,34 +61,32 @@ def command(
     dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit code is 1.
     """
     fixed = given(options)
-    reached = _reached(efficiency, machine.chip, fixed.get("compute", BF16))
-    asked = Asked(model, machine, reading.sequences(batch, T), T, reached)
+    asked = Asked(model, machine, reading.sequences(batch, T), T, _reached(efficiency, machine.chip, fixed))
     if as_written and what_if:
         raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")
     found = asked.one(Plan(**fixed)) if as_written else asked.best(fixed, keep, what_if)
-    values = asked.values | found.values
     if found.step is None:
-        return Answer(told=found.told, values=values, refused=True)
+        return Answer(told=found.told, values=asked.values | found.values, refused=True)
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
     factor = None if isinstance(efficiency, Efficiency) else published.band(experts=model.experts is not None)
     peak = training.step(model, machine, found.step.plan, batch=asked.batch, T=T, efficiency=PEAK)
     added = None if factor is None else bill()  # what bills add to plans at published efficiencies
-    values |= {"within_factor": factor, "peak_step_s": peak.total_s}
-    values |= plan_tables.values(found.step, run, added)
+    values = asked.values | found.values | {"within_factor": factor, "peak_step_s": peak.total_s}
     return Answer(
         told="\n".join(_told(found.told, factor, peak, run, added)),
         tables=(*found.tables, *plan_tables.tables(found.step, run, added)),
-        values=values,
+        values=values | plan_tables.values(found.step, run, added),
         steps=tuple(plan_tables.derivation(found.step, run)),
         refused=not values["feasible"],
     )
 
 
-def _reached(efficiency: Efficiency | Survey | None, chip: Chip, compute: DType) -> Efficiency:
+def _reached(efficiency: Efficiency | Survey | None, chip: Chip, fixed: dict[str, Any]) -> Efficiency:
     """The efficiency that was named, that of a record, or, where none is, that of published runs."""
+    precision = fixed.get("compute", BF16).name
     if isinstance(efficiency, Survey):
-        return efficiency.training(chip, compute.name)
-    return efficiency or published.calibrated(chip, compute.name)
+        return efficiency.training(chip, precision)
+    return efficiency or published.calibrated(chip, precision)
 
 
 def _told(

@@ -5,7 +5,7 @@ from statistics import mean
 
 from scalingbook_lib import training
 from scalingbook_lib.evidence import training as published
-from tools import training_page
+from tools import training_compared as compared
 from tools.training_page import PAGE
 
 
@@ -27,7 +27,32 @@ def test_its_example_predicts_what_was_published_to_a_tenth():
 
 
 def test_what_goes_with_the_errors_of_ratios():
-    assert 0.005 < training_page._per_doubling() < 0.015  # steps grow with the chips, and predictions do not
-    crowded = training_page._crowded()
+    assert 0.005 < compared.per_doubling() < 0.015  # steps grow with the chips, and predictions do not
+    crowded = compared.crowded()
     assert len(crowded) > 50
     assert abs(mean(one.error for one in crowded)) < 0.01  # a full memory is no reason
+
+
+def test_ratios_within_a_series_are_right():
+    errors = sorted(abs(one.error) for one in compared.ratios())
+    assert len(errors) == 228
+    assert mean(error**2 for error in errors) ** 0.5 < 0.04
+    assert sum(error <= 0.05 for error in errors) / len(errors) > 0.88
+
+
+def test_plans_that_a_source_compares_are_put_in_its_order():
+    pairs = compared.orders()
+    assert len(pairs) == 7
+    assert all(pair.right for pair in pairs)
+
+
+def test_the_most_memory_of_a_chip():
+    found = compared.held()
+    assert len(found) == 10
+    assert all(abs(one.error) < 0.15 for one in found)
+    assert sum(abs(one.error) for one in found) / len(found) < 0.06
+
+
+def test_what_is_compared_tells_itself():
+    found = (compared.held()[0], compared.orders()[0], compared.ratios()[0])
+    assert all("%" in str(one) or "times as long" in str(one) for one in found)

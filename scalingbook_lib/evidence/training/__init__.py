@@ -2,19 +2,10 @@
 
 `calibrated(chip, precision)` is the efficiency to predict with; `scores()` are all usable runs, `total()`
 their errors, `held_out()` runs that nothing was fitted to; `band()` the factor to give with a prediction, and
-`held_by_band()` how that did; `ratios`, `orders` and `held` compare runs of a series, plans and memory.
-`efficiencies` says how the table was made. Chapter: Training.
+`held_by_band()` how that did. `efficiencies` says how the table was made. Chapter: Training.
 """
 
 from scalingbook_lib.evidence.scores import HOLDS, Score, Summary
-from scalingbook_lib.evidence.training.compared import (
-    Held,
-    Order,
-    Ratio,
-    held,
-    orders,
-    ratios,
-)
 from scalingbook_lib.evidence.training.efficiencies import calibrated
 from scalingbook_lib.evidence.training.opened import every
 from scalingbook_lib.evidence.training.planned import Planned, planned, seconds
@@ -29,21 +20,15 @@ from scalingbook_lib.evidence.training.scores import (
 
 __all__ = [
     "HOLDS",
-    "Held",
-    "Order",
     "Planned",
-    "Ratio",
     "Score",
     "Summary",
     "band",
     "calibrated",
     "every",
-    "held",
     "held_by_band",
     "held_out",
-    "orders",
     "planned",
-    "ratios",
     "scores",
     "seconds",
     "source",

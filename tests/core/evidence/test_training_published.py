@@ -103,26 +103,6 @@ def test_the_less_is_known_of_software_the_wider_is_the_band():
         assert bands == sorted(bands)
 
 
-def test_ratios_within_a_series_are_right():
-    errors = sorted(abs(one.error) for one in training.ratios())
-    assert len(errors) == 228
-    assert mean(error**2 for error in errors) ** 0.5 < 0.04
-    assert sum(error <= 0.05 for error in errors) / len(errors) > 0.88
-
-
-def test_plans_that_a_source_compares_are_put_in_its_order():
-    pairs = training.orders()
-    assert len(pairs) == 7
-    assert all(pair.right for pair in pairs)
-
-
-def test_the_most_memory_of_a_chip():
-    found = training.held()
-    assert len(found) == 10
-    assert all(abs(one.error) < 0.15 for one in found)
-    assert sum(abs(one.error) for one in found) / len(found) < 0.06
-
-
 def test_a_plan_that_ran_fits():
     """As the source says what is done again; else with some policy. What is left has its reason."""
     beyond = {
@@ -218,10 +198,4 @@ def test_a_score_tells_itself():
     )
     assert "dgxc-llama3-8b" in str(score)
     assert isinstance(training.calibrated(chips.H100), Efficiency)
-    for one in (
-        training.total(False),
-        *training.held()[:1],
-        *training.orders()[:1],
-        *training.ratios()[:1],
-    ):
-        assert "%" in str(one) or "times as long" in str(one)
+    assert "%" in str(training.total(False))

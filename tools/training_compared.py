@@ -6,7 +6,7 @@ Chapter: Training.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from math import exp, log
+from math import exp, log, log2
 from statistics import mean
 
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun, by_series, runs
@@ -123,3 +123,26 @@ def ratios(errors: Mapping[str, float] | None = None) -> tuple[Ratio, ...]:
 def logarithms() -> dict[str, float]:
     """ln(predicted / published) of every run, by the frozen table."""
     return {s.run.id: log(1 + s.error) for s in scores()}
+
+
+def per_doubling() -> float:
+    """How much longer than predicted a step becomes with each doubling of the chips.
+
+    By least squares, over the runs of a series that have the same sequences on other numbers of chips.
+    """
+    error, moved, products = logarithms(), 0.0, 0.0
+    alike = grouped((run for group in by_series().values() for run in group), lambda run: (run.series, run.T))
+    for group in alike.values():
+        middle = mean(log2(run.chips) for run in group)
+        moved += sum((log2(run.chips) - middle) ** 2 for run in group)
+        products += sum((log2(run.chips) - middle) * error[run.id] for run in group)
+    return exp(-products / moved) - 1
+
+
+def crowded(share: float = 0.75) -> list[Ratio]:
+    """Runs of a series that are predicted to hold more than that share of a chip's memory."""
+    return [one for one in ratios() if _held_bytes(one.run) > share * one.run.chip.hbm_bytes]
+
+
+def _held_bytes(run: TrainingRun) -> float:
+    return max(moment.total for moment in _moments(run))
