@@ -22,20 +22,6 @@ VALUES = FROZEN.values
 EVERY = published.every()
 BANDS = {"dense": (False, True), "with experts": (True, True), "one batch at a time": (False, False)}
 """What a band is for: with experts or not, and whether servers are full."""
-NAMES = {
-    "attention": "attention, of the peak in 16 bits, for prompts",
-    "weights": "weights, of the memory's rate, for reading them",
-    "kv": "keys and values, of the memory's rate",
-    "memory": "norms, activations and copies for experts, of the memory's rate",
-    "apart": "of the shorter of arithmetic and reading, what is added to the longer",
-    "hosted": "links of cards that have only their slot",
-    "exposed": "exposed, of collectives on a torus; elsewhere all is",
-    "dequantize": "instructions for a weight stored narrower than multiplied",
-    "layer_s": "lost with a layer",
-    "collective_s": "lost with a collective",
-    "network_s": "lost besides, between hosts",
-    "Grace": "hosts that are Arm processors beside their chips, beside others",
-}
 _QUOTED = {"gb_short": "inf-0048", "gb_long": "inf-0049", "b_short": "inf-0038", "b_long": "inf-0039"}
 
 
@@ -59,7 +45,7 @@ def numbers() -> dict[str, str]:
         "models": str(len({run.model.name for run in EVERY})),
         "engines": str(len({run.software[0] for run in EVERY})),
         "figures": str(len(VALUES)),
-        "refused": _word(refused),
+        "refused": str(refused),
         "date": FROZEN.date,
         "rows": str(len(RUNS) + refused),
         "holds": share(HOLDS, 0),
@@ -111,10 +97,6 @@ def _steady_error(run: InferenceRun) -> float:
         efficiency=efficiency,
     )
     return abs(found.tokens_per_s / run.tokens_per_s - 1)
-
-
-def _word(n: int) -> str:
-    return ("No", "One", "Two", "Three", "Four", "Five")[n] if n < 6 else str(n)
 
 
 def _wave(id: str) -> dict[str, str]:
@@ -210,7 +192,7 @@ def _parts(run: InferenceRun) -> tuple[float, ...]:
 def _classes() -> Cells:
     for name, one in CLASSES.items():
         told = si if "_s" in name else lambda value, *_: f"{value:.2f}"
-        yield NAMES.get(name, name), told(one.value, "s", 2), f"{one.spread:.2f}", told(VALUES[name], "s", 2)
+        yield name, told(one.value, "s", 2), f"{one.spread:.2f}", told(VALUES[name], "s", 2)
 
 
 def _chips() -> Cells:

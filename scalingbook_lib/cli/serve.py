@@ -167,8 +167,8 @@ class Asked:
         return self._answer(str(found), found.best.serving, (serve_tables.front(found, keep),), values)
 
     def _answer(self, told: str, one: Serving, listed: tuple[Table, ...], values: dict[str, Any]) -> Answer:
-        peak = replace(self, efficiency=PEAK.name)._steady(one.step.layout, ceil(one.B), one.policy)
-        held = inference.memory(self.model, one.step.layout, self.machine, B=max(int(one.B), 1), **self.held)
+        peak = replace(self, efficiency=PEAK.name)._steady(one.step.layout, int(one.slots), one.policy)
+        held = inference.memory(self.model, one.step.layout, self.machine, B=int(one.slots), **self.held)
         usd = None if self.price is None else one.usd_per_million(self.price)
         if self.near is not None:  # published runs say how far predictions were off
             within = f"within a factor of {self.near:.3g} of their predictions"

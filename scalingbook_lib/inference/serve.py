@@ -28,7 +28,8 @@ class Serving(Priced):
     policy: str
     P: int
     G: int
-    B: float  # sequences that decode
+    slots: float  # sequences that are served at once
+    B: float  # those of them that decode, in the mean
     step: Step  # of decoding alone
     reading: Step  # a prompt alone, or a step with a chunk
     cycle_s: float
@@ -113,6 +114,7 @@ def _interleaved(on: Case, *, P: int, G: int, B: float, cached: int) -> Serving:
         policy="interleaved",
         P=P,
         G=G,
+        slots=B,
         B=B,
         step=step,
         reading=reading,
@@ -144,6 +146,7 @@ def _chunked(on: Case, *, P: int, G: int, B: float, cached: int, chunk: int) -> 
         policy="chunked",
         P=P,
         G=G,
+        slots=B,
         B=decoding or requests,  # prompts alone leave with every chunk
         step=step,
         reading=reading,

@@ -11,7 +11,7 @@ Chapters: Training LLaMA 3, Serving LLaMA 3.
 >>> from scalingbook_lib.machines import Slice, chips
 >>> found = plans(models.find("llama-3-8b"), Slice.of(chips.V5E, "4x4"), batch=64, T=4096)
 >>> found.spreads, found.legal, found.winner.plan.fsdp
-(525, 241, 8)
+(525, 230, 8)
 """
 
 from scalingbook_lib.planner.compare import Comparison

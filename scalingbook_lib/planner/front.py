@@ -37,8 +37,8 @@ class Option(NamedTuple):
 
     @property
     def B(self) -> float:
-        """Sequences of one copy that decode at once."""
-        return self.serving.B
+        """Sequences that one copy serves at once."""
+        return self.serving.slots
 
     @property
     def binds(self) -> str:

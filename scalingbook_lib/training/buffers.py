@@ -31,7 +31,9 @@ def gathered(s: Shape, loop: bool | None) -> float:
     """FSDP: the layer at work, and where nothing is compiled, the one that is gathered ahead."""
     dense = in_layers(s) if s.shared > 1 else 0.0
     expert = s.expert if s.expert_shared > 1 else 0.0
-    return s.moved * (2 if loop is None else 1) * (dense + expert) / s.layers if s.plan.zero >= 3 else 0.0
+    return (
+        s.moved * (2 if loop is None else 1) * (dense + expert) / s.stages.layers if s.plan.zero >= 3 else 0.0
+    )
 
 
 def summed(s: Shape, loop: bool | None) -> float:
@@ -40,13 +42,15 @@ def summed(s: Shape, loop: bool | None) -> float:
     whole = 3 * plan.activations.bytes * s.t * s.work.model.D if s.wide > 1 else 0.0
     if plan.frozen or plan.zero < 2 or s.shared * plan.dp * plan.dcn == 1:
         return whole
-    return whole + s.moved * ((in_layers(s) + s.expert) / s.layers if loop is None else 2 * _largest(s))
+    return whole + s.moved * (
+        (in_layers(s) + s.expert) / s.stages.layers if loop is None else 2 * _largest(s)
+    )
 
 
 def _largest(s: Shape) -> float:
     """The elements of the largest matrix of a layer, those of all experts of a chip together."""
     dense = [w for w in products(s.work.model) if w.part != "experts"]
-    experts = s.expert / s.layers / (3 if s.work.model.gated else 2)
+    experts = s.expert / s.stages.layers / (3 if s.work.model.gated else 2)
     return max(experts, *(w.size / s.plan.tp for w in dense))
 
 

@@ -166,9 +166,8 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
     vocabulary, z = buffers.vocabulary(s), s.t * s.work.model.V / plan.tp
     softmax, gradient = z * plan.bytes_of_logit, z * min(plan.activations.bytes, plan.bytes_of_logit)
     chunked = plan.bytes_of_logit < plan.activations.bytes  # a loss whose chunks do not wait for each other
-    always, sums, rounded = _between_steps(s, loop)
+    always, sums, made, rounded = _between_steps(s, loop)
     gathered = rounded + (vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0)
-    made = always["all_gradients"] if loop is None else sums + _own(s, loop)
     logits = Memory(
         **always,
         gradients=sums,
@@ -184,7 +183,7 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
         gradients=made,
         activations=stored * s.share * buffers.live(plan.schedule, plan.pp, s.m, plan.chunks),
         # and all of them, for the products of their weights' gradients, where these are added to a sum
-        recomputed_layer=again * (s.layers if written_out and s.m > 1 else 1),
+        recomputed_layer=again * (s.stages.layers if written_out and s.m > 1 else 1),
         # XLA leaves the product of the unembedding's gradient to the end, and its operand waits, or is less
         logits=0.0 if loop is None or chunked or plan.pp > 1 else min(gradient, vocabulary),
         gathered_weights=rounded + at_work,
@@ -209,34 +208,26 @@ def _kept(s: Shape, loop: bool | None) -> Widths:
     return work(w.model, w.T, KEEPING[loop], plan.activations, True).stored
 
 
-def _between_steps(s: Shape, loop: bool | None) -> tuple[dict[str, Any], float, float]:
-    """What is there at every moment; sums over microbatches; and what a loop rounds before it begins.
+def _between_steps(s: Shape, loop: bool | None) -> tuple[dict[str, Any], float, float, float]:
+    """What is there at every moment; sums over microbatches; gradients after all layers; what is rounded.
 
-    XLA rounds the shards of all layers together, so that each is gathered rounded.
+    XLA rounds the shards of all layers together before a loop begins, so that each is gathered rounded. A
+    compiled loop has its layers' gradients together beside the sums, in the weights' type; layers that are
+    written out have each scattered as it is made, and added. What is not compiled has all gradients.
     """
     plan = s.plan
     copies = 2 if plan.schedule == "dualpipe" and plan.pp > 1 else 1  # two stages on each chip
     dense, expert = _state(s.dense, plan, s.shared), _state(s.expert, plan, s.expert_shared)
-    gradients = copies * (dense.gradients + expert.gradients)
-    layers = _state(buffers.in_layers(s), plan, s.shared).weights + expert.weights
-    rounded = layers * s.moved / plan.weights.bytes if loop and plan.weights.bytes > s.moved else 0.0
+    layers, gradients = _state(buffers.in_layers(s), plan, s.shared), dense.gradients + expert.gradients
     always = {
         "weights": copies * (dense.weights + expert.weights),
         "optimizer": dense.optimizer + expert.optimizer,
-        "all_gradients": gradients,
+        "all_gradients": copies * gradients,
     }
-    return always, gradients if s.m > 1 else 0.0, rounded
-
-
-def _own(s: Shape, loop: bool) -> float:
-    """The layers' gradients of this microbatch, beside the sums: of a loop all of them, in the weights' type.
-
-    Layers that are written out have each scattered as it is made, and added.
-    """
-    plan = s.plan
-    if s.m > 1 and not loop:
-        return 0.0
-    copies = 2 if plan.schedule == "dualpipe" and plan.pp > 1 else 1
-    layers, expert = _state(buffers.in_layers(s), plan, s.shared), _state(s.expert, plan, s.expert_shared)
-    made = plan.weights.bytes if loop else s.moved
-    return copies * (layers.gradients + expert.gradients) * min(made / plan.gradients.bytes, 1)
+    sums = copies * gradients if s.m > 1 else 0.0
+    if loop is None:
+        return always, sums, copies * gradients, 0.0
+    kind = (plan.weights.bytes if loop else s.moved) / plan.gradients.bytes
+    own = copies * (layers.gradients + expert.gradients) * min(kind, 1) if loop or s.m == 1 else 0.0
+    narrower = s.moved / plan.weights.bytes if loop and s.moved < plan.weights.bytes else 0.0
+    return always, sums, sums + own, (layers.weights + expert.weights) * narrower

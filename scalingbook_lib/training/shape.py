@@ -31,11 +31,6 @@ class Shape:
     chips: int  # of one pod
 
     @property
-    def layers(self) -> int:
-        """Of the stage with most of them."""
-        return self.stages.layers
-
-    @property
     def sizes(self) -> tuple[int, ...]:
         """The mesh: tp, cp, the part of fsdp whose chips hold other experts, the rest, pp, dp."""
         p = self.plan

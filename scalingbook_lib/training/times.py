@@ -217,18 +217,23 @@ def _idle(s: Shape, forward_s: float, backward_s: float) -> float:
     plan = s.plan
     if plan.pp == 1:
         return 0.0
-    weight_s = 0.0 if plan.frozen else s.work.put_off * backward_s
-    times = {"forward_s": forward_s, "backward_s": backward_s, "weight_s": weight_s}
-    found = pipelines.bubble(plan.schedule, plan.pp, s.m, plan.chunks, **times)
+    found = pipelines.bubble(
+        plan.schedule,
+        plan.pp,
+        s.m,
+        plan.chunks,
+        forward_s=forward_s,
+        backward_s=backward_s,
+        weight_s=0.0 if plan.frozen else s.work.put_off * backward_s,
+    )
     return float(max(found.idle_s, 0.0))
 
 
 def _update(s: Shape) -> float:
     """Bytes of one chip's optimizer step, for each parameter that it updates."""
     plan = s.plan
-    if plan.frozen:
-        return 0.0
     own = s.dense / s.shared + s.expert / s.expert_shared if plan.zero else s.dense + s.expert
     master = plan.master.bytes if plan.master else plan.weights.bytes
     state = 2 * plan.moments.bytes + master
-    return own * (2 * state + plan.gradients.bytes + plan.weights.bytes)  # state read and written
+    each = 2 * state + plan.gradients.bytes + plan.weights.bytes  # state read and written
+    return 0.0 if plan.frozen else own * each

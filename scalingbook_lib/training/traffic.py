@@ -49,7 +49,7 @@ def _weights(
     ZeRO-1 and 2 gather the new weights once a step; ZeRO-2's gradients are scattered with each microbatch, as
     only shards are kept; ZeRO-1's and plain DP's once. Copies (dp, then pods) sum the shards, once.
     """
-    plan, n, zero = s.plan, s.layers, s.plan.zero
+    plan, n, zero = s.plan, s.stages.layers, s.plan.zero
     weights, gradients = f"{kind}weights", f"{kind}gradients"
     moved, summed = s.moved * params / n, plan.gradients.bytes * params / n  # one layer's
 
@@ -165,5 +165,5 @@ def _hops(s: Shape, rates: Rates) -> list[Traffic]:
 def _offloaded(s: Shape, rates: Rates) -> list[Traffic]:
     """Activations out to the host's memory, and back for the backward pass, layer by layer."""
     nbytes = s.t / s.work.model.L * s.of_token(s.work.hosted)
-    moved = {"n": 1, "nbytes": nbytes, "times": s.m * s.layers}
+    moved = {"n": 1, "nbytes": nbytes, "times": s.m * s.stages.layers}
     return [row(rates, "activations and the host", COPY, "H", when, **moved) for when in ("fwd", "bwd")]

@@ -82,11 +82,8 @@ def efficiency(values: Values, chip: Chip, compute: DType, software: str = "", n
     slow = v(f"{kind}: slowness") * own["slowness"]
     products = factors.of_chip(values, chip, compute.name)
     reads = _below_one(v("weights") * factors.reads(values, chip) / slow)
-
-    def lost(what: str) -> float:
-        return v(f"{kind}: {what}") * own[what] * (v("Grace") if chip.host_bytes_per_s else 1.0)
-
-    vector, hosted = chip.vector_flops_per_s, chip.links == 1 and not chip.torus
+    host = v("Grace") if chip.host_bytes_per_s else 1.0
+    vector = chip.vector_flops_per_s
     return Efficiency(
         matmul=_below_one(products / slow),
         head=_below_one(products / slow),
@@ -99,7 +96,7 @@ def efficiency(values: Values, chip: Chip, compute: DType, software: str = "", n
         memory=_below_one(v("memory") / slow),
         apart=v("apart"),
         torus=v("torus"),
-        domain=v("hosted" if hosted else "domain"),
+        domain=v("hosted" if chip.links == 1 else "domain"),
         network=v("network"),
         overlap=1 - v("exposed") if chip.torus else 0.0,
         dequantize_s=2 * v("dequantize") / vector if vector else 0.0,
@@ -107,9 +104,9 @@ def efficiency(values: Values, chip: Chip, compute: DType, software: str = "", n
         expert_layer_s=v(f"expert_layer_s, {wide}") * own["expert_layer_s"] * slow,
         collective_s=v("collective_s"),
         network_s=v("network_s"),
-        fixed_s=lost("fixed_s"),
-        sequence_s=lost("sequence_s"),
-        host_s=lost("host_s"),
+        fixed_s=host * v(f"{kind}: fixed_s") * own["fixed_s"],
+        sequence_s=host * v(f"{kind}: sequence_s") * own["sequence_s"],
+        host_s=host * v(f"{kind}: host_s") * own["host_s"],
         name=name,
     )
 

@@ -205,4 +205,4 @@ class Fast:
         if experts.params:
             axis = links.level(experts.inside, experts.ways) if experts.ways > 1 else links.none
             groups += (Params(experts.params, axis, experts.ways),)
-        return self.weights.moved(zero, shape.layers, groups, mesh, sharing.dp)
+        return self.weights.moved(zero, shape.stages.layers, groups, mesh, sharing.dp)

@@ -58,11 +58,10 @@ def test_what_the_sheet_says_beside_its_numbers():
     assert 1e-5 < sorted(waits)[len(waits) // 2] < 3e-5
 
 
-def test_the_narrowest_band_is_dense_training_and_the_widest_serving_with_experts():
+def test_the_narrowest_band_is_dense_training_and_the_widest_has_experts():
     said = next(number for number in sheet.NUMBERS if number.name == "band of a prediction").values()
-    assert said == (trained.band(experts=False), served.band(True))
-    assert said[0] < served.band(False)
-    assert trained.band(experts=True) < said[1]
+    assert said[0] == trained.band(experts=False) < served.band(experts=False)
+    assert said[1] == max(trained.band(experts=True), served.band(experts=True))
 
 
 def test_the_page_has_every_line_in_both_forms():
