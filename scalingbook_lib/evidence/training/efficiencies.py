@@ -136,7 +136,10 @@ def errors(runs: Sequence[TrainingRun]) -> Callable[[Values], list[float]]:
     def found(values: Values) -> list[float]:
         reached = {kind: of(values, run) for kind, run in first.items()}
         steps = (step_s(run, reached[kind]) for kind, run in zip(kinds, runs, strict=True))
-        return [far(log(step / run.step_s), noise(run)) for step, run in zip(steps, runs, strict=True)]
+        return [
+            far(log(step / run.step_s), NOISE_EXPERTS if run.experts else NOISE)
+            for step, run in zip(steps, runs, strict=True)
+        ]
 
     return found
 
@@ -144,11 +147,6 @@ def errors(runs: Sequence[TrainingRun]) -> Callable[[Values], list[float]]:
 def fit(runs: Sequence[TrainingRun], rounds: int = 12, start: Values | None = None) -> Values:
     """All figures of these runs."""
     return fitted(expected(runs), errors(runs), rounds, start)
-
-
-def noise(run: TrainingRun) -> float:
-    """How far a prediction is expected to be off, in logarithms."""
-    return NOISE_EXPERTS if run.experts else NOISE
 
 
 def of(values: Values, run: TrainingRun) -> Efficiency:

@@ -29,12 +29,8 @@ def scores(seen: str = "software") -> tuple[Score[TrainingRun], ...]:
 
     Left out is its source, and with `seen=""` its software, too; with "release" one run in five.
     """
-    ratios, name = record("training").left_out[LEFT_OUT[seen]], source if seen else _project
-    return tuple(_score(run, name(run), ratios[run.id]) for run in every())
-
-
-def _project(run: TrainingRun) -> str:
-    return run.software[0]
+    ratios = record("training").left_out[LEFT_OUT[seen]]
+    return tuple(_score(run, source(run) if seen else run.software[0], ratios[run.id]) for run in every())
 
 
 @cache

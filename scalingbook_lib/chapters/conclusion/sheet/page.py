@@ -94,7 +94,7 @@ NUMBERS = (
     Number(name="share of C that products reach", values=_products, unit="%",
            use="fitted to published steps of training in bf16"),
     Number(name="band of a prediction", values=_bands, unit="times",
-           use="a factor up and down: dense training to training with experts"),
+           use="a factor up and down: dense training to what has experts"),
 )  # fmt: skip
 
 
