@@ -128,7 +128,8 @@ class Room:
 
     def __init__(self, held: list[Triple], size: float, every: bool) -> None:
         self.held, self._size, self._every = held, size, every
-        self.for_all, self.for_any = size - max(map(max, held)), size - min(map(min, held))
+        self.for_all = -inf if every else size - max(map(max, held))  # -inf: each is looked at
+        self.for_any = size - min(map(min, held))
 
     def far(self, split: Split) -> float:
         """What the smallest plan of a split holds; without its states, where no kind of ZeRO can be."""
@@ -141,10 +142,7 @@ class Room:
         That is: some other that fits has no more of ZeRO and of rematerialization.
         """
         least = kinds = len(self.held)
-        for_all, for_any = self.for_all, self.for_any
-        if split.most <= for_all and not self._every:
-            return FIRST, kinds * len(split.tops) - 1
-        found, fit = [], 0
+        found, fit, for_all, for_any = [], 0, self.for_all, self.for_any
         for z, top in enumerate(split.tops):
             if top > for_any:
                 continue

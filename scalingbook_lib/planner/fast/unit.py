@@ -67,7 +67,7 @@ class Unit:
         self.links = Links(case.machine, pods, case.efficiency)
         self.shape, self.layers, self.moved = cache(self._shape), cache(self._layers), cache(self._moved)
         self.weights, self.context = cache(self._weights), cache(self._context)
-        self.hop_bytes = cache(self._hop_bytes)
+        self.hop_bytes, self.sharing = cache(self._hop_bytes), cache(self._sharing)
         self.state, self.line, self.held = cache(self._state), cache(self._line), cache(self._held)
         self.loop = compiled(case.machine)
         self.gathers = self.constant.get("context") == "gather"
@@ -83,15 +83,14 @@ class Unit:
         how = {"schedule": "interleaved", "chunks": chunks} if chunks > 1 else {}
         return self.given(tp=tp, pp=pp, **how)
 
-    def token(self, tp: int, remat: str, ep: int, expert_tp: int | None) -> Shape:
+    def token(self, tp: int, remat: str, ep: int, expert_tp: int | None, *, cp: int = 1) -> Shape:
         """All layers and one token."""
-        return self.given(tp=tp, remat=remat, zero=0, ep=ep, expert_tp=expert_tp, fsdp=ep)
+        return self.given(tp=tp, cp=cp, remat=remat, zero=0, ep=ep, expert_tp=expert_tp, fsdp=ep)
 
     def _layers(self, tp: int, cp: int, remat: str, sharing: Sharing, t: float) -> Layers:
         """All layers and t tokens."""
-        s = self.token(tp, remat, sharing.ep, sharing.expert_tp)
-        there = replace(s, t=t, plan=replace(s.plan, cp=cp))
-        return layers(there, self.case.machine.chip, self.case.efficiency)
+        s = self.token(tp, remat, sharing.ep, sharing.expert_tp, cp=cp)
+        return layers(replace(s, t=t), self.case.machine.chip, self.case.efficiency)
 
     def _moved(self, tp: int, remat: str, ep: int, expert_tp: int | None, staged: bool) -> Rows:
         """What tensor ways, experts and stages send; without stages, the vocabulary's too."""
@@ -144,7 +143,7 @@ class Unit:
 
     def _state(self, stage: Stage, shared: int, experts: ExpertShare, zero: int) -> Triple:
         shape = self.shape(stage.tp, stage.pp, stage.chunks)
-        plan = replace(shape.plan, zero=zero, dp=1 + stage.copied)
+        plan = self.sharing(shape.plan, zero, stage.copied)
         held = {
             "m": 1 + stage.summed,
             "shared": shared,
@@ -153,6 +152,9 @@ class Unit:
         }
         logits, unembedding, layer = moments(replace(shape, plan=plan, t=0.0, **held), self.loop)
         return logits.total, unembedding.total, layer.total
+
+    def _sharing(self, plan: Plan, zero: int, copied: bool) -> Plan:
+        return replace(plan, zero=zero, dp=1 + copied)
 
     def _weights(self, zero: int) -> Rows:
         """The rows of one parameter in one layer, as if the sums over copies and pods were of all of it."""
