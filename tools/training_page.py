@@ -42,7 +42,7 @@ VALUES = record("training").values
 
 def numbers() -> dict[str, str]:
     """What the words of the page quote."""
-    ratios, orders = compared.ratios(), compared.orders()
+    ratios, orders = compared.ratios(), published.orders()
     return {
         "date": record("training").date,
         "runs": str(len(RUNS)),

@@ -11,7 +11,7 @@ from scalingbook_lib.units import Told, binary
 class Memory(Told):
     """The HBM of one device, in bytes, padding included; `limit` is what it has (None: not known).
 
-    `host` is what lies in the host's memory (`pinned_host`) for it, and needs no HBM.
+    `host` is what lies in the host's memory (pinned) for it, and needs no HBM.
     """
 
     arguments: int
