@@ -124,7 +124,7 @@ def read_shape(text: str) -> Shape:
     try:
         return tuple(int(side) for side in text.lower().replace("×", "x").split("x"))
     except ValueError:
-        raise SliceError(f"{text!r} is no slice shape; write one as in 4x8 or 4x4x4") from None
+        raise SliceError(f"{text[:40]!r} is no slice shape; write one as in 4x8 or 4x4x4") from None
 
 
 def write_shape(shape: Shape) -> str:
