@@ -104,7 +104,8 @@ class Page(Text):
 
 def table(rows: Iterable[Iterable[str]]) -> str:
     """Its rows in Markdown."""
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    # a figure and its sign stay on one line
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def share(value: float, digits: int = 1) -> str:
