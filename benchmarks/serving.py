@@ -68,7 +68,7 @@ def costs() -> dict:
     return {"constants": serving.Affine(), "model": model}
 
 
-def played(requests, cost, policy, rounds: int = ROUNDS, **more) -> tuple[list[float], serving.Run]:
+def played(requests, cost, policy, rounds: int = ROUNDS, **more) -> tuple[list[float], serving.ServingRun]:
     """Milliseconds of the processor, round by round, and the run."""
     times, run = [], None
     for _ in range(rounds):

@@ -16,7 +16,7 @@ from scalingbook_lib.evidence.own import Survey
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
-from scalingbook_lib.training import PEAK, Efficiency, Plan, Step
+from scalingbook_lib.training import PEAK, Efficiency, Plan, TrainingStep
 from scalingbook_lib.units import BF16, percent, si
 
 
@@ -90,7 +90,7 @@ def _reached(efficiency: Efficiency | Survey | None, chip: Chip, fixed: dict[str
 
 
 def _told(
-    found: str, factor: float | None, peak: Step, run: training.Run | None, added: Bill | None
+    found: str, factor: float | None, peak: TrainingStep, run: training.WholeRun | None, added: Bill | None
 ) -> Iterator[str]:
     yield found
     if peak.efficiency is PEAK and factor is not None:
@@ -108,7 +108,7 @@ def _told(
 class Found:
     """What is known of the step; none where no plan can be."""
 
-    step: Step | None
+    step: TrainingStep | None
     told: str
     values: dict[str, Any]
     tables: tuple[Table, ...] = ()

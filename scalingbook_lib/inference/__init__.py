@@ -24,7 +24,7 @@ from scalingbook_lib.inference.prefix import Prefix, prefix
 from scalingbook_lib.inference.queueing import little, static_waste
 from scalingbook_lib.inference.serve import POLICIES, Serving, serve
 from scalingbook_lib.inference.speculative import Speculation, best_draft, speculative
-from scalingbook_lib.inference.step import Step, decode, mixed, prefill
+from scalingbook_lib.inference.step import InferenceStep, decode, mixed, prefill
 from scalingbook_lib.inference.traffic import Traffic
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Critical",
     "Crossover",
     "Efficiency",
+    "InferenceStep",
     "KVTransfer",
     "Layout",
     "LayoutError",
@@ -43,7 +44,6 @@ __all__ = [
     "Prefix",
     "Serving",
     "Speculation",
-    "Step",
     "Traffic",
     "best_draft",
     "by_type",

@@ -13,7 +13,7 @@ from scalingbook_lib.inference.efficiency import PEAK, Efficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.memory import largest_batch
 from scalingbook_lib.inference.price import Priced
-from scalingbook_lib.inference.step import Step, prefilled, stepped
+from scalingbook_lib.inference.step import InferenceStep, prefilled, stepped
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import count, si
@@ -30,8 +30,8 @@ class Serving(Priced):
     G: int
     slots: float  # sequences that are served at once
     B: float  # those of them that decode, in the mean
-    step: Step  # of decoding alone
-    reading: Step  # a prompt alone, or a step with a chunk
+    step: InferenceStep  # of decoding alone
+    reading: InferenceStep  # a prompt alone, or a step with a chunk
     cycle_s: float
     ttft_s: float  # from the moment that a slot is free
     itl_s: float  # mean time between two tokens of a sequence

@@ -33,7 +33,7 @@ OWN = ("weights", "matmul", "KV", "attention", "activations")  # terms of what a
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step(Priced):
+class InferenceStep(Priced):
     """One step of one copy of the model: `B` sequences with S cached tokens get T each, and prompts c in all.
 
     `times` has its microbatches, and what is lost beside them.
@@ -155,7 +155,7 @@ def decode(
     S: float,
     T: int = 1,
     efficiency: Efficiency = PEAK,
-) -> Step:
+) -> InferenceStep:
     """One step of B sequences with S tokens in the cache each; T > 1 new tokens of each are checked at once.
 
     With stages, B sequences are in as many microbatches; the step is the time until each has its tokens.
@@ -175,7 +175,7 @@ def mixed(
     T: int = 1,
     prompts: int = 1,
     efficiency: Efficiency = PEAK,
-) -> Step:
+) -> InferenceStep:
     """A decode step that also reads `chunk` tokens of prompts, `chunk_context` of each are read already."""
     on = case(model, machine, layout, efficiency)
     return stepped(on, B=B, S=S, T=T, chunk=chunk, context=chunk_context, prompts=prompts)
@@ -190,7 +190,7 @@ def prefill(
     prompts: int = 1,
     cached: int = 0,
     efficiency: Efficiency = PEAK,
-) -> Step:
+) -> InferenceStep:
     """`prompts` prompts of P tokens, the first `cached` of which have their keys and values already.
 
     With stages, one prompt (of each group) follows another through them.
@@ -200,7 +200,7 @@ def prefill(
 
 def stepped(
     on: Case, *, B: float, S: float, T: int = 1, chunk: float = 0, context: float = 0, prompts: float = 1
-) -> Step:
+) -> InferenceStep:
     """`mixed` of a case that is known already."""
     at_least(0, B=B, S=S, chunk=chunk, chunk_context=context)
     if (not B and not chunk) or T < 1 or prompts < 1:
@@ -209,10 +209,10 @@ def stepped(
         )
     load = Load(B=B, kv_tokens=B * S, T=T, chunk=chunk, context=context, prompts=prompts)
     what = "decode step" if not chunk else "mixed step" if B else "chunk"
-    return Step(case=on, what=what, load=load, S=S, times=on.staged(load))
+    return InferenceStep(case=on, what=what, load=load, S=S, times=on.staged(load))
 
 
-def prefilled(on: Case, *, P: int, prompts: int = 1, cached: int = 0) -> Step:
+def prefilled(on: Case, *, P: int, prompts: int = 1, cached: int = 0) -> InferenceStep:
     """`prefill` of a case that is known already."""
     at_least(0, cached=cached)
     if P - cached < 1 or prompts < 1:
@@ -220,4 +220,4 @@ def prefilled(on: Case, *, P: int, prompts: int = 1, cached: int = 0) -> Step:
             f"{prompts} prompts of P={P} tokens with cached={cached}: write at least 1 token to read"
         )
     load = Load(chunk=prompts * (P - cached), context=cached, prompts=prompts)
-    return Step(case=on, what="prefill", load=load, S=0, times=on.prefilled(load))
+    return InferenceStep(case=on, what="prefill", load=load, S=0, times=on.prefilled(load))

@@ -5,7 +5,7 @@ Chapter: Training LLaMA 3.
 
 from dataclasses import dataclass
 
-from scalingbook_lib.training import Step
+from scalingbook_lib.training import TrainingStep
 from scalingbook_lib.units import Told, percent, si
 
 _SHOWN = (
@@ -28,8 +28,8 @@ _SHOWN = (
 class Comparison(Told):
     """Two steps of one model and batch: what the second spends more (positive) or less on each term."""
 
-    first: Step
-    second: Step
+    first: TrainingStep
+    second: TrainingStep
 
     @property
     def terms(self) -> dict[str, float]:

@@ -14,7 +14,7 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.compare import Comparison
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, ways
 from scalingbook_lib.planner.tally import Rejected
-from scalingbook_lib.training import Efficiency, Plan, Step
+from scalingbook_lib.training import Efficiency, Plan, TrainingStep
 from scalingbook_lib.units import Told, count, percent, si
 
 
@@ -37,7 +37,7 @@ class Judged(NamedTuple):
     """A plan with its step."""
 
     plan: Plan
-    step: Step
+    step: TrainingStep
 
     def __str__(self) -> str:
         return str(self.step)
@@ -102,7 +102,7 @@ class Ranking(Told):
         """The plan of a point."""
         return Plan(**{**self.constant, **point.ways})
 
-    def step(self, point: Point) -> Step:
+    def step(self, point: Point) -> TrainingStep:
         """The step of a point, by term."""
         asked = {"batch": self.batch, "T": self.T, "efficiency": self.efficiency}
         return training.step(self.model, self.machine, self.plan(point), **asked)

@@ -12,7 +12,7 @@ from scalingbook_lib.units import BF16, DType, Told, count, si
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Told):
+class ScalingStep(Told):
     """One training step on n chips, by term. `overlap`: the hidden share of what could be hidden, 0 to 1."""
 
     chips: float
@@ -48,13 +48,13 @@ class Step(Told):
 
 def data_parallel(
     P: float, B: float, n: float, chip: Chip, *, axes: int = 1, overlap: float = 1.0, dtype: DType = BF16
-) -> Step:
+) -> ScalingStep:
     """P parameters on each of n chips, B tokens a step in all, gradients of `dtype` summed over the chips."""
     flops_per_s = n * chip.flops_per_s(dtype)
     moved = (
         2 * (1 - 1 / n) * dtype.bytes * P
     )  # a reduce-scatter and an all-gather, less what is there already
-    return Step(
+    return ScalingStep(
         chips=n,
         forward_s=2 * P * B / flops_per_s,  # a multiply and an add per parameter and token
         backward_s=4 * P * B / flops_per_s,  # two products of the same size: for the input, for the weights
@@ -95,11 +95,11 @@ def speedup(before_s: float, after_s: float) -> float:
     return before_s / after_s
 
 
-def strong_efficiency(step: Step, one: Step) -> float:
+def strong_efficiency(step: ScalingStep, one: ScalingStep) -> float:
     """Speed-up per chip where the batch stays: 1 is perfect."""
     return speedup(one.total_s, step.total_s) * one.chips / step.chips
 
 
-def weak_efficiency(step: Step, one: Step) -> float:
+def weak_efficiency(step: ScalingStep, one: ScalingStep) -> float:
     """Time before over time now, where the batch grows with the chips: 1 is perfect."""
     return one.total_s / step.total_s

@@ -22,7 +22,7 @@ from scalingbook_lib.serving.requests import (
     trace,
     uniform,
 )
-from scalingbook_lib.serving.run import Run
+from scalingbook_lib.serving.run import ServingRun
 from scalingbook_lib.serving.served import Moment, Served, Span
 from scalingbook_lib.serving.simulate import simulate
 
@@ -36,9 +36,9 @@ __all__ = [
     "Moment",
     "Policy",
     "Request",
-    "Run",
     "Served",
     "ServingError",
+    "ServingRun",
     "Span",
     "Static",
     "geometric",

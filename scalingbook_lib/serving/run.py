@@ -20,7 +20,7 @@ from scalingbook_lib.units import Told, count, percent, si
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Told):
+class ServingRun(Told):
     """Everything that happened, from time 0 to the end of the last request."""
 
     policy: Policy

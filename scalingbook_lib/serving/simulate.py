@@ -12,7 +12,7 @@ from scalingbook_lib.serving.disaggregated import DisaggregatedServers
 from scalingbook_lib.serving.frontend import Setup
 from scalingbook_lib.serving.policies import Blocks, Chunked, Continuous, Disaggregated, Policy, Static
 from scalingbook_lib.serving.requests import Request, ServingError
-from scalingbook_lib.serving.run import Run
+from scalingbook_lib.serving.run import ServingRun
 from scalingbook_lib.serving.sequence import LiveSequence, Steps
 from scalingbook_lib.serving.served import Served
 from scalingbook_lib.serving.server import Server
@@ -30,7 +30,7 @@ def simulate(
     clients: int | None = None,
     prefill_costs: Costs | None = None,
     at_once: int = AT_ONCE,
-) -> Run:
+) -> ServingRun:
     """What becomes of these requests on a server that takes `costs.step_s` for a step.
 
     They come when they say, or, with `clients`, each when one before it is done: so many are under way at any
@@ -58,10 +58,10 @@ def simulate(
         return _told(setup, policy, everybody)
 
 
-def _told(setup: Setup, policy: Policy, everybody: list[LiveSequence]) -> Run:
+def _told(setup: Setup, policy: Policy, everybody: list[LiveSequence]) -> ServingRun:
     """What the servers of the policy noted when all requests are done."""
     played = _played(setup, policy)
-    return Run(
+    return ServingRun(
         policy=policy,
         blocks=setup.blocks,
         requests=tuple(_served(sequence) for sequence in everybody),

@@ -20,7 +20,7 @@ UNIT, LINK, BACK = "matrix unit", "link", "link back"  # the stages of a `Turn`
 
 
 @dataclass(frozen=True, slots=True)
-class Run(Told):
+class OverlapRun(Told):
     """What one chip and its links do, turn by turn."""
 
     turns: tuple[Turn, ...]
@@ -115,18 +115,18 @@ class RingMatmul(Told):
         away = step + 1 if self.scatter else step
         return tuple(way % self.n for way in (device - away, device + away)[: self.links])
 
-    def in_steps(self) -> Run:
+    def in_steps(self) -> OverlapRun:
         """Products and moves keep step; the product without a move is the last, or for sums the first."""
         steps = [k * self.step_s for k in range(self.n)]
         # a sum leaves when its product is added, a chunk at once
         moves = [self.product_s + at for at in steps] if self.scatter else steps
         products = [0.0, *moves] if self.scatter else steps
         timed = [(LINK, moves[:-1], self.move_s), (UNIT, products[: self.n], self.product_s)]
-        return Run(
+        return OverlapRun(
             tuple(Turn(name, k, at, at + t) for name, starts, t in timed for k, at in enumerate(starts))
         )
 
-    def as_they_come(self, sides: int) -> Run:
+    def as_they_come(self, sides: int) -> OverlapRun:
         """Whole chunks, from one side or in turn from both, each multiplied once there; its own first."""
         turns, free = [Turn(UNIT, 0, 0.0, self.product_s)], self.product_s
         for k in range(1, self.n):
@@ -135,13 +135,13 @@ class RingMatmul(Told):
             start = max(free, came)  # the unit may be busy still, or the chunk on its way
             free = start + self.product_s
             turns += [Turn((LINK, BACK)[side], k, hop * self.move_s, came), Turn(UNIT, k, start, free)]
-        return Run(tuple(turns))
+        return OverlapRun(tuple(turns))
 
-    def gathered_first(self) -> Run:
+    def gathered_first(self) -> OverlapRun:
         """The whole AllGather, both ways round the ring, and only then the product."""
         moved = collectives.all_gather(BF16.bytes * self.B * self.D, self.axis).total_s
         turns = [Turn(link, 0, 0.0, moved) for link in (LINK, BACK)]
-        return Run((*turns, Turn(UNIT, 0, moved, moved + self.n * self.product_s)))
+        return OverlapRun((*turns, Turn(UNIT, 0, moved, moved + self.n * self.product_s)))
 
     def __str__(self) -> str:
         total, serial = si(self.total_s, "s"), si(self.serial_s, "s")

@@ -18,8 +18,8 @@ from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.links import Traffic
 from scalingbook_lib.training.memory import Memory, memory, states
 from scalingbook_lib.training.plan import Plan, PlanError
-from scalingbook_lib.training.run import Run, run, run_at
-from scalingbook_lib.training.step import Step, feasible, step, traffic
+from scalingbook_lib.training.run import WholeRun, run, run_at
+from scalingbook_lib.training.step import TrainingStep, feasible, step, traffic
 
 __all__ = [
     "PEAK",
@@ -29,9 +29,9 @@ __all__ = [
     "Memory",
     "Plan",
     "PlanError",
-    "Run",
-    "Step",
     "Traffic",
+    "TrainingStep",
+    "WholeRun",
     "feasible",
     "memory",
     "rules",

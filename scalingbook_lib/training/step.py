@@ -47,7 +47,7 @@ UNBIND = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step(Told):
+class TrainingStep(Told):
     """One step of a plan. `seconds` are numbers, `traffic` the collectives, `memory` what a chip holds."""
 
     model: Transformer
@@ -182,7 +182,7 @@ def step(
     T: int,
     efficiency: Efficiency = PEAK,
     causal: bool = True,
-) -> Step:
+) -> TrainingStep:
     """One step of `batch` sequences of T tokens. A plan that does not divide raises; one too large tells so.
 
     `causal`: kernels skip what the mask throws away, and MFU counts useful FLOPs without it. A Slice is one
@@ -193,7 +193,7 @@ def step(
         raise ValueError(f"{plan}: {'; '.join(why)}")
     s = known.shape(plan)
     rows = known.traffic(s)
-    return Step(
+    return TrainingStep(
         model=model,
         machine=machine,
         plan=plan,

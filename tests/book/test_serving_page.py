@@ -20,7 +20,7 @@ def test_the_picture_shows_every_run_twice():
 
 def test_its_example_predicts_what_was_published_to_a_tenth():
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.path.read_text(), re.S)
-    said: dict[str, inference.Step] = {}
+    said: dict[str, inference.InferenceStep] = {}
     exec(example, said)
     assert abs(100 / said["step"].total_s / find("inf-0094").tokens_per_s - 1) < 0.1
 

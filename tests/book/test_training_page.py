@@ -21,7 +21,7 @@ def test_the_picture_shows_every_run_twice():
 
 def test_its_example_predicts_what_was_published_to_a_tenth():
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.path.read_text(), re.S)
-    said: dict[str, training.Step] = {}
+    said: dict[str, training.TrainingStep] = {}
     exec(example, said)
     assert abs(said["step"].total_s / 14.67 - 1) < 0.1  # dgxc-llama3-70b on 512 H100, release 25.04.02
 

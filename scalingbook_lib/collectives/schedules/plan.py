@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from scalingbook_lib.collectives.schedules.step import Link, Piece, Schedule, Send, Step, neighbour
+from scalingbook_lib.collectives.schedules.step import Link, Piece, Schedule, ScheduleStep, Send, neighbour
 from scalingbook_lib.collectives.transfer import Collective
 
 type Lanes = Iterator[list[Send]]  # for every step of a phase, the messages of one part
@@ -63,7 +63,7 @@ def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
             way = 1 if j > i else -1
             link = Link((i + way * t) % n, 0, way)
             sends.append(Send(link, (link.source + way) % n, (Piece(i, j % n, half),)))
-        steps.append(Step("move", tuple(sends)))
+        steps.append(ScheduleStep("move", tuple(sends)))
     return Schedule(Collective.PERMUTE, (n,), (wrapped,), n * len(distances), tuple(steps))
 
 
@@ -110,11 +110,11 @@ def _in_parts(name: str, kind: str, torus: _Torus, blocks: int, line: Line) -> S
     """Part k goes along axes k, k + 1, ... in turn: in every phase, every axis serves another part."""
     real = [axis for axis, size in enumerate(torus.sizes) if size > 1] or [0]
     d = len(real)
-    steps: list[Step] = []
+    steps: list[ScheduleStep] = []
     for turn in range(d):
         lanes = [_phase(torus, k, [real[(k + t) % d] for t in range(turn + 1)], line) for k in range(d)]
         for together in itertools.zip_longest(*lanes, fillvalue=()):
-            steps.append(Step(kind, tuple(send for sends in together for send in sends)))
+            steps.append(ScheduleStep(kind, tuple(send for sends in together for send in sends)))
     return Schedule(name, torus.sizes, torus.wrapped, blocks * torus.halves * d, tuple(steps))
 
 
@@ -196,5 +196,5 @@ def _backwards(schedule: Schedule) -> Schedule:
         back = Link(send.target, send.link.axis, -send.link.way)
         return Send(back, send.link.source, tuple(Piece(p.goal, p.origin, p.part) for p in send.pieces))
 
-    steps = tuple(Step("add", tuple(map(turned, step.sends))) for step in reversed(schedule.steps))
+    steps = tuple(ScheduleStep("add", tuple(map(turned, step.sends))) for step in reversed(schedule.steps))
     return replace(schedule, name=Collective.REDUCE_SCATTER, steps=steps)

@@ -49,7 +49,7 @@ class Send(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScheduleStep:
     """What all links carry at the same time, and whether pieces are copied, moved, or added on arrival."""
 
     kind: str  # "copy", "move" or "add"
@@ -69,7 +69,7 @@ class Schedule(Told):
     sizes: tuple[int, ...]
     wrapped: tuple[bool, ...]
     pieces: int
-    steps: tuple[Step, ...]
+    steps: tuple[ScheduleStep, ...]
 
     @property
     def chips(self) -> int:

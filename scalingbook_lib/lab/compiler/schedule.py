@@ -15,7 +15,7 @@ from scalingbook_lib.units import Told, si
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Told):
+class ScheduledStep(Told):
     """One line: 'start' and 'done' of a transfer, 'wait' without overlap, 'compute', 'loop' or 'branch'.
 
     `cycles` is the compiler's estimate of a kernel; of a 'done', the sum of what ran since its start.
@@ -39,24 +39,24 @@ class Step(Told):
 class Schedule(Told):
     """The steps of a program in order."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ScheduledStep, ...]
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[ScheduledStep]:
         return iter(self.steps)
 
     def __len__(self) -> int:
         return len(self.steps)
 
-    def __getitem__(self, place: int) -> Step:
+    def __getitem__(self, place: int) -> ScheduledStep:
         return self.steps[place]
 
     @property
-    def hidden(self) -> tuple[Step, ...]:
+    def hidden(self) -> tuple[ScheduledStep, ...]:
         """The transfers that end after other work has run since their start."""
         return tuple(step for step in self.steps if step.what == "done" and step.cycles)
 
     @property
-    def exposed(self) -> tuple[Step, ...]:
+    def exposed(self) -> tuple[ScheduledStep, ...]:
         """The transfers that nothing hides: those without a start of their own, or with no work after it."""
         return tuple(s for s in self.steps if s.what == "wait" or (s.what == "done" and not s.cycles))
 
@@ -78,30 +78,30 @@ class _Reader(NamedTuple):
     sizes: Mapping[str, int]
     copies: bool
 
-    def steps(self, here: Computation, depth: int = 0) -> Iterator[Step]:
+    def steps(self, here: Computation, depth: int = 0) -> Iterator[ScheduledStep]:
         """The steps of a computation, those of its loops inside."""
         since: dict[str, int] = {}  # what has run since each open transfer started
         for i in here.instructions.values():
             if i.opcode == "while":
                 trips = walk.trip_count(self.text, here, i)
-                yield Step("loop", f"{'?' if trips is None else trips} times:", 0, 0, depth)
+                yield ScheduledStep("loop", f"{'?' if trips is None else trips} times:", 0, 0, depth)
                 yield from self.steps(walk.body_of(self.text, i), depth + 1)
             yield from self.called(i, depth)
             if (step := self.step(here, i)) is not None:
                 step = replace(step, depth=depth, source=walk.scopes(self.text, i))
                 yield _timed(step, i, here, since)
 
-    def called(self, i: Instruction, depth: int) -> Iterator[Step]:
+    def called(self, i: Instruction, depth: int) -> Iterator[ScheduledStep]:
         """The steps of what a call runs, or of that branch of a conditional which computes longest."""
         if i.opcode not in ("call", "conditional"):
             return
         branches = [list(self.steps(self.text.computations[name], depth + 1)) for name in walk.callees(i)]
         longest = max(branches, key=lambda steps: sum(step.cycles for step in steps), default=[])
         if i.opcode == "conditional":
-            yield Step("branch", f"the longest of {len(branches)}:", 0, 0, depth)
+            yield ScheduledStep("branch", f"the longest of {len(branches)}:", 0, 0, depth)
         yield from longest
 
-    def step(self, here: Computation, i: Instruction) -> Step | None:
+    def step(self, here: Computation, i: Instruction) -> ScheduledStep | None:
         """The step that one instruction is, if it moves or computes something."""
         moved = self.transfer(here, i)
         # S(1) in a layout is VMEM; the result of copy-start is a tuple of which the first is what is made
@@ -110,11 +110,11 @@ class _Reader(NamedTuple):
         if moved is not None:
             what = "start" if _is_start(i) else "done" if _is_done(i) else "wait"
             label, nbytes = moved
-            return Step(what, label, work.cycles_of(i) if what == "wait" else 0, nbytes)
+            return ScheduledStep(what, label, work.cycles_of(i) if what == "wait" else 0, nbytes)
         # parameters, tuples and bitcasts have neither cycles nor FLOPs: they take no time and are no step
         kernel = work.fusion(self.text, Visit(i, here, 1))
         computes = (kernel.cycles or kernel.flops) and kernel.kind != "copy"
-        return Step("compute", kernel.kind, kernel.cycles) if computes else None
+        return ScheduledStep("compute", kernel.kind, kernel.cycles) if computes else None
 
     def transfer(self, here: Computation, i: Instruction) -> tuple[str, int] | None:
         """What an instruction moves between devices, if it does: its kind and axes, and the array's bytes."""
@@ -125,7 +125,7 @@ class _Reader(NamedTuple):
         return (f"{found[0].kind} {found[0].over}", sum(c.nbytes for c in found)) if found else None
 
 
-def _timed(step: Step, i: Instruction, here: Computation, since: dict[str, int]) -> Step:
+def _timed(step: ScheduledStep, i: Instruction, here: Computation, since: dict[str, int]) -> ScheduledStep:
     """Let the step count for every open transfer, and close the one that it ends."""
     if step.what == "done":
         return replace(step, cycles=since.pop(_start_of(here, i), 0))

@@ -14,7 +14,7 @@ from typing import Any
 from scalingbook_lib import collectives
 from scalingbook_lib.lab.compiler import hlo
 from scalingbook_lib.lab.compiler.hlo import table
-from scalingbook_lib.lab.compiler.schedule import Step
+from scalingbook_lib.lab.compiler.schedule import ScheduledStep
 from scalingbook_lib.lab.profiler.table import COLLECTIVE, EXPECTED, Op, Row, Trace
 from scalingbook_lib.lab.profiler.times import Event
 from scalingbook_lib.machines import chips
@@ -53,7 +53,7 @@ def expected(program: Any, title: str = "a program") -> Trace:
     )
 
 
-def _unrolled(steps: Sequence[Step]) -> Iterator[Step]:
+def _unrolled(steps: Sequence[ScheduledStep]) -> Iterator[ScheduledStep]:
     """The steps as they run: a loop's body as often as it says; once where it does not."""
     i = 0
     while i < len(steps):
@@ -81,7 +81,7 @@ class _Clock:
     places: dict[Op, int] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
 
-    def play(self, steps: Sequence[Step]) -> None:
+    def play(self, steps: Sequence[ScheduledStep]) -> None:
         for step in steps:
             match step.what:
                 case "compute":
@@ -94,7 +94,7 @@ class _Clock:
                 case "wait":
                     self.now_s = self._move(step)
 
-    def _move(self, step: Step) -> float:
+    def _move(self, step: ScheduledStep) -> float:
         """Send when the links are free; when it will have arrived."""
         kind, axes, *shift = step.label.split()
         over = self.laid.axes(axes)

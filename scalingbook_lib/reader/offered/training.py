@@ -38,5 +38,5 @@ def divisors(n: int, most: int) -> list[int]:
 
 
 def term(name: str) -> str:
-    """A term of `training.Step`, as a bar's label."""
+    """A term of `training.TrainingStep`, as a bar's label."""
     return TERMS.get(name, name)

@@ -9,7 +9,7 @@
 
 from scalingbook_lib.steps.pipelines.orders import ORDERS, PipelineError, Task
 from scalingbook_lib.steps.pipelines.play import simulate
-from scalingbook_lib.steps.pipelines.run import Bubble, Number, Run, Span, bubble
+from scalingbook_lib.steps.pipelines.run import Bubble, Number, PipelineRun, Span, bubble
 
 SCHEDULES = tuple(ORDERS)
 
@@ -18,7 +18,7 @@ __all__ = [
     "Bubble",
     "Number",
     "PipelineError",
-    "Run",
+    "PipelineRun",
     "Span",
     "Task",
     "bubble",

@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import lcm
 
 from scalingbook_lib.steps.pipelines.orders import ORDERS, Order, PipelineError, Turn, check
-from scalingbook_lib.steps.pipelines.run import Number, Run, Span, share
+from scalingbook_lib.steps.pipelines.run import Number, PipelineRun, Span, share
 
 type Place = tuple[int, int]  # stage, chunk
 type _Row = tuple[int, str, int, int, int, int]  # stage, kind, microbatch, chunk, start, end
@@ -25,7 +25,7 @@ def simulate(
     both_s: Number | None = None,
     chunks: int = 1,
     hop_s: Number = 0,
-) -> Run:
+) -> PipelineRun:
     """One step of `microbatches` through `stages`; whole numbers and fractions stay exact.
 
     A stage takes `forward_s` and `backward_s` for one microbatch, in `chunks` equal parts. `weight_s` of the
@@ -44,7 +44,7 @@ def simulate(
     orders = [ORDERS[schedule](s, stages, microbatches, chunks) for s in range(stages)]
     rows, total = _play(orders, took, _Floor(*_links(schedule, stages, chunks), microbatches, took["hop"]))
     clock = _Clock(scale, exact=not any(isinstance(value, float) for value in times.values()))
-    return Run(
+    return PipelineRun(
         schedule=schedule,
         stages=stages,
         microbatches=microbatches,

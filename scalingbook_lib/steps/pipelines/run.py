@@ -1,6 +1,6 @@
 """What did a pipeline do in one step, and how long is each stage idle?
 
-A `Run` has every task with its times, and what was held. `bubble` is one formula a schedule, without
+A `PipelineRun` has every task with its times, and what was held. `bubble` is one formula a schedule, without
 playing it out. Two figures are called the bubble: the share of the step in which a stage is idle, (P -
 1)/(M + P - 1) for 1F1B, and idle time over work, (P - 1)/M. Each has its name here. Chapter: Training.
 """
@@ -37,7 +37,7 @@ def share(part: Number, whole: Number) -> Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Run(Told):
+class PipelineRun(Told):
     """One step of a schedule, played out."""
 
     schedule: str

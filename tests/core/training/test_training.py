@@ -139,7 +139,7 @@ def test_a_loop_that_does_nothing_again_keeps_what_fusion_would_spare():
 def test_what_real_chips_lose_beside_a_lower_rate():
     plan, cluster = Plan(fsdp=8), clusters.Cluster.of(chips.H100, 8)
 
-    def after(**lost: float) -> training.Step:
+    def after(**lost: float) -> training.TrainingStep:
         return training.step(
             models.find("LLaMA-3 8B"), cluster, plan, batch=16, T=8192, efficiency=training.Efficiency(**lost)
         )

@@ -4,7 +4,7 @@ import pytest
 
 from scalingbook_lib import collectives
 from scalingbook_lib.lab.compiler import aot
-from scalingbook_lib.lab.compiler.schedule import Step
+from scalingbook_lib.lab.compiler.schedule import ScheduledStep
 from scalingbook_lib.lab.profiler import lessons, trace
 from scalingbook_lib.lab.profiler.expected import _unrolled
 from scalingbook_lib.machines import chips
@@ -58,11 +58,11 @@ def test_it_says_that_nothing_was_run(pair, tmp_path):
 
 def test_a_loop_is_played_as_often_as_it_runs():
     body = (
-        Step("compute", "matmul", 5, depth=1),
-        Step("loop", "2 times:", 0, depth=1),
-        Step("compute", "copy", 1, depth=2),
+        ScheduledStep("compute", "matmul", 5, depth=1),
+        ScheduledStep("loop", "2 times:", 0, depth=1),
+        ScheduledStep("compute", "copy", 1, depth=2),
     )
-    steps = [Step("loop", "3 times:", 0), *body, Step("compute", "end", 7)]
+    steps = [ScheduledStep("loop", "3 times:", 0), *body, ScheduledStep("compute", "end", 7)]
     assert [s.label for s in _unrolled(steps)] == ["matmul", "copy", "copy"] * 3 + ["end"]
 
 

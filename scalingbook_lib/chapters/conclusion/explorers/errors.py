@@ -51,7 +51,7 @@ _FIELDS = {
 _PARTS = ("arithmetic", "memory", "waiting for links", "the rest")
 
 
-def step(case: str, given: tuple[float, ...] | None) -> training.Step:
+def step(case: str, given: tuple[float, ...] | None) -> training.TrainingStep:
     """The step with these shares, in percent and in the order of `SHARES`; None: all at the peak."""
     name, machine, plan, batch, T = CASES[case]
     efficiency = training.PEAK if given is None else _efficiency(machine.chip, given)
@@ -72,7 +72,7 @@ def _moved(given: tuple[float, ...], points: float, only: str = "") -> tuple[flo
     )
 
 
-def parts(found: training.Step) -> tuple[float, ...]:
+def parts(found: training.TrainingStep) -> tuple[float, ...]:
     """Seconds by `_PARTS`; they add up to the step."""
     waits = sum(found.exposed.values())
     arithmetic, memory = found.terms["arithmetic"], found.terms.get("memory", 0.0)
@@ -105,7 +105,7 @@ def _errors(
     )
 
 
-def _steps(rows: dict[str, training.Step]) -> Bars:
+def _steps(rows: dict[str, training.TrainingStep]) -> Bars:
     found = [parts(one) for one in rows.values()]
     series = [Series(name, [row[i] for row in found], i) for i, name in enumerate(_PARTS)]
     return Bars(

@@ -51,7 +51,9 @@ def layouts(model: models.Transformer, where: str, weights: str) -> dict[str, in
     return found
 
 
-def stepped(model: str, where: str, how: str, *, weights: str, B: int, S: int) -> inference.Step | None:
+def stepped(
+    model: str, where: str, how: str, *, weights: str, B: int, S: int
+) -> inference.InferenceStep | None:
     """A decode step over all chips; None where there is no such layout."""
     m = models.find(model)
     try:
@@ -60,7 +62,7 @@ def stepped(model: str, where: str, how: str, *, weights: str, B: int, S: int) -
         return None
 
 
-def parts(step: inference.Step) -> dict[str, float]:
+def parts(step: inference.InferenceStep) -> dict[str, float]:
     """Seconds by `_PARTS`."""
     found = dict.fromkeys(_PARTS, 0.0)
     exchanged = {row.name for row in step.traffic if row.what == "AllToAll"}
@@ -90,7 +92,9 @@ def _experts(*, model: str, where: str, weights: str, S: int, B: int) -> View:
     )
 
 
-def _held(m: models.Transformer, where: str, steps: dict[str, inference.Step], B: int, S: int) -> Bars:
+def _held(
+    m: models.Transformer, where: str, steps: dict[str, inference.InferenceStep], B: int, S: int
+) -> Bars:
     """A latent cache is copied to every chip of a group; weights of attention to every group."""
     on = machine(where)
     found = [inference.memory(m, s.layout, on, B=B, S=S) for s in steps.values()]
@@ -103,7 +107,7 @@ def _held(m: models.Transformer, where: str, steps: dict[str, inference.Step], B
     return Bars(Scale("bytes of a chip", "B"), list(steps), series, stacked=True, refs=refs, title=title)
 
 
-def _bars(steps: dict[str, inference.Step]) -> Bars:
+def _bars(steps: dict[str, inference.InferenceStep]) -> Bars:
     found = {how: parts(step) for how, step in steps.items()}
     series = [Series(name, [p[name] for p in found.values()], color) for name, color in _PARTS.items()]
     return Bars(
@@ -112,7 +116,7 @@ def _bars(steps: dict[str, inference.Step]) -> Bars:
 
 
 def _rates(
-    model: str, where: str, weights: str, *, S: int, B: int, steps: dict[str, inference.Step]
+    model: str, where: str, weights: str, *, S: int, B: int, steps: dict[str, inference.InferenceStep]
 ) -> Chart:
     n, marks = machine(where).chips, []
     for color, (how, step) in enumerate(steps.items()):
@@ -136,7 +140,7 @@ def _visits(m: models.Transformer, B: int) -> Chart:
     return Chart(x, y, (line, here), title="Whose weights must be read")
 
 
-def _verdict(steps: dict[str, inference.Step], room: dict[str, int], B: int) -> str:
+def _verdict(steps: dict[str, inference.InferenceStep], room: dict[str, int], B: int) -> str:
     if not steps:
         return "The model's sizes allow neither way on so many chips."
     best = min(steps, key=lambda how: steps[how].total_s)

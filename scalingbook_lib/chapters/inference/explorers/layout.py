@@ -121,7 +121,7 @@ def _part(at: int, ways: int, what: str) -> str:
     return f"all {what}" if ways == 1 else f"{at + 1} of {ways}"
 
 
-def _moved(step: inference.Step) -> Bars:
+def _moved(step: inference.InferenceStep) -> Bars:
     busy = {name: s for name, s in step.collectives.items() if s}
     labels = [f"{name} ({step.bound[name]})" for name in busy]
     return Bars(
@@ -132,7 +132,9 @@ def _moved(step: inference.Step) -> Bars:
     )
 
 
-def _verdict(kind: str, ways: Split, kept: inference.Memory, least: float, step: inference.Step) -> str:
+def _verdict(
+    kind: str, ways: Split, kept: inference.Memory, least: float, step: inference.InferenceStep
+) -> str:
     parts = {"heads": ways.heads, "sequences": ways.sequences, "tokens": ways.tokens}
     how = " and ".join(f"{n} ways over {what}" for what, n in parts.items() if n > 1)
     said = f"{kind}, {how}: each chip keeps {si(kept.kv, 'B')}, its eighth and no more"

@@ -39,7 +39,7 @@ def policy(name: str, slots: int, budget: int) -> serving.Policy:
 
 
 @lru_cache(maxsize=16)  # a run keeps much
-def played(name: str, slots: int, *, P: int, G: int, rate: float, budget: int) -> serving.Run:
+def played(name: str, slots: int, *, P: int, G: int, rate: float, budget: int) -> serving.ServingRun:
     """The same requests whatever the policy: prompts of like length, answers of all lengths."""
     quick = inference.case(models.find(MODEL), machine(WHERE), spread(MODEL, WHERE, "int8", "int8"))
     asked = serving.poisson(
@@ -64,7 +64,7 @@ def _player(*, name: str, slots: int, P: int, G: int, rate: float, budget: int, 
     )
 
 
-def _gantt(run: serving.Run, request: int) -> Timeline:
+def _gantt(run: serving.ServingRun, request: int) -> Timeline:
     """Slots as lanes; the request that is looked at in its own color."""
     rows = sorted({span.row for span in run.spans})
     lanes = {row: _lane(row) for row in rows}
@@ -88,7 +88,7 @@ def _lane(row: tuple[str, int, int]) -> str:
     return f"prompts {server + 1}" if what == "prefill" else f"slot {slot + 1}"
 
 
-def _tokens(runs: dict[str, serving.Run], name: str, request: int) -> Chart:
+def _tokens(runs: dict[str, serving.ServingRun], name: str, request: int) -> Chart:
     """One request's tokens since it came, under every policy: level where somebody else's prompt is read."""
     lines = []
     for color, (other, run) in enumerate(runs.items()):
@@ -102,7 +102,7 @@ def _tokens(runs: dict[str, serving.Run], name: str, request: int) -> Chart:
     return Chart(x, Scale("tokens it has"), lines, title=f"Request {request + 1}, under every policy")
 
 
-def _table(runs: dict[str, serving.Run], name: str) -> Grid:
+def _table(runs: dict[str, serving.ServingRun], name: str) -> Grid:
     heads = ("all\ndone", "tokens\n/s", "first\ntoken", "each\ntoken", "99th\npct.")
     cells = [
         [
@@ -121,7 +121,7 @@ def _table(runs: dict[str, serving.Run], name: str) -> Grid:
     return Grid("Every policy: medians; two pools are two servers", rows, heads, cells)
 
 
-def _verdict(name: str, run: serving.Run) -> str:
+def _verdict(name: str, run: serving.ServingRun) -> str:
     worst = run.itl(99) / run.itl(50)
     said = (
         f"{name[0].upper()}{name[1:]}: {REQUESTS} requests done in {si(run.end_s, 's')}, half of them with a "

@@ -40,7 +40,7 @@ def room(families: int, shared: int, size: float) -> int:
 
 
 @lru_cache(maxsize=32)  # a run keeps much
-def played(model: str, families: int, shared: int, blocks: int, kept: bool) -> serving.Run:
+def played(model: str, families: int, shared: int, blocks: int, kept: bool) -> serving.ServingRun:
     """At 0.8 of what the server can do if it must read every prompt; without `kept` no block is shared."""
     on, o = machine(where(model)), spread(model, where(model), "int8", "int8")
     full = inference.serve(models.find(model), on, o, P=shared + OWN, G=G, batch=SLOTS)
@@ -85,7 +85,7 @@ def _prefix(*, model: str, families: int, shared: int, size: float, store: str) 
     )
 
 
-def _hits(model: str, families: int, shared: int, size: float, run: serving.Run) -> Chart:
+def _hits(model: str, families: int, shared: int, size: float, run: serving.ServingRun) -> Chart:
     runs = [played(model, families, shared, room(families, shared, x), True) for x in _SHARES]
     here = Points("", [size], [run.hit_rate], [percent(run.hit_rate)], 0)
     x = Scale("room for beginnings, as a share of all of them", "", "log")
@@ -101,7 +101,7 @@ def _ways(one: inference.Prefix) -> Bars:
     )
 
 
-def _latency(run: serving.Run, bare: serving.Run) -> Chart:
+def _latency(run: serving.ServingRun, bare: serving.ServingRun) -> Chart:
     ranks = list(range(5, 100, 5))
     lines = (
         Curve("without it", ranks, [bare.ttft(p) for p in ranks], 5, dashed=True),
@@ -111,7 +111,7 @@ def _latency(run: serving.Run, bare: serving.Run) -> Chart:
     return Chart(x, y, lines, title="Time to the first token")
 
 
-def _verdict(run: serving.Run, bare: serving.Run, one: inference.Prefix, store: str) -> str:
+def _verdict(run: serving.ServingRun, bare: serving.ServingRun, one: inference.Prefix, store: str) -> str:
     faster = bare.ttft(50) / run.ttft(50)
     again_s, load_s = si(one.recompute_s, "s"), si(one.reload_s, "s")
     return (

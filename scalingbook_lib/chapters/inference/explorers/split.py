@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.inference import Layout, LayoutError, Step, rules
+from scalingbook_lib.inference import InferenceStep, Layout, LayoutError, rules
 from scalingbook_lib.machines import SliceError, chips
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
@@ -31,7 +31,7 @@ SLICES = {
 CHIPS = ("4", "8", "16", "32", "64", "128", "256", "512")
 
 
-def stepped(model: str, name: str, rows: int, B: int, S: int) -> Step | None:
+def stepped(model: str, name: str, rows: int, B: int, S: int) -> InferenceStep | None:
     """A decode step over all chips; None where the model or the torus does not divide so."""
     m, on = models.find(model), machine(name)
     columns = on.chips // rows
@@ -44,7 +44,7 @@ def stepped(model: str, name: str, rows: int, B: int, S: int) -> Step | None:
 
 
 @lru_cache(maxsize=512)
-def ways(model: str, name: str, B: int, S: int) -> dict[int, Step]:
+def ways(model: str, name: str, B: int, S: int) -> dict[int, InferenceStep]:
     """Steps by the rows over D; one row is one dimension."""
     n = machine(name).chips
     found = {rows: stepped(model, name, rows, B, S) for rows in (1, 2, 4, 8, 16, 32) if n % rows == 0}
@@ -124,7 +124,7 @@ def _sizes(model: str, chip: str, *, B: int, S: int, name: str, fits: int) -> Ch
     return Chart(x, y, (*lines, *refs), title="More chips, and then?")
 
 
-def _rows(name: str, found: dict[int, Step]) -> Bars:
+def _rows(name: str, found: dict[int, InferenceStep]) -> Bars:
     n = machine(name).chips
     labels = [f"{rows} × {n // rows}" + (": one dimension" if rows == 1 else "") for rows in found]
     steps = list(found.values())
@@ -148,7 +148,7 @@ def _rule(model: str, chip: str, B: int) -> Chart:
     return Chart(Scale("chips", "", "pow2"), Scale("bytes of an MLP on the way", "s", "log"), lines)
 
 
-def _verdict(name: str, asked: int, found: dict[int, Step], best: int, fits: int) -> str:
+def _verdict(name: str, asked: int, found: dict[int, InferenceStep], best: int, fits: int) -> str:
     n = machine(name).chips
     said = f"On {name}{', the largest slice' if asked > n else ''}, {_compared(n, found, best)}"
     if not fits:
@@ -158,7 +158,7 @@ def _verdict(name: str, asked: int, found: dict[int, Step], best: int, fits: int
     )
 
 
-def _compared(n: int, found: dict[int, Step], best: int) -> str:
+def _compared(n: int, found: dict[int, InferenceStep], best: int) -> str:
     one, two = found.get(1), found[best]
     share, took = percent(two.network_s / two.total_s), si(two.total_s, "s")
     if best == 1:

@@ -30,7 +30,7 @@ _OF = {"weights": 0, "matmul": 1, "attention": 1, "KV": 2, "activations": 3}
 _MOST = 1024
 
 
-def parts(step: inference.Step, links: bool) -> tuple[float, ...]:
+def parts(step: inference.InferenceStep, links: bool) -> tuple[float, ...]:
     """Seconds by `PARTS`; without links what the reference counts."""
     found = [0.0] * len(PARTS)
     for name, s in step.terms.items():

@@ -44,7 +44,7 @@ class Fit(NamedTuple):
     cache: float
     free: float
     sequences: int
-    step: inference.Step | None
+    step: inference.InferenceStep | None
 
     @property
     def room(self) -> float:

@@ -74,7 +74,7 @@ def server(asked: Asked) -> Server | None:
 
 
 @lru_cache(maxsize=32)  # a run keeps much
-def played(asked: Asked, found: Server, load: float) -> serving.Run:
+def played(asked: Asked, found: Server, load: float) -> serving.ServingRun:
     """The same requests at another rate: lengths spread around their means, arrivals at random."""
     prompts = serving.lognormal(asked.P, 0.5, 4 * asked.P)
     outputs = serving.lognormal(asked.G, 0.5, 4 * asked.G)
@@ -108,7 +108,7 @@ def _load(
     )
 
 
-def _waits(runs: list[serving.Run], load: float, run: serving.Run, ttft_s: float) -> Chart:
+def _waits(runs: list[serving.ServingRun], load: float, run: serving.ServingRun, ttft_s: float) -> Chart:
     marks = (
         Curve("median", LOADS, [one.ttft(50) for one in runs], 0),
         Curve("99th percentile", LOADS, [one.ttft(99) for one in runs], 1),
@@ -129,7 +129,7 @@ def _good(good: list[float], load: float, share: float) -> Chart:
     return Chart(_LOADED, Scale("served in time, as a share of the most"), marks, title="Goodput")
 
 
-def _verdict(run: serving.Run, load: float, share: float) -> str:
+def _verdict(run: serving.ServingRun, load: float, share: float) -> str:
     return (
         f"At {percent(load)} of its most the server gives half of its users a first token within "
         f"{si(run.ttft(50), 's')}, 99 of 100 within {si(run.ttft(99), 's')}; {percent(share)} of "

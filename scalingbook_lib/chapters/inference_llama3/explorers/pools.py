@@ -53,7 +53,7 @@ def balance(model: str, where: str, P: int, G: int, B: int) -> Balance | None:
 
 
 @lru_cache(maxsize=16)  # a run keeps much
-def played(found: Balance, P: int, G: int, prefill: int, decode: int) -> serving.Run:
+def played(found: Balance, P: int, G: int, prefill: int, decode: int) -> serving.ServingRun:
     """More requests than both pools together can serve, so that the slower pool sets the pace."""
     rate = 1.2 * found.pools.rate_per_s(prefill, decode)
     asked = serving.poisson(rate, REQUESTS, prompt=P, output=serving.geometric(G), seed=SEED)
@@ -92,12 +92,12 @@ def idle_of(pools: inference.Pools, prefill: int, decode: int) -> tuple[float, f
     return (first if first > 1e-9 else 0.0, second if second > 1e-9 else 0.0)
 
 
-def served(run: serving.Run, G: int) -> float:
+def served(run: serving.ServingRun, G: int) -> float:
     """Requests/s of a run, without its first and last fifth."""
     return run.rate(0.2 * run.end_s, 0.8 * run.end_s) / G
 
 
-def _rates(found: Balance, run: serving.Run, G: int, prefill: int, decode: int) -> Chart:
+def _rates(found: Balance, run: serving.ServingRun, G: int, prefill: int, decode: int) -> Chart:
     sizes = [1 + k / 4 for k in range(4 * MOST - 3)]
     balanced = found.pools.ratio * decode
     marks = [
@@ -110,7 +110,7 @@ def _rates(found: Balance, run: serving.Run, G: int, prefill: int, decode: int) 
     )
 
 
-def _queue(run: serving.Run) -> Chart:
+def _queue(run: serving.ServingRun) -> Chart:
     """Who waits for a prompt to be read, and who is being served."""
     every = max(len(run.queue) // 120, 1)
     moments = run.queue[::every]

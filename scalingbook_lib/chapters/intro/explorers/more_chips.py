@@ -36,7 +36,7 @@ def _add_chips(*, P: int, B: int, n: int, chip: str, network: str, overlap: int)
     on = chips.find(chip)
     axes = axes_of(on, network)
 
-    def step(n: float) -> scaling.Step:
+    def step(n: float) -> scaling.ScalingStep:
         return scaling.data_parallel(P * 1e9, B, n, on, axes=axes, overlap=overlap / 100)
 
     one, now, knee = step(1), step(n), scaling.knee(B, on, axes=axes)
@@ -49,7 +49,7 @@ def _add_chips(*, P: int, B: int, n: int, chip: str, network: str, overlap: int)
     )
 
 
-def _step_chart(many: list[scaling.Step], now: scaling.Step, knee: float) -> Chart:
+def _step_chart(many: list[scaling.ScalingStep], now: scaling.ScalingStep, knee: float) -> Chart:
     return Chart(
         Scale("chips n", "", "log", 1, COUNTS[-1]),
         Scale("time of one step", "s", "log"),
@@ -71,7 +71,9 @@ def _step_chart(many: list[scaling.Step], now: scaling.Step, knee: float) -> Cha
     )
 
 
-def _efficiency_chart(many: list[scaling.Step], one: scaling.Step, now: scaling.Step, knee: float) -> Chart:
+def _efficiency_chart(
+    many: list[scaling.ScalingStep], one: scaling.ScalingStep, now: scaling.ScalingStep, knee: float
+) -> Chart:
     return Chart(
         Scale("chips n", "", "log", 1, COUNTS[-1]),
         Scale("efficiency", "%", "linear", 0, 110),
@@ -84,7 +86,7 @@ def _efficiency_chart(many: list[scaling.Step], one: scaling.Step, now: scaling.
     )
 
 
-def _wall(now: scaling.Step, knee: float, n: int, chip: Chip) -> str:
+def _wall(now: scaling.ScalingStep, knee: float, n: int, chip: Chip) -> str:
     where = f"the knee is at {count(round(knee))} chips"
     if n <= knee:
         return f"{count(n)} {chip.name} are compute-bound: the backward pass can hide the AllReduce; {where}."
@@ -93,7 +95,7 @@ def _wall(now: scaling.Step, knee: float, n: int, chip: Chip) -> str:
 
 
 def _first_wall_readouts(
-    now: scaling.Step, one: scaling.Step, knee: float, P: float, chip: Chip
+    now: scaling.ScalingStep, one: scaling.ScalingStep, knee: float, P: float, chip: Chip
 ) -> tuple[Readout, ...]:
     stored = _STORED * P
     fits = "fits" if stored <= chip.hbm_bytes else "does not fit"

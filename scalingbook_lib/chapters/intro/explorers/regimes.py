@@ -26,10 +26,10 @@ def _regimes(*, n: int, B: int, per_chip: int, chip: str, network: str) -> View:
     on = chips.find(chip)
     axes = axes_of(on, network)
 
-    def strong(n: float) -> scaling.Step:
+    def strong(n: float) -> scaling.ScalingStep:
         return scaling.data_parallel(_PARAMETERS, B, n, on, axes=axes)
 
-    def weak(n: float) -> scaling.Step:
+    def weak(n: float) -> scaling.ScalingStep:
         return scaling.data_parallel(_PARAMETERS, per_chip * n, n, on, axes=axes)
 
     def strong_at(n: float) -> float:
@@ -60,7 +60,7 @@ def _regimes(*, n: int, B: int, per_chip: int, chip: str, network: str) -> View:
     )
 
 
-def _bars(s: scaling.Step, w: scaling.Step) -> Bars:
+def _bars(s: scaling.ScalingStep, w: scaling.ScalingStep) -> Bars:
     return Bars(
         Scale("time of one step", "s"),
         ("strong", "weak"),

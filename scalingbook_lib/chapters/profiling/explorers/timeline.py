@@ -18,7 +18,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
 )
-from scalingbook_lib.sharded_matmul.overlap import BACK, LINK, UNIT, RingMatmul, Run
+from scalingbook_lib.sharded_matmul.overlap import BACK, LINK, UNIT, OverlapRun, RingMatmul
 from scalingbook_lib.units import percent, si
 
 SCHEDULES = {"gather, then multiply": "serial", "ring, one way": "one", "ring, both ways": "both"}
@@ -28,7 +28,7 @@ _LANES = {UNIT: "computes", LINK: "link →", BACK: "link ←"}
 _WHOLE = {UNIT: "product", LINK: "all-gather", BACK: "all-gather"}  # where nothing is cut into chunks
 
 
-def _played(layer: RingMatmul, schedule: str) -> Run:
+def _played(layer: RingMatmul, schedule: str) -> OverlapRun:
     """One layer as a device runs it."""
     sides = {"one": 1, "both": 2}.get(schedule)
     return layer.as_they_come(sides) if sides else layer.gathered_first()
@@ -52,7 +52,7 @@ def _timeline(*, schedule: str, B: int, D: int, F: int, n: int, W: float, chip: 
     )
 
 
-def _lanes(now: Run, plain: Run, how: str) -> Timeline:
+def _lanes(now: OverlapRun, plain: OverlapRun, how: str) -> Timeline:
     words = [_WHOLE[t.stage] if how == "serial" else str(t.chunk) for t in now.turns]
     spans = [
         Span(_LANES[t.stage], t.start_s, t.end_s, word, 0 if t.stage == UNIT else 1)
@@ -63,7 +63,7 @@ def _lanes(now: Run, plain: Run, how: str) -> Timeline:
     return Timeline(tuple(_LANES.values()), spans, end=end, refs=refs, title=_TITLE)
 
 
-def _curves(layer: RingMatmul, how: str, now: Run) -> Chart:
+def _curves(layer: RingMatmul, how: str, now: OverlapRun) -> Chart:
     curves = [
         Curve(name, _WIDTHS, [_waits(layer, width, key) for width in _WIDTHS], k)
         for k, (name, key) in enumerate(SCHEDULES.items())
@@ -84,7 +84,7 @@ def _waits(layer: RingMatmul, columns: float, how: str) -> float:
     return 100 * run.exposed_s / run.total_s
 
 
-def _verdict(layer: RingMatmul, schedule: str, now: Run) -> str:
+def _verdict(layer: RingMatmul, schedule: str, now: OverlapRun) -> str:
     said = f"A layer takes {si(now.total_s, 's')} and the chip waits for {si(now.exposed_s, 's')} of it"
     columns, edge = f"{layer.F:,.0f} columns", f"{layer.hidden_from:,.0f}"
     product, hop = si(layer.product_s, "s"), si(layer.move_s, "s")

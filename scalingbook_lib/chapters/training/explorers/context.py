@@ -15,7 +15,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.training import Plan, Step, rules
+from scalingbook_lib.training import Plan, TrainingStep, rules
 from scalingbook_lib.units import count, si
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "LLaMA-2 7B", "GPT-2 XL")
@@ -32,7 +32,7 @@ def machine(chip: str, C: int) -> Machine:
 
 
 @lru_cache(maxsize=1024)
-def step(model: str, chip: str, T: int, C: int, way: str) -> Step:
+def step(model: str, chip: str, T: int, C: int, way: str) -> TrainingStep:
     """One sequence for each data rank; the weights are copied, as only attention matters here."""
     on = machine(chip, C)
     ranks = on.chips // C
@@ -40,7 +40,7 @@ def step(model: str, chip: str, T: int, C: int, way: str) -> Step:
     return training.step(models.find(model), on, plan, batch=ranks, T=T)
 
 
-def sent(made: Step) -> float:
+def sent(made: TrainingStep) -> float:
     """Seconds of a step's context collectives, hidden or not."""
     return sum(row.seconds for row in made.traffic if row.axes == "C")
 
@@ -93,7 +93,7 @@ def _sent_or_none(model: str, chip: str, T: int, C: int, way: str) -> float:
         return float("nan")
 
 
-def _verdict(here: Step, way: str, *, T: int, C: int, sent_s: float, attention_s: float) -> str:
+def _verdict(here: TrainingStep, way: str, *, T: int, C: int, sent_s: float, attention_s: float) -> str:
     names = {
         "ring": "the ring of keys and values",
         "gathered keys": "gathering keys and values",

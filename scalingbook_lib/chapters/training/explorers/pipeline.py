@@ -19,7 +19,7 @@ from scalingbook_lib.reader.explorers.parts import (
 )
 from scalingbook_lib.reader.explorers.parts import Span as Block
 from scalingbook_lib.steps import pipelines
-from scalingbook_lib.steps.pipelines import PipelineError, Run
+from scalingbook_lib.steps.pipelines import PipelineError, PipelineRun
 from scalingbook_lib.units import count, percent
 
 SCHEDULES = {
@@ -34,7 +34,7 @@ _WORDS = {"F": "forward", "B": "backward", "W": "backward of weights"}
 
 
 @lru_cache(maxsize=64)
-def played(schedule: str, P: int, M: int, *, chunks: int, backward: float, hop: float) -> Run:
+def played(schedule: str, P: int, M: int, *, chunks: int, backward: float, hop: float) -> PipelineRun:
     """One step; a forward pass of one microbatch through a stage takes 1."""
     chunks = chunks if schedule == "interleaved" else 1
     return pipelines.simulate(SCHEDULES[schedule], P, M, chunks=chunks, backward_s=backward, hop_s=hop)
@@ -61,7 +61,7 @@ def _pipeline(*, schedule: str, P: int, M: int, chunks: int, backward: float, ho
     )
 
 
-def _gantt(run: Run, now: int) -> Timeline:
+def _gantt(run: PipelineRun, now: int) -> Timeline:
     lanes = [f"stage {s}" for s in range(run.stages)]
     named = run.microbatches * run.chunks <= 24
     blocks = [
@@ -85,7 +85,7 @@ def _gantt(run: Run, now: int) -> Timeline:
     )
 
 
-def _stages(run: Run, now: int) -> Grid:
+def _stages(run: PipelineRun, now: int) -> Grid:
     """What every stage does and holds at this moment."""
     does = [[s for s in run.stage(stage) if s.start <= now < s.end] for stage in range(run.stages)]
     cells = [
@@ -105,7 +105,7 @@ def _doing(tasks: list[pipelines.Span]) -> Cell:
     return Cell(text, _COLORS[tasks[0].kind], note)
 
 
-def holds(run: Run, stage: int, now: float) -> float:
+def holds(run: PipelineRun, stage: int, now: float) -> float:
     """Microbatches whose activations a stage has: begun forward, their backward pass not over."""
     begun = {(t.microbatch, t.chunk) for t in run.stage(stage) if t.kind == "F" and t.start <= now}
     last: dict[tuple[int, int], float] = {}
@@ -116,7 +116,7 @@ def holds(run: Run, stage: int, now: float) -> float:
 
 def _compared(schedule: str, *, P: int, M: int, chunks: int, backward: float, hop: float) -> Bars:
     """All five with these stages and microbatches; what a schedule does not allow is left out."""
-    runs: dict[str, Run] = {}
+    runs: dict[str, PipelineRun] = {}
     for name in SCHEDULES:
         try:
             runs[name] = played(name, P, M, chunks=chunks, backward=backward, hop=hop)
@@ -128,7 +128,7 @@ def _compared(schedule: str, *, P: int, M: int, chunks: int, backward: float, ho
     return Bars(Scale("idle, of the step", "%"), labels, (Series("idle", idle, 5),), title=title)
 
 
-def _verdict(schedule: str, run: Run) -> str:
+def _verdict(schedule: str, run: PipelineRun) -> str:
     idle = f"{percent(float(run.bubble))} of the step"
     held = f"a stage holds up to {float(max(run.live)):.3g} microbatch{'es' * (max(run.live) != 1)}"
     if run.stages == 1:

@@ -126,7 +126,7 @@ def _none(found: dict[tuple[int, int], training.Judged], where: str) -> str:
 def _verdict(
     found: dict[tuple[int, int], training.Judged],
     legal: dict[tuple[int, int], training.Judged],
-    step: training.Step,
+    step: training.TrainingStep,
 ) -> str:
     slowest = max(one.step_s for one in legal.values())
     said = f"{len(legal)} of {len(found)} splits are legal; the fastest is {step.plan.fsdp:,}-way FSDP"
