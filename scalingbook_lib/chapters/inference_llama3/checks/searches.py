@@ -108,7 +108,7 @@ SEARCHES = (
         difficulty=3,
         hints=(
             "Try every split of the weights (rows) and of the cache (heads, the rest by sequences).",
-            "For each, the largest batch whose step is short enough; then `InferenceStep.usd_per_million(1.2)`.",
+            "For each, the largest batch whose step is short enough; then its `usd_per_million(1.2)`.",
         ),
         mistakes=(
             Mistake(_by_rule, "That is without the links. On 128 chips they are most of the step."),
