@@ -90,7 +90,7 @@ def _reached(efficiency: Efficiency | Survey | None, chip: Chip, fixed: dict[str
 
 
 def _told(
-    found: str, factor: float | None, peak: TrainingStep, run: training.WholeRun | None, added: Bill | None
+    found: str, factor: float | None, peak: TrainingStep, run: training.PlannedRun | None, added: Bill | None
 ) -> Iterator[str]:
     yield found
     if peak.efficiency is PEAK and factor is not None:

@@ -10,13 +10,13 @@ from scalingbook_lib.cli.answer import SHARE, Line, Table, figure, listed, picke
 from scalingbook_lib.cli.shared import sum_line
 from scalingbook_lib.evidence.bills import Bill
 from scalingbook_lib.planner import Ranking, Sensitivity
-from scalingbook_lib.training import Plan, Traffic, TrainingStep, WholeRun
+from scalingbook_lib.training import Plan, PlannedRun, Traffic, TrainingStep
 from scalingbook_lib.units import count, percent, si
 
 _WAYS = ("tp", "cp", "fsdp", "pp", "dp", "ep")
 
 
-def tables(step: TrainingStep, run: WholeRun | None, added: Bill | None) -> tuple[Table, ...]:
+def tables(step: TrainingStep, run: PlannedRun | None, added: Bill | None) -> tuple[Table, ...]:
     """Time, memory, traffic, and the run where its tokens are known."""
     shares = ("MFU", percent(step.mfu, 3)), ("HFU", percent(step.hfu, 3))
     rate = "tokens", si(step.tokens_per_s, "tokens/s")
@@ -92,7 +92,7 @@ def _row(row: Traffic) -> tuple[str, ...]:
     return (*what, *times, "yes" if row.overlappable else "no")
 
 
-def _run(run: WholeRun, added: Bill | None) -> Table:
+def _run(run: PlannedRun, added: Bill | None) -> Table:
     """As planned, and as bills come."""
     runs = {"planned": run} | ({"billed": added.of(run)} if added else {})
     rows = [
@@ -105,7 +105,7 @@ def _run(run: WholeRun, added: Bill | None) -> Table:
     return listed("The whole run", rows, ("", *runs))
 
 
-def values(step: TrainingStep, run: WholeRun | None, added: Bill | None) -> dict[str, object]:
+def values(step: TrainingStep, run: PlannedRun | None, added: Bill | None) -> dict[str, object]:
     """The same for programs."""
     found: dict[str, object] = {
         "step_s": step.total_s,
@@ -139,7 +139,7 @@ def values(step: TrainingStep, run: WholeRun | None, added: Bill | None) -> dict
     return found
 
 
-def derivation(step: TrainingStep, run: WholeRun | None) -> Iterator[Line]:
+def derivation(step: TrainingStep, run: PlannedRun | None) -> Iterator[Line]:
     """Every collective, the step, MFU and HFU, memory, and the run."""
     for row in step.traffic:
         name = f"T, {row.name}, {row.what} over {row.n:,} chips, {row.when}"

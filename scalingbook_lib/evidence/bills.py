@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from scalingbook_lib.evidence import resources
-from scalingbook_lib.training import WholeRun
+from scalingbook_lib.training import PlannedRun
 from scalingbook_lib.units import Told
 
 
@@ -29,7 +29,7 @@ class Bill(Told):
     besides: float
     left_out: float  # the mean error of runs whose source the factor never saw
 
-    def of(self, run: WholeRun) -> WholeRun:
+    def of(self, run: PlannedRun) -> PlannedRun:
         """The same run as its bill would come."""
         return replace(run, seconds=run.seconds * self.factor)
 

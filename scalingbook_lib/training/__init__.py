@@ -18,7 +18,7 @@ from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.links import Traffic
 from scalingbook_lib.training.memory import Memory, memory, states
 from scalingbook_lib.training.plan import Plan, PlanError
-from scalingbook_lib.training.run import WholeRun, run, run_at
+from scalingbook_lib.training.run import PlannedRun, run, run_at
 from scalingbook_lib.training.step import TrainingStep, feasible, step, traffic
 
 __all__ = [
@@ -29,9 +29,9 @@ __all__ = [
     "Memory",
     "Plan",
     "PlanError",
+    "PlannedRun",
     "Traffic",
     "TrainingStep",
-    "WholeRun",
     "feasible",
     "memory",
     "rules",

@@ -14,7 +14,7 @@ DAY_S, HOUR_S = 86400.0, 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class WholeRun(Told):
+class PlannedRun(Told):
     """A run over `tokens` tokens, without failures and restarts."""
 
     tokens: float
@@ -52,10 +52,10 @@ class WholeRun(Told):
         )
 
 
-def run(step: TrainingStep, tokens: float, usd_per_hour: float | None = None) -> WholeRun:
+def run(step: TrainingStep, tokens: float, usd_per_hour: float | None = None) -> PlannedRun:
     """As many such steps as the tokens take; the price is the chip's own where none is given."""
     price = step.machine.chip.usd_per_hour if usd_per_hour is None else usd_per_hour
-    return WholeRun(_positive("tokens", tokens), step.chips, tokens / step.tokens * step.total_s, price)
+    return PlannedRun(_positive("tokens", tokens), step.chips, tokens / step.tokens * step.total_s, price)
 
 
 def run_at(
@@ -67,12 +67,12 @@ def run_at(
     pods: int = 1,
     usd_per_hour: float | None = None,
     dtype: DType = BF16,
-) -> WholeRun:
+) -> PlannedRun:
     """The rule of thumb: 6 · P · tokens over chips · C · MFU, P the parameters that serve a token."""
     P = model.active_params if isinstance(model, Transformer) else model
     price = machine.chip.usd_per_hour if usd_per_hour is None else usd_per_hour
     rate = pods * machine.chips * machine.chip.flops_per_s(dtype) * _positive("mfu", mfu)
-    return WholeRun(_positive("tokens", tokens), pods * machine.chips, 6 * P * tokens / rate, price)
+    return PlannedRun(_positive("tokens", tokens), pods * machine.chips, 6 * P * tokens / rate, price)
 
 
 def _positive(name: str, value: float) -> float:

@@ -146,15 +146,14 @@ def of_mesh(mesh: Any) -> Topology | None:
     devices = list(mesh.devices.flat)
     if devices[0].platform != "tpu" or set(devices) <= set(jax.devices()):
         return None
-    chip = found(devices[0].device_kind)
-    generation = next((name for name, known in GENERATIONS.items() if known == chip), None)
-    if generation is None:
-        raise SliceError(
-            f"{devices[0].device_kind} is no chip of the library; it knows {', '.join(GENERATIONS)}"
-        )
+    kind = devices[0].device_kind
+    named = [(name, chip) for name, chip in GENERATIONS.items() if chip == found(kind)]
+    if not named:
+        raise SliceError(f"{kind} is no chip of the library; it knows {', '.join(GENERATIONS)}")
+    ((generation, chip),) = named
     places = _by_place(devices)
-    sides = places.shape[: GENERATIONS[generation].wiring().dims]
-    return Topology(f"{generation}:{'x'.join(map(str, sides))}", GENERATIONS[generation], sides, places)
+    sides = places.shape[: chip.wiring().dims]
+    return Topology(f"{generation}:{'x'.join(map(str, sides))}", chip, sides, places)
 
 
 def _options(generation: str, shape: str) -> dict[str, Any]:

@@ -232,7 +232,7 @@ def test_published_memory():
 
 
 def test_a_bill_is_more_than_its_plan():
-    told, run = bill(), training.WholeRun(1e12, 64, 3.6e6, 2.0)
+    told, run = bill(), training.PlannedRun(1e12, 64, 3.6e6, 2.0)
     assert 1.2 < told.factor < 2.5
     assert told.factor == approx(told.steps * told.besides, rel=2e-3)
     assert 1 < told.besides < told.steps < told.factor

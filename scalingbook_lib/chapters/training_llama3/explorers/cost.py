@@ -46,7 +46,9 @@ def usd_per_hour(chip: str) -> float:
     return chips.find(chip).usd_per_hour or ASSUMED_USD_PER_HOUR
 
 
-def took(model: str, chip: str, n: float, *, trillions: float, mfu: float, price: float) -> training.WholeRun:
+def took(
+    model: str, chip: str, n: float, *, trillions: float, mfu: float, price: float
+) -> training.PlannedRun:
     """The run on n chips, rounded to whole hosts; `price` in percent of the chip's own."""
     on = host(chip)
     return training.run_at(
@@ -89,7 +91,7 @@ def _paid(chip: str, price: float) -> Readout:
     return Readout("price of a chip-hour", usd * price / 100, "", f"{share}${usd:.2f}, {since}")
 
 
-def _days(run: training.WholeRun, n: int, model: str, chip: str, *, trillions: float, mfu: float) -> Chart:
+def _days(run: training.PlannedRun, n: int, model: str, chip: str, *, trillions: float, mfu: float) -> Chart:
     sizes = [s for s in _SIZES if s >= host(chip).chips]
 
     def days(share: float) -> list[float]:
@@ -128,12 +130,12 @@ def _usd(usd: float) -> str:
     return f"${si(usd)}" if usd >= 1000 else f"${count(round(usd))}"
 
 
-def _verdict(run: training.WholeRun, model: str, trillions: float, chip: str, usd: float) -> str:
+def _verdict(run: training.PlannedRun, model: str, trillions: float, chip: str, usd: float) -> str:
     said = f"{model} on {count(trillions)} trillion tokens takes {count(run.chips)} {chip}"
     return f"{said} {three(run.days)} days, {si(run.chip_hours)} chip-hours, for {_usd(usd)}{_nearest(run)}."
 
 
-def _nearest(run: training.WholeRun) -> str:
+def _nearest(run: training.PlannedRun) -> str:
     """The published run of nearly as many hours, whatever its model and chip."""
     near = min(WHOLE_RUNS, key=lambda r: abs(r.chip_hours / run.chip_hours - 1))
     ratio = run.chip_hours / near.chip_hours
