@@ -8,7 +8,8 @@ from scalingbook_lib.chapters import checks
 
 STORE = "scalingbook.progress"
 ORDINALS = ("rooflines.1", "rooflines.3", "jax.6")
-KEPT = {  # as the site of 2026-11 stored it: the first solved, the second tried under both, one of another chapter
+# As the site of 2026-11 stored it: one solved, one under both keys, one of another chapter.
+KEPT = {
     "rooflines.1": {"solved": True, "tries": 2, "hints": 1, "when": "2026-10-01"},
     "rooflines.3": {"solved": True, "tries": 1, "hints": 0, "when": "2026-10-02"},
     "rooflines.int8-weights": {"solved": False, "tries": 4, "hints": 2, "when": "2026-11-23"},
