@@ -124,12 +124,12 @@ def _lanes(data: float, tensor: float) -> Timeline:
         start = k * (1 + tensor)
         first, end = start + tensor / 2, start + tensor / 2 + 1
         spans += [
-            Span("tensor links", start, first, "", NETWORK),
+            Span("TP links", start, first, "", NETWORK),
             Span("arithmetic", first, first + 0.5, f"layer {k + 1}", MATH),
             Span("arithmetic", first + 0.5, end, "", MATH),
-            Span("tensor links", end, end + tensor / 2, "", NETWORK),
-            Span("data links", start, start + data, f"W of {k + 2}", MEMORY),
+            Span("TP links", end, end + tensor / 2, "", NETWORK),
+            Span("DP links", start, start + data, f"W of {k + 2}", MEMORY),
         ]
     return Timeline(
-        ("arithmetic", "tensor links", "data links"), spans, unit="", label="time, arithmetic of a layer = 1"
+        ("arithmetic", "TP links", "DP links"), spans, unit="", label="time, arithmetic of a layer = 1"
     )
