@@ -125,11 +125,11 @@ def _lanes(data: float, tensor: float) -> Timeline:
         first, end = start + tensor / 2, start + tensor / 2 + 1
         spans += [
             Span("TP links", start, first, "", NETWORK),
-            Span("arithmetic", first, first + 0.5, f"layer {k + 1}", MATH),
-            Span("arithmetic", first + 0.5, end, "", MATH),
+            Span("math", first, first + 0.5, f"layer {k + 1}", MATH),
+            Span("math", first + 0.5, end, "", MATH),
             Span("TP links", end, end + tensor / 2, "", NETWORK),
             Span("DP links", start, start + data, f"W of {k + 2}", MEMORY),
         ]
     return Timeline(
-        ("arithmetic", "TP links", "DP links"), spans, unit="", label="time, arithmetic of a layer = 1"
+        ("math", "TP links", "DP links"), spans, unit="", label="time, arithmetic of a layer = 1"
     )
