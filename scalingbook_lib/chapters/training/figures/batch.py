@@ -53,8 +53,8 @@ def recipe() -> Figure:
         key="training.recipe",
         alt=f"A log axis of tokens a chip. From {ALONE:.0f} on, FSDP alone. From {BOTH:.0f} or {WAITING:.0f}, by what overlaps, FSDP with tensor "
         "parallelism. Below, no split hides its traffic. Under the axis four side branches: few sequences, experts, slow networks, pods.",
-        caption=f"Tokens a chip decide (TPU v5p, LLaMA-3 70B): FSDP alone from {ALONE:.0f}, with tensor parallelism from {BOTH:.0f} if all "
-        f"overlaps and {WAITING:.0f} if data and tensor traffic wait for one another. The rest depends on model and network.",
+        caption=f"Tokens a chip decide (TPU v5p, LLaMA-3 70B): FSDP alone from {ALONE:.0f}; with tensor parallelism from {BOTH:.0f}, if all "
+        f"overlaps, or {WAITING:.0f}. The rest depends on model and network.",
         parts=lambda wide: [_bands(wide), _branches(wide)],
     )
 

@@ -130,6 +130,4 @@ def _lanes(data: float, tensor: float) -> Timeline:
             Span("TP links", end, end + tensor / 2, "", NETWORK),
             Span("DP links", start, start + data, f"W of {k + 2}", MEMORY),
         ]
-    return Timeline(
-        ("math", "TP links", "DP links"), spans, unit="", label="time, arithmetic of a layer = 1"
-    )
+    return Timeline(("math", "TP links", "DP links"), spans, unit="", label="time, arithmetic of a layer = 1")
