@@ -26,7 +26,7 @@ from scalingbook_lib.units import percent, si
 LLAMA = models.find("LLaMA-3 70B")
 PARAMS, SHARING = 7.5e9, 64
 STAGES = {"plain DP: 2M": 0, "ZeRO-1: 2M": 1, "ZeRO-2: 2M": 2, "ZeRO-3: 3M": 3}
-POLICIES = {"none": "everything", "selective": "products with weights", "full": "layer inputs"}
+POLICIES = {"none": "everything", "selective": "products", "full": "layer inputs"}
 LONG = Slice.of(V5P, "4x32x32")
 PLAN = Plan(fsdp=1024, tp=4)
 
