@@ -12,7 +12,7 @@ COMMENT = re.compile(r"^%.*", re.MULTILINE)
 THE_REFERENCE = re.compile(r"\bthe\s+reference\b", re.IGNORECASE)
 ERRATA = "errata.md"
 
-# Where "the reference" still stands, and how often. The figures only ever go down, and a file that has none goes.
+# Where "the reference" still stands, and how often. The figures only ever go down; a file that has none goes.
 QUARRELS = {
     "chapters/conclusion.md": 2,
     "chapters/inference.md": 14,
