@@ -38,7 +38,7 @@ def floor_of_days() -> Figure:
 
 
 def _curves(floors: dict[float, float]) -> Chart:
-    chips = [2.0**e for e in range(10, 18)]
+    chips = [2.0**e for e in range(10, 17)]
     curves = [
         Curve(f"{b:.0f} tokens a chip", chips, [days(n, b) for n in chips], color=k)
         for k, b in enumerate(floors)
