@@ -73,6 +73,7 @@ class Style:
     k: int = 2
     moe: str = "capacity"  # or "ragged"
     acc: str = "fp32"  # sums over microbatches
+    marked: bool = False  # where tokens are gathered before products, and whose heads keys and values are
 
     @property
     def batch(self) -> int:
