@@ -7,12 +7,23 @@ compiled for TPU slices, `tests/lab/train/moved.csv`. Letters as in `traffic`. C
 from collections.abc import Callable, Iterator
 
 from scalingbook_lib.training.buffers import in_layers
-from scalingbook_lib.training.links import EXCHANGE, GATHER, REDUCE, SCATTER, Rates, Traffic, row
+from scalingbook_lib.training.links import (
+    BACK,
+    EXCHANGE,
+    GATHER,
+    REDUCE,
+    RING,
+    SCATTER,
+    Rates,
+    Traffic,
+    row,
+)
 from scalingbook_lib.training.shape import Shape
 from scalingbook_lib.units import FP32
 
 # Bytes for each logit: a product in bf16 and its softmax in fp32; both in fp32
 SOFTMAX, WIDE_LOGIT = 6.0, 8.0
+RING_WAYS, RING_TOKENS = 8, 1024
 
 
 def weights(s: Shape, rates: Rates, loop: bool) -> Iterator[Traffic]:
@@ -32,13 +43,15 @@ def weights(s: Shape, rates: Rates, loop: bool) -> Iterator[Traffic]:
 def _layers(s: Shape, rates: Rates, kind: str, params: float, *, loop: bool) -> Iterator[Traffic]:
     """A loop over layers sums them over the copies with each microbatch: XLA moves no sum out of two loops.
 
-    Layers that are written out and keep all activations keep the gathered weights as well.
+    Layers that are written out and keep all activations keep the gathered weights as well. What a backward
+    pass does again, it gathers for first, and whole.
     """
-    n = s.stages.layers
-    shared = _sharing(s, rates, kind)
-    for when in ("fwd", "bwd") if loop or s.plan.remat != "none" else ("fwd",):
-        yield from shared(f"{kind}weights", GATHER, when, s.moved * params / n, s.m * n)
-    yield from shared(f"{kind}gradients", SCATTER, "bwd", _reduced(s) * params / n, s.m * n)
+    n, again = s.stages.layers, s.plan.replays
+    shared, ring, back = _sharing(s, rates, kind), *((RING, BACK) if _in_rings(s) else (GATHER, SCATTER))
+    yield from shared(f"{kind}weights", ring, "fwd", s.moved * params / n, s.m * n)
+    if loop or s.plan.remat != "none":
+        yield from shared(f"{kind}weights", GATHER if again else ring, "bwd", s.moved * params / n, s.m * n)
+    yield from shared(f"{kind}gradients", back, "bwd", _reduced(s) * params / n, s.m * n)
     ways = s.expert_shared if kind else s.shared
     yield from _copies(s, rates, f"{kind}gradients", params / ways, parts=n, each=loop)
 
@@ -54,7 +67,9 @@ def _lookup(s: Shape, rates: Rates) -> Iterator[Traffic]:
     back = GATHER if plan.tp > 1 and not plan.sequence_parallel else EXCHANGE
     yield from shared("tokens looked up", EXCHANGE, "fwd", nbytes, s.m)
     yield from shared("gradients of tokens", back, "bwd", nbytes, s.m)
-    yield from _copies(s, rates, "gradients of the lookup", _table(s) / s.shared)
+    # sums of 16 bits take part of the lookup's gradient where they are, with each microbatch
+    each = plan.gradients.bytes <= _reduced(s)
+    yield from _copies(s, rates, "gradients of the lookup", _table(s) / s.shared, each=each)
 
 
 def _head(s: Shape, rates: Rates) -> Iterator[Traffic]:
@@ -66,7 +81,7 @@ def _head(s: Shape, rates: Rates) -> Iterator[Traffic]:
     size = max(_reduced(s), FP32.bytes * _wide_logits(s))
     for when in ("fwd", "bwd") if _chunks(s) > 1 else ("fwd",):
         yield from shared("unembedding", GATHER, when, s.moved * table, times)
-    yield from shared("its gradient", SCATTER, "bwd", size * table, times)
+    yield from shared("its gradient", BACK if _in_rings(s) else SCATTER, "bwd", size * table, times)
     yield from _copies(s, rates, "its gradient", table / s.shared, size=size)
 
 
@@ -76,6 +91,8 @@ def _sharing(s: Shape, rates: Rates, kind: str = "") -> Callable[..., Iterator[T
     inside = s.plan.expert_ways * s.plan.ep if kind else s.plan.tp
 
     def over(name: str, what: str, when: str, nbytes: float, times: float) -> Iterator[Traffic]:
+        if what in (RING, BACK):  # XLA's have two hops more than there are pieces to bring
+            nbytes *= (ways + 1) / (ways - 1)
         if ways > 1:
             yield row(rates, name, what, "X", when, n=ways, nbytes=nbytes, times=times, inside=inside)
 
@@ -100,6 +117,15 @@ def _copies(
         if n > 1:
             nbytes, times = size * params / (ways * parts), often * parts
             yield row(rates, name, REDUCE, axes, "bwd", n=n, nbytes=nbytes, times=times, inside=inner)
+
+
+def _in_rings(s: Shape) -> bool:
+    """Does XLA move weights in rings beside their products, a collective matmul? As seen, not documented.
+
+    Of eight chips and more, with no copies, where each has some tokens; rings of four are on one axis of a
+    torus alone, and v6e asks for twice the tokens: `lab.compiler.why` names what differs.
+    """
+    return s.plan.dp * s.plan.dcn == 1 and s.shared >= RING_WAYS and s.t >= RING_TOKENS
 
 
 def _table(s: Shape) -> float:

@@ -8,7 +8,7 @@ instructions, one a line. Which of them run, and how often, is the business of `
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scalingbook_lib.collectives import Collective
@@ -133,7 +133,8 @@ def read(program: Any) -> Text:
             entry = here if header[1] else entry
         elif here is not None and (assigned := _ASSIGN.match(line)):
             instruction = _instruction(line[assigned.end() :], assigned[2], bool(assigned[1]))
-            here.instructions.update({part.name: part for part in _parts(here, instruction)})
+            for part in _parts(here, instruction):
+                here.instructions[part.name] = part
             here.instructions[instruction.name] = instruction
     if entry is None:
         raise HloError(f"{text[:60]!r} is no compiled program: no ENTRY in it; give compiled.as_text()")
@@ -156,10 +157,13 @@ def _instruction(rest: str, name: str, root: bool) -> Instruction:
 def _parts(here: Computation, instruction: Instruction) -> Iterator[Instruction]:
     """`%loop#3` is a part of a tuple: so a dump writes what has a line of its own in `as_text()`."""
     for operand in instruction.operands:
-        whole, _, index = operand.partition("#")
-        if index and operand not in here.instructions and whole in here.instructions:
-            type_ = _elements(here.instructions[whole].type)[int(index)]
-            yield Instruction(operand, type_, "get-tuple-element", (whole,), f"index={index}", False)
+        if "#" in operand and operand not in here.instructions:
+            whole, _, index = operand.rpartition("#")
+            part = Instruction(operand, "", "get-tuple-element", (whole,), f"index={index}", False)
+            yield from _parts(here, part)  # of a tuple in a tuple, that one first
+            if whole in here.instructions:
+                type_ = _elements(here.instructions[whole].type)[int(index)]
+                yield replace(part, type=type_)
 
 
 def _elements(type_: str) -> list[str]:
