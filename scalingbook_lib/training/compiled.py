@@ -67,7 +67,7 @@ def _lookup(s: Shape, rates: Rates) -> Iterator[Traffic]:
     back = GATHER if plan.tp > 1 and not plan.sequence_parallel else EXCHANGE
     yield from shared("tokens looked up", EXCHANGE, "fwd", nbytes, s.m)
     yield from shared("gradients of tokens", back, "bwd", nbytes, s.m)
-    # sums of 16 bits take part of the lookup's gradient where they are, with each microbatch
+    # XLA moves the sum of a lookup's gradients out of the loop over microbatches only where it is widened
     each = plan.gradients.bytes <= _reduced(s)
     yield from _copies(s, rates, "gradients of the lookup", _table(s) / s.shared, each=each)
 
@@ -82,7 +82,8 @@ def _head(s: Shape, rates: Rates) -> Iterator[Traffic]:
     for when in ("fwd", "bwd") if _chunks(s) > 1 else ("fwd",):
         yield from shared("unembedding", GATHER, when, s.moved * table, times)
     yield from shared("its gradient", BACK if _in_rings(s) else SCATTER, "bwd", size * table, times)
-    yield from _copies(s, rates, "its gradient", table / s.shared, size=size)
+    each = s.work.model.tied and s.plan.gradients.bytes <= _reduced(s)
+    yield from _copies(s, rates, "its gradient", table / s.shared, size=size, each=each)
 
 
 def _sharing(s: Shape, rates: Rates, kind: str = "") -> Callable[..., Iterator[Traffic]]:
