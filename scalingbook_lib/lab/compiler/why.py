@@ -1,8 +1,8 @@
 """Why is the compiled program not what was predicted? Its differences, in words.
 
 `why.compare(strategy, program)`: on one side a way of `sharded_matmul`, the rows of `training.traffic`,
-a dict of bytes (`{"all-gather X": 16777216}`) or another program; on the other what the compiler wrote. A training step is compared
-as a whole, by `rules`; `predicted.on` puts its rows on the axes of a mesh.
+a dict of bytes (`{"all-gather X": 16777216}`) or another program; on the other what the compiler wrote. A
+training step is compared as a whole, by `rules`; `predicted.on` puts its rows on the axes of a mesh.
 """
 
 from collections.abc import Iterator, Mapping
@@ -86,7 +86,7 @@ def compare(predicted: Any, compiled: Any, mesh: Any = None) -> Comparison:
         lines += tuple(_idle(predicted, found, sizes))
     lines += tuple(_flops(done, compiled))
     lines += tuple(Line(words, False) for words in rows.not_counted)
-    left = ledger.received(ledger.less) + ledger.received(ledger.more) if step else 0.0
+    left = ledger.unexplained_bytes if step else 0.0
     return Comparison(lines, _received(wanted, sizes), rows.received_bytes, left)
 
 
@@ -103,15 +103,9 @@ def _step(wanted: Sums, found: Sums, ledger: rules.Ledger) -> Iterator[Line]:
         yield Line(
             f"{_said(key, found[key])}, as predicted{_hidden(key, ledger.found)}", True, (key,), (key,)
         )
-    for one in rules.named(ledger):
-        yield Line(str(one), False, one.predicted, one.compiled, one.rule)
-    for key, nbytes in ledger.less.items():
-        if nbytes:
-            yield Line(f"{_said(key, Amount(None, nbytes))} less than predicted", False, (key,))
-    for key, nbytes in ledger.more.items():
-        if nbytes:
-            words = f"{_said(key, Amount(None, nbytes))} more than predicted"
-            yield Line(words + _from(key, ledger.found), False, (), (key,))
+    for one in rules.told(ledger):
+        words = str(one) + "".join(_from(key, ledger.found) for key in one.compiled if not one.rule)
+        yield Line(words, False, one.predicted, one.compiled, one.rule)
 
 
 def _lines(wanted: Sums, found: Sums, rows: Collectives, sizes: Mapping[str, int]) -> Iterator[Line]:
