@@ -11,7 +11,7 @@ from scalingbook_lib.machines.torus import SliceError
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import placement
 from scalingbook_lib.training import PEAK, Plan, PlanError, rules
-from scalingbook_lib.units import BF16, FP32
+from scalingbook_lib.units import FP32
 
 B70, MIXTRAL = models.find("LLaMA-3 70B"), models.find("Mixtral 8x7B")
 TOY = models.Transformer(name="toy", D=1024, L=8, V=1024, N=8, K=8, H=128, F=4096, gated=False, norms=1)
@@ -232,56 +232,9 @@ def test_named_products_are_kept_on_the_chip_or_on_its_host():
     assert listed.hardware_flops == away.hardware_flops
 
 
-def test_a_compiled_step_gathers_the_unembedding_once_and_exchanges_what_it_looks_up():
-    plan = Plan(fsdp=4, dp=2, remat="full", gradients=FP32)
-    rows = compiled(plan)
-    share = rows["unembedding", "AllGather", "fwd"]
-    assert (share.times, share.nbytes) == (128, 2 * B70.V * B70.D)
-    assert rows["tokens looked up", "AllToAll", "fwd"].nbytes == 4 * T * 2 * B70.D
-    assert rows["gradients", "ReduceScatter", "bwd"].nbytes == rows["weights", "AllGather", "bwd"].nbytes
-    assert rows["gradients", "AllReduce", "bwd"].times == 128 * 80  # of a loop over layers: each microbatch
-    assert rows["its gradient", "AllReduce", "bwd"].nbytes == 4 * B70.V * B70.D / 4  # of the sums, once
-    out = compiled(plan, loop=False)
-    assert out["gradients", "AllReduce", "bwd"].times == 80
-    assert ("weights", "AllGather", "bwd") not in compiled(replace(plan, remat="none"), loop=False)
-
-
-def test_gradients_travel_in_the_type_that_a_plan_says():
-    wide, narrow = Plan(fsdp=1024, gradients=FP32), Plan(fsdp=1024, gradients=FP32, reduced=BF16)
-    rows = (found(B70, plan, H100)["gradients", "ReduceScatter", "bwd"] for plan in (wide, narrow))
-    assert [row.nbytes / B70.params * 80 for row in rows] == [4, 2]
-    told = compiled(replace(wide, fsdp=4, dp=2, reduced=FP32))["gradients", "ReduceScatter", "bwd"]
-    assert told.nbytes == 2 * compiled(replace(wide, fsdp=4, dp=2))[told.name, told.what, told.when].nbytes
-
-
-def test_a_loss_in_chunks_gathers_the_unembedding_for_each_and_wide_logits_have_wide_gradients():
-    plan = Plan(fsdp=2, tp=4, remat="full", sequence_parallel=False)
-    chunks = compiled(replace(plan, logit_bytes=0.75))
-    times = [row.times for (name, *_), row in chunks.items() if name in ("unembedding", "its gradient")]
-    assert times == [8 * 512] * 3
-    wide, plain = compiled(replace(plan, logit_bytes=8.0)), compiled(plan)
-    name = "its gradient", "ReduceScatter", "bwd"
-    assert wide[name].nbytes == 2 * plain[name].nbytes
-    assert wide["gradients of wide logits", "AllReduce", "bwd"].nbytes == T * 2 * B70.D
-
-
-def test_a_compiled_step_of_eight_ways_and_many_tokens_is_in_rings_of_two_hops_more():
-    rings = compiled(Plan(fsdp=8, remat="none"))
-    for way in ("ring", "fwd"), ("ring", "bwd"):
-        received = rings["weights", *way].received / 128  # of a microbatch
-        assert received == pytest.approx(80 * 2 * LAYER * 9 / 8, rel=0.001)
-    assert compiled(Plan(fsdp=8, remat="full"))["weights", "AllGather", "bwd"]  # of what is done again
-    assert ("weights", "ring", "fwd") not in compiled(Plan(fsdp=4, dp=2))
-
-
 def test_outputs_that_are_kept_are_not_summed_again():
     kept, again = (
         found(B70, Plan(fsdp=128, tp=8, remat=remat), H100)["tensor", "ReduceScatter", "bwd"]
         for remat in ("save:q,k,v,o", "save:q,k,v")
     )
     assert again.times - kept.times == 8 * B70.L
-
-
-def compiled(plan, loop=True):
-    rows = training.traffic(B70, plan, Slice.of(chips.V5P, "2x2x2"), batch=1024, T=T, loop=loop)
-    return {(row.name, row.what, row.when): row for row in rows}
