@@ -43,14 +43,14 @@ def weights(s: Shape, rates: Rates, loop: bool) -> Iterator[Traffic]:
 def _layers(s: Shape, rates: Rates, kind: str, params: float, *, loop: bool) -> Iterator[Traffic]:
     """A loop over layers sums them over the copies with each microbatch: XLA moves no sum out of two loops.
 
-    Layers that are written out and keep all activations keep the gathered weights as well. What a backward
-    pass does again, it gathers for first, and whole.
+    Of layers that are written out and keep all activations the last keeps its gathered weights as well. What
+    a backward pass does again, it gathers for first, and whole.
     """
     n, again = s.stages.layers, s.plan.replays
     shared, ring, back = _sharing(s, rates, kind), *((RING, BACK) if _in_rings(s) else (GATHER, SCATTER))
     yield from shared(f"{kind}weights", ring, "fwd", s.moved * params / n, s.m * n)
-    if loop or s.plan.remat != "none":
-        yield from shared(f"{kind}weights", GATHER if again else ring, "bwd", s.moved * params / n, s.m * n)
+    twice = n if loop or s.plan.remat != "none" else n - 1
+    yield from shared(f"{kind}weights", GATHER if again else ring, "bwd", s.moved * params / n, s.m * twice)
     yield from shared(f"{kind}gradients", back, "bwd", _reduced(s) * params / n, s.m * n)
     ways = s.expert_shared if kind else s.shared
     yield from _copies(s, rates, f"{kind}gradients", params / ways, parts=n, each=loop)
@@ -81,7 +81,8 @@ def _head(s: Shape, rates: Rates) -> Iterator[Traffic]:
     size = max(_reduced(s), FP32.bytes * _wide_logits(s))
     for when in ("fwd", "bwd") if _chunks(s) > 1 else ("fwd",):
         yield from shared("unembedding", GATHER, when, s.moved * table, times)
-    yield from shared("its gradient", BACK if _in_rings(s) else SCATTER, "bwd", size * table, times)
+    back = BACK if _in_rings(s, _chunks(s)) else SCATTER
+    yield from shared("its gradient", back, "bwd", size * table, times)
     each = s.work.model.tied and s.plan.gradients.bytes <= _reduced(s)
     yield from _copies(s, rates, "its gradient", table / s.shared, size=size, each=each)
 
@@ -112,7 +113,7 @@ def _copies(
 ) -> Iterator[Traffic]:
     """The sum over copies and pods: as it is, or of all microbatches in the type of their sum."""
     plan, often = s.plan, s.m if each else 1
-    size = max(size or _reduced(s), plan.gradients.bytes if s.m > 1 and not each else 0)
+    size = plan.gradients.bytes if s.m > 1 and not each else size or _reduced(s)
     inside = plan.tp * s.shared * plan.pp
     for axes, n, inner, ways in (("R", plan.dp, inside, 1), ("S", plan.dcn, s.chips, plan.dp)):
         if n > 1:
@@ -120,13 +121,13 @@ def _copies(
             yield row(rates, name, REDUCE, axes, "bwd", n=n, nbytes=nbytes, times=times, inside=inner)
 
 
-def _in_rings(s: Shape) -> bool:
+def _in_rings(s: Shape, parts: int = 1) -> bool:
     """Does XLA move weights in rings beside their products, a collective matmul? As seen, not documented.
 
-    Of eight chips and more, with no copies, where each has some tokens; rings of four are on one axis of a
+    Of eight chips and more, with no copies, where each has some tokens in all `parts` of its product; rings of four are on one axis of a
     torus alone, and v6e asks for twice the tokens: `lab.compiler.why` names what differs.
     """
-    return s.plan.dp * s.plan.dcn == 1 and s.shared >= RING_WAYS and s.t >= RING_TOKENS
+    return s.plan.dp * s.plan.dcn == 1 and s.shared >= RING_WAYS and s.t >= parts * RING_TOKENS
 
 
 def _table(s: Shape) -> float:

@@ -106,14 +106,22 @@ def told(ledger: Ledger) -> Iterator[Named]:
 
 
 def embedding(ledger: Ledger) -> Iterator[Named]:
-    """GSPMD looks tokens up in one of several ways, by costs that it does not tell."""
+    """GSPMD looks tokens up in one of several ways, by costs that it does not tell.
+
+    Beside tensor ways that split no tokens, nothing else is gathered over these than the table.
+    """
     rule = "the embedding"
     written = ledger.compiled(lambda c: c.source.rpartition("/")[2] in LOOKUPS or "embed" in c.source)
+    expected = ledger.predicted(*LOOKED_UP)
+    for key in [key for key in ledger.predicted("tensor") if key.kind == REDUCE]:
+        written[Key(GATHER, key.axes)] = float("inf")
+        there = ledger.predicted("tokens looked up")
+        expected[key] = sum(nbytes / ways(k.axes, ledger.sizes) for k, nbytes in there.items())
     for key, nbytes in written.items():
         if taken := take(ledger.more, key, nbytes):
             words = f"{_said(key, taken)} more, of tokens, of their gradients or of the whole table"
             yield Named(rule, words, (), (key,))
-    for key, nbytes in ledger.predicted(*LOOKED_UP).items():
+    for key, nbytes in expected.items():
         if taken := take(ledger.less, key, nbytes):
             yield Named(rule, f"{_said(key, taken)} less, as tokens are looked up otherwise", (key,), ())
 

@@ -31,7 +31,8 @@ def test_a_compiled_step_gathers_the_unembedding_once_and_exchanges_what_it_look
     assert rows["its gradient", "AllReduce", "bwd"].nbytes == 4 * B70.V * B70.D / 4  # of the sums, once
     out = compiled(plan, loop=False)
     assert out["gradients", "AllReduce", "bwd"].times == 80
-    assert ("weights", "AllGather", "bwd") not in compiled(replace(plan, remat="none"), loop=False)
+    keeps = compiled(replace(plan, remat="none"), loop=False)
+    assert keeps["weights", "AllGather", "bwd"].times == 128 * 79  # but those of the last layer
 
 
 def test_gradients_travel_in_the_type_that_a_plan_says():

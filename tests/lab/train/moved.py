@@ -1,7 +1,7 @@
 """What the steps of other people's programs move, as compiled for TPU slices, and how they were drawn.
 
 `python -m tests.lab.train.moved` writes the table, `... NAME` prints one program's row. The rules of
-`lab.compiler.rules` and of `training.compiled` were read from t, u and v; w was drawn afterwards; m are those
+`lab.compiler.rules` and of `training.compiled` were read from t, u, v and w; x was drawn afterwards; m are those
 of t with sequence parallelism, their tokens gathered where the program says so.
 """
 
@@ -38,7 +38,7 @@ SIZES = ((1024, 8, 4096), (2048, 16, 5632), (2048, 16, 8192), (3072, 24, 8192), 
 def drawn() -> list[Style]:
     """Every program of the table."""
     t, u = _many(16, "t", 24), _many(61, "u", 20)
-    toss, more = random.Random(5), [*_many(2026, "v", 16), *_many(7, "w", 16)]
+    toss, more = random.Random(5), [*_many(2026, "v", 16), *_many(7, "w", 16), *_many(99, "x", 12)]
     marked = [replace(style, marked=style.sp and toss.random() < 0.5) for style in more]
     m = [replace(s, name="m" + s.name[1:], marked=True) for s in t if s.sp and s.scan]
     return [*t, *u, *marked, *m]
