@@ -1,8 +1,8 @@
 """What the steps of other people's programs move, as compiled for TPU slices, and how they were drawn.
 
 `python -m tests.lab.train.moved` writes the table, `... NAME` prints one program's row. The rules of
-`lab.compiler.rules` and of `training.compiled` were read from t, u, v and w; x was drawn afterwards; m are those
-of t with sequence parallelism, their tokens gathered where the program says so.
+`lab.compiler.rules` and of `training.compiled` were read from t, u, v and w; x was drawn afterwards. m are
+those of t with sequence parallelism, their tokens gathered where the program says so.
 """
 
 import csv
