@@ -93,9 +93,9 @@ def _sharing(s: Shape, rates: Rates, kind: str = "") -> Callable[..., Iterator[T
     inside = s.plan.expert_ways * s.plan.ep if kind else s.plan.tp
 
     def over(name: str, what: str, when: str, nbytes: float, times: float) -> Iterator[Traffic]:
-        if what in (RING, BACK):  # XLA's have two hops more than there are pieces to bring
-            nbytes *= (ways + 1) / (ways - 1)
         if ways > 1:
+            # XLA's rings have two hops more than there are pieces to bring
+            nbytes *= (ways + 1) / (ways - 1) if what in (RING, BACK) else 1
             yield row(rates, name, what, "X", when, n=ways, nbytes=nbytes, times=times, inside=inside)
 
     return over

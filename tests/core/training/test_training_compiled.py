@@ -59,5 +59,9 @@ def test_a_compiled_step_of_eight_ways_and_many_tokens_is_in_rings_of_two_hops_m
     for way in ("ring", "fwd"), ("ring", "bwd"):
         received = rings["weights", *way].received / 128  # of a microbatch
         assert received == pytest.approx(80 * 2 * LAYER * 9 / 8, rel=0.001)
+    routed = training.traffic(
+        models.find("Mixtral 8x7B"), Plan(fsdp=8, ep=8), Slice.of(chips.V5P, "2x2x2"), batch=8, T=T, loop=True
+    )
+    assert not [row for row in routed if row.name.startswith("expert weights")]  # each is on one chip
     assert compiled(Plan(fsdp=8, remat="full"))["weights", "AllGather", "bwd"]  # of what is done again
     assert ("weights", "ring", "fwd") not in compiled(Plan(fsdp=4, dp=2))
