@@ -135,7 +135,7 @@ def rings(ledger: Ledger) -> Iterator[Named]:
         ):
             n, ring = ways(axes, ledger.sizes), Key(PERMUTE, axes)
             halves = [key for key in (Key(GATHER, axes), Key(SCATTER, axes)) if other.get(key)]
-            if not side.get(ring) or not halves:
+            if n == 1 or not side.get(ring) or not halves:  # one: of axes that are none of the mesh's
                 continue
             both = sum(other[key] for key in halves)
             most = min(both, side[ring] * n / (n - 1))
