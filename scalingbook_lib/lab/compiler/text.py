@@ -116,7 +116,9 @@ class Text:
     @classmethod
     def of(cls, program: Any) -> "Text":
         """A compiled program, its text, or anything with `as_text()` or `.text`, read into computations."""
-        return program if isinstance(program, Text) else read(program)
+        if isinstance(program, Text):
+            return program
+        return getattr(program, "parsed", None) or read(program)  # an `aot.Program` has been read once
 
 
 def read(program: Any) -> Text:
