@@ -1,0 +1,37 @@
+"""What is kept of compiled programs is what the compiler says, and serves for no other program."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from scalingbook_lib.lab.compiler import aot
+from scalingbook_lib.notation import Mesh
+from tests.lab.remembered import digest
+
+pytestmark = pytest.mark.usefixtures("tpu")
+ON = {"topology": "v5e:2x2", "mesh": Mesh(X=4), "B": 4096, "D": 4096}
+
+
+def product(x, w):
+    return jnp.tanh(x @ w)
+
+
+def compiled(F):
+    return aot.compile(product, "A[B_X, D]", "W[D, F]", out="C[B_X, F]", **ON, F=F)
+
+
+def test_it_is_what_the_compiler_says_and_another_program_is_compiled(remembered, monkeypatch):
+    asked = compiled(8192)
+    remembered(ON["topology"])
+    again = compiled(8192)
+    monkeypatch.delenv("REMEMBER", raising=False)
+    other = compiled(4096)
+    assert (again.text, again.memory) == ("", asked.memory)
+    assert other.text
+    assert other.memory != asked.memory
+
+
+def test_the_same_program_for_another_slice_is_another():
+    lowered = jax.jit(jnp.tanh).lower(jnp.ones(8))
+    assert digest(lowered, "v5e:2x2") == digest(jax.jit(jnp.tanh).lower(jnp.ones(8)), "v5e:2x2")
+    assert digest(lowered, "v5e:2x2") != digest(lowered, "v5p:2x2x1")
