@@ -18,6 +18,7 @@ import pytest
 
 TABLE = Path(__file__).with_name("remembered.json")
 FIGURES = ("argument", "output", "alias", "temp")
+NAMES = [f"{name}_size_in_bytes" for name in FIGURES]
 
 
 class Remembered(SimpleNamespace):
@@ -44,6 +45,14 @@ def kept():
     return json.loads(TABLE.read_text()) if TABLE.exists() else {}
 
 
+def keep(key, found):
+    """Write it down where that is asked for; it is handed on."""
+    if os.environ.get("REMEMBER"):
+        kept()[key] = found
+        TABLE.write_text(json.dumps(dict(sorted(kept().items())), indent=1) + "\n")
+    return found
+
+
 @pytest.fixture
 def remembered(monkeypatch):
     """Call it with a topology: from then on a program whose memory is kept is not compiled again."""
@@ -57,10 +66,8 @@ def remembered(monkeypatch):
             program = compiling(lowered, **options)
             found = program.memory_analysis()
             on_host = any(getattr(found, f"host_{name}_size_in_bytes") for name in FIGURES)
-            if os.environ.get("REMEMBER") and not on_host:
-                names = [f"{name}_size_in_bytes" for name in FIGURES]
-                kept()[key] = {name: getattr(found, name) for name in names}
-                TABLE.write_text(json.dumps(dict(sorted(kept().items())), indent=1) + "\n")
+            if not on_host:
+                keep(key, {name: getattr(found, name) for name in NAMES})
             return program
 
         monkeypatch.setattr(jax.stages.Lowered, "compile", compile)
