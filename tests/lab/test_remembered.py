@@ -6,6 +6,7 @@ import pytest
 
 from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.notation import Mesh
+from tests.lab import remembered as kept_programs
 from tests.lab.remembered import digest
 
 pytestmark = pytest.mark.usefixtures("tpu")
@@ -20,15 +21,18 @@ def compiled(F):
     return aot.compile(product, "A[B_X, D]", "W[D, F]", out="C[B_X, F]", **ON, F=F)
 
 
-def test_it_is_what_the_compiler_says_and_another_program_is_compiled(remembered, monkeypatch):
-    asked = compiled(8192)
+def test_it_is_what_the_compiler_says_and_another_program_is_compiled(remembered, monkeypatch, tmp_path):
+    table = {}
+    monkeypatch.setattr(kept_programs, "kept", lambda: table)
+    monkeypatch.setattr(kept_programs, "TABLE", tmp_path / "remembered.json")
+    monkeypatch.setenv("REMEMBER", "1")
     remembered(ON["topology"])
-    again = compiled(8192)
-    monkeypatch.delenv("REMEMBER", raising=False)
-    other = compiled(4096)
+    asked, again, other = compiled(8192), compiled(8192), compiled(4096)
+    assert asked.text
     assert (again.text, again.memory) == ("", asked.memory)
     assert other.text
     assert other.memory != asked.memory
+    assert len(table) == 2
 
 
 def test_the_same_program_for_another_slice_is_another():
