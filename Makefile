@@ -26,7 +26,10 @@ site: set-up-book ## build the site into _build/html
 serve: set-up-book ## serve the site as it was last built
 	$(PYTHON) -m web.site serve
 
-test: set-up lint bare tests alone site-for-tests browser ## run every check there is
+test: set-up ## run every check there is
+	@$(PYTHON) -m web.site vendor
+	@$(MAKE) --jobs=2 --output-sync=target lint site-for-tests # either keeps one core busy
+	@$(MAKE) bare tests alone browser
 
 lint: set-up ## style, types and floors
 	@echo "==> style, types and floors"

@@ -30,6 +30,7 @@ from tools import first_cell, notebooks
 from tools import wheel as library
 from tools.environment import ROOT
 from tools.notebooks import Notebook
+from tools.warm import Warm
 
 WORK = ROOT / ".make" / "alone"
 UV = Path(sys.executable).with_name("uv")
@@ -168,12 +169,15 @@ def run(what: Run, wheel: Path, empty: Index) -> str:
     return f"{what}: {problem}" if problem else ""
 
 
+_started = threading.local()  # a warm process answers one question at a time: each thread has its own
+
+
 def ended(notebook: Path, on: Versions, empty: Index) -> str:
     """Run a notebook where it lies, on these versions; what went wrong, or ''."""
-    command = [on.home / "bin" / "python", "-m", "pytest", *PYTEST, notebook.name]
-    told = _variables(notebook.parents[1], empty)
-    done = subprocess.run(command, cwd=notebook.parent, env=told, capture_output=True, text=True, check=False)
-    return f"status {done.returncode}\n{done.stdout[-9000:]}{done.stderr}" if done.returncode else ""
+    python, known = on.home / "bin" / "python", vars(_started)
+    warm = known.get(str(python)) or Warm(python, _variables(on.home, empty))
+    known[str(python)] = warm
+    return warm.ended(notebook, _variables(notebook.parents[1], empty), PYTEST)
 
 
 def _variables(home: Path, empty: Index) -> dict[str, str]:

@@ -21,7 +21,7 @@ from scalingbook_lib.evidence.scores import Summary, signed
 from scalingbook_lib.evidence.scoring import baselines, opened
 from scalingbook_lib.evidence.scoring.baselines import Bare
 from scalingbook_lib.evidence.scoring.report import Found, Report, Scored
-from tools import bills
+from tools import bills, kernel_fits
 from tools.environment import ROOT
 from tools.published import Cells, Text, share
 
@@ -31,6 +31,7 @@ BESIDE = {
     "collectives": ("added_collectives",),
     "model_configs": ("model_configs",),
 }
+FITTED = {"kernels": ("products", "attention"), "collectives": ("fabrics",)}  # tables of `kernel_fits`
 COLUMNS = {"B": "m", "D": "k", "F": "n"}  # of products.csv, X[B, D] · W[D, F]
 USED = "", "held-out"  # runs that are fitted, and runs that no fit may see
 WAYS = "source", "software"
@@ -112,6 +113,8 @@ def _runs(table: str) -> dict[str, training.Score | inference.InferenceScore]:
 
 def _left_out(table: str) -> Mapping[str, Mapping[str, float]]:
     """Predicted over published by figures that never saw a run's source, software or chip."""
+    if table in FITTED:
+        return {"chip": dict(kernel_fits.blind(scored(table).rows, *FITTED[table]))}
     return record(table.removesuffix("_runs")).left_out if _runs(table) else {}
 
 

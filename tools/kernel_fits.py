@@ -1,25 +1,34 @@
 """Fit what kernels and links attain, and freeze it: `python -m tools.kernel_fits`, some seconds.
 
 It reads `data/products.csv`, `data/attention.csv`, `data/decode_attention.csv` and the collectives of `data`
-and of the library, and writes `kernel_fits.json` in scalingbook_lib/evidence/data.
+and of the library, and writes `kernel_fits.json` in scalingbook_lib/evidence/data. What becomes of that where
+no fit sees a chip is `data/kernel_fits_left_out.json`: by it the page of scores says what to expect of a chip
+that nobody has measured.
 """
 
 import csv
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date
+from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import Protocol
 
+from scalingbook_lib import evidence
 from scalingbook_lib.evidence import fabrics, kernels, resources
 from scalingbook_lib.evidence.fitting import Values
 from scalingbook_lib.evidence.reading import chip as reading
+from scalingbook_lib.evidence.scoring.report import Scored
+from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.units import dtype
 from tools.environment import ROOT
 
 FOLDER = Path(resources.__file__).parent / "data"
+LEFT_OUT = ROOT / "data" / "kernel_fits_left_out.json"
 FEWEST = 4  # rows that make a line, but for chips whose kin has no more
 
 
@@ -61,46 +70,117 @@ def collectives() -> Iterator[tuple[str, fabrics.Timed]]:
             yield fabrics.generation(on), fabrics.timed(row, on)
 
 
-def grouped[T](pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
-    """The values of each name, sorted by name."""
+class Measured(Protocol):
+    """A row of any of the tables."""
+
+    @property
+    def chip(self) -> Chip: ...
+
+
+type Fits = dict[str, dict[str, Values]]
+type Changes = dict[str, dict[str, Values | None]]
+
+
+def grouped[T: Measured](pairs: Iterable[tuple[str, T]], without: str = "") -> dict[str, tuple[T, ...]]:
+    """The values of each name, sorted by name; those of one chip left out."""
     found: dict[str, list[T]] = defaultdict(list)
     for name, value in pairs:
-        found[name].append(value)
-    return dict(sorted(found.items()))
+        if value.chip.name != without:
+            found[name].append(value)
+    return {name: tuple(values) for name, values in sorted(found.items())}
 
 
-def fits() -> dict[str, dict[str, Values]]:
-    """Every line of every table."""
-    measured = grouped(products())
-    attention = grouped(chain(attended("attention"), attended("decode_attention")))
+# what is left out changes few lines: the others are fitted once
+_products, _attention, _fabric = map(cache, (kernels.fit_products, kernels.fit_attention, fabrics.fit))
+
+
+def fits(without: str = "") -> Fits:
+    """Every line of every table, to three digits, fitted on the rows of all chips but one."""
+    measured = grouped(products(), without)
+    attention = grouped(chain(attended("attention"), attended("decode_attention")), without)
+    found = {
+        "products": {name: _products(timed) for name, timed in measured.items() if _stands(name, measured)},
+        "attention": {name: _attention(timed) for name, timed in attention.items()},
+        "fabrics": {name: _fabric(timed) for name, timed in grouped(collectives(), without).items()},
+    }
+    return {table: {line: rounded(v) for line, v in lines.items()} for table, lines in found.items()}
+
+
+def left_out(chip: str) -> Changes:
+    """What becomes of the lines where no fit sees that chip: other figures, or None, of those that change."""
+    every, others = fits(), fits(chip)
     return {
-        "products": {
-            name: kernels.fit_products(timed) for name, timed in measured.items() if _stands(name, measured)
-        },
-        "attention": {name: kernels.fit_attention(timed) for name, timed in attention.items()},
-        "fabrics": {name: fabrics.fit(timed) for name, timed in grouped(collectives()).items()},
+        table: {
+            name: others[table].get(name)
+            for name in sorted({*lines, *others[table]})
+            if others[table].get(name) != lines.get(name)
+        }
+        for table, lines in every.items()
     }
 
 
-def _stands(name: str, measured: Mapping[str, list[kernels.Timed]]) -> bool:
+def measured_chips() -> list[str]:
+    """Every chip that a fit sees."""
+    rows = chain(products(), attended("attention"), attended("decode_attention"), collectives())
+    return sorted({row.chip.name for _, row in rows})
+
+
+@contextmanager
+def without(changes: Changes) -> Iterator[None]:
+    """The library computes by these lines while the block runs."""
+    record = resources.record("kernel_fits")
+    kept = dict(record)
+    _compute_by(record, {table: _changed(kept[table], changed) for table, changed in changes.items()})
+    try:
+        yield
+    finally:
+        _compute_by(record, kept)
+
+
+def blind(rows: Iterable[Scored], *tables: str) -> Iterator[tuple[str, float]]:
+    """Each row's id, and its prediction over what was measured, by figures that never saw its chip.
+
+    Only of chips of which these tables have figures: a torus is predicted by documented rates.
+    """
+    found = resources.grouped((row for row in rows if row.found), lambda row: row.found and row.found.chip)
+    for chip, changes in json.loads(LEFT_OUT.read_text(encoding="utf-8")).items():
+        if chip in found and any(changes[table] for table in tables):
+            with without(changes):
+                again = evidence.score([row.row for row in found[chip]]).found
+            yield from ((row.id, 1 + new.error) for row, new in zip(found[chip], again, strict=True))
+
+
+def _changed(lines: Mapping[str, Values], changed: Mapping[str, Values | None]) -> dict[str, Values]:
+    return {name: values for name, values in {**lines, **changed}.items() if values is not None}
+
+
+def _compute_by(record: dict[str, object], tables: Mapping[str, object]) -> None:
+    record.update(tables)
+    for remembered in (kernels.products, kernels.attention, fabrics.fabric):
+        remembered.cache_clear()
+
+
+def _stands(name: str, measured: Mapping[str, tuple[kernels.Timed, ...]]) -> bool:
     """Whether its rows are enough, or its kin's are as few."""
     chip, *of = name.split(" | ")
     like = " | ".join((kernels.GENERATIONS.get(chip, chip), *of))
     return len(measured[name]) >= FEWEST or len(measured.get(like, ())) < FEWEST
 
 
-def frozen(found: Mapping[str, Mapping[str, Values]]) -> str:
-    """One line of text for each line of a table, to three digits."""
+def frozen(found: Mapping[str, Mapping[str, object]]) -> str:
+    """One line of text for each line of a table."""
     tables = []
     for name, lines in found.items():
-        text = ",\n".join(f"  {json.dumps(line)}: {json.dumps(_rounded(v))}" for line, v in lines.items())
-        tables.append(f' "{name}": {{\n{text}\n }}')
+        text = ",\n".join(f"  {json.dumps(line)}: {json.dumps(v)}" for line, v in lines.items())
+        tables.append(f" {json.dumps(name)}: {{\n{text}\n }}")
     return f'{{\n "date": "{date.today()}",\n' + ",\n".join(tables) + "\n}\n"
 
 
-def _rounded(values: Values) -> dict[str, float]:
+def rounded(values: Values) -> Values:
+    """To three digits."""
     return {name: float(f"{value:.3g}") for name, value in values.items()}
 
 
 if __name__ == "__main__":
     (FOLDER / "kernel_fits.json").write_text(frozen(fits()), encoding="utf-8")
+    LEFT_OUT.write_text(frozen({chip: left_out(chip) for chip in measured_chips()}), encoding="utf-8")

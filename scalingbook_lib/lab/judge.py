@@ -87,13 +87,13 @@ def summed(rows: hlo.Collectives, *, shifts: bool = False) -> tuple[Move, ...]:
     """The collectives of a program, those of one kind over the same axes (and shifts) as one."""
     if rows.not_counted:
         raise hlo.HloError(f"{rows.not_counted[0]}; a program that is judged must say all that it moves")
-    sums: dict[str, tuple[int, int]] = {}
-    for row in rows:
-        name = f"{row.kind} {row.over if shifts else row.axes}"
-        times, nbytes = sums.get(name, (0, 0))
-        runs = row.times or 0  # known: a loop of unknown length is not counted
-        sums[name] = (times + runs, nbytes + runs * row.nbytes)
-    return programs.moves(sums)
+
+    def name(row: hlo.CompiledCollective) -> str:
+        return f"{row.kind} {row.over if shifts else row.axes}"
+
+    # no loop of unknown length is left: one that communicates would be among what is not counted
+    times, nbytes = rows.summed(name, lambda row: 1), rows.summed(name, lambda row: row.nbytes)
+    return programs.moves({each: (times[each], nbytes[each]) for each in times})
 
 
 def _struct(a: jax.Array, on: jax.sharding.Mesh) -> jax.ShapeDtypeStruct:

@@ -8,6 +8,7 @@ import pytest
 
 from scalingbook_lib.lab import devices
 from tests.core import repeatable as repeatable
+from tests.lab.remembered import remembered as remembered
 
 devices.simulate(8)  # before JAX starts: each test process has its own
 

@@ -20,6 +20,7 @@ from scalingbook_lib.lab.compiler import schedule as lab_schedule
 from scalingbook_lib.lab.compiler.memory import Memory
 from scalingbook_lib.lab.compiler.overflow import Allocation, DoesNotFit
 from scalingbook_lib.lab.compiler.slices import NoTpuCompiler, as_printed, why_not
+from scalingbook_lib.lab.compiler.text import Text
 from scalingbook_lib.machines.chips import Chip, SliceError
 from scalingbook_lib.notation import Array
 from scalingbook_lib.units import BF16, DType, Told, si
@@ -49,24 +50,29 @@ class Program(Told):
     compiled: Any = field(repr=False, compare=False)
 
     @functools.cached_property
+    def parsed(self) -> Text:
+        """Its text, read once for all figures here and for whatever else is given the program."""
+        return Text.of(self.text)
+
+    @functools.cached_property
     def collectives(self) -> hlo.Collectives:
         """What it communicates."""
-        return hlo.collectives(self.text, self.mesh)
+        return hlo.collectives(self.parsed, self.mesh)
 
     @functools.cached_property
     def fusions(self) -> tuple[work.Fusion, ...]:
         """Its kernels, with the compiler's estimates."""
-        return work.fusions(self.text)
+        return work.fusions(self.parsed)
 
     @functools.cached_property
     def flops(self) -> int:
         """The FLOPs of all its matmuls, loops included."""
-        return work.matmul_flops(self.text)
+        return work.matmul_flops(self.parsed)
 
     @functools.cached_property
     def cycles(self) -> int:
         """The TPU compiler's estimate for all kernels together, the links' time not included; 0 on a CPU."""
-        return work.cycles(self.text)
+        return work.cycles(self.fusions)
 
     @property
     def estimated_s(self) -> float | None:
@@ -77,21 +83,21 @@ class Program(Told):
     @functools.cached_property
     def not_counted(self) -> tuple[unread.Unread, ...]:
         """What its text does not tell: then `flops`, `cycles` and `collectives` are at least so much."""
-        return unread.unread(self.text)
+        return unread.unread(self.parsed)
 
     @property
     def vmem_bytes(self) -> int:
         """The largest scratch in VMEM that one kernel reserves."""
-        return work.vmem_bytes(self.text)
+        return work.vmem_bytes(self.parsed)
 
     @property
     def prefetched_bytes(self) -> int:
         """What it copies from HBM into VMEM ahead of its use."""
-        return work.prefetched_bytes(self.text)
+        return work.prefetched_bytes(self.parsed)
 
     def schedule(self, *, copies: bool = False) -> lab_schedule.Schedule:
         """The order in which it computes and communicates."""
-        return lab_schedule.schedule(self.text, self.mesh, copies=copies)
+        return lab_schedule.schedule(self.parsed, self.mesh, copies=copies)
 
     def run(self, *arrays: Any) -> Any:
         """Its result for these arrays, placed as it expects them; on this machine's devices alone."""

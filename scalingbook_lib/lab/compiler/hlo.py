@@ -89,22 +89,23 @@ class Collectives(Told):
 
     def counts(self) -> dict[str, int]:
         """How often each kind runs: {'all-gather': 2}."""
-        return self._summed(lambda c: c.kind, lambda c: 1)
+        return self.summed(lambda c: c.kind, lambda c: 1)
 
     def over_axes(self) -> dict[str, int]:
         """How often each kind runs over which axes: {'all-gather X': 2}."""
-        return self._summed(lambda c: f"{c.kind} {c.axes}", lambda c: 1)
+        return self.summed(lambda c: f"{c.kind} {c.axes}", lambda c: 1)
 
     def nbytes(self) -> dict[str, int]:
         """The array bytes of each kind over its axes, all runs together: {'all-gather X': 16777216}."""
-        return self._summed(lambda c: f"{c.kind} {c.axes}", lambda c: c.nbytes)
+        return self.summed(lambda c: f"{c.kind} {c.axes}", lambda c: c.nbytes)
 
     @property
     def received_bytes(self) -> float:
         """What one device takes in over its links in the whole program."""
-        return sum(self._summed(lambda c: c.kind, lambda c: c.received_bytes).values())
+        return sum(self.summed(lambda c: c.kind, lambda c: c.received_bytes).values())
 
-    def _summed(self, key: Callable, value: Callable) -> dict:
+    def summed(self, key: Callable, value: Callable) -> dict:
+        """A figure of every row times its runs, those of one key together."""
         total: dict = {}
         for c in self.rows:
             total[key(c)] = total.get(key(c), 0) + value(c) * (1 if c.times is None else c.times)

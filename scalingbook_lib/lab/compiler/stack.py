@@ -15,7 +15,6 @@ import jax
 from scalingbook_lib.lab.compiler import aot, hlo, llo, scopes, sharding, stages, walk
 from scalingbook_lib.lab.compiler.aot import Program
 from scalingbook_lib.lab.compiler.llo import Bundles
-from scalingbook_lib.lab.compiler.text import Text
 from scalingbook_lib.notation import Array
 from scalingbook_lib.units import BF16, DType, Told
 
@@ -143,7 +142,7 @@ def of(
 
 def _bundles(fn: Callable, args: tuple, how: dict[str, Any], program: Program) -> tuple[Bundles, ...]:
     """The bundles of every kernel, with the scopes that its program's text names in it."""
-    text = Text.of(program.text)
+    text = program.parsed
     outer = (visit.instruction for visit in walk.visits(text) if visit.inside is None)
     sources = {i.name: walk.scopes(text, i) for i in outer}
     return tuple(replace(b, source=sources.get(b.kernel, "")) for b in llo.dump(fn, args, how))

@@ -116,7 +116,8 @@ class Text:
     @classmethod
     def of(cls, program: Any) -> "Text":
         """A compiled program, its text, or anything with `as_text()` or `.text`, read into computations."""
-        return program if isinstance(program, Text) else read(program)
+        # an `aot.Program` has been read once
+        return program if isinstance(program, Text) else getattr(program, "parsed", None) or read(program)
 
 
 def read(program: Any) -> Text:

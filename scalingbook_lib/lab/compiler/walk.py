@@ -1,7 +1,7 @@
 """Which instructions of a program run, and how often?
 
 Calls, fusions and what runs beside them are entered; a loop's body counts once for every trip, and of a
-conditional's branches one: that which has most of what is asked for.
+conditional's branches one where amounts are summed: that which has most of what is asked for.
 """
 
 import re
@@ -30,15 +30,16 @@ class Visit:
 type Weigh = Callable[[Visit], float]
 
 
-def visits(text: Text, weigh: Weigh = lambda visit: 1) -> Iterator[Visit]:
-    """Every instruction that runs, with the number of times it does.
+def visits(text: Text, weigh: Weigh | None = None) -> Iterator[Visit]:
+    """Every instruction that may run, with the number of times it does.
 
-    `weigh` says how much of what is asked for a visit has: of a conditional's branches the heaviest is taken.
+    `weigh` says how much of a sum a visit has: of a conditional's branches the heaviest is taken. Without
+    one, every branch is: which of them runs is known only then.
     """
     return _visits(text, Visit(text.entry.root, text.entry, 1), weigh)
 
 
-def _visits(text: Text, at: Visit, weigh: Weigh) -> Iterator[Visit]:
+def _visits(text: Text, at: Visit, weigh: Weigh | None) -> Iterator[Visit]:
     """What runs in the computation of a visit, as often as that, and as part of the same kernel."""
     here, times, inside = at.computation, at.times, at.inside
     for instruction in here.instructions.values():
@@ -57,7 +58,7 @@ def _visits(text: Text, at: Visit, weigh: Weigh) -> Iterator[Visit]:
             list(_visits(text, Visit(instruction, text.computations[name], times, part), weigh))
             for name in callees(instruction)
         ]
-        if instruction.opcode == "conditional":
+        if instruction.opcode == "conditional" and weigh is not None:
             called = [max(called, key=lambda branch: sum(weigh(v) * (v.times or 1) for v in branch))]
         for found in called:
             yield from found

@@ -7,6 +7,7 @@ measurement, and one without the time on the links.
 
 import math
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -55,17 +56,18 @@ def fusion(text: Text, visit: Visit) -> Fusion:
     return Fusion(i.name, kind, cycles_of(i), visit.times, flops, vmem_of(i), i.text("op_name"))
 
 
-def cycles(program: Any) -> int:
-    """The compiler's estimate for one run of the whole program, loops included, collectives not."""
-    return sum(_times(f) * f.cycles for f in fusions(program))
+def cycles(kernels: Iterable[Fusion]) -> int:
+    """The compiler's estimate for one run of a program's kernels, loops included, collectives not."""
+    return sum(_times(f) * f.cycles for f in kernels)
 
 
 def matmul_flops(program: Any) -> int:
     """The FLOPs of all matmuls that one device computes in one run, loops included."""
+    return _total(program, lambda visit: flops_of(visit.computation, visit.instruction))
 
-    def weigh(visit: Visit) -> int:
-        return flops_of(visit.computation, visit.instruction)
 
+def _total(program: Any, weigh: Callable[[Visit], int]) -> int:
+    """What all visits of one run have of it, loops included; of branches, the one that has most."""
     return sum(weigh(visit) * _times(visit) for visit in walk.visits(Text.of(program), weigh))
 
 
@@ -76,10 +78,14 @@ def vmem_bytes(program: Any) -> int:
 
 def prefetched_bytes(program: Any) -> int:
     """The bytes that the program copies from HBM into VMEM ahead of their use."""
-    # `copy-start` returns (what is being made, what it is made of, a context): the first is in VMEM, S(1)
-    moves = (v for v in walk.visits(Text.of(program)) if v.instruction.opcode == "copy-start")
-    into = ((v, v.instruction.type.lstrip("(").split("}")[0]) for v in moves)
-    return sum(int(shapes_in(to)[0].nbytes) * _times(visit) for visit, to in into if "S(1)" in to)
+
+    def weigh(visit: Visit) -> int:
+        # `copy-start` returns (what is being made, what it is made of, a context): the first is in VMEM, S(1)
+        to = visit.instruction.type.lstrip("(").split("}")[0]
+        moves = visit.instruction.opcode == "copy-start" and "S(1)" in to
+        return int(shapes_in(to)[0].nbytes) if moves else 0
+
+    return _total(program, weigh)
 
 
 def cycles_of(i: Instruction) -> int:

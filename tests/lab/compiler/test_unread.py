@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
+from scalingbook_lib.lab import judge
 from scalingbook_lib.lab.compiler import aot, why
 from scalingbook_lib.lab.kernels import beside
 from scalingbook_lib.notation import Mesh
@@ -77,3 +78,34 @@ def test_a_call_of_unknown_name_is_listed():
     )
     found = aot.hlo.collectives(text, Mesh(X=2))
     assert found.not_counted == ("not counted: what somebody_elses computes and sends",)
+
+
+IN_A_BRANCH = """HloModule m
+%body (s: f32[8]) -> f32[8] {
+  %s = f32[8]{0} parameter(0)
+  ROOT %r = f32[8]{0} all-reduce(%s), replica_groups={{0,1}}
+}
+%looping (a: f32[8]) -> f32[8] {
+  %a = f32[8]{0} parameter(0)
+  ROOT %w = f32[8]{0} while(%a), condition=%somewhere, body=%body
+}
+%longer (b: f32[8]) -> f32[8] {
+  %b = f32[8]{0} parameter(0)
+LINES  ROOT %l = f32[8]{0} negate(%b)
+}
+ENTRY %m (p: f32[8]) -> f32[8] {
+  %p = f32[8]{0} parameter(0)
+  %n = s32[] constant(0)
+  ROOT %k = f32[8]{0} conditional(%n, %p, %p), branch_computations={%looping, %longer}
+}
+"""
+
+
+def test_a_loop_is_listed_in_whichever_branch_it_stands():
+    """The branch that moves most is counted; what it hides was once looked for in the longest alone."""
+    lines = "".join(f"  %l{n} = f32[8]{{0}} negate(%b)\n" for n in range(9))
+    found = aot.hlo.collectives(IN_A_BRANCH.replace("LINES", lines), Mesh(X=2))
+    assert [row.times for row in found] == [None]
+    assert found.not_counted == ("loop w runs as often as its data say: counted once",)
+    with pytest.raises(aot.hlo.HloError, match="must say all"):
+        judge.summed(found)

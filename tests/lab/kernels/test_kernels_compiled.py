@@ -84,4 +84,4 @@ def test_a_fusion_without_an_estimate_does_not_count():
     text = (
         f"HloModule m\n\nENTRY %main (a: f32[8]) -> f32[8] {{\n  %a = f32[8]{{0}} parameter(0)\n{line}\n}}\n"
     )
-    assert work.cycles(text) == 0
+    assert work.fusions(text) == ()

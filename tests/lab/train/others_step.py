@@ -173,10 +173,15 @@ class Program(Layers):
         return (new | {"master": w} if self.p.opt == "master" else new), loss
 
 
-def compile(knobs: str) -> None:
-    """Compile the step of a style, given as JSON, for its slice."""
-    program = Program(Style(**json.loads(knobs)))
+def lowered(style: Style) -> jax.stages.Lowered:
+    """The step of a style as its compiler is given it."""
+    program = Program(style)
     slices.topology(program.p.topo)
     state, data = program.structs()
     out = (jax.tree.map(lambda a: a.sharding, state), program.place())
-    jax.jit(program.step, donate_argnums=(0,), out_shardings=out).lower(state, data).compile()
+    return jax.jit(program.step, donate_argnums=(0,), out_shardings=out).lower(state, data)
+
+
+def compile(knobs: str) -> None:
+    """Compile the step of a style, given as JSON, for its slice."""
+    lowered(Style(**json.loads(knobs))).compile()

@@ -12,16 +12,18 @@ from scalingbook_lib.lab.train.trainer import Trainer
 
 # large enough for HBM: what is small stays in VMEM
 MIDDLE = models.Transformer(name="middle", D=1024, L=6, V=1024, N=4, K=4, H=128, F=2048)
+SLICE = "v5p:2x2x1"
 WORDS = replace(MIDDLE, name="with many words", V=16384)
 
 
 @pytest.mark.parametrize(("model", "mesh"), [(MIDDLE, {"X": 2, "Y": 2}), (WORDS, {"X": 4})])
-def test_state_and_peak_are_as_predicted(model, mesh):
+def test_state_and_peak_are_as_predicted(model, mesh, remembered):
     if not aot.available():
         if os.environ.get("CI"):
             pytest.fail(aot.why_not())
         pytest.skip(aot.why_not())
-    trainer = Trainer(model, mesh, batch=32, T=512, topology="v5p:2x2x1")
+    remembered(SLICE)
+    trainer = Trainer(model, mesh, batch=32, T=512, topology=SLICE)
     told = training.memory(model, agreement.plan(trainer), batch=32, T=512, loop=True)
     compiled = trainer.program.memory
     assert told.moment == "in a layer"
