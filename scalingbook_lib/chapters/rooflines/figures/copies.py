@@ -1,7 +1,5 @@
 """Which rows meet one copy of the weights? A training batch and a decoding step, dealt to the copies."""
 
-from scalingbook_lib import roofline
-from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import CACHE, IDLE, MEMORY, Area, Arrow, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
@@ -14,16 +12,14 @@ EACH = TOKENS // COPIES
 
 def copies() -> Figure:
     """The B of a matmul is dealt out twice: into tokens, then to the copies of the weights."""
-    ridge = f"{roofline.ridge(V5E):.0f}"
     return Figure(
         key="rooflines.copies",
         alt=f"A sheet of {SEQUENCES} sequences of {count(LENGTH)} tokens, {TOKENS:,} rows, is dealt "
         f"to {count(COPIES)} copies of the weights: {count(EACH)} rows meet each. One copy is "
         f"spread over {CHIPS} chips, and its rows meet all of them. In decoding a sequence "
         f"brings one row: {SEQUENCES} rows for {count(COPIES)} copies.",
-        caption="B counts the rows that meet one copy of the weights, however many chips hold it: "
-        f"{count(EACH)} here, far above the ridge of {ridge}. Decoding brings one row a "
-        f"sequence, and {SEQUENCES} sequences are not even one row for each copy.",
+        caption=f"B counts the rows that meet one copy of the weights, however many chips hold it. In decoding "
+        f"{SEQUENCES} sequences are not even one row for each of {count(COPIES)} copies.",
         parts=lambda wide: [_dealt(wide, "training", LENGTH), _dealt(wide, "decoding", 1)],
     )
 

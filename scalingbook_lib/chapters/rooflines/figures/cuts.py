@@ -89,9 +89,8 @@ def cuts() -> Figure:
         "half the rows of X and Y and all of W; cut along F, half the columns of W and Y and "
         "all of X. Cut along D each has half of X and W, and a whole but partial Y; the two are "
         f"added. Over the link go, cut along: {said}.",
-        caption="Cut along B or F, the chips need not talk. Cut along D, the dimension that is summed "
-        "over, each has a partial sum of all of Y: on a TPU v5e the link is fast enough only "
-        f"where D is above {wide_enough}.",
+        caption="Cut along B or F, the chips need not talk. Cut along D, each has a partial sum of all of Y, "
+        f"and on a TPU v5e the link keeps up only where D is above {wide_enough}.",
         parts=lambda wide: [_cut(wide, cut, nbytes) for cut, nbytes in sent.items()],
     )
 

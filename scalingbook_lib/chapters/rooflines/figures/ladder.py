@@ -7,7 +7,7 @@ from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import MATH, MEMORY, NETWORK, Area, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
-from scalingbook_lib.units import count, si
+from scalingbook_lib.units import si
 
 RATES = roofline.levels(V5E)
 RIDGES = {level: roofline.ridge(V5E, bytes_per_s=rate) for level, rate in RATES.items()}
@@ -28,9 +28,8 @@ def ladder() -> Figure:
     return Figure(
         key="rooflines.ladder",
         alt=f"Five pipes into the matrix unit of a TPU v5e, narrower from the first to the last: {said}.",
-        caption="The further away bytes come from, the thinner the pipe and the higher the ridge: a "
-        f"byte over the data-center network has to be worth {count(round(RIDGES['DCN'], -3))} "
-        "FLOPs. (Widths are logarithmic.)",
+        caption="The further away bytes come from, the thinner the pipe and the higher the ridge. (Widths are "
+        "logarithmic.)",
         parts=lambda wide: [_pipes(wide)],
     )
 

@@ -29,9 +29,8 @@ def roof() -> Figure:
         f"rises to the ridge at {roofline.ridge(V5E):.0f} FLOPs per byte and turns into a level "
         "roof, the peak. A TPU v6e, dashed, has a higher roof and its ridge at "
         f"{roofline.ridge(V6E):.0f}. On the v5e: {at}.",
-        caption="The slope is the memory, the roof the arithmetic. Below the slope two ways lead up: "
-        "more reuse moves an operation to the right, more bandwidth lifts the slope. Under the "
-        "roof neither helps.",
+        caption="The slope is the memory, the roof the arithmetic. From the slope two ways lead up: more "
+        "reuse, to the right, and more bandwidth, which lifts the slope.",
         parts=lambda wide: [_roof(wide)],
     )
 

@@ -66,9 +66,8 @@ def overlap() -> Figure:
         alt="Three pairs of lanes, memory and arithmetic, with the same work in one, two and three "
         f"chunks. A chunk is computed while the next one is copied. By number of chunks: {took}. "
         f"Two lines mark the larger of the two times, {least}, and their sum, {most}.",
-        caption=f"Between the larger, {least}, and the sum, {most}: of the arithmetic only the last "
-        "chunk is left uncovered, and more chunks make it smaller. Nothing makes the longer "
-        "lane shorter.",
+        caption="Only the last chunk of the arithmetic is left uncovered, and more chunks make it smaller. "
+        "Nothing makes the longer lane shorter.",
         parts=lambda wide: [_lanes(wide)],
     )
 
