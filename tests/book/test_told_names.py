@@ -13,7 +13,7 @@ from functools import cache
 import pytest
 
 import scalingbook_lib
-from scalingbook_lib.chapters import checks, explorers
+from scalingbook_lib.chapters import checks, explorers, figures
 from tools.environment import ROOT
 
 DOTTED = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?:\(.*?\))?`(?!`)")
@@ -97,11 +97,11 @@ def aliases():
 
 @cache
 def exists(told):
-    """Whether a dotted name is one: of a file, an exercise, an explorer, the library or what is installed."""
+    """Whether a dotted name is one: of a file, an exercise, an explorer, a figure, the library or what is installed."""
     head, *rest = told.split(".")
     if told in GONE or head in ELSEWHERE or FILES.search(told):
         return True
-    if told in checks.catalogue() or told in explorers.catalogue():
+    if any(told in room.catalogue() for room in (checks, explorers, figures)):
         return True
     paths = [[*path.split("."), *rest] for path in aliases().get(head, {SPOKEN.get(head, head)})]
     return any(ours(path) or anybodys(path) for path in paths)
