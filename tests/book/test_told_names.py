@@ -97,7 +97,7 @@ def aliases():
 
 @cache
 def exists(told):
-    """Whether a dotted name is one: of a file, an exercise, explorer or figure, the library, or what is installed."""
+    """Whether a dotted name is one: of a file, an exercise, explorer or figure, or of what is installed."""
     head, *rest = told.split(".")
     if told in GONE or head in ELSEWHERE or FILES.search(told):
         return True
