@@ -97,11 +97,11 @@ def aliases():
 
 @cache
 def exists(told):
-    """Whether a dotted name is one: of a file, an exercise, an explorer, the library or what is installed."""
+    """Whether a dotted name is one: of a file, an exercise, explorer or figure, or of what is installed."""
     head, *rest = told.split(".")
     if told in GONE or head in ELSEWHERE or FILES.search(told):
         return True
-    if told in checks.catalogue() or told in explorers.catalogue() | figures.catalogue():
+    if any(told in room.catalogue() for room in (checks, explorers, figures)):
         return True
     paths = [[*path.split("."), *rest] for path in aliases().get(head, {SPOKEN.get(head, head)})]
     return any(ours(path) or anybodys(path) for path in paths)

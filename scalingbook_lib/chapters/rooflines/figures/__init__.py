@@ -1,5 +1,19 @@
 """What is drawn in the chapter on rooflines? Its figures, in its order."""
 
-from scalingbook_lib.chapters.rooflines.figures import reuse, waiting
+from scalingbook_lib.chapters.rooflines.figures import copies, cuts, ladder, reuse, roof, seen, waiting
 
-FIGURES = (waiting.wait, reuse.reuse)
+FIGURES = (
+    waiting.wait,
+    waiting.overlap,
+    roof.roof,
+    reuse.reuse,
+    roof.batch,
+    roof.ridges,
+    copies.copies,
+    cuts.tile,
+    cuts.cuts,
+    ladder.ladder,
+    seen.shares,
+    seen.hopeless,
+    seen.knees,
+)
