@@ -9,7 +9,7 @@ from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Axis
 from scalingbook_lib.roofline import scaling
-from scalingbook_lib.units import INT8, MiB
+from scalingbook_lib.units import INT8, MiB, si
 from tools.environment import ROOT
 
 NOTATION, ERRATA, GLOSSARY, INTRO = (
@@ -105,5 +105,12 @@ def test_every_chapter_of_the_map_exists_and_is_linked_by_the_introduction(chapt
 
 
 def test_the_map_is_the_table_of_contents():
-    named = set(re.findall(r"file: chapters/(\w+)", (ROOT / "_toc.yml").read_text())) | {"intro"}
-    assert named == {chapter.stem for chapter in CHAPTERS}
+    # a chapter stands six spaces in, a deeper page further
+    named = re.findall(r"^ {6}- file: chapters/(\w+)", (ROOT / "_toc.yml").read_text(), re.MULTILINE)
+    assert named == [chapter.stem for chapter in CHAPTERS]
+
+
+def test_the_units_are_shown_with_what_the_explorer_says():
+    assert si(chips.V5E.hbm_bytes / 2).startswith("8.59 G")
+    assert si(chips.V5E.hbm_bytes / chips.V5E.hbm_bytes_per_s, "s") == "21 ms"
+    assert all(said in NOTATION for said in ("8.59 billion", "21 milliseconds", "{explorer} intro.units"))

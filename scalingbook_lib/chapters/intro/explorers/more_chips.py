@@ -120,7 +120,7 @@ ADD_CHIPS = Explorer(
     controls={
         "P": Slider("parameters P", 1, 1000, 8, "log", "billion"),
         "B": Slider("batch B", 2**16, 2**24, 2**22, "pow2", "tokens"),
-        "n": Slider("chips n", 1, 16384, 256, "log", "chips"),
+        "n": Slider("chips n", 1, 16384, 4096, "log", "chips"),
         "chip": Choice("chip", CHIPS, "TPU v5p"),
         "network": Choice("gradients travel over", (ONE, ALL)),
         "overlap": Slider("overlap", 0, 100, 100, unit="%"),

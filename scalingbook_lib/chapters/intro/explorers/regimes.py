@@ -55,7 +55,7 @@ def _regimes(*, n: int, B: int, per_chip: int, chip: str, network: str) -> View:
         (
             Readout("strong: tokens per chip", B / n, "", count(round(B / n))),
             Readout("weak: batch", per_chip * n, "tokens"),
-            Readout("C/W", scaling.tokens_per_chip(on, axes=axes), "tokens per chip"),
+            Readout("tokens a chip needs", scaling.tokens_per_chip(on, axes=axes), "tokens"),
         ),
     )
 

@@ -1,0 +1,50 @@
+// Which way through the book was chosen? The cover's choice is kept in this browser, and the contents are marked by it.
+import { all } from "../dom.mjs";
+
+/** @typedef {{ name: string, pages: string[] }} Path a way, and its pages in order, from the site's root */
+
+const KEPT = "scalingbook.path";
+
+/** The chosen way; none where this browser holds none, or something else. @returns {Path | null} */
+function chosen() {
+  try {
+    const path = JSON.parse(localStorage.getItem(KEPT) ?? "null");
+    return typeof path?.name === "string" && Array.isArray(path.pages) ? path : null;
+  } catch { return null; }
+}
+
+/** @param {Path} path */
+function keep(path) {
+  try { localStorage.setItem(KEPT, JSON.stringify(path)); } catch { /* a private window: for this page alone */ }
+}
+
+/** @param {HTMLElement} where @param {number} step from 1; 0: not on the way */
+function number(where, step) {
+  if (step) where.dataset.step = String(step); else delete where.dataset.step;
+}
+
+/** @param {Path | null} path */
+function markChosen(path) {
+  const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
+  const steps = new Map((path?.pages ?? []).map((page, k) => [new URL(String(page), root).pathname, k + 1]));
+  for (const link of all(document, ".bd-sidebar-primary a.reference, #pst-primary-sidebar-modal a.reference", HTMLAnchorElement)) {
+    number(link, steps.get(link.pathname) ?? 0);
+  }
+  for (const row of all(document, ".inside-chapter", HTMLElement)) {
+    number(row, steps.get(new URL(row.dataset.page ?? "", root).pathname) ?? 0);
+  }
+  for (const list of all(document, ".inside", HTMLElement)) list.classList.toggle("on-path", steps.size > 0);
+}
+
+export function setUpPaths() {
+  const path = chosen();
+  for (const radio of all(document, ".paths input", HTMLInputElement)) {
+    radio.checked = radio.value === path?.name;
+    radio.addEventListener("change", () => {
+      const wanted = { name: radio.value, pages: (radio.dataset.pages ?? "").split(" ") };
+      keep(wanted);
+      markChosen(wanted);
+    });
+  }
+  markChosen(path);
+}
