@@ -71,6 +71,8 @@ def test_a_symbol_is_defined_once():
         ("8,756", 2 * chips.V5E.bf16_flops_per_s / 45e9),
         ("308 ns", 1e9 * MiB / 3.4e12),
         ("2,295", scaling.tokens_per_chip(chips.V5P)),
+        ("2,550", scaling.tokens_per_chip(chips.V5P) / 0.9),
+        ("1.56 s", 2 * 140e9 / (2 * 90e9)),
         ("268 MB", 2 * 2 * 8192 * 32768 / 4 / 1e6),
     ],
 )

@@ -1,4 +1,4 @@
-"""The site's own Sphinx extension: formulas, exercises, term cards, a cover, and pages without dead weight."""
+"""The site's own Sphinx extension: formulas, exercises, term cards, the cover, pages without weight."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What stands on the cover? What is inside, with the time it takes, and ways through it; a figure, an explorer.
+"""What stands on the cover? What is inside, with the time it takes, ways through it, a figure, an explorer.
 
 `{drawing} KEY` and `{explorer} KEY` show one on a page that is no notebook. `{inside}` lists the chapters of
 `_toc.yml` with their minutes; `{paths}`, a line `name | title | for whom` each, the ways of the map.
@@ -23,7 +23,9 @@ from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS, PATHS
 from tools.environment import ROOT
 
 WORDS_A_MINUTE = 200  # of prose with numbers in it; exercises are not counted
-_NOT_PROSE = re.compile(r"\A---.*?^---$|```.*?```|\$\$.*?\$\$|^\(.*\)=$|^:::.*$", re.DOTALL | re.MULTILINE)
+_NOT_PROSE = re.compile(
+    r"\A---.*?^---$|^```.*?^```$|\$\$.*?\$\$|^\([\w-]+\)=$|^:::[^\n]*$", re.DOTALL | re.MULTILINE
+)
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 KNOWN = {chapter.stem: chapter for chapter in CHAPTERS}
 
@@ -37,10 +39,12 @@ class Chapter:
 
     @property
     def stem(self) -> str:
+        """The name of its file."""
         return posixpath.basename(self.page)
 
     @property
     def title(self) -> str:
+        """As the map of the book names it, or as its page does."""
         if self.stem in KNOWN:
             return KNOWN[self.stem].title
         found = _TITLE.search(_source(self.page))
@@ -48,6 +52,7 @@ class Chapter:
 
     @property
     def question(self) -> str:
+        """What it answers."""
         return KNOWN[self.stem].question if self.stem in KNOWN else ""
 
 
@@ -101,7 +106,7 @@ def _row(chapter: Chapter) -> str:
     main, deeper = minutes(chapter.page), sum(map(minutes, chapter.deeper))
     more = f" <span>+ {deeper}</span>" if deeper else ""
     return (
-        f'<li class="inside-chapter" data-page="{chapter.page}.html">'
+        '<li class="inside-chapter">'
         f'<a href="{chapter.page}.html">{escape(chapter.title)}</a> '
         f'<span class="inside-asks">{escape(chapter.question)}</span>'
         f'<span class="inside-time"><svg viewBox="0 0 60 8" aria-hidden="true">'

@@ -4,6 +4,7 @@ import { all } from "../dom.mjs";
 /** @typedef {{ name: string, pages: string[] }} Path a way, and its pages in order, from the site's root */
 
 const KEPT = "scalingbook.path";
+const MARKED = ".bd-sidebar-primary a.reference, #pst-primary-sidebar-modal a.reference, .inside-chapter > a";
 
 /** The chosen way; none where this browser holds none, or something else. @returns {Path | null} */
 function chosen() {
@@ -18,20 +19,13 @@ function keep(path) {
   try { localStorage.setItem(KEPT, JSON.stringify(path)); } catch { /* a private window: for this page alone */ }
 }
 
-/** @param {HTMLElement} where @param {number} step from 1; 0: not on the way */
-function number(where, step) {
-  if (step) where.dataset.step = String(step); else delete where.dataset.step;
-}
-
 /** @param {Path | null} path */
 function markChosen(path) {
   const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
   const steps = new Map((path?.pages ?? []).map((page, k) => [new URL(String(page), root).pathname, k + 1]));
-  for (const link of all(document, ".bd-sidebar-primary a.reference, #pst-primary-sidebar-modal a.reference", HTMLAnchorElement)) {
-    number(link, steps.get(link.pathname) ?? 0);
-  }
-  for (const row of all(document, ".inside-chapter", HTMLElement)) {
-    number(row, steps.get(new URL(row.dataset.page ?? "", root).pathname) ?? 0);
+  for (const link of all(document, MARKED, HTMLAnchorElement)) {
+    const step = steps.get(link.pathname);
+    if (step) link.dataset.step = String(step); else delete link.dataset.step;
   }
   for (const list of all(document, ".inside", HTMLElement)) list.classList.toggle("on-path", steps.size > 0);
 }

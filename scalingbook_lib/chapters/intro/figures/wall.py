@@ -37,13 +37,13 @@ def _clocks(wide: float) -> Sketch:
     left, right = (100.0, wide - 60) if beside else (2.0, wide - 62)
     above, between = (0.0, 42.0) if beside else (22.0, 36.0)
     shapes: list[Shape] = []
-    for k, step in enumerate(STEPS):
-        y = 6 + above + k * (HIGH + 14 + above) + (between if k else 0)
+    rows = [6 + above + k * (HIGH + 14 + above) + between * (k > 0) for k in range(len(STEPS))]
+    for y, step in zip(rows, STEPS, strict=True):
         x, level = (left - 8, y + HIGH / 2 + 4.5) if beside else (left, y - 8)
         align = "end" if beside else "start"
         shapes.append(Words(x=x, y=level, text=f"{count(step.chips)} chips", bold=True, align=align))
         shapes += _bar(step, left, y, (right - left) / STEPS[0].total_s)
-        if k:
+        if step.exposed_s:
             shapes += _enlarged(step, left, y, right)
     first, level = si(STEPS[0].total_s, "s"), 6 + above + HIGH / 2 + 4.5
     shapes.append(Words(x=(left + right) / 2, y=level, text="arithmetic"))
@@ -52,7 +52,7 @@ def _clocks(wide: float) -> Sketch:
     shapes.append(Arrow(x0=2, y0=line, x1=wide - 2, y1=line, heads=0, dashed=True, thick=1.2, color=NETWORK))
     said = f"beyond {KNEE} chips, every chip waits"
     shapes.append(Words(x=wide - 4, y=line - 8, text=said, align="end", color=NETWORK))
-    return Sketch(wide, y + HIGH + 4, shapes)
+    return Sketch(wide, rows[-1] + HIGH + 4, shapes)
 
 
 def _bar(step: scaling.ScalingStep, left: float, y: float, scale: float) -> list[Shape]:

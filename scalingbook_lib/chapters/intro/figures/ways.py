@@ -1,5 +1,7 @@
 """What can be split over four chips? Batch, matrices, layers, experts: one drawing four times."""
 
+from dataclasses import replace
+
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import EXPERTS, MATH, MEMORY, NETWORK, Area, Arrow, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
@@ -41,35 +43,23 @@ def _four(wide: float) -> Sketch:
 
 def _one(name: str, x: float, y: float) -> list[Shape]:
     """The batch, an arrow, four layers; cut in the way of that name."""
-    batch = (CHIPS, 1) if name == "data" else (1, 1)
-    layers = {"tensor": (CHIPS, 1), "expert": (CHIPS, 1), "pipeline": (1, CHIPS)}.get(name, (1, 1))
+    batch = Area(x=x, y=y + 26, wide=WIDE, high=HIGH, color=MATH)
+    shapes: list[Shape] = list(_cut(batch) if name in ("data", "expert") else [replace(batch, shade=0.06)])
+    shapes.append(Arrow(x0=x + WIDE / 2, y0=y + 28 + HIGH, x1=x + WIDE / 2, y1=y + 72))
     color = EXPERTS if name == "expert" else MEMORY
-    shapes = [*_cut(x, y + 26, HIGH, batch, MATH)]
-    shapes.append(Arrow(x0=x + WIDE / 2, y0=y + 26 + HIGH + 2, x1=x + WIDE / 2, y1=y + 72))
     for k in range(CHIPS):
-        top = y + 74 + k * (HIGH - 2)
-        if layers == (1, CHIPS):
-            shapes.append(
-                Area(x=x, y=top, wide=WIDE, high=HIGH - 5, color=color, shade=SHADES[k], text=str(k))
-            )
+        layer = Area(x=x, y=y + 74 + k * (HIGH - 2), wide=WIDE, high=HIGH - 5, color=color, shade=0.06)
+        if name == "pipeline":
+            shapes.append(replace(layer, shade=SHADES[k], text=str(k)))
         else:
-            shapes += _cut(x, top, HIGH - 5, layers, color, air=5 if name == "expert" else 0)
+            shapes += [layer] if name == "data" else _cut(layer, air=5.0 * (name == "expert"))
     return shapes
 
 
-def _cut(x: float, y: float, high: float, parts: tuple[int, int], color: int, air: float = 0) -> list[Shape]:
-    """A bar in as many parts as there are chips, or whole."""
-    n = parts[0]
-    each = WIDE / n
+def _cut(bar: Area, *, air: float = 0.0) -> list[Area]:
+    """A bar in as many parts as there are chips."""
+    each = bar.wide / CHIPS
     return [
-        Area(
-            x=x + each * k + air / 2,
-            y=y,
-            wide=each - air,
-            high=high,
-            color=color,
-            shade=SHADES[k] if n > 1 else 0.06,
-            text=str(k) if n > 1 else "",
-        )
-        for k in range(n)
+        replace(bar, x=bar.x + each * k + air / 2, wide=each - air, shade=SHADES[k], text=str(k))
+        for k in range(CHIPS)
     ]

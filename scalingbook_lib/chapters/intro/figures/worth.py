@@ -1,7 +1,7 @@
 """Is a better model worth a slower step? Work times the time of a unit of work, as areas."""
 
 from scalingbook_lib.reader.figures.figure import Figure
-from scalingbook_lib.reader.figures.shapes import MATH, MEMORY, Area, Shape, Words
+from scalingbook_lib.reader.figures.shapes import MATH, Area, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
 from scalingbook_lib.units import percent
 
@@ -40,8 +40,7 @@ def _areas(wide: float) -> Sketch:
 
 def _area(name: str, x: float, floor: float, size: tuple[float, float], text: str) -> list[Shape]:
     across, high = size
-    color = MEMORY if name == "before" else MATH
     return [
-        Area(x=x, y=floor - high, wide=across, high=high, color=color, text=f"run\n{text}"),
+        Area(x=x, y=floor - high, wide=across, high=high, color=MATH, text=f"run\n{text}"),
         Words(x=x + across / 2, y=16, text=name, bold=True),
     ]
