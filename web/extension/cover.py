@@ -132,7 +132,7 @@ def _way(name: str, title: str, whom: str) -> str:
     listed = {chapter.stem: chapter for chapters in _contents().values() for chapter in chapters}
     order = [listed[chapter.stem] for chapter in PATHS[name] if chapter.stem in listed]
     pages = " ".join(f"{chapter.page}.html" for chapter in order)
-    lasts = told(sum(minutes(chapter.page) for chapter in order))
+    lasts = told(5 * round(sum(minutes(chapter.page) for chapter in order) / 5))
     titles = ", ".join(chapter.title for chapter in order)
     which = "all, in the order of the contents" if len(order) == len(listed) else titles
     return (
