@@ -157,7 +157,7 @@ def _map(*, path: str, step: int) -> View:
     cells = [[_box(chapter, place, at)] for place, chapter in enumerate(order)]
     return View(
         f"{at + 1} of {len(order)}: {here.title}. {here.question}",
-        (Grid(f"Reading {path}", [str(CHAPTERS.index(c)) for c in order], (), cells),),
+        (Grid(f"Path: {path}", [str(CHAPTERS.index(c)) for c in order], (), cells),),
         (
             Readout("formula", 0, "", here.formula),
             Readout("number", 0, "", here.number),
