@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("sphinx", reason="the site's layer is not set up")
 from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS, PATHS
+from tools import pages, words
 from tools.environment import ROOT
 from web.extension import cover
 
@@ -29,9 +30,9 @@ def test_the_contents_are_the_map_in_its_order():
     assert listed == [chapter.stem for chapter in CHAPTERS]
 
 
-def test_prose_is_counted_and_nothing_else():
-    text = "---\nfront: matter\n---\n\n(label)=\n# Two words\n\n```{code-cell}\nx = 1\n```\n\n$$a b$$\n\nOne more."
-    assert cover._NOT_PROSE.sub("", text).split() == ["#", "Two", "words", "One", "more."]
+def test_a_page_takes_a_minute_for_two_hundred_words():
+    page = next(page for page in pages.every() if page.name == "rooflines")
+    assert cover.minutes("chapters/rooflines") == pytest.approx(words.of(page).words / 200, abs=0.5)
 
 
 @pytest.mark.parametrize(("minutes", "said"), [(45, "45 min"), (60, "1 h"), (95, "1 h 35 min")])

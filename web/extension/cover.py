@@ -20,12 +20,10 @@ from sphinx.util.docutils import SphinxDirective
 
 from scalingbook_lib.chapters import explorers, figures
 from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS, PATHS
+from tools import pages, words
 from tools.environment import ROOT
 
 WORDS_A_MINUTE = 200  # of prose with numbers in it; exercises are not counted
-_NOT_PROSE = re.compile(
-    r"\A---.*?^---$|^```.*?^```$|\$\$.*?\$\$|^\([\w-]+\)=$|^:::[^\n]*$", re.DOTALL | re.MULTILINE
-)
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 KNOWN = {chapter.stem: chapter for chapter in CHAPTERS}
 
@@ -74,9 +72,11 @@ def _source(page: str) -> str:
     return (ROOT / f"{page}.md").read_text(encoding="utf-8")
 
 
+@cache
 def minutes(page: str) -> int:
-    """How long one reads a page's prose."""
-    return max(round(len(_NOT_PROSE.sub("", _source(page)).split()) / WORDS_A_MINUTE), 1)
+    """How long one reads a page's prose and captions."""
+    name = posixpath.basename(page)
+    return max(round(words.of(pages.Page(name, pages.chapter(name))).words / WORDS_A_MINUTE), 1)
 
 
 def told(minutes: int) -> str:
