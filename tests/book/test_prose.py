@@ -36,7 +36,6 @@ QUARRELS = {
     "scalingbook_lib/chapters/gpus/checks/plans.py": 1,
     "scalingbook_lib/chapters/inference/checks/trades.py": 1,
     "scalingbook_lib/chapters/inference_llama3/explorers/breakdown.py": 1,
-    "scalingbook_lib/chapters/intro/checks/many_chips.py": 3,
     "scalingbook_lib/chapters/profiling/checks/predicted.py": 1,
     "scalingbook_lib/chapters/sharding/checks/floors.py": 1,
     "scalingbook_lib/chapters/sharding/checks/products.py": 2,
