@@ -49,6 +49,11 @@ class Chapter:
         return found[1] if found else self.stem
 
     @property
+    def minutes(self) -> tuple[int, int]:
+        """Of its page, and of all deeper ones."""
+        return minutes(self.page), sum(map(minutes, self.deeper))
+
+    @property
     def question(self) -> str:
         """What it answers."""
         return KNOWN[self.stem].question if self.stem in KNOWN else ""
@@ -95,21 +100,28 @@ class Inside(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """One list."""
         _depends(self)
+        contents = _contents()
+        longest = max(sum(chapter.minutes) for chapters in contents.values() for chapter in chapters)
+        rows = {
+            caption: "".join(_row(chapter, longest) for chapter in chapters)
+            for caption, chapters in contents.items()
+        }
         listed = "".join(
-            f'<li class="inside-part"><p>{escape(caption)}</p><ol>{"".join(map(_row, chapters))}</ol></li>'
-            for caption, chapters in _contents().items()
+            f'<li class="inside-part"><p>{escape(caption)}</p><ol>{row}</ol></li>'
+            for caption, row in rows.items()
         )
         return [nodes.raw("", f'<ol class="inside">{listed}</ol>', format="html")]
 
 
-def _row(chapter: Chapter) -> str:
-    main, deeper = minutes(chapter.page), sum(map(minutes, chapter.deeper))
+def _row(chapter: Chapter, longest: int) -> str:
+    main, deeper = chapter.minutes
     more = f" <span>+ {deeper}</span>" if deeper else ""
     return (
         '<li class="inside-chapter">'
         f'<a href="{chapter.page}.html">{escape(chapter.title)}</a> '
         f'<span class="inside-asks">{escape(chapter.question)}</span>'
-        f'<span class="inside-time"><svg viewBox="0 0 60 8" aria-hidden="true">'
+        f'<span class="inside-time"><svg viewBox="0 0 {longest} 8" preserveAspectRatio="none" '
+        'aria-hidden="true">'
         f'<rect width="{main + deeper}" height="8" rx="1"/><rect width="{main}" height="8" rx="1"/></svg>'
         f" {main} min{more}</span></li>"
     )
