@@ -11,7 +11,7 @@ from scalingbook_lib.reader.figures.sketch import Sketch
 from scalingbook_lib.units import BF16, percent
 
 RUN = unit.simulate([[1, 2], [3, 4]], [[5, 6], [7, 8]])
-SIDE = V5E.matrix_side
+SIDE = unit.peak_of(V5E).side
 ROWS = (8, SIDE, round(unit.rows_for(0.9, SIDE)))
 CELL = 54.0
 

@@ -2,6 +2,7 @@
 
 from math import sqrt
 
+from scalingbook_lib import roofline
 from scalingbook_lib.machines import systolic
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.reader.figures.figure import Figure
@@ -9,8 +10,9 @@ from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, NETWORK, A
 from scalingbook_lib.reader.figures.sketch import Sketch
 from scalingbook_lib.units import BF16, binary, si
 
-FLOPS = systolic.peak_of(V5E).flops_per_cycle
-BYTES = V5E.hbm_bytes_per_s / V5E.clock_hz  # in one cycle
+PEAK, RATES, VMEM = systolic.peak_of(V5E), roofline.levels(V5E), binary(V5E.vmem_bytes or 0)
+FLOPS = PEAK.flops_per_cycle
+BYTES = V5E.hbm_bytes_per_s / PEAK.clock_hz  # in one cycle
 NUMBERS = int(BYTES / BF16.bytes)
 EACH = round(FLOPS / (BYTES / BF16.bytes))
 
@@ -55,9 +57,9 @@ def chip() -> Figure:
     return Figure(
         key="tpus.chip",
         alt=f"A plan of a TPU v5e. On top, off the die, {binary(V5E.hbm_bytes)} of HBM, the links and PCIe. "
-        f"Below, on the die: {binary(V5E.vmem_bytes)} of VMEM, then the vector registers, then the units: "
-        "four matrix units, the vector unit, the cross-lane unit, and the scalar core with its SMEM. Arrows "
-        "1 to 3 lead down from HBM to the units, 4 and 5 back up.",
+        f"Below, on the die: {VMEM} of VMEM, then the vector registers, then the units: four matrix units, "
+        "the vector unit, the cross-lane unit, and the scalar core with its SMEM. Arrows 1 to 3 lead down "
+        "from HBM to the units, 4 and 5 back up.",
         caption="Every number takes the same way: a copy into VMEM (1), a load into a register (2), the "
         "units (3), and back (4, 5). Each step is an instruction; no cache guesses.",
         parts=lambda wide: [_plan(wide)],
@@ -69,7 +71,7 @@ def _plan(wide: float) -> Sketch:
     off, gap = wide - 2, 8.0
     outside = [("HBM, " + binary(V5E.hbm_bytes), MEMORY, 0.5)]
     outside += [(f"ICI\n{V5E.links} × {si(V5E.link_bytes_per_s, 'B/s')}", NETWORK, 0.25)]
-    outside += [(f"PCIe\n{si(V5E.pcie_bytes_per_s, 'B/s')}", NETWORK, 0.25)]
+    outside += [(f"PCIe\n{si(RATES['PCIe'], 'B/s')}", NETWORK, 0.25)]
     shapes: list[Shape] = []
     x = 1.0
     for text, color, share in outside:
@@ -78,13 +80,13 @@ def _plan(wide: float) -> Sketch:
     shapes.append(
         Area(x=1, y=58, wide=off - 1, high=(292 if roomy else 308), color=IDLE, shade=0.03, dashed=True)
     )
-    for y, text, share in ((96, f"VMEM, {binary(V5E.vmem_bytes)}", 0.45), (180, "vector registers", 0.2)):
+    for y, text, share in ((96, f"VMEM, {VMEM}", 0.45), (180, "vector registers", 0.2)):
         shapes.append(
             Area(x=20, y=y, wide=off - 40, high=34, text=text, color=MEMORY, shade=share, bold=True)
         )
     steps = (
         (42, 96, "1", "5", si(V5E.hbm_bytes_per_s, "B/s"), 2.4),
-        (130, 180, "2", "4", "about 18 TB/s", 7.0),
+        (130, 180, "2", "4", f"about {si(RATES['VMEM'], 'B/s')}", 7.0),
     )
     for top, end, down, up, rate, thick in steps:
         middle = (top + end) / 2 + 5 + 10 * (top < 60)
@@ -93,13 +95,11 @@ def _plan(wide: float) -> Sketch:
             Arrow(x0=150, y0=end - 2, x1=150, y1=top + 1, thick=thick),
             Words(x=34, y=middle, text=down, bold=True),
             Words(x=130, y=middle, text=up, bold=True),
-            Words(
-                x=170, y=middle, text=rate.replace("18 TB/s", si(V5E.vmem_bytes_per_s, "B/s")), align="start"
-            ),
+            Words(x=170, y=middle, text=rate, align="start"),
         ]
     shapes.append(Arrow(x0=54, y0=216, x1=54, y1=244, thick=7))
     shapes.append(Words(x=34, y=234, text="3", bold=True))
-    units = V5E.matrix_units
+    units = PEAK.units
     side = 56.0 if roomy else 30.0
     shapes += [
         Area(
@@ -113,7 +113,7 @@ def _plan(wide: float) -> Sketch:
         for k in range(units)
     ]
     right = 20 + (side + 4) * (units if roomy else 2)
-    under = f"{units} MXUs of {V5E.matrix_side} × {V5E.matrix_side}" if roomy else f"{units} MXUs"
+    under = f"{units} MXUs of {PEAK.side} × {PEAK.side}" if roomy else f"{units} MXUs"
     shapes.append(Words(x=20, y=326 if roomy else 330, text=under, align="start"))
     shapes.append(
         Area(x=right + 16, y=252, wide=90, high=24, color=MATH, text="VPU", below="8 × 128", shade=0.2)

@@ -39,8 +39,17 @@ def _stairs(wide: float, needs: dict[str, int]) -> Sketch:
         x = 2 + across * k
         words = f"{name}\n{si(RATES[name], 'B/s', 2 + (name == 'HBM'))}"
         shapes.append(Words(x=x + across / 2, y=top[name] - 22, text=words, bold=True, size=12))
-        area = {"x": x, "y": top[name], "wide": across - 2, "high": deep - top[name], "color": COLORS[name]}
-        shapes.append(Area(**area, text=f"{needs[name]:,}\nrows", size=12))
+        shapes.append(
+            Area(
+                x=x,
+                y=top[name],
+                wide=across - 2,
+                high=deep - top[name],
+                color=COLORS[name],
+                text=f"{needs[name]:,}\nrows",
+                size=12,
+            )
+        )
         if k:
             fall = f"÷ {RATES[names[k - 1]] / RATES[name]:.0f}"
             shapes.append(Words(x=x + 4, y=top[name] - 50, text=fall, align="start", quiet=True, size=12))
@@ -78,19 +87,31 @@ def _plans(wide: float) -> Sketch:
         y, left = 138.0 * k, square + 70
         moved = made.matrix_bytes if plan == FETCH else made.vector_bytes
         side = max(square * (moved / PLANS[FETCH].matrix_bytes) ** 0.5, 2)
-        corner = {"x": 4 + (square - side) / 2, "y": y + 26 + (square - side) / 2}
         shapes.append(Words(x=4, y=y + 14, text=f"{plan}: {binary(moved)} move", align="start", bold=True))
-        shapes.append(Area(**corner, wide=side, high=side, color=MEMORY, shade=0.5))
+        shapes.append(
+            Area(
+                x=4 + (square - side) / 2,
+                y=y + 26 + (square - side) / 2,
+                wide=side,
+                high=side,
+                color=MEMORY,
+                shade=0.5,
+            )
+        )
         for j, (lane, t) in enumerate(_lanes(made).items()):
             at, color = y + 26 + 24 * j, {"ICI": NETWORK, "PCIe": NETWORK, "HBM": MEMORY}.get(lane, MATH)
-            bar = {
-                "x": left,
-                "y": at,
-                "wide": max((wide - left - 72) * t / most, 1),
-                "high": 18,
-                "color": color,
-            }
-            shapes.append(Area(**bar, shade=0.5, left=lane, right=si(t, "s")))
+            shapes.append(
+                Area(
+                    x=left,
+                    y=at,
+                    wide=max((wide - left - 72) * t / most, 1),
+                    high=18,
+                    color=color,
+                    shade=0.5,
+                    left=lane,
+                    right=si(t, "s"),
+                )
+            )
     return Sketch(wide, 264, shapes)
 
 

@@ -111,8 +111,18 @@ def _rows(wide: float) -> Sketch:
             for j in range(N - 1)
         ]
         if axis.wrapped:
-            ends = {"x0": 4 + side / 2, "x1": 4 + side * (N - 0.5), "y0": y + 28, "y1": y + 28}
-            shapes.append(Arrow(**ends, heads=0, bend=0.07, color=NETWORK, thick=2))
+            shapes.append(
+                Arrow(
+                    x0=4 + side / 2,
+                    x1=4 + side * (N - 0.5),
+                    y0=y + 28,
+                    y1=y + 28,
+                    heads=0,
+                    bend=0.07,
+                    color=NETWORK,
+                    thick=2,
+                )
+            )
     return Sketch(wide, 116 + 34 + wide * 0.035, shapes)
 
 
@@ -158,11 +168,21 @@ def _slice(part: Slice, left: float, top: float, across: float) -> list[Shape]:
     ]
     wraps = part.axes[-2:]
     if wraps[1].wrapped:
-        ends = {"x0": x + side / 2, "x1": x + wide - side / 2, "y0": y + high + 2, "y1": y + high + 2}
-        shapes.append(Arrow(**ends, bend=0.16, heads=2, color=MATH))
+        shapes.append(
+            Arrow(
+                x0=x + side / 2,
+                x1=x + wide - side / 2,
+                y0=y + high + 2,
+                y1=y + high + 2,
+                bend=0.16,
+                heads=2,
+                color=MATH,
+            )
+        )
     if wraps[0].wrapped:
-        ends = {"x0": x - 3, "x1": x - 3, "y0": y + side / 2, "y1": y + high - side / 2}
-        shapes.append(Arrow(**ends, bend=0.16, heads=2, color=MATH))
+        shapes.append(
+            Arrow(x0=x - 3, x1=x - 3, y0=y + side / 2, y1=y + high - side / 2, bend=0.16, heads=2, color=MATH)
+        )
     return shapes
 
 

@@ -1,5 +1,7 @@
 """How does a message reach a far chip, and how do bytes reach another slice?"""
 
+from collections.abc import Sequence
+
 from scalingbook_lib.machines.chips import V5E, Slice
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, NETWORK, Area, Arrow, Shape, Words
@@ -70,7 +72,7 @@ def hosts() -> Figure:
     )
 
 
-def _pipe(wide: float, pipe: list[tuple[str, float]]) -> Sketch:
+def _pipe(wide: float, pipe: Sequence[tuple[str, float]]) -> Sketch:
     across, tall, middle = (wide - 16) / len(pipe), 120.0, 66.0
     shapes: list[Shape] = []
     for k, (name, rate) in enumerate(pipe):

@@ -63,15 +63,9 @@ def _bar(wide: float, parts: list[tuple[str, int, int, int]], total: int) -> Ske
     for name, nbytes, color, copies in parts:
         step = nbytes * scale
         for k in range(copies):
-            held = {
-                "x": x + k * step,
-                "y": 30,
-                "wide": step - 2,
-                "high": 56,
-                "color": color,
-                "shade": 0.5 - 0.25 * k,
-            }
-            shapes.append(Area(**held))
+            shapes.append(
+                Area(x=x + k * step, y=30, wide=step - 2, high=56, color=color, shade=0.5 - 0.25 * k)
+            )
         shapes.append(Words(x=x + step * copies / 2, y=20, text=f"{copies} × {name}" if copies > 1 else name))
         x += step * copies
     shapes.append(
