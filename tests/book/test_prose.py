@@ -22,7 +22,6 @@ QUARRELS = {
     "chapters/profiling.md": 2,
     "chapters/rooflines.md": 1,
     "chapters/sharding.md": 10,
-    "chapters/tpus.md": 2,
     "chapters/training.md": 13,
     "chapters/training_llama3.md": 10,
     "notation.md": 4,
