@@ -67,29 +67,48 @@ def chip() -> Figure:
 
 
 def _plan(wide: float) -> Sketch:
-    roomy = wide > 400
-    off, gap = wide - 2, 8.0
-    outside = [("HBM, " + binary(V5E.hbm_bytes), MEMORY, 0.5)]
-    outside += [(f"ICI\n{V5E.links} × {si(V5E.link_bytes_per_s, 'B/s')}", NETWORK, 0.25)]
-    outside += [(f"PCIe\n{si(RATES['PCIe'], 'B/s')}", NETWORK, 0.25)]
-    shapes: list[Shape] = []
-    x = 1.0
-    for text, color, share in outside:
-        shapes.append(Area(x=x, y=2, wide=off * share - gap, high=40, text=text, color=color, size=12))
-        x += off * share
-    shapes.append(
-        Area(x=1, y=58, wide=off - 1, high=(292 if roomy else 308), color=IDLE, shade=0.03, dashed=True)
-    )
+    """Memories one below the other, the units under them, the links at the edge."""
+    roomy, off = wide > 400, wide - 2
+    high = 292 if roomy else 308
+    shapes: list[Shape] = [
+        Area(x=1, y=58, wide=off - 1, high=high, color=IDLE, shade=0.03, dashed=True),
+        Words(x=off - 8, y=84, text="on the die", align="end", quiet=True),
+        *_edge(off),
+        *_ways(),
+        *_units(off, roomy),
+    ]
     for y, text, share in ((96, f"VMEM, {VMEM}", 0.45), (180, "vector registers", 0.2)):
         shapes.append(
             Area(x=20, y=y, wide=off - 40, high=34, text=text, color=MEMORY, shade=share, bold=True)
         )
+    return Sketch(wide, 62 + high, shapes)
+
+
+def _edge(off: float) -> list[Shape]:
+    """HBM, the links and PCIe, which are not on the die."""
+    links = f"ICI\n{V5E.links} × {si(V5E.link_bytes_per_s, 'B/s')}", f"PCIe\n{si(RATES['PCIe'], 'B/s')}"
+    half, quarter = off / 2, off / 4
+    return [
+        Area(x=1, y=2, wide=half - 8, high=40, text="HBM, " + binary(V5E.hbm_bytes), color=MEMORY, size=12),
+        *(
+            Area(x=1 + half + quarter * k, y=2, wide=quarter - 8, high=40, text=text, color=NETWORK, size=12)
+            for k, text in enumerate(links)
+        ),
+    ]
+
+
+def _ways() -> list[Shape]:
+    """The five stations of a number, arrows wider where the rate is higher."""
+    shapes: list[Shape] = [
+        Arrow(x0=54, y0=216, x1=54, y1=244, thick=7),
+        Words(x=34, y=234, text="3", bold=True),
+    ]
     steps = (
-        (42, 96, "1", "5", si(V5E.hbm_bytes_per_s, "B/s"), 2.4),
+        (42, 96, "1", "5", si(RATES["HBM"], "B/s"), 2.4),
         (130, 180, "2", "4", f"about {si(RATES['VMEM'], 'B/s')}", 7.0),
     )
     for top, end, down, up, rate, thick in steps:
-        middle = (top + end) / 2 + 5 + 10 * (top < 60)
+        middle = (top + end) / 2 + 5 + 10 * (top < 60)  # below the edge of the die
         shapes += [
             Arrow(x0=54, y0=top + 2, x1=54, y1=end - 1, thick=thick),
             Arrow(x0=150, y0=end - 2, x1=150, y1=top + 1, thick=thick),
@@ -97,29 +116,29 @@ def _plan(wide: float) -> Sketch:
             Words(x=130, y=middle, text=up, bold=True),
             Words(x=170, y=middle, text=rate, align="start"),
         ]
-    shapes.append(Arrow(x0=54, y0=216, x1=54, y1=244, thick=7))
-    shapes.append(Words(x=34, y=234, text="3", bold=True))
-    units = PEAK.units
-    side = 56.0 if roomy else 30.0
-    shapes += [
-        Area(
-            x=20 + (side + 4) * (k if roomy else k % 2),
-            y=248 + (0 if roomy else (side + 4) * (k // 2)),
-            wide=side,
-            high=side,
-            color=MATH,
-            text="MXU" if roomy else "",
-        )
-        for k in range(units)
+    return shapes
+
+
+def _units(off: float, roomy: bool) -> list[Shape]:
+    """Squares for the matrix units, and what stands beside them."""
+    side, abreast = (56.0, PEAK.units) if roomy else (30.0, 2)
+    right = 20 + (side + 4) * abreast
+    under = f"{PEAK.units} MXUs" + f" of {PEAK.side} × {PEAK.side}" * roomy
+    x, y, wide = (right + 190, 252.0, off - right - 206) if roomy else (right + 16, 310.0, off - right - 32)
+    return [
+        *(
+            Area(
+                x=20 + (side + 4) * (k % abreast),
+                y=248 + (side + 4) * (k // abreast),
+                wide=side,
+                high=side,
+                color=MATH,
+                text="MXU" * roomy,
+            )
+            for k in range(PEAK.units)
+        ),
+        Words(x=20, y=326 if roomy else 330, text=under, align="start"),
+        Area(x=right + 16, y=252, wide=90, high=24, color=MATH, text="VPU", below="8 × 128", shade=0.2),
+        Area(x=right + 126, y=252, wide=44, high=24, color=MATH, text="XLU", shade=0.2),
+        Area(x=x, y=y, wide=wide, high=40, color=IDLE, text="scalar core\n+ SMEM"),
     ]
-    right = 20 + (side + 4) * (units if roomy else 2)
-    under = f"{units} MXUs of {PEAK.side} × {PEAK.side}" if roomy else f"{units} MXUs"
-    shapes.append(Words(x=20, y=326 if roomy else 330, text=under, align="start"))
-    shapes.append(
-        Area(x=right + 16, y=252, wide=90, high=24, color=MATH, text="VPU", below="8 × 128", shade=0.2)
-    )
-    shapes.append(Area(x=right + 126, y=252, wide=44, high=24, color=MATH, text="XLU", shade=0.2))
-    core = (right + 190, 252.0, off - right - 206) if roomy else (right + 16, 310.0, off - right - 32)
-    shapes.append(Area(x=core[0], y=core[1], wide=core[2], high=40, color=IDLE, text="scalar core\n+ SMEM"))
-    shapes.append(Words(x=off - 8, y=84, text="on the die", align="end", quiet=True))
-    return Sketch(wide, 354 if roomy else 370, shapes)
