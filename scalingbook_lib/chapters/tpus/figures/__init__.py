@@ -1,6 +1,6 @@
 """What is drawn in the chapters on TPUs, the chip and the network? Their figures, in their order."""
 
-from scalingbook_lib.chapters.tpus.figures import array, chip, growth, levels, links, routes, stream
+from scalingbook_lib.chapters.tpus.figures import array, chip, growth, levels, links, pods, routes, stream
 
 FIGURES = (
     chip.cycle,
@@ -14,7 +14,8 @@ FIGURES = (
     links.rates,
     links.ring,
     links.slices,
-    links.cubes,
+    pods.cubes,
+    pods.twist,
     routes.route,
     routes.hosts,
     levels.wait,

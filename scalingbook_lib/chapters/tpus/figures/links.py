@@ -1,6 +1,7 @@
 """How are chips joined? One link counted in three ways, a line and a ring, and slices with their wraps."""
 
 from scalingbook_lib import collectives
+from scalingbook_lib.chapters.tpus.figures.pods import behind
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import V5E, V5P, Slice
 from scalingbook_lib.reader.figures.figure import Figure
@@ -163,7 +164,7 @@ def _slice(part: Slice, left: float, top: float, across: float) -> list[Shape]:
     shapes: list[Shape] = [
         Words(x=left + across / 2, y=top + 12, text=part.name.removeprefix("TPU "), bold=True),
         Cells(x=x, y=y, rows=[[NETWORK] * columns] * rows, wide=side, high=side, shade=0.3),
-        *(_behind(x, y, side) if deep else ()),
+        *(behind(x, y, side) if deep else ()),
         Words(x=left + across / 2, y=top + 176, text=f"AllGather {_gather(*part.axes)}\ncut: {cut}"),
     ]
     wraps = part.axes[-2:]
@@ -184,55 +185,3 @@ def _slice(part: Slice, left: float, top: float, across: float) -> list[Shape]:
             Arrow(x0=x - 3, x1=x - 3, y0=y + side / 2, y1=y + high - side / 2, bend=0.16, heads=2, color=MATH)
         )
     return shapes
-
-
-def _behind(x: float, y: float, side: float) -> list[Shape]:
-    """What is seen of the three layers behind the front of a cube of four: the top and the right side."""
-    deep, edge = 6.0, 4 * side
-    tops = [
-        Cells(x=x + deep * k, y=y - deep * k, rows=[[NETWORK] * 4], wide=side, high=deep) for k in (1, 2, 3)
-    ]
-    sides = [
-        Cells(x=x + edge + deep * (k - 1), y=y - deep * k, rows=[[NETWORK]] * 4, wide=deep, high=side)
-        for k in (1, 2, 3)
-    ]
-    return [*tops, *sides]
-
-
-def cubes() -> Figure:
-    """How a rack's faces meet the optical switches."""
-    torus = chips.V4.wiring()
-    side, racks = torus.cube, torus.pod_chips // torus.cube**3
-    faces = 6 * side**2
-    return Figure(
-        key="tpus.cubes",
-        alt=f"A cube of {side} × {side} × {side} chips with {side**2} links on each of its six faces. A "
-        "fiber from a place on the right face and one from the same place on the left face end in the same "
-        f"switch; {faces // 2} switches serve {racks} cubes.",
-        caption=f"Two opposite places of every cube's faces end in one switch: {faces} fibers a cube make "
-        f"{faces // 2} switches. A switch joins any cube's right side with any other's left, or with its "
-        "own: that is a ring.",
-        parts=lambda wide: [_cubes(wide, faces // 2)],
-    )
-
-
-def _cubes(wide: float, switches: int) -> Sketch:
-    shapes: list[Shape] = []
-    centers = [wide * share for share in (0.18, 0.5, 0.82)]
-    for k, x in enumerate(centers):
-        front = Cells(x=x - 36, y=126, rows=[[NETWORK] * 4] * 4, wide=15, high=15, shade=0.3)
-        shapes += [front, *_behind(x - 36, 126, 15), Words(x=x - 6, y=206, text=f"cube {k + 1}")]
-        for at, end in ((x - 36, -40), (x + 42, 40)):
-            shapes.append(
-                Arrow(x0=at, y0=132, x1=wide / 2 + end + 0.15 * (x - wide / 2), y1=58, heads=0, color=NETWORK)
-            )
-    box = Area(
-        x=wide / 2 - 90,
-        y=14,
-        wide=180,
-        high=42,
-        color=MATH,
-        shade=0.2,
-        text=f"one of {switches} switches\nmirrors join two fibers",
-    )
-    return Sketch(wide, 216, [box, *shapes])
