@@ -19,7 +19,6 @@ QUARRELS = {
     "chapters/jax.md": 1,
     "chapters/profiling.md": 2,
     "chapters/sharding.md": 10,
-    "chapters/tpus.md": 2,
     "chapters/training_llama3.md": 10,
     "solutions/gpus.md": 11,
     "solutions/inference_llama3.md": 7,

@@ -56,8 +56,15 @@ CHAPTERS = (
     ),
     Chapter(
         "tpus",
-        "TPUs",
-        "What is a TPU, and how are pods wired?",
+        "TPUs: the chip",
+        "How does a chip use each number that arrives 480 times?",
+        "B rows take B + 2t - 2 cycles",
+        f"{systolic.rows_for(0.9, 128):,.0f} rows past one tile keep a systolic array of 128 × 128 at 90 %",
+    ),
+    Chapter(
+        "tpus_network",
+        "TPUs: the network",
+        "How do thousands of chips reach each other?",
         "bytes / W + hops · α",
         f"{si(_pod_flops_per_s(), 'FLOPs/s')} is the bf16 peak of a TPU v5p pod",
     ),
@@ -136,12 +143,12 @@ CHAPTERS = (
 
 _WAYS = {
     "an evening": "intro rooflines sharding conclusion",
-    "a week": "intro rooflines tpus sharding transformers training inference conclusion",
+    "a week": "intro rooflines tpus tpus_network sharding transformers training inference conclusion",
     "JAX first": "intro jax sharding rooflines profiling training conclusion",
     "serving first": "intro rooflines sharding transformers inference inference_llama3 conclusion",
     "GPUs first": "intro rooflines gpus sharding transformers training inference conclusion",
-    "hardware first": "intro rooflines tpus gpus sharding transformers training training_llama3 inference inference_llama3 jax profiling conclusion",
-    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus gpus jax profiling conclusion",
+    "hardware first": "intro rooflines tpus tpus_network gpus sharding transformers training training_llama3 inference inference_llama3 jax profiling conclusion",
+    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus jax profiling conclusion",
 }
 _BY_STEM = {chapter.stem: chapter for chapter in CHAPTERS}
 
