@@ -1,0 +1,135 @@
+"""What does a plan cost? Hops or bytes, gather or reduce, three times of a layer, two lanes that interlock."""
+"interlock."""
+
+from math import sqrt
+
+from scalingbook_lib.chapters.sharding.figures.cuts import LAYER, halves
+from scalingbook_lib.collectives import all_gather, latency_bound_below
+from scalingbook_lib.machines.chips import V5E, V5P, Slice
+from scalingbook_lib.reader.explorers.view import (
+    Bars,
+    Chart,
+    Curve,
+    Points,
+    RefLine,
+    Regions,
+    Scale,
+    Series,
+    Span,
+    Timeline,
+)
+from scalingbook_lib.reader.figures.figure import Figure
+from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, NETWORK
+from scalingbook_lib.sharded_matmul import SplitWeight, solve
+from scalingbook_lib.units import si
+
+RINGS = {n: V5E.axis(n, wrapped=True) for n in (4, 16, 64)}
+SIZES = [10 ** (3 + k / 4) for k in range(25)]
+
+
+def bend() -> Figure:
+    """Time over bytes: a plateau of hops, then a slope of bytes."""
+    bends = {n: latency_bound_below(ring) for n, ring in RINGS.items()}
+    said = ", ".join(f"{n} chips {si(at, 'B')}" for n, at in bends.items())
+    curves = [
+        Curve(f"{n} chips", SIZES, [all_gather(size, ring).total_s for size in SIZES], color)
+        for color, (n, ring) in enumerate(RINGS.items())
+    ]
+    at = list(bends.values())
+    dots = Points(
+        "bend", at, [all_gather(bends[n], ring).total_s for n, ring in RINGS.items()], ["", "", ""], IDLE
+    )
+    return Figure(
+        key="sharding.bend",
+        alt="Time of an AllGather over the bytes of the array, both on log axes, for rings of 4, 16 and 64 "
+        f"chips: level at first, higher for more chips, then all on one slope. They bend at: {said}.",
+        caption="Small arrays wait for hops, and more chips mean more of them. Large arrays wait for bytes, "
+        "and then the number of chips no longer matters. Dots: hops and bytes take equally long. (v5e "
+        "links.)",
+        parts=lambda wide: [
+            Chart(Scale("gathered array M", "B", "log", 1e3, 1e9), Scale("time", "s", "log"), (*curves, dots))
+        ],
+    )
+
+
+def border() -> Figure:
+    """Who wins, by tokens and width: gather the weight, or reduce the result?"""
+    split = SplitWeight(V5P, V5P.axis(4), 16384, exact=False)
+    r = split.r
+    xs, ys = _edges(16, 65536, 48), _edges(64, 65536, 48)
+    middles = [[sqrt(a * b) for a, b in zip(edges, edges[1:], strict=False)] for edges in (xs, ys)]
+    cells = [[way for way, _ in row] for row in split.fastest_of_all(*middles, 2)]
+    curve = [16, r, 65536]
+    marks = (
+        Regions(["gather W", "reduce Z"], xs, ys, cells, colors=(MATH, NETWORK)),
+        Curve("", curve, [2 * min(b, r) for b in curve], IDLE),
+        RefLine(f"B = r = {r:,.0f}", r),
+        Points("", [LAYER["B"]], [LAYER["D"]], ["the opening's layer"], IDLE),
+    )
+    return Figure(
+        key="sharding.border",
+        alt="A map over tokens B and width D. Above the border, which rises as D = 2B and is level from "
+        f"B = {r:,.0f} on, reducing the result wins; below it, gathering the weight. The layer of the "
+        f"opening, at {LAYER['B']} tokens and width {LAYER['D']:,}, lies far above.",
+        caption="Wide layers and moderate batches: leave the weights where they are. Narrow layers or large "
+        "batches: gather them. (As the two formulas count; v5p, one ring of four.)",
+        parts=lambda wide: [
+            Chart(Scale("tokens B", "", "log", 16, 65536), Scale("width D", "", "log", 64, 65536), marks)
+        ],
+    )
+
+
+def _edges(low: float, high: float, cells: int) -> list[float]:
+    return [low * (high / low) ** (k / cells) for k in range(cells + 1)]
+
+
+def three() -> Figure:
+    """The opening's layer, weights at rest: network, arithmetic, memory."""
+    names = {"network": ("comms_s", NETWORK), "arithmetic": ("math_s", MATH), "HBM": ("hbm_s", MEMORY)}
+    times = {name: sum(getattr(half, term) for half in halves()) for name, (term, _) in names.items()}
+    said = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in times.items())
+    spans = [Span(name, 0, times[name], si(times[name], "s"), names[name][1]) for name in names]
+    return Figure(
+        key="sharding.three",
+        alt=f"Three lanes from one start for one layer on four chips: {said}.",
+        caption="Two of the three times look fine, and the third decides: reading the weights takes longest. "
+        f"({LAYER['B']} tokens, four TPU v5e, activations moved.)",
+        parts=lambda wide: [Timeline(tuple(names), spans)],
+    )
+
+
+def lanes() -> Figure:
+    """A gather and its product: one after the other, and in four chunks."""
+    mesh = Slice.of(V5E, "2x4").mesh(X=2, Y=4)
+    found = solve("A[I, J_Y] · B[J, K_Y] -> C[I, K_Y]", mesh, {"I": 4096, "J": 8192, "K": 32768})
+    gather = found.named("gather A over Y")
+    runs = {chunks: gather.overlapped(chunks) for chunks in (1, 4)}
+    end = 1.02 * gather.upper_s
+    names = {"network": ("link", NETWORK), "chip": ("matrix unit", MATH)}
+    panels = [
+        Timeline(
+            tuple(name for name, _ in names.values()),
+            [
+                Span(
+                    names[turn.stage][0],
+                    turn.start_s,
+                    turn.end_s,
+                    f"{turn.chunk + 1}" * (n > 1),
+                    names[turn.stage][1],
+                )
+                for turn in run.turns
+            ],
+            end=end,
+            title=f"{'in one piece' if n == 1 else f'in {n} chunks'}: {si(run.total_s, 's')}",
+        )
+        for n, run in runs.items()
+    ]
+    return Figure(
+        key="sharding.lanes",
+        alt=f"Two time lines. In one piece the matrix unit waits for the whole gather: {si(runs[1].total_s, "
+        "'s')}. In four chunks it starts after the first, and later chunks arrive meanwhile: "
+        f"{si(runs[4].total_s, 's')}.",
+        caption="One chunk of the shorter lane sticks out, the rest hides. No number of chunks goes below "
+        f"{si(gather.lower_s, 's')}, the longer lane alone.",
+        parts=lambda wide: panels,
+    )
