@@ -1,6 +1,6 @@
-"""What is drawn in the chapter on sharding? Its figures, in its order."""
+"""What is drawn in the chapter on sharding and on its deeper pages? Their figures, in their order."""
 
-from scalingbook_lib.chapters.sharding.figures import cuts, movements, prices
+from scalingbook_lib.chapters.sharding.figures import cuts, deeper, movements, prices
 
 FIGURES = (
     cuts.two_cuts,
@@ -14,4 +14,9 @@ FIGURES = (
     prices.three,
     movements.transpose,
     prices.lanes,
+    deeper.shapes,
+    deeper.slices,
+    deeper.detour,
+    deeper.omits,
+    deeper.rounds,
 )

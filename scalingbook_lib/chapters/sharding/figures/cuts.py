@@ -11,7 +11,7 @@ from scalingbook_lib.reader.figures.shapes import IDLE, MATH, NETWORK, Area, Sha
 from scalingbook_lib.reader.figures.shards import extent, part, sharded, subscripted
 from scalingbook_lib.reader.figures.sketch import Sketch
 from scalingbook_lib.sharded_matmul import Strategy, solve
-from scalingbook_lib.units import si
+from scalingbook_lib.units import INT8, si
 
 SQUARE = Mesh(X=2, Y=2)
 LAYER = {"B": 128, "D": 8192, "F": 32768}
@@ -77,17 +77,15 @@ def _moved(wide: float, ways: tuple[Cut, ...]) -> Sketch:
     across, down = extent(SQUARE, 44)
     shapes: list[Shape] = []
     for k, cut in enumerate(ways):
-        x, y = (k * wide / 2, 0.0) if abreast else (0.0, k * 164.0)
-        side = down * (cut.nbytes / WEIGHT) ** 0.5
-        title = f"{cut.dim} is cut: {cut.moves} move"
-        shapes += sharded(cut.array, SQUARE, x=x + 4, y=y + 30, side=44)
-        shapes.append(Words(x=x + 4, y=y + 15, text=title, bold=True, align="start"))
-        shapes.append(Words(x=x + 4 + across / 2, y=y + 30 + down + 18, text=subscripted(cut.array)))
-        for i in (0, 1):
-            left = x + 118 + i * (side + 6)
-            shapes.append(Area(x=left, y=y + 30, wide=side, high=side, color=NETWORK))
-        said = f"moved: 2 × {si(cut.nbytes, 'B')}"
-        shapes.append(Words(x=x + 118, y=y + 30 + down + 18, text=said, align="start"))
+        x, y = (k * wide / 2 + 4, 30.0) if abreast else (4.0, 30 + k * 164.0)
+        side, under = down * (cut.nbytes / WEIGHT) ** 0.5, y + down + 18
+        shapes += [
+            Words(x=x, y=y - 15, text=f"{cut.dim} is cut: {cut.moves} move", bold=True, align="start"),
+            *sharded(cut.array, SQUARE, x=x, y=y, side=44),
+            Words(x=x + across / 2, y=under, text=subscripted(cut.array)),
+            *(Area(x=x + 114 + i * (side + 6), y=y, wide=side, high=side, color=NETWORK) for i in (0, 1)),
+            Words(x=x + 114, y=under, text=f"moved: 2 × {si(cut.nbytes, 'B')}", align="start"),
+        ]
     return Sketch(wide, 156 if abreast else 318, shapes)
 
 
@@ -95,20 +93,20 @@ def _clock(wide: float, ways: tuple[Cut, ...], math_s: float) -> Sketch:
     """Arithmetic, then network, on one clock."""
     left, right = 62.0, wide - 74
     scale = (right - left) / (math_s + ways[1].seconds)
-    end = left + scale * math_s
-    head = f"arithmetic {si(math_s, 's')}, then the network"
+    long, head = scale * math_s, f"arithmetic {si(math_s, 's')}, then the network"
     shapes: list[Shape] = [Words(x=left, y=12, text=head, align="start", quiet=True)]
-    for k, cut in enumerate(ways):
-        y, name = 22.0 + 32 * k, f"{cut.dim} is cut"
-        shapes.append(Area(x=left, y=y, wide=end - left, high=24, color=MATH, shade=0.6, left=name))
-        long, said = scale * cut.seconds, si(cut.seconds, "s")
-        shapes.append(Area(x=end, y=y, wide=long, high=24, color=NETWORK, shade=0.6, right=said))
+    for y, cut in zip((22, 54), ways, strict=True):
+        more, said = scale * cut.seconds, si(cut.seconds, "s")
+        shapes += [
+            Area(x=left, y=y, wide=long, high=24, color=MATH, shade=0.6, left=f"{cut.dim} is cut"),
+            Area(x=left + long, y=y, wide=more, high=24, color=NETWORK, shade=0.6, right=said),
+        ]
     return Sketch(wide, 84, shapes)
 
 
 def eleven() -> Figure:
     """Every way to spread a matrix over two by two chips, by the bytes on each chip."""
-    share = {text: _share(text) for text in ELEVEN}
+    share = {text: parse(text).local_bytes(SQUARE, INT8, I=4, J=4) / 16 for text in ELEVEN}
     return Figure(
         key="sharding.eleven",
         alt="Eleven groups of two by two squares, one square for each chip, each with the part of the matrix "
@@ -121,27 +119,18 @@ def eleven() -> Figure:
     )
 
 
-def _share(text: str) -> float:
-    rows, columns = parse(text).local_shape(SQUARE, I=4, J=4)
-    return rows * columns / 16
-
-
 def _eleven(wide: float, share: dict[str, float]) -> Sketch:
     side, cell, deep = (38.0, 112.0, 122.0) if wide > 400 else (32.0, 85.0, 108.0)
-    across, down = extent(SQUARE, side)
+    (across, down), columns, y = extent(SQUARE, side), int(wide // cell), 0.0
     shapes: list[Shape] = []
-    y = 0.0
-    for part_of, texts in groupby(share, key=lambda text: share[text]):
-        named = list(texts)
-        shapes.append(
-            Words(x=2, y=y + 14, text=f"{SHARES[part_of]} the bytes on each chip", align="start", bold=True)
-        )
-        columns = int(wide // cell)
-        for k, text in enumerate(named):
+    for held, texts in groupby(share, key=lambda text: share[text]):
+        said, k = f"{SHARES[held]} the bytes on each chip", 0
+        shapes.append(Words(x=2, y=y + 14, text=said, align="start", bold=True))
+        for k, text in enumerate(texts):
             x, top = 4 + k % columns * cell, y + 26 + k // columns * deep
             shapes += sharded(text, SQUARE, x=x, y=top, side=side)
             shapes.append(Words(x=x + across / 2, y=top + down + 17, text=subscripted(text)))
-        y += 26 + deep * -(-len(named) // columns) + 4
+        y += 30 + deep * (k // columns + 1)
     return Sketch(wide, y - 4, shapes)
 
 

@@ -1,8 +1,6 @@
 """What moves in a collective? Before and after, a ring in steps, the end of a line, copying turned over."""
 
-"over."
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
@@ -18,35 +16,21 @@ from scalingbook_lib.units import si
 N = 4  # chips in every drawing here
 M = 2.0 * 2048 * 8192  # bytes of the text's array, bf16[2048, 8192]
 RING = replace(V5E.axis(N, wrapped=True), hop_s=0.0)
-LINE = replace(RING, wrapped=False)
 SLOT, GAP = 14.0, 15.0  # a piece of an array, and the air between two chips
 
-type Held = Callable[[int, int], int | None]  # the colour in slot j of chip i
+# Four chips as columns of four slots, each with the number of the piece in it.
+OWN = ("0   ", " 1  ", "  2 ", "   3")
+WHOLE = ("0000", "1111", "2222", "3333")
+FROM = ("0123",) * N
+NEXT = ("1   ", " 2  ", "  3 ", "   0")
 
-
-def _whole(i: int, j: int) -> int | None:
-    return j
-
-
-def _own(i: int, j: int) -> int | None:
-    return j if i == j else None
-
-
-def _from(i: int, j: int) -> int | None:
-    return i
-
-
-def _next(i: int, j: int) -> int | None:
-    return (i + 1) % N if j == i else None
-
-
-COLLECTIVES: tuple[tuple[str, str, Held, Held], ...] = (
-    ("AllGather", "[I_X] → [I]", _own, _whole),
-    ("ReduceScatter", "[I]{U_X} → [I_X]", _whole, _own),
-    ("AllReduce", "[I]{U_X} → [I]", _whole, _whole),
-    ("AllToAll", "[I_X, J] → [I, J_X]", _from, _whole),
-    ("CollectivePermute", "a neighbor's shard", _own, _next),
-    ("cut", "[I] → [I_X]", _whole, _own),
+COLLECTIVES = (
+    ("AllGather", "[I_X] → [I]", OWN, WHOLE),
+    ("ReduceScatter", "[I]{U_X} → [I_X]", WHOLE, OWN),
+    ("AllReduce", "[I]{U_X} → [I]", WHOLE, WHOLE),
+    ("AllToAll", "[I_X, J] → [I, J_X]", FROM, WHOLE),
+    ("CollectivePermute", "a neighbor's shard", OWN, NEXT),
+    ("cut", "[I] → [I_X]", WHOLE, OWN),
 )
 
 
@@ -77,20 +61,22 @@ def _strips(wide: float, shares: dict[str, str]) -> Sketch:
     shapes: list[Shape] = []
     for k, (name, change, before, after) in enumerate(COLLECTIVES):
         x, y = k % columns * wide / 2, k // columns * deep
-        shapes.append(Words(x=x + 2, y=y + 14, text=name, bold=True, align="start"))
-        shapes.append(Words(x=x + 322, y=y + 14, text=subscripted(change), align="end", quiet=True))
-        shapes += _chips(x + 2, y + 24, before, "{U" in change)
-        shapes.append(Arrow(x0=x + 116, y0=y + 51, x1=x + 144, y1=y + 51))
-        shapes += _chips(x + 154, y + 24, after, False)
-        shapes.append(Words(x=x + 322, y=y + 55, text=shares[name].replace(" moves", "\nmoves"), align="end"))
+        shapes += [
+            Words(x=x + 2, y=y + 14, text=name, bold=True, align="start"),
+            Words(x=x + 322, y=y + 14, text=subscripted(change), align="end", quiet=True),
+            *_chips(x + 2, y + 24, before, "{U" in change),
+            Arrow(x0=x + 116, y0=y + 51, x1=x + 144, y1=y + 51),
+            *_chips(x + 154, y + 24, after, False),
+            Words(x=x + 322, y=y + 55, text=shares[name].replace(" moves", "\nmoves"), align="end"),
+        ]
     return Sketch(wide, deep * len(COLLECTIVES) / columns - 18, shapes)
 
 
-def _chips(x: float, y: float, held: Held, summed: bool) -> Iterator[Shape]:
+def _chips(x: float, y: float, held: tuple[str, ...], summed: bool) -> Iterator[Shape]:
     """Four chips as columns of four pieces; with pluses between them where they are parts of a sum."""
     for i in range(N):
         left = x + i * (SLOT + GAP)
-        rows = [[held(i, j)] for j in range(N)]
+        rows = [[int(row[i]) if row[i] != " " else None] for row in held]
         yield Cells(x=left, y=y, rows=rows, wide=SLOT, high=SLOT, shade=0.25 if summed else 0.7)
         if summed and i:
             yield Words(x=left - GAP / 2 - 1, y=y + 2 * SLOT + 4, text="+", bold=True)
@@ -104,7 +90,7 @@ def ring() -> Figure:
     return Figure(
         key="sharding.ring",
         alt="A ring of four chips in three pictures. At first each holds one shard and sends it to both "
-        "neighbours. Then each holds three and receives the fourth in halves, one from either side. At the "
+        "neighbors. Then each holds three and receives the fourth in halves, one from either side. At the "
         f"end each holds all four. {said[0]}; {said[1]}.",
         caption="Each chip passes on, both ways, what has just arrived. Every link is busy in both "
         "directions, nothing arrives twice, and the last shard comes in halves: no way can be faster. (34 "
@@ -118,32 +104,29 @@ def _frames(wide: float, plan: Schedule, said: list[str]) -> Sketch:
     cell, deep = wide / columns, 178.0
     shapes: list[Shape] = []
     for k, words in enumerate(said):
-        x, y = k % columns * cell + cell / 2 - 70, k // columns * deep
-        shapes.append(Words(x=x + 70, y=y + 14, text=words, bold=True))
-        shapes += _ring(x, y + 30, plan, k)
+        x, y = (k % columns + 0.5) * cell - 68, k // columns * deep
+        shapes += [Words(x=x + 68, y=y + 14, text=words, bold=True), *_ring(x, y + 30, plan, k)]
     return Sketch(wide, deep * -(-len(said) // columns) - 2, shapes)
 
 
 def _ring(x: float, y: float, plan: Schedule, done: int) -> Iterator[Shape]:
-    """The four chips after so many steps, and the arrows of the next."""
-    side, far = 44.0, 92.0
+    """The four chips after so many steps, and the arrows of the next, side by side on each link."""
+    side, far, aside = 44.0, 92.0, 8.0
     spots = [(x, y), (x + far, y), (x + far, y + far), (x, y + far)]
     for (left, top), held in zip(spots, holdings(plan, done), strict=True):
         here = {piece.block for piece in held}
-        rows = [[b if b in here else None for b in range(N)]]
+        slots = [[b if b in here else None for b in range(N)]]
         yield Area(x=left, y=top, wide=side, high=side, color=None, shade=0)
-        yield Cells(x=left + 4, y=top + 4, rows=rows, wide=9.5, high=37, shade=0.7)
+        yield Cells(x=left + 4, y=top + 4, rows=slots, wide=9.5, high=37, shade=0.7)
     for send in plan.steps[done].sends if done < len(plan.steps) else ():
         (x0, y0), (x1, y1) = spots[send.link.source], spots[send.target]
         ux, uy = (x1 - x0) / far, (y1 - y0) / far
-        aside = 8.0  # the two directions of a link side by side
-        xm, ym = side / 2 - uy * aside, side / 2 + ux * aside
-        near = side / 2 + 3
+        near, right = side / 2 + 3, (side / 2 - uy * aside, side / 2 + ux * aside)
         yield Arrow(
-            x0=x0 + xm + ux * near,
-            y0=y0 + ym + uy * near,
-            x1=x1 + xm - ux * near,
-            y1=y1 + ym - uy * near,
+            x0=x0 + right[0] + ux * near,
+            y0=y0 + right[1] + uy * near,
+            x1=x1 + right[0] - ux * near,
+            y1=y1 + right[1] - uy * near,
             color=send.pieces[0].block,
             thick=1.3 * len(send.pieces),
         )
@@ -151,50 +134,31 @@ def _ring(x: float, y: float, plan: Schedule, done: int) -> Iterator[Shape]:
 
 def line() -> Figure:
     """The same chips with and without the way round: what comes in at the end."""
-    rows = [(RING, "ring"), (LINE, "line")]
-    times = [si(all_gather(M, axis).bandwidth_s, "s") for axis, _ in rows]
-    said = [
-        f"{si(axis.bytes_per_s, 'B/s')} into each chip: {time}"
-        for (axis, _), time in zip(rows, times, strict=True)
-    ]
+    axes = RING, replace(RING, wrapped=False)
+    said = [f"{si(a.bytes_per_s, 'B/s')} into chip 0: {si(all_gather(M, a).bandwidth_s, 's')}" for a in axes]
     return Figure(
         key="sharding.line",
-        alt="Four chips in a row, twice. Closed to a ring, the first chip receives over two links: "
-        f"{said[0]}. As a line it has one link only: {said[1]}.",
+        alt=f"Four chips in a row, twice. Closed to a ring, chip 0 receives over two links, {said[0]}. "
+        f"As a line it has one link only, {said[1]}.",
         caption="All that the end of a line lacks has to come through its one link. The chips in the middle "
-        "have two and cannot help: a line takes exactly twice as long as a ring.",
-        parts=lambda wide: [_rows(wide, said)],
+        "have two and cannot help: a line takes exactly twice as long as a ring. (34 MB, v5e links.)",
+        parts=lambda wide: [
+            _row(wide, "ring: " + said[0], 0.2 if wide < 400 else 0.12),
+            _row(wide, "line: " + said[1], 0),
+        ],
     )
 
 
-def _rows(wide: float, said: list[str]) -> Sketch:
-    step = (wide - 120) / 3
-    shapes: list[Shape] = []
-    for k, words in enumerate(said):
-        y = 50.0 + k * 112
-        xs = [40 + step * i for i in range(N)]
-        for i, x in enumerate(xs):
-            shapes.append(Area(x=x, y=y, wide=40, high=30, color=None, shade=0.04, text=f"{i}"))
-            if i:
-                thick = 4 if i == 1 else 1.4
-                color = NETWORK if i == 1 else None
-                shapes.append(
-                    Arrow(x0=x - 3, y0=y + 15, x1=xs[i - 1] + 43, y1=y + 15, thick=thick, color=color)
-                )
-        if k == 0:
-            shapes.append(
-                Arrow(
-                    x0=xs[3] + 20,
-                    y0=y - 3,
-                    x1=xs[0] + 20,
-                    y1=y - 3,
-                    bend=0.2 if wide < 400 else 0.12,
-                    thick=4,
-                    color=NETWORK,
-                )
-            )
-        shapes.append(Words(x=wide / 2, y=y + 50, text=words))
-    return Sketch(wide, 224, shapes)
+def _row(wide: float, said: str, bend: float) -> Sketch:
+    """Four chips in a row, closed by a bent link or open; strong, the links that end at the first."""
+    y, far = (46.0 if bend else 6.0), (wide - 120) / (N - 1)
+    xs = [40 + far * i for i in range(N)]
+    boxes = [Area(x=x, y=y, wide=40, high=30, color=None, shade=0.04, text=f"{i}") for i, x in enumerate(xs)]
+    plain = [Arrow(x0=x - 3, y0=y + 15, x1=x - far + 43, y1=y + 15, thick=1.4) for x in xs[2:]]
+    first = Arrow(x0=xs[1] - 3, y0=y + 15, x1=xs[0] + 43, y1=y + 15, thick=4, color=NETWORK)
+    back = Arrow(x0=xs[-1] + 20, y0=y - 3, x1=xs[0] + 20, y1=y - 3, thick=4, color=NETWORK, bend=bend)
+    words = Words(x=wide / 2, y=y + 50, text=said)
+    return Sketch(wide, y + 60, [*boxes, *plain, first, *([back] if bend else []), words])
 
 
 def transpose() -> Figure:
@@ -205,37 +169,23 @@ def transpose() -> Figure:
         "arrows turned: three numbers come back, and the chip holds their sum.",
         caption="Forward, a gather copies each number to every chip. Backward, each copy sends its gradient "
         "home, and they are added: the transpose of an AllGather is a ReduceScatter.",
-        parts=lambda wide: [_turned(wide)],
+        parts=lambda wide: [
+            Sketch(wide, 154, [*_turned(0, wide / 2, False), *_turned(wide / 2, wide / 2, True)])
+        ],
     )
 
 
-def _turned(wide: float) -> Sketch:
-    shapes: list[Shape] = []
-    half = wide / 2
-    for k, title in enumerate(("forward: copy", "backward: add")):
-        x = half * k
-        many = [f"g_{{{i}}}" if k else "x" for i in (1, 2, 3)]
-        one, sum_ = "x", "g_{1}+g_{2}+g_{3}"
-        left, right = x + 4, x + half - 46
-        shapes.append(Words(x=x + half / 2, y=14, text=title, bold=True))
-        box = 74.0
-        shapes.append(
-            Area(
-                x=left,
-                y=68,
-                wide=box,
-                high=32,
-                color=NETWORK if k else None,
-                shade=0.3 if k else 0.05,
-                text="",
-            )
-        )
-        shapes.append(Words(x=left + box / 2, y=89, text=sum_ if k else one, size=12))
-        for i, text in enumerate(many):
-            y = 30.0 + 44 * i
-            shapes.append(Area(x=right, y=y, wide=36, high=30, color=None, shade=0.05, text=""))
-            shapes.append(Words(x=right + 18, y=y + 20, text=text))
-            ends = (left + box + 3, 84.0), (right - 3, y + 15)
-            (x0, y0), (x1, y1) = reversed(ends) if k else ends
-            shapes.append(Arrow(x0=x0, y0=y0, x1=x1, y1=y1))
-    return Sketch(wide, 154, shapes)
+def _turned(x: float, wide: float, back: bool) -> Iterator[Shape]:
+    """One box at the left, three at the right, and the lines between them."""
+    box, right = 78.0, x + wide - 46
+    one, color = ("g_{1}+g_{2}+g_{3}", NETWORK) if back else ("x", None)
+    yield Words(x=x + wide / 2, y=14, text="backward: add" if back else "forward: copy", bold=True)
+    yield Area(x=x + 4, y=68, wide=box, high=32, color=color, shade=0.3 if back else 0.05)
+    yield Words(x=x + 4 + box / 2, y=89, text=one, size=12.5)
+    for i in range(3):
+        y = 30.0 + 44 * i
+        yield Area(x=right, y=y, wide=36, high=30, color=None, shade=0.05)
+        yield Words(x=right + 18, y=y + 20, text=f"g_{{{i + 1}}}" if back else "x")
+        ends = [(x + box + 7, 84.0), (right - 3, y + 15)]
+        (x0, y0), (x1, y1) = reversed(ends) if back else ends
+        yield Arrow(x0=x0, y0=y0, x1=x1, y1=y1)

@@ -1,20 +1,18 @@
-"""What does a plan cost? Hops or bytes, gather or reduce, three times of a layer, two lanes that interlock."""
-"interlock."""
+"""What does a plan cost? Hops or bytes, gather or reduce, three times of a layer, two lanes in step."""
 
+from itertools import pairwise
 from math import sqrt
 
 from scalingbook_lib.chapters.sharding.figures.cuts import LAYER, halves
 from scalingbook_lib.collectives import all_gather, latency_bound_below
 from scalingbook_lib.machines.chips import V5E, V5P, Slice
 from scalingbook_lib.reader.explorers.view import (
-    Bars,
     Chart,
     Curve,
     Points,
     RefLine,
     Regions,
     Scale,
-    Series,
     Span,
     Timeline,
 )
@@ -35,10 +33,8 @@ def bend() -> Figure:
         Curve(f"{n} chips", SIZES, [all_gather(size, ring).total_s for size in SIZES], color)
         for color, (n, ring) in enumerate(RINGS.items())
     ]
-    at = list(bends.values())
-    dots = Points(
-        "bend", at, [all_gather(bends[n], ring).total_s for n, ring in RINGS.items()], ["", "", ""], IDLE
-    )
+    turned = [all_gather(at, RINGS[n]).total_s for n, at in bends.items()]
+    dots = Points("bend", list(bends.values()), turned, ["", "", ""], IDLE)
     return Figure(
         key="sharding.bend",
         alt="Time of an AllGather over the bytes of the array, both on log axes, for rings of 4, 16 and 64 "
@@ -55,10 +51,9 @@ def bend() -> Figure:
 def border() -> Figure:
     """Who wins, by tokens and width: gather the weight, or reduce the result?"""
     split = SplitWeight(V5P, V5P.axis(4), 16384, exact=False)
-    r = split.r
-    xs, ys = _edges(16, 65536, 48), _edges(64, 65536, 48)
-    middles = [[sqrt(a * b) for a, b in zip(edges, edges[1:], strict=False)] for edges in (xs, ys)]
-    cells = [[way for way, _ in row] for row in split.fastest_of_all(*middles, 2)]
+    r, (xs, ys) = split.r, (_edges(16, 65536, 48), _edges(64, 65536, 48))
+    inside, beside = ([sqrt(a * b) for a, b in pairwise(edges)] for edges in (xs, ys))
+    cells = [[way for way, _ in row] for row in split.fastest_of_all(inside, beside, 2)]
     curve = [16, r, 65536]
     marks = (
         Regions(["gather W", "reduce Z"], xs, ys, cells, colors=(MATH, NETWORK)),
@@ -104,6 +99,7 @@ def lanes() -> Figure:
     found = solve("A[I, J_Y] · B[J, K_Y] -> C[I, K_Y]", mesh, {"I": 4096, "J": 8192, "K": 32768})
     gather = found.named("gather A over Y")
     runs = {chunks: gather.overlapped(chunks) for chunks in (1, 4)}
+    took = {chunks: si(run.total_s, "s") for chunks, run in runs.items()}
     end = 1.02 * gather.upper_s
     names = {"network": ("link", NETWORK), "chip": ("matrix unit", MATH)}
     panels = [
@@ -120,15 +116,14 @@ def lanes() -> Figure:
                 for turn in run.turns
             ],
             end=end,
-            title=f"{'in one piece' if n == 1 else f'in {n} chunks'}: {si(run.total_s, 's')}",
+            title=f"{'in one piece' if n == 1 else f'in {n} chunks'}: {took[n]}",
         )
         for n, run in runs.items()
     ]
     return Figure(
         key="sharding.lanes",
-        alt=f"Two time lines. In one piece the matrix unit waits for the whole gather: {si(runs[1].total_s, "
-        "'s')}. In four chunks it starts after the first, and later chunks arrive meanwhile: "
-        f"{si(runs[4].total_s, 's')}.",
+        alt=f"Two time lines. In one piece the matrix unit waits for the whole gather: {took[1]}. In four "
+        f"chunks it starts after the first, and later chunks arrive meanwhile: {took[4]}.",
         caption="One chunk of the shorter lane sticks out, the rest hides. No number of chunks goes below "
         f"{si(gather.lower_s, 's')}, the longer lane alone.",
         parts=lambda wide: panels,
