@@ -6,6 +6,7 @@ here.
 
 import ast
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from nbformat import NotebookNode
 from tools.environment import ROOT
 
 _HEADING = re.compile(r"## (?P<number>\d+)\. (?P<title>[^\n]+)\n?(?P<question>.*)", re.DOTALL)
+_KEY = re.compile(r"(?P<stem>\w+)\.(?=[0-9-]*[a-z])[a-z0-9]+(-[a-z0-9]+){0,2}")
 _CHECK = re.compile(r"""checks\.find\("(?P<key>[^"]+)"\)\((?P<name>\w+)\)\s*""")
 
 
@@ -57,11 +59,18 @@ def read(stem: str, root: Path = ROOT) -> list[Exercise]:
     """A chapter's exercises, in order; ExerciseError where the source breaks the format."""
     exercises = [_exercise(cells) for cells in _groups(source(stem, root))]
     for expected, exercise in enumerate(exercises, 1):
-        if exercise.number != expected or exercise.key != f"{stem}.{expected}":
+        if exercise.number != expected:
             raise ExerciseError(
                 f"solutions/{stem}.md: {exercise.key}, number {exercise.number}, stands in place {expected}; "
-                f"number the exercises in order and give this one the key {stem}.{expected}"
+                "number the exercises in order"
             )
+        if not (named := _KEY.fullmatch(exercise.key)) or named["stem"] != stem:
+            raise ExerciseError(
+                f"solutions/{stem}.md: {exercise.key} is no key; write {stem}. and one to three words "
+                f"that say what is asked, as in {stem}.no-overlap"
+            )
+    if twice := {key for key, n in Counter(e.key for e in exercises).items() if n > 1}:
+        raise ExerciseError(f"solutions/{stem}.md: {', '.join(sorted(twice))} stands twice")
     return exercises
 
 

@@ -8,8 +8,10 @@ from scalingbook_lib.reader.checks.programs import SOLVED, right
 from tools.exercises import Exercise
 from web.extension import exercises
 
-PROGRAM = Check(key="sums.1", title="A sum", kind="program", answer=lambda: right({}), hints=("Add.",))
-ASKED = Exercise("sums.1", 1, "A sum", "Add them.", (), "mine = ...  # a function", ())
+PROGRAM = Check(
+    key="sums.two-halves", title="A sum", kind="program", answer=lambda: right({}), hints=("Add.",)
+)
+ASKED = Exercise("sums.two-halves", 1, "A sum", "Add them.", (), "mine = ...  # a function", ())
 
 
 def test_the_box_of_a_function_has_nothing_to_type_into():

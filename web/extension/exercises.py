@@ -42,7 +42,7 @@ class Exercises(SphinxDirective):
         except (ValueError, OSError) as error:
             LOG.warning("exercises %s: %s", stem, error, location=self.get_location())
             return []
-        counts(self.env)[self.env.docname] = (stem, len(read))
+        shown(self.env)[self.env.docname] = [one.key for one in read]
         return [_raw(self._notebook(stem)), *(self._exercise(one, known.get(one.key)) for one in read)]
 
     def _notebook(self, stem: str) -> str:
@@ -84,8 +84,12 @@ def name(key: str) -> str:
 def _heading(exercise: exercises.Exercise, check: Check) -> str:
     level = LEVELS[check.difficulty]
     stars = "●" * check.difficulty + "○" * (3 - check.difficulty)
+    # Links from when keys were numbers still lead here.
+    once = (ordinal for ordinal, key in checks.ordinals().items() if key == exercise.key)
+    anchors = "".join(f'<span id="{name(ordinal)}"></span>' for ordinal in once)
+    title = f"{exercise.number}. {escape(exercise.title)}"
     return (
-        f'<h3 class="exercise-title" id="{name(exercise.key)}">{exercise.number}. {escape(exercise.title)} '
+        f'{anchors}<h3 class="exercise-title" id="{name(exercise.key)}">{title} '
         f'<span class="difficulty"><span aria-hidden="true">{stars}</span> {level}</span></h3>'
     )
 
@@ -135,8 +139,8 @@ def _number(check: Check) -> tuple[str, str]:
     return (f"in {check.unit}" if check.unit else "a number"), shapes.get(check.unit, "such as 1.5e6")
 
 
-def counts(env: BuildEnvironment) -> dict[str, tuple[str, int]]:
-    """How many exercises each page holds: docname to (chapter, count)."""
+def shown(env: BuildEnvironment) -> dict[str, list[str]]:
+    """The keys of the exercises on each page."""
     if not hasattr(env, "book_exercises"):
         env.book_exercises = {}  # type: ignore[attr-defined]
     return env.book_exercises  # type: ignore[attr-defined]
@@ -144,7 +148,7 @@ def counts(env: BuildEnvironment) -> dict[str, tuple[str, int]]:
 
 def forget(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
     """A page is read again: what was counted on it is gone."""
-    counts(env).pop(docname, None)
+    shown(env).pop(docname, None)
 
 
 def setup(app: Sphinx) -> None:
