@@ -7,8 +7,9 @@ from scalingbook_lib.collectives.resharding import reshard
 from scalingbook_lib.machines import Axis
 from scalingbook_lib.machines.chips import V5E, V5P, Slice
 from scalingbook_lib.notation import Mesh
-from scalingbook_lib.reader.explorers.view import Bars, Scale, Series, Span, Timeline
+from scalingbook_lib.reader.explorers.view import Span
 from scalingbook_lib.reader.figures.figure import Figure
+from scalingbook_lib.reader.figures.lanes import lanes
 from scalingbook_lib.reader.figures.shapes import CACHE, MATH, NETWORK, Area, Arrow, Cells, Shape, Words
 from scalingbook_lib.reader.figures.shards import extent, sharded, subscripted
 from scalingbook_lib.reader.figures.sketch import Sketch
@@ -22,15 +23,15 @@ GIGABYTE = 1e9
 
 def shapes() -> Figure:
     """An AllToAll over 64 chips in four shapes of torus."""
-    times = [_exchange(shape) for shape in SHAPES]
-    names = [" × ".join(map(str, shape)) for shape in SHAPES]
-    said = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in zip(names, times, strict=True))
+    times = {" × ".join(map(str, shape)): _exchange(shape) for shape in SHAPES}
+    said = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in times.items())
+    spans = [Span(name, 0, seconds, si(seconds, "s"), NETWORK) for name, seconds in times.items()]
     return Figure(
         key="sharding.shapes",
         alt=f"Bars of the time of an AllToAll of 1 GB on 64 chips as a ring or a torus: {said}.",
         caption="The same chips and the same bytes: the longest axis decides. Every axis more, and every "
         "step towards a square, gives the pieces more ways to go. (v5e links, all axes closed.)",
-        parts=lambda wide: [Bars(Scale("AllToAll of 1 GB", "s"), names, (Series("time", times, NETWORK),))],
+        parts=lambda wide: [lanes(wide, spans)],
     )
 
 
@@ -111,16 +112,19 @@ def _ways(wide: float, ways: tuple[tuple[str, ...], ...], said: list[str]) -> Sk
 def omits() -> Figure:
     """Two products for which a rule that counts the bytes of arrays picks the slower way."""
     found = {(I, J): _both(I, J) for I, J in ((3072, 2048), (16384, 8192))}
-    labels = [f"I = {I:,}, J = {J:,}: {way}" for I, J in found for way in ("gather B", "reduce C")]
-    times = [seconds for pair in found.values() for seconds in pair]
-    said = "; ".join(f"{label} {si(seconds, 's')}" for label, seconds in zip(labels, times, strict=True))
+    spans = [
+        Span(f"I = {I:,}, J = {J:,}: {way}", 0, seconds, si(seconds, "s"), MATH)
+        for (I, J), times in found.items()
+        for way, seconds in zip(("gather B", "reduce C"), times, strict=True)
+    ]
+    said = "; ".join(f"{span.lane} {span.label}" for span in spans)
     return Figure(
         key="sharding.omits",
         alt=f"Bars of the times of two products, each done in two ways: {said}.",
         caption="The rule compares the bytes of the result with those of the weight. In the first pair it "
         "reduces, and forgets that a sum moves twice. In the second it gathers, and forgets that every chip "
         "then multiplies all of it.",
-        parts=lambda wide: [Bars(Scale("time if all overlaps", "s"), labels, (Series("time", times, MATH),))],
+        parts=lambda wide: [lanes(wide, spans)],
     )
 
 
@@ -142,7 +146,6 @@ def rounds() -> Figure:
         for color, way in enumerate(("up", "down")[: 1 + (name == "both ways")])
         for k in range(len(seconds))
     ]
-    lanes = ("one way, up", "both ways, up", "both ways, down")
     one, both = (si(sum(seconds), "s") for seconds in took.values())
     return Figure(
         key="sharding.rounds",
@@ -150,5 +153,5 @@ def rounds() -> Figure:
         f"Both ways: {len(took['both ways'])} rounds, the last half as long, {both}.",
         caption="As many shards arrive, through twice the links. The last round of the second plan sends the "
         "opposite chip's shard in halves. (134 MB over eight v5e chips.)",
-        parts=lambda wide: [Timeline(lanes, spans)],
+        parts=lambda wide: [lanes(wide, spans)],
     )

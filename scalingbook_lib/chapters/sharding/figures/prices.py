@@ -14,10 +14,11 @@ from scalingbook_lib.reader.explorers.view import (
     Regions,
     Scale,
     Span,
-    Timeline,
 )
 from scalingbook_lib.reader.figures.figure import Figure
+from scalingbook_lib.reader.figures.lanes import lanes as stretches
 from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, NETWORK
+from scalingbook_lib.roofline import Pipeline
 from scalingbook_lib.sharded_matmul import SplitWeight, solve
 from scalingbook_lib.units import si
 
@@ -89,7 +90,7 @@ def three() -> Figure:
         alt=f"Three lanes from one start for one layer on four chips: {said}.",
         caption="Two of the three times look fine, and the third decides: reading the weights takes longest. "
         f"({LAYER['B']} tokens, four TPU v5e, activations moved.)",
-        parts=lambda wide: [Timeline(tuple(names), spans)],
+        parts=lambda wide: [stretches(wide, spans)],
     )
 
 
@@ -100,31 +101,21 @@ def lanes() -> Figure:
     gather = found.named("gather A over Y")
     runs = {chunks: gather.overlapped(chunks) for chunks in (1, 4)}
     took = {chunks: si(run.total_s, "s") for chunks, run in runs.items()}
-    end = 1.02 * gather.upper_s
-    names = {"network": ("link", NETWORK), "chip": ("matrix unit", MATH)}
-    panels = [
-        Timeline(
-            tuple(name for name, _ in names.values()),
-            [
-                Span(
-                    names[turn.stage][0],
-                    turn.start_s,
-                    turn.end_s,
-                    f"{turn.chunk + 1}" * (n > 1),
-                    names[turn.stage][1],
-                )
-                for turn in run.turns
-            ],
-            end=end,
-            title=f"{'in one piece' if n == 1 else f'in {n} chunks'}: {took[n]}",
-        )
-        for n, run in runs.items()
-    ]
     return Figure(
         key="sharding.lanes",
         alt=f"Two time lines. In one piece the matrix unit waits for the whole gather: {took[1]}. In four "
         f"chunks it starts after the first, and later chunks arrive meanwhile: {took[4]}.",
         caption="One chunk of the shorter lane sticks out, the rest hides. No number of chunks goes below "
         f"{si(gather.lower_s, 's')}, the longer lane alone.",
-        parts=lambda wide: panels,
+        parts=lambda wide: [
+            stretches(wide, _spans(run), end=runs[1].total_s, title=f"{name}: {took[chunks]}")
+            for (chunks, run), name in zip(runs.items(), ("in one piece", "in four chunks"), strict=True)
+        ],
     )
+
+
+def _spans(run: Pipeline) -> list[Span]:
+    """The chunks on the network's lane, and their products on the chip's."""
+    lanes = {"network": ("link", NETWORK), "chip": ("matrix unit", MATH)}
+    turns = [(lanes[turn.stage], turn) for turn in run.turns]
+    return [Span(name, t.start_s, t.end_s, str(t.chunk + 1), color) for (name, color), t in turns]
