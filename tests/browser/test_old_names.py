@@ -66,3 +66,37 @@ def test_an_anchor_with_a_number_leads_to_its_exercise(visit, ordinal):
     key = checks.ordinals()[ordinal].replace(".", "-")
     top = page.locator(f"#exercise-{key}").bounding_box()["y"]
     assert 0 <= top < page.viewport_size["height"]
+
+
+def moved(anchor):
+    return f"chapters/rooflines.html#{anchor}"
+
+
+@pytest.mark.parametrize(
+    ("asked", "page", "anchor"),
+    [
+        (moved("rooflines-measure"), "rooflines_measured", "rooflines-measure"),
+        (moved("what-your-own-machine-says"), "rooflines_measured", "what-your-own-machine-says"),
+        (moved("exercise-rooflines-6"), "rooflines_narrow", "exercise-rooflines-int8-exact"),
+        (moved("exercise-rooflines-int8-exact"), "rooflines_narrow", "exercise-rooflines-int8-exact"),
+        ("chapters/rooflines.html?rooflines.critical_batch.w=1", "rooflines_narrow", ""),
+        (moved("rooflines-batch"), "rooflines", "rooflines-batch"),
+        (moved("no-such-place"), "rooflines", "no-such-place"),
+    ],
+)
+def test_an_old_address_leads_to_the_page_that_has_it_now(visit, asked, page, anchor):
+    visited = visit()
+    tab = visited.go("chapters/intro.html")
+    for _ in ("from another page", "from the page itself"):
+        tab.goto(f"{visited.base}/{asked}")
+        tab.wait_for_url(f"**/{page}.html*")
+        tab.wait_for_load_state("networkidle")
+        assert tab.url.partition("#")[0].partition("?")[0].endswith(f"/{page}.html")
+        told = tab.evaluate("[location.hash.slice(1), location.search]")
+        if "?" in asked:
+            assert told[1] == asked[asked.index("?") :]
+        if anchor not in ("", "no-such-place"):
+            assert tab.locator(f"[id='{told[0]}']").count() == 1
+            shown = tab.evaluate("(id) => document.getElementById(id).getBoundingClientRect().top", told[0])
+            assert -5 <= shown < tab.viewport_size["height"]
+    visited.assert_clean()

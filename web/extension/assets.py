@@ -14,7 +14,7 @@ from sphinx.application import Sphinx
 
 from scalingbook_lib.chapters import checks
 from web import vendor
-from web.extension import exercises, scripts, stylesheet
+from web.extension import addresses, exercises, scripts, stylesheet
 
 SHEETS = (
     "basic.css", "pygments.css", "styles/theme.css", "styles/pydata-sphinx-theme.css",
@@ -46,6 +46,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     css = _theme_rules(whole, pages) + katex_rules() + text_font_rules() + icon_rules(pages) + own_rules()
     (static / "site.css").write_text(css, encoding="utf-8")
     scripts.write(static, _exercises(app))
+    addresses.write(app, static)
     _copy_fonts(static / "fonts", "".join(pages))
     _drop_unused(static)
 
@@ -121,7 +122,7 @@ def _copy_fonts(folder: Path, text: str) -> None:
 
 
 def _drop_unused(static: Path) -> None:
-    kept = {*SEARCH, "site.css", "fonts", "live", *scripts.ENTRIES.values()}
+    kept = {*SEARCH, "site.css", "fonts", "live", addresses.SCRIPT, *scripts.ENTRIES.values()}
     for path in static.iterdir():
         if path.name in kept:
             continue
