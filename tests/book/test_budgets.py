@@ -39,7 +39,6 @@ UNCUT = {
     "jax": Length(words=6_661, visible=74, cells=74, tables=17),
     "profiling": Length(words=8_151, visible=82, cells=82, tables=14),
     "rooflines": Length(words=4_872, visible=39, cells=39, tables=1),
-    "sharding": Length(words=7_395, visible=90, cells=90, tables=2),
     "tpus": Length(words=8_828, visible=67, cells=67, tables=10),
     "training": Length(words=9_134, visible=71, cells=71, tables=18),
     "training_llama3": Length(words=5_726, visible=54, cells=54, tables=12),

@@ -95,7 +95,7 @@ PRODUCTS = (
             ),
             Mistake(0.5, "The result may stay cut, so one pass is enough: no AllReduce."),
         ),
-        right="Right: J over K. In the reference's letters, M over K.",
+        right="Right: J over K.",
     ),
     Check(
         key="sharding.reduce-few-tokens",
@@ -148,7 +148,7 @@ PRODUCTS = (
         mistakes=(
             Mistake(0.5, "That is a ring, or only half of an AllReduce. A v5e axis of four is a line."),
             Mistake(4 / 3, "A chip has a quarter already: 1 - 1/4 of the array moves in each pass."),
-            Mistake(10 / 9, "That is with the reference's 45 GB/s. The documented rate is 50."),
+            Mistake(10 / 9, "That is with 45 GB/s, 90 % of the rate. The documented rate is 50."),
             Mistake(4, "X still cuts I, so a quarter of C is summed."),
             Mistake(lambda: 1 / _no_wrap(), "Upside down: network over arithmetic is asked for."),
         ),
