@@ -78,9 +78,9 @@ class Move(Told):
 
 
 VERBS = {
-    "slice": "slice",
+    "slice": "cut",
     Collective.ALL_GATHER: "gather",
-    Collective.ALL_TO_ALL: "exchange",
+    Collective.ALL_TO_ALL: "all-to-all",
     Collective.PERMUTE: "permute",
     Collective.REDUCE_SCATTER: "reduce-scatter",
     Collective.ALL_REDUCE: "all-reduce",

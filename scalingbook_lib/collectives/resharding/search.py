@@ -42,7 +42,7 @@ class Sequence(Told):
 
     @property
     def says(self) -> str:
-        """'slice A over Y, gather A over X'."""
+        """'cut A over Y, gather A over X'."""
         return ", ".join(move.says for move in self.moves) or "nothing to move"
 
     def __str__(self) -> str:
