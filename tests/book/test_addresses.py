@@ -33,7 +33,6 @@ def divided(book):
     chapter = (book / "chapters" / "sums.md").read_text()
     for name in ("sums_carried", "sums_of_many"):
         (book / "chapters" / f"{name}.md").write_text(chapter)
-    pages._deeper.cache_clear()
     return book
 
 
