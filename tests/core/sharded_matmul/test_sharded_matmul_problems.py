@@ -146,10 +146,10 @@ def test_replicated_work_wins_only_for_short_contractions(chip, J):
 def test_sharing_the_rows_or_the_columns_is_equally_fast_and_the_contraction_twice_as_slow():
     cube = chips.Slice(chips.V5P, (4, 4, 4)).mesh(X=4, Y=4, Z=4)
     found = solve("A[I, J] · B[J, K] -> C[I, K]", cube, BIG, idle_axes=True)
-    cutd = ", ".join(f"slice {{0}} over {axis}" for axis in "XYZ")
-    rows, columns = (found.named(f"{sliced.format(x)}, gather C over XYZ") for x in "AB")
+    cuts = ", ".join(f"cut {{0}} over {axis}" for axis in "XYZ")
+    rows, columns = (found.named(f"{cuts.format(x)}, gather C over XYZ") for x in "AB")
     assert rows.comms_s == columns.comms_s
-    summed = found.named(f"{sliced.format('A')}, {sliced.format('B')}, all-reduce C over XYZ")
+    summed = found.named(f"{cuts.format('A')}, {cuts.format('B')}, all-reduce C over XYZ")
     assert summed.comms_s == approx(2 * rows.comms_s)
     assert found.best.comms_s == rows.comms_s  # or some of both, whose result is gathered at once
 
