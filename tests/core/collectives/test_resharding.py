@@ -108,7 +108,7 @@ def test_between_two_shardings(before, after, says, took):
 
 def test_to_swap_an_axis_slice_permute_and_gather():
     found = reshard("A[I_X, J]", "A[I_Y, J]", CUBE, SIZES)
-    assert [move.kind for move in found.best.moves] == ["slice", "CollectivePermute", "AllGather"]
+    assert [move.kind for move in found.best.moves] == ["cut", "CollectivePermute", "AllGather"]
     assert found.best.total_s < collectives.all_gather(whole, *x).total_s / 2
     assert found.rejected[0].total_s >= found.best.total_s
 
