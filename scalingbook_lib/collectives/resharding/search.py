@@ -176,9 +176,7 @@ def _detour(path: Path, better: Path) -> bool:
 
     Whatever dimension or order of axes it goes by; cuts move nothing.
     """
-    moved = [
-        [(e.kind, frozenset(axis_names(e.axes))) for e in p if e.kind != "cut"] for p in (path, better)
-    ]
+    moved = [[(e.kind, frozenset(axis_names(e.axes))) for e in p if e.kind != "cut"] for p in (path, better)]
     return Counter(moved[0]) >= Counter(moved[1])
 
 

@@ -139,7 +139,9 @@ def test_case_4_gathers_the_smaller_operand_when_the_result_may_lie_either_way(I
 
 def test_the_requested_sharding_is_honoured_at_its_price():
     kept = solve("A[I_X, J] · B[J, K_X] -> C[I_X, K]", V5P, BIG).named("gather B over X")
-    asked = solve("A[I_X, J] · B[J, K_X] -> C[I, K_X]", V5P, BIG).named("gather B over X, all-to-all C over X")
+    asked = solve("A[I_X, J] · B[J, K_X] -> C[I, K_X]", V5P, BIG).named(
+        "gather B over X, all-to-all C over X"
+    )
     exchange = collectives.all_to_all(2 * 8192 * 8192, *V5P.axes("X"))
     assert asked.comms_s == approx(kept.comms_s + exchange.total_s)
 
