@@ -110,7 +110,7 @@ def eleven() -> Figure:
     return Figure(
         key="sharding.eleven",
         alt="Eleven groups of two by two squares, one square for each chip, each with the part of the matrix "
-        "that this chip holds in the colour of the chip: all of it in one group, a half in four, a quarter "
+        "that this chip holds in the color of the chip: all of it in one group, a half in four, a quarter "
         "in six.",
         caption="Eleven ways to spread a matrix over X2 Y2. The bytes on a chip are 1 over the product of "
         "the axes that are used; an axis that is not used makes copies. The order XY or YX changes who holds "
