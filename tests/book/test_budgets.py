@@ -36,7 +36,6 @@ UNCUT = {
     "inference_llama3": Length(words=7_206, visible=67, cells=67, tables=21),
     "jax": Length(words=6_661, visible=74, cells=74, tables=17),
     "profiling": Length(words=8_151, visible=82, cells=82, tables=14),
-    "sharding": Length(words=7_395, visible=90, cells=90, tables=2),
     "training_llama3": Length(words=5_726, visible=54, cells=54, tables=12),
 }
 
