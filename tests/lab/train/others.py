@@ -133,13 +133,13 @@ def buffers(style: Style, most_s: float = 300) -> int:
                     break  # written after the one that is read
                 time.sleep(0.2)
             (assigned,) = Path(folder).glob("*jit_step*after_optimizations-buffer-assignment.txt")
-            return _sum(assigned.read_text())
+            return held(assigned.read_text())
         finally:
             child.kill()
             child.wait()
 
 
-def _sum(text: str) -> int:
+def held(text: str) -> int:
     """HBM (color 0) of arguments, results of their own, and the block of temporaries."""
     found = re.findall(r"^allocation \d+: size (\d+),( color \d+,)?(.*)", text, re.MULTILINE)
     held = ("parameter", "preallocated-temp", "maybe-live-out")
