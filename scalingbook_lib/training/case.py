@@ -59,7 +59,7 @@ class Case:
         """What the plan makes of the model on each chip."""
         return shape(self.work(plan), plan, self.batch)
 
-    def traffic(self, s: Shape) -> list[Traffic]:
+    def traffic(self, s: Shape, loop: bool | None = None) -> list[Traffic]:
         """Every collective; a ClusterError or SliceError where the machine has no such mesh."""
         where = place(self.machine, s.sizes)
 
@@ -72,7 +72,7 @@ class Case:
                 return exchange_rate(networks, self.model.experts.k, self.efficiency, s.plan.expert_domains)
             return rate(MOVED_AS[what], networks, self.efficiency)
 
-        return rows(s, rates)
+        return rows(s, rates, loop)
 
     def _under(self, where: Placement, s: Shape, inside: int, n: int) -> Networks:
         """What joins n groups of `inside` neighbors: on a cluster whatever the mesh, on a torus its axes."""

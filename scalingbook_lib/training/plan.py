@@ -44,10 +44,10 @@ class Plan(Told):
     the others are those of `arithmetic.activations`. `overlap`: "full", "none", or the share in between, of
     what can overlap; collectives of tensor parallelism can only with `collective_matmul`.
     `weights` are stored, products are of type `compute`, `activations` are kept and sent, `gradients` are
-    stored and summed; `master` is a copy of the weights, None without one. `logit_bytes` for each logit: 6
-    for the product in bf16 and its softmax in fp32, as XLA has them (8 for one sequence, whose product it
-    does not overwrite); 14 with a copy in fp32 and the gradient besides, as PyTorch has; of a loss in
-    chunks, one chunk's over all.
+    stored, and summed over the chips as `reduced` (None: as stored); `master` is a copy of the weights, None
+    without one. `logit_bytes` for each logit: 6 for the product in bf16 and its softmax in fp32, as XLA has
+    them (8 for one sequence, whose product it does not overwrite); 14 with a copy in fp32 and the gradient
+    besides, as PyTorch has; of a loss in chunks, one chunk's over all.
     """
 
     tp: int = 1
@@ -75,6 +75,7 @@ class Plan(Told):
     compute: DType = BF16
     activations: DType = BF16
     gradients: DType = BF16
+    reduced: DType | None = None
     moments: DType = FP32
     master: DType | None = FP32
     logit_bytes: float | None = None

@@ -30,6 +30,7 @@ class Shape:
     shared: int  # chips that hold the same dense parameters, and share them with ZeRO
     expert_shared: int  # chips that hold the same experts
     moved: float  # bytes of a weight on its way: as stored, or as the activations where that is less
+    reduced: float  # bytes of a gradient on its way: as the plan says, or as it is stored
     wide: int  # chips over which the residual stream is split
     chips: int  # of one pod
 
@@ -74,6 +75,7 @@ def shape(work: Work, plan: Plan, batch: int) -> Shape:
         shared=plan.fsdp * plan.cp,
         expert_shared=stage // plan.ep,
         moved=min(plan.weights.bytes, plan.activations.bytes),
+        reduced=(plan.reduced or plan.gradients).bytes,
         wide=plan.tp if plan.sequence_parallel else 1,
         chips=plan.tp * plan.cp * plan.fsdp * plan.pp * plan.dp,
     )

@@ -214,10 +214,23 @@ def step(
     )
 
 
-def traffic(model: Transformer, plan: Plan, machine: Machine, *, batch: int, T: int) -> tuple[Traffic, ...]:
-    """Every collective of one step, at the peak of the links."""
+def traffic(
+    model: Transformer,
+    plan: Plan,
+    machine: Machine,
+    *,
+    batch: int,
+    T: int,
+    loop: bool | None = None,
+) -> tuple[Traffic, ...]:
+    """Every collective of one step, at the peak of the links.
+
+    `loop`: of plain JAX that a compiler splits, whether its layers are a loop (True) or written out (False):
+    gradients then travel as the activations do, and tokens to the embedding's rows. None, as the published
+    systems do it, which all fitted shares rest on.
+    """
     known = Case(model, machine, batch=batch, T=T)
-    return tuple(known.traffic(known.shape(plan)))
+    return tuple(known.traffic(known.shape(plan), loop))
 
 
 def feasible(model: Transformer, machine: Machine, plan: Plan, batch: int, T: int) -> tuple[str, ...]:

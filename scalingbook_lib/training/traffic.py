@@ -8,6 +8,7 @@ Training.
 from collections.abc import Iterator
 
 from scalingbook_lib.steps.placement import Rate
+from scalingbook_lib.training import compiled
 from scalingbook_lib.training.links import (
     BACK,
     COPY,
@@ -21,16 +22,20 @@ from scalingbook_lib.training.links import (
     Traffic,
     row,
 )
+from scalingbook_lib.training.remat import named
 from scalingbook_lib.training.shape import Shape
 
 
-def rows(s: Shape, rates: Rates) -> list[Traffic]:
-    """Every collective of a plan."""
+def rows(s: Shape, rates: Rates, loop: bool | None = None) -> list[Traffic]:
+    """Every collective of a plan; `loop` as in `memory`, None of what is not compiled."""
     plan = s.plan
-    found = [*_weights(s, rates, "", params=s.dense, ways=s.shared, inside=plan.tp)]
-    if s.expert:  # where tensor ways do not split experts, they too hold the same ones
-        inside = plan.expert_ways * plan.ep
-        found += _weights(s, rates, "expert ", params=s.expert, ways=s.expert_shared, inside=inside)
+    if loop is not None and plan.pp == 1 and plan.zero == 3 and not plan.frozen:
+        found = [*compiled.weights(s, rates, loop)]
+    else:
+        found = [*_weights(s, rates, "", params=s.dense, ways=s.shared, inside=plan.tp)]
+        if s.expert:  # where tensor ways do not split experts, they too hold the same ones
+            inside = plan.expert_ways * plan.ep
+            found += _weights(s, rates, "expert ", params=s.expert, ways=s.expert_shared, inside=inside)
     for needed, moved in (
         (plan.tp > 1, _tensor),
         (s.kv and not plan.frozen, _copied_heads),
@@ -54,7 +59,7 @@ def _weights(
     """
     plan, n, zero = s.plan, s.stages.layers, s.plan.zero
     weights, gradients = f"{kind}weights", f"{kind}gradients"
-    moved, summed = s.moved * params / n, plan.gradients.bytes * params / n  # one layer's
+    moved, summed = s.moved * params / n, s.reduced * params / n  # one layer's
 
     def shards(name: str, what: str, when: str, nbytes: float, **how: bool) -> Traffic:
         """Over the chips that share: with each microbatch, or once a step."""
@@ -88,18 +93,19 @@ def _tensor(s: Shape, rates: Rates) -> Iterator[Traffic]:
     """Inputs gathered, outputs scattered, both ways; inputs once more for the weights' gradients.
 
     Without sequence parallelism, an all-reduce of the outputs, and of the inputs' gradients. Full
-    rematerialization does the forward pass again but for each layer's last output. The vocabulary counts as
-    one pair more, and not at all where there are stages.
+    rematerialization does the forward pass again but for each layer's last output, and for what is kept. The
+    vocabulary counts as one pair more, and not at all where there are stages.
     """
     plan, w, model = s.plan, s.work, s.work.model
     ends = 1.0 if plan.pp == 1 else 0.0
+    again = plan.replays and "o" not in named(plan.remat)[1]  # what is kept is not summed again
     kinds = [("tensor", s.share * w.pairs + ends, s.share * model.L * (model.norms > 1), 1)]
     if plan.expert_ways > 1 and w.expert_pairs and model.experts:
         kinds.append(("tensor, experts", s.share * w.expert_pairs, 0.0, model.experts.k))
     for name, pairs, more, copies in kinds:
         nbytes = plan.activations.bytes * s.t * model.D * copies
         moved = {"n": plan.tp, "nbytes": nbytes, "overlappable": plan.collective_matmul}
-        for what, when, times in _pair(plan.sequence_parallel, pairs, more if plan.replays else 0.0):
+        for what, when, times in _pair(plan.sequence_parallel, pairs, more if again else 0.0):
             yield row(rates, name, what, "Y", when, times=s.m * times, **moved)
 
 

@@ -25,8 +25,10 @@ STYLE = f"""<style>
 .ex-input > :is(select, input) {{ flex: none; height: 28px; margin: 0 2px; }}
 .ex-input > .slider-container {{ flex: none; margin: 12px 8px; }}
 .ex-live p {{ margin: 0 0 .6rem; }}
-.ex-live .ex-panel {{ display: block; margin: 0 0 .6rem; overflow: visible; }}
+.ex-live .ex-panel {{ display: block; width: 100%; height: auto; max-width: 680px; margin: 0 0 .6rem; }}
+.ex-live .ex-panel {{ overflow: visible; }}
 .ex-live .ex-columns {{ display: grid; grid-template-columns: 1fr 1fr; gap: 1.2rem; align-items: start; }}
+.ex-live .ex-columns .ex-panel {{ max-width: 340px; }}
 .ex-live .ex-narrow {{ display: none; }}
 .ex-live .ex-readouts {{ display: flex; flex-wrap: wrap; gap: .5rem 1.9rem; margin: 0 0 .6rem; }}
 .ex-live .ex-readouts :is(dt, dd) {{ margin: 0; padding: 0; float: none; width: auto; }}

@@ -1,6 +1,8 @@
 """What does a prediction say is moved? Every kind of it as times and bytes by collective and axes."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from scalingbook_lib.collectives import Collective
@@ -60,6 +62,19 @@ def summed(rows: Iterable[Row]) -> Sums:
 def ordered(axes: str, mesh: Mapping[str, int] | None = None) -> str:
     """Axes in alphabetical order."""
     return joined(sorted(named(axes, mesh or {})))
+
+
+def on(traffic: Iterable[Traffic], **axes: str) -> tuple[Traffic, ...]:
+    """Rows of `training.traffic` on the axes of a mesh: `on(rows, X="fsdp", Y="model")`.
+
+    X are the chips that share weights: with context ways those of both axes, `X="XC"`.
+    """
+    return tuple(replace(row, axes=axes.get(row.axes, row.axes)) for row in traffic)
+
+
+def ways(axes: str, mesh: Mapping[str, int]) -> int:
+    """The devices of one group over these axes."""
+    return math.prod(mesh.get(name, 1) for name in named(axes, mesh))
 
 
 def _rows(given: Any) -> Iterator[Row]:

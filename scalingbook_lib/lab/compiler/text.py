@@ -8,7 +8,7 @@ instructions, one a line. Which of them run, and how often, is the business of `
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scalingbook_lib.collectives import Collective
@@ -133,6 +133,8 @@ def read(program: Any) -> Text:
             entry = here if header[1] else entry
         elif here is not None and (assigned := _ASSIGN.match(line)):
             instruction = _instruction(line[assigned.end() :], assigned[2], bool(assigned[1]))
+            for part in _parts(here, instruction):
+                here.instructions[part.name] = part
             here.instructions[instruction.name] = instruction
     if entry is None:
         raise HloError(f"{text[:60]!r} is no compiled program: no ENTRY in it; give compiled.as_text()")
@@ -152,6 +154,30 @@ def _instruction(rest: str, name: str, root: bool) -> Instruction:
     return Instruction(name, type_, opcode.strip(), operands, attributes.strip(" ,"), root)
 
 
+def _parts(here: Computation, instruction: Instruction) -> Iterator[Instruction]:
+    """`%loop#3` is a part of a tuple: so a dump writes what has a line of its own in `as_text()`."""
+    for operand in instruction.operands:
+        if "#" in operand and operand not in here.instructions:
+            whole, _, index = operand.rpartition("#")
+            part = Instruction(operand, "", "get-tuple-element", (whole,), f"index={index}", False)
+            yield from _parts(here, part)  # of a tuple in a tuple, that one first
+            if whole in here.instructions:
+                type_ = _elements(here.instructions[whole].type)[int(index)]
+                yield replace(part, type=type_)
+
+
+def _elements(type_: str) -> list[str]:
+    """The types in a tuple's, `(f32[8]{0}, (u32[], bf16[2,4]))`."""
+    inside, depth, found = re.sub(r"/\*.*?\*/", "", type_)[1:-1], 0, [""]
+    for letter in inside:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += letter
+    return [element.strip() for element in found]
+
+
 def _closing(text: str, start: int) -> int:
     """One past the parenthesis that closes the one at `start`."""
     depth = 0
@@ -165,7 +191,7 @@ def _closing(text: str, start: int) -> int:
 def _operand_names(inside: str) -> tuple[str, ...]:
     """The names of the operands; older versions print each one's type before it."""
     if "%" in inside:
-        return tuple(re.findall(r"%([\w.\-]+)", inside))
+        return tuple(re.findall(r"%([\w.\-#]+)", inside))
     # no % and no types: a comma is never part of a name
     return tuple(part.split()[-1] for part in inside.split(",") if part.strip())
 

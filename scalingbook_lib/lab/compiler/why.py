@@ -1,20 +1,21 @@
 """Why is the compiled program not what was predicted? Its differences, in words.
 
 `why.compare(strategy, program)`: on one side a way of `sharded_matmul`, the rows of `training.traffic`,
-a dict of bytes (`{"all-gather X": 16777216}`) or another program; on the other what the compiler wrote.
+a dict of bytes (`{"all-gather X": 16777216}`) or another program; on the other what the compiler wrote. A
+training step is compared as a whole, by `rules`; `predicted.on` puts its rows on the axes of a mesh.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from scalingbook_lib.collectives import Collective, bytes_received
-from scalingbook_lib.lab.compiler import hlo
+from scalingbook_lib.lab.compiler import hlo, rules
 from scalingbook_lib.lab.compiler.hlo import Collectives, CompiledCollective
-from scalingbook_lib.lab.compiler.predicted import Amount, Key, Sums, ordered, read
+from scalingbook_lib.lab.compiler.predicted import Amount, Key, Sums, ordered, read, ways
 from scalingbook_lib.lab.compiler.replica_groups import named
 from scalingbook_lib.sharded_matmul import Solution, Strategy
+from scalingbook_lib.training.links import Traffic
 from scalingbook_lib.units import Told, si
 
 NEAR = 0.01  # bytes that differ by less are the same: a ring's pieces may be padded
@@ -28,6 +29,7 @@ class Line(Told):
     agrees: bool
     predicted: tuple[Key, ...] = ()
     compiled: tuple[Key, ...] = ()
+    rule: str = ""  # the name of what the compiler is known to do, in a whole step
 
     def __str__(self) -> str:
         return self.words
@@ -35,11 +37,15 @@ class Line(Told):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Told):
-    """What agrees and what differs; bytes are those that one device receives in all."""
+    """What agrees and what differs; bytes are those that one device receives in all.
+
+    Of a whole step, `unexplained_bytes` are those of the differences that no rule of `rules` has a name for.
+    """
 
     lines: tuple[Line, ...]
     predicted_bytes: float
     compiled_bytes: float
+    unexplained_bytes: float = 0.0
 
     @property
     def differences(self) -> tuple[Line, ...]:
@@ -68,7 +74,9 @@ def compare(predicted: Any, compiled: Any, mesh: Any = None) -> Comparison:
     sizes = hlo.sizes_of(mesh if mesh is not None else hlo.mesh_of(compiled))
     rows = compiled if isinstance(compiled, Collectives) else hlo.collectives(compiled, sizes)
     wanted, found = read(predicted, sizes), read(rows, sizes)
-    lines = tuple(_lines(wanted, found, rows, sizes))
+    step = _of_step(predicted)
+    ledger = rules.opened(step, rows, sizes)
+    lines = tuple(_step(wanted, found, ledger) if step else _lines(wanted, found, rows, sizes))
     done = predicted.best if isinstance(predicted, Solution) else predicted
     if isinstance(predicted, Solution) and not all(line.agrees for line in lines):
         if (other := _chosen(predicted, found)) is not None:
@@ -78,7 +86,26 @@ def compare(predicted: Any, compiled: Any, mesh: Any = None) -> Comparison:
         lines += tuple(_idle(predicted, found, sizes))
     lines += tuple(_flops(done, compiled))
     lines += tuple(Line(words, False) for words in rows.not_counted)
-    return Comparison(lines, _received(wanted, sizes), rows.received_bytes)
+    left = ledger.unexplained_bytes if step else 0.0
+    return Comparison(lines, _received(wanted, sizes), rows.received_bytes, left)
+
+
+def _of_step(predicted: Any) -> list[Traffic]:
+    """The rows of `training.traffic`, where that is what was predicted."""
+    rows = list(predicted) if isinstance(predicted, list | tuple) else []
+    return rows if all(isinstance(row, Traffic) for row in rows) else []
+
+
+def _step(wanted: Sums, found: Sums, ledger: rules.Ledger) -> Iterator[Line]:
+    """What agrees, then what rules have a name for, then what is left."""
+    differs = {*ledger.less, *ledger.more}
+    for key in [key for key in wanted if key in found and key not in differs]:
+        yield Line(
+            f"{_said(key, found[key])}, as predicted{_hidden(key, ledger.found)}", True, (key,), (key,)
+        )
+    for one in rules.told(ledger):
+        words = str(one) + "".join(_from(key, ledger.found) for key in one.compiled if not one.rule)
+        yield Line(words, False, one.predicted, one.compiled, one.rule)
 
 
 def _lines(wanted: Sums, found: Sums, rows: Collectives, sizes: Mapping[str, int]) -> Iterator[Line]:
@@ -133,7 +160,7 @@ def _instead(
     permute, gather = Key(Collective.PERMUTE.hlo, axes), Key(Collective.ALL_GATHER.hlo, axes)
     scatter, reduce = Key(Collective.REDUCE_SCATTER.hlo, axes), Key(Collective.ALL_REDUCE.hlo, axes)
     if kind in ("all-gather", "reduce-scatter") and permute in over:
-        return _ring(key, wanted, over[permute], _devices(axes, sizes))
+        return _ring(key, wanted, over[permute], ways(axes, sizes))
     if kind == "reduce-scatter" and reduce in over and _same(wanted, over[reduce], _rows(reduce, rows)):
         wide = " of fp32" if all(c.dtype == "f32" for c in _rows(reduce, rows)) else ""
         words = f"{_said(reduce, over[reduce])}{wide}, then a slice"
@@ -210,12 +237,8 @@ def _rows(key: Key, rows: Collectives) -> list[CompiledCollective]:
 
 
 def _received(wanted: Sums, sizes: Mapping[str, int]) -> float:
-    found = ((kind, _devices(axes, sizes), amount.nbytes) for (kind, axes), amount in wanted.items())
+    found = ((kind, ways(axes, sizes), amount.nbytes) for (kind, axes), amount in wanted.items())
     return sum(bytes_received(kind.removeprefix("ragged-"), nbytes, n) for kind, n, nbytes in found)
-
-
-def _devices(axes: str, sizes: Mapping[str, int]) -> int:
-    return math.prod(sizes.get(name, 1) for name in named(axes, sizes))
 
 
 def _near(a: float, b: float) -> bool:

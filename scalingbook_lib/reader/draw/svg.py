@@ -80,12 +80,12 @@ def group(attributes: str, parts: Iterable[str]) -> str:
 
 
 def picture(width: float, height: float, label: str, parts: Iterable[str]) -> str:
-    """The whole drawing, as wide as its place allows and never wider than drawn."""
+    """The whole drawing, at most as wide as drawn; without a label, what is around it says what it shows."""
     w, h = number(width), number(height)
+    said = f' role="img" aria-label="{escape(label)}"' if label else ""
     return (
-        f'<svg class="ex-panel" viewBox="0 0 {w} {h}" role="img" aria-label="{escape(label)}" '
-        f'style="width:100%;max-width:{w}px;height:auto" font-family="{FONT}" font-size="{SIZE}" '
-        f'fill="currentColor">{"".join(parts)}</svg>'
+        f'<svg class="ex-panel" viewBox="0 0 {w} {h}" width="{w}" height="{h}"{said} '
+        f'font-family="{FONT}" font-size="{SIZE}" fill="currentColor">{"".join(parts)}</svg>'
     )
 
 

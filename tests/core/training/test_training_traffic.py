@@ -230,3 +230,11 @@ def test_named_products_are_kept_on_the_chip_or_on_its_host():
     projections = 512 * T * 80 * 2 * (2 * 8192 * 8192 + 2 * 8192 * 1024)
     assert full.hardware_flops - listed.hardware_flops == pytest.approx(projections)
     assert listed.hardware_flops == away.hardware_flops
+
+
+def test_outputs_that_are_kept_are_not_summed_again():
+    kept, again = (
+        found(B70, Plan(fsdp=128, tp=8, remat=remat), H100)["tensor", "ReduceScatter", "bwd"]
+        for remat in ("save:q,k,v,o", "save:q,k,v")
+    )
+    assert again.times - kept.times == 8 * B70.L

@@ -6,7 +6,7 @@ import pytest
 from jax import lax
 
 from scalingbook_lib import models, sharded_matmul, training
-from scalingbook_lib.lab.compiler import why
+from scalingbook_lib.lab.compiler import predicted, why
 from scalingbook_lib.lab.compiler.hlo import Collectives, CompiledCollective
 from scalingbook_lib.machines import chips, slices
 from scalingbook_lib.notation import Mesh, parse_product
@@ -144,6 +144,27 @@ def test_traffic_of_training_is_a_prediction():
     told = why.compare(traffic, rows(), {"X": 8})
     assert {line.predicted[0] for line in told.differences} == {("all-gather", "X"), ("reduce-scatter", "X")}
     assert told.predicted_bytes == pytest.approx(sum(row.received for row in traffic))
+
+
+def test_what_a_whole_step_does_otherwise_has_a_name():
+    plan = training.Plan(fsdp=8, dp=2, microbatch=1)
+    asked = {"batch": 16, "T": 2048, "loop": True}
+    traffic = training.traffic(models.find("LLaMA-3 8B"), plan, slices.Slice(chips.V5E, (4, 4)), **asked)
+    sums = predicted.read(traffic)
+    scattered = sums.pop(predicted.Key("reduce-scatter", "X")).nbytes
+    told = why.compare(
+        predicted.on(traffic, X="fsdp", R="data"),
+        rows(
+            *((key.kind, {"X": "fsdp", "R": "data"}[key.axes], int(n), {}) for key, (_, n) in sums.items()),
+            ("all-reduce", "fsdp", int(scattered), {}),
+            ("all-gather", "data", 10**10, {"source": "jit(step)/mine"}),
+        ),
+        {"data": 2, "fsdp": 8},
+    )
+    assert "≠ summed whole: all-reduce over fsdp: 15 GB, then a slice, for a reduce-scatter" in str(told)
+    assert "≠ all-gather over data: 10 GB more than predicted; it comes from jit(step)/mine" in str(told)
+    assert [line.rule for line in told.differences] == ["summed whole", ""]
+    assert told.unexplained_bytes == pytest.approx(5e9)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ class Style:
     k: int = 2
     moe: str = "capacity"  # or "ragged"
     acc: str = "fp32"  # sums over microbatches
+    marked: bool = False  # where tokens are gathered before products, and whose heads keys and values are
 
     @property
     def batch(self) -> int:
@@ -106,19 +107,29 @@ class Style:
 
 def recorded() -> dict[Style, int]:
     """Every program that was compiled, and the bytes of a device: arguments and temporaries."""
+    return {style: int(needed) for style, needed in table(TABLE, "needed").items()}
+
+
+def table(path: Path, column: str) -> dict[Style, str]:
+    """The programs of a table, and what stands in one of its columns."""
     found = {}
     kinds = {f.name: type(f.default) for f in fields(Style)}
     read = {int: int, bool: lambda word: word == "True", str: str}
-    with TABLE.open() as file:
+    with path.open() as file:
         for row in csv.DictReader(file):
-            needed = int(row.pop("needed"))
+            told = row.pop(column)
             knobs = {k: read.get(kinds[k], str)(v) for k, v in row.items() if v != ""}
-            found[Style(**knobs)] = needed
+            found[Style(**knobs)] = told
     return found
 
 
-def buffers(style: Style, most_s: float = 300) -> int:
-    """Bytes of a device, from the dump of a compilation that is ended before its kernels are written."""
+def buffers(style: Style) -> int:
+    """Bytes of a device, as the compiler has assigned its buffers."""
+    return held(dumped(style, "after_optimizations-buffer-assignment"))
+
+
+def dumped(style: Style, what: str, most_s: float = 300) -> str:
+    """A text that a compilation leaves behind, which is ended before its kernels are written."""
     with tempfile.TemporaryDirectory() as folder:
         given = {"XLA_FLAGS": f"--xla_dump_to={folder} --xla_dump_hlo_as_text", "JAX_PLATFORMS": "cpu"}
         knobs = json.dumps({f.name: getattr(style, f.name) for f in fields(style)})
@@ -132,8 +143,8 @@ def buffers(style: Style, most_s: float = 300) -> int:
                 if next(Path(folder).glob("*jit_step*_after_buffer_assignment.txt"), None):
                     break  # written after the one that is read
                 time.sleep(0.2)
-            (assigned,) = Path(folder).glob("*jit_step*after_optimizations-buffer-assignment.txt")
-            return held(assigned.read_text())
+            (text,) = Path(folder).glob(f"*jit_step*{what}.txt")
+            return text.read_text()
         finally:
             child.kill()
             child.wait()

@@ -54,6 +54,10 @@ class Layers:
     def on(self, x, *dims):
         return lax.with_sharding_constraint(x, self.place(*dims))
 
+    def whole(self, x):
+        """All tokens of a sequence, where the program says so."""
+        return self.on(x, DATA, None, None) if self.p.marked else x
+
     def attend(self, q, k, v, seg):
         p = self.p
         b, t, groups = q.shape[0], q.shape[1], p.N // p.K
@@ -156,7 +160,7 @@ class Layers:
         p = self.p
         if p.cast == "use":
             w = {name: a.astype(jnp.bfloat16) for name, a in w.items()}
-        h = self.norm(x, w["n1"])
+        h = self.whole(self.norm(x, w["n1"]))
         b, t, _ = h.shape
         if p.style == "einsum":
             q, k, v = (jnp.einsum("btd,dnh->btnh", h, w[name]) for name in "qkv")
@@ -169,6 +173,8 @@ class Layers:
             q = all_three[..., :-2, :].reshape(b, t, p.N, p.H)
             k, v = all_three[..., -2, :], all_three[..., -1, :]
         q = self.on(q, DATA, None, "tp", None)
+        if p.marked and p.K % p.tp == 0:
+            k, v = (self.on(a, DATA, None, "tp", None) for a in (k, v))
         if p.pos == "rope":
             q, k = rope(q), rope(k)
         q, k, v = (checkpoint_name(a, name) for a, name in zip((q, k, v), "qkv", strict=True))
@@ -176,4 +182,4 @@ class Layers:
         o = jnp.einsum("btnh,nhd->btd", a, w["o"]) if p.style == "einsum" else a.reshape(b, t, -1) @ w["o"]
         between = (DATA, "tp" if p.sp else None, None)
         x = x + self.on(checkpoint_name(o, "o"), *between)
-        return self.on(x + self.mlp(self.norm(x, w["n2"]), w), *between)
+        return self.on(x + self.mlp(self.whole(self.norm(x, w["n2"])), w), *between)

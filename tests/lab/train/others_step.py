@@ -121,7 +121,7 @@ class Program(Layers):
         else:
             for w in params["layers"]:
                 x = one(x, w)
-        x = self.norm(x, params["norm"])
+        x = self.whole(self.norm(x, params["norm"]))
         head = (params["embed"].T if p.tied else params["head"]).astype(jnp.bfloat16)
         weight = data.get("w", jnp.ones(data["y"].shape, jnp.float32))
         if p.loss != "chunked":

@@ -1,0 +1,47 @@
+"""How does a figure stand in a page? Its picture, wide or narrow by the room there is, and its caption.
+
+A figure is pure: the same library, the same bytes. Its numbers come from the library; none is typed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from scalingbook_lib.reader import draw
+from scalingbook_lib.reader.draw.svg import escape
+from scalingbook_lib.reader.explorers.view import Panel
+from scalingbook_lib.reader.figures.sketch import Sketch
+from scalingbook_lib.units import Told
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure(Told):
+    """A drawing with what is to be seen (`alt`, for who does not see it) and what to conclude (`caption`).
+
+    `parts(wide)` gives the sketches and panels one below the other for a drawing 680 or 340 units wide.
+    """
+
+    key: str
+    alt: str
+    caption: str
+    parts: Callable[[float], Sequence[Sketch | Panel]]
+
+    def __str__(self) -> str:
+        return f"{self.caption} [{self.alt}]"
+
+    def picture(self, *, wide: bool) -> str:
+        """The drawing as SVG."""
+        width = draw.WIDE if wide else draw.NARROW
+        return "".join(
+            part.svg("") if isinstance(part, Sketch) else draw.panel(part, width)
+            for part in self.parts(width)
+        )
+
+    def html(self) -> str:
+        """The figure as a page shows it; without the page's stylesheet the wide drawing shows alone."""
+        said = f'role="img" aria-label="{escape(self.alt)}"'
+        return (
+            f'<figure class="fig" id="fig-{self.key.replace(".", "-")}">\n'
+            f'<div class="fig-wide" {said}>{self.picture(wide=True)}</div>\n'
+            f'<div class="fig-narrow" {said} hidden>{self.picture(wide=False)}</div>\n'
+            f"<figcaption>{escape(self.caption)}</figcaption>\n</figure>"
+        )

@@ -1,0 +1,67 @@
+"""What a step moves that a compiler has written: closed forms of its layers and its two ends."""
+
+from dataclasses import replace
+
+import pytest
+
+from scalingbook_lib import models, training
+from scalingbook_lib.machines import chips, clusters
+from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.training import Plan
+from scalingbook_lib.units import BF16, FP32
+
+B70 = models.find("LLaMA-3 70B")
+H100 = clusters.Cluster.of(chips.H100, 1024)
+T, LAYER = 4096, 3 * 8192 * 28672 + 2 * 8192 * 72 * 128  # parameters of a layer but for its norms
+
+
+def compiled(plan, loop=True):
+    rows = training.traffic(B70, plan, Slice.of(chips.V5P, "2x2x2"), batch=1024, T=T, loop=loop)
+    return {(row.name, row.what, row.when): row for row in rows}
+
+
+def test_a_compiled_step_gathers_the_unembedding_once_and_exchanges_what_it_looks_up():
+    plan = Plan(fsdp=4, dp=2, remat="full", gradients=FP32)
+    rows = compiled(plan)
+    share = rows["unembedding", "AllGather", "fwd"]
+    assert (share.times, share.nbytes) == (128, 2 * B70.V * B70.D)
+    assert rows["tokens looked up", "AllToAll", "fwd"].nbytes == 4 * T * 2 * B70.D
+    assert rows["gradients", "ReduceScatter", "bwd"].nbytes == rows["weights", "AllGather", "bwd"].nbytes
+    assert rows["gradients", "AllReduce", "bwd"].times == 128 * 80  # of a loop over layers: each microbatch
+    assert rows["its gradient", "AllReduce", "bwd"].nbytes == 4 * B70.V * B70.D / 4  # of the sums, once
+    out = compiled(plan, loop=False)
+    assert out["gradients", "AllReduce", "bwd"].times == 80
+    keeps = compiled(replace(plan, remat="none"), loop=False)
+    assert keeps["weights", "AllGather", "bwd"].times == 128 * 79  # but those of the last layer
+
+
+def test_gradients_travel_in_the_type_that_a_plan_says():
+    wide, narrow = Plan(fsdp=1024, gradients=FP32), Plan(fsdp=1024, gradients=FP32, reduced=BF16)
+    rows = (training.traffic(B70, plan, H100, batch=1024, T=T) for plan in (wide, narrow))
+    assert [row.nbytes / B70.params * 80 for *_, row in rows] == [4, 2]
+    told = compiled(replace(wide, fsdp=4, dp=2, reduced=FP32))["gradients", "ReduceScatter", "bwd"]
+    assert told.nbytes == 2 * compiled(replace(wide, fsdp=4, dp=2))[told.name, told.what, told.when].nbytes
+
+
+def test_a_loss_in_chunks_gathers_the_unembedding_for_each_and_wide_logits_have_wide_gradients():
+    plan = Plan(fsdp=2, tp=4, remat="full", sequence_parallel=False)
+    chunks = compiled(replace(plan, logit_bytes=0.75))
+    times = [row.times for (name, *_), row in chunks.items() if name in ("unembedding", "its gradient")]
+    assert times == [8 * 512] * 3
+    wide, plain = compiled(replace(plan, logit_bytes=8.0)), compiled(plan)
+    name = "its gradient", "ReduceScatter", "bwd"
+    assert wide[name].nbytes == 2 * plain[name].nbytes
+    assert wide["gradients of wide logits", "AllReduce", "bwd"].nbytes == T * 2 * B70.D
+
+
+def test_a_compiled_step_of_eight_ways_and_many_tokens_is_in_rings_of_two_hops_more():
+    rings = compiled(Plan(fsdp=8, remat="none"))
+    for way in ("ring", "fwd"), ("ring", "bwd"):
+        received = rings["weights", *way].received / 128  # of a microbatch
+        assert received == pytest.approx(80 * 2 * LAYER * 9 / 8, rel=0.001)
+    routed = training.traffic(
+        models.find("Mixtral 8x7B"), Plan(fsdp=8, ep=8), Slice.of(chips.V5P, "2x2x2"), batch=8, T=T, loop=True
+    )
+    assert not [row for row in routed if row.name.startswith("expert weights")]  # each is on one chip
+    assert compiled(Plan(fsdp=8, remat="full"))["weights", "AllGather", "bwd"]  # of what is done again
+    assert ("weights", "ring", "fwd") not in compiled(Plan(fsdp=4, dp=2))
