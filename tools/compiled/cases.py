@@ -7,6 +7,7 @@ Serving: any structure under tensor ways, and the laboratory's engine under all 
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -19,7 +20,7 @@ from tools.compiled.serving import Serving, cut
 
 # A step in other people's style: its name, its topology, what is not as in `Style`. Attention is in blocks of
 # queries unless its scores are written out ("plain"), and all is done again unless said.
-USUAL = {"attn": "chunk", "remat": "full"}
+USUAL: dict[str, Any] = {"attn": "chunk", "remat": "full"}
 STEPS = (
     ("one chip, scores written out", "v5e:1x1",
      {"D": 1024, "N": 8, "F": 4096, "attn": "plain", "remat": "none"}),
@@ -47,7 +48,7 @@ STEPS = (
     ("FSDP and tensor ways", "v5p:2x2x2", {"fsdp": 4, "tp": 2}),
     ("FSDP and tensor ways, sequences split", "v5p:2x2x4", {"fsdp": 4, "tp": 4, "sp": True}),
     ("FSDP and tensor ways, 405B's layers", "v6e:8x8",
-     {"fsdp": 16, "tp": 4, "D": 16384, "N": 128, "F": 53248, "V": 128256, "seqs": 1}),
+     {"fsdp": 8, "tp": 8, "D": 16384, "N": 128, "F": 53248, "V": 128256, "seqs": 1}),
     ("experts on every chip, FSDP", "v5e:2x4", {"fsdp": 8, "seqs": 2, "E": 8, "F": 2048}),
     ("experts split over FSDP's chips", "v5p:2x2x2", {"fsdp": 8, "ep": 8, "E": 8, "F": 2048}),
     ("experts, tied", "v6e:4x4", {"fsdp": 16, "ep": 16, "E": 16, "k": 1, "F": 2048, "tied": True}),
@@ -58,7 +59,6 @@ STEPS = (
      {"fsdp": 16, "tp": 16, "K": 16, "D": 4096, "N": 32, "F": 14336}),
     ("256 chips, sequences split", "v5p:4x8x8",
      {"fsdp": 32, "tp": 8, "sp": True, "D": 8192, "N": 64, "F": 28672, "V": 128256, "seqs": 1}),
-    ("128 chips of TPU7x", "tpu7x:4x4x8", {"fsdp": 256, "seqs": 1, "D": 4096, "N": 32, "F": 14336}),
     ("512 chips, FSDP and tensor ways", "v4:8x8x8",
      {"fsdp": 64, "tp": 8, "D": 8192, "N": 64, "F": 28672, "seqs": 1}),
     ("1,024 chips, FSDP", "v5p:8x8x16", {"fsdp": 1024, "seqs": 1, "D": 8192, "N": 64, "F": 28672}),
@@ -144,7 +144,7 @@ def _served() -> Iterator[Case]:
 
 def _engines() -> Iterator[Case]:
     layers = replace(models.find("LLaMA-3 70B"), L=2)
-    kinds = {"dtype": jnp.bfloat16, "kept": jnp.bfloat16}
+    kinds: dict[str, Any] = {"dtype": jnp.bfloat16, "kept": jnp.bfloat16}
     for name, topology, mesh, T in ENGINES:
         config = Config(layers, mesh, sequences=32, tokens=2048, topology=topology, **kinds)
         yield Engine(

@@ -1,9 +1,9 @@
 """What did the TPU compiler make of each program? `data/compiled_programs.json` has it.
 
-Of training the compiler is stopped when it has assigned its buffers: its kernels take ten times as long, and
-change no product, no collective and no byte. Those of serving are compiled to the end, for its own estimate
-in cycles. `python -m tools.record programs` asks for all again, `python -m tools.compiled.facts NAME ...` for
-those whose names begin so, and without a name for those that were never asked.
+Of training and prompts the compiler is stopped when it has assigned its buffers: its kernels take ten times
+as long, and change no product, no collective and no byte. Decode steps are compiled to the end, for its own
+estimate in cycles. `python -m tools.record programs` asks for all again; `python -m tools.compiled.facts
+NAME ...` for those whose names begin so, and without a name for those that were never asked.
 """
 
 import json
@@ -21,7 +21,7 @@ from typing import Any
 from scalingbook_lib.lab.compiler import aot, hlo, memory, unread, work
 from tests.lab.train.others import held
 from tools import record
-from tools.compiled.kinds import Case, Trained
+from tools.compiled.kinds import Case
 from tools.environment import ROOT
 
 TABLE = record.path_of("programs")
@@ -63,7 +63,7 @@ def recorded() -> dict[str, Facts]:
 
 def ask(case: Case) -> Facts:
     """The compiler's answer for one program."""
-    return early(case) if isinstance(case, Trained) else whole(case)
+    return whole(case) if case.phase == "decode" else early(case)
 
 
 def whole(case: Case) -> Facts:
@@ -84,7 +84,7 @@ def early(case: Case, most_s: float = 300) -> Facts:
             child = subprocess.Popen(
                 [sys.executable, "-c", code], env=os.environ | given, cwd=ROOT, stderr=errors
             )
-            until = time.monotonic() + most_s
+            until, done = time.monotonic() + most_s, []
             try:
                 while time.monotonic() < until and not (done := _written(folder)):
                     if child.poll() is not None:

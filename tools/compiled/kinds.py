@@ -138,11 +138,20 @@ class Step(Trained):
 
     def moved(self) -> Moved:
         m, plan, batch, T = self.asked
-        return _received(rows(shape(work(m, T, plan.remat, plan.activations, True), plan, batch), unpriced))
+        return _received(
+            rows(
+                shape(work(m, T, plan.remat, plan.activations, True), plan, batch), unpriced, self.style.scan
+            )
+        )
+
+    @property
+    def memory(self) -> training.Memory:
+        """What a device holds, at which moment."""
+        m, plan, batch, T = self.asked
+        return training.memory(m, plan, batch=batch, T=T, loop=self.style.scan)
 
     def held(self) -> float:
-        m, plan, batch, T = self.asked
-        return training.memory(m, plan, batch=batch, T=T, loop=self.style.scan).total
+        return self.memory.total
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -143,6 +143,7 @@ class Serving:
     def latent(self, w, h, window, kept, at):
         """A prompt makes keys and values for each head; a new token meets the latent vectors themselves."""
         a = self.model.latent
+        assert a
         low, up = (norm(h @ w["q down"]), w["q up"]) if a.q_rank else (h, w["q"])
         q = jnp.einsum("btr,rnh->btnh", low, up)
         own = norm(h @ w["kv down"]), h @ w["k rope"]
