@@ -103,6 +103,11 @@ def _unrolled(one: Beside) -> bool:
     return one.case.moved().get(RINGS, 0) > 2 * one.facts.moved.get(RINGS, 0)
 
 
+def _tied(one: Beside) -> bool:
+    """Is the embedding's table the unembedding too, and whole on one chip?"""
+    return isinstance(one.case, Reading) and one.case.program.tp == 1 and one.case.program.model.tied
+
+
 def _named(*parts: str) -> Callable[[Beside], bool]:
     return lambda one: any(part in one.case.name for part in parts)
 
@@ -203,6 +208,12 @@ REASONS = (
         _named("prefill: Gemma-2"),
     ),
     Reason(
+        "a tied table turned", HELD, False,
+        "The unembedding is the embedding's table, and the compiler makes a copy of it that lies as the "
+        "product reads it.",
+        _tied,
+    ),
+    Reason(
         "a prompt's scores", HELD, False,
         "As in training: scores of all pairs are written out, of many heads beside few weights.",
         _is(Served, "prefill"),
@@ -212,12 +223,6 @@ REASONS = (
         "Two vectors of the model's width and the widest hidden one are counted for each token; XLA fuses"
         " some away.",
         _is(Served, "prefill"),
-    ),
-    Reason(
-        "a tied table turned", HELD, False,
-        "The unembedding is the embedding's table, and the compiler makes a copy of it that lies as the "
-        "product reads it.",
-        _named("decode: GPT-2"),
     ),
     Reason(
         "the table by groups", HELD, False,

@@ -99,6 +99,7 @@ SERVED = (
     ("DeepSeek-V2-Lite", "v5p:2x2x2", 8),
     ("DeepSeek-V3", "v5p:2x4x4", 32),
     ("GPT-2 XL", "v4:1x1x1", 1),
+    ("Falcon 7B", "v5p:1x1x1", 1),
     ("Falcon 40B", "tpu7x:2x2x1", 8),
     ("OPT 6.7B", "tpu7x:1x1x1", 2),
 )
@@ -119,8 +120,8 @@ ENGINES = (
 
 def _steps() -> Iterator[Case]:
     for name, topology, knobs in STEPS:
-        style = Style(**USUAL | {"name": name, "topo": topology} | knobs)
-        yield Step(name=f"train: {name}", topology=topology, style=style)
+        how: dict[str, Any] = USUAL | {"name": name, "topo": topology} | knobs
+        yield Step(name=f"train: {name}", topology=topology, style=Style(**how))
 
 
 def _labs() -> Iterator[Case]:
