@@ -9,11 +9,11 @@ from scalingbook_lib.evidence.compiled import RECORDED
 from scalingbook_lib.evidence.scores import Summary, signed
 from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale, View
 from scalingbook_lib.units import si
-from tools.compiled.beside import CLASSES, FAR, MEASURES, REASONS, Beside, every, reasons
+from tools.compiled.beside import CLASSES, FAR, FLOPS, MEASURES, REASONS, Beside, every, reasons
 from tools.environment import ROOT
 from tools.published import Cells, Text, draw, share
 
-WIDEST = 0.5  # errors farther off lie on the edge of the picture
+LOW, HIGH = 0.4, 2.0  # what is farther off lies on the edge of the picture
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +42,10 @@ def _chart(measure: str) -> Chart:
     marks = []
     for color, kind in enumerate(CLASSES):
         own = [one for one in every() if one.kind == kind and measure in one.errors]
-        ratios = [1 + min(max(one.errors[measure], -WIDEST), WIDEST) for one in own]
+        ratios = [min(max(1 + one.errors[measure], LOW), HIGH) for one in own]
         marks.append(Points(kind, [one.case.devices for one in own], ratios, color=color))
-    ratio = Scale("predicted / compiled", "", "linear", 1 - WIDEST, 1 + WIDEST)
-    return Chart(Scale("devices", "", "log", 1, 4096), ratio, (RefLine("", 1.0, "y"), *marks), measure)
+    ratio = Scale("predicted / compiled", "", "linear", LOW, HIGH)
+    return Chart(Scale("devices", "", "log", 0.7, 8192), ratio, (RefLine("", 1.0, "y"), *marks), measure)
 
 
 def numbers() -> dict[str, str]:
@@ -58,10 +58,11 @@ def numbers() -> dict[str, str]:
         "programs": str(len(found)),
         **{phase: str(n) for phase, n in phases.items()},
         "most": f"{max(one.case.chips for one in found):,}",
-        "exact": str(sum(abs(one.errors["FLOPs"]) < 1e-9 for one in found)),
+        "exact": str(sum(abs(one.errors[FLOPS]) < 1e-9 for one in found)),
         "near": share(FAR, 0),
         "far": str(sum(len(one.far) for one in found)),
         "figures": str(sum(len(one.errors) for one in found)),
+        "reasons": "\n".join(_reasons()),
     }
 
 
@@ -82,7 +83,7 @@ def _programs() -> Cells:
         cells = []
         for measure in MEASURES:
             error = one.errors.get(measure)
-            unit = "FLOPs" if measure == "FLOPs" else "B"
+            unit = "" if measure == FLOPS else "B"
             cells += [
                 si(one.compiled[measure], unit, 3) if error is not None else "",
                 "" if error is None else _signed(error),
@@ -95,25 +96,17 @@ def _signed(error: float) -> str:
     return "0" if abs(error) < 5e-4 else signed(error)
 
 
-def _moved() -> Cells:
-    """By kind of collective: how often, and bytes, over all programs."""
-    kinds = sorted({kind for one in every() for kind in one.facts.moved})
-    for kind in kinds:
-        own = [one for one in every() if one.facts.moved.get(kind) or one.case.moved().get(kind)]
-        yield kind, str(len(own))
-
-
-def _reasons() -> Cells:
+def _reasons() -> Iterator[str]:
+    """Each rule, of what, in how many programs, how much, and what happens."""
     for reason in REASONS:
-        own = [(one, one.far[reason.measure]) for one in every() if reason in reasons(one)]
-        if own:
-            low, high = (f(error for _, error in own) for f in (min, max))
-            size = signed(low, 0) if len(own) == 1 else f"{signed(low, 0)} to {signed(high, 0)}"
-            yield reason.name, reason.measure, str(len(own)), size, reason.says
+        errors = [one.far[reason.measure] for one in every() if reason in reasons(one)]
+        sizes = " to ".join(dict.fromkeys(signed(f(errors), 0) for f in (min, max)))
+        many = f"{len(errors)} program{'s' * (len(errors) > 1)}"
+        yield f"- **{reason.name.capitalize()}** ({reason.measure}, {many}, {sizes}). {reason.says}"
 
 
 PAGE = Compiled(
     name="compiled",
     told=numbers,
-    tables={"classes": _classes, "all_programs": _programs, "reasons": _reasons},
+    tables={"classes": _classes, "all_programs": _programs},
 )

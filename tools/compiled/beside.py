@@ -133,8 +133,8 @@ REASONS = (
     ),
     Reason(
         "thin shards", MOVED, False,
-        "A chip's part of a weight is 32 of D or narrower: XLA gathers it as the sum of arrays that are "
-        "zero elsewhere.",
+        "A chip's part of a weight is 32 of D or narrower: XLA gathers and scatters such parts by "
+        "all-reduces of the whole.",
         _style(lambda s: s.fsdp > 1 and s.D / s.fsdp <= THIN),
     ),
     Reason(
@@ -147,11 +147,6 @@ REASONS = (
         "the embedding", MOVED, True,
         "Beside tensor ways the gradients of looked-up tokens are predicted to be gathered over all chips"
         " that share the table; in these programs fewer are.",
-        _style(lambda s: s.tp > 1),
-    ),
-    Reason(
-        "the embedding, gathered", MOVED, False,
-        "There, the partitioner gathers more: the table itself, or tokens over the copies.",
         _style(lambda s: s.tp > 1),
     ),
     Reason(
