@@ -8,9 +8,11 @@ from scalingbook_lib.evidence.compiled.cycles import Estimates
 from scalingbook_lib.training.memory import AT_LOGITS, IN_LAYER
 from scalingbook_lib.units import BF16
 from tests.lab.train.others import Style
+from tools.compiled.case import Case
 from tools.compiled.cases import cases
 from tools.compiled.facts import Facts, recorded
-from tools.compiled.kinds import Case, Engine, Lab, Reading, Served, Step
+from tools.compiled.served import Engine, Reading, Served
+from tools.compiled.trained import Lab, Step
 
 RINGS, THIN = "collective-permute", 32
 FAR = 0.05  # an error above this has a reason

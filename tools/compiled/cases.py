@@ -15,8 +15,10 @@ from scalingbook_lib import models
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.train.trainer import Trainer
 from tests.lab.train.others import Style
-from tools.compiled.kinds import Case, Engine, Lab, Reading, Step
+from tools.compiled.case import Case
+from tools.compiled.served import Engine, Reading
 from tools.compiled.serving import Serving, cut
+from tools.compiled.trained import Lab, Step
 
 # A step in other people's style: its name, its topology, what is not as in `Style`. Attention is in blocks of
 # queries unless its scores are written out ("plain"), and all is done again unless said.

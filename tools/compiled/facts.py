@@ -21,7 +21,7 @@ from typing import Any
 from scalingbook_lib.lab.compiler import aot, hlo, memory, unread, work
 from tests.lab.train.others import held
 from tools import record
-from tools.compiled.kinds import Case
+from tools.compiled.case import Case
 from tools.environment import ROOT
 
 TABLE = record.path_of("programs")
