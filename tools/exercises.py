@@ -6,6 +6,7 @@ here.
 
 import ast
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from nbformat import NotebookNode
 from tools.environment import ROOT
 
 _HEADING = re.compile(r"## (?P<number>\d+)\. (?P<title>[^\n]+)\n?(?P<question>.*)", re.DOTALL)
+_KEY = re.compile(r"(?P<stem>\w+)\.(?=[0-9-]*[a-z])[a-z0-9]+(-[a-z0-9]+){0,2}")
+# In a page: ```{exercises} <stem>, and in its body the names of those that it shows.
+SHOWN = re.compile(r"^```\{exercises\} (?P<stem>\w+)\n(?P<names>[a-z0-9\s-]*)^```$", re.MULTILINE)
 _CHECK = re.compile(r"""checks\.find\("(?P<key>[^"]+)"\)\((?P<name>\w+)\)\s*""")
 
 
@@ -57,12 +61,32 @@ def read(stem: str, root: Path = ROOT) -> list[Exercise]:
     """A chapter's exercises, in order; ExerciseError where the source breaks the format."""
     exercises = [_exercise(cells) for cells in _groups(source(stem, root))]
     for expected, exercise in enumerate(exercises, 1):
-        if exercise.number != expected or exercise.key != f"{stem}.{expected}":
+        if exercise.number != expected:
             raise ExerciseError(
                 f"solutions/{stem}.md: {exercise.key}, number {exercise.number}, stands in place {expected}; "
-                f"number the exercises in order and give this one the key {stem}.{expected}"
+                "number the exercises in order"
             )
+        if not (named := _KEY.fullmatch(exercise.key)) or named["stem"] != stem:
+            raise ExerciseError(
+                f"solutions/{stem}.md: {exercise.key} is no key; write {stem}. and one to three words "
+                f"that say what is asked, as in {stem}.no-overlap"
+            )
+    if twice := {key for key, n in Counter(e.key for e in exercises).items() if n > 1}:
+        raise ExerciseError(f"solutions/{stem}.md: {', '.join(sorted(twice))} stands twice")
     return exercises
+
+
+def shown(stem: str, names: list[str], root: Path = ROOT) -> list[Exercise]:
+    """What a page shows of a chapter's exercises: those it names, or all that no page names."""
+    every = {exercise.key.partition(".")[2]: exercise for exercise in read(stem, root)}
+    texts = [path.read_text(encoding="utf-8") for path in sorted((root / "chapters").glob(f"{stem}*.md"))]
+    found = (one for text in texts for one in SHOWN.finditer(text) if one["stem"] == stem)
+    named = [name for one in found for name in one["names"].split()]
+    if unknown := {*names, *named} - every.keys():
+        raise ExerciseError(f"solutions/{stem}.md has no exercise {', '.join(sorted(unknown))}")
+    if twice := sorted(name for name, times in Counter(named).items() if times > 1):
+        raise ExerciseError(f"chapters/{stem}*.md show {', '.join(twice)} more than once")
+    return [every[name] for name in names or every if names or name not in named]
 
 
 def blanked(notebook: NotebookNode) -> NotebookNode:

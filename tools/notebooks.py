@@ -19,7 +19,7 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
-from tools import environment, exercises, first_cell, plain
+from tools import environment, exercises, first_cell, pages, plain
 from tools.environment import ROOT
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -67,7 +67,7 @@ class Notebook:
 
 
 def every(stems: list[str] | None = None, root: Path = ROOT) -> list[Notebook]:
-    """All notebooks of the book, or those of some chapters."""
+    """All notebooks of the book, or those of some chapters (with their deeper pages) or pages."""
     found = [
         Notebook(folder, path.stem, root)
         for folder, sources in SOURCES.items()
@@ -79,7 +79,7 @@ def every(stems: list[str] | None = None, root: Path = ROOT) -> list[Notebook]:
         raise SystemExit(
             f"no source for {', '.join(sorted(unknown))}; there is chapters/<stem>.md, solutions/<stem>.md"
         )
-    return [notebook for notebook in found if notebook.stem in stems]
+    return [n for n in found if {n.stem, pages.chapter(n.stem, root)} & {*stems}]
 
 
 def differences(notebook: Notebook) -> list[str]:

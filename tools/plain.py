@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tools import exercises
+
 # MyST: a label `(name)=` above a heading, a box `:::{admonition}`, the directive of the exercises,
 # a role {`ref`, `cite` ...} with its text, and in that text `words <target>`.
 _LABEL = re.compile(r"^\((?P<label>[\w-]+)\)=\n", re.MULTILINE)
-_TITLED = re.compile(r"^\((?P<label>[\w-]+)\)=\n(?:\([\w-]+\)=\n)*#+ +(?P<title>.+)$", re.MULTILINE)
+_TITLED = re.compile(r"^\((?P<label>[\w-]+)\)=\n(?=(?:\([\w-]+\)=\n)*#+ +(?P<title>.+)$)", re.MULTILINE)
 _BOX = re.compile(
     r"^:::\{admonition\} (?P<title>.+)\n(?::class: .+\n)?(?P<body>(?:.*\n)*?):::$", re.MULTILINE
 )
-_EXERCISES = re.compile(r"^```\{exercises\} (?P<stem>\w+)\n```$", re.MULTILINE)
 _ROLE = re.compile(r"(?<!`)\{(?P<role>[a-z:]+)\}`(?P<text>[^`]+)`")
 _NAMED = re.compile(r"(?P<text>.*?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
 # Whatever of it is left after all substitutions: a reader of a notebook would see the markup itself.
@@ -64,7 +65,7 @@ def text(source: str, at: Path, known: Book) -> str:
     """A cell of MyST as plain Markdown, for a notebook at this place below the root."""
     # Boxes first: what is quoted may hold labels and roles, which are then replaced within the quote.
     source = _BOX.sub(_quoted, source)
-    source = _EXERCISES.sub(lambda m: _exercises(m["stem"], at), source)
+    source = exercises.SHOWN.sub(lambda m: _exercises(m["stem"], m["names"].split(), at), source)
     source = _LABEL.sub(lambda m: f'<a id="{m["label"]}"></a>\n\n', source)
     source = _ROLE.sub(lambda m: _role(m["role"], " ".join(m["text"].split()), at, known), source)
     if left := _LEFT.search(source):
@@ -79,9 +80,10 @@ def _quoted(found: re.Match[str]) -> str:
     return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
-def _exercises(stem: str, at: Path) -> str:
+def _exercises(stem: str, names: list[str], at: Path) -> str:
     notebook = Path("exercises") / f"{stem}.ipynb"
-    return f"They are in {_link(notebook.as_posix(), notebook, at)}, with a check each."
+    named = f": {', '.join(f'`{stem}.{name}`' for name in names)}" if names else ""
+    return f"They are in {_link(notebook.as_posix(), notebook, at)}, with a check each{named}."
 
 
 def _link(shown: str, to: Path, at: Path, anchor: str = "") -> str:

@@ -3,35 +3,49 @@
 One check an exercise, used by the page, the notebook and the tests. Every chapter's room has a module
 `checks` with a tuple `CHECKS`; it is imported when somebody asks for it.
 
->>> print(find("intro.1")("3 s"))
+A key is permanent: `<chapter>.<name>`. Exercises were counted once, and `ordinals.csv` has the name for each
+number of then, for good: what a reader wrote down or kept under a number still finds its exercise.
+
+>>> print(find("intro.compute-time")("3 s"))
 ✗ It is too large by more than a factor of ten: check the units of every term.
 """
 
 import difflib
+import functools
 import importlib
 import json
+import pkgutil
 
 from scalingbook_lib.chapters import stems
 from scalingbook_lib.reader.checks.check import Check, Mistake, Outcome
 
-__all__ = ["Check", "Mistake", "Outcome", "catalogue", "find", "hint_json", "judge_json", "stems"]
+__all__ = ["Check", "Mistake", "Outcome", "catalogue", "find", "hint_json", "judge_json", "ordinals", "stems"]
 
 
 def catalogue(stem: str | None = None) -> dict[str, Check]:
-    """The checks of a chapter by key, in the order of its exercises; every chapter's where none is named."""
+    """The checks of a chapter by key; every chapter's where none is named."""
     wanted = stems() if stem is None else (stem,)
     return {check.key: check for name in wanted for check in _chapter(name)}
 
 
 def find(key: str) -> Check:
-    """The check of one exercise: `find("rooflines.3")`."""
-    found = catalogue(key.partition(".")[0])
-    if key in found:
-        return found[key]
+    """The check of one exercise: `find("rooflines.int8-weights")`, which `rooflines.3` was once."""
+    name = ordinals().get(key, key)
+    found = catalogue(name.partition(".")[0])
+    if name in found:
+        return found[name]
     near = difflib.get_close_matches(key, found, n=1)
     raise ValueError(
         f"{key!r} is no exercise; the nearest is {near[0] if near else next(iter(found), 'none')}"
     )
+
+
+@functools.cache
+def ordinals() -> dict[str, str]:
+    """The key of each exercise that once had a number: `rooflines.3` is `rooflines.int8-weights`."""
+    table = pkgutil.get_data("scalingbook_lib.chapters", "ordinals.csv") or b""  # also from a page's archive
+    rows = (line.partition(",") for line in table.decode().splitlines()[1:])
+    return {ordinal: key for ordinal, _, key in rows}
 
 
 def judge_json(key: str, text: str) -> str:

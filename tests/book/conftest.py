@@ -59,7 +59,7 @@ def find(key): return lambda answer: "not answered yet" if answer is ... else "r
 class checks: find = staticmethod(find)
 ```
 
-+++ {"exercise": "sums.1"}
++++ {"exercise": "sums.two-halves"}
 
 ## 1. A half and a half
 
@@ -77,10 +77,10 @@ one = half + half
 Two halves are a whole.
 
 ```{code-cell} ipython3
-checks.find("sums.1")(one)
+checks.find("sums.two-halves")(one)
 ```
 
-+++ {"exercise": "sums.2"}
++++ {"exercise": "sums.halving"}
 
 ## 2. Halve it again
 
@@ -106,7 +106,7 @@ following = 2 * last
 ```
 
 ```{code-cell} ipython3
-checks.find("sums.2")(following)
+checks.find("sums.halving")(following)
 ```
 """
 )

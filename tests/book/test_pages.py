@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from scalingbook_lib.chapters import explorers
+from scalingbook_lib.chapters import checks, explorers, stems
 from scalingbook_lib.chapters.explorers import catalogue
-from tools import notebooks
+from tools import exercises, notebooks, pages
 from tools.environment import ROOT
 from tools.notebooks import Notebook
 
@@ -112,13 +112,27 @@ def test_a_notebook_is_small_enough_to_be_shown(notebook):
     assert notebook.path.stat().st_size < 2_000_000
 
 
-@pytest.mark.parametrize("notebook", CHAPTERS)
-def test_a_chapter_asks_its_exercises_and_shows_its_explorers(notebook):
-    text = notebook.source_path.read_text()
-    assert re.search(rf"{{exercises}} {notebook.stem}\b", text)
-    shown = set(re.findall(r'explore\.show\("([^"]+)"\)', text))
-    assert shown <= set(catalogue())
-    assert {key for key in catalogue() if key.startswith(f"{notebook.stem}.")} <= shown
+@pytest.mark.parametrize("stem", stems())
+def test_the_pages_of_a_chapter_ask_its_exercises_once_and_show_its_explorers(stem):
+    text = "\n".join(page.text for page in pages.of(stem))
+    asked = [one["names"].split() for one in exercises.SHOWN.finditer(text) if one["stem"] == stem]
+    shown = [one.key for names in asked for one in exercises.shown(stem, names)]
+    assert sorted(shown) == sorted(check.key for check in checks.catalogue(stem).values())
+    explored = set(re.findall(r'explore\.show\("([^"]+)"', text))
+    assert explored <= set(catalogue())
+    assert {key for key in catalogue() if key.startswith(f"{stem}.")} <= explored
+
+
+@pytest.mark.parametrize("page", [page for page in pages.every() if page.deeper], ids=str)
+def test_a_deeper_page_stands_below_its_chapter_and_each_links_the_other(page):
+    contents = (ROOT / "_toc.yml").read_text()
+    below = contents.split(f"file: chapters/{page.stem}\n")[-1].split("\n      - ")[0]
+    assert page.name != page.stem
+    assert f"- file: {page}\n" in f"{below}\n"
+    mains = [main.text for main in pages.of(page.stem) if not main.deeper]
+    labels = re.findall(r"^\(([\w-]+)\)=$", page.text, re.M)
+    assert any(re.search(rf"\{{ref\}}`(?:[^`<]*<)?{label}>?`", text) for text in mains for label in labels)
+    assert labels[0] == page.name
 
 
 @pytest.mark.parametrize("notebook", EVERY)
@@ -161,6 +175,6 @@ def test_links_between_the_projects_files_lead_somewhere(page):
 
 
 def test_the_explorers_of_rooflines_stand_in_the_order_of_the_page():
-    page = (ROOT / "chapters" / "rooflines.md").read_text(encoding="utf-8")
-    shown = re.findall(r'explore\.show\("(rooflines\.\w+)"', page)
-    assert [explorer.key for explorer in explorers.chapter("rooflines")] == shown
+    main, *_ = pages.of("rooflines")
+    shown = re.findall(r'explore\.show\("(rooflines\.\w+)"', main.text)
+    assert [one.key for one in explorers.chapter("rooflines") if one.key in shown] == shown

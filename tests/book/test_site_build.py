@@ -9,9 +9,12 @@ import pytest
 
 pytest.importorskip("sphinx", reason="the site's layer is not set up")
 from scalingbook_lib import __version__
+from scalingbook_lib.chapters.checks import Check
+from scalingbook_lib.reader.checks.programs import SOLVED, right
 from tools import first_cell, wheel
+from tools.exercises import Exercise
 from web import site, vendor
-from web.extension import page, scripts, stylesheet
+from web.extension import exercises, page, scripts, stylesheet
 
 
 def folder(path, text):
@@ -200,3 +203,18 @@ def test_a_page_offers_its_notebook_with_the_library_inside(executed, tmp_path):
     assert given.cells[1:] == committed.cells[1:]
     assert given.cells[0].source == first_cell.carrying(wheel.carried())
     assert not (made / "_sources").exists(), "a copy without the library"
+
+
+PROGRAM = Check(
+    key="sums.two-halves", title="A sum", kind="program", answer=lambda: right({}), hints=("Add.",)
+)
+ASKED = Exercise("sums.two-halves", 1, "A sum", "Add them.", (), "mine = ...  # a function", ())
+
+
+def test_the_box_of_a_function_has_nothing_to_type_into():
+    box = exercises.form(ASKED, PROGRAM, "../solutions/sums.html#a-sum")
+    assert 'type="text"' not in box
+    assert f'<input type="radio" name="answer" value="{SOLVED}">' in box
+    assert "Hint 1 of 1" in box
+    assert "Worked solution" in box
+    assert PROGRAM(SOLVED).ok

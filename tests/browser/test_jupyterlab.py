@@ -103,7 +103,7 @@ def retype(box, text):
 
 def test_an_exercise_says_what_is_wrong_and_takes_what_is_right(opened):
     notebook = opened("exercises/rooflines.ipynb")
-    stub, check = notebook.cell("no_overlap_s = ..."), notebook.cell('checks.find("rooflines.1")')
+    stub, check = notebook.cell("no_overlap_s = ..."), notebook.cell('checks.find("rooflines.no-overlap")')
     notebook.run_above(stub)
     asked = roofline.matmul(256, 4096, 16384, chips.V5P)
     stub, check = (notebook.numbered(cell) for cell in (stub, check))
@@ -116,5 +116,5 @@ def test_an_exercise_says_what_is_wrong_and_takes_what_is_right(opened):
         notebook.run(stub, f"no_overlap_s = {answer}")
         notebook.run(check)
         check.locator(".jp-OutputArea-output").filter(has_text=verdict).wait_for()
-    notebook.run(check, 'checks.find("rooflines.1").hint(1)')
+    notebook.run(check, 'checks.find("rooflines.no-overlap").hint(1)')
     check.locator(".jp-OutputArea-output").filter(has_text="Hint 1 of 2").wait_for()

@@ -13,24 +13,26 @@ from tools import exercises
 
 
 @functools.cache
-def given(number):
+def given(name=None):
     """What a reader has before solving an exercise: the notebook's first cells, and those up to it."""
     cells = exercises.source("jax").cells
     first = next(place for place, cell in enumerate(cells) if "exercise" in cell.metadata)
-    asked = [cell for one in exercises.read("jax")[:number] for cell in one.given]
+    asks = exercises.read("jax")
+    upto = next((one.number for one in asks if one.key == f"jax.{name}"), 0)
+    asked = [cell for one in asks[:upto] for cell in one.given]
     names = {}
     for cell in [*(c for c in cells[:first] if c.cell_type == "code"), *asked]:
         exec(cell.source, names)
     return names
 
 
-def judged(number, fn):
-    return checks.find(f"jax.{number}")(given(number)["task"](fn))
+def judged(name, fn):
+    return checks.find(f"jax.{name}")(given(name)["task"](fn))
 
 
 def local(fn, *texts, out, on):
     """On a mesh of the notebook."""
-    return sharding.local(fn, *texts, out=out, on=given(0)[on])
+    return sharding.local(fn, *texts, out=out, on=given()[on])
 
 
 def hop(x, axis, by):
@@ -141,27 +143,29 @@ def experts(room):
 
 
 def accumulated(w, batches):
-    loss = given(12)["loss"]
+    loss = given("one-allreduce")["loss"]
     g, _ = lax.scan(lambda g, x: (g + jax.grad(loss)(w, x), None), jnp.zeros_like(w), batches)
     return g
 
 
 def all_six_at_once(w, batches):
-    return jax.grad(lambda w: sum(given(12)["loss"](w, x) for x in batches))(w)
+    return jax.grad(lambda w: sum(given("one-allreduce")["loss"](w, x) for x in batches))(w)
 
 
 def by_hand(w, x):
-    g = jax.grad(given(13)["loss"])(lax.all_gather(w, "X", tiled=True), x)
+    g = jax.grad(given("scattered-gradient")["loss"])(lax.all_gather(w, "X", tiled=True), x)
     return lax.psum_scatter(g, "X", tiled=True)
 
 
 def reduced_and_cut(w, x):
-    g = lax.psum(jax.grad(given(13)["loss"])(lax.all_gather(w, "X", tiled=True), x), "X")
+    g = lax.psum(jax.grad(given("scattered-gradient")["loss"])(lax.all_gather(w, "X", tiled=True), x), "X")
     return block_of(g, lax.axis_index("X"), 8, 0)
 
 
 def staged(fn):
-    return sharding.local(fn, "X[M, B, D]", "W[L_X, D, E]", out="Y[S_X, M, B, D]", on=given(15)["STAGES"])
+    return sharding.local(
+        fn, "X[M, B, D]", "W[L_X, D, E]", out="Y[S_X, M, B, D]", on=given("pipeline-stages")["STAGES"]
+    )
 
 
 def unrolled(x, w):
@@ -196,12 +200,12 @@ def unchecked_sum():
 
 def checked_sums():
     specs = (PartitionSpec(), PartitionSpec(None, "X"))
-    return jax.shard_map(accumulated, mesh=given(0)["LINE"], in_specs=specs, out_specs=PartitionSpec())
+    return jax.shard_map(accumulated, mesh=given()["LINE"], in_specs=specs, out_specs=PartitionSpec())
 
 
 def whole_blocks_backward_too():
     """The chapter's rings: to the right in the forward pass, so to the left in the backward pass."""
-    names = given(14)
+    names = given("block-gradient")
     block = lambda x, w, v: to_the_right(jnp.tanh(one_way(x, w, 1)), v)  # noqa: E731
     specs = tuple(sharding.spec(text) for text in names["texts"])
     whole = jax.shard_map(block, mesh=names["GRID"], in_specs=specs, out_specs=specs[0])

@@ -12,85 +12,95 @@ from tests.lab.programs import local
 
 
 @pytest.mark.parametrize(
-    ("number", "fn"),
+    ("name", "fn"),
     [
-        (4, lambda: lambda x: x.reshape(2, 4, 4, 4).mean((1, 3))),
-        (5, lambda: lambda x: (jnp.roll(x.reshape(8, 8, 4), 2, 1) - x.reshape(8, 8, 4)).reshape(64, 4)),
-        (6, lambda: programs.a_ring(programs.to_the_left)),
-        (7, lambda: programs.a_ring(programs.in_a_scan, "C[B_X, F]")),
-        (8, lambda: programs.a_gather(programs.halves)),
-        (8, lambda: programs.a_gather(partial(programs.halves, swapped=False))),
-        (10, lambda: programs.experts(4)),
-        (12, lambda: programs.unchecked_sum()),
-        (13, lambda: local(programs.by_hand, "W[D_X, F]", "X[B_X, D]", out="G[D_X, F]", on="LINE")),
-        (15, lambda: programs.staged(programs.unrolled)),
-        (16, lambda: programs.summed(programs.by_columns)),
+        ("shard-means", lambda: lambda x: x.reshape(2, 4, 4, 4).mean((1, 3))),
+        (
+            "roll-in-shard",
+            lambda: lambda x: (jnp.roll(x.reshape(8, 8, 4), 2, 1) - x.reshape(8, 8, 4)).reshape(64, 4),
+        ),
+        ("scattered-sum", lambda: programs.a_ring(programs.to_the_left)),
+        ("four-sums", lambda: programs.a_ring(programs.in_a_scan, "C[B_X, F]")),
+        ("gather-both-ways", lambda: programs.a_gather(programs.halves)),
+        ("gather-both-ways", lambda: programs.a_gather(partial(programs.halves, swapped=False))),
+        ("expert-alltoall", lambda: programs.experts(4)),
+        ("one-allreduce", lambda: programs.unchecked_sum()),
+        (
+            "scattered-gradient",
+            lambda: local(programs.by_hand, "W[D_X, F]", "X[B_X, D]", out="G[D_X, F]", on="LINE"),
+        ),
+        ("pipeline-stages", lambda: programs.staged(programs.unrolled)),
+        ("hosts-few-bytes", lambda: programs.summed(programs.by_columns)),
     ],
 )
-def test_another_right_way_is_right(number, fn):
-    outcome = programs.judged(number, fn())
+def test_another_right_way_is_right(name, fn):
+    outcome = programs.judged(name, fn())
     assert outcome.ok, outcome
 
 
 MISTAKES = [
     (
-        6,
+        "scattered-sum",
         0,
         lambda: programs.a_ring(programs.summed_and_scattered),
     ),
-    (6, 1, lambda: programs.a_ring(programs.summed_and_cut)),
-    (6, 2, lambda: programs.a_ring(programs.with_zeros_first)),
-    (6, 3, lambda: programs.a_ring(programs.to_the_right)),
-    (7, 0, lambda: programs.a_ring(lambda a, w: lax.psum(a @ w, "Y"), "C[B_X, F]")),
-    (7, 1, lambda: programs.a_ring(programs.four_whole_sums, "C[B_X, F]")),
-    (8, 0, lambda: programs.a_gather(programs.both_whole)),
-    (8, 1, lambda: programs.a_gather(partial(programs.one_way, by=-1))),
-    (8, 2, lambda: programs.a_gather(partial(programs.one_way, by=1))),
-    (8, 3, lambda: programs.a_gather(programs.gathered)),
-    (8, 4, lambda: programs.a_gather(partial(programs.two_and_one, by=1))),
-    (8, 5, lambda: programs.a_gather(partial(programs.two_and_one, by=-1))),
-    (10, 0, lambda: lambda h, expert, w: jnp.einsum("sd,sdf->sf", h, w[expert])),
-    (10, 1, lambda: programs.experts(8)),
-    (12, 0, programs.checked_sums),
-    (12, 1, lambda: programs.all_six_at_once),
+    ("scattered-sum", 1, lambda: programs.a_ring(programs.summed_and_cut)),
+    ("scattered-sum", 2, lambda: programs.a_ring(programs.with_zeros_first)),
+    ("scattered-sum", 3, lambda: programs.a_ring(programs.to_the_right)),
+    ("four-sums", 0, lambda: programs.a_ring(lambda a, w: lax.psum(a @ w, "Y"), "C[B_X, F]")),
+    ("four-sums", 1, lambda: programs.a_ring(programs.four_whole_sums, "C[B_X, F]")),
+    ("gather-both-ways", 0, lambda: programs.a_gather(programs.both_whole)),
+    ("gather-both-ways", 1, lambda: programs.a_gather(partial(programs.one_way, by=-1))),
+    ("gather-both-ways", 2, lambda: programs.a_gather(partial(programs.one_way, by=1))),
+    ("gather-both-ways", 3, lambda: programs.a_gather(programs.gathered)),
+    ("gather-both-ways", 4, lambda: programs.a_gather(partial(programs.two_and_one, by=1))),
+    ("gather-both-ways", 5, lambda: programs.a_gather(partial(programs.two_and_one, by=-1))),
+    ("expert-alltoall", 0, lambda: lambda h, expert, w: jnp.einsum("sd,sdf->sf", h, w[expert])),
+    ("expert-alltoall", 1, lambda: programs.experts(8)),
+    ("one-allreduce", 0, programs.checked_sums),
+    ("one-allreduce", 1, lambda: programs.all_six_at_once),
     (
-        13,
+        "scattered-gradient",
         0,
         lambda: local(programs.reduced_and_cut, "W[D_X, F]", "X[B_X, D]", out="G[D_X, F]", on="LINE"),
     ),
-    (14, 1, programs.whole_blocks_backward_too),
-    (15, 0, lambda: programs.staged(lambda x, w: jnp.stack([programs.passed(m, w) for m in x])[None])),
-    (15, 1, lambda: programs.staged(lambda x, w: programs.passed(x, w)[None])),
-    (16, 0, lambda: programs.summed(lambda x: lax.psum(x[0], ("X", "Y")))),
-    (16, 1, lambda: programs.summed(lambda x: lax.psum(lax.psum(x[0], "Y"), "X"))),
+    ("block-gradient", 1, programs.whole_blocks_backward_too),
+    (
+        "pipeline-stages",
+        0,
+        lambda: programs.staged(lambda x, w: jnp.stack([programs.passed(m, w) for m in x])[None]),
+    ),
+    ("pipeline-stages", 1, lambda: programs.staged(lambda x, w: programs.passed(x, w)[None])),
+    ("hosts-few-bytes", 0, lambda: programs.summed(lambda x: lax.psum(x[0], ("X", "Y")))),
+    ("hosts-few-bytes", 1, lambda: programs.summed(lambda x: lax.psum(lax.psum(x[0], "Y"), "X"))),
 ]
 
 
-@pytest.mark.parametrize(("number", "place", "fn"), MISTAKES)
-def test_a_known_mistake_is_made_by_a_real_program(number, place, fn):
-    outcome = programs.judged(number, fn())
-    assert outcome.message == checks.find(f"jax.{number}").mistakes[place].says
+@pytest.mark.parametrize(("name", "place", "fn"), MISTAKES)
+def test_a_known_mistake_is_made_by_a_real_program(name, place, fn):
+    outcome = programs.judged(name, fn())
+    assert outcome.message == checks.find(f"jax.{name}").mistakes[place].says
 
 
 def test_every_known_mistake_of_a_program_is_tried():
     coded = [check for check in checks.catalogue("jax").values() if check.kind == "program"]
     known = {(check.key, place) for check in coded for place in range(len(check.mistakes))}
-    assert {(f"jax.{number}", place) for number, place, _ in MISTAKES} | {("jax.14", 0)} == known
+    assert {(f"jax.{name}", place) for name, place, _ in MISTAKES} | {("jax.block-gradient", 0)} == known
 
 
 @pytest.mark.parametrize(
-    ("number", "fn"),
+    ("name", "fn"),
     [
-        (4, lambda: lambda x: x.reshape(2, 4, 4, 4).max((1, 3))),
-        (5, lambda: lambda x: jnp.roll(x, 2, 0) - x),
-        (6, lambda: programs.a_ring(lambda a, w: programs.to_the_left(a, w).at[0, 0].add(1))),
-        (10, lambda: programs.experts(2)),
+        ("shard-means", lambda: lambda x: x.reshape(2, 4, 4, 4).max((1, 3))),
+        ("roll-in-shard", lambda: lambda x: jnp.roll(x, 2, 0) - x),
+        ("scattered-sum", lambda: programs.a_ring(lambda a, w: programs.to_the_left(a, w).at[0, 0].add(1))),
+        ("expert-alltoall", lambda: programs.experts(2)),
         (
-            12,
+            "one-allreduce",
             lambda: local(programs.accumulated, "W[D, F]", "X[N, B_X, D]", out="G[D, F]", on="LINE"),
         ),
-        (16, lambda: programs.summed(lambda x: lax.psum(x[0], "Y"))),
+        ("hosts-few-bytes", lambda: programs.summed(lambda x: lax.psum(x[0], "Y"))),
     ],
 )
-def test_a_wrong_result_is_wrong(number, fn):
-    assert programs.judged(number, fn()).message.startswith("Wrong result: on ")
+def test_a_wrong_result_is_wrong(name, fn):
+    assert programs.judged(name, fn()).message.startswith("Wrong result: on ")

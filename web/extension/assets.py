@@ -12,8 +12,9 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
+from scalingbook_lib.chapters import checks
 from web import vendor
-from web.extension import exercises, scripts, stylesheet
+from web.extension import addresses, exercises, scripts, stylesheet
 
 SHEETS = (
     "basic.css", "pygments.css", "styles/theme.css", "styles/pydata-sphinx-theme.css",
@@ -44,18 +45,17 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         _join_sheets(static, whole)
     css = _theme_rules(whole, pages) + katex_rules() + text_font_rules() + icon_rules(pages) + own_rules()
     (static / "site.css").write_text(css, encoding="utf-8")
-    scripts.write(static, _counts(app))
+    scripts.write(static, _exercises(app))
+    addresses.write(app, static)
     _copy_fonts(static / "fonts", "".join(pages))
     _drop_unused(static)
 
 
-def _counts(app: Sphinx) -> str:
-    """How many exercises each chapter has, for the counts in the table of contents."""
-    found = exercises.counts(app.env)
-    chapters = {
-        stem: {"page": f"{page}.html", "count": count} for page, (stem, count) in sorted(found.items())
-    }
-    return f"globalThis.bookExercises = {json.dumps(chapters)};\n"
+def _exercises(app: Sphinx) -> str:
+    """The exercises of each page, for the counts in the table of contents, and what they were called once."""
+    pages = {f"{page}.html": keys for page, keys in sorted(exercises.shown(app.env).items())}
+    told = json.dumps({"pages": pages, "ordinals": checks.ordinals()}, separators=(",", ":"))
+    return f"globalThis.bookExercises = {told};\n"
 
 
 def _join_sheets(static: Path, whole: Path) -> None:
@@ -122,7 +122,7 @@ def _copy_fonts(folder: Path, text: str) -> None:
 
 
 def _drop_unused(static: Path) -> None:
-    kept = {*SEARCH, "site.css", "fonts", "live", *scripts.ENTRIES.values()}
+    kept = {*SEARCH, "site.css", "fonts", "live", addresses.SCRIPT, *scripts.ENTRIES.values()}
     for path in static.iterdir():
         if path.name in kept:
             continue

@@ -1,6 +1,7 @@
 """How does an exercise stand in a page? Its question, a box for the answer, hints, a link to the solution.
 
-`{exercises} rooflines` shows every exercise of `solutions/rooflines.md`. The box says how the answer is
+`{exercises} rooflines` shows the exercises of `solutions/rooflines.md` that it names in its body; where it
+names none, all that no page of the chapter names. The box says how the answer is
 given; what is right stays in the library's check, which the page's worker asks.
 """
 
@@ -17,7 +18,7 @@ from sphinx.util.docutils import SphinxDirective
 from scalingbook_lib.chapters import checks
 from scalingbook_lib.reader.checks.check import Check
 from scalingbook_lib.reader.checks.programs import SOLVED
-from tools import exercises
+from tools import exercises, pages
 from tools.environment import ROOT
 from web import downloads
 
@@ -27,22 +28,24 @@ LEVELS = {1: "warm-up", 2: "core", 3: "stretch"}
 
 
 class Exercises(SphinxDirective):
-    """The exercises of one chapter."""
+    """Exercises of one chapter."""
 
     required_arguments = 1
-    has_content = False
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """Every exercise of the chapter, in order."""
-        stem = self.arguments[0]
+        """Those that are named, in that order, or the chapter's others."""
+        stem, names = self.arguments[0], " ".join(self.content).split()
+        for page in pages.of(stem):  # what one names, another does not show
+            self.env.note_dependency(str(page.path))
         self.env.note_dependency(str(ROOT / "solutions" / f"{stem}.md"))
         self.env.note_dependency(str(ROOT / "scalingbook_lib" / "chapters" / stem / "checks.py"))
         try:
-            known, read = checks.catalogue(stem), exercises.read(stem)
+            known, read = checks.catalogue(stem), exercises.shown(stem, names)
         except (ValueError, OSError) as error:
             LOG.warning("exercises %s: %s", stem, error, location=self.get_location())
             return []
-        counts(self.env)[self.env.docname] = (stem, len(read))
+        shown(self.env).setdefault(self.env.docname, []).extend(one.key for one in read)
         return [_raw(self._notebook(stem)), *(self._exercise(one, known.get(one.key)) for one in read)]
 
     def _notebook(self, stem: str) -> str:
@@ -84,8 +87,12 @@ def name(key: str) -> str:
 def _heading(exercise: exercises.Exercise, check: Check) -> str:
     level = LEVELS[check.difficulty]
     stars = "●" * check.difficulty + "○" * (3 - check.difficulty)
+    # Links from when keys were numbers still lead here.
+    once = (ordinal for ordinal, key in checks.ordinals().items() if key == exercise.key)
+    anchors = "".join(f'<span id="{name(ordinal)}"></span>' for ordinal in once)
+    title = f"{exercise.number}. {escape(exercise.title)}"
     return (
-        f'<h3 class="exercise-title" id="{name(exercise.key)}">{exercise.number}. {escape(exercise.title)} '
+        f'{anchors}<h3 class="exercise-title" id="{name(exercise.key)}">{title} '
         f'<span class="difficulty"><span aria-hidden="true">{stars}</span> {level}</span></h3>'
     )
 
@@ -135,8 +142,8 @@ def _number(check: Check) -> tuple[str, str]:
     return (f"in {check.unit}" if check.unit else "a number"), shapes.get(check.unit, "such as 1.5e6")
 
 
-def counts(env: BuildEnvironment) -> dict[str, tuple[str, int]]:
-    """How many exercises each page holds: docname to (chapter, count)."""
+def shown(env: BuildEnvironment) -> dict[str, list[str]]:
+    """The keys of the exercises on each page."""
     if not hasattr(env, "book_exercises"):
         env.book_exercises = {}  # type: ignore[attr-defined]
     return env.book_exercises  # type: ignore[attr-defined]
@@ -144,7 +151,7 @@ def counts(env: BuildEnvironment) -> dict[str, tuple[str, int]]:
 
 def forget(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
     """A page is read again: what was counted on it is gone."""
-    counts(env).pop(docname, None)
+    shown(env).pop(docname, None)
 
 
 def setup(app: Sphinx) -> None:

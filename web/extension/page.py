@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +74,22 @@ def trim(
     context["css_files"] = []
     for wrong, right in MENDED.items():
         context["body"] = (context.get("body") or "").replace(wrong, right)
+    if "generate_toctree_html" in context:
+        context["generate_toctree_html"] = _with_names(context["generate_toctree_html"])
     context["book_source"] = notebook = _source(app, page)
     context["book_places"] = places(app.book_repository, notebook)  # type: ignore[attr-defined]
+
+
+def _with_names(contents: Callable[..., Any]) -> Callable[..., Any]:
+    """The theme's table of contents, where each toggle says to a screen reader what it opens."""
+
+    def named(*args: Any, **options: Any) -> Any:
+        made = contents(*args, **options)
+        for toggle in made.find_all("summary") if hasattr(made, "find_all") else ():
+            toggle["aria-label"] = f"Pages below {toggle.find_parent('li').a.get_text(strip=True)}"
+        return made
+
+    return named
 
 
 def _source(app: Sphinx, page: str) -> str:

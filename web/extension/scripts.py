@@ -21,10 +21,11 @@ _DECLARED = re.compile(r"^(?:export )?(?:async )?(?:function\*?|class|const|let)
 
 
 def write(static: Path, prefix: str) -> None:
-    """Put the four files into a folder; the prefix comes before the first."""
+    """Put the four files into a folder; the prefix comes before the one of the progress."""
     for entry, name in ENTRIES.items():
         text = joined(PAGE / entry)
-        text = f"{prefix}(() => {{\n{text}}})();\n" if name == _CLASSIC else text
+        text = f"(() => {{\n{text}}})();\n" if name == _CLASSIC else text
+        text = prefix + text if name == "progress.mjs" else text
         (static / name).write_text(text, encoding="utf-8")
 
 

@@ -8,7 +8,7 @@ import { words } from "./words.mjs";
 
 const STORE = "scalingbook.progress";
 const SURE_MS = 6000; // how long a first press on Erase is remembered
-const chapters = globalThis.bookExercises ?? {}; // written by the build
+const { pages = {}, ordinals = {} } = globalThis.bookExercises ?? {}; // the build writes it above
 
 /** What this browser holds; nothing where it holds something else. @returns {Progress} */
 export function read() {
@@ -16,12 +16,33 @@ export function read() {
 }
 
 /**
- * The entries that have the form of an entry: a file may hold anything.
+ * The entries that have the form of an entry, by the keys of today: a file may hold anything, and an old one numbers.
  * @param {unknown} stored
  */
 function valid(stored) {
   const entries = stored && typeof stored === "object" && !Array.isArray(stored) ? Object.entries(stored) : [];
-  return Object.fromEntries(entries.filter(([key, one]) => /^[a-z_0-9]+\.\w+$/.test(key) && one && typeof one === "object"));
+  /** @type {Progress} */
+  const progress = {};
+  for (const [key, one] of entries) {
+    if (/^[a-z_0-9]+\.[\w-]+$/.test(key) && one && typeof one === "object") add(progress, ordinals[key] ?? key, one);
+  }
+  return progress;
+}
+
+/**
+ * Join what is known of one exercise: what was solved stays solved, and no count becomes smaller.
+ * @param {Progress} progress
+ * @param {string} key
+ * @param {Entry} one
+ */
+function add(progress, key, one) {
+  const before = progress[key];
+  progress[key] = before ? {
+    ...before, ...one,
+    solved: Boolean(before.solved || one.solved),
+    tries: Math.max(before.tries ?? 0, one.tries ?? 0),
+    hints: Math.max(before.hints ?? 0, one.hints ?? 0),
+  } : one;
 }
 
 /** @param {Progress} progress */
@@ -42,22 +63,14 @@ export function record(key, change) {
   write(progress);
 }
 
-/**
- * @param {string} stem of a chapter
- * @param {Progress} progress
- */
-function solvedIn(stem, progress) {
-  return Object.entries(progress).filter(([key, one]) => key.startsWith(`${stem}.`) && one.solved).length;
-}
-
 /** @param {Progress} progress */
 function show(progress) {
   let solved = 0, total = 0;
-  for (const [stem, { page, count }] of Object.entries(chapters)) {
-    const done = Math.min(solvedIn(stem, progress), count);
+  for (const [page, keys] of Object.entries(pages)) {
+    const done = keys.filter((key) => progress[key]?.solved).length;
     solved += done;
-    total += count;
-    for (const link of tocLinks(page)) label(link, done, count);
+    total += keys.length;
+    for (const link of tocLinks(page)) label(link, done, keys.length);
   }
   for (const panel of all(document, ".progress-panel", HTMLElement)) {
     panel.hidden = total === 0;
@@ -95,7 +108,7 @@ function label(link, done, count) {
 /** @type {Record<string, (note: Note, button: HTMLElement) => void>} */
 const actions = {
   export(note) {
-    const text = JSON.stringify({ book: "scalingbook", version: 1, progress: read() }, null, 2);
+    const text = JSON.stringify({ book: "scalingbook", version: 2, progress: read() }, null, 2);
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
     link.download = "scalingbook-progress.json";
@@ -109,7 +122,9 @@ const actions = {
       try {
         const file = JSON.parse(await (input.files?.[0]?.text() ?? ""));
         if (file.book !== "scalingbook") throw new Error("not an export of this book");
-        write({ ...read(), ...valid(file.progress) });
+        const progress = read();
+        for (const [key, one] of Object.entries(valid(file.progress))) add(progress, key, one);
+        write(progress);
         note("Imported.");
       } catch (problem) {
         note(`Not imported: ${words(problem)}. Choose a file that Export wrote.`);
@@ -140,4 +155,5 @@ for (const panel of all(document, ".progress-panel", HTMLElement)) {
   }
 }
 addEventListener("storage", (event) => { if (event.key === STORE) show(read()); });
-show(read());
+const kept = read();
+if (Object.keys(kept).length) write(kept); else show(kept); // what was kept under numbers is kept under names from now on

@@ -4,6 +4,7 @@ import { setUpCopying, setUpFolding, setUpScrolling } from "./site/blocks.mjs";
 import { setUpColorMode } from "./site/color-mode.mjs";
 import { setUpContents } from "./site/contents.mjs";
 import { setUpSearch, setUpSidebar } from "./site/dialogs.mjs";
+import { setUpMoved } from "./site/moved.mjs";
 import { setUpTerms } from "./site/terms.mjs";
 import { words } from "./words.mjs";
 
@@ -33,5 +34,6 @@ setUpCopying();
 setUpScrolling();
 setUpFolding();
 setUpTerms();
+setUpMoved();
 load("progress.mjs").catch(() => {}); // a page opened from a file: nothing is stored
 if (document.querySelector(".explorer, .answer-box")) load("live.mjs").catch(notLive);

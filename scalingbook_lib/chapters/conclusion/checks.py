@@ -55,7 +55,7 @@ def usd(batch: int = 16, layout: inference.Layout = SERVING) -> float:
 
 CHECKS = (
     Check(
-        key="conclusion.1",
+        key="conclusion.chips-for-state",
         title="State from memory",
         answer=lambda: _chips(10),
         unit="chips",
@@ -68,7 +68,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="conclusion.2",
+        key="conclusion.tokens-or-experts",
         title="Tokens or experts",
         answer=lambda: 3 * (V3.experts.F if V3.experts else 0.0),
         unit="tokens",
@@ -77,7 +77,7 @@ CHECKS = (
         right="Right: a chip would have to hold that many tokens for one expert, so tokens travel.",
     ),
     Check(
-        key="conclusion.3",
+        key="conclusion.cache-fills-chip",
         title="A context from memory",
         answer=lambda: chips.V5E.hbm_bytes / kv_cache(M70, 1, INT8).nbytes,
         unit="tokens",
@@ -88,7 +88,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="conclusion.4",
+        key="conclusion.training-days",
         title="Days from memory",
         answer=lambda: 6 * M8.params * 15e12 / (256 * 0.4 * chips.V6E.bf16_flops_per_s),
         unit="s",
@@ -102,7 +102,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="conclusion.5",
+        key="conclusion.tensor-ways",
         title="Tensor ways of a new chip",
         answer=lambda: limits.widest_tensor_parallel(Cluster.of(NEW, 64), 16_384).Y,
         unit="ways",
@@ -114,7 +114,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="conclusion.6",
+        key="conclusion.data-ways",
         title="Data ways of a new chip",
         answer=lambda: limits.data_parallel(Cluster.of(NEW, 512)).least,
         unit="tokens",
@@ -131,7 +131,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="conclusion.7",
+        key="conclusion.sequences-that-fit",
         title="Falcon on four chips",
         answer=_fits,
         unit="sequences",
@@ -146,7 +146,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="conclusion.8",
+        key="conclusion.trillion-tokens",
         title="A trillion tokens",
         answer=lambda: _run_s(published.calibrated(chips.V6E)),
         unit="s",
@@ -158,7 +158,7 @@ CHECKS = (
         mistakes=(Mistake(lambda: _run_s(training.PEAK), "That is at the peaks of the chips."),),
     ),
     Check(
-        key="conclusion.9",
+        key="conclusion.plan-with-experts",
         title="Capstone: train a model with experts",
         answer=train_s,
         unit="s",
@@ -185,7 +185,7 @@ CHECKS = (
         right="Right: no plan that the search knows is faster.",
     ),
     Check(
-        key="conclusion.10",
+        key="conclusion.cheapest-server",
         title="Capstone: a server with a deadline",
         answer=usd,
         unit="USD",

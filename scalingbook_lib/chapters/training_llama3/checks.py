@@ -35,7 +35,7 @@ def _interval(n: float, save_s: float = 30.0) -> float:
 
 CHECKS = (
     Check(
-        key="training_llama3.1",
+        key="training_llama3.chips-in-plan",
         title="The plan of the reference",
         answer=lambda: 1024 * 2 * 4,
         unit="chips",
@@ -47,7 +47,7 @@ CHECKS = (
         right="Right, and the rest of the pod would be idle.",
     ),
     Check(
-        key="training_llama3.2",
+        key="training_llama3.count-parameters",
         title="The largest of the three",
         answer=lambda: _M405.params,
         rel_tol=0.002,
@@ -71,7 +71,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="training_llama3.3",
+        key="training_llama3.training-days",
         title="Eight pods",
         answer=lambda: training.run_at(_M405, _POD, _TOKENS, mfu=0.4, pods=8).seconds,
         unit="s",
@@ -87,7 +87,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="training_llama3.4",
+        key="training_llama3.mfu-from-hours",
         title="The bill of the smallest",
         answer=lambda: 6 * _M8.params * _TOKENS / (_HOURS_8B.chip_hours * 3600 * chips.H100.bf16_flops_per_s),
         rel_tol=0.02,
@@ -102,7 +102,7 @@ CHECKS = (
         right="Right: hours on a bill are more than the steps of one run.",
     ),
     Check(
-        key="training_llama3.5",
+        key="training_llama3.state-and-activations",
         title="How few v6e for the 8B model",
         answer=lambda: _least(4, chips.V6E.hbm_bytes),
         unit="chips",
@@ -120,7 +120,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="training_llama3.6",
+        key="training_llama3.fsdp-batch",
         title="The batch that FSDP asks for",
         answer=lambda: rules.data_tokens(chips.V5P, axes=3) * _POD.chips,
         unit="tokens",
@@ -138,7 +138,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="training_llama3.7",
+        key="training_llama3.best-split",
         title="The best split of the 405B model",
         answer=lambda: rules.best_split(2**21, _POD.chips, _M405.F),
         unit="data ways",
@@ -158,7 +158,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="training_llama3.8",
+        key="training_llama3.factor-of-five",
         title="A place for the five",
         answer=lambda: "stages",
         choices=("tensor ways", "data ways", "context ways", "stages"),
@@ -175,7 +175,7 @@ CHECKS = (
         right="Right: 80 layers are 5 times 16. What that costs is a bubble.",
     ),
     Check(
-        key="training_llama3.9",
+        key="training_llama3.faster-arithmetic",
         title="Arithmetic twice as fast",
         answer=lambda: 4.0,
         difficulty=2,
@@ -187,7 +187,7 @@ CHECKS = (
         right="Right: faster arithmetic hurts the mixed limit twice, once for each kind of traffic.",
     ),
     Check(
-        key="training_llama3.10",
+        key="training_llama3.checkpoint-interval",
         title="When to write",
         answer=lambda: _interval(8192),
         unit="s",
@@ -203,7 +203,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="training_llama3.11",
+        key="training_llama3.pods-for-deadline",
         title="Sixty days",
         answer=lambda: _pods(0.44),
         unit="pods",
@@ -218,7 +218,7 @@ CHECKS = (
         ),
     ),
     Check(
-        key="training_llama3.12",
+        key="training_llama3.long-sequences",
         title="Where 6P ends",
         answer=lambda: _more(True),
         difficulty=3,

@@ -17,7 +17,7 @@ def bars(panel: Bars, width: float) -> str:
     head, top = svg.title(panel.title, width)
     keys, key_height = svg.legend(_keys(panel), width, top)
     top += key_height + (8 if key_height else 0) + (16 if panel.refs else 0)
-    left = min(max(map(svg.measure, panel.labels)) + 12, 0.36 * width) if wide else 0.0
+    left = min(max(map(svg.measure, panel.labels)) + 18, 0.36 * width) if wide else 0.0
     row = (THICK if _rows(panel) == 1 else THIN * _rows(panel)) + BETWEEN + (0 if wide else 18)
     bottom = top + row * len(panel.labels) + 4
     values = [scales.written(v, panel.value.unit) for v in panel.lengths()]
@@ -90,7 +90,7 @@ def timeline(panel: Timeline, width: float) -> str:
     wide = width > 400
     head, top = svg.title(panel.title, width)
     top += 16 if panel.refs else 0
-    left = min(max(map(svg.measure, panel.lanes)) + 12, 0.3 * width) if wide else 0.0
+    left = min(max(map(svg.measure, panel.lanes)) + 18, 0.3 * width) if wide else 0.0
     row = ROW if wide else ROW + 16
     right, bottom = width - 10, top + row * len(panel.lanes)
     low, high = panel.range()

@@ -38,8 +38,10 @@ def test_a_loss_over_a_split_vocabulary_by_hand():
     arrays = (waves(256, 64), waves(64, 2048), np.arange(256, dtype=np.int32) * 7 % 2048)
     named = ("X[B, D]", "W[D, V_X]", "T[B]")
     placed = tuple(sharding.place(a, text, X8) for a, text in zip(arrays, named, strict=True))
-    verdict = judge.Task("profiling.18", loss, placed)(local(block, jax.P(), jax.P(None, "X"), jax.P()))
-    assert checks.find("profiling.18")(verdict).ok, verdict
+    verdict = judge.Task("profiling.split-vocabulary", loss, placed)(
+        local(block, jax.P(), jax.P(None, "X"), jax.P())
+    )
+    assert checks.find("profiling.split-vocabulary")(verdict).ok, verdict
 
 
 def test_a_norm_of_all_gradients_by_hand():
@@ -51,6 +53,6 @@ def test_a_norm_of_all_gradients_by_hand():
 
     sizes = ((256, 64), (64, 256), (128, 1))
     placed = tuple(sharding.place(waves(*size), "G[I_X, J]", X8) for size in sizes)
-    task = judge.Task("profiling.19", norm, placed)
+    task = judge.Task("profiling.global-norm", norm, placed)
     for written in (norm, local(block, *[jax.P("X", None)] * 3)):
-        assert checks.find("profiling.19")(task(written)).ok, task(written)
+        assert checks.find("profiling.global-norm")(task(written)).ok, task(written)

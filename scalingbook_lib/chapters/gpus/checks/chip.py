@@ -31,7 +31,7 @@ def _added_s(numbers: int = 65_536, arrays: int = 3) -> float:
 
 CHIP = (
     Check(
-        key="gpus.1",
+        key="gpus.peak-at-clock",
         title="The peak at a lower clock",
         answer=_slowed,
         unit="FLOP/s",
@@ -48,7 +48,7 @@ CHIP = (
         right="Right: three quarters of what the datasheet promises, and no line of code has changed.",
     ),
     Check(
-        key="gpus.2",
+        key="gpus.sm-bytes",
         title="What the SMs hold",
         answer=_in_the_sms,
         unit="B",
@@ -69,7 +69,7 @@ CHIP = (
         right="Right: more than the L2 holds, but in 132 pieces, each for its own SM alone.",
     ),
     Check(
-        key="gpus.3",
+        key="gpus.resident-warps",
         title="How many warps?",
         answer=lambda: _blocks(256) * 256 / _WARP,
         hints=(
@@ -85,7 +85,7 @@ CHIP = (
         right="Right: a quarter of the 64 that an SM could hold.",
     ),
     Check(
-        key="gpus.4",
+        key="gpus.vector-add",
         title="Adding two vectors",
         answer=_added_s,
         unit="s",
@@ -104,7 +104,7 @@ CHIP = (
         right="Right, as a bound. Starting a kernel takes longer than that.",
     ),
     Check(
-        key="gpus.5",
+        key="gpus.critical-batch",
         title="From which batch on?",
         answer=lambda: roofline.break_even_batch(4096, 8192, chips.B200),
         unit="tokens",
@@ -151,7 +151,7 @@ def _copied(chip: Chip = chips.H100, bytes_per_s: float | None = None) -> float:
 
 LAYERS = (
     Check(
-        key="gpus.16",
+        key="gpus.mesh-tensor-width",
         title="Two GPUs of a full mesh",
         answer=lambda: _width(chips.MI300X, 2),
         difficulty=2,
@@ -167,7 +167,7 @@ LAYERS = (
         right="Right. On a full mesh it is the same width for two, four and eight GPUs.",
     ),
     Check(
-        key="gpus.17",
+        key="gpus.host-offload",
         title="Activations on the host",
         answer=_copied,
         difficulty=2,
@@ -186,7 +186,7 @@ LAYERS = (
         right="Right: it hides easily, as long as nothing else uses the bus.",
     ),
     Check(
-        key="gpus.18",
+        key="gpus.two-node-fsdp",
         title="Data parallelism over two nodes",
         answer=lambda: limits.data_parallel(_TWO).least,
         unit="tokens",
@@ -210,7 +210,7 @@ LAYERS = (
         right="Right: with two nodes it is NVLink that binds.",
     ),
     Check(
-        key="gpus.19",
+        key="gpus.two-node-tensor",
         title="Tensor parallelism over two nodes",
         answer=lambda: limits.tensor_parallel(_TWO, 16).least,
         difficulty=3,

@@ -28,7 +28,7 @@ def _exchanges() -> float:
 
 FABRIC = (
     Check(
-        key="gpus.6",
+        key="gpus.node-egress",
         title="Everybody sends at once",
         answer=lambda: 8 * _W,
         unit="B/s",
@@ -48,7 +48,7 @@ FABRIC = (
         right="Right. The switches have more ports than the GPUs have links.",
     ),
     Check(
-        key="gpus.7",
+        key="gpus.node-allgather",
         title="A gather in a node",
         answer=lambda: collectives.all_gather(_GATHERED, *_NODE.levels).bandwidth_s,
         unit="s",
@@ -72,7 +72,7 @@ FABRIC = (
         right="Right, at documented rates.",
     ),
     Check(
-        key="gpus.8",
+        key="gpus.fat-tree-switches",
         title="Counting switches",
         answer=_switches,
         rel_tol=1e-6,
@@ -95,7 +95,7 @@ FABRIC = (
         right="Right: at twice the size it takes more than three times the switches.",
     ),
     Check(
-        key="gpus.9",
+        key="gpus.tokens-to-experts",
         title="Tokens to four experts",
         answer=_dispatch_s,
         unit="s",
@@ -120,7 +120,7 @@ FABRIC = (
         right="Right. The shortcut k/N would have overstated it by a fifth.",
     ),
     Check(
-        key="gpus.10",
+        key="gpus.two-node-alltoall",
         title="An exchange over two nodes",
         answer=_exchanges,
         difficulty=2,

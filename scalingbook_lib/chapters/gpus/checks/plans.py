@@ -50,7 +50,7 @@ def _in_the_rack(**how: Any) -> float:
 
 PLANS = (
     Check(
-        key="gpus.20",
+        key="gpus.fewest-stages",
         title="LLaMA-3 70B on 4,096 GPUs",
         answer=_stages,
         rel_tol=1e-6,
@@ -68,7 +68,7 @@ PLANS = (
         right="Right: half of the eight stages that the reference takes.",
     ),
     Check(
-        key="gpus.21",
+        key="gpus.most-gpus",
         title="The same batch on more GPUs",
         answer=_most_gpus,
         rel_tol=1e-6,
@@ -90,7 +90,7 @@ PLANS = (
         right="Right: two thirds more GPUs than the table has.",
     ),
     Check(
-        key="gpus.22",
+        key="gpus.experts-eight-nodes",
         title="Experts over eight nodes",
         answer=_over_nodes,
         rel_tol=0.006,
@@ -124,7 +124,7 @@ PLANS = (
         right="Right: the network takes longer than the arithmetic, and must hide behind something else.",
     ),
     Check(
-        key="gpus.23",
+        key="gpus.experts-one-rack",
         title="The same experts in one rack",
         answer=_in_the_rack,
         rel_tol=0.01,
@@ -152,7 +152,7 @@ PLANS = (
         right="Right: what was the longer of the two now hides behind the other.",
     ),
     Check(
-        key="gpus.24",
+        key="gpus.eight-racks",
         title="Eight racks",
         answer=lambda: _tokens(chips.GB200, 576, 8),
         unit="tokens",

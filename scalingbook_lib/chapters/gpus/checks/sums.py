@@ -37,7 +37,7 @@ def _line() -> tuple[float, float]:
 
 SUMS = (
     Check(
-        key="gpus.11",
+        key="gpus.sums-in-switch",
         title="Who gains from sums in the switch?",
         answer=_sharded_over_data,
         difficulty=2,
@@ -61,7 +61,7 @@ SUMS = (
         right="Right. Without sums in the switch it would be one and a half.",
     ),
     Check(
-        key="gpus.12",
+        key="gpus.four-node-allreduce",
         title="A sum over four nodes",
         answer=_summed_s,
         unit="s",
@@ -88,7 +88,7 @@ SUMS = (
         right="Right: the network decides, and NVLink rests half of the time.",
     ),
     Check(
-        key="gpus.13",
+        key="gpus.rate-into-node",
         title="How much passes into a node",
         answer=lambda: 1 / collectives.all_gather(1, *Cluster.of(chips.H100, 1024).levels).bandwidth_s,
         unit="B/s",
@@ -110,7 +110,7 @@ SUMS = (
         right="Right: what counts is the number of all nodes, at any depth of the tree.",
     ),
     Check(
-        key="gpus.14",
+        key="gpus.two-axes-gather",
         title="Another axis inside",
         answer=_outer_s,
         unit="s",
@@ -135,7 +135,7 @@ SUMS = (
         right="Right.",
     ),
     Check(
-        key="gpus.15",
+        key="gpus.latency-bandwidth-fit",
         title="Two points, one line",
         answer=lambda: _line()[0] / _line()[1],
         unit="B",

@@ -39,7 +39,7 @@ def _checked(G: int = 8, e: float = 1.0, S: int = 8192) -> float:
 
 MACHINES = (
     Check(
-        key="inference.9",
+        key="inference.sequences-that-fit",
         title="Two halves",
         answer=lambda: _fit(kv_batch=2),
         unit="sequences",
@@ -59,7 +59,7 @@ MACHINES = (
         right="Right: the room of half a sequence is left in each half, and nobody can use it.",
     ),
     Check(
-        key="inference.10",
+        key="inference.prefill-ways",
         title="How many ways for a prompt?",
         answer=_prefill_ways,
         unit="ways",
@@ -82,7 +82,7 @@ MACHINES = (
         ),
     ),
     Check(
-        key="inference.11",
+        key="inference.experts-on-rows",
         title="Experts over a larger slice",
         answer=lambda: _read_s(128, 8),
         unit="s",
@@ -99,7 +99,7 @@ MACHINES = (
         ),
     ),
     Check(
-        key="inference.12",
+        key="inference.tokens-to-compute",
         title="Enough tokens at once",
         answer=_checked,
         unit="tokens",
@@ -136,7 +136,7 @@ def _break_even(share: float = 0.4) -> float:
 
 SERVERS = (
     Check(
-        key="inference.13",
+        key="inference.free-chunk",
         title="A chunk that costs nothing",
         answer=lambda: _first_s(int(_CRITICAL) - 64, _STEP.total_s),
         unit="s",
@@ -161,7 +161,7 @@ SERVERS = (
         ),
     ),
     Check(
-        key="inference.14",
+        key="inference.compute-or-load",
         title="Compute it or load it?",
         answer=_break_even,
         unit="B/s",
@@ -177,7 +177,7 @@ SERVERS = (
         ),
     ),
     Check(
-        key="inference.15",
+        key="inference.prefill-pauses",
         title="Prompts between the steps",
         answer=lambda: 16e-3 / (1 - 2.5 * 0.12),
         unit="s",
@@ -193,7 +193,7 @@ SERVERS = (
         ),
     ),
     Check(
-        key="inference.16",
+        key="inference.prefill-copies",
         title="A pool for each",
         answer=lambda: inference.pools(0.2, 16e-3, B=96, G=1024).ratio,
         difficulty=2,

@@ -30,7 +30,7 @@ def _handoff(chips: int = 16) -> float:
 
 SIZES = (
     Check(
-        key="inference.1",
+        key="inference.count-parameters",
         title="Count the model",
         answer=lambda: MODEL.params,
         rel_tol=0.002,
@@ -45,7 +45,7 @@ SIZES = (
         ),
     ),
     Check(
-        key="inference.2",
+        key="inference.cache-per-token",
         title="The bytes of one token",
         answer=lambda: arithmetic.kv_cache(MODEL, 1, INT8).nbytes,
         unit="B",
@@ -59,7 +59,7 @@ SIZES = (
         ),
     ),
     Check(
-        key="inference.3",
+        key="inference.weights-floor",
         title="A floor under every step",
         answer=lambda: MODEL.params * INT8.bytes / (16 * V5E.hbm_bytes_per_s),
         unit="s",
@@ -70,7 +70,7 @@ SIZES = (
         ),
     ),
     Check(
-        key="inference.4",
+        key="inference.step-in-int8",
         title="The pop quiz in int8",
         answer=lambda: _quiz().total_s,
         unit="s",
@@ -92,7 +92,7 @@ SIZES = (
         ),
     ),
     Check(
-        key="inference.5",
+        key="inference.sixteen-experts",
         title="Sixteen experts",
         answer=lambda: SPARSE.params,
         rel_tol=0.005,
@@ -104,7 +104,7 @@ SIZES = (
         ),
     ),
     Check(
-        key="inference.6",
+        key="inference.cache-transfer",
         title="Handing over a prompt",
         answer=_handoff,
         unit="s",
@@ -117,7 +117,7 @@ SIZES = (
         ),
     ),
     Check(
-        key="inference.7",
+        key="inference.concurrent-sequences",
         title="How many at once?",
         answer=lambda: inference.little(12, 300 * 0.025),
         unit="sequences",
@@ -130,7 +130,7 @@ SIZES = (
         right="Right: and that is the batch which a server has to have room for.",
     ),
     Check(
-        key="inference.8",
+        key="inference.hop-latency",
         title="Four times the chips",
         answer=lambda: rules.hops_s(LLAMA.L, 14, V5E),
         unit="s",

@@ -97,7 +97,7 @@ def _times_worse() -> float:
 
 ACCEPTED = (
     Check(
-        key="inference.17",
+        key="inference.tokens-per-round",
         title="Kept by chance",
         answer=lambda: inference.speculative(_kept(), 3, cost=0).tokens,
         unit="tokens",
@@ -123,7 +123,7 @@ ACCEPTED = (
         ),
     ),
     Check(
-        key="inference.18",
+        key="inference.threshold-bias",
         title="A threshold writes something else",
         answer=lambda: _threshold(0.5, 1),
         difficulty=2,
@@ -144,7 +144,7 @@ ACCEPTED = (
 
 BUILT = (
     Check(
-        key="inference.23",
+        key="inference.block-allocator",
         title="An allocator of blocks",
         answer=most_blocks,
         unit="blocks",
@@ -170,7 +170,7 @@ BUILT = (
         right="Right: and no request has more than one block that is not full.",
     ),
     Check(
-        key="inference.24",
+        key="inference.speculative-sampling",
         title="The rule, written",
         answer=lambda: per_round(4),
         unit="tokens",
@@ -194,7 +194,7 @@ BUILT = (
         ),
     ),
     Check(
-        key="inference.25",
+        key="inference.loud-channel",
         title="One loud channel",
         answer=_times_worse,
         difficulty=3,

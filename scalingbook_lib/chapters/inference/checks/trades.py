@@ -40,7 +40,7 @@ def _rows(arrays: float = 3, axes: int = 2) -> float:
 
 TRADES = (
     Check(
-        key="inference.19",
+        key="inference.largest-batch",
         title="The step, as a function",
         answer=lambda: _within(20e-3),
         unit="sequences",
@@ -67,7 +67,7 @@ TRADES = (
         ),
     ),
     Check(
-        key="inference.20",
+        key="inference.best-drafts",
         title="Drafts for 32 at once",
         answer=lambda: _longest_draft(32),
         unit="tokens",
@@ -90,7 +90,7 @@ TRADES = (
         ),
     ),
     Check(
-        key="inference.21",
+        key="inference.shared-latents",
         title="Copies of weights or copies of the cache",
         answer=_owners,
         unit="sequences",
@@ -108,7 +108,7 @@ TRADES = (
         right="Right: beyond it, let each chip own its sequences.",
     ),
     Check(
-        key="inference.22",
+        key="inference.two-dimensions",
         title="Two dimensions, with a gate",
         answer=_rows,
         unit="chips",

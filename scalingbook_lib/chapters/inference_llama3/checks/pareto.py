@@ -78,7 +78,7 @@ def _by_rule() -> float:
 
 FRONTS = (
     Check(
-        key="inference_llama3.22",
+        key="inference_llama3.price-on-front",
         title="When the front changes hands",
         answer=_price,
         unit="USD",
@@ -97,7 +97,7 @@ FRONTS = (
         ),
     ),
     Check(
-        key="inference_llama3.23",
+        key="inference_llama3.two-targets",
         title="Within two targets",
         answer=lambda: _cheapest(batches=_EVERY),
         unit="USD",

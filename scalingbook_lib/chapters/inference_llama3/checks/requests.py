@@ -44,7 +44,7 @@ def _share(weights: bool = True) -> float:
 
 REQUESTS = (
     Check(
-        key="inference_llama3.14",
+        key="inference_llama3.prefill-per-decode",
         title="Readers for one writer",
         answer=lambda: _pools().ratio,
         difficulty=2,
@@ -60,7 +60,7 @@ REQUESTS = (
         right="Right, and in practice three: whole servers.",
     ),
     Check(
-        key="inference_llama3.15",
+        key="inference_llama3.cache-network",
         title="A network for caches",
         answer=_network,
         unit="B/s",
@@ -76,7 +76,7 @@ REQUESTS = (
         ),
     ),
     Check(
-        key="inference_llama3.16",
+        key="inference_llama3.agent-session",
         title="A session of a hundred thousand tokens",
         answer=lambda: _read() / (4000 + 64 * 1250),
         difficulty=2,
@@ -95,7 +95,7 @@ REQUESTS = (
         ),
     ),
     Check(
-        key="inference_llama3.17",
+        key="inference_llama3.keep-or-recompute",
         title="Keep it or read it again",
         answer=lambda: _again_s() / _share(),
         unit="s",

@@ -70,7 +70,7 @@ def _late_s(readers: int) -> float:
 
 SEARCHES = (
     Check(
-        key="inference_llama3.18",
+        key="inference_llama3.draft-speed-up",
         title="Drafts for eight users",
         answer=_drafted,
         difficulty=3,
@@ -86,7 +86,7 @@ SEARCHES = (
         ),
     ),
     Check(
-        key="inference_llama3.19",
+        key="inference_llama3.experts-wake",
         title="Experts wake up",
         answer=lambda: _slower(_V3),
         difficulty=3,
@@ -101,7 +101,7 @@ SEARCHES = (
         ),
     ),
     Check(
-        key="inference_llama3.20",
+        key="inference_llama3.cheapest-in-time",
         title="Fifteen milliseconds with links",
         answer=_with_links,
         unit="USD",
@@ -116,7 +116,7 @@ SEARCHES = (
         ),
     ),
     Check(
-        key="inference_llama3.21",
+        key="inference_llama3.pools-simulated",
         title="Pools, played",
         answer=lambda: next(n for n in range(1, 20) if _late_s(n) < 1),
         unit="servers",

@@ -37,7 +37,7 @@ def _even(gained: float) -> float:
 
 SIZES = (
     Check(
-        key="inference_llama3.1",
+        key="inference_llama3.long-context-cache",
         title="One long context",
         answer=lambda: arithmetic.kv_cache(_405B, 32_768, BF16).nbytes,
         unit="B",
@@ -53,7 +53,7 @@ SIZES = (
         ),
     ),
     Check(
-        key="inference_llama3.2",
+        key="inference_llama3.smallest-slice",
         title="Slices come whole",
         answer=lambda: _slice(_held(24)),
         unit="chips",
@@ -67,7 +67,7 @@ SIZES = (
         ),
     ),
     Check(
-        key="inference_llama3.3",
+        key="inference_llama3.latency-floor",
         title="The last floor",
         answer=lambda: _alone().total_s,
         unit="s",
@@ -83,7 +83,7 @@ SIZES = (
         ),
     ),
     Check(
-        key="inference_llama3.4",
+        key="inference_llama3.int4-batch",
         title="Four bits on an H100",
         answer=lambda: _critical(chips.H100),
         unit="sequences",
@@ -97,7 +97,7 @@ SIZES = (
         ),
     ),
     Check(
-        key="inference_llama3.5",
+        key="inference_llama3.tokens-freed",
         title="What a step frees",
         answer=lambda: rules.evicted(48, 4096, 1024)[1],
         unit="tokens",
@@ -116,7 +116,7 @@ SIZES = (
         right="Right, and as many come in: one token for each sequence, and the prompts of the new ones.",
     ),
     Check(
-        key="inference_llama3.6",
+        key="inference_llama3.price-of-memory",
         title="The better of two GPUs",
         answer=lambda: _even(chips.H200.hbm_bytes_per_s / chips.H100.hbm_bytes_per_s),
         unit="USD",

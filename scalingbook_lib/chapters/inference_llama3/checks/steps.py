@@ -69,7 +69,7 @@ def _all_batches(read: Callable[[int], int] = lambda B: max(B, 0)) -> int:
 
 STEPS = (
     Check(
-        key="inference_llama3.7",
+        key="inference_llama3.small-model-step",
         title="240 users of the small model",
         answer=lambda: _small().total_s,
         unit="s",
@@ -92,7 +92,7 @@ STEPS = (
         ),
     ),
     Check(
-        key="inference_llama3.8",
+        key="inference_llama3.int4-per-chip",
         title="Four bits beside eight",
         answer=lambda: _gain(),
         difficulty=2,
@@ -108,7 +108,7 @@ STEPS = (
         ),
     ),
     Check(
-        key="inference_llama3.9",
+        key="inference_llama3.batch-in-time",
         title="Fifteen milliseconds on paper",
         answer=_within,
         unit="sequences",
@@ -131,7 +131,7 @@ STEPS = (
         ),
     ),
     Check(
-        key="inference_llama3.10",
+        key="inference_llama3.prefill-time",
         title="A long prompt",
         answer=_prompt_s,
         unit="s",
@@ -147,7 +147,7 @@ STEPS = (
         ),
     ),
     Check(
-        key="inference_llama3.11",
+        key="inference_llama3.tokens-per-user",
         title="Eight GPUs and 64 users",
         answer=lambda: 1 / _NODE.total_s,
         unit="tokens/s",
@@ -168,7 +168,7 @@ STEPS = (
         ),
     ),
     Check(
-        key="inference_llama3.12",
+        key="inference_llama3.slices-that-exist",
         title="Slices that exist",
         answer=lambda: _ordered(_legal),
         unit="chips",
@@ -188,7 +188,7 @@ STEPS = (
         ),
     ),
     Check(
-        key="inference_llama3.13",
+        key="inference_llama3.largest-batches",
         title="The largest batch, everywhere",
         answer=_all_batches,
         unit="sequences",

@@ -26,7 +26,7 @@ def _too_few(tokens: float) -> float:
 
 MANY_CHIPS = (
     Check(
-        key="intro.9",
+        key="intro.allreduce-time",
         title="Summing the gradients",
         answer=lambda: collectives.all_reduce(_LLAMA_70B, chips.V5P.axis(16)).textbook_s,
         unit="s",
@@ -50,7 +50,7 @@ MANY_CHIPS = (
         right="Right: more than a second, for every step, unless something hides it.",
     ),
     Check(
-        key="intro.10",
+        key="intro.quality-break-even",
         title="The price of a slower step",
         answer=lambda: 1 / 0.7 - 1,
         difficulty=2,
@@ -64,7 +64,7 @@ MANY_CHIPS = (
         right="Right: 43 % more quality, as compute, for 30 % less efficiency.",
     ),
     Check(
-        key="intro.11",
+        key="intro.three-axis-knee",
         title="The knee of a newer chip",
         answer=lambda: scaling.knee(2**24, chips.TPU7X, axes=3),
         unit="chips",
@@ -93,7 +93,7 @@ MANY_CHIPS = (
         right="Right. On v5p it would be five times as many: arithmetic grew, and the links did not.",
     ),
     Check(
-        key="intro.12",
+        key="intro.largest-speed-up",
         title="The most that chips can buy",
         answer=lambda: 1.5 * 2**20 / scaling.tokens_per_chip(chips.V5E),
         difficulty=3,
@@ -110,7 +110,7 @@ MANY_CHIPS = (
         right="Right: 1.5 times the knee, for every model.",
     ),
     Check(
-        key="intro.13",
+        key="intro.hops-equal-bytes",
         title="When hops count",
         answer=_hops_count,
         unit="chips",
@@ -128,7 +128,7 @@ MANY_CHIPS = (
         right="Right. With 8 billion parameters it would be 160,000 chips: large models feel no hops.",
     ),
     Check(
-        key="intro.14",
+        key="intro.gain-of-change",
         title="A part of the step",
         answer=lambda: 1.25 * _part(0.3, 0.5),
         difficulty=3,
@@ -147,7 +147,7 @@ MANY_CHIPS = (
         right="Right: a small loss, in spite of a gain of a quarter.",
     ),
     Check(
-        key="intro.15",
+        key="intro.weak-efficiency",
         title="Too few tokens",
         answer=lambda: _too_few(1000),
         difficulty=3,

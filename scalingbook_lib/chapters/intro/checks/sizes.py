@@ -18,7 +18,7 @@ def _run_s() -> float:
 
 SIZES = (
     Check(
-        key="intro.1",
+        key="intro.compute-time",
         title="A trillion FLOPs",
         answer=lambda: 1e12 / chips.V6E.bf16_flops_per_s,
         unit="s",
@@ -35,7 +35,7 @@ SIZES = (
         right="Right: about a millisecond, and an H100 takes about as long.",
     ),
     Check(
-        key="intro.2",
+        key="intro.read-weights",
         title="Reading a large model once",
         answer=lambda: 200e9 * BF16.bytes / (32 * chips.V4.hbm_bytes_per_s),
         unit="s",
@@ -51,7 +51,7 @@ SIZES = (
         right="Right. No decoding step of this model is faster on these chips, at whatever batch.",
     ),
     Check(
-        key="intro.3",
+        key="intro.cache-size",
         title="The cache of one conversation",
         answer=lambda: 8192 * _CACHE,
         unit="B",
@@ -71,7 +71,7 @@ SIZES = (
         right="Right: a v5e could keep six such sequences and no weights.",
     ),
     Check(
-        key="intro.4",
+        key="intro.network-card",
         title="A network card",
         answer=lambda: 140 * GB / (400e9 / 8),
         unit="s",
@@ -79,7 +79,7 @@ SIZES = (
         right="Right. On the wire, b is a bit.",
     ),
     Check(
-        key="intro.5",
+        key="intro.parameters-that-fit",
         title="Sixteen gibibytes of weights",
         answer=lambda: 16 * GiB / BF16.bytes,
         unit="",
@@ -94,7 +94,7 @@ SIZES = (
         right="Right: 7 % more than the round number suggests.",
     ),
     Check(
-        key="intro.6",
+        key="intro.strong-or-weak",
         title="Which scaling?",
         answer=lambda: "weak scaling at 90 %",
         choices=(
@@ -121,7 +121,7 @@ SIZES = (
         right="Right: the work per chip stayed, and the step takes 1/0.9 of the time.",
     ),
     Check(
-        key="intro.7",
+        key="intro.training-days",
         title="A training run",
         answer=_run_s,
         unit="s",
@@ -143,7 +143,7 @@ SIZES = (
         right="Right: 44 days.",
     ),
     Check(
-        key="intro.8",
+        key="intro.fewest-chips",
         title="The fewest chips",
         answer=lambda: ceil(_LLAMA_70B / chips.V5E.hbm_bytes),
         unit="chips",

@@ -16,7 +16,7 @@ _REFUSED = "x @ v"
 
 TYPES = (
     Check(
-        key="jax.1",
+        key="jax.bytes-of-copies",
         title="Every copy counted",
         answer=lambda: _held("A[I, J_Y]"),
         unit="B",
@@ -42,7 +42,7 @@ TYPES = (
         ),
     ),
     Check(
-        key="jax.2",
+        key="jax.type-to-notation",
         title="From JAX's type to the notation",
         answer=lambda: "A[I_YX, J]{U_Z}",
         kind="notation",
@@ -58,7 +58,7 @@ TYPES = (
         ),
     ),
     Check(
-        key="jax.3",
+        key="jax.refused-line",
         title="Which line is refused?",
         answer=lambda: _REFUSED,
         choices=("x @ w", _REFUSED, "x.sum(axis=1)", "x + b", "x.T"),
@@ -84,7 +84,7 @@ TYPES = (
 
 BLOCKS = (
     Check(
-        key="jax.4",
+        key="jax.shard-means",
         title="The mean of each shard",
         answer=lambda: right({}),
         kind="program",
@@ -95,7 +95,7 @@ BLOCKS = (
         right="Right, and no device has heard of another one.",
     ),
     Check(
-        key="jax.5",
+        key="jax.roll-in-shard",
         title="Round and round in the shard",
         answer=lambda: right({}),
         kind="program",

@@ -27,7 +27,7 @@ def _depth(carried: DType, links: int = 1) -> float:
 
 RINGS = (
     Check(
-        key="jax.6",
+        key="jax.scattered-sum",
         title="A scattered sum, by hand",
         answer=lambda: right({"collective-permute Y -1": (_Y - 1, (_Y - 1) * _ROWS // _Y)}),
         kind="program",
@@ -58,7 +58,7 @@ RINGS = (
         right="Right. Three hops, and beside each of them a product that does not wait for it.",
     ),
     Check(
-        key="jax.7",
+        key="jax.four-sums",
         title="Four sums for one",
         answer=lambda: right({"all-reduce Y": (4, _ROWS)}),
         kind="program",
@@ -81,7 +81,7 @@ RINGS = (
         right="Right: four sums, and none of them needs the next product.",
     ),
     Check(
-        key="jax.8",
+        key="jax.gather-both-ways",
         title="Both ways round",
         answer=lambda: right(
             {f"collective-permute Y {way}1": (_Y - 1, (_Y - 1) * _CHUNK // 2) for way in "+-"}
@@ -124,7 +124,7 @@ RINGS = (
         right="Right: as many bytes as one way round, in half the time.",
     ),
     Check(
-        key="jax.9",
+        key="jax.hidden-depth",
         title="How deep must it be?",
         answer=lambda: _depth(FP32),
         unit="",

@@ -25,7 +25,7 @@ def _block(times: int) -> Verdict:
 
 SCHEMES = (
     Check(
-        key="jax.13",
+        key="jax.scattered-gradient",
         title="A gradient that arrives scattered",
         answer=lambda: right({"all-gather X": (1, _WEIGHT), "reduce-scatter X": (1, _WEIGHT)}),
         kind="program",
@@ -44,7 +44,7 @@ SCHEMES = (
         right="Right: the gradient of a gather is a scattered sum, and JAX knows it.",
     ),
     Check(
-        key="jax.14",
+        key="jax.block-gradient",
         title="A block and its gradient",
         answer=lambda: _block(times=12),
         kind="program",
@@ -70,7 +70,7 @@ SCHEMES = (
         right="Right: three hops each way for each of the four collectives, and one sum for both weights.",
     ),
     Check(
-        key="jax.15",
+        key="jax.pipeline-stages",
         title="Stage by stage",
         answer=lambda: right({"collective-permute X": _TICKS * _BATCH}),
         kind="program",
@@ -93,7 +93,7 @@ SCHEMES = (
         right="Right: six microbatches in nine ticks.",
     ),
     Check(
-        key="jax.16",
+        key="jax.hosts-few-bytes",
         title="Few bytes between hosts",
         answer=lambda: right(
             {
@@ -122,7 +122,7 @@ SCHEMES = (
         right="Right: over the slow axis go a quarter of the bytes.",
     ),
     Check(
-        key="jax.17",
+        key="jax.waits-for-credit",
         title="Who waits for credit?",
         answer=lambda: _waits(_RING, _BUFFERS),
         unit="hops",

@@ -30,7 +30,7 @@ def _exchange(*widths: int, room: int = _ROOM) -> int:
 
 SUMS = (
     Check(
-        key="jax.10",
+        key="jax.expert-alltoall",
         title="Experts on other devices",
         answer=lambda: right({"all-to-all X": (2, _exchange(_D, _F))}),
         kind="program",
@@ -53,7 +53,7 @@ SUMS = (
         right="Right: two all-to-alls, there and back.",
     ),
     Check(
-        key="jax.11",
+        key="jax.dropped-tokens",
         title="What does not fit",
         answer=_dropped,
         rel_tol=0.04,
@@ -78,7 +78,7 @@ SUMS = (
         ),
     ),
     Check(
-        key="jax.12",
+        key="jax.one-allreduce",
         title="One sum for all microbatches",
         answer=lambda: right({"all-reduce X": (1, _GRADIENT)}),
         kind="program",

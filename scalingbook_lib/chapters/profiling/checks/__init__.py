@@ -5,6 +5,4 @@ from scalingbook_lib.chapters.profiling.checks.predicted import PREDICTED
 from scalingbook_lib.chapters.profiling.checks.traces import TRACES
 from scalingbook_lib.chapters.profiling.checks.written import WRITTEN
 
-_ALL = PREDICTED + TRACES + COMPILED + WRITTEN
-
-CHECKS = tuple(sorted(_ALL, key=lambda check: int(check.key.partition(".")[2])))
+CHECKS = PREDICTED + TRACES + COMPILED + WRITTEN

@@ -20,7 +20,7 @@ def _kept(arrays: int = 2) -> float:
 
 COMPILED = (
     Check(
-        key="profiling.11",
+        key="profiling.parameters-from-hlo",
         title="From a program back to its arrays",
         answer=lambda: 2 * 3072 * (4 * 2048),
         unit="parameters",
@@ -45,7 +45,7 @@ COMPILED = (
         right="Right. Tokens cannot be told so: a group could as well have rows of its own or all of them.",
     ),
     Check(
-        key="profiling.13",
+        key="profiling.count-flops",
         title="Counted once",
         answer=loops_flops,
         unit="FLOP",
@@ -64,7 +64,7 @@ COMPILED = (
         ),
     ),
     Check(
-        key="profiling.16",
+        key="profiling.idle-mxu",
         title="Where the MXU idles",
         answer=lambda: r.idle(r.MATMUL_256),
         difficulty=2,
@@ -82,7 +82,7 @@ COMPILED = (
         right="Right. The larger product begins and ends in much the same way, with a far longer middle.",
     ),
     Check(
-        key="profiling.17",
+        key="profiling.backward-memory",
         title="What the backward pass keeps",
         answer=_kept,
         unit="B",

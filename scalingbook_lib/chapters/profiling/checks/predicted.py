@@ -29,7 +29,7 @@ def _columns(W: float = 2 * chips.V5E.link_bytes_per_s) -> float:
 
 PREDICTED = (
     Check(
-        key="profiling.1",
+        key="profiling.padded-tile",
         title="A tile that is not full",
         answer=lambda: _TILED.bytes / _TILED.useful_bytes,
         rel_tol=0.01,
@@ -44,7 +44,7 @@ PREDICTED = (
         right="Right. And the compiler stores as many bytes.",
     ),
     Check(
-        key="profiling.2",
+        key="profiling.predict-product",
         title="Predict, then look",
         answer=lambda: _QUERY_FLOPS / (4 * chips.V2.bf16_flops_per_s),
         unit="s",
@@ -63,7 +63,7 @@ PREDICTED = (
         right="Right: a quarter of what the wider product of the feed-forward layer takes.",
     ),
     Check(
-        key="profiling.3",
+        key="profiling.predict-allreduce",
         title="A sum, predicted",
         answer=_summed_s,
         unit="s",
@@ -82,7 +82,7 @@ PREDICTED = (
         right="Right. For pairs it would be 1.12 ms, and the profile shows 1.13 ms.",
     ),
     Check(
-        key="profiling.4",
+        key="profiling.padded-argument",
         title="One line, taken apart",
         answer=lambda: _TURNED.bytes,
         unit="B",
@@ -101,7 +101,7 @@ PREDICTED = (
         right="Right: by turning it round the compiler saves nearly half of it.",
     ),
     Check(
-        key="profiling.9",
+        key="profiling.step-mfu",
         title="Utilization of a step",
         answer=_mfu,
         hints=(
@@ -118,7 +118,7 @@ PREDICTED = (
         ),
     ),
     Check(
-        key="profiling.10",
+        key="profiling.reduced-then-cut",
         title="Summed, then cut",
         answer=lambda: 2.0 * FP32.bytes / BF16.bytes,
         difficulty=2,
@@ -142,7 +142,7 @@ PREDICTED = (
         right="Right, whatever the number of devices.",
     ),
     Check(
-        key="profiling.15",
+        key="profiling.columns-to-hide",
         title="From how many columns on?",
         answer=_columns,
         unit="columns",

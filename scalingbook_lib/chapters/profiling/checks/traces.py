@@ -34,7 +34,7 @@ def _received() -> float:
 
 TRACES = (
     Check(
-        key="profiling.5",
+        key="profiling.gathered-array",
         title="Which array travels?",
         answer=lambda: "H, the hidden layer",
         choices=("X, the input", "W, the weights", "H, the hidden layer", "Y, the result"),
@@ -50,7 +50,7 @@ TRACES = (
         right="Right: 2,048 rows of 4,096 numbers, because it was asked for in one piece.",
     ),
     Check(
-        key="profiling.6",
+        key="profiling.exposed-share",
         title="How much of it is exposed?",
         answer=lambda: r.EXPOSED_S / r.RUN_S,
         hints=(
@@ -66,7 +66,7 @@ TRACES = (
         ),
     ),
     Check(
-        key="profiling.7",
+        key="profiling.bytes-per-run",
         title="How often, and how many bytes?",
         answer=_received,
         unit="B",
@@ -86,7 +86,7 @@ TRACES = (
         right="Right: and added up on each device first, a twelfth would do.",
     ),
     Check(
-        key="profiling.8",
+        key="profiling.compilation-share",
         title="Time that no device shows",
         answer=lambda: r.COMPILE_S / r.STEPS_S,
         hints=(
@@ -106,7 +106,7 @@ TRACES = (
         right="Right. A new length of batch is a new program.",
     ),
     Check(
-        key="profiling.12",
+        key="profiling.waiting-time",
         title="Waiting for the last one",
         answer=lambda: r.WAITING,
         difficulty=2,
@@ -125,7 +125,7 @@ TRACES = (
         right="Right: nearly half of what looks like communication is waiting for another device.",
     ),
     Check(
-        key="profiling.14",
+        key="profiling.exposed-time",
         title="Two lanes",
         answer=exposed_s,
         unit="s",

@@ -53,7 +53,7 @@ def _bytes(rows: int, columns: int, depth: int) -> float:
 
 WRITTEN = (
     Check(
-        key="profiling.18",
+        key="profiling.split-vocabulary",
         title="Mend the sharding",
         answer=lambda: programs.right({"all-reduce X": 3 * 256 * 4}),
         kind="program",
@@ -71,7 +71,7 @@ WRITTEN = (
         right="Right: of each token its maximum, its sum and one logit, and nothing else.",
     ),
     Check(
-        key="profiling.19",
+        key="profiling.global-norm",
         title="One number of all gradients",
         answer=lambda: programs.right({"all-reduce X": (1, 6 * 4)}),
         kind="program",
@@ -83,7 +83,7 @@ WRITTEN = (
         right="Right: one all-reduce of a few bytes, for gradients of any size.",
     ),
     Check(
-        key="profiling.20",
+        key="profiling.one-collective",
         title="One collective a step",
         answer=lambda: programs.right({"all-gather X": (8, 8 * 256 * 4)}),
         kind="program",
@@ -107,7 +107,7 @@ WRITTEN = (
         right="Right: half as many collectives, and each of them costs its hops.",
     ),
     Check(
-        key="profiling.21",
+        key="profiling.fewest-tile-bytes",
         title="The largest tiles",
         answer=least_traffic,
         unit="B",
@@ -131,7 +131,7 @@ WRITTEN = (
         ),
     ),
     Check(
-        key="profiling.22",
+        key="profiling.four-lengths",
         title="Four lengths",
         answer=least_padding,
         unit="tokens",

@@ -22,7 +22,7 @@ def _narrow(width: int) -> float:
 
 BATCHES = (
     Check(
-        key="rooflines.1",
+        key="rooflines.no-overlap",
         title="Between two bounds",
         answer=lambda: _upper().upper_s,
         unit="s",
@@ -39,7 +39,7 @@ BATCHES = (
         right="Right. With overlap it could be almost twice as fast, never more.",
     ),
     Check(
-        key="rooflines.2",
+        key="rooflines.int8-everywhere",
         title="int8 everywhere",
         answer=lambda: _wide_int8(dtype=INT8),
         unit="tokens",
@@ -58,7 +58,7 @@ BATCHES = (
         right="Right: bytes and rate both change by two, and the threshold stays.",
     ),
     Check(
-        key="rooflines.3",
+        key="rooflines.int8-weights",
         title="int8 weights alone",
         answer=lambda: _wide_int8(weights=INT8),
         unit="tokens",
@@ -73,7 +73,7 @@ BATCHES = (
         right="Right: half the bytes, the same arithmetic, half the batch.",
     ),
     Check(
-        key="rooflines.4",
+        key="rooflines.ridge-h200",
         title="The ridge of an H200",
         answer=lambda: roofline.ridge(chips.H200),
         unit="FLOP/B",
@@ -90,7 +90,7 @@ BATCHES = (
         right="Right. The same arithmetic as an H100 with 1.43 times the bandwidth.",
     ),
     Check(
-        key="rooflines.5",
+        key="rooflines.matrix-per-row",
         title="A matrix for every row",
         answer=lambda: roofline.batched_matvec(1024, 8192, 8192, chips.V5E, INT8).intensity,
         unit="FLOP/B",
@@ -108,7 +108,7 @@ BATCHES = (
         right="Right, and no batch changes it. Attention over a cache in decoding works like this.",
     ),
     Check(
-        key="rooflines.6",
+        key="rooflines.int8-exact",
         title="The exact batch for int8 weights",
         answer=lambda: roofline.break_even_batch(4096, 16384, chips.V5E, weights=INT8),
         unit="tokens",
@@ -125,7 +125,7 @@ BATCHES = (
         right="Right: 8 % above the rule of thumb.",
     ),
     Check(
-        key="rooflines.7",
+        key="rooflines.narrow-layer",
         title="What a narrow layer costs",
         answer=lambda: _narrow(1024) / _narrow(4096),
         difficulty=2,
@@ -143,7 +143,7 @@ BATCHES = (
         right="Right: close to twice the batch for a quarter of the width.",
     ),
     Check(
-        key="rooflines.8",
+        key="rooflines.never-enough",
         title="Too narrow for a v6e",
         answer=lambda: roofline.hopeless_width(chips.V6E),
         rel_tol=0.01,

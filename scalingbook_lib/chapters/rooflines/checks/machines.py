@@ -23,7 +23,7 @@ def _fused(B: int = 1024, D: int = 2048, F: int = 8192) -> float:
 
 MACHINES = (
     Check(
-        key="rooflines.9",
+        key="rooflines.tile-in-vmem",
         title="Does the tile fit?",
         answer=lambda: _tile().vmem_bytes,
         unit="B",
@@ -44,7 +44,7 @@ MACHINES = (
         right="Right: a small part of the 128 MiB, so much larger tiles fit.",
     ),
     Check(
-        key="rooflines.10",
+        key="rooflines.decoding-share",
         title="Thirty-two conversations",
         answer=lambda: _served().attained_fraction,
         difficulty=2,
@@ -59,7 +59,7 @@ MACHINES = (
         right="Right. The other nineteen twentieths of the arithmetic units wait.",
     ),
     Check(
-        key="rooflines.11",
+        key="rooflines.split-contraction",
         title="Two chips, and the sum may stay split",
         answer=lambda: roofline.break_even_contraction(chips.V5P, chips.V5P.axis(2), keep_sharded=True),
         difficulty=2,
@@ -74,7 +74,7 @@ MACHINES = (
         right="Right: C over the one-way rate of the link.",
     ),
     Check(
-        key="rooflines.12",
+        key="rooflines.latency-size",
         title="How small is too small?",
         answer=lambda: roofline.bytes_in_flight(chips.V5P.hbm_bytes_per_s, 1e-6),
         unit="B",
@@ -86,7 +86,7 @@ MACHINES = (
         right="Right. Smaller copies all take about a microsecond.",
     ),
     Check(
-        key="rooflines.13",
+        key="rooflines.host-weights",
         title="Weights that stay on the host",
         answer=lambda: roofline.ridge(chips.V5E, bytes_per_s=chips.V5E.pcie_bytes_per_s),
         unit="tokens",
@@ -102,7 +102,7 @@ MACHINES = (
         right="Right. Training batches are that large; decoding batches are not.",
     ),
     Check(
-        key="rooflines.14",
+        key="rooflines.needed-bandwidth",
         title="A better memory for a v6e",
         answer=lambda: chips.V6E.bf16_flops_per_s / 240,
         unit="B/s",
@@ -115,7 +115,7 @@ MACHINES = (
         right="Right: 2.3 times the memory bandwidth that a v6e has.",
     ),
     Check(
-        key="rooflines.15",
+        key="rooflines.split-sixteen",
         title="Splitting over sixteen",
         answer=lambda: roofline.break_even_contraction(chips.V5E, chips.V5E.axis(16)),
         rel_tol=0.01,
@@ -136,7 +136,7 @@ MACHINES = (
         right="Right: no layer is that wide. A contraction split over many chips is network-bound.",
     ),
     Check(
-        key="rooflines.16",
+        key="rooflines.fused-layers",
         title="Keep the hidden layer on the die",
         answer=_fused,
         difficulty=3,

@@ -41,7 +41,7 @@ def _between() -> str:
 
 ARRAYS = (
     Check(
-        key="sharding.1",
+        key="sharding.valid-sharding",
         title="Which one can exist?",
         answer=lambda: "A[I_YX, J_Z]",
         choices=("A[I_X, J_X]", "A[I_XY, J_Y]", "A[I_YX, J_Z]", "A[I_XX, J]"),
@@ -59,7 +59,7 @@ ARRAYS = (
         right="Right: every axis at most once, in any order.",
     ),
     Check(
-        key="sharding.2",
+        key="sharding.bytes-per-chip",
         title="What one chip holds",
         answer=_held,
         unit="B",
@@ -79,7 +79,7 @@ ARRAYS = (
         right="Right: eight chips along Y hold the same block.",
     ),
     Check(
-        key="sharding.3",
+        key="sharding.read-shard",
         title="Reading one's own part",
         answer=lambda: _read_bytes() / chips.V5P.hbm_bytes_per_s,
         unit="s",
@@ -100,7 +100,7 @@ ARRAYS = (
         right="Right. At this size even a microsecond of latency would be longer.",
     ),
     Check(
-        key="sharding.4",
+        key="sharding.copies-stored",
         title="How many times is it stored?",
         answer=_copies,
         rel_tol=1e-6,
@@ -115,7 +115,7 @@ ARRAYS = (
         right="Right: the product of the sizes of the axes that are not used.",
     ),
     Check(
-        key="sharding.5",
+        key="sharding.uneven-split",
         title="A thousand rows over sixteen chips",
         answer=lambda: notation.parse("A[I_X, J]").local_bytes(notation.Mesh(X=16), BF16, I=1000, J=4096),
         unit="B",
@@ -134,7 +134,7 @@ ARRAYS = (
         right="Right, and the last chip has 55 rows where the others are full.",
     ),
     Check(
-        key="sharding.6",
+        key="sharding.before-collectives",
         title="Before anything moves",
         answer=_unfinished,
         kind="notation",
@@ -156,7 +156,7 @@ ARRAYS = (
         right="Right. An AllReduce or a ReduceScatter over Y finishes it.",
     ),
     Check(
-        key="sharding.7",
+        key="sharding.between-shardings",
         title="Half-way between two shardings",
         answer=_between,
         kind="notation",

@@ -33,7 +33,7 @@ def _exchanged_s(shape: str) -> float:
 
 AXES = (
     Check(
-        key="sharding.14",
+        key="sharding.end-of-line",
         title="What the end of a line must wait for",
         answer=lambda: collectives.bytes_received("all-gather", 80e6, 8),
         unit="B",
@@ -51,7 +51,7 @@ AXES = (
         right="Right: all of it over one link. On a ring two links share it, so a line takes twice as long.",
     ),
     Check(
-        key="sharding.15",
+        key="sharding.joint-allreduce",
         title="Two axes jointly, or one after the other",
         answer=_jointly,
         difficulty=2,
@@ -72,7 +72,7 @@ AXES = (
         right="Right. Name all axes in one sum.",
     ),
     Check(
-        key="sharding.16",
+        key="sharding.alltoall-ratio",
         title="An exchange and a gather",
         answer=_gather_to_exchange,
         difficulty=2,
@@ -98,7 +98,7 @@ AXES = (
         right="Right: nearly four.",
     ),
     Check(
-        key="sharding.17",
+        key="sharding.longest-axis",
         title="The longest axis",
         answer=lambda: _exchanged_s("4x4x16"),
         unit="s",
@@ -131,7 +131,7 @@ AXES = (
         right="Right. In 4 × 8 × 8 it is half of that, with as many chips: for an AllToAll, shape matters.",
     ),
     Check(
-        key="sharding.18",
+        key="sharding.bus-bandwidth",
         title="What a benchmark prints",
         answer=lambda: collectives.bus_bandwidth("all-reduce", 1e9, 8, 5e-3),
         unit="B/s",
@@ -155,7 +155,7 @@ AXES = (
         right="Right. This number can be compared with the datasheet's link rate, whatever the collective.",
     ),
     Check(
-        key="sharding.19",
+        key="sharding.two-slices",
         title="Two slices",
         answer=lambda: collectives.hierarchical_all_reduce(_GRADIENTS, *_BIG, dcn=_DCN).bandwidth_s,
         unit="s",

@@ -55,7 +55,7 @@ def _four_programs() -> float:
 
 FLOORS = (
     Check(
-        key="sharding.26",
+        key="sharding.lowest-latency",
         title="The lowest latency",
         answer=_lowest,
         unit="s",
@@ -84,7 +84,7 @@ FLOORS = (
         right="Right. Most of it is bringing the result together.",
     ),
     Check(
-        key="sharding.27",
+        key="sharding.layer-with-memory",
         title="Do not forget the memory",
         answer=_weights_s,
         unit="s",
@@ -119,7 +119,7 @@ FLOORS = (
         right="Right: memory-bound. The reference's version of this problem never asks for the memory.",
     ),
     Check(
-        key="sharding.28",
+        key="sharding.chunks-to-overlap",
         title="How many chunks?",
         answer=lambda: _chunks(_overlapped()),
         rel_tol=1e-6,
@@ -140,7 +140,7 @@ FLOORS = (
         right="Right.",
     ),
     Check(
-        key="sharding.29",
+        key="sharding.write-collectives",
         title="Four collectives, written and counted",
         answer=_four_programs,
         unit="B",

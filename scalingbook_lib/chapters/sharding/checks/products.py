@@ -62,7 +62,7 @@ def _pod_rows(I: int = 16384) -> float:
 
 PRODUCTS = (
     Check(
-        key="sharding.20",
+        key="sharding.backward-collective",
         title="The way back",
         answer=lambda: "ReduceScatter",
         choices=("AllGather", "ReduceScatter", "AllReduce", "AllToAll"),
@@ -81,7 +81,7 @@ PRODUCTS = (
         right="Right: forwards a copy goes to everybody, backwards everybody's part is added up.",
     ),
     Check(
-        key="sharding.21",
+        key="sharding.gather-or-scatter",
         title="Gather first, or scatter last",
         answer=_scattered_or_gathered,
         difficulty=2,
@@ -98,7 +98,7 @@ PRODUCTS = (
         right="Right: J over K. In the reference's letters, M over K.",
     ),
     Check(
-        key="sharding.22",
+        key="sharding.reduce-few-tokens",
         title="Gather or reduce, few tokens",
         answer=_few_tokens,
         difficulty=2,
@@ -116,7 +116,7 @@ PRODUCTS = (
         right="Right: D > 2B, whatever F, the chip and the number of chips.",
     ),
     Check(
-        key="sharding.23",
+        key="sharding.reduce-many-tokens",
         title="Gather or reduce, many tokens",
         answer=_many_tokens,
         rel_tol=0.01,
@@ -137,7 +137,7 @@ PRODUCTS = (
         right="Right: B and F have cancelled.",
     ),
     Check(
-        key="sharding.24",
+        key="sharding.slice-without-rings",
         title="A slice without rings",
         answer=_no_wrap,
         difficulty=2,
@@ -155,7 +155,7 @@ PRODUCTS = (
         right="Right: network-bound, almost three to one.",
     ),
     Check(
-        key="sharding.25",
+        key="sharding.pod-with-rings",
         title="The same on a pod with rings",
         answer=_pod_rows,
         rel_tol=0.01,

@@ -30,7 +30,7 @@ def _summed_s(nbytes: float) -> float:
 
 TRANSFERS = (
     Check(
-        key="sharding.8",
+        key="sharding.tiny-allgather",
         title="A very small AllGather",
         answer=lambda: _gathered_s(BF16.bytes * 128, _RING),
         unit="s",
@@ -52,7 +52,7 @@ TRANSFERS = (
         right="Right: the hops, and nothing else.",
     ),
     Check(
-        key="sharding.9",
+        key="sharding.line-allgather",
         title="A large AllGather on a line",
         answer=_large,
         unit="s",
@@ -80,7 +80,7 @@ TRANSFERS = (
         right="Right. Measured on real chips: 680 µs.",
     ),
     Check(
-        key="sharding.10",
+        key="sharding.small-line-allgather",
         title="A small AllGather on a line",
         answer=_small,
         unit="s",
@@ -102,7 +102,7 @@ TRANSFERS = (
         right="Right. Measured: 8 µs. Real hops and starts cost more than the model's microsecond.",
     ),
     Check(
-        key="sharding.11",
+        key="sharding.gather-one-axis",
         title="Gather one dimension, the other stays cut",
         answer=lambda: _gathered_s(_BD / 4, _RING),
         unit="s",
@@ -128,7 +128,7 @@ TRANSFERS = (
         right="Right.",
     ),
     Check(
-        key="sharding.12",
+        key="sharding.gather-two-axes",
         title="Gather over two axes at once",
         answer=lambda: _gathered_s(_BD, _RING, _RING),
         unit="s",
@@ -154,7 +154,7 @@ TRANSFERS = (
         right="Right.",
     ),
     Check(
-        key="sharding.13",
+        key="sharding.allreduce-one-axis",
         title="Sum over one axis, cut by two others",
         answer=lambda: _summed_s(_BD / 16),
         unit="s",

@@ -14,7 +14,7 @@ _POD = Slice.of(chips.V5P, "16x20x28")
 
 CHIP = (
     Check(
-        key="tpus.1",
+        key="tpus.decoding-floor",
         title="The least time of a decoding step",
         answer=lambda: 2 * 200e9 / 32 / chips.V4.hbm_bytes_per_s,
         unit="s",
@@ -27,7 +27,7 @@ CHIP = (
         right="Right: no step that uses every weight once can be faster than this.",
     ),
     Check(
-        key="tpus.2",
+        key="tpus.pod-peak",
         title="A whole pod",
         answer=_POD.flops_per_s,
         unit="FLOPs/s",
@@ -39,7 +39,7 @@ CHIP = (
         mistakes=(Mistake(2.0, "The 459 TFLOPs/s of the datasheet already count both cores of a chip."),),
     ),
     Check(
-        key="tpus.3",
+        key="tpus.mxu-over-vpu",
         title="The matrix units against the vector unit",
         answer=lambda: chips.V5P.bf16_flops_per_s / (chips.V5P.vector_flops_per_s or 0),
         hints=(
@@ -53,7 +53,7 @@ CHIP = (
         right="Right: whatever can be written as a matrix product is, on a TPU, about thirty times cheaper.",
     ),
     Check(
-        key="tpus.4",
+        key="tpus.all-rings",
         title="Which slice has rings only?",
         answer=lambda: "v4 4x4x4",
         choices=("v5e 8x16", "v5e 8x8", "v5p 2x4x4", "v4 4x4x4"),
@@ -68,7 +68,7 @@ CHIP = (
         ),
     ),
     Check(
-        key="tpus.5",
+        key="tpus.one-column-over",
         title="One column too many",
         answer=lambda: systolic.storage(4096, 129).bytes,
         unit="B",
@@ -106,7 +106,7 @@ def _batch(bytes_per_s: float | None) -> float:
 
 INSIDE = (
     Check(
-        key="tpus.6",
+        key="tpus.rows-to-fill",
         title="Rows that fill an array",
         answer=lambda: systolic.rows_for(0.9, 128),
         unit="rows",
@@ -126,7 +126,7 @@ INSIDE = (
         ),
     ),
     Check(
-        key="tpus.7",
+        key="tpus.half-heads",
         title="Heads of 128 on an array of 256",
         answer=lambda: _scores().performed_flops / chips.V6E.bf16_flops_per_s,
         unit="s",
@@ -144,7 +144,7 @@ INSIDE = (
         ),
     ),
     Check(
-        key="tpus.8",
+        key="tpus.chunked-product",
         title="Thirty-two chunks",
         answer=lambda: _chunks().total_s,
         unit="s",
@@ -173,7 +173,7 @@ INSIDE = (
         right="Right: the slowest stage sets the pace, and the rest is paid once.",
     ),
     Check(
-        key="tpus.9",
+        key="tpus.weights-in-vmem",
         title="Weights that stay in VMEM",
         answer=lambda: _batch(chips.V5E.vmem_bytes_per_s),
         unit="tokens",

@@ -30,7 +30,7 @@ def _dcn() -> float:
 
 PODS = (
     Check(
-        key="tpus.10",
+        key="tpus.corner-to-corner",
         title="From corner to corner",
         answer=_across,
         unit="s",
@@ -54,7 +54,7 @@ PODS = (
         ),
     ),
     Check(
-        key="tpus.11",
+        key="tpus.mean-hops",
         title="The mean distance",
         answer=lambda: Slice.of(chips.V5E, "8x16").mean_hops,
         unit="hops",
@@ -72,7 +72,7 @@ PODS = (
         ),
     ),
     Check(
-        key="tpus.12",
+        key="tpus.checkpoint-time",
         title="A checkpoint leaves the slice",
         answer=_dcn,
         unit="s",
@@ -91,7 +91,7 @@ PODS = (
         ),
     ),
     Check(
-        key="tpus.13",
+        key="tpus.pcie-width",
         title="Everything over PCIe",
         answer=lambda: 1.25 * _PCIE,
         difficulty=3,
@@ -114,7 +114,7 @@ PODS = (
         ),
     ),
     Check(
-        key="tpus.14",
+        key="tpus.to-one-chip",
         title="Everything to one chip",
         answer=_corner,
         unit="s",
@@ -138,7 +138,7 @@ PODS = (
         ),
     ),
     Check(
-        key="tpus.15",
+        key="tpus.work-to-data",
         title="The work goes to the data",
         answer=lambda: _corner() / _from_hosts(),
         difficulty=3,

@@ -86,7 +86,7 @@ def _smallest(dial: float = 0.25, width: float = 0.0) -> float:
 
 MACHINES = (
     Check(
-        key="training.19",
+        key="training.hybrid-sharding",
         title="Groups of copies",
         answer=_summed,
         unit="B",
@@ -114,7 +114,7 @@ MACHINES = (
         right="Right: a sixteenth of what moves inside the group, for each gather.",
     ),
     Check(
-        key="training.20",
+        key="training.line-not-ring",
         title="Four of sixteen",
         answer=_on_a_line,
         rel_tol=0.005,
@@ -146,7 +146,7 @@ MACHINES = (
         right="Right: half as much again as the formula says, and nothing is left.",
     ),
     Check(
-        key="training.21",
+        key="training.plan-for-pod",
         title="A plan for 8,960 chips",
         answer=_stands,
         choices=tuple(_PLANS),
@@ -164,7 +164,7 @@ MACHINES = (
         right="Right: 5 and 7 can only go where nothing is cut, into copies.",
     ),
     Check(
-        key="training.22",
+        key="training.collective-matmul",
         title="Ask the planner",
         answer=lambda: _step_s() / _step_s(collective_matmul=True),
         rel_tol=0.005,
@@ -194,7 +194,7 @@ MACHINES = (
         right="Right: one switch of the compiler, and another plan.",
     ),
     Check(
-        key="training.23",
+        key="training.own-search",
         title="Your own search",
         answer=_smallest,
         unit="tokens",

@@ -43,7 +43,7 @@ def _experts(gated: bool = True) -> float:
 
 SCHEMES = (
     Check(
-        key="training.13",
+        key="training.interleaved-bubble",
         title="Stages in pieces",
         answer=_idle,
         rel_tol=0.01,
@@ -64,7 +64,7 @@ SCHEMES = (
         right="Right.",
     ),
     Check(
-        key="training.14",
+        key="training.zero-bubble",
         title="A backward pass in two",
         answer=_as_idle,
         rel_tol=1e-6,
@@ -85,7 +85,7 @@ SCHEMES = (
         right="Right: three times as many.",
     ),
     Check(
-        key="training.15",
+        key="training.ring-attention",
         title="How long for a ring?",
         answer=_sequence,
         unit="tokens",
@@ -112,7 +112,7 @@ SCHEMES = (
         right="Right: shorter sequences would wait for their ring.",
     ),
     Check(
-        key="training.16",
+        key="training.four-pods",
         title="Four pods",
         answer=_batch,
         unit="tokens",
@@ -142,7 +142,7 @@ SCHEMES = (
         right="Right: any batch of a large run is above that.",
     ),
     Check(
-        key="training.17",
+        key="training.two-pod-pipeline",
         title="A pipeline of two pods",
         answer=_hop,
         rel_tol=0.01,
@@ -167,7 +167,7 @@ SCHEMES = (
         right="Right: what a pipeline sends is next to nothing.",
     ),
     Check(
-        key="training.18",
+        key="training.expert-width",
         title="Experts in a cube",
         answer=_experts,
         rel_tol=0.01,

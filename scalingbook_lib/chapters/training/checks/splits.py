@@ -45,7 +45,7 @@ def _moved(zero: int, parts: int = 4, short: bool = False) -> float:
 
 SPLITS = (
     Check(
-        key="training.7",
+        key="training.fsdp-ratio",
         title="FSDP on 4,096 chips",
         answer=_fully_sharded,
         rel_tol=0.01,
@@ -70,7 +70,7 @@ SPLITS = (
         right="Right: it misses by a little.",
     ),
     Check(
-        key="training.8",
+        key="training.best-split",
         title="The best split",
         answer=_best,
         rel_tol=0.01,
@@ -100,7 +100,7 @@ SPLITS = (
         right="Right. Chips come in whole numbers, so it has to be rounded to a divisor of 4,096.",
     ),
     Check(
-        key="training.9",
+        key="training.overlap-needed",
         title="How much may be waited for?",
         answer=_dial,
         rel_tol=0.01,
@@ -131,7 +131,7 @@ SPLITS = (
         right="Right: almost all of the shorter one may be exposed.",
     ),
     Check(
-        key="training.10",
+        key="training.million-tokens",
         title="A million tokens",
         answer=_rounded,
         rel_tol=0.01,
@@ -155,7 +155,7 @@ SPLITS = (
         right="Right: above 1, though the formula has room to spare.",
     ),
     Check(
-        key="training.11",
+        key="training.equivalent-width",
         title="The width of a real layer",
         answer=lambda: rules.effective_width(_8B),
         rel_tol=0.005,
@@ -180,7 +180,7 @@ SPLITS = (
         right="Right: 7 % below F.",
     ),
     Check(
-        key="training.12",
+        key="training.accumulation-bytes",
         title="In four parts",
         answer=lambda: _moved(3) / _moved(1),
         rel_tol=0.01,

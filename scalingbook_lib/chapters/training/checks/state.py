@@ -44,7 +44,7 @@ def _checkpoints(wide: float = 2 * _13B.F, tokens: float = 16e6) -> float:
 
 STATE = (
     Check(
-        key="training.1",
+        key="training.weight-gradient",
         title="Which gradient is it?",
         answer=_owed,
         kind="notation",
@@ -68,7 +68,7 @@ STATE = (
         right="Right: In, transposed, times the gradient of Tmp, and a sum that is still owed.",
     ),
     Check(
-        key="training.2",
+        key="training.count-parameters",
         title="Thirteen billion",
         answer=lambda: float(arithmetic.params(_13B).total),
         rel_tol=0.003,
@@ -99,7 +99,7 @@ STATE = (
         right="Right: two thirds of it in the MLPs.",
     ),
     Check(
-        key="training.3",
+        key="training.zero2-state",
         title="Stage by stage",
         answer=lambda: _held(2),
         unit="B",
@@ -125,7 +125,7 @@ STATE = (
         right="Right: nearly all of it is weights now.",
     ),
     Check(
-        key="training.4",
+        key="training.data-parallel-batch",
         title="A pod of data parallelism",
         answer=_pod_batch,
         unit="tokens",
@@ -148,7 +148,7 @@ STATE = (
         right="Right: many models cannot make good use of so large a batch.",
     ),
     Check(
-        key="training.5",
+        key="training.tensor-limit",
         title="How far can F be cut?",
         answer=_tensor,
         rel_tol=0.01,
@@ -176,7 +176,7 @@ STATE = (
         right="Right: so 8 ways, of the powers of two.",
     ),
     Check(
-        key="training.6",
+        key="training.kept-activations",
         title="What is kept for the backward pass",
         answer=_checkpoints,
         unit="B",

@@ -44,7 +44,7 @@ def _decoding() -> arithmetic.Intensity:
 
 ATTENTION = (
     Check(
-        key="transformers.16",
+        key="transformers.latent-cache",
         title="A vector instead of 128 heads",
         answer=_plain_over_latent,
         difficulty=2,
@@ -64,7 +64,7 @@ ATTENTION = (
         right="Right. Eight key-value heads would make the cache sixteen times smaller, and no more.",
     ),
     Check(
-        key="transformers.17",
+        key="transformers.prompt-length",
         title="A prompt long enough",
         answer=_prompt,
         unit="tokens",
@@ -91,7 +91,7 @@ ATTENTION = (
         right="Right. In decoding it would be G: no prompt is long enough there.",
     ),
     Check(
-        key="transformers.18",
+        key="transformers.window-layers",
         title="Half of the layers see a window",
         answer=lambda: arithmetic.crossover(_GEMMA),
         unit="tokens",
@@ -116,7 +116,7 @@ ATTENTION = (
         right="Right: the windows almost double it.",
     ),
     Check(
-        key="transformers.19",
+        key="transformers.kernel-vmem",
         title="What a kernel of attention holds",
         answer=_block,
         unit="B",
@@ -137,7 +137,7 @@ ATTENTION = (
         right="Right: a twentieth of VMEM, so there is room for a margin.",
     ),
     Check(
-        key="transformers.20",
+        key="transformers.absorbed-decoding",
         title="Decoding that computes",
         answer=lambda: _decoding().flops_per_byte,
         unit="FLOP/B",
@@ -161,7 +161,7 @@ ATTENTION = (
         right="Right: at the ridge of a v5e, where eight shared heads would have an intensity of 8.",
     ),
     Check(
-        key="transformers.21",
+        key="transformers.any-product",
         title="Count any product",
         answer=lambda: sum(product.training_flops for product in _products()),
         unit="FLOP",

@@ -61,7 +61,7 @@ def _adapter(r: int = 64, *, width: int = 8192, tokens: int = 4096) -> float:
 
 COSTS = (
     Check(
-        key="transformers.7",
+        key="transformers.scores-and-mlp",
         title="Attention against the MLP",
         answer=_mlp_crossover,
         unit="tokens",
@@ -83,7 +83,7 @@ COSTS = (
         right="Right: 3DF/(NH). Below some ten thousand tokens, a large model is mostly its MLPs.",
     ),
     Check(
-        key="transformers.8",
+        key="transformers.beyond-6pt",
         title="What six times P leaves out",
         answer=_over_rule,
         rel_tol=0.005,
@@ -110,7 +110,7 @@ COSTS = (
         right="Right. The rule errs both ways, and at this length attention weighs more.",
     ),
     Check(
-        key="transformers.9",
+        key="transformers.tied-embedding",
         title="One matrix, used twice",
         answer=_untied,
         rel_tol=0.01,
@@ -127,7 +127,7 @@ COSTS = (
         right="Right. For small models, say whether P includes a matrix that is only looked up.",
     ),
     Check(
-        key="transformers.10",
+        key="transformers.active-parameters",
         title="Eight times 22 billion",
         answer=lambda: _MIXTRAL.active_params,
         rel_tol=0.01,
@@ -155,7 +155,7 @@ COSTS = (
         right="Right: more than a quarter, because attention and vocabulary are not divided.",
     ),
     Check(
-        key="transformers.11",
+        key="transformers.deepseek-mfu",
         title="How busy was DeepSeek?",
         answer=lambda: _mfu(chips.H100),
         difficulty=2,
@@ -173,7 +173,7 @@ COSTS = (
         right="Right. Against bf16 it would read twice as well: say which peak you divide by.",
     ),
     Check(
-        key="transformers.12",
+        key="transformers.kept-activations",
         title="What waits for the backward pass",
         answer=lambda: _kept().nbytes,
         unit="B",
@@ -192,7 +192,7 @@ COSTS = (
         right="Right. And this counts no scores: a T × T array for each head would be worse.",
     ),
     Check(
-        key="transformers.13",
+        key="transformers.recomputed-share",
         title="The price of computing again",
         answer=_again,
         difficulty=2,
@@ -212,7 +212,7 @@ COSTS = (
         right="Right: a small price at this length, and a higher one for longer sequences.",
     ),
     Check(
-        key="transformers.14",
+        key="transformers.adapter-flops",
         title="Training an adapter",
         answer=_adapter,
         rel_tol=0.01,
@@ -230,7 +230,7 @@ COSTS = (
         right="Right. An adapter saves the optimizer's memory, and only a third of the arithmetic.",
     ),
     Check(
-        key="transformers.15",
+        key="transformers.expert-batch",
         title="A batch for 256 experts",
         answer=lambda: arithmetic.moe_break_even(256, 8, chips.V5E, weights=INT8).tokens,
         unit="tokens",

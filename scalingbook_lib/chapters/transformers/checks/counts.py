@@ -32,7 +32,7 @@ def _projections() -> float:
 
 COUNTS = (
     Check(
-        key="transformers.1",
+        key="transformers.contraction-flops",
         title="Seven indices",
         answer=lambda: _WIDE.flops,
         unit="FLOP",
@@ -52,7 +52,7 @@ COUNTS = (
         right="Right: two FLOPs, times every distinct index once.",
     ),
     Check(
-        key="transformers.2",
+        key="transformers.backward-flops",
         title="The way back",
         answer=lambda: _UP.backward_flops,
         unit="FLOP",
@@ -67,7 +67,7 @@ COUNTS = (
         right="Right: twice the forward pass, and so training costs three times as much as inference.",
     ),
     Check(
-        key="transformers.3",
+        key="transformers.flops-per-chip",
         title="One of 128 chips",
         answer=_one_chip,
         unit="FLOP",
@@ -84,7 +84,7 @@ COUNTS = (
         right="Right, and all 128 chips together do four times the work of the product.",
     ),
     Check(
-        key="transformers.4",
+        key="transformers.count-parameters",
         title="Seventeen billion or sixteen?",
         answer=lambda: _PLAIN.params,
         rel_tol=0.002,
@@ -101,7 +101,7 @@ COUNTS = (
         right="Right. Three quarters of it are the MLPs.",
     ),
     Check(
-        key="transformers.5",
+        key="transformers.cache-size",
         title="What one conversation keeps",
         answer=_cache,
         unit="B",
@@ -118,7 +118,7 @@ COUNTS = (
         right="Right: beside 141 GB of weights, a dozen such conversations take as much again.",
     ),
     Check(
-        key="transformers.6",
+        key="transformers.scores-and-projections",
         title="Attention against its own projections",
         answer=_projections,
         unit="tokens",

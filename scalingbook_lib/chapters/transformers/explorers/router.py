@@ -88,7 +88,7 @@ ROUTER = Explorer(
     controls={
         "E": Slider("experts E", 8, 512, 64, "pow2"),
         "k": Slider("visited by a token, k", 1, 16, 8),
-        "B": Slider("tokens B", 64, 2**17, 1024, "pow2", "tokens"),
+        "B": Slider("tokens BT", 64, 2**17, 1024, "pow2", "tokens"),
         "skew": Slider("skew of the router", 0.0, 1.5, 0.3, step=0.05),
         "factor": Slider("capacity / even share", 1.0, 4.0, 1.25, step=0.05),
         "chip": Choice("chip", CHIPS, "TPU v5e"),

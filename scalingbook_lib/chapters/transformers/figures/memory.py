@@ -30,7 +30,9 @@ POLICIES: dict[arithmetic.Policy, str] = {
 
 def kept() -> Figure:
     """The units of one layer under four policies."""
-    totals = {policy: arithmetic.activations(WIDE, 1, 1024, policy).units for policy in POLICIES}
+    totals: dict[arithmetic.Policy, float] = {
+        policy: arithmetic.activations(WIDE, 1, 1024, policy).units for policy in POLICIES
+    }
     said = ", ".join(f"{POLICIES[policy]} {units:.0f}" for policy, units in totals.items())
     return Figure(
         key="transformers.kept",

@@ -13,14 +13,14 @@ CHECKS = checks.catalogue("jax")
 @pytest.mark.parametrize(
     ("key", "given"),
     [
-        ("jax.1", "128 MiB"),
-        ("jax.1", "134 MB"),
-        ("jax.1", 2 * 4096 * 8192 * 2),
-        ("jax.2", "A[I_YX, J]{U_Z}"),
-        ("jax.3", "b"),
-        ("jax.9", 459e12 * 4 / (2 * 100e9)),
-        ("jax.11", "2.24 %"),
-        ("jax.17", 5),
+        ("jax.bytes-of-copies", "128 MiB"),
+        ("jax.bytes-of-copies", "134 MB"),
+        ("jax.bytes-of-copies", 2 * 4096 * 8192 * 2),
+        ("jax.type-to-notation", "A[I_YX, J]{U_Z}"),
+        ("jax.refused-line", "b"),
+        ("jax.hidden-depth", 459e12 * 4 / (2 * 100e9)),
+        ("jax.dropped-tokens", "2.24 %"),
+        ("jax.waits-for-credit", 5),
     ],
 )
 def test_answers_worked_out_by_hand(key, given):
@@ -30,23 +30,23 @@ def test_answers_worked_out_by_hand(key, given):
 @pytest.mark.parametrize(
     ("key", "given", "says"),
     [
-        ("jax.1", "64 MiB", "does its type not name"),
-        ("jax.1", "16 MiB", "one device's block"),
-        ("jax.1", "512 MiB", "split over Y"),
-        ("jax.1", "256 MiB", "two bytes"),
-        ("jax.2", "A[I_XY, J]{U_Z}", "varies slowest"),
-        ("jax.2", "A[I_YX, J_Z]", "splits no dimension"),
-        ("jax.2", "A[I_YX, J]", "still owed"),
-        ("jax.3", "a", "gathers x over Y without asking"),
-        ("jax.3", "d", "nothing has to be decided"),
-        ("jax.9", 4590, "in fp32"),
-        ("jax.9", 18360, "two FLOPs"),
-        ("jax.9", 36720, "all of D"),
-        ("jax.11", 0.13, "buckets that overflow"),
-        ("jax.11", 0.0984, "a factor of 1"),
-        ("jax.11", 0.359, "one bucket"),
-        ("jax.17", 7, "nobody has used yet"),
-        ("jax.17", 4, "from the start"),
+        ("jax.bytes-of-copies", "64 MiB", "does its type not name"),
+        ("jax.bytes-of-copies", "16 MiB", "one device's block"),
+        ("jax.bytes-of-copies", "512 MiB", "split over Y"),
+        ("jax.bytes-of-copies", "256 MiB", "two bytes"),
+        ("jax.type-to-notation", "A[I_XY, J]{U_Z}", "varies slowest"),
+        ("jax.type-to-notation", "A[I_YX, J_Z]", "splits no dimension"),
+        ("jax.type-to-notation", "A[I_YX, J]", "still owed"),
+        ("jax.refused-line", "a", "gathers x over Y without asking"),
+        ("jax.refused-line", "d", "nothing has to be decided"),
+        ("jax.hidden-depth", 4590, "in fp32"),
+        ("jax.hidden-depth", 18360, "two FLOPs"),
+        ("jax.hidden-depth", 36720, "all of D"),
+        ("jax.dropped-tokens", 0.13, "buckets that overflow"),
+        ("jax.dropped-tokens", 0.0984, "a factor of 1"),
+        ("jax.dropped-tokens", 0.359, "one bucket"),
+        ("jax.waits-for-credit", 7, "nobody has used yet"),
+        ("jax.waits-for-credit", 4, "from the start"),
     ],
 )
 def test_usual_mistakes_are_named(key, given, says):
@@ -60,7 +60,7 @@ def test_tokens_that_find_no_place_are_as_many_as_drawn():
         for expert in chance.choices(range(64), k=1024):
             bucket[expert] += 1
         dropped += sum(max(0, n - 20) for n in bucket)
-    assert dropped / devices / 1024 == pytest.approx(CHECKS["jax.11"].answer(), rel=0.03)
+    assert dropped / devices / 1024 == pytest.approx(CHECKS["jax.dropped-tokens"].answer(), rel=0.03)
 
 
 def test_a_chip_waits_where_a_ring_that_is_played_meets_a_used_buffer():
@@ -68,7 +68,7 @@ def test_a_chip_waits_where_a_ring_that_is_played_meets_a_used_buffer():
     for hop in range(7):
         waits += (hop + 1) % 3 in used
         used.add((hop + 1) % 3)
-    right("jax.17", waits)
+    right("jax.waits-for-credit", waits)
 
 
 @pytest.mark.parametrize("key", [key for key, check in CHECKS.items() if check.kind == "program"])

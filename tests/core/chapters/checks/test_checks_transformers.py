@@ -14,28 +14,31 @@ CHECKS = checks.catalogue("transformers")
 @pytest.mark.parametrize(
     ("key", "given"),
     [
-        ("transformers.1", 2**24),
-        ("transformers.1", "16.8 MFLOPs"),
-        ("transformers.2", 4 * 4096 * 4096 * 14336),
-        ("transformers.3", 2 * 4096 * 8192 * 32768 / 32),
-        ("transformers.4", 64 * (3 * 4096 * 16384 + 4 * 4096**2 + 4096) + 2 * 4096 * 32000),  # the sheet's
-        ("transformers.4", "17.44 billion"),
-        ("transformers.5", "10 GiB"),
-        ("transformers.6", 5120),
-        ("transformers.7", "86,016 tokens"),
-        ("transformers.8", 1.0612),
-        ("transformers.9", 1 + 256 * 2.304 / 2614),
-        ("transformers.10", "39.2e9"),
-        ("transformers.11", "16.5 %"),
-        ("transformers.12", 2 * 13 * 4e6 * 8192 * 64),
-        ("transformers.13", 1 / 17),
-        ("transformers.14", 2 / 3 + 64 * 2 / 8192),
-        ("transformers.15", 3840),  # the reference, with 120 tokens for a dense layer
-        ("transformers.16", 32768 / 576),
-        ("transformers.17", 270),
-        ("transformers.18", 134_000),
-        ("transformers.19", "6.04 MB"),
-        ("transformers.20", 278_528 / 1152),
+        ("transformers.contraction-flops", 2**24),
+        ("transformers.contraction-flops", "16.8 MFLOPs"),
+        ("transformers.backward-flops", 4 * 4096 * 4096 * 14336),
+        ("transformers.flops-per-chip", 2 * 4096 * 8192 * 32768 / 32),
+        (
+            "transformers.count-parameters",
+            64 * (3 * 4096 * 16384 + 4 * 4096**2 + 4096) + 2 * 4096 * 32000,
+        ),  # the sheet's
+        ("transformers.count-parameters", "17.44 billion"),
+        ("transformers.cache-size", "10 GiB"),
+        ("transformers.scores-and-projections", 5120),
+        ("transformers.scores-and-mlp", "86,016 tokens"),
+        ("transformers.beyond-6pt", 1.0612),
+        ("transformers.tied-embedding", 1 + 256 * 2.304 / 2614),
+        ("transformers.active-parameters", "39.2e9"),
+        ("transformers.deepseek-mfu", "16.5 %"),
+        ("transformers.kept-activations", 2 * 13 * 4e6 * 8192 * 64),
+        ("transformers.recomputed-share", 1 / 17),
+        ("transformers.adapter-flops", 2 / 3 + 64 * 2 / 8192),
+        ("transformers.expert-batch", 3840),  # the reference, with 120 tokens for a dense layer
+        ("transformers.latent-cache", 32768 / 576),
+        ("transformers.prompt-length", 270),
+        ("transformers.window-layers", 134_000),
+        ("transformers.kernel-vmem", "6.04 MB"),
+        ("transformers.absorbed-decoding", 278_528 / 1152),
     ],
 )
 def test_answers_worked_out_by_hand(key, given):
@@ -45,38 +48,38 @@ def test_answers_worked_out_by_hand(key, given):
 @pytest.mark.parametrize(
     ("key", "given", "says"),
     [
-        ("transformers.1", 2 * (4 + 8 + 16 + 32 + 64 + 2 + 4), "adds the sizes"),
-        ("transformers.2", 2 * 4096 * 4096 * 14336, "one gradient"),
-        ("transformers.3", 2 * 4096 * 8192 * 32768 / 128, "Z splits nothing"),
-        ("transformers.4", 16e9, "rounded"),
-        ("transformers.4", 17.31e9, "second matrix"),
-        ("transformers.5", "80 GiB", "8 key-value heads"),
-        ("transformers.5", "10 GB", "prefixes"),
-        ("transformers.6", 8192, "N = K"),
-        ("transformers.7", 43_008, "half"),
-        ("transformers.7", 65_536, "rule for a whole layer"),
-        ("transformers.8", 1.137, "mask"),
-        ("transformers.8", 1.0761, "embedding"),
-        ("transformers.8", 1 / 1.0612, "upside down"),
-        ("transformers.9", 1, "tied model"),
-        ("transformers.10", 140.6e9, "stored"),
-        ("transformers.10", "44 billion", "two attentions"),
-        ("transformers.11", "21.6 %", "PCIe"),  # the reference's
-        ("transformers.11", "33 %", "against bf16"),
-        ("transformers.12", "29.4 TB", "counts arrays"),
-        ("transformers.12", "84 TB", "twenty"),  # the reference's
-        ("transformers.13", 1 / 51, "training FLOPs"),
-        ("transformers.13", 1 / 16, "as well"),
-        ("transformers.14", 0.349, "pass through"),
-        ("transformers.15", 7697, "two bytes"),
-        ("transformers.16", 64, "rotary"),
-        ("transformers.17", 240, "ridge"),  # the reference's
-        ("transformers.17", 481, "one query head"),
-        ("transformers.18", 69_120, "every layer"),
-        ("transformers.18", 36_864, "F = 4D"),
-        ("transformers.19", "3.54 MB", "ridge of a v6e"),
-        ("transformers.20", 484, "one byte"),
-        ("transformers.20", 128, "read once"),
+        ("transformers.contraction-flops", 2 * (4 + 8 + 16 + 32 + 64 + 2 + 4), "adds the sizes"),
+        ("transformers.backward-flops", 2 * 4096 * 4096 * 14336, "one gradient"),
+        ("transformers.flops-per-chip", 2 * 4096 * 8192 * 32768 / 128, "Z splits nothing"),
+        ("transformers.count-parameters", 16e9, "rounded"),
+        ("transformers.count-parameters", 17.31e9, "second matrix"),
+        ("transformers.cache-size", "80 GiB", "8 key-value heads"),
+        ("transformers.cache-size", "10 GB", "prefixes"),
+        ("transformers.scores-and-projections", 8192, "N = K"),
+        ("transformers.scores-and-mlp", 43_008, "half"),
+        ("transformers.scores-and-mlp", 65_536, "rule for a whole layer"),
+        ("transformers.beyond-6pt", 1.137, "mask"),
+        ("transformers.beyond-6pt", 1.0761, "embedding"),
+        ("transformers.beyond-6pt", 1 / 1.0612, "upside down"),
+        ("transformers.tied-embedding", 1, "tied model"),
+        ("transformers.active-parameters", 140.6e9, "stored"),
+        ("transformers.active-parameters", "44 billion", "two attentions"),
+        ("transformers.deepseek-mfu", "21.6 %", "PCIe"),  # the reference's
+        ("transformers.deepseek-mfu", "33 %", "against bf16"),
+        ("transformers.kept-activations", "29.4 TB", "counts arrays"),
+        ("transformers.kept-activations", "84 TB", "twenty"),  # the reference's
+        ("transformers.recomputed-share", 1 / 51, "training FLOPs"),
+        ("transformers.recomputed-share", 1 / 16, "as well"),
+        ("transformers.adapter-flops", 0.349, "pass through"),
+        ("transformers.expert-batch", 7697, "two bytes"),
+        ("transformers.latent-cache", 64, "rotary"),
+        ("transformers.prompt-length", 240, "ridge"),  # the reference's
+        ("transformers.prompt-length", 481, "one query head"),
+        ("transformers.window-layers", 69_120, "every layer"),
+        ("transformers.window-layers", 36_864, "F = 4D"),
+        ("transformers.kernel-vmem", "3.54 MB", "ridge of a v6e"),
+        ("transformers.absorbed-decoding", 484, "one byte"),
+        ("transformers.absorbed-decoding", 128, "read once"),
     ],
 )
 def test_usual_mistakes_are_named(key, given, says):
@@ -95,8 +98,8 @@ def test_any_product_is_counted_as_its_loops_are():
     for text in GQA_LAYER:
         left, right, out = text.replace("->", ",").split(",")
         total += loops(left, right, out) + loops(out, right, left) + loops(left, out, right)
-    assert CHECKS["transformers.21"](total).ok
-    assert not CHECKS["transformers.21"](total + 1).ok
+    assert CHECKS["transformers.any-product"](total).ok
+    assert not CHECKS["transformers.any-product"](total + 1).ok
 
 
 def test_the_easy_ones_come_first():

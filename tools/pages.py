@@ -1,0 +1,75 @@
+"""Which pages has the book, whose are they, and where do they stand?
+
+A chapter's page is `chapters/<stem>.md`. What stands below it in `_toc.yml` are its deeper pages,
+`chapters/<stem>_<theme>.md`: they share its room, exercises and explorers. A chapter that was split in
+two has both pages in the first rank, and one room.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tools.environment import ROOT
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of `chapters/`: its file's name, the chapter whose room it shares, is it a deeper one?"""
+
+    name: str
+    stem: str
+    deeper: bool = False
+    root: Path = ROOT
+
+    def __str__(self) -> str:
+        return f"chapters/{self.name}"
+
+    @property
+    def path(self) -> Path:
+        return self.root / "chapters" / f"{self.name}.md"
+
+    @property
+    def text(self) -> str:
+        """Its source."""
+        return self.path.read_text(encoding="utf-8")
+
+
+def every(root: Path = ROOT) -> tuple[Page, ...]:
+    """All pages of the chapters, by name."""
+    below = _deeper(root)
+    names = sorted(path.stem for path in (root / "chapters").glob("*.md"))
+    return tuple(Page(name, chapter(name, root), name in below, root) for name in names)
+
+
+def of(stem: str, root: Path = ROOT) -> tuple[Page, ...]:
+    """The pages of one chapter, its own first."""
+    return tuple(sorted((p for p in every(root) if p.stem == stem), key=lambda p: (p.deeper, p.name != stem)))
+
+
+def chapter(name: str, root: Path = ROOT) -> str:
+    """The chapter of a page: the longest that its name begins with; chapters are what has solutions."""
+    stems = (path.stem for path in (root / "solutions").glob("*.md"))
+    return max((s for s in stems if name == s or name.startswith(f"{s}_")), key=len, default=name)
+
+
+@cache
+def _deeper(root: Path) -> frozenset[str]:
+    """The names below another page in the table of contents."""
+    contents = root / "_toc.yml"
+    told = yaml.safe_load(contents.read_text(encoding="utf-8")) if contents.exists() else {}
+    return frozenset(Path(file).name for file in _below(told))
+
+
+def _below(entry: Any, within: bool = False) -> Iterator[str]:
+    if isinstance(entry, list):
+        for one in entry:
+            yield from _below(one, within)
+    elif isinstance(entry, dict):
+        if within and "file" in entry:
+            yield entry["file"]
+        for name, inner in entry.items():
+            yield from _below(inner, within or name == "sections")
