@@ -118,11 +118,11 @@ def embedding(ledger: Ledger) -> Iterator[Named]:
         there = ledger.predicted("tokens looked up")
         expected[key] = sum(nbytes / ways(k.axes, ledger.sizes) for k, nbytes in there.items())
     for key, nbytes in written.items():
-        if taken := take(ledger.more, key, nbytes):
+        if taken := take(ledger.more, key, max(nbytes - expected.get(key, 0.0), 0.0)):
             words = f"{_said(key, taken)} more, of tokens, of their gradients or of the whole table"
             yield Named(rule, words, (), (key,))
     for key, nbytes in expected.items():
-        if taken := take(ledger.less, key, nbytes):
+        if taken := take(ledger.less, key, max(nbytes - written.get(key, 0.0), 0.0)):
             yield Named(rule, f"{_said(key, taken)} less, as tokens are looked up otherwise", (key,), ())
 
 
@@ -135,7 +135,7 @@ def rings(ledger: Ledger) -> Iterator[Named]:
         ):
             n, ring = ways(axes, ledger.sizes), Key(PERMUTE, axes)
             halves = [key for key in (Key(GATHER, axes), Key(SCATTER, axes)) if other.get(key)]
-            if not side.get(ring) or not halves:
+            if n == 1 or not side.get(ring) or not halves:  # one: of axes that are none of the mesh's
                 continue
             both = sum(other[key] for key in halves)
             most = min(both, side[ring] * n / (n - 1))

@@ -72,7 +72,8 @@ def _draw(r: random.Random, name: str) -> Style:
     knobs |= {"cast": r.choice(["use", "use", "start"]), "loss_mask": r.random() < 0.2}
     knobs |= {"acc": r.choice(["fp32", "fp32", "bf16"])}
     if r.random() < 0.12 and tp == 1:
-        knobs |= {"E": 8, "k": 2, "F": 2048, "moe": r.choice(["capacity", "ragged"])}
+        knobs |= {"gated": True, "E": 8, "k": 2, "F": 2048}  # experts of these programs always are
+        knobs |= {"moe": r.choice(["capacity", "ragged"])}
     return Style(**knobs)
 
 
