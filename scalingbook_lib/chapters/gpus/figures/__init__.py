@@ -1,0 +1,18 @@
+"""What is drawn in the chapters on GPUs and on their network? Their figures, in their order."""
+
+from scalingbook_lib.chapters.gpus.figures import chip, node, nodes, tiles, warps
+
+FIGURES = (
+    chip.sm,
+    chip.peak,
+    warps.divergence,
+    warps.tanks,
+    tiles.patch,
+    tiles.waves,
+    node.gather,
+    node.three_nodes,
+    node.sums,
+    nodes.line,
+    nodes.fat_tree,
+    nodes.stages,
+)
