@@ -14,6 +14,7 @@ from tools.environment import ROOT
 
 LIBRARY = ROOT / "scalingbook_lib"
 DRAWN_LINES_OF_A_CHAPTER = 320  # of its figures, which are content, as the text is
+DRAWN_LINES_OF = {"gpus": 560}  # a room that draws for two chapters, the chip and its network
 NOT_COMPUTING = ("reader", "chapters", "viz", "lab", "cli")
 LINES, COMPUTING_LINES = 27_290, 12_630  # logical ones, without docstrings; they may only fall
 LINES_OF_A_MODULE, LINES_OF_A_FUNCTION, MEDIAN_OF_FUNCTIONS = 250, 40, 6
@@ -76,7 +77,11 @@ def test_the_drawings_of_a_chapter_are_short():
     for name, text in sources("scalingbook_lib").items():
         if found := DRAWN.match(name):
             drawn[found[1]] += logical_lines(text)
-    assert {chapter: n for chapter, n in drawn.items() if n > DRAWN_LINES_OF_A_CHAPTER} == {}
+    assert {
+        chapter: n
+        for chapter, n in drawn.items()
+        if n > DRAWN_LINES_OF.get(chapter, DRAWN_LINES_OF_A_CHAPTER)
+    } == {}
 
 
 def test_the_top_of_the_library_has_few_names():

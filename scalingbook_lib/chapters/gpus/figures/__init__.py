@@ -1,6 +1,6 @@
 """What is drawn in the chapters on GPUs and on their network? Their figures, in their order."""
 
-from scalingbook_lib.chapters.gpus.figures import chip, node, nodes, tiles, warps
+from scalingbook_lib.chapters.gpus.figures import chip, node, nodes, plans, spread, switch, tiles, warps
 
 FIGURES = (
     chip.sm,
@@ -11,8 +11,11 @@ FIGURES = (
     tiles.waves,
     node.gather,
     node.three_nodes,
-    node.sums,
+    switch.sums,
     nodes.line,
     nodes.fat_tree,
     nodes.stages,
+    spread.bounds,
+    spread.token_trip,
+    plans.audit,
 )

@@ -2,7 +2,18 @@
 
 from math import log2, sqrt
 
-from scalingbook_lib.machines import Chip
+from scalingbook_lib.chapters.gpus.figures.facts import (
+    CLOCK_HZ,
+    L2,
+    LANES_FLOPS_PER_S,
+    REGISTERS,
+    SMEM,
+    SMS,
+    TENSOR_CORES,
+    V5P_CORES,
+    VMEM,
+    per_cycle,
+)
 from scalingbook_lib.machines.chips import H100, V5P
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import (
@@ -25,21 +36,16 @@ SIDE = 12.0  # of an SM
 WARPS_AT_ONCE, LANES = 4, 32  # the quarters of an SM, and the lanes of one
 
 
-def per_cycle(chip: Chip) -> float:
-    """FLOPs of one matrix unit in a cycle, as the documented peak, units and clock give them."""
-    return chip.bf16_flops_per_s / chip.matrix_units / chip.clock_hz
-
-
 def sm() -> Figure:
     """What does a GPU make of its silicon, and what does a TPU?"""
     ratio = per_cycle(V5P) / per_cycle(H100)
     return Figure(
         key="gpus.sm",
-        alt=f"Left, an H100: {H100.cores} small squares in two halves, beside it a v5p: {V5P.cores} cores with four large "
+        alt=f"Left, an H100: {SMS} small squares in two halves, beside it a v5p: {V5P_CORES} cores with four large "
         f"matrix units each, every one {ratio:.0f} times a Tensor Core. Below each, bars of its memories on the chip. Then one "
         "SM enlarged: four quarters, each with a Tensor Core, 32 lanes, a scheduler and registers, above a shared SMEM.",
-        caption=f"Nearly the same ingredients, cut differently: {H100.cores} small cores, each with its own memory, where a TPU v5p has "
-        f"{V5P.cores} large ones. (Areas of matrix units by FLOPs a cycle, bars of memory by bytes.)",
+        caption=f"Nearly the same ingredients, cut differently: {SMS} small cores, each with its own memory, where a TPU v5p has "
+        f"{V5P_CORES} large ones. (Areas of matrix units by FLOPs a cycle, bars of memory by bytes.)",
         parts=lambda wide: [_both(wide)] if wide > 400 else [_both(wide), Sketch(wide, 214, _one_sm(60, 8))],
     )
 
@@ -59,28 +65,29 @@ def _both(wide: float) -> Sketch:
 
 
 def _h100(x: float) -> list[Shape]:
-    half = [[MATH] * (ACROSS // 2)] * (H100.cores // ACROSS)
+    half = [[MATH] * (ACROSS // 2)] * (SMS // ACROSS)
     high, down = SIDE * len(half), 24.0
     middle = SIDE * ACROSS / 2
     memories = (
-        ("registers", H100.cores * H100.registers_bytes_per_core, MEMORY),
-        ("SMEM, L1", H100.cores * H100.smem_bytes_per_core, MEMORY),
-        ("L2", H100.l2_bytes, CACHE),
+        ("registers", SMS * REGISTERS, MEMORY),
+        ("SMEM, L1", SMS * SMEM, MEMORY),
+        ("L2", L2, CACHE),
     )
-    return [
-        Words(x=x, y=14, text=f"H100: {H100.cores} SMs", align="start", bold=True),
+    shapes: list[Shape] = [
+        Words(x=x, y=14, text=f"H100: {SMS} SMs", align="start", bold=True),
         Cells(x=x, y=down, rows=half, wide=SIDE, high=SIDE),
         Cells(x=x + middle + 8, y=down, rows=half, wide=SIDE, high=SIDE),
         *(_memory(x, down + high + 8 + 20 * k, *memory) for k, memory in enumerate(memories)),
     ]
+    return shapes
 
 
 def _v5p(x: float) -> list[Shape]:
     """Its matrix units, with areas by FLOPs a cycle on the scale of the SMs."""
     side = (SIDE - 2) * sqrt(per_cycle(V5P) / per_cycle(H100) / WARPS_AT_ONCE)
     pitch, core = side + 4, 2 * side + 14
-    shapes: list[Shape] = [Words(x=x, y=14, text=f"TPU v5p: {V5P.cores} cores", align="start", bold=True)]
-    for k in range(V5P.cores):
+    shapes: list[Shape] = [Words(x=x, y=14, text=f"TPU v5p: {V5P_CORES} cores", align="start", bold=True)]
+    for k in range(V5P_CORES):
         at = x + k * (core + 8)
         shapes.append(Area(x=at, y=24, wide=core, high=core, color=None, shade=0.04))
         shapes += [
@@ -92,7 +99,7 @@ def _v5p(x: float) -> list[Shape]:
     return [
         *shapes,
         Words(x=x, y=46 + core, text=mxu, align="start", quiet=True),
-        _memory(x, 164, "VMEM", V5P.vmem_bytes, MEMORY),
+        _memory(x, 164, "VMEM", VMEM, MEMORY),
     ]
 
 
@@ -109,7 +116,7 @@ def _one_sm(x: float, y: float) -> list[Shape]:
     ]
     for k in range(WARPS_AT_ONCE):
         left, top = x + 8 + 104 * (k % 2), y + 22 + 68 * (k // 2)
-        registers = f"registers {H100.registers_bytes_per_core / WARPS_AT_ONCE / KiB:.0f} KiB"
+        registers = f"registers {REGISTERS / WARPS_AT_ONCE / KiB:.0f} KiB"
         shapes += [
             Area(x=left, y=top, wide=100, high=64, color=None, shade=0.05),
             Area(x=left + 3, y=top + 3, wide=94, high=20, text="Tensor Core", color=MATH, size=11),
@@ -117,7 +124,7 @@ def _one_sm(x: float, y: float) -> list[Shape]:
             Area(x=left + 81, y=top + 26, wide=16, high=15, text="S", color=IDLE, size=11),
             Area(x=left + 3, y=top + 44, wide=94, high=17, text=registers, color=MEMORY, size=11),
         ]
-    smem = f"SMEM and L1, {H100.smem_bytes_per_core / KiB:.0f} KiB"
+    smem = f"SMEM and L1, {SMEM / KiB:.0f} KiB"
     shapes.append(Area(x=x + 8, y=y + 160, wide=204, high=16, text=smem, color=MEMORY, size=11))
     shapes.append(
         Words(x=x + 110, y=y + 190, text="small squares: 32 lanes; S: scheduler", size=11, quiet=True)
@@ -130,10 +137,10 @@ def peak() -> Figure:
     flops, sparse = H100.bf16_flops_per_s, 2 * H100.bf16_flops_per_s
     return Figure(
         key="gpus.peak",
-        alt=f"Four factors, {H100.cores} SMs, four Tensor Cores, 1,024 FLOPs a cycle, {si(H100.clock_hz, 'Hz')}, make {si(flops, 'FLOPs/s')}. "
-        f"Below, three bars: {si(sparse, 'FLOPs/s')} as printed, half of it hollow, {si(flops, 'FLOPs/s')}, and a sliver of {si(H100.vector_flops_per_s, 'FLOPs/s')} for the lanes.",
+        alt=f"Four factors, {SMS} SMs, four Tensor Cores, 1,024 FLOPs a cycle, {si(CLOCK_HZ, 'Hz')}, make {si(flops, 'FLOPs/s')}. "
+        f"Below, three bars: {si(sparse, 'FLOPs/s')} as printed, half of it hollow, {si(flops, 'FLOPs/s')}, and a sliver of {si(LANES_FLOPS_PER_S, 'FLOPs/s')} for the lanes.",
         caption=f"A peak is a product of counts and a clock. The {si(sparse, 'FLOPs/s')} in large print are twice that, since half of the values are zeros; "
-        f"outside of matmuls an H100 does {si(H100.vector_flops_per_s, 'FLOPs/s')}.",
+        f"outside of matmuls an H100 does {si(LANES_FLOPS_PER_S, 'FLOPs/s')}.",
         parts=lambda wide: [_factors(wide), _rates(wide)],
     )
 
@@ -141,10 +148,10 @@ def peak() -> Figure:
 def _factors(wide: float) -> Sketch:
     each = 2 ** round(log2(per_cycle(H100)))  # the figures are rounded, the unit is a power of two
     factors = (
-        (f"{H100.cores}", "SMs"),
-        (f"{H100.matrix_units // H100.cores}", "Tensor Cores"),
+        (f"{SMS}", "SMs"),
+        (f"{TENSOR_CORES // SMS}", "Tensor Cores"),
         (f"{each:,}", "FLOPs a cycle"),
-        (si(H100.clock_hz, "Hz"), "clock"),
+        (si(CLOCK_HZ, "Hz"), "clock"),
     )
     columns = 4 if wide > 400 else 2
     pitch = wide / columns
@@ -155,14 +162,14 @@ def _factors(wide: float) -> Sketch:
         shapes.append(Words(x=x + pitch / 2, y=y + 24, text=number, bold=True, size=16))
         shapes.append(Words(x=x + pitch / 2, y=y + 44, text=name, quiet=True))
         if k:
-            shapes.append(Words(x=x if k % columns else 6, y=y + 32, text="×", size=16))
+            shapes.append(Words(x=x if k % columns else 8, y=y + 32, text="×", size=16))
     return Sketch(wide, 6 + 66.0 * (len(factors) // columns), shapes)
 
 
 def _rates(wide: float) -> Sketch:
     left, dense = 84.0, H100.bf16_flops_per_s
     long = (wide - left - 8) / 2
-    lanes = long * H100.vector_flops_per_s / dense
+    lanes = long * LANES_FLOPS_PER_S / dense
     return Sketch(
         wide,
         108,
@@ -180,7 +187,7 @@ def _rates(wide: float) -> Sketch:
                 wide=lanes,
                 high=28,
                 color=EXPERTS,
-                right=si(H100.vector_flops_per_s, "FLOPs/s"),
+                right=si(LANES_FLOPS_PER_S, "FLOPs/s"),
                 left="the rest",
             ),
         ],

@@ -1,11 +1,11 @@
-"""The node: what its links carry inside and out, beside a torus and a full mesh, and sums in its switch."""
+"""The node: what its links carry inside and out, beside a torus and a full mesh."""
 
 from math import cos, pi, sin
 
 from scalingbook_lib import collectives
-from scalingbook_lib.evidence.measured import RUNS
+from scalingbook_lib.chapters.gpus.figures.facts import CARD_BYTES_PER_S
 from scalingbook_lib.machines import Cluster
-from scalingbook_lib.machines.chips import GB200, H100, H200, MI300X, V5P
+from scalingbook_lib.machines.chips import H100, MI300X, V5P
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import (
     CACHE,
@@ -25,12 +25,11 @@ CARDS = CACHE  # the colour of network cards and of what lies behind them; NVLin
 GATHERED = 4e9  # bytes of the opening's array
 EIGHT = 8
 CUBE = ((0, 1), (0, 2), (0, 4), (1, 3), (1, 5), (2, 3), (2, 6), (3, 7), (4, 5), (4, 6), (5, 7), (6, 7))
-AT_8_GIB = 33  # the runs at 2^33 bytes, with and without sums in the switch
 
 
 def gather() -> Figure:
     """Why does a gather over two nodes not care about the network?"""
-    inside, cards = H100.domain_bytes_per_s(), H100.dcn_bytes_per_s
+    inside, cards = H100.domain_bytes_per_s(), CARD_BYTES_PER_S
     seconds = limits.each_level(collectives.all_gather, GATHERED, *Cluster.of(H100, 2 * EIGHT).levels)
     nvlink, network = seconds["NVLink"], seconds["leaf"]
     return Figure(
@@ -135,7 +134,8 @@ def _three(wide: float, rates: dict[str, tuple[float, float]]) -> Sketch:
     return Sketch(wide, 228.0 if abreast else 236.0 * 3 - 8, shapes)
 
 
-def _ring(x: float, y: float, radius: float) -> list[tuple[float, float]]:
+def ring(x: float, y: float, radius: float) -> list[tuple[float, float]]:
+    """Eight places round (x, y)."""
     angles = [2 * pi * (k + 0.5) / EIGHT for k in range(EIGHT)]
     return [(x + radius * sin(a), y - radius * cos(a)) for a in angles]
 
@@ -151,23 +151,24 @@ def _cube(x: float, y: float) -> list[Shape]:
         (spots[0][0], spots[0][1] + 28),
         (spots[0][0] - 20, spots[0][1] + 20),
     ]
-    return [*_lines(spots, CUBE), *(_line(spots[0], end, True) for end in ends), *_chips(spots)]
+    return [*_lines(spots, CUBE), *(_line(spots[0], end, True) for end in ends), *chips_at(spots)]
 
 
 def _star(x: float, y: float) -> list[Shape]:
-    spots = _ring(x, y, 58)
-    lines = [_line(spot, (x, y), k == 0, 5) for k, spot in enumerate(spots)]
+    spots = ring(x, y, 58)
+    ends = [(x + 0.35 * (a - x), y + 0.35 * (b - y)) for a, b in spots]
+    lines = [_line(spot, end, k == 0, 5) for k, (spot, end) in enumerate(zip(spots, ends, strict=True))]
     return [
         *lines,
         Area(x=x - 19, y=y - 12, wide=38, high=24, text="NV", color=NETWORK, shade=0.6),
-        *_chips(spots),
+        *chips_at(spots),
     ]
 
 
 def _mesh(x: float, y: float) -> list[Shape]:
-    spots = _ring(x, y, 58)
+    spots = ring(x, y, 58)
     pairs = [(a, b) for b in range(EIGHT) for a in range(b)]
-    return [*_lines(spots, sorted(pairs, reverse=True)), *_chips(spots)]
+    return [*_lines(spots, sorted(pairs, reverse=True)), *chips_at(spots)]
 
 
 def _lines(
@@ -189,94 +190,9 @@ def _line(start: tuple[float, float], end: tuple[float, float], watched: bool, t
     )
 
 
-def _chips(spots: list[tuple[float, float]]) -> list[Shape]:
+def chips_at(spots: list[tuple[float, float]]) -> list[Shape]:
+    """A chip at each place; the first stands out."""
     return [
         Area(x=x - 8, y=y - 8, wide=16, high=16, color=MATH, shade=0.9 if k == 0 else 0.4)
         for k, (x, y) in enumerate(spots)
     ]
-
-
-def sums() -> Figure:
-    """What does a switch spare that adds, and how much of it is seen?"""
-    promised, measured = _promised(), _measured()
-    return Figure(
-        key="gpus.sums",
-        alt=f"Left, a ring of eight GPUs: every one sends 7/4 of the array to its neighbor. Right, eight GPUs round a switch that adds: every one sends the array once and gets the "
-        f"sum once. Bars: {promised:.2f} times as fast promised, {measured:.2f} measured.",
-        caption=f"In a ring the array passes a GPU's links almost twice; a switch that adds needs it once. That promises {promised:.2f} times the speed over eight GPUs; "
-        f"measured were {measured:.2f}. (AllReduce of 8 GiB on H200.)",
-        parts=lambda wide: [_ways(wide), _gains(wide, promised, measured)],
-    )
-
-
-def _promised() -> float:
-    levels = Cluster.of(GB200, EIGHT).levels
-    once = collectives.all_reduce(1e9, *levels, in_switch=True).bandwidth_s
-    return collectives.all_reduce(1e9, *levels).bandwidth_s / once
-
-
-def _measured() -> float:
-    """8 GiB over eight H200: the seconds of a ring over those of sums in the switch."""
-    took = {
-        run.algorithm: run.microseconds[0]
-        for run in RUNS
-        if (run.chip, run.n, run.first) == (H200, EIGHT, AT_8_GIB)
-    }
-    return took["Ring (NCCL_NVLS_ENABLE=0)"] / took["NVLS"]
-
-
-def _ways(wide: float) -> Sketch:
-    left, right = wide / 4, 3 * wide / 4
-    ring, star = _ring(left, 92, 58), _ring(right, 92, 58)
-    shapes: list[Shape] = [
-        Words(x=left, y=16, text="GPUs add", bold=True),
-        Words(x=right, y=16, text="the switch adds", bold=True),
-    ]
-    for k in range(EIGHT):
-        (x0, y0), (x1, y1) = ring[k], ring[(k + 1) % EIGHT]
-        cut = 0.26, 0.74
-        shapes.append(
-            Arrow(
-                x0=x0 + (x1 - x0) * cut[0],
-                y0=y0 + (y1 - y0) * cut[0],
-                x1=x0 + (x1 - x0) * cut[1],
-                y1=y0 + (y1 - y0) * cut[1],
-                color=NETWORK,
-            )
-        )
-        x, y = star[k]
-        shapes.append(
-            Arrow(
-                x0=x + (right - x) * 0.16,
-                y0=y + (92 - y) * 0.16,
-                x1=x + (right - x) * 0.68,
-                y1=y + (92 - y) * 0.68,
-                color=NETWORK,
-                heads=2,
-            )
-        )
-    shapes += [*_chips(ring), *_chips(star)]
-    shapes.append(Area(x=right - 15, y=80, wide=30, high=24, text="+", color=NETWORK, shade=0.5))
-    shapes.append(Words(x=left, y=92, text="2 (1 − 1/8) M\na GPU sends"))
-    shapes.append(Words(x=right, y=178, text="M up, M down", quiet=True))
-    shapes.append(Words(x=left, y=178, text="7 steps, then 7", quiet=True))
-    return Sketch(wide, 188, shapes)
-
-
-def _gains(wide: float, promised: float, measured: float) -> Sketch:
-    left, most = 84.0, wide - 84 - 60
-    rows = (("ring", 1.0, IDLE), ("promised", promised, NETWORK), ("measured", measured, NETWORK))
-    bars: list[Shape] = [
-        Area(
-            x=left,
-            y=6 + 28 * k,
-            wide=most * gain / promised,
-            high=20,
-            color=color,
-            left=name,
-            right=f"{gain:.2f} ×",
-            dashed=name == "promised",
-        )
-        for k, (name, gain, color) in enumerate(rows)
-    ]
-    return Sketch(wide, 6.0 + 28 * len(rows), bars)

@@ -14,9 +14,10 @@ from scalingbook_lib.steps import limits
 from scalingbook_lib.units import si
 
 POD = 1024
-DRAWN = 4  # GPUs of a node, nodes of a unit, rails
+DRAWN, RAIL = 4, 1  # GPUs of a node, nodes and rails; the rail that stands out
+SPINE, LEAF, CARD = 30, 96, 200  # how far down they stand
 NODES = (1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 128)
-SYSTEM, LONGER = "H100 80GB HBM3", "H100-SXM DGX"
+SYSTEM = "H100 80GB HBM3"
 
 
 def fat_tree() -> Figure:
@@ -56,70 +57,41 @@ def _trees(wide: float, full: Cluster, thin: Cluster) -> Sketch:
 def _tree(x: float, y: float, across: float, spines: int, above: str) -> list[Shape]:
     """Spines, leaves, the cards of four nodes; one rail stands out."""
     left, room = x + 70, across - 78
-    high = {"spine": y + 30, "leaf": y + 96, "node": y + 200}
     leaf = [left + room * (i + 0.5) / DRAWN for i in range(DRAWN)]
     spine = [left + room * (i + 0.5) / spines for i in range(spines)]
-    shapes: list[Shape] = []
-    for a in leaf:
-        shapes += [
-            Arrow(x0=a, y0=high["leaf"], x1=b, y1=high["spine"] + 20, color=IDLE, thick=1.2, heads=0)
-            for b in spine
-        ]
-    pitch = room / DRAWN / (DRAWN + 1)
+    shapes: list[Shape] = [
+        Arrow(x0=a, y0=y + LEAF, x1=b, y1=y + SPINE + 20, color=IDLE, thick=1.2, heads=0)
+        for a in leaf
+        for b in spine
+    ]
     for node in range(DRAWN):
-        first = left + room * node / DRAWN + pitch
-        shapes.append(
-            Area(x=first - pitch * 0.8, y=high["node"] - 4, wide=pitch * 4.6, high=32, color=None, shade=0.03)
-        )
-        for k in range(DRAWN):
-            at, rail = first + pitch * k, k == 1
-            shapes.append(
-                Arrow(
-                    x0=at,
-                    y0=high["node"],
-                    x1=leaf[k],
-                    y1=high["leaf"] + 20,
-                    color=CARDS if rail else IDLE,
-                    thick=2.4 if rail else 0.8,
-                    heads=0,
-                )
-            )
-            shapes.append(
-                Area(
-                    x=at - pitch * 0.36,
-                    y=high["node"],
-                    wide=pitch * 0.72,
-                    high=10,
-                    color=CARDS,
-                    shade=0.8 if rail else 0.3,
-                )
-            )
-            shapes.append(
-                Area(
-                    x=at - pitch * 0.36,
-                    y=high["node"] + 14,
-                    wide=pitch * 0.72,
-                    high=10,
-                    color=MATH,
-                    shade=0.5,
-                )
-            )
-    for name, places in (("spine", spine), ("leaf", leaf)):
-        shapes += [
-            Area(
-                x=at - 20,
-                y=high[name],
-                wide=40,
-                high=20,
-                color=CARDS if (name, i) == ("leaf", 1) else NETWORK,
-                shade=0.5,
-            )
-            for i, at in enumerate(places)
-        ]
-        shapes.append(Words(x=x + 4, y=high[name] + 15, text=name, align="start"))
-    shapes.append(Words(x=x + 4, y=high["node"] + 9, text="cards", align="start"))
-    shapes.append(Words(x=x + 4, y=high["node"] + 25, text="GPUs", align="start"))
+        shapes += _node(left + room * node / DRAWN, y, room / DRAWN, leaf)
+    shapes += [Area(x=at - 20, y=y + SPINE, wide=40, high=20, color=NETWORK, shade=0.5) for at in spine]
+    colors = [CARDS if i == RAIL else NETWORK for i in range(DRAWN)]
+    shapes += [
+        Area(x=at - 20, y=y + LEAF, wide=40, high=20, color=color, shade=0.5)
+        for at, color in zip(leaf, colors, strict=True)
+    ]
+    names = {"spine": SPINE + 15, "leaf": LEAF + 15, "cards": CARD + 9, "GPUs": CARD + 25}
+    shapes += [Words(x=x + 4, y=y + down, text=name, align="start") for name, down in names.items()]
+    shapes.append(Words(x=x + 4, y=y + 150, text="one rail", align="start", color=CARDS, bold=True))
     shapes.append(Words(x=x + 4, y=y + 78, text=above, align="start", size=11))
+    return shapes
+
+
+def _node(x: float, y: float, wide: float, leaf: list[float]) -> list[Shape]:
+    """The GPUs and cards of a node, and the line from each card to its leaf."""
+    pitch, top = wide / (DRAWN + 1), y + CARD
+    side = pitch * 0.72
+    shapes: list[Shape] = [
+        Area(x=x + pitch * 0.2, y=top - 4, wide=pitch * 4.6, high=32, color=None, shade=0.03)
+    ]
+    for k, above in enumerate(leaf):
+        at = x + pitch * (k + 1)
+        color, thick, shade = (CARDS, 2.4, 0.8) if k == RAIL else (IDLE, 0.8, 0.3)
+        shapes.append(Arrow(x0=at, y0=top, x1=above, y1=y + LEAF + 20, color=color, thick=thick, heads=0))
+        shapes.append(Area(x=at - side / 2, y=top, wide=side, high=10, color=CARDS, shade=shade))
+        shapes.append(Area(x=at - side / 2, y=top + 14, wide=side, high=10, color=MATH, shade=0.5))
     return shapes
 
 
@@ -147,7 +119,7 @@ def _curves(nvlink: list[float], cards: list[float], limit: float) -> Chart:
         Curve("NVLink", NODES, nvlink, color=NETWORK, dashed=True),
         Curve("cards", NODES, cards, color=CARDS, dashed=True),
         Curve("the gather", NODES, [max(pair) for pair in zip(nvlink, cards, strict=True)], color=MATH),
-        RefLine(f"all of it, {si(limit, 's')}", limit, axis="y"),
+        RefLine("all of it", limit, axis="y"),
     )
     return Chart(
         x=Scale("nodes of eight H100", "", "pow2"),
@@ -158,21 +130,17 @@ def _curves(nvlink: list[float], cards: list[float], limit: float) -> Chart:
 
 def line() -> Figure:
     """What is a collective's fixed cost, and when does it matter?"""
-    run, longer = _run(SYSTEM, "all-reduce"), _run(LONGER, "all-reduce")
+    run = next(run for run in RUNS if (run.system, run.collective, run.n) == (SYSTEM, "all-reduce", 8))
     alpha, beta = fit(run)
     half = alpha * beta
     return Figure(
         key="gpus.line",
         alt=f"Measured times of an AllReduce over eight H100 by size, on log axes: flat up to about a megabyte, then straight up. A fitted line runs through them, with {si(alpha, 's')} for nothing "
-        f"and half of its bandwidth at {si(half, 'B', 2)}. Points of a second source lie near it.",
+        f"and half of its bandwidth at {si(half, 'B', 2)}. Dashed, the time by bandwidth alone, which falls on toward zero.",
         caption=f"A collective costs {si(alpha, 's')} before its first byte. Only beyond {si(half, 'B', 2)}, where that is half of the time, does bandwidth decide. "
-        "(AllReduce over eight H100: NCCL's kernels and a line through them, and NVIDIA's tests on another system.)",
-        parts=lambda wide: [_line(run, longer, alpha, beta)],
+        "(AllReduce over eight H100: NCCL's kernels as published, and a line through them.)",
+        parts=lambda wide: [_line(run, alpha, beta)],
     )
-
-
-def _run(system: str, collective: str) -> CollectiveRun:
-    return next(run for run in RUNS if (run.system, run.collective, run.n) == (system, collective, 8))
 
 
 def fit(run: CollectiveRun) -> tuple[float, float]:
@@ -186,15 +154,15 @@ def fit(run: CollectiveRun) -> tuple[float, float]:
     return alpha_us / 1e6, 1e6 / per_byte_us
 
 
-def _line(run: CollectiveRun, longer: CollectiveRun, alpha: float, beta: float) -> Chart:
-    sizes = [2.0**e for e in range(12, 35)]
-    kept = [(m, t / 1e6) for m, t in zip(longer.sizes, longer.microseconds, strict=True) if m >= sizes[0]]
-    own = [(m, t / 1e6) for m, t in zip(run.sizes, run.microseconds, strict=True) if m >= sizes[0]]
+def _line(run: CollectiveRun, alpha: float, beta: float) -> Chart:
+    sizes = [2.0**e for e in range(12, 31)]
+    timed = [(m, t / 1e6) for m, t in zip(run.sizes, run.microseconds, strict=True) if m >= sizes[0]]
+    bare = [m for m in sizes if m / beta > alpha / 12]
     marks = (
-        Curve("line", sizes, [alpha + m / beta for m in sizes], color=NETWORK),
-        Points("kernels alone", [m for m, _ in own], [t for _, t in own], color=NETWORK),
-        Points("tests on a DGX", [m for m, _ in kept], [t for _, t in kept], color=MATH),
+        Curve("α + M/β", sizes, [alpha + m / beta for m in sizes], color=NETWORK),
+        Curve("M/β", bare, [m / beta for m in bare], color=IDLE, dashed=True),
+        Points("measured", [m for m, _ in timed], [t for _, t in timed], color=MATH),
         RefLine(f"half speed {si(alpha * beta, 'B', 2)}", alpha * beta),
-        RefLine(f"fixed cost {si(alpha, 's')}", alpha, axis="y"),
+        RefLine("α", alpha, axis="y"),
     )
     return Chart(x=Scale("size M", "B", "log"), y=Scale("time", "s", "log"), marks=marks)

@@ -3,6 +3,7 @@
 from math import ceil, sqrt
 
 from scalingbook_lib import roofline
+from scalingbook_lib.chapters.gpus.figures.facts import L2, REGISTERS, SMEM, SMS
 from scalingbook_lib.machines.chips import H100
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import CACHE, MATH, MEMORY, Area, Cells, Shape, Words
@@ -29,7 +30,7 @@ def patch() -> Figure:
         key="gpus.patch",
         alt=f"A patch of {PATCH[0]} by {PATCH[1]} tiles of a product, with the strips of its operands at its left and top; one tile and its two strips stand out. "
         f"A tile alone has {alone:.0f} FLOPs a byte, the patch {together:.0f}. Beside it the memories of an H100, areas by bytes: a large square of HBM and three specks.",
-        caption=f"A tile alone earns {alone:.0f} FLOPs for each byte it reads, and HBM asks for {ridge:.0f}. But {H100.cores} SMs read the same strips: L2 fetches each once, and toward "
+        caption=f"A tile alone earns {alone:.0f} FLOPs for each byte it reads, and HBM asks for {ridge:.0f}. But {SMS} SMs read the same strips: L2 fetches each once, and toward "
         f"HBM the patch counts, with {together:.0f}.",
         parts=lambda wide: (
             [Sketch(wide, 250, [*_tiles(10), *_memories(440)])]
@@ -71,9 +72,9 @@ def _memories(x: float) -> list[Shape]:
     """Squares with areas by bytes."""
     side = 168.0
     small = {
-        "L2": (H100.l2_bytes, CACHE),
-        "SMEM and L1, all SMs": (H100.cores * H100.smem_bytes_per_core, MEMORY),
-        "registers, all SMs": (H100.cores * H100.registers_bytes_per_core, MEMORY),
+        "L2": (L2, CACHE),
+        "SMEM and L1, all SMs": (SMS * SMEM, MEMORY),
+        "registers, all SMs": (SMS * REGISTERS, MEMORY),
     }
     shapes: list[Shape] = [
         Area(x=x, y=8, wide=side, high=side, color=MEMORY, text=f"HBM\n{binary(H100.hbm_bytes)}")
@@ -88,8 +89,8 @@ def _memories(x: float) -> list[Shape]:
 def busy(rows: int) -> tuple[int, int, float]:
     """Tiles of a product with so many rows, the waves that they take, and the share of the SMs' time at work."""
     tiles = ceil(rows / TILE[0]) * ceil(COLUMNS / TILE[1])
-    waves = ceil(tiles / H100.cores)
-    return tiles, waves, tiles / (waves * H100.cores)
+    waves = ceil(tiles / SMS)
+    return tiles, waves, tiles / (waves * SMS)
 
 
 def waves() -> Figure:
@@ -97,29 +98,24 @@ def waves() -> Figure:
     few, more = (busy(rows) for rows in ROWS)
     return Figure(
         key="gpus.waves",
-        alt=f"Two timelines of {H100.cores} columns, one for each SM. {few[0]} tiles fill one wave but for {H100.cores - few[0]} columns. {more[0]} tiles fill one wave and "
-        f"{more[0] - H100.cores} columns of a second, the others of which are hollow.",
-        caption=f"{more[0]} tiles are {more[0] - H100.cores} more than there are SMs, and take as long as {2 * H100.cores}: the SMs work {percent(more[2])} of the time, "
+        alt=f"Two timelines of {SMS} columns, one for each SM. {few[0]} tiles fill one wave but for {SMS - few[0]} columns. {more[0]} tiles fill one wave and "
+        f"{more[0] - SMS} columns of a second, the others of which are hollow.",
+        caption=f"{more[0]} tiles are {more[0] - SMS} more than there are SMs, and take as long as {2 * SMS}: the SMs work {percent(more[2])} of the time, "
         f"with {few[0]} tiles {percent(few[2])}. (Tiles of {TILE[0]} × {TILE[1]}, {COLUMNS:,} columns.)",
         parts=lambda wide: [_waves(wide)],
     )
 
 
 def _waves(wide: float) -> Sketch:
-    pitch = (wide - 8) / H100.cores
+    pitch = (wide - 8) / SMS
     shapes: list[Shape] = []
     y = 0.0
     for rows in ROWS:
         tiles, rounds, share = busy(rows)
-        columns = [
-            [MATH if k + wave * H100.cores < tiles else None for k in range(H100.cores)]
-            for wave in range(rounds)
-        ]
+        columns = [[MATH if k + wave * SMS < tiles else None for k in range(SMS)] for wave in range(rounds)]
         shapes.append(Words(x=4, y=y + 16, text=f"{rows:,} rows, {tiles} tiles", align="start", bold=True))
         shapes.append(Words(x=wide - 4, y=y + 16, text=f"{percent(share)} at work", align="end"))
         shapes.append(Cells(x=4, y=y + 26, rows=columns, wide=pitch, high=30, air=min(1.2, pitch / 3)))
         y += 26 + 30.0 * rounds + 12
-    shapes.append(
-        Words(x=4, y=y + 2, text=f"across: {H100.cores} SMs; down: time", align="start", quiet=True)
-    )
+    shapes.append(Words(x=4, y=y + 2, text=f"across: {SMS} SMs; down: time", align="start", quiet=True))
     return Sketch(wide, y + 10, shapes)

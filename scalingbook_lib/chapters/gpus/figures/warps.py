@@ -1,5 +1,6 @@
 """Threads in warps: one instruction for 32 lanes, and how many warps find room."""
 
+from scalingbook_lib.chapters.gpus.figures.facts import REGISTERS
 from scalingbook_lib.machines import occupancy
 from scalingbook_lib.machines.chips import H100
 from scalingbook_lib.machines.occupancy import MOST_WARPS, WARP, Occupancy
@@ -77,7 +78,7 @@ def tanks() -> Figure:
 
 
 def _tanks(wide: float, held: list[Occupancy]) -> Sketch:
-    file = H100.registers_bytes_per_core / 4  # of four bytes
+    file = REGISTERS / 4  # of four bytes
     high, across = 168.0, wide / 2
     shapes: list[Shape] = []
     for k, (asked, each) in enumerate(zip(ASKED, held, strict=True)):
@@ -107,7 +108,7 @@ def _tanks(wide: float, held: list[Occupancy]) -> Sketch:
         Words(
             x=wide / 2,
             y=248,
-            text=f"one SM: {H100.registers_bytes_per_core / KiB:.0f} KiB of registers",
+            text=f"one SM: {REGISTERS / KiB:.0f} KiB of registers",
             quiet=True,
         )
     )
