@@ -1,6 +1,16 @@
 """What is drawn in the chapters on GPUs and on their network? Their figures, in their order."""
 
-from scalingbook_lib.chapters.gpus.figures import chip, node, nodes, plans, spread, switch, tiles, warps
+from scalingbook_lib.chapters.gpus.figures import (
+    chip,
+    errors,
+    node,
+    nodes,
+    plans,
+    spread,
+    switch,
+    tiles,
+    warps,
+)
 
 FIGURES = (
     chip.sm,
@@ -13,6 +23,7 @@ FIGURES = (
     node.three_nodes,
     switch.sums,
     nodes.line,
+    errors.errors,
     nodes.fat_tree,
     nodes.stages,
     spread.bounds,

@@ -88,14 +88,16 @@ def _three(wide: float, small: ArrayLayout, written: ArrayLayout, turned: ArrayL
         (turned, "the same, turned round", 45.0, 180.0),
     )
     shapes: list[Shape] = []
+    y = 0.0
     for k, (layout, name, high, long) in enumerate(drawn):
-        x, y = (across * k, 0.0) if abreast else (0.0, 176.0 * k)
+        x = across * k if abreast else 0.0
         shapes.append(Words(x=x + across / 2, y=y + 16, text=name, bold=True))
         shapes += _array(x + across / 2 - long / 2, y + 40, long, high, layout)
         rows, columns = layout.stored
         said = f"{rows:,} × {columns:,} places: {layout.ratio:.3g} ×"
         shapes.append(Words(x=x + across / 2, y=y + high + 60, text=said))
-    return Sketch(wide, 172.0 if abreast else 172.0 + 2 * 176, shapes)
+        y += 0 if abreast else high + 84
+    return Sketch(wide, 172.0 if abreast else y - 14, shapes)
 
 
 def _array(x: float, y: float, wide: float, high: float, layout: ArrayLayout) -> list[Shape]:
