@@ -95,10 +95,9 @@ def _v5p(x: float) -> list[Shape]:
             for i in range(2)
             for j in range(2)
         ]
-    mxu = "a square: one\n128 × 128 matrix unit"
     return [
         *shapes,
-        Words(x=x, y=46 + core, text=mxu, align="start", quiet=True),
+        Words(x=x, y=46 + core, text="a square: one\n128 × 128 matrix unit", align="start", quiet=True),
         _memory(x, 164, "VMEM", VMEM, MEMORY),
     ]
 
@@ -124,11 +123,18 @@ def _one_sm(x: float, y: float) -> list[Shape]:
             Area(x=left + 81, y=top + 26, wide=16, high=15, text="S", color=IDLE, size=11),
             Area(x=left + 3, y=top + 44, wide=94, high=17, text=registers, color=MEMORY, size=11),
         ]
-    smem = f"SMEM and L1, {SMEM / KiB:.0f} KiB"
-    shapes.append(Area(x=x + 8, y=y + 160, wide=204, high=16, text=smem, color=MEMORY, size=11))
-    shapes.append(
-        Words(x=x + 110, y=y + 190, text="small squares: 32 lanes; S: scheduler", size=11, quiet=True)
-    )
+    shapes += [
+        Area(
+            x=x + 8,
+            y=y + 160,
+            wide=204,
+            high=16,
+            text=f"SMEM and L1, {SMEM / KiB:.0f} KiB",
+            color=MEMORY,
+            size=11,
+        ),
+        Words(x=x + 110, y=y + 190, text="small squares: 32 lanes; S: scheduler", size=11, quiet=True),
+    ]
     return shapes
 
 
@@ -158,9 +164,11 @@ def _factors(wide: float) -> Sketch:
     shapes: list[Shape] = []
     for k, (number, name) in enumerate(factors):
         x, y = pitch * (k % columns), 6 + 66.0 * (k // columns)
-        shapes.append(Area(x=x + 14, y=y, wide=pitch - 28, high=54, color=MATH, shade=0.2))
-        shapes.append(Words(x=x + pitch / 2, y=y + 24, text=number, bold=True, size=16))
-        shapes.append(Words(x=x + pitch / 2, y=y + 44, text=name, quiet=True))
+        shapes += [
+            Area(x=x + 14, y=y, wide=pitch - 28, high=54, color=MATH, shade=0.2),
+            Words(x=x + pitch / 2, y=y + 24, text=number, bold=True, size=16),
+            Words(x=x + pitch / 2, y=y + 44, text=name, quiet=True),
+        ]
         if k:
             shapes.append(Words(x=x if k % columns else 8, y=y + 32, text="×", size=16))
     return Sketch(wide, 6 + 66.0 * (len(factors) // columns), shapes)

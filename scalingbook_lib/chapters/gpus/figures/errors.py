@@ -33,13 +33,17 @@ def _rows(wide: float) -> Sketch:
     shapes: list[Shape] = [Words(x=left, y=14, text="error of the model", align="start", quiet=True)]
     for tick in TICKS:
         x = left + unit * tick
-        shapes.append(Arrow(x0=x, y0=36, x1=x, y1=low, color=IDLE, thick=0.6, heads=0, dashed=True))
-        shapes.append(Words(x=x, y=32, text=percent(tick), quiet=True, size=11))
+        shapes += [
+            Arrow(x0=x, y0=36, x1=x, y1=low, color=IDLE, thick=0.6, heads=0, dashed=True),
+            Words(x=x, y=32, text=percent(tick), quiet=True, size=11),
+        ]
     for k, e in enumerate(found):
         y = TOP + ROW * k + (12 if k >= SIZES else 0)
         color = NETWORK if k >= SIZES else MATH
         at = left + unit * e.median
-        shapes.append(Words(x=left - 10, y=y + 4, text=e.name, align="end", size=12))
-        shapes.append(Arrow(x0=at, y0=y, x1=left + unit * e.p90, y1=y, color=color, thick=2, heads=0))
-        shapes.append(Area(x=at - 5, y=y - 5, wide=10, high=10, color=color, shade=1))
+        shapes += [
+            Words(x=left - 10, y=y + 4, text=e.name, align="end", size=12),
+            Arrow(x0=at, y0=y, x1=left + unit * e.p90, y1=y, color=color, thick=2, heads=0),
+            Area(x=at - 5, y=y - 5, wide=10, high=10, color=color, shade=1),
+        ]
     return Sketch(wide, low + 6, shapes)

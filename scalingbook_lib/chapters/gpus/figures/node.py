@@ -59,15 +59,25 @@ def _two_nodes(wide: float, inside: float, cards: float) -> Sketch:
     for node in range(2):
         left = half * node + 4
         shapes.append(Area(x=left, y=4, wide=half - 8, high=144, color=None, shade=0.02))
-        switch = f"NVSwitch, {si(inside, 'B/s')} each"
-        shapes.append(Area(x=left + 6, y=14, wide=half - 20, high=24, text=switch, color=NETWORK, size=11))
+        shapes.append(
+            Area(
+                x=left + 6,
+                y=14,
+                wide=half - 20,
+                high=24,
+                text=f"NVSwitch, {si(inside, 'B/s')} each",
+                color=NETWORK,
+                size=11,
+            )
+        )
         for k in range(EIGHT):
             x = left + 8 + pitch * (k + 0.5)
-            thin = thick * cards / inside
-            shapes.append(Arrow(x0=x, y0=38, x1=x, y1=76, color=NETWORK, thick=thick, heads=0))
-            shapes.append(Arrow(x0=x, y0=76 + side, x1=x, y1=172, color=CARDS, thick=thin, heads=0))
-            shapes.append(Area(x=x - side / 2, y=76, wide=side, high=side, color=MATH, shade=0.45))
-            shapes.append(Area(x=x - side / 4, y=130, wide=side / 2, high=12, color=CARDS, shade=0.45))
+            shapes += [
+                Arrow(x0=x, y0=38, x1=x, y1=76, color=NETWORK, thick=thick, heads=0),
+                Arrow(x0=x, y0=76 + side, x1=x, y1=172, color=CARDS, thick=thick * cards / inside, heads=0),
+                Area(x=x - side / 2, y=76, wide=side, high=side, color=MATH, shade=0.45),
+                Area(x=x - side / 4, y=130, wide=side / 2, high=12, color=CARDS, shade=0.45),
+            ]
     return Sketch(wide, 200, shapes)
 
 

@@ -74,8 +74,10 @@ def _tree(x: float, y: float, across: float, spines: int, above: str) -> list[Sh
     ]
     names = {"spine": SPINE + 15, "leaf": LEAF + 15, "cards": CARD + 9, "GPUs": CARD + 25}
     shapes += [Words(x=x + 4, y=y + down, text=name, align="start") for name, down in names.items()]
-    shapes.append(Words(x=x + 4, y=y + 150, text="one rail", align="start", color=CARDS, bold=True))
-    shapes.append(Words(x=x + 4, y=y + 78, text=above, align="start", size=11))
+    shapes += [
+        Words(x=x + 4, y=y + 150, text="one rail", align="start", color=CARDS, bold=True),
+        Words(x=x + 4, y=y + 78, text=above, align="start", size=11),
+    ]
     return shapes
 
 
@@ -89,9 +91,11 @@ def _node(x: float, y: float, wide: float, leaf: list[float]) -> list[Shape]:
     for k, above in enumerate(leaf):
         at = x + pitch * (k + 1)
         color, thick, shade = (CARDS, 2.4, 0.8) if k == RAIL else (IDLE, 0.8, 0.3)
-        shapes.append(Arrow(x0=at, y0=top, x1=above, y1=y + LEAF + 20, color=color, thick=thick, heads=0))
-        shapes.append(Area(x=at - side / 2, y=top, wide=side, high=10, color=CARDS, shade=shade))
-        shapes.append(Area(x=at - side / 2, y=top + 14, wide=side, high=10, color=MATH, shade=0.5))
+        shapes += [
+            Arrow(x0=at, y0=top, x1=above, y1=y + LEAF + 20, color=color, thick=thick, heads=0),
+            Area(x=at - side / 2, y=top, wide=side, high=10, color=CARDS, shade=shade),
+            Area(x=at - side / 2, y=top + 14, wide=side, high=10, color=MATH, shade=0.5),
+        ]
     return shapes
 
 

@@ -76,8 +76,10 @@ def _levels(wide: float, copies: int) -> Sketch:
     shapes: list[Shape] = [Area(x=24, y=44, wide=long, high=46, color=None, shade=0.04)]
     for k in (1, 2):  # what shows of the copies behind
         x, y = 24 + 6.0 * k, 44 - 6.0 * k
-        shapes.append(Arrow(x0=x, y0=y, x1=x + long, y1=y, heads=0, thick=1, color=IDLE))
-        shapes.append(Arrow(x0=x + long, y0=y, x1=x + long, y1=y + 46, heads=0, thick=1, color=IDLE))
+        shapes += [
+            Arrow(x0=x, y0=y, x1=x + long, y1=y, heads=0, thick=1, color=IDLE),
+            Arrow(x0=x + long, y0=y, x1=x + long, y1=y + 46, heads=0, thick=1, color=IDLE),
+        ]
     shapes.append(
         Words(x=24, y=16, text=f"{copies} copies (data parallel) of {PP} stages", align="start", bold=True)
     )
@@ -100,8 +102,10 @@ def _enough(wide: float, rows: tuple[tuple[str, float, float], ...]) -> Sketch:
     shapes: list[Shape] = []
     for k, (name, need, have) in enumerate(rows):
         y = 20 + 54.0 * k
-        shapes.append(Area(x=left, y=y, wide=long, high=24, color=IDLE, shade=0.08, left=name))
-        shapes.append(Area(x=left, y=y, wide=long * need / have, high=24, color=NETWORK))
+        shapes += [
+            Area(x=left, y=y, wide=long, high=24, color=IDLE, shade=0.08, left=name),
+            Area(x=left, y=y, wide=long * need / have, high=24, color=NETWORK),
+        ]
         said = f"needs {count(ceil(need))} of {have:,.0f}"
         shapes.append(Words(x=left + long, y=y - 6, text=said, align="end"))
     return Sketch(wide, 20 + 54.0 * len(rows) - 24, shapes)
@@ -117,7 +121,7 @@ def _peak(wide: float, bubble: float, kept: float) -> Sketch:
     long, x = wide - 8.0, 4.0
     shapes: list[Shape] = [Words(x=4, y=14, text="of the peak", align="start", quiet=True)]
     for name, share, color in parts:
-        shapes.append(
+        shapes += [
             Area(
                 x=x,
                 y=22,
@@ -127,8 +131,8 @@ def _peak(wide: float, bubble: float, kept: float) -> Sketch:
                 shade=0.35 if color != IDLE else 0.1,
                 text=percent(share),
                 dashed=color == IDLE,
-            )
-        )
-        shapes.append(Words(x=x + long * share / 2, y=72, text=name, size=12))
+            ),
+            Words(x=x + long * share / 2, y=72, text=name, size=12),
+        ]
         x += long * share
     return Sketch(wide, 80, shapes)

@@ -65,8 +65,10 @@ def _dots(wide: float, rules: tuple[limits.Rules, ...], torus: float) -> list[Sh
     ]
     for k, r in enumerate(rules):
         y = TOP + ROW * k
-        shapes.append(Words(x=left - 8, y=y + 5, text=r.chip, align="end"))
-        shapes.append(Arrow(x0=left, y0=y, x1=right, y1=y, heads=0, thick=0.6, color=IDLE))
+        shapes += [
+            Words(x=left - 8, y=y + 5, text=r.chip, align="end"),
+            Arrow(x0=left, y0=y, x1=right, y1=y, heads=0, thick=0.6, color=IDLE),
+        ]
         binds = max(r.domain_tokens, r.network_tokens)
         for tokens, color in ((r.domain_tokens, NETWORK), (r.network_tokens, CARDS)):
             shade = 1.0 if tokens == binds else 0.15

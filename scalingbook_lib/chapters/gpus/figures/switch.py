@@ -50,13 +50,12 @@ def _ways(wide: float) -> Sketch:
     ]
     for k in range(EIGHT):
         (x0, y0), (x1, y1) = circle[k], circle[(k + 1) % EIGHT]
-        cut = 0.26, 0.74
         shapes.append(
             Arrow(
-                x0=x0 + (x1 - x0) * cut[0],
-                y0=y0 + (y1 - y0) * cut[0],
-                x1=x0 + (x1 - x0) * cut[1],
-                y1=y0 + (y1 - y0) * cut[1],
+                x0=x0 + (x1 - x0) * 0.26,
+                y0=y0 + (y1 - y0) * 0.26,
+                x1=x0 + (x1 - x0) * 0.74,
+                y1=y0 + (y1 - y0) * 0.74,
                 color=NETWORK,
             )
         )
@@ -72,10 +71,12 @@ def _ways(wide: float) -> Sketch:
             )
         )
     shapes += [*chips_at(circle), *chips_at(star)]
-    shapes.append(Area(x=right - 15, y=80, wide=30, high=24, text="+", color=NETWORK, shade=0.5))
-    shapes.append(Words(x=left, y=92, text="2 (1 − 1/8) M\na GPU sends"))
-    shapes.append(Words(x=right, y=178, text="M up, M down", quiet=True))
-    shapes.append(Words(x=left, y=178, text="7 steps, then 7", quiet=True))
+    shapes += [
+        Area(x=right - 15, y=80, wide=30, high=24, text="+", color=NETWORK, shade=0.5),
+        Words(x=left, y=92, text="2 (1 − 1/8) M\na GPU sends"),
+        Words(x=right, y=178, text="M up, M down", quiet=True),
+        Words(x=left, y=178, text="7 steps, then 7", quiet=True),
+    ]
     return Sketch(wide, 188, shapes)
 
 

@@ -81,8 +81,10 @@ def _memories(x: float) -> list[Shape]:
     ]
     for k, (name, (nbytes, color)) in enumerate(small.items()):
         dot, y = side * sqrt(nbytes / H100.hbm_bytes), 188 + 17.0 * k
-        shapes.append(Area(x=x + 2, y=y - dot / 2, wide=dot, high=dot, color=color, shade=1))
-        shapes.append(Words(x=x + 14, y=y + 4, text=f"{name}, {binary(nbytes)}", align="start"))
+        shapes += [
+            Area(x=x + 2, y=y - dot / 2, wide=dot, high=dot, color=color, shade=1),
+            Words(x=x + 14, y=y + 4, text=f"{name}, {binary(nbytes)}", align="start"),
+        ]
     return shapes
 
 
@@ -113,9 +115,11 @@ def _waves(wide: float) -> Sketch:
     for rows in ROWS:
         tiles, rounds, share = busy(rows)
         columns = [[MATH if k + wave * SMS < tiles else None for k in range(SMS)] for wave in range(rounds)]
-        shapes.append(Words(x=4, y=y + 16, text=f"{rows:,} rows, {tiles} tiles", align="start", bold=True))
-        shapes.append(Words(x=wide - 4, y=y + 16, text=f"{percent(share)} at work", align="end"))
-        shapes.append(Cells(x=4, y=y + 26, rows=columns, wide=pitch, high=30, air=min(1.2, pitch / 3)))
+        shapes += [
+            Words(x=4, y=y + 16, text=f"{rows:,} rows, {tiles} tiles", align="start", bold=True),
+            Words(x=wide - 4, y=y + 16, text=f"{percent(share)} at work", align="end"),
+            Cells(x=4, y=y + 26, rows=columns, wide=pitch, high=30, air=min(1.2, pitch / 3)),
+        ]
         y += 26 + 30.0 * rounds + 12
     shapes.append(Words(x=4, y=y + 2, text=f"across: {SMS} SMs; down: time", align="start", quiet=True))
     return Sketch(wide, y + 10, shapes)

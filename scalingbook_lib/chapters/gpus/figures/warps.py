@@ -46,8 +46,10 @@ def _lanes(wide: float) -> Sketch:
     shapes: list[Shape] = [Words(x=left, y=14, text=f"{WARP} lanes", align="start", quiet=True)]
     y, high = 22.0, 12.0
     for name, rows in stretches:
-        shapes.append(Cells(x=left, y=y, rows=rows, wide=side, high=high))
-        shapes.append(Words(x=left - 8, y=y + high * len(rows) / 2 + 3, text=name, align="end", size=11))
+        shapes += [
+            Cells(x=left, y=y, rows=rows, wide=side, high=high),
+            Words(x=left - 8, y=y + high * len(rows) / 2 + 3, text=name, align="end", size=11),
+        ]
         y += high * len(rows) + 5
     return Sketch(wide, y + 4, shapes)
 
@@ -58,8 +60,10 @@ def _chances(wide: float) -> Sketch:
     for k, p in enumerate(CHANCES):
         long, y = (wide - left - 50) * diverges(p), 22 + 24.0 * k
         often = f"1 in {round(1 / p):,} takes it"
-        shapes.append(Area(x=left, y=y, wide=long, high=18, color=MATH, right=percent(diverges(p))))
-        shapes.append(Words(x=left - 8, y=y + 13, text=often, align="end", size=11))
+        shapes += [
+            Area(x=left, y=y, wide=long, high=18, color=MATH, right=percent(diverges(p))),
+            Words(x=left - 8, y=y + 13, text=often, align="end", size=11),
+        ]
     return Sketch(wide, 22 + 24.0 * len(CHANCES), shapes)
 
 
@@ -99,17 +103,20 @@ def _tanks(wide: float, held: list[Occupancy]) -> Sketch:
         ]
         rest = high - tall * each.blocks
         if rest > 1:
-            left_over = f"{file - block * each.blocks:,.0f} left"
             shapes.append(
-                Area(x=x, y=y, wide=130, high=rest - 3, color=IDLE, shade=0.05, dashed=True, text=left_over)
+                Area(
+                    x=x,
+                    y=y,
+                    wide=130,
+                    high=rest - 3,
+                    color=IDLE,
+                    shade=0.05,
+                    dashed=True,
+                    text=f"{file - block * each.blocks:,.0f} left",
+                )
             )
         shapes.append(Brace(x0=x, x1=x + 130, y=y + high + 4, text=f"{each.warps} of {MOST_WARPS} warps"))
     shapes.append(
-        Words(
-            x=wide / 2,
-            y=248,
-            text=f"one SM: {REGISTERS / KiB:.0f} KiB of registers",
-            quiet=True,
-        )
+        Words(x=wide / 2, y=248, text=f"one SM: {REGISTERS / KiB:.0f} KiB of registers", quiet=True)
     )
     return Sketch(wide, 254, shapes)
