@@ -34,7 +34,6 @@ UNCUT = {
     "conclusion": Length(words=2_380, visible=24, cells=24, tables=11),
     "gpus": Length(words=11_358, visible=80, cells=80, tables=18),
     "inference": Length(words=10_248, visible=64, cells=64, tables=21),
-    "inference_llama3": Length(words=7_206, visible=67, cells=67, tables=21),
     "intro": Length(words=4_531, visible=26, cells=26, tables=2),
     "jax": Length(words=6_661, visible=74, cells=74, tables=17),
     "profiling": Length(words=8_151, visible=82, cells=82, tables=14),

@@ -16,7 +16,6 @@ ERRATA = "errata.md"
 QUARRELS = {
     "chapters/conclusion.md": 2,
     "chapters/inference.md": 14,
-    "chapters/inference_llama3.md": 24,
     "chapters/intro.md": 2,
     "chapters/jax.md": 1,
     "chapters/profiling.md": 2,
@@ -27,7 +26,6 @@ QUARRELS = {
     "notation.md": 4,
     "solutions/gpus.md": 11,
     "solutions/inference.md": 4,
-    "solutions/inference_llama3.md": 7,
     "solutions/intro.md": 1,
     "solutions/profiling.md": 4,
     "solutions/sharding.md": 18,
@@ -36,7 +34,6 @@ QUARRELS = {
     "solutions/transformers.md": 6,
     "scalingbook_lib/chapters/gpus/checks/plans.py": 1,
     "scalingbook_lib/chapters/inference/checks/trades.py": 1,
-    "scalingbook_lib/chapters/inference_llama3/explorers/breakdown.py": 1,
     "scalingbook_lib/chapters/intro/checks/many_chips.py": 3,
     "scalingbook_lib/chapters/profiling/checks/predicted.py": 1,
     "scalingbook_lib/chapters/sharding/checks/floors.py": 1,
