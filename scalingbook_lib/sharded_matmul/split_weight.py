@@ -19,9 +19,9 @@ type Cost = Callable[[float], float]  # from bytes to seconds
 BOUNDS = ("compute", "memory", "network")
 NAMES = (
     "gather W over X",
-    "slice X over X, all-reduce Z over X",
-    "exchange W over X, gather Z over X",
-    "slice X over X, gather W over X, gather Z over X",
+    "cut X over X, all-reduce Z over X",
+    "all-to-all W over X, gather Z over X",
+    "cut X over X, gather W over X, gather Z over X",
 )
 
 
@@ -76,7 +76,7 @@ class SplitWeight(Told):
         return self.chip.flops_per_s(self.dtype) / self.axis.bytes_per_s
 
     def ways(self, B: float, D: float) -> tuple[Way, ...]:
-        """Gather W; slice X and sum Z; exchange W and gather Z; split the batch, gather W and Z."""
+        """Gather W; cut X and sum Z; all-to-all W and gather Z; split the batch, gather W and Z."""
         found = self._terms(B * D, self._moved(D), self._moved(B))
         return tuple(Way(name, *terms) for name, terms in zip(NAMES, found, strict=True))
 

@@ -33,15 +33,9 @@ DEEPER, ALL_DEEPER = 4_000, 32_000  # words of a deeper page, and of all of them
 UNCUT = {
     "conclusion": Length(words=2_380, visible=24, cells=24, tables=11),
     "gpus": Length(words=11_358, visible=80, cells=80, tables=18),
-    "inference": Length(words=10_248, visible=64, cells=64, tables=21),
-    "intro": Length(words=4_531, visible=26, cells=26, tables=2),
     "jax": Length(words=6_661, visible=74, cells=74, tables=17),
     "profiling": Length(words=8_151, visible=82, cells=82, tables=14),
-    "sharding": Length(words=7_395, visible=90, cells=90, tables=2),
-    "tpus": Length(words=8_828, visible=67, cells=67, tables=10),
-    "training": Length(words=9_134, visible=71, cells=71, tables=18),
     "training_llama3": Length(words=5_726, visible=54, cells=54, tables=12),
-    "transformers": Length(words=8_083, visible=63, cells=63, tables=10),
 }
 
 LENGTHS = {page: words.of(page) for page in pages.every()}

@@ -1,16 +1,18 @@
-"""Notation, errata and map say what the library computes."""
+"""Notation, errata, map and cover say what the library computes and the book has."""
 
 import re
+import tomllib
+from types import SimpleNamespace
 
 import pytest
 
 from scalingbook_lib import collectives, notation, roofline
-from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS
+from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS, PATHS
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Axis
 from scalingbook_lib.roofline import scaling
-from scalingbook_lib.units import INT8, MiB
-from tools import pages
+from scalingbook_lib.units import INT8, MiB, si
+from tools import pages, words
 from tools.environment import ROOT
 
 NOTATION, ERRATA, GLOSSARY, INTRO = (
@@ -72,6 +74,8 @@ def test_a_symbol_is_defined_once():
         ("8,756", 2 * chips.V5E.bf16_flops_per_s / 45e9),
         ("308 ns", 1e9 * MiB / 3.4e12),
         ("2,295", scaling.tokens_per_chip(chips.V5P)),
+        ("2,550", scaling.tokens_per_chip(chips.V5P) / 0.9),
+        ("1.56 s", 2 * 140e9 / (2 * 90e9)),
         ("268 MB", 2 * 2 * 8192 * 32768 / 4 / 1e6),
     ],
 )
@@ -107,3 +111,64 @@ def test_every_chapter_of_the_map_exists_and_is_linked_by_the_introduction(chapt
 
 def test_the_map_is_the_table_of_contents():
     assert {page.name for page in pages.every() if not page.deeper} == {chapter.stem for chapter in CHAPTERS}
+
+
+def test_the_units_are_shown_with_what_the_explorer_says():
+    assert si(chips.V5E.hbm_bytes / 2).startswith("8.59 G")
+    assert si(chips.V5E.hbm_bytes / chips.V5E.hbm_bytes_per_s, "s") == "21 ms"
+    assert all(said in NOTATION for said in ("8.59 billion", "21 milliseconds", "{explorer} intro.units"))
+
+
+# The cover
+
+TOC = {
+    "parts": [
+        {"caption": "One", "chapters": [{"file": "chapters/a", "sections": [{"file": "chapters/a_b"}]}]},
+        {"caption": "Reference", "chapters": [{"file": "notation"}]},
+    ]
+}
+INDEX = (ROOT / "index.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def cover():
+    pytest.importorskip("sphinx", reason="the site's layer is not set up")
+    from web.extension import cover
+
+    return cover
+
+
+def test_parts_hold_chapters_and_what_is_deeper(cover):
+    assert cover.parts(TOC) == {"One": (cover.Chapter("chapters/a", ("chapters/a_b",)),)}
+
+
+def test_the_contents_are_the_map_in_its_order(cover):
+    listed = [chapter.stem for chapters in cover._contents().values() for chapter in chapters]
+    assert listed == [chapter.stem for chapter in CHAPTERS]
+
+
+def test_a_page_takes_a_minute_for_two_hundred_words(cover):
+    page = next(page for page in pages.every() if page.name == "rooflines")
+    assert cover.minutes("chapters/rooflines") == pytest.approx(words.of(page).words / 200, abs=0.5)
+
+
+@pytest.mark.parametrize(("minutes", "said"), [(45, "45 min"), (60, "1 h"), (95, "1 h 35 min")])
+def test_minutes_are_told_as_hours(cover, minutes, said):
+    assert cover.told(minutes) == said
+
+
+def test_every_way_of_the_cover_is_one_of_the_map_and_links_its_pages(cover):
+    ways = re.search(r"```\{paths\}\n(.*?)```", INDEX, re.DOTALL)[1].strip().splitlines()
+    names = [way.split(" | ")[0] for way in ways]
+    assert len(names) == 6
+    assert set(names) <= set(PATHS)
+    made = cover._way(*ways[3].split(" | "))
+    assert 'data-pages="chapters/intro.html chapters/jax.html' in made
+
+
+def test_the_release_is_the_librarys(cover):
+    config = SimpleNamespace()
+    cover.name_the_release(None, config)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert config.myst_substitutions["version"] == project["version"]
+    assert all(f"{{{{ {name} }}}}" in INDEX for name in config.myst_substitutions)

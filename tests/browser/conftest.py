@@ -15,7 +15,7 @@ from web import vendor
 
 SITE = Path(os.environ.get("SITE", vendor.ROOT / "_build" / "html"))
 PATIENCE_MS = 180_000  # then a test gives up; two cores may be busy with much else
-SKIPPED = {"search.html", "genindex.html", "index.html"}  # not written by the book
+SKIPPED = {"search.html", "genindex.html"}  # not written by the book
 
 
 @functools.cache

@@ -84,7 +84,7 @@ def _exercises(app: Sphinx) -> Iterator[tuple[str, str, str]]:
 def _explorers(texts: dict[str, str]) -> Iterator[tuple[str, str, str]]:
     for page, text in texts.items():
         for key in _EXPLORER.findall(text):
-            for other in _others(page):
+            for other in _others(page) or map(str, pages.of(key.partition(".")[0])):  # notation.md shows some
                 if f'data-explorer="{key}"' not in texts.get(other, ""):
                     yield other, f"?{key}", f"{page}.html"
 

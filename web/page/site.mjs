@@ -5,6 +5,7 @@ import { setUpColorMode } from "./site/color-mode.mjs";
 import { setUpContents } from "./site/contents.mjs";
 import { setUpSearch, setUpSidebar } from "./site/dialogs.mjs";
 import { setUpMoved } from "./site/moved.mjs";
+import { setUpPaths } from "./site/paths.mjs";
 import { setUpTerms } from "./site/terms.mjs";
 import { words } from "./words.mjs";
 
@@ -35,5 +36,6 @@ setUpScrolling();
 setUpFolding();
 setUpTerms();
 setUpMoved();
+setUpPaths();
 load("progress.mjs").catch(() => {}); // a page opened from a file: nothing is stored
 if (document.querySelector(".explorer, .answer-box")) load("live.mjs").catch(notLive);

@@ -1,11 +1,11 @@
 """What is the cheapest way from one sharding of an array to another?
 
-`reshard("A[I_X, J]", "A[I, J_X]", mesh, {"I": 4096, "J": 8192})`: the sequence of free slices, gathers,
+`reshard("A[I_X, J]", "A[I, J_X]", mesh, {"I": 4096, "J": 8192})`: the sequence of free cuts, gathers,
 exchanges, permutes and sums that takes least time, and the next-best that lost. Chapter: Sharding.
 
 >>> from scalingbook_lib.machines import chips
 >>> reshard("A[I_X, J]", "A[I, J_X]", Rings(chips.V5P, X=4), {"I": 4096, "J": 8192}).best.says
-'exchange A over X'
+'all-to-all A over X'
 """
 
 from scalingbook_lib.collectives.resharding.moves import Layout, Move, Moves, axes_of, layout

@@ -1,6 +1,6 @@
 """Which single collectives change how an array is sharded, and what does each cost?
 
-From `A[I_X, J]` one can slice (free), gather, exchange (all-to-all) or permute; from a partial sum also
+From `A[I_X, J]` one can cut (free), gather, exchange (all-to-all) or permute; from a partial sum also
 reduce-scatter or all-reduce. A `Layout` is the bare subscripts, cheap to search; `Move` is one step with its
 arrays, bytes and time. Chapter: Sharding.
 """
@@ -61,7 +61,7 @@ class Move(Told):
 
     @property
     def seconds(self) -> float:
-        """How long it takes; slices are free."""
+        """How long it takes; cuts are free."""
         return self.transfer.total_s
 
     @property
@@ -78,9 +78,9 @@ class Move(Told):
 
 
 VERBS = {
-    "slice": "slice",
+    "cut": "cut",
     Collective.ALL_GATHER: "gather",
-    Collective.ALL_TO_ALL: "exchange",
+    Collective.ALL_TO_ALL: "all-to-all",
     Collective.PERMUTE: "permute",
     Collective.REDUCE_SCATTER: "reduce-scatter",
     Collective.ALL_REDUCE: "all-reduce",
@@ -135,7 +135,7 @@ class Moves:
     def edges(self, at: Layout) -> list[Edge]:
         """Every single collective from here to a layout that splits evenly."""
         if at not in self._seen:
-            kinds = (self._slices, self._gathers, self._exchanges, self._sums, self._permutes)
+            kinds = (self._cuts, self._gathers, self._exchanges, self._sums, self._permutes)
             found = itertools.chain.from_iterable(kind(at) for kind in kinds)
             self._seen[at] = [edge for edge in found if self.fits(edge.after)]
         return self._seen[at]
@@ -144,10 +144,10 @@ class Moves:
         free = self.over.difference(at.partial, *at.dims)
         return [name for name, size in self.chips.items() if size > 1 and name in free]
 
-    def _slices(self, at: Layout) -> Iterator[Edge]:
+    def _cuts(self, at: Layout) -> Iterator[Edge]:
         """[I] → [I_X]: every chip keeps its part of what it already has."""
         for name, d in itertools.product(self._free(at), range(len(at.dims))):
-            yield Edge("slice", name, 0, collectives.NOTHING, at, _with(at, d, (*at.dims[d], name)))
+            yield Edge("cut", name, 0, collectives.NOTHING, at, _with(at, d, (*at.dims[d], name)))
 
     def _gathers(self, at: Layout) -> Iterator[Edge]:
         """[I_XY, J_Z] → [I_X, J_Z], [I, J_Z] or, of several dimensions at once, [I_X, J], [I, J].

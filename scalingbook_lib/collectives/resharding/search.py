@@ -42,7 +42,7 @@ class Sequence(Told):
 
     @property
     def says(self) -> str:
-        """'slice A over Y, gather A over X'."""
+        """'cut A over Y, gather A over X'."""
         return ", ".join(move.says for move in self.moves) or "nothing to move"
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ def reshard(
     *,
     idle_links: bool = False,
 ) -> Resharding:
-    """A[I_X, J] → A[I, J_X]: the cheapest sequence of slices, gathers, exchanges, permutes and sums.
+    """A[I_X, J] → A[I, J_X]: the cheapest sequence of cuts, gathers, exchanges, permutes and sums.
 
     With `idle_links`, axes that neither sharding names may help: where the array is replicated along one, its
     replicas can each fetch a part over links that would be idle.
@@ -174,11 +174,9 @@ def _ways(moves: Moves, start: Layout, goal: Layout) -> list[Path]:
 def _detour(path: Path, better: Path) -> bool:
     """Whether a path does all that a better one does, and perhaps more besides.
 
-    Whatever dimension or order of axes it goes by; slices move nothing.
+    Whatever dimension or order of axes it goes by; cuts move nothing.
     """
-    moved = [
-        [(e.kind, frozenset(axis_names(e.axes))) for e in p if e.kind != "slice"] for p in (path, better)
-    ]
+    moved = [[(e.kind, frozenset(axis_names(e.axes))) for e in p if e.kind != "cut"] for p in (path, better)]
     return Counter(moved[0]) >= Counter(moved[1])
 
 

@@ -108,15 +108,15 @@ def test_case_2_gathers_or_slices_or_exchanges():
     names = {s.name for s in solve(CASE[2], V5P, BIG).strategies}
     assert {
         "gather A over X",
-        "slice B over X, all-reduce C over X",
-        "exchange A over X, gather C over X",
+        "cut B over X, all-reduce C over X",
+        "all-to-all A over X, gather C over X",
     } <= names
 
 
 def test_case_2_reduce_scatters_where_the_result_may_stay_split():
     found = solve("A[I, J_X] · B[J, K] -> C[I, K_X]", V5P, BIG)
-    assert found.named("slice B over X, reduce-scatter C over X").comms_s == approx(
-        solve(CASE[2], V5P, BIG).named("slice B over X, all-reduce C over X").comms_s / 2
+    assert found.named("cut B over X, reduce-scatter C over X").comms_s == approx(
+        solve(CASE[2], V5P, BIG).named("cut B over X, all-reduce C over X").comms_s / 2
     )
 
 
@@ -139,7 +139,9 @@ def test_case_4_gathers_the_smaller_operand_when_the_result_may_lie_either_way(I
 
 def test_the_requested_sharding_is_honoured_at_its_price():
     kept = solve("A[I_X, J] · B[J, K_X] -> C[I_X, K]", V5P, BIG).named("gather B over X")
-    asked = solve("A[I_X, J] · B[J, K_X] -> C[I, K_X]", V5P, BIG).named("gather B over X, exchange C over X")
+    asked = solve("A[I_X, J] · B[J, K_X] -> C[I, K_X]", V5P, BIG).named(
+        "gather B over X, all-to-all C over X"
+    )
     exchange = collectives.all_to_all(2 * 8192 * 8192, *V5P.axes("X"))
     assert asked.comms_s == approx(kept.comms_s + exchange.total_s)
 
@@ -218,6 +220,6 @@ def test_results_tell_themselves():
         "A[I, J_X] · B[J_X, K] -> C[I, K] is case 3, both are split along what is summed over: the local "
         "products are partial sums. Fastest: all-reduce C over X: 1.01 ms if all overlaps, network-bound "
         "(math 599 µs, HBM 72.8 µs, network 1.01 ms). "
-        "Next: exchange A over X, gather B over X, gather C over X: 1.17 times as long, network-bound"
+        "Next: all-to-all A over X, gather B over X, gather C over X: 1.17 times as long, network-bound"
     )
     assert found.margin == approx(1.17, abs=0.01)

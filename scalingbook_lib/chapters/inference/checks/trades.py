@@ -125,7 +125,7 @@ TRADES = (
             Mistake(lambda: _rows(axes=1), "That is a torus of two axes; there are three."),
             Mistake(
                 lambda: _rows(2) * 81 / 72,
-                "That is from the reference's 81, which its own formula makes 72.",
+                "That is from 81 in place of 72, a figure that is printed in places.",
             ),
         ),
     ),

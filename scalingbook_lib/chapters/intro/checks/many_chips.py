@@ -43,9 +43,7 @@ MANY_CHIPS = (
             Mistake(
                 1 / 6, "1,200 GB/s are six links in both directions. One axis has two links into the chip."
             ),
-            Mistake(
-                1 / 0.9, "That is with the reference's 90 GB/s a link; this book takes the documented 100."
-            ),
+            Mistake(1 / 0.9, "That is with 90 GB/s a link; this book takes the documented 100."),
         ),
         right="Right: more than a second, for every step, unless something hides it.",
     ),
@@ -105,7 +103,7 @@ MANY_CHIPS = (
             Mistake(1 / 1.5, "That is the knee. Beyond it the forward pass still shrinks."),
             Mistake(2.0, "Both axes? The question has one."),
             Mistake(0.5, "One direction only? A ring brings data in from both sides."),
-            Mistake(0.9, "With the reference's 45 GB/s a link? This book takes the documented 50."),
+            Mistake(0.9, "With 45 GB/s a link? This book takes the documented 50."),
         ),
         right="Right: 1.5 times the knee, for every model.",
     ),
@@ -123,7 +121,7 @@ MANY_CHIPS = (
         mistakes=(
             Mistake(0.5, "Half. Are the hops n and not 2n, and do the bytes count for both passes?"),
             Mistake(2.0, "Twice. Are the hops n and not n/2, and does the ring bring bytes from both sides?"),
-            Mistake(1 / 0.9, "With the reference's 90 GB/s a link? This book takes the documented 100."),
+            Mistake(1 / 0.9, "With 90 GB/s a link? This book takes the documented 100."),
         ),
         right="Right. With 8 billion parameters it would be 160,000 chips: large models feel no hops.",
     ),

@@ -44,7 +44,7 @@ CHAPTERS = (
         "intro",
         "Introduction",
         "What do more chips buy?",
-        "knee n* = 1 + B · W / C",
+        "knee: n = B · W_ici / C",
         f"{count(round(scaling.tokens_per_chip(chips.V5P)))} tokens per chip hide a gradient AllReduce on one axis of TPU v5p",
     ),
     Chapter(
@@ -56,8 +56,15 @@ CHAPTERS = (
     ),
     Chapter(
         "tpus",
-        "TPUs",
-        "What is a TPU, and how are pods wired?",
+        "TPUs: the chip",
+        "How does a chip use each number that arrives 480 times?",
+        "B rows take B + 2t - 2 cycles",
+        f"{systolic.rows_for(0.9, 128):,.0f} rows past one tile keep a systolic array of 128 × 128 at 90 %",
+    ),
+    Chapter(
+        "tpus_network",
+        "TPUs: the network",
+        "How do thousands of chips reach each other?",
         "bytes / W + hops · α",
         f"{si(_pod_flops_per_s(), 'FLOPs/s')} is the bf16 peak of a TPU v5p pod",
     ),
@@ -79,7 +86,7 @@ CHAPTERS = (
         "training",
         "Training",
         "Which way of splitting for which model?",
-        "data parallel: B / n > C / W",
+        "data parallel: B / n > C / W_ici",
         f"{count(round(scaling.tokens_per_chip(chips.V5P, axes=3)))} tokens per chip on all three axes of TPU v5p",
     ),
     Chapter(
@@ -104,6 +111,13 @@ CHAPTERS = (
         f"{si(140e9 / (16 * chips.V5E.hbm_bytes_per_s), 's')} to read 70 billion bf16 weights on 16 TPU v5e",
     ),
     Chapter(
+        "gpus",
+        "GPUs",
+        "What changes when the chip is a GPU?",
+        "W is one GPU's share of a switch",
+        f"{_ridge(chips.H100):.0f} FLOPs per byte keep an H100 busy from its {chips.H100.hbm_bytes / GiB:.0f} GiB of HBM",
+    ),
+    Chapter(
         "profiling",
         "Profiling",
         "Where did the time go?",
@@ -125,25 +139,21 @@ CHAPTERS = (
         "T = max(math, memory, network), then α",
         "7 questions to ask of any workload",
     ),
-    Chapter(
-        "gpus",
-        "GPUs",
-        "What changes when the chip is a GPU?",
-        "W is one GPU's share of a switch",
-        f"{_ridge(chips.H100):.0f} FLOPs per byte keep an H100 busy from its {chips.H100.hbm_bytes / GiB:.0f} GiB of HBM",
-    ),
 )
 
-_HARDWARE = "intro rooflines tpus gpus sharding transformers training training_llama3 inference inference_llama3 jax profiling conclusion"
-_MODELS = "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus gpus jax profiling conclusion"
-_JAX = "intro jax sharding rooflines profiling tpus transformers training training_llama3 inference inference_llama3 gpus conclusion"
+_WAYS = {
+    "an evening": "intro rooflines sharding conclusion",
+    "a week": "intro rooflines tpus tpus_network sharding transformers training inference conclusion",
+    "JAX first": "intro jax sharding rooflines profiling training conclusion",
+    "serving first": "intro rooflines sharding transformers inference inference_llama3 conclusion",
+    "GPUs first": "intro rooflines gpus sharding transformers training inference conclusion",
+    "hardware first": "intro rooflines tpus tpus_network gpus sharding transformers training training_llama3 inference inference_llama3 jax profiling conclusion",
+    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus jax profiling conclusion",
+}
 _BY_STEM = {chapter.stem: chapter for chapter in CHAPTERS}
 
-PATHS = {
-    "in order": CHAPTERS,
-    "hardware first": tuple(_BY_STEM[stem] for stem in _HARDWARE.split()),
-    "Transformer first": tuple(_BY_STEM[stem] for stem in _MODELS.split()),
-    "JAX first": tuple(_BY_STEM[stem] for stem in _JAX.split()),
+PATHS = {"in order": CHAPTERS} | {
+    name: tuple(_BY_STEM[stem] for stem in stems.split()) for name, stems in _WAYS.items()
 }
 
 
@@ -154,7 +164,7 @@ def _map(*, path: str, step: int) -> View:
     cells = [[_box(chapter, place, at)] for place, chapter in enumerate(order)]
     return View(
         f"{at + 1} of {len(order)}: {here.title}. {here.question}",
-        (Grid(f"Reading {path}", [str(CHAPTERS.index(c)) for c in order], (), cells),),
+        (Grid(f"Path: {path}", [str(CHAPTERS.index(c)) for c in order], (), cells),),
         (
             Readout("formula", 0, "", here.formula),
             Readout("number", 0, "", here.number),

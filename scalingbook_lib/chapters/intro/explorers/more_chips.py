@@ -17,6 +17,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
+from scalingbook_lib.reader.figures.shapes import IDLE, MATH, NETWORK
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import count, si
 
@@ -59,13 +60,13 @@ def _step_chart(many: list[scaling.ScalingStep], now: scaling.ScalingStep, knee:
                 COUNTS,
                 [s.math_s + max(s.network_s - s.backward_s, 0) for s in many],
                 [s.math_s + s.network_s for s in many],
-                3,
+                IDLE,
             ),
-            Curve("backward pass", COUNTS, [s.backward_s for s in many], 0),
-            Curve("AllReduce", COUNTS[4:], [s.network_s for s in many[4:]], 1),
-            Curve("step", COUNTS, [s.total_s for s in many], 2),
+            Curve("backward pass", COUNTS, [s.backward_s for s in many], MATH),
+            Curve("AllReduce", COUNTS[4:], [s.network_s for s in many[4:]], NETWORK),
+            Curve("step", COUNTS, [s.total_s for s in many], 0),
             RefLine("knee", knee),
-            Points("now", [now.chips], [now.total_s], ["you"], 2),
+            Points("now", [now.chips], [now.total_s], ["you"], 0),
         ),
         "Time",
     )
@@ -78,9 +79,9 @@ def _efficiency_chart(
         Scale("chips n", "", "log", 1, COUNTS[-1]),
         Scale("efficiency", "%", "linear", 0, 110),
         (
-            Curve("speed-up / n", COUNTS, [100 * scaling.strong_efficiency(s, one) for s in many], 2),
+            Curve("speed-up / n", COUNTS, [100 * scaling.strong_efficiency(s, one) for s in many], 0),
             RefLine("knee", knee),
-            Points("now", [now.chips], [100 * scaling.strong_efficiency(now, one)], ["you"], 2),
+            Points("now", [now.chips], [100 * scaling.strong_efficiency(now, one)], ["you"], 0),
         ),
         "Efficiency",
     )
@@ -120,7 +121,7 @@ ADD_CHIPS = Explorer(
     controls={
         "P": Slider("parameters P", 1, 1000, 8, "log", "billion"),
         "B": Slider("batch B", 2**16, 2**24, 2**22, "pow2", "tokens"),
-        "n": Slider("chips n", 1, 16384, 256, "log", "chips"),
+        "n": Slider("chips n", 1, 16384, 4096, "log", "chips"),
         "chip": Choice("chip", CHIPS, "TPU v5p"),
         "network": Choice("gradients travel over", (ONE, ALL)),
         "overlap": Slider("overlap", 0, 100, 100, unit="%"),

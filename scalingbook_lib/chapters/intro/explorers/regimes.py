@@ -16,6 +16,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
     several,
 )
+from scalingbook_lib.reader.figures.shapes import MATH, NETWORK
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import count
 
@@ -55,7 +56,7 @@ def _regimes(*, n: int, B: int, per_chip: int, chip: str, network: str) -> View:
         (
             Readout("strong: tokens per chip", B / n, "", count(round(B / n))),
             Readout("weak: batch", per_chip * n, "tokens"),
-            Readout("C/W", scaling.tokens_per_chip(on, axes=axes), "tokens per chip"),
+            Readout("tokens a chip needs", scaling.tokens_per_chip(on, axes=axes), "tokens"),
         ),
     )
 
@@ -65,8 +66,8 @@ def _bars(s: scaling.ScalingStep, w: scaling.ScalingStep) -> Bars:
         Scale("time of one step", "s"),
         ("strong", "weak"),
         (
-            Series("arithmetic", (s.math_s, w.math_s), 2),
-            Series("AllReduce, exposed", (s.exposed_s, w.exposed_s), 3),
+            Series("arithmetic", (s.math_s, w.math_s), MATH),
+            Series("AllReduce, exposed", (s.exposed_s, w.exposed_s), NETWORK),
         ),
         stacked=True,
     )

@@ -173,6 +173,6 @@ ARRAYS = (
             Mistake("A[I, J_X]", "That is an AllToAll, and it costs more than what it saves. What is free?"),
             Mistake("A[I_Y, J]", "That permutes whole shards between chips, and leaves J as it was."),
         ),
-        right="Right: slice over Y for nothing, then gather a quarter of the array over X.",
+        right="Right: cut over Y for nothing, then gather a quarter of the array over X.",
     ),
 )

@@ -73,7 +73,7 @@ AXES = (
     ),
     Check(
         key="sharding.alltoall-ratio",
-        title="An exchange and a gather",
+        title="An AllToAll and a gather",
         answer=_gather_to_exchange,
         difficulty=2,
         hints=(

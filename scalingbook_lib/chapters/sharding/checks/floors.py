@@ -116,7 +116,7 @@ FLOORS = (
                 "That is a v5e. A v6e's memory is twice as fast.",
             ),
         ),
-        right="Right: memory-bound. The reference's version of this problem never asks for the memory.",
+        right="Right: memory-bound. Arithmetic and network alone would never have told.",
     ),
     Check(
         key="sharding.chunks-to-overlap",

@@ -20,7 +20,7 @@ def _scattered_or_gathered() -> float:
     found = solve("A[I, J_X] · B[J, K] -> C[I, K_X]", Rings(chips.V5P, X=16), sizes)
     first, last = (
         found.named(name)
-        for name in ("gather A over X, slice B over X", "slice B over X, reduce-scatter C over X")
+        for name in ("gather A over X, cut B over X", "cut B over X, reduce-scatter C over X")
     )
     return first.nbytes / last.nbytes
 
@@ -28,7 +28,7 @@ def _scattered_or_gathered() -> float:
 @cache
 def _strategies(B: int, D: int = 8192) -> tuple[Strategy, Strategy]:
     found = solve("A[B, D] · W[D_X, F] -> Z[B, F]", _V6E, {"B": B, "D": D, "F": 16384})
-    return found.named("gather W over X"), found.named("slice A over X, all-reduce Z over X")
+    return found.named("gather W over X"), found.named("cut A over X, all-reduce Z over X")
 
 
 def _few_tokens(B: int = 1024) -> float:
@@ -95,7 +95,7 @@ PRODUCTS = (
             ),
             Mistake(0.5, "The result may stay cut, so one pass is enough: no AllReduce."),
         ),
-        right="Right: J over K. In the reference's letters, M over K.",
+        right="Right: J over K.",
     ),
     Check(
         key="sharding.reduce-few-tokens",
@@ -148,7 +148,7 @@ PRODUCTS = (
         mistakes=(
             Mistake(0.5, "That is a ring, or only half of an AllReduce. A v5e axis of four is a line."),
             Mistake(4 / 3, "A chip has a quarter already: 1 - 1/4 of the array moves in each pass."),
-            Mistake(10 / 9, "That is with the reference's 45 GB/s. The documented rate is 50."),
+            Mistake(10 / 9, "That is with 45 GB/s, 90 % of the rate. The documented rate is 50."),
             Mistake(4, "X still cuts I, so a quarter of C is summed."),
             Mistake(lambda: 1 / _no_wrap(), "Upside down: network over arithmetic is asked for."),
         ),

@@ -72,9 +72,9 @@ TRANSFERS = (
             Mistake(lambda: 2**25 / 5e10, "A chip receives only what it lacks: (1 - 1/4) of the array."),
             Mistake(lambda: 2**25 / 1e11, "That is M/W for a ring, as if the end of a line had two links."),
             Mistake(
-                # the same links at the 90 % of their rate that the reference calculates with
+                # the same links at the 90 % of their rate that some texts calculate with
                 lambda: _large(replace(_LINE, link_bytes_per_s=0.9 * _LINE.link_bytes_per_s)),
-                "That is with the reference's 45 GB/s. The documented rate is 50.",
+                "That is with 45 GB/s, 90 % of the rate. The documented rate is 50.",
             ),
         ),
         right="Right. Measured on real chips: 680 µs.",
@@ -186,7 +186,7 @@ TRANSFERS = (
             ),
             Mistake(
                 lambda: 2 * _BD / 16 / 9e10,
-                "That is the reference's figure: 45 GB/s a link, no hops, and without 1 - 1/4.",
+                "That is 45 GB/s a link, no hops, and without 1 - 1/4.",
             ),
             Mistake(
                 lambda: 2 * _BD / 16 / 1e11,
@@ -196,6 +196,6 @@ TRANSFERS = (
                 ),
             ),
         ),
-        right="Right. Early editions of the reference had 190 µs: they forgot that X and Y cut the array.",
+        right="Right. Without the cuts over X and Y it would be sixteen times the bytes.",
     ),
 )

@@ -24,7 +24,7 @@ from scalingbook_lib.reader.explorers.parts import (
 from scalingbook_lib.sharded_matmul import SplitWeight, Way
 from scalingbook_lib.units import count, si
 
-_LABELS = ("1. gather W", "2. slice X, sum Z", "3. exchange W, gather Z", "4. split batch, gather W and Z")
+_LABELS = ("1. gather W", "2. cut X, sum Z", "3. all-to-all W, gather Z", "4. split batch, gather W and Z")
 _KINDS = {  # two ways by what they wait for, and their colors
     (0, "network"): 1,
     (0, "compute"): 4,

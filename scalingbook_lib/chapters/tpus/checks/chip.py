@@ -112,8 +112,8 @@ INSIDE = (
         unit="rows",
         difficulty=2,
         hints=(
-            "From the first multiplication to the last result, M rows take M + 2t − 2 cycles.",
-            "A cell works in M of these cycles. Set the share to 0.9 and solve for M.",
+            "From the first multiplication to the last result, B rows take B + 2t − 2 cycles.",
+            "A cell works in B of these cycles. Set the share to 0.9 and solve for B.",
         ),
         mistakes=(
             Mistake(lambda: 0.9 * 127 / 0.1, "The array has to fill and to drain: 2t − 2 cycles, not t − 1."),

@@ -61,12 +61,12 @@ def _tile(now: systolic.Padding, k: int, n: int) -> Cell:
 def _curves(now: systolic.Padding) -> Chart:
     many = [systolic.padding(now.M, now.K, n, now.side) for n in _COLUMNS]
     return Chart(
-        Scale("columns N", "", "linear", 0, 2048),
+        Scale("columns F", "", "linear", 0, 2048),
         Scale("share", "", "linear", 0, 1.05),
         (
             Curve("weight cells used", _COLUMNS, [p.useful for p in many], 0),
             Curve("cell-cycles used", _COLUMNS, [p.utilization for p in many], 2),
-            Points("your N", [now.N], [now.useful], ["your N"], 1),
+            Points("your F", [now.N], [now.useful], ["your F"], 1),
         ),
     )
 
@@ -90,9 +90,9 @@ PADDING = Explorer(
     title="Padding: tiles that are not full",
     question="What does one column more than a multiple of the array's side cost?",
     controls={
-        "M": Slider("rows M", 1, 2048, 64),
-        "K": Slider("depth K", 1, 2048, 128),
-        "N": Slider("columns N", 1, 2048, 129),
+        "M": Slider("rows B", 1, 2048, 64),
+        "K": Slider("depth D", 1, 2048, 128),
+        "N": Slider("columns F", 1, 2048, 129),
         "side": Choice("side of the array", _SIDES, "128"),
         "stored": Choice("stored in", ("bf16", "int8", "fp32")),
     },

@@ -42,7 +42,7 @@ def _systolic(*, t: int, M: int, tiles: int, double: bool, step: int) -> View:
             Readout("cells at work now", frame.busy, "", f"{frame.busy} of {t * t}"),
             Readout("cycles of loading", run.load_cycles),
             Readout("cycles after it", run.cycles),
-            Readout("one tile: M + 2t - 2", systolic.cycles(M, t)),
+            Readout("one tile: B + 2t - 2", systolic.cycles(M, t)),
             Readout("a further tile costs", systolic.tile_period(M, t, double)),
             Readout.percent("utilization", run.utilization, 3),
         ),
@@ -146,7 +146,7 @@ SYSTOLIC = Explorer(
     question="How many rows must stream past the weights before most cells work in most cycles?",
     controls={
         "t": Slider("side t of the array", 2, 8, 3),
-        "M": Slider("rows M of X", 1, 16, 4),
+        "M": Slider("rows B of X", 1, 16, 4),
         "tiles": Slider("tiles of weights", 1, 4, 2),
         "double": Switch("double-buffered weights", True),
         "step": Steps("cycle", 6),

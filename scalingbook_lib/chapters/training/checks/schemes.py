@@ -136,7 +136,7 @@ SCHEMES = (
             ),
             Mistake(
                 lambda: 4 * 2 * 71_360,
-                "That is from the reference's 71,360, which has a misprint in its FLOPs/s: 4.46 for 4.59.",
+                "That is from 71,360, which divides 4.46 by the network's rate; a v5p does 4.59 · 10¹⁴ FLOPs/s.",
             ),
         ),
         right="Right: any batch of a large run is above that.",

@@ -57,7 +57,7 @@ SPLITS = (
         mistakes=(
             Mistake(
                 lambda: _fully_sharded(links=0.9),
-                "That is with 90 % of the documented rate, as the reference counts.",
+                "That is with 90 % of the documented rate, as some texts count.",
             ),
             Mistake(lambda: _fully_sharded(1), "That is over one axis. All three of the torus carry it."),
             Mistake(lambda: _fully_sharded(2), "That is over two axes. The torus has a third."),
@@ -90,7 +90,7 @@ SPLITS = (
             ),
             Mistake(
                 lambda: (_F / _SEVERAL * 2 * _CHIPS) ** 0.5,
-                "B/F is upside down there, as in the reference's prose: more tokens ask for more data ways.",
+                "B/F is upside down there: more tokens ask for more data ways.",
             ),
             Mistake(
                 lambda: (_SEVERAL / _F / 2 * _CHIPS) ** 0.5,

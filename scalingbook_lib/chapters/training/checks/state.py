@@ -80,7 +80,7 @@ STATE = (
         mistakes=(
             Mistake(
                 lambda: _13B.params + _MLP,
-                "The MLP has one gate: three matrices, where the reference's note speaks of two gates.",
+                "The MLP has one gate: three matrices in all.",
             ),
             Mistake(lambda: _13B.params - _MLP, "The MLP is gated, and has three matrices."),
             Mistake(
@@ -89,7 +89,7 @@ STATE = (
             ),
             Mistake(
                 lambda: 8.5e9 + 4.2e9 + 0.39e9,
-                "That is the reference's sum. Work out 2 V D once more, it has 0.39.",
+                "That has 0.39 for the vocabulary. Work out 2 V D once more.",
             ),
             Mistake(
                 lambda: _13B.params - 2 * _13B.V * _13B.D,
@@ -141,7 +141,7 @@ STATE = (
             Mistake(1.5, "That is with two axes of the three."),
             Mistake(
                 lambda: _pod_batch(links=0.9),
-                "That is the reference's figure, for links at 90 % of the documented rate.",
+                "That is for links at 90 % of the documented rate.",
             ),
             Mistake(2, "An AllReduce sends on both links of an axis: 200 GB/s for each axis."),
         ),
@@ -160,11 +160,11 @@ STATE = (
         mistakes=(
             Mistake(
                 lambda: _tensor(2 * _GEMMA_F),
-                "That counts both halves of the gate in F, as the reference does. One matrix is 24,576 wide.",
+                "That counts both halves of the gate in F. One matrix is 24,576 wide.",
             ),
             Mistake(
                 lambda: 49_152 / 2550,
-                "That is the reference's figure: F counts both halves of the gate, and links are at 90 %.",
+                "There F counts both halves of the gate, and links are at 90 %.",
             ),
             Mistake(lambda: _tensor(links=0.9), "That is with links at 90 % of their documented rate."),
             Mistake(lambda: _tensor(3072), "That is with D. Tensor parallelism here cuts F."),
@@ -195,7 +195,7 @@ STATE = (
             Mistake(lambda: _checkpoints() / _13B.L, "That is one layer of 40."),
             Mistake(2, "bf16 takes two bytes an element."),
             Mistake(
-                lambda: _checkpoints(tokens=16e16), "B = 16e16 was a misprint in the reference: 16 million."
+                lambda: _checkpoints(tokens=16e16), "The batch is 16 million tokens, 16e6."
             ),
             Mistake(
                 lambda: _checkpoints(0),

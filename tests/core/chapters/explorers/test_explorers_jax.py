@@ -126,7 +126,7 @@ def test_the_price_of_an_answer_is_what_the_solver_finds_for_it():
 def test_a_sum_and_a_flat_view_move_what_no_word_asks_for():
     assert "all-reduce C over X" in TYPES.see(operation="A.sum(0)").verdict
     assert "nothing moves" in TYPES.see(operation="A.sum(0)", a="P(None, 'Y')").verdict
-    assert "exchange A over Y" in TYPES.see(operation="A.reshape(-1)").verdict
+    assert "all-to-all A over Y" in TYPES.see(operation="A.reshape(-1)").verdict
     assert "gather A over Y" in TYPES.see(b="P(None, 'Y')").verdict
 
 

@@ -56,7 +56,7 @@ def test_every_case_is_recognized_and_its_bars_are_the_solver_s(text, case):
 
 def test_a_larger_k_makes_another_strategy_win():
     assert "all-reduce C" in CASES.see(K=2048).verdict
-    assert "Fastest: exchange A over Y" in CASES.see(K=8192).verdict
+    assert "Fastest: all-to-all A over Y" in CASES.see(K=8192).verdict
     assert "gather A over Y" in CASES.see(J=64).verdict
 
 

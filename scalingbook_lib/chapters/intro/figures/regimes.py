@@ -1,0 +1,74 @@
+"""Does the work stay, or the work of each chip? Strong and weak scaling, as blocks and as curves."""
+
+from scalingbook_lib.machines.chips import V5P
+from scalingbook_lib.reader.explorers.view import Chart, Curve, RefLine, Scale
+from scalingbook_lib.reader.figures.figure import Figure
+from scalingbook_lib.reader.figures.shapes import MATH, MEMORY, Cells, Shape, Words
+from scalingbook_lib.reader.figures.sketch import Sketch
+from scalingbook_lib.roofline import scaling
+from scalingbook_lib.units import count, percent
+
+P, B = 8e9, 2**22
+ENOUGH, FEW = 4096, 1024  # tokens of a chip, above and below C/W
+COUNTS = [2.0 ** (e / 8) for e in range(113)]
+ONE = scaling.data_parallel(P, B, 1, V5P)
+
+
+def strong(n: float) -> float:
+    """Efficiency in % where the batch stays."""
+    return 100 * scaling.strong_efficiency(scaling.data_parallel(P, B, n, V5P), ONE)
+
+
+def weak(tokens: int, n: float) -> float:
+    """Efficiency in % where every chip keeps its tokens."""
+    steps = [scaling.data_parallel(P, tokens * k, k, V5P) for k in (n, 1)]
+    return 100 * scaling.weak_efficiency(*steps)
+
+
+def regimes() -> Figure:
+    """Two questions with one name, and their answers."""
+    last, floor = percent(strong(COUNTS[-1]) / 100, 2), percent(weak(FEW, COUNTS[-1]) / 100, 2)
+    knee = count(round(scaling.knee(B, V5P)))
+    return Figure(
+        key="intro.regimes",
+        alt="Above: strong scaling cuts one square in ever smaller parts, weak scaling adds squares of one "
+        "size. Below, efficiency over chips: with a fixed batch it is perfect up to "
+        f"{knee} chips and ends at {last}; with {count(ENOUGH)} tokens a chip it stays perfect; with "
+        f"{count(FEW)} it soon falls to {floor} and stays.",
+        caption="A fixed batch has a knee in the number of chips. A batch that grows with the chips has "
+        "none: enough tokens a chip are enough for any number of chips, and too few are too few from the "
+        "start. (TPU v5p.)",
+        parts=lambda wide: [_blocks(wide), _curves()],
+    )
+
+
+def _blocks(wide: float) -> Sketch:
+    """Left one square in 1, 4 and 16 parts; right 1, 4 and 16 squares."""
+    abreast = wide > 400
+    half = wide / 2 if abreast else wide
+    shapes: list[Shape] = []
+    for k, (name, color, grows) in enumerate((("strong", MEMORY, False), ("weak", MATH, True))):
+        x, y = (half * k, 0.0) if abreast else (0.0, 138.0 * k)
+        said = f"{name}: the work {'of each chip' if grows else ''} stays".replace("  ", " ")
+        shapes.append(Words(x=x + half / 2, y=y + 16, text=said, bold=True))
+        for j, side in enumerate((1, 2, 4)):
+            middle, part = x + half * (j + 0.5) / 3, 20.0 if grows else 80.0 / side
+            corner = middle - part * side / 2, y + 70 - part * side / 2
+            rows = [[color] * side for _ in range(side)]
+            shapes.append(Cells(x=corner[0], y=corner[1], rows=rows, wide=part, high=part))
+            chips = f"{side * side} chip{'s' * (side > 1)}"
+            shapes.append(Words(x=middle, y=y + 128, text=chips, quiet=True))
+    return Sketch(wide, 138.0 if abreast else 276.0, shapes)
+
+
+def _curves() -> Chart:
+    return Chart(
+        Scale("chips n", "", "log", 1, COUNTS[-1]),
+        Scale("efficiency", "%", "linear", 0, 110),
+        (
+            Curve("strong", COUNTS, [strong(n) for n in COUNTS], MEMORY),
+            Curve(f"weak: {count(ENOUGH)} each", COUNTS, [weak(ENOUGH, n) for n in COUNTS], MATH),
+            Curve(f"weak: {count(FEW)} each", COUNTS, [weak(FEW, n) for n in COUNTS], MATH, dashed=True),
+            RefLine("knee", scaling.knee(B, V5P)),
+        ),
+    )

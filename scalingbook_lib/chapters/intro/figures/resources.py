@@ -1,0 +1,84 @@
+"""What can a program run out of? Two lanes of time, and a box that is too small."""
+
+from scalingbook_lib import roofline
+from scalingbook_lib.machines.chips import V5E
+from scalingbook_lib.reader.figures.figure import Figure
+from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, Area, Shape, Words
+from scalingbook_lib.reader.figures.sketch import Sketch
+from scalingbook_lib.units import BF16, binary, si
+
+B, D, F = 24, 8192, 8192
+FEW = roofline.matmul(B, D, F, V5E)
+ROWS, COLUMNS = 65_536, 131_072  # of weights that fill a v5e in bf16
+ARRAY = BF16.bytes * ROWS * COLUMNS
+
+
+def resources() -> Figure:
+    """Two that take time, one that is a yes or a no."""
+    chip, array = binary(V5E.hbm_bytes), binary(ARRAY)
+    return Figure(
+        key="intro.resources",
+        alt=f"One TPU v5e. Two lanes on one clock: {B} tokens through a weight matrix are "
+        f"{si(FEW.math_s, 's')} of arithmetic and {si(FEW.memory_s, 's')} of bytes moved. Below, a memory of "
+        f"{chip} and three arrays of {array} that do not all go in: weights, gradients, new weights.",
+        caption="Arithmetic and bytes moved take time, and the longer one is the least that a step can take. "
+        "Bytes stored take none: the program fits, or there is no program. (TPU v5e.)",
+        parts=lambda wide: [_time(wide), _room(wide)],
+    )
+
+
+def _time(wide: float) -> Sketch:
+    """The two lanes of one matmul."""
+    left, right = 100.0, wide - 10
+    works = (right - left) * FEW.math_s / FEW.memory_s
+    return Sketch(
+        wide,
+        110,
+        [
+            Words(x=2, y=16, text="time", bold=True, align="start"),
+            Words(x=right, y=16, text=f"X[{B}, {D}] · W[{D}, {F}]", align="end", quiet=True),
+            Area(x=left, y=28, wide=works, high=30, color=MATH, left="arithmetic"),
+            Words(x=left + works + 7, y=47.5, text=f"{si(FEW.math_s, 's')}, then idle", align="start"),
+            Area(
+                x=left,
+                y=68,
+                wide=right - left,
+                high=30,
+                color=MEMORY,
+                text=si(FEW.memory_s, "s"),
+                left="bytes moved",
+            ),
+        ],
+    )
+
+
+def _room(wide: float) -> Sketch:
+    """A memory, and three arrays as large as it."""
+    left = 100.0
+    each, high = (wide - left - 10) / 3 - 8, 56.0
+    said = f"{binary(V5E.hbm_bytes)} of HBM, three arrays of {binary(ARRAY)}"
+    shapes: list[Shape] = [
+        Words(x=2, y=16, text="room", bold=True, align="start"),
+        Words(
+            x=wide - 10,
+            y=16,
+            text=said,
+            align="end",
+            quiet=True,
+        ),
+        Area(x=left - 5, y=28, wide=each + 10, high=high + 10, color=None, shade=0, left="bytes stored"),
+    ]
+    for k, name in enumerate(("w", "gradient", "new w")):
+        shapes.append(
+            Area(
+                x=left + k * (each + 10),
+                y=33,
+                wide=each,
+                high=high,
+                color=MEMORY if k == 0 else IDLE,
+                shade=0.3 if k == 0 else 0.06,
+                dashed=k > 0,
+                text=f"{name}\n{binary(ARRAY)}",
+            )
+        )
+    return Sketch(wide, 104, shapes)

@@ -1,0 +1,102 @@
+"""What does not shrink? What a chip must receive; and the order that hides it."""
+
+from scalingbook_lib.machines.chips import V5P
+from scalingbook_lib.reader.figures.figure import Figure
+from scalingbook_lib.reader.figures.shapes import IDLE, MATH, NETWORK, Area, Arrow, Cells, Shape, Words
+from scalingbook_lib.reader.figures.sketch import Sketch
+from scalingbook_lib.roofline import scaling
+from scalingbook_lib.units import GB, si
+
+P, B = 8e9, 2**22
+RINGS = (4, 16)
+LAYER = scaling.data_parallel(1024 * 4096, 65536, 64, V5P, axes=3)
+
+
+def received(n: int) -> float:
+    """Bytes that an AllReduce of all gradients brings into each of n chips."""
+    return scaling.data_parallel(P, B, n, V5P).network_s * scaling.bytes_per_s(V5P)
+
+
+def receives() -> Figure:
+    """The slice of the batch gets thinner, the sheet of gradients does not."""
+    told = "; ".join(
+        f"on {n} chips each has {B // n:,} tokens and receives {si(received(n), 'B')}" for n in RINGS
+    )
+    return Figure(
+        key="intro.receives",
+        alt="Two rings of chips below the same batch. Each chip takes one slice of it, and below each chip "
+        f"hangs a sheet, the gradients that it must receive: {told}.",
+        caption="Four times the chips: a quarter of the work for each, and no less to receive. "
+        f"On long rings it is {si(4 * P, 'B')}, twice the gradients' {si(2 * P, 'B')}.",
+        parts=lambda wide: [_ring(wide, n) for n in RINGS],
+    )
+
+
+def _ring(wide: float, n: int) -> Sketch:
+    """The batch, the chips below it, and what each receives."""
+    left, each = 10.0, (wide - 20) / n
+    side, sheet = 15.0, (14.0, received(n) / GB * 1.6)
+    bar, chip, floor = 26.0, 74.0, 110.0
+    middles = [left + each * (k + 0.5) for k in range(n)]
+    ring = chip + side / 2
+    shapes: list[Shape] = [
+        Words(x=left, y=16, text=f"{n} chips on a ring", bold=True, align="start"),
+        Words(x=wide - left, y=16, text=f"{B // n:,} tokens each", align="end", color=MATH),
+        Cells(x=left, y=bar, rows=[[MATH] * n], wide=each, high=26),
+        Arrow(x0=left, y0=ring, x1=wide - left, y1=ring, heads=0, thick=1.2),
+        Arrow(x0=left, y0=ring, x1=left, y1=floor + 58, heads=0, thick=1.2),
+        Arrow(x0=wide - left, y0=ring, x1=wide - left, y1=floor + 58, heads=0, thick=1.2),
+        Arrow(x0=left, y0=floor + 58, x1=wide - left, y1=floor + 58, heads=0, thick=1.2),
+    ]
+    for x in middles:
+        shapes.append(Arrow(x0=x, y0=bar + 26, x1=x, y1=chip - 2, thick=1.1, color=MATH))
+        shapes.append(Area(x=x - side / 2, y=chip, wide=side, high=side, color=None, shade=0.5))
+        shapes.append(Arrow(x0=x, y0=floor - 1, x1=x, y1=chip + side + 2, thick=1.1, color=NETWORK))
+        shapes.append(
+            Area(x=x - sheet[0] / 2, y=floor, wide=sheet[0], high=sheet[1], color=NETWORK, shade=0.4)
+        )
+    said = f"{si(received(n), 'B')} of gradients arrive at each"
+    shapes.append(Words(x=wide / 2, y=floor + 76, text=said, color=NETWORK))
+    return Sketch(wide, floor + 92, shapes)
+
+
+def order() -> Figure:
+    """The compiled layer's lanes beside the order that would hide the AllReduce."""
+    waits = LAYER.math_s + LAYER.network_s
+    return Figure(
+        key="intro.order",
+        alt="Two orders of one small program, each with a lane of arithmetic and a lane of network. As "
+        f"compiled: two matmuls, then the AllReduce alone, then the third matmul, {si(waits, 's')}. With the "
+        f"weights' gradient first, the AllReduce runs beside the other two matmuls: {si(LAYER.math_s, 's')}.",
+        caption=f"The same three matmuls and the same AllReduce: {si(waits, 's')} in one order, "
+        f"{si(LAYER.math_s, 's')} in the other. Whether the network hides is a matter of the order.",
+        parts=lambda wide: [_lanes(wide, hidden=False), _lanes(wide, hidden=True)],
+    )
+
+
+def _lanes(wide: float, *, hidden: bool) -> Sketch:
+    """Three products on one lane and the AllReduce on the other, as compiled or with dw first."""
+    left, high = (84.0, 26.0) if wide > 400 else (2.0, 26.0)
+    scale = (wide - left - 4) / (LAYER.math_s + LAYER.network_s)
+    each, sent = LAYER.forward_s * scale, LAYER.network_s * scale
+    names, starts, send = ("dw", "y", "dx"), (0.0, each, 2 * each), each
+    if not hidden:
+        names, starts, send = ("y", "dw", "dx"), (0.0, each, 2 * each + sent), 2 * each
+    beside = {"left": "arithmetic"} if wide > 400 else {}
+    shapes: list[Shape] = [
+        Area(x=left + start, y=26, wide=each, high=high, color=MATH, text=name)
+        for name, start in zip(names, starts, strict=True)
+    ]
+    shapes.append(Area(x=left + send, y=60, wide=sent, high=high, color=NETWORK, text="AllReduce of dw"))
+    if not hidden:
+        shapes.append(
+            Area(x=left + send, y=26, wide=sent, high=high, color=IDLE, shade=0.06, dashed=True, text="waits")
+        )
+    if beside:
+        shapes += [
+            Words(x=left - 7, y=43.5, text="arithmetic", align="end", quiet=True),
+            Words(x=left - 7, y=77.5, text="network", align="end", quiet=True),
+        ]
+    title = "dw first: the AllReduce is hidden" if hidden else "as compiled: everyone waits for it"
+    shapes.append(Words(x=left, y=16, text=title, bold=True, align="start"))
+    return Sketch(wide, 104, shapes)

@@ -1,0 +1,43 @@
+"""How do times stand beside one another? Named lanes from one start, labels inside or behind.
+
+>>> lanes(680, [Span("network", 0, 1, "1 s"), Span("memory", 0, 4, "4 s")]).high
+72.0
+"""
+
+from collections.abc import Sequence
+
+from scalingbook_lib.reader.draw.svg import measure
+from scalingbook_lib.reader.explorers.view import Span
+from scalingbook_lib.reader.figures.shapes import Area, Shape, Words
+from scalingbook_lib.reader.figures.sketch import Sketch
+
+SURE = 1.12  # letters of a reader's own font are up to so much wider than those that are measured
+ROW = 36.0
+
+
+def lanes(wide: float, spans: Sequence[Span], *, end: float = 0.0, title: str = "") -> Sketch:
+    """Every lane in its first order, its name at the left or, on a phone, above it.
+
+    The scale ends at `end`, or with the last span. A lane's last label follows where it has no room.
+    """
+    abreast = wide > 400
+    names = list(dict.fromkeys(span.lane for span in spans))
+    left = SURE * max(map(measure, names)) + 12 if abreast else 2.0
+    right = wide - SURE * max(measure(span.label) for span in spans) - 12
+    scale = (right - left) / (end or max(span.end for span in spans))
+    head, deep = (26.0 if title else 0.0), ROW if abreast else ROW + 18
+    levels = {name: head + deep * k + (0 if abreast else 18) for k, name in enumerate(names)}
+    shapes: list[Shape] = [Words(x=2, y=14, text=title, bold=True, align="start")] if title else []
+    for name, y in levels.items():
+        x, level = (left - 8, y + 19) if abreast else (2.0, y - 5)
+        shapes.append(Words(x=x, y=level, text=name, align="end" if abreast else "start", quiet=True))
+    for span in spans:
+        x, long, y = left + scale * span.start, scale * (span.end - span.start), levels[span.lane]
+        fits = SURE * measure(span.label) + 6 < long
+        last = span.end == max(other.end for other in spans if other.lane == span.lane)
+        beside = "" if fits or not last else span.label
+        text = span.label if fits else ""
+        shapes.append(
+            Area(x=x, y=y, wide=long, high=28, text=text, right=beside, color=span.color, shade=0.5)
+        )
+    return Sketch(wide, head + deep * len(names), shapes)

@@ -1,0 +1,198 @@
+"""What stands on the cover? What is inside, with the time it takes, ways through it, a figure, an explorer.
+
+`{drawing} KEY` and `{explorer} KEY` show one on a page that is no notebook. `{inside}` lists the chapters of
+`_toc.yml` with their minutes; `{paths}`, a line `name | title | for whom` each, the ways of the map.
+"""
+
+import posixpath
+import re
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import yaml
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.util.docutils import SphinxDirective
+
+from scalingbook_lib.chapters import explorers, figures
+from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS, PATHS
+from tools import pages, words
+from tools.environment import ROOT
+
+WORDS_A_MINUTE = 200  # of prose with numbers in it; exercises are not counted
+_TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+KNOWN = {chapter.stem: chapter for chapter in CHAPTERS}
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """A chapter of the contents: its page, and the deeper pages below it."""
+
+    page: str
+    deeper: tuple[str, ...]
+
+    @property
+    def stem(self) -> str:
+        """The name of its file."""
+        return posixpath.basename(self.page)
+
+    @property
+    def title(self) -> str:
+        """As the map of the book names it, or as its page does."""
+        if self.stem in KNOWN:
+            return KNOWN[self.stem].title
+        found = _TITLE.search(_source(self.page))
+        return found[1] if found else self.stem
+
+    @property
+    def minutes(self) -> tuple[int, int]:
+        """Of its page, and of all deeper ones."""
+        return minutes(self.page), sum(map(minutes, self.deeper))
+
+    @property
+    def question(self) -> str:
+        """What it answers."""
+        return KNOWN[self.stem].question if self.stem in KNOWN else ""
+
+
+def parts(toc: dict[str, Any]) -> dict[str, tuple[Chapter, ...]]:
+    """The parts of the contents that hold chapters."""
+    found = {
+        part["caption"]: tuple(
+            Chapter(one["file"], tuple(page["file"] for page in one.get("sections", ())))
+            for one in part["chapters"]
+            if one["file"].startswith("chapters/")
+        )
+        for part in toc["parts"]
+    }
+    return {caption: chapters for caption, chapters in found.items() if chapters}
+
+
+@cache
+def _source(page: str) -> str:
+    return (ROOT / f"{page}.md").read_text(encoding="utf-8")
+
+
+@cache
+def minutes(page: str) -> int:
+    """How long one reads a page's prose and captions."""
+    name = posixpath.basename(page)
+    return max(round(words.of(pages.Page(name, pages.chapter(name))).words / WORDS_A_MINUTE), 1)
+
+
+def told(minutes: int) -> str:
+    """Minutes as hours and minutes: '45 min', '2 h', '3 h 10 min'."""
+    hours, rest = divmod(minutes, 60)
+    return " ".join([f"{hours} h"] * bool(hours) + [f"{rest} min"] * bool(rest))
+
+
+def _contents() -> dict[str, tuple[Chapter, ...]]:
+    return parts(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8")))
+
+
+class Inside(SphinxDirective):
+    """The chapters by part, each with a bar as long as it takes to read."""
+
+    def run(self) -> list[nodes.Node]:
+        """One list."""
+        _depends(self)
+        contents = _contents()
+        longest = max(sum(chapter.minutes) for chapters in contents.values() for chapter in chapters)
+        rows = {
+            caption: "".join(_row(chapter, longest) for chapter in chapters)
+            for caption, chapters in contents.items()
+        }
+        listed = "".join(
+            f'<li class="inside-part"><p>{escape(caption)}</p><ol>{row}</ol></li>'
+            for caption, row in rows.items()
+        )
+        return [nodes.raw("", f'<ol class="inside">{listed}</ol>', format="html")]
+
+
+def _row(chapter: Chapter, longest: int) -> str:
+    main, deeper = chapter.minutes
+    more = f" <span>+ {deeper}</span>" if deeper else ""
+    return (
+        '<li class="inside-chapter">'
+        f'<a href="{chapter.page}.html">{escape(chapter.title)}</a> '
+        f'<span class="inside-asks">{escape(chapter.question)}</span>'
+        f'<span class="inside-time"><svg viewBox="0 0 {longest} 8" preserveAspectRatio="none" '
+        'aria-hidden="true">'
+        f'<rect width="{main + deeper}" height="8" rx="1"/><rect width="{main}" height="8" rx="1"/></svg>'
+        f" {main} min{more}</span></li>"
+    )
+
+
+class Paths(SphinxDirective):
+    """Ways through the book to choose from; the page's script marks the chosen one in the contents."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """One group of radio buttons; with scripts off, a list."""
+        _depends(self)
+        rows = "".join(_way(*(part.strip() for part in line.split("|"))) for line in self.content if line)
+        legend = "<legend>Choose a way, and the contents mark it</legend>"
+        return [nodes.raw("", f'<fieldset class="paths">{legend}{rows}</fieldset>', format="html")]
+
+
+def _way(name: str, title: str, whom: str) -> str:
+    listed = {chapter.stem: chapter for chapters in _contents().values() for chapter in chapters}
+    order = [listed[chapter.stem] for chapter in PATHS[name] if chapter.stem in listed]
+    pages = " ".join(f"{chapter.page}.html" for chapter in order)
+    lasts = told(5 * round(sum(minutes(chapter.page) for chapter in order) / 5))
+    titles = ", ".join(chapter.title for chapter in order)
+    which = "all, in the order of the contents" if len(order) == len(listed) else titles
+    return (
+        f'<label><input class="js-only" type="radio" name="path" value="{escape(name)}" data-pages="{pages}">'
+        f" <strong>{escape(title)}</strong> <span>{lasts} of reading. {escape(whom)}</span>"
+        f"<small>{escape(which)}</small></label>"
+    )
+
+
+def _depends(directive: SphinxDirective) -> None:
+    """The page is made again when a chapter, or their list, has changed."""
+    for path in (ROOT / "_toc.yml", *sorted((ROOT / "chapters").glob("*.md"))):
+        directive.env.note_dependency(str(path))
+
+
+class Drawing(SphinxDirective):
+    """A figure of the book."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The figure as the notebooks show it."""
+        return [nodes.raw("", figures.find(self.arguments[0]).html(), format="html")]
+
+
+class Live(SphinxDirective):
+    """An explorer of the book."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The explorer as the notebooks show it."""
+        return [nodes.raw("", explorers.find(self.arguments[0]).html(), format="html")]
+
+
+def name_the_release(app: Sphinx, config: Config) -> None:
+    """What `CITATION.cff` says can be written into a page: `{{ version }}`, `{{ released }}`, ..."""
+    cited = yaml.safe_load(Path(ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    config.myst_substitutions = {
+        "version": cited["version"],
+        "released": str(cited["date-released"]),
+        "work": cited["title"],
+        "authors": ", ".join(author["name"] for author in cited["authors"]),
+    }
+
+
+def setup(app: Sphinx) -> None:
+    """Register the directives and the substitutions."""
+    for name, directive in (("inside", Inside), ("paths", Paths), ("drawing", Drawing), ("explorer", Live)):
+        app.add_directive(name, directive)
+    app.connect("config-inited", name_the_release)

@@ -1,0 +1,44 @@
+// Which way through the book was chosen? The cover's choice is kept in this browser, and the contents are marked by it.
+import { all } from "../dom.mjs";
+
+/** @typedef {{ name: string, pages: string[] }} Path a way, and its pages in order, from the site's root */
+
+const KEPT = "scalingbook.path";
+const MARKED = ".bd-sidebar-primary a.reference, #pst-primary-sidebar-modal a.reference, .inside-chapter > a";
+
+/** The chosen way; none where this browser holds none, or something else. @returns {Path | null} */
+function chosen() {
+  try {
+    const path = JSON.parse(localStorage.getItem(KEPT) ?? "null");
+    return typeof path?.name === "string" && Array.isArray(path.pages) ? path : null;
+  } catch { return null; }
+}
+
+/** @param {Path} path */
+function keep(path) {
+  try { localStorage.setItem(KEPT, JSON.stringify(path)); } catch { /* a private window: for this page alone */ }
+}
+
+/** @param {Path | null} path */
+function markChosen(path) {
+  const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
+  const steps = new Map((path?.pages ?? []).map((page, k) => [new URL(String(page), root).pathname, k + 1]));
+  for (const link of all(document, MARKED, HTMLAnchorElement)) {
+    const step = steps.get(link.pathname);
+    if (step) link.dataset.step = String(step); else delete link.dataset.step;
+  }
+  for (const list of all(document, ".inside", HTMLElement)) list.classList.toggle("on-path", steps.size > 0);
+}
+
+export function setUpPaths() {
+  const path = chosen();
+  for (const radio of all(document, ".paths input", HTMLInputElement)) {
+    radio.checked = radio.value === path?.name;
+    radio.addEventListener("change", () => {
+      const wanted = { name: radio.value, pages: (radio.dataset.pages ?? "").split(" ") };
+      keep(wanted);
+      markChosen(wanted);
+    });
+  }
+  markChosen(path);
+}
