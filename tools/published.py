@@ -93,13 +93,18 @@ class Page(Text):
 
     def write(self) -> None:
         """Both files."""
-        import matplotlib
-
-        from scalingbook_lib.viz import figures
-
         super().write()
-        with matplotlib.rc_context({"svg.hashsalt": self.picture.name}):
-            figures.draw(self.view()).savefig(self.picture, metadata={"Date": None})
+        draw(self.view(), self.picture)
+
+
+def draw(view: View, path: Path) -> None:
+    """A picture that is the same whenever it is drawn."""
+    import matplotlib
+
+    from scalingbook_lib.viz import figures
+
+    with matplotlib.rc_context({"svg.hashsalt": path.name}):
+        figures.draw(view).savefig(path, metadata={"Date": None})
 
 
 def table(rows: Iterable[Iterable[str]]) -> str:
@@ -152,4 +157,4 @@ def main(names: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or ("training", "serving", "fidelity")))
+    sys.exit(main(sys.argv[1:] or ("training", "serving", "fidelity", "compiled")))

@@ -1,16 +1,17 @@
 """How do the compiler's words enter the library? `python -m tools.record` asks it again and writes them down.
 
-Ten minutes on two cores; `python -m tools.record lines` for one record alone. It needs libtpu, but no TPU.
+Half an hour on two cores; `python -m tools.record lines` for one record alone. It needs libtpu, but no TPU.
 """
 
 import dataclasses
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from scalingbook_lib.evidence import resources
+from tools.environment import ROOT
 
 FOLDER = Path(resources.__file__).parent / "data"
 
@@ -47,23 +48,34 @@ def _bundles() -> list[dict[str, Any]]:
     ]
 
 
+def _programs() -> list[dict[str, Any]]:
+    from tools.compiled import facts
+
+    return list(facts.rows())
+
+
 RECORDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "lines": _lines,
     "cycles": _cycles,
     "bundles": _bundles,
+    "programs": _programs,
 }
 
 
 def path_of(name: str) -> Path:
-    """Where the library keeps a record."""
-    return FOLDER / f"compiled_{name}.json"
+    """Where a record is kept: in the library, or beside it where the library does not read it."""
+    return (ROOT / "data" if name == "programs" else FOLDER) / f"compiled_{name}.json"
+
+
+def lines(rows: Iterable[dict[str, Any]]) -> str:
+    """A record: a line of JSON for each of its rows."""
+    return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n"
 
 
 def write(name: str) -> Path:
-    """Make one record again: a line of JSON for each of its rows."""
+    """Make one record again."""
     path = path_of(name)
-    rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in RECORDS[name]())
-    path.write_text(f"[\n{rows}\n]\n", encoding="utf-8")
+    path.write_text(lines(RECORDS[name]()), encoding="utf-8")
     return path
 
 

@@ -84,7 +84,7 @@ def changed_rows(name: str, before: list[dict[str, Any]], after: list[dict[str, 
 
 def _leaves(row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Every figure of a row under the row's own name: 'v5e:1x1 bf16, cycles 8'."""
-    name = row.get("title") or f"{row['topology']} {row['dtype']}"
+    name = row.get("title") or row.get("name") or f"{row['topology']} {row['dtype']}"
     for key, value in row.items():
         inner = value.items() if isinstance(value, Mapping) else [("", value)]
         yield from ((f"{name}, {key} {part}".strip(), one) for part, one in inner)

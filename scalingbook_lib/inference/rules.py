@@ -185,12 +185,15 @@ def two_dimensions(
     )
 
 
-def latency_bound_batch(D: float, ways: int, chip: Chip, activations: DType = BF16) -> float:
-    """Below so many tokens a collective of B · D elements over one axis waits for its hops.
+def latency_bound_batch(
+    D: float, ways: int, chip: Chip, *, hops: int | None = None, axes: int = 1, activations: DType = BF16
+) -> float:
+    """Below so many tokens a collective of B · D elements waits for its hops, those of a line unless said.
 
-    A shard of a B D / Y bytes then passes a link quicker than a hop takes.
+    hops · α against (1 - 1/Y) a B D bytes over links of W_1 on that many axes.
     """
-    return ways * chip.link_bytes_per_s * chip.hop_s / (activations.bytes * D)
+    waits_s = (ways - 1 if hops is None else hops) * chip.hop_s
+    return waits_s * axes * chip.link_bytes_per_s / ((1 - 1 / ways) * activations.bytes * D)
 
 
 def hops_s(layers: int, hops: int, chip: Chip, collectives_per_layer: int = 4) -> float:

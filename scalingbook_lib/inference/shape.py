@@ -11,10 +11,11 @@ from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.models import Transformer, Weight
 from scalingbook_lib.models.arithmetic import pointwise
 from scalingbook_lib.models.arithmetic.layers import pair_flops, up_projection
+from scalingbook_lib.steps.heads import BY_KV_HEAD, whole_heads
 
 STATE_BYTES = 4  # the state of linear attention, in fp32
+# no head owns q down, kv down, k rope: all chips of a group hold them
 _BY_HEAD = ("q", "attention gate", "o", "q up", "k up", "v up")
-_BY_KV_HEAD = ("k", "v")  # no head owns the others (q down, kv down, k rope): all chips of a group hold them
 _CLASSES = {
     "attention": "projections",
     "linear attention": "projections",
@@ -93,7 +94,7 @@ def shape(model: Transformer, layout: Layout) -> Shape:
         embedding=stored["embedding"] + stored["head"] - met["head"],
         other=stored["other"],
         kinds=_kinds(model, layout),
-        up=up_projection(model) * _whole_heads(model.N, layout.group),
+        up=up_projection(model) * whole_heads(model.N, layout.group),
         state=_state(model, layout),
         pointwise=_between(model) / layout.tp,
     )
@@ -101,16 +102,11 @@ def shape(model: Transformer, layout: Layout) -> Shape:
 
 def _share(w: Weight, model: Transformer, layout: Layout) -> float:
     """What one chip holds of a weight."""
-    if w.part == "attention" and w.name in (*_BY_HEAD, *_BY_KV_HEAD):
-        return _whole_heads(model.N if w.name in _BY_HEAD else model.K, layout.columns) / layout.rows
+    if w.part == "attention" and w.name in (*_BY_HEAD, *BY_KV_HEAD):
+        return whole_heads(model.N if w.name in _BY_HEAD else model.K, layout.columns) / layout.rows
     dense = layout.tp if layout.wide else layout.group
     ways = {"linear attention": layout.group, "mlp": dense, "shared experts": dense}
     return 1 / (ways | dict.fromkeys(("experts", "unembedding", "embedding"), layout.tp)).get(w.part, 1)
-
-
-def _whole_heads(heads: int, ways: int) -> float:
-    """The share of the chip with most heads: heads are not cut, and copied where ways are more."""
-    return ceil(heads / ways) / heads
 
 
 def _kinds(model: Transformer, layout: Layout) -> tuple[AttentionKind, ...]:
@@ -121,11 +117,11 @@ def _kinds(model: Transformer, layout: Layout) -> tuple[AttentionKind, ...]:
     return tuple(
         AttentionKind(
             window=float(kind.window or inf),
-            elements=kind.layers * kind.kv_elements_per_token * _whole_heads(keys, there),
-            flops=kind.layers * absorbed * _whole_heads(model.N, there),
-            prompt_elements=kind.layers * kind.kv_elements_per_token * _whole_heads(keys, here),
-            prompt_flops=kind.layers * absorbed * _whole_heads(model.N, here),
-            expanded_flops=kind.layers * pair_flops(model) * _whole_heads(model.N, here),
+            elements=kind.layers * kind.kv_elements_per_token * whole_heads(keys, there),
+            flops=kind.layers * absorbed * whole_heads(model.N, there),
+            prompt_elements=kind.layers * kind.kv_elements_per_token * whole_heads(keys, here),
+            prompt_flops=kind.layers * absorbed * whole_heads(model.N, here),
+            expanded_flops=kind.layers * pair_flops(model) * whole_heads(model.N, here),
         )
         for kind in model.layer_kinds
     )

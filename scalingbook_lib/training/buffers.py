@@ -24,7 +24,8 @@ def across(s: Shape) -> float:
 
 def in_layers(s: Shape) -> float:
     """Dense parameters of a stage's layers on a chip, before they are shared."""
-    return s.share * (s.work.split / s.plan.tp + s.work.copied)
+    w, tp = s.work, s.plan.tp
+    return s.share * (w.split / tp + w.copied + w.beyond(tp) / tp)
 
 
 def gathered(s: Shape, loop: bool | None) -> float:

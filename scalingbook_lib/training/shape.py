@@ -5,6 +5,7 @@ The numbers that memory, traffic and time all start from, worked out once a plan
 
 from dataclasses import dataclass
 
+from scalingbook_lib.steps.heads import whole_heads
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.stages import Stages, stages
 from scalingbook_lib.training.terms import Widths
@@ -22,7 +23,9 @@ class Shape:
     stages: Stages
     share: float  # of all layers, in the stage with most of them
     experts: float  # of all layers with experts, in the stage with most of these
-    dense: float  # dense parameters that a chip would hold without ZeRO
+    dense: float  # dense parameters that a chip would hold without ZeRO, copies of key-value heads included
+    kv: float  # those of heads that other chips of its tensor ways hold too
+    kv_copies: int  # chips that hold the same key-value head
     expert: float  # those of experts
     shared: int  # chips that hold the same dense parameters, and share them with ZeRO
     expert_shared: int  # chips that hold the same experts
@@ -65,7 +68,9 @@ def shape(work: Work, plan: Plan, batch: int) -> Shape:
         stages=dealt,
         share=share,
         experts=experts,
-        dense=(share * work.split + outer) / plan.tp + share * work.copied,
+        dense=(share * work.split + outer) / plan.tp + share * (work.copied + work.beyond(plan.tp) / plan.tp),
+        kv=share * work.by_kv_head * whole_heads(model.K, plan.tp) if plan.tp > model.K else 0.0,
+        kv_copies=max(plan.tp // model.K, 1),
         expert=experts * work.expert / (plan.expert_ways * plan.ep),
         shared=plan.fsdp * plan.cp,
         expert_shared=stage // plan.ep,

@@ -24,6 +24,7 @@ AXES = {
     "Z": "experts",
     "P": "stages",
     "R": "gradients of copies",
+    "K": "gradients of copied heads",
     "S": "gradients between pods",
     "H": "host",
 }
@@ -38,6 +39,7 @@ UNBIND = {
     "experts": "fewer expert ways within one domain, wider experts, or a schedule that overlaps them",
     "stages": "larger microbatches or fewer chunks",
     "gradients of copies": "more microbatches between two sums, or fsdp in place of copies",
+    "gradients of copied heads": "no more tensor ways than key-value heads",
     "gradients between pods": "more tokens to a pod, or 16-bit gradients",
     "bubble": "more microbatches, more chunks, fewer stages or a schedule that splits the backward pass",
     "optimizer": "its state over more chips (ZeRO)",
@@ -110,8 +112,13 @@ class TrainingStep(Told):
 
     @property
     def hardware_flops(self) -> float:
-        """What the chips do: with rematerialization, and scores that the attention kernel does again."""
-        return self.useful_flops + self.tokens * self.work.recomputed.total
+        """What the chips do: with rematerialization, and scores that the attention kernel does again.
+
+        Of more tensor ways than key-value heads, each chip makes the keys and values of a whole head.
+        """
+        w, passes = self.work, 2 if self.plan.frozen else 3
+        copied = (w.again(self.plan.tp) - 1) * (passes * w.forward.matmul + w.recomputed.matmul)
+        return self.useful_flops + self.tokens * (w.recomputed.total + copied)
 
     @property
     def peak_flops_per_s(self) -> float:

@@ -136,13 +136,14 @@ def _left(busy: float, beside: Waits, hidden: float, exposed: Waits, often: int)
 def layers(s: Shape, chip: Chip, e: Efficiency) -> Layers:
     """FLOPs over C, class by class, and what waits for the HBM.
 
-    Attention and the unembedding compute in the type of the activations. The HBM is waited for by pointwise
-    operations, and by products of so few tokens that their weights take longer to read than to multiply.
+    Copies of key-value heads are multiplied by on every chip that has one. Attention and the unembedding
+    compute in the type of the activations. The HBM is waited for by pointwise operations, and by products of
+    so few tokens that their weights take longer to read than to multiply.
     """
     plan, w, t = s.plan, s.work, s.t / s.plan.tp  # t: tokens that each chip would have whole layers for
     narrow_s, plain_s = t / chip.flops_per_s(plan.compute), t / chip.flops_per_s(plan.activations)
     of_flop = ByClass(  # seconds for one FLOP of each token
-        matmul=narrow_s / e.matmul,
+        matmul=narrow_s / e.matmul * w.again(plan.tp),
         attention=plain_s / e.attention * (1 + e.ramp / w.T) * _crowded(s),
         experts=narrow_s / e.experts,
         head=plain_s / e.head,
@@ -200,7 +201,7 @@ def _operands(s: Shape) -> float:
 def _read(s: Shape, done: ByClass, of_flop: ByClass, bytes_per_s: float) -> float:
     """What reading the weights of these products, once a microbatch, takes longer than the products."""
     plan, w = s.plan, s.work
-    dense_s = s.moved * w.split / (plan.tp * bytes_per_s * w.forward.matmul)
+    dense_s = s.moved * (w.split + w.beyond(plan.tp)) / (plan.tp * bytes_per_s * w.forward.matmul)
     read_s = max(dense_s - of_flop.matmul, 0.0) * done.matmul
     if not w.expert:
         return read_s

@@ -1,11 +1,13 @@
 """Which collectives does one training step need, over which axis, of how many bytes, and how often?
 
 What one chip of the longest stage does. Letters: Y tensor, C context, X the chips that share weights (fsdp ·
-cp), Z experts, P stages, R copies, S pods, H the host. Chapter: Training.
+cp), Z experts, P stages, R copies, K the tensor ways with one key-value head, S pods, H the host. Chapter:
+Training.
 """
 
 from collections.abc import Iterator
 
+from scalingbook_lib.steps.placement import Rate
 from scalingbook_lib.training import compiled
 from scalingbook_lib.training.links import (
     BACK,
@@ -36,6 +38,7 @@ def rows(s: Shape, rates: Rates, loop: bool | None = None) -> list[Traffic]:
             found += _weights(s, rates, "expert ", params=s.expert, ways=s.expert_shared, inside=inside)
     for needed, moved in (
         (plan.tp > 1, _tensor),
+        (s.kv and not plan.frozen, _copied_heads),
         (plan.cp > 1, context),
         (plan.ep > 1 and s.expert, _experts),
         (plan.pp > 1, _hops),
@@ -104,6 +107,20 @@ def _tensor(s: Shape, rates: Rates) -> Iterator[Traffic]:
         moved = {"n": plan.tp, "nbytes": nbytes, "overlappable": plan.collective_matmul}
         for what, when, times in _pair(plan.sequence_parallel, pairs, more if again else 0.0):
             yield row(rates, name, what, "Y", when, times=s.m * times, **moved)
+
+
+def _copied_heads(s: Shape, rates: Rates) -> list[Traffic]:
+    """Chips with the same key-value head have other queries each: the gradients of its weights add up.
+
+    Once a step, of the shards, as copies' are. Priced as a sum over all tensor ways, whose part they are.
+    """
+    nbytes = s.plan.gradients.bytes * s.kv / s.shared / s.stages.layers
+    among = {"n": s.kv_copies, "nbytes": nbytes, "times": s.stages.layers, "once": True}
+
+    def tensor(_axes: str, what: str, inside: int, _n: int) -> Rate:
+        return rates("Y", what, inside, s.plan.tp)
+
+    return [row(tensor, "gradients of copied heads", REDUCE, "K", "bwd", **among)]
 
 
 def _pair(sequence: bool, pairs: float, again: float) -> tuple[tuple[str, str, float], ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from scalingbook_lib.models import Transformer, arithmetic
+from scalingbook_lib.steps.heads import BY_KV_HEAD, whole_heads
 from scalingbook_lib.training import remat as policies
 from scalingbook_lib.training.terms import ByClass, Widths
 from scalingbook_lib.units import DType
@@ -31,6 +32,7 @@ class Work:
     operands: Widths  # elements that the layers' products read and write, forward
     split: int  # parameters of all layers that tensor parallelism splits
     copied: int  # those that it copies
+    by_kv_head: int  # of those that it splits: for keys and values
     expert: int  # those of routed experts
     embedding: int
     head: int
@@ -43,6 +45,14 @@ class Work:
     def useful(self) -> float:
         """Forward and backward, nothing twice: three times the forward pass."""
         return 3 * self.forward.total
+
+    def beyond(self, tp: int) -> float:
+        """Keys' and values' parameters that tp chips hold together beyond the model's, in copies of heads."""
+        return self.by_kv_head * tp * (whole_heads(self.model.K, tp) - 1 / tp)  # 0.0 where they divide
+
+    def again(self, tp: int) -> float:
+        """FLOPs of the layers' products over the model's: every chip multiplies by the copies that it has."""
+        return 1 + 2 * self.beyond(tp) / self.forward.matmul
 
     @property
     def put_off(self) -> float:
@@ -79,6 +89,7 @@ def work(model: Transformer, T: int, remat: str, dtype: DType, causal: bool) -> 
         operands=_operands(model),
         split=dense - copied,
         copied=copied,
+        by_kv_head=sum(w.params for w in model.weights() if w.part == "attention" and w.name in BY_KV_HEAD),
         expert=part.get("experts", 0),
         embedding=part.get("embedding", 0) + part.get("positions", 0),
         head=part.get("unembedding", 0),

@@ -16,6 +16,7 @@ from scalingbook_lib.lab.compiler.text import KINDS, Instruction, Text
 SILENT = re.compile(
     r"AllocateBuffer|AsyncCollective\w+|Sharding|SPMD\w+|ConcatBitcast|PadToStatic|SliceToDynamic|MoveTo\w+"
     r"|annotate_device_placement|LayoutConstraint|\w*TopK|X64\w+|xla\.sdy\.\w+|xla_ffi_\w*sort\w*"
+    r"|AssumeGatherIndicesInBound|GatherScatterIndicesBitpacked"
 )
 KERNEL = "tpu_custom_call"  # Pallas, by way of Mosaic
 

@@ -195,7 +195,8 @@ class Fast:
         zero, one, mesh = split.zeros[z], split.sharing, split.mesh
         assert mesh
         shared = one.fsdp * s.cp
-        key = "moved", s.tp, s.pp, shape.stages, shared, zero, mesh.X, mesh.R, one.ep, one.expert_tp
+        summed = mesh.X, mesh.R, mesh.Y if shape.kv else None
+        key = "moved", s.tp, s.pp, shape.stages, shared, zero, *summed, one.ep, one.expert_tp
         found = split.moved[z] = self._get(key, self._weights, s, shape, one, mesh, zero)
         return found
 
@@ -206,4 +207,5 @@ class Fast:
         if experts.params:
             axis = links.level(experts.inside, experts.ways) if experts.ways > 1 else links.none
             groups += (Params(experts.params, axis, experts.ways),)
-        return self.weights.moved(zero, shape.stages.layers, groups, mesh, sharing.dp)
+        kv = shape.kv / shared
+        return self.weights.moved(zero, shape.stages.layers, groups, mesh, dp=sharing.dp, kv=kv)

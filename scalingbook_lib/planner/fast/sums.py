@@ -142,8 +142,13 @@ class Weights:
         self.update_s = unit.update_s()
         self._lines = cache(self._line)  # 5,000 times of 700: 1.1 times as long without
 
-    def moved(self, zero: int, layers: int, params: tuple[Params, ...], mesh: MeshRates, dp: int) -> Moved:
-        """Of dense parameters, and of experts'; copies and pods sum the part that a chip has of them."""
+    def moved(
+        self, zero: int, layers: int, params: tuple[Params, ...], mesh: MeshRates, *, dp: int, kv: float
+    ) -> Moved:
+        """Of dense parameters, and of experts'; copies and pods sum the part that a chip has of them.
+
+        `kv`: a chip's part of what copies of key-value heads sum.
+        """
 
         def way(when: str) -> Shards:
             each = X = R = S = 0.0
@@ -156,7 +161,8 @@ class Weights:
                     R += line(zero, when, "R once", mesh.R).at(part, layers)
                 if self.links.pods is not self.links.none:
                     S += line(zero, when, "S once", self.links.pods).at(part / dp, layers)
-            return Shards(each, max(each + X, R, S), each + X + R + S)
+            K = line(zero, when, "K once", mesh.Y).at(kv, layers) if kv else 0.0
+            return Shards(each, max(each + X, R, S, K), each + X + R + S + K)
 
         line = self._lines
         own = sum(one.n / (one.ways if zero else 1) for one in params)

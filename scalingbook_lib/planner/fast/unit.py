@@ -114,7 +114,7 @@ class Unit:
     def _token_bytes(self, tp: int, cp: int, remat: str, staged: bool, microbatch: int) -> TokenBytes:
         """Without the weights, gathered or not."""
         s = self.given(tp=tp, cp=cp, remat=remat, zero=0, microbatch=microbatch)
-        none = replace(s.work, split=0, copied=0, embedding=0, head=0)
+        none = replace(s.work, split=0, copied=0, by_kv_head=0, embedding=0, head=0)
         logits, unembedding, layer = moments(replace(s, work=none, dense=0.0, expert=0.0), self.loop)
         stored = logits.activations
         # of one token the gradient is less than the vocabulary's
@@ -159,9 +159,10 @@ class Unit:
     def _weights(self, zero: int) -> Rows:
         """The rows of one parameter in one layer, as if the sums over copies and pods were of all of it."""
         s = self.given(fsdp=2, dp=2, dcn=2, zero=zero)
-        parted = {"X": 1, "R": 2, "S": 4}  # over the two chips that share, and the two copies of a pod
+        # over the two chips that share, and the two copies of a pod
+        parted = {"X": 1, "K": 2, "R": 2, "S": 4}
         one = s.stages._replace(layers=1)
-        found = rows(replace(s, dense=1.0, stages=one, expert=0.0), unpriced)
+        found = rows(replace(s, dense=1.0, kv=1.0, kv_copies=2, stages=one, expert=0.0), unpriced)
         return tuple(replace(r, nbytes=r.nbytes * parted[r.axes]) for r in found if r.axes in parted)
 
     def update_s(self) -> float:

@@ -37,7 +37,7 @@ def test_two_dimensions_win_beyond_72_chips_not_81(axes, least):
 
 
 def test_a_latency_bound_collective_is_one_whose_shard_passes_quicker_than_a_hop():
-    few = rules.latency_bound_batch(8192, 8, chips.V5E, INT8)
+    few = rules.latency_bound_batch(8192, 8, chips.V5E, activations=INT8)
     assert few == pytest.approx(8 * 50e3 / 8192)
     axis = chips.V5E.axis(8, wrapped=True)
     one = collectives.all_gather(few * 8192, axis)

@@ -125,7 +125,7 @@ def table(path: Path, column: str) -> dict[Style, str]:
 
 def buffers(style: Style) -> int:
     """Bytes of a device, as the compiler has assigned its buffers."""
-    return _sum(dumped(style, "after_optimizations-buffer-assignment"))
+    return held(dumped(style, "after_optimizations-buffer-assignment"))
 
 
 def dumped(style: Style, what: str, most_s: float = 300) -> str:
@@ -150,7 +150,7 @@ def dumped(style: Style, what: str, most_s: float = 300) -> str:
             child.wait()
 
 
-def _sum(text: str) -> int:
+def held(text: str) -> int:
     """HBM (color 0) of arguments, results of their own, and the block of temporaries."""
     found = re.findall(r"^allocation \d+: size (\d+),( color \d+,)?(.*)", text, re.MULTILINE)
     held = ("parameter", "preallocated-temp", "maybe-live-out")

@@ -73,7 +73,7 @@ def cache_split() -> Figure:
         key="inference.cache_split",
         alt="Three drawings of a cache with heads across and sequences downward, over eight heads and sixteen chips. Copies: two chips hold "
         f"the same. Sequences: each holds half of the sequences of its head. Tokens: each holds half of every sequence. A step: {said}.",
-        caption=f"Heads end at eight ways. Beyond, split by sequences or tokens, or chips hold copies: {USERS} sequences of {S:,} tokens take {said} a step.",
+        caption=f"Heads end at eight ways. Beyond, two chips share a head, a colour each: by sequences or by tokens, or both hold copies: {USERS} sequences of {S:,} tokens take {said} a step.",
         parts=lambda wide: [_boxes(wide, steps)],
     )
 

@@ -51,7 +51,7 @@ def two_phases() -> Figure:
 
 def _phases(wide: float, read: float, steps: dict[int, inference.InferenceStep]) -> Sketch:
     shapes: list[Shape] = [
-        Words(x=4, y=16, text=f"reading {P:,} tokens: {si(read, 's')}", align="start"),
+        Words(x=4, y=16, text=f"reading {P:,} tokens: {si(read, 's')} (not to scale)", align="start"),
         Cells(x=4, y=24, rows=[[MATH] * 64], wide=(wide - 8) / 64, high=24, air=1),
     ]
     most = max(step.total_s for step in steps.values())

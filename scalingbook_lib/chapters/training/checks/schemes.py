@@ -136,7 +136,7 @@ SCHEMES = (
             ),
             Mistake(
                 lambda: 4 * 2 * 71_360,
-                "That is from 71,360, which divides 4.46 by the network's rate; a v5p does 4.59 · 10¹⁴ FLOPs/s.",
+                "That is from 71,360, for 4.46 in place of 4.59 · 10¹⁴ FLOPs/s.",
             ),
         ),
         right="Right: any batch of a large run is above that.",

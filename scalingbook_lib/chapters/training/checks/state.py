@@ -194,9 +194,7 @@ STATE = (
             Mistake(lambda: _checkpoints(_13B.F), "Two arrays are F wide: input and gate of the product."),
             Mistake(lambda: _checkpoints() / _13B.L, "That is one layer of 40."),
             Mistake(2, "bf16 takes two bytes an element."),
-            Mistake(
-                lambda: _checkpoints(tokens=16e16), "The batch is 16 million tokens, 16e6."
-            ),
+            Mistake(lambda: _checkpoints(tokens=16e16), "The batch is 16 million tokens, 16e6."),
             Mistake(
                 lambda: _checkpoints(0),
                 "That is the D-wide array alone. Two more are kept, F wide.",

@@ -1,7 +1,5 @@
 """One layer as a list of products, its matrices to scale, and what each part of it costs."""
 
-from itertools import pairwise
-
 from scalingbook_lib import models
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.figures.figure import Figure
@@ -14,6 +12,7 @@ LLAMA = models.find("LLaMA-3 70B")
 T = 8192
 FLOPS = arithmetic.flops(LLAMA, 1, T)
 PARAMS = arithmetic.params(LLAMA)
+BESIDE = {("q", "k"), ("k", "v"), ("gate", "up")}  # neither takes what the other makes
 
 
 def layer() -> Figure:
@@ -25,7 +24,7 @@ def layer() -> Figure:
         "scores, which have no matrix, and the output. Keys and values are an eighth as wide as queries. Then the "
         "MLP: gate, up and down, each more than three times the size of the largest in attention. Below, two strips: "
         f"the MLP holds {of_params} of the parameters; scores take {of_flops} of the FLOPs and hold none.",
-        caption=f"{LLAMA.name}: a layer is seven matrices and one product without any. The MLP holds {of_params} of "
+        caption=f"{LLAMA.name}: a layer is seven matrices and two products without any, scores and weighted values. The MLP holds {of_params} of "
         f"the parameters; at {T:,} tokens scores and weighted values take {of_flops} of the FLOPs.",
         parts=lambda wide: [*_matrices(wide), _strips(wide)],
     )
@@ -59,17 +58,15 @@ def _row(wide: float, blocks: list[tuple[str, float, float]], title: str) -> Ske
         ends += [x, x + across]
         x += across + gap
     ends.append(wide - 2)
+    names = ["", *(name for name, _, _ in blocks), ""]
     stream = [
         Arrow(x0=a + 1, y0=middle, x1=b - 1, y1=middle, thick=1)
-        for a, b in pairwise(ends)
-        if _between(a, ends)
+        for (a, b), before, after in zip(
+            zip(ends[::2], ends[1::2], strict=True), names, names[1:], strict=False
+        )
+        if (before, after) not in BESIDE
     ]
     return Sketch(wide, 50 + high, [*stream, *shapes])
-
-
-def _between(start: float, ends: list[float]) -> bool:
-    """Whether the stream, not a block, lies behind this place."""
-    return ends.index(start) % 2 == 0
 
 
 def _strips(wide: float) -> Sketch:

@@ -22,7 +22,7 @@ def where_parameters_are() -> Figure:
         alt=f"Stacked bars for {', '.join(NAMES)}. Shares of parameters: the vocabulary is {small} of the smallest and "
         f"{large} of the 70B; experts are nearly all of DeepSeek-V3. Shares of the FLOPs of a token at {T:,}: scores "
         "and weighted values appear, which hold no parameters.",
-        caption="MLPs or experts hold most parameters, except in small models, whose vocabulary does not shrink with "
+        caption="MLPs or experts hold most parameters. In small models the vocabulary takes a part, as it does not shrink with "
         f"them. A token of DeepSeek-V3 meets {sparse} of its parameters, and all of its context.",
         parts=lambda wide: [
             _bars("share of parameters", stored),

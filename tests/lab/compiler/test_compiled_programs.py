@@ -1,0 +1,62 @@
+"""The page "Predicted and compiled" says what is predicted and what was compiled; a sample compiled again."""
+
+import pytest
+
+from scalingbook_lib.lab.compiler import aot
+from scalingbook_lib.machines import chips
+from tools.compiled import facts
+from tools.compiled.beside import MEASURES, REASONS, every, reasons
+from tools.compiled.cases import cases
+from tools.compiled_page import PAGE
+
+SAMPLE = (
+    "train: copies, tied, without a gate",
+    "train by hand: experts over four chips",
+    "prefill: Gemma 2B over 8",
+    "decode: DeepSeek-V2-Lite over 8",
+)
+
+
+def test_the_page_is_what_the_library_says():
+    assert PAGE.path.read_text() == PAGE.text()
+
+
+def test_the_picture_shows_every_figure():
+    drawn = [len(mark.xs) for panel in PAGE.view().panels for mark in panel.marks if hasattr(mark, "labels")]
+    assert sum(drawn) == sum(len(one.errors) for one in every())
+    assert PAGE.picture.read_text().startswith("<?xml")
+
+
+def test_every_program_was_compiled_and_none_that_is_not_there():
+    assert facts.recorded().keys() == cases().keys()
+    assert len(every()) >= 60
+
+
+def test_they_are_of_every_phase_chip_and_structure():
+    assert {one.case.phase for one in every()} == {"train", "prefill", "decode"}
+    assert {one.case.chip for one in every()} == {
+        chips.V4, chips.V5E, chips.V5P, chips.V6E, chips.HALF_TPU7X,
+    }  # fmt: skip
+    assert {one.case.chips for one in every()} >= {1, 8, 64, 256, 1024, 4096}
+    models = [one.case.asked[0] for one in every()]
+    for has in ("experts", "latent", "tied", "positions"):
+        assert {bool(getattr(m, has)) for m in models} == {True, False}, has
+    assert {m.K == 1 for m in models} == {m.K == m.N for m in models} == {True, False}
+    assert {m.windows == (None,) for m in models} == {m.norms < 2 for m in models} == {True, False}
+
+
+def test_every_error_above_a_twentieth_has_a_reason_and_every_reason_an_error():
+    lacking = [(one.case.name, one.far) for one in every() if len(list(reasons(one))) < len(one.far)]
+    assert lacking == []
+    assert {r.name for one in every() for r in reasons(one)} == {r.name for r in REASONS}
+    assert {r.measure for r in REASONS} <= set(MEASURES)
+
+
+@pytest.mark.usefixtures("tpu")
+@pytest.mark.parametrize("name", SAMPLE)
+def test_the_compiler_writes_what_was_recorded(name):
+    found, kept = facts.ask(cases()[name]), facts.recorded()[name]
+    assert found.flops == kept.flops
+    if aot.as_printed():
+        assert found.moved == kept.moved
+        assert found.held == kept.held

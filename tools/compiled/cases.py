@@ -1,0 +1,161 @@
+"""Which programs are compiled: every structure, every way to split it, every chip, from one to 4,096 of them?
+
+Training: steps in other people's style, partitioned by XLA, and the laboratory's, written for one device.
+Serving: any structure under tensor ways, and the laboratory's engine under all the other ways.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import jax.numpy as jnp
+
+from scalingbook_lib import models
+from scalingbook_lib.lab.serve.layout import Config
+from scalingbook_lib.lab.train.trainer import Trainer
+from tests.lab.train.others import Style
+from tools.compiled.case import Case
+from tools.compiled.served import Engine, Reading
+from tools.compiled.serving import Serving, cut
+from tools.compiled.trained import Lab, Step
+
+# A step in other people's style: its name, its topology, what is not as in `Style`. Attention is in blocks of
+# queries unless its scores are written out ("plain"), and all is done again unless said.
+USUAL: dict[str, Any] = {"attn": "chunk", "remat": "full"}
+STEPS = (
+    ("one chip, scores written out", "v5e:1x1",
+     {"D": 1024, "N": 8, "F": 4096, "attn": "plain", "remat": "none"}),
+    ("one chip, all done again", "v6e:1x1", {"D": 1024, "N": 8, "F": 4096}),
+    ("one chip, half a TPU7x", "tpu7x:1x1x1", {"fsdp": 2, "seqs": 2}),
+    ("copies", "v5e:2x2", {"dp": 4, "D": 1024, "N": 8, "F": 4096, "remat": "none"}),
+    ("copies, tied, without a gate", "v4:2x2x1",
+     {"dp": 4, "D": 1024, "N": 8, "tied": True, "gated": False, "remat": "none"}),
+    ("FSDP", "v5e:2x4", {"fsdp": 8, "seqs": 2, "remat": "none"}),
+    ("FSDP, scores written out", "v5e:2x4", {"fsdp": 8, "seqs": 2, "attn": "plain"}),
+    ("FSDP, all done again", "v4:2x2x2", {"fsdp": 8, "seqs": 2}),
+    ("FSDP, products kept", "v5p:2x2x2", {"fsdp": 8, "seqs": 2, "remat": "dots_no_batch"}),
+    ("FSDP, layers written out", "v5p:2x2x2", {"fsdp": 8, "seqs": 2, "scan": False}),
+    ("FSDP, 4 microbatches", "v6e:2x4", {"fsdp": 8, "seqs": 1, "accum": 4}),
+    ("FSDP, tied", "v6e:2x4", {"fsdp": 8, "seqs": 2, "tied": True}),
+    ("FSDP, one head each", "v5e:2x4", {"fsdp": 8, "seqs": 2, "K": 16, "gated": False}),
+    ("FSDP, one key-value head", "v5e:2x4", {"fsdp": 8, "seqs": 2, "K": 1}),
+    ("FSDP, bf16 state", "v5e:4x4", {"fsdp": 16, "seqs": 1, "opt": "bf16"}),
+    ("FSDP, 16-bit weights with a master", "v6e:4x4", {"fsdp": 16, "seqs": 1, "opt": "master"}),
+    ("FSDP in TPU7x", "tpu7x:2x2x1", {"fsdp": 8, "seqs": 2}),
+    ("copies of FSDP", "v5e:4x4", {"dp": 4, "fsdp": 4, "seqs": 2}),
+    ("tensor ways", "v5e:2x4", {"tp": 8}),
+    ("tensor ways, sequences split", "v5e:2x4", {"tp": 8, "sp": True}),
+    ("tensor ways in TPU7x", "tpu7x:2x2x1", {"tp": 8}),
+    ("FSDP and tensor ways", "v5p:2x2x2", {"fsdp": 4, "tp": 2}),
+    ("FSDP and tensor ways, sequences split", "v5p:2x2x4", {"fsdp": 4, "tp": 4, "sp": True}),
+    ("FSDP and tensor ways, 405B's layers", "v6e:8x8",
+     {"fsdp": 8, "tp": 8, "D": 16384, "N": 128, "F": 53248, "V": 128256, "seqs": 1}),
+    ("experts on every chip, FSDP", "v5e:2x4", {"fsdp": 8, "seqs": 2, "E": 8, "F": 2048}),
+    ("experts split over FSDP's chips", "v5p:2x2x2", {"fsdp": 8, "ep": 8, "E": 8, "F": 2048}),
+    ("experts, tied", "v6e:4x4", {"fsdp": 16, "ep": 16, "E": 16, "k": 1, "F": 2048, "tied": True}),
+    ("64 chips, FSDP", "v5p:4x4x4", {"fsdp": 64, "seqs": 1}),
+    ("64 chips, copies of FSDP with tensor ways", "v4:4x4x4", {"dp": 4, "fsdp": 4, "tp": 4}),
+    ("256 chips, FSDP", "v5e:16x16", {"fsdp": 256, "seqs": 1, "D": 4096, "N": 32, "F": 14336}),
+    ("256 chips, FSDP and tensor ways", "v6e:16x16",
+     {"fsdp": 16, "tp": 16, "K": 16, "D": 4096, "N": 32, "F": 14336}),
+    ("256 chips, sequences split", "v5p:4x8x8",
+     {"fsdp": 32, "tp": 8, "sp": True, "D": 8192, "N": 64, "F": 28672, "V": 128256, "seqs": 1}),
+    ("512 chips, FSDP and tensor ways", "v4:8x8x8",
+     {"fsdp": 64, "tp": 8, "D": 8192, "N": 64, "F": 28672, "seqs": 1}),
+    ("1,024 chips, FSDP", "v5p:8x8x16", {"fsdp": 1024, "seqs": 1, "D": 8192, "N": 64, "F": 28672}),
+    ("1,024 chips, copies of FSDP", "v5p:8x8x16",
+     {"dp": 8, "fsdp": 128, "seqs": 1, "D": 8192, "N": 64, "F": 28672}),
+    ("4,096 chips, FSDP and tensor ways", "v5p:16x16x16",
+     {"fsdp": 256, "tp": 16, "K": 16, "D": 16384, "N": 128, "F": 53248, "V": 128256, "seqs": 1}),
+    ("4,096 chips, copies of both", "v5p:16x16x16",
+     {"dp": 16, "fsdp": 16, "tp": 16, "K": 16, "D": 8192, "N": 64, "F": 28672}),
+)  # fmt: skip
+
+MIDDLE = models.Transformer(name="middle", D=1024, L=4, V=16384, N=16, K=8, H=128, F=4096)
+ROUTED = replace(MIDDLE, name="middle, experts", experts=models.Experts(E=8, k=2, F=1024))
+
+# The laboratory's trainer, every collective written out: name, topology, mesh, microbatches, ways of context.
+LABS = (
+    ("ring of contexts", "v5e:2x4", {"C": 8}, 1, "ring"),
+    ("Ulysses", "v5p:2x2x2", {"C": 4, "R": 2}, 1, "ulysses"),
+    ("four stages", "v6e:2x4", {"P": 4, "R": 2}, 4, "ring"),
+    ("stages, copies, tensor ways", "v5p:2x2x2", {"P": 2, "R": 2, "Y": 2}, 4, "ring"),
+    ("FSDP, contexts, tensor ways", "v4:2x2x2", {"X": 2, "C": 2, "Y": 2}, 1, "ring"),
+    ("experts over four chips", "v5e:2x4", {"Z": 4, "R": 2}, 1, "ring"),
+    ("experts, FSDP, tensor ways", "v5p:2x2x2", {"Z": 2, "X": 2, "Y": 2}, 1, "ring"),
+    ("FSDP", "v6e:2x4", {"X": 8}, 1, "ring"),
+)
+
+# Reading and writing: model, topology, tensor ways; of a window so many tokens. Both phases of each.
+SERVED = (
+    ("LLaMA-3 8B", "v5e:1x1", 1),
+    ("LLaMA-3 8B", "v5e:2x4", 8),
+    ("LLaMA-3 70B", "v5p:2x2x2", 8),
+    ("LLaMA-3 70B", "v5p:2x2x4", 16),
+    ("LLaMA-2 7B", "v4:2x2x2", 8),
+    ("Gemma 2B", "v6e:2x4", 8),
+    ("Gemma-2 9B", "v5e:2x4", 8),
+    ("Mixtral 8x7B", "v6e:2x4", 8),
+    ("Qwen3 235B-A22B", "v6e:4x4", 16),
+    ("DeepSeek-V2-Lite", "v5p:2x2x2", 8),
+    ("DeepSeek-V3", "v5p:2x4x4", 32),
+    ("GPT-2 XL", "v4:1x1x1", 1),
+    ("Falcon 7B", "v5p:1x1x1", 1),
+    ("Falcon 40B", "tpu7x:2x2x1", 8),
+    ("OPT 6.7B", "tpu7x:1x1x1", 2),
+)
+
+# The laboratory's engine on layers of 70B: what splits the cache, topology, mesh, new tokens of a sequence.
+ENGINES = (
+    ("cache by heads", "v5e:2x4", {"Y": 8}, 1),
+    ("cache by heads and sequences", "v5e:2x4", {"Z": 2, "Y": 4}, 1),
+    ("cache by heads and tokens", "v5p:2x2x2", {"C": 2, "Y": 4}, 1),
+    ("rows and columns", "v6e:2x4", {"X": 2, "Y": 4}, 1),
+    ("groups with attention of their own", "v4:2x2x2", {"A": 2, "Y": 4}, 1),
+    ("more ways than heads", "v5e:4x4", {"Z": 4, "Y": 4}, 1),
+    ("64 chips", "v5p:4x4x4", {"Z": 16, "Y": 4}, 1),
+    ("a chunk of 128 tokens", "v5e:2x4", {"Y": 8}, 128),
+    ("a chunk, by heads and sequences", "tpu7x:2x2x1", {"Z": 2, "Y": 4}, 128),
+)
+
+
+def _steps() -> Iterator[Case]:
+    for name, topology, knobs in STEPS:
+        how: dict[str, Any] = USUAL | {"name": name, "topo": topology} | knobs
+        yield Step(name=f"train: {name}", topology=topology, style=Style(**how))
+
+
+def _labs() -> Iterator[Case]:
+    for name, topology, mesh, microbatches, context in LABS:
+        model = ROUTED if "Z" in mesh else MIDDLE
+        trainer = Trainer(
+            model, mesh, batch=16, T=1024, microbatches=microbatches, context=context, dtype=jnp.float32,
+            topology=topology,
+        )  # fmt: skip
+        yield Lab(name=f"train by hand: {name}", topology=topology, trainer=trainer)
+
+
+def _served() -> Iterator[Case]:
+    for name, topology, tp in SERVED:
+        model = cut(models.find(name), window=256)
+        e = model.experts
+        for phase, B, T, S in (("prefill", 1, 1024, 1024), ("decode", 4 * (e.E if e else 8), 1, 2048)):
+            program = Serving(model=model, topology=topology, tp=tp, B=B, T=T, S=S)
+            yield Reading(name=f"{phase}: {name} over {tp}", topology=topology, program=program)
+
+
+def _engines() -> Iterator[Case]:
+    layers = replace(models.find("LLaMA-3 70B"), L=2)
+    kinds: dict[str, Any] = {"dtype": jnp.bfloat16, "kept": jnp.bfloat16}
+    for name, topology, mesh, T in ENGINES:
+        config = Config(layers, mesh, sequences=32, tokens=2048, topology=topology, **kinds)
+        yield Engine(
+            name=f"{'prefill' if T > 1 else 'decode'}: {name}", topology=topology, config=config, T=T
+        )
+
+
+@cache
+def cases() -> dict[str, Case]:
+    """All of them by name."""
+    return {case.name: case for kind in (_steps, _labs, _served, _engines) for case in kind()}

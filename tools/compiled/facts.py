@@ -1,0 +1,135 @@
+"""What did the TPU compiler make of each program? `data/compiled_programs.json` has it.
+
+Of training and prompts the compiler is stopped when it has assigned its buffers: its kernels take ten times
+as long, and change no product, no collective and no byte. Decode steps are compiled to the end, for its own
+estimate in cycles. `python -m tools.record programs` asks for all again; `python -m tools.compiled.facts
+NAME ...` for those whose names begin so, and without a name for those that were never asked.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from scalingbook_lib.lab.compiler import aot, hlo, memory, unread, work
+from tests.lab.train.others import held
+from tools import record
+from tools.compiled.case import Case
+from tools.environment import ROOT
+
+TABLE = record.path_of("programs")
+ASSIGNED = "after_optimizations-buffer-assignment.txt"
+READ = "after_optimizations_after_buffer_assignment.txt"  # written last of what is read
+NAMED = "jit_step", "jit_local"  # small ones are compiled on the way
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Of one device: FLOPs of products, bytes held, cycles (0: not asked), collectives, what is not counted.
+
+    `collectives` has by kind and axes how often it runs, and the bytes that a device receives in all runs.
+    """
+
+    name: str
+    topology: str
+    flops: int
+    held: int
+    cycles: int
+    collectives: Mapping[str, tuple[int, float]]
+    not_counted: str
+
+    @property
+    def moved(self) -> dict[str, float]:
+        """The bytes received, by kind."""
+        found: dict[str, float] = {}
+        for key, (_, nbytes) in self.collectives.items():
+            kind = key.partition(" ")[0]
+            found[kind] = found.get(kind, 0.0) + nbytes
+        return found
+
+
+@cache
+def recorded() -> dict[str, Facts]:
+    """The record, by name."""
+    return {row["name"]: Facts(**row) for row in json.loads(TABLE.read_text())} if TABLE.exists() else {}
+
+
+def ask(case: Case) -> Facts:
+    """The compiler's answer for one program."""
+    return whole(case) if case.phase == "decode" else early(case)
+
+
+def whole(case: Case) -> Facts:
+    """Compiled to the end."""
+    found = case.compiled()
+    if isinstance(found, aot.Program):
+        return facts(case, found.text, found.memory.needed)
+    return facts(case, found.as_text(), memory.memory(found, None).needed)
+
+
+def early(case: Case, most_s: float = 300) -> Facts:
+    """From the dump of a compilation that is ended before its kernels are written."""
+    code = f"from tools.compiled.cases import cases; cases()[{case.name!r}].compiled()"
+    with tempfile.TemporaryDirectory() as folder:
+        given = {"XLA_FLAGS": f"--xla_dump_to={folder} --xla_dump_hlo_as_text", "JAX_PLATFORMS": "cpu"}
+        said = Path(folder) / "said.txt"
+        with said.open("w") as errors:
+            child = subprocess.Popen(
+                [sys.executable, "-c", code], env=os.environ | given, cwd=ROOT, stderr=errors
+            )
+            until, done = time.monotonic() + most_s, []
+            try:
+                while time.monotonic() < until and not (done := _written(folder)):
+                    if child.poll() is not None:
+                        raise RuntimeError(f"{case.name}: {said.read_text()[-2000:]}")
+                    time.sleep(0.2)
+                time.sleep(1)  # the text is written, and not whole yet
+                assigned = done[0].with_name(done[0].name.replace(READ, ASSIGNED))
+                return facts(case, done[0].read_text(), held(assigned.read_text()))
+            finally:
+                child.kill()
+                child.wait()
+
+
+def _written(folder: str) -> list[Path]:
+    """The text of the step, as soon as it is there."""
+    return [path for path in Path(folder).glob(f"*{READ}") if any(name in path.name for name in NAMED)]
+
+
+def facts(case: Case, text: str, nbytes: int) -> Facts:
+    """What the text of a program says."""
+    found: dict[str, tuple[int, float]] = {}
+    for row in hlo.collectives(text, case.sizes):
+        key, times = f"{row.kind} {row.axes}", row.times or 1
+        before = found.get(key, (0, 0.0))
+        found[key] = before[0] + times, before[1] + times * row.received_bytes
+    return Facts(
+        name=case.name,
+        topology=case.topology,
+        flops=work.matmul_flops(text),
+        held=nbytes,
+        cycles=work.cycles(text),
+        collectives=found,
+        not_counted="; ".join(one.words for one in unread.unread(text)),
+    )
+
+
+def rows(names: Sequence[str] = ("",)) -> Iterator[dict[str, Any]]:
+    """The record, asked again for programs whose names begin so, or that it does not have."""
+    from tools.compiled.cases import cases
+
+    for name, case in cases().items():
+        known = recorded().get(name)
+        asked = ask(case) if known is None or name.startswith(tuple(names)) else known
+        yield asdict(asked)
+
+
+if __name__ == "__main__":
+    TABLE.write_text(record.lines(rows(sys.argv[1:])))

@@ -1,0 +1,112 @@
+"""What is filled into the page "Predicted and compiled": its numbers, its tables, and its picture."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from scalingbook_lib.evidence.compiled import RECORDED
+from scalingbook_lib.evidence.scores import Summary, signed
+from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale, View
+from scalingbook_lib.units import si
+from tools.compiled.beside import CLASSES, FAR, FLOPS, MEASURES, REASONS, Beside, every, reasons
+from tools.environment import ROOT
+from tools.published import Cells, Text, draw, share
+
+LOW, HIGH = 0.4, 2.0  # what is farther off lies on the edge of the picture
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled(Text):
+    """The page and its picture."""
+
+    @property
+    def path(self) -> Path:
+        return ROOT / "predicted-and-compiled.md"
+
+    @property
+    def picture(self) -> Path:
+        """Where it stands."""
+        return self.path.with_suffix(".svg")
+
+    def view(self) -> View:
+        """Predicted over compiled, each program a point, by its class."""
+        return View("Predicted over compiled.", tuple(map(_chart, MEASURES)), columns=2)
+
+    def write(self) -> None:
+        super().write()
+        draw(self.view(), self.picture)
+
+
+def _chart(measure: str) -> Chart:
+    marks = []
+    for color, kind in enumerate(CLASSES):
+        own = [one for one in every() if one.kind == kind and measure in one.errors]
+        ratios = [min(max(1 + one.errors[measure], LOW), HIGH) for one in own]
+        marks.append(Points(kind, [one.case.devices for one in own], ratios, color=color))
+    ratio = Scale("predicted / compiled", "", "linear", LOW, HIGH)
+    return Chart(Scale("devices", "", "log", 0.7, 8192), ratio, (RefLine("", 1.0, "y"), *marks), measure)
+
+
+def numbers() -> dict[str, str]:
+    """What the words of the page quote."""
+    found = every()
+    phases = Counter(one.case.phase for one in found)
+    return {
+        "compiler": RECORDED.text.partition(",")[0],
+        "date": RECORDED.as_of,
+        "programs": str(len(found)),
+        **{phase: str(n) for phase, n in phases.items()},
+        "most": f"{max(one.case.chips for one in found):,}",
+        "exact": str(sum(abs(one.errors[FLOPS]) < 1e-9 for one in found)),
+        "near": share(FAR, 0),
+        "far": str(sum(len(one.far) for one in found)),
+        "figures": str(sum(len(one.errors) for one in found)),
+        "reasons": "\n".join(_reasons()),
+    }
+
+
+def _classes() -> Cells:
+    for kind in (*CLASSES, "all"):
+        own = [one for one in every() if kind in ("all", one.kind)]
+        yield kind, str(len(own)), *(cell for measure in MEASURES for cell in _summary(own, measure))
+
+
+def _summary(own: list[Beside], measure: str) -> Iterator[str]:
+    one = Summary.of(measure, [one.errors[measure] for one in own if measure in one.errors])
+    yield share(one.median)
+    yield share(one.p90)
+
+
+def _programs() -> Cells:
+    for one in every():
+        cells = []
+        for measure in MEASURES:
+            error = one.errors.get(measure)
+            unit = "" if measure == FLOPS else "B"
+            cells += [
+                si(one.compiled[measure], unit, 3) if error is not None else "",
+                "" if error is None else _signed(error),
+            ]
+        over = one.over_roofline
+        yield one.case.name, one.case.topology, *cells, "" if over is None else f"{over:.2f}"
+
+
+def _signed(error: float) -> str:
+    return "0" if abs(error) < 5e-4 else signed(error)
+
+
+def _reasons() -> Iterator[str]:
+    """Each rule, of what, in how many programs, how much, and what happens."""
+    for reason in REASONS:
+        errors = [one.far[reason.measure] for one in every() if reason in reasons(one)]
+        sizes = " to ".join(dict.fromkeys(signed(f(errors), 0) for f in (min, max)))
+        many = f"{len(errors)} program{'s' * (len(errors) > 1)}"
+        yield f"- **{reason.name.capitalize()}** ({reason.measure}, {many}, {sizes}). {reason.says}"
+
+
+PAGE = Compiled(
+    name="compiled",
+    told=numbers,
+    tables={"classes": _classes, "all_programs": _programs},
+)
