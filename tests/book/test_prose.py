@@ -15,16 +15,13 @@ ERRATA = "errata.md"
 # Where "the reference" still stands, and how often. The figures only ever go down; a file that has none goes.
 QUARRELS = {
     "chapters/conclusion.md": 2,
-    "chapters/inference_llama3.md": 24,
     "chapters/jax.md": 1,
     "chapters/profiling.md": 2,
     "chapters/training_llama3.md": 10,
     "solutions/gpus.md": 11,
-    "solutions/inference_llama3.md": 7,
     "solutions/profiling.md": 4,
     "solutions/training_llama3.md": 1,
     "scalingbook_lib/chapters/gpus/checks/plans.py": 1,
-    "scalingbook_lib/chapters/inference_llama3/explorers/breakdown.py": 1,
     "scalingbook_lib/chapters/profiling/checks/predicted.py": 1,
     "scalingbook_lib/chapters/training_llama3/checks.py": 1,
 }

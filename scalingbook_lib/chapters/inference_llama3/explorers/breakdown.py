@@ -31,7 +31,7 @@ _MOST = 1024
 
 
 def parts(step: inference.InferenceStep, links: bool) -> tuple[float, ...]:
-    """Seconds by `PARTS`; without links what the reference counts."""
+    """Seconds by `PARTS`; without links what the rule counts."""
     found = [0.0] * len(PARTS)
     for name, s in step.terms.items():
         found[_OF.get(name, 4)] += s
