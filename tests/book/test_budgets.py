@@ -31,7 +31,6 @@ DEEPER, ALL_DEEPER = 4_000, 32_000  # words of a deeper page, and of all of them
 # Pages that are not cut yet may not grow. The figures only ever go down: write what `tools.words` prints, and
 # take a page out when it keeps to its budget.
 UNCUT = {
-    "conclusion": Length(words=2_380, visible=24, cells=24, tables=11),
     "gpus": Length(words=11_358, visible=80, cells=80, tables=18),
     "inference": Length(words=10_248, visible=64, cells=64, tables=21),
     "inference_llama3": Length(words=7_206, visible=67, cells=67, tables=21),

@@ -1,6 +1,6 @@
 """What is drawn in the conclusions? Their figures, in their order."""
 
-from scalingbook_lib.chapters.conclusion.figures import laws, scored, worked
+from scalingbook_lib.chapters.conclusion.figures import decision, laws, scored, worked
 
 FIGURES = (
     worked.seven_questions,
@@ -10,4 +10,5 @@ FIGURES = (
     laws.copies,
     laws.prices,
     scored.predicted_and_published,
+    decision.deadlines,
 )

@@ -23,8 +23,8 @@ def asked() -> dict[str, dict[str, float]]:
     rates = {
         "TPU v5p": {
             "HBM": V5P.hbm_bytes_per_s,
-            "three axes": 6 * V5P.link_bytes_per_s,
-            "one axis": 2 * V5P.link_bytes_per_s,
+            "3 axes": 6 * V5P.link_bytes_per_s,
+            "1 axis": 2 * V5P.link_bytes_per_s,
         },
         "H100": {
             "HBM": H100.hbm_bytes_per_s,
