@@ -10,7 +10,7 @@ import pytest
 
 from scalingbook_lib.chapters import checks, explorers, stems
 from scalingbook_lib.chapters.explorers import catalogue
-from tools import pages, exercises, notebooks, pages
+from tools import exercises, notebooks, pages
 from tools.environment import ROOT
 from tools.notebooks import Notebook
 

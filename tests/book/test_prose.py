@@ -14,7 +14,6 @@ ERRATA = "errata.md"
 
 # Where "the reference" still stands, and how often. The figures only ever go down; a file that has none goes.
 QUARRELS = {
-    "chapters/conclusion.md": 2,
     "chapters/jax.md": 1,
     "chapters/profiling.md": 2,
     "chapters/training_llama3.md": 10,
