@@ -42,7 +42,6 @@ UNCUT = {
     "sharding": Length(words=7_395, visible=90, cells=90, tables=2),
     "tpus": Length(words=8_828, visible=67, cells=67, tables=10),
     "training": Length(words=9_134, visible=71, cells=71, tables=18),
-    "training_llama3": Length(words=5_726, visible=54, cells=54, tables=12),
     "transformers": Length(words=8_083, visible=63, cells=63, tables=10),
 }
 

@@ -24,7 +24,6 @@ QUARRELS = {
     "chapters/sharding.md": 10,
     "chapters/tpus.md": 2,
     "chapters/training.md": 13,
-    "chapters/training_llama3.md": 10,
     "notation.md": 4,
     "solutions/gpus.md": 11,
     "solutions/inference.md": 4,
@@ -34,7 +33,6 @@ QUARRELS = {
     "solutions/rooflines.md": 2,
     "solutions/sharding.md": 18,
     "solutions/training.md": 9,
-    "solutions/training_llama3.md": 1,
     "solutions/transformers.md": 6,
     "scalingbook_lib/chapters/gpus/checks/plans.py": 1,
     "scalingbook_lib/chapters/inference/checks/trades.py": 1,
@@ -47,7 +45,6 @@ QUARRELS = {
     "scalingbook_lib/chapters/training/checks/schemes.py": 1,
     "scalingbook_lib/chapters/training/checks/splits.py": 2,
     "scalingbook_lib/chapters/training/checks/state.py": 6,
-    "scalingbook_lib/chapters/training_llama3/checks.py": 1,
 }
 
 

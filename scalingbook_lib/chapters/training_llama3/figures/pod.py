@@ -21,20 +21,20 @@ WAYS = (2048, 4)  # the nearest powers of two to the best split
 def pod() -> Figure:
     """What does the envelope say, and which chips does its split leave out?"""
     run = training.run_at(LLAMA, POD, TOKENS, mfu=MFU)
-    used, idle = prod(WAYS), POD.chips - prod(WAYS)
+    used, idle, price = prod(WAYS), POD.chips - prod(WAYS), V5P.usd_per_hour or 0.0
     envelope = (
         f"{LLAMA.params / 1e9:.1f} billion parameters",
         f"× {TOKENS / 1e12:.0f} trillion tokens × 6",
         f"= {6 * LLAMA.params * TOKENS / 1e24:.2f} × 10²⁴ FLOPs",
         f"on {count(POD.chips)} chips, at {percent(MFU)}:",
         f"{run.days:.1f} days",
-        f"{run.usd / 1e6:.1f} million dollars",
+        f"{(run.usd or 0.0) / 1e6:.1f} million dollars",
     )
     return Figure(
         key="training_llama3.pod",
         alt=f"A pod as {POD.chips // CUBE} cubes of {CUBE} chips. {used // CUBE} cubes are coloured, the {count(used)} chips of a split of "
         f"{count(WAYS[0])} by {WAYS[1]}; {idle // CUBE} are grey, {count(idle)} idle chips. Beside it: {'; '.join(envelope)}.",
-        caption=f"The envelope says {run.days:.1f} days (at {percent(MFU)} MFU, {V5P.usd_per_hour:.2f} dollars a chip-hour). The round split beside "
+        caption=f"The envelope says {run.days:.1f} days (at {percent(MFU)} MFU, {price:.2f} dollars a chip-hour). The round split beside "
         f"it, {count(WAYS[0])} × {WAYS[1]}, leaves {percent(idle / POD.chips, 2)} of the pod idle: an envelope is not yet a plan.",
         parts=lambda wide: [_cubes(wide, used // CUBE, POD.chips // CUBE, envelope)],
     )
