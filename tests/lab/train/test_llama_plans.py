@@ -21,10 +21,16 @@ def chapter():
             pytest.fail(aot.why_not())
         pytest.skip(aot.why_not())
     names: dict = {"compiler": (0, 0, 0)}
-    wanted = ("import re\n", "m8, m70, m405", "def attention(", "SPLIT = {", "def counted(", "COMPILED = {")
+    wanted = (
+        "from dataclasses import replace\n",
+        "def attention(",
+        "SPLIT = {",
+        "def counted(",
+        "COMPILED = {",
+    )
     for start in wanted:
         (cell,) = [c for c in CELL.findall(PAGE.read_text()) if c.startswith(start)]
-        exec(cell.partition("\ngiven, here =")[0].partition("\nrows = []")[0], names)
+        exec(cell.partition("\ngiven, here =")[0].partition("\ncompared = [")[0], names)
     return names
 
 
