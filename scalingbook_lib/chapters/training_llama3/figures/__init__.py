@@ -8,7 +8,7 @@ FIGURES = (
     plans.four_checks,
     plans.a_place_for_35,
     plans.four_plans,
-    plans.thin_shard,
+    plans.whole_slice,
     reached.three_mfus,
     reached.failures,
 )

@@ -1,4 +1,4 @@
-"""From the envelope to a plan: four checks, whole numbers, four plans for a cube, and shards that are too thin."""
+"""From the envelope to a plan: four checks, whole numbers, four plans for a cube, and a gather over a whole slice."""
 
 from scalingbook_lib import training
 from scalingbook_lib.chapters.training_llama3.figures.pod import BATCH, LLAMA, POD
@@ -164,29 +164,29 @@ def _waits(wide: float, steps: dict[str, training.TrainingStep]) -> Sketch:
     return Sketch(wide, end, [*shapes, *swatches])
 
 
-def thin_shard() -> Figure:
-    """What becomes of shards that are thinner than a tile?"""
+def whole_slice() -> Figure:
+    """What does the compiler make of a gather over all axes of a slice?"""
     whole = 2 * LLAMA.D * LLAMA.F  # bytes; a chip has its own part, and what is summed passes twice
     rows = {ways: LLAMA.D // ways for ways in (CUBE.chips, COPIES.fsdp * COPIES.cp)}
-    thin, thick = rows.values()
+    fewer_ways = COPIES.fsdp * COPIES.cp
     most, fewer = ((ways - 1) / ways * whole for ways in rows)
     moved = f"{si(fewer, 'B')}", f"{si(2 * most, 'B')}"
     return Figure(
-        key="training_llama3.thin_shard",
-        alt=f"Left, shards of {thick} rows, whole tiles, laid end to end by an AllGather: {moved[0]}. Right, shards of {thin} rows, a quarter "
-        f"of a tile: each chip writes its rows into a matrix of zeros, and an AllReduce adds them up: {moved[1]}.",
-        caption=f"Split {count(CUBE.chips)} ways, a chip has {thin} of the 8 rows of a tile, and the compiler adds up matrices of zeros: twice the "
-        f"bytes. Split {COPIES.fsdp * COPIES.cp} ways it has {thick}, and pieces are laid end to end.",
+        key="training_llama3.whole_slice",
+        alt=f"Left, a gather over two axes, {fewer_ways} chips: pieces laid end to end by an AllGather, {moved[0]}. Right, over all three, "
+        f"{count(CUBE.chips)} chips: each writes its rows into a matrix of zeros, and an AllReduce adds them up: {moved[1]}.",
+        caption=f"Over two axes of the cube the compiler lays {fewer_ways} pieces end to end. Over all three, {count(CUBE.chips)} chips, it adds up "
+        "matrices of zeros: the same result for twice the bytes.",
         parts=lambda wide: [_shards(wide, rows, moved)],
     )
 
 
 def _shards(wide: float, rows: dict[int, int], moved: tuple[str, str]) -> Sketch:
     across = wide / 2 if wide > 400 else wide
-    (most, thin), (fewer, thick) = rows.items()
+    most, fewer = rows
     colors = (MEMORY, MATH, EXPERTS, CACHE)
     ends: list[Shape] = [
-        Words(x=across / 2, y=16, text=f"{fewer} ways: {thick} rows each", bold=True),
+        Words(x=across / 2, y=16, text=f"two axes, {fewer} chips", bold=True),
         *(
             Area(x=20 + 58.0 * k, y=30 + 34.0 * k, wide=44, high=32, color=c, shade=0.5)
             for k, c in enumerate(colors)
@@ -197,7 +197,7 @@ def _shards(wide: float, rows: dict[int, int], moved: tuple[str, str]) -> Sketch
     ]
     x, y = (across, 0.0) if wide > 400 else (0.0, 206.0)
     zeros: list[Shape] = [
-        Words(x=x + across / 2, y=y + 16, text=f"{count(most)} ways: {thin} rows each", bold=True)
+        Words(x=x + across / 2, y=y + 16, text=f"all three axes, {count(most)} chips", bold=True)
     ]
     for k, c in enumerate((*colors, None)):
         left = x + 20 + 58.0 * k + (32 if c is None else 0)
