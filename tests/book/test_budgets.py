@@ -34,7 +34,6 @@ UNCUT = {
     "gpus": Length(words=11_358, visible=80, cells=80, tables=18),
     "jax": Length(words=6_661, visible=74, cells=74, tables=17),
     "profiling": Length(words=8_151, visible=82, cells=82, tables=14),
-    "training_llama3": Length(words=5_726, visible=54, cells=54, tables=12),
 }
 
 LENGTHS = {page: words.of(page) for page in pages.every()}

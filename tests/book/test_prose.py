@@ -16,13 +16,10 @@ ERRATA = "errata.md"
 QUARRELS = {
     "chapters/jax.md": 1,
     "chapters/profiling.md": 2,
-    "chapters/training_llama3.md": 10,
     "solutions/gpus.md": 11,
     "solutions/profiling.md": 4,
-    "solutions/training_llama3.md": 1,
     "scalingbook_lib/chapters/gpus/checks/plans.py": 1,
     "scalingbook_lib/chapters/profiling/checks/predicted.py": 1,
-    "scalingbook_lib/chapters/training_llama3/checks.py": 1,
 }
 
 
