@@ -31,11 +31,9 @@ DEEPER, ALL_DEEPER = 4_000, 32_000  # words of a deeper page, and of all of them
 # Pages that are not cut yet may not grow. The figures only ever go down: write what `tools.words` prints, and
 # take a page out when it keeps to its budget.
 UNCUT = {
-    "conclusion": Length(words=2_380, visible=24, cells=24, tables=11),
     "gpus": Length(words=11_358, visible=80, cells=80, tables=18),
     "jax": Length(words=6_661, visible=74, cells=74, tables=17),
     "profiling": Length(words=8_151, visible=82, cells=82, tables=14),
-    "training_llama3": Length(words=5_726, visible=54, cells=54, tables=12),
 }
 
 LENGTHS = {page: words.of(page) for page in pages.every()}

@@ -14,16 +14,12 @@ ERRATA = "errata.md"
 
 # Where "the reference" still stands, and how often. The figures only ever go down; a file that has none goes.
 QUARRELS = {
-    "chapters/conclusion.md": 2,
     "chapters/jax.md": 1,
     "chapters/profiling.md": 2,
-    "chapters/training_llama3.md": 10,
     "solutions/gpus.md": 11,
     "solutions/profiling.md": 4,
-    "solutions/training_llama3.md": 1,
     "scalingbook_lib/chapters/gpus/checks/plans.py": 1,
     "scalingbook_lib/chapters/profiling/checks/predicted.py": 1,
-    "scalingbook_lib/chapters/training_llama3/checks.py": 1,
 }
 
 

@@ -1,0 +1,24 @@
+"""What do the figures take for granted of an H100 and a TPU v5p? Figures that not every chip has, these two do."""
+
+from scalingbook_lib.machines import Chip
+from scalingbook_lib.machines.chips import H100, V5P
+
+
+def known[T](figure: T | None) -> T:
+    """The figure; a ValueError where the catalogue has none."""
+    if figure is None:
+        raise ValueError("the catalogue has no such figure of this chip; draw another one")
+    return figure
+
+
+def per_cycle(chip: Chip) -> float:
+    """FLOPs of one matrix unit in a cycle, as the documented peak, units and clock give them."""
+    return chip.bf16_flops_per_s / known(chip.matrix_units) / known(chip.clock_hz)
+
+
+SMS, TENSOR_CORES, CLOCK_HZ = known(H100.cores), known(H100.matrix_units), known(H100.clock_hz)
+REGISTERS = known(H100.registers_bytes_per_core)  # bytes of an SM, as is the next
+SMEM = known(H100.smem_bytes_per_core)
+L2, LANES_FLOPS_PER_S = known(H100.l2_bytes), known(H100.vector_flops_per_s)
+CARD_BYTES_PER_S = known(H100.dcn_bytes_per_s)
+V5P_CORES, VMEM = known(V5P.cores), known(V5P.vmem_bytes)
