@@ -115,7 +115,7 @@ def facts(case: Case, text: str, nbytes: int) -> Facts:
         topology=case.topology,
         flops=work.matmul_flops(text),
         held=nbytes,
-        cycles=work.cycles(text),
+        cycles=work.cycles(work.fusions(text)),
         collectives=found,
         not_counted="; ".join(one.words for one in unread.unread(text)),
     )
