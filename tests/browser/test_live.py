@@ -178,12 +178,16 @@ def beside(slider):
 
 
 def test_a_picture_made_ahead_is_painted_at_once_and_is_the_right_one(live):
-    root, explorer, name = next(
+    sliders = (
         (root, explorer, name)
         for root, explorer in roots(live)
         for name, control in explorer.controls.items()
         if isinstance(control, Slider) and not explorer.paint({name: beside(control)}).seen.error
     )
+    if (found := next(sliders, None)) is None:
+        assert not live.page.locator(".explorer").count()  # a page of exercises alone has nothing to move
+        return
+    root, explorer, name = found
     reset(live, root)
     ahead = live.page.evaluate(AHEAD, [root, name])
     assert ahead is not None, "no move was painted within its own event"

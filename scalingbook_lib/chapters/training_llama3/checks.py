@@ -36,7 +36,7 @@ def _interval(n: float, save_s: float = 30.0) -> float:
 CHECKS = (
     Check(
         key="training_llama3.chips-in-plan",
-        title="A plan for 8,192 chips",
+        title="How many chips has the plan?",
         answer=lambda: 1024 * 2 * 4,
         unit="chips",
         hints=("Every chip has one place in each of the three ways.", "The ways multiply."),

@@ -35,7 +35,7 @@ def front() -> Figure:
     """What does a million tokens cost, by how fast they come?"""
     found = planner.serve(LLAMA, SIXTEEN, P=2048, G=512, fixed={"weights": INT8, "kv": INT8}, reserve=0.1)
     named = (found.fastest, found.within(WITHIN), found.best)
-    said = ", ".join(f"{found.price(p)} at {si(p.itl_s, 's', 2)}" for p in named)
+    said = ", ".join(f"{found.price(p).strip('$ ')} dollars at {si(p.itl_s, 's', 2)}" for p in named)
     return Figure(
         key="inference_llama3.front",
         alt=f"A falling curve of {len(found.points)} points: dollars a million tokens over the time between two tokens, both logarithmic. Three are named: {said}.",

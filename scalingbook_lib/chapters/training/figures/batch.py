@@ -44,7 +44,9 @@ def _curves(floors: dict[float, float]) -> Chart:
         for k, b in enumerate(floors)
     ]
     lines = [RefLine(f"floor {floor:.2g}", floor, axis="y") for floor in floors.values()]
-    return Chart(x=Scale("chips", "", "pow2"), y=Scale("days", "", "log", low=5), marks=(*curves, *lines))
+    return Chart(
+        x=Scale("chips", "", "pow2", high=100_000), y=Scale("days", "", "log", low=5), marks=(*curves, *lines)
+    )
 
 
 def recipe() -> Figure:
