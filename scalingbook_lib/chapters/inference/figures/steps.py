@@ -7,14 +7,13 @@ from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.explorers.view import Chart, Curve, RefLine, Scale
 from scalingbook_lib.reader.figures.figure import Figure
-from scalingbook_lib.reader.figures.layout import Part, strip
+from scalingbook_lib.reader.figures.layout import Part, key, strip
 from scalingbook_lib.reader.figures.shapes import (
     CACHE,
     IDLE,
     MATH,
     MEMORY,
     NETWORK,
-    Area,
     Cells,
     Shape,
     Words,
@@ -95,15 +94,8 @@ def _triangles(wide: float, n: int) -> Sketch:
         middle = wide * (2 * k + 1) / 4
         shapes.append(Words(x=middle, y=14, text=name, bold=True))
         shapes.append(Cells(x=middle - side * n / 2, y=26, rows=cells, wide=side, high=side))
-    names = (("computed", MATH), ("kept", CACHE))
-    for k, (name, color) in enumerate(names):
-        x = wide / 2 - 90 + 110 * k
-        y = 40 + side * n
-        shapes += [
-            Area(x=x, y=y, wide=11, high=11, color=color, shade=0.45),
-            Words(x=x + 17, y=y + 10, text=name, align="start"),
-        ]
-    return Sketch(wide, 58 + side * n, shapes)
+    swatches, bottom = key(wide, 40 + side * n, {MATH: "computed", CACHE: "kept"})
+    return Sketch(wide, bottom, [*shapes, *swatches])
 
 
 def step() -> Figure:
