@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from scalingbook_lib.evidence.compiled import RECORDED
 from scalingbook_lib.evidence.scores import Summary, signed
 from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale, View
-from scalingbook_lib.units import si
+from tools.compiled import tables
 from tools.compiled.beside import CLASSES, FAR, FLOPS, MEASURES, REASONS, Beside, every, reasons
 from tools.environment import ROOT
 from tools.published import Cells, Text, draw, share
@@ -62,38 +63,21 @@ def numbers() -> dict[str, str]:
         "near": share(FAR, 0),
         "far": str(sum(len(one.far) for one in found)),
         "figures": str(sum(len(one.errors) for one in found)),
+        **dict(zip(("largest", "largest_share"), tables.largest("styles"), strict=True)),
         "reasons": "\n".join(_reasons()),
+        "folded": tables.folded(),
     }
 
 
 def _classes() -> Cells:
     for kind in (*CLASSES, "all"):
         own = [one for one in every() if kind in ("all", one.kind)]
-        yield kind, str(len(own)), *(cell for measure in MEASURES for cell in _summary(own, measure))
+        yield f"{kind} ({len(own)})", *(_summary(own, measure) for measure in MEASURES)
 
 
-def _summary(own: list[Beside], measure: str) -> Iterator[str]:
+def _summary(own: list[Beside], measure: str) -> str:
     one = Summary.of(measure, [one.errors[measure] for one in own if measure in one.errors])
-    yield share(one.median)
-    yield share(one.p90)
-
-
-def _programs() -> Cells:
-    for one in every():
-        cells = []
-        for measure in MEASURES:
-            error = one.errors.get(measure)
-            unit = "" if measure == FLOPS else "B"
-            cells += [
-                si(one.compiled[measure], unit, 3) if error is not None else "",
-                "" if error is None else _signed(error),
-            ]
-        over = one.over_roofline
-        yield one.case.name, one.case.topology, *cells, "" if over is None else f"{over:.2f}"
-
-
-def _signed(error: float) -> str:
-    return "0" if abs(error) < 5e-4 else signed(error)
+    return f"{share(one.median)}, {share(one.p90)}"
 
 
 def _reasons() -> Iterator[str]:
@@ -108,5 +92,10 @@ def _reasons() -> Iterator[str]:
 PAGE = Compiled(
     name="compiled",
     told=numbers,
-    tables={"classes": _classes, "all_programs": _programs},
+    tables={
+        "classes": _classes,
+        "worst": tables.worst,
+        "cycled": tables.cycled,
+        **{f"moved_by_{name}": partial(tables.collectives, name) for name in tables.GROUPS},
+    },
 )

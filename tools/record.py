@@ -54,11 +54,18 @@ def _programs() -> list[dict[str, Any]]:
     return list(facts.rows())
 
 
+def _profiling() -> list[dict[str, Any]]:
+    from tools.compiled import profiled
+
+    return list(profiled.rows())
+
+
 RECORDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "lines": _lines,
     "cycles": _cycles,
     "bundles": _bundles,
     "programs": _programs,
+    "profiling": _profiling,
 }
 
 

@@ -15,7 +15,7 @@ from tools.environment import ROOT
 
 LIBRARY = ROOT / "scalingbook_lib"
 WINGS = ("viz", "lab", "cli", "__main__.py")  # what needs more than the standard library, or a terminal
-_EPOCH = (2020, 1, 1, 0, 0, 0)
+EPOCH = (2020, 1, 1, 0, 0, 0)
 
 
 def core() -> dict[str, bytes]:
@@ -56,7 +56,7 @@ def packed(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", method) as archive:
         for name, content in sorted(files.items()):
-            archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, method)
+            archive.writestr(zipfile.ZipInfo(name, EPOCH), content, method)
     return made.getvalue()
 
 

@@ -43,20 +43,23 @@ words of a verdict (`several`, `listed`, ...).
 A view raises ValueError (NotationError, SliceError ...) for input that it cannot read, and the explorer shows
 the sentence. `explorer.see(batch=128)` is the view for a test.
 
-The page's worker calls `paint_json`. The page finds `<div class="explorer" data-explorer=KEY>`, whose inputs
-carry the parameters' names; `outputs` belong to `output[for=ID]` and to a range's `aria-valuetext`, `figure`
-into `.ex-wide` or `.ex-narrow`, `readouts` into `.ex-readouts`, `verdict` as text into `.ex-verdict`, `error`
-as text into `.ex-error`; the range of a Steps control has `data-steps`, its `max` is `frames - 1`.
-
->>> find("rooflines.roofline").title
-'The roofline, two chips side by side'
+The page's worker calls `paint_json` for every event, `place_json` for the values in an address and
+`table_json` for a file of the numbers. The page finds `<div class="explorer" data-explorer=KEY>`, whose
+inputs carry the parameters' names; `outputs` belong to `output[for=ID]` and to a range's `aria-valuetext`,
+`figure` into `.ex-wide` or `.ex-narrow`, `readouts` into `.ex-readouts`, `verdict` as text into
+`.ex-verdict`, `error` as text into `.ex-error`; the range of a Steps control has `data-steps`, its `max` is
+`frames - 1`. >>> find("rooflines.roofline").title 'The roofline, two chips side by side'
 """
 
+import csv
+import io
 import json
 from functools import cache
 from importlib import import_module
 
 from scalingbook_lib.chapters import stems
+from scalingbook_lib.reader.explorers import numbers
+from scalingbook_lib.reader.explorers.controls import Slider
 from scalingbook_lib.reader.explorers.explorer import Explorer
 
 
@@ -91,7 +94,32 @@ def paint_json(key: str, state_json: str, wide: bool) -> str:
         return json.dumps({"error": f"This explorer stopped: {type(problem).__name__}: {problem}"})
     seen = painted.seen
     told = {"outputs": seen.outputs, "state": seen.state, "notes": seen.notes, "error": seen.error or None}
+    # what an address keeps: a slider's position may come to mean something else, its value cannot
+    sliders = (name for name, control in find(key).controls.items() if isinstance(control, Slider))
+    told["values"] = {name: seen.values[name] for name in sliders}
     if seen.view:
         told |= {"figure": painted.figure, "readouts": painted.readouts, "verdict": painted.verdict}
         told["frames"] = painted.frames
     return json.dumps(told)
+
+
+def place_json(key: str, values_json: str) -> str:
+    """Where sliders stand that have these values, as JSON by name: the nearest positions there are."""
+    controls = find(key).controls
+    asked = json.loads(values_json)
+    return json.dumps({name: controls[name].position(value) for name, value in asked.items()})
+
+
+def table_json(key: str, state_json: str) -> str:
+    """The numbers of a state as a spreadsheet reads them: `{"csv": ...}`, or `{"error": ...}`."""
+    explorer = find(key)
+    seen = explorer.look(json.loads(state_json))
+    if seen.view is None:
+        return json.dumps({"error": seen.error})
+    controls = [
+        ("control", c.label, "", "", seen.values[n], getattr(c, "unit", ""))
+        for n, c in explorer.controls.items()
+    ]
+    file = io.StringIO()
+    csv.writer(file).writerows([numbers.COLUMNS, *controls, *numbers.rows(seen.view)])
+    return json.dumps({"csv": file.getvalue()})

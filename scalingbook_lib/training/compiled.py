@@ -27,11 +27,18 @@ RING_WAYS, RING_TOKENS = 8, 1024
 
 
 def weights(s: Shape, rates: Rates, loop: bool) -> Iterator[Traffic]:
-    """Layers, then the two ends, which no loop over layers holds."""
+    """Layers, then the two ends, which no loop over layers holds; with ZeRO-1 and 2 all new weights, once.
+
+    XLA sums where it is told that sums lie: below ZeRO-3 it is told so of the optimizer's state alone, and
+    scatters gradients into that as with ZeRO-3, for each microbatch, layer by layer.
+    """
     plan = s.plan
-    yield from _layers(s, rates, "", in_layers(s), loop=loop)
-    if s.expert:
-        yield from _layers(s, rates, "expert ", s.expert, loop=loop)
+    kinds = (("", in_layers(s), s.dense), ("expert ", s.expert, s.expert))
+    for kind, layers, with_ends in kinds[: 1 + bool(s.expert)]:
+        yield from _layers(s, rates, kind, layers, loop=loop)
+        if plan.zero in (1, 2):  # as they are stored, whole on every chip
+            nbytes = plan.weights.bytes * with_ends
+            yield from _sharing(s, rates, kind)(f"new {kind}weights", GATHER, "fwd", nbytes, 1)
     yield from _lookup(s, rates)
     yield from _head(s, rates)
     if plan.tp > 1 and _wide_logits(s):  # its inputs' gradients leave in fp32: as many bytes again
@@ -48,52 +55,56 @@ def _layers(s: Shape, rates: Rates, kind: str, params: float, *, loop: bool) -> 
     """
     n, again = s.stages.layers, s.plan.replays
     shared, ring, back = _sharing(s, rates, kind), *((RING, BACK) if _in_rings(s) else (GATHER, SCATTER))
-    yield from shared(f"{kind}weights", ring, "fwd", s.moved * params / n, s.m * n)
     twice = n if loop or s.plan.remat != "none" else n - 1
-    yield from shared(f"{kind}weights", GATHER if again else ring, "bwd", s.moved * params / n, s.m * twice)
+    if s.plan.zero == 3:
+        each, second = s.moved * params / n, GATHER if again else ring
+        yield from shared(f"{kind}weights", ring, "fwd", each, s.m * n)
+        yield from shared(f"{kind}weights", second, "bwd", each, s.m * twice)
     yield from shared(f"{kind}gradients", back, "bwd", _reduced(s) * params / n, s.m * n)
-    ways = s.expert_shared if kind else s.shared
-    yield from _copies(s, rates, f"{kind}gradients", params / ways, parts=n, each=loop)
+    yield from _copies(s, rates, f"{kind}gradients", params, kind=kind, parts=n, each=loop)
 
 
 def _lookup(s: Shape, rates: Rates) -> Iterator[Traffic]:
     """Every chip looks up its part of D for all tokens: these are exchanged, and the table stays.
 
-    Their gradients are exchanged as well; with tensor ways they are gathered. A table that is the head too
-    has two gradients, and each is summed over copies by itself.
+    Their gradients are exchanged as well; with tensor ways they are gathered. Below ZeRO-3 every chip has all
+    of D, and the gradients' way alone is left. A table that is the head too has two gradients, and each is
+    summed over copies by itself.
     """
     plan, shared = s.plan, _sharing(s, rates)
     nbytes = plan.activations.bytes * s.t * s.work.model.D * s.shared / s.wide
     back = GATHER if plan.tp > 1 and not plan.sequence_parallel else EXCHANGE
-    yield from shared("tokens looked up", EXCHANGE, "fwd", nbytes, s.m)
+    if plan.zero == 3:
+        yield from shared("tokens looked up", EXCHANGE, "fwd", nbytes, s.m)
     yield from shared("gradients of tokens", back, "bwd", nbytes, s.m)
     # XLA moves the sum of a lookup's gradients out of the loop over microbatches only where it is widened
     each = plan.gradients.bytes <= _reduced(s)
-    yield from _copies(s, rates, "gradients of the lookup", _table(s) / s.shared, each=each)
+    yield from _copies(s, rates, "gradients of the lookup", _table(s), each=each)
 
 
 def _head(s: Shape, rates: Rates) -> Iterator[Traffic]:
     """The unembedding is gathered once: its backward pass follows at once on its forward pass.
 
-    A loss in chunks gathers it for each, and again for each in the backward pass.
+    A loss in chunks gathers it for each, and again for each in the backward pass. Its gradient is a sum over
+    sequences and tokens: where both are split, XLA sums it whole, and every chip keeps its part.
     """
     shared, table, times = _sharing(s, rates), _table(s), s.m * _chunks(s)
     size = max(_reduced(s), FP32.bytes * _wide_logits(s))
-    for when in ("fwd", "bwd") if _chunks(s) > 1 else ("fwd",):
+    for when in ("fwd", "bwd")[: 1 + (_chunks(s) > 1)] if s.plan.zero == 3 else ():
         yield from shared("unembedding", GATHER, when, s.moved * table, times)
-    back = BACK if _in_rings(s, _chunks(s)) else SCATTER
+    back = BACK if _in_rings(s, _chunks(s)) else REDUCE if s.plan.cp > 1 and s.plan.fsdp > 1 else SCATTER
     yield from shared("its gradient", back, "bwd", size * table, times)
     each = s.work.model.tied and s.plan.gradients.bytes <= _reduced(s)
-    yield from _copies(s, rates, "its gradient", table / s.shared, size=size, each=each)
+    yield from _copies(s, rates, "its gradient", table, size=size, each=each)
 
 
 def _sharing(s: Shape, rates: Rates, kind: str = "") -> Callable[..., Iterator[Traffic]]:
     """What makes a row over the chips that share weights of a kind, where more than one does."""
-    ways = s.expert_shared if kind else s.shared
+    ways = _ways(s, kind)
     inside = s.plan.expert_ways * s.plan.ep if kind else s.plan.tp
 
     def over(name: str, what: str, when: str, nbytes: float, times: float) -> Iterator[Traffic]:
-        if ways > 1:
+        if ways > 1 and s.plan.zero:
             # XLA's rings have two hops more than there are pieces to bring
             nbytes *= (ways + 1) / (ways - 1) if what in (RING, BACK) else 1
             yield row(rates, name, what, "X", when, n=ways, nbytes=nbytes, times=times, inside=inside)
@@ -107,18 +118,29 @@ def _copies(
     name: str,
     params: float,
     *,
+    kind: str = "",
     size: float = 0.0,
     parts: float = 1,
     each: bool = False,
 ) -> Iterator[Traffic]:
-    """The sum over copies and pods: as it is, or of all microbatches in the type of their sum."""
-    plan, often = s.plan, s.m if each else 1
+    """The sum over copies and pods: as it is, or of all microbatches in the type of their sum.
+
+    Without ZeRO all chips that hold the same are copies, and one sum goes over all of them.
+    """
+    plan, often, shared = s.plan, s.m if each else 1, _ways(s, kind)
     size = plan.gradients.bytes if s.m > 1 and not each else size or _reduced(s)
-    inside = plan.tp * s.shared * plan.pp
-    for axes, n, inner, ways in (("R", plan.dp, inside, 1), ("S", plan.dcn, s.chips, plan.dp)):
+    copies, parted = (plan.dp, shared) if plan.zero else (plan.dp * shared, 1)
+    letters = "R" if plan.zero else "R" * (plan.dp > 1) + "X" * (shared > 1)
+    among = ((letters, copies, s.chips // copies, parted), ("S", plan.dcn, s.chips, shared * plan.dp))
+    for axes, n, inside, ways in among:
         if n > 1:
             nbytes, times = size * params / (ways * parts), often * parts
-            yield row(rates, name, REDUCE, axes, "bwd", n=n, nbytes=nbytes, times=times, inside=inner)
+            yield row(rates, name, REDUCE, axes, "bwd", n=n, nbytes=nbytes, times=times, inside=inside)
+
+
+def _ways(s: Shape, kind: str = "") -> int:
+    """Chips that hold the same weights, and share them with ZeRO."""
+    return s.expert_shared if kind else s.shared
 
 
 def _in_rings(s: Shape, parts: int = 1) -> bool:

@@ -29,7 +29,7 @@ from scalingbook_lib.training.shape import Shape
 def rows(s: Shape, rates: Rates, loop: bool | None = None) -> list[Traffic]:
     """Every collective of a plan; `loop` as in `memory`, None of what is not compiled."""
     plan = s.plan
-    if loop is not None and plan.pp == 1 and plan.zero == 3 and not plan.frozen:
+    if loop is not None and plan.pp == 1 and not plan.frozen:
         found = [*compiled.weights(s, rates, loop)]
     else:
         found = [*_weights(s, rates, "", params=s.dense, ways=s.shared, inside=plan.tp)]
@@ -139,7 +139,8 @@ def context(s: Shape, rates: Rates) -> list[Traffic]:
     """Keys and values of the whole sequence pass every chip, backward once more and with their gradients.
 
     A ring moves what an all-gather does, piece by piece beside the arithmetic. Ulysses exchanges queries,
-    keys, values and outputs between sequence and heads: four all-to-alls.
+    keys, values and outputs between sequence and heads: four all-to-alls, four for their gradients, and where
+    the forward pass is done again its four once more, as compiled (`tests/lab/train/test_training_experts`).
     """
     plan, w, cp = s.plan, s.work, s.plan.cp
     attention = w.model.softmax_layers
@@ -154,7 +155,8 @@ def context(s: Shape, rates: Rates) -> list[Traffic]:
 
     if plan.context == "ulysses":
         nbytes = each * w.heads / plan.tp / 4
-        return [over("heads for tokens", EXCHANGE, when, nbytes, 4 * n) for when in ("fwd", "bwd")]
+        often = {"fwd": 4 * n, "bwd": (8 if plan.replays else 4) * n}
+        return [over("heads for tokens", EXCHANGE, when, nbytes, times) for when, times in often.items()]
     nbytes = each * w.kv / min(plan.tp, w.model.K)
     gather, scatter = (RING, BACK) if plan.context == "ring" else (GATHER, SCATTER)
     return [

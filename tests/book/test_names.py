@@ -41,7 +41,7 @@ def test_every_name_that_is_installed_is_published_by_its_owners():
     known, found = published(), {name: asked(text) for name, text in texts().items()}
     assert {name: bad for name, names in found.items() if (bad := names - known)} == {}
     assert found["jobs/tpu_pod.sh"] == {"uv", "jax"}, "it reads scripts"
-    assert found["chapters/profiling.ipynb"] == {"xprof"}, "and notebooks"
+    assert found["chapters/profiling_by_hand.ipynb"] == {"xprof"}, "and notebooks"
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,19 @@
-"""Is every sentence of a page shown, and does the book keep its quarrels to the errata?"""
+"""Is every sentence shown, every letter and term explained, and is every quarrel in the errata?"""
 
 import re
 
 import pytest
 
+from scalingbook_lib.chapters.explorers import catalogue
+from tools import pages
 from tools.environment import ROOT
+from tools.reference import letters, terms
 
 PROSE = sorted([*ROOT.glob("*.md"), *ROOT.glob("chapters/*.md"), *ROOT.glob("solutions/*.md")])
 ROOMS = sorted(ROOT.glob("scalingbook_lib/chapters/**/*.py"))
 COMMENT = re.compile(r"^%.*", re.MULTILINE)
 THE_REFERENCE = re.compile(r"\bthe\s+reference\b", re.IGNORECASE)
 ERRATA = "errata.md"
-
-# Where "the reference" still stands, and how often. The figures only ever go down; a file that has none goes.
-QUARRELS = {
-    "chapters/jax.md": 1,
-    "chapters/profiling.md": 2,
-    "solutions/gpus.md": 11,
-    "solutions/profiling.md": 4,
-    "scalingbook_lib/chapters/gpus/checks/plans.py": 1,
-    "scalingbook_lib/chapters/profiling/checks/predicted.py": 1,
-}
 
 
 def prose(path):
@@ -41,8 +34,83 @@ def test_no_line_of_a_page_is_a_comment(path):
 
 def test_the_reference_stands_in_the_errata_alone():
     found = {path.relative_to(ROOT).as_posix(): named(path) for path in (*PROSE, *ROOMS)}
-    found = {name: count for name, count in found.items() if count and name != ERRATA}
-    more = {name: count for name, count in found.items() if count > QUARRELS.get(name, 0)}
-    assert not more, f"say what holds, and let {ERRATA} say what others print: {more}"
-    mended = {name: count for name, count in QUARRELS.items() if found.get(name, 0) == 0}
-    assert not mended, f"take these out of QUARRELS: {sorted(mended)}"
+    quarrels = {name: count for name, count in found.items() if count and name != ERRATA}
+    assert quarrels == {}, f"say what holds, and let {ERRATA} say what others print"
+
+
+# Letters
+
+
+@pytest.mark.parametrize("page", pages.every(), ids=str)
+def test_a_letter_has_one_meaning_on_a_page(page):
+    known = letters.meanings(page.name)
+    strange = {s for s in letters.used(page.text) if s not in known and letters.of(s) not in known}
+    assert not strange, f"say in data/letters.csv what these mean on {page.name}: {sorted(strange)}"
+    assert {s: rows for s, rows in known.items() if len(rows) > 1} == {}, "two rows claim this page"
+
+
+def test_a_meaning_of_one_page_is_used_there():
+    found = {page.name: letters.used(page.text) for page in pages.every()}
+    found = {name: used | {letters.of(symbol) for symbol in used} for name, used in found.items()}
+    idle = [
+        (symbol, row.pages)
+        for row in letters.rows()
+        for symbol in row.each
+        if row.pages != "*" and not any(symbol in used for name, used in found.items() if row.names(name))
+    ]
+    assert idle == []
+
+
+def test_the_tables_of_the_notation_page_are_the_rows():
+    text = letters.PAGE.read_text(encoding="utf-8")
+    assert letters.page(text) == text, "run python -m tools.reference.letters"
+
+
+@pytest.mark.parametrize(
+    ("source", "used"),
+    [
+        ("$T_\\text{math} > 2BDF/C$ and `$x$`", {"T_\\text{math}", "B", "D", "F", "C"}),
+        ("$A[I_X, J] \\cdot B[J, K]$, so $A$ moves; $\\bar A[I, J]$", set()),
+        ("$$\\max_i n_i + e^{s - m}\\;\\text{ bytes of } W_\\text{in}[D, F]$$", {"n_i", "s", "m"}),
+        ("$A[I, K]\\{U_X\\}$ and $p_{ij}$", {"p_{ij}"}),
+        ("```python\ncost = '$q$'\n```", set()),
+    ],
+)
+def test_what_counts_as_a_letter(source, used):
+    assert letters.used(source) == used
+
+
+# Terms
+
+CONTROLS = [c for one in catalogue().values() for c in one.controls.values()]
+ON_A_CONTROL = {said.casefold() for c in CONTROLS for said in (c.label, *getattr(c, "options", ()))}
+EMPHASIS = {  # no terms, and on no control
+    *("and", "row", "weights", "flops/s", "fills", "drains", "three times", "no batch is enough"),
+    *("bundles are not cycles", "defer the allgather", "switches", "core", "resident", "ragged"),
+    *("sequences", "data ways"),
+}
+NO_TERMS = ON_A_CONTROL | EMPHASIS
+
+
+def test_every_term_in_bold_has_an_entry():
+    known = {form for entry in terms.entries() for name in entry for form in terms.forms(name)}
+    missing = {page.name: terms.said_in_bold(page.text) - known - NO_TERMS for page in pages.every()}
+    assert {name: found for name, found in missing.items() if found} == {}, "define them in glossary.md"
+
+
+def test_every_entry_has_a_section_that_says_the_word():
+    places, sections = terms.places(), terms.sections()
+    assert [place.term for place in places] == [entry[0] for entry in terms.entries()]
+    silent = [p for p in places if p.said.casefold() not in " ".join(sections[p.section].split()).casefold()]
+    assert silent == []
+
+
+def test_a_term_leads_to_where_it_is_in_bold():
+    everywhere = {said for page in pages.every() for said in terms.bold(page.text)} - NO_TERMS
+    strays = [
+        p
+        for p in terms.places()
+        if terms.forms(p.said) & everywhere
+        and not terms.forms(p.said) & terms.bold(terms.sections()[p.section])
+    ]
+    assert strays == []

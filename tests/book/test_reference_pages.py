@@ -14,9 +14,10 @@ from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import INT8, MiB, si
 from tools import pages, words
 from tools.environment import ROOT
+from tools.reference import terms
 
-NOTATION, ERRATA, GLOSSARY, INTRO = (
-    (ROOT / name).read_text() for name in ("notation.md", "errata.md", "glossary.md", "chapters/intro.md")
+NOTATION, ERRATA, INTRO = (
+    (ROOT / name).read_text() for name in ("notation.md", "errata.md", "chapters/intro.md")
 )
 TYPED = re.findall(r"^\| \$[^|]*\| `([^`]+)` \|", NOTATION, re.MULTILINE)
 
@@ -48,12 +49,6 @@ def test_its_link_rates_are_the_catalogues():
     assert {c.link_bytes_per_s for c in (chips.V5P, chips.V6E, chips.TPU7X)} == {100e9}
     assert chips.H100.links * chips.H100.link_bytes_per_s == 450e9
     assert f"{scaling.tokens_per_chip(chips.V5P):,.0f}" == "2,295"
-
-
-def test_a_symbol_is_defined_once():
-    rows = re.findall(r"^\| (\$[^|]+?\$) \|", NOTATION.split("(notation-sharding)=")[0], re.MULTILINE)
-    symbols = [s.strip(" $") for row in rows for s in row.split(",") if row != "$I, J, K$"]
-    assert len(symbols) == len(set(symbols)) > 30
 
 
 @pytest.mark.parametrize(
@@ -99,8 +94,20 @@ def test_the_errata_time_the_all_reduce_of_problem_2():
 
 
 def test_a_term_is_defined_once():
-    terms = re.findall(r"^(?=[A-Za-z])(\S.*)\n  \S", GLOSSARY, re.MULTILINE)
-    assert len(terms) == len({term.casefold() for term in terms}) > 80
+    names = [name for entry in terms.entries() for name in entry]
+    assert len(names) == len({name.casefold() for name in names}) > 280
+
+
+def test_the_glossary_links_the_first_word_of_each_letter():
+    nodes = pytest.importorskip("docutils.nodes", reason="the site's layer is not set up")
+    pytest.importorskip("sphinx", reason="the site's layer is not set up")
+    from web.extension import terms as find
+
+    page = nodes.Element(
+        "", *(nodes.term("", name, ids=[f"term-{name}"]) for name in ("1F1B", "axis", "AllGather", "bf16"))
+    )
+    links = re.findall(r'<a href="#(term-\w+)">([^<]+)</a>', find._box(page))
+    assert links == [("term-1F1B", "0–9"), ("term-axis", "A"), ("term-bf16", "B")]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda c: c.stem)

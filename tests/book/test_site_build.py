@@ -202,6 +202,7 @@ def test_a_page_offers_its_notebook_with_the_library_inside(executed, tmp_path):
     given = nbformat.read(made / "notebooks" / "chapters" / "sums.ipynb", as_version=4)
     assert given.cells[1:] == committed.cells[1:]
     assert given.cells[0].source == first_cell.carrying(wheel.carried())
+    assert given.metadata["edition"]["version"] == __version__
     assert not (made / "_sources").exists(), "a copy without the library"
 
 

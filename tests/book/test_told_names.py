@@ -18,7 +18,7 @@ from tools.environment import ROOT
 
 DOTTED = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?:\(.*?\))?`(?!`)")
 SINGLE = re.compile(r"(?<!`)`([A-Za-z_]\w*)(?:\([^`]*)?`(?!`)")
-FILES = re.compile(r"\.(bib|csv|css|h|html|ipynb|js|json|lock|md|mjs|py|sh|toml|txt|yml)$")
+FILES = re.compile(r"\.(bib|cff|csv|css|h|html|ipynb|js|json|lock|md|mjs|py|sh|toml|txt|xml|yml)$")
 PAGES = [p for room in (".", "chapters", "solutions", "tools", "data") for p in (ROOT / room).glob("*.md")]
 CODE = [p for folder in ("scalingbook_lib", "tools", "benchmarks") for p in (ROOT / folder).rglob("*.py")]
 SPOKEN = {  # how people call what has a longer name

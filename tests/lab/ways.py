@@ -16,6 +16,8 @@ WAYS = {
     "CP": {"C": 4, "R": 2},
     "EP": {"Z": 4, "R": 2},
     "PP x DP x TP": {"P": 2, "R": 2, "Y": 2},
+    "PP x FSDP x TP": {"P": 2, "X": 2, "Y": 2},
+    "PP x EP x FSDP": {"P": 2, "Z": 2, "X": 2},
     "FSDP x CP x TP": {"X": 2, "C": 2, "Y": 2},
     "EP x FSDP x TP": {"Z": 2, "X": 2, "Y": 2},
 }

@@ -8,13 +8,13 @@ from scalingbook_lib.evidence.compiled.cycles import Estimates
 from scalingbook_lib.training.memory import AT_LOGITS, IN_LAYER
 from scalingbook_lib.units import BF16
 from tests.lab.train.others import Style
-from tools.compiled.case import Case
+from tools.compiled.case import Case, by_kind
 from tools.compiled.cases import cases
 from tools.compiled.facts import Facts, recorded
 from tools.compiled.served import Engine, Reading, Served
 from tools.compiled.trained import Lab, Step
 
-RINGS, THIN = "collective-permute", 32
+RINGS, RING = "collective-permute", 4  # shorter sides are no rings
 FAR = 0.05  # an error above this has a reason
 FLOPS, MOVED, HELD = MEASURES = "FLOPs", "bytes received", "bytes held"
 CLASSES: Mapping[str, type[Case]] = {
@@ -102,12 +102,24 @@ def _full(moment: str) -> Callable[[Beside], bool]:
 
 def _unrolled(one: Beside) -> bool:
     """Rings are predicted, and few are there."""
-    return one.case.moved().get(RINGS, 0) > 2 * one.facts.moved.get(RINGS, 0)
+    predicted, found = (by_kind(moved).get(RINGS, 0) for moved in (one.case.moved(), one.facts.moved))
+    return predicted > 2 * found
 
 
 def _tied(one: Beside) -> bool:
     """Is the embedding's table the unembedding too, and whole on one chip?"""
     return isinstance(one.case, Reading) and one.case.program.tp == 1 and one.case.program.model.tied
+
+
+def _over(axes: int) -> Callable[[Beside], bool]:
+    """Do all chips share the weights, over so many axes that are rings?"""
+
+    def where(one: Beside) -> bool:
+        sides = map(int, one.case.topology.partition(":")[2].split("x"))
+        whole = isinstance(one.case, Step) and one.case.style.fsdp == one.case.devices
+        return whole and sum(side >= RING for side in sides) == axes
+
+    return where
 
 
 def _named(*parts: str) -> Callable[[Beside], bool]:
@@ -134,10 +146,14 @@ REASONS = (
         _style(lambda s: s.ep > 1),
     ),
     Reason(
-        "thin shards", MOVED, False,
-        "A chip's part of a weight is 32 of D or narrower: XLA gathers and scatters such parts by "
-        "all-reduces of the whole.",
-        _style(lambda s: s.fsdp > 1 and s.D / s.fsdp <= THIN),
+        "over three axes", MOVED, False,
+        "A gather over all three axes of a torus is an all-reduce of the whole, however wide the shards.",
+        _over(3),
+    ),
+    Reason(
+        "over two axes", MOVED, False,
+        "Some gradients that a whole torus of two axes shares are summed whole, where a scatter would do.",
+        _over(2),
     ),
     Reason(
         "tokens and heads", MOVED, False,
@@ -156,12 +172,6 @@ REASONS = (
         "From eight ways on, weights are predicted to go round in rings of XLA's, which move two pieces "
         "more than a gather; these programs gather.",
         _unrolled,
-    ),
-    Reason(
-        "heads exchanged again", MOVED, False,
-        "Where all is done again, Ulysses exchanges heads for tokens a second time too; the plan counts "
-        "the first.",
-        _named("Ulysses"),
     ),
     Reason(
         "shared experts apart", MOVED, False,

@@ -13,7 +13,9 @@ from scalingbook_lib.collectives import bytes_received
 from scalingbook_lib.lab.compiler import aot, slices
 from scalingbook_lib.machines import Chip, chips
 
-type Moved = dict[str, float]  # bytes that a device receives, by the compiler's name for the collective
+type Moved = dict[str, float]  # bytes that a device receives, by collective and axes: "all-gather XC"
+
+LETTERS = {"dp": "R", "fsdp": "X", "cp": "C", "tp": "Y"}  # of axes with other names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +68,25 @@ class Case:
         raise NotImplementedError
 
 
+def over(kind: str, axes: str) -> str:
+    """Of Moved, the name of a collective over axes, which are its mesh's."""
+    names = axes.split(",") if "," in axes or axes in LETTERS else axes
+    return f"{kind} {''.join(sorted(LETTERS.get(name, name) for name in names))}"
+
+
 def summed(sums: Any, sizes: Mapping[str, int]) -> Moved:
     moved: Moved = {}
     for (kind, axes), amount in sums.items():
         n = prod(sizes[axis] for axis in axes)
-        moved[kind] = moved.get(kind, 0.0) + bytes_received(kind, amount.nbytes, n)
+        key = over(kind, axes)
+        moved[key] = moved.get(key, 0.0) + bytes_received(kind, amount.nbytes, n)
     return moved
+
+
+def by_kind(moved: Moved) -> Moved:
+    """The same over all axes."""
+    found: Moved = {}
+    for key, nbytes in moved.items():
+        kind = key.partition(" ")[0]
+        found[kind] = found.get(kind, 0.0) + nbytes
+    return found

@@ -4,6 +4,7 @@ Training: steps in other people's style, partitioned by XLA, and the laboratory'
 Serving: any structure under tensor ways, and the laboratory's engine under all the other ways.
 """
 
+import random
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -87,6 +88,28 @@ LABS = (
     ("FSDP", "v6e:2x4", {"X": 8}, 1, "ring"),
 )
 
+STAGED, SEED = 6, 29  # so many meshes with stages more, drawn by chance
+
+
+def _staged() -> Iterator[tuple[str, str, dict[str, int], int, str]]:
+    """As LABS, by chance: two or four stages on eight devices, and other ways beside them."""
+    r, slices = random.Random(SEED), ("v5e:2x4", "v6e:2x4", "v5p:2x2x2", "v4:2x2x2", "tpu7x:2x2x1")
+    found = set[str]()
+    while len(found) < STAGED:
+        stages = r.choice((2, 4))
+        mesh = {"P": stages}
+        for _ in range(1 if stages == 4 else 2):  # what is left of eight, in twos
+            axis = r.choice("RXZCY")
+            mesh[axis] = 2 * mesh.get(axis, 1)
+        many, context = r.choice((2, 4, 8)), r.choice(("ring", "ulysses"))
+        how = f", {context}" if "C" in mesh else ""
+        topology = r.choice([name for name in slices if len(mesh) == 2 or name.count("x") == 2])
+        name = f"{' '.join(f'{axis}{n}' for axis, n in mesh.items())}, {many} microbatches{how}"
+        if name not in found:
+            found.add(name)
+            yield name, topology, mesh, many, context
+
+
 # Reading and writing: model, topology, tensor ways; of a window so many tokens. Both phases of each.
 SERVED = (
     ("LLaMA-3 8B", "v5e:1x1", 1),
@@ -127,7 +150,7 @@ def _steps() -> Iterator[Case]:
 
 
 def _labs() -> Iterator[Case]:
-    for name, topology, mesh, microbatches, context in LABS:
+    for name, topology, mesh, microbatches, context in (*LABS, *_staged()):
         model = ROUTED if "Z" in mesh else MIDDLE
         trainer = Trainer(
             model, mesh, batch=16, T=1024, microbatches=microbatches, context=context, dtype=jnp.float32,

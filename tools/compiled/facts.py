@@ -1,9 +1,10 @@
 """What did the TPU compiler make of each program? `data/compiled_programs.json` has it.
 
-Of training and prompts the compiler is stopped when it has assigned its buffers: its kernels take ten times
-as long, and change no product, no collective and no byte. Decode steps are compiled to the end, for its own
-estimate in cycles. `python -m tools.record programs` asks for all again; `python -m tools.compiled.facts
-NAME ...` for those whose names begin so, and without a name for those that were never asked.
+Of most training the compiler is stopped when it has assigned its buffers: its kernels take ten times as long,
+and change no product, no collective and no byte. Serving, and what `TO_THE_END` names, is compiled to the
+end, for the compiler's own estimate in cycles. `python -m tools.record programs` asks for all again;
+`python -m tools.compiled.facts NAME ...` for those whose names begin so, and without a name for those that
+were never asked.
 """
 
 import json
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,29 @@ from typing import Any
 from scalingbook_lib.lab.compiler import aot, hlo, memory, unread, work
 from tests.lab.train.others import held
 from tools import record
-from tools.compiled.case import Case
+from tools.compiled.case import Case, Moved, over
 from tools.environment import ROOT
 
 TABLE = record.path_of("programs")
 ASSIGNED = "after_optimizations-buffer-assignment.txt"
 READ = "after_optimizations_after_buffer_assignment.txt"  # written last of what is read
+KERNELS = "after_codegen.txt"  # has the estimates
+TO_THE_END: tuple[str, ...] = (
+    "train: one chip, all done again",
+    "train: one chip, half a TPU7x",
+    "train: copies",
+    "train: FSDP, one head each",
+    "train: FSDP, bf16 state",
+    "train: FSDP in TPU7x",
+    "train: copies of FSDP",
+    "train: tensor ways",
+    "train: tensor ways in TPU7x",
+    "train: FSDP and tensor ways",
+    "train: experts on every chip, FSDP",
+    "train: 64 chips, copies of FSDP with tensor ways",
+    "train: 4,096 chips, copies of both",
+    "train by hand: FSDP",
+)
 NAMED = "jit_step", "jit_local"  # small ones are compiled on the way
 
 
@@ -46,12 +64,12 @@ class Facts:
     not_counted: str
 
     @property
-    def moved(self) -> dict[str, float]:
-        """The bytes received, by kind."""
-        found: dict[str, float] = {}
+    def moved(self) -> Moved:
+        """The bytes received."""
+        found: Moved = {}
         for key, (_, nbytes) in self.collectives.items():
-            kind = key.partition(" ")[0]
-            found[kind] = found.get(kind, 0.0) + nbytes
+            name = over(*key.split(" "))
+            found[name] = found.get(name, 0.0) + nbytes
         return found
 
 
@@ -61,9 +79,11 @@ def recorded() -> dict[str, Facts]:
     return {row["name"]: Facts(**row) for row in json.loads(TABLE.read_text())} if TABLE.exists() else {}
 
 
-def ask(case: Case) -> Facts:
-    """The compiler's answer for one program."""
-    return whole(case) if case.phase == "decode" else early(case)
+def ask(case: Case, *, cycles: bool = False) -> Facts:
+    """The compiler's answer for one program; with `cycles`, of prompts and of some training too."""
+    if case.phase == "decode":
+        return whole(case)
+    return early(case, KERNELS if cycles and (case.phase != "train" or case.name in TO_THE_END) else READ)
 
 
 def whole(case: Case) -> Facts:
@@ -74,8 +94,8 @@ def whole(case: Case) -> Facts:
     return facts(case, found.as_text(), memory.memory(found, None).needed)
 
 
-def early(case: Case, most_s: float = 300) -> Facts:
-    """From the dump of a compilation that is ended before its kernels are written."""
+def early(case: Case, last: str, most_s: float = 900) -> Facts:
+    """From the dump of a compilation that is ended when the last text that is read is there."""
     code = f"from tools.compiled.cases import cases; cases()[{case.name!r}].compiled()"
     with tempfile.TemporaryDirectory() as folder:
         given = {"XLA_FLAGS": f"--xla_dump_to={folder} --xla_dump_hlo_as_text", "JAX_PLATFORMS": "cpu"}
@@ -86,21 +106,24 @@ def early(case: Case, most_s: float = 300) -> Facts:
             )
             until, done = time.monotonic() + most_s, []
             try:
-                while time.monotonic() < until and not (done := _written(folder)):
+                while time.monotonic() < until and not (done := _written(folder, last)):
                     if child.poll() is not None:
                         raise RuntimeError(f"{case.name}: {said.read_text()[-2000:]}")
                     time.sleep(0.2)
                 time.sleep(1)  # the text is written, and not whole yet
-                assigned = done[0].with_name(done[0].name.replace(READ, ASSIGNED))
-                return facts(case, done[0].read_text(), held(assigned.read_text()))
+                texts = {
+                    name: done[0].with_name(done[0].name.replace(last, name)) for name in (READ, ASSIGNED)
+                }
+                found = facts(case, texts[READ].read_text(), held(texts[ASSIGNED].read_text()))
+                return replace(found, cycles=work.cycles(work.fusions(done[0].read_text())))
             finally:
                 child.kill()
                 child.wait()
 
 
-def _written(folder: str) -> list[Path]:
+def _written(folder: str, last: str) -> list[Path]:
     """The text of the step, as soon as it is there."""
-    return [path for path in Path(folder).glob(f"*{READ}") if any(name in path.name for name in NAMED)]
+    return [path for path in Path(folder).glob(f"*{last}") if any(name in path.name for name in NAMED)]
 
 
 def facts(case: Case, text: str, nbytes: int) -> Facts:
@@ -127,7 +150,7 @@ def rows(names: Sequence[str] = ("",)) -> Iterator[dict[str, Any]]:
 
     for name, case in cases().items():
         known = recorded().get(name)
-        asked = ask(case) if known is None or name.startswith(tuple(names)) else known
+        asked = ask(case, cycles=True) if known is None or name.startswith(tuple(names)) else known
         yield asdict(asked)
 
 

@@ -15,7 +15,7 @@ from scalingbook_lib.lab.train import agreement
 from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.layers import pairs
-from tools.compiled.case import Case, Moved, summed
+from tools.compiled.case import Case, Moved, over, summed
 from tools.compiled.serving import Serving
 
 
@@ -71,9 +71,11 @@ class Reading(Served):
         m, layout, B, T, _ = self.asked
         where = _slice(self.devices)
         found: Moved = {}
+        ways = "".join(axis for axis, n in self.sizes.items() if n > 1)
         for row in serving_traffic.rows(serving_shape(m, layout), where, inference.PEAK):
             if row.name != "candidates":  # its logits stay where they are
-                found[row.what.hlo] = found.get(row.what.hlo, 0.0) + row.received(B * T, B)
+                key = over(row.what.hlo, ways)
+                found[key] = found.get(key, 0.0) + row.received(B * T, B)
         return found
 
 

@@ -19,7 +19,7 @@ from scalingbook_lib.training.traffic import rows
 from scalingbook_lib.training.work import work
 from tests.lab.train import others_step
 from tests.lab.train.others import Style
-from tools.compiled.case import Case, Moved, summed
+from tools.compiled.case import Case, Moved, over, summed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,5 +133,6 @@ def _received(found: Iterable[training.Traffic]) -> Moved:
     moved: Moved = {}
     for row in found:
         if row.what in KINDS and row.n > 1:
-            moved[KINDS[row.what]] = moved.get(KINDS[row.what], 0.0) + row.received
+            key = over(KINDS[row.what], row.axes)
+            moved[key] = moved.get(key, 0.0) + row.received
     return moved

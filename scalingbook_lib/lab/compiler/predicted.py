@@ -69,7 +69,11 @@ def on(traffic: Iterable[Traffic], **axes: str) -> tuple[Traffic, ...]:
 
     X are the chips that share weights: with context ways those of both axes, `X="XC"`.
     """
-    return tuple(replace(row, axes=axes.get(row.axes, row.axes)) for row in traffic)
+
+    def there(letters: str) -> str:
+        return joined(name for letter in letters for name in named(axes.get(letter, letter), {}))
+
+    return tuple(replace(row, axes=there(row.axes)) for row in traffic)
 
 
 def ways(axes: str, mesh: Mapping[str, int]) -> int:

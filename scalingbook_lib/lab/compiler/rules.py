@@ -108,6 +108,8 @@ def told(ledger: Ledger) -> Iterator[Named]:
 def embedding(ledger: Ledger) -> Iterator[Named]:
     """GSPMD looks tokens up in one of several ways, by costs that it does not tell.
 
+    For TPU7x it has gathered the whole table over 16 ways of FSDP, where others exchange tokens.
+
     Beside tensor ways that split no tokens, nothing else is gathered over these than the table.
     """
     rule = "the embedding"
@@ -149,7 +151,10 @@ def rings(ledger: Ledger) -> Iterator[Named]:
 
 
 def whole(ledger: Ledger) -> Iterator[Named]:
-    """An all-reduce, of which each chip keeps a slice, where shapes or copies forbid a reduce-scatter."""
+    """An all-reduce, of which each chip keeps a slice, where shapes or copies forbid a reduce-scatter.
+
+    For TPU7x, copies of FSDP were so in both programs that were drawn: one sum over R and X together.
+    """
     for key in [key for key in ledger.more if key.kind == REDUCE]:
         for short in [short for short in ledger.less if short.kind == SCATTER]:
             over, within = ledger.names(key.axes), ledger.names(short.axes)
@@ -171,11 +176,25 @@ def again(ledger: Ledger) -> Iterator[Named]:
 
 
 def scores(ledger: Ledger) -> Iterator[Named]:
-    """Attention's scores, of fp32, go from heads to tokens and back."""
+    """Attention's scores, of fp32, go from heads to tokens and back.
+
+    Where a program writes them out and leaves it to GSPMD where tokens are gathered: 4 b N T² bytes a layer,
+    once or twice exactly, in all nine programs that do. No plan says whether one does.
+    """
     for key, nbytes in ledger.compiled(lambda c: c.kind == EXCHANGE and c.dtype == "f32").items():
         if taken := take(ledger.more, key, nbytes):
             words = f"{_said(key, taken)} of fp32, split over tokens and over heads in turn"
             yield Named("attention's scores", words, (), (key,))
+
+
+def keys_and_values(ledger: Ledger) -> Iterator[Named]:
+    """Those of context ways: kept, not gathered again; their gradients of fp32, as scores are, or summed."""
+    rule, there = "keys and values", ledger.predicted("keys and values", "their gradients")
+    for side, than in ((ledger.less, "less"), (ledger.more, "more")):
+        for key in [key for key in side if key.axes in {known.axes for known in there}]:
+            if taken := take(side, key, sum(there.values())):
+                kinds = ((key,), ()) if than == "less" else ((), (key,))
+                yield Named(rule, f"{_said(key, taken)} {than}, of all tokens' or their gradients", *kinds)
 
 
 def tokens(ledger: Ledger) -> Iterator[Named]:
@@ -207,4 +226,4 @@ def _said(key: Key, nbytes: float) -> str:
     return f"{key.kind} over {key.axes}: {si(nbytes, 'B')}"
 
 
-RULES = (embedding, rings, whole, again, scores, tokens, small)
+RULES = (embedding, rings, whole, keys_and_values, again, scores, tokens, small)

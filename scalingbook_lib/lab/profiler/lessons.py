@@ -1,4 +1,4 @@
-"""Which profiles does the book read, and how were they recorded? Three mistakes, each before and after.
+"""Which profiles does the book read, and how were they recorded? Four mistakes, each before and after.
 
 `lessons.record("serial-before")` records one on this machine's devices, real ones where there are enough;
 `trace.load("serial-before")` is the one that travels with the book. All of them again, in a terminal:
@@ -6,13 +6,17 @@
 the loop by itself, XLA:CPU does as it is told. Chapter: Profiling.
 """
 
+import queue
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from scalingbook_lib.lab import devices
@@ -31,7 +35,11 @@ NAMES = (
     "recompile-after",
     "serial-before",
     "serial-after",
+    "input-before",
+    "input-after",
 )
+WAITING, READING = "next batch", "read"  # on the host: the loop waits for a batch; somebody reads one
+BATCHES, READ_S = 6, 0.006  # the time to read one, as from a disk
 
 
 def record(name: str, *, smaller: int = 1, runs: int = 3) -> Trace:
@@ -86,6 +94,28 @@ def score(x: jax.Array) -> jax.Array:
         return jnp.tanh(x @ x.T).sum()
 
 
+def read(rows: int) -> Iterator[np.ndarray]:
+    """Batches from something slow."""
+    for _ in range(BATCHES):
+        with jax.profiler.TraceAnnotation(READING):
+            time.sleep(READ_S)
+            batch = np.ones((rows, rows), np.float32)
+        yield batch
+
+
+def ahead(batches: Iterator, most: int = 2) -> Iterator:
+    """The same batches, up to so many of them read by a thread before somebody asks."""
+    kept: queue.Queue = queue.Queue(most)
+
+    def fill() -> None:
+        for batch in batches:
+            kept.put(batch)
+
+    threading.Thread(target=fill, daemon=True).start()
+    while True:
+        yield kept.get()
+
+
 def _layer(before: bool, smaller: int, runs: int) -> Trace:
     arrays = _arrays({"X[B, D]": (512, 512), "W[D, F_X]": (512, 2048), "V[F_X, D]": (2048, 512)}, smaller)
     return trace.record(layer(), *arrays, runs=runs, title="a layer on four devices")
@@ -118,13 +148,35 @@ def _recompile(before: bool, smaller: int, runs: int) -> Trace:
     return seen.trace
 
 
+def _input(before: bool, smaller: int, runs: int) -> Trace:
+    """Six steps that wait for their batch each, or take one that a thread has read meanwhile."""
+    rows = 1024 // smaller
+    fn = jax.jit(score)
+    jax.block_until_ready(fn(jnp.ones((rows, rows))))
+    batches = read(rows) if before else ahead(read(rows))
+    title = "a loop that reads its batches" if before else "batches read ahead by a thread"
+    with trace.recording(title=title, marks=(WAITING, READING)) as seen:
+        for _ in range(BATCHES):
+            with jax.profiler.TraceAnnotation(WAITING):
+                x = next(batches)
+            with jax.profiler.StepTraceAnnotation(trace.STEP):
+                jax.block_until_ready(fn(x))
+    return seen.trace
+
+
 def _arrays(shapes: dict[str, tuple[int, ...]], smaller: int) -> list[Any]:
     """Arrays on the mesh; a dimension of less than 16 is a count, and stays."""
     cut = {text: tuple(n // smaller if n > 16 else n for n in shape) for text, shape in shapes.items()}
     return [sharding.place(jnp.full(shape, 0.01), text, MESH) for text, shape in cut.items()]
 
 
-_LESSONS = {"layer": _layer, "sharding": _sharding, "serial": _serial, "recompile": _recompile}
+_LESSONS = {
+    "layer": _layer,
+    "sharding": _sharding,
+    "serial": _serial,
+    "recompile": _recompile,
+    "input": _input,
+}
 
 
 def main(folder: str, *names: str, tries: int = 5) -> None:

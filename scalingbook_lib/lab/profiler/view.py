@@ -12,7 +12,7 @@ from scalingbook_lib.reader import draw
 from scalingbook_lib.reader.explorers.view import Readout, Span, Timeline, View
 from scalingbook_lib.units import Told
 
-COLORS = {"matmul": 0, COLLECTIVE: 1, "elementwise": 2, "copy": 3, COMPILE: 4}
+COLORS = {"matmul": 1, COLLECTIVE: 2, "elementwise": 0, "copy": 4, COMPILE: 3}  # by role, as in figures
 MOST = 400  # blocks in one picture
 HOST = "host compiles"
 
@@ -70,7 +70,7 @@ def timeline(trace: Trace, run: int | None = -1, devices: Sequence[int] | None =
         (*([HOST] if compiled else []), *lanes),
         (*compiled, *spans),
         end=end - start,
-        title=_title(trace, run),
+        title=_title(trace, run, shown),
     )
 
 
@@ -91,7 +91,7 @@ def _blocks(trace: Trace, start: float, end: float, devices: Sequence[int]) -> l
 def _lane(device: int, moves: bool, shown: int) -> str:
     if shown > 1:
         return f"device {device}"
-    return f"device {device} moves" if moves else f"device {device} computes"
+    return "moves" if moves else "computes"
 
 
 def _range(trace: Trace, run: int | None) -> tuple[float, float]:
@@ -101,6 +101,7 @@ def _range(trace: Trace, run: int | None) -> tuple[float, float]:
     return 0.0, max(ends, default=1.0)
 
 
-def _title(trace: Trace, run: int | None) -> str:
+def _title(trace: Trace, run: int | None, shown: Sequence[int]) -> str:
     which = "all runs" if run is None else f"run {run % trace.runs + 1} of {trace.runs}"
-    return f"{trace.title}, {which}"
+    where = f", device {shown[0]}" if len(shown) == 1 < trace.devices else ""
+    return f"{trace.title}, {which}{where}"

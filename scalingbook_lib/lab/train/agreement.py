@@ -125,9 +125,13 @@ def _said(trainer: Trainer, t: training.Traffic) -> Row:
         nbytes *= e.E / e.k * n["Y"]
     if of == "tensor, experts" and e:  # before, so once for all k
         nbytes /= e.k
-    if n["P"] > 1 and t.axes in "YCZP":  # M + P - 1 ticks; in the others than M, what is moved is nothing
-        ticks = (trainer.microbatches + n["P"] - 1) / trainer.microbatches
-        times, nbytes = times * ticks, nbytes * ticks
+    if n["P"] > 1 and t.axes in "YCZPX":  # M + P - 1 ticks; in the others than M, what is moved is nothing
+        M, shares = trainer.microbatches, t.axes == "X"
+        if shares and not of.startswith("expert"):  # no tick gathers the ends, nor the last norm
+            nbytes -= M * 4 * trainer.model.D * (trainer.model.V / n["Y"] + 1 / n["P"])
+        # forward, a stage's gathers do not depend on the tick: they are moved out of the loop, and done once
+        ticks = 1 if shares and t.when == "fwd" else M + n["P"] - 1
+        times, nbytes = times * ticks / M, nbytes * ticks / M
     return Key(key.kind, axes), Amount(times, nbytes)
 
 
@@ -137,10 +141,10 @@ def _otherwise(trainer: Trainer, said: set[Key]) -> Iterator[Row]:
     ways, tokens = n["X"] * n["Z"] * n["C"], trainer.batch * trainer.T
     table, here = 4 * m.V * m.D / n["Y"], 4 * tokens / (n["R"] * ways)  # bytes of one number for each token
     yield Key("all-reduce", transformer.AXES), Amount(1, 4)  # the loss, told on every device
-    if ways > 1 and n["P"] == 1:
-        # a lookup's gradient needs no second gather of the table
-        yield Key("all-gather", "XZC"), Amount(5, -table)
-        yield Key("reduce-scatter", "XZC"), Amount(3, 0)
+    if ways > 1:  # a lookup's gradient needs no second gather of the table
+        ends = (-table, 0) if n["P"] == 1 else (3 * table + 8 * m.D, 2 * table + 4 * m.D)
+        yield Key("all-gather", "XZC"), Amount(5, ends[0])
+        yield Key("reduce-scatter", "XZC"), Amount(3, ends[1])
     if n["Y"] > 1:  # largest logit, sum, target's logit; the first two again; gradients of the last two
         yield Key("all-reduce", "Y"), Amount(7, 7 * here)
     if n["P"] > 1 and n["Y"] > 1:  # the vocabulary's pair, for all microbatches at once

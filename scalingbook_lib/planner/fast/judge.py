@@ -169,8 +169,8 @@ class Fast:
         one = self.unit.layers(s.tp, cp, remat, Sharing(1, 1, sharing.ep, sharing.expert_tp), t)
         key = "tensor", s.tp, s.pp == 1, remat, mesh.Y, sharing.ep, sharing.expert_tp
         Y, Z = self._get(key, self._tensor, s, sharing, remat, mesh.Y)
-        rows = self.unit.context(s.tp, s.cp) if s.cp > 1 else ()
-        C = self._get(("context", s.tp, s.cp, mesh.C), Ways.of, rows, "C", mesh.C)
+        rows = self.unit.context(s.tp, s.cp, remat) if s.cp > 1 else ()
+        C = self._get(("context", s.tp, s.cp, remat, mesh.C), Ways.of, rows, "C", mesh.C)
         forward = Way.of(one.forward_s, one.math.head, t, Y=Y.forward, C=C.forward, Z=Z.forward)
         backward = Way.of(one.backward_s, 2 * one.math.head, t, Y=Y.backward, C=C.backward, Z=Z.backward)
         return forward, backward

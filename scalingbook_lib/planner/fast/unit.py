@@ -101,9 +101,9 @@ class Unit:
         """To the next stage, for a token and one chunk, the same both ways."""
         return next(row.nbytes for row in self.moved(tp, self.remat, 1, None, True) if row.axes == "P")
 
-    def _context(self, tp: int, cp: int) -> Rows:
+    def _context(self, tp: int, cp: int, remat: str) -> Rows:
         """What a sequence split over cp chips sends, for a token on each of them and all layers."""
-        return tuple(context(self.given(tp=tp, cp=cp, zero=0), unpriced))
+        return tuple(context(self.given(tp=tp, cp=cp, remat=remat, zero=0), unpriced))
 
     def _held(
         self, tp: int, cp: int, remats: tuple[str, ...], staged: bool, microbatch: int

@@ -207,7 +207,17 @@ def test_the_sentence_is_title_and_verdict():
 
 def test_the_worker_gets_json_for_whatever_it_sends():
     told = json.loads(explorers.paint_json("rooflines.roofline", '{"B": 100}', True))
-    assert set(told) == {"figure", "readouts", "verdict", "frames", "outputs", "state", "notes", "error"}
+    assert set(told) == {
+        "figure",
+        "readouts",
+        "verdict",
+        "frames",
+        "outputs",
+        "state",
+        "notes",
+        "error",
+        "values",
+    }
     assert told["error"] is None
     assert told["figure"].startswith("<svg")
     page = "rooflines.roofline"

@@ -65,3 +65,29 @@ def test_a_compiled_step_of_eight_ways_and_many_tokens_is_in_rings_of_two_hops_m
     assert not [row for row in routed if row.name.startswith("expert weights")]  # each is on one chip
     assert compiled(Plan(fsdp=8, remat="full"))["weights", "AllGather", "bwd"]  # of what is done again
     assert ("weights", "ring", "fwd") not in compiled(Plan(fsdp=4, dp=2))
+
+
+def test_below_zero_3_new_weights_are_gathered_once_as_they_are_stored_and_gradients_as_with_it():
+    one = Plan(fsdp=4, dp=2, remat="full", weights=FP32, gradients=FP32)
+    full, less = compiled(one), compiled(replace(one, zero=1))
+    new = less["new weights", "AllGather", "fwd"]
+    assert (new.times, new.nbytes) == (1, 4 * B70.params)
+    assert {name for name, what, _ in less if what == "AllGather"} == {"new weights"}
+    for name in ("gradients", "its gradient"):
+        assert less[name, "ReduceScatter", "bwd"].received == full[name, "ReduceScatter", "bwd"].received
+
+
+def test_without_zero_every_chip_that_holds_the_same_is_a_copy_and_one_sum_goes_over_all():
+    rows = compiled(Plan(fsdp=4, dp=2, zero=0, gradients=FP32))
+    assert {(row.what, row.axes, row.n) for row in rows.values()} == {("AllReduce", "RX", 8)}
+    summed = sum(row.times * row.nbytes for row in rows.values())
+    layers = 2 * (B70.params - 2 * B70.V * B70.D)
+    ends = 2 * 4 * B70.V * B70.D  # in 32 bits, once
+    assert summed == pytest.approx(128 * layers + ends, rel=0.01)
+    assert compiled(Plan(fsdp=4, dp=2, zero=0))["gradients", "AllReduce", "bwd"].rate.link
+
+
+def test_the_heads_gradient_is_summed_whole_where_sequences_and_tokens_are_split():
+    rows = compiled(Plan(fsdp=2, cp=2, tp=2, context="gather"))
+    assert rows["its gradient", "AllReduce", "bwd"].n == 4
+    assert ("its gradient", "AllReduce", "bwd") not in compiled(Plan(fsdp=1, cp=8, context="gather"))

@@ -80,6 +80,13 @@ def test_a_ring_passes_all_keys_and_values_once_forward():
     )
 
 
+def test_heads_are_exchanged_for_tokens_again_where_all_is_done_again():
+    plan = Plan(fsdp=32, tp=1, cp=4, pp=8, context="ulysses")
+    kept, again = (found(B70, replace(plan, remat=remat), H100, 32) for remat in ("none", "full"))
+    backward = "heads for tokens", "AllToAll", "bwd"
+    assert again[backward].times == 2 * kept[backward].times == 2 * again[*backward[:2], "fwd"].times
+
+
 def test_an_exchange_of_experts_is_that_of_the_transformers_chapter():
     rows = found(MIXTRAL, Plan(fsdp=1024, ep=8, remat="selective"), H100)
     out = rows["tokens to experts and back", "AllToAll", "fwd"]

@@ -4,7 +4,7 @@ import pytest
 
 from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.machines import chips
-from tools.compiled import facts
+from tools.compiled import facts, tables
 from tools.compiled.beside import MEASURES, REASONS, every, reasons
 from tools.compiled.cases import cases
 from tools.compiled_page import PAGE
@@ -50,6 +50,27 @@ def test_every_error_above_a_twentieth_has_a_reason_and_every_reason_an_error():
     assert lacking == []
     assert {r.name for one in every() for r in reasons(one)} == {r.name for r in REASONS}
     assert {r.measure for r in REASONS} <= set(MEASURES)
+
+
+def test_every_byte_and_every_estimate_is_in_some_line_of_the_page():
+    groups = [tables.grouped(key) for key in tables.GROUPS]
+    assert sorted(one.case.name for group in groups for one in group.own) == sorted(cases())
+    for group in groups:
+        told = tables.lines(group.own).values()
+        for measure in ("compiled", "predicted"):
+            there = sum(getattr(one, measure)["bytes received"] for one in group.own)
+            assert sum(getattr(line, measure) for line in told) == pytest.approx(there)
+        assert len(group.ratios) == sum(one.facts.cycles > 0 for one in group.own)
+    estimated = {one.case.name for one in every() if one.facts.cycles}
+    assert estimated == {name for name, case in cases().items() if case.phase != "train"} | set(
+        facts.TO_THE_END
+    )
+
+
+def test_the_ten_worst_are_told_with_their_rules():
+    told = list(tables.worst())
+    assert len(told) == tables.WORST
+    assert {rule for *_, rule in told} <= {reason.name for reason in REASONS}
 
 
 @pytest.mark.usefixtures("tpu")

@@ -8,12 +8,14 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
+from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.compiled import RECORDED, cycles, layout
 from scalingbook_lib.evidence.compiled.bundles import KERNELS
 from scalingbook_lib.evidence.compiled.lines import LINES
 from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.units import BF16, FP32, INT8
 from tools import recorded as programs
+from tools.compiled import profiled
 
 ROWS = (1, 2, 3, 4, 5, 8, 9, 20, 31, 32, 33, 64)
 COLUMNS = (1, 5, 20, 64, 127, 128, 129, 512)
@@ -56,6 +58,17 @@ def test_the_bundles_are_what_the_compiler_packs(same):
     found, kept = programs.packed(title, chip, fn, sizes, place), KERNELS[title]
     assert found == kept or not same
     assert found.filled("MATMUL") == pytest.approx(kept.filled("MATMUL"), abs=0.15)
+
+
+def test_the_stages_and_live_ranges_of_the_figures_are_the_compiler_s(same):
+    kept = {row["title"]: row for row in resources.record("compiled_profiling")}
+    assert profiled.stages() == kept["stages"]["stages"] or not same
+    found = profiled.alive(profiled.compiled())
+    assert {"title": "alive"} | found == kept["alive"] or not same
+    most = max(
+        sum(n for _, n, born, last in found["buffers"] if born <= k[1] <= last) for k in found["kernels"]
+    )
+    assert most == pytest.approx(profiled.compiled().memory.temporaries, rel=0.05)
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)

@@ -2,8 +2,10 @@
 
 import pytest
 
+from scalingbook_lib.evidence import resources
 from scalingbook_lib.lab.profiler import lessons, trace
 from scalingbook_lib.lab.profiler.file import HERE
+from tools.compiled import profiled
 
 KEPT = {name: trace.load(name) for name in lessons.NAMES}
 
@@ -46,6 +48,24 @@ def test_a_sum_in_a_loop_shows_as_often_as_the_loop_runs():
     assert before.run_s > after.run_s
 
 
+def test_a_thread_that_reads_ahead_shows_as_less_waiting():
+    waited = {}
+    for when in ("before", "after"):
+        host = KEPT[f"input-{when}"].host
+        waited[when] = [m.took_s for m in host if m.name == lessons.WAITING]
+        assert [m.name for m in host].count(lessons.READING) == len(waited[when]) == lessons.BATCHES
+    assert min(waited["before"]) > lessons.READ_S
+    assert max(waited["after"][1:]) < lessons.READ_S / 3
+
+
+def test_the_figures_draw_what_the_traces_hold():
+    """The other rows are the compiler's words; `make renew` asks it again."""
+    drawn = {row["title"]: row for row in resources.record("compiled_profiling")}
+    assert {name: drawn[name] for name in profiled.LESSONS} == {
+        n: profiled.drawn(n) for n in profiled.LESSONS
+    }
+
+
 @pytest.mark.parametrize("name", lessons.NAMES)
 def test_a_lesson_recorded_again_runs_the_same_operations(name):
     again = lessons.record(name, smaller=4, runs=1)
@@ -53,7 +73,7 @@ def test_a_lesson_recorded_again_runs_the_same_operations(name):
     assert again.runs == (1 if kept.warmup else kept.runs)
     assert len(again.compilations) == len(kept.compilations)
     assert collectives(again) == collectives(kept)
-    assert {op.kind for op in again.ops} >= {"collective"} or "recompile" in name
+    assert {op.kind for op in again.ops} >= {"collective"} or name.startswith(("recompile", "input"))
 
 
 def test_a_lesson_that_does_not_exist_says_which_do():

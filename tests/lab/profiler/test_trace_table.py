@@ -98,7 +98,7 @@ def test_reading_a_trace_needs_no_jax(tmp_path):
 
 def test_a_time_line_has_a_lane_for_what_moves_and_one_for_the_compiler():
     line = trace.view(MADE, run=None).panels[0]
-    assert line.lanes == ("host compiles", "device 0 computes", "device 0 moves")
+    assert line.lanes == ("host compiles", "computes", "moves")
     assert {span.label for span in line.spans} == {"up", "all-reduce over X", "compile"}
     first = trace.view(MADE, run=0).panels[0]
     assert first.end == pytest.approx(10e-6)

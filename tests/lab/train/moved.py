@@ -2,7 +2,8 @@
 
 `python -m tests.lab.train.moved` writes the table, `... NAME` prints one program's row. The rules of
 `lab.compiler.rules` and of `training.compiled` were read from t, u, v and w; x was drawn afterwards. m are
-those of t with sequence parallelism, their tokens gathered where the program says so.
+those of t with sequence parallelism, their tokens gathered where the program says so. y are for TPU7x, with
+context ways, or with ZeRO below 3; what `training.compiled` says of these ways was read from them.
 """
 
 import csv
@@ -20,7 +21,7 @@ from tests.lab.train import others
 from tests.lab.train.others import Style
 
 TABLE = Path(__file__).with_suffix(".csv")
-AXES = {"dp": "R", "fsdp": "X", "tp": "Y"}  # of a program, and of a plan
+AXES = {"dp": "R", "fsdp": "X", "cp": "C", "tp": "Y"}  # of a program, and of a plan
 SLICES = [
     "v5e:2x4",
     "v5p:2x2x1",
@@ -32,6 +33,7 @@ SLICES = [
     "v5e:2x2",
     "v6e:2x4",
 ]
+HALVES = ["tpu7x:2x2x1", "tpu7x:2x2x2", "tpu7x:2x2x4"]  # two devices a chip
 SIZES = ((1024, 8, 4096), (2048, 16, 5632), (2048, 16, 8192), (3072, 24, 8192), (4096, 32, 14336))
 
 
@@ -41,7 +43,7 @@ def drawn() -> list[Style]:
     toss, more = random.Random(5), [*_many(2026, "v", 16), *_many(7, "w", 16), *_many(99, "x", 12)]
     marked = [replace(style, marked=style.sp and toss.random() < 0.5) for style in more]
     m = [replace(s, name="m" + s.name[1:], marked=True) for s in t if s.sp and s.scan]
-    return [*t, *u, *marked, *m]
+    return [*t, *u, *marked, *m, *_unlike(2028, "y", 18)]
 
 
 def _many(seed: int, letter: str, n: int) -> list[Style]:
@@ -49,9 +51,30 @@ def _many(seed: int, letter: str, n: int) -> list[Style]:
     return [_draw(r, f"{letter}{i:02d}") for i in range(n)]
 
 
-def _draw(r: random.Random, name: str) -> Style:
-    topo = r.choice(SLICES)
-    dp, fsdp, tp = _ways(r, [int(n) for n in topo.partition(":")[2].split("x") if n != "1"])
+def _unlike(seed: int, letter: str, n: int) -> list[Style]:
+    """What the others are not: for TPU7x, with context ways, or with ZeRO below 3, in turn.
+
+    With context ways nothing loops over tokens, as blocks of queries and losses in chunks do.
+    """
+    r, found = random.Random(seed), list[Style]()
+    while len(found) < n:
+        kind, name = ("tpu7x", "cp", "zero")[len(found) % 3], f"{letter}{len(found):02d}"
+        style = _draw(r, name, HALVES if kind == "tpu7x" else SLICES)
+        if kind == "cp":
+            ways = "tp" if style.tp > 1 else "fsdp"
+            style = replace(style, cp=getattr(style, ways), attn="plain", sp=False, **{ways: 1})
+        elif kind == "zero":
+            style = replace(style, zero=len(found) // 3 % 3)
+        loops = style.cp > 1 and (style.loss == "chunked" or style.E)
+        if not loops and (kind == "tpu7x" or style.cp > 1 or (kind == "zero" and style.fsdp > 1)):
+            found.append(style)
+    return found
+
+
+def _draw(r: random.Random, name: str, slices: list[str] = SLICES) -> Style:
+    topo = r.choice(slices)
+    torus = [int(n) for n in topo.partition(":")[2].split("x") if n != "1"]
+    dp, fsdp, tp = _ways(r, [*torus, 2] if slices is HALVES else torus)
     D, N, F = r.choice(SIZES)
     knobs = {"name": name, "topo": topo, "dp": dp, "fsdp": fsdp, "tp": tp, "D": D, "N": N, "F": F}
     knobs |= {"K": r.choice([8, 8, 4, N]), "L": r.choice([3, 4, 6])}
@@ -115,7 +138,7 @@ def read(style: Style, text: str) -> Collectives:
         n = 1
         for letter in axes:
             n *= sizes(style).get(letter, 1)
-        n = n if axes != "?" else style.dp * style.fsdp * style.tp
+        n = n if axes != "?" else style.dp * style.fsdp * style.cp * style.tp
         found.append(
             CompiledCollective(
                 kind=kind, axes=axes, dtype=dtype, nbytes=int(nbytes), times=1, devices=n, source=f"/{place}"
@@ -130,14 +153,14 @@ def recorded() -> dict[Style, str]:
 
 
 def write() -> None:
-    """Compile all of them: some seconds each."""
-    known = {f.name: f.default for f in fields(Style)}
+    """Compile those that the table does not have: some seconds each."""
+    known, there = {f.name: f.default for f in fields(Style)}, recorded()
     with TABLE.open("w", newline="") as file:
         rows = csv.DictWriter(file, [*known, "moved"], lineterminator="\n")
         rows.writeheader()
         for style in drawn():
             knobs = {k: getattr(style, k) for k in known if getattr(style, k) != known[k]}
-            rows.writerow(knobs | {"moved": compiled(style)})
+            rows.writerow(knobs | {"moved": there.get(style) or compiled(style)})
             file.flush()
 
 

@@ -74,6 +74,8 @@ class Style:
     moe: str = "capacity"  # or "ragged"
     acc: str = "fp32"  # sums over microbatches
     marked: bool = False  # where tokens are gathered before products, and whose heads keys and values are
+    cp: int = 1  # keys and values are gathered
+    zero: int = 3  # below it XLA is told where the optimizer's state lies, and of 2 the gradients
 
     @property
     def batch(self) -> int:
@@ -94,6 +96,9 @@ class Style:
             fsdp=self.fsdp,
             tp=self.tp,
             ep=self.ep,
+            cp=self.cp,
+            context="gather",
+            zero=self.zero,
             sequence_parallel=self.sp,
             microbatch=self.seqs,
             remat=REMAT.get(self.remat, self.remat),

@@ -10,6 +10,7 @@ from scalingbook_lib.lab.compiler import aot
 from tests.lab.train.others import Style
 
 DATA = ("dp", "fsdp")
+SHARED = ("fsdp", "cp")  # who would hold the same weights
 
 
 def rms(x, scale):
@@ -37,7 +38,7 @@ class Layers:
 
     def __init__(self, style: Style) -> None:
         self.p = style
-        named = {name: getattr(style, name) for name in ("dp", "fsdp", "tp")}
+        named = {name: getattr(style, name) for name in ("dp", "fsdp", "cp", "tp")}
         sizes = {name: n for name, n in named.items() if n > 1}
         self.mesh = aot.mesh_for(style.topo, sizes)
         self.axes = set(sizes)
@@ -56,7 +57,7 @@ class Layers:
 
     def whole(self, x):
         """All tokens of a sequence, where the program says so."""
-        return self.on(x, DATA, None, None) if self.p.marked else x
+        return self.on(x, DATA, "cp", None) if self.p.marked else x
 
     def attend(self, q, k, v, seg):
         p = self.p
@@ -116,10 +117,10 @@ class Layers:
         if "gu" in w:
             both = jnp.einsum("btd,dcf->btcf", h, w["gu"])
             return (active(both[:, :, 0]) * both[:, :, 1]) @ w["down"]
-        up = checkpoint_name(self.on(h @ w["up"], DATA, None, "tp"), "up")
+        up = checkpoint_name(self.on(h @ w["up"], DATA, "cp", "tp"), "up")
         if not p.gated:
             return jax.nn.gelu(up) @ w["down"]
-        return (active(checkpoint_name(self.on(h @ w["gate"], DATA, None, "tp"), "gate")) * up) @ w["down"]
+        return (active(checkpoint_name(self.on(h @ w["gate"], DATA, "cp", "tp"), "gate")) * up) @ w["down"]
 
     def ragged(self, h, w):
         """Each device's tokens sorted by expert, experts gathered."""
@@ -172,14 +173,16 @@ class Layers:
             all_three = jnp.einsum("btd,dkgh->btkgh", h, w["qkv"])
             q = all_three[..., :-2, :].reshape(b, t, p.N, p.H)
             k, v = all_three[..., -2, :], all_three[..., -1, :]
-        q = self.on(q, DATA, None, "tp", None)
+        q = self.on(q, DATA, "cp", "tp", None)
         if p.marked and p.K % p.tp == 0:
             k, v = (self.on(a, DATA, None, "tp", None) for a in (k, v))
         if p.pos == "rope":
             q, k = rope(q), rope(k)
         q, k, v = (checkpoint_name(a, name) for a, name in zip((q, k, v), "qkv", strict=True))
+        if p.cp > 1:  # all tokens' keys and values meet a chip's queries
+            k, v = (self.on(a, DATA, None, "tp" if p.K % p.tp == 0 else None, None) for a in (k, v))
         a = self.attend(q, k, v, seg)
         o = jnp.einsum("btnh,nhd->btd", a, w["o"]) if p.style == "einsum" else a.reshape(b, t, -1) @ w["o"]
-        between = (DATA, "tp" if p.sp else None, None)
+        between = (DATA, ("cp", "tp") if p.sp else "cp", None)
         x = x + self.on(checkpoint_name(o, "o"), *between)
         return self.on(x + self.mlp(self.whole(self.norm(x, w["n2"])), w), *between)

@@ -8,7 +8,7 @@ from jax import lax
 
 from scalingbook_lib.lab.compiler import slices
 from tests.lab.train.others import Style
-from tests.lab.train.others_layers import DATA, Layers
+from tests.lab.train.others_layers import DATA, SHARED, Layers
 
 POLICIES = jax.checkpoint_policies
 POLICY = {
@@ -66,37 +66,40 @@ class Program(Layers):
         p = self.p
         layer, rest = self.weights()
 
-        def struct(shape, split, kind):
-            return jax.ShapeDtypeStruct(shape, kind, sharding=self.place(*split))
+        def struct(shape, split, kind, zero=1):
+            shared = SHARED if p.zero >= zero else None
+            at = (shared if dim == "fsdp" else dim for dim in split)
+            return jax.ShapeDtypeStruct(shape, kind, sharding=self.place(*at))
 
-        def tree(kind):
+        def tree(kind, zero=1):
             if p.scan:
-                layers = {n: struct((p.L, *shape), (None, *at), kind) for n, (shape, at) in layer.items()}
+                stacked = {n: ((p.L, *shape), (None, *at)) for n, (shape, at) in layer.items()}
+                layers = {n: struct(*w, kind, zero) for n, w in stacked.items()}
             else:
-                layers = [{n: struct(*w, kind) for n, w in layer.items()} for _ in range(p.L)]
-            return {"layers": layers, **{n: struct(*w, kind) for n, w in rest.items()}}
+                layers = [{n: struct(*w, kind, zero) for n, w in layer.items()} for _ in range(p.L)]
+            return {"layers": layers, **{n: struct(*w, kind, zero) for n, w in rest.items()}}
 
         moments = jnp.bfloat16 if p.opt == "bf16" else jnp.float32
         state = {
-            "params": tree(jnp.float32 if p.opt == "fp32" else jnp.bfloat16),
+            "params": tree(jnp.float32 if p.opt == "fp32" else jnp.bfloat16, zero=3),
             "m": tree(moments),
             "v": tree(moments),
             "step": struct((), (), jnp.int32),
         }
         if p.opt == "master":
             state["master"] = tree(jnp.float32)
-        words = struct((p.batch, p.T), (DATA, None), jnp.int32)
+        words = struct((p.batch, p.T), (DATA, "cp"), jnp.int32)
         data = {"x": words, "y": words}
         if p.mask == "segment":
             data["seg"] = words
         if p.loss_mask:
-            data["w"] = struct((p.batch, p.T), (DATA, None), jnp.float32)
+            data["w"] = struct((p.batch, p.T), (DATA, "cp"), jnp.float32)
         return state, data
 
     def cross_entropy(self, x, y, head):
         p = self.p
         wide = jnp.float32 if p.loss == "f32dot" else None
-        z = self.on(jnp.einsum("btd,dv->btv", x, head, preferred_element_type=wide), DATA, None, "tp")
+        z = self.on(jnp.einsum("btd,dv->btv", x, head, preferred_element_type=wide), DATA, "cp", "tp")
         z = z.astype(jnp.float32)
         if p.loss == "lse_onehot":
             return jax.nn.logsumexp(z, -1) - jnp.sum(z * jax.nn.one_hot(y, p.V), -1)
@@ -109,7 +112,8 @@ class Program(Layers):
         p = self.p
         if p.cast == "start":
             params = jax.tree.map(lambda a: a.astype(jnp.bfloat16), params)
-        x = self.on(params["embed"].astype(jnp.bfloat16)[data["x"]], DATA, "tp" if p.sp else None, None)
+        between = ("cp", "tp") if p.sp else "cp"
+        x = self.on(params["embed"].astype(jnp.bfloat16)[data["x"]], DATA, between, None)
 
         def one(x, w):
             return self.layer(x, w, data.get("seg"))
@@ -132,14 +136,25 @@ class Program(Layers):
         summed = lax.scan(lambda c, a: (c + jnp.sum(each(a[0], a[1]) * a[2]), None), 0.0, tuple(chunks))[0]
         return summed / weight.sum()
 
+    def scattered(self, graded):
+        """Gradients lie as the optimizer's state does."""
+
+        def run(params, data):
+            loss, g = graded(params, data)
+            moments = self.structs()[0]["m"]
+            return loss, jax.tree.map(lambda a, at: lax.with_sharding_constraint(a, at.sharding), g, moments)
+
+        return run
+
     def gradients(self, params, data):
         p = self.p
         graded = jax.value_and_grad(self.loss)
+        graded = self.scattered(graded) if p.zero == 2 else graded
         if p.accum == 1:
             return graded(params, data)
         kind = jnp.float32 if p.acc == "fp32" else jnp.bfloat16
         parts = jax.tree.map(
-            lambda a: self.on(a.reshape(-1, p.accum, p.T).swapaxes(0, 1), None, DATA, None), data
+            lambda a: self.on(a.reshape(-1, p.accum, p.T).swapaxes(0, 1), None, DATA, "cp"), data
         )
 
         def add(sums, part):

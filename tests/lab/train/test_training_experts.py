@@ -27,3 +27,5 @@ def test_heads_traded_for_tokens_and_back_give_the_same_curve():
     assert spread.train(STEPS).losses == pytest.approx(alone(SMALL), rel=TOLERANCE)
     found = spread.program.collectives.over_axes()
     assert found["all-to-all C"] == SMALL.L * 4 * 3  # forward, done again, and backward
+    told = agreement.of(spread)
+    assert not told.differ, str(told)

@@ -65,7 +65,7 @@ PLANS = (
             Mistake(0.5, "Work out the limit for that: it is still above the tokens that a GPU has."),
             Mistake(0.25, "Without a pipeline the network limits a GPU to 2,470 tokens. Are there so many?"),
         ),
-        right="Right: half of the eight stages that the reference takes.",
+        right="Right: two stages are too few, and eight make the bubble longer for nothing.",
     ),
     Check(
         key="gpus.most-gpus",

@@ -1,4 +1,4 @@
-"""How far off is alpha plus bytes over a bandwidth? The model beside published times of NCCL."""
+"""How far off is α₀ plus bytes over a bandwidth? The model beside published times of NCCL."""
 
 import math
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def _measured(
             Readout("measured", now.seconds, "s"),
             Readout("model", now.model_s, "s"),
             Readout("error", now.error, "", _signed(now.error)),
-            Readout("alpha", model.alpha_s, "s"),
+            Readout("α₀", model.alpha_s, "s"),
             Readout.percent("share of the peak", model.share),
             Readout("late", model.late_s, "s"),
             Readout("half-speed size", half, "B", binary(half, digits=3)),
@@ -162,7 +162,7 @@ def _verdict(run: CollectiveRun, collective: str, now: CollectiveTime, nbytes: i
     size = f"At {binary(now.size)}" if now.size == nbytes else f"At {binary(now.size)}, the nearest measured"
     way = "too slow" if now.error > 0 else "too fast"
     terms = {
-        "alpha": now.model.alpha_s,
+        "α₀": now.model.alpha_s,
         "the bytes": now.model.ideal_s / now.model.share,
         "what comes late": now.model.late_s,
     }
@@ -182,8 +182,8 @@ MEASURED = Explorer(
         "collective": Choice("collective", FORMS),
         "n": Choice("GPUs", ("2", "4", "8"), "8"),
         "nbytes": Slider("size", 2**9, 2**34, 2**22, "pow2", "B"),
-        "alpha": Slider("alpha, times", 0.25, 4.0, 1.0, "log", "×"),
-        "efficiency": Slider("efficiency, times", 0.5, 1.5, 1.0, step=0.05, unit="×"),
+        "alpha": Slider("α₀, times", 0.25, 4.0, 1.0, "log", "×"),
+        "efficiency": Slider("share of the peak, times", 0.5, 1.5, 1.0, step=0.05, unit="×"),
         "late": Slider("late, times", 0.0, 2.0, 0.0, step=0.1, unit="×"),
     },
     view=_measured,

@@ -44,7 +44,7 @@ def sm() -> Figure:
         alt=f"Left, an H100: {SMS} small squares in two halves, beside it a v5p: {V5P_CORES} cores with four large "
         f"matrix units each, every one {ratio:.0f} times a Tensor Core. Below each, bars of its memories on the chip. Then one "
         "SM enlarged: four quarters, each with a Tensor Core, 32 lanes, a scheduler and registers, above a shared SMEM.",
-        caption=f"Nearly the same ingredients, cut differently: {SMS} small cores, each with its own memory, where a TPU v5p has "
+        caption=f"Nearly the same ingredients, cut differently: {SMS} small cores (SMs), each with its own memory, where a TPU v5p has "
         f"{V5P_CORES} large ones. (Areas of matrix units by FLOPs a cycle, bars of memory by bytes.)",
         parts=lambda wide: [_both(wide)] if wide > 400 else [_both(wide), Sketch(wide, 214, _one_sm(60, 8))],
     )
@@ -155,7 +155,7 @@ def _factors(wide: float) -> Sketch:
     each = 2 ** round(log2(per_cycle(H100)))  # the figures are rounded, the unit is a power of two
     factors = (
         (f"{SMS}", "SMs"),
-        (f"{TENSOR_CORES // SMS}", "Tensor Cores"),
+        (f"{TENSOR_CORES // SMS}", "Tensor Cores each"),
         (f"{each:,}", "FLOPs a cycle"),
         (si(CLOCK_HZ, "Hz"), "clock"),
     )

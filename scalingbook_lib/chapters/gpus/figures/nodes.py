@@ -123,7 +123,7 @@ def _curves(nvlink: list[float], cards: list[float], limit: float) -> Chart:
         Curve("NVLink", NODES, nvlink, color=NETWORK, dashed=True),
         Curve("cards", NODES, cards, color=CARDS, dashed=True),
         Curve("the gather", NODES, [max(pair) for pair in zip(nvlink, cards, strict=True)], color=MATH),
-        RefLine("all of it", limit, axis="y"),
+        RefLine("all of M", limit, axis="y"),
     )
     return Chart(
         x=Scale("nodes of eight H100", "", "pow2"),
@@ -148,7 +148,7 @@ def line() -> Figure:
 
 
 def fit(run: CollectiveRun) -> tuple[float, float]:
-    """Seconds of nothing and bytes a second of much: least squares of relative errors on T = alpha + M / beta."""
+    """Seconds of nothing and bytes a second of much: least squares of relative errors on T = alpha_0 + M / W_eff."""
     # Both columns are divided by the time, so that a gigabyte does not outvote all the rest.
     a = [1 / t for t in run.microseconds]
     b = [size / t for size, t in zip(run.sizes, run.microseconds, strict=True)]
@@ -163,10 +163,10 @@ def _line(run: CollectiveRun, alpha: float, beta: float) -> Chart:
     timed = [(m, t / 1e6) for m, t in zip(run.sizes, run.microseconds, strict=True) if m >= sizes[0]]
     bare = [m for m in sizes if m / beta > alpha / 12]
     marks = (
-        Curve("α + M/β", sizes, [alpha + m / beta for m in sizes], color=NETWORK),
-        Curve("M/β", bare, [m / beta for m in bare], color=IDLE, dashed=True),
+        Curve("fitted", sizes, [alpha + m / beta for m in sizes], color=NETWORK),
+        Curve("bytes alone", bare, [m / beta for m in bare], color=IDLE, dashed=True),
         Points("measured", [m for m, _ in timed], [t for _, t in timed], color=MATH),
         RefLine(f"half speed {si(alpha * beta, 'B', 2)}", alpha * beta),
-        RefLine("α", alpha, axis="y"),
+        RefLine("α₀", alpha, axis="y"),
     )
     return Chart(x=Scale("size M", "B", "log"), y=Scale("time", "s", "log"), marks=marks)

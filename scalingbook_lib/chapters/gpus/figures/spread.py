@@ -34,9 +34,9 @@ def bounds() -> Figure:
     said = "; ".join(f"{r.chip} {r.domain_tokens:,.0f} and {r.network_tokens:,.0f}" for r in rules)
     return Figure(
         key="gpus.bounds",
-        alt=f"A row for each machine with two dots on a log axis, the tokens a GPU that data parallelism needs within a domain and over many: {said}. "
+        alt=f"A row for each machine with two squares on a log axis, the tokens a GPU that data parallelism needs within a domain and over many: {said}. "
         f"A line at {torus:.0f} marks a TPU v5p. Then bars of the ways of tensor parallelism, from {rules[-1].tensor_ways:.0f} to {rules[0].tensor_ways:.0f}.",
-        caption=f"The dot farther to the right binds. In domains of eight that is the card; in a rack of 72 it is NVLink, as 72 cards share what leaves. "
+        caption=f"The square farther to the right binds. In domains of eight that is the card; in a rack of 72 it is NVLink, as 72 cards share what leaves. "
         f"(Tokens a GPU; a TPU v5p's torus needs {torus:.0f}. Ways for F = {rules[0].F:,}.)",
         parts=lambda wide: (
             [Sketch(wide, 288, [*_dots(430, rules, torus), *_ways(450, wide, rules)])]
@@ -77,7 +77,7 @@ def _dots(wide: float, rules: tuple[limits.Rules, ...], torus: float) -> list[Sh
 
 
 def _ways(left: float, right: float, rules: tuple[limits.Rules, ...], *, named: bool = False) -> list[Shape]:
-    """Bars on the rows of the dots; with the machines' names where they stand alone."""
+    """Bars on the rows of the squares; with the machines' names where they stand alone."""
     most = max(r.tensor_ways for r in rules)
     shapes: list[Shape] = [
         Words(x=left, y=14 if not named else 24, text="tensor ways", align="start", quiet=True)
@@ -101,7 +101,7 @@ def token_trip() -> Figure:
         alt=f"Four nodes of eight GPUs. A token of the first goes to eight experts: one arrow to each other node, then short ones to the GPUs with its experts. "
         f"Below, the width that experts need, by the GPUs that share them: {said}; a line at {WIDTH:,}.",
         caption=f"However many of its experts are in a node, a token crosses to it once and is copied inside. Even so, experts of {WIDTH:,} fit in a node, almost over two, "
-        "and no farther. (Eight of 256 experts, H100.)",
+        "and no farther. (Eight of 256 ungated experts, H100.)",
         parts=lambda wide: [_trip(wide), _needed(needed)],
     )
 

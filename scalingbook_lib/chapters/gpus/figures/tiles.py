@@ -57,7 +57,7 @@ def _tiles(x: float) -> list[Shape]:
         Cells(x=left, y=top - gap, rows=right, wide=wide, high=gap - 6),
         Cells(x=x + 10, y=top, rows=down, wide=gap - 6, high=high),
         Words(x=left + wide * PATCH[1] / 2, y=14, text=f"{PATCH[1]} strips, read once by L2", quiet=True),
-        Words(x=left + wide * PATCH[1] + 6, y=top + 14, text="an SM\na tile", align="start", quiet=True),
+        Words(x=left + wide * PATCH[1] + 6, y=top + 14, text="each SM\na tile", align="start", quiet=True),
         Words(x=left + wide * PATCH[1] / 2, y=top + high * PATCH[0] + 18, text=said),
         Words(
             x=left + wide * PATCH[1] / 2,

@@ -75,48 +75,35 @@ def tanks() -> Figure:
         key="gpus.tanks",
         alt=f"Two tanks of 65,536 registers. With {ASKED[0]} registers a thread, {four} blocks of eight warps fill the first. With {ASKED[1]}, handed out "
         f"as 72, {three} blocks fit into the second, and a rest stays empty that is too small for one more.",
-        caption=f"Blocks come whole. At {ASKED[0]} registers a thread {held[0].warps} of {MOST_WARPS} warps fit; one register more, and the last block "
+        caption=f"A block fits whole or not at all. At {ASKED[0]} registers a thread {held[0].warps} of {MOST_WARPS} warps fit; one register more, and the last block "
         f"finds no room: {held[1].warps} warps.",
         parts=lambda wide: [_tanks(wide, held)],
     )
 
 
 def _tanks(wide: float, held: list[Occupancy]) -> Sketch:
-    file = REGISTERS / 4  # of four bytes
-    high, across = 168.0, wide / 2
-    shapes: list[Shape] = []
-    for k, (asked, each) in enumerate(zip(ASKED, held, strict=True)):
-        x, y = across * k + across / 2 - 65, 26.0
-        block = 8 * WARP * -(-asked // 8) * 8  # handed out in steps of eight
-        tall = high * block / file
-        shapes.append(Words(x=x + 65, y=16, text=f"{asked} registers a thread", bold=True))
-        shapes += [
-            Area(
-                x=x,
-                y=y + high - tall * (i + 1),
-                wide=130,
-                high=tall - 3,
-                color=MEMORY,
-                text=f"block {i + 1}\n{block:,}",
-            )
-            for i in range(each.blocks)
-        ]
-        rest = high - tall * each.blocks
-        if rest > 1:
-            shapes.append(
-                Area(
-                    x=x,
-                    y=y,
-                    wide=130,
-                    high=rest - 3,
-                    color=IDLE,
-                    shade=0.05,
-                    dashed=True,
-                    text=f"{file - block * each.blocks:,.0f} left",
-                )
-            )
-        shapes.append(Brace(x0=x, x1=x + 130, y=y + high + 4, text=f"{each.warps} of {MOST_WARPS} warps"))
-    shapes.append(
-        Words(x=wide / 2, y=248, text=f"one SM: {REGISTERS / KiB:.0f} KiB of registers", quiet=True)
-    )
-    return Sketch(wide, 254, shapes)
+    across = wide / 2
+    shapes = [
+        shape
+        for k, (asked, each) in enumerate(zip(ASKED, held, strict=True))
+        for shape in _tank(across * k + across / 2 - 65, asked, each)
+    ]
+    said = f"one SM: {REGISTERS // 4:,} registers, {REGISTERS / KiB:.0f} KiB"
+    return Sketch(wide, 254, [*shapes, Words(x=wide / 2, y=248, text=said, quiet=True)])
+
+
+def _tank(x: float, asked: int, each: Occupancy) -> list[Shape]:
+    """The registers of one SM, the blocks that fit, and what is left above them."""
+    file, y, high = REGISTERS / 4, 26.0, 168.0  # of four bytes
+    block = 8 * WARP * -(-asked // 8) * 8  # handed out in steps of eight
+    tall = high * block / file
+    shapes: list[Shape] = [Words(x=x + 65, y=16, text=f"{asked} registers a thread", bold=True)]
+    for i in range(each.blocks):
+        named = f"block {i + 1}\n{block:,}"
+        top = y + high - tall * (i + 1)
+        shapes.append(Area(x=x, y=top, wide=130, high=tall - 3, color=MEMORY, text=named))
+    rest = high - tall * each.blocks
+    if rest > 1:
+        left = f"{file - block * each.blocks:,.0f} left"
+        shapes.append(Area(x=x, y=y, wide=130, high=rest - 3, color=IDLE, shade=0.05, dashed=True, text=left))
+    return [*shapes, Brace(x0=x, x1=x + 130, y=y + high + 4, text=f"{each.warps} of {MOST_WARPS} warps")]

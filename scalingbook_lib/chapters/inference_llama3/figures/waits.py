@@ -69,12 +69,12 @@ def runs() -> dict[str, serving.ServingRun]:
 def gaps() -> Figure:
     """What does one user see?"""
     longest = {name: run.itl(99) for name, run in runs().items()}
-    said = ", ".join(f"{name} {si(gap, 's')}" for name, gap in longest.items())
+    said = ", ".join(f"{si(gap, 's')} with {name}" for name, gap in longest.items())
     return Figure(
         key="inference_llama3.gaps",
         alt=f"Three lanes with a tick for each token that one user gets within {WINDOW_S:g} s. Prompts first: dense runs with long gaps. "
         f"Chunks: even runs, some slow. Four and one: all even. The 99th percentile of gaps: {said}.",
-        caption=f"Five slices at {RATE:g} requests a second. The median gap is nearly the same; one gap in a hundred is as long as: {said}, or longer.",
+        caption=f"Five slices at {RATE:g} requests a second. The median gap is nearly the same; one gap in a hundred is at least {said}.",
         parts=lambda wide: [_ticks(wide, longest)],
     )
 

@@ -11,6 +11,7 @@ from scalingbook_lib import collectives
 from scalingbook_lib.machines import chips, systolic
 from scalingbook_lib.reader.explorers.parts import Cell, Choice, Explorer, Grid, Readout, Steps, View
 from scalingbook_lib.roofline import scaling
+from scalingbook_lib.steps import limits
 from scalingbook_lib.units import BF16, GiB, MiB, binary, count, si
 
 
@@ -112,10 +113,17 @@ CHAPTERS = (
     ),
     Chapter(
         "gpus",
-        "GPUs",
-        "What changes when the chip is a GPU?",
-        "W is one GPU's share of a switch",
+        "GPUs: the chip",
+        "What changes when the arithmetic is done by 132 small cores?",
+        "peak = SMs · 4 · FLOPs a cycle · clock",
         f"{_ridge(chips.H100):.0f} FLOPs per byte keep an H100 busy from its {chips.H100.hbm_bytes / GiB:.0f} GiB of HBM",
+    ),
+    Chapter(
+        "gpus_network",
+        "GPUs: the network",
+        "What changes when the network is made of switches?",
+        "W is one GPU's share of a switch",
+        f"{limits.rules(chips.H100).network_tokens:,.0f} tokens per H100 keep its network card behind the arithmetic",
     ),
     Chapter(
         "profiling",
@@ -146,9 +154,9 @@ _WAYS = {
     "a week": "intro rooflines tpus tpus_network sharding transformers training inference conclusion",
     "JAX first": "intro jax sharding rooflines profiling training conclusion",
     "serving first": "intro rooflines sharding transformers inference inference_llama3 conclusion",
-    "GPUs first": "intro rooflines gpus sharding transformers training inference conclusion",
-    "hardware first": "intro rooflines tpus tpus_network gpus sharding transformers training training_llama3 inference inference_llama3 jax profiling conclusion",
-    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus jax profiling conclusion",
+    "GPUs first": "intro rooflines gpus gpus_network sharding transformers training inference conclusion",
+    "hardware first": "intro rooflines tpus tpus_network gpus gpus_network sharding transformers training training_llama3 inference inference_llama3 jax profiling conclusion",
+    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus gpus_network jax profiling conclusion",
 }
 _BY_STEM = {chapter.stem: chapter for chapter in CHAPTERS}
 

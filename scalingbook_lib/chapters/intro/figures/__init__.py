@@ -1,6 +1,6 @@
 """What is drawn in the introduction? Its figures, in its order."""
 
-from scalingbook_lib.chapters.intro.figures import regimes, resources, ring, wall, ways, worth
+from scalingbook_lib.chapters.intro.figures import notation, regimes, resources, ring, wall, ways, worth
 
 FIGURES = (
     wall.wall,
@@ -10,4 +10,7 @@ FIGURES = (
     resources.resources,
     ways.ways,
     worth.worth,
+    notation.letters,
+    notation.links,
+    notation.written,
 )

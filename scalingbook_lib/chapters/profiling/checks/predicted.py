@@ -27,6 +27,11 @@ def _columns(W: float = 2 * chips.V5E.link_bytes_per_s) -> float:
     return 4 * chips.V5E.bf16_flops_per_s / W
 
 
+def _rows(links: int = 2) -> float:
+    """A chip's rows of X for which X · W takes as long as 7/8 of as large a V take to come."""
+    return chips.V5E.bf16_flops_per_s * 7 / 8 / (links * chips.V5E.link_bytes_per_s)
+
+
 PREDICTED = (
     Check(
         key="profiling.padded-tile",
@@ -158,8 +163,26 @@ PREDICTED = (
             Mistake(0.25, "So many on each device; asked is K, the columns of all four."),
             Mistake(
                 lambda: _columns(1.8 * chips.V5E.link_bytes_per_s),
-                "That is with the reference's 45 GB/s. The documented rate is 50.",
+                "That is with 45 GB/s a link, 90 % of it. The documented rate is 50.",
             ),
         ),
+    ),
+    Check(
+        key="profiling.rows-to-hide",
+        title="How many rows hide a gather?",
+        answer=_rows,
+        unit="rows",
+        difficulty=2,
+        rel_tol=0.01,
+        hints=(
+            "How many bytes of V does a chip not have yet, and over how many links do they come?",
+            "D and F cancel: both weights have as many elements.",
+        ),
+        mistakes=(
+            Mistake(lambda: _rows(links=1), "Over one link it takes so many; a chip receives over two."),
+            Mistake(lambda: _rows() * 8 / 7, "An eighth of V is there already, and need not come."),
+            Mistake(8.0, "So many rows has the whole batch; asked are those of one chip."),
+        ),
+        right="Right, and no width of the layer changes it.",
     ),
 )

@@ -18,6 +18,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
 )
+from scalingbook_lib.reader.figures.shapes import MATH, NETWORK
 from scalingbook_lib.sharded_matmul.overlap import BACK, LINK, UNIT, OverlapRun, RingMatmul
 from scalingbook_lib.units import percent, si
 
@@ -47,7 +48,7 @@ def _timeline(*, schedule: str, B: int, D: int, F: int, n: int, W: float, chip: 
             Readout("communicating", now.comms_s, "s"),
             Readout("of it exposed", now.exposed_s, "s"),
             Readout("columns on a chip", layer.F, "", f"{layer.F:,.0f}"),
-            Readout("C/W", layer.ratio, "", f"{layer.ratio:,.0f}"),
+            Readout("C/W₁", layer.ratio, "", f"{layer.ratio:,.0f}"),
         ),
     )
 
@@ -55,7 +56,7 @@ def _timeline(*, schedule: str, B: int, D: int, F: int, n: int, W: float, chip: 
 def _lanes(now: OverlapRun, plain: OverlapRun, how: str) -> Timeline:
     words = [_WHOLE[t.stage] if how == "serial" else str(t.chunk) for t in now.turns]
     spans = [
-        Span(_LANES[t.stage], t.start_s, t.end_s, word, 0 if t.stage == UNIT else 1)
+        Span(_LANES[t.stage], t.start_s, t.end_s, word, MATH if t.stage == UNIT else NETWORK)
         for t, word in zip(now.turns, words, strict=True)
     ]
     refs = () if now.total_s == plain.total_s else (RefLine("gather first", plain.total_s),)
@@ -70,7 +71,7 @@ def _curves(layer: RingMatmul, how: str, now: OverlapRun) -> Chart:
     ]
     share = 100 * now.exposed_s / now.total_s
     here = min(max(layer.F, _WIDTHS[0]), _WIDTHS[-1])
-    marks = [*curves, RefLine("C/W", layer.ratio), RefLine("C/2W", layer.ratio / 2)]
+    marks = [*curves, RefLine("C/W₁", layer.ratio), RefLine("C/2W₁", layer.ratio / 2)]
     return Chart(
         Scale("columns on a chip, F/n", "", "pow2", _WIDTHS[0], _WIDTHS[-1]),
         Scale("exposed, of the time", "%", low=0, high=100),

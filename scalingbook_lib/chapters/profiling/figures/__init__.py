@@ -1,5 +1,18 @@
 """What is drawn in the chapter on profiling? Its figures, in its order."""
 
-from scalingbook_lib.chapters.profiling.figures import clocks, compiled
+from scalingbook_lib.chapters.profiling.figures import clocks, compiled, recorded
 
-FIGURES = (clocks.lanes, compiled.line, compiled.padding, compiled.groups, clocks.passes, clocks.ring)
+FIGURES = (
+    recorded.before_after,
+    clocks.lanes,
+    recorded.stages,
+    compiled.line,
+    compiled.padding,
+    compiled.groups,
+    clocks.passes,
+    clocks.ring,
+    recorded.alive,
+    recorded.four_faults,
+    clocks.where,
+    clocks.gpu,
+)

@@ -1,9 +1,12 @@
 """Where the time goes: a run's three parts, a ring beside a gather, and passes over HBM."""
 
+from collections.abc import Sequence
+
 from scalingbook_lib.machines import Axis
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import (
+    CACHE,
     IDLE,
     MATH,
     MEMORY,
@@ -33,6 +36,28 @@ KERNELS = (
     ("values", 1, 0),
 )  # what each reads and writes of T × T
 
+type Stretch = tuple[str, float, float]  # its name, from and until, in tenths of the drawing
+type Lanes = dict[str, tuple[int, Sequence[Stretch]]]  # by name: its colour, and what is in it
+RUN: Lanes = {
+    "computes": (MATH, (("product", 0.0, 3.6), ("product", 7.7, 10.0))),
+    "moves": (NETWORK, (("hidden", 0.8, 3.2), ("exposed", 3.6, 6.3))),
+}
+PARTS = (("compute", 0.0, 3.6), ("exposed", 3.6, 6.3), ("idle", 6.3, 7.7), ("compute", 7.7, 10.0))
+LAUNCHED = [float(k) for k in range(3)]  # one by one, each with a kernel behind it
+GPU_STEP: Lanes = {
+    "host": (CACHE, (*(("", at, at + 0.6) for at in LAUNCHED), ("graph", 3.0, 4.7))),
+    "kernels": (
+        MATH,
+        (
+            *(("", at + 0.6, at + 0.9) for at in LAUNCHED),
+            *(("", 4.7 + 0.3 * at, 5.0 + 0.3 * at) for at in LAUNCHED),
+            ("product", 5.6, 8.0),
+        ),
+    ),
+    "NCCL": (NETWORK, (("sum", 6.8, 10.0),)),
+}
+GPU_PARTS = (("launches, gaps", 0.6, 2.9), ("one graph", 4.7, 8.0), ("exposed", 8.0, 10.0))
+
 
 def lanes() -> Figure:
     """Which transfers cost time?"""
@@ -41,31 +66,36 @@ def lanes() -> Figure:
         alt="A run of a device as two lanes. In the upper one it computes twice, with a gap; in the lower one a first transfer runs beneath a product, a second one in the gap. Brackets below split "
         "the run into compute, exposed, idle, and compute.",
         caption="A transfer beneath a product is hidden and costs nothing. What is left of the run is exposed, where only a transfer runs, and idle, where nothing does. (Schematic.)",
-        parts=lambda wide: [_lanes(wide)],
+        parts=lambda wide: [_schematic(wide, RUN, PARTS)],
     )
 
 
-def _lanes(wide: float) -> Sketch:
+def gpu() -> Figure:
+    """Where does a GPU lose time that a TPU does not?"""
+    return Figure(
+        key="profiling.gpu",
+        alt="A step of a GPU as three lanes: the host, a stream of kernels, a stream of NCCL. First the host launches three short kernels one by one, and there are gaps between them. Then it launches "
+        "a graph, and three kernels follow one another, and a product. A sum of NCCL begins beneath the product and goes on alone.",
+        caption="Kernels shorter than their launches leave gaps. Started as one graph, they follow one another. Collectives are kernels of their own stream, exposed where nothing else runs. (Schematic.)",
+        parts=lambda wide: [_schematic(wide, GPU_STEP, GPU_PARTS)],
+    )
+
+
+def _schematic(wide: float, lanes: Lanes, parts: Sequence[Stretch]) -> Sketch:
+    """Lanes of ten units, and brackets that name parts of the whole."""
     left = 78.0
     unit = (wide - left - 8) / 10
-    stretches = (
-        ("product", 0.0, 3.6, 44, MATH),
-        ("product", 7.7, 10.0, 44, MATH),
-        ("hidden", 0.8, 3.2, 84, NETWORK),
-        ("exposed", 3.6, 6.3, 84, NETWORK),
-    )
-    shapes: list[Shape] = [
-        Words(x=wide / 2, y=18, text="T_{run} = T_{compute} + T_{exposed} + T_{idle}"),
-        Words(x=left - 10, y=64, text="computes", align="end"),
-        Words(x=left - 10, y=104, text="moves", align="end"),
-    ]
-    shapes += [
-        Area(x=left + unit * a, y=y, wide=unit * (b - a), high=32, text=name, color=color)
-        for name, a, b, y, color in stretches
-    ]
-    ends = (("compute", 0.0, 3.6), ("exposed", 3.6, 6.3), ("idle", 6.3, 7.7), ("compute", 7.7, 10.0))
-    shapes += [Brace(x0=left + unit * a + 2, x1=left + unit * b - 2, y=126, text=name) for name, a, b in ends]
-    return Sketch(wide, 156, shapes)
+    shapes: list[Shape] = []
+    for k, (name, (color, stretches)) in enumerate(lanes.items()):
+        y = 10 + 40.0 * k
+        shapes.append(Words(x=left - 10, y=y + 20, text=name, align="end"))
+        shapes += [
+            Area(x=left + unit * a, y=y, wide=unit * (b - a), high=32, text=text, color=color)
+            for text, a, b in stretches
+        ]
+    y = 12 + 40.0 * len(lanes)
+    shapes += [Brace(x0=left + unit * a + 2, x1=left + unit * b - 2, y=y, text=text) for text, a, b in parts]
+    return Sketch(wide, y + 30, shapes)
 
 
 def ring() -> Figure:
@@ -162,3 +192,40 @@ def _kernels(wide: float, memory: str, said: str, far: bool) -> Sketch:
         if writes:
             shapes.append(Arrow(x0=places[-1], y0=41, x1=places[-1], y1=low, color=MEMORY, thick=thick))
     return Sketch(wide, low + 34, shapes)
+
+
+WHERE = (  # of a slow step: what is asked, and what it is if the answer is yes
+    ("time between runs?", "the host: data, compiling, waiting", CACHE),
+    ("transfers exposed?", "the sharding, or their order", NETWORK),
+    ("a kernel above its roofline?", "a shape, a copy, few rows", MEMORY),
+    ("more FLOPs than the model's?", "done twice, or on every device", MATH),
+)
+
+
+def where() -> Figure:
+    """A step is slow: where does one look first?"""
+    asked = "; ".join(f"{question} {answer}" for question, answer, _ in WHERE)
+    return Figure(
+        key="profiling.where",
+        alt=f"Four questions one below the other, each with an arrow to what is at fault if the answer is yes: {asked}.",
+        caption="Ask in this order: each question is cheaper than the next, and a fault above hides those below.",
+        parts=lambda wide: [_asked(wide)],
+    )
+
+
+def _asked(wide: float) -> Sketch:
+    abreast = wide > 400
+    pitch, half = (46.0, wide / 2 - 40) if abreast else (84.0, wide - 60)
+    shapes: list[Shape] = []
+    for k, (question, answer, color) in enumerate(WHERE):
+        y = 4 + pitch * k
+        shapes.append(Area(x=4, y=y, wide=half - 8, high=30, text=question, color=IDLE, shade=0.15))
+        x, low = (wide / 2 + 40, y) if abreast else (56.0, y + 40)
+        shapes.append(Area(x=x, y=low, wide=half, high=30, text=answer, color=color))
+        shapes.append(Arrow(x0=half if abreast else 30, y0=low + 15, x1=x - 2, y1=low + 15))
+        shapes.append(
+            Words(x=wide / 2 + 4 if abreast else 14, y=low + (9 if abreast else 19), text="yes", quiet=True)
+        )
+        if k and abreast:
+            shapes.append(Arrow(x0=half - 40, y0=y - pitch + 31, x1=half - 40, y1=y - 1))
+    return Sketch(wide, pitch * len(WHERE) - (8 if abreast else 6), shapes)

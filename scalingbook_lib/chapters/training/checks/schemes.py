@@ -50,7 +50,7 @@ SCHEMES = (
         difficulty=2,
         hints=(
             "Each stage has four pieces: filling the pipeline takes a quarter as long as before.",
-            "Idle is (P - 1)/v, working is M, in times of a stage. The step is both together.",
+            "Idle is (p - 1)/v, working is m, in times of a stage. The step is both together.",
         ),
         mistakes=(
             Mistake(lambda: _idle("1f1b", 1), "That is without interleaving: one piece for each stage."),
@@ -70,9 +70,9 @@ SCHEMES = (
         rel_tol=1e-6,
         difficulty=2,
         hints=(
-            "1F1B waits (P - 1)(F + B), and here that is 3 for each stage before the last.",
-            "The other schedule waits (P - 1)(F + I - W), with F = I = W = 1.",
-            "Both step times are the work of M microbatches, 3 M, and the wait.",
+            "1F1B waits (p - 1)(t_F + t_B), and here that is 3 for each stage before the last.",
+            "The other schedule waits (p - 1)(t_F + t_B - 2 t_W), which is p - 1 here.",
+            "Both step times are the work of m microbatches, 3 m, and the wait.",
         ),
         mistakes=(
             Mistake(lambda: 32, "With the same number, 1F1B waits longer."),
@@ -126,7 +126,7 @@ SCHEMES = (
         mistakes=(
             Mistake(
                 lambda: _batch() * 4 / 3,
-                "A quarter of the sum is in a pod already: (P - 1)/P of it moves.",
+                "A quarter of the sum is in a pod already: (q - 1)/q of it moves.",
             ),
             Mistake(lambda: _batch(wide=False), "That is in bf16. Here gradients have four bytes."),
             Mistake(lambda: _batch() / 4, "That is what one pod needs. Asked for is the whole batch."),

@@ -49,7 +49,7 @@ def test_the_model_is_that_of_the_library(run):
         assert readout(view, "measured") == points[size].seconds
     half, last = readout(view, "half-speed size"), points[run.sizes[-1]]
     bytes_s = half / last.size * last.model.ideal_s / last.model.share
-    assert bytes_s == pytest.approx(readout(view, "alpha"))
+    assert bytes_s == pytest.approx(readout(view, "α₀"))
 
 
 @pytest.mark.parametrize("alpha", [0.25, 1.0, 4.0])
@@ -64,9 +64,9 @@ def test_the_half_speed_size_is_alpha_times_bandwidth(alpha, efficiency):
 
 
 def test_what_is_there_to_discover_in_the_measured():
-    assert "largest part of it alpha: " in MEASURED.see(nbytes=2**12).verdict
-    assert "largest part of it alpha: 35 % too fast" in MEASURED.see(nbytes=2**22).verdict
-    assert "largest part of it alpha: 3.8 % too fast" in MEASURED.see(nbytes=2**22, late=1.0).verdict
+    assert "largest part of it α₀: " in MEASURED.see(nbytes=2**12).verdict
+    assert "largest part of it α₀: 35 % too fast" in MEASURED.see(nbytes=2**22).verdict
+    assert "largest part of it α₀: 3.8 % too fast" in MEASURED.see(nbytes=2**22, late=1.0).verdict
     assert "what comes late" in MEASURED.see(system="H100-SXM DGX", late=1.0).verdict
     assert "was timed with an all-reduce only" in MEASURED.see(system="H200-SXM").verdict
     assert "512 MiB, the nearest measured" in MEASURED.see(nbytes=2**34).verdict

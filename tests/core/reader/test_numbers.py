@@ -1,0 +1,39 @@
+"""What an explorer's address and its file of numbers hold: values, of every explorer of the book."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.reader.explorers.controls import Slider
+
+
+@pytest.mark.parametrize("key", explorers.catalogue())
+def test_every_value_of_a_slider_is_found_again(key):
+    """An address keeps values: each leads back to a position that has it."""
+    for name, control in explorers.find(key).controls.items():
+        if not isinstance(control, Slider):
+            continue
+        first, last, step = control.stops
+        for at in range(round((last - first) / step) + 1):
+            value = control.read(f"{min(first + at * step, last):.12g}").value
+            place = json.loads(explorers.place_json(key, json.dumps({name: value})))[name]
+            assert control.read(place).value == value, (name, at)
+
+
+@pytest.mark.parametrize("key", explorers.catalogue())
+def test_the_numbers_behind_every_view_are_a_table(key):
+    file = json.loads(explorers.table_json(key, "{}"))["csv"]
+    head, *rows = csv.reader(io.StringIO(file))
+    assert head == ["panel", "series", "at", "at unit", "value", "unit"]
+    assert {len(row) for row in rows} == {6}
+    view = explorers.find(key).see()
+    assert {row[4] for row in rows if row[0] == "verdict"} == {view.verdict}
+    assert len(rows) >= len(explorers.find(key).controls) + len(view.readouts) + len(view.panels)
+
+
+def test_the_numbers_of_what_cannot_be_read_are_the_sentence():
+    told = json.loads(explorers.table_json("rooflines.roofline", '{"level": "VMEM", "left": "H100"}'))
+    assert "H100 has no documented VMEM bandwidth" in told["error"]

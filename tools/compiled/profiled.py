@@ -1,0 +1,138 @@
+"""What do the profiling chapter's figures draw that only the laboratory can say? Traces, stages, live ranges.
+
+`rows()` reads the traces that travel with the book and asks the compiler; `python -m tools.record profiling`
+writes them down, so that the figures need neither JAX nor a trace's reader.
+"""
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from scalingbook_lib.lab.compiler import aot, memory, scopes, stack
+from scalingbook_lib.lab.profiler import trace
+from scalingbook_lib.lab.profiler.lessons import READING
+from scalingbook_lib.lab.profiler.table import COLLECTIVE, COMPILE, LOOP, Trace
+
+WHOLE = ("recompile", "input")  # what counts lies between the runs
+LESSONS = [
+    f"{name}-{when}" for name in ("sharding", "recompile", "serial", "input") for when in ("before", "after")
+]
+FOUND_BY = {  # the line of each stage that stands for the scope: the shortest with this in it
+    "jaxpr": "tanh",
+    "StableHLO": "tanh",
+    "HLO": "tanh",
+    "optimized HLO": "tanh",
+    "schedule": "matmul",
+    "LLO": "vmatmul",
+}
+LAYER: dict[str, Any] = {"T": 4096, "D": 4096, "K": 8, "G": 4, "H": 128, "F": 16384}
+WEIGHTS = {
+    "q": "W[D, K, G, H]",
+    "k": "W[D, K, H]",
+    "v": "W[D, K, H]",
+    "o": "W[K, G, H, D]",
+    "up": "W[D, F]",
+    "down": "W[F, D]",
+}
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    """The record: a row for each trace, one for the stages, one for the buffers."""
+    yield from (drawn(name) for name in LESSONS)
+    yield {"title": "stages", "stages": stages()}
+    yield {"title": "alive"} | alive(compiled())
+
+
+def drawn(name: str) -> dict[str, Any]:
+    """What device 0 and the host did in the median run, or in all: lane, kind, start and length in µs."""
+    seen = trace.load(name)
+    whole = name.partition("-")[0] in WHOLE
+    start, end = _all(seen) if whole else _median(seen)
+    blocks = [
+        (["computes", "moves"][op.kind == COLLECTIVE], op.moves or op.name, e.start_s, e.took_s)
+        for e in seen.events
+        if e.device == 0 and start <= e.start_s < end and (op := seen.ops[e.op]).kind != LOOP
+    ]
+    blocks += [
+        ("host", m.name, m.start_s, m.took_s) for m in seen.host if whole and m.name in (COMPILE, READING)
+    ]
+    return {
+        "title": name,
+        "span_us": _us(end - start),
+        "blocks": [
+            [lane, what, _us(at - start), _us(took)] for lane, what, at, took in blocks if start <= at < end
+        ],
+    }
+
+
+def _median(seen: Trace) -> tuple[float, float]:
+    """The run of median length, of whose length the trace speaks."""
+    spans = sorted(map(seen.span, range(seen.runs)), key=lambda span: span[1] - span[0])
+    return spans[len(spans) // 2]
+
+
+def _all(seen: Trace) -> tuple[float, float]:
+    """From the first step's beginning to the last one's end."""
+    return 0.0, max(m.start_s + m.took_s for m in seen.host)
+
+
+def _us(seconds: float) -> float:
+    return round(1e6 * seconds, 1)
+
+
+def mlp(x: jax.Array, w: jax.Array, v: jax.Array) -> jax.Array:
+    """The two products of the chapter, each half under a name."""
+    with jax.named_scope("up"):
+        h = jnp.tanh(x @ w)
+    with jax.named_scope("down"):
+        return h @ v
+
+
+def stages() -> list[list[Any]]:
+    """Of each stage its lines, those of the scope `up`, and the shortest of these that computes."""
+    found = stack.of(mlp, "X[B, D]", "W[D, F]", "V[F, D]", llo=True, B=256, D=512, F=1024)
+    told = []
+    for stage in found.stages:
+        named = [line.strip() for line in stage.of("up") if FOUND_BY[stage.name] in line]
+        told.append([stage.name, len(stage.lines), len(stage.of("up")), min(named, key=len)])
+    return told
+
+
+def attend(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+    """Attention as three steps, grouped heads, without a mask."""
+    with jax.named_scope("scores"):
+        s = jnp.einsum("tkgh,skh->kgts", q, k)
+    with jax.named_scope("softmax"):
+        p = jax.nn.softmax(s.astype(jnp.float32)).astype(s.dtype)
+    with jax.named_scope("values"):
+        return jnp.einsum("kgts,skh->tkgh", p, v)
+
+
+def layer(x: jax.Array, w: dict[str, jax.Array]) -> jax.Array:
+    """The chapter's layer: a page's assertion holds the two to the same program."""
+    with jax.named_scope("qkv"):
+        q = jnp.einsum("td,dkgh->tkgh", x, w["q"])
+        k, v = (jnp.einsum("td,dkh->tkh", x, w[name]) for name in "kv")
+    a = attend(q, k, v)
+    with jax.named_scope("o"):
+        x = x + jnp.einsum("tkgh,kghd->td", a, w["o"])
+    with jax.named_scope("up"):
+        h = jax.nn.gelu(x @ w["up"])
+    with jax.named_scope("down"):
+        return x + h @ w["down"]
+
+
+@functools.cache
+def compiled() -> aot.Program:
+    """The layer on one v5e."""
+    return aot.compile(layer, "X[T, D]", WEIGHTS, topology="v5e:1x1", **LAYER)
+
+
+def alive(program: aot.Program) -> dict[str, list[list[Any]]]:
+    """The kernels of a program with their places and scopes, and its buffers with their live ranges."""
+    lines = {name: at for at, name in enumerate(program.parsed.entry.instructions)}
+    kernels = [[k.name, lines[k.name], scopes.named(k.source)[0]] for k in program.fusions]
+    return {"kernels": kernels, "buffers": [[*b] for b in memory.buffers(program)]}
