@@ -6,13 +6,13 @@ PYTEST := $(PYTHON) -m pytest
 BARE := .make/bare/bin/python -m pytest -q -p no:cacheprovider
 NOTEBOOKS := chapters solutions exercises
 # `bare` runs the rest of the core's
-TESTS := tests/lab tests/book tests/viz tests/cli $(wildcard tests/core/*/test_fuzz_*.py)
+TESTS := tests/lab tests/book tests/web tests/viz tests/cli $(wildcard tests/core/*/test_fuzz_*.py)
 
 export UV_SYSTEM_CERTS := 1
 export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
 
-.PHONY: help book site serve test lint bare tests site-for-tests browser quick renew fidelity bench execute lab alone colab clean set-up set-up-book
+.PHONY: help book site serve test lint bare tests site-for-tests browser quick renew fidelity bench execute lab alone colab pdf epub release clean set-up set-up-book
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -88,6 +88,15 @@ alone: set-up ## run every notebook copied into an empty folder, on Colab's vers
 
 colab: set-up ## the same on Colab's versions only; STEMS=rooflines for one
 	$(PYTHON) -m tools.alone --only colab $(STEMS)
+
+pdf: set-up ## print the site as it was last built: the book, or STEMS="rooflines gpus" a volume each; into dist
+	@CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTHON) -m web.bound pdf $(STEMS)
+
+epub: set-up ## the same as an e-book
+	@CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTHON) -m web.bound epub $(STEMS)
+
+release: set-up ## all that is handed out, into dist: wheel, site, notebooks, PDF, EPUB, digests
+	@CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTHON) -m web.release
 
 clean: ## remove what was built (the environment stays)
 	rm -rf _build .make

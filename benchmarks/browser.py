@@ -3,13 +3,9 @@
 import contextlib
 import os
 import shutil
-import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
-
-from web import serve
 
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -39,16 +35,3 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         browser.close()
-
-
-@contextlib.contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """A folder's address while the block runs."""
-    running = serve.server(folder)
-    thread = threading.Thread(target=running.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{running.server_address[1]}"
-    finally:
-        running.shutdown()
-        running.server_close()

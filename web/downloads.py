@@ -5,6 +5,7 @@ from pathlib import Path
 import nbformat
 
 from tools import first_cell, notebooks, wheel
+from web import stamp
 
 FOLDER = "notebooks"
 
@@ -16,4 +17,6 @@ def write(made: Path, source: Path) -> None:
         if notebook.path.exists():
             target = made / FOLDER / f"{notebook}.ipynb"
             target.parent.mkdir(parents=True, exist_ok=True)
-            nbformat.write(first_cell.put(notebook.committed(), carrying), target)
+            carried = first_cell.put(notebook.committed(), carrying)
+            carried.metadata["edition"] = {"version": stamp.VERSION, "day": str(stamp.day())}
+            nbformat.write(carried, target)

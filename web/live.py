@@ -7,7 +7,6 @@ browser then costs no compilation. Both are kept by content, so an unchanged lib
 import hashlib
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 from tools import wheel
@@ -36,13 +35,8 @@ def _bytecode(files: dict[str, bytes]) -> dict[str, bytes]:
     """Every module compiled by Pyodide itself, named as an import from an archive looks for it."""
     pyodide = vendor.package("pyodide") / "pyodide.mjs"
     question = json.dumps({name: text.decode() for name, text in files.items() if name.endswith(".py")})
-    done = subprocess.run(
-        [vendor.node(), str(_COMPILER), str(pyodide)],
-        input=question, capture_output=True, text=True, encoding="utf-8", check=False,
-    )  # fmt: skip
-    if done.returncode:
-        raise SystemExit(f"the library does not compile in Pyodide:\n{done.stderr[-2000:]}")
-    return {f"{name}c": bytes.fromhex(code) for name, code in json.loads(done.stdout).items()}
+    told = vendor.answered(_COMPILER, pyodide, question, "the library does not compile in Pyodide")
+    return {f"{name}c": bytes.fromhex(code) for name, code in json.loads(told).items()}
 
 
 def write(folder: Path) -> None:

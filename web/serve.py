@@ -1,12 +1,35 @@
-"""How is the built site read on this machine? From a small server on the loopback address."""
+"""How is the built site read on this machine? From a small server on the loopback address.
 
+Starlette serves the files: none outside the folder, no lists of folders, parts of files on request, and
+answers only to this machine's own names, so that a page elsewhere cannot read the book through the browser.
+"""
+
+import asyncio
 import contextlib
-import functools
-import http.server
-import socketserver
+import mimetypes
+import socket
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
-TYPES = {
+import uvicorn
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from web.policy import POLICY
+
+LOOPBACK = "127.0.0.1"
+HEADERS = {
+    "Cache-Control": "no-cache",
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+}
+TYPES = {  # that browsers insist on, and that not every system knows
     ".mjs": "text/javascript",
     ".js": "text/javascript",
     ".wasm": "application/wasm",
@@ -14,51 +37,62 @@ TYPES = {
     ".whl": "application/octet-stream",
     ".ipynb": "application/x-ipynb+json",
     ".svg": "image/svg+xml",
-    ".css": "text/css; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
 }
 
 
-class Handler(http.server.SimpleHTTPRequestHandler):
-    """Files of the site, with the types that browsers insist on; quiet."""
+class Headed:
+    """Asks browsers to look again, as pages are rebuilt, and to run what is the book's alone."""
 
-    protocol_version = "HTTP/1.1"
-    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | TYPES
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
 
-    def end_headers(self) -> None:
-        """Ask browsers to look again: a rebuilt page shows at the next reload."""
-        self.send_header("Cache-Control", "no-cache")
-        super().end_headers()
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as the site does, with the headers."""
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing about each request."""
+        async def headed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
 
-
-class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    """Answers requests side by side; a browser's closed connection is no event."""
-
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 128
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A reader who left is not an error."""
+        await self.app(scope, receive, headed)
 
 
-def server(folder: Path, port: int = 0) -> Server:
-    """A server for one folder on 127.0.0.1; port 0 takes any that is free."""
-    return Server(("127.0.0.1", port), functools.partial(Handler, directory=str(folder)))
+def application(folder: Path) -> Starlette:
+    """The site below a folder."""
+    for ending, kind in TYPES.items():
+        mimetypes.add_type(kind, ending)
+    hosts = Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"])
+    files = StaticFiles(directory=folder, html=True)
+    return Starlette(routes=[Mount("/", files)], middleware=[Middleware(Headed), hosts])
+
+
+def _server(folder: Path) -> uvicorn.Server:
+    return uvicorn.Server(
+        uvicorn.Config(application(folder), log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
+    )
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """The address of a folder while the block runs, at a port that is free."""
+    server, place = _server(folder), socket.create_server((LOOPBACK, 0))
+    thread = threading.Thread(target=asyncio.run, args=(server.serve([place]),), daemon=True)
+    thread.start()
+    try:
+        yield f"http://{LOOPBACK}:{place.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 def serve(folder: Path, port: int = 8000, tries: int = 20) -> None:
     """Serve until interrupted, at the first free port from `port` on, and print the address."""
     for candidate in (*range(port, port + tries), 0):
-        with contextlib.suppress(OSError), server(folder, candidate) as running:
+        with contextlib.suppress(OSError), socket.create_server((LOOPBACK, candidate)) as place:
             print(
-                f"\nThe book is at http://127.0.0.1:{running.server_address[1]}/  (Ctrl+C ends it)",
-                flush=True,
+                f"\nThe book is at http://{LOOPBACK}:{place.getsockname()[1]}/  (Ctrl+C ends it)", flush=True
             )
             with contextlib.suppress(KeyboardInterrupt):
-                running.serve_forever()
+                asyncio.run(_server(folder).serve([place]))
             return
-    raise SystemExit("no free port on 127.0.0.1")
+    raise SystemExit(f"no free port on {LOOPBACK}")

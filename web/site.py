@@ -14,7 +14,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from web import downloads, live, serve, vendor
+from web import downloads, live, policy, serve, vendor
 
 BUILD = vendor.ROOT / "_build"
 TOOLS = ("jupyter-book", "sphinx", "sphinx-book-theme", "myst-nb", "sphinxcontrib-bibtex", "sphinx-design")
@@ -51,7 +51,7 @@ def _start(work: Path, source: Path) -> None:
 
 def _machinery(source: Path) -> str:
     """A digest of everything that shapes all pages and that Sphinx does not watch."""
-    digest = hashlib.sha256(vendor.lock_digest().encode())
+    digest = hashlib.sha256(vendor.lock_digest().encode() + policy.POLICY.encode())
     for folder in (vendor.HERE / "extension", vendor.HERE / "templates"):
         for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"):
             digest.update(path.relative_to(vendor.HERE).as_posix().encode() + path.read_bytes())

@@ -31,6 +31,17 @@ def node() -> str:
     return program
 
 
+def answered(script: Path, library: Path, question: str, failed: str) -> str:
+    """What a script of Node's, given the path of a library, answers to a question; says what failed."""
+    done = subprocess.run(
+        [node(), str(script), str(library)],
+        input=question, capture_output=True, text=True, encoding="utf-8", check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(f"{failed}:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
 def _npm_command() -> list[str]:
     library = Path(node()).parent.parent / "lib/node_modules/npm/bin/npm-cli.js"
     if library.exists():

@@ -35,7 +35,7 @@ def test_every_page_gives_its_notebook_and_its_exercises_with_the_library(downlo
         first, *others = nbformat.read(given, as_version=4).cells
         assert "base64.b64decode" in first.source
         assert first_cell.is_it(first)
-        assert len(others) > 5
+        assert len(others) > 2  # a page of text alone has few
 
 
 @pytest.mark.parametrize(

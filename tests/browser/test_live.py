@@ -5,10 +5,12 @@ import random
 
 import pytest
 
+from benchmarks import fit
 from scalingbook_lib.reader.explorers.controls import Notation, Slider, Steps
 from tests.browser.conftest import SITE
 from tests.browser.touching import PAINT, boxes, give, moves, others, reset, right, roots, wrong
 
+ABOVE = "(error) => error.closest('.ex-control')?.querySelector('[name]').name"
 TWICE = """(button) => [1, 2].map(() => {  // in one go: after six seconds the first press is forgotten
   button.click();
   return localStorage.getItem('scalingbook.progress');
@@ -41,10 +43,38 @@ def test_notation_that_cannot_be_read_says_why_and_loses_nothing(live):
                 field = root.query_selector(f'[name="{name}"]')
                 field.fill("A[I_X, J_X")
                 live.page.wait_for_function("(root) => !root.querySelector('.ex-error').hidden", arg=root)
-                assert root.query_selector(".ex-error").inner_text().strip()
+                said = root.query_selector(".ex-error")
+                assert said.inner_text().strip()
+                assert field.get_attribute("aria-invalid") == "true"
+                assert said.get_attribute("id") in field.get_attribute("aria-describedby").split()
+                assert said.evaluate(ABOVE) == name
+                assert "ex-stale" in root.get_attribute("class")
                 assert root.query_selector(".ex-figure").inner_html() == before
                 root.query_selector(".ex-reset").click()
                 live.page.wait_for_function("(root) => root.querySelector('.ex-error').hidden", arg=root)
+                assert field.get_attribute("aria-invalid") is None
+                assert "ex-stale" not in root.get_attribute("class")
+
+
+def test_explorers_fit_a_laptop_and_a_phone(live):
+    for width, height in fit.SCREENS.values():
+        live.page.set_viewport_size({"width": width, "height": height})
+        live.page.wait_for_timeout(400)  # it is fitted when the window rests
+        assert [one for one in fit.misses(live.page) if one["missed"]] == []
+    live.page.set_viewport_size({"width": 1280, "height": 1000})
+    live.page.wait_for_timeout(400)
+
+
+def test_reset_gives_back_the_height_that_a_bigger_figure_took(live):
+    for root, explorer in roots(live):
+        reset(live, root)
+        before = root.evaluate("(root) => root.offsetHeight")
+        for name, control in explorer.controls.items():
+            for state in others(control)[:2]:
+                live.page.evaluate(PAINT, [root, name, state])
+        reset(live, root)
+        after = root.evaluate("(root) => root.offsetHeight")
+        assert abs(after - before) <= 2, explorer.key  # heights are rounded to pixels
 
 
 def test_sliders_answer_to_the_keyboard(live):
@@ -82,15 +112,24 @@ def test_steps_play(live):
         root.query_selector(".ex-reset").click()
 
 
+HELD = """([key, told]) => {  // what was shared before may stand there for a moment
+  const held = new URLSearchParams(location.search).get(key);
+  return held !== null && (held === told || Number(held) === told);
+}"""
+
+
 def test_the_address_holds_what_is_not_at_its_start(live):
     for root, explorer in roots(live):
         name = next((n for n, c in explorer.controls.items() if others(c)), None)
         if name is None:
             continue
         live.page.evaluate(PAINT, [root, name, others(explorer.controls[name])[0]])
-        live.page.wait_for_function("(key) => location.search.includes(key)", arg=f"{explorer.key}.{name}=")
+        control = explorer.controls[name]
+        value = control.read(others(control)[0]).value
+        told = str(value).lower() if isinstance(value, bool) else value
+        live.page.wait_for_function(HELD, arg=[f"{explorer.key}-{name}", told])
         root.query_selector(".ex-reset").click()
-        live.page.wait_for_function("(key) => !location.search.includes(key)", arg=f"{explorer.key}.")
+        live.page.wait_for_function("(key) => !location.search.includes(key)", arg=f"{explorer.key}-")
 
 
 def test_answers_are_judged_and_hints_come_one_by_one(live):

@@ -4,11 +4,28 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from web.extension import assets, cards, cover, exercises, maths, page, source
+from web.extension import (
+    assets,
+    cards,
+    cover,
+    exercises,
+    head,
+    licenses,
+    maths,
+    order,
+    outside,
+    page,
+    source,
+    terms,
+    uses,
+)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part."""
-    for part in (source, page, maths, exercises, cards, cover, assets):
+    parts = (
+        source, page, order, head, licenses, outside, maths, exercises, terms, uses, cards, cover, assets,
+    )  # fmt: skip
+    for part in parts:
         part.setup(app)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": False}

@@ -51,7 +51,8 @@ def write(app: Sphinx, static: Path) -> None:
 
 def _moved(app: Sphinx) -> dict[str, dict[str, str]]:
     """By page what is not on it (any more): an anchor, or an explorer behind a question mark; its address."""
-    built = {page: Path(app.outdir, f"{page}.html") for page in app.env.found_docs}
+    known = sorted(app.env.found_docs, reverse=True)  # of several pages, the chapter's own is the last
+    built = {page: Path(app.outdir, f"{page}.html") for page in known}
     texts = {page: path.read_text(encoding="utf-8") for page, path in built.items() if path.exists()}
     ids = {page: set(_ID.findall(text)) for page, text in texts.items()}
     moved: dict[str, dict[str, str]] = defaultdict(dict)

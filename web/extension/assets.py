@@ -1,37 +1,31 @@
 """What does a page load? One stylesheet, one script, and what its formulas and explorers ask for.
 
-When Sphinx is done, the theme's stylesheets are pruned and joined, the few icons in use become masks, and
+When Sphinx is done, the theme's stylesheets are pruned and joined, icons are drawn in their places, and
 every file of `_static` that no page asks for is removed.
 """
 
-import base64
 import json
 import re
 import shutil
+from datetime import date
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
 from scalingbook_lib.chapters import checks
-from web import vendor
-from web.extension import addresses, exercises, scripts, stylesheet
+from web import policy, vendor
+from web.extension import addresses, exercises, head, icons, licenses, scripts, search, stylesheet
 
 SHEETS = (
     "basic.css", "pygments.css", "styles/theme.css", "styles/pydata-sphinx-theme.css",
     "styles/sphinx-book-theme.css", "mystnb.*.css", "sphinx-design.min.css",
 )  # fmt: skip
-SEARCH = (
-    "documentation_options.js", "doctools.js", "sphinx_highlight.js", "language_data.js", "searchtools.js",
-    "file.png", "minus.png", "plus.png",
-)  # fmt: skip
-TEXT_FONT = "source-sans-3-latin-wght"
-_ICON = re.compile(r"\bfa-(solid|regular|brands)\s+fa-([a-z0-9-]+)")
-_ICON_RULE = (
-    ".fa-solid,.fa-regular,.fa-brands{display:inline-block;width:1em;height:1em;vertical-align:-.125em;"
-    "background:currentColor;-webkit-mask:var(--icon) center/contain no-repeat;"
-    "mask:var(--icon) center/contain no-repeat}"
-    "@media (forced-colors:active){.fa-solid,.fa-regular,.fa-brands{background:ButtonText}}\n"
+# the theme's sidebar is no landmark, and what stands in it beside the contents would be in none
+LANDMARK = (
+    '<div id="pst-primary-sidebar" class',
+    '<div id="pst-primary-sidebar" role="complementary" aria-label="The book" class',
 )
+TEXT_FONT = "source-sans-3-latin-wght"
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
@@ -39,16 +33,29 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.format != "html":
         return
     static = Path(app.outdir) / "_static"
-    pages = [path.read_text(encoding="utf-8") for path in Path(app.outdir).rglob("*.html")]
+    pages = [_fitted(path, head.day(app)) for path in Path(app.outdir).rglob("*.html")]
     whole = Path(app.doctreedir) / "theme.css"
     if any(static.glob("styles/pydata*")):  # else Sphinx had nothing to do, and copied nothing
         _join_sheets(static, whole)
-    css = _theme_rules(whole, pages) + katex_rules() + text_font_rules() + icon_rules(pages) + own_rules()
+    css = _theme_rules(whole, pages) + katex_rules() + text_font_rules() + own_rules() + policy.rules(pages)
     (static / "site.css").write_text(css, encoding="utf-8")
+    shutil.copytree(scripts.PAGE / "static", static, dirs_exist_ok=True)
     scripts.write(static, _exercises(app))
     addresses.write(app, static)
+    search.write(app, static)
     _copy_fonts(static / "fonts", "".join(pages))
+    head.write_card(app, static)
+    licenses.write(static)
     _drop_unused(static)
+
+
+def _fitted(path: Path, day: date) -> str:
+    """A page's text with icons drawn and the day, and with neither scripts nor styles inside."""
+    written = path.read_text(encoding="utf-8")
+    text = head.dated(icons.drawn(policy.fitted(written)).replace(*LANDMARK), day)
+    if text != written:
+        path.write_text(text, encoding="utf-8")
+    return text
 
 
 def _exercises(app: Sphinx) -> str:
@@ -83,22 +90,9 @@ def katex_rules() -> str:
     return re.sub(r",url\([^)]*\.(?:woff|ttf)\) format\(\"(?:woff|truetype)\"\)", "", css)
 
 
-def icon_rules(pages: list[str]) -> str:
-    """A mask for each icon that some page shows."""
-    folder = vendor.package("@fortawesome/fontawesome-free") / "svgs"
-    rules = [_ICON_RULE]
-    for style, name in sorted({icon for text in pages for icon in _ICON.findall(text)}):
-        path = folder / style / f"{name}.svg"
-        if path.exists():
-            drawn = re.sub(r"<!--.*?-->", "", path.read_text(encoding="utf-8"))
-            code = base64.b64encode(drawn.encode()).decode()
-            rules.append(f'.fa-{name}{{--icon:url("data:image/svg+xml;base64,{code}")}}\n')
-    return "".join(rules)
-
-
 def own_rules() -> str:
-    """The book's own styles: the page's, and the explorers'."""
-    paths = [*sorted(scripts.PAGE.glob("*.css")), vendor.HERE / "explorer.css"]
+    """The book's own styles: the page's, the explorers', then what differs on paper."""
+    paths = [*sorted(scripts.PAGE.glob("*.css")), vendor.HERE / "explorer.css", vendor.HERE / "print.css"]
     return "\n".join(path.read_text(encoding="utf-8") for path in paths if path.exists())
 
 
@@ -122,7 +116,9 @@ def _copy_fonts(folder: Path, text: str) -> None:
 
 
 def _drop_unused(static: Path) -> None:
-    kept = {*SEARCH, "site.css", "fonts", "live", addresses.SCRIPT, *scripts.ENTRIES.values()}
+    beside = {path.name for path in (scripts.PAGE / "static").iterdir()}
+    written = {addresses.SCRIPT, *search.FILES, *scripts.ENTRIES.values()}
+    kept = {"site.css", "fonts", "live", head.CARD, licenses.FOLDER} | beside | written
     for path in static.iterdir():
         if path.name in kept:
             continue

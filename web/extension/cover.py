@@ -9,7 +9,6 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -22,6 +21,7 @@ from scalingbook_lib.chapters import explorers, figures
 from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS, PATHS
 from tools import pages, words
 from tools.environment import ROOT
+from web import stamp
 
 WORDS_A_MINUTE = 200  # of prose with numbers in it; exercises are not counted
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
@@ -182,12 +182,12 @@ class Live(SphinxDirective):
 
 def name_the_release(app: Sphinx, config: Config) -> None:
     """What `CITATION.cff` says can be written into a page: `{{ version }}`, `{{ released }}`, ..."""
-    cited = yaml.safe_load(Path(ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    cited = stamp.cited()
     config.myst_substitutions = {
-        "version": cited["version"],
+        "version": stamp.VERSION,
         "released": str(cited["date-released"]),
         "work": cited["title"],
-        "authors": ", ".join(author["name"] for author in cited["authors"]),
+        "authors": stamp.authors(),
     }
 
 

@@ -11,11 +11,13 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 
 from tools import first_cell
-from web import vendor
+from web import policy, vendor
 
 MENDED = {  # what other extensions write and screen readers stumble over
     '<div role="list" class="citation-list">': '<div class="citation-list">',  # its entries are no list items
     '<summary aria-label="Toggle hidden content">': "<summary>",  # the name would hide the visible words
+    ' role="doc-biblioentry"': "",  # ARIA gave it up
+    '<th class="head"><p></p></th>': "<td></td>",  # the corner of a table heads nothing
 }
 TEMPLATES = vendor.HERE / "templates"
 _GITHUB = re.compile(r"(?:https://|git@)github\.com[/:](?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?/?")
@@ -67,15 +69,13 @@ def places(repository: str, notebook: str) -> dict[str, tuple[str, str]]:
 def trim(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """One stylesheet, one script; the search page also gets Sphinx's search."""
-    keep = ("documentation_options", "doctools", "sphinx_highlight", "language_data", "searchtools")
-    scripts = context.get("script_files", []) if page == "search" else []
-    context["script_files"] = [s for s in scripts if any(k in str(getattr(s, "filename", s)) for k in keep)]
-    context["css_files"] = []
+    """One stylesheet, one script, the book's own."""
+    context["script_files"] = context["css_files"] = []
     for wrong, right in MENDED.items():
         context["body"] = (context.get("body") or "").replace(wrong, right)
     if "generate_toctree_html" in context:
         context["generate_toctree_html"] = _with_names(context["generate_toctree_html"])
+    context["book_policy"] = policy.POLICY
     context["book_source"] = notebook = _source(app, page)
     context["book_places"] = places(app.book_repository, notebook)  # type: ignore[attr-defined]
 
@@ -99,7 +99,8 @@ def _source(app: Sphinx, page: str) -> str:
 
 
 def start(app: Sphinx) -> None:
-    """Ask once for what every page shows."""
+    """Ask once for what every page shows, and for no index but the book's own."""
+    app.builder.search = False  # type: ignore[attr-defined]
     app.book_repository = repository(app)  # type: ignore[attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""Which scripts does a page load? Four files, each joined from modules with one job each.
+"""Which scripts does a page load? Five files, each joined from modules with one job each.
 
 A module that imports ten others would cost a reader ten requests, one after the other. So each entry
 becomes one file: the parts that it imports, in the order of their needs, then itself. An entry imported by
@@ -10,10 +10,12 @@ import re
 from pathlib import Path
 
 from web import vendor
+from web.extension import icons
 
 PAGE = (vendor.HERE / "page").resolve()
 _CLASSIC = "site.js"  # no module: browsers load none for a page that was opened from a file
-ENTRIES = {"site.mjs": _CLASSIC} | {name: name for name in ("live.mjs", "progress.mjs", "worker.mjs")}
+_MODULES = ("guesses.mjs", "live.mjs", "progress.mjs", "worker.mjs")
+ENTRIES = {"site.mjs": _CLASSIC} | {name: name for name in _MODULES}
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.[^"]+)";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.M)
 _COMMENT = re.compile(r"^ *(?:/\*\*(?:(?!\*/).)*\*/|//[^\n]*)\n", re.M | re.S)
@@ -21,12 +23,12 @@ _DECLARED = re.compile(r"^(?:export )?(?:async )?(?:function\*?|class|const|let)
 
 
 def write(static: Path, prefix: str) -> None:
-    """Put the four files into a folder; the prefix comes before the one of the progress."""
+    """Put the files into a folder; the prefix comes before the one of the progress."""
     for entry, name in ENTRIES.items():
         text = joined(PAGE / entry)
         text = f"(() => {{\n{text}}})();\n" if name == _CLASSIC else text
         text = prefix + text if name == "progress.mjs" else text
-        (static / name).write_text(text, encoding="utf-8")
+        (static / name).write_text(icons.drawn(text), encoding="utf-8")
 
 
 def joined(entry: Path) -> str:

@@ -1,10 +1,13 @@
 """What text does a page have that is made from a notebook? Its source's: the notebook has plain Markdown."""
 
 import json
+import re
 from pathlib import Path
 
 import jupytext
 from sphinx.application import Sphinx
+
+_SHOWS = re.compile(r'explore\.show\("[\w.]+"\)')
 
 
 def read(app: Sphinx, docname: str, content: list[str]) -> None:
@@ -18,7 +21,7 @@ def read(app: Sphinx, docname: str, content: list[str]) -> None:
 
 
 def with_text(notebook: str, source: Path) -> str:
-    """A notebook's JSON with the text cells of a source, which has as many."""
+    """A notebook's JSON with the text cells of a source, which has as many; explorers without their line."""
     book = json.loads(notebook)
     shown = [cell for cell in book["cells"] if cell["cell_type"] == "markdown"]
     written = [c for c in jupytext.read(source, fmt="md:myst").cells if c.cell_type == "markdown"]
@@ -28,6 +31,9 @@ def with_text(notebook: str, source: Path) -> str:
         )
     for cell, told in zip(shown, written, strict=True):
         cell["source"] = told.source
+    for cell in book["cells"]:
+        if cell["cell_type"] == "code" and _SHOWS.fullmatch("".join(cell["source"])):
+            cell["metadata"].setdefault("tags", []).append("remove-input")
     return json.dumps(book)
 
 

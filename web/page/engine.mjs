@@ -2,10 +2,12 @@
 import { words } from "./words.mjs";
 
 const PATIENCE_MS = 90_000;
+const AGAIN_MS = [1000, 4000]; // a worker whose script did not come is started again after these waits
 
 /** @typedef {"asleep" | "starting" | "live" | "failed"} EngineState */
+/** @typedef {"paint" | "place" | "table" | "judge" | "hint"} Call */
 /** @typedef {(state: EngineState, problem?: string) => void} Listener */
-/** @typedef {{ resolve: (answer: string) => void, reject: (problem: Error) => void }} Question */
+/** @typedef {{ call: Call, args: unknown[], resolve: (answer: string) => void, reject: (problem: Error) => void }} Question */
 
 export class Engine {
   /** @type {EngineState} */
@@ -18,13 +20,17 @@ export class Engine {
   waiting = new Map();
   /** @type {Set<Listener>} */
   listeners = new Set();
+  tries = 0;
+  lost = false; // whether the network failed, and not the book
+
+  constructor() { addEventListener("online", () => { if (this.lost) this.start(); }); }
 
   /** @param {Listener} listener */
   onchange(listener) { this.listeners.add(listener); }
 
   /**
    * What the worker answers, as the text it sends.
-   * @param {"paint" | "judge" | "hint"} call
+   * @param {Call} call
    * @param {...unknown} args
    * @returns {Promise<string>}
    */
@@ -32,22 +38,29 @@ export class Engine {
     this.start();
     if (this.state === "failed") return Promise.reject(new Error(this.problem));
     return new Promise((resolve, reject) => {
-      this.waiting.set(++this.nextId, { resolve, reject });
+      this.waiting.set(++this.nextId, { call, args, resolve, reject });
       this.worker?.postMessage({ id: this.nextId, call, args });
     });
   }
 
   /**
    * The same, read as JSON.
-   * @param {"paint" | "judge" | "hint"} call
+   * @param {Call} call
    * @param {...unknown} args
    */
   async ask(call, ...args) { return JSON.parse(await this.text(call, ...args)); }
 
+  /** Where the network failed a start, a touch or the network's return begins another. */
   start() {
-    if (this.state !== "asleep") return;
+    if (this.state !== "asleep" && !(this.state === "failed" && this.lost)) return;
+    this.tries = 0;
+    this.lost = false;
     this.change("starting");
     performance.mark("book:starting");
+    this.hire();
+  }
+
+  hire() {
     try {
       this.worker = new Worker(new URL("./worker.mjs", import.meta.url), { type: "module" });
     } catch (problem) {
@@ -64,14 +77,17 @@ export class Engine {
     }, PATIENCE_MS);
     worker.addEventListener("error", (event) => {
       event.preventDefault();
-      this.fail(event.message || "the worker's script could not be loaded");
+      clearTimeout(timer);
+      const wait = event.message ? undefined : AGAIN_MS[this.tries++]; // a script that did not come has no message
+      if (wait !== undefined && this.state === "starting") setTimeout(() => this.rehire(worker), wait);
+      else this.fail(event.message || "the worker's script could not be loaded", !event.message);
     });
     worker.addEventListener("message", ({ data }) => {
       if (data.ready) {
         clearTimeout(timer);
         performance.mark("book:live");
         this.change("live");
-      } else if (data.failed) this.fail(data.failed);
+      } else if (data.failed) this.fail(data.failed, data.lost);
       else this.answer(data.id, data.answer);
     });
   }
@@ -85,10 +101,24 @@ export class Engine {
     this.waiting.delete(id);
   }
 
-  /** @param {string} reason */
-  fail(reason) {
+  /**
+   * Another worker in the place of one that never came; what was asked of that one is asked again.
+   * @param {Worker} gone
+   */
+  rehire(gone) {
+    gone.terminate();
+    this.hire();
+    for (const [id, { call, args }] of this.waiting) this.worker?.postMessage({ id, call, args });
+  }
+
+  /**
+   * @param {string} reason
+   * @param {boolean} [lost] whether it was the network
+   */
+  fail(reason, lost = false) {
     if (this.state === "failed") return;
     this.problem = reason;
+    this.lost = lost;
     this.worker?.terminate();
     this.change("failed");
     for (const { reject } of this.waiting.values()) reject(new Error(reason));

@@ -1,8 +1,10 @@
 // What a reader has solved, kept in this browser only: counts in the contents, export, import, erase.
 import { all, find, need } from "./dom.mjs";
+import { save } from "./save.mjs";
 import { words } from "./words.mjs";
 
-/** @typedef {{ solved: boolean, tries: number, hints: number, when?: string }} Entry what was done with one exercise */
+/** @typedef {{ guess?: string, judged?: string, page?: string }} Guess what was said in a Predict box, and how near it was */
+/** @typedef {{ solved: boolean, tries: number, hints: number, when?: string } & Guess} Entry what was done with one exercise */
 /** @typedef {Record<string, Entry>} Progress by the exercise's key */
 /** @typedef {(text: string) => void} Note says something below the panel's buttons */
 
@@ -109,11 +111,7 @@ function label(link, done, count) {
 const actions = {
   export(note) {
     const text = JSON.stringify({ book: "scalingbook", version: 2, progress: read() }, null, 2);
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-    link.download = "scalingbook-progress.json";
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    save(text, "application/json", "scalingbook-progress.json");
     note("Saved as scalingbook-progress.json.");
   },
   import(note) {

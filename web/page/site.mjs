@@ -4,15 +4,32 @@ import { setUpCopying, setUpFolding, setUpScrolling } from "./site/blocks.mjs";
 import { setUpColorMode } from "./site/color-mode.mjs";
 import { setUpContents } from "./site/contents.mjs";
 import { setUpSearch, setUpSidebar } from "./site/dialogs.mjs";
+import { setUpFound } from "./site/found.mjs";
+import { setUpGlossary } from "./site/glossary.mjs";
 import { setUpMoved } from "./site/moved.mjs";
 import { setUpPaths } from "./site/paths.mjs";
+import { setUpPlace } from "./site/place.mjs";
 import { setUpTerms } from "./site/terms.mjs";
 import { words } from "./words.mjs";
 
 const here = document.currentScript instanceof HTMLScriptElement ? document.currentScript.src : location.href;
 
+const LOST_MS = [1000, 4000]; // a script that the network lost is asked for again after these waits
+
 /** @param {string} name */
 const load = (name) => import(new URL(name, here).href);
+
+/**
+ * The same, and again where it did not come: under another address, because browsers remember what failed.
+ * @param {string} name
+ */
+async function loadSurely(name, tries = 0) {
+  try { return await load(tries ? `${name}?again=${tries}` : name); } catch (problem) {
+    if (location.protocol === "file:" || tries === LOST_MS.length) throw problem;
+    await new Promise((done) => { setTimeout(done, LOST_MS[tries]); });
+    return loadSurely(name, tries + 1);
+  }
+}
 
 /** @param {unknown} problem */
 function notLive(problem) {
@@ -35,7 +52,11 @@ setUpCopying();
 setUpScrolling();
 setUpFolding();
 setUpTerms();
+setUpGlossary();
 setUpMoved();
+setUpFound();
 setUpPaths();
+setUpPlace();
+if (document.querySelector(".admonition.predict")) load("guesses.mjs").catch(() => {}); // from a file: nobody is asked
 load("progress.mjs").catch(() => {}); // a page opened from a file: nothing is stored
-if (document.querySelector(".explorer, .answer-box")) load("live.mjs").catch(notLive);
+if (document.querySelector(".explorer, .answer-box")) loadSurely("live.mjs").catch(notLive);

@@ -1,4 +1,4 @@
-// The page's one worker: Python, and the library's own wheel. It answers paint, judge and hint with JSON.
+// The page's one worker: Python, and the library's own wheel. It answers what a page asks with JSON.
 import { loadPyodide } from "./live/pyodide.mjs";
 import { words } from "./words.mjs";
 
@@ -6,17 +6,37 @@ const live = new URL("./live/", import.meta.url);
 const START = `
 import gc, sys
 sys.path.insert(0, "/library.whl")
-from scalingbook_lib.chapters.explorers import paint_json as paint
+from scalingbook_lib.chapters.explorers import paint_json as paint, place_json as place, table_json as table
 from scalingbook_lib.chapters.checks import hint_json as hint, judge_json as judge
 gc.freeze()
 `;
 
-// a file that is missing fails the start at once: Python's own loader would wait for it
+const AGAIN_MS = [500, 2000, 6000]; // a file that the network lost is asked for again after these waits
 const ask = self.fetch.bind(self);
+
+/** @param {number} ms */
+const rest = (ms) => new Promise((done) => { setTimeout(done, ms); });
+
+// a file that is missing fails the start at once: Python's own loader would wait for it
 self.fetch = async (...request) => {
-  const response = await ask(...request);
-  if (!response.ok) postMessage({ failed: `${response.url.split("/").pop()}: the server answered ${response.status}` });
-  return response;
+  for (let tries = 0; ; tries++) {
+    const last = tries === AGAIN_MS.length;
+    try {
+      const response = await ask(...request);
+      if (response.ok) return response;
+      const name = response.url.split("/").pop();
+      if (response.status < 500 || last) {
+        postMessage({ failed: `${name}: the server answered ${response.status}`, lost: response.status >= 500 });
+        return response;
+      }
+    } catch (problem) {
+      if (last) {
+        postMessage({ failed: "the network is gone; a touch tries again", lost: true });
+        throw problem;
+      }
+    }
+    await rest(AGAIN_MS[tries]);
+  }
 };
 
 /** @param {string} name of a file beside Python */
@@ -31,7 +51,7 @@ async function start() {
   const python = await loadPyodide({ indexURL: live.href });
   python.FS.writeFile("/library.whl", await wheel);
   python.runPython(START);
-  return Object.fromEntries(["paint", "judge", "hint"].map((name) => [name, python.globals.get(name)]));
+  return Object.fromEntries(["paint", "place", "table", "judge", "hint"].map((name) => [name, python.globals.get(name)]));
 }
 
 const calls = start();

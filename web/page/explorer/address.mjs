@@ -1,5 +1,9 @@
 // The page's address: one query parameter for each control that is not at its start, so that a link shares a state.
+// `rooflines.roofline-tokens=64` is a value, for good. Addresses once held what an input holds, `rooflines.roofline.tokens=6`,
+// a slider's position: those are still read.
+import { isSlider } from "./controls.mjs";
 /** @import { Controls } from "./controls.mjs" */
+/** @import { Painted } from "./view.mjs" */
 
 const REST_MS = 250; // a slider that is dragged would write the address at every event; browsers refuse that
 
@@ -13,7 +17,12 @@ export class Address {
     this.controls = controls;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined;
+    /** @type {Pick<Painted, "values" | "state">} */
+    this.known = {};
   }
+
+  /** What Python said last of the values at the sliders' positions. @param {Painted} painted */
+  know({ values, state }) { this.known = { values, state }; }
 
   /** Write the state, once the controls rest. */
   remember() {
@@ -22,20 +31,48 @@ export class Address {
   }
 
   write() {
-    const url = new URL(location.href), { start } = this.controls;
-    for (const control of Object.keys(start)) url.searchParams.delete(`${this.name}.${control}`);
-    for (const [control, value] of Object.entries(this.controls.state())) {
-      if (value !== start[control]) url.searchParams.set(`${this.name}.${control}`, String(value));
-    }
+    const url = new URL(location.href);
+    for (const control of Object.keys(this.controls.start)) for (const mark of ".-") url.searchParams.delete(this.name + mark + control);
+    for (const [name, value] of this.parameters()) url.searchParams.set(name, value);
     if (url.href !== location.href) history.replaceState(history.state, "", url);
   }
 
-  /** What the address asks for, of the controls that there are. @returns {Record<string, string>} */
+  /** An address of this explorer alone, as it stands. @param {string} anchor */
+  link(anchor) {
+    const url = new URL(location.pathname, location.href);
+    for (const [name, value] of this.parameters()) url.searchParams.set(name, value);
+    url.hash = anchor;
+    return url.href;
+  }
+
+  /**
+   * What is not at its start: values, and a position only where Python has not said what it means.
+   * @returns {[string, string][]}
+   */
+  parameters() {
+    const { values = {}, state = {} } = this.known, { start } = this.controls;
+    return Object.entries(this.controls.state()).filter(([control, held]) => held !== start[control]).map(([control, held]) => {
+      if (!this.slides(control)) return [`${this.name}-${control}`, String(held)];
+      const known = control in values && state[control] === held;
+      return known ? [`${this.name}-${control}`, String(values[control])] : [`${this.name}.${control}`, String(held)];
+    });
+  }
+
+  /** Whether what a control holds is a position. @param {string} control */
+  slides(control) { return this.controls.inputs.some((one) => one.name === control && isSlider(one) && !("steps" in one.dataset)); }
+
+  /**
+   * What the address asks for, of the controls that there are: what inputs hold, and values that Python has to place.
+   * @returns {{ states: Record<string, string>, values: Record<string, string> }}
+   */
   wanted() {
-    const prefix = `${this.name}.`;
-    return Object.fromEntries([...new URLSearchParams(location.search)]
-      .filter(([name]) => name.startsWith(prefix))
-      .map(([name, value]) => [name.slice(prefix.length), value])
-      .filter(([control]) => control in this.controls.start));
+    /** @type {{ states: Record<string, string>, values: Record<string, string> }} */
+    const wanted = { states: {}, values: {} };
+    for (const [name, text] of new URLSearchParams(location.search)) {
+      const mark = name[this.name.length] ?? "", control = name.slice(this.name.length + 1);
+      if (!name.startsWith(this.name) || !".-".includes(mark) || !(control in this.controls.start)) continue;
+      wanted[mark === "-" && this.slides(control) ? "values" : "states"][control] = text;
+    }
+    return wanted;
   }
 }

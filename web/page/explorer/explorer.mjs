@@ -3,12 +3,15 @@ import { find } from "../dom.mjs";
 import { Address } from "./address.mjs";
 import { Ahead } from "./ahead.mjs";
 import { Controls, isSlider } from "./controls.mjs";
+import { addMore } from "./more.mjs";
 import { Pictures } from "./pictures.mjs";
 import { Player } from "./player.mjs";
 import { addStatus } from "./status.mjs";
 import { View } from "./view.mjs";
 /** @import { Engine } from "../engine.mjs" */
 /** @import { Painted } from "./view.mjs" */
+
+const NUMBER = /^-?\d+(\.\d+)?(e[-+]?\d+)?$/i;
 
 export class Explorer {
   /**
@@ -27,6 +30,9 @@ export class Explorer {
     this.address = new Address(key + suffix, this.controls);
     this.status = addStatus(root);
     this.player = this.makePlayer();
+    /** @type {HTMLElement | null} */
+    this.last = null; // the input that was touched last
+    addMore(this);
     this.listen();
     this.restore();
   }
@@ -63,6 +69,7 @@ export class Explorer {
   /** @param {EventTarget | null} target */
   touched(target) {
     if (isSlider(target) && target !== this.player?.steps) this.player?.pause();
+    if (target instanceof HTMLElement) this.last = target;
     this.paint();
     this.ahead.expect(target);
     this.address.remember();
@@ -94,26 +101,49 @@ export class Explorer {
     const painted = JSON.parse(answer);
     for (const [name, text] of Object.entries(painted.outputs ?? {})) this.controls.describe(name, text);
     if (!painted.error) this.player?.count(painted.frames);
-    this.view.show(painted, wide);
+    this.view.show(painted, wide, this.last);
+    this.address.know(painted);
+    this.address.remember();
     this.root.dispatchEvent(new CustomEvent("book:painted", { bubbles: true }));
   }
 
+  /** Back to the start, and the height that bigger figures took goes with them. */
   reset() {
     this.player?.pause();
     this.controls.set(this.controls.start);
+    this.view.release();
     this.paint();
     this.address.remember();
   }
 
   /** Show what the address asks for, and what was touched before this script ran. */
-  restore() {
-    const wanted = this.address.wanted();
-    if (!Object.keys(wanted).length && !this.controls.moved()) return;
+  async restore() {
+    const { states, values } = this.address.wanted();
+    if (!Object.keys({ ...states, ...values }).length && !this.controls.moved()) return;
     const steps = this.player?.steps.name;
-    if (steps && steps in wanted) this.player?.allow(Number(wanted[steps]));
-    this.controls.set(wanted);
+    if (steps && steps in states) this.player?.allow(Number(states[steps]));
+    this.controls.set(states);
+    await this.place(values);
     this.paint();
   }
+
+  /**
+   * Put sliders where their values are, but none that was touched in the meantime.
+   * @param {Record<string, string>} values
+   */
+  async place(values) {
+    const asked = Object.entries(values).filter(([, text]) => NUMBER.test(text)).map(([name, text]) => [name, Number(text)]);
+    if (!asked.length) return;
+    try {
+      /** @type {Record<string, number>} */
+      const places = await this.engine.ask("place", this.pictures.key, JSON.stringify(Object.fromEntries(asked)));
+      const now = this.controls.state(), { start } = this.controls;
+      this.controls.set(Object.fromEntries(Object.entries(places).filter(([name]) => now[name] === start[name])));
+    } catch { /* the status says why */ }
+  }
+
+  /** Python came after all: what was touched while it was away is shown. */
+  wake() { if (!this.busy && this.controls.moved()) this.paint(); }
 
   /** The window has another width. */
   refit() { if (this.view.refit()) this.paint(); }

@@ -1,16 +1,32 @@
 // All explorers of a page: each is found, named, told how Python fares, and fitted again when the window changes.
 import { all } from "../dom.mjs";
+import { addVoice, say } from "./aloud.mjs";
 import { Explorer } from "./explorer.mjs";
+import { notLive } from "./status.mjs";
 /** @import { Engine } from "../engine.mjs" */
 
 const RESIZED_MS = 200;
 
 /** @param {Engine} engine */
 export function setUpExplorers(engine) {
+  addVoice();
   const explorers = mount(engine);
-  engine.onchange((state, problem) => { for (const explorer of explorers) explorer.status(state, problem); });
+  engine.onchange((state, problem) => {
+    for (const explorer of explorers) explorer.status(state, problem);
+    if (state === "failed") say(notLive(problem));
+    if (state === "live") for (const explorer of explorers) explorer.wake();
+  });
   for (const explorer of explorers) explorer.status(engine.state);
-  const refit = () => { for (const explorer of explorers) explorer.refit(); };
+  const fit = () => { // all is measured before anything changes: the page is laid out once
+    for (const { view } of explorers) view.loosen();
+    const shares = explorers.map(({ view }) => view.share());
+    explorers.forEach(({ view }, at) => view.shrink(shares[at]));
+  };
+  fit();
+  const refit = () => {
+    fit();
+    for (const explorer of explorers) explorer.refit();
+  };
   matchMedia("(max-width: 640px)").addEventListener("change", refit);
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;

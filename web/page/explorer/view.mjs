@@ -1,12 +1,19 @@
 // Where an explorer shows what Python answered: picture, numbers, verdict, error, in a box that never jumps.
 import { find, need } from "../dom.mjs";
+import { say } from "./aloud.mjs";
 import { become } from "./morph.mjs";
+/** @import { State } from "./controls.mjs" */
+
+const HEAD_PX = 64; // what the page keeps on its top, and some air
+const SMALL = 0.85, LEAST = 0.66; // of its size: a figure is never drawn smaller, to fit a low window, than can be read
 
 /**
  * What Python answers to one state of the controls; after an error the last picture stays.
  * @typedef {object} Painted
  * @property {string} [error]
  * @property {Record<string, string>} [outputs] by control: what its position means
+ * @property {Record<string, number>} [values] by slider: the value at its position
+ * @property {State} [state] what the controls held
  * @property {string} figure HTML
  * @property {string} readouts HTML
  * @property {string} verdict
@@ -18,11 +25,18 @@ export class View {
   constructor(root) {
     this.root = root;
     this.figure = need(root, ".ex-figure", HTMLElement);
+    this.controls = need(root, ".ex-controls", HTMLElement);
+    this.verdict = need(root, ".ex-verdict", HTMLElement);
+    this.error = need(root, ".ex-error", HTMLElement);
+    this.end = need(root, ".ex-note", HTMLElement); // stands below all that is shown, and sticks nowhere
+    for (const told of [this.verdict, this.error]) for (const name of ["aria-live", "role"]) told.removeAttribute(name);
+    this.error.id = `${root.id}-error`;
+    /** @type {HTMLElement | null} */
+    this.blamed = null; // the input that the error stands under
     /** @type {boolean | undefined} */
     this.isWide = undefined;
     this.moved = false; // whether anything but the built picture was shown
     this.height = this.figureHeight = this.foot = 0;
-    this.loosen();
   }
 
   /** Which of the two pictures a reader sees; asked of the stylesheet once, because asking lays the page out. */
@@ -38,22 +52,47 @@ export class View {
   refit() {
     const before = this.isWide;
     this.isWide = undefined;
-    this.loosen();
     return before !== undefined && before !== this.wide() && this.moved;
   }
 
   /**
    * @param {Painted} painted
    * @param {boolean} wide
+   * @param {HTMLElement | null} touched the input that was moved last
    */
-  show(painted, wide) {
-    const error = find(this.root, ".ex-error", HTMLElement);
-    if (error) {
-      error.textContent = painted.error ?? "";
-      error.hidden = !painted.error;
-    }
+  show(painted, wide, touched) {
+    this.blame(painted.error, touched);
     if (!painted.error) this.replace(painted, wide);
     this.settle();
+    say(painted.error ?? painted.verdict);
+  }
+
+  /**
+   * Say an error under the field it came with, and dim the picture, which is of another state.
+   * @param {string | undefined} error
+   * @param {HTMLElement | null} touched
+   */
+  blame(error, touched) {
+    this.root.classList.toggle("ex-stale", Boolean(error));
+    this.error.textContent = error ?? "";
+    this.error.hidden = !error;
+    const field = error ? this.blamed ?? touched ?? find(this.controls, "input[type=text]", HTMLElement) : null;
+    if (field === this.blamed) return;
+    for (const one of [this.blamed, field]) this.mark(one, one === field);
+    this.blamed = field;
+    (field?.closest(".ex-control") ?? this.root).append(this.error);
+  }
+
+  /**
+   * @param {HTMLElement | null} field
+   * @param {boolean} wrong
+   */
+  mark(field, wrong) {
+    if (!field) return;
+    const others = (field.getAttribute("aria-describedby") ?? "").split(" ").filter((id) => id && id !== this.error.id);
+    const described = wrong ? [...others, this.error.id] : others;
+    if (described.length) field.setAttribute("aria-describedby", described.join(" ")); else field.removeAttribute("aria-describedby");
+    if (wrong) field.setAttribute("aria-invalid", "true"); else field.removeAttribute("aria-invalid");
   }
 
   /**
@@ -63,8 +102,7 @@ export class View {
   replace(painted, wide) {
     this.moved = true;
     become(need(this.root, wide ? ".ex-wide" : ".ex-narrow", HTMLElement), painted.figure);
-    const verdict = find(this.root, ".ex-verdict", HTMLElement);
-    if (verdict && verdict.textContent !== painted.verdict) verdict.textContent = painted.verdict;
+    if (this.verdict.textContent !== painted.verdict) this.verdict.textContent = painted.verdict;
     const readouts = find(this.root, ".ex-readouts", HTMLElement);
     if (readouts) become(readouts, painted.readouts);
   }
@@ -79,20 +117,40 @@ export class View {
       this.figureHeight = this.figure.offsetHeight;
       this.figure.style.minHeight = `${this.figureHeight}px`;
     }
-    const bottom = Math.max(...[...this.root.children].map((child) => child.getBoundingClientRect().bottom));
-    const height = Math.ceil(bottom - top + this.foot);
+    const height = Math.ceil(this.end.getBoundingClientRect().bottom - top + this.foot);
     if (height <= this.height) return;
     this.height = height;
     this.root.style.height = `${height}px`;
     this.root.classList.add("settled");
   }
 
-  /** Let the box take the height that its content has in this window. */
-  loosen() {
+  /** Let the box take the height that its content has. */
+  release() {
     this.height = this.figureHeight = 0;
     this.root.classList.remove("settled");
     this.root.style.height = this.figure.style.minHeight = "";
+  }
+
+  /** The same in another window: its figure has its own size, until it is fitted. */
+  loosen() {
+    this.release();
+    this.root.style.removeProperty("--ex-fit");
     const { paddingBottom, borderBottomWidth } = getComputedStyle(this.root);
     this.foot = parseFloat(paddingBottom) + parseFloat(borderBottomWidth);
   }
+
+  /**
+   * Which share of its size the figure may have, so that controls, figure and verdict are in this window at once; and the
+   * numbers, unless the figure would have to be small for them.
+   */
+  share() {
+    const { top } = this.controls.getBoundingClientRect(), { bottom } = this.end.getBoundingClientRect();
+    const high = this.figure.offsetHeight, numbers = need(this.root, ".ex-readouts", HTMLElement).offsetHeight;
+    const left = innerHeight - HEAD_PX - (bottom - top - high); // of the window, for the figure
+    const share = Math.max(left / high, Math.min((left + numbers) / high, SMALL), LEAST);
+    return high ? Math.min(1, share) : 1;
+  }
+
+  /** @param {number} share */
+  shrink(share) { if (share < 1) this.root.style.setProperty("--ex-fit", share.toFixed(3)); }
 }

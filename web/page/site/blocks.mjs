@@ -8,7 +8,7 @@ const WIDE = "pre, .cell_output .output, .table-wrapper, .pst-scrollable-table-c
 /** @param {HTMLElement} pre */
 function copyButton(pre) {
   const button = Object.assign(document.createElement("button"), { type: "button", className: "copy-button", title: "Copy" });
-  button.setAttribute("aria-label", "Copy this cell");
+  button.setAttribute("aria-label", "Copy this");
   button.innerHTML = '<i class="fa-regular fa-copy"></i>';
   button.addEventListener("click", async () => {
     let done = true;
@@ -21,7 +21,7 @@ function copyButton(pre) {
 
 export function setUpCopying() {
   for (const pre of all(document, "div.highlight > pre", HTMLElement)) {
-    if (pre.closest(".cell_input")) pre.parentElement?.append(copyButton(pre));
+    if (pre.closest(".cell_input, .colophon")) pre.parentElement?.append(copyButton(pre));
   }
 }
 

@@ -1,4 +1,5 @@
 // Dialogs: search, and the sidebars on a narrow screen.
+import { bring } from "../book.mjs";
 import { all, find, need } from "../dom.mjs";
 
 /** @param {HTMLDialogElement} dialog */
@@ -11,9 +12,12 @@ function closeOutside(dialog) {
 }
 
 export function setUpSearch() {
-  const dialog = find(document, "#pst-search-dialog", HTMLDialogElement);
+  const dialog = find(document, "#search-dialog", HTMLDialogElement);
   if (!dialog) return;
+  let loaded = false;
   const open = () => {
+    if (!loaded) bring("search.js");
+    loaded = true;
     if (dialog.open) dialog.close();
     else {
       dialog.showModal();

@@ -1,13 +1,12 @@
 // An old address leads on: what this page no longer has is looked up in a table that is loaded only then.
+import { book, bring } from "../book.mjs";
 import { find } from "../dom.mjs";
-
-const book = new URL(document.documentElement.dataset.content_root || "./", location.href);
 
 /** What the address asks for and the page does not have: an anchor, or explorers behind a question mark. */
 function missing() {
   const anchor = location.hash.slice(1);
   const explorers = [...new URLSearchParams(location.search).keys()]
-    .filter((key) => /^\w+\.\w+\.\w+$/.test(key)).map((key) => key.slice(0, key.lastIndexOf(".")));
+    .flatMap((name) => /^(\w+\.\w+)[.-]\w+$/.exec(name)?.[1] ?? []);
   return [
     ...(anchor && !document.getElementById(anchor) ? [anchor] : []),
     ...explorers.filter((key) => !find(document, `[data-explorer="${key}"]`, Element)).map((key) => `?${key}`),
@@ -29,12 +28,7 @@ function look() {
   const asked = missing();
   if (!asked.length) return;
   if (globalThis.bookMoved) leadOn(asked);
-  else {
-    const table = document.createElement("script"); // no fetch: it works for a page that was opened from a file, too
-    table.src = new URL("_static/moved.js", book).href;
-    table.addEventListener("load", () => leadOn(asked));
-    document.head.append(table);
-  }
+  else bring("moved.js").addEventListener("load", () => leadOn(asked));
 }
 
 export function setUpMoved() {

@@ -1,0 +1,126 @@
+"""On paper a page is its text: light, titled, unfolded; bound, its links lead inside."""
+
+import re
+import xml.etree.ElementTree as ET
+import zipfile
+from fnmatch import fnmatch
+
+import pytest
+
+from conftest import SITE, pages
+from scalingbook_lib import __version__
+from web import bound, epub, pdf
+from web.extension import licenses
+
+STEM = "rooflines"
+AROUND = ".bd-sidebar, .bd-header-article, .prev-next-footer, button, input[type=range]"
+SEEN = """(around) => {
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const flat = (selector) => all(selector).filter((one) => !one.getBoundingClientRect().height).length;
+  return {
+    title: document.querySelector('h1').checkVisibility(),
+    around: all(around).filter((one) => one.checkVisibility()).map((one) => one.className),
+    paper: getComputedStyle(document.body).backgroundColor,
+    ink: getComputedStyle(document.querySelector('article p')).color,
+    settings: flat('.ex-control label'),
+    waiting: flat('[hidden=until-found]'),
+    folded: flat('article details:not(.ex-more) > :not(summary)'),
+  };
+}"""
+TOLD = """addEventListener('beforeprint', () => {
+  globalThis.printed = document.documentElement.dataset.theme;
+})"""
+
+
+def test_a_dark_page_is_printed_light_and_whole(visit):
+    page = visit(dark=True).go("chapters/rooflines.html")
+    page.evaluate(TOLD)
+    assert page.pdf().startswith(b"%PDF")
+    assert page.evaluate("printed") == "light"
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark", "the reader's own again"
+    page.evaluate("document.documentElement.dataset.theme = 'light'")
+    page.emulate_media(media="print")
+    seen = page.evaluate(SEEN, AROUND)
+    ink = [int(part) for part in re.findall(r"\d+", seen.pop("ink"))[:3]]
+    assert max(ink) < 80
+    assert seen == {
+        "title": True, "around": [], "paper": "rgb(255, 255, 255)", "settings": 0, "waiting": 0, "folded": 0
+    }  # fmt: skip
+
+
+ASKED = (
+    'name="description" content="', 'property="og:title"', 'type="application/atom+xml"', 'rel="license"',
+    f"Version {__version__}, <time", "@misc{howfast,", "licences of all that is shipped",
+)  # fmt: skip
+
+
+def test_every_page_says_what_it_is():
+    texts = {name: (SITE / name).read_text(encoding="utf-8") for name in pages()}
+    assert [(name, one) for name, text in texts.items() for one in ASKED if one not in text] == []
+    described = [re.search(r'name="description" content="([^"]*)"', text)[1] for text in texts.values()]
+    assert min(map(len, described)) >= 50
+    assert len(set(described)) > 0.9 * len(described)
+
+
+def test_a_lost_reader_is_led_back_from_any_depth(visit):
+    visited = visit()
+    answer = visited.page.goto(f"{visited.base}/no/such/place.html")
+    assert answer.status == 404
+    assert visited.page.locator("h1").inner_text() == "Not here"
+    visited.page.get_by_role("link", name="The cover").click()
+    assert visited.page.url == f"{visited.base}/index.html"
+    assert [line for line in visited.failed if "place.html" not in line] == []
+
+
+def test_every_shipped_file_has_a_licence():
+    static = SITE / "_static"
+    patterns = [pattern for one in licenses.SHIPPED for pattern in one.covers]
+    names = [path.relative_to(static).as_posix() for path in static.rglob("*") if path.is_file()]
+    own = [name for name in names if not name.startswith(f"{licenses.FOLDER}/")]
+    assert [name for name in own if not any(fnmatch(name, pattern) for pattern in patterns)] == []
+    assert {f"{licenses.FOLDER}/{one.file}" for one in licenses.SHIPPED} == set(names) - set(own)
+
+
+@pytest.fixture(scope="module")
+def e_book(browser, base, tmp_path_factory):
+    path = epub.bind(bound.still(browser), base, bound.volume(STEM), tmp_path_factory.mktemp("bound"))
+    with zipfile.ZipFile(path) as archive:
+        assert archive.infolist()[0].filename == "mimetype"
+        assert archive.infolist()[0].compress_type == zipfile.ZIP_STORED
+        yield {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_an_e_book_is_well_formed_and_its_links_lead_inside(e_book):
+    kinds = (".xhtml", ".opf", ".xml")
+    trees = {name: ET.fromstring(text) for name, text in e_book.items() if name.endswith(kinds)}
+    ids = {name: [one.get("id") for one in tree.iter() if one.get("id")] for name, tree in trees.items()}
+    assert {name for name, found in ids.items() if len(found) != len(set(found))} == set()
+    inside, dead = 0, []
+    for name, tree in trees.items():
+        for link in (one.get("href") for one in tree.iter("{http://www.w3.org/1999/xhtml}a")):
+            if link and not link.startswith("http"):
+                file, _, place = link.partition("#")
+                target, inside = f"book/{file}" if file else name, inside + 1
+                dead += [link] * (target not in trees or bool(place and place not in ids[target]))
+    assert dead == []
+    assert inside > 20
+
+
+def test_an_e_book_keeps_formulas_figures_and_what_they_say(e_book):
+    text = e_book[f"book/chapters-{STEM}.xhtml"].decode()
+    assert text.count("<math") > 50
+    assert "katex" not in text
+    assert text.count("<svg") >= 10
+    assert re.search(r"<(?:script|form|button|input|details)\b", text) is None
+    assert "var(--" not in text
+    assert 'class="ex-parameters"' in text
+    pictures = re.findall(r"<img[^>]*>", text)
+    assert [one for one in pictures if not re.search(r'\balt="[^"]+"', one)] == []
+
+
+def test_a_printed_chapter_has_pages_an_outline_and_tags(browser, base, tmp_path):
+    path = pdf.bind(bound.still(browser), base, bound.volume(STEM), tmp_path)
+    told = path.read_bytes()
+    assert len(re.findall(rb"/Type /Page\b", told)) > 20
+    for part in (b"/Outlines", b"/StructTreeRoot", b"/Lang", b"/Dests"):
+        assert part in told

@@ -1,0 +1,174 @@
+"""What is handed out says its edition and its licences, and is whole."""
+
+import hashlib
+import json
+import re
+import xml.etree.ElementTree as ET
+import zipfile
+from datetime import date
+
+import pytest
+import yaml
+
+pytest.importorskip("sphinx", reason="the site's layer is not set up")
+pytest.importorskip("playwright", reason="what prints the book is not set up")
+from docutils.core import publish_doctree
+
+from scalingbook_lib import __version__
+from tools.environment import ROOT
+from web import bound, epub, release, site, stamp, vendor
+from web.bound import Bound, Volume
+from web.extension import assets, head, licenses, outside
+
+DAY = date(2026, 11, 23)
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+ATOM = "{http://www.w3.org/2005/Atom}"
+
+
+def test_the_citation_is_of_this_version():
+    assert stamp.cited()["version"] == __version__
+    entry = stamp.bibtex(DAY, "https://book.example/")
+    assert (entry.count("{"), entry.count("@")) == (entry.count("}"), 1)
+    assert f"Version {__version__}, 2026-11-23" in entry
+    assert "https://book.example/" in entry
+
+
+def test_the_day_is_the_last_commit_s_and_without_git_the_release_s(tmp_path):
+    assert stamp.day(tmp_path) == stamp.cited()["date-released"]
+    assert stamp.day() >= stamp.cited()["date-released"]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_may_little_and_its_actions_are_pinned_by_commit(path):
+    text = path.read_text(encoding="utf-8")
+    used = re.findall(r"uses: (\S+)(.*)", text)
+    assert used
+    assert [one for one in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[\d.]+", "".join(one))] == []
+    told = yaml.safe_load(text)
+    may = [told["permissions"]] + [job.get("permissions", {}) for job in told["jobs"].values()]
+    written = {name for one in may for name, right in one.items() if right == "write"}
+    assert written <= ({"pages", "id-token"} if path.stem == "pages" else set())
+
+
+def test_a_page_is_described_by_its_first_prose_without_formulas():
+    prose = "The chip waits for its memory, " * 9
+    text = f"Title\n=====\n\nShort.\n\n:math:`T` is a time, {prose}.\n\n{prose}.\n"
+    tree = publish_doctree(text, settings_overrides={"doctitle_xform": False})
+    told = head.described(tree)
+    assert told.startswith("The chip waits for its memory, The")
+    assert told.endswith(" …")
+    assert len(told) <= head.LENGTH[1] + 2
+    assert head.described(None) == ""
+
+
+def test_an_old_page_gets_the_day_of_this_edition():
+    old = (
+        '<time class="edition" datetime="2020-01-01">2020-01-01</time> note    = {Version 0.1.0, 2020-01-01},'
+    )
+    new = head.dated(old, DAY)
+    assert "2020" not in new
+    assert new.count("2026-11-23") == 3
+
+
+CHANGES = (
+    "# Changelog\n\n## 0.2.0 (2026-12-01)\n\n- A < B\n  goes on.\n- C.\n\n## 0.1.0 (unreleased)\n\n- D.\n"
+)
+
+
+@pytest.mark.parametrize("address", ["", "https://book.example/deep/"])
+def test_the_feed_has_an_entry_for_each_version(address):
+    tree = ET.fromstring(outside.feed("The book", address, CHANGES, DAY))
+    entries = tree.findall(f"{ATOM}entry")
+    assert [one.findtext(f"{ATOM}updated") for one in entries] == [
+        "2026-12-01T00:00:00Z",
+        "2026-11-23T00:00:00Z",
+    ]
+    assert entries[0].findtext(f"{ATOM}content") == "<ul><li>A &lt; B goes on.</li><li>C.</li></ul>"
+    assert len({one.text for one in tree.iter(f"{ATOM}id")}) == 3
+    assert [one.get("href") for one in tree.findall(f"{ATOM}link")] == [f"{address}feed.xml"] * bool(address)
+
+
+def test_the_map_has_whole_addresses():
+    tree = ET.fromstring(outside.site_map("https://book.example/deep/", ["index.html", "a/b.html"], DAY))
+    assert [one.text for one in tree.iter() if one.tag.endswith("loc")] == [
+        "https://book.example/deep/index.html", "https://book.example/deep/a/b.html",
+    ]  # fmt: skip
+
+
+def test_a_site_with_an_address_names_it(tmp_path):
+    book = tmp_path / "book"
+    book.mkdir()
+    config = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    address = "https://book.example/deep"
+    (book / "_config.yml").write_text(config.replace('baseurl: ""', f'baseurl: "{address}"'))
+    (book / "references.bib").write_text((ROOT / "references.bib").read_text(encoding="utf-8"))
+    (book / "_toc.yml").write_text("format: jb-book\nroot: first\n")
+    (book / "first.md").write_text("# First\n\nText.\n")
+    made = site.build(book, tmp_path / "out")
+    text = (made / "first.html").read_text(encoding="utf-8")
+    assert f'<link rel="canonical" href="{address}/first.html"' in text
+    assert f'property="og:image" content="{address}/_static/{head.CARD}"' in text
+    assert (made / "_static" / head.CARD).exists()
+    assert f"<loc>{address}/first.html</loc>" in (made / "sitemap.xml").read_text()
+    assert f"Sitemap: {address}/sitemap.xml" in (made / "robots.txt").read_text()
+    assert '<base href="/deep/">' in (made / "404.html").read_text(encoding="utf-8")
+    assert f"url     = {{{address}}}" in text
+
+
+def test_every_licence_is_there_and_whole():
+    texts = {one.file: one.text() for one in licenses.SHIPPED}
+    assert len(texts) == len(licenses.SHIPPED)
+    ends = re.compile(r"\bAS[ -]IS\b|as is|Attribution 4\.0|OPEN FONT LICENSE", re.I)
+    assert {name for name, text in texts.items() if len(text) < 1000 or not ends.search(text)} == set()
+    assert "Mozilla Public License Version 2.0" in texts["pyodide.txt"]
+    assert "PYTHON SOFTWARE FOUNDATION LICENSE VERSION 2" in texts["python.txt"]
+
+
+def test_whatever_is_shipped_has_a_licence():
+    packages = json.loads((vendor.HERE / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    assert set(packages) - {one.npm for one in licenses.SHIPPED} == {"pyodide"}  # its text is kept here
+    covered = {pattern for one in licenses.SHIPPED for pattern in one.covers}
+    assert set(assets.SHEETS) - covered == set()
+
+
+def test_an_archive_says_its_edition_and_equal_folders_give_equal_bytes(tmp_path):
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "a.html").write_text("a")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        release.archive(tmp_path / "made", tmp_path / name / "book.zip")
+    with zipfile.ZipFile(tmp_path / "one" / "book.zip") as archive:
+        assert archive.namelist() == ["book/EDITION.txt", "book/a.html"]
+        assert f"Version {__version__}, {stamp.day()}" in archive.read("book/EDITION.txt").decode()
+    first, second = ((tmp_path / name / "book.zip").read_bytes() for name in ("one", "two"))
+    assert first == second
+    assert release.digests(tmp_path / "one") == f"{hashlib.sha256(first).hexdigest()}  book.zip\n"
+
+
+def test_a_volume_has_every_page_in_order_and_answers_at_the_back():
+    pages = bound.volume().pages
+    back = [page.startswith("solutions/") for page in pages]
+    assert back == sorted(back)
+    assert len(pages) == len(set(pages)) > 60
+    one = bound.volume("rooflines")
+    assert (one.pages[0], one.pages[-1]) == ("chapters/rooflines", "solutions/rooflines")
+    assert one.title.startswith("Rooflines")
+    with pytest.raises(SystemExit, match="no chapter"):
+        bound.volume("nothing")
+
+
+def test_an_e_book_lists_all_that_is_in_it():
+    volume = Volume(name="v", title="A & B", pages=("a", "b"))
+    pages = [Bound(name="a", title="A < 1", html="<math/>"), Bound(name="b", title="B", html="<p>b</p>")]
+    files = epub.files(volume, pages, {"pictures/x.png": b"x"}, DAY)
+    package = ET.fromstring(files["book/content.opf"])
+    items = {one.get("href"): one for one in package.iter("{http://www.idpf.org/2007/opf}item")}
+    assert {f"book/{name}" for name in items} == set(files) - {"book/content.opf", "META-INF/container.xml"}
+    assert [items[name].get("properties") for name in ("a.xhtml", "b.xhtml", "nav.xhtml")] == [
+        "mathml",
+        None,
+        "nav",
+    ]
+    order = [one.get("idref") for one in package.iter("{http://www.idpf.org/2007/opf}itemref")]
+    assert order == ["title", "nav", "a", "b"]
+    assert [ET.fromstring(files[f"book/{name}"]).tag for name in items if name.endswith("xhtml")]

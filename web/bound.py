@@ -1,0 +1,120 @@
+"""What is in a volume, and in which order? Pages of the site in reading order, worked answers at the back.
+
+A browser opens each page without its scripts and `bound.mjs` turns it into its article alone; `web.pdf` and
+`web.epub` bind them. `python -m web.bound pdf rooflines` binds one chapter, without a name the whole book.
+"""
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from playwright.sync_api import Browser, Page
+
+from tools import pages
+from tools.environment import ROOT
+from web import stamp
+
+TURN = (
+    Path(__file__).with_name("bound.mjs").read_text(encoding="utf-8").replace("export function", "function")
+)
+BACK = "solutions/"
+NEEDS_ADDRESSES = ("index",)  # the cover: its map of the site is the volume's own contents
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bound:
+    """A page in a volume: the name of its file or its ids, its title, its article as XHTML."""
+
+    name: str
+    title: str
+    html: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Volume:
+    """What is bound together: the name of its file, its title, the addresses of its pages below the site."""
+
+    name: str
+    title: str
+    pages: tuple[str, ...]
+
+    def names(self) -> dict[str, str]:
+        """How each page is called inside, by its address."""
+        return {f"{page}.html": page.replace("/", "-") for page in self.pages}
+
+
+def order() -> list[str]:
+    """Every page of the contents, answers last."""
+    told = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    listed = [page for page in _files(told["parts"]) if page not in NEEDS_ADDRESSES]
+    return sorted(listed, key=lambda page: page.startswith(BACK))
+
+
+def _files(entry: Any) -> Iterator[str]:
+    for one in entry:
+        if "file" in one:
+            yield one["file"]
+        yield from _files(one.get("chapters", one.get("sections", ())))
+
+
+def volume(stem: str = "") -> Volume:
+    """The book; of a chapter its page, the deeper ones and its answers."""
+    title = stamp.cited()["title"]
+    if not stem:
+        return Volume(name=f"book-{stamp.VERSION}", title=title, pages=tuple(order()))
+    own = {str(page) for page in pages.of(stem)} | {f"{BACK}{stem}"}
+    if not (found := tuple(page for page in order() if page in own)):
+        raise SystemExit(f"no chapter is called {stem[:40]}")
+    return Volume(name=f"{stem}-{stamp.VERSION}", title=f"{_heading(found[0])} ({title})", pages=found)
+
+
+def _heading(page: str) -> str:
+    """The title of a page, from its source."""
+    lines = (ROOT / f"{page}.md").read_text(encoding="utf-8").splitlines()
+    return next(line for line in lines if line.startswith("# ")).removeprefix("# ")
+
+
+def still(browser: Browser) -> Page:
+    """A page in which nothing of the site's runs."""
+    context = browser.new_context(bypass_csp=True, color_scheme="light")
+    page = context.new_page()
+    page.route("**/*.js", lambda route: route.abort())
+    page.route("**/*.mjs", lambda route: route.abort())
+    return page
+
+
+def read(page: Page, address: str, bound: Volume, *, joined: bool) -> Iterator[Bound]:
+    """Every page of a volume, turned; `joined` where all stand in one document."""
+    names = bound.names()
+    for path, name in names.items():
+        page.goto(f"{address}/{path}", wait_until="domcontentloaded")
+        asked = {"name": name, "pages": names, "joined": joined}
+        told = page.evaluate(f"(asked) => {{ {TURN}\nreturn bound(asked); }}", asked)
+        yield Bound(name=name, title=told["title"], html=told["html"])
+
+
+def main() -> None:
+    """The command line."""
+    from benchmarks.browser import chromium
+    from web import epub, pdf, serve, site
+
+    parser = argparse.ArgumentParser(prog="python -m web.bound", description=__doc__)
+    parser.add_argument("kind", choices=("pdf", "epub"))
+    parser.add_argument("stems", nargs="*", help="chapters; none for the whole book")
+    parser.add_argument("--site", type=Path, default=site.BUILD / "html")
+    parser.add_argument("--to", type=Path, default=ROOT / "dist")
+    given = parser.parse_args()
+    if not given.site.is_dir():
+        raise SystemExit(f"no site in {given.site}: run `make site`")
+    given.to.mkdir(parents=True, exist_ok=True)
+    bind = {"pdf": pdf.bind, "epub": epub.bind}[given.kind]
+    with serve.running(given.site) as address, chromium() as browser:
+        for stem in given.stems or [""]:
+            print(bind(still(browser), address, volume(stem), given.to))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""What does a page say of itself? A description, a card for those who link it, its edition, how to cite it.
+
+Where `html.baseurl` of `_config.yml` has the site's address, also the one address that a search engine keeps.
+The day is written when all pages stand, so that a new one makes no page anew: `dated`.
+"""
+
+import re
+import shutil
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+from web import stamp, vendor
+
+LENGTH = (60, 200)  # of a description, in letters
+CARD = "card.png"
+_DAY = re.compile(r'(<time class="edition" datetime=")[\d-]*(">)[\d-]*(</time>)')
+_NOTE = re.compile(r"(note    = \{Version [\w.]+, )[\d-]*(\})")
+
+
+def described(doctree: nodes.document | None) -> str:
+    """The first paragraph of prose, up to a whole word; formulas would be noise there."""
+    least, most = LENGTH
+    for paragraph in doctree.findall(nodes.paragraph) if doctree else ():
+        text = " ".join(paragraph.astext().split())
+        if isinstance(paragraph.parent, nodes.section) and len(text) >= least and not _has_formula(paragraph):
+            return text if len(text) <= most else text[:most].rpartition(" ")[0].rstrip(",;:") + " …"
+    return ""
+
+
+def _has_formula(node: nodes.Element) -> bool:
+    return any(True for _ in node.findall(nodes.math))
+
+
+def tell(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """What the templates show of it."""
+    site = app.config.html_baseurl
+    context["page_description"] = described(doctree) or str(app.config.book_description)
+    context["book_card"] = f"{site.rstrip('/')}/_static/{CARD}" if site else ""
+    context["book_version"], context["book_day"] = stamp.VERSION, day(app)
+    context["book_bibtex"] = stamp.bibtex(day(app), site)
+
+
+def dated(html: str, day: date) -> str:
+    """A page with the day of this edition, whenever it was written."""
+    return _NOTE.sub(rf"\g<1>{day}\g<2>", _DAY.sub(rf"\g<1>{day}\g<2>{day}\g<3>", html))
+
+
+def write_card(app: Sphinx, static: Path) -> None:
+    """The picture that others show beside a link; without an address of the site nobody could ask for it."""
+    if app.config.html_baseurl:
+        shutil.copyfile(vendor.HERE / "screenshot.png", static / CARD)
+
+
+def day(app: Sphinx) -> date:
+    """Of this edition."""
+    return stamp.day(Path(app.srcdir))
+
+
+def setup(app: Sphinx) -> None:
+    """Run after the theme has made its own description."""
+    app.add_config_value("book_description", "", "html")
+    app.connect("html-page-context", tell, priority=950)

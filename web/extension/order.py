@@ -1,0 +1,46 @@
+"""Which page comes next? The next chapter: deeper pages lead to one another and back, answers stand apart."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+Links = tuple[str | None, str | None]
+_APART = "solutions/"
+
+
+def neighbors(below: dict[str, list[str]], root: str) -> dict[str, Links]:
+    """The page before and the page behind each, by name; `below` has the pages under each page."""
+    first = [root, *(page for page in below.get(root, []) if not page.startswith(_APART))]
+    found: dict[str, Links] = _chain(first)
+    for page in first[1:]:
+        deeper = below.get(page, [])
+        chain = _chain([page, *deeper])
+        found |= {one: (chain[one][0], chain[one][1] or found[page][1]) for one in deeper}
+    answers = [page for page in below.get(root, []) if page.startswith(_APART)]
+    return found | {page: (page.replace(_APART, "chapters/"), None) for page in answers}
+
+
+def _chain(pages: Sequence[str]) -> dict[str, Links]:
+    behind = [*pages[1:], None]
+    return {page: (before, after) for before, page, after in zip([None, *pages], pages, behind, strict=False)}
+
+
+def relate(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Put the reading order in place of the table of contents'."""
+    found = neighbors(app.env.toctree_includes, app.config.root_doc).get(page)
+    if found is None:
+        return
+    for name, other in zip(("prev", "next"), found, strict=True):
+        context[name] = other and {
+            "link": app.builder.get_relative_uri(page, other),  # type: ignore[attr-defined]
+            "title": app.env.titles[other].astext(),
+        }
+
+
+def setup(app: Sphinx) -> None:
+    """Run before the page is written."""
+    app.connect("html-page-context", relate)

@@ -1,0 +1,164 @@
+"""What can be found? Every section, glossary entry, figure and explorer; neither code nor worked answers.
+
+Sections are read from Sphinx's own trees, so a formula counts once. Headings and defined words come with
+the dialog; an index of all prose, which Node makes with MiniSearch, with the first letter typed. Both are
+scripts, not data, so that a book opened from a folder can search.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+
+from tools.pages import every
+from tools.reference import terms
+from web import vendor
+from web.extension import scripts
+
+FILES = HEADS, WHOLE, SCRIPT = "search-heads.js", "search-whole.js", "search.js"
+LEAD = 110  # letters of a section's beginning that a result shows
+_LEFT_OUT = ("solutions/", "bibliography", "genindex")
+_SHOWN = re.compile(r'class="(?:fig|explorer)"')
+_ALIASES = vendor.HERE / "aliases.csv"
+_LIBRARY = 'import MiniSearch from "minisearch";\n'
+_MAKER = vendor.HERE / "index.mjs"
+
+
+class Section(NamedTuple):
+    """What one result opens."""
+
+    page: str
+    anchor: str
+    title: str
+    terms: str
+    text: str
+
+
+def sections(page: str, tree: nodes.document, taught: dict[str, str]) -> Iterator[Section]:
+    """Every section of a page, without the sections in it but with the words that it teaches; every entry."""
+    for section in tree.findall(nodes.section):
+        parts = [child for child in section.children if not isinstance(child, nodes.section | nodes.title)]
+        title = _said(next(iter(section.findall(nodes.title))))
+        text = " ".join(filter(None, map(_said, parts)))
+        words = " / ".join(filter(None, (taught.get(name) for name in section["ids"])))
+        outer = section.parent is tree
+        yield Section(page, "" if outer else section["ids"][-1], title, words, text)
+    for item in tree.findall(nodes.definition_list_item):
+        for term in item.findall(nodes.term):
+            if term["ids"]:
+                meaning = " ".join(map(_said, item.findall(nodes.definition)))
+                yield Section(page, term["ids"][0], _said(term), "", meaning)
+
+
+def _said(node: nodes.Node) -> str:
+    """The words of a part: prose, tables, formulas, what a figure concludes; no code, no output."""
+    if isinstance(node, nodes.Text):
+        return node.astext()
+    if isinstance(node, nodes.math | nodes.math_block):
+        return _plain_tex(node.astext())
+    if isinstance(node, nodes.container) and "cell" in node["classes"]:
+        return _caption(node)
+    if isinstance(node, nodes.literal_block | nodes.raw | nodes.comment | addnodes.glossary):
+        return ""
+    apart = "" if isinstance(node, nodes.TextElement) else " "
+    return re.sub(r"\s+", " ", apart.join(map(_said, node.children))).strip(" " if apart else "")
+
+
+def _plain_tex(source: str) -> str:
+    """A formula's letters and numbers: T_math for T_\\text{math}."""
+    bare = re.sub(r"\\(?:text|mathrm|operatorname|mathbf)\b|\\[,;:!]|[{}$&]", "", source)
+    return re.sub(r"\\(?=[A-Za-z])", "", bare)
+
+
+def _caption(cell: nodes.container) -> str:
+    """What a figure or an explorer says of itself; any other output is no prose."""
+    if not any(_SHOWN.search(raw.astext()) for raw in cell.findall(nodes.raw)):
+        return ""
+    plain = (b for b in cell.findall(nodes.literal_block) if "text_plain" in b["classes"])
+    return next((block.astext() for block in plain), "")
+
+
+def collected(app: Sphinx) -> list[Section]:
+    """All of the book, page by page in reading order."""
+    pages = [page for page in app.env.found_docs if not page.startswith(_LEFT_OUT)]
+    order = [app.config.root_doc, *_below(app, app.config.root_doc)]
+    pages.sort(key=lambda page: (order.index(page) if page in order else len(order), page))
+    taught = _taught()
+    return [one for page in pages for one in sections(page, app.env.get_doctree(page), taught)]
+
+
+def _taught() -> dict[str, str]:
+    """The words that a section teaches, in all their forms, by its anchor."""
+    section = {place.term: nodes.make_id(place.section) for place in terms.places()}
+    found: dict[str, str] = {}
+    for forms in terms.entries():
+        anchor = section[forms[0]]
+        found[anchor] = " / ".join(filter(None, (found.get(anchor), *forms)))
+    return found
+
+
+def _below(app: Sphinx, page: str) -> Iterator[str]:
+    for child in app.env.toctree_includes.get(page, []):
+        yield child
+        yield from _below(app, child)
+
+
+def write(app: Sphinx, static: Path) -> None:
+    """Put the script, what it shows and the index of all prose into a folder."""
+    found = collected(app)
+    deeper = {str(page) for page in every(Path(app.srcdir)) if page.deeper}
+    pages = list(dict.fromkeys(one.page for one in found))
+    titles = [next(one.title for one in found if one.page == page) for page in pages]
+    addresses = [f"{page}.html" for page in pages]
+    heads = {
+        "pages": list(zip(addresses, titles, _weights(pages, deeper), strict=True)),
+        "sections": [[pages.index(one.page), one.anchor, one.title, one.terms] for one in found],
+        "aliases": list(csv.reader(_ALIASES.read_text(encoding="utf-8").splitlines()))[1:],
+    }
+    whole = {
+        "index": json.loads(_indexed(found, dict(zip(pages, titles, strict=True)))),
+        "leads": [_lead(one.text) for one in found],
+    }
+    (static / HEADS).write_text(_told(heads), encoding="utf-8")
+    (static / WHOLE).write_text(_told(whole), encoding="utf-8")
+    (static / SCRIPT).write_text(_script(), encoding="utf-8")
+
+
+def _weights(pages: list[str], deeper: set[str]) -> Iterator[float]:
+    """A chapter's main lane first, then its deeper pages, then what is looked up; earlier ones more."""
+    for at, page in enumerate(pages):
+        early = 1.5 - at / len(pages)
+        if page.startswith("chapters/"):
+            yield round(early * (0.8 if page in deeper else 1.2), 2)
+        else:
+            yield {"index": 1.0, "errata": 0.1, "glossary": 0.3}.get(page, 0.5)
+
+
+def _lead(text: str) -> str:
+    return text if len(text) <= LEAD else text[:LEAD].rsplit(" ", 1)[0] + " …"
+
+
+def _told(data: dict[str, object]) -> str:
+    return f"bookSearch({json.dumps(data, separators=(',', ':'), ensure_ascii=False)});\n"
+
+
+def _script() -> str:
+    library = (vendor.package("minisearch") / "dist/es/index.js").read_text(encoding="utf-8")
+    bare = re.sub(r"/\*.*?\*/|^\s*//[^\n]*\n|^export .*$", "", library, flags=re.M | re.S)
+    bare = re.sub(r"^ +|\n(?=\n)", "", bare, flags=re.M)
+    own = scripts.joined(scripts.PAGE / "search.mjs").replace(_LIBRARY, "")
+    return f"/* MiniSearch, (c) Luca Ongaro, MIT licence */\n(() => {{\n{bare}{own}}})();\n"
+
+
+def _indexed(found: list[Section], titles: dict[str, str]) -> str:
+    library = vendor.package("minisearch") / "dist/es/index.js"
+    question = json.dumps(
+        [{"id": n, "book": titles[one.page], **one._asdict()} for n, one in enumerate(found)]
+    )
+    return vendor.answered(_MAKER, library, question, "the search index was not made")

@@ -1,0 +1,49 @@
+// What is a word? The build reads the book with this module, and the page reads the query with it.
+
+/** @typedef {import("minisearch").Options<Record<string, any>>} Options */
+
+const SMALL = new Set(
+  "a an and are as at be by can do does for from has have how i if in into is it its many me much my of on or per so take takes than that the their then there these this to was we what when where which why will with you your"
+    .split(" "),
+);
+
+/**
+ * The words of a text: `AllGather`, `all-gather` and `GB/s` as one and as their parts, `1,024` as 1024.
+ * @param {string} text
+ * @returns {string[]}
+ */
+export function tokens(text) {
+  const found = [];
+  for (const [word] of text.normalize("NFKC").matchAll(/[\p{L}\p{N}]+(?:[-.,/_·][\p{L}\p{N}]+)*/gu)) {
+    if (/^\d[\d,.]*$/.test(word)) found.push(word.replaceAll(",", ""));
+    else {
+      const parts = word.split(/[-.,/_·]|(?<=\p{Ll}\p{Ll})(?=\p{Lu}\p{Ll})/u);
+      found.push(word.replace(/[-.,/_·]/g, ""));
+      if (parts.length > 1) found.push(...parts.filter((part) => part.length > 1));
+    }
+  }
+  return found;
+}
+
+/**
+ * A word as it is looked up, without its ending; null for one that says nothing.
+ * @param {string} word
+ * @returns {string | null}
+ */
+export function term(word) {
+  const low = word.toLowerCase();
+  if (SMALL.has(low) || (low.length === 1 && !/[\p{L}\d]/u.test(low))) return null;
+  if (/\d/.test(low) || low.length < 4) return low;
+  const bare = low.replace(/(?<!s)s$/, "").replace(/(?<=.{4})(?:ing|ed|er)$/, "").replace(/(?<=.{3})e$/, "");
+  return bare.replace(/(?<=.{3})([^aeiouls])\1$/, "$1");
+}
+
+/** What is looked at in a section: its heading, the words that it defines, its page's title, its prose. */
+export const FIELDS = ["title", "terms", "book", "text"];
+
+/**
+ * The options that an index is made and read with.
+ * @param {string[]} fields
+ * @returns {Options}
+ */
+export const options = (fields) => ({ fields, tokenize: tokens, processTerm: term });

@@ -1,0 +1,39 @@
+// A section that a search has opened shows where the words stand, without a change to the page.
+import { places } from "../search/marks.mjs";
+
+const SHOWN_MS = 8000;
+
+/** @param {Element} section @param {string} query */
+function ranges(section, query) {
+  const found = [];
+  const walk = document.createTreeWalker(section, NodeFilter.SHOW_TEXT);
+  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+    if (node.parentElement?.closest(".katex, pre, script")) continue;
+    for (const [from, to] of places(node.nodeValue ?? "", query)) {
+      const range = document.createRange();
+      range.setStart(node, from);
+      range.setEnd(node, to);
+      found.push(range);
+    }
+  }
+  return found;
+}
+
+function show() {
+  let query = null;
+  try {
+    query = sessionStorage.getItem("found");
+    sessionStorage.removeItem("found");
+  } catch {} // nothing is kept: nothing is marked
+  if (!query || !("highlights" in CSS)) return;
+  const target = location.hash ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+  const section = target?.closest("section, dd, dt") ?? document.querySelector("article");
+  if (!section) return;
+  CSS.highlights.set("found", new Highlight(...ranges(section, query)));
+  setTimeout(() => CSS.highlights.delete("found"), SHOWN_MS);
+}
+
+export function setUpFound() {
+  addEventListener("hashchange", show);
+  show();
+}

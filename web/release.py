@@ -1,0 +1,69 @@
+"""What is handed out? `python -m web.release` fills `dist/`: library, site, notebooks, PDF, EPUB, digests.
+
+The version is the package's and the day the last commit's; every file's name or first page says them.
+Archives have no times of their own: equal commits give equal bytes, but for the PDF, which Chromium dates.
+"""
+
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+from benchmarks.browser import chromium
+from tools import wheel
+from tools.environment import ROOT
+from web import bound, downloads, epub, pdf, serve, site, stamp
+
+DIST = ROOT / "dist"
+SUMS = "SHA256SUMS"
+EDITION = "EDITION.txt"
+
+
+def edition() -> str:
+    """What every archive says of itself."""
+    said = f"{stamp.cited()['title']}\nVersion {stamp.VERSION}, {stamp.day()}\n{stamp.authors()}\n"
+    return said + "Text CC BY 4.0, code MIT; what the site ships has its licences in _static/licenses.\n"
+
+
+def library(folder: Path) -> None:
+    """The library as a wheel, as an installer wants it."""
+    uv = shutil.which("uv", path=str(ROOT / ".venv" / "bin")) or "uv"
+    subprocess.run([uv, "build", "--quiet", "--wheel", "--out-dir", str(folder)], cwd=ROOT, check=True)
+    (folder / ".gitignore").unlink(missing_ok=True)  # uv's; the repository ignores the folder already
+
+
+def archive(source: Path, target: Path) -> None:
+    """A folder as an archive of one folder that says its edition; equal folders give equal bytes."""
+    paths = sorted(path for path in source.rglob("*") if path.is_file())
+    files = {f"{target.stem}/{path.relative_to(source).as_posix()}": path.read_bytes() for path in paths}
+    target.write_bytes(wheel.packed(files | {f"{target.stem}/{EDITION}": edition().encode()}))
+
+
+def volumes(made: Path, folder: Path) -> None:
+    """The whole book for paper and for e-book readers."""
+    with serve.running(made) as address, chromium() as browser:
+        for bind in (epub.bind, pdf.bind):
+            bind(bound.still(browser), address, bound.volume(), folder)
+
+
+def digests(folder: Path) -> str:
+    """A line for each file, as `sha256sum --check` reads it."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != SUMS)
+    return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
+
+
+def main() -> None:
+    """Make all of it anew."""
+    shutil.rmtree(DIST, ignore_errors=True)
+    DIST.mkdir()
+    made = site.build()
+    library(DIST)
+    archive(made, DIST / f"book-{stamp.VERSION}-site.zip")
+    archive(made / downloads.FOLDER, DIST / f"book-{stamp.VERSION}-notebooks.zip")
+    volumes(made, DIST)
+    (DIST / SUMS).write_text(digests(DIST), encoding="utf-8")
+    print(f"dist/ has version {stamp.VERSION} of {stamp.day()}:\n{digests(DIST)}", end="")
+
+
+if __name__ == "__main__":
+    main()

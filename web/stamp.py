@@ -1,0 +1,46 @@
+"""Which edition is this? The package's version, the day of the last commit, and how to cite it."""
+
+import subprocess
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from scalingbook_lib import __version__
+from tools.environment import ROOT
+
+VERSION = __version__
+
+
+@cache
+def cited() -> dict[str, Any]:
+    """What `CITATION.cff` says."""
+    return yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+
+
+def authors() -> str:
+    """Who is named, in one line."""
+    return ", ".join(author["name"] for author in cited()["authors"])
+
+
+@cache
+def day(folder: Path = ROOT) -> date:
+    """Of the last commit; where there is no git, as in an archive, of `CITATION.cff`'s release."""
+    command = ["git", "-C", str(folder), "log", "-1", "--format=%cs"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        told = ""
+    return date.fromisoformat(told or str(cited()["date-released"]))
+
+
+def bibtex(when: date, address: str = "") -> str:
+    """The entry for a list of references; with the site's address where it has one."""
+    url = [f"  url     = {{{address}}},"] if address else []
+    lines = [
+        "@misc{howfast,", f"  title   = {{{{{cited()['title']}}}}},", f"  author  = {{{{{authors()}}}}},",
+        f"  year    = {{{when.year}}},", f"  note    = {{Version {VERSION}, {when}}},", *url,
+    ]  # fmt: skip
+    return "\n".join([*lines, "}"])
