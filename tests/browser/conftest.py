@@ -63,9 +63,13 @@ class Visit:
         page.on("console", lambda m: self.console.append(f"{m.type}: {m.text}"))
         page.on("pageerror", lambda e: self.console.append(f"error: {e}"))
         page.on("request", lambda r: (self.asked if self._ours(r.url) else self.foreign).append(r.url))
-        page.on("requestfailed", lambda r: self.failed.append(r.url))
+        page.on("requestfailed", self._fail)
         page.on("response", lambda r: self.failed.append(f"{r.status} {r.url}") if r.status >= 400 else None)
         return self
+
+    def _fail(self, request):  # a page that is left stops what it loads
+        if request.failure != "net::ERR_ABORTED":
+            self.failed.append(request.url)
 
     def _ours(self, url):
         return url.startswith((self.base, "data:", "blob:", "about:"))

@@ -56,13 +56,22 @@ def test_notation_that_cannot_be_read_says_why_and_loses_nothing(live):
                 assert "ex-stale" not in root.get_attribute("class")
 
 
+# explorers are fitted when the window rests: 200 ms after a frame has told of its size
+RESTED = """async () => {
+  const frame = () => new Promise(requestAnimationFrame);
+  for (let n = 0; n < 2; n++) await frame();
+  await new Promise((done) => setTimeout(done, 400));
+  for (let n = 0; n < 2; n++) await frame();
+}"""
+
+
 def test_explorers_fit_a_laptop_and_a_phone(live):
     for width, height in fit.SCREENS.values():
         live.page.set_viewport_size({"width": width, "height": height})
-        live.page.wait_for_timeout(400)  # it is fitted when the window rests
+        live.page.evaluate(RESTED)
         assert [one for one in fit.misses(live.page) if one["missed"]] == []
     live.page.set_viewport_size({"width": 1280, "height": 1000})
-    live.page.wait_for_timeout(400)
+    live.page.evaluate(RESTED)
 
 
 def test_reset_gives_back_the_height_that_a_bigger_figure_took(live):

@@ -22,7 +22,7 @@ export class Explorer {
   constructor(root, engine, { key, suffix }) {
     this.root = root;
     this.engine = engine;
-    this.busy = this.again = false;
+    this.busy = this.again = this.back = false;
     this.controls = new Controls(root);
     this.view = new View(root);
     this.pictures = new Pictures(engine, key);
@@ -101,17 +101,18 @@ export class Explorer {
     const painted = JSON.parse(answer);
     for (const [name, text] of Object.entries(painted.outputs ?? {})) this.controls.describe(name, text);
     if (!painted.error) this.player?.count(painted.frames);
+    if (this.back && !this.again) { this.view.release(); this.back = false; }
     this.view.show(painted, wide, this.last);
     this.address.know(painted);
     this.address.remember();
-    this.root.dispatchEvent(new CustomEvent("book:painted", { bubbles: true }));
+    if (!this.again) this.root.dispatchEvent(new CustomEvent("book:painted", { bubbles: true }));
   }
 
   /** Back to the start, and the height that bigger figures took goes with them. */
   reset() {
     this.player?.pause();
     this.controls.set(this.controls.start);
-    this.view.release();
+    this.back = true;
     this.paint();
     this.address.remember();
   }
