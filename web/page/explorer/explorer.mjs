@@ -8,6 +8,7 @@ import { Pictures } from "./pictures.mjs";
 import { Player } from "./player.mjs";
 import { addStatus } from "./status.mjs";
 import { View } from "./view.mjs";
+/** @import { State } from "./controls.mjs" */
 /** @import { Engine } from "../engine.mjs" */
 /** @import { Painted } from "./view.mjs" */
 
@@ -108,10 +109,16 @@ export class Explorer {
     if (!this.again) this.root.dispatchEvent(new CustomEvent("book:painted", { bubbles: true }));
   }
 
+  /** @param {State} states */
+  set(states) {
+    if (this.player && this.player.steps.name in states) this.player.allow(Number(states[this.player.steps.name]));
+    this.controls.set(states);
+  }
+
   /** Back to the start, and the height that bigger figures took goes with them. */
   reset() {
     this.player?.pause();
-    this.controls.set(this.controls.start);
+    this.set(this.controls.start);
     this.back = true;
     this.paint();
     this.address.remember();
@@ -121,9 +128,7 @@ export class Explorer {
   async restore() {
     const { states, values } = this.address.wanted();
     if (!Object.keys({ ...states, ...values }).length && !this.controls.moved()) return;
-    const steps = this.player?.steps.name;
-    if (steps && steps in states) this.player?.allow(Number(states[steps]));
-    this.controls.set(states);
+    this.set(states);
     await this.place(values);
     this.paint();
   }
