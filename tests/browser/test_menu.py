@@ -27,7 +27,9 @@ def test_a_page_speaks_with_one_voice(live):
         name = next(n for n, c in explorer.controls.items() if others(c))
         live.page.evaluate(PAINT, [root, name, others(explorer.controls[name])[0]])
         told = root.query_selector(".ex-verdict").inner_text()
-        live.page.wait_for_selector(f".spoken:text-is({json.dumps(told, ensure_ascii=False)})", state="attached")
+        live.page.wait_for_selector(
+            f".spoken:text-is({json.dumps(told, ensure_ascii=False)})", state="attached"
+        )
 
 
 def test_the_menu_gives_link_figure_and_numbers(live):

@@ -132,8 +132,8 @@ CHIP = (
 )
 
 
-_TWO = Cluster.of(chips.H100, 16)
-_C = chips.H100.bf16_flops_per_s
+_TWO = Cluster.of(chips.B200, 16)
+_C = chips.B200.bf16_flops_per_s
 
 
 def _width(chip: Chip, Y: int) -> float:
@@ -198,16 +198,19 @@ LAYERS = (
         ),
         mistakes=(
             Mistake(
-                lambda: limits.data_parallel(_TWO).term("leaf"),
-                "That is the network alone, and half of the array passes it. NVLink takes longer.",
+                lambda: limits.data_parallel(_TWO).term("NVLink"),
+                "That is NVLink's stage. It binds on H100; here the cards take longer.",
+            ),
+            Mistake(
+                lambda: limits.data_parallel(Cluster.of(chips.H100, 16)).least,
+                "That is two nodes of H100. A B200 calculates faster, with the same card.",
             ),
             Mistake(
                 lambda: _C / 400e9, "That is for many nodes. With two, half of the array is there already."
             ),
-            Mistake(8 / 7, "Nearly: of what NVLink brings, each GPU has an eighth already."),
             Mistake(lambda: _C / 50e9 / 2, "A node has eight cards, and each brings another part."),
         ),
-        right="Right: with two nodes it is NVLink that binds.",
+        right="Right: here the cards bind, where on H100 it was NVLink.",
     ),
     Check(
         key="gpus.two-node-tensor",
@@ -221,15 +224,16 @@ LAYERS = (
         ),
         mistakes=(
             Mistake(
-                lambda: limits.tensor_parallel(_TWO, 16).term("leaf"),
-                "That is the network's stage. The stage over NVLink lasts longer.",
+                lambda: limits.tensor_parallel(_TWO, 16).term("NVLink"),
+                "That is NVLink's stage. The cards' stage lasts longer.",
             ),
-            Mistake(lambda: 15 * _C / 450e9, "That is one node of 16. Half of what comes has one way more."),
+            Mistake(
+                lambda: 15 * _C / 900e9, "That is one domain of 16. Half of what comes has one way more."
+            ),
             Mistake(
                 lambda: 16 * _C / 400e9, "That is for many nodes, where nearly nothing is there already."
             ),
-            Mistake(lambda: 7 * _C / 450e9, "That is for eight GPUs: 16 share the arithmetic."),
-            Mistake(8 / 7, "Of what NVLink brings, each GPU has an eighth already."),
+            Mistake(lambda: 8 * _C / 800e9, "That is for eight GPUs: 16 share the arithmetic."),
         ),
         right="Right. A gated MLP has a third matrix for the same activations, and needs two thirds of it.",
     ),

@@ -8,7 +8,7 @@ from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import BF16, FP8, DType
 
-_STEP = 4_000_000  # tokens
+_STEP = 2_000_000  # tokens
 _MEGATRON = 384 * 4096  # tokens
 _DEEPSEEK = models.find("DeepSeek-V3")
 _NODES = 4 * collectives.reached(4, 8)  # that a token needs, of the four it may
@@ -41,7 +41,7 @@ def _exchanged(chip: Chip, out: DType = FP8, back: DType = BF16, **how: Any) -> 
 
 
 def _over_nodes(out: DType = FP8, back: DType = BF16, **how: Any) -> float:
-    return _exchanged(chips.H100, out, back, **({"most_domains": 4} | how))
+    return _exchanged(chips.B200, out, back, **({"most_domains": 4} | how))
 
 
 def _in_the_rack(**how: Any) -> float:
@@ -63,9 +63,9 @@ PLANS = (
         mistakes=(
             Mistake(2, "That is enough, and it is not the least. Is there slack?"),
             Mistake(0.5, "Work out the limit for that: it is still above the tokens that a GPU has."),
-            Mistake(0.25, "Without a pipeline the network limits a GPU to 2,470 tokens. Are there so many?"),
+            Mistake(1 / 8, "Without a pipeline the network limits a GPU to 2,470 tokens. Are there so many?"),
         ),
-        right="Right: two stages are too few, and eight make the bubble longer for nothing.",
+        right="Right: four stages are too few, and sixteen make the bubble longer for nothing.",
     ),
     Check(
         key="gpus.most-gpus",
@@ -116,6 +116,10 @@ PLANS = (
             Mistake(
                 lambda: _over_nodes(shared=0),
                 "Nine experts work on a token: eight that are chosen and one that all tokens share.",
+            ),
+            Mistake(
+                lambda: _exchanged(chips.H100, most_domains=4),
+                "That is on H100, which calculates more slowly.",
             ),
             Mistake(lambda: _over_nodes(gated=False), "An expert is gated: it has three matrices, not two."),
             Mistake(lambda: _over_nodes(out=BF16), "fp8 takes one byte an element on the way out."),
