@@ -48,8 +48,10 @@ def all_gather(x: jax.Array, axis_name: str, *, axis: int = 0) -> jax.Array:
 
 
 @contextmanager
-def refused() -> Iterator[list[str]]:
+def refused(about: str = "") -> Iterator[list[str]]:
     """Expect JAX to refuse what is in the block; afterwards the list holds what kind of error, and its words.
+
+    With `about`, of its words only from there to the end of the sentence.
 
     A block that JAX accepts is itself an error: what a chapter says that JAX refuses, it must refuse.
     """
@@ -57,6 +59,8 @@ def refused() -> Iterator[list[str]]:
     try:
         yield said
     except Exception as error:
-        said += [type(error).__name__, " ".join(str(error).split())]
+        words = " ".join(str(error).split())
+        start = words.find(about)
+        said += [type(error).__name__, words[start:].partition(". ")[0] if about and start >= 0 else words]
     if not said:
         raise AssertionError("JAX refused nothing here; the text around this block expects that it does")

@@ -49,6 +49,9 @@ def test_a_refusal_is_told_and_its_absence_is_an_error():
     with compat.refused() as said:
         raise TypeError("two\n words")
     assert said == ["TypeError", "two words"]
+    with compat.refused(about="a type") as said:
+        raise TypeError("In line 3, a type is unknown. Write another.")
+    assert said == ["TypeError", "a type is unknown"]
     with pytest.raises(AssertionError, match="refused nothing"), compat.refused():
         pass
 
