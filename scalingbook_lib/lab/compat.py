@@ -60,7 +60,6 @@ def refused(about: str = "") -> Iterator[list[str]]:
         yield said
     except Exception as error:
         words = " ".join(str(error).split())
-        start = words.find(about)
-        said += [type(error).__name__, words[start:].partition(". ")[0] if about and start >= 0 else words]
+        said += [type(error).__name__, words[words.find(about) :].partition(". ")[0] if about else words]
     if not said:
         raise AssertionError("JAX refused nothing here; the text around this block expects that it does")
