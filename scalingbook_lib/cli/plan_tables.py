@@ -82,8 +82,11 @@ def change_values(changed: Sensitivity) -> list[dict[str, object]]:
 
 
 def _traffic(traffic: tuple[Traffic, ...]) -> Table:
-    columns = ("of", "collective", "pass", "chips", "array", "times", "each", "all", "can hide")
-    return listed("Collectives of one step", map(_row, traffic), columns)
+    return listed(
+        "Collectives of one step",
+        map(_row, traffic),
+        ("of", "collective", "pass", "chips", "array", "times", "each", "all", "can hide"),
+    )
 
 
 def _row(row: Traffic) -> tuple[str, ...]:

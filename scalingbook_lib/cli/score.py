@@ -58,8 +58,11 @@ def _beside(found: Iterable[Mapping[str, Summary]]) -> Iterator[Table]:
         (one["here"].name, f"{one['here'].runs:,}", *(percent(e.mean) for e in one.values())) for one in found
     ]
     if rows:
-        columns = ("", "rows", "here", "bare roofline", "one constant")
-        yield Table("Beside simpler rules, mean errors", columns, tuple(rows))
+        yield Table(
+            "Beside simpler rules, mean errors",
+            ("", "rows", "here", "bare roofline", "one constant"),
+            tuple(rows),
+        )
 
 
 def _refused(report: Report) -> Iterator[Table]:

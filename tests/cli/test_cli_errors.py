@@ -146,6 +146,18 @@ def test_a_reader_who_has_seen_enough_ends_it_quietly():
     assert (done.stdout, done.stderr) == ("{", "")
 
 
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [(">/dev/full", "No space left on device"), (">&-", "it is closed")],
+)
+@pytest.mark.parametrize("line", ["chips", "chips --json", "--help"])
+def test_an_answer_that_cannot_be_written_is_told_in_one_sentence(line, where, why):
+    one = f"{sys.executable} -m scalingbook_lib {line} {where}"
+    done = subprocess.run(["bash", "-c", one], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"scalingbook: cannot write standard output: {why}; write where there is room\n"
+
+
 def test_a_terminal_without_our_signs_gets_the_numbers():
     line = [sys.executable, "-m", "scalingbook_lib", "roofline", "v5e", "--matmul", "64x64x64", "--explain"]
     env = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "PATH": ""}
