@@ -18,7 +18,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in NEEDS:
             raise
-        lacks = f"scalingbook: the command line needs {error.name}, which is not installed"
-        print(f"{lacks}; write pip install {' '.join(NEEDS)}", file=sys.stderr)
+        print(
+            f"scalingbook: the command line needs {error.name}, which is not installed; "
+            f"write pip install {' '.join(NEEDS)}",
+            file=sys.stderr,
+        )
         return FAILED
     return script.run(argv)

@@ -99,7 +99,7 @@ def told(value: float, unit: str) -> str:
         return percent(value, 3)
     if unit == "s" and abs(value) >= 1e4:  # nobody counts kiloseconds
         return f"{value:,.0f} s"
-    return si(value, unit)
+    return si(value, unit) if math.isfinite(value) else f"infinitely many {unit}"
 
 
 def nbytes(value: float) -> str:

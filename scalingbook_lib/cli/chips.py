@@ -18,10 +18,15 @@ def command(chip: Chip | None) -> Answer:
 
 def _all() -> Answer:
     found = tuple(chips.CATALOGUE.values())
-    columns = ("chip", "16-bit", "8-bit", "HBM", "HBM rate", "links", "link", "network")
     return Answer(
         told=f"{len(found)} chips; every rate is a documented peak, every link one link in one direction",
-        tables=(Table("", columns, tuple(map(_row, found))),),
+        tables=(
+            Table(
+                "",
+                ("chip", "16-bit", "8-bit", "HBM", "HBM rate", "links", "link", "network"),
+                tuple(map(_row, found)),
+            ),
+        ),
         values={"chips": [_values(chip) for chip in found]},
     )
 

@@ -36,9 +36,8 @@ def best(ranking: Ranking) -> Table:
 
 
 def _plan(plan: Plan) -> tuple[str, ...]:
-    ways = (f"{getattr(plan, way):,}" for way in _WAYS)
-    schedule = f"{plan.schedule} {plan.chunks}" if plan.chunks > 1 else plan.schedule
-    return (*ways, str(plan.zero), str(plan.microbatch), schedule, plan.remat)
+    ways = (*(getattr(plan, way) for way in _WAYS), plan.zero, plan.microbatch)
+    return (*(f"{n:,}" for n in ways), plan.schedule + f" {plan.chunks}" * (plan.chunks > 1), plan.remat)
 
 
 def search_values(ranking: Ranking) -> dict[str, object]:
@@ -82,8 +81,11 @@ def change_values(changed: Sensitivity) -> list[dict[str, object]]:
 
 
 def _traffic(traffic: tuple[Traffic, ...]) -> Table:
-    columns = ("of", "collective", "pass", "chips", "array", "times", "each", "all", "can hide")
-    return listed("Collectives of one step", map(_row, traffic), columns)
+    return listed(
+        "Collectives of one step",
+        map(_row, traffic),
+        ("of", "collective", "pass", "chips", "array", "times", "each", "all", "can hide"),
+    )
 
 
 def _row(row: Traffic) -> tuple[str, ...]:

@@ -13,11 +13,12 @@ from scalingbook_lib import models
 from scalingbook_lib.evidence.own import Survey
 from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
 from scalingbook_lib.training import PEAK, Efficiency
-from scalingbook_lib.units import DTYPES, DType, parse
+from scalingbook_lib.units import DTYPES, DType, binary, parse
 
 MOST = 2**53  # larger whole numbers are not exact as they are read
 MOST_CHARACTERS = 200
 MOST_MODEL = 2_000_000  # characters; `from_hf` refuses more
+MOST_FILE = 2**26  # bytes
 MOST_AMOUNT = 1e30  # FLOPs of a run, bytes of an array
 CALIBRATED = "calibrated"
 _MESH = re.compile(r"([A-Z])\s*=?\s*([0-9]{1,9})")
@@ -78,7 +79,7 @@ def efficiency(text: str) -> Efficiency | Survey | None:
     None for 'calibrated': that depends on the chip and on the type of its products.
     """
     if text.endswith(".json"):
-        return Survey.read(Path(text))
+        return Survey.read(file(text))
     if text.lower() in (PEAK.name, CALIBRATED):
         return PEAK if text.lower() == PEAK.name else None
     if not (part := share(text)):
@@ -92,7 +93,7 @@ def efficiency(text: str) -> Efficiency | Survey | None:
 def reached(text: str) -> str | Survey:
     """'peak' or 'calibrated', or a record of `scalingbook measure`."""
     if text.endswith(".json"):
-        return Survey.read(Path(text))
+        return Survey.read(file(text))
     if text.lower() not in (PEAK.name, CALIBRATED):
         raise ValueError(f"{text!r} is no efficiency; write peak, calibrated, or a record as in mine.json")
     return text.lower()
@@ -143,18 +144,19 @@ def chip(text: str) -> Chip:
 def machine(text: str) -> Machine:
     """'v5p:16x20x28' is a slice, 'h100:1024' a cluster, 'h100' one domain of it; a record its own device."""
     if text.endswith(".json"):
-        return Cluster.of(Survey.read(Path(text)).itself(), 1)
+        return Cluster.of(Survey.read(file(text)).itself(), 1)
     name, colon, size = text.partition(":")
     found = chip(name)
     if found.torus:
         if not colon:
-            some = "x".join("4" * found.torus.dims)
             raise ValueError(
-                f"{found.name} is joined in a torus; write the shape of its slice, as in {name}:{some}"
+                f"{found.name} is joined in a torus; write the shape of its slice, as in "
+                f"{name}:{'x'.join('4' * found.torus.dims)}"
             )
         return Slice.of(found, size)
-    known = found.domain_chips or found.chips_per_host
-    return Cluster.of(found, whole(size, words=("chips",)) if colon else known)
+    return Cluster.of(
+        found, whole(size, words=("chips",)) if colon else found.domain_chips or found.chips_per_host
+    )
 
 
 def shape(text: str) -> tuple[int, int, int]:
@@ -184,14 +186,22 @@ def model(text: str) -> models.Transformer:
     """A name of the catalogue, the path of a config.json or of its folder, or '-' for standard input."""
     if text == "-":
         return models.from_hf(_piped())
-    if text.endswith(".json") or os.sep in text:
-        return models.from_hf(Path(text))
     try:
-        return models.find(text)
+        if not text.endswith(".json") and os.sep not in text:
+            return models.find(text)
     except models.ModelError:
-        if os.path.exists(text):
-            return models.from_hf(Path(text))
-        raise
+        if not os.path.exists(text):
+            raise
+    return models.from_hf(file(os.path.join(text, "config.json") if os.path.isdir(text) else text))
+
+
+def file(text: str) -> Path:
+    """The path of a plain file, or of none: what never ends, or waits for a writer, is refused unread."""
+    plain = os.path.isfile(text) and os.path.getsize(text) <= MOST_FILE
+    # by a shell, as in <(command), pipes are handed over that somebody writes to
+    if os.path.exists(text) and not plain and not text.startswith(("/dev/fd/", "/dev/stdin")):
+        raise ValueError(f"{text!r} is no plain file of at most {binary(MOST_FILE)}; write the path of one")
+    return Path(text)
 
 
 def _piped() -> str:

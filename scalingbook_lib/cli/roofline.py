@@ -75,20 +75,27 @@ def _table(line: roofline.Roofline, given: dict[str, float]) -> Table:
     rows = [
         ("arithmetic", told(line.flops, "FLOPs"), si(line.flops_per_s, "FLOPs/s"), si(line.math_s, "s")),
         ("memory", si(line.bytes, "B"), si(line.bytes_per_s, "B/s"), si(line.memory_s, "s")),
-        ("intensity", f"{si(line.intensity)} FLOPs/B", f"ridge {si(line.ridge)} FLOPs/B", ""),
+        ("intensity", told(line.intensity, "FLOPs/B"), f"ridge {si(line.ridge)} FLOPs/B", ""),
         ("everything overlaps", "", "", si(line.lower_s, "s")),
         ("nothing overlaps", "", "", si(line.upper_s, "s")),
         ("at best", at_best, si(line.attained_flops_per_s, "FLOPs/s"), ""),
     ]
-    if "break_even_batch_tokens" in given:
-        rows.append(("compute-bound above", f"B = {si(given['break_even_batch_tokens'])}", "", ""))
+    if batch := given.get("break_even_batch_tokens"):
+        rows.append(
+            (
+                "compute-bound above",
+                f"B = {si(batch)}" if batch < float("inf") else "no batch is enough",
+                "",
+                "",
+            )
+        )
     return Table("", ("", "how much", "rate", "time"), tuple(rows))
 
 
 def _values(line: roofline.Roofline) -> dict[str, object]:
-    times = ("math_s", "memory_s", "lower_s", "upper_s")
     return {
-        **picked(line, "flops", "bytes", "flops_per_s", "bytes_per_s", *times),
+        **picked(line, "flops", "bytes", "flops_per_s", "bytes_per_s"),
+        **picked(line, "math_s", "memory_s", "lower_s", "upper_s"),
         "intensity_flops_per_byte": line.intensity,
         "ridge_flops_per_byte": line.ridge,
         **picked(line, "bound", "attained_flops_per_s", "attained_fraction"),

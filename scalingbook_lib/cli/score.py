@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import click
 
 from scalingbook_lib import evidence
+from scalingbook_lib.cli import reading
 from scalingbook_lib.cli.answer import Answer, Table, answering
 from scalingbook_lib.evidence.scores import Summary, signed
 from scalingbook_lib.evidence.scoring import baselines
@@ -37,7 +38,7 @@ def command(table: str) -> Answer:
     leave open widens its band. Rows that are refused are told with the reason. Beside it stand a bare
     roofline, and one constant (an MFU, a share) for each chip and type, fitted on the book's own rows.
     """
-    report = evidence.score(table)
+    report = evidence.score(reading.file(table))
     beside = baselines.beside(report)
     simpler = [{name: errors.values for name, errors in one.items()} for one in beside]
     tables = (*_tables(report), *_beside(beside), *_refused(report))
@@ -58,8 +59,11 @@ def _beside(found: Iterable[Mapping[str, Summary]]) -> Iterator[Table]:
         (one["here"].name, f"{one['here'].runs:,}", *(percent(e.mean) for e in one.values())) for one in found
     ]
     if rows:
-        columns = ("", "rows", "here", "bare roofline", "one constant")
-        yield Table("Beside simpler rules, mean errors", columns, tuple(rows))
+        yield Table(
+            "Beside simpler rules, mean errors",
+            ("", "rows", "here", "bare roofline", "one constant"),
+            tuple(rows),
+        )
 
 
 def _refused(report: Report) -> Iterator[Table]:

@@ -65,6 +65,8 @@ def run(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without the sign for 'times' still gets numbers
     try:
+        if sys.stdout is None:
+            raise OSError(0, "it is closed")  # as by `>&-`
         args = None if argv is None else list(argv)
         code = scalingbook.main(args, prog_name="scalingbook", standalone_mode=False)
         sys.stdout.flush()
@@ -75,8 +77,15 @@ def run(argv: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     except click.Abort:
         return INTERRUPTED
-    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if not error.filename:  # what is left for standard output would fail once more at the exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if not isinstance(error, BrokenPipeError):  # else the reader, `head` perhaps, has seen enough
+            print(
+                f"scalingbook: cannot write {error.filename or 'standard output'}: {error.strerror}; "
+                "write where there is room",
+                file=sys.stderr,
+            )
         return FAILED
 
 

@@ -27,8 +27,10 @@ _WAYS = {
 def front(found: Front, most: int) -> Table:
     """The ways that none beats, from the fastest to the cheapest; of many, `most` of them."""
     columns = ("", "a copy", "copies", "B", "prompts", "TTFT", "ITL", f"{found.unit} for 1M", "binds")
-    shown = [found.points[i] for i in spread(len(found.points), most)]
-    rows = [(str(place), *_line(p)) for place, p in enumerate(shown, start=1)]
+    rows = [
+        (str(place), *_line(found.points[i]))
+        for place, i in enumerate(spread(len(found.points), most), start=1)
+    ]
     return Table("None beats these: from the fastest to the cheapest", columns, tuple(rows), words=(1, 4, 8))
 
 
@@ -42,8 +44,15 @@ def spread(n: int, most: int) -> list[int]:
 def _line(p: Option) -> tuple[str, ...]:
     ways = [f"{word} {getattr(p.layout, way):,}" for way, word in _WAYS.items() if getattr(p.layout, way) > 1]
     times = (si(p.ttft_s, "s"), si(p.itl_s, "s"))
-    spread = ", ".join(ways) or "one chip"
-    return (spread, f"{p.copies:,}", count(p.B), p.serving.policy, *times, count(p.cost), p.binds)
+    return (
+        ", ".join(ways) or "one chip",
+        f"{p.copies:,}",
+        count(p.B),
+        p.serving.policy,
+        *times,
+        count(p.cost),
+        p.binds,
+    )
 
 
 def front_values(found: Front) -> dict[str, object]:

@@ -15,9 +15,8 @@ type Memory = training.Memory | inference.Memory
 
 def way_values(way: Way) -> dict[str, object]:
     """Every field of a plan or a layout, a data type by its name."""
-    named = {f.name: getattr(way, f.name) for f in fields(way)}
-    plain = {name: value.name if isinstance(value, DType) else value for name, value in named.items()}
-    return {**plain, "chips": way.chips}
+    named = {f.name: getattr(way, f.name) for f in fields(way)} | {"chips": way.chips}
+    return {name: value.name if isinstance(value, DType) else value for name, value in named.items()}
 
 
 def rejected_values(found: Iterable[Rejected]) -> list[dict[str, object]]:

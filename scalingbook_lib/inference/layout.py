@@ -110,9 +110,10 @@ class Layout(Told):
         """Refuse what the model's sizes do not allow."""
         E = model.experts.E if model.experts else 0
         for broken, why in (
+            (lacks := model.no_experts_for(ep=self.ep), lacks),
             (self.pp > model.L, f"{model.L} layers are fewer than pp={self.pp} stages: lower pp"),
             (
-                self.ep > 1 and (not E or E % self.ep),
+                E % self.ep,
                 f"{E} experts do not divide over ep={self.ep}: write a divisor of their number",
             ),
             (

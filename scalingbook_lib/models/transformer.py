@@ -173,6 +173,17 @@ class Transformer(Told):
         """The layers with experts."""
         return self.experts.layers(self.L) if self.experts else 0
 
+    def no_experts_for(self, **ways: object) -> str:
+        """Why these ways to spread experts split nothing, where a model has none; '' where all is well."""
+        asked = [
+            f"{name}={ways[name]}"
+            for name in ("ep", "expert_tp", "expert_domains")
+            if ways.get(name) not in (None, 1)
+        ]
+        return (
+            "" if self.experts or not asked else f"{self.name} has no experts for {', '.join(asked)}: write 1"
+        )
+
     @property
     def softmax_layers(self) -> int:
         """The layers with softmax attention: all, unless some are linear."""

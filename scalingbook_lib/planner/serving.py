@@ -158,7 +158,11 @@ class _Search:
             for dp in tried_ways(self.tried, "attention_dp", tp):
                 for kv_batch, kv_sequence in self._cache(tp // dp):
                     for rows in tried_ways(self.tried, "rows", tp if dp == 1 else 1):
-                        for ep in tried_ways(self.tried, "ep", tp if self.model.experts and rows == 1 else 1):
+                        for ep in tried_ways(
+                            self.tried,
+                            "ep",
+                            tp if (self.model.experts or "ep" in self.tried) and rows == 1 else 1,
+                        ):
                             ways = (tp, cp, pp, rows, ep, dp, kv_batch, kv_sequence)
                             yield dict(zip(WAYS, ways, strict=True))
 

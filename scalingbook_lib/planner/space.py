@@ -57,12 +57,10 @@ class Space:
 
     def splits(self, rest: int) -> list[int]:
         """The ways of fsdp, of so many chips; dp is what is left."""
-        found = self._splits.get(rest)
-        if found is None:
+        if rest not in self._splits:
             copies = tried_ways(self.tried, "dp", rest)
-            found = [n for n in tried_ways(self.tried, "fsdp", rest) if rest // n in copies]
-            self._splits[rest] = found
-        return found
+            self._splits[rest] = [n for n in tried_ways(self.tried, "fsdp", rest) if rest // n in copies]
+        return self._splits[rest]
 
     def zeros(self, shared: int) -> tuple[tuple[int, ...], str]:
         """The kinds of ZeRO that so many chips can share weights by; else why none."""
@@ -133,8 +131,7 @@ class Space:
     def _uneven(self, tp: int, cp: int = 1) -> str:
         """Why heads, widths or tokens do not divide; '' where they do."""
         plan = self.plan(tp=tp, cp=cp, dp=self.machine.chips // (tp * cp), zero=0, expert_tp=1)
-        why = reasons(self.model, plan, self.T, self.machine)
-        return why[0] if why else ""
+        return next(iter(reasons(self.model, plan, self.T, self.machine)), "")
 
     def _stages(self, tp: int, cp: int, pp: int, rest: int) -> Iterator[Group]:
         """Layers for the stages, and sequences for the data ranks."""
@@ -181,6 +178,8 @@ def space(
     unknown = [n for n in (*fixed, *tried) if n not in PLAN_FIELDS]
     if unknown:
         raise PlanError(f"a plan has no {unknown[0]!r}; it has {', '.join(PLAN_FIELDS)}")
+    if lacks := model.no_experts_for(**fixed):
+        raise PlanError(lacks)
     searched = {*WAYS, *TRIED, "ep", "expert_tp"}
     alone = {n: (v,) for n, v in fixed.items() if n in searched}
     if fixed.get("chunks") == 1 and "schedule" not in fixed:

@@ -67,11 +67,18 @@ class Roofline(Told):
 
     @property
     def bound(self) -> str:
-        """The longest term: 'compute-bound', 'memory-bound' (or 'network-bound'), 'latency-bound'."""
+        """The longest term: 'compute-bound', 'memory-bound' (or 'network-bound'), 'latency-bound'.
+
+        'nothing to do' where nothing is computed, nothing moves and nothing waits.
+        """
         # a launch or a hop beside which the other two are short: neither faster math nor memory helps
         if self.latency_s > max(self.math_s, self.memory_s):
             return "latency-bound"
-        return "compute-bound" if self.math_s >= self.memory_s else f"{self.over}-bound"
+        return (
+            f"{'compute' if self.math_s >= self.memory_s else self.over}-bound"
+            if self.upper_s
+            else "nothing to do"
+        )
 
     @property
     def attained_flops_per_s(self) -> float:

@@ -17,6 +17,12 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
     chips, shared = machine.chips * plan.dcn, plan.fsdp * plan.cp
     E = model.experts.E if model.experts else 0
     rules = (
+        (
+            lacks := model.no_experts_for(
+                ep=plan.ep, expert_tp=plan.expert_tp, expert_domains=plan.expert_domains
+            ),
+            lacks,
+        ),
         (plan.chips != chips, f"the plan is for {plan.chips:,} chips, there are {chips:,}"),
         (
             isinstance(machine, Slice) and plan.dcn == 1 and plan.chips in range(2 * chips, 2**20, chips),
@@ -29,7 +35,7 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
             too_few(model.L, plan.pp, plan.chunks),
             f"{model.L} layers are fewer than {plan.pp} stages of {plan.chunks} chunks: lower pp or chunks",
         ),
-        (plan.ep > 1 and (not E or E % plan.ep), f"{E} experts do not divide over ep={plan.ep}"),
+        (E % plan.ep, f"{E} experts do not divide over ep={plan.ep}"),
         (  # XLA's shards are even; on GPUs the last one is padded
             isinstance(machine, Slice) and plan.zero and model.D % shared,
             f"D={model.D:,} does not divide over the fsdp · cp = {shared:,} chips that share the weights, "

@@ -57,6 +57,8 @@ WRONG = {
     "plan llama-3-8b h100 --batch 8 --fsdp 8 --efficiency 0": "'0' is no efficiency",
     "plan llama-3-8b h100 --batch 8 --fsdp 8 --usd-per-hour 0": "'0' is no positive number",
     "plan llama-3-8b h100 --batch 8 --what-if --as-written": "--what-if searches again",
+    "plan llama-3-8b h100 --batch 8 --ep 2": "LLaMA-3 8B has no experts for ep=2: write 1",
+    "plan llama-3-8b h100 --batch 8 --tp 2 --expert-tp 2 --expert-domains 4": "expert_tp=2, expert_domains=4",
     "plan llama-3-8b h100 --batch 8 --best 2000": "'2000' is more than anybody reads",
     "plan llama-3-8b h100 --batch 8 --zero 4": "'4' is not one of '0', '1', '2', '3'",
     "serve llama-3-8b": "Missing argument 'MACHINE'",
@@ -64,7 +66,7 @@ WRONG = {
     "serve llama-3-8b h100 --itl 50GB": "'50GB' is no time above 0; write one as in 50ms",
     "serve llama-3-8b h100 --tp 3 --as-written": "3 chips of a copy do not divide the 8",
     "serve llama-3-8b h100 --tp 8 --itl 50ms --as-written": "--as-written is one; leave them out",
-    "serve llama-3-8b h100 --tp 8 --ep 8 --as-written": "experts do not divide over ep=8",
+    "serve llama-3-8b h100 --tp 8 --ep 8 --as-written": "LLaMA-3 8B has no experts for ep=8: write 1",
     "serve llama-3-8b h100 --policy lifo": "'lifo' is not one of 'interleaved', 'chunked'",
     "serve llama-3-8b h100 --reserve 2": "'2' is no share",
     "chips v9": "no chip 'v9' in the catalogue",
@@ -101,6 +103,15 @@ def test_a_search_that_finds_nothing_says_why_and_ends_with_1(ask):
     assert told.code == 1
     assert not told.values["feasible"]
     assert told.values["search"]["rejected"]
+
+
+@pytest.mark.parametrize(
+    "line", ["plan llama-3-8b h100 --batch 8 --fsdp 8 --ep 2 --as-written", "serve llama-3-8b h100 --ep 2"]
+)
+def test_experts_that_a_model_has_not_are_spread_nowhere(ask, line):
+    told = ask(line)
+    assert told.code == 1
+    assert "LLaMA-3 8B has no experts for ep=2: write 1" in one_line(told.out)
 
 
 def test_a_plan_too_large_is_timed_and_refused(ask):
@@ -144,6 +155,18 @@ def test_a_reader_who_has_seen_enough_ends_it_quietly():
     one = f"{sys.executable} -m scalingbook_lib chips h100 --json | head -c 1"
     done = subprocess.run(["bash", "-c", one], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("{", "")
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [(">/dev/full", "No space left on device"), (">&-", "it is closed")],
+)
+@pytest.mark.parametrize("line", ["chips", "chips --json", "--help"])
+def test_an_answer_that_cannot_be_written_is_told_in_one_sentence(line, where, why):
+    one = f"{sys.executable} -m scalingbook_lib {line} {where}"
+    done = subprocess.run(["bash", "-c", one], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"scalingbook: cannot write standard output: {why}; write where there is room\n"
 
 
 def test_a_terminal_without_our_signs_gets_the_numbers():

@@ -131,3 +131,11 @@ def test_people_get_the_formula_the_numbers_and_the_result(ask):
     assert "FLOPs = 2 · B · D · F\n  = 2 · 64 · 8,192 · 8,192\n  = 8.59 GFLOPs\n" in told
     assert "T_math = FLOPs / C\n  = 8,589,934,592 / 1.97e14\n  = 43.6 µs\n" in told
     assert "Derivation" not in ask("roofline v5e --matmul 64x8192x8192").out
+
+
+def test_what_has_no_end_is_said_in_words(ask):
+    small = ask("roofline v5e --matmul 64x480x480 --explain").out
+    still = ask("roofline v5e --flops 1T --bytes 0 --explain").out
+    assert "no batch is enough" in small
+    assert "infinitely many FLOPs/B" in still
+    assert not re.search(r"\binf\b", small + still)

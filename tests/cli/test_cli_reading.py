@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -167,3 +168,25 @@ def test_the_installed_script_is_this_one():
     for command in ([script], [sys.executable, "-m", "scalingbook_lib"]):
         done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
         assert done.stdout == "scalingbook 0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["model {}", "plan gpt-2 {} --batch 8", "plan gpt-2 h100 --batch 8 --efficiency {}",
+     "serve gpt-2 h100 --efficiency {}", "score {}"],
+)  # fmt: skip
+def test_what_never_ends_is_refused_before_it_is_read(ask, tmp_path, line):
+    pipe, sparse = tmp_path / "pipe.json", tmp_path / "large.json"
+    os.mkfifo(pipe)
+    with sparse.open("wb") as large:
+        large.truncate(2**33)
+    for path in (pipe, sparse):
+        told = ask(line.format(path))
+        assert (told.code, told.err.count("\n")) == (2, 1)
+        assert "is no plain file of at most 64 MiB; write the path of one" in told.err
+
+
+def test_a_folder_whose_configuration_is_a_pipe_is_refused(ask, tmp_path):
+    os.mkfifo(tmp_path / "config.json")
+    assert "no plain file" in ask(f"model {tmp_path}").err
+    assert "no plain file" in ask("model /dev/zero").err

@@ -88,13 +88,14 @@ class Splits:
 
     def _divide(self, tp: int, ep: int, expert_tp: int | None) -> bool:
         """Whether experts and their widths do, whatever the rest of the plan."""
-        fsdp = self.space.machine.chips // tp
-        plan = self.space.plan(tp=tp, ep=ep, expert_tp=expert_tp, fsdp=fsdp, zero=0)
+        plan = self.space.plan(tp=tp, ep=ep, expert_tp=expert_tp, fsdp=self.space.machine.chips // tp, zero=0)
         return not reasons(self.space.model, plan, self.space.T, self.space.machine)
 
     def _none(self, s: Spread, fsdp: int) -> str:
-        asked = ", ".join(map(str, self.space.expert_ways))
-        return f"no ep of {asked} and expert_tp divide the {s.tp * s.cp * fsdp:,} chips of a stage's copy"
+        return (
+            f"no ep of {', '.join(map(str, self.space.expert_ways))} and expert_tp divide the "
+            f"{s.tp * s.cp * fsdp:,} chips of a stage's copy"
+        )
 
     def _states(
         self, tp: int, pp: int, chunks: int, shared: int, summed: bool, *, ep: int, expert_tp: int | None

@@ -199,7 +199,7 @@ def test_a_layout_that_cannot_be_says_why(layout, words):
 @pytest.mark.parametrize(
     ("model", "layout", "words"),
     [
-        (L70B, {"tp": 8, "ep": 8}, "0 experts"),
+        (L70B, {"tp": 8, "ep": 8}, "has no experts for ep=8: write 1"),
         (V3, {"tp": 8, "rows": 2}, "rows=1"),
         (L70B, {"pp": 128}, "lower pp"),
         (L70B, {"tp": 128}, "64 heads are fewer"),

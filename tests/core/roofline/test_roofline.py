@@ -124,7 +124,8 @@ def test_exact_dot_product():
 
 def test_nothing_moved_is_infinitely_intense():
     assert roofline.operation(1, 0, V5E).intensity == math.inf
-    assert roofline.operation(0, 0, V5E).attained_fraction == 0
+    idle = roofline.operation(0, 0, V5E)
+    assert (idle.attained_fraction, idle.bound) == (0, "nothing to do")
 
 
 def test_the_plateau_and_the_slope():
