@@ -28,8 +28,9 @@ def _plain(given: Any) -> float:
     """A number of whatever library: Python's, NumPy's, JAX's; arrays of one element too."""
     try:
         one = given.item() if hasattr(given, "item") else given  # what is it to Python?
+        other = getattr(given, "_mask", False) or "time" in str(getattr(given, "dtype", ""))  # NumPy's
         # float() reads texts and bytes too, and a complex of NumPy's by half
-        value = None if isinstance(one, bool | complex) else math.fsum((one,))
+        value = None if other or isinstance(one, bool | complex) else math.fsum((one,))
     except OverflowError:
         raise Unread("That number is too large to be meant; check the units of every term.") from None
     except (TypeError, ValueError):  # ValueError: an array of several
@@ -38,7 +39,10 @@ def _plain(given: Any) -> float:
             "Give the number itself: one field of a result, one element of an array."
         ) from None
     if value is None:
-        raise Unread(f"This asks for a real number, and {type(given).__name__:.40} is none.")
+        raise Unread(
+            f"This asks for a real number, and what you gave ({type(given).__name__:.40}) is a truth value, "
+            "complex, masked or a date. Give the number itself."
+        )
     if math.isnan(value):
         raise Unread("That is not a number (nan): something on the way was 0/0 or inf - inf.")
     return value

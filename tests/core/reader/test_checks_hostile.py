@@ -93,6 +93,7 @@ class Named(type):
 NO_NUMBERS = (
     *(1 + 0j, np.complex128(1), np.complex64(1), np.array(1 + 0j), np.array([1 + 0j])),
     *(np.bool_(True), np.array([True]), np.array([1.0, 1.0]), np.timedelta64(1, "s"), [1.0]),
+    *(np.timedelta64(1, "ns"), np.datetime64(0, "ns"), np.ma.masked, np.ma.array([0.0], mask=[True])),
     *(b"1", np.array(b"1"), bytearray(b"1"), memoryview(b"1"), array.array("b", b"1")),
     *(units.Quantity(value, "s") for value in (True, 1 + 0j, Evil())),
     *(object.__new__(kind) for kind in (Verdict, notation.Array, units.Quantity)),
