@@ -17,7 +17,8 @@ import json
 import pkgutil
 
 from scalingbook_lib.chapters import stems
-from scalingbook_lib.reader.checks.check import Check, Mistake, Outcome
+from scalingbook_lib.reader.checks.check import NOTED, Check, Mistake, Outcome
+from scalingbook_lib.reader.checks.programs import SOLVED
 
 __all__ = ["Check", "Mistake", "Outcome", "catalogue", "find", "hint_json", "judge_json", "ordinals", "stems"]
 
@@ -54,7 +55,7 @@ def judge_json(key: str, text: str) -> str:
         check = find(key)
     except ValueError as error:
         return json.dumps({"ok": False, "status": "unread", "message": str(error), "hints": 0})
-    outcome = check(text)
+    outcome = NOTED if check.kind == "program" and text == SOLVED else check(text)
     reply = {
         "ok": outcome.ok,
         "status": outcome.status,

@@ -108,8 +108,10 @@ BEYOND = {
 }
 """What stands beside the language model."""
 PARTS = re.compile(
-    r"(num|n)_(local_|routed_|shared_)?experts|num_experts_per_tok|(moe|shared_expert)_intermediate_size|"
-    r"(q|kv)_lora_rank|linear_num_\w+|index_n_heads|(mamba|ssm|attn_layer)_\w+|state_size|layer_types|"
+    r"(moe_)?(num|n)_(local_|routed_|shared_)?experts|num_experts_per_tok|\w+_nextn_predict_layers|"
+    r"(moe|shared_expert)_intermediate_size|(q|kv)_lora_rank|(linear|index|mamba|ssm|attn_layer)_\w+|"
+    r"state_size|(layer|attn)_types?(_list)?|(layers?_)?block_types?|layers_block_type|hybrid_\w+_pattern|"
+    r"full_attention_interval|sparse_attention_config|(add_)?cross_attention(_layers)?|num_kv_shared_layers|"
     r"altup_num_inputs|laurel_rank|\w+_per_layer_input"
 )
 """Fields that say which parts a layer has."""
@@ -129,8 +131,11 @@ def from_hf(config: Mapping[str, Any] | str | Path, *, name: str | None = None) 
                 f"{shown(value)} is a part that no model of type {kind} has",
                 "give the model_type that has it, or leave it out",
             )
-    given = (words for name, words in BEYOND.items() if {**whole, **fields}.get(name))
-    return Transformer(name=name or _name(fields, kind), beyond=tuple(given), **shapes)
+    return Transformer(
+        name=name or _name(fields, kind),
+        beyond=tuple(words for field, words in BEYOND.items() if {**whole, **fields}.get(field)),
+        **shapes,
+    )
 
 
 def _read(config: object) -> dict[str, Any]:

@@ -91,14 +91,19 @@ def _interval(f: Fields, L: int) -> int:
 
 
 def _latent(f: Fields) -> Latent:
+    # who has one of an index has all: DeepSeek-V3.2, also as a deepseek_v3 that says so
+    indexed = any(
+        [f.value("model_type") == "deepseek_v32"]
+        + [f.value(name) for name in ("index_n_heads", "index_head_dim", "index_topk")]
+    )
     return Latent(
         q_rank=f.maybe("q_lora_rank"),
         kv_rank=f.number("kv_lora_rank"),
         nope=f.number("qk_nope_head_dim"),
         rope=f.number("qk_rope_head_dim"),
         v=f.number("v_head_dim"),
-        index_heads=f.maybe("index_n_heads") or 0,
-        index_width=f.maybe("index_head_dim") or 0,
+        index_heads=f.number("index_n_heads") if indexed else 0,
+        index_width=f.number("index_head_dim") if indexed else 0,
     )
 
 

@@ -218,4 +218,4 @@ def test_the_box_of_a_function_has_nothing_to_type_into():
     assert f'<input type="radio" name="answer" value="{SOLVED}">' in box
     assert "Hint 1 of 1" in box
     assert "Worked solution" in box
-    assert PROGRAM(SOLVED).ok
+    assert not PROGRAM(SOLVED).ok, "the box says so, and no notebook"

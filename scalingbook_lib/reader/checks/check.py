@@ -1,7 +1,8 @@
 """What is one exercise's check?
 
 The answer is computed by the library; what a reader gives is compared with it and a slip is diagnosed. No
-message ever holds the answer, and nothing that a reader gives makes a check raise.
+message ever holds the answer, and nothing that a reader gives makes a check raise: what it raises itself is
+caught in one place.
 """
 
 import math
@@ -13,7 +14,7 @@ from scalingbook_lib import notation
 from scalingbook_lib.reader.checks import diagnosis, programs
 from scalingbook_lib.reader.checks import given as reading
 from scalingbook_lib.reader.checks.given import Unread
-from scalingbook_lib.reader.checks.programs import SOLVED, Verdict
+from scalingbook_lib.reader.checks.programs import Verdict
 from scalingbook_lib.units import Told
 
 Status = Literal["right", "wrong", "unread", "open"]
@@ -31,6 +32,9 @@ class Outcome(Told):
 
     def __str__(self) -> str:
         return f"{_SIGNS[self.status]} {self.message}"
+
+
+NOTED = Outcome(True, "Noted. What you wrote was judged in the notebook.", "right")  # a page's own answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,26 +112,29 @@ class Check(Told):
 
     def __call__(self, given: Any) -> Outcome:
         """Judge what was given; anything may be."""
-        if reading.unanswered(given):
-            return _told("open", f"{self.key}: not answered yet. Put your answer where the three dots are.")
         try:
-            return (_program if self.kind == "program" else _compared)(self, given)
-        except Unread as error:
-            return _told("unread", str(error))
+            return _judged(self, str.__str__(given) if isinstance(given, str) else given)
+        except Exception as error:  # whatever a foreign object raises; an interrupt comes through
+            if type(error) is Unread:
+                return _told("unread", str(error))
+            self.answer()  # an exercise that is broken itself says so
+            return _told("unread", f"What you gave cannot be read. {self}.")
 
     def hint(self, n: int = 1) -> Hint:
         """The n-th hint, the first one the gentlest."""
-        if not self.hints:
-            return Hint(0, 0, "There is no hint for this one.")
-        if not 1 <= n <= len(self.hints):
-            return Hint(
-                0, len(self.hints), f"There are {len(self.hints)} hints: hint(1) to hint({len(self.hints)})."
-            )
-        return Hint(n, len(self.hints), self.hints[n - 1])
+        of = len(self.hints)
+        none = f"There are {of} hints: hint(1) to hint({of})." if of else "There is no hint for this one."
+        return next((Hint(k, of, text) for k, text in enumerate(self.hints, 1) if k == n), Hint(0, of, none))
 
 
 def _told(status: Status, message: str) -> Outcome:
     return Outcome(status == "right", message, status)
+
+
+def _judged(check: Check, given: Any) -> Outcome:
+    if reading.unanswered(given):
+        return _told("open", f"{check.key}: not answered yet. Put your answer where the three dots are.")
+    return (_program if check.kind == "program" else _compared)(check, given)
 
 
 def _compared(check: Check, given: Any) -> Outcome:
@@ -166,8 +173,8 @@ def _bare(text: str) -> str:
 
 
 def _array(given: Any) -> notation.Array:
-    if isinstance(given, notation.Array):
-        return given
+    if type(given) is notation.Array:
+        given = given.canonical()
     if not isinstance(given, str) or len(given) > 200:
         raise Unread("Write the array as text in the book's notation, as in 'A[I_X, J]'.")
     try:
@@ -198,8 +205,6 @@ def _difference(array: notation.Array, answer: notation.Array, check: Check) -> 
 
 
 def _program(check: Check, given: Any) -> Outcome:
-    if isinstance(given, str) and given.strip() == SOLVED:
-        return _told("right", "Noted. What you wrote was judged in the notebook.")
     verdict = _verdict(check, given)
     if verdict.wrong:
         return _told("wrong", f"{_sentence(str(verdict))}.")
@@ -211,10 +216,10 @@ def _program(check: Check, given: Any) -> Outcome:
 
 
 def _verdict(check: Check, given: Any) -> Verdict:
-    if not isinstance(given, Verdict):
+    if type(given) is not Verdict or given.asked is None:  # a judge says what it asked for
         raise Unread("This asks for what the judge says of your function: give `task(your_function)` here.")
-    if given.key not in ("", check.key):
-        raise Unread(f"That is the judge's verdict on {given.key}; this is {check.key}.")
+    if given.key != check.key:
+        raise Unread(f"That is the judge's verdict on {given.key or 'no exercise'}; this is {check.key}.")
     return given
 
 

@@ -1,7 +1,6 @@
 """What did the reader write? A number in the unit asked for, or the reason why it cannot be read."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from scalingbook_lib import units
@@ -27,17 +26,23 @@ def number(given: Any, unit: str) -> float:
 
 def _plain(given: Any) -> float:
     """A number of whatever library: Python's, NumPy's, JAX's; arrays of one element too."""
-    if isinstance(given, (bool, bytes)):
-        raise Unread(f"This asks for a number, and {type(given).__name__} is none.")
     try:
-        value = float(given)
+        one = given.item() if hasattr(given, "item") else given  # what is it to Python?
+        other = getattr(given, "_mask", False) or "time" in str(getattr(given, "dtype", ""))  # NumPy's
+        # float() reads texts and bytes too, and a complex of NumPy's by half
+        value = None if other or isinstance(one, bool | complex) else math.fsum((one,))
     except OverflowError:
         raise Unread("That number is too large to be meant; check the units of every term.") from None
-    except Exception:  # whatever a foreign object raises
+    except (TypeError, ValueError):  # ValueError: an array of several
         raise Unread(
-            f"This asks for one number, and what you gave is of type {type(given).__name__}. "
+            f"This asks for one number, and what you gave is of type {type(given).__name__:.40}. "
             "Give the number itself: one field of a result, one element of an array."
         ) from None
+    if value is None:
+        raise Unread(
+            f"This asks for a real number, and what you gave ({type(given).__name__:.40}) is a truth value, "
+            "complex, masked or a date. Give the number itself."
+        )
     if math.isnan(value):
         raise Unread("That is not a number (nan): something on the way was 0/0 or inf - inf.")
     return value
@@ -62,20 +67,14 @@ def _in_unit(quantity: units.Quantity, unit: str) -> float:
         raise Unread(
             f"Your answer is in {given.unit}, but this {what}: check which two things you divide or multiply."
         )
-    return _plain(quantity.value * (given.value if quantity.unit else 1.0))
+    return _plain(quantity.value) * (given.value if quantity.unit else 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Canonical:
-    unit: str
-    value: float  # how many of the base unit one of the written unit is
-
-
-def canonical(unit: str) -> _Canonical:
+def canonical(unit: str) -> units.Quantity:
     """A unit with numerator and denominator in base units: 'FLOPs/byte' is FLOP/B, 'B/ms' is 1000 B/s."""
     top, slash, bottom = (part.strip() for part in unit.partition("/"))
     upper, lower = _base(top), _base(bottom)
-    return _Canonical(upper.unit + slash + lower.unit, upper.value / lower.value)
+    return units.Quantity(upper.value / lower.value, upper.unit + slash + lower.unit)
 
 
 def _base(unit: str) -> units.Quantity:

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from judged import by_judge
 
 from scalingbook_lib import units
 from scalingbook_lib.chapters import checks
@@ -24,7 +25,7 @@ EVERY = [pytest.param(check, id=key) for key, check in checks.catalogue().items(
 
 @pytest.mark.parametrize("check", EVERY)
 def test_the_librarys_own_answer_is_right(check):
-    assert check(check.answer()).ok
+    assert check(by_judge(check, check.answer())).ok
     typed = json.loads(checks.judge_json(check.key, str(check.answer())))
     assert typed["ok"] or (check.kind, typed["status"]) == ("program", "unread")  # no function fits in a box
 
@@ -32,7 +33,7 @@ def test_the_librarys_own_answer_is_right(check):
 @pytest.mark.parametrize("check", EVERY)
 def test_every_known_mistake_is_wrong_and_told(check):
     for mistake in check.mistakes:
-        outcome = check(mistake.value(check.answer()))
+        outcome = check(by_judge(check, mistake.value(check.answer())))
         assert (outcome.status, outcome.message) == ("wrong", mistake.says)
 
 

@@ -5,6 +5,7 @@ import math
 import re
 
 import pytest
+from judged import by_judge
 
 from scalingbook_lib import units
 from scalingbook_lib.chapters import checks
@@ -19,7 +20,7 @@ def texts(check):
 
 
 def mistaken(check):
-    return [mistake.value(check.answer()) for mistake in check.mistakes]
+    return [by_judge(check, mistake.value(check.answer())) for mistake in check.mistakes]
 
 
 def accepts(check, value, target):
@@ -37,7 +38,7 @@ def in_sentences(answer):
 
 @pytest.mark.parametrize("check", EVERY)
 def test_the_answer_is_right_and_every_mistake_is_wrong_with_its_own_sentence(check):
-    assert check(check.answer()).message == check.right
+    assert check(by_judge(check, check.answer())).message == check.right
     for mistake, value in zip(check.mistakes, mistaken(check), strict=True):
         outcome = check(value)
         assert (outcome.status, outcome.message) == ("wrong", mistake.says), value
