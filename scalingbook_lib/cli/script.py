@@ -13,6 +13,7 @@ from scalingbook_lib.cli import (
     chips,
     collective,
     completion,
+    grade,
     measure,
     model,
     plan,
@@ -55,7 +56,7 @@ def scalingbook(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for module in (model, roofline, collective, plan, serve, measure, score, chips, completion):
+for module in (model, roofline, collective, plan, serve, measure, score, grade, chips, completion):
     scalingbook.add_command(module.command)
 
 

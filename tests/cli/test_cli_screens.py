@@ -24,6 +24,7 @@ SCREENS = {
     "help_plan": "plan --help",
     "help_serve": "serve --help",
     "help_score": "score --help",
+    "help_grade": "grade --help",
     "help_chips": "chips -h",
     "help_completion": "completion --help",
     "chips": "chips",
