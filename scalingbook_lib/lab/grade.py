@@ -111,8 +111,8 @@ def _exercise(check: Check, told: dict[tuple, list], cell: int | None, problem: 
 def _judged(check: Check, value: Any) -> Outcome:
     """The outcome where no cell runs; a verdict has to be on this very exercise."""
     if check.kind == "program" and isinstance(value, dict) and value["key"] == check.key:
-        moves = tuple(Move(**move) for move in value["moves"])
-        return check(Verdict(value["wrong"], moves, also=tuple(value["also"])))
+        moves, asked = (tuple(Move(**move) for move in value[part]) for part in ("moves", "asked"))
+        return check(Verdict(value["wrong"], moves, check.key, asked, tuple(value["also"])))
     return check(... if check.kind == "program" else value)
 
 
