@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tools import environment
+from tools import environment, warm
 
 environment.apply()
 CI = os.environ.get("CI", "").lower() in ("1", "true")
@@ -15,6 +15,8 @@ def pytest_configure(config):
         getattr(config.option, "nbval_cell_timeout", None) == 2000
     ):  # its default; a dead kernel is noticed by it alone
         config.option.nbval_cell_timeout = 300
+    if getattr(config.option, "nbval", False):
+        warm.fork_kernels()
     if getattr(config.option, "dist", "no") == "load":  # the cells of a notebook share a kernel
         config.option.dist = "loadfile"
 
