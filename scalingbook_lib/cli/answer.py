@@ -5,16 +5,11 @@ sentence. A derivation writes its numbers so that a reader can type them into a 
 """
 
 import functools
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import click
-from rich import box
-from rich.console import Console
-from rich.table import Table as Drawn
-from rich.text import Text
 
 from scalingbook_lib.cli import FAILED
 from scalingbook_lib.units import binary, percent, si
@@ -108,9 +103,6 @@ def nbytes(value: float) -> str:
     return decimal if value < 1000 else f"{decimal} = {power}"
 
 
-PIPED_COLUMNS = 120  # where nobody says how wide a line is
-
-
 def answering(command: Callable[..., Answer]) -> Callable[..., None]:
     """A command that prints the answer that the function returns."""
 
@@ -123,61 +115,13 @@ def answering(command: Callable[..., Answer]) -> Callable[..., None]:
             answer = command(**given)
         except (ValueError, OverflowError) as error:
             raise click.UsageError(str(error), ctx) from error
-        show(answer, as_json=as_json, explain=explain)
+        if isinstance(ctx.obj, list):  # somebody asks who prints by himself
+            ctx.obj.append(answer)
+            return
+        from scalingbook_lib.cli import printed  # needs Rich, which a page has not
+
+        printed.show(answer, as_json=as_json, explain=explain)
         if answer.refused:
             ctx.exit(FAILED)
 
     return run
-
-
-def show(answer: Answer, *, as_json: bool, explain: bool) -> None:
-    """Print an answer, with its derivation where that is asked for."""
-    lines = answer.steps if explain else ()
-    if as_json:
-        values = dict(answer.values) | ({"derivation": [asdict(line) for line in lines]} if explain else {})
-        click.echo(json.dumps(_plain(values), indent=2, allow_nan=False))
-        return
-    console = _console()
-    console.print(Text(answer.told))
-    for table in answer.tables:
-        console.print()
-        console.print(_drawn(table))
-    if lines:
-        console.print(Text("\nDerivation", "bold"))
-    for line in lines:
-        console.print(_written(line))
-
-
-def _console() -> Console:
-    probe = Console(markup=False, highlight=False, emoji=False)
-    width = None if probe.is_terminal or "COLUMNS" in probe._environ else PIPED_COLUMNS
-    return Console(markup=False, highlight=False, emoji=False, width=width)
-
-
-def _drawn(table: Table) -> Drawn:
-    title = Text(table.title, "bold") if table.title else None
-    drawn = Drawn(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
-    drawn.show_header = any(table.columns)
-    for number, column in enumerate(table.columns):
-        drawn.add_column(Text(column), justify="left" if number in table.words else "right", overflow="fold")
-    for row in table.rows:
-        drawn.add_row(*map(Text, row))
-    return drawn
-
-
-def _written(line: Line) -> Text:
-    """The formula, the numbers and the result below each other, the equality signs in a column."""
-    text = [Text.assemble((line.name, "bold"), f" = {line.formula}")]
-    if line.numbers:
-        text.append(Text(f"  = {line.numbers}"))
-    text.append(Text.assemble("  = ", (told(line.value, line.unit), "green")))
-    return Text("\n").join(text)
-
-
-def _plain(value: object) -> object:
-    """What JSON can hold: null for what is infinite or unknown."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

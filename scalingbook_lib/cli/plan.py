@@ -61,7 +61,7 @@ def command(
     dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit code is 1.
     """
     fixed = given(options)
-    asked = Asked(model, machine, reading.sequences(batch, T), T, _reached(efficiency, machine.chip, fixed))
+    asked = Asked.read(model=model, machine=machine, batch=batch, T=T, efficiency=efficiency, fixed=fixed)
     if as_written and what_if:
         raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")
     found = asked.one(Plan(**fixed)) if as_written else asked.best(fixed, keep, what_if)
@@ -123,6 +123,24 @@ class Asked:
     batch: int
     T: int
     efficiency: Efficiency
+
+    @classmethod
+    def read(
+        cls,
+        *,
+        model: Transformer,
+        machine: Machine,
+        batch: str,
+        T: int,
+        efficiency: Efficiency | Survey | None,
+        fixed: dict[str, Any],
+    ) -> "Asked":
+        """What was typed; `fixed` are the fields of the plan that were."""
+        try:
+            sequences = reading.sequences(batch, T)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--batch") from error
+        return cls(model, machine, sequences, T, _reached(efficiency, machine.chip, fixed))
 
     @property
     def values(self) -> dict[str, Any]:

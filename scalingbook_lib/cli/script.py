@@ -74,7 +74,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         return code if isinstance(code, int) else 0
     except click.ClickException as error:
         ctx = getattr(error, "ctx", None)
-        print(f"{ctx.command_path if ctx else 'scalingbook'}: {_sentence(error)}", file=sys.stderr)
+        print(f"{ctx.command_path if ctx else 'scalingbook'}: {sentence(error)}", file=sys.stderr)
         return BAD_INPUT
     except click.Abort:
         return INTERRUPTED
@@ -90,7 +90,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         return FAILED
 
 
-def _sentence(error: click.ClickException) -> str:
-    """On one line, and without what would steer the terminal."""
+def sentence(error: click.ClickException) -> str:
+    """An error on one line, and without what would steer the terminal."""
     text = " ".join(error.format_message().split())
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)

@@ -17,6 +17,7 @@ from scalingbook_lib.inference import PEAK, POLICIES, Efficiency, Layout, Servin
 from scalingbook_lib.inference import serve as steady
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.planner import Front
 from scalingbook_lib.units import BF16, DType, percent, si
 
 
@@ -143,9 +144,11 @@ class Asked:
             efficiency=self.reached(layout.compute),
         )
 
-    def best(self, fixed: dict[str, Any], *, ttft_s: float | None, itl_s: float | None, keep: int) -> Answer:
+    def front(
+        self, fixed: dict[str, Any], *, ttft_s: float | None = None, itl_s: float | None = None
+    ) -> Front:
         """The front of all layouts with these fields."""
-        found = planner.serve(
+        return planner.serve(
             self.model,
             self.machine,
             P=self.P,
@@ -160,6 +163,10 @@ class Asked:
             reserve=self.reserve,
             efficiency=self.reached(fixed.get("compute", BF16)),
         )
+
+    def best(self, fixed: dict[str, Any], *, ttft_s: float | None, itl_s: float | None, keep: int) -> Answer:
+        """What there is to say of that front, and of its cheapest point."""
+        found = self.front(fixed, ttft_s=ttft_s, itl_s=itl_s)
         values = {"search": serve_tables.front_values(found)}
         if not found.points:
             told = {"feasible": False, "reasons": [str(r) for r in found.rejected]}

@@ -1,0 +1,83 @@
+"""What do the commands of a set-up answer, as a page shows it?
+
+They are run as a terminal runs them, and what they answer is kept instead of printed.
+"""
+
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import click
+
+from scalingbook_lib.cli import script
+from scalingbook_lib.cli.answer import Answer, told
+from scalingbook_lib.cli.workbench.setup import CONFIG, Setup, field_of
+
+_PREFIX = re.compile(r"^Invalid value for [^:]*: ")  # the field says it by its place
+
+
+class Refused(ValueError):
+    """A command that could not be read: one sentence, and the field whose value it was."""
+
+    def __init__(self, sentence: str, field: str) -> None:
+        super().__init__(sentence)
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer of one command of a set-up."""
+
+    command: str
+    answer: Answer
+
+    def json(self) -> dict[str, object]:
+        """What a page writes: the sentences, the tables, and each line of the derivation."""
+        one = self.answer
+        return {
+            "told": [line for line in one.told.splitlines() if line],
+            "refused": one.refused,
+            "tables": [
+                {"title": t.title, "columns": t.columns, "rows": t.rows, "words": t.words} for t in one.tables
+            ],
+            "lines": [
+                {"name": s.name, "formula": s.formula, "numbers": s.numbers, "value": told(s.value, s.unit)}
+                for s in one.steps
+            ],
+        }
+
+
+@lru_cache(maxsize=64)  # a picture, a difference and a notebook ask for what a panel has searched
+def answered(setup: Setup, command: str) -> Answered:
+    """What the command answers; Refused where it cannot be read."""
+    kept: list[Answer] = []
+    with _typed(setup, command) as words:
+        script.scalingbook.main(words, prog_name="scalingbook", standalone_mode=False, obj=kept)
+    return Answered(command, kept[0])
+
+
+def read(setup: Setup, command: str) -> dict[str, Any]:
+    """What the command makes of the set-up: the values of its arguments and options."""
+    with _typed(setup, command) as words:
+        return script.scalingbook.commands[command].make_context(command, words[1:]).params
+
+
+@contextmanager
+def _typed(setup: Setup, command: str) -> Iterator[list[str]]:
+    """The command's words, the pasted configuration in a file; what it refuses, with the field."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, CONFIG)
+        path.write_text(setup.config, encoding="utf-8")
+        words = setup.words(command)
+        try:
+            yield [str(path) if setup.config and word == CONFIG else word for word in words]
+        except click.ClickException as error:
+            named = getattr(error, "param", None)
+            option = named.opts[-1] if named else getattr(error, "param_hint", None) or ""
+            told = script.sentence(error).replace(str(path), CONFIG)
+            raise Refused(_PREFIX.sub("", told), field_of(command, option)) from error

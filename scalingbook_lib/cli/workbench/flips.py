@@ -1,0 +1,113 @@
+"""Which input would flip the decision, and by how much? Searched again with each input larger and smaller."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from scalingbook_lib import inference, planner, training
+from scalingbook_lib.cli import plan, serve
+from scalingbook_lib.cli.kinds import given
+from scalingbook_lib.cli.workbench.answers import read
+from scalingbook_lib.cli.workbench.setup import Setup
+from scalingbook_lib.machines import Machine
+from scalingbook_lib.units import Told, percent
+
+FACTORS = (1.25, 0.8, 1.5, 1 / 1.5, 2.0, 0.5, 4.0, 0.25)  # the nearest first
+RATES = ("arithmetic", "HBM", "HBM capacity", "links")
+LENGTHS = {"plan": "batch", "serve": "prompt"}
+TYPED = ("model", "machine", "batch", "T", "efficiency")
+CLOSE = 0.01  # a way that is so little worse is as good
+type Way = training.Plan | inference.Layout
+type Cost = Callable[[Way], float | None]  # of a way, as a multiple of the best; None where it is impossible
+type Search = Callable[[float], tuple[Way, Cost]]
+
+
+@dataclass(frozen=True, slots=True)
+class Flip(Told):
+    """How much of an input makes another way the best; `factor` is None where none up to four times does."""
+
+    what: str
+    factor: float | None
+    changed: str = ""
+    lost: float | None = None  # by the way that was best; None where it is then impossible
+
+    def __str__(self) -> str:
+        if self.factor is None:
+            return f"{self.what}: from a quarter to four times, the choice stays."
+        lost = "is then impossible" if self.lost is None else f"would then lose {percent(self.lost)}"
+        return f"{self.what} × {self.factor:.3g}: {self.changed}; what is best now {lost}."
+
+
+def inputs(command: str) -> tuple[str, ...]:
+    """What can be asked about for a command."""
+    return (LENGTHS[command], *RATES)
+
+
+def flip(setup: Setup, command: str, what: str) -> Flip:
+    """The nearest factor of an input at which another way is better by more than a hundredth."""
+    searched = (_training if command == "plan" else _serving)(setup, what)
+    now, _ = searched(1.0)
+    for factor in FACTORS:
+        try:
+            then, cost = searched(factor)
+        except ValueError:  # nothing is legal there
+            continue
+        before = cost(now)
+        if then != now and (before is None or before > 1 + CLOSE):
+            return Flip(what, factor, _changed(now, then), None if before is None else 1 - 1 / before)
+    return Flip(what, None)
+
+
+def _changed(now: Way, then: Way) -> str:
+    parts = [f.name for f in fields(now) if getattr(now, f.name) != getattr(then, f.name)]
+    return ", ".join(f"{name} {getattr(then, name)} in place of {getattr(now, name)}" for name in parts)
+
+
+def _training(setup: Setup, what: str) -> Search:
+    typed = read(setup, "plan")
+    fixed = given({f.name: typed[f.name] for f in fields(training.Plan) if f.name in typed})
+    now = plan.Asked.read(**{name: typed[name] for name in TYPED}, fixed=fixed)
+
+    def search(factor: float) -> tuple[Way, Cost]:
+        asked = replace(now, machine=_scaled(now.machine, what, factor))
+        if what == "batch":
+            asked = replace(asked, batch=max(round(now.batch * factor), 1))
+        how: dict[str, Any] = {"batch": asked.batch, "T": asked.T, "efficiency": asked.efficiency}
+        best = planner.plans(asked.model, asked.machine, fixed=dict(fixed), keep=1, **how).winner
+
+        def cost(way: Way) -> float | None:
+            assert isinstance(way, training.Plan)
+            if training.feasible(asked.model, asked.machine, way, batch=asked.batch, T=asked.T):
+                return None
+            return training.step(asked.model, asked.machine, way, **how).total_s / best.step.total_s
+
+        return best.plan, cost
+
+    return search
+
+
+def _serving(setup: Setup, what: str) -> Search:
+    typed = read(setup, "serve")
+    fixed = given({f.name: typed[f.name] for f in fields(inference.Layout) if f.name in typed})
+    now = serve.Asked(**{f.name: typed[f.name] for f in fields(serve.Asked)})
+    itl_s = typed["itl_s"]
+
+    def search(factor: float) -> tuple[Way, Cost]:
+        asked = replace(now, machine=_scaled(now.machine, what, factor))
+        if what == "prompt":
+            asked = replace(asked, P=max(round(now.P * factor), 1))
+        found = asked.front(fixed, itl_s=itl_s)
+        if not found.points:
+            raise ValueError(str(found))
+
+        def cost(way: Way) -> float | None:
+            costs = [o.cost for o in found.options if o.layout == way and o.itl_s <= (itl_s or o.itl_s)]
+            return min(costs) / found.best.cost if costs else None
+
+        return found.best.layout, cost
+
+    return search
+
+
+def _scaled(machine: Machine, what: str, factor: float) -> Machine:
+    return planner.faster(machine, what, factor) if what in RATES else machine

@@ -1,0 +1,127 @@
+"""What does an answer look like? A picture of each panel, drawn as the book's explorers are."""
+
+from typing import Any
+
+from scalingbook_lib import roofline
+from scalingbook_lib.cli.workbench.answers import answered, read
+from scalingbook_lib.cli.workbench.setup import Setup
+from scalingbook_lib.machines import Chip
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.reader import draw
+from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Points, RefLine, Scale, Series, View
+from scalingbook_lib.units import si
+
+INTENSITIES = [2.0**n for n in range(-1, 14)]
+
+
+def drawn(setup: Setup, panel: str) -> dict[str, str]:
+    """The panel's picture, for a wide place and for a narrow one, and what it shows in a sentence."""
+    view = PICTURES[panel](setup)
+    return {
+        "wide": draw.figure(view, wide=True),
+        "narrow": draw.figure(view, wide=False),
+        "told": view.verdict,
+    }
+
+
+def _values(setup: Setup, command: str) -> Any:
+    return answered(setup, command).answer.values
+
+
+def _held(setup: Setup) -> View:
+    """What the model takes, beside what both machines have."""
+    values = _values(setup, "model")
+    parameters, state, cache = values["parameters"], values["training_state"], values["kv_cache"]
+    rows = {
+        "weights in bf16": 2 * parameters["total"],
+        "training state": state["total_bytes"],
+        "KV cache of a sequence": cache["total_bytes"],
+    }
+    machines = {name: read(setup, name)["machine"] for name in ("plan", "serve")}
+    rows |= {f"HBM of {one.name}": one.chips * one.chip.hbm_bytes for one in machines.values()}
+    bars = Bars(Scale("bytes", "B", "log"), [*rows], (Series("bytes", [*rows.values()], 0),))
+    most = state["total_bytes"] / machines["plan"].chip.hbm_bytes
+    told = f"the training state alone fills {most:.3g} times the HBM of one {machines['plan'].chip.name}"
+    return View(f"{values['model']} takes {si(rows['weights in bf16'], 'B')} in bf16; {told}.", (bars,))
+
+
+def _spent(setup: Setup) -> View:
+    """The terms of a training step, and what a chip holds."""
+    return _step(_values(setup, "plan"), "a training step", "step_s")
+
+
+def _served(setup: Setup) -> View:
+    """The ways to serve that none beats, and the terms of the cheapest one's decode step."""
+    values = _values(setup, "serve")
+    step = _step(values, "a decode step", "decode_step_s")
+    points: list[dict[str, Any]] = values["search"]["front"]
+    itl, costs = [p["itl_s"] for p in points], [p["cost_per_million_tokens"] for p in points]
+    unit = values["search"]["cost_unit"]
+    front = Chart(
+        Scale("time between two tokens", "s", "log"),
+        Scale(f"{unit} for a million output tokens", "", "log"),
+        (
+            Curve("none beats these", itl, costs, 0),
+            Points("the cheapest", itl[-1:], costs[-1:], ["cheapest"], 1),
+        ),
+        title="Latency against cost",
+    )
+    return View(step.verdict, (front, *step.panels))
+
+
+def _step(values: Any, what: str, total: str) -> View:
+    terms, held = values["terms_s"], values["memory_bytes_by_part"]
+    times = Bars(
+        Scale("time", "s"), [what], tuple(Series(name, [n]) for name, n in terms.items() if n),
+        stacked=True, title="Where the time goes",
+    )  # fmt: skip
+    memory = Bars(
+        Scale("bytes", "B"), ["a chip"], tuple(Series(name, [n]) for name, n in held.items() if n),
+        stacked=True, refs=(RefLine("HBM", values["hbm_bytes"]),), title="What a chip holds",
+    )  # fmt: skip
+    longest = max(terms, key=lambda name: terms[name])
+    share = f"{terms[longest] / sum(terms.values()):.0%}".replace("%", " %")
+    told = f"{what} takes {si(values[total], 's')}, {share} of its terms {longest}"
+    return View(
+        f"{told[0].upper()}{told[1:]}; a chip holds {si(values['memory_bytes'], 'B')}.", (times, memory)
+    )
+
+
+def _roofs(setup: Setup) -> View:
+    """The products of the MLP, in the best training step and in the cheapest decode step."""
+    products = {
+        "training": _product(setup, "plan"),
+        "decoding": _product(setup, "serve"),
+    }
+    curves = []
+    for at, (chip, _) in enumerate({c.name: (c, 0) for c, _ in products.values()}.values()):
+        roof = [min(chip.bf16_flops_per_s, one * chip.hbm_bytes_per_s) for one in INTENSITIES]
+        curves.append(Curve(chip.name, INTENSITIES, roof, at))
+    points = [
+        Points(name, [line.flops / line.bytes], [line.flops / line.lower_s], [name], len(curves) + at)
+        for at, (name, (_, line)) in enumerate(products.items())
+    ]
+    chart = Chart(
+        Scale("FLOPs for each byte of HBM", "", "log"), Scale("FLOPs/s", "", "log"), (*curves, *points)
+    )
+    told = "; ".join(f"{name} is {line.bound} on {chip.name}" for name, (chip, line) in products.items())
+    return View(f"A product of the MLP: {told}.", (chart,))
+
+
+def _product(setup: Setup, command: str) -> tuple[Chip, roofline.Roofline]:
+    """One product of the MLP as a chip sees it, with the tokens that the best way gives it."""
+    typed, values = read(setup, command), _values(setup, command)
+    model: Transformer = typed["model"]
+    way = values["plan" if command == "plan" else "layout"]
+    if command == "plan":
+        tokens = way["microbatch"] * typed["T"] / way["cp"]
+    else:
+        tokens = values["sequences"] / way["attention_dp"]
+    F = model.F
+    if (experts := model.experts) is not None:  # of the tokens of all chips that hold an expert once
+        F, tokens = experts.F, tokens * way["ep"] * experts.k / experts.E
+    chip: Chip = typed["machine"].chip
+    return chip, roofline.matmul(max(tokens, 1), model.D, max(F // way["tp"], 1), chip)
+
+
+PICTURES = {"model": _held, "roofline": _roofs, "plan": _spent, "serve": _served}
