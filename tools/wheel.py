@@ -4,6 +4,7 @@ The site's pages load the core alone; a notebook that is downloaded carries all 
 """
 
 import base64
+import importlib.util
 import io
 import lzma
 import re
@@ -21,6 +22,15 @@ EPOCH = (2020, 1, 1, 0, 0, 0)
 def core() -> dict[str, bytes]:
     """The files of the library that need only the standard library, by their path in a wheel."""
     return {name: told for name, told in _library().items() if name.split("/")[1] not in WINGS}
+
+
+def workbench() -> dict[str, bytes]:
+    """What the workbench's page loads besides: the command line, and Click, which reads it."""
+    spec = importlib.util.find_spec("click")
+    assert spec
+    assert spec.origin
+    click = {n: told for n, told in _below(Path(spec.origin).parent, "click").items() if n.endswith(".py")}
+    return click | {name: told for name, told in _library().items() if name.split("/")[1] == "cli"}
 
 
 def whole() -> dict[str, bytes]:

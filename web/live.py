@@ -1,6 +1,6 @@
-"""What does the page's worker load? Pyodide, and the core of the library as one wheel.
+"""What does the page's worker load? Pyodide, the library's core as one wheel, the workbench as another.
 
-The wheel holds sources and, beside them, the bytecode that Pyodide's own Python compiles: importing it in a
+A wheel holds sources and, beside them, the bytecode that Pyodide's own Python compiles: importing it in a
 browser then costs no compilation. Both are kept by content, so an unchanged library is packed once.
 """
 
@@ -16,9 +16,8 @@ PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.
 _COMPILER = Path(__file__).with_name("compile.mjs")
 
 
-def library() -> Path:
-    """The core as a wheel that Python imports without unpacking."""
-    files = wheel.core()
+def packed(files: dict[str, bytes]) -> Path:
+    """Files as a wheel that Python imports without unpacking."""
     digest = hashlib.sha256(vendor.lock_digest().encode() + _COMPILER.read_bytes())
     for name, text in files.items():
         digest.update(name.encode() + b"\0" + text + b"\0")
@@ -49,4 +48,5 @@ def write(folder: Path) -> None:
             shutil.copyfile(source, target)
     lock = json.loads((pyodide / "pyodide-lock.json").read_text(encoding="utf-8"))
     (folder / "pyodide-lock.json").write_text(json.dumps(lock | {"packages": {}}), encoding="utf-8")
-    shutil.copyfile(library(), folder / "library.whl")
+    for name, files in (("library.whl", wheel.core()), ("workbench.whl", wheel.workbench())):
+        shutil.copyfile(packed(files), folder / name)

@@ -125,3 +125,9 @@ def answering(command: Callable[..., Answer]) -> Callable[..., None]:
             ctx.exit(FAILED)
 
     return run
+
+
+def sentence(error: click.ClickException) -> str:
+    """An error on one line, and without what would steer the terminal."""
+    text = " ".join(error.format_message().split())
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)

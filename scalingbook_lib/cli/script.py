@@ -21,6 +21,7 @@ from scalingbook_lib.cli import (
     score,
     serve,
 )
+from scalingbook_lib.cli.answer import sentence
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -88,9 +89,3 @@ def run(argv: Sequence[str] | None = None) -> int:
                 file=sys.stderr,
             )
         return FAILED
-
-
-def sentence(error: click.ClickException) -> str:
-    """An error on one line, and without what would steer the terminal."""
-    text = " ".join(error.format_message().split())
-    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)

@@ -18,13 +18,15 @@ from web.extension import (
     source,
     terms,
     uses,
+    workbench,
 )
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part."""
     parts = (
-        source, page, order, head, licenses, outside, maths, exercises, terms, uses, cards, cover, assets,
+        source, page, order, head, licenses, outside, maths, exercises, terms, uses, cards, cover,
+        workbench, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)

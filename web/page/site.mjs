@@ -36,7 +36,7 @@ function notLive(problem) {
   const reason = location.protocol === "file:"
     ? "this page was opened as a file, and browsers start no programs from files; serve the folder instead (make book)"
     : words(problem);
-  for (const box of all(document, ".explorer .ex-error, .answer-result", HTMLElement)) {
+  for (const box of all(document, ".explorer .ex-error, .answer-result, .workbench-status", HTMLElement)) {
     box.hidden = false;
     box.dataset.state = "failed";
     box.textContent = `Not live: ${reason}.`;
@@ -60,3 +60,4 @@ setUpPlace();
 if (document.querySelector(".admonition.predict")) load("guesses.mjs").catch(() => {}); // from a file: nobody is asked
 load("progress.mjs").catch(() => {}); // a page opened from a file: nothing is stored
 if (document.querySelector(".explorer, .answer-box")) loadSurely("live.mjs").catch(notLive);
+if (document.querySelector(".workbench")) loadSurely("workbench.mjs").catch(notLive);

@@ -11,6 +11,13 @@ from scalingbook_lib.chapters.checks import hint_json as hint, judge_json as jud
 gc.freeze()
 `;
 
+const WORKBENCH = `
+import sys, scalingbook_lib
+sys.path.append("/workbench.whl")
+scalingbook_lib.__path__.append("/workbench.whl/scalingbook_lib")
+from scalingbook_lib.cli.workbench import workbench_json as workbench
+`;
+
 const AGAIN_MS = [500, 2000, 6000]; // a file that the network lost is asked for again after these waits
 const ask = self.fetch.bind(self);
 
@@ -51,7 +58,18 @@ async function start() {
   const python = await loadPyodide({ indexURL: live.href });
   python.FS.writeFile("/library.whl", await wheel);
   python.runPython(START);
-  return Object.fromEntries(["paint", "place", "table", "judge", "hint"].map((name) => [name, python.globals.get(name)]));
+  const calls = Object.fromEntries(["paint", "place", "table", "judge", "hint"].map((name) => [name, python.globals.get(name)]));
+  /** @type {Promise<(question: string) => string> | undefined} */
+  let bench; // brought by its first question: other pages have none
+  const workbench = async (/** @type {string} */ question) => (await (bench ??= bringWorkbench(python)))(question);
+  return { ...calls, workbench };
+}
+
+/** @param {any} python */
+async function bringWorkbench(python) {
+  python.FS.writeFile("/workbench.whl", await bytes("workbench.whl"));
+  python.runPython(WORKBENCH);
+  return python.globals.get("workbench");
 }
 
 const calls = start();
@@ -59,7 +77,7 @@ calls.then(() => postMessage({ ready: true }), (problem) => postMessage({ failed
 
 onmessage = async ({ data: { id, call, args } }) => {
   try {
-    postMessage({ id, answer: (await calls)[call](...args) });
+    postMessage({ id, answer: await (await calls)[call](...args) });
   } catch (problem) {
     postMessage({ id, answer: JSON.stringify({ error: words(problem) }) });
   }

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from scalingbook_lib.cli.workbench import differences, flips, pictures
-from scalingbook_lib.cli.workbench.answers import Refused, answered
-from scalingbook_lib.cli.workbench.setup import COMMANDS, Setup
+from scalingbook_lib.cli.workbench.answers import COMMANDS, Refused, answered
+from scalingbook_lib.cli.workbench.setup import Setup
 
 COSTS = {"plan": "The whole run", "serve": "One copy of the model"}  # tables with prices and energy
 

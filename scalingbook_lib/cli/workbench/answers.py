@@ -14,10 +14,11 @@ from typing import Any
 
 import click
 
-from scalingbook_lib.cli import script
-from scalingbook_lib.cli.answer import Answer, told
+from scalingbook_lib.cli import model, plan, serve
+from scalingbook_lib.cli.answer import Answer, sentence, told
 from scalingbook_lib.cli.workbench.setup import CONFIG, Setup, field_of
 
+COMMANDS = {"model": model.command, "plan": plan.command, "serve": serve.command}
 _PREFIX = re.compile(r"^Invalid value for [^:]*: ")  # the field says it by its place
 
 
@@ -57,14 +58,14 @@ def answered(setup: Setup, command: str) -> Answered:
     """What the command answers; Refused where it cannot be read."""
     kept: list[Answer] = []
     with _typed(setup, command) as words:
-        script.scalingbook.main(words, prog_name="scalingbook", standalone_mode=False, obj=kept)
+        COMMANDS[command].main(words[1:], prog_name="scalingbook", standalone_mode=False, obj=kept)
     return Answered(command, kept[0])
 
 
 def read(setup: Setup, command: str) -> dict[str, Any]:
     """What the command makes of the set-up: the values of its arguments and options."""
     with _typed(setup, command) as words:
-        return script.scalingbook.commands[command].make_context(command, words[1:]).params
+        return COMMANDS[command].make_context(command, words[1:]).params
 
 
 @contextmanager
@@ -79,5 +80,5 @@ def _typed(setup: Setup, command: str) -> Iterator[list[str]]:
         except click.ClickException as error:
             named = getattr(error, "param", None)
             option = named.opts[-1] if named else getattr(error, "param_hint", None) or ""
-            told = script.sentence(error).replace(str(path), CONFIG)
-            raise Refused(_PREFIX.sub("", told), field_of(command, option)) from error
+            said = sentence(error).replace(str(path), CONFIG)
+            raise Refused(_PREFIX.sub("", said), field_of(command, option)) from error

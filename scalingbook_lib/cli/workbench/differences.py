@@ -48,30 +48,6 @@ def why(one: Setup, other: Setup) -> list[str]:
         more, whole = "more" if changed[name] > 0 else "less", sum(map(abs, changed.values()))
         share = percent(abs(changed[name]) / whole)
         told.append(f"{what}: {name} takes {si(abs(changed[name]), 's')} {more}, {share} of what changed.")
-    return told + ["another config.json"] * (one.config != other.config)
-
-
-def rows(one: Setup, other: Setup) -> list[Row]:
-    """What comes out, side by side, and the second as a multiple of the first."""
-    return [
-        row for command in ("plan", "serve") for row in _rows(*(_values(s, command) for s in (one, other)))
-    ]
-
-
-def why(one: Setup, other: Setup) -> list[str]:
-    """For a training step and a decode step, the term that changed most."""
-    told = []
-    for command, what in (("plan", "A training step"), ("serve", "A decode step")):
-        a, b = (_values(s, command).get("terms_s", {}) for s in (one, other))
-        changed = {name: b.get(name, 0.0) - a.get(name, 0.0) for name in {**a, **b}}
-        if not (a and b) or not any(changed.values()):
-            continue
-        name = max(changed, key=lambda n: abs(changed[n]))
-        more = "longer" if changed[name] > 0 else "shorter"
-        all_of = sum(map(abs, changed.values()))
-        told.append(
-            f"{what}: {name} takes {si(abs(changed[name]), 's')} {more}, {percent(abs(changed[name]) / all_of)} of all changes of its terms."
-        )
     return told
 
 

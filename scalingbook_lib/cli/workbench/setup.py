@@ -104,7 +104,6 @@ FIELDS = (
         options=_alike("--efficiency", _PLAN, _SERVE),
     ),
 )
-COMMANDS = ("model", _PLAN, _SERVE)
 
 
 @dataclass(frozen=True, slots=True)
