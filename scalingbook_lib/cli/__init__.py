@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 NEEDS = ("click", "rich")
+HELP = ["-h", "--help"]
 FAILED = 1  # no answer, though the question was a fair one
 
 

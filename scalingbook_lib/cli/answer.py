@@ -104,7 +104,7 @@ def nbytes(value: float) -> str:
 
 
 def answering(command: Callable[..., Answer]) -> Callable[..., None]:
-    """A command that prints the answer that the function returns."""
+    """A command that hands the answer to whoever asks: what prints it, or a page."""
 
     @click.option("--explain", is_flag=True, help="Print how it is derived: formulas, then numbers.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs; units are in the names.")
@@ -115,12 +115,7 @@ def answering(command: Callable[..., Answer]) -> Callable[..., None]:
             answer = command(**given)
         except (ValueError, OverflowError) as error:
             raise click.UsageError(str(error), ctx) from error
-        if isinstance(ctx.obj, list):  # somebody asks who prints by himself
-            ctx.obj.append(answer)
-            return
-        from scalingbook_lib.cli import printed  # needs Rich, which a page has not
-
-        printed.show(answer, as_json=as_json, explain=explain)
+        ctx.obj(answer, as_json=as_json, explain=explain)
         if answer.refused:
             ctx.exit(FAILED)
 

@@ -10,6 +10,7 @@ import click
 import scalingbook_lib
 from scalingbook_lib.cli import (
     FAILED,
+    HELP,
     chips,
     collective,
     completion,
@@ -17,6 +18,7 @@ from scalingbook_lib.cli import (
     measure,
     model,
     plan,
+    printed,
     roofline,
     score,
     serve,
@@ -38,7 +40,7 @@ Examples:
 
 
 @click.group(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": HELP, "max_content_width": 100},
     invoke_without_command=True,
     epilog=EXAMPLES,
 )
@@ -70,7 +72,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is None:
             raise OSError(0, "it is closed")  # as by `>&-`
         args = None if argv is None else list(argv)
-        code = scalingbook.main(args, prog_name="scalingbook", standalone_mode=False)
+        code = scalingbook.main(args, prog_name="scalingbook", standalone_mode=False, obj=printed.show)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.ClickException as error:

@@ -70,9 +70,13 @@ def _offered() -> str:
     """What may be typed for a model and for a machine."""
     lists = {"models": [model.name for model in models.CATALOGUE], "machines": [*MACHINES, *_chips()]}
     return "".join(
-        f'<datalist id="workbench-{name}">{"".join(f"<option>{escape(one)}</option>" for one in told)}</datalist>'
+        f'<datalist id="workbench-{name}">{"".join(map(_option, told))}</datalist>'
         for name, told in lists.items()
     )
+
+
+def _option(told: str) -> str:
+    return f"<option>{escape(told)}</option>"
 
 
 def _chips() -> list[str]:
@@ -96,7 +100,7 @@ def _field(field: Field) -> str:
     hint = f'<span class="workbench-hint" id="{id}-hint">{escape(field.hint)}</span>' if field.hint else ""
     described = f' aria-describedby="{id}-hint"' if hint else ""
     if field.offered:
-        options = "".join(f"<option>{one}</option>" for one in field.offered)
+        options = "".join(map(_option, field.offered))
         entry = f'<select id="{id}" name="{field.name}"{described}>{options}</select>'
     else:
         listed = {"model": "models", "machine": "machines", "server": "machines"}.get(field.name)

@@ -33,6 +33,7 @@ async function compute() {
     if (took > SLOW_MS) say(engine.state === "live" ? `Searching, ${Math.round(took / 1000)} s ...` : "Starting Python ...");
   }, 250);
   root.classList.add("workbench-stale");
+  root.dataset.round = String(round);
   for (const setup of setups) setup.clear();
   history.replaceState(null, "", address());
   try {

@@ -52,17 +52,18 @@ async function bytes(name) {
   return new Uint8Array(await response.arrayBuffer());
 }
 
+/** @returns {Promise<Record<string, (...args: any[]) => any>>} */
 async function start() {
   const wheel = bytes("library.whl"); // while Python loads
   wheel.catch(() => {});
   const python = await loadPyodide({ indexURL: live.href });
   python.FS.writeFile("/library.whl", await wheel);
   python.runPython(START);
-  const calls = Object.fromEntries(["paint", "place", "table", "judge", "hint"].map((name) => [name, python.globals.get(name)]));
+  const known = Object.fromEntries(["paint", "place", "table", "judge", "hint"].map((name) => [name, python.globals.get(name)]));
   /** @type {Promise<(question: string) => string> | undefined} */
   let bench; // brought by its first question: other pages have none
   const workbench = async (/** @type {string} */ question) => (await (bench ??= bringWorkbench(python)))(question);
-  return { ...calls, workbench };
+  return { ...known, workbench };
 }
 
 /** @param {any} python */

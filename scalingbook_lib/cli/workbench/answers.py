@@ -5,7 +5,7 @@ They are run as a terminal runs them, and what they answer is kept instead of pr
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,11 +14,13 @@ from typing import Any
 
 import click
 
-from scalingbook_lib.cli import model, plan, serve
+from scalingbook_lib.cli import HELP, model, plan, serve
 from scalingbook_lib.cli.answer import Answer, sentence, told
 from scalingbook_lib.cli.workbench.setup import CONFIG, Setup, field_of
 
 COMMANDS = {"model": model.command, "plan": plan.command, "serve": serve.command}
+_COUNTS = re.compile(r"[\d,]+ (?:ways to spread|layouts)")
+_PARTS = re.compile(rf"\n|\.? (?={_COUNTS.pattern})")
 _PREFIX = re.compile(r"^Invalid value for [^:]*: ")  # the field says it by its place
 
 
@@ -40,8 +42,10 @@ class Answered:
     def json(self) -> dict[str, object]:
         """What a page writes: the sentences, the tables, and each line of the derivation."""
         one = self.answer
+        said = [part for part in _PARTS.split(one.told) if part]
         return {
-            "told": [line for line in one.told.splitlines() if line],
+            "told": [part for part in said if not _COUNTS.match(part)],
+            "searched": [part for part in said if _COUNTS.match(part)],
             "refused": one.refused,
             "tables": [
                 {"title": t.title, "columns": t.columns, "rows": t.rows, "words": t.words} for t in one.tables
@@ -58,14 +62,21 @@ def answered(setup: Setup, command: str) -> Answered:
     """What the command answers; Refused where it cannot be read."""
     kept: list[Answer] = []
     with _typed(setup, command) as words:
-        COMMANDS[command].main(words[1:], prog_name="scalingbook", standalone_mode=False, obj=kept)
+        COMMANDS[command].main(
+            words[1:], "scalingbook", standalone_mode=False, help_option_names=HELP, obj=_keeper(kept)
+        )
     return Answered(command, kept[0])
+
+
+def _keeper(kept: list[Answer]) -> Callable[..., None]:
+    """Takes an answer in the place of what prints it."""
+    return lambda answer, **_: kept.append(answer)
 
 
 def read(setup: Setup, command: str) -> dict[str, Any]:
     """What the command makes of the set-up: the values of its arguments and options."""
     with _typed(setup, command) as words:
-        return COMMANDS[command].make_context(command, words[1:]).params
+        return COMMANDS[command].make_context(command, words[1:], help_option_names=HELP).params
 
 
 @contextmanager

@@ -129,7 +129,8 @@ class Setup:
         told = [(field.options.get(command), values[field.name]) for field in FIELDS]
         arguments = [value for option, value in told if option == ARGUMENT]
         options = [word for option, value in told if option and value for word in (option, value)]
-        return [command, *arguments, *options]
+        odd = any(value.startswith("-") for value in arguments)  # else one would be read as an option
+        return [command, *options, "--", *arguments] if odd else [command, *arguments, *options]
 
     def line(self, command: str) -> str:
         """The command as one types it."""

@@ -15,15 +15,15 @@ const text = (source) => ({ cell_type: "markdown", metadata: {}, source });
 export async function saved(setups, queue) {
   const response = await fetch(new URL("notebooks/chapters/conclusion.ipynb", book));
   const { cells: [first], metadata } = await response.json();
-  const cells = [text("# A set-up of the workbench\n\nThe first cell brings the library."), { ...first, id: undefined }];
+  const cells = [text("# A set-up of the workbench\n\nThe first cell brings the library."), first];
   for (const setup of setups) {
     const { lines, error } = await queue.ask({ ask: "lines", setups: [setup] });
     if (error) throw new Error(error);
     if (setup.config) cells.push(code(`from pathlib import Path\n\nPath("config.json").write_text(${JSON.stringify(setup.config)})`));
     for (const line of lines) cells.push(text(`\`${line}\``), code(`from scalingbook_lib import cli\n\ncli.main(${JSON.stringify(split(line))});`));
   }
-  const numbered = cells.map((cell, at) => ({ ...cell, id: `workbench-${at}` }));
-  return JSON.stringify({ cells: numbered, metadata, nbformat: 4, nbformat_minor: 5 }, null, 1);
+  for (const [at, cell] of cells.entries()) Object.assign(cell, { id: `workbench-${at}` });
+  return JSON.stringify({ cells, metadata, nbformat: 4, nbformat_minor: 5 }, null, 1);
 }
 
 /**

@@ -2,7 +2,7 @@
 
 /** @typedef {{ title: string, columns: string[], rows: string[][], words: number[] }} Table */
 /** @typedef {{ name: string, formula: string, numbers: string, value: string }} Line */
-/** @typedef {{ told?: string[], tables?: Table[], lines?: Line[], picture?: { wide: string, narrow: string, told: string }, error?: string }} Panel */
+/** @typedef {{ told?: string[], searched?: string[], tables?: Table[], lines?: Line[], picture?: { wide: string, narrow: string, told: string }, error?: string }} Panel */
 
 /**
  * @param {string} tag
@@ -32,6 +32,7 @@ export function showPanel(place, found) {
     const [first, ...rest] = one.tables ?? [];
     if (first) column.append(table(first));
     if (rest.length) column.append(folded("All tables", rest.map(table)));
+    if (one.searched?.length) column.append(folded("What was searched", one.searched.map((line) => made("p", line))));
     if (one.lines?.length) column.append(folded("How it is derived", [derivation(one.lines)]));
     return column;
   }));

@@ -1,0 +1,127 @@
+"""The workbench lives: it computes, says errors under their field, is shared by its address, repeats it."""
+
+import contextlib
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.browser.conftest import PATIENCE_MS
+
+SMALL = "model=llama-3-8b&machine=v5e%3A4x4&server=v5e%3A2x2&batch=64&weights=int8"
+DONE = """() => /^(Computed|What|Not)/.test(document.querySelector('.workbench-status').textContent)
+  && !document.querySelector('.workbench-stale')"""
+
+
+@pytest.fixture(scope="module")
+def bench(browser, base):
+    """The page with a small set-up, computed once; its tests share it."""
+    context = browser.new_context(viewport={"width": 1280, "height": 1000}, bypass_csp=True)
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    page.goto(f"{base}/workbench.html#{SMALL}")
+    settle(page)
+    yield page
+    context.close()
+
+
+def settle(page):
+    page.wait_for_function(DONE)
+
+
+def change(page, name, value, which=0):
+    with begun(page):
+        page.locator(f'[name="{name}"]').nth(which).fill(value)
+
+
+@contextlib.contextmanager
+def begun(page):
+    """What happens within begins another round."""
+    before = page.get_attribute(".workbench", "data-round")
+    yield
+    page.wait_for_function("(n) => document.querySelector('.workbench').dataset.round !== n", arg=before)
+
+
+def told(page, panel):
+    return page.inner_text(f'[data-panel="{panel}"] .workbench-shown')
+
+
+def test_a_change_computes_anew_and_the_page_answers_meanwhile(bench):
+    before = told(bench, "plan")
+    change(bench, "batch", "128")
+    bench.locator("summary").first.focus()  # while Python searches
+    bench.keyboard.press("Enter")
+    assert bench.locator("details").first.get_attribute("open") is not None
+    settle(bench)
+    assert told(bench, "plan") != before
+    assert "batch=128" in bench.evaluate("location.hash")
+    change(bench, "batch", "64")
+    settle(bench)
+    assert told(bench, "plan") == before
+
+
+def test_what_is_refused_is_said_under_its_field_and_nothing_typed_is_lost(bench):
+    change(bench, "machine", "v5e:none")
+    bench.wait_for_function("document.querySelector('[name=machine]').ariaInvalid === 'true'")
+    field = bench.locator('[name="machine"]')
+    assert field.input_value() == "v5e:none"
+    assert "write" in field.locator("..").locator(".workbench-error").inner_text()
+    change(bench, "machine", "v5e:4x4")
+    settle(bench)
+    assert field.get_attribute("aria-invalid") is None
+
+
+def test_two_set_ups_stand_side_by_side_and_share_one_address(bench):
+    with begun(bench):
+        bench.click('[data-do="compare"]')
+    settle(bench)
+    change(bench, "machine", "v5e:4x8", which=1)
+    settle(bench)
+    shown = bench.inner_text(".workbench-differences")
+    assert "v5e:4x8 in place of v5e:4x4" in shown
+    assert "a training step" in shown
+    assert "b.machine=v5e" in bench.evaluate("location.hash")
+    first, second = (bench.locator(".workbench-setup").nth(n).bounding_box() for n in range(2))
+    assert first["y"] == second["y"]
+    assert first["x"] < second["x"]
+    with begun(bench):
+        bench.click('[data-do="compare"]')
+    settle(bench)
+
+
+def test_what_is_saved_repeats_the_figures(bench, tmp_path):
+    with bench.expect_download() as saved:
+        bench.click('[data-do="json"]')
+    (kept,) = json.loads(saved.value.path().read_text(encoding="utf-8"))
+    line = next(x for x in bench.inner_text(".workbench-repeat pre").splitlines() if " plan " in x)
+    command = [sys.executable, "-m", "scalingbook_lib", *line.split()[1:], "--json"]
+    again = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert again["plan"] == kept["plan"]["plan"]
+    assert again["step_s"] == pytest.approx(kept["plan"]["step_s"], rel=1e-9)
+    with bench.expect_download() as saved:
+        bench.click('[data-do="notebook"]')
+    first, *cells = [
+        cell["source"]
+        for cell in json.loads(saved.value.path().read_text(encoding="utf-8"))["cells"]
+        if cell["cell_type"] == "code"
+    ]
+    (tmp_path / "told.py").write_text("\n".join(["".join(first), cells[0]]), encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, tmp_path / "told.py"], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert "8,030,261,248" in ran.stdout
+
+
+def test_an_input_that_flips_the_decision_is_found(bench):
+    bench.click('[data-flip="plan"]')
+    count = len(bench.get_attribute('[data-flip="plan"]', "data-inputs").split(","))
+    bench.wait_for_function(
+        "(n) => document.querySelectorAll('[data-panel=plan] .workbench-flips li').length === n", arg=count
+    )
+    assert "HBM capacity" in bench.inner_text('[data-panel="plan"] .workbench-flips')
+
+
+def test_without_scripts_the_commands_are_there(visit):
+    page = visit(javascript=False).go("workbench.html")
+    assert "scalingbook plan" in page.inner_text(".workbench-repeat pre")
