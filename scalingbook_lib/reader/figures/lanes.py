@@ -11,7 +11,6 @@ from scalingbook_lib.reader.explorers.view import Span
 from scalingbook_lib.reader.figures.shapes import Area, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
 
-SURE = 1.12  # letters of a reader's own font are up to so much wider than those that are measured
 ROW = 36.0
 
 
@@ -22,8 +21,8 @@ def lanes(wide: float, spans: Sequence[Span], *, end: float = 0.0, title: str = 
     """
     abreast = wide > 400
     names = list(dict.fromkeys(span.lane for span in spans))
-    left = SURE * max(map(measure, names)) + 12 if abreast else 2.0
-    right = wide - SURE * max(measure(span.label) for span in spans) - 12
+    left = max(map(measure, names)) + 12 if abreast else 2.0
+    right = wide - max(measure(span.label) for span in spans) - 12
     scale = (right - left) / (end or max(span.end for span in spans))
     head, deep = (26.0 if title else 0.0), ROW if abreast else ROW + 18
     levels = {name: head + deep * k + (0 if abreast else 18) for k, name in enumerate(names)}
@@ -33,7 +32,7 @@ def lanes(wide: float, spans: Sequence[Span], *, end: float = 0.0, title: str = 
         shapes.append(Words(x=x, y=level, text=name, align="end" if abreast else "start", quiet=True))
     for span in spans:
         x, long, y = left + scale * span.start, scale * (span.end - span.start), levels[span.lane]
-        fits = SURE * measure(span.label) + 6 < long
+        fits = measure(span.label) + 6 < long
         last = span.end == max(other.end for other in spans if other.lane == span.lane)
         beside = "" if fits or not last else span.label
         text = span.label if fits else ""

@@ -107,7 +107,7 @@ def _lanes(wide: float, lanes: dict[str, tuple[float, float, float, float]]) -> 
     most = max(sum(parts) for parts in lanes.values())
     shapes, y = key(wide, 2, dict(names))
     for name, parts in lanes.items():
-        long = (wide - left - 66) * sum(parts) / most
+        long = (wide - left - 72) * sum(parts) / most
         pieces = [
             Part(si(size, "s"), size, color) for (color, _), size in zip(names, parts, strict=True) if size
         ]

@@ -158,7 +158,7 @@ def _cases(wide: float) -> Sketch:
         shapes.append(Words(x=2, y=y + 28 if abreast else y + 14, text=written, align="start"))
         for chip in (0, 1):
             shapes += _chip(text.partition(" → ")[0], chip, left + 170 * chip, y + top)
-        x, level = (514.0, y + 28) if abreast else (2.0, y + 98)
+        x, level = (508.0, y + 28) if abreast else (2.0, y + 98)
         shapes.append(Words(x=x, y=level, text=said.replace("\n", line), align="start", quiet=True))
     return Sketch(wide, 4 * deep - 18, shapes)
 
