@@ -245,7 +245,6 @@ def test_a_long_heading_takes_more_lines_and_loses_no_word():
     words = "All schedules that these numbers allow, and how much memory each of them takes"
     lines, high = svg.title(words, 340)
     shown = [re.sub("<.*?>", "", line) for line in lines]
-    assert " ".join(shown) == words
-    assert len(shown) == 2
+    assert (" ".join(shown), len(shown)) == (words, 2)
     assert max(svg.measure(line, svg.SIZE * svg.BOLD) for line in shown) <= 340
     assert (svg.title("", 340), high) == (([], 0.0), 41.0)
