@@ -1,4 +1,4 @@
-"""Is a text as wide as it is measured? Held against two fonts of readers: DejaVu Sans, and Helvetica (as Arial)."""
+"""Is a text as wide as it is measured? Held against two fonts of readers, DejaVu Sans and Helvetica."""
 
 import string
 from pathlib import Path
