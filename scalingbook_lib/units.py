@@ -16,6 +16,7 @@ KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40  # memories are sized in powers 
 
 _SI = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_HALF_UP = 1 + 2**-50  # halves go up, as on paper: 2.5, and 2.675, which a double has a little below
 _NO_SMALL = {"B", "bytes", "FLOP", "FLOPs", "OPs", "tokens"}  # counts: there is no millibyte
 
 
@@ -52,10 +53,10 @@ def si(value: float, unit: str = "", digits: int = 3) -> str:
     """
     if value == 0 or not math.isfinite(value):
         return f"{_plain(value, digits)} {unit}".strip()
-    rounded = float(f"{value:.{digits - 1}e}")  # 999.6 rounds up into the next prefix
-    power = 3 * math.floor(math.floor(math.log10(abs(rounded))) / 3)
+    figures = rounded(value, digits)  # 999.6 rounds up into the next prefix
+    power = 3 * math.floor(math.floor(math.log10(abs(figures))) / 3)
     power = min(max(power, 0 if unit in _NO_SMALL else -12), 18)
-    return f"{_plain(rounded / 10.0**power, digits)} {_SI[power]}{unit}".strip()
+    return f"{_plain(figures / 10.0**power, digits)} {_SI[power]}{unit}".strip()
 
 
 def binary(value: float, unit: str = "B", digits: int = 4) -> str:
@@ -67,9 +68,7 @@ def binary(value: float, unit: str = "B", digits: int = 4) -> str:
     if value == 0 or not math.isfinite(value):
         return f"{_plain(value, digits)} {unit}".strip()
     step = max(math.floor(math.log2(abs(value)) / 10), 0)
-    step += (
-        abs(float(f"{value / 2 ** (10 * step):.{digits}g}")) >= 1024
-    )  # 1023.99 rounds into the next prefix
+    step += abs(rounded(value / 2 ** (10 * step), digits)) >= 1024  # 1023.99 rounds into the next prefix
     step = min(step, len(_BINARY) - 1)
     return f"{_plain(value / 2 ** (10 * step), digits)} {_BINARY[step]}{unit}".strip()
 
@@ -94,9 +93,18 @@ def percent(share: float, digits: int = 2) -> str:
     return f"{_plain(100 * share, digits)} %"
 
 
+def rounded(value: float, digits: int = 3) -> float:
+    """The number with so many significant figures, a half away from zero, as a reader rounds on paper.
+
+    >>> rounded(2.5, 1), rounded(2.675)
+    (3.0, 2.68)
+    """
+    return float(f"{value * _HALF_UP:.{digits - 1}e}")
+
+
 def _plain(value: float, digits: int) -> str:
     """Significant figures without an exponent, but for numbers too small to be written without one."""
-    text = f"{value:,.{digits}g}"
+    text = f"{value * _HALF_UP:,.{digits}g}"
     return f"{float(text):,.0f}" if "e+" in text else text
 
 

@@ -11,7 +11,7 @@ from scalingbook_lib.inference import Layout, Serving
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.tally import Rejected
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import Told, count, rounded, si
 
 USD, HOURS = "USD", "chip-hours"
 
@@ -109,7 +109,7 @@ class Front(Told):
 
     def price(self, option: Option) -> str:
         """The cost of a million output tokens."""
-        cost = count(float(f"{option.cost:.3g}"))
+        cost = count(rounded(option.cost))
         return f"${cost}" if self.unit == USD else f"{cost} {self.unit}"
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterable
 
-from scalingbook_lib.units import count
+from scalingbook_lib.units import count, rounded
 
 _LINE = 58  # characters that fit on a phone
 
@@ -23,7 +23,7 @@ def three(value: float, digits: int = 3) -> str:
     >>> three(7.524), three(1118.2)
     ('7.52', '1,120')
     """
-    return count(float(f"{value:.{digits}g}"), digits)
+    return count(rounded(value, digits), digits)
 
 
 def listed(names: Iterable[str], last_by: str = "and") -> str:

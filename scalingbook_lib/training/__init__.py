@@ -17,6 +17,7 @@ from scalingbook_lib.training.case import Case, Judged
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.links import Traffic
 from scalingbook_lib.training.memory import Memory, memory, states
+from scalingbook_lib.training.packing import Packing, pack
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.run import PlannedRun, run, run_at
 from scalingbook_lib.training.step import TrainingStep, feasible, step, traffic
@@ -27,6 +28,7 @@ __all__ = [
     "Efficiency",
     "Judged",
     "Memory",
+    "Packing",
     "Plan",
     "PlanError",
     "PlannedRun",
@@ -34,6 +36,7 @@ __all__ = [
     "TrainingStep",
     "feasible",
     "memory",
+    "pack",
     "rules",
     "run",
     "run_at",

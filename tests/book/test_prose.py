@@ -49,8 +49,17 @@ def test_a_letter_has_one_meaning_on_a_page(page):
     assert {s: rows for s, rows in known.items() if len(rows) > 1} == {}, "two rows claim this page"
 
 
+@pytest.mark.parametrize("path", sorted(ROOT.glob("solutions/*.md")), ids=lambda path: path.stem)
+def test_a_letter_of_a_solution_has_a_meaning_on_its_chapter_s_pages(path):
+    known = {symbol for page in pages.of(path.stem) for symbol in letters.meanings(page.name)}
+    strange = {s for s in letters.used(prose(path)) if s not in known and letters.of(s) not in known}
+    assert not strange, f"use the chapter's letters in {path.name}, or words, for {sorted(strange)}"
+
+
 def test_a_meaning_of_one_page_is_used_there():
     found = {page.name: letters.used(page.text) for page in pages.every()}
+    for path in ROOT.glob("solutions/*.md"):
+        found[path.stem] = found[path.stem] | letters.used(prose(path))
     found = {name: used | {letters.of(symbol) for symbol in used} for name, used in found.items()}
     idle = [
         (symbol, row.pages)

@@ -62,7 +62,7 @@ def _segment(
 
 
 RIGHT, FOOT = 14.0, 44.0  # margins: right of the plot, and below it for ticks and the label of x
-AIR = 9.0  # between the texts of two ticks
+AIR = 5.0  # between the texts of two ticks
 DASHED = 'stroke="currentColor" stroke-opacity=".6" stroke-dasharray="4 3" stroke-width="1.2"'
 
 

@@ -17,14 +17,14 @@ def bars(panel: Bars, width: float) -> str:
     head, top = svg.title(panel.title, width)
     keys, key_height = svg.legend(_keys(panel), width, top)
     top += key_height + (8 if key_height else 0) + (16 if panel.refs else 0)
-    left = min(max(map(svg.measure, panel.labels)) + 18, 0.36 * width) if wide else 0.0
+    left = min(max(map(svg.measure, panel.labels)) + 10, 0.42 * width) if wide else 0.0
     row = (THICK if _rows(panel) == 1 else THIN * _rows(panel)) + BETWEEN + (0 if wide else 18)
     bottom = top + row * len(panel.labels) + 4
     values = [scales.written(v, panel.value.unit) for v in panel.lengths()]
     right = width - max(map(svg.measure, values)) - 8
     low, high = panel.range()
     place = scales.project(panel.value.scale, low, high, left, right)
-    most = max(int((right - left) / 70), 2)
+    most = max(int((right - left) / 60), 2)
     body = [
         axes.across(panel.value, (low, high), place, box=(left, top, right, bottom), width=width, most=most)
     ]
@@ -90,11 +90,11 @@ def timeline(panel: Timeline, width: float) -> str:
     wide = width > 400
     head, top = svg.title(panel.title, width)
     top += 16 if panel.refs else 0
-    left = min(max(map(svg.measure, panel.lanes)) + 18, 0.3 * width) if wide else 0.0
+    left = min(max(map(svg.measure, panel.lanes)) + 12, 0.3 * width) if wide else 0.0
     row = ROW if wide else ROW + 16
     right, bottom = width - 10, top + row * len(panel.lanes)
     low, high = panel.range()
-    most = max(int((right - left) / 70), 2)
+    most = max(int((right - left) / 60), 2)
     place = scales.project("linear", low, high, left, right)
     ys = {lane: top + i * row + (0 if wide else 18) for i, lane in enumerate(panel.lanes)}
     names = [

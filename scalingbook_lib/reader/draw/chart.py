@@ -150,7 +150,7 @@ def _wanted(
         for (mark, color), parts in zip(marks, lines, strict=True):
             if isinstance(mark, kind):
                 paint = 'fill-opacity=".8"' if kind is RefLine else f'fill="{ink(color)}"'
-                room = (placer.box[2] - placer.box[0]) * 0.6
+                room = (placer.box[2] - placer.box[0]) * 0.7
                 for words, places in _places(frame, mark, parts, placer):
                     yield svg.fit(words, room), paint, places
 

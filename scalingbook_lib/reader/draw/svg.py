@@ -13,16 +13,24 @@ QUIET = 'fill-opacity=".72"'  # ticks and axis labels
 HALO = 'stroke="var(--ex-bg,none)" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
 
 _UNPRINTABLE = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF])
-_WIDTHS = {
+BOLD = 1.16  # times as wide as the same text in ordinary type
+_WIDTHS = {  # of each character, in type of size 1: DejaVu Sans or Helvetica, whichever is wider; others 0.64
     c: w
     for w, cs in (
-        (0.24, "ijl.,:;'|!"),
-        (0.3, " ftI()[]/\\\u00b7\u202f-"),
-        (0.36, 'r"*`{}'),
-        (0.5, "cksvxyzJ\u2192^"),
-        (0.68, "ABCDEFGHKNPRSTUVXYZ&w"),
-        (0.8, "OQmM%"),
-        (0.95, "W@"),
+        (0.0, "\u0304\u200b"),
+        (0.28, "'ijl\u202f"),
+        (0.32, " ,.I\u00b7"),
+        (0.36, "/:;\\f|"),
+        (0.4, "()-[]t\u1d40"),
+        (0.42, "!r\u00b2\u2074\u2078\u2080"),
+        (0.53, '"*J`sz'),
+        (0.56, "?L_c"),
+        (0.62, "FTaekovxy\u0232"),
+        (0.69, "ABEKPSVXYZ\u03b1"),
+        (0.82, "&CDGHNOQRUw"),
+        (0.87, "#+<=>M^~\u00d7\u00f7\u2191\u2193\u2212\u2713\u2717"),
+        (0.98, "%m"),
+        (1.02, "@W\u2190\u2192\u2026"),
     )
     for c in cs
 }
@@ -34,9 +42,9 @@ def escape(text: str) -> str:
 
 
 def measure(text: str, size: float = SIZE) -> float:
-    """About how wide a text is, in a common sans serif; a little generous."""
+    """How wide a text is at most, in the sans serifs that readers commonly have."""
     widths = _WIDTHS.get
-    return sum([widths(c, 0.57) for c in text]) * size * 1.02
+    return sum([widths(c, 0.64) for c in text]) * size
 
 
 def fit(text: str, room: float, size: float = SIZE) -> str:
@@ -46,6 +54,17 @@ def fit(text: str, room: float, size: float = SIZE) -> str:
     while text and measure(text + "…", size) > room:
         text = text[:-1]
     return text.rstrip() + "…" if text else ""
+
+
+def wrap(text: str, room: float, size: float = SIZE) -> list[str]:
+    """The text in lines that fit, broken between words; a word that is too long is cut."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and measure(f"{lines[-1]} {word}", size) <= room:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(fit(word, room, size))
+    return lines
 
 
 def number(value: float) -> str:
@@ -90,10 +109,10 @@ def picture(width: float, height: float, label: str, parts: Iterable[str]) -> st
 
 
 def title(words: str, width: float) -> tuple[list[str], float]:
-    """A panel's heading, if it has one, and how much height it takes."""
-    if not words:
-        return [], 0.0
-    return [text(0, 14, fit(words, width, SIZE * 1.06), 'font-weight="600"')], 24.0
+    """A panel's heading, if it has one, in as many lines as it takes; and how much height that is."""
+    lines = wrap(words, width, SIZE * BOLD)
+    parts = [text(0, 14 + 17 * k, line, 'font-weight="600"') for k, line in enumerate(lines)]
+    return parts, 7.0 + 17 * len(lines) if lines else 0.0
 
 
 def legend(items: Sequence[tuple[str, str]], width: float, top: float) -> tuple[list[str], float]:

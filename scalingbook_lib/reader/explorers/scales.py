@@ -7,7 +7,7 @@ for every event of a slider.
 import math
 from collections.abc import Callable, Sequence
 
-from scalingbook_lib.units import binary, count, si
+from scalingbook_lib.units import binary, count, rounded, si
 
 KINDS = ("linear", "log", "pow2")
 PREFIXED = {"s", "B", "bytes", "FLOP", "FLOPs", "OP", "OPs", "W", "Hz", "bit", "bits"}
@@ -34,7 +34,7 @@ def power(value: float, digits: int) -> str:
     >>> power(4.87e24, 3)
     '4.87 × 10²⁴'
     """
-    figures, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+    figures, _, exponent = f"{rounded(value, digits):.{digits - 1}e}".partition("e")
     return f"{figures} × 10{str(int(exponent)).translate(_RAISED)}"
 
 

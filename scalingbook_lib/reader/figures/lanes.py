@@ -8,23 +8,22 @@ from collections.abc import Sequence
 
 from scalingbook_lib.reader.draw.svg import measure
 from scalingbook_lib.reader.explorers.view import Span
-from scalingbook_lib.reader.figures.shapes import Area, Shape, Words
+from scalingbook_lib.reader.figures.shapes import IDLE, Area, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
 
-SURE = 1.12  # letters of a reader's own font are up to so much wider than those that are measured
 ROW = 36.0
 
 
 def lanes(wide: float, spans: Sequence[Span], *, end: float = 0.0, title: str = "") -> Sketch:
     """Every lane in its first order, its name at the left or, on a phone, above it.
 
-    The scale ends at `end`, or with the last span. A lane's last label follows where it has no room.
+    The scale ends at `end`, or with the last span. A lane's last label follows where it has no room; idle
+    time is an outline.
     """
     abreast = wide > 400
     names = list(dict.fromkeys(span.lane for span in spans))
-    left = SURE * max(map(measure, names)) + 12 if abreast else 2.0
-    right = wide - SURE * max(measure(span.label) for span in spans) - 12
-    scale = (right - left) / (end or max(span.end for span in spans))
+    left = max(map(measure, names)) + 12 if abreast else 2.0
+    scale = _scale(wide - left, spans, end)
     head, deep = (26.0 if title else 0.0), ROW if abreast else ROW + 18
     levels = {name: head + deep * k + (0 if abreast else 18) for k, name in enumerate(names)}
     shapes: list[Shape] = [Words(x=2, y=14, text=title, bold=True, align="start")] if title else []
@@ -33,11 +32,36 @@ def lanes(wide: float, spans: Sequence[Span], *, end: float = 0.0, title: str = 
         shapes.append(Words(x=x, y=level, text=name, align="end" if abreast else "start", quiet=True))
     for span in spans:
         x, long, y = left + scale * span.start, scale * (span.end - span.start), levels[span.lane]
-        fits = SURE * measure(span.label) + 6 < long
+        fits = _fits(span, scale)
         last = span.end == max(other.end for other in spans if other.lane == span.lane)
         beside = "" if fits or not last else span.label
         text = span.label if fits else ""
+        idle = span.color == IDLE
         shapes.append(
-            Area(x=x, y=y, wide=long, high=28, text=text, right=beside, color=span.color, shade=0.5)
+            Area(
+                x=x,
+                y=y,
+                wide=long,
+                high=28,
+                text=text,
+                right=beside,
+                color=span.color,
+                shade=0.05 if idle else 0.5,
+                dashed=idle,
+            )
         )
     return Sketch(wide, head + deep * len(names), shapes)
+
+
+def _scale(room: float, spans: Sequence[Span], end: float) -> float:
+    """Units a second, so that what ends last, or the label that follows it, ends at the edge."""
+    last = {span.lane: span for span in sorted(spans, key=lambda span: span.end)}.values()
+    scale = (room - 2) / (end or max(span.end for span in last))
+    for span in [*last, *last]:  # twice: with a smaller scale another label may have to follow
+        if not _fits(span, scale):
+            scale = min(scale, (room - 12 - measure(span.label)) / span.end)
+    return scale
+
+
+def _fits(span: Span, scale: float) -> bool:
+    return measure(span.label) + 6 < scale * (span.end - span.start)

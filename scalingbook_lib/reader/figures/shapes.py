@@ -41,9 +41,9 @@ class Words:
     size: float = svg.SIZE
 
     def box(self) -> Box:
-        """Where the text stands, a little generously."""
+        """Where the text stands."""
         lines = self.text.split("\n")
-        wide = max(self._measure(line) for line in lines) * (1.06 if self.bold else 1)
+        wide = max(self._measure(line) for line in lines) * (svg.BOLD if self.bold else 1)
         left = self.x - wide * ALIGN[self.align]
         return (
             left,

@@ -36,7 +36,7 @@ def texts(root):
                 continue
             anchor = node.get("text-anchor") or parent.get("text-anchor") or _above(root, parent)
             type_size = float(node.get("font-size") or parent.get("font-size") or svg.SIZE)
-            wide = svg.measure(node.text or "", type_size) / 1.02
+            wide = svg.measure(node.text or "", type_size)
             x, y = float(node.get("x")), float(node.get("y"))
             left = x - {"middle": wide / 2, "end": wide}.get(anchor, 0)
             yield node.text, (left, y - 0.75 * type_size, left + wide, y + 0.22 * type_size)
@@ -239,3 +239,12 @@ def test_a_column_s_label_may_have_lines():
     drawn = draw.panel(Grid("", ("a",), ("first\ntoken", "all"), [[Cell("1"), Cell("2")]]), 340.0)
     assert ">first<" in drawn
     assert ">token<" in drawn
+
+
+def test_a_long_heading_takes_more_lines_and_loses_no_word():
+    words = "All schedules that these numbers allow, and how much memory each of them takes"
+    lines, high = svg.title(words, 340)
+    shown = [re.sub("<.*?>", "", line) for line in lines]
+    assert (" ".join(shown), len(shown)) == (words, 2)
+    assert max(svg.measure(line, svg.SIZE * svg.BOLD) for line in shown) <= 340
+    assert (svg.title("", 340), high) == (([], 0.0), 41.0)

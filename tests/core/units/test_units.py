@@ -71,6 +71,24 @@ def test_counts_are_written_as_people_say_them(value, words):
     assert count(value) == words
 
 
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        (si(2.5, digits=1), "3"),  # Python alone gives 2, the even one
+        (si(-2.5, digits=1), "-3"),
+        (si(2.675), "2.68"),  # as a double a little below
+        (si(2.674999), "2.67"),
+        (si(999.5, "B/s"), "1 kB/s"),
+        (binary(2.5 * GiB, digits=1), "3 GiB"),
+        (percent(0.125), "13 %"),
+        (count(10.25), "10.3"),
+        (count(1_000_500_000.0, 4), "1.001 G"),
+    ],
+)
+def test_a_half_is_rounded_up_as_on_paper(written, words):
+    assert written == words
+
+
 def test_percent():
     assert [percent(x) for x in (0.256, 1, 0.0007, 12)] == ["26 %", "100 %", "0.07 %", "1,200 %"]
 

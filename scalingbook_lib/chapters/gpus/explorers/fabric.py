@@ -148,7 +148,7 @@ def _bars(cluster: Cluster, alone: list[float]) -> Bars:
     binding = alone.index(max(alone))
     names = [level.name for level in cluster.levels]
     return Bars(
-        Scale("time of the bytes, levels at work at once", "s"),
+        Scale("time of bytes, all levels at once", "s"),
         names,
         (
             Series("waits for another level", [0 if i == binding else s for i, s in enumerate(alone)], 0),

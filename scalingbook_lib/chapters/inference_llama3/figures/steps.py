@@ -7,7 +7,9 @@ from scalingbook_lib.inference import rules
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.models import arithmetic
+from scalingbook_lib.reader.explorers.view import Span
 from scalingbook_lib.reader.figures.figure import Figure
+from scalingbook_lib.reader.figures.lanes import lanes
 from scalingbook_lib.reader.figures.layout import Part, key, strip
 from scalingbook_lib.reader.figures.shapes import (
     CACHE,
@@ -107,7 +109,7 @@ def _lanes(wide: float, lanes: dict[str, tuple[float, float, float, float]]) -> 
     most = max(sum(parts) for parts in lanes.values())
     shapes, y = key(wide, 2, dict(names))
     for name, parts in lanes.items():
-        long = (wide - left - 66) * sum(parts) / most
+        long = (wide - left - 72) * sum(parts) / most
         pieces = [
             Part(si(size, "s"), size, color) for (color, _), size in zip(names, parts, strict=True) if size
         ]
@@ -162,45 +164,22 @@ def losses() -> Figure:
     """What does an engine lose?"""
     peak = step_on("4x4")
     real = inference.decode(LLAMA, SIXTEEN, spread(16), B=B, S=S, efficiency=published.calibrated(V5E, BF16))
-    rows: list[tuple[str, float, float, int]] = [("at peaks", 0.0, peak.total_s, MEMORY)]
     parts = (
         ("weights", real.terms["weights"] - peak.terms["weights"], MEMORY),
         ("cache", real.terms["KV"] - peak.terms["KV"], CACHE),
         ("network", real.network_s - peak.network_s, NETWORK),
         ("launches", real.terms.get("launch", 0.0), IDLE),
     )
-    at = peak.total_s
+    rows, at = [Span("at peaks", 0, peak.total_s, si(peak.total_s, "s"), MEMORY)], peak.total_s
     for name, size, color in parts:
-        rows.append((name, at, at + size, color))
+        rows.append(Span(name, at, at + size, f"+{si(size, 's')}", color))
         at += size
-    rows.append(("in an engine", 0.0, real.total_s, MEMORY))
+    rows.append(Span("in an engine", 0, real.total_s, si(real.total_s, "s"), MEMORY))
     said = ", ".join(f"{name} {si(size, 's')}" for name, size, _ in parts)
     return Figure(
         key="inference_llama3.losses",
         alt=f"A waterfall from {si(peak.total_s, 's')} at peaks to {si(real.total_s, 's')} in an engine: {said}.",
         caption=f"An engine takes {real.total_s / peak.total_s:.1f} times as long as the peaks say. Products do not hide their reading, and every layer "
         "and step launches anew. (The same step, figures fitted to published runs.)",
-        parts=lambda wide: [_fall(wide, rows)],
+        parts=lambda wide: [lanes(wide, rows)],
     )
-
-
-def _fall(wide: float, rows: list[tuple[str, float, float, int]]) -> Sketch:
-    left = 108.0
-    unit = (wide - left - 76) / max(end for _, _, end, _ in rows)
-    shapes: list[Shape] = []
-    for k, (name, start, end, color) in enumerate(rows):
-        whole = not start
-        said = si(end - start, "s") if whole else f"+{si(end - start, 's')}"
-        shapes.append(
-            Area(
-                x=left + unit * start,
-                y=4 + 32.0 * k,
-                wide=max(unit * (end - start), 1.5),
-                high=24,
-                color=color,
-                shade=0.2 if whole else 0.5,
-            )
-        )
-        shapes.append(Words(x=left - 8, y=20.5 + 32 * k, text=name, align="end", bold=whole))
-        shapes.append(Words(x=left + unit * end + 6, y=20.5 + 32 * k, text=said, align="start", bold=whole))
-    return Sketch(wide, 4 + 32.0 * len(rows), shapes)

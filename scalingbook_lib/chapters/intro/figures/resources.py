@@ -2,7 +2,9 @@
 
 from scalingbook_lib import roofline
 from scalingbook_lib.machines.chips import V5E
+from scalingbook_lib.reader.explorers.view import Span
 from scalingbook_lib.reader.figures.figure import Figure
+from scalingbook_lib.reader.figures.lanes import lanes
 from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, Area, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
 from scalingbook_lib.units import BF16, binary, si
@@ -29,27 +31,11 @@ def resources() -> Figure:
 
 def _time(wide: float) -> Sketch:
     """The two lanes of one matmul."""
-    left, right = 100.0, wide - 10
-    works = (right - left) * FEW.math_s / FEW.memory_s
-    return Sketch(
-        wide,
-        110,
-        [
-            Words(x=2, y=16, text="time", bold=True, align="start"),
-            Words(x=right, y=16, text=f"X[{B}, {D}] · W[{D}, {F}]", align="end", quiet=True),
-            Area(x=left, y=28, wide=works, high=30, color=MATH, left="arithmetic"),
-            Words(x=left + works + 7, y=47.5, text=f"{si(FEW.math_s, 's')}, then idle", align="start"),
-            Area(
-                x=left,
-                y=68,
-                wide=right - left,
-                high=30,
-                color=MEMORY,
-                text=si(FEW.memory_s, "s"),
-                left="bytes moved",
-            ),
-        ],
+    spans = (
+        Span("arithmetic", 0, FEW.math_s, f"{si(FEW.math_s, 's')}, then idle", MATH),
+        Span("bytes moved", 0, FEW.memory_s, si(FEW.memory_s, "s"), MEMORY),
     )
+    return lanes(wide, spans, title=f"time of X[{B}, {D}] · W[{D}, {F}]")
 
 
 def _room(wide: float) -> Sketch:

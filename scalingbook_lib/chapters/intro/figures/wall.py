@@ -34,7 +34,7 @@ def wall() -> Figure:
 def _clocks(wide: float) -> Sketch:
     """The three bars on one scale; the lower two again, enlarged."""
     beside = wide > 400  # names stand beside the bars, or above them
-    left, right = (100.0, wide - 60) if beside else (2.0, wide - 62)
+    left, right = (108.0, wide - 64) if beside else (2.0, wide - 64)
     above, between = (0.0, 42.0) if beside else (22.0, 36.0)
     shapes: list[Shape] = []
     rows = [6 + above + k * (HIGH + 14 + above) + between * (k > 0) for k in range(len(STEPS))]

@@ -139,7 +139,7 @@ def _ends(wide: float, said: dict[str, str]) -> Sketch:
     side, deep = (26.0, 84.0) if abreast else (24.0, 104.0)
     across, down = extent(MESH, side)
     x0, y0 = (2.0, 1.5 * deep) if abreast else ((wide - across) / 2, 2.0)
-    top, x1 = (0.0, 350.0) if abreast else (down + 52, 218.0)
+    top, x1 = (0.0, 340.0) if abreast else (down + 52, 218.0)
     shapes: list[Shape] = [
         *sharded(str(SUMS), MESH, x=x0, y=y0, side=side),
         Words(x=x0 + across / 2, y=y0 + down + 18, text=subscripted(SUMS.canonical()), bold=True),

@@ -5,7 +5,6 @@ from scalingbook_lib.evidence.compiled.layout import ArrayLayout, chosen, tiled
 from scalingbook_lib.evidence.compiled.lines import LINES
 from scalingbook_lib.reader.draw.svg import measure
 from scalingbook_lib.reader.figures.figure import Figure
-from scalingbook_lib.reader.figures.lanes import SURE
 from scalingbook_lib.reader.figures.shapes import (
     CACHE,
     EXPERTS,
@@ -56,7 +55,7 @@ def _line(wide: float) -> Sketch:
     shapes: list[Shape] = []
     for part, (word, color) in PARTS.items():
         text = WRITTEN[part](LINE)
-        long = SURE * max(measure(text), measure(word)) + 14
+        long = max(measure(text), measure(word)) + 14
         if x + long > wide - 4 and x > 4:
             x, y = 4.0, y + 62
         dashed = part == "memory"  # no mark stands in the line: the largest memory needs none

@@ -9,7 +9,6 @@ from typing import Any
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.reader.draw.svg import measure
 from scalingbook_lib.reader.figures.figure import Figure
-from scalingbook_lib.reader.figures.lanes import SURE
 from scalingbook_lib.reader.figures.shapes import (
     CACHE,
     EXPERTS,
@@ -95,7 +94,7 @@ def _tracks(
 def _block(what: str, x: float, long: float, y: float, high: float) -> Area:
     said, color = next((kind for part, kind in KINDS.items() if part in what), ("", MEMORY))
     said = said.format(moved=what.rpartition(" of ")[2])
-    room = (text for text in (said, said.partition(" ")[0]) if SURE * measure(text) + 4 < long)
+    room = (text for text in (said, said.partition(" ")[0]) if measure(text) + 4 < long)
     text = next(room, "") if high > 20 else ""
     return Area(x=x, y=y, wide=long, high=high, text=text, color=color, shade=0.5)
 
@@ -154,8 +153,8 @@ def _ladder(wide: float) -> Sketch:
         y, compiled = 4 + pitch * k, k > len(rungs) - 4
         color = MATH if compiled else IDLE
         name = "bundles" if name == "LLO" else name
-        shapes.append(Area(x=4, y=y, wide=112, high=26, text=name, color=color, shade=0.25, bold=compiled))
-        x, low = (126.0, y + 17) if abreast else (4.0, y + 43)
+        shapes.append(Area(x=4, y=y, wide=120, high=26, text=name, color=color, shade=0.25, bold=compiled))
+        x, low = (132.0, y + 17) if abreast else (4.0, y + 43)
         shapes.append(Words(x=x, y=low, text=_short(line), align="start", size=12 if abreast else 11))
         if lines:
             said = f"{lines:,} lines"

@@ -2,7 +2,9 @@
 
 from scalingbook_lib import roofline
 from scalingbook_lib.machines.chips import V5E
+from scalingbook_lib.reader.explorers.view import Span
 from scalingbook_lib.reader.figures.figure import Figure
+from scalingbook_lib.reader.figures.lanes import lanes
 from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, Area, Arrow, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
 from scalingbook_lib.units import count, percent, si
@@ -46,15 +48,13 @@ def _bytes(wide: float) -> Sketch:
 
 def _clock(wide: float) -> Sketch:
     """Both lanes from 0 to the end of the longer."""
-    left, right = 82.0, wide - 12
-    end = left + (right - left) * PRODUCT.math_s / PRODUCT.memory_s
-    memory, math = si(PRODUCT.memory_s, "s"), si(PRODUCT.math_s, "s")
-    lanes = [
-        Area(x=left, y=6, wide=right - left, high=30, color=MEMORY, text=memory, left="memory"),
-        Area(x=left, y=44, wide=end - left, high=30, color=MATH, text=math, left="arithmetic"),
-        Area(x=end, y=44, wide=right - end, high=30, color=IDLE, shade=0.05, dashed=True, text="waits"),
-    ]
-    return Sketch(wide, 82, lanes)
+    memory_s, math_s = PRODUCT.memory_s, PRODUCT.math_s
+    spans = (
+        Span("memory", 0, memory_s, si(memory_s, "s"), MEMORY),
+        Span("arithmetic", 0, math_s, si(math_s, "s"), MATH),
+        Span("arithmetic", math_s, memory_s, "waits", IDLE),
+    )
+    return lanes(wide, spans)
 
 
 def overlap() -> Figure:

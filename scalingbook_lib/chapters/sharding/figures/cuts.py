@@ -6,7 +6,9 @@ from typing import NamedTuple
 from scalingbook_lib.collectives import all_gather
 from scalingbook_lib.machines.chips import V5E, Slice
 from scalingbook_lib.notation import Mesh, parse, parse_product
+from scalingbook_lib.reader.explorers.view import Span
 from scalingbook_lib.reader.figures.figure import Figure
+from scalingbook_lib.reader.figures.lanes import lanes
 from scalingbook_lib.reader.figures.shapes import IDLE, MATH, NETWORK, Area, Shape, Words
 from scalingbook_lib.reader.figures.shards import extent, part, sharded, subscripted
 from scalingbook_lib.reader.figures.sketch import Sketch
@@ -91,17 +93,15 @@ def _moved(wide: float, ways: tuple[Cut, ...]) -> Sketch:
 
 def _clock(wide: float, ways: tuple[Cut, ...], math_s: float) -> Sketch:
     """Arithmetic, then network, on one clock."""
-    left, right = 62.0, wide - 74
-    scale = (right - left) / (math_s + ways[1].seconds)
-    long, head = scale * math_s, f"arithmetic {si(math_s, 's')}, then the network"
-    shapes: list[Shape] = [Words(x=left, y=12, text=head, align="start", quiet=True)]
-    for y, cut in zip((22, 54), ways, strict=True):
-        more, said = scale * cut.seconds, si(cut.seconds, "s")
-        shapes += [
-            Area(x=left, y=y, wide=long, high=24, color=MATH, shade=0.6, left=f"{cut.dim} is cut"),
-            Area(x=left + long, y=y, wide=more, high=24, color=NETWORK, shade=0.6, right=said),
-        ]
-    return Sketch(wide, 84, shapes)
+    spans = [
+        span
+        for cut in ways
+        for span in (
+            Span(f"{cut.dim} is cut", 0, math_s, "", MATH),
+            Span(f"{cut.dim} is cut", math_s, math_s + cut.seconds, si(cut.seconds, "s"), NETWORK),
+        )
+    ]
+    return lanes(wide, spans, title=f"arithmetic {si(math_s, 's')}, then the network")
 
 
 def eleven() -> Figure:
@@ -158,7 +158,7 @@ def _cases(wide: float) -> Sketch:
         shapes.append(Words(x=2, y=y + 28 if abreast else y + 14, text=written, align="start"))
         for chip in (0, 1):
             shapes += _chip(text.partition(" → ")[0], chip, left + 170 * chip, y + top)
-        x, level = (514.0, y + 28) if abreast else (2.0, y + 98)
+        x, level = (508.0, y + 28) if abreast else (2.0, y + 98)
         shapes.append(Words(x=x, y=level, text=said.replace("\n", line), align="start", quiet=True))
     return Sketch(wide, 4 * deep - 18, shapes)
 

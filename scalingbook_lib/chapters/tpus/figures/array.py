@@ -143,7 +143,7 @@ def padding() -> Figure:
 
 
 def _tiles(wide: float) -> Sketch:
-    size, x = (180.0, 40.0) if wide > 400 else (130.0, 8.0)
+    size, x = (180.0, 40.0) if wide > 400 else (130.0, 12.0)
     other = x + size + (70 if wide > 400 else 40)
     K, N = 128, 129
     shapes: list[Shape] = []

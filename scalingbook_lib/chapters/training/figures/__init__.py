@@ -1,6 +1,6 @@
 """What is drawn in the chapter on training? Its figures, in its order."""
 
-from scalingbook_lib.chapters.training.figures import batch, machine, schemes
+from scalingbook_lib.chapters.training.figures import batch, machine, packing, schemes
 
 FIGURES = (
     schemes.same_batch,
@@ -12,4 +12,5 @@ FIGURES = (
     machine.bubble,
     batch.floor_of_days,
     batch.recipe,
+    packing.packed,
 )
