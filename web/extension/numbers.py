@@ -135,7 +135,9 @@ def _formula(app: Sphinx, formula: nodes.math_block, count: Count) -> None:
         maths.equations[label] = app.env.docname, formula["said"]
 
 
-def name_page(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+def name_page(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
     """A chapter says its number above its title."""
     if number := of_pages(Path(app.srcdir)).get(page):
         said = f'<p class="page-number">Chapter {number}</p>\n<h1>'
