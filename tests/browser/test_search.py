@@ -9,7 +9,7 @@ import pytest
 from tests.browser.conftest import SITE
 
 HERE = Path(__file__).parent
-LISTS = {  # the search was tuned with the first; the second was written from glossary and titles before it was ever asked
+LISTS = {  # the search was tuned with the first; the second was written from glossary and titles, unasked
     name: list(csv.DictReader((HERE / f"{name}.csv").open(encoding="utf-8")))
     for name in ("queries", "held_out")
 }

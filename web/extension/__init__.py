@@ -26,7 +26,8 @@ from web.extension import (
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part."""
     parts = (
-        source, page, order, head, licenses, outside, maths, exercises, terms, uses, numbers, cards, cover, embed, assets,
+        source, page, order, head, licenses, outside, maths, exercises, terms, uses, numbers, cards, cover,
+        embed, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)

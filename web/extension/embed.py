@@ -1,7 +1,7 @@
-"""How does an explorer stand on somebody else's page? Alone, on a small page of its own, `embed/rooflines-roofline.html`.
+"""How does an explorer stand on somebody else's page? Alone, as `embed/rooflines-roofline.html`.
 
 Only these pages may be framed (`web.serve` says so to browsers). Each has its licence, and a link to where the
-explorer is explained; the address carries the values of its controls, as any of the book does.
+explorer is explained; the address carries the values of its controls.
 """
 
 import re

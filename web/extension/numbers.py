@@ -1,7 +1,7 @@
-"""Which number has a figure, an explorer, a table, a formula, an exercise? Its chapter's, then its own: Figure 2.3.
+"""Which number has a figure, a table, a formula? Its chapter's, then its own: Figure 2.3.
 
-Chapters count in reading order, and the first page below chapter 2 is 2A. Numbers move with the text; anchors are
-made from names, and stay. `{ref}` to an anchor says its number: "Figure 2.3", "(2.4)" of a formula.
+Chapters count in reading order, and the first page below chapter 2 is 2A. Numbers move with the text;
+anchors are made from names, and stay. `{ref}` to an anchor says its number: "Figure 2.3".
 """
 
 import re

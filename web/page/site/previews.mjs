@@ -25,22 +25,25 @@ function pageOf(url) {
   return page;
 }
 
+/** No name that the page has already. @param {Element} part */
+function rename(part) {
+  if (part.id) part.id = `card-${part.id}`;
+  for (const name of part.getAttributeNames()) {
+    const value = part.getAttribute(name) ?? "";
+    if (value.includes("url(#")) part.setAttribute(name, value.replaceAll("url(#", "url(#card-"));
+  }
+  part.removeAttribute("tabindex");
+}
+
 /**
- * A copy in which nothing can be pressed, with no name that the page has already.
+ * A copy in which nothing can be pressed.
  * @param {Element} part
  * @param {string} base of its page
  */
 export function still(part, base) {
   const copy = /** @type {HTMLElement} */ (document.importNode(part, true));
   for (const one of copy.querySelectorAll(LEFT_OUT)) one.remove();
-  for (const one of [copy, ...copy.querySelectorAll("*")]) {
-    if (one.id) one.id = `card-${one.id}`;
-    for (const name of one.getAttributeNames()) {
-      const value = one.getAttribute(name) ?? "";
-      if (value.includes("url(#")) one.setAttribute(name, value.replaceAll("url(#", "url(#card-"));
-      if (name.startsWith("aria-live") || name === "tabindex") one.removeAttribute(name);
-    }
-  }
+  for (const one of [copy, ...copy.querySelectorAll("*")]) rename(one);
   for (const link of all(copy, "a[href]", HTMLAnchorElement)) {
     link.href = new URL(link.getAttribute("href") ?? "", base).href;
     link.tabIndex = -1;
