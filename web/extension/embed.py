@@ -1,6 +1,6 @@
 """How does an explorer stand on somebody else's page? Alone, as `embed/rooflines-roofline.html`.
 
-Only these pages may be framed (`web.serve` says so to browsers). Each has its licence, and a link to where the
+Only these pages may be framed (`web.serve` says so). Each has its licence, and a link to where the
 explorer is explained; the address carries the values of its controls.
 """
 
