@@ -68,8 +68,11 @@ class Count:
 
     def _captioned(self, section: str) -> str:
         anchor = self.anchor(f"table-{section}")
-        said = self._marked("Table", anchor)
-        return f'<table class="dataframe" id="{anchor}"><caption>{said}</caption>'
+        return f'<table class="dataframe" id="{anchor}">{self.caption(anchor)}'
+
+    def caption(self, anchor: str) -> str:
+        """A table's number; what it says stands in the text before it."""
+        return f"<caption>{self._marked('Table', anchor).strip()}</caption>"
 
     def _exercise(self, found: re.Match[str]) -> str:
         """An exercise has its number in the chapter, whichever page shows it."""
@@ -119,7 +122,7 @@ def _numbered(doctree: nodes.document) -> Iterator[tuple[Any, str]]:
 def _table(table: nodes.table, count: Count, section: str) -> None:
     anchor = count.anchor(f"table-{section}")
     table["ids"].append(anchor)
-    table.insert(0, nodes.title("", f"Table {count.next('Table', anchor)}"))
+    table.insert(0, nodes.raw("", count.caption(anchor), format="html"))
 
 
 def _formula(app: Sphinx, formula: nodes.math_block, count: Count) -> None:
