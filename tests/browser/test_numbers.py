@@ -111,17 +111,18 @@ def test_a_book_in_a_folder_has_plain_links(visit):
 
 def test_an_explorer_can_be_framed_with_its_values_and_nothing_else_can(visit):
     visited = visit(width=1366)
-    page = visited.go("chapters/rooflines.html?rooflines.roofline-tokens=64")
+    page = visited.go("chapters/rooflines.html?rooflines.roofline-tokens=256")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     visited.wake()
     root = page.locator('.explorer[data-explorer="rooflines.roofline"]')
+    root.locator(".ex-verdict", has_text="256 tokens").wait_for()
     told = root.locator(".ex-verdict").inner_text()
     root.locator(".ex-more > summary").click()
     root.get_by_role("button", name="Copy embed code").click()
     root.get_by_role("button", name="Copied").wait_for()
     code = page.evaluate("navigator.clipboard.readText()")
     address = html.unescape(re.search(r'src="([^"]+)"', code)[1])
-    assert address == f"{visited.base}/embed/rooflines-roofline.html?rooflines.roofline-tokens=64"
+    assert address == f"{visited.base}/embed/rooflines-roofline.html?rooflines.roofline-tokens=256"
     alone = visit(bypass_csp=False)
     alone.go(address.removeprefix(f"{visited.base}/"))
     alone.page.locator(".explorer").dispatch_event("pointerdown")
