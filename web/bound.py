@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page
 from tools import pages
 from tools.environment import ROOT
 from web import stamp
+from web.extension import numbers
 
 TURN = (
     Path(__file__).with_name("bound.mjs").read_text(encoding="utf-8").replace("export function", "function")
@@ -31,6 +32,12 @@ class Bound:
     name: str
     title: str
     html: str
+    number: str = ""
+
+    @property
+    def listed(self) -> str:
+        """How the contents call it."""
+        return f"{self.number} {self.title}".strip()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,12 +95,17 @@ def still(browser: Browser) -> Page:
 
 def read(page: Page, address: str, bound: Volume, *, joined: bool) -> Iterator[Bound]:
     """Every page of a volume, turned; `joined` where all stand in one document."""
-    names = bound.names()
+    names, numbered = bound.names(), numbers.of_pages(ROOT)
     for path, name in names.items():
         page.goto(f"{address}/{path}", wait_until="domcontentloaded")
         asked = {"name": name, "pages": names, "joined": joined}
         told = page.evaluate(f"(asked) => {{ {TURN}\nreturn bound(asked); }}", asked)
-        yield Bound(name=name, title=told["title"], html=told["html"])
+        yield Bound(
+            name=name,
+            title=told["title"],
+            html=told["html"],
+            number=numbered.get(path.removesuffix(".html"), ""),
+        )
 
 
 def main() -> None:

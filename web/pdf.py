@@ -1,5 +1,10 @@
-"""How is a volume printed? As one document, by Chromium: links lead inside, headings are the outline."""
+"""How is a volume printed? As one document, by Chromium: links lead inside, headings are the outline.
 
+Chromium counts pages and tells a document nothing of it. So it prints twice: the second time the contents say
+the pages on which the first had the places of their links.
+"""
+
+import re
 from datetime import date
 from html import escape
 from pathlib import Path
@@ -9,6 +14,10 @@ from playwright.sync_api import Page
 from web import stamp
 from web.bound import Bound, Volume, read
 
+PRINT = {"prefer_css_page_size": True, "format": "A4", "outline": True, "tagged": True}
+FILL = """(pages) => document.querySelectorAll(".front-contents li").forEach((line) => {
+  line.lastElementChild.textContent = pages[line.firstElementChild.hash.slice(1)] ?? "";
+})"""
 PLACE = "volume.html"  # an address that nothing else has: styles and pictures are found from it
 
 
@@ -19,13 +28,24 @@ def bind(page: Page, address: str, bound: Volume, folder: Path) -> Path:
     page.goto(f"{address}/{PLACE}", wait_until="load")
     page.evaluate("() => document.fonts.ready.then(() => true)")
     path = folder / f"{bound.name}.pdf"
-    path.write_bytes(page.pdf(prefer_css_page_size=True, format="A4", outline=True, tagged=True))
+    page.evaluate(FILL, places(page.pdf(**PRINT)))
+    path.write_bytes(page.pdf(**PRINT))
     return path
+
+
+def places(pdf: bytes) -> dict[str, int]:
+    """On which page of a PDF, as Chromium writes it, each place stands that links name."""
+    leaves = re.findall(rb"^(\d+) 0 obj\s*<</Type /Page$", pdf, re.M)
+    number = {leaf: at for at, leaf in enumerate(leaves, 1)}
+    named = re.findall(rb"/([\w-]+) \[(\d+) 0 R /XYZ", pdf)
+    return {name.decode(): number[leaf] for name, leaf in named}
 
 
 def document(bound: Volume, pages: list[Bound], day: date) -> str:
     """Title page, contents, and every article."""
-    listed = "".join(f'<li><a href="#{one.name}">{escape(one.title)}</a></li>' for one in pages)
+    listed = "".join(
+        f'<li><a href="#{one.name}">{escape(one.listed)}</a> <span>000</span></li>' for one in pages
+    )
     edition = f"Version {stamp.VERSION}, {day}. {stamp.authors()}. Text CC BY 4.0, code MIT."
     title = escape(bound.title)
     front = f'<header class="front"><p class="front-title">{title}</p><p>{escape(edition)}</p></header>'

@@ -26,7 +26,6 @@ from web.policy import POLICY
 LOOPBACK = "127.0.0.1"
 HEADERS = {
     "Cache-Control": "no-cache",
-    "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
 }
 TYPES = {  # that browsers insist on, and that not every system knows
@@ -40,6 +39,11 @@ TYPES = {  # that browsers insist on, and that not every system knows
 }
 
 
+def framed(path: str) -> str:
+    """The policy of a page: others may frame an explorer that stands alone, and nothing else of the book."""
+    return POLICY if path.startswith("/embed/") else f"{POLICY}; frame-ancestors 'none'"
+
+
 class Headed:
     """Asks browsers to look again, as pages are rebuilt, and to run what is the book's alone."""
 
@@ -51,7 +55,8 @@ class Headed:
 
         async def headed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                policy = framed(scope["path"])
+                MutableHeaders(scope=message).update(HEADERS | {"Content-Security-Policy": policy})
             await send(message)
 
         await self.app(scope, receive, headed)

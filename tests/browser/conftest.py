@@ -31,7 +31,7 @@ def pages(site=None):
     """Every page of the book, by its path."""
     site = site or built()
     found = (p.relative_to(site).as_posix() for p in site.rglob("*.html"))
-    return sorted(name for name in found if name not in SKIPPED and not name.startswith("_"))
+    return sorted(name for name in found if name not in SKIPPED and not name.startswith(("_", "embed/")))
 
 
 def with_text(*needles):

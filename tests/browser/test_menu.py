@@ -37,7 +37,7 @@ def test_the_menu_gives_link_figure_and_numbers(live):
     for root, explorer in roots(live)[:1]:
         reset(live, root)
         root.query_selector(".ex-more > summary").click()
-        link, figure, numbers, whole = root.query_selector_all(".ex-more button")
+        link, _, figure, numbers, whole = root.query_selector_all(".ex-more button")
         link.click()
         live.page.wait_for_function("(link) => link.textContent === 'Copied'", arg=link)
         copied = live.page.evaluate("navigator.clipboard.readText()")

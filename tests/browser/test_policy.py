@@ -19,7 +19,7 @@ def test_no_page_has_a_script_or_a_style_inside():
 
 def test_the_server_and_every_page_say_the_policy(visit):
     answer = visit().page.request.get(f"{visit().base}/index.html")
-    assert answer.headers["content-security-policy"] == POLICY
+    assert answer.headers["content-security-policy"] == f"{POLICY}; frame-ancestors 'none'"
     assert "unsafe-inline" not in POLICY
     assert set(pages()) == set(with_text(f'http-equiv="Content-Security-Policy" content="{POLICY}"'))
 
@@ -65,7 +65,7 @@ def served(tmp_path):
 def test_the_server_gives_the_book_and_parts_of_it(served):
     status, headers, text = served("index.html")
     assert (status, text) == (200, "the book")
-    assert headers["content-security-policy"] == serve.POLICY
+    assert headers["content-security-policy"] == serve.framed("/index.html")
     assert served("index.html", Range="bytes=4-7")[::2] == (206, "book")
 
 

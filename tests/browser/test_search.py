@@ -8,9 +8,14 @@ import pytest
 
 from tests.browser.conftest import SITE
 
-QUERIES = list(csv.DictReader(Path(__file__).with_name("queries.csv").open(encoding="utf-8")))
+HERE = Path(__file__).parent
+LISTS = {  # the search was tuned with the first; the second was written from glossary and titles, unasked
+    name: list(csv.DictReader((HERE / f"{name}.csv").open(encoding="utf-8")))
+    for name in ("queries", "held_out")
+}
+QUERIES = LISTS["queries"]
 LIMIT_BYTES = 60_000  # compressed, before the first letter is typed
-OF_FORTY = 38
+OF_FORTY = {"queries": 38, "held_out": 34}
 
 
 @pytest.fixture
@@ -29,15 +34,16 @@ def search(visit):
     return page, ask
 
 
-def test_the_first_answer_is_the_page_that_teaches_it(search):
+@pytest.mark.parametrize("name", LISTS)
+def test_the_first_answer_is_the_page_that_teaches_it(search, name):
     _, ask = search
     missed = {}
-    for row in QUERIES:
+    for row in LISTS[name]:
         first = Path(next(iter(ask(row["query"])), "")).name.partition(".html")[0]
         if first not in row["pages"].split():
             missed[row["query"]] = first
-    assert len(QUERIES) >= 40
-    assert len(missed) <= len(QUERIES) * (1 - OF_FORTY / 40), missed
+    assert len(LISTS[name]) >= 40
+    assert len(missed) <= len(LISTS[name]) * (1 - OF_FORTY[name] / 40), missed
 
 
 def test_results_open_at_the_section_and_show_the_words(search):

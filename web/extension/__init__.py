@@ -8,10 +8,12 @@ from web.extension import (
     assets,
     cards,
     cover,
+    embed,
     exercises,
     head,
     licenses,
     maths,
+    numbers,
     order,
     outside,
     page,
@@ -25,8 +27,8 @@ from web.extension import (
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part."""
     parts = (
-        source, page, order, head, licenses, outside, maths, exercises, terms, uses, cards, cover,
-        workbench, assets,
+        source, page, order, head, licenses, outside, maths, exercises, terms, uses, numbers, cards, cover,
+        embed, workbench, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)

@@ -13,9 +13,9 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
-from sphinx.util.math import get_node_equation_number
 
 from web import vendor
+from web.extension import numbers
 
 LOG = logging.getLogger(__name__)
 SERVER = Path(__file__).with_name("katex.mjs")
@@ -84,12 +84,12 @@ def visit_inline(writer: Any, node: nodes.Element) -> None:
 
 
 def visit_block(writer: Any, node: nodes.math_block) -> None:
-    """Write a displayed formula, with its number where it has a label."""
+    """Write a displayed formula, with its number where it has one."""
     writer.body.append(writer.starttag(node, "div", CLASS="math"))
-    if node["number"]:
-        number = get_node_equation_number(writer, node)
-        writer.body.append(f'<span class="eqno">({number})</span>')
-    writer.body.append(f"{_html(writer, node, display=True)}</div>\n")
+    writer.body.append(_html(writer, node, display=True))
+    if number := node.get("said"):
+        writer.body.append(f'<span class="eqno">({number}){numbers.link("Formula", node["anchor"])}</span>')
+    writer.body.append("</div>\n")
     raise nodes.SkipNode
 
 

@@ -9,6 +9,7 @@ import { setUpGlossary } from "./site/glossary.mjs";
 import { setUpMoved } from "./site/moved.mjs";
 import { setUpPaths } from "./site/paths.mjs";
 import { setUpPlace } from "./site/place.mjs";
+import { setUpPreviews } from "./site/previews.mjs";
 import { setUpTerms } from "./site/terms.mjs";
 import { words } from "./words.mjs";
 
@@ -52,6 +53,7 @@ setUpCopying();
 setUpScrolling();
 setUpFolding();
 setUpTerms();
+setUpPreviews();
 setUpGlossary();
 setUpMoved();
 setUpFound();

@@ -1,10 +1,12 @@
 // The page's address: one query parameter for each control that is not at its start, so that a link shares a state.
 // `rooflines.roofline-tokens=64` is a value, for good. Addresses once held what an input holds, `rooflines.roofline.tokens=6`,
 // a slider's position: those are still read.
+import { book } from "../book.mjs";
 import { isSlider } from "./controls.mjs";
 /** @import { Controls } from "./controls.mjs" */
 /** @import { Painted } from "./view.mjs" */
 
+const FRAME_PX = 720;
 const REST_MS = 250; // a slider that is dragged would write the address at every event; browsers refuse that
 
 export class Address {
@@ -37,11 +39,27 @@ export class Address {
     if (url.href !== location.href) history.replaceState(history.state, "", url);
   }
 
-  /** An address of this explorer alone, as it stands. @param {string} anchor */
+  /** An address of this explorer in its chapter, as it stands. @param {string} anchor */
   link(anchor) {
-    const url = new URL(location.pathname, location.href);
-    for (const [name, value] of this.parameters()) url.searchParams.set(name, value);
-    url.hash = anchor;
+    const { home } = document.documentElement.dataset; // of one that stands alone
+    return this.addressed(new URL(`${home ?? location.pathname}#${anchor}`, location.href));
+  }
+
+  /** A frame for another page, with this explorer alone, as it stands. @param {string} title */
+  frame(title) {
+    const [key] = this.name.split("~");
+    const frame = document.createElement("iframe");
+    frame.src = this.addressed(new URL(`embed/${key.replace(".", "-")}.html`, book), key);
+    frame.title = title;
+    frame.loading = "lazy";
+    frame.width = "100%";
+    frame.height = String(FRAME_PX);
+    return frame.outerHTML;
+  }
+
+  /** @param {URL} url */
+  addressed(url, key = this.name) {
+    for (const [name, value] of this.parameters()) url.searchParams.set(key + name.slice(this.name.length), value);
     return url.href;
   }
 

@@ -20,6 +20,10 @@ function offers(explorer) {
       try { await navigator.clipboard.writeText(link); } catch { return "The link is in the address bar"; }
       return "Copied";
     },
+    "Copy embed code": async () => {
+      await navigator.clipboard.writeText(explorer.address.frame(need(root, ".ex-title", HTMLElement).textContent ?? name));
+      return "Copied";
+    },
     "Save figure (SVG)": () => {
       save(drawing(view.figure, need(root, ".ex-title", HTMLElement).textContent ?? name), "image/svg+xml", `${name}.svg`);
       return "Saved";

@@ -16,8 +16,8 @@ const prefix = (word, at, all) => at === all.length - 1 && word.length > 1 && !/
 const fuzzy = (word) => (word.length > 3 && !/\d/.test(word) ? 0.25 : false);
 const TRIED = [{ prefix }, { prefix, fuzzy }];
 
-/** @param {string} text */
-const looked = (text) => tokens(text).map(term).filter((word) => word !== null).join(" ");
+/** The words as they are looked up, one after the other: `latency-hiding` is two. @param {string} text */
+const looked = (text) => tokens(text.replace(/[-/]/g, " ")).map(term).filter((word) => word !== null).join(" ");
 
 /**
  * The query, and what it says in other words: "kv" is a cache, "remat" is rematerialization.

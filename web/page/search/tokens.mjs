@@ -3,7 +3,7 @@
 /** @typedef {import("minisearch").Options<Record<string, any>>} Options */
 
 const SMALL = new Set(
-  "a an and are as at be by can do does for from has have how i if in into is it its many me much my of on or per so take takes than that the their then there these this to was we what when where which why will with you your"
+  "a an and are as at be between by can difference do does for from has have how i if in into is it its many me much my need of on or per so take takes than that the their then there these this to versus vs was we what when where which why will with you your"
     .split(" "),
 );
 

@@ -19,7 +19,15 @@ function copyButton(pre) {
   return button;
 }
 
+/** A link's own address, copied while it is followed. @param {HTMLAnchorElement} link */
+async function copyAddress(link) {
+  try { await navigator.clipboard.writeText(link.href); } catch { return; } // it is in the address bar
+  link.dataset.done = "copied";
+  setTimeout(() => delete link.dataset.done, COPIED_MS);
+}
+
 export function setUpCopying() {
+  for (const link of all(document, "a.headerlink", HTMLAnchorElement)) link.addEventListener("click", () => copyAddress(link));
   for (const pre of all(document, "div.highlight > pre", HTMLElement)) {
     if (pre.closest(".cell_input, .colophon")) pre.parentElement?.append(copyButton(pre));
   }

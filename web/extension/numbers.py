@@ -1,0 +1,153 @@
+"""Which number has a figure, a table, a formula? Its chapter's, then its own: Figure 2.3.
+
+Chapters count in reading order, and the first page below chapter 2 is 2A. Numbers move with the text;
+anchors are made from names, and stay. `{ref}` to an anchor says its number: "Figure 2.3".
+"""
+
+import re
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import yaml
+from docutils import nodes
+from sphinx.application import Sphinx
+
+from tools import pages
+
+_FIGURE = re.compile(r'<figure class="fig" id="(?P<id>[^"]+)">.*?<figcaption>', re.S)
+_EXPLORER = re.compile(r'class="explorer"[^>]* id="(?P<id>[^"]+)".*?<p class="ex-title"[^>]*>', re.S)
+_TABLE = re.compile(r'<table class="dataframe">')
+_EXERCISE = re.compile(r'(?<= id=")(?P<id>exercise-[\w-]+)">(?P<own>\d+)\. (?P<title>.*?)(?= <span)')
+
+
+def of_pages(root: Path) -> dict[str, str]:
+    """The number of every page of a chapter, by its name: 2, and 2A for the first below it."""
+    told = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    ranked = (one for part in told.get("parts", ()) for one in part["chapters"])
+    chapters = [one for one in ranked if one["file"].startswith("chapters/")]
+    found: dict[str, str] = {}
+    for at, one in enumerate(chapters, 1):
+        found[one["file"]] = str(at)
+        for below, deeper in enumerate(one.get("sections", ())):
+            found[deeper["file"]] = f"{at}{chr(ord('A') + below)}"
+    return found
+
+
+class Count:
+    """What is numbered on one page: each kind by itself, with the anchor that is linked."""
+
+    def __init__(self, number: str, room: str) -> None:
+        self.number, self.room = number, room
+        self.labels: dict[str, str] = {}
+        self.counted: dict[str, int] = {}
+        self.anchors: dict[str, int] = {}
+
+    def next(self, kind: str, anchor: str) -> str:
+        """The next one's number, and its label."""
+        own = self.counted[kind] = self.counted.get(kind, 0) + 1
+        told = f"{self.number}.{own}"
+        self.labels[anchor] = f"({told})" if kind == "Formula" else f"{kind} {told}"
+        return told
+
+    def anchor(self, name: str) -> str:
+        """A name that no other has on this page."""
+        times = self.anchors[name] = self.anchors.get(name, 0) + 1
+        return name if times == 1 else f"{name}-{times}"
+
+    def raw(self, html: str, section: str) -> str:
+        """What cells and exercises have drawn, with its numbers."""
+        html = _FIGURE.sub(lambda found: found[0] + self._marked("Figure", found["id"]), html)
+        html = _EXPLORER.sub(lambda found: found[0] + self._marked("Explorer", found["id"]), html)
+        html = _TABLE.sub(lambda _: self._captioned(section), html)
+        return _EXERCISE.sub(self._exercise, html)
+
+    def _marked(self, kind: str, anchor: str) -> str:
+        return f'<span class="number">{kind} {self.next(kind, anchor)}</span>{link(kind, anchor)} '
+
+    def _captioned(self, section: str) -> str:
+        anchor = self.anchor(f"table-{section}")
+        return f'<table class="dataframe" id="{anchor}">{self.caption(anchor)}'
+
+    def caption(self, anchor: str) -> str:
+        """A table's number; what it says stands in the text before it."""
+        return f"<caption>{self._marked('Table', anchor).strip()}</caption>"
+
+    def _exercise(self, found: re.Match[str]) -> str:
+        """An exercise has its number in the chapter, whichever page shows it."""
+        told = f"{self.room}.{found['own']}"
+        self.labels[found["id"]] = f"Exercise {told}"
+        return f'{found["id"]}"><span>{told}. {found["title"]}</span>{link("Exercise", found["id"])}'
+
+
+def link(kind: str, anchor: str) -> str:
+    """The quiet sign beside a number."""
+    said = f"Link to this {kind.lower()}"
+    return f'<a class="headerlink" href="#{escape(anchor)}" title="{said}" aria-label="{said}">#</a>'
+
+
+def write(app: Sphinx, doctree: nodes.document) -> None:
+    """Number all of a page, and let references find it."""
+    page, known = app.env.docname, of_pages(Path(app.srcdir))
+    if page not in known:
+        return
+    app.env.note_dependency(str(Path(app.srcdir) / "_toc.yml"))
+    room = pages.chapter(page.removeprefix("chapters/"), Path(app.srcdir))
+    count = Count(known[page], known.get(f"chapters/{room}", known[page]))
+    for node, section in _numbered(doctree):
+        if isinstance(node, nodes.raw):
+            node[0] = nodes.Text(count.raw(node.astext(), section))
+        elif isinstance(node, nodes.table):
+            _table(node, count, section)
+        else:
+            _formula(app, node, count)
+    labels: Any = app.env.get_domain("std")
+    for anchor, said in count.labels.items():
+        labels.anonlabels[anchor] = page, anchor
+        labels.labels[anchor] = page, anchor, said
+
+
+def _numbered(doctree: nodes.document) -> Iterator[tuple[Any, str]]:
+    """What may have a number, in the order of the page, and the anchor of its section."""
+    for node in list(doctree.findall(nodes.Element)):
+        is_html = isinstance(node, nodes.raw) and "html" in node.get("format", "")
+        if is_html or isinstance(node, nodes.table | nodes.math_block):
+            above = node.parent
+            while not isinstance(above, nodes.section | nodes.document):
+                above = above.parent
+            yield node, above["ids"][-1] if above["ids"] else "page"
+
+
+def _table(table: nodes.table, count: Count, section: str) -> None:
+    anchor = count.anchor(f"table-{section}")
+    table["ids"].append(anchor)
+    table.insert(0, nodes.raw("", count.caption(anchor), format="html"))
+
+
+def _formula(app: Sphinx, formula: nodes.math_block, count: Count) -> None:
+    """Its anchor is what stands before its sign of equality: `eq-t-math`."""
+    bare = re.sub(r"\\(?:text|mathrm|operatorname|mathbf)\b", "", re.split(r"=|\\[lg]e", formula.astext())[0])
+    anchor = count.anchor(f"eq-{nodes.make_id(bare) or 'formula'}")
+    formula["ids"].append(anchor)
+    formula["said"] = count.next("Formula", anchor)
+    formula["anchor"] = anchor
+    if label := formula.get("label"):
+        count.labels[label] = f"({formula['said']})"
+        maths: Any = app.env.get_domain("math")
+        maths.equations[label] = app.env.docname, formula["said"]
+
+
+def name_page(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """A chapter says its number above its title."""
+    if number := of_pages(Path(app.srcdir)).get(page):
+        said = f'<p class="page-number">Chapter {number}</p>\n<h1>'
+        context["body"] = context.get("body", "").replace("<h1>", said, 1)
+
+
+def setup(app: Sphinx) -> None:
+    """Run when a page was read, before its labels are asked for."""
+    app.connect("doctree-read", write, priority=900)
+    app.connect("html-page-context", name_page, priority=850)
