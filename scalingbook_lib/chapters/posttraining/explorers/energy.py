@@ -32,8 +32,8 @@ def _energy(*, model: str, trillions: float, chip: str, mfu: float, cents: float
     )
     return View(
         f"{model} on {three(trillions)} trillion tokens takes {si(site.mwh * 1e6, 'Wh')} at the site, "
-        f"{three(site.mwh / counted[0].mwh, 2)} times what its chips take; at {three(grams)} g a kilowatt-hour "
-        f"that is {three(tonnes)} tonnes.",
+        f"{three(site.mwh / counted[0].mwh, 2)} times what its chips take; at {three(grams)} g a "
+        f"kilowatt-hour that is {three(tonnes)} tonnes.",
         (bars,),
         (
             Readout("chip-hours", run.chip_hours, "", si(run.chip_hours)),

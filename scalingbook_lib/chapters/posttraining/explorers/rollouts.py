@@ -46,8 +46,8 @@ def _slots(*, model: str, chip: str, answers: int, mean: int, spread: float) -> 
     )
     gain = rate / played.tokens_per_s
     return View(
-        f"The last of {count(answers)} answers ends after {si(played.seconds, 's')}; for half of that time at "
-        f"most {several(half, 'answer')} {'is' if half == 1 else 'are'} left. Refilled slots write "
+        f"The last of {count(answers)} answers ends after {si(played.seconds, 's')}; for half of that time "
+        f"at most {several(half, 'answer')} {'is' if half == 1 else 'are'} left. Refilled slots write "
         f"{three(gain, 2)} times as many tokens a second.",
         (chart,),
         (

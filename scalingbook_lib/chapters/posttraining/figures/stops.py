@@ -24,13 +24,13 @@ WAYS = {  # seconds of a stand-still to save, and of a restart
 def stops() -> Figure:
     """How does the time between stops fall with the chips?"""
     hours = {n: CHIP_S / n / 3600 for n in (256, 1024, 4096, 16_384, 65_536, 262_144)}
-    at = CHIP_S / LARGE / 60
+    at, known = CHIP_S / LARGE / 60, list(PUBLISHED.values())
     chart = Chart(
         Scale("chips", "", "pow2", 256, 262_144),
         Scale("hours between stops", "", "log", 0.1, 500),
         (
             Curve("as LLaMA 3's", list(hours), list(hours.values()), 0),
-            Points("", *zip(*PUBLISHED.values(), strict=True), list(PUBLISHED), 1),
+            Points("", [n for n, _ in known], [h for _, h in known], list(PUBLISHED), 1),
         ),
     )
     return Figure(
