@@ -17,7 +17,8 @@ Chapters: Training LLaMA 3, Serving LLaMA 3, After pretraining.
 
 from scalingbook_lib.planner.compare import Comparison
 from scalingbook_lib.planner.front import Front, Option
-from scalingbook_lib.planner.posttraining import Loop, Split, Splits, loop, posttraining
+from scalingbook_lib.planner.loops import Loop, Split, Splits, loop
+from scalingbook_lib.planner.posttraining import posttraining
 from scalingbook_lib.planner.ranking import Judged, Point, Ranking
 from scalingbook_lib.planner.search import plans
 from scalingbook_lib.planner.sensitivity import Change, Sensitivity, faster, sensitivity

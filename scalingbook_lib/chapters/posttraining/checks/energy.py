@@ -37,7 +37,6 @@ CHECKS = (
         key="posttraining.joules-a-token",
         title="Joules a token",
         answer=_joules,
-        unit="J",
         difficulty=2,
         hints=("A step serves the whole batch.", "Power times the time of a step, over its tokens."),
         mistakes=(

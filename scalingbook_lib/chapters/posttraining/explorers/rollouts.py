@@ -7,7 +7,7 @@ from scalingbook_lib.chapters.posttraining.case import MOST
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.planner import Splits
-from scalingbook_lib.planner.posttraining import ONE_STALE, REFILLED, TOGETHER
+from scalingbook_lib.planner.loops import ONE_STALE, REFILLED, TOGETHER
 from scalingbook_lib.reader.explorers.parts import (
     Chart,
     Choice,

@@ -42,7 +42,7 @@ def three_steps() -> Figure:
         key="posttraining.three_steps",
         alt=f"Four lanes of time. With equal answers: {_said(even)}. With unequal ones: {_said(uneven)}. Two pools side by side: "
         f"{apart.writing} chips write for {si(apart.generate_s, 's')} while {apart.training} score and train.",
-        caption=f"One step on 256 H100 at documented peaks. Unequal answers of the same mean make it {more} longer. "
+        caption=f"One step on 256 H100 at documented peaks. Unequal answers of nearly the same mean make it {more} longer. "
         f"Two pools that never wait for the longest get most of that back, {si(apart.total_s, 's')} a step.",
         parts=lambda wide: [lanes(wide, spans)],
     )
