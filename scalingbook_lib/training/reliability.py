@@ -9,7 +9,7 @@ a checkpoint every 618 s (best 618 s): 70.1 % counts
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import exp, expm1, sqrt
+from math import exp, expm1, log1p, sqrt
 from random import Random
 
 from scalingbook_lib.training.rules import Goodput
@@ -29,12 +29,17 @@ def exact(save_s: float, between_s: float, restart_s: float, every_s: float | No
     return Goodput(every, best, every / lasts)
 
 
+def restarts_leave(between_s: float, restart_s: float) -> float:
+    """e^(-R/M): the share that counts if nothing but restarts is lost, and stops come while restarting, too."""
+    return exp(-restart_s / between_s)
+
+
 def _best(save: float) -> float:
     """The root between 0 and 1, by halves; all in units of the time between stops."""
-    low, high = 0.0, 1.0
+    low, high = 0.0, 1 - 2**-53
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if exp(middle + save) * (1 - middle) > 1 else (low, middle)
+        low, high = (middle, high) if middle + save > -log1p(-middle) else (low, middle)
     return low
 
 

@@ -34,7 +34,10 @@ def test_young_is_the_limit_of_rare_stops():
 
 
 def test_no_store_beats_what_restarts_leave():
-    assert reliability.exact(1e-9, 1800, 600).share == approx(exp(-600 / 1800), rel=1e-4)
+    left = reliability.restarts_leave(1800, 600)
+    assert left == exp(-600 / 1800)
+    assert [reliability.exact(s, 1800, 600).share < left for s in (1e-15, 1e-6, 1, 1e5)] == [True] * 4
+    assert reliability.exact(1e-15, 1800, 600).share == approx(left, rel=1e-6)
     with pytest.raises(ValueError, match="write positive seconds"):
         reliability.exact(0, 1800, 600)
 

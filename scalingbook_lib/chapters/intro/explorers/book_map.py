@@ -6,7 +6,6 @@ Every number is computed here from the catalogue, so the map promises nothing th
 # ruff: noqa: E501   a chapter's promise stands on one line
 
 from dataclasses import dataclass
-from math import exp
 
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
@@ -14,6 +13,7 @@ from scalingbook_lib.machines import chips, systolic
 from scalingbook_lib.reader.explorers.parts import Cell, Choice, Explorer, Grid, Readout, Steps, View
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.steps import limits
+from scalingbook_lib.training import reliability
 from scalingbook_lib.units import BF16, GiB, MiB, binary, count, percent, si
 
 
@@ -36,7 +36,7 @@ def _run_days() -> float:
 
 def _left(n: int) -> float:
     """The share that restarts of ten minutes leave of n chips that stop as LLaMA 3's did."""
-    return exp(-600 * n / (LLAMA3_STOPS.between_s * LLAMA3_STOPS.chips))
+    return reliability.restarts_leave(LLAMA3_STOPS.between_s * LLAMA3_STOPS.chips / n, 600)
 
 
 def _pod_flops_per_s() -> float:

@@ -49,7 +49,7 @@ CHECKS = (
     Check(
         key="posttraining.restarts-leave",
         title="What restarts leave",
-        answer=lambda: exp(-900 / _BETWEEN),
+        answer=lambda: reliability.restarts_leave(_BETWEEN, 900),
         difficulty=2,
         hints=(
             "A restart can be stopped as well.",

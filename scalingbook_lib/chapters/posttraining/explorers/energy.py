@@ -42,6 +42,7 @@ def _energy(*, model: str, trillions: float, chip: str, mfu: float, cents: float
             ),
             Readout("J for a token", site.joules / run.tokens, "", three(site.joules / run.tokens)),
             Readout("USD of energy", usd, "", si(usd)),
+            Readout("tonnes of CO₂", tonnes, "", three(tonnes)),
         ),
     )
 

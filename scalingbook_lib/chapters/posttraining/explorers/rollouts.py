@@ -3,7 +3,7 @@
 from functools import cache
 
 from scalingbook_lib import inference, models, planner
-from scalingbook_lib.chapters.posttraining.case import MOST
+from scalingbook_lib.chapters.posttraining.case import ENGINE, LLAMA, MOST
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.planner import Splits
@@ -80,14 +80,13 @@ SLOTS = Explorer(
 
 
 @cache
-def _splits(model: str, n: int, answers: int, spread: float) -> Splits:
+def _splits(n: int, answers: int, spread: float) -> Splits:
     asked = planner.loop(answers, P=_P, G=4096, spread=spread, most=MOST)
-    engine = Layout(tp=ENGINES[model])
-    return planner.posttraining(models.find(model), Cluster.of(chips.H100, n), engine, asked, staleness=99)
+    return planner.posttraining(LLAMA, Cluster.of(chips.H100, n), ENGINE, asked)
 
 
-def _split(*, model: str, n: int, answers: int, spread: float, staleness: int) -> View:
-    found = _splits(model, n, answers, spread)
+def _split(*, n: int, answers: int, spread: float, staleness: int) -> View:
+    found = _splits(n, answers, spread)
     fresh = [s for s in found if s.staleness <= staleness]
     best = min(fresh, key=lambda s: s.total_s)
     curves = []
@@ -110,10 +109,6 @@ def _split(*, model: str, n: int, answers: int, spread: float, staleness: int) -
             Readout.percent("of it, rollouts", together.generating),
             Readout("fastest", best.total_s, "s", si(best.total_s, "s")),
             Readout("gain", together.total_s / best.total_s, "", f"{together.total_s / best.total_s:.2f}"),
-            Readout.percent(
-                "longer than equal answers",
-                together.total_s / _splits(model, n, answers, 0.0).best(TOGETHER).total_s - 1,
-            ),
         ),
     )
 
@@ -123,10 +118,9 @@ SPLIT = Explorer(
     title="Who writes, who trains",
     question="How should chips be shared between rollouts and training?",
     controls={
-        "model": Choice("model", tuple(ENGINES), "LLaMA-3 70B"),
-        "n": Slider("H100", 32, 128, 128, "pow2"),
-        "answers": Slider("answers of a step", 512, 2048, 1024, "pow2"),
-        "spread": Slider("spread of the lengths", 0.0, 1.2, 0.8, step=0.2),
+        "n": Slider("H100, eight to an engine", 32, 128, 64, "pow2"),
+        "answers": Slider("answers of a step", 128, 512, 512, "pow2"),
+        "spread": Slider("spread of the lengths", 0.0, 1.2, 0.8, step=0.4),
         "staleness": Slider("updates that an answer may be old", 0, 4, 4),
     },
     view=_split,

@@ -1,7 +1,5 @@
 """How often large machines stop, how often to save, and what is lost where."""
 
-from math import expm1
-
 from scalingbook_lib.chapters.posttraining.case import CHIP_S, LARGE
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Points, Scale, Series
@@ -75,7 +73,7 @@ def ladder() -> Figure:
     parts: dict[str, list[float]] = {"counts": [], "saving": [], "done again": [], "restarting": []}
     for name, found in best.items():
         save, restart = WAYS[name]
-        saving, back = found.share * save / found.every_s, -expm1(-restart / between)
+        saving, back = found.share * save / found.every_s, 1 - reliability.restarts_leave(between, restart)
         row = (found.share, saving, 1 - found.share - saving - back, back)
         for part, share in zip(parts, row, strict=True):
             parts[part].append(100 * share)
@@ -85,6 +83,6 @@ def ladder() -> Figure:
     return Figure(
         key="posttraining.ladder",
         alt=f"Three stacked bars of where the time goes. {said}.",
-        caption=f"At {LARGE:,} chips a save that nobody waits for leaves the restart, and the restart is most of what is left. {said}.",
+        caption=f"Where nobody waits for the save, the restart is most of what is lost. ({LARGE:,} chips. {said}.)",
         parts=lambda wide: [bars],
     )
