@@ -30,7 +30,7 @@ def exact(save_s: float, between_s: float, restart_s: float, every_s: float | No
 
 
 def restarts_leave(between_s: float, restart_s: float) -> float:
-    """e^(-R/M): the share that counts if nothing but restarts is lost, and stops come while restarting, too."""
+    """e^(-R/M): the share that counts if only restarts are lost, which stops can strike, too."""
     return exp(-restart_s / between_s)
 
 
