@@ -13,9 +13,9 @@ PUBLISHED = {  # chips, hours between stops: Meta 2410.21680 (A100), 2407.21783,
     "FT-HSDP": (100_000, 0.3),
 }
 WAYS = {  # seconds of a stand-still to save, and of a restart
-    "save 60 s, restart 600 s": (60.0, 600.0),
-    "save 0.5 s, restart 600 s": (0.5, 600.0),
-    "save 0.5 s, restart 60 s": (0.5, 60.0),
+    "save 60 s, back 600 s": (60.0, 600.0),
+    "save 0.5 s, back 600 s": (0.5, 600.0),
+    "save 0.5 s, back 60 s": (0.5, 60.0),
 }
 
 
@@ -24,7 +24,7 @@ def stops() -> Figure:
     hours = {n: CHIP_S / n / 3600 for n in (256, 1024, 4096, 16_384, 65_536, 262_144)}
     at, known = CHIP_S / LARGE / 60, list(PUBLISHED.values())
     chart = Chart(
-        Scale("chips", "", "pow2", 256, 262_144),
+        Scale("chips", "", "pow2", 256, 400_000),
         Scale("hours between stops", "", "log", 0.1, 500),
         (
             Curve("as LLaMA 3's", list(hours), list(hours.values()), 0),
@@ -79,10 +79,10 @@ def ladder() -> Figure:
             parts[part].append(100 * share)
     series = [Series(part, values, color) for color, (part, values) in enumerate(parts.items())]
     said = "; ".join(f"{name}: {percent(found.share)} counts" for name, found in best.items())
-    bars = Bars(Scale("of all time", "%", "linear", 0, 100), list(best), series, stacked=True)
+    bars = Bars(Scale("of all time", "%", "linear", 0, 115), list(best), series, stacked=True)
     return Figure(
         key="posttraining.ladder",
         alt=f"Three stacked bars of where the time goes. {said}.",
-        caption=f"Where nobody waits for the save, the restart is most of what is lost. ({LARGE:,} chips. {said}.)",
+        caption=f"Where nobody waits for the save, getting back is most of what is lost. ({LARGE:,} chips. {said}.)",
         parts=lambda wide: [bars],
     )
