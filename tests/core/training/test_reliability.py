@@ -4,8 +4,10 @@ from math import exp, factorial
 
 import pytest
 
+from scalingbook_lib import inference, models, training
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
-from scalingbook_lib.machines import chips
+from scalingbook_lib.inference import Layout
+from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.machines.energy import BOUNDARIES, CHIPS, SITE, Energy, energy
 from scalingbook_lib.training import reliability, rules
 from scalingbook_lib.training.reliability import Tier
@@ -91,3 +93,13 @@ def test_large_runs_stop_as_llama_s_did_by_the_chips():
     chip_s = LLAMA3_STOPS.between_s * LLAMA3_STOPS.chips
     assert chip_s / 31_557_600 == approx(5.78, abs=0.01)
     assert chip_s / 100_000 / 60 == approx(30.4, abs=0.1)
+
+
+def test_a_run_and_a_token_take_the_chips_watts_for_their_time():
+    run = training.run_at(8e9, Cluster.of(chips.H100, 64), 1e12, mfu=0.4)
+    assert run.energy == energy(chips.H100, 64 * run.seconds)
+    assert training.run_at(8e9, Slice.of(chips.V5P, "2x2x1"), 1e12, mfu=0.4).energy is None
+    m, on = models.find("LLaMA-3 8B"), Cluster.of(chips.H100, 8)
+    served = inference.serve(m, on, Layout(tp=4), P=1024, G=256, batch=16)
+    assert served.joules_per_token == approx(4 * 700 / served.tokens_per_s)
+    assert inference.decode(m, Slice.of(chips.V5E, "2x2"), Layout(tp=4), B=1, S=1024).joules_per_token is None
