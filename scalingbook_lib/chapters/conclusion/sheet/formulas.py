@@ -5,14 +5,14 @@ Each has one case that the library works out, and the same case by hand: what th
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import sqrt
+from math import exp, sqrt
 
 from scalingbook_lib import collectives, inference, models, roofline, training
 from scalingbook_lib.inference import rules as serving
 from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import pipelines
-from scalingbook_lib.training import rules
+from scalingbook_lib.training import reliability, rules
 from scalingbook_lib.units import Told, count, si
 
 _M = models.find("LLaMA-3 70B")
@@ -149,6 +149,11 @@ FORMULAS = (
         question="time between checkpoints", formula="√(2 δ M)", unit="s",
         holds="δ to write one, M seconds between failures", case="30 s, a failure in 3 hours",
         value=lambda: rules.goodput(30, 3 * 3600, 0).best_s, by_hand=lambda: sqrt(2 * 30 * 3 * 3600),
+    ),
+    Formula(
+        question="share that restarts leave", formula="e^(-R / M)", unit="",
+        holds="R seconds to restart; saving and lost work on top", case="600 s, a stop every 30 minutes",
+        value=lambda: reliability.restarts_leave(1800, 600), by_hand=lambda: exp(-600 / 1800),
     ),
 )  # fmt: skip
 

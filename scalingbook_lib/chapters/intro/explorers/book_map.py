@@ -8,11 +8,13 @@ Every number is computed here from the catalogue, so the map promises nothing th
 from dataclasses import dataclass
 
 from scalingbook_lib import collectives
+from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
 from scalingbook_lib.machines import chips, systolic
 from scalingbook_lib.reader.explorers.parts import Cell, Choice, Explorer, Grid, Readout, Steps, View
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.steps import limits
-from scalingbook_lib.units import BF16, GiB, MiB, binary, count, si
+from scalingbook_lib.training import reliability
+from scalingbook_lib.units import BF16, GiB, MiB, binary, count, percent, si
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,11 @@ def _run_days() -> float:
     """70e9 parameters on 15e12 tokens with a whole v5p pod at 40 % of its peak."""
     pod = chips.V5P.torus.pod_chips if chips.V5P.torus else 0
     return 6 * 70e9 * 15e12 / (pod * chips.V5P.bf16_flops_per_s * 0.4) / 86_400
+
+
+def _left(n: int) -> float:
+    """The share that restarts of ten minutes leave of n chips that stop as LLaMA 3's did."""
+    return reliability.restarts_leave(LLAMA3_STOPS.between_s * LLAMA3_STOPS.chips / n, 600)
 
 
 def _pod_flops_per_s() -> float:
@@ -141,6 +148,13 @@ CHAPTERS = (
         "a hop behind its product",
     ),
     Chapter(
+        "posttraining",
+        "After pretraining",
+        "Who writes, who trains, and what keeps it running?",
+        "restarts leave e^(-restart / between stops)",
+        f"{percent(_left(100_000))} of the time is left by restarts of ten minutes on 100,000 chips",
+    ),
+    Chapter(
         "conclusion",
         "Conclusions",
         "Does the method work on your model?",
@@ -153,10 +167,10 @@ _WAYS = {
     "an evening": "intro rooflines sharding conclusion",
     "a week": "intro rooflines tpus tpus_network sharding transformers training inference conclusion",
     "JAX first": "intro jax sharding rooflines profiling training conclusion",
-    "serving first": "intro rooflines sharding transformers inference inference_llama3 conclusion",
+    "serving first": "intro rooflines sharding transformers inference inference_llama3 posttraining conclusion",
     "GPUs first": "intro rooflines gpus gpus_network sharding transformers training inference conclusion",
-    "hardware first": "intro rooflines tpus tpus_network gpus gpus_network sharding transformers training training_llama3 inference inference_llama3 jax profiling conclusion",
-    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus gpus_network jax profiling conclusion",
+    "hardware first": "intro rooflines tpus tpus_network gpus gpus_network sharding transformers training training_llama3 inference inference_llama3 jax profiling posttraining conclusion",
+    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus gpus_network jax profiling posttraining conclusion",
 }
 _BY_STEM = {chapter.stem: chapter for chapter in CHAPTERS}
 

@@ -46,7 +46,13 @@ BASES = {  # where a control has nothing to say at the start
 THINGS = "elements|sequences|tokens|rows|columns|chips|layouts|FLOPs"
 ILL_SAID = rf"(?<![\d.,])1 (?!(k|M|G|T|trillion) )(\w+ )?({THINGS})\b(?!/)|\de\+?\d"
 SMALL = ("intro.units", "transformers.router")  # what is far below one may be written with an exponent
-SLOW = ("inference", "inference_llama3", "training", "training_llama3")  # the first control with every other
+SLOW = (
+    "inference",
+    "inference_llama3",
+    "posttraining",
+    "training",
+    "training_llama3",
+)  # the first control with every other
 
 
 def offered(explorer, name):

@@ -1,0 +1,1 @@
+"""What the chapter on what comes after pretraining hands to its reader."""

@@ -1,0 +1,36 @@
+"""Which step of reinforcement learning does the chapter follow? 8,192 answers, 256 H100, a 70B model."""
+
+from functools import cache
+
+from scalingbook_lib import inference, models, planner
+from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
+from scalingbook_lib.inference import Layout
+from scalingbook_lib.machines import Cluster, chips
+from scalingbook_lib.planner import Loop, Splits
+from scalingbook_lib.serving import Rollout, drawn, rollout
+
+LLAMA = models.find("LLaMA-3 70B")
+MACHINE, ENGINE = Cluster.of(chips.H100, 256), Layout(tp=8)
+ANSWERS, P, G, SPREAD, MOST = 8192, 512, 8192, 0.8, 32_768
+SLOTS = 256  # answers of one engine
+CHIP_S = LLAMA3_STOPS.between_s * LLAMA3_STOPS.chips  # from one stop of a GPU to the next
+LARGE = 100_000
+STATE_BYTES = 14 * models.find("LLaMA-3 405B").params  # bf16 weights, fp32 master, two moments
+
+
+def asked(spread: float = SPREAD) -> Loop:
+    """The answers of one step."""
+    return planner.loop(ANSWERS, P=P, G=G, spread=spread, most=MOST)
+
+
+@cache
+def splits(spread: float = SPREAD, staleness: int = 1) -> Splits:
+    """Every way to share the chips."""
+    return planner.posttraining(LLAMA, MACHINE, ENGINE, asked(spread), staleness=staleness)
+
+
+@cache
+def played(spread: float = SPREAD) -> Rollout:
+    """One engine and its answers."""
+    costs = inference.case(LLAMA, MACHINE, ENGINE)
+    return rollout(costs, drawn(SLOTS, G, spread, most=MOST), P=P)

@@ -1,0 +1,5 @@
+"""Whose hours does the chapter turn into energy? Published runs on chips whose watts are known."""
+
+from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
+
+LARGEST = next(run for run in WHOLE_RUNS if run.name == "Llama-3.1-405B")

@@ -1,0 +1,62 @@
+"""How much energy do chips take, and what belongs to the count? Chips alone, the node around them, the site.
+
+Chapter: After pretraining.
+
+>>> from scalingbook_lib.machines import chips
+>>> print(energy(chips.H100, 30.84e6 * 3600))
+21.6 GWh: the chips alone, at their most
+"""
+
+from dataclasses import dataclass
+
+from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.units import Told, si
+
+KWH_J = 3.6e6
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary(Told):
+    """What is counted: watts of a node over those of its chips, and of the site over those of its nodes."""
+
+    name: str
+    node: float = 1.0
+    pue: float = 1.0
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.node * self.pue:.3g} times the chips' watts"
+
+
+CHIPS = Boundary("the chips alone, at their most")
+# NVIDIA's DGX H100 user guide: 10.2 kW at most, with eight GPUs of 700 W.
+NODE = Boundary("with the node around them", node=10.2e3 / (8 * 700))
+# Google's environmental report of 2025: 1.09 over all its sites in 2024.
+SITE = Boundary("with the node and the site", node=NODE.node, pue=1.09)
+BOUNDARIES = (CHIPS, NODE, SITE)
+
+
+@dataclass(frozen=True, slots=True)
+class Energy(Told):
+    """So many joules, within a boundary."""
+
+    joules: float
+    boundary: Boundary = CHIPS
+
+    @property
+    def mwh(self) -> float:
+        """In megawatt-hours."""
+        return self.joules / KWH_J / 1e3
+
+    def usd(self, usd_per_kwh: float) -> float:
+        """Its price."""
+        return self.joules / KWH_J * usd_per_kwh
+
+    def __str__(self) -> str:
+        return f"{si(self.joules / 3600, 'Wh')}: {self.boundary.name}"
+
+
+def energy(chip: Chip, chip_s: float, boundary: Boundary = CHIPS) -> Energy:
+    """Chip-seconds times the chip's most watts, times what the boundary adds."""
+    if chip.power_w is None:
+        raise ValueError(f"nobody publishes the power of {chip.name}; take another, or replace(power_w=...)")
+    return Energy(chip_s * chip.power_w * boundary.node * boundary.pue, boundary)
