@@ -27,7 +27,7 @@ WORDS = {
     "gpus_network": 5_200,
     "conclusion": 2_300,
 }
-REFERENCE = {"notation": 1_740, "glossary": 5_600}  # words of what one looks things up in
+REFERENCE = {"notation": 1_740, "glossary": 5_600, "teach": 700}  # words of what one looks things up in
 DEEPER, ALL_DEEPER = 4_000, 32_000  # words of a deeper page, and of all of them
 
 LENGTHS = {page: words.of(page) for page in pages.every()}

@@ -7,6 +7,7 @@ from sphinx.application import Sphinx
 from web.extension import (
     assets,
     cards,
+    course,
     cover,
     exercises,
     head,
@@ -24,7 +25,8 @@ from web.extension import (
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part."""
     parts = (
-        source, page, order, head, licenses, outside, maths, exercises, terms, uses, cards, cover, assets,
+        source, page, order, head, licenses, outside, maths, exercises, terms, uses, cards, cover, course,
+        assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)
