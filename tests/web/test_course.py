@@ -1,4 +1,4 @@
-"""The course has every chapter in its order and exercises that stand where it says; slides need nothing else."""
+"""The course has every chapter in its order and exercises that stand where it says; slides need nothing."""
 
 import re
 
@@ -37,10 +37,9 @@ def test_what_the_page_says_is_counted():
     )
 
 
-def test_slides_have_every_figure_with_its_words_and_nothing_from_elsewhere(tmp_path):
-    (first, *_), (again, *_) = slides.write(tmp_path / "one"), slides.write(tmp_path / "two")
-    text = first.read_text(encoding="utf-8")
-    assert text == again.read_text(encoding="utf-8")
+def test_slides_have_every_figure_with_its_words_and_nothing_from_elsewhere():
+    text = slides.document(WEEKS[0])
+    assert text == slides.document(WEEKS[0])
     shown = [key for page in WEEKS[0].pages for key in slides.drawn(page)]
     assert len(shown) >= 12
     assert re.findall(r'<figure class="fig" id="fig-([\w-]+)"', text) == [
@@ -49,4 +48,4 @@ def test_slides_have_every_figure_with_its_words_and_nothing_from_elsewhere(tmp_
     assert min(map(len, re.findall(r'class="fig-wide" role="img" aria-label="([^"]+)"', text))) > 40
     assert len(re.findall(r"<figcaption>[^<]", text)) == len(shown)
     assert re.findall(r"<script|\son\w+=|\sstyle=|url\(|@import|\ssrc=|https?://(?!www\.w3\.org)", text) == []
-    assert len(list(tmp_path.rglob("*.html"))) == 2 * len(WEEKS)
+    assert min(len(slides.drawn(page)) for week in WEEKS for page in week.pages) >= 6
