@@ -103,7 +103,7 @@ def _whole() -> str:
     )
     warm_up, core, stretch = MINUTES.values()
     return (
-        f"{len(weeks())} weeks: {reading} of reading, and {len(every)} of the book's {known} exercises, "
+        f"{len(weeks())} weeks: {reading} of reading, and {len(every)} of {known} exercises, "
         f"about {solving}. A warm-up is planned with {warm_up} minutes, a core exercise with {core}, "
         f"a stretch with {stretch}; nobody has measured that."
     )
