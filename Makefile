@@ -12,7 +12,7 @@ export UV_SYSTEM_CERTS := 1
 export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
 
-.PHONY: help book site serve test lint bare tests site-for-tests browser quick renew fidelity bench execute lab alone colab pdf epub release clean set-up set-up-book
+.PHONY: help book site serve test lint bare tests site-for-tests browser quick renew fidelity bench execute lab alone colab pdf epub slides release clean set-up set-up-book
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -94,6 +94,9 @@ pdf: set-up ## print the site as it was last built: the book, or STEMS="roofline
 
 epub: set-up ## the same as an e-book
 	@CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTHON) -m web.bound epub $(STEMS)
+
+slides: set-up ## the figures as slides, a file for each week of the course in teach.md; into dist/slides
+	$(PYTHON) -m web.slides
 
 release: set-up ## all that is handed out, into dist: wheel, site, notebooks, PDF, EPUB, digests
 	@CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTHON) -m web.release

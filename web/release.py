@@ -17,6 +17,7 @@ from web import bound, downloads, epub, pdf, serve, site, stamp
 DIST = ROOT / "dist"
 SUMS = "SHA256SUMS"
 EDITION = "EDITION.txt"
+ANSWERS = "solutions"
 
 
 def edition() -> str:
@@ -32,10 +33,11 @@ def library(folder: Path) -> None:
     (folder / ".gitignore").unlink(missing_ok=True)  # uv's; the repository ignores the folder already
 
 
-def archive(source: Path, target: Path) -> None:
+def archive(source: Path, target: Path, without: str = "-") -> None:
     """A folder as an archive of one folder that says its edition; equal folders give equal bytes."""
-    paths = sorted(path for path in source.rglob("*") if path.is_file())
-    files = {f"{target.stem}/{path.relative_to(source).as_posix()}": path.read_bytes() for path in paths}
+    paths = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file())
+    kept = [path for path in paths if path.parts[0] != without]
+    files = {f"{target.stem}/{path.as_posix()}": (source / path).read_bytes() for path in kept}
     target.write_bytes(wheel.packed(files | {f"{target.stem}/{EDITION}": edition().encode()}))
 
 
@@ -59,7 +61,9 @@ def main() -> None:
     made = site.build()
     library(DIST)
     archive(made, DIST / f"book-{stamp.VERSION}-site.zip")
-    archive(made / downloads.FOLDER, DIST / f"book-{stamp.VERSION}-notebooks.zip")
+    notebooks = made / downloads.FOLDER
+    archive(notebooks, DIST / f"book-{stamp.VERSION}-notebooks.zip", without=ANSWERS)
+    archive(notebooks / ANSWERS, DIST / f"book-{stamp.VERSION}-answers.zip")
     volumes(made, DIST)
     (DIST / SUMS).write_text(digests(DIST), encoding="utf-8")
     print(f"dist/ has version {stamp.VERSION} of {stamp.day()}:\n{digests(DIST)}", end="")

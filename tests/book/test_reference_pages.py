@@ -150,7 +150,7 @@ def test_parts_hold_chapters_and_what_is_deeper(cover):
 
 
 def test_the_contents_are_the_map_in_its_order(cover):
-    listed = [chapter.stem for chapters in cover._contents().values() for chapter in chapters]
+    listed = [chapter.stem for chapters in cover.contents().values() for chapter in chapters]
     assert listed == [chapter.stem for chapter in CHAPTERS]
 
 

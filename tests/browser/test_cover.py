@@ -1,4 +1,4 @@
-"""A way that was chosen on the cover is marked there, in the contents of every page, and after a return."""
+"""On the cover a slider is at hand with its verdict; a way that was chosen is marked on every page."""
 
 import pytest
 
@@ -32,3 +32,25 @@ def test_what_the_browser_kept_of_something_else_is_not_believed(page):
     page.evaluate("localStorage.setItem('scalingbook.path', '{\"name\": 3}')")
     page.reload()
     assert marked(page) == []
+
+
+SEEN = """(shown) => {  // all of it in the window, and nothing above its middle
+  const box = shown.getBoundingClientRect(), { left, right, top, bottom } = box;
+  const on = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+  return top >= 0 && bottom <= innerHeight && (on === shown || shown.contains(on));
+}"""
+
+
+@pytest.mark.parametrize(("width", "height", "scrolled"), [(1366, 768, 0), (390, 844, 300)])
+def test_a_visitor_has_a_slider_and_its_verdict_at_once(visit, width, height, scrolled):
+    page = visit(width=width).go("index.html")
+    page.set_viewport_size({"width": width, "height": height})
+    slider = page.locator(".explorer input[name=n]").first
+    verdict = page.locator(".explorer .ex-verdict").first
+    page.evaluate("(down) => scrollTo({ top: down, behavior: 'instant' })", scrolled)
+    assert slider.evaluate(SEEN)
+    assert verdict.evaluate(SEEN)
+    said = verdict.inner_text()
+    slider.press("Home")
+    page.wait_for_function("(said) => document.querySelector('.ex-verdict').innerText !== said", arg=said)
+    assert verdict.evaluate(SEEN)

@@ -76,6 +76,7 @@ def test_a_page_fits_a_phone_and_is_legible_in_the_dark(visit, path):
     for narrow in page.locator(".explorer .ex-narrow").all():
         assert narrow.is_visible()
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert axe(page, "scrollable-region-focusable") == []
     page.set_viewport_size({"width": 1280, "height": 1000})  # with its margins and its wide pictures
     assert axe(page, "color-contrast") == []
 

@@ -1,6 +1,5 @@
 """How a page comes to life, how it fails to, and what a reader is told. On one page that has an explorer."""
 
-import json
 import re
 import shutil
 
@@ -211,15 +210,3 @@ def test_the_glossarys_box_keeps_what_begins_with_the_word(visit):
     assert [head.split("#")[0] for head in heads.all_inner_texts()] == ["ring", "ring attention"]
     page.fill(".glossary-filter input", "")
     assert heads.count() == every > 280
-
-
-def test_a_word_that_is_no_progress_file_is_refused(visit, chapter):
-    page = visit().go(chapter)
-    if page.locator('[data-progress="import"]').first.is_hidden():
-        return
-    with page.expect_file_chooser() as chooser:
-        page.locator('[data-progress="import"]').first.click()
-    chooser.value.set_files(
-        {"name": "p.json", "mimeType": "application/json", "buffer": json.dumps([1]).encode()}
-    )
-    page.wait_for_function("document.querySelector('.progress-note').textContent.startsWith('Not imported')")

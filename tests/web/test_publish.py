@@ -140,6 +140,9 @@ def test_an_archive_says_its_edition_and_equal_folders_give_equal_bytes(tmp_path
     with zipfile.ZipFile(tmp_path / "one" / "book.zip") as archive:
         assert archive.namelist() == ["book/EDITION.txt", "book/a.html"]
         assert f"Version {__version__}, {stamp.day()}" in archive.read("book/EDITION.txt").decode()
+    release.archive(tmp_path, tmp_path / "without.zip", without="made")
+    with zipfile.ZipFile(tmp_path / "without.zip") as archive:
+        assert [name for name in archive.namelist() if "made" in name] == []
     first, second = ((tmp_path / name / "book.zip").read_bytes() for name in ("one", "two"))
     assert first == second
     assert release.digests(tmp_path / "one") == f"{hashlib.sha256(first).hexdigest()}  book.zip\n"

@@ -7,6 +7,7 @@ from sphinx.application import Sphinx
 from web.extension import (
     assets,
     cards,
+    course,
     cover,
     embed,
     exercises,
@@ -28,7 +29,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part."""
     parts = (
         source, page, order, head, licenses, outside, maths, exercises, terms, uses, numbers, cards, cover,
-        embed, workbench, assets,
+        course, embed, workbench, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)

@@ -90,7 +90,8 @@ def told(minutes: int) -> str:
     return " ".join([f"{hours} h"] * bool(hours) + [f"{rest} min"] * bool(rest))
 
 
-def _contents() -> dict[str, tuple[Chapter, ...]]:
+def contents() -> dict[str, tuple[Chapter, ...]]:
+    """The chapters of the book, by part."""
     return parts(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8")))
 
 
@@ -100,17 +101,17 @@ class Inside(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """One list."""
         _depends(self)
-        contents = _contents()
-        longest = max(sum(chapter.minutes) for chapters in contents.values() for chapter in chapters)
+        listed = contents()
+        longest = max(sum(chapter.minutes) for chapters in listed.values() for chapter in chapters)
         rows = {
             caption: "".join(_row(chapter, longest) for chapter in chapters)
-            for caption, chapters in contents.items()
+            for caption, chapters in listed.items()
         }
-        listed = "".join(
+        items = "".join(
             f'<li class="inside-part"><p>{escape(caption)}</p><ol>{row}</ol></li>'
             for caption, row in rows.items()
         )
-        return [nodes.raw("", f'<ol class="inside">{listed}</ol>', format="html")]
+        return [nodes.raw("", f'<ol class="inside">{items}</ol>', format="html")]
 
 
 def _row(chapter: Chapter, longest: int) -> str:
@@ -141,7 +142,7 @@ class Paths(SphinxDirective):
 
 
 def _way(name: str, title: str, whom: str) -> str:
-    listed = {chapter.stem: chapter for chapters in _contents().values() for chapter in chapters}
+    listed = {chapter.stem: chapter for chapters in contents().values() for chapter in chapters}
     order = [listed[chapter.stem] for chapter in PATHS[name] if chapter.stem in listed]
     pages = " ".join(f"{chapter.page}.html" for chapter in order)
     lasts = told(5 * round(sum(minutes(chapter.page) for chapter in order) / 5))

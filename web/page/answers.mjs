@@ -22,12 +22,17 @@ class AnswerBox {
     this.engine = engine;
     this.key = form.dataset.check ?? "";
     this.result = need(form, ".answer-result", HTMLElement);
-    if (read()[this.key]?.solved) this.tell("kept", "✓ Solved before.");
+    this.hints = need(form, ".answer-hints", HTMLElement);
+    this.kept = read()[this.key];
+    if (this.kept?.solved) this.tell("kept", "✓ Solved before.");
+    if (this.kept?.answer) this.answer(this.kept.answer);
   }
 
   listen() {
     this.form.addEventListener("submit", (event) => { event.preventDefault(); this.judge(); });
+    this.form.addEventListener("change", () => record(this.key, () => ({ answer: this.given() })));
     const hint = find(this.form, ".answer-hint", HTMLButtonElement);
+    if (hint && this.kept?.hints) hint.textContent = this.kept.hints > 1 ? `Hints 1 to ${this.kept.hints} again` : "Hint 1 again";
     hint?.addEventListener("click", () => this.hint(hint));
   }
 
@@ -49,6 +54,14 @@ class AnswerBox {
     return (chosen ?? find(this.form, "input[type=text]", HTMLInputElement))?.value ?? "";
   }
 
+  /** Choose or write what was given before. @param {string} text */
+  answer(text) {
+    const choice = all(this.form, "input[type=radio]", HTMLInputElement).find((one) => one.value === text);
+    const field = find(this.form, "input[type=text]", HTMLInputElement);
+    if (choice) choice.checked = true;
+    else if (field) field.value = text;
+  }
+
   async judge() {
     const text = this.given();
     if (!text.trim()) {
@@ -58,28 +71,32 @@ class AnswerBox {
     if (this.engine.state !== "live") this.tell("starting", "Starting Python…");
     try {
       const { ok, status, message } = await this.engine.ask("judge", this.key, text);
-      this.tell(status, `${SIGNS[status] ?? ""} ${message}`);
-      if (status === "right" || status === "wrong") {
-        record(this.key, (before) => ({ solved: before.solved || ok, tries: before.tries + 1 }));
-      }
+      const tried = status === "right" || status === "wrong" ? 1 : 0;
+      const warning = record(this.key, (before) => ({ answer: text, solved: before.solved || ok, tries: before.tries + tried }));
+      this.tell(status, `${SIGNS[status] ?? ""} ${message} ${warning}`.trim());
     } catch (problem) { this.fail(problem); }
   }
 
-  /** Show the next hint. @param {HTMLButtonElement} button */
+  /** Show the next hint, at first all that were seen before. @param {HTMLButtonElement} button */
   async hint(button) {
-    const hints = need(this.form, ".answer-hints", HTMLElement);
     button.disabled = true;
     try {
-      const { n, of, text } = await this.engine.ask("hint", this.key, hints.children.length + 1);
-      if (n) {
-        hints.append(Object.assign(document.createElement("li"), { textContent: text }));
-        record(this.key, (before) => ({ hints: Math.max(before.hints, n) }));
-      }
-      button.disabled = n >= of;
-      button.textContent = n >= of ? "No more hints" : `Hint ${n + 1} of ${of}`;
+      const shown = this.hints.children.length;
+      button.disabled = await this.hintsTo(Math.max(shown + 1, this.kept?.hints ?? 0), button);
     } catch (problem) {
       button.disabled = false;
       this.fail(problem);
     }
+  }
+
+  /** @param {number} last @param {HTMLButtonElement} button @returns {Promise<boolean>} whether that was the last there is */
+  async hintsTo(last, button) {
+    const { n, of, text } = await this.engine.ask("hint", this.key, this.hints.children.length + 1);
+    if (n) {
+      this.hints.append(Object.assign(document.createElement("li"), { textContent: text }));
+      record(this.key, (before) => ({ hints: Math.max(before.hints, n) }));
+    }
+    button.textContent = !n || n >= of ? "No more hints" : `Hint ${n + 1} of ${of}`;
+    return n && n < Math.min(last, of) ? this.hintsTo(last, button) : !n || n >= of;
   }
 }

@@ -3,7 +3,7 @@
 import { all, find } from "./dom.mjs";
 import { read, record } from "./progress.mjs";
 
-/** @typedef {import("./progress.mjs").Guess} Guess */
+/** @import { Said } from "./kept.mjs" */
 
 const ASKS = "scalingbook.asks"; // "no" where a reader wants no questions
 const WAITING = 3; // blocks behind a box that hold its answer
@@ -61,12 +61,13 @@ class Box {
 
   /** @param {string} guess @param {string} judged */
   keep(guess, judged) {
-    record(this.key, () => ({ solved: judged === "right", guess, judged, page }));
+    const warning = record(this.key, () => ({ solved: judged === "right", guess, judged, page }));
     this.show();
     this.said(read()[this.key] ?? {});
+    this.row.append(warning);
   }
 
-  /** @param {Guess} kept */
+  /** @param {Said} kept */
   said(kept) {
     this.row.replaceChildren();
     if (!kept.guess) return;

@@ -1,68 +1,47 @@
 // What a reader has solved, kept in this browser only: counts in the contents, export, import, erase.
 import { all, find, need } from "./dom.mjs";
+import { entries, exported, imported } from "./kept.mjs";
 import { save } from "./save.mjs";
 import { words } from "./words.mjs";
 
-/** @typedef {{ guess?: string, judged?: string, page?: string }} Guess what was said in a Predict box, and how near it was */
-/** @typedef {{ solved: boolean, tries: number, hints: number, when?: string } & Guess} Entry what was done with one exercise */
-/** @typedef {Record<string, Entry>} Progress by the exercise's key */
+/** @import { Entry, Progress } from "./kept.mjs" */
 /** @typedef {(text: string) => void} Note says something below the panel's buttons */
 
 const STORE = "scalingbook.progress";
 const SURE_MS = 6000; // how long a first press on Erase is remembered
+const UNKEPT = "Not kept: this browser stores nothing here (a private window, or no room left). Export saves a copy.";
 const { pages = {}, ordinals = {} } = globalThis.bookExercises ?? {}; // the build writes it above
+/** @type {Progress | undefined} */
+let unkept; // what the browser did not store lives as long as the page
 
 /** What this browser holds; nothing where it holds something else. @returns {Progress} */
 export function read() {
-  try { return valid(JSON.parse(localStorage.getItem(STORE) ?? "null")); } catch { return {}; }
+  try { return unkept ?? entries(JSON.parse(stored() ?? "null"), ordinals); } catch { return {}; }
 }
 
-/**
- * The entries that have the form of an entry, by the keys of today: a file may hold anything, and an old one numbers.
- * @param {unknown} stored
- */
-function valid(stored) {
-  const entries = stored && typeof stored === "object" && !Array.isArray(stored) ? Object.entries(stored) : [];
-  /** @type {Progress} */
-  const progress = {};
-  for (const [key, one] of entries) {
-    if (/^[a-z_0-9]+\.[\w-]+$/.test(key) && one && typeof one === "object") add(progress, ordinals[key] ?? key, one);
-  }
-  return progress;
-}
+/** The text that this browser holds; null where it holds none. */
+function stored() { try { return localStorage.getItem(STORE); } catch { return null; } }
 
-/**
- * Join what is known of one exercise: what was solved stays solved, and no count becomes smaller.
- * @param {Progress} progress
- * @param {string} key
- * @param {Entry} one
- */
-function add(progress, key, one) {
-  const before = progress[key];
-  progress[key] = before ? {
-    ...before, ...one,
-    solved: Boolean(before.solved || one.solved),
-    tries: Math.max(before.tries ?? 0, one.tries ?? 0),
-    hints: Math.max(before.hints ?? 0, one.hints ?? 0),
-  } : one;
-}
-
-/** @param {Progress} progress */
+/** @param {Progress} progress @returns what to tell the reader where nothing could be stored */
 function write(progress) {
-  try { localStorage.setItem(STORE, JSON.stringify(progress)); } catch { /* a private window: nothing is stored */ }
+  unkept = undefined;
+  try { localStorage.setItem(STORE, JSON.stringify(progress)); } catch { unkept = progress; }
   show(progress);
+  return unkept ? UNKEPT : "";
 }
 
 /**
  * Change the entry of one exercise.
  * @param {string} key
  * @param {(before: Entry) => Partial<Entry>} change
+ * @returns what to tell the reader where it could not be stored
  */
 export function record(key, change) {
   const progress = read();
   const before = progress[key] ?? { solved: false, tries: 0, hints: 0 };
-  progress[key] = { ...before, ...change(before), when: new Date().toISOString().slice(0, 10) };
-  write(progress);
+  const changed = change(before), said = "answer" in changed || "guess" in changed;
+  progress[key] = { ...before, ...changed, ...(said && { when: new Date().toISOString() }) };
+  return write(progress);
 }
 
 /** @param {Progress} progress */
@@ -110,20 +89,19 @@ function label(link, done, count) {
 /** @type {Record<string, (note: Note, button: HTMLElement) => void>} */
 const actions = {
   export(note) {
-    const text = JSON.stringify({ book: "scalingbook", version: 2, progress: read() }, null, 2);
-    save(text, "application/json", "scalingbook-progress.json");
+    save(exported(read()), "application/json", "scalingbook-progress.json");
     note("Saved as scalingbook-progress.json.");
   },
   import(note) {
     const input = Object.assign(document.createElement("input"), { type: "file", accept: "application/json,.json" });
     input.addEventListener("change", async () => {
+      const [file] = input.files ?? [];
+      if (!file) return;
       try {
-        const file = JSON.parse(await (input.files?.[0]?.text() ?? ""));
-        if (file.book !== "scalingbook") throw new Error("not an export of this book");
-        const progress = read();
-        for (const [key, one] of Object.entries(valid(file.progress))) add(progress, key, one);
-        write(progress);
-        note("Imported.");
+        const found = await imported(file), known = Object.keys(entries(found, ordinals)).length;
+        const left = Object.keys(found).length - known;
+        const told = `Imported: ${known} exercises and guesses${left > 0 ? `; ${left} more could not be read` : ""}.`;
+        note(write(entries(found, ordinals, read())) || told);
       } catch (problem) {
         note(`Not imported: ${words(problem)}. Choose a file that Export wrote.`);
       }
@@ -132,8 +110,7 @@ const actions = {
   },
   erase(note, button) {
     if (button.dataset.sure) {
-      write({});
-      note("Erased.");
+      note(write({}) || "Erased.");
       delete button.dataset.sure;
       button.textContent = "Erase";
       return;
@@ -145,13 +122,15 @@ const actions = {
   },
 };
 
+const held = read();
+const warning = Object.keys(held).length || stored() === null ? write(held) : ""; // numbers become names; whether it is kept is seen at once
+show(held);
 for (const panel of all(document, ".progress-panel", HTMLElement)) {
   /** @type {Note} */
   const note = (text) => { need(panel, ".progress-note", HTMLElement).textContent = text; };
+  if (warning) note(warning);
   for (const button of all(panel, "[data-progress]", HTMLElement)) {
     button.addEventListener("click", () => actions[button.dataset.progress ?? ""](note, button));
   }
 }
 addEventListener("storage", (event) => { if (event.key === STORE) show(read()); });
-const kept = read();
-if (Object.keys(kept).length) write(kept); else show(kept); // what was kept under numbers is kept under names from now on

@@ -1,0 +1,145 @@
+"""How is the book taught in ten weeks? `data/course.csv` has the weeks; a page shows them by `{weeks}`.
+
+A week's pages are of the main lane; its exercises are among those that stand on these pages.
+"""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from scalingbook_lib.chapters import checks
+from tools import exercises, pages
+from tools.environment import ROOT
+from web.extension import cover
+from web.extension.exercises import LEVELS, name
+
+SOURCE = ROOT / "data" / "course.csv"
+MINUTES = {1: 5, 2: 15, 3: 30}  # what we plan for an exercise, by difficulty; nobody has measured it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Week:
+    """What is read, which of its sections may be left out, what is solved, and what is asked besides."""
+
+    number: int
+    pages: tuple[str, ...]
+    skip: tuple[str, ...]
+    exercises: tuple[str, ...]
+    asks: str
+
+    @property
+    def title(self) -> str:
+        """Its chapters."""
+        return ", ".join(chapter(page).title for page in self.pages)
+
+    @property
+    def reading_minutes(self) -> int:
+        """Of its pages, whole."""
+        return sum(chapter(page).minutes[0] for page in self.pages)
+
+    @property
+    def solving_minutes(self) -> int:
+        """Of its exercises."""
+        return sum(MINUTES[checks.find(key).difficulty] for key in self.exercises)
+
+
+@cache
+def weeks() -> tuple[Week, ...]:
+    """The course, week by week."""
+    with SOURCE.open(encoding="utf-8", newline="") as file:
+        return tuple(
+            Week(
+                number=int(row["week"]),
+                asks=row["asks"],
+                pages=tuple(row["pages"].split()),
+                skip=tuple(row["skip"].split()),
+                exercises=tuple(row["exercises"].split()),
+            )
+            for row in csv.DictReader(file)
+        )
+
+
+@cache
+def chapter(page: str) -> cover.Chapter:
+    """The chapter of the contents with that page."""
+    listed = (one for chapters in cover.contents().values() for one in chapters)
+    return next(one for one in listed if one.stem == page)
+
+
+@cache
+def places() -> dict[str, str]:
+    """The page of the main lane on which each exercise stands, by its key."""
+    main = [page for page in pages.every() if not page.deeper]
+    found = ((page, one) for page in main for one in exercises.SHOWN.finditer(page.text))
+    return {
+        exercise.key: page.name
+        for page, one in found
+        for exercise in exercises.shown(one["stem"], one["names"].split())
+    }
+
+
+class Weeks(SphinxDirective):
+    """The course."""
+
+    def run(self) -> list[nodes.Node]:
+        """What it takes, then a list of weeks, each with what is read, left out, solved and asked."""
+        for path in (SOURCE, *sorted((ROOT / "chapters").glob("*.md"))):
+            self.env.note_dependency(str(path))
+        listed = "".join("".join(_told(week)) for week in weeks())
+        return [nodes.raw("", f"<p>{_whole()}</p><dl>{listed}</dl>", format="html")]
+
+
+def _whole() -> str:
+    every, known = [key for week in weeks() for key in week.exercises], len(checks.catalogue())
+    reading, solving = (
+        cover.told(sum(getattr(week, f"{kind}_minutes") for week in weeks()))
+        for kind in ("reading", "solving")
+    )
+    warm_up, core, stretch = MINUTES.values()
+    return (
+        f"{len(weeks())} weeks: {reading} of reading, and {len(every)} of {known} exercises, "
+        f"about {solving}. A warm-up is planned with {warm_up} minutes, a core exercise with {core}, "
+        f"a stretch with {stretch}; nobody has measured that."
+    )
+
+
+def _told(week: Week) -> Iterator[str]:
+    read = ", ".join(
+        f'<a href="chapters/{page}.html">{escape(chapter(page).title)}</a>' for page in week.pages
+    )
+    yield f"<dt>Week {week.number}: {read}</dt>"
+    yield f"<dd><p>{escape(week.asks)}</p>"
+    yield f"<p>Read: {week.reading_minutes} min. Leave out: {', '.join(map(_section, week.skip))}.</p>"
+    solve = ", ".join(map(_exercise, week.exercises))
+    yield f"<p>Solve {len(week.exercises)}, about {cover.told(week.solving_minutes)}: {solve}.</p></dd>"
+
+
+def _section(label: str) -> str:
+    page, title = section(label)
+    return f'<a href="chapters/{page}.html#{nodes.make_id(label)}">{escape(title)}</a>'
+
+
+@cache
+def section(label: str) -> tuple[str, str]:
+    """The page of a label, and the title of the section."""
+    for page in pages.every():
+        _, _, after = page.text.partition(f"\n({label})=\n")
+        if title := next((line for line in after.splitlines() if line.startswith("#")), ""):
+            return page.name, title.lstrip("# ")
+    raise LookupError(f"no chapter has a section {label}")
+
+
+def _exercise(key: str) -> str:
+    check, place = checks.find(key), f"chapters/{places()[key]}.html#{name(key)}"
+    return f'<a href="{place}">{escape(check.title)}</a> ({LEVELS[check.difficulty]})'
+
+
+def setup(app: Sphinx) -> None:
+    """Register the directive."""
+    app.add_directive("weeks", Weeks)

@@ -1,0 +1,89 @@
+// What is kept of an exercise or a guess: read with suspicion, and joined so that nothing is lost.
+
+/** @typedef {{ answer?: string, guess?: string, judged?: string, page?: string, when?: string }} Said the last answer, or a Predict box's guess */
+/** @typedef {{ solved: boolean, tries: number, hints: number } & Said} Entry what was done with one exercise */
+/** @typedef {Record<string, Entry>} Progress by the exercise's key */
+
+const BOOK = "scalingbook";
+const VERSION = 3; // 1: exercises under numbers; 2: under names, guesses; 3: answers, and when to the second
+const MOST_BYTES = 2 ** 20; // an export with every answer has a tenth
+const MOST_LETTERS = 500;
+const MOST_TIMES = 1e6;
+const KEY = /^[a-z_0-9]+\.[\w-]{1,200}$/;
+const WHEN = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/;
+/** @type {(keyof Said)[]} */
+const SAID = ["answer", "guess", "judged", "page", "when"];
+
+/** @param {unknown} found @returns {Record<string, any> | null} the object, where it is one */
+const object = (found) => (found && typeof found === "object" && !Array.isArray(found) ? found : null);
+/** @param {unknown} found */
+const times = (found) => (Number.isInteger(found) ? Math.min(Math.max(Number(found), 0), MOST_TIMES) : 0);
+
+/**
+ * An entry with the fields that an entry has, each of its own type; nothing where it is none.
+ * @param {unknown} found
+ * @returns {Entry | null}
+ */
+function entry(found) {
+  const one = object(found);
+  if (typeof one?.solved !== "boolean") return null;
+  const said = SAID.filter((name) => typeof one[name] === "string" && (name !== "when" || WHEN.test(one[name])));
+  const told = Object.fromEntries(said.map((name) => [name, one[name].slice(0, MOST_LETTERS)]));
+  return { solved: one.solved, tries: times(one.tries), hints: times(one.hints), ...told };
+}
+
+/** Of two things that were said the one of higher rank is kept: words before none, then the newer. @param {Entry} one */
+function rank(one) {
+  const words = one.answer || one.guess ? "1" : "0";
+  return [words, one.when ?? "", one.judged ? "1" : "0", JSON.stringify(SAID.map((name) => one[name] ?? null))].join("\0");
+}
+
+/**
+ * Join what is known of one exercise: what was solved stays solved, no count becomes smaller, and the order does not matter.
+ * @param {Entry} one
+ * @param {Entry} [other]
+ * @returns {Entry}
+ */
+export function joined(one, other = one) {
+  return {
+    ...(rank(one) > rank(other) ? one : other),
+    solved: one.solved || other.solved,
+    tries: Math.max(one.tries, other.tries),
+    hints: Math.max(one.hints, other.hints),
+  };
+}
+
+/**
+ * The entries among what was found, by the keys of today, added to others.
+ * @param {unknown} found
+ * @param {Record<string, string>} ordinals today's key of each that was a number
+ * @param {Progress} [others]
+ */
+export function entries(found, ordinals, others = {}) {
+  const progress = { ...others };
+  for (const [key, value] of Object.entries(object(found) ?? {})) {
+    const one = KEY.test(key) ? entry(value) : null, name = ordinals[key] ?? key;
+    if (one) progress[name] = joined(one, progress[name]);
+  }
+  return progress;
+}
+
+/** The text of an export. @param {Progress} progress */
+export const exported = (progress) => JSON.stringify({ book: BOOK, version: VERSION, progress }, null, 2);
+
+/**
+ * What an exported file holds, whichever edition wrote it; an error says why a file is refused.
+ * @param {Blob} file
+ */
+export async function imported(file) {
+  if (file.size > MOST_BYTES) throw new Error(`it has ${(file.size / 1e6).toFixed(1)} MB, and an export less than ${Math.floor(MOST_BYTES / 1e6)}`);
+  const text = await file.text();
+  /** @type {Record<string, any> | null} */
+  let held;
+  try { held = object(JSON.parse(text)); } catch { throw new Error("it is no JSON"); }
+  if (held?.book !== BOOK) throw new Error("it is no export of this book");
+  if (!Number.isInteger(held.version) || held.version < 1) throw new Error("it does not say its version");
+  if (held.version > VERSION) throw new Error("a later edition of the book wrote it, and that edition reads it");
+  if (!object(held.progress)) throw new Error("its progress is not kept by exercise");
+  return held.progress;
+}
