@@ -95,7 +95,13 @@ class Warm(Asked):
         assert process.stdin
         assert process.stdout
         super().__init__(process.stdin, process.stdout)
-        atexit.register(process.communicate)  # with nothing more to ask it ends
+        self._process = process
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """With nothing more to ask it ends, and its kernels with it."""
+        self._questions.close()
+        self._process.wait()
 
     def ended(self, notebook: Path, variables: dict[str, str], arguments: list[str]) -> str:
         """Run a notebook where it lies, with these variables alone; what went wrong, or ''."""
@@ -121,8 +127,9 @@ def kernel(folder: str, variables: dict[str, str], arguments: list[str]) -> int:
         os.setpgid(child, child)  # here, too: whoever asked may signal the group at once
         return child
     os.setpgid(0, 0)
-    _become(folder, variables | {"JPY_PARENT_PID": str(os.getppid())}, os.devnull)
-    sys.argv = [LAUNCHER, *arguments]
+    _become(folder, variables, os.devnull)
+    # ipykernel has read whose child it is when it was loaded; with that process it shall end
+    sys.argv = [LAUNCHER, *arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
     _left(import_module("ipykernel.kernelapp").launch_new_instance)
     return 0
 

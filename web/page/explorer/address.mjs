@@ -1,5 +1,5 @@
 // The page's address: one query parameter for each control that is not at its start, so that a link shares a state.
-// `rooflines.roofline-tokens=64` is a value, for good. Addresses once held what an input holds, `rooflines.roofline.tokens=6`,
+// `rooflines.roofline-B=64` is a value, for good. Addresses once held what an input holds, `rooflines.roofline.B=6`,
 // a slider's position: those are still read.
 import { book } from "../book.mjs";
 import { isSlider } from "./controls.mjs";
