@@ -21,7 +21,7 @@ SEEN = """(around) => {
     title: document.querySelector('h1').checkVisibility(),
     around: all(around).filter((one) => one.checkVisibility()).map((one) => one.className),
     paper: getComputedStyle(document.body).backgroundColor,
-    ink: getComputedStyle(document.querySelector('article p')).color,
+    ink: getComputedStyle(document.querySelector('article p:not(.page-number)')).color,
     settings: flat('.ex-control label'),
     waiting: flat('[hidden=until-found]'),
     folded: flat('article details:not(.ex-more) > :not(summary)'),
