@@ -3,14 +3,13 @@
 from math import exp, factorial
 
 from scalingbook_lib.reader.explorers.parts import (
-    Bars,
     Chart,
     Curve,
     Explorer,
     Points,
     Readout,
+    RefLine,
     Scale,
-    Series,
     Slider,
     Switch,
     View,
@@ -78,13 +77,17 @@ LADDER = Explorer(
 def _spares(*, stops: float, days: float, unit: int, enough: float) -> View:
     found = reliability.spares(stops, days, enough / 100)
     most = found.spares + 4
-    row = range(max(0, int(found.out) - 12), most)
+    row = range(most)
     chances = [100 * exp(-found.out) * found.out**k / factorial(k) for k in row]
-    bars = Bars(Scale("of the time", "%"), [f"{k} out" for k in row], [Series("", chances, 0)])
+    chart = Chart(
+        Scale("units out at once", ""),
+        Scale("of the time", "%"),
+        (Curve("so many are out", [*row], chances, 0), RefLine("spares", found.spares)),
+    )
     return View(
         f"{three(found.out)} units are out on average; {several(found.spares, 'spare')} suffice "
         f"{enough:g} % of the time, {several(found.spares * unit, 'chip')}.",
-        (bars,),
+        (chart,),
         (
             Readout("out on average", found.out, "", three(found.out)),
             Readout("spares", found.spares, "", str(found.spares)),
