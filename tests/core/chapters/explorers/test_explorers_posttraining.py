@@ -40,7 +40,7 @@ def test_spares_are_counted_in_units_that_go_out_together():
     view = ALL["spares"].see()
     assert readout(view, "spares") == 25
     assert readout(view, "spare chips") == 200
-    assert sum(panel(view, Bars).series[0].values) < 100
+    assert 99 < sum(panel(view, Chart).marks[0].ys) < 100  # the curve goes on
 
 
 def test_the_site_takes_twice_what_its_chips_take():
