@@ -27,7 +27,7 @@ def test_the_formula_by_hand_is_what_the_library_says(formula):
     ("name", "said"),
     [
         ("C of TPU v5p", "459 TFLOPs/s"),
-        ("W_hbm of TPU v5p", "2.76 TB/s"),
+        ("W_hbm of TPU v5p", "2.77 TB/s"),
         ("C of H100", "989 TFLOPs/s"),
         ("W_hbm of H100", "3.35 TB/s"),
         ("C / W_hbm", "153 FLOPs/B to 560 FLOPs/B"),
