@@ -13,6 +13,7 @@ from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import FP32, Told, binary, percent, si
 
+FAR = 1 << 30  # sequences, of which steps of whole ones are next to nothing
 PARTS = ("weights", "kv", "activations", "logits", "reserve")
 
 
@@ -102,11 +103,14 @@ def room_for(s: Shape, machine: Machine, *, S: int, reserve: float = 0.0, step_t
 
     if held(1) > room:
         return 0
-    # What is held grows with B: doubled until it is too much, then halved down to the last that fits.
-    high = 2
+    # What is held grows with B, in steps around a line: from there by doubled steps past the last that fits.
+    low = high = 1 + int((room - held(1)) * FAR / held(FAR))
+    step = 1
     while held(high) <= room:
-        high *= 2
-    return bisect_right(range(high), room, lo=high // 2, key=held) - 1
+        low, high, step = high, high + step, 2 * step
+    while low > 1 and held(low) > room:
+        low, high, step = max(low - step, 1), low, 2 * step
+    return bisect_right(range(high), room, lo=low, key=held) - 1
 
 
 def weight_bytes(s: Shape) -> float:

@@ -72,16 +72,15 @@ class Bound:
         found += read * self.read_s * (self.P / pp + 1) / 2  # of a chunk, each stage has a part at a time
         if not self.steps:
             return found + sum(token_s * tokens for token_s, _ in self.classes)
-        for token_s, weights_s in self.classes:
-            found += self._both(token_s * tokens, weights_s)
+        products = [(token_s * tokens, weights_s) for token_s, weights_s in self.classes]
+        products.append((self.head[0] * decoded, self.head[1]))
         token_s, weights_s, untouched = self.routed
-        found += self._both(token_s * tokens, weights_s * (1 - untouched**decoded))  # prompts visit no fewer
-        found += self._both(self.head[0] * decoded, self.head[1])
+        if token_s:
+            products.append((token_s * tokens, weights_s * (1 - untouched**decoded)))  # prompts visit no fewer
+        for math_s, read_s in products:
+            found += math_s + self.apart * read_s if math_s > read_s else read_s + self.apart * math_s
         found += self.fixed_s + self.step_s * max(min(pp, sequences), 1.0)
         return max(found, sequences * self.host_s)
-
-    def _both(self, math_s: float, weights_s: float) -> float:
-        return max(math_s, weights_s) + self.apart * min(math_s, weights_s)
 
 
 def bound(on: Case, *, P: int, G: int, chunk: int, any_cache: bool = False) -> Bound:

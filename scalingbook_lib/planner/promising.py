@@ -4,10 +4,10 @@ A way is left out where one that was judged is as fast and cheaper than its boun
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from scalingbook_lib.inference import Efficiency, Layout, case
 from scalingbook_lib.inference import serve as steady
@@ -18,6 +18,14 @@ from scalingbook_lib.planner.front import Option
 from scalingbook_lib.planner.ways import Way, how_many, sizes, uncached
 
 type Watch = Callable[[int, int], bool]  # how many of how many ways are done; whether to end
+
+
+class Least(NamedTuple):
+    """What a range of batches takes at least: latency, cost, and the factor by which it is late."""
+
+    itl_s: float
+    cost: float
+    late: float
 
 
 @dataclass(kw_only=True, slots=True)
@@ -37,11 +45,11 @@ class Judge:
 
     def run(self, ways: list[Way], watch: Watch, *, every: bool) -> bool:
         """Judge all batches of all ways, or those that may be on the front; whether `watch` ended it."""
-        order = ways if every else sorted(ways, key=self._promise)  # what is good early rules out more
-        for done, way in enumerate(order):
-            if watch(done, len(order)):
+        steps = ((way, self._sizes(way)) for way in ways) if every else self._hopeful(ways)
+        for done, (way, batches) in enumerate(steps):
+            if watch(done, len(ways)):
                 return True
-            for B in self._sizes(way) if every else self._hopeful(way):
+            for B in batches:
                 self._judge(way, B)
         return False
 
@@ -74,22 +82,28 @@ class Judge:
             self._front = [p for p in self._front if p[0] < one.itl_s or p[1] < one.cost]
             insort(self._front, (one.itl_s, one.cost))
 
-    def _promise(self, way: Way) -> float:
-        """The product of the least latency and the least cost that a way can have."""
-        on, pp = self._group(way), way.layout.pp
-        return on.least(1, pp, way.policy)[0] * on.least(way.most, pp, way.policy)[1] * self.prices[way.machine]
+    def _hopeful(self, ways: list[Way]) -> Iterator[tuple[Way, Iterable[int]]]:
+        """Each with the batches that no bound rules out; what is good early rules out more."""
+        promises = []
+        for way in ways:
+            on = self._group(way)
+            least = self._least(way, 1, way.most, on)
+            promises.append((least.itl_s * least.cost, least, way, on))
+        promises.sort(key=lambda one: one[0])
+        for _, least, way, on in promises:
+            yield way, self._exactly(way, on) if self._may(least) else ()
 
-    def _hopeful(self, way: Way) -> Iterator[int]:
-        """The batches that no bound rules out: that of the group first, which many layouts share."""
-        exact = None
-        for B in self._alive(way, self._sizes(way), self._group(way)):
-            exact = exact or self._bound(way.machine, way.layout)
-            if self._may(way, B, B, exact):
+    def _exactly(self, way: Way, on: Bound) -> Iterator[int]:
+        """By the bound of the group, which many layouts share, then by the layout's own."""
+        own = None
+        for B in self._alive(way, self._sizes(way), on):
+            own = own or self._bound(way.machine, way.layout)
+            if self._may(self._least(way, B, B, own)):
                 yield B
 
     def _alive(self, way: Way, batches: list[int], on: Bound) -> Iterator[int]:
         """Halved until single batches are left."""
-        if not batches or not self._may(way, batches[0], batches[-1], on):
+        if not batches or not self._may(self._least(way, batches[0], batches[-1], on)):
             return
         if len(batches) == 1:
             yield batches[0]
@@ -98,12 +112,17 @@ class Judge:
         yield from self._alive(way, batches[:half], on)
         yield from self._alive(way, batches[half:], on)
 
-    def _may(self, way: Way, least: int, most: int, on: Bound) -> bool:
-        """Whether a batch in that interval may be on the front: none is faster than its least, or cheaper than its most."""
+    def _least(self, way: Way, fewest: int, most: int, on: Bound) -> Least:
+        """Of a range of batches: none is faster than its fewest sequences, none cheaper than its most."""
         pp, policy = way.layout.pp, way.policy
-        itl_s, cost = on.least(least, pp, policy)[0], on.least(most, pp, policy)[1]
+        itl_s, cost = on.least(fewest, pp, policy)
+        cheapest = cost if fewest == most else on.least(most, pp, policy)[1]
         late = self.late(itl_s, on.ttft_s(itl_s, policy)) if self.targets else 0.0
-        return late < self._near if late > 1 else not self._beaten(itl_s, self.prices[way.machine] * cost)
+        return Least(itl_s, self.prices[way.machine] * cheapest, late)
+
+    def _may(self, least: Least) -> bool:
+        """Whether one may be on the front; or where it is late, be the least late."""
+        return least.late < self._near if least.late > 1 else not self._beaten(least.itl_s, least.cost)
 
     def _beaten(self, itl_s: float, cost: float) -> bool:
         at = bisect_right(self._front, itl_s, key=lambda point: point[0])

@@ -61,28 +61,34 @@ class Ways:
             except LayoutError as refused:
                 self.tally.refuse("the model's sizes", 1, str(refused))
                 continue
-            for policy in self.policies:
-                if most := self._most(machine, layout, policy):
-                    self.places += 1
-                    yield Way(self.places, machine, layout, policy, most)
+            for policy, most in self._most(machine, layout):
+                self.places += 1
+                yield Way(self.places, machine, layout, policy, most)
 
-    def _most(self, machine: Machine, layout: Layout, policy: str) -> int:
+    def _most(self, machine: Machine, layout: Layout) -> Iterator[tuple[str, int]]:
         """The sequences that fit, half generated in the mean; where none does, the reason is kept."""
-        S = ceil(self.P + self.G / 2)
-        held_by = {"S": S, "reserve": self.reserve, "step_tokens": self.chunk if policy == "chunked" else None}
-        most = room_for(self._shape(layout), machine, **held_by)
-        if not most:
+        S, s = ceil(self.P + self.G / 2), self._shape(layout)
+        fit = room_for(s, machine, S=S, reserve=self.reserve)
+        for policy in self.policies:
+            most = fit
+            if policy == "chunked" and fit < self.chunk:  # more tokens than sequences pass at once
+                most = room_for(s, machine, S=S, reserve=self.reserve, step_tokens=self.chunk)
+            if most:
+                yield policy, most
+                continue
             held = inference.memory(self.model, layout, machine, B=1, S=S, reserve=self.reserve)
             if self.tally.counts("memory", 1, held.total):
                 self.tally.nearest("memory", f"{layout}: {held}", None, held.total)
-        return most
 
     def _shape(self, layout: Layout) -> Shape:
         """Found once for all layouts that differ in their stages and in their cache alone."""
         group = uncached(layout)
+        split = *group, layout.kv_heads
         if group not in self._shapes:
             self._shapes[group] = shape(self.model, layout)
-        return resplit(self._shapes[group], layout)
+        if split not in self._shapes:
+            self._shapes[split] = resplit(self._shapes[group], layout)
+        return resplit(self._shapes[split], layout)
 
     def _spreads(self, chips: int) -> Iterator[dict[str, int]]:
         """Ways of a layout: divisors of what is left; context ways for prompts only where they are asked for.
