@@ -92,13 +92,15 @@ def largest_batch(
     return room_for(shape(model, layout), machine, S=S, reserve=reserve, step_tokens=step_tokens)
 
 
-def room_for(s: Shape, machine: Machine, *, S: int, reserve: float = 0.0, step_tokens: int | None = None) -> int:
+def room_for(
+    s: Shape, machine: Machine, *, S: int, reserve: float = 0.0, step_tokens: int | None = None
+) -> int:
     """`largest_batch` of a shape that is known already."""
     room = machine.chip.hbm_bytes * (1 - reserve) - _weights(s)
     cached, worked = _cache_by_batch(s, S), _working_by_batch(s)
 
     def held(B: int) -> float:
-        working, logits = worked(B, B if step_tokens is None or B > step_tokens else step_tokens)
+        working, logits = worked(B, B if step_tokens is None or step_tokens < B else step_tokens)
         return cached(B) + (working + logits)
 
     if held(1) > room:

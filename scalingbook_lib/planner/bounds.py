@@ -1,4 +1,4 @@
-"""What can no batch of a layout beat? Times that every way to serve takes at least, for searches that leave out.
+"""What can no batch of a layout beat? Times that a way to serve takes at least, for searches that leave out.
 
 A bound is of one tensor group, tp · cp chips, and counts in requests: r of them come to a step of each stage.
 Each term is one of `inference.passes` with less in it, so that `Bound` is never above `inference.serve`;
@@ -76,7 +76,9 @@ class Bound:
         products.append((self.head[0] * decoded, self.head[1]))
         token_s, weights_s, untouched = self.routed
         if token_s:
-            products.append((token_s * tokens, weights_s * (1 - untouched**decoded)))  # prompts visit no fewer
+            products.append(
+                (token_s * tokens, weights_s * (1 - untouched**decoded))
+            )  # prompts visit no fewer
         for math_s, read_s in products:
             found += math_s + self.apart * read_s if math_s > read_s else read_s + self.apart * math_s
         found += self.fixed_s + self.step_s * max(min(pp, sequences), 1.0)
@@ -120,7 +122,7 @@ def _classes(k: Constants, groups: float) -> tuple[tuple[float, float], ...]:
 
 
 def _cached_s(on: Case, S: float, *, any_cache: bool) -> float:
-    """Attention of one sequence of a group: no split of its cache leaves the fullest chip less than an even one."""
+    """Attention of one sequence of a group: none splits its cache better than evenly."""
     k, o, m = on.constants, on.layout, on.model
     heads = (m.N, 1 if m.latent else m.K) if any_cache else (0, 0)
     math, read = (1 / (o.group * whole_heads(n, o.group)) if n else 1 / o.kv_batch for n in heads)

@@ -4,7 +4,7 @@ A way is left out where one that was judged is as fast and cheaper than its boun
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, NamedTuple
@@ -13,11 +13,10 @@ from scalingbook_lib.inference import Efficiency, Layout, case
 from scalingbook_lib.inference import serve as steady
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.planner.bounds import SLACK, Bound, bound
+from scalingbook_lib.planner.bounds import Bound, bound
 from scalingbook_lib.planner.front import Option
+from scalingbook_lib.planner.watch import Watch
 from scalingbook_lib.planner.ways import Way, how_many, sizes, uncached
-
-type Watch = Callable[[int, int], bool]  # how many of how many ways are done; whether to end
 
 
 class Least(NamedTuple):
@@ -35,22 +34,23 @@ class Judge:
     model: Transformer
     asked: dict[str, Any]  # P, G, chunk
     efficiency: Efficiency
-    prices: dict[Machine, float]  # of a chip-hour
     targets: dict[str, float]
     batches: tuple[int, ...] | None
     _found: list[tuple[int, Option]] = field(default_factory=list)  # with the places of their ways
     _near: float = inf  # the least that a late one is too late by, a factor
-    _front: list[tuple[float, float]] = field(default_factory=list)  # latency and cost, each cheaper than all before
+    _front: list[tuple[float, float]] = field(
+        default_factory=list
+    )  # latency and cost, each cheaper than all before
     _bounds: dict[Any, Bound] = field(default_factory=dict)
 
     def run(self, ways: list[Way], watch: Watch, *, every: bool) -> bool:
         """Judge all batches of all ways, or those that may be on the front; whether `watch` ended it."""
         steps = ((way, self._sizes(way)) for way in ways) if every else self._hopeful(ways)
         for done, (way, batches) in enumerate(steps):
-            if watch(done, len(ways)):
-                return True
             for B in batches:
                 self._judge(way, B)
+            if watch(done, len(ways)) and self._found:
+                return True
         return False
 
     @property
@@ -73,7 +73,7 @@ class Judge:
     def _judge(self, way: Way, B: int) -> None:
         how: dict[str, Any] = self.asked | {"policy": way.policy, "efficiency": self.efficiency}
         s = steady(self.model, way.machine, way.layout, batch=B, **how)
-        cost = self.prices[way.machine] * s.chips / 3600 / s.tokens_per_s * 1e6
+        cost = way.price * s.chips / 3600 / s.tokens_per_s * 1e6
         one = Option(s.itl_s, cost, s.ttft_s, s, way.machine)
         self._found.append((way.place, one))
         if (late := self.late(one.itl_s, one.ttft_s)) > 1:
@@ -118,7 +118,7 @@ class Judge:
         itl_s, cost = on.least(fewest, pp, policy)
         cheapest = cost if fewest == most else on.least(most, pp, policy)[1]
         late = self.late(itl_s, on.ttft_s(itl_s, policy)) if self.targets else 0.0
-        return Least(itl_s, self.prices[way.machine] * cheapest, late)
+        return Least(itl_s, way.price * cheapest, late)
 
     def _may(self, least: Least) -> bool:
         """Whether one may be on the front; or where it is late, be the least late."""
@@ -130,7 +130,7 @@ class Judge:
 
     def _group(self, way: Way) -> Bound:
         """What bounds all layouts of a tensor group, however they split the cache and the layers."""
-        key = way.machine.name, way.machine.chips, uncached(way.layout)
+        key = id(way.machine), uncached(way.layout)  # a machine takes longer to hash than to bound
         if key not in self._bounds:
             plain = replace(way.layout, pp=1, kv_batch=1, kv_sequence=1)
             self._bounds[key] = self._bound(way.machine, plain, any_cache=True)

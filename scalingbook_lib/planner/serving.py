@@ -5,15 +5,17 @@ no bound rules out, at the steady state of `inference.serve`; latency and cost p
 front. Chapter: Serving LLaMA 3.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from scalingbook_lib.inference import PEAK, POLICIES, Efficiency
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.front import HOURS, USD, Front, Option, pareto
-from scalingbook_lib.planner.promising import Judge, Watch
+from scalingbook_lib.planner.promising import Judge
 from scalingbook_lib.planner.tally import Tally
-from scalingbook_lib.planner.ways import Ways
+from scalingbook_lib.planner.watch import Watch, unwatched
+from scalingbook_lib.planner.ways import Way, Ways
 from scalingbook_lib.serving.simulate import no_garbage
 
 
@@ -34,7 +36,7 @@ def serve(
     reserve: float = 0.0,
     efficiency: Efficiency = PEAK,
     every: bool = False,
-    watch: Watch | None = None,
+    watch: Watch = unwatched,
 ) -> Front:
     """The ways to serve requests of P prompt and G output tokens that none beats in latency and cost.
 
@@ -56,13 +58,13 @@ def serve(
         model=model,
         asked={"P": P, "G": G, "chunk": chunk},
         efficiency=efficiency,
-        prices=dict(zip(asked, prices, strict=True)),
         targets=targets,
         batches=batches,
     )
     with no_garbage():
-        there = [way for machine in asked for way in ways.on(machine)]
-        stopped = judge.run(there, watch or (lambda *_: False), every=every)
+        found = (way for machine, price in zip(asked, prices, strict=True) for way in ways.on(machine, price))
+        there = list(_until(watch, found))
+        stopped = judge.run(there, watch, every=every)
     kept = _in_time(judge, ways.tally)
     return Front(
         model=model,
@@ -74,11 +76,19 @@ def serve(
         points=pareto(kept),
         layouts=ways.layouts,
         ways=sum(map(judge.count, there)),
-        options=judge.options,
+        options=tuple(judge.options),
         rejected=ways.tally.rejected,
         known=known,
         stopped=stopped,
     )
+
+
+def _until(watch: Watch, ways: Iterable[Way]) -> Iterator[Way]:
+    """Those that are found before `watch` wants an end, one at the least."""
+    for found, way in enumerate(ways, start=1):
+        yield way
+        if watch(found, 0):
+            return
 
 
 def _in_time(judge: Judge, tally: Tally) -> list[Option]:

@@ -25,6 +25,7 @@ class Way(NamedTuple):
 
     place: int  # in the order in which they are found
     machine: Machine
+    price: float  # of a chip-hour
     layout: Layout
     policy: str
     most: int
@@ -50,7 +51,7 @@ class Ways:
     def __post_init__(self) -> None:
         self.tried = self.tried | {name: (self.fixed[name],) for name in WAYS if name in self.fixed}
 
-    def on(self, machine: Machine) -> Iterator[Way]:
+    def on(self, machine: Machine, price: float) -> Iterator[Way]:
         """Those of this machine that fit."""
         constant = {name: value for name, value in self.fixed.items() if name not in WAYS}
         for ways in self._spreads(machine.chips):
@@ -63,7 +64,7 @@ class Ways:
                 continue
             for policy, most in self._most(machine, layout):
                 self.places += 1
-                yield Way(self.places, machine, layout, policy, most)
+                yield Way(self.places, machine, price, layout, policy, most)
 
     def _most(self, machine: Machine, layout: Layout) -> Iterator[tuple[str, int]]:
         """The sequences that fit, half generated in the mean; where none does, the reason is kept."""
