@@ -106,8 +106,8 @@ class Front(Told):
         """How many ways there are, and why not more."""
         refused = "; ".join(map(str, self.rejected)) or "none"
         return (
-            f"{self.layouts:,} layouts, {self.ways:,} ways to serve with their batches, {self.judged:,} of them "
-            f"judged, {len(self.points):,} that none beats; rejected: {refused}"
+            f"{self.layouts:,} layouts, {self.ways:,} ways to serve with batches, {self.judged:,} judged, "
+            f"{len(self.points):,} that none beats; rejected: {refused}"
         )
 
     def price(self, option: Option) -> str:

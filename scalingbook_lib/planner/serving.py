@@ -65,7 +65,8 @@ def serve(
         found = (way for machine, price in zip(asked, prices, strict=True) for way in ways.on(machine, price))
         there = list(_until(watch, found))
         stopped = judge.run(there, watch, every=every)
-    kept = _in_time(judge, ways.tally)
+    number = sum(map(judge.count, there))
+    kept = _in_time(judge, ways.tally, number)
     return Front(
         model=model,
         machines=asked,
@@ -75,7 +76,7 @@ def serve(
         targets=targets,
         points=pareto(kept),
         layouts=ways.layouts,
-        ways=sum(map(judge.count, there)),
+        ways=number,
         options=tuple(judge.options),
         rejected=ways.tally.rejected,
         known=known,
@@ -91,13 +92,14 @@ def _until(watch: Watch, ways: Iterable[Way]) -> Iterator[Way]:
             return
 
 
-def _in_time(judge: Judge, tally: Tally) -> list[Option]:
+def _in_time(judge: Judge, tally: Tally, ways: int) -> list[Option]:
     """What meets the targets; what is legal and too slow is counted, and the nearest told."""
     over = [(judge.late(o.itl_s, o.ttft_s), o) for o in judge.options]
-    late = [(factor, o) for factor, o in over if factor > 1]
-    if late:
-        tally.refuse("latency", len(late), str(min(late, key=lambda one: one[0])[1].serving))
-    return [o for factor, o in over if factor <= 1]
+    late, kept = [one for one in over if one[0] > 1], [o for factor, o in over if factor <= 1]
+    if late:  # where none is in time, what was not judged is later than one that was
+        nearest = min(late, key=lambda one: one[0])[1]
+        tally.refuse("latency", len(late) if kept else ways, str(nearest.serving))
+    return kept
 
 
 def _prices(machines: tuple[Machine, ...], given: float | None) -> tuple[str, list[float]]:
