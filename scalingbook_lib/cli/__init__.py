@@ -10,6 +10,7 @@ from collections.abc import Sequence
 NEEDS = ("click", "rich")
 HELP = ["-h", "--help"]
 FAILED = 1  # no answer, though the question was a fair one
+INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:

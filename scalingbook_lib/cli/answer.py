@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 import click
 
-from scalingbook_lib.cli import FAILED
+from scalingbook_lib.cli import FAILED, INTERRUPTED
 from scalingbook_lib.units import binary, percent, si
+
+STOPPED = "Interrupted: this is the best of what was judged until then, not the end of the search."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,17 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """All that a command has to say. `values` has the unit in the name of every key; `refused` is why not."""
+    """All that a command has to say. `values` has the unit in the name of every key.
+
+    `refused` says that nothing can be done, `stopped` that a search did not come to its end.
+    """
 
     told: str
     tables: tuple[Table, ...] = ()
     values: Mapping[str, object]
     steps: tuple[Line, ...] = ()
     refused: bool = False
+    stopped: bool = False
 
 
 def picked(result: object, *names: str) -> dict[str, object]:
@@ -116,6 +122,9 @@ def answering(command: Callable[..., Answer]) -> Callable[..., None]:
         except (ValueError, OverflowError) as error:
             raise click.UsageError(str(error), ctx) from error
         ctx.obj(answer, as_json=as_json, explain=explain)
+        if answer.stopped:
+            click.echo(STOPPED, err=True)
+            ctx.exit(INTERRUPTED)
         if answer.refused:
             ctx.exit(FAILED)
 

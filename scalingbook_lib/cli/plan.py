@@ -10,12 +10,14 @@ from scalingbook_lib import planner, training
 from scalingbook_lib.cli import kinds, plan_tables, reading, shared
 from scalingbook_lib.cli.answer import Answer, Table, answering
 from scalingbook_lib.cli.kinds import given, plan_options
+from scalingbook_lib.cli.progress import Progress, progressing
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.bills import Bill, bill
 from scalingbook_lib.evidence.own import Survey
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
+from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.training import PEAK, Efficiency, Plan, TrainingStep
 from scalingbook_lib.units import BF16, percent, si
 
@@ -39,6 +41,7 @@ from scalingbook_lib.units import BF16, percent, si
 )
 @click.option("--tokens", type=kinds.TOKENS, help="Tokens of the whole run, as in 15T: days and chip-hours.")
 @click.option("--usd-per-hour", type=kinds.POSITIVE, help="The price of one chip, where not the catalogue's.")
+@progressing
 @answering
 def command(
     *,
@@ -52,6 +55,7 @@ def command(
     efficiency: Efficiency | Survey | None,
     tokens: int | None,
     usd_per_hour: float | None,
+    progress: bool,
     **options: Any,
 ) -> Answer:
     """The best plan for a training step of MODEL on MACHINE: time, memory, every collective.
@@ -64,7 +68,8 @@ def command(
     asked = Asked.read(model=model, machine=machine, batch=batch, T=T, efficiency=efficiency, fixed=fixed)
     if as_written and what_if:
         raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")
-    found = asked.one(Plan(**fixed)) if as_written else asked.best(fixed, keep, what_if)
+    with Progress(lambda done, _: f"{done:,} plans judged", always=progress) as watch:
+        found = asked.one(Plan(**fixed)) if as_written else asked.best(fixed, keep, what_if, watch)
     if found.step is None:
         return Answer(told=found.told, values=asked.values | found.values, refused=True)
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
@@ -78,6 +83,7 @@ def command(
         values=values | plan_tables.values(found.step, run, added),
         steps=tuple(plan_tables.derivation(found.step, run)),
         refused=not values["feasible"],
+        stopped=watch.stopped,
     )
 
 
@@ -168,7 +174,7 @@ class Asked:
             return Found(None, f"{plan}: {'; '.join(why)}", known)
         return Found(step, str(step), known)
 
-    def best(self, fixed: dict[str, Any], keep: int, what_if: bool) -> Found:
+    def best(self, fixed: dict[str, Any], keep: int, what_if: bool, watch: Watch = unwatched) -> Found:
         """The best of all legal plans with these fields, and what faster parts would change."""
         ranking = planner.plans(
             self.model,
@@ -179,6 +185,7 @@ class Asked:
             batch=self.batch,
             T=self.T,
             efficiency=self.efficiency,
+            watch=watch,
         )
         known = {"feasible": bool(ranking.best), "search": plan_tables.search_values(ranking)}
         if not ranking.best:

@@ -43,7 +43,7 @@ def _plan(plan: Plan) -> tuple[str, ...]:
 def search_values(ranking: Ranking) -> dict[str, object]:
     """How many plans there were, what was rejected, and the best for programs."""
     return {
-        **picked(ranking, "spreads", "legal", "judged", "spared"),
+        **picked(ranking, "spreads", "legal", "judged", "spared", "stopped"),
         "rejected": shared.rejected_values(ranking.rejected),
         "best": [
             {

@@ -10,6 +10,7 @@ from scalingbook_lib import inference, planner
 from scalingbook_lib.cli import kinds, serve_tables, shared
 from scalingbook_lib.cli.answer import Answer, Table, answering
 from scalingbook_lib.cli.kinds import given, layout_options
+from scalingbook_lib.cli.progress import Progress, progressing
 from scalingbook_lib.cli.reading import CALIBRATED
 from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.evidence.own import Survey
@@ -18,6 +19,7 @@ from scalingbook_lib.inference import serve as steady
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Front
+from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.units import BF16, DType, percent, si
 
 
@@ -45,6 +47,7 @@ from scalingbook_lib.units import BF16, DType, percent, si
 @kinds.defaulted("--efficiency", kinds.REACHED, CALIBRATED, "peak, calibrated, or a record of `measure`.")
 @layout_options
 @click.option("--usd-per-hour", type=kinds.POSITIVE, help="The price of one chip, where not the catalogue's.")
+@progressing
 @answering
 def command(
     *,
@@ -52,21 +55,28 @@ def command(
     itl_s: float | None,
     ttft_s: float | None,
     keep: int,
+    progress: bool,
     **options: Any,
 ) -> Answer:
     """The ways to serve MODEL on MACHINE that none beats: latency against the cost of a million tokens.
 
-    Every layout is judged with batches from one sequence to all that fit, with requests that never run
+    Every layout is searched with batches from one sequence to all that fit, with requests that never run
     out; an option leaves only the ways that are like it. With --as-written, the one
     layout that the options say. The chips of the machine are copies of the model, tp · cp · pp chips each.
     Where nothing is legal, the reasons are told and the exit code is 1.
     """
     asked = Asked(**{f.name: options.pop(f.name) for f in fields(Asked)})
     if not as_written:
-        return asked.best(given(options), ttft_s=ttft_s, itl_s=itl_s, keep=keep)
+        with Progress(_far, always=progress) as watch:
+            found = asked.front(given(options), ttft_s=ttft_s, itl_s=itl_s, watch=watch)
+        return asked.best(found, keep)
     if itl_s or ttft_s:
         raise ValueError("--itl and --ttft choose among many ways, and --as-written is one; leave them out")
     return asked.one(Layout(**given(options)))
+
+
+def _far(done: int, of: int) -> str:
+    return f"{done:,} of {of:,} layouts searched" if of else f"{done:,} layouts found"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +155,12 @@ class Asked:
         )
 
     def front(
-        self, fixed: dict[str, Any], *, ttft_s: float | None = None, itl_s: float | None = None
+        self,
+        fixed: dict[str, Any],
+        *,
+        ttft_s: float | None = None,
+        itl_s: float | None = None,
+        watch: Watch = unwatched,
     ) -> Front:
         """The front of all layouts with these fields."""
         return planner.serve(
@@ -162,16 +177,17 @@ class Asked:
             policies=(self.policy,) if self.policy else POLICIES,
             reserve=self.reserve,
             efficiency=self.reached(fixed.get("compute", BF16)),
+            watch=watch,
         )
 
-    def best(self, fixed: dict[str, Any], *, ttft_s: float | None, itl_s: float | None, keep: int) -> Answer:
-        """What there is to say of that front, and of its cheapest point."""
-        found = self.front(fixed, ttft_s=ttft_s, itl_s=itl_s)
+    def best(self, found: Front, keep: int) -> Answer:
+        """What there is to say of a front, and of its cheapest point."""
         values = {"search": serve_tables.front_values(found)}
         if not found.points:
             told = {"feasible": False, "reasons": [str(r) for r in found.rejected]}
             return Answer(told=str(found), values=self.values | told | values, refused=True)
-        return self._answer(str(found), found.best.serving, (serve_tables.front(found, keep),), values)
+        answer = self._answer(str(found), found.best.serving, (serve_tables.front(found, keep),), values)
+        return replace(answer, stopped=found.stopped)
 
     def _answer(self, told: str, one: Serving, listed: tuple[Table, ...], values: dict[str, Any]) -> Answer:
         peak = replace(self, efficiency=PEAK.name)._steady(one.step.layout, int(one.slots), one.policy)

@@ -58,7 +58,7 @@ def _line(p: Option) -> tuple[str, ...]:
 def front_values(found: Front) -> dict[str, object]:
     """The same for programs."""
     return {
-        **picked(found, "layouts", "judged"),
+        **picked(found, "layouts", "ways", "judged", "stopped"),
         "cost_unit": found.unit,
         "rejected": shared.rejected_values(found.rejected),
         "front": [

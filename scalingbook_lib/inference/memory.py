@@ -4,8 +4,8 @@ Chapter: Inference.
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil
 
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import STATE_BYTES, Shape, shape
@@ -13,6 +13,7 @@ from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import FP32, Told, binary, percent, si
 
+FAR = 1 << 30  # sequences, of which steps of whole ones are next to nothing
 PARTS = ("weights", "kv", "activations", "logits", "reserve")
 
 
@@ -67,10 +68,10 @@ def memory(
     stays free for the runtime.
     """
     s = shape(model, layout)
-    working, logits = _working(s, B, B if step_tokens is None else step_tokens)
+    working, logits = _working_by_batch(s)(B, B if step_tokens is None else step_tokens)
     return Memory(
         weights=_weights(s),
-        kv=_cache_of(s, B, S),
+        kv=_cache_by_batch(s, S)(B),
         activations=working,
         logits=logits,
         reserve=reserve * machine.chip.hbm_bytes,
@@ -88,20 +89,30 @@ def largest_batch(
     step_tokens: int | None = None,
 ) -> int:
     """The most sequences of S tokens that one copy of the model has room for; 0 where it does not fit."""
-    s = shape(model, layout)
+    return room_for(shape(model, layout), machine, S=S, reserve=reserve, step_tokens=step_tokens)
+
+
+def room_for(
+    s: Shape, machine: Machine, *, S: int, reserve: float = 0.0, step_tokens: int | None = None
+) -> int:
+    """`largest_batch` of a shape that is known already."""
     room = machine.chip.hbm_bytes * (1 - reserve) - _weights(s)
+    cached, worked = _cache_by_batch(s, S), _working_by_batch(s)
 
     def held(B: int) -> float:
-        tokens = B if step_tokens is None else max(B, step_tokens)
-        return _cache_of(s, B, S) + sum(_working(s, B, tokens))
+        working, logits = worked(B, B if step_tokens is None or step_tokens < B else step_tokens)
+        return cached(B) + (working + logits)
 
     if held(1) > room:
         return 0
-    # What is held grows with B: doubled until it is too much, then halved down to the last that fits.
-    high = 2
+    # What is held grows with B, in steps around a line: from there by doubled steps past the last that fits.
+    low = high = 1 + int((room - held(1)) * FAR / held(FAR))
+    step = 1
     while held(high) <= room:
-        high *= 2
-    return bisect_right(range(high), room, lo=high // 2, key=held) - 1
+        low, high, step = high, high + step, 2 * step
+    while low > 1 and held(low) > room:
+        low, high, step = max(low - step, 1), low, 2 * step
+    return bisect_right(range(high), room, lo=low, key=held) - 1
 
 
 def weight_bytes(s: Shape) -> float:
@@ -122,20 +133,25 @@ def _weights(s: Shape) -> float:
     return s.share()[0] * layers + (ends if o.pp == 1 else outer * max(s.embedding, s.head.stored))
 
 
-def _cache_of(s: Shape, B: int, S: float) -> float:
+def _cache_by_batch(s: Shape, S: float) -> Callable[[int], float]:
     """The stage with most layers holds its part of the cache of all B sequences, whole ones on each chip."""
-    o = s.layout
-    B = ceil(B / o.cp)  # tensor groups that a prompt is spread over share the sequences of a decode step
-    sequences = ceil(ceil(B / o.attention_dp) / o.kv_batch)
+    o, most = s.layout, s.share()[0]
+    cp, dp, ways = o.cp, o.attention_dp, o.kv_batch
     each = sum(kind.elements * min(S, kind.window) for kind in s.kinds) * o.kv.bytes / o.kv_sequence
-    states = s.state * STATE_BYTES * B / o.attention_dp
-    return s.share()[0] * (sequences * each + states)
+    state = s.state * STATE_BYTES
+
+    def held(B: int) -> float:
+        B = -(-B // cp)  # tensor groups that a prompt is spread over share the sequences of a decode step
+        return most * (-(B // -dp // ways) * each + state * B / dp)
+
+    return held
 
 
-def _working(s: Shape, B: int, tokens: int) -> tuple[float, float]:
+def _working_by_batch(s: Shape) -> Callable[[int, int], tuple[float, float]]:
     """Two vectors as wide as the model and the widest hidden one; logits of each sequence in fp32."""
     m, o = s.model, s.layout
     width = max(m.F, (m.experts.F * m.experts.k) if m.experts else 0) * (2 if m.gated else 1) / o.tp
     # Of the hidden vectors a layer makes one after the other, only the widest is there at its time.
     widest = max(width, (m.N + 2 * m.K) * m.H / o.columns)
-    return tokens / o.cp * o.activations.bytes * (2 * m.D + widest), B * m.V * FP32.bytes / (o.tp * o.cp)
+    cp, narrow, elements, chips = o.cp, o.activations.bytes, 2 * m.D + widest, o.tp * o.cp
+    return lambda B, tokens: (tokens / cp * narrow * elements, B * m.V * FP32.bytes / chips)

@@ -4,7 +4,7 @@ Chapter: Inference.
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf
 
 from scalingbook_lib.inference.layout import Layout
@@ -98,6 +98,12 @@ def shape(model: Transformer, layout: Layout) -> Shape:
         state=_state(model, layout),
         pointwise=_between(model) / layout.tp,
     )
+
+
+def resplit(s: Shape, layout: Layout) -> Shape:
+    """The shape of a layout that differs in its stages, or in how a group splits its cache, alone."""
+    same = s.layout.kv_heads == layout.kv_heads
+    return replace(s, layout=layout, kinds=s.kinds if same else _kinds(s.model, layout))
 
 
 def _share(w: Weight, model: Transformer, layout: Layout) -> float:

@@ -195,9 +195,11 @@ class Transformer(Told):
         kept = 2 * self.K * self.H  # a key and a value per head
         if self.latent:
             kept = self.latent.cached + self.latent.index_width
-        cycle = len(self.windows)
-        count = Counter(self.windows[layer % cycle] for layer in range(self.softmax_layers))
-        return tuple(LayerKind(layers, window, kept) for window, layers in count.items())
+        cycles, more = divmod(self.softmax_layers, len(self.windows))
+        count = Counter[int | None]()
+        for at, window in enumerate(self.windows):
+            count[window] += cycles + (at < more)
+        return tuple(LayerKind(layers, window, kept) for window, layers in count.items() if layers)
 
     @property
     def kv_elements_per_token(self) -> int:

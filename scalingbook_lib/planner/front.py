@@ -55,7 +55,8 @@ class Front(Told):
     """Of all legal ways to serve these requests, those that none beats; from the fastest to the cheapest.
 
     `itl_s` is the mean time between two tokens of a sequence, `cost` that of a million output tokens in
-    `unit`. `options` are all that were judged, those that miss the targets too.
+    `unit`. There are so many `ways` of so many `layouts`; `options` are those that were judged, those that
+    miss the targets too. A search that was `stopped` has seen a part of them.
     """
 
     model: Transformer
@@ -66,13 +67,15 @@ class Front(Told):
     targets: dict[str, float]
     points: tuple[Option, ...]
     layouts: int
+    ways: int
     options: tuple[Option, ...] = field(repr=False)
     rejected: tuple[Rejected, ...]
     known: dict[str, Any] = field(repr=False)
+    stopped: bool = False
 
     @property
     def judged(self) -> int:
-        """How many ways to serve there were: layouts, batches and policies."""
+        """How many ways were judged; the bounds of the others show that one of these beats them."""
         return len(self.options)
 
     @property
@@ -103,7 +106,7 @@ class Front(Told):
         """How many ways there are, and why not more."""
         refused = "; ".join(map(str, self.rejected)) or "none"
         return (
-            f"{self.layouts:,} layouts, {self.judged:,} ways to serve judged with their batches, "
+            f"{self.layouts:,} layouts, {self.ways:,} ways to serve with batches, {self.judged:,} judged, "
             f"{len(self.points):,} that none beats; rejected: {refused}"
         )
 

@@ -49,7 +49,7 @@ class Ranking(Told):
 
     A spread is a mesh, a microbatch and a schedule; `judged` plans are spreads with a kind of ZeRO and a
     rematerialization. `spared` plans fit too, but do more of one and no less of the other than a judged
-    one of the same spread: no law lets them be faster.
+    one of the same spread: no law lets them be faster. A search that was `stopped` has seen a part of all.
     """
 
     model: Transformer
@@ -67,6 +67,7 @@ class Ranking(Told):
     legal: int
     spared: int
     rejected: tuple[Rejected, ...]
+    stopped: bool = False
 
     @property
     def judged(self) -> int:

@@ -12,6 +12,7 @@ from scalingbook_lib.planner.fast import Fast
 from scalingbook_lib.planner.one_by_one import OneByOne
 from scalingbook_lib.planner.ranking import Judged, Point, Ranking, first
 from scalingbook_lib.planner.space import Space, has_laws, needs_plans, space
+from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.serving.simulate import no_garbage
 from scalingbook_lib.training import PEAK, Efficiency
 
@@ -28,15 +29,18 @@ def plans(
     efficiency: Efficiency = PEAK,
     keep: int = 10,
     every: bool = False,
+    watch: Watch = unwatched,
 ) -> Ranking:
     """Every legal plan for `batch` sequences of T tokens on `pods` such machines, judged; the best first.
 
     `fixed`: fields of `training.Plan` with the one value they may have, `fixed=dict(tp=8, remat="full")`;
     `tried`: the values to try for a field, else those of `space.TRIED`, and all divisors for the ways of
-    the mesh. With `every`, plans are judged too that no law lets be faster (see `Ranking`).
+    the mesh. With `every`, plans are judged too that no law lets be faster (see `Ranking`). `watch` is told
+    how many plans are judged, and says whether to end with the best so far.
     """
     asked = space(model, machine, batch=batch, T=T, pods=pods, fixed=fixed or {}, tried=tried or {})
-    points, legal, spared = _judged(asked, efficiency, every or not has_laws(asked))
+    every = every or not has_laws(asked)
+    points, legal, spared, stopped = _judged(asked, efficiency, every, watch)
     ranking = Ranking(
         model=model,
         machine=machine,
@@ -53,18 +57,23 @@ def plans(
         legal=legal,
         spared=spared,
         rejected=asked.tally.rejected,
+        stopped=stopped,
     )
     best = tuple(Judged(step.plan, step) for step in map(ranking.step, first(points, keep)))
     return replace(ranking, best=best)
 
 
-def _judged(asked: Space, efficiency: Efficiency, every: bool) -> tuple[list[Point], int, int]:
-    """The legal plans, how many spreads are legal, and how many plans no law lets be faster."""
+def _judged(
+    asked: Space, efficiency: Efficiency, every: bool, watch: Watch
+) -> tuple[list[Point], int, int, bool]:
+    """Legal plans, how many spreads are legal, how many plans no law lets be faster; whether it was ended."""
     judge = (OneByOne if needs_plans(asked) else Fast)(asked, efficiency).judge
     found: list[Point] = []
     legal = spared = 0
     with no_garbage():  # to look for it takes a tenth of a search's time
         for group in asked.groups():
+            if watch(len(found), 0) and found:
+                return found, legal, spared, True
             here, more = judge(group, every, found)
             legal, spared = legal + here, spared + more
-    return found, legal, spared
+    return found, legal, spared, False

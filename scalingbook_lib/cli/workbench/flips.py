@@ -101,8 +101,9 @@ def _serving(setup: Setup, what: str) -> Search:
             raise ValueError(str(found))
 
         def cost(way: Way) -> float | None:
-            costs = [o.cost for o in found.options if o.layout == way and o.itl_s <= (itl_s or o.itl_s)]
-            return min(costs) / found.best.cost if costs else None
+            assert isinstance(way, inference.Layout)
+            alone = asked.front({f.name: getattr(way, f.name) for f in fields(way)}, itl_s=itl_s)
+            return alone.best.cost / found.best.cost if alone.points else None
 
         return found.best.layout, cost
 

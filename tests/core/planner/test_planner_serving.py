@@ -9,7 +9,7 @@ from scalingbook_lib import inference, models, planner
 from scalingbook_lib.inference.serve import serve as steady
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.planner.serving import sizes
+from scalingbook_lib.planner.ways import sizes
 from scalingbook_lib.units import BF16, FP8, INT8
 
 LLAMA = models.find("LLaMA-3 70B")
@@ -46,7 +46,7 @@ def test_nothing_beats_what_is_on_the_front_and_all_else_is_beaten():
     found = front()
     price = chips.V5E.usd_per_hour
     ways = [(s.itl_s, s.usd_per_million(price)) for s in every(V5E_8, found)]
-    assert len(ways) == found.judged
+    assert len(ways) == found.ways
     on = [(p.itl_s, p.cost) for p in found]
     for itl_s, cost in ways:
         assert any(a <= itl_s * (1 + 1e-9) and b <= cost * (1 + 1e-9) for a, b in on)
@@ -118,7 +118,7 @@ def test_experts_are_spread_over_a_node_of_gpus():
     found = planner.serve(mixtral, node, P=1024, G=256, fixed={"weights": FP8, "kv": FP8, "compute": FP8},
                           tried={"pp": (1,)})  # fmt: skip
     assert any(p.layout.ep > 1 or p.layout.tp > 1 for p in found)
-    assert found.judged > 100
+    assert found.ways > 100
 
 
 def test_sizes_double_in_two_steps_and_end_at_the_most():

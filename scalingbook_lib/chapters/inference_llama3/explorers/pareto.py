@@ -37,7 +37,7 @@ _NAMES = {"KV": "the cache", "matmul": "products", "weights": "the weights"}
 _OTHERS = 5
 
 
-@lru_cache(maxsize=8)  # a front keeps all that was judged
+@lru_cache(maxsize=8)
 def front(model: str, where: str, *, weights: str, kv: str, P: int, G: int, usd: str) -> Front:
     """The front over layouts of one or two stages; of many chips not every way over experts is tried."""
     on, experts = machine(where), models.find(model).experts
@@ -79,7 +79,7 @@ def _pareto(
         (_chart(found, one, itl_ms), _table(found, one), _terms(one)),
         (
             Readout("layouts tried", found.layouts),
-            Readout("ways to serve judged", found.judged),
+            Readout("ways to serve", found.ways),
             Readout("time between two tokens", one.itl_s, "s"),
             Readout("time to the first token", one.ttft_s, "s"),
             Readout("a million output tokens", one.cost, "", found.price(one)),

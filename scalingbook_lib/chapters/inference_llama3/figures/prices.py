@@ -39,7 +39,7 @@ def front() -> Figure:
     return Figure(
         key="inference_llama3.front",
         alt=f"A falling curve of {len(found.points)} points: dollars a million tokens over the time between two tokens, both logarithmic. Three are named: {said}.",
-        caption=f"Sixteen TPU v5e serve LLaMA-3 70B in {found.judged:,} ways; these are the ones that none beats. A million tokens cost {said} a token. "
+        caption=f"Sixteen TPU v5e serve LLaMA-3 70B in {found.ways:,} ways; these are the ones that none beats. A million tokens cost {said} a token. "
         "(int8, prompts of 2,048 tokens, answers of 512, documented rates.)",
         parts=lambda _: [_front(found, named)],
     )

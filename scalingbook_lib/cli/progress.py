@@ -1,0 +1,57 @@
+"""How far is a search? Told where it takes a second; Ctrl-C ends it with the best so far."""
+
+import signal
+import sys
+from collections.abc import Callable
+from time import monotonic
+from types import FrameType, TracebackType
+from typing import Self
+
+import click
+
+EVERY_S = 1.0
+
+progressing = click.option(
+    "--progress", is_flag=True, help="Say how far the search is, where no terminal reads it too."
+)
+
+
+class Progress:
+    """What a search asks as it goes on: it tells how far it is, and ends where Ctrl-C was pressed.
+
+    A terminal sees one line, from the first second on; `always` is for programs: a line at once, and then
+    each second.
+    """
+
+    def __init__(self, told: Callable[[int, int], str], *, always: bool) -> None:
+        self.told, self.stopped = told, False
+        self._terminal = sys.stderr.isatty()
+        self._shown, self._shows = False, always or self._terminal
+        self._next_s = monotonic() + (0.0 if always else EVERY_S)
+        self._mine = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not where it is ignored
+
+    def __call__(self, done: int, of: int) -> bool:
+        """Whether to end, after so much of so much."""
+        if self._shows and monotonic() >= self._next_s:
+            self._next_s, self._shown = monotonic() + EVERY_S, True
+            self._say(f"{self.told(done, of)}; Ctrl-C ends with the best so far")
+        return self.stopped
+
+    def __enter__(self) -> Self:
+        if self._mine:
+            signal.signal(signal.SIGINT, self._stop)
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self._mine:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self._shown and self._terminal:
+            self._say("")
+
+    def _stop(self, _number: int, _frame: FrameType | None) -> None:
+        self.stopped = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # who presses it again does not want to wait
+
+    def _say(self, line: str) -> None:
+        sys.stderr.write(f"\r{line}\x1b[K" if self._terminal else f"{line}\n")
+        sys.stderr.flush()

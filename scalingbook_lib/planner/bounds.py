@@ -1,0 +1,131 @@
+"""What can no batch of a layout beat? Times that a way to serve takes at least, for searches that leave out.
+
+A bound is of one tensor group, tp · cp chips, and counts in requests: r of them come to a step of each stage.
+Each term is one of `inference.passes` with less in it, so that `Bound` is never above `inference.serve`;
+times grow with r and cost falls, so that the ends of an interval of batches bound all between.
+"""
+
+from dataclasses import dataclass
+
+from scalingbook_lib.inference.case import Case
+from scalingbook_lib.inference.constants import Constants
+from scalingbook_lib.inference.step import prefilled
+from scalingbook_lib.steps.heads import whole_heads
+
+SLACK = 1 - 1e-9  # what rounding can take
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bound:
+    """The least time between two tokens under one layout, for requests of P prompt and `steps` + 1 tokens."""
+
+    P: int
+    steps: int
+    chunk: int
+    chips: int  # of the group
+    ways: int  # cp: tensor groups that share the sequences of a step
+    classes: tuple[tuple[float, float], ...]  # of products: seconds a token, and to read the weights
+    routed: tuple[float, float, float]  # of experts the same, and the share that a token does not visit
+    head: tuple[float, float]
+    apart: float  # of the shorter of both, what the longer does not hide
+    fixed_s: float  # launches and hops
+    step_s: float  # once a microbatch, beside the pass
+    sequence_s: float
+    host_s: float
+    token_s: float  # activations and collectives of any token
+    decoded_s: float  # what a decoded token takes besides: logits, cache
+    read_s: float  # a prompt's token: its attention to one token before it
+    first_s: float  # one prompt, alone
+    prompt_s: float  # a prompt that others are read with
+
+    def requests(self, B: float, pp: int, policy: str) -> float:
+        """Those that come to a step, for each of its stages; more with every sequence more."""
+        if policy == "interleaved":
+            return B / max(self.steps, 1) / pp
+        waits = max(self.P / self.chunk, 1.0, B * self.P / self.chunk - self.steps)
+        return B / (waits + self.steps) / pp
+
+    def least(self, B: float, pp: int, policy: str) -> tuple[float, float]:
+        """The least time between tokens, and cost of a million at a chip-hour's price of 1."""
+        r = self.requests(B, pp, policy)
+        mean_s = self.itl_s(r, pp, policy) * SLACK
+        return (mean_s if self.steps else 0.0), self.chips * mean_s / (r * (self.steps + 1)) / 3600 * 1e6
+
+    def itl_s(self, r: float, pp: int, policy: str) -> float:
+        """At least so long from token to token (of single tokens, a cycle)."""
+        if policy == "interleaved":  # all wait for prompts, which pass one stage after the other
+            alone = self.first_s / max(self.steps, 1)
+            return self._pass_s(r, 0.0, pp) + max(alone, pp * r * self.prompt_s)
+        # The longer of arithmetic and reading is convex in the chunk: steps with and without take its mean's.
+        return self._pass_s(r, r * self.P / self.ways, pp)
+
+    def ttft_s(self, itl_s: float, policy: str) -> float:
+        """A prompt alone; in chunks, as many steps as it fills, which are longer than the mean one."""
+        return self.first_s if policy == "interleaved" else max(self.P / self.chunk, 1.0) * itl_s
+
+    def _pass_s(self, r: float, read: float, pp: int) -> float:
+        """The longest stage takes no less than the mean one, so pp microbatches no less than a pass."""
+        sequences = r * pp * self.steps
+        decoded = max(sequences / pp / self.ways, min(sequences, 1.0))  # no microbatch has a part of one
+        tokens = decoded + read
+        found = tokens * self.token_s + decoded * self.decoded_s + sequences * self.sequence_s
+        found += read * self.read_s * (self.P / pp + 1) / 2  # of a chunk, each stage has a part at a time
+        if not self.steps:
+            return found + sum(token_s * tokens for token_s, _ in self.classes)
+        products = [(token_s * tokens, weights_s) for token_s, weights_s in self.classes]
+        products.append((self.head[0] * decoded, self.head[1]))
+        token_s, weights_s, untouched = self.routed
+        if token_s:
+            products.append(
+                (token_s * tokens, weights_s * (1 - untouched**decoded))
+            )  # prompts visit no fewer
+        for math_s, read_s in products:
+            found += math_s + self.apart * read_s if math_s > read_s else read_s + self.apart * math_s
+        found += self.fixed_s + self.step_s * max(min(pp, sequences), 1.0)
+        return max(found, sequences * self.host_s)
+
+
+def bound(on: Case, *, P: int, G: int, chunk: int, any_cache: bool = False) -> Bound:
+    """Of a layout; with `any_cache`, of all that split the cache in other ways, or have more stages."""
+    k, o, e = on.constants, on.layout, on.efficiency
+    groups, waited = 1 / o.attention_dp, 1 - k.overlap  # no more is hidden than that share
+    sent = waited * k.decoded_sent.token_s, waited * k.decoded_sent.hops_s
+    attended = _cached_s(on, P + G / 2, any_cache=any_cache) * groups
+    whole = (min(kind.prompt_pair_s, kind.prompt_expanded_s) for kind in k.kinds if kind.window >= P)
+    first, many = (prefilled(on, P=P, prompts=n).total_s for n in (1, o.attention_dp))
+    return Bound(
+        P=P,
+        steps=G - 1,
+        chunk=chunk,
+        chips=o.tp * o.cp,
+        ways=o.cp,
+        classes=_classes(k, groups),
+        routed=(k.routed.token_s, k.routed.read_s, k.untouched),
+        head=(k.head.token_s, k.head.read_s),
+        apart=e.apart,
+        fixed_s=k.launch_s + waited * k.sent.hops_s + sent[1],
+        step_s=e.fixed_s,
+        sequence_s=e.sequence_s,
+        host_s=e.host_s * groups,
+        token_s=k.token_s + waited * k.sent.token_s,
+        decoded_s=k.row_s + waited * k.row_sent_s + sent[0] + attended,
+        read_s=sum(whole) * groups * o.cp,
+        first_s=first,
+        prompt_s=many * groups,
+    )
+
+
+def _classes(k: Constants, groups: float) -> tuple[tuple[float, float], ...]:
+    """Each group has its own tokens in the attention, and in MLPs that are not split over all."""
+    own = k.projections.token_s * groups, k.projections.read_s
+    return own, (k.mlp.token_s * (1 if k.wide else groups), k.mlp.read_s)
+
+
+def _cached_s(on: Case, S: float, *, any_cache: bool) -> float:
+    """Attention of one sequence of a group: none splits its cache better than evenly."""
+    k, o, m = on.constants, on.layout, on.model
+    heads = (m.N, 1 if m.latent else m.K) if any_cache else (0, 0)
+    math, read = (1 / (o.group * whole_heads(n, o.group)) if n else 1 / o.kv_batch for n in heads)
+    seen = [(min(S, kind.window), kind) for kind in k.kinds]
+    math_s = k.state_token_s + math * sum(n * kind.pair_s for n, kind in seen)
+    return max(math_s, k.state_read_s + read * sum(n * kind.token_s for n, kind in seen))

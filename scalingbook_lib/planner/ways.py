@@ -1,0 +1,145 @@
+"""Which ways to serve are there? Every layout that a machine allows, and how many sequences fit.
+
+Chapter: Serving LLaMA 3.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any, NamedTuple
+
+from scalingbook_lib import inference
+from scalingbook_lib.inference import Layout, LayoutError
+from scalingbook_lib.inference.memory import room_for
+from scalingbook_lib.inference.shape import Shape, resplit, shape
+from scalingbook_lib.machines import Machine
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.planner.spread import divisors, tried_ways
+from scalingbook_lib.planner.tally import Tally
+
+WAYS = ("tp", "cp", "pp", "rows", "ep", "attention_dp", "kv_batch", "kv_sequence")
+
+
+class Way(NamedTuple):
+    """One layout under one policy, with any batch up to the most that fit."""
+
+    place: int  # in the order in which they are found
+    machine: Machine
+    price: float  # of a chip-hour
+    layout: Layout
+    policy: str
+    most: int
+
+
+@dataclass(kw_only=True, slots=True)
+class Ways:
+    """All of them for one question; `layouts` and `tally` count while they are found."""
+
+    model: Transformer
+    P: int
+    G: int
+    fixed: dict[str, Any]
+    tried: dict[str, tuple[Any, ...]]
+    policies: tuple[str, ...]
+    chunk: int
+    reserve: float
+    layouts: int = 0
+    places: int = 0
+    tally: Tally = field(default_factory=Tally)
+    _shapes: dict[tuple[int, ...], Shape] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.tried = self.tried | {name: (self.fixed[name],) for name in WAYS if name in self.fixed}
+
+    def on(self, machine: Machine, price: float) -> Iterator[Way]:
+        """Those of this machine that fit."""
+        constant = {name: value for name, value in self.fixed.items() if name not in WAYS}
+        for ways in self._spreads(machine.chips):
+            self.layouts += 1
+            try:
+                layout = Layout(**ways, **constant)
+                layout.check(self.model)
+            except LayoutError as refused:
+                self.tally.refuse("the model's sizes", 1, str(refused))
+                continue
+            for policy, most in self._most(machine, layout):
+                self.places += 1
+                yield Way(self.places, machine, price, layout, policy, most)
+
+    def _most(self, machine: Machine, layout: Layout) -> Iterator[tuple[str, int]]:
+        """The sequences that fit, half generated in the mean; where none does, the reason is kept."""
+        S, s = ceil(self.P + self.G / 2), self._shape(layout)
+        fit = room_for(s, machine, S=S, reserve=self.reserve)
+        for policy in self.policies:
+            most = fit
+            if policy == "chunked" and fit < self.chunk:  # more tokens than sequences pass at once
+                most = room_for(s, machine, S=S, reserve=self.reserve, step_tokens=self.chunk)
+            if most:
+                yield policy, most
+                continue
+            held = inference.memory(self.model, layout, machine, B=1, S=S, reserve=self.reserve)
+            if self.tally.counts("memory", 1, held.total):
+                self.tally.nearest("memory", f"{layout}: {held}", None, held.total)
+
+    def _shape(self, layout: Layout) -> Shape:
+        """Found once for all layouts that differ in their stages and in their cache alone."""
+        group = uncached(layout)
+        split = *group, layout.kv_heads
+        if group not in self._shapes:
+            self._shapes[group] = shape(self.model, layout)
+        if split not in self._shapes:
+            self._shapes[split] = resplit(self._shapes[group], layout)
+        return resplit(self._shapes[split], layout)
+
+    def _spreads(self, chips: int) -> Iterator[dict[str, int]]:
+        """Ways of a layout: divisors of what is left; context ways for prompts only where they are asked for.
+
+        Heads of the cache are split before they are copied.
+        """
+        for tp, cp, pp in self._chips(chips):
+            for dp in tried_ways(self.tried, "attention_dp", tp):
+                for kv_batch, kv_sequence in self._cache(tp // dp):
+                    for rows in tried_ways(self.tried, "rows", tp if dp == 1 else 1):
+                        for ep in tried_ways(
+                            self.tried,
+                            "ep",
+                            tp if (self.model.experts or "ep" in self.tried) and rows == 1 else 1,
+                        ):
+                            ways = (tp, cp, pp, rows, ep, dp, kv_batch, kv_sequence)
+                            yield dict(zip(WAYS, ways, strict=True))
+
+    def _chips(self, chips: int) -> Iterator[tuple[int, int, int]]:
+        """Those of a copy: tensor, context and pipeline ways whose product divides the machine's."""
+        for tp in tried_ways(self.tried, "tp", chips):
+            for cp in tried_ways(self.tried, "cp", chips // tp) if "cp" in self.tried else (1,):
+                for pp in tried_ways(self.tried, "pp", chips // tp // cp):
+                    yield tp, cp, pp
+
+    def _cache(self, group: int) -> Iterator[tuple[int, int]]:
+        """What heads cannot split goes to sequences or to tokens."""
+        for heads in divisors(group):
+            rest = group // heads
+            for both in dict.fromkeys(((rest, 1), (1, rest))):
+                fits = (
+                    heads <= max(self.model.K, 1) or "kv_batch" in self.tried or "kv_sequence" in self.tried
+                )
+                named = zip(("kv_batch", "kv_sequence"), both, strict=True)
+                if fits and all(n in tried_ways(self.tried, name, rest) for name, n in named):
+                    yield both
+
+
+def uncached(layout: Layout) -> tuple[int, ...]:
+    """What a tensor group is, without how it splits its cache."""
+    return layout.tp, layout.cp, layout.rows, layout.ep, layout.attention_dp
+
+
+def sizes(most: int) -> list[int]:
+    """1, 2, 3, 4, 6, 8, 12, 16, ... and the most."""
+    found = {n for k in range(most.bit_length()) for n in (1 << k, 3 << k >> 1) if 0 < n <= most}
+    return sorted(found | ({most} if most else set()))
+
+
+def how_many(most: int) -> int:
+    """As many as `sizes` has: powers of two, three times these, and the most where it is neither."""
+    odd = most >> ((most & -most).bit_length() - 1)
+    return most.bit_length() + (most // 3).bit_length() + (odd not in (1, 3))
