@@ -123,6 +123,6 @@ def test_of_a_truncated_checkpoint_it_says_so_and_goes_on_from_the_one_before(
 
 def test_checkpoints_of_another_model_are_refused_and_left_where_they_are(two_kept):
     folder, _ = two_kept
-    with Checkpoints(folder) as kept, pytest.raises(DamagedError, match="none of .* steps 1, 0 .*give the"):
+    with Checkpoints(folder) as kept, pytest.raises(DamagedError, match=r"none of .* steps 1, 0 .*give the"):
         kept.restore(Trainer(SMALL_MOE, {"X": 1}))
     assert {"0", "1"} <= {path.name for path in folder.iterdir()}
