@@ -47,6 +47,7 @@ class Checkpoints:
         """
         steps = sorted(self._manager.all_steps(), reverse=True)
         broken: list[int] = []
+        why = ""
         with _closed_loops_forgiven():
             for step in steps:
                 state, why = _read(self._folder, step, trainer)
