@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scalingbook_lib.lab import devices
+from scalingbook_lib.lab.train import lost
 from scalingbook_lib.notation import Mesh
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def train(trainer: "Trainer", folder: Path, *, steps: int, every: int) -> None:
     from scalingbook_lib.lab.train.checkpoints import Checkpoints
 
     folder.mkdir(parents=True, exist_ok=True)
+    if jax.process_count() > 1:
+        lost.watch(folder)
     # the step is part of the state, and the data depend on the step alone: nothing else has to be restored
     with Checkpoints(folder / "checkpoints") as kept:
         state = kept.restore(trainer) or trainer.start()

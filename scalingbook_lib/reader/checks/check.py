@@ -140,7 +140,7 @@ def _judged(check: Check, given: Any) -> Outcome:
 def _compared(check: Check, given: Any) -> Outcome:
     """A number, a choice or an array: read, then held against the answer and against every known mistake."""
     read, target, same, missed = _WAYS[check.kind]
-    value, answer = read(check, given), target(check.answer())
+    value, answer = reading.bounded(read, check, given), target(check.answer())
     if same(value, answer, check):
         return _told("right", check.right)
     for mistake in check.mistakes:
@@ -216,7 +216,8 @@ def _program(check: Check, given: Any) -> Outcome:
 
 
 def _verdict(check: Check, given: Any) -> Verdict:
-    if type(given) is not Verdict or given.asked is None:  # a judge says what it asked for
+    # a judge says what it asked for, and in values that end
+    if type(given) is not Verdict or [type(x) for x in (given.asked, given.moves, given.also)] != [tuple] * 3:
         raise Unread("This asks for what the judge says of your function: give `task(your_function)` here.")
     if given.key != check.key:
         raise Unread(f"That is the judge's verdict on {given.key or 'no exercise'}; this is {check.key}.")

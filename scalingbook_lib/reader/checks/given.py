@@ -1,6 +1,8 @@
 """What did the reader write? A number in the unit asked for, or the reason why it cannot be read."""
 
 import math
+import sys
+from collections.abc import Callable
 from typing import Any
 
 from scalingbook_lib import units
@@ -10,6 +12,29 @@ _ENDLESS = {"inf", "infinity", "∞", "infinite", "never"}
 
 class Unread(ValueError):
     """What was given cannot be judged; the message says what to write instead."""
+
+
+MOST_LINES = 100_000  # of Python, while an answer is read: NumPy and JAX take a few hundred
+
+
+def bounded[Read](read: Callable[..., Read], *given: Any) -> Read:
+    """What is read from an answer; the code of an object that loops is stopped after so many lines."""
+    lines, before = 0, sys.gettrace()
+
+    def count(frame: Any, event: str, arg: Any) -> Any:
+        nonlocal lines
+        lines += 1
+        if lines > MOST_LINES:
+            raise Unread(
+                "What you gave does not end: its own code loops. Give the number or the text itself."
+            )
+        return count
+
+    sys.settrace(count)
+    try:
+        return read(*given)
+    finally:
+        sys.settrace(before)
 
 
 def unanswered(given: Any) -> bool:

@@ -4,6 +4,7 @@ import array
 import functools
 import itertools
 import json
+import sys
 import unittest.mock
 from dataclasses import replace
 
@@ -124,6 +125,36 @@ def test_an_interrupt_and_a_broken_exercise_come_through():
         KINDS[0](Endless())
     with pytest.raises(ZeroDivisionError):
         Check(key="broken", title="", answer=lambda: 1 / 0)(1.0)
+
+
+class Loops:
+    def item(self):
+        while True:
+            pass
+
+    __float__ = __index__ = item
+
+
+class Asks:
+    def __getattr__(self, name):
+        return [yet for yet in itertools.count() if yet < 0]
+
+
+@pytest.mark.parametrize("given", [Loops(), Asks()])
+def test_an_object_whose_own_code_loops_is_stopped_and_told(given):
+    before = sys.gettrace()
+    told = KINDS[0](given)
+    assert (told.status, "does not end" in told.message) == ("unread", True)
+    assert sys.gettrace() is before
+
+
+@pytest.mark.parametrize("endless", ["moves", "also", "asked"])
+def test_a_verdict_without_an_end_is_none_of_a_judge(endless):
+    check = next(check for check in KINDS if check.key == "here.2")
+    fields = {"asked": check.answer().moves, "moves": check.answer().moves} | {
+        endless: itertools.repeat(Move("all-gather", "X", 64))
+    }
+    assert check(Verdict(key=check.key, **fields)).status == "unread"
 
 
 PROGRAMS = [check for check in (*KINDS, *SECOND.values()) if check.kind == "program"]

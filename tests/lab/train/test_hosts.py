@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import inspect
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 from test_training_processes import port
 
 from scalingbook_lib.lab import hosts
+from scalingbook_lib.lab.train import lost
 from scalingbook_lib.lab.train import run as train
 from scalingbook_lib.lab.train.checkpoints import Checkpoints
 from scalingbook_lib.lab.train.trainer import SMALL, Trainer
@@ -95,8 +97,40 @@ def test_when_one_dies_the_rest_end_and_a_whole_checkpoint_is_left(tmp_path):
             time.sleep(0.1)
         started[0].kill()
         assert started[1].wait() == -signal.SIGABRT, (tmp_path / "process1.txt").read_text()
+    while "same command" not in (said := (tmp_path / "process1.txt").read_text()):
+        assert lost.FATAL not in said, said
+        time.sleep(0.1)
+    died = rf"^process 0 \({re.escape(platform.node())}\) died .* go on from step \d+$"
+    assert re.search(died, said, re.MULTILINE)
+    assert "stack trace" not in said
     with Checkpoints(tmp_path / "checkpoints") as kept:
         assert (kept.latest() or 0) >= 2
+
+
+@pytest.mark.parametrize(
+    ("task", "gone"),
+    [("1\n", "process 1 (beta)"), ("1\n2\n", "process 1 (beta) and process 2"),
+     ("/job:jax_worker/replica:0/task:1\n", "process 1 (beta)")],
+)  # fmt: skip
+def test_of_the_stack_of_a_silent_host_one_sentence_is_left(task, gone, tmp_path):
+    (tmp_path / lost.HOSTS).write_text("alpha\nbeta\n")
+    said = f"""step 3
+E1124 00:29:55.774418   12458 coordination_service.cc:1518] [16] Use error polling to propagate:
+The following tasks are unhealthy (stopped sending heartbeats):
+{task}The tasks have crashed. Check the task logs for an earlier error
+F1124 00:29:55.775192   12469 client.h:86] Terminating process because the JAX {lost.FATAL}.
+*** Check failure stack trace: ***
+    @     0x7f4cf82f81b4  absl::lts_20260526::log_internal::LogMessage::SendToLog()
+"""
+    first, sentence = lost.handed_on(said.splitlines(keepends=True), tmp_path)
+    assert first == "step 3\n"
+    assert sentence.startswith(f"{gone} died")
+    assert sentence.endswith("they begin anew, since no checkpoint was whole\n")
+
+
+def test_what_is_no_death_is_handed_on_whole(tmp_path):
+    said = ["Traceback\n", "E1124 00:29:55.774418   12 coordination_service.cc:1518] slow\n", "ValueError\n"]
+    assert "".join(lost.handed_on(said, tmp_path)) == "".join(said)
 
 
 def test_how_long_jax_waits_is_what_the_page_says():

@@ -1,7 +1,9 @@
 """A run that is killed at a random step goes on, on another mesh, as if nothing had happened."""
 
 import functools
+import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,8 +15,8 @@ import pytest
 from ways import TOLERANCE
 
 from scalingbook_lib.lab.train import run as train
-from scalingbook_lib.lab.train.checkpoints import Checkpoints
-from scalingbook_lib.lab.train.trainer import SMALL, Trainer
+from scalingbook_lib.lab.train.checkpoints import Checkpoints, DamagedError
+from scalingbook_lib.lab.train.trainer import SMALL, SMALL_MOE, Trainer
 
 HERE = Path(__file__).parents[1]
 STEPS, EVERY = 24, 2
@@ -77,3 +79,50 @@ def test_a_state_comes_back_bit_for_bit_on_another_mesh(tmp_path):
 def test_an_empty_folder_has_no_state(tmp_path):
     with Checkpoints(tmp_path) as kept:
         assert kept.restore(Trainer(SMALL, {"X": 8})) is None
+
+
+@pytest.fixture(scope="module")
+def two_kept(tmp_path_factory):
+    """The checkpoints of steps 0 and 1, and the trainer that goes on from them."""
+    folder, trainer = tmp_path_factory.mktemp("kept"), Trainer(SMALL, {"X": 1})
+    with Checkpoints(folder) as kept:
+        kept.save(trainer.start())
+        kept.save(trainer.train(1).state)
+    return folder, trainer
+
+
+def largest(folder):
+    return max((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+
+
+def described(folder):
+    return folder / "default" / "_METADATA"
+
+
+@pytest.mark.parametrize("which", [largest, described])
+def test_of_a_truncated_checkpoint_it_says_so_and_goes_on_from_the_one_before(
+    which, two_kept, tmp_path, capfd
+):
+    trainer, folder = two_kept[1], tmp_path / "kept"
+    shutil.copytree(two_kept[0], folder)
+    damaged = which(folder / "1")
+    os.truncate(damaged, damaged.stat().st_size // 2)
+    with Checkpoints(folder) as kept:
+        state = kept.restore(trainer)
+        assert state is not None
+        assert int(state["step"]) == 0
+        kept.save(trainer.train(1, state).state)  # the step that was damaged can be written again
+    with Checkpoints(folder) as kept:
+        assert kept.latest() == 1
+        assert int(kept.restore(trainer)["step"]) == 1
+    told = capfd.readouterr().err
+    assert "the checkpoint of step 1 cannot be read" in told
+    assert "the run goes on from step 0" in told
+    assert "Traceback" not in told
+
+
+def test_checkpoints_of_another_model_are_refused_and_left_where_they_are(two_kept):
+    folder, _ = two_kept
+    with Checkpoints(folder) as kept, pytest.raises(DamagedError, match=r"none of .* steps 1, 0 .*give the"):
+        kept.restore(Trainer(SMALL_MOE, {"X": 1}))
+    assert {"0", "1"} <= {path.name for path in folder.iterdir()}
