@@ -93,7 +93,8 @@ def wheel() -> Path:
     """The library as a wheel, made of this tree."""
     folder = WORK / "wheel"
     shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run([UV, "build", "--wheel", "--quiet", "--out-dir", folder, ROOT], check=True)
+    here = ("--no-build-isolation", "--python", sys.executable)  # with what uv.lock pins
+    subprocess.run([UV, "build", "--wheel", "--quiet", *here, "--out-dir", folder, ROOT], check=True)
     (made,) = folder.glob("*.whl")
     return made
 

@@ -150,7 +150,9 @@ def test_the_first_set_up_without_an_index_says_so(project):
     put(project.parent / "bin/python3", WORKS)
     done = set_up(project, **OFFLINE)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("set-up: pip could not install uv from a package index; ")
+    assert done.stderr.splitlines()[-1].startswith(
+        "set-up: pip could not install the uv that uv.lock pins from a package index; "
+    )
     assert not (project / ".venv").exists()
     assert kept(project) == []
 
