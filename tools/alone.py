@@ -107,7 +107,9 @@ def colab() -> Versions:
         shutil.rmtree(home, ignore_errors=True)
         subprocess.run([UV, "venv", "--quiet", "--seed", "--python", sys.executable, home], check=True)
         python = home / "bin" / "python"
-        subprocess.run([UV, "pip", "install", "--quiet", "--python", python, "-r", COLAB], check=True)
+        subprocess.run(
+            [UV, "pip", "install", "--quiet", "--require-hashes", "--python", python, "-r", COLAB], check=True
+        )
         stamp.write_text(digest)
     return Versions("Colab's versions", home, whole=True)
 
