@@ -6,7 +6,7 @@ PYTEST := $(PYTHON) -m pytest
 BARE := .make/bare/bin/python -m pytest -q -p no:cacheprovider
 NOTEBOOKS := chapters solutions exercises
 # `bare` runs the rest of the core's
-TESTS := tests/lab tests/book tests/web tests/viz tests/cli $(wildcard tests/core/*/test_fuzz_*.py)
+TESTS := tests/lab tests/book tests/web tests/trust tests/viz tests/cli $(wildcard tests/core/*/test_fuzz_*.py)
 
 export UV_SYSTEM_CERTS := 1
 export PYTHONUTF8 := 1
@@ -79,7 +79,7 @@ execute: set-up ## run the chapters and solutions and write their notebooks; STE
 	$(PYTHON) -m tools.notebooks execute $(STEMS)
 
 lab: set-up ## open the notebooks in JupyterLab
-	@.venv/bin/jupyter trust $(NOTEBOOKS:=/*.ipynb) >/dev/null # else it shows no drawing that is stored
+	@$(PYTHON) -m tools.trust.notebooks # else it shows no drawing that is stored
 	.venv/bin/jupyter lab --ServerApp.ip=127.0.0.1
 
 alone: set-up ## run every notebook copied into an empty folder, on Colab's versions and on these
