@@ -1,10 +1,10 @@
 """Would the tests notice a mistake? 500 small ones are put into the core, drawn by a seed.
 
 `python -m tools.trust.mutate [--seed 0] [--count 500] [--among roofline]`, or `make mutate`; it fails where
-the tests of the core find fewer than 92 %. They are collected once. A forked process puts a mutant in the place
-of the function in question and runs the tests that were seen to run its line, the shortest first. What they let
-pass, and what is no function, is tried anew by whole files of tests in a process of its own. What was found is
-kept: an interrupted run goes on where it was, and a later one tries only the survivors.
+the tests of the core find fewer than 92 %. They are collected once. A forked process puts a mutant in the
+place of the function in question and runs the tests that were seen to run its line, the shortest first.
+What they let pass, and what is no function, is tried anew by whole files of tests in a process of its own.
+What was found is kept: an interrupted run goes on where it was, and a later one tries only the survivors.
 """
 
 import argparse
