@@ -12,7 +12,7 @@ export UV_SYSTEM_CERTS := 1
 export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
 
-.PHONY: help book site serve test lint bare tests site-for-tests browser quick renew fidelity bench execute lab alone colab pdf epub slides release clean set-up set-up-book
+.PHONY: help book site serve test lint bare tests site-for-tests browser quick mutate attack trust renew fidelity bench execute lab alone colab pdf epub slides release clean set-up set-up-book
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -61,6 +61,15 @@ browser: set-up ## every page in a real browser (needs the site)
 
 quick: set-up ## what a day's change touches, in three minutes; BASE=commit to compare with another
 	@$(PYTHON) -m tools.quick $(BASE)
+
+mutate: set-up ## put 500 mistakes into the core, one by one, and tell which the tests do not find; hours, resumed
+	$(PYTHON) -m tools.trust.mutate
+
+attack: set-up ## try for a quarter of an hour to break it: lines, configurations, notations, answers, interrupts
+	$(PYTHON) -m tools.trust.attack
+
+trust: set-up ## run the suite in random order under load, again and again; hours, resumed
+	$(PYTHON) -m tools.trust.again
 
 renew: set-up ## after a new JAX: record and execute anew, and report what changed; STEMS=rooflines for one
 	$(PYTHON) -m tools.renew $(STEMS)

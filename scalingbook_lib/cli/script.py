@@ -11,6 +11,7 @@ import scalingbook_lib
 from scalingbook_lib.cli import (
     FAILED,
     HELP,
+    INTERRUPTED,
     chips,
     collective,
     completion,
@@ -26,7 +27,6 @@ from scalingbook_lib.cli import (
 from scalingbook_lib.cli.answer import sentence
 
 BAD_INPUT = 2
-INTERRUPTED = 130
 
 EXAMPLES = """\b
 Examples:
