@@ -29,9 +29,9 @@ from tools.trust.seen import Seen
 from tools.trust.state import State
 
 ENOUGH = 0.92
-MOST_S, FILES = 20, 12  # of the tests of one mutant: how long they take unchanged; files that are tried anew
+MOST_S, FILES = 20, 5  # of the tests of one mutant: how long they take unchanged; files that are tried anew
 ANEW_S = 120  # of the processor
-HELD, KILLED, OTHER = 0, 1, 9  # how a process ends; other: no function of the collected library is concerned
+HELD, KILLED, OTHER, BROKEN = 0, 1, 9, 99  # how a process ends: other, where no function is concerned
 
 
 def codes(code: CodeType) -> list[CodeType]:
@@ -44,11 +44,11 @@ def put(mutant: Mutant) -> bool:
     old, new = (codes(mutant.code(changed=changed)) for changed in (False, True))
     changed = {a: b for a, b in zip(old, new, strict=False) if a != b and a.co_name != "<module>"}
     everything = gc.get_objects()
-    concerned = [one for one in everything if isinstance(one, FunctionType) and one.__code__ in changed]
+    concerned = [one for one in everything if type(one) is FunctionType and one.__code__ in changed]
     for function in concerned:
         function.__code__ = changed[function.__code__]
     for one in everything:
-        if isinstance(one, functools._lru_cache_wrapper):
+        if type(one) is functools._lru_cache_wrapper:  # what tests make may lie to isinstance
             one.cache_clear()
     return bool(concerned)
 
@@ -63,7 +63,7 @@ def forked(work: Callable[[], int]) -> int:
             os.dup2(null, stream)
         os._exit(work())
     finally:
-        os._exit(KILLED)
+        os._exit(BROKEN)
 
 
 def tried(mutant: Mutant, items: list[pytest.Item], cpu_s: float) -> int:
@@ -72,7 +72,10 @@ def tried(mutant: Mutant, items: list[pytest.Item], cpu_s: float) -> int:
         return OTHER
     resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s), int(cpu_s) + 5))
     for item, following in zip(items, [*items[1:], None], strict=True):
-        if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
+        try:
+            if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
+                return KILLED
+        except BaseException:  # a mutant may end pytest itself
             return KILLED
     return HELD
 
@@ -105,6 +108,8 @@ def verdict(mutant: Mutant, items: list[pytest.Item], seen: Seen) -> str:
     if ended in (HELD, OTHER):
         files = seen.files(mutant)[:FILES]
         ended = anew(mutant, files) if files else HELD
+    if ended == BROKEN:
+        raise RuntimeError(f"{mutant} could not be tried")
     return "survived" if ended == HELD else "killed" if ended == KILLED else f"killed: {ended}"
 
 
