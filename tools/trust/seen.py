@@ -18,6 +18,7 @@ from tools.trust.mutants import LIBRARY, Mutant
 from tools.trust.state import FOLDER
 
 KEPT = FOLDER / "seen.pickle"
+NEAR = 8  # lines
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class Seen:
     def of(self, mutant: Mutant, most_s: float) -> tuple[list[int], float]:
         """The tests of a mutant's line, those of its room first, the shortest first; how long they take."""
         room, chosen, total_s = self.room(mutant), [], 0.0
-        tests = self.ran.get((mutant.path, mutant.line), [])
+        above = (self.ran.get((mutant.path, mutant.line - n), []) for n in range(NEAR))
+        tests = next(filter(None, above), [])  # a line amid a statement may not be told apart
         for n in sorted(tests, key=lambda n: (room not in self.names[n], self.took_s[n])):
             if total_s + self.took_s[n] < most_s:
                 chosen.append(n)
