@@ -3,8 +3,9 @@
 `python -m tools.trust.mutate [--seed 0] [--count 500] [--among roofline]`, or `make mutate`; it fails where
 the tests of the core find fewer than 92 %. They are collected once. A forked process puts a mutant in the
 place of the function in question and runs the tests that were seen to run its line, the shortest first.
-What they let pass, and what is no function, is tried anew by whole files of tests in a process of its own.
-What was found is kept: an interrupted run goes on where it was, and a later one tries only the survivors.
+What is no function, or runs only while the library is loaded, is tried by whole files of tests in a process
+of its own. What was found is kept: an interrupted run goes on where it was, and a later one tries only the
+survivors.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from tools.trust.seen import Seen
 from tools.trust.state import State
 
 ENOUGH = 0.92
-MOST_S, FILES = 20, 5  # of the tests of one mutant: how long they take unchanged; files that are tried anew
+MOST_S = 15  # of the processor, on the unchanged library, for the tests of one mutant
 ANEW_S = 120  # of the processor
 HELD, KILLED, OTHER, BROKEN = 0, 1, 9, 99  # how a process ends: other, where no function is concerned
 
@@ -105,8 +106,8 @@ def verdict(mutant: Mutant, items: list[pytest.Item], seen: Seen) -> str:
     """Killed, or survived."""
     tests, cpu_s = seen.of(mutant, MOST_S)
     ended = forked(lambda: tried(mutant, [items[n] for n in tests], 10 + 5 * cpu_s))
-    if ended in (HELD, OTHER):
-        files = seen.files(mutant)[:FILES]
+    if ended == OTHER:
+        files = seen.files(mutant, MOST_S)
         ended = anew(mutant, files) if files else HELD
     if ended == BROKEN:
         raise RuntimeError(f"{mutant} could not be tried")

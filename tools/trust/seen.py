@@ -7,6 +7,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from types import CodeType
 from typing import Self
 
@@ -50,15 +51,27 @@ class Seen:
                 total_s += self.took_s[n]
         return chosen, total_s
 
-    def files(self, mutant: Mutant) -> list[str]:
+    def files(self, mutant: Mutant, most_s: float) -> list[str]:
         """The files of tests that run a mutant's module, those of its line and its room first."""
         touching: Counter[str] = Counter()
         for (path, line), tests in self.ran.items():
             if path == mutant.path:
                 weight = 1000 if line == mutant.line else 1
                 touching.update({self.names[n].split("::")[0]: weight for n in tests})
-        room = self.room(mutant)
-        return sorted(touching, key=lambda file: (room not in file, -touching[file]))
+        room, chosen, total_s = self.room(mutant), [], 0.0
+        for file in sorted(touching, key=lambda file: (room not in file, -touching[file])):
+            if not chosen or total_s + self.file_s[file] < most_s:
+                chosen.append(file)
+                total_s += self.file_s[file]
+        return chosen
+
+    @cached_property
+    def file_s(self) -> dict[str, float]:
+        """The seconds of the processor that each file of tests takes."""
+        took_s: dict[str, float] = defaultdict(float)
+        for name, seconds in zip(self.names, self.took_s, strict=True):
+            took_s[name.split("::")[0]] += seconds
+        return took_s
 
     @staticmethod
     def room(mutant: Mutant) -> str:
