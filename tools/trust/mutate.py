@@ -30,7 +30,7 @@ from tools.trust.seen import Seen
 from tools.trust.state import State
 
 ENOUGH = 0.92
-MOST_S = 15  # of the processor, on the unchanged library, for the tests of one mutant
+MOST_S = 10  # of the processor, on the unchanged library, for the tests of one mutant
 ANEW_S = 120  # of the processor
 HELD, KILLED, OTHER, BROKEN = 0, 1, 9, 99  # how a process ends: other, where no function is concerned
 
@@ -103,14 +103,16 @@ def anew(mutant: Mutant, files: list[str]) -> int:
 
 
 def verdict(mutant: Mutant, items: list[pytest.Item], seen: Seen) -> str:
-    """Killed, or survived."""
+    """Killed, survived, or '' where no function is concerned."""
     tests, cpu_s = seen.of(mutant, MOST_S)
     ended = forked(lambda: tried(mutant, [items[n] for n in tests], 10 + 5 * cpu_s))
-    if ended == OTHER:
-        files = seen.files(mutant, MOST_S)
-        ended = anew(mutant, files) if files else HELD
     if ended == BROKEN:
         raise RuntimeError(f"{mutant} could not be tried")
+    return "" if ended == OTHER else told(ended)
+
+
+def told(ended: int) -> str:
+    """What the end of the tests says of a mutant."""
     return "survived" if ended == HELD else "killed" if ended == KILLED else f"killed: {ended}"
 
 
@@ -128,14 +130,23 @@ class Trial:
             os.waitpid(pid, 0)
         return True
 
+    def found(self, mutant: Mutant, what: str) -> str:
+        """Keep what was found of a mutant, if anything was."""
+        if what:
+            self.state.keep(mutant.key, what)
+            print(f"{mutant}: {what}", flush=True)
+        return what
+
     def worker(self, part: int, items: list[pytest.Item], seen: Seen) -> int:
         """Start a process for a part of the mutants; its number."""
         if pid := os.fork():
             return pid
         try:
-            for mutant in self.todo[part :: self.jobs]:
-                self.state.keep(mutant.key, found := verdict(mutant, items, seen))
-                print(f"{mutant}: {found}", flush=True)
+            mine = self.todo[part :: self.jobs]
+            slow = [mutant for mutant in mine if not self.found(mutant, verdict(mutant, items, seen))]
+            for mutant in slow:
+                files = seen.files(mutant, MOST_S)
+                self.found(mutant, told(anew(mutant, files) if files else HELD))
         finally:
             os._exit(0)
 
