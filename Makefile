@@ -63,13 +63,13 @@ quick: set-up ## what a day's change touches, in three minutes; BASE=commit to c
 	@$(PYTHON) -m tools.quick $(BASE)
 
 mutate: set-up ## put 500 mistakes into the core, one by one, and tell which the tests do not find; hours, resumed
-	$(PYTHON) -m tools.trust.mutate
+	nice $(PYTHON) -m tools.trust.mutate
 
 attack: set-up ## try for a quarter of an hour to break it: lines, configurations, notations, answers, interrupts
-	$(PYTHON) -m tools.trust.attack
+	nice $(PYTHON) -m tools.trust.attack
 
 trust: set-up ## run the suite in random order under load, again and again; hours, resumed
-	$(PYTHON) -m tools.trust.again
+	nice $(PYTHON) -m tools.trust.again
 
 renew: set-up ## after a new JAX: record and execute anew, and report what changed; STEMS=rooflines for one
 	$(PYTHON) -m tools.renew $(STEMS)

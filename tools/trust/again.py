@@ -99,7 +99,6 @@ def main() -> int:
     parser.add_argument("--more", type=int, default=20, help="for processes, files and browsers")
     parser.add_argument("--load", type=int, default=4, help="busy loops beside the tests")
     asked = parser.parse_args()
-    os.nice(10)
     state, of = State("again"), tree()
     todo = runs([path.as_posix() for path in asked.files] or found(), asked.times, asked.more)
     with load(asked.load):

@@ -7,7 +7,6 @@ alone. The figures are printed at the end; 1 where anything broke.
 
 import argparse
 import io
-import os
 import random
 import signal
 import sys
@@ -83,7 +82,6 @@ def main() -> int:
     parser.add_argument("--only", choices=list(SHARES))
     parser.add_argument("--at", type=int, help="one trial alone")
     asked = parser.parse_args()
-    os.nice(10)
     sys.stdin = io.StringIO()
     kinds = [Kind(name, share) for name, share in SHARES.items() if asked.only in (None, name)]
     for kind in kinds:

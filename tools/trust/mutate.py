@@ -44,6 +44,7 @@ def put(mutant: Mutant) -> bool:
     """Let the functions that are concerned be the mutant's; false where none is."""
     old, new = (codes(mutant.code(changed=changed)) for changed in (False, True))
     changed = {a: b for a, b in zip(old, new, strict=False) if a != b and a.co_name != "<module>"}
+    gc.unfreeze()  # what is frozen is not among what is listed
     everything = gc.get_objects()
     concerned = [one for one in everything if type(one) is FunctionType and one.__code__ in changed]
     for function in concerned:
@@ -102,10 +103,10 @@ def anew(mutant: Mutant, files: list[str]) -> int:
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
 
 
-def verdict(mutant: Mutant, items: list[pytest.Item], seen: Seen) -> str:
+def verdict(mutant: Mutant, items: dict[str, pytest.Item], seen: Seen) -> str:
     """Killed, survived, or '' where no function is concerned."""
     tests, cpu_s = seen.of(mutant, MOST_S)
-    ended = forked(lambda: tried(mutant, [items[n] for n in tests], 10 + 5 * cpu_s))
+    ended = forked(lambda: tried(mutant, [items[name] for name in tests if name in items], 10 + 5 * cpu_s))
     if ended == BROKEN:
         raise RuntimeError(f"{mutant} could not be tried")
     return "" if ended == OTHER else told(ended)
@@ -123,9 +124,10 @@ class Trial:
         self.todo, self.state, self.jobs = todo, state, jobs
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        seen = Seen.of_tests(session.items, lambda look: forked(look))
+        seen = Seen.of_tests(session.items, forked)
+        items = {item.nodeid: item for item in session.items}
         gc.freeze()  # what is collected stays shared with each process
-        started = [pid for part in range(self.jobs) if (pid := self.worker(part, session.items, seen))]
+        started = [pid for part in range(self.jobs) if (pid := self.worker(part, items, seen))]
         for pid in started:
             os.waitpid(pid, 0)
         return True
@@ -137,7 +139,7 @@ class Trial:
             print(f"{mutant}: {what}", flush=True)
         return what
 
-    def worker(self, part: int, items: list[pytest.Item], seen: Seen) -> int:
+    def worker(self, part: int, items: dict[str, pytest.Item], seen: Seen) -> int:
         """Start a process for a part of the mutants; its number."""
         if pid := os.fork():
             return pid
@@ -159,7 +161,6 @@ def main() -> int:
     parser.add_argument("--among", default="", help="modules with this in their path")
     parser.add_argument("--jobs", type=int, default=2)
     asked = parser.parse_args()
-    os.nice(10)
     drawn, state = mutants.every(asked.seed, asked.among)[: asked.count], State("mutants")
     todo = [one for one in drawn if state.known.get(one.key, "survived") == "survived"]
     if todo:

@@ -32,22 +32,23 @@ class Seen:
 
     @classmethod
     def of_tests(cls, items: list[pytest.Item], apart: Callable[[Callable[[], int]], int]) -> Self:
-        """As it was kept for these tests; else they are run, in a process that stands apart."""
-        names = [item.nodeid for item in items]
-        if not KEPT.exists() or (kept := pickle.loads(KEPT.read_bytes())).names != names:
-            print(f"looking what {len(items)} tests run", flush=True)
-            apart(lambda: look(items))
+        """As it was kept; tests that are new are run, in a process that stands apart."""
+        kept = pickle.loads(KEPT.read_bytes()) if KEPT.exists() else cls([], [], {})
+        known = set(kept.names)
+        if new := [item for item in items if item.nodeid not in known]:
+            print(f"looking what {len(new)} tests run", flush=True)
+            apart(lambda: kept.look(new))
             kept = pickle.loads(KEPT.read_bytes())
         return kept
 
-    def of(self, mutant: Mutant, most_s: float) -> tuple[list[int], float]:
+    def of(self, mutant: Mutant, most_s: float) -> tuple[list[str], float]:
         """The tests of a mutant's line, those of its room first, the shortest first; how long they take."""
         room, chosen, total_s = self.room(mutant), [], 0.0
         above = (self.ran.get((mutant.path, mutant.line - n), []) for n in range(NEAR))
         tests = next(filter(None, above), [])  # a line amid a statement may not be told apart
         for n in sorted(tests, key=lambda n: (room not in self.names[n], self.took_s[n])):
             if total_s + self.took_s[n] < most_s:
-                chosen.append(n)
+                chosen.append(self.names[n])
                 total_s += self.took_s[n]
         return chosen, total_s
 
@@ -73,29 +74,28 @@ class Seen:
             took_s[name.split("::")[0]] += seconds
         return took_s
 
+    def look(self, items: list[pytest.Item]) -> int:
+        """Run these tests once, and keep what is seen; 0, as a process ends."""
+        monitor, root = sys.monitoring, f"{LIBRARY}/"
+
+        def line(code: CodeType, number: int) -> object:
+            if code.co_filename.startswith(root):
+                place = os.path.relpath(code.co_filename, ROOT), number
+                self.ran.setdefault(place, []).append(len(self.took_s))
+            return monitor.DISABLE
+
+        monitor.use_tool_id(monitor.COVERAGE_ID, "seen")
+        monitor.register_callback(monitor.COVERAGE_ID, monitor.events.LINE, line)
+        monitor.set_events(monitor.COVERAGE_ID, monitor.events.LINE)
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            monitor.restart_events()
+            started = time.process_time()
+            runtestprotocol(item, log=False, nextitem=following)
+            self.names.append(item.nodeid)
+            self.took_s.append(time.process_time() - started)
+        KEPT.write_bytes(pickle.dumps(self))
+        return 0
+
     @staticmethod
     def room(mutant: Mutant) -> str:
         return f"/{mutant.path.split('/')[1].removesuffix('.py')}/"
-
-
-def look(items: list[pytest.Item]) -> int:
-    """Run every test once, and keep what is seen; 0, as a process ends."""
-    monitor, took_s = sys.monitoring, []
-    ran: dict[tuple[str, int], list[int]] = defaultdict(list)
-    root = f"{LIBRARY}/"
-
-    def line(code: CodeType, number: int) -> object:
-        if code.co_filename.startswith(root):
-            ran[os.path.relpath(code.co_filename, ROOT), number].append(len(took_s))
-        return monitor.DISABLE
-
-    monitor.use_tool_id(monitor.COVERAGE_ID, "seen")
-    monitor.register_callback(monitor.COVERAGE_ID, monitor.events.LINE, line)
-    monitor.set_events(monitor.COVERAGE_ID, monitor.events.LINE)
-    for item, following in zip(items, [*items[1:], None], strict=True):
-        monitor.restart_events()
-        started = time.process_time()
-        runtestprotocol(item, log=False, nextitem=following)
-        took_s.append(time.process_time() - started)
-    KEPT.write_bytes(pickle.dumps(Seen([item.nodeid for item in items], took_s, dict(ran))))
-    return 0
