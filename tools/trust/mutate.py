@@ -3,9 +3,9 @@
 `python -m tools.trust.mutate [--seed 0] [--count 500] [--among roofline]`, or `make mutate`; it fails where
 the tests of the core find fewer than 92 %. They are collected once. A forked process puts a mutant in the
 place of the function in question and runs the tests that were seen to run its line, the shortest first.
-What is no function, or runs only while the library is loaded, is tried by whole files of tests in a process
-of its own. What was found is kept: an interrupted run goes on where it was, and a later one tries only the
-survivors.
+What they let pass, and what runs while the library is loaded, is then tried by whole files of tests in a
+process of its own. What was found is kept: an interrupted run goes on where it was, and a later one tries
+only the survivors.
 """
 
 import argparse
@@ -145,9 +145,9 @@ class Trial:
             return pid
         try:
             mine = self.todo[part :: self.jobs]
-            slow = [mutant for mutant in mine if not self.found(mutant, verdict(mutant, items, seen))]
-            for mutant in slow:
-                files = seen.files(mutant, MOST_S)
+            found = [(mutant, self.found(mutant, verdict(mutant, items, seen))) for mutant in mine]
+            for mutant in (mutant for mutant, what in found if not what.startswith("killed")):
+                files = seen.files(mutant, 3 * MOST_S)
                 self.found(mutant, told(anew(mutant, files) if files else HELD))
         finally:
             os._exit(0)
