@@ -6,13 +6,13 @@ PYTEST := $(PYTHON) -m pytest
 BARE := .make/bare/bin/python -m pytest -q -p no:cacheprovider
 NOTEBOOKS := chapters solutions exercises
 # `bare` runs the rest of the core's
-TESTS := tests/lab tests/book tests/web tests/viz tests/cli $(wildcard tests/core/*/test_fuzz_*.py)
+TESTS := tests/lab tests/book tests/web tests/trust tests/viz tests/cli $(wildcard tests/core/*/test_fuzz_*.py)
 
 export UV_SYSTEM_CERTS := 1
 export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
 
-.PHONY: help book site serve test lint bare tests site-for-tests browser quick renew fidelity bench execute lab alone colab pdf epub slides release clean set-up set-up-book
+.PHONY: help book site serve test lint bare tests site-for-tests browser quick mutate attack trust renew fidelity bench execute lab alone colab pdf epub slides release clean set-up set-up-book
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -62,6 +62,15 @@ browser: set-up ## every page in a real browser (needs the site)
 quick: set-up ## what a day's change touches, in three minutes; BASE=commit to compare with another
 	@$(PYTHON) -m tools.quick $(BASE)
 
+mutate: set-up ## put 500 mistakes into the core, one by one, and tell which the tests do not find; hours, resumed
+	nice $(PYTHON) -m tools.trust.mutate
+
+attack: set-up ## try for a quarter of an hour to break it: lines, configurations, notations, answers, interrupts
+	nice $(PYTHON) -m tools.trust.attack
+
+trust: set-up ## run the suite in random order under load, again and again; hours, resumed
+	nice $(PYTHON) -m tools.trust.again
+
 renew: set-up ## after a new JAX: record and execute anew, and report what changed; STEMS=rooflines for one
 	$(PYTHON) -m tools.renew $(STEMS)
 
@@ -79,7 +88,7 @@ execute: set-up ## run the chapters and solutions and write their notebooks; STE
 	$(PYTHON) -m tools.notebooks execute $(STEMS)
 
 lab: set-up ## open the notebooks in JupyterLab
-	@.venv/bin/jupyter trust $(NOTEBOOKS:=/*.ipynb) >/dev/null # else it shows no drawing that is stored
+	@$(PYTHON) -m tools.trust.notebooks # else it shows no drawing that is stored
 	.venv/bin/jupyter lab --ServerApp.ip=127.0.0.1
 
 alone: set-up ## run every notebook copied into an empty folder, on Colab's versions and on these

@@ -93,7 +93,8 @@ def wheel() -> Path:
     """The library as a wheel, made of this tree."""
     folder = WORK / "wheel"
     shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run([UV, "build", "--wheel", "--quiet", "--out-dir", folder, ROOT], check=True)
+    here = ("--no-build-isolation", "--python", sys.executable)  # with what uv.lock pins
+    subprocess.run([UV, "build", "--wheel", "--quiet", *here, "--out-dir", folder, ROOT], check=True)
     (made,) = folder.glob("*.whl")
     return made
 
@@ -106,7 +107,9 @@ def colab() -> Versions:
         shutil.rmtree(home, ignore_errors=True)
         subprocess.run([UV, "venv", "--quiet", "--seed", "--python", sys.executable, home], check=True)
         python = home / "bin" / "python"
-        subprocess.run([UV, "pip", "install", "--quiet", "--python", python, "-r", COLAB], check=True)
+        subprocess.run(
+            [UV, "pip", "install", "--quiet", "--require-hashes", "--python", python, "-r", COLAB], check=True
+        )
         stamp.write_text(digest)
     return Versions("Colab's versions", home, whole=True)
 

@@ -122,7 +122,7 @@ def execute(notebook: Notebook) -> None:
 
 
 def _write(made: NotebookNode, notebook: Notebook) -> None:
-    half = notebook.path.with_suffix(".half")  # a run that is killed leaves the old notebook whole
+    half = notebook.path.with_suffix(f".{os.getpid()}.half")  # killed, it leaves the old notebook whole
     nbformat.write(made, half)
     os.replace(half, notebook.path)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from tools.environment import ROOT
 
 BIN = Path(sys.executable).parent
-TESTS = ("tests/core", "tests/lab", "tests/book", "tests/web", "tests/viz", "tests/cli")
+TESTS = ("tests/core", "tests/lab", "tests/book", "tests/web", "tests/trust", "tests/viz", "tests/cli")
 LIMIT_S = 180
 
 

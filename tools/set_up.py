@@ -124,6 +124,13 @@ def build(layer: str, python: str) -> Path:
     return new
 
 
+def pin(name: str) -> str:
+    """What uv.lock says of a package, as pip reads it: its version, and the digest of each of its files."""
+    every = tomllib.loads((ROOT / "uv.lock").read_text("utf-8"))["package"]
+    package = next(one for one in every if one["name"] == name)
+    return " --hash=".join([f"{name}=={package['version']}", *(file["hash"] for file in package["wheels"])])
+
+
 def fill(new: Path, layer: str, python: str) -> None:
     """Make the environment, bring uv into it, and let uv bring in the lock."""
     say(f"making .venv with {python}")
@@ -134,8 +141,10 @@ def fill(new: Path, layer: str, python: str) -> None:
         shutil.copy2(VENV / "bin/uv", new / "bin/uv")
     else:
         say("bringing uv into .venv")
-        install = (new / "bin/python", "-m", "pip", "install", "--quiet", "uv>=0.13,<1")
-        run("pip could not install uv from a package index", *install)
+        pinned = new / "uv.txt"
+        pinned.write_text(pin("uv"))
+        install = (new / "bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "-r", pinned)
+        run("pip could not install the uv that uv.lock pins from a package index", *install)
     say(f"installing what uv.lock pins for '{layer}' (the first time takes minutes)")
     sync = (new / "bin/uv", "sync", "--frozen", "--inexact", "--python", new / "bin/python", *LAYERS[layer])
     problem = "uv could not install what uv.lock pins; its message is above"

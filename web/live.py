@@ -6,6 +6,7 @@ browser then costs no compilation. Both are kept by content, so an unchanged lib
 
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def packed(files: dict[str, bytes]) -> Path:
     path = vendor.STORE / "wheels" / f"{digest.hexdigest()[:20]}.whl"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".draft")
+        draft = path.with_suffix(f".{os.getpid()}")  # two builds may pack at once
         draft.write_bytes(wheel.packed(files | _bytecode(files) | wheel.metadata()))
         draft.replace(path)
     return path

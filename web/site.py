@@ -1,7 +1,7 @@
 """How is the site built? `python -m web.site build`, `serve`, `book` (both), `vendor`, `clean`.
 
 Sphinx works in `_build/work`; only a build that succeeded becomes `_build/html`, in one rename. A build that
-was killed or failed leaves its mark, and the next one starts from nothing.
+was killed or failed leaves its mark, and the next one starts from nothing. Of two at once one waits.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from web import downloads, live, policy, serve, vendor
+from web.alone import alone
 
 BUILD = vendor.ROOT / "_build"
 TOOLS = ("jupyter-book", "sphinx", "sphinx-book-theme", "myst-nb", "sphinxcontrib-bibtex", "sphinx-design")
@@ -22,6 +23,11 @@ TOOLS = ("jupyter-book", "sphinx", "sphinx-book-theme", "myst-nb", "sphinxcontri
 
 def build(source: Path = vendor.ROOT, target: Path = BUILD, *, draft: bool = False) -> Path:
     """Build the book below `source` into `target`/html, and return that; a warning fails all but a draft."""
+    with alone(target):
+        return _build(source, target, draft=draft)
+
+
+def _build(source: Path, target: Path, *, draft: bool) -> Path:
     started = time.monotonic()
     vendor.install()
     mend(target)
@@ -67,7 +73,7 @@ def _sphinx(source: Path, work: Path, *, strict: bool) -> None:
     command += ["-W"] if strict else []  # a dead reference or any other warning fails the build
     paths = os.pathsep.join(filter(None, [str(vendor.ROOT), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": paths, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
-    done = subprocess.run(command, cwd=vendor.ROOT, env=environment, check=False)
+    done = subprocess.run(command, cwd=vendor.ROOT, env=environment, close_fds=False, check=False)
     if done.returncode:
         raise SystemExit(f"the site was not built (status {done.returncode}): see the warnings above")
 
@@ -77,7 +83,11 @@ def publish(made: Path, target: Path) -> None:
     fresh, old, final = target / "html.new", target / "html.old", target / "html"
     for leftover in (fresh, old):
         shutil.rmtree(leftover, ignore_errors=True)
-    shutil.copytree(made, fresh)
+    try:
+        shutil.copytree(made, fresh)
+    except BaseException:  # a full disk, for one, which half a copy would keep full
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
     if final.exists():
         final.rename(old)
     fresh.rename(final)
@@ -102,8 +112,9 @@ def main(arguments: list[str] | None = None) -> None:
     if given.task == "vendor":
         vendor.install(dev=True)
     if given.task == "clean":
-        for name in ("work", "html", "html.new", "html.old"):
-            shutil.rmtree(given.target / name, ignore_errors=True)
+        with alone(given.target):
+            for name in ("work", "html", "html.new", "html.old"):
+                shutil.rmtree(given.target / name, ignore_errors=True)
     if given.task in ("build", "book"):
         build(given.source.resolve(), given.target.resolve(), draft=given.draft)
     if given.task in ("serve", "book"):

@@ -12,6 +12,8 @@ import subprocess
 from importlib import util
 from pathlib import Path
 
+from web.alone import alone
+
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "web"
 STORE = ROOT / "_build" / "web"
@@ -64,17 +66,29 @@ def install(say=print, *, dev: bool = False) -> Path:
 
     What only tests and checks need comes with `dev`: a reader who builds the book waits for none of it.
     """
-    stamps = [f"{lock_digest()} with dev"] + ([] if dev else [lock_digest()])
-    if _STAMP.exists() and _STAMP.read_text() in stamps and MODULES.is_dir():
-        return MODULES
+    if not _stands(dev):
+        with alone(STORE):
+            if not _stands(dev):  # another may have brought them
+                _bring(say, dev)
+    return MODULES
+
+
+def _stamps(dev: bool) -> list[str]:
+    """What an install that holds enough has told, the least last."""
+    return [f"{lock_digest()} with dev"] + ([] if dev else [lock_digest()])
+
+
+def _stands(dev: bool) -> bool:
+    return _STAMP.exists() and _STAMP.read_text() in _stamps(dev) and MODULES.is_dir()
+
+
+def _bring(say, dev: bool) -> None:
     say("web: bringing the pinned JavaScript packages (npm ci)")
     _STAMP.unlink(missing_ok=True)
-    STORE.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(HERE / name, STORE / name)
     _npm_ci([] if dev else ["--omit=dev"])
-    _STAMP.write_text(stamps[-1])
-    return MODULES
+    _STAMP.write_text(_stamps(dev)[-1])
 
 
 def _npm_ci(options: list[str]) -> None:
@@ -82,7 +96,7 @@ def _npm_ci(options: list[str]) -> None:
     path = os.pathsep.join([str(Path(node()).parent), os.environ.get("PATH", "")])
     trust = {"NODE_USE_SYSTEM_CA": os.environ.get("NODE_USE_SYSTEM_CA", "1")}  # a company's proxy, for one
     environment = os.environ | trust | {"PATH": path}
-    done = subprocess.run([*command, *options], cwd=STORE, env=environment, check=False)
+    done = subprocess.run([*command, *options], cwd=STORE, env=environment, close_fds=False, check=False)
     if done.returncode:
         raise SystemExit(
             f"npm ci failed with status {done.returncode}; see above, then run the same command again"

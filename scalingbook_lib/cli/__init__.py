@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 NEEDS = ("click", "rich")
 HELP = ["-h", "--help"]
+INTERRUPTED = 130
 FAILED = 1  # no answer, though the question was a fair one
 INTERRUPTED = 130
 
@@ -26,4 +27,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return FAILED
+    except KeyboardInterrupt:  # before there is a command that could say what it has
+        return INTERRUPTED
     return script.run(argv)

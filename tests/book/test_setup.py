@@ -1,5 +1,6 @@
 """The set-up finds a Python where common tools put one, does its work once, and never destroys what works."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,9 @@ def test_a_second_run_does_nothing_until_the_lock_changes(project):
     assert all(after[path].st_mtime_ns == before[path].st_mtime_ns for path in before), "it writes nothing"
     assert [line.split(" --")[0] for line in log(project)] == ["made", "pip", "uv sync"]
     assert "sync --frozen --inexact" in log(project)[2]
+    assert re.fullmatch(
+        r"uv==\d[\d.]+( --hash=sha256:[0-9a-f]{64}){9,}", (project / ".venv/uv.txt").read_text()
+    )
     change(project)
     set_up(project)
     assert [line.split(" --")[0] for line in log(project)][3:] == ["made", "uv sync"]
@@ -150,7 +154,9 @@ def test_the_first_set_up_without_an_index_says_so(project):
     put(project.parent / "bin/python3", WORKS)
     done = set_up(project, **OFFLINE)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("set-up: pip could not install uv from a package index; ")
+    assert done.stderr.splitlines()[-1].startswith(
+        "set-up: pip could not install the uv that uv.lock pins from a package index; "
+    )
     assert not (project / ".venv").exists()
     assert kept(project) == []
 

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from scalingbook_lib import cli
 from scalingbook_lib.models import CATALOGUE
 
 WRONG = {
@@ -183,3 +184,15 @@ def test_the_catalogue_is_offered_for_a_name_that_resembles_none(ask):
 
 def one_line(text):
     return " ".join(text.split())
+
+
+def test_an_interrupt_while_the_commands_load_is_no_traceback(monkeypatch):
+    class Interrupted:
+        def find_spec(self, name, *_):
+            if name == "scalingbook_lib.cli.script":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "scalingbook_lib.cli.script", raising=False)
+    monkeypatch.delattr(cli, "script", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    assert cli.main(["chips"]) == 130

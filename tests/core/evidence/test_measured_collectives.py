@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 
 from scalingbook_lib import collectives
-from scalingbook_lib.evidence import measured, resources
+from scalingbook_lib.evidence import fabrics, measured, resources
 from scalingbook_lib.evidence.measured.collectives import FORMS
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
@@ -99,3 +99,8 @@ def test_they_tell_themselves():
     point = COMPARISON.large[0]
     assert str(point).startswith("2 A100, all-gather of 64 MiB: ")
     assert "of the rate" in str(point.model)
+
+
+@pytest.mark.parametrize(("n", "nodes", "sizes"), [(8, 1, [8]), (8, 2, [4, 2]), (6, 3, [2, 3])])
+def test_hosts_that_are_not_filled_are_smaller_domains(n, nodes, sizes):
+    assert [level.size for level in fabrics.networks(chips.H100, n, nodes)] == sizes

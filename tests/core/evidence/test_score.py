@@ -143,6 +143,9 @@ def test_the_figure_that_is_most_to_be_trusted_counts():
     assert one(TRAINING | rate | {"tflops_per_chip": "395.6", "mfu": "0.9"}).measured == approx(
         share.measured
     )
+    assert one(TRAINING | rate | {"mfu": "2.5"}).measured.middle == approx(16 * share.measured.middle)
+    again = one(TRAINING | rate | {"mfu": "0.4", "flops_convention": "HARDWARE FLOPs"})
+    assert again.measured.middle > 1.1 * share.measured.middle
     open_count = one(TRAINING | rate | {"mfu": "0.4", "flops_convention": ""})
     assert open_count.measured.high > open_count.measured.low
     assert one(TRAINING | {"step_time_s": "", "step_time_derived_s": "90"}).measured.middle == 90

@@ -118,8 +118,21 @@ def test_intensities(result, intensity):
     assert result.intensity == pytest.approx(intensity, rel=1e-3)
 
 
-def test_exact_dot_product():
-    assert roofline.dot(1000, V5E).intensity == 1999 / 4002
+@pytest.mark.parametrize(
+    ("result", "flops", "nbytes"),
+    [
+        (roofline.dot(3, V5E), 3 + 2, 2 * (3 + 3 + 1)),
+        (roofline.elementwise(3, V5E), 3, 2 * 3 * 3),
+        (roofline.elementwise(3, V5E, inputs=1, flops=4), 4 * 3, 2 * 2 * 3),
+        (roofline.reduction(3, V5E), 2, 2 * (3 + 1)),
+        (roofline.softmax(3, V5E), 5 * 3, 2 * 2 * 3),
+        (roofline.matvec(2, 3, V5E), 2 * 2 * 3, 2 * (2 + 6 + 3)),
+        (roofline.batched_matvec(2, 3, 4, V5E), 2 * (2 * 3 * 4), 2 * 2 * (3 + 12 + 4)),
+        (roofline.matmul(2, 3, 4, V5E, weights=INT8), 2 * 2 * 3 * 4, 2 * 6 + 12 + 2 * 8),
+    ],
+)
+def test_small_operations_are_counted_to_the_last_flop_and_byte(result, flops, nbytes):
+    assert (result.flops, result.bytes) == (flops, nbytes)
 
 
 def test_nothing_moved_is_infinitely_intense():

@@ -49,6 +49,7 @@ def test_a_loss_in_chunks_gathers_the_unembedding_for_each_and_wide_logits_have_
     times = [row.times for (name, *_), row in chunks.items() if name in ("unembedding", "its gradient")]
     assert times == [8 * 512] * 3
     wide, plain = compiled(replace(plan, logit_bytes=8.0)), compiled(plan)
+    assert "gradients of wide logits" not in {name for name, *_ in plain}
     name = "its gradient", "ReduceScatter", "bwd"
     assert wide[name].nbytes == 2 * plain[name].nbytes
     assert wide["gradients of wide logits", "AllReduce", "bwd"].nbytes == T * 2 * B70.D
@@ -91,3 +92,20 @@ def test_the_heads_gradient_is_summed_whole_where_sequences_and_tokens_are_split
     rows = compiled(Plan(fsdp=2, cp=2, tp=2, context="gather"))
     assert rows["its gradient", "AllReduce", "bwd"].n == 4
     assert ("its gradient", "AllReduce", "bwd") not in compiled(Plan(fsdp=1, cp=8, context="gather"))
+
+
+@pytest.mark.parametrize(
+    ("name", "plan", "moves"),
+    [
+        ("LLaMA-3 70B", Plan(), set()),
+        ("LLaMA-3 70B", Plan(tp=2), {"tensor"}),
+        ("LLaMA-3 70B", Plan(cp=2), {"weights", "gradients", "keys and values", "their gradients"}),
+        ("LLaMA-3 70B", Plan(pp=2), {"to the next stage"}),
+        ("LLaMA-3 70B", Plan(fsdp=2), {"weights", "gradients"}),
+        ("Mixtral 8x7B", Plan(fsdp=2, ep=2), {"weights", "gradients", "tokens to experts and back"}),
+    ],
+)
+def test_a_way_of_two_chips_has_its_collectives_and_no_others(name, plan, moves):
+    machine = clusters.Cluster.of(chips.H100, plan.chips)
+    rows = training.traffic(models.find(name), plan, machine, batch=8, T=T)
+    assert {row.name for row in rows} == moves

@@ -69,6 +69,8 @@ def test_answers_worked_out_by_hand(key, given):
         ("sharding.joint-allreduce", 4, "(1 - 1/n)"),
         ("sharding.alltoall-ratio", 2, "one direction only"),
         ("sharding.bus-bandwidth", "200 GB/s", "algbw"),
+        ("sharding.bus-bandwidth", "175 GB/s", "right for an AllGather"),
+        ("sharding.bus-bandwidth", "400 GB/s", "already has an eighth"),
         ("sharding.reduce-few-tokens", 9180, "2 C/W"),
         ("sharding.slice-without-rings", 1.443, "line"),
         ("sharding.slice-without-rings", 26_267 / 8192, "45 GB/s"),

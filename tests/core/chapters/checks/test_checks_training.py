@@ -83,6 +83,8 @@ def test_what_the_reference_prints_is_named(key, given, says):
         ("training.accumulation-bytes", 4 / 3, "one microbatch"),
         ("training.interleaved-bubble", "5.47 %", "over work"),
         ("training.interleaved-bubble", "18 %", "without interleaving"),
+        ("training.interleaved-bubble", 1 - (7 / 4) / (32 + 7 / 4), "in which a stage works"),
+        ("training.interleaved-bubble", (8 / 4) / (32 + 8 / 4), "the seven before it"),
         ("training.zero-bubble", 64, "not twice"),
         ("training.ring-attention", 7880, "without the mask"),
         ("training.ring-attention", 63_040, "key-value heads"),

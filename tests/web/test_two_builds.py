@@ -1,0 +1,42 @@
+"""Two builds at once do not mix; one that cannot be written says so and leaves nothing half-written."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("sphinx", reason="the site's layer is not set up")
+from tools.environment import ROOT
+from web import site
+from web.alone import alone
+
+OTHER = (
+    "import sys; from pathlib import Path; from web.alone import alone\nwith alone(Path(sys.argv[1])): pass"
+)
+
+
+def test_of_two_builds_at_once_the_second_waits_and_says_so(tmp_path, monkeypatch):
+    def meanwhile(source, target, *, draft):
+        command = [sys.executable, "-c", OTHER, target]
+        other = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        assert other.stderr.readline() == f"site: waiting for another that writes into {target}\n"
+        return other
+
+    monkeypatch.setattr(site, "_build", meanwhile)
+    other = site.build(target=tmp_path)
+    assert (other.communicate(timeout=60)[1], other.returncode) == ("", 0)
+
+
+@pytest.mark.parametrize("folder", ["a book", "書籍 übung"])
+def test_what_cannot_be_copied_is_said_in_one_sentence_and_leaves_the_last_build(tmp_path, folder):
+    target = tmp_path / folder
+    for name in ("made", "html"):
+        (target / name).mkdir(parents=True)
+    (target / "made" / "page.html").symlink_to("nowhere")  # stands for a disk that is full
+    with (
+        pytest.raises(SystemExit, match=r"^the site: .*No such file.*; what was published stays") as said,
+        alone(target),
+    ):
+        site.publish(target / "made", target)
+    assert "\n" not in str(said.value)
+    assert {path.name for path in target.iterdir()} == {"made", "html", "lock"}

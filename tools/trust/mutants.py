@@ -1,0 +1,121 @@
+"""What could be wrong in a module? Each site is one small change to it that a test ought to notice."""
+
+import ast
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from tools.environment import ROOT
+
+LIBRARY = ROOT / "scalingbook_lib"
+NOT_COMPUTING = {"viz", "lab", "cli", "figures", "explorers", "draw"}  # wings, and what is looked at
+OTHER: dict[type[ast.AST], Any] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.BitOr: ast.BitAnd, ast.BitAnd: ast.BitOr,
+    ast.And: ast.Or, ast.Or: ast.And,
+}  # fmt: skip
+EXTREMES = {"min": "max", "max": "min"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A module, and which of its sites is changed."""
+
+    path: str
+    digest: str  # of the module as it was
+    site: int
+    line: int
+    change: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line} {self.change}"
+
+    @property
+    def key(self) -> str:
+        """Its name in a state that outlives a run."""
+        return f"{self.digest}:{self.site}"
+
+    def tree(self, *, changed: bool) -> ast.Module:
+        """The module as it is, or with the change."""
+        found = parsed(ROOT / self.path)
+        if changed:
+            list(sites(found))[self.site][2]()
+        return ast.fix_missing_locations(found)
+
+    def code(self, *, changed: bool) -> CodeType:
+        """The same, compiled."""
+        return compile(self.tree(changed=changed), str(ROOT / self.path), "exec")
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def told(node: ast.AST) -> list[ast.AST]:
+    """What of a node is run for what it gives: no annotation, no decorator."""
+    silent = {"annotation", "returns", "decorator_list", "type_params"}
+    parts = [getattr(node, name) for name in node._fields if name not in silent]
+    flat = [part for field in parts for part in (field if isinstance(field, list) else [field])]
+    return [part for part in flat if isinstance(part, ast.AST) and getattr(part, "arg", "") != "strict"]
+
+
+def below(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    for part in told(node):
+        yield from below(part)
+
+
+def sites(tree: ast.Module) -> Iterator[tuple[int, str, Callable[[], object]]]:
+    """Each place where one thing can be exchanged: its line, what becomes of it, and how."""
+    for node in list(below(tree)):
+        for change, do in swaps(node):
+            yield getattr(node, "lineno", 0), change, do
+
+
+def swaps(node: Any) -> Iterator[tuple[str, Callable[[], object]]]:
+    """What can be exchanged in one node."""
+    match node:
+        case ast.Compare(ops=ops):
+            for n, op in enumerate(ops):
+                yield named(op), lambda n=n, op=op: ops.__setitem__(n, OTHER[type(op)]())
+        case ast.BinOp(op=op) | ast.AugAssign(op=op) | ast.BoolOp(op=op) if type(op) in OTHER:
+            yield named(op), lambda: setattr(node, "op", OTHER[type(op)]())
+        case ast.Constant(value=bool() | int() | float() as value):
+            yield f"{value} -> {nearby(value)}", lambda: setattr(node, "value", nearby(value))
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield "not dropped", lambda: become(node, ast.Call(ast.Name("bool", ast.Load()), [operand], []))
+        case ast.Return(value=ast.AST()):
+            yield "return None", lambda: setattr(node, "value", ast.Constant(None))
+        case ast.Call(func=ast.Name(id="min" | "max") as name):
+            yield f"{name.id} -> {EXTREMES[name.id]}", lambda: setattr(name, "id", EXTREMES[name.id])
+
+
+def named(op: ast.AST) -> str:
+    return f"{type(op).__name__} -> {OTHER[type(op)].__name__}"
+
+
+def nearby(value: float) -> float:
+    """Another value of the same type."""
+    return not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else value * 2 or 1.0
+
+
+def become(node: ast.AST, other: ast.AST) -> None:
+    node.__class__ = type(other)
+    node.__dict__ |= vars(other)
+
+
+def every(seed: int, among: str = "") -> list[Mutant]:
+    """All mutants of the core in an order that the seed gives, and that an edit elsewhere does not change."""
+    found = []
+    for path in sorted(LIBRARY.rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        if among in name and not NOT_COMPUTING.intersection(path.with_suffix("").parts):
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+            for site, (line, change, _) in enumerate(sites(parsed(path))):
+                found.append(Mutant(name, digest, site, line, change))
+    return sorted(found, key=lambda one: hashlib.sha256(f"{seed} {one.path} {one.site}".encode()).digest())

@@ -1,0 +1,178 @@
+"""Would the tests notice a mistake? 500 small ones are put into the core, drawn by a seed.
+
+`python -m tools.trust.mutate [--seed 0] [--count 500] [--among roofline]`, or `make mutate`; it fails where
+the tests of the core find fewer than 92 %. They are collected once. A forked process puts a mutant in the
+place of the function in question and runs the tests that were seen to run its line, the shortest first.
+What they let pass, and what runs while the library is loaded, is then tried by whole files of tests in a
+process of its own. What was found is kept: an interrupted run goes on where it was, and a later one tries
+only the survivors.
+"""
+
+import argparse
+import functools
+import gc
+import os
+import resource
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
+from types import CodeType, FunctionType
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from tools.environment import ROOT
+from tools.trust import mutants
+from tools.trust.mutants import Mutant
+from tools.trust.seen import Seen
+from tools.trust.state import State
+
+ENOUGH = 0.92
+MOST_S = 10  # of the processor, on the unchanged library, for the tests of one mutant
+ANEW_S = 120  # of the processor
+HELD, KILLED, OTHER, BROKEN = 0, 1, 9, 99  # how a process ends: other, where no function is concerned
+
+
+def codes(code: CodeType) -> list[CodeType]:
+    """A module's code, and all code inside, in order."""
+    return [code, *(one for inner in code.co_consts if isinstance(inner, CodeType) for one in codes(inner))]
+
+
+def put(mutant: Mutant) -> bool:
+    """Let the functions that are concerned be the mutant's; false where none is."""
+    old, new = (codes(mutant.code(changed=changed)) for changed in (False, True))
+    changed = {a: b for a, b in zip(old, new, strict=False) if a != b and a.co_name != "<module>"}
+    gc.unfreeze()  # what is frozen is not among what is listed
+    everything = gc.get_objects()
+    concerned = [one for one in everything if type(one) is FunctionType and one.__code__ in changed]
+    for function in concerned:
+        function.__code__ = changed[function.__code__]
+    for one in everything:
+        if type(one) is functools._lru_cache_wrapper:  # what tests make may lie to isinstance
+            one.cache_clear()
+    return bool(concerned)
+
+
+def forked(work: Callable[[], int]) -> int:
+    """Do this in a process that has all that this one has, and says nothing; its exit status, or -signal."""
+    if pid := os.fork():
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    try:
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(null, stream)
+        os._exit(work())
+    finally:
+        os._exit(BROKEN)
+
+
+def tried(mutant: Mutant, items: list[pytest.Item], cpu_s: float) -> int:
+    """Do these tests hold with the mutant, in so many seconds of the processor?"""
+    if not items or not put(mutant):
+        return OTHER
+    resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s), int(cpu_s) + 5))
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        try:
+            if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
+                return KILLED
+        except BaseException:  # a mutant may end pytest itself
+            return KILLED
+    return HELD
+
+
+def loaded(mutant: Mutant, files: list[str]) -> int:
+    """Run these files of tests in this process, with the mutant in the library from the start."""
+    usual = SourceFileLoader.get_code
+
+    def get_code(loader: SourceFileLoader, name: str) -> CodeType | None:
+        here = loader.path == str(ROOT / mutant.path)
+        return mutant.code(changed=True) if here else usual(loader, name)
+
+    SourceFileLoader.get_code = get_code  # pyright: ignore[reportAttributeAccessIssue]
+    return pytest.main(["-x", "-q", "-p", "no:cacheprovider", *files])
+
+
+def anew(mutant: Mutant, files: list[str]) -> int:
+    """Do these files of tests hold where the library is loaded with the mutant in it?"""
+    program = (
+        f"from tools.trust.mutate import Mutant, loaded; raise SystemExit(loaded({mutant!r}, {files!r}))"
+    )
+    command = ["sh", "-c", f'ulimit -t {ANEW_S}; exec "$@"', "sh", sys.executable, "-c", program]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
+
+
+def verdict(mutant: Mutant, items: dict[str, pytest.Item], seen: Seen) -> str:
+    """Killed, survived, or '' where no function is concerned."""
+    tests, cpu_s = seen.of(mutant, MOST_S)
+    ended = forked(lambda: tried(mutant, [items[name] for name in tests if name in items], 10 + 5 * cpu_s))
+    if ended == BROKEN:
+        raise RuntimeError(f"{mutant} could not be tried")
+    return "" if ended == OTHER else told(ended)
+
+
+def told(ended: int) -> str:
+    """What the end of the tests says of a mutant."""
+    return "survived" if ended == HELD else "killed" if ended == KILLED else f"killed: {ended}"
+
+
+class Trial:
+    """What pytest does in place of running the tests that it has collected."""
+
+    def __init__(self, todo: list[Mutant], state: State, jobs: int) -> None:
+        self.todo, self.state, self.jobs = todo, state, jobs
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        seen = Seen.of_tests(session.items, forked)
+        items = {item.nodeid: item for item in session.items}
+        gc.freeze()  # what is collected stays shared with each process
+        started = [pid for part in range(self.jobs) if (pid := self.worker(part, items, seen))]
+        for pid in started:
+            os.waitpid(pid, 0)
+        return True
+
+    def found(self, mutant: Mutant, what: str) -> str:
+        """Keep what was found of a mutant, if anything was."""
+        if what:
+            self.state.keep(mutant.key, what)
+            print(f"{mutant}: {what}", flush=True)
+        return what
+
+    def worker(self, part: int, items: dict[str, pytest.Item], seen: Seen) -> int:
+        """Start a process for a part of the mutants; its number."""
+        if pid := os.fork():
+            return pid
+        try:
+            mine = self.todo[part :: self.jobs]
+            found = [(mutant, self.found(mutant, verdict(mutant, items, seen))) for mutant in mine]
+            for mutant in (mutant for mutant, what in found if not what.startswith("killed")):
+                files = seen.files(mutant, 3 * MOST_S)
+                self.found(mutant, told(anew(mutant, files) if files else HELD))
+        finally:
+            os._exit(0)
+
+
+def main() -> int:
+    """Try what is not yet known to be killed, and tell the figures; 1 where too many survive."""
+    parser = argparse.ArgumentParser(prog="python -m tools.trust.mutate", description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--among", default="", help="modules with this in their path")
+    parser.add_argument("--jobs", type=int, default=2)
+    asked = parser.parse_args()
+    drawn, state = mutants.every(asked.seed, asked.among)[: asked.count], State("mutants")
+    todo = [one for one in drawn if state.known.get(one.key, "survived") == "survived"]
+    if todo:
+        trial = Trial(todo, state, asked.jobs)
+        pytest.main(["-q", "-s", "-p", "no:cacheprovider", "tests/core"], plugins=[trial])
+    known = State("mutants").known
+    survived = [one for one in drawn if known.get(one.key) == "survived"]
+    found = Counter(known.get(one.key, "not tried").split(":")[0] for one in drawn)
+    print(*survived, sep="\n")
+    print(f"{len(drawn)} mutants: {', '.join(f'{n} {word}' for word, n in found.items())}")
+    return 0 if found["killed"] >= ENOUGH * len(drawn) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

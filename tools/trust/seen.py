@@ -1,0 +1,101 @@
+"""Which tests run a line of the library? Each is run once, and its lines are kept."""
+
+import os
+import pickle
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from types import CodeType
+from typing import Self
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from tools.environment import ROOT
+from tools.trust.mutants import LIBRARY, Mutant
+from tools.trust.state import FOLDER
+
+KEPT = FOLDER / "seen.pickle"
+NEAR = 8  # lines
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The tests by name, the seconds of the processor that each took, and those that ran each line."""
+
+    names: list[str]
+    took_s: list[float]
+    ran: dict[tuple[str, int], list[int]]
+
+    @classmethod
+    def of_tests(cls, items: list[pytest.Item], apart: Callable[[Callable[[], int]], int]) -> Self:
+        """As it was kept; tests that are new are run, in a process that stands apart."""
+        kept = pickle.loads(KEPT.read_bytes()) if KEPT.exists() else cls([], [], {})
+        known = set(kept.names)
+        if new := [item for item in items if item.nodeid not in known]:
+            print(f"looking what {len(new)} tests run", flush=True)
+            apart(lambda: kept.look(new))
+            kept = pickle.loads(KEPT.read_bytes())
+        return kept
+
+    def of(self, mutant: Mutant, most_s: float) -> tuple[list[str], float]:
+        """The tests of a mutant's line, those of its room first, the shortest first; how long they take."""
+        room, chosen, total_s = self.room(mutant), [], 0.0
+        above = (self.ran.get((mutant.path, mutant.line - n), []) for n in range(NEAR))
+        tests = next(filter(None, above), [])  # a line amid a statement may not be told apart
+        for n in sorted(tests, key=lambda n: (room not in self.names[n], self.took_s[n])):
+            if total_s + self.took_s[n] < most_s:
+                chosen.append(self.names[n])
+                total_s += self.took_s[n]
+        return chosen, total_s
+
+    def files(self, mutant: Mutant, most_s: float) -> list[str]:
+        """The files of tests that run a mutant's module, those of its line and its room first."""
+        touching: Counter[str] = Counter()
+        for (path, line), tests in self.ran.items():
+            if path == mutant.path:
+                weight = 1000 if line == mutant.line else 1
+                touching.update({self.names[n].split("::")[0]: weight for n in tests})
+        room, chosen, total_s = self.room(mutant), [], 0.0
+        for file in sorted(touching, key=lambda file: (room not in file, -touching[file])):
+            if not chosen or total_s + self.file_s[file] < most_s:
+                chosen.append(file)
+                total_s += self.file_s[file]
+        return chosen
+
+    @cached_property
+    def file_s(self) -> dict[str, float]:
+        """The seconds of the processor that each file of tests takes."""
+        took_s: dict[str, float] = defaultdict(float)
+        for name, seconds in zip(self.names, self.took_s, strict=True):
+            took_s[name.split("::")[0]] += seconds
+        return took_s
+
+    def look(self, items: list[pytest.Item]) -> int:
+        """Run these tests once, and keep what is seen; 0, as a process ends."""
+        monitor, root = sys.monitoring, f"{LIBRARY}/"
+
+        def line(code: CodeType, number: int) -> object:
+            if code.co_filename.startswith(root):
+                place = os.path.relpath(code.co_filename, ROOT), number
+                self.ran.setdefault(place, []).append(len(self.took_s))
+            return monitor.DISABLE
+
+        monitor.use_tool_id(monitor.COVERAGE_ID, "seen")
+        monitor.register_callback(monitor.COVERAGE_ID, monitor.events.LINE, line)
+        monitor.set_events(monitor.COVERAGE_ID, monitor.events.LINE)
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            monitor.restart_events()
+            started = time.process_time()
+            runtestprotocol(item, log=False, nextitem=following)
+            self.names.append(item.nodeid)
+            self.took_s.append(time.process_time() - started)
+        KEPT.write_bytes(pickle.dumps(self))
+        return 0
+
+    @staticmethod
+    def room(mutant: Mutant) -> str:
+        return f"/{mutant.path.split('/')[1].removesuffix('.py')}/"
