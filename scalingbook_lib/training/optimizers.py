@@ -1,7 +1,7 @@
 """What does an optimizer keep, what does it compute, and how is its work laid over chips?
 
-AdamW touches each parameter alone. Shampoo, SOAP and Muon take a weight W[m, n] as a matrix, and need all of
-it in one place, or collectives: `layouts` has four ways for Muon's Newton-Schulz iteration. Here m is the
+AdamW touches each parameter alone. Shampoo, SOAP and Muon take a weight W[D, F] as a matrix, and need all of
+it in one place, or collectives: `layouts` has four ways for Muon's Newton-Schulz iteration. Here D is the
 shorter side. Chapter: Smaller numbers.
 
 >>> print(MUON.state(70e9))
@@ -31,7 +31,7 @@ class Optimizer(Told):
     """The types of what is kept for each parameter, and for each matrix beside it.
 
     `moments`: running averages of the weight's own shape. `factored`: one average for each row and each
-    column, in fp32. `sides`: how many matrices of m x m and of n x n, in fp32. `products` of the weight with
+    column, in fp32. `sides`: how many matrices of D x D and of F x F, in fp32. `products` of the weight with
     a matrix of either side, in each step.
     """
 
@@ -45,24 +45,24 @@ class Optimizer(Told):
     gradients: DType = BF16
     master: DType = FP32
 
-    def state(self, params: float, m: int = 8192, n: int = 28_672) -> TrainingState:
+    def state(self, params: float, D: int = 8192, F: int = 28_672) -> TrainingState:
         """Bytes between steps for so many parameters in matrices of that shape."""
         own = {
             "weights": self.weights.bytes,
             "gradients": self.gradients.bytes,
             "master": self.master.bytes,
             "moments": sum(moment.bytes for moment in self.moments),
-            "rows and columns": FP32.bytes * (m + n) / (m * n) * self.factored,
-            "sides": FP32.bytes * self.sides * (m * m + n * n) / (m * n),
+            "rows and columns": FP32.bytes * (D + F) / (D * F) * self.factored,
+            "sides": FP32.bytes * self.sides * (D * D + F * F) / (D * F),
         }
         terms = tuple(
             Term(part, params * each, f"{each:.4g} bytes each") for part, each in own.items() if each
         )
         return TrainingState(terms, params)
 
-    def flops(self, m: int, n: int) -> float:
+    def flops(self, D: int, F: int) -> float:
         """FLOPs a step of its products of matrices; what is done to each element alone is left out."""
-        return 2 * self.products * m * n * (m + n) + newton_schulz(m, n, self.iterations)
+        return 2 * self.products * D * F * (D + F) + newton_schulz(D, F, self.iterations)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.state(1).bytes_per_parameter:.4g} bytes a parameter"
@@ -81,10 +81,10 @@ DEEPSEEK_V3 = Optimizer(name="AdamW of DeepSeek-V3", moments=(BF16, BF16), weigh
 OPTIMIZERS = {o.name: o for o in (ADAMW, ADAM8, ADAFACTOR, MUON, SHAMPOO, SOAP, DEEPSEEK_V3)}
 
 
-def newton_schulz(m: int, n: int, iterations: int = ITERATIONS) -> float:
-    """X <- aX + (bA + cA^2) X with A = X X^T: 4 m^2 n + 2 m^3 FLOPs each time, m the shorter side."""
-    m, n = sorted((m, n))
-    return iterations * (4 * m * m * n + 2 * m**3)
+def newton_schulz(D: int, F: int, iterations: int = ITERATIONS) -> float:
+    """X <- aX + (bA + cA^2) X with A = X X^T: 4 D^2 F + 2 D^3 FLOPs each time, D the shorter side."""
+    D, F = sorted((D, F))
+    return iterations * (4 * D * D * F + 2 * D**3)
 
 
 def pushed(singular: float, iterations: int = ITERATIONS, abc: tuple[float, float, float] = JORDAN) -> float:
@@ -96,17 +96,17 @@ def pushed(singular: float, iterations: int = ITERATIONS, abc: tuple[float, floa
 
 
 def matrices(model: Transformer) -> Iterator[tuple[int, int, int]]:
-    """m, n and copies of what Muon works on: matrices of the layers, not the vocabulary's, nor the router."""
+    """D, F and copies of what Muon works on: matrices of the layers, not the vocabulary's, nor the router."""
     for w in model.weights():
         if len(w.shape) > 1 and w.part not in ("embedding", "unembedding", "router"):
             rows = w.size // w.shape[-1] if w.shape[-1] == model.D else w.shape[0]
-            m, n = sorted((rows, w.size // rows))
-            yield m, n, w.copies
+            D, F = sorted((rows, w.size // rows))
+            yield D, F, w.copies
 
 
 def orthogonalized(model: Transformer, iterations: int = ITERATIONS) -> float:
     """FLOPs of one step's Newton-Schulz iterations for all of a model, whatever the batch."""
-    return sum(copies * newton_schulz(m, n, iterations) for m, n, copies in matrices(model))
+    return sum(copies * newton_schulz(D, F, iterations) for D, F, copies in matrices(model))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ GATHER, REDUCE, EXCHANGE = Collective.ALL_GATHER, Collective.ALL_REDUCE, Collect
 
 
 def layouts(
-    m: int, n: int, machine: Machine, *, iterations: int = ITERATIONS, dtype: DType = BF16
+    D: int, F: int, machine: Machine, *, iterations: int = ITERATIONS, dtype: DType = BF16
 ) -> tuple[Layout, ...]:
     """Four ways on p chips that each hold 1/p of the matrix.
 
@@ -143,9 +143,9 @@ def layouts(
     with itself done by all. Gathered: once, then everything by all. Owned: of p such matrices each chip
     gathers one by an AllToAll, and sends its result back by another.
     """
-    m, n = sorted((m, n))
-    p, whole, square = machine.chips, dtype.bytes * m * n, dtype.bytes * m * m
-    all_of_it, cube = newton_schulz(m, n, iterations), iterations * 2 * m**3
+    D, F = sorted((D, F))
+    p, whole, square = machine.chips, dtype.bytes * D * F, dtype.bytes * D * D
+    all_of_it, cube = newton_schulz(D, F, iterations), iterations * 2 * D**3
     ways = (
         ("short side cut", all_of_it / p, ((GATHER, whole, iterations), (GATHER, square, iterations))),
         ("long side cut", (all_of_it - cube) / p + cube, ((REDUCE, square, iterations),)),

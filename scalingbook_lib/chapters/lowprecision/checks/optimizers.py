@@ -70,7 +70,7 @@ CHECKS = (
         difficulty=2,
         hints=(
             "Sixteen such matrices, one to a chip: an AllToAll there, and one back.",
-            "Each chip sends all but its own part of what it holds, once each way. For one matrix, share that by all.",
+            "Each chip sends all but its own part of what it holds, once each way: share that by sixteen.",
         ),
         mistakes=(
             Mistake(lambda: _sent(3) / 2, "The result has to go back."),
