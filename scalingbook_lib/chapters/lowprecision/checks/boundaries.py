@@ -1,4 +1,4 @@
-"""Can a reader move the boundaries? Batches of mixed types, FSDP, tensors, and what a faster product gains."""
+"""Can a reader move the boundaries? Batches of mixed types, FSDP, tensors, gains."""
 
 from scalingbook_lib.chapters.lowprecision.case import NODES
 from scalingbook_lib.machines import chips
@@ -34,7 +34,6 @@ CHECKS = (
                 lambda: Recipe(product=FP8, weights=FP8).batch(_B200), "The weights lie there in four bits."
             ),
             Mistake(lambda: Recipe(product=FP8, weights=FP4).batch(_B200), "Scales are read as well."),
-            Mistake(2.0, "Two FLOPs for each weight and token."),
         ),
     ),
     Check(
@@ -48,7 +47,7 @@ CHECKS = (
         ),
         mistakes=(
             Mistake("H100", "Half the bytes, twice the rate: the batch stays."),
-            Mistake("TPU7x", "Half the bytes, twice the rate: the batch stays."),
+            Mistake("TPU7x", "Its fp8 is twice its bf16, for half the bytes: no change."),
             Mistake(
                 "B200",
                 "Four times the rate for 3.6 times fewer bytes is nearly the rule. Another is farther off.",
@@ -67,8 +66,10 @@ CHECKS = (
         ),
         mistakes=(
             Mistake(lambda: _fsdp(), "Weights are gathered in one byte."),
-            Mistake(lambda: _fsdp(gather=FP8, sums=FP8), "Gradients are summed in two bytes."),
-            Mistake(lambda: Recipe().data_parallel(NODES, 8).least, "That is bf16; C has doubled."),
+            Mistake(
+                lambda: _fsdp(gather=FP8, sums=FP8),
+                "So many in bf16, or with all in fp8; here gradients have two bytes, and C has doubled.",
+            ),
         ),
     ),
     Check(

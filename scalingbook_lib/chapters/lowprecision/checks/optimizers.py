@@ -49,13 +49,13 @@ CHECKS = (
         ),
     ),
     Check(
-        key="lowprecision.share-of-a-step",
+        key="lowprecision.share-of-step",
         title="A trillion parameters at once",
         answer=_share,
         difficulty=2,
         hints=(
             "Every expert is orthogonalized, whoever visited it.",
-            "optimizers.orthogonalized counts a model; a step has six FLOPs for each active parameter and token.",
+            "optimizers.orthogonalized counts a model; a step, six FLOPs an active parameter and token.",
         ),
         mistakes=(
             Mistake(lambda: _share(K2.params), "A token meets only the active parameters."),

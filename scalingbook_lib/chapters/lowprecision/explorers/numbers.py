@@ -1,5 +1,6 @@
 """How far off does a format write, and what becomes of a small update?"""
 
+from functools import cache
 from random import Random
 
 from scalingbook_lib.chapters.lowprecision.case import spoiled
@@ -22,21 +23,26 @@ from scalingbook_lib.units import percent
 _NAMES = ("E4M3", "E5M2", "int8", "E2M1", "int4")
 _BLOCKS = {"the tensor": 0, "128 values": 128, "32 values": 32, "16 values": 16}
 _SIZES = [10.0 ** (k / 2) for k in range(2, 11)]
-_VALUES = 512
+_VALUES = 1024
 _START, _STEPS = 1.5, 1000
 
 
+def _form(element: str, block: int, power: bool) -> Format:
+    return Format(name="", element=ELEMENTS[element], block=block, scale=None if power else FP32_ELEMENT)
+
+
+@cache
+def _curve(form: Format, heavy: bool) -> list[float]:
+    return [100 * spoiled(form, size, _VALUES, heavy) for size in _SIZES]
+
+
 def _bench(*, element: str, block: str, power: bool, heavy: bool, outlier: float) -> View:
-    def form(b: int) -> Format:
-        scale = None if power else FP32_ELEMENT
-        return Format(name="", element=ELEMENTS[element], block=b, scale=scale)
-
-    def curve(b: int) -> list[float]:
-        return [100 * spoiled(form(b), size, _VALUES, heavy) for size in _SIZES]
-
-    one = form(_BLOCKS[block])
+    one = _form(element, _BLOCKS[block], power)
     now = spoiled(one, outlier, _VALUES, heavy)
-    others = [Curve("one scale", _SIZES, curve(0), 0), Curve("16 values", _SIZES, curve(16), 1)]
+    others = [
+        Curve(name, _SIZES, _curve(_form(element, size, power), heavy), color)
+        for color, (name, size) in enumerate({"one scale": 0, "16 values": 16}.items())
+    ]
     chart = Chart(
         Scale("the outlier, in standard deviations", "", "log"),
         Scale("error of all others", "%", "log", 0.3, 130),
@@ -95,12 +101,12 @@ def _walk(*, rate: float, rms: float, weight: float, seed: int) -> View:
         curves,
     )
     return View(
-        f"A step of {three(-update)} against half a mark of {three(half)}: to the nearest, it {lost}. "
+        f"A step is {percent(-update / half)} of half a mark: to the nearest, it {lost}. "
         f"By chance, the weight ends at {ways['stochastic'][-1]:.4g}, in fp32 at {ways['fp32'][-1]:.4g}.",
         (chart,),
         (
-            Readout("a step", -update, "", three(-update)),
-            Readout("half a mark", half, "", three(half)),
+            Readout.percent("a step, of half a mark", -update / half),
+            Readout("half a mark", half, "", f"{half:.6f}"),
             Readout("nearest", ways["nearest"][-1], "", f"{ways['nearest'][-1]:.4g}"),
             Readout("stochastic", ways["stochastic"][-1], "", f"{ways['stochastic'][-1]:.4g}"),
         ),
