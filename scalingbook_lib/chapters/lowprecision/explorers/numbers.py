@@ -51,7 +51,7 @@ def _bench(*, element: str, block: str, power: bool, heavy: bool, outlier: float
     tail = "the others are gone" if now > 0.9 else f"the others are off by {percent(now)}"
     return View(
         f"{element}, a scale for {block}: beside an outlier of {three(outlier)} standard deviations {tail}; "
-        f"{one.bytes:.4g} bytes an element.",
+        f"{one.bytes:.4g} {'byte' if one.bytes == 1 else 'bytes'} an element.",
         (chart,),
         (
             Readout.percent("error", now),
