@@ -10,6 +10,7 @@ from math import exp, sqrt
 from scalingbook_lib import collectives, inference, models, roofline, training
 from scalingbook_lib.inference import rules as serving
 from scalingbook_lib.machines import Cluster, Slice, chips
+from scalingbook_lib.machines.formats import NVFP4
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training import reliability, rules
@@ -95,6 +96,11 @@ FORMULAS = (
         holds="nothing fails", case="70B, 15 trillion tokens, 8,960 v5p at 40 %",
         value=lambda: training.run_at(_M, Slice.of(_V5P, "16x20x28"), _TOKENS, mfu=0.4).days,
         by_hand=lambda: 6 * _M.params * _TOKENS / (8960 * _C * 0.4) / 86400,
+    ),
+    Formula(
+        question="element of a block format", formula="(bits + s / q) / 8 bytes", unit="B",
+        holds="q elements share a scale of s bits", case="NVFP4: 4 bits, 8 for each 16",
+        value=lambda: NVFP4.bytes, by_hand=lambda: (4 + 8 / 16) / 8,
     ),
     Formula(
         question="state of training", formula="16 P bytes", unit="B",

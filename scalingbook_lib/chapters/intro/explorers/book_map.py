@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
 from scalingbook_lib.machines import chips, systolic
+from scalingbook_lib.machines.formats import NVFP4
 from scalingbook_lib.reader.explorers.parts import Cell, Choice, Explorer, Grid, Readout, Steps, View
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.steps import limits
 from scalingbook_lib.training import reliability
+from scalingbook_lib.training.optimizers import OPTIMIZERS
 from scalingbook_lib.units import BF16, GiB, MiB, binary, count, percent, si
 
 
@@ -148,6 +150,13 @@ CHAPTERS = (
         "a hop behind its product",
     ),
     Chapter(
+        "lowprecision",
+        "Smaller numbers",
+        "Which type for which tensor?",
+        "bytes: (bits + s/q) / 8",
+        f"{NVFP4.bytes:g} bytes for an element in NVFP4, {OPTIMIZERS['Muon'].state(1).total:g} for a parameter that Muon trains",
+    ),
+    Chapter(
         "posttraining",
         "After pretraining",
         "Who writes, who trains, and what keeps it running?",
@@ -169,8 +178,8 @@ _WAYS = {
     "JAX first": "intro jax sharding rooflines profiling training conclusion",
     "serving first": "intro rooflines sharding transformers inference inference_llama3 posttraining conclusion",
     "GPUs first": "intro rooflines gpus gpus_network sharding transformers training inference conclusion",
-    "hardware first": "intro rooflines tpus tpus_network gpus gpus_network sharding transformers training training_llama3 inference inference_llama3 jax profiling posttraining conclusion",
-    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus gpus_network jax profiling posttraining conclusion",
+    "hardware first": "intro rooflines tpus tpus_network gpus gpus_network sharding transformers training training_llama3 inference inference_llama3 jax profiling lowprecision posttraining conclusion",
+    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus gpus_network jax profiling lowprecision posttraining conclusion",
 }
 _BY_STEM = {chapter.stem: chapter for chapter in CHAPTERS}
 

@@ -1,0 +1,41 @@
+"""Which numbers, recipes and matrices does the chapter follow?"""
+
+from functools import cache
+from random import Random
+
+from scalingbook_lib import models
+from scalingbook_lib.machines import Cluster, chips
+from scalingbook_lib.machines.formats import Element, Format, error
+from scalingbook_lib.steps.limits.recipe import Recipe
+from scalingbook_lib.units import FP8
+
+LLAMA, K2 = models.find("LLaMA-3 70B"), models.find("Kimi K2")
+NODES = Cluster.of(chips.H100, 4096)
+RECIPES = {
+    "bf16": Recipe(),
+    "fp8 products": Recipe(product=FP8, weights=FP8),
+    "and gathers": Recipe(product=FP8, weights=FP8, gather=FP8, dispatch=FP8),
+    "and sums": Recipe(product=FP8, weights=FP8, gather=FP8, sums=FP8, dispatch=FP8, combine=FP8),
+}
+HEAVY = 3  # degrees of freedom of the heavy tails
+
+
+@cache
+def drawn(n: int, heavy: bool = False, seed: int = 0) -> tuple[float, ...]:
+    """Values of a bell curve, or of Student's t, whose tails are heavy."""
+    chance = Random(seed)
+    values = [chance.gauss(0, 1) for _ in range(n)]
+    if not heavy:
+        return tuple(values)
+    return tuple(x / (chance.gammavariate(HEAVY / 2, 2) / HEAVY) ** 0.5 for x in values)
+
+
+def whole(element: Element) -> Format:
+    """The element with one scale for the tensor."""
+    return Format(name=f"{element.name}, one scale", element=element)
+
+
+def spoiled(form: Format, outlier: float, n: int = 4096, heavy: bool = False) -> float:
+    """The error of all others where one value is an outlier of that size."""
+    values = list(drawn(n, heavy))
+    return error(values, form.written([outlier, *values])[1:])
