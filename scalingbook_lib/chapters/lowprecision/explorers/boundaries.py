@@ -36,12 +36,12 @@ def _ladder(*, chip: str, weights: str, product: str) -> View:
     only = "" if done == asked else f" {chip} multiplies no faster in {product}, so products are bf16."
     bars = Bars(Scale("tokens", "", "linear"), list(rows), [Series("", list(rows.values()), 0)])
     return View(
-        f"{chip}, {weights} weights and {done} products: compute-bound from {count(round(now))} tokens, "
+        f"{chip}, {weights} weights and {done} products: compute-bound from {count(now)} tokens, "
         f"{three(now / plain, 2)} times bf16's batch.{only}",
         (bars,),
         (
-            Readout("tokens", now, "", count(round(now))),
-            Readout("in bf16", plain, "", count(round(plain))),
+            Readout("tokens", now, "", count(now)),
+            Readout("in bf16", plain, "", count(plain)),
             Readout(
                 "rate over bf16's",
                 on.flops_per_s(done) / on.flops_per_s(),
@@ -107,9 +107,9 @@ def _mixer(*, chip: str, product: str, gather: str, sums: str, dispatch: str, co
         else f"{on.name}: {worst.partition(':')[0]} moves most, to {said[worst]} times its limit in bf16"
     )
     return View(
-        f"{verdict}; FSDP needs {count(round(now['FSDP: tokens a chip']))} tokens a chip.",
+        f"{verdict}; FSDP needs {count(now['FSDP: tokens a chip'])} tokens a chip.",
         (bars,),
-        tuple(Readout(name, value, "", count(round(value))) for name, value in now.items()),
+        tuple(Readout(name, value, "", count(value)) for name, value in now.items()),
     )
 
 

@@ -136,5 +136,5 @@ def walk() -> Figure:
         + ".",
         caption=f"{STEPS:,} updates of {UPDATE:g}. In bf16, rounded to the nearest, the weight never moves: marks there are {BF16_ELEMENT.step(START):.4f} apart. "
         "Rounded by chance it follows, with noise.",
-        parts=lambda wide: [Chart(Scale("steps"), Scale("the weight", "", "linear", 1.33, 1.52), curves)],
+        parts=lambda wide: [Chart(Scale("steps"), Scale("the weight", "", "linear", 1.3, 1.55), curves)],
     )
