@@ -44,17 +44,19 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """All that a command has to say. `values` has the unit in the name of every key.
-
-    `refused` says that nothing can be done, `stopped` that a search did not come to its end.
-    """
+    """All that a command has to say. `values` has the unit in the name of every key; `refused` is why not."""
 
     told: str
     tables: tuple[Table, ...] = ()
     values: Mapping[str, object]
     steps: tuple[Line, ...] = ()
     refused: bool = False
-    stopped: bool = False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it is of a search that did not come to its end."""
+        search = self.values.get("search")
+        return isinstance(search, dict) and search["stopped"]
 
 
 def picked(result: object, *names: str) -> dict[str, object]:

@@ -17,7 +17,6 @@ from scalingbook_lib.evidence.own import Survey
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
-from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.training import PEAK, Efficiency, Plan, TrainingStep
 from scalingbook_lib.units import BF16, percent, si
 
@@ -68,8 +67,7 @@ def command(
     asked = Asked.read(model=model, machine=machine, batch=batch, T=T, efficiency=efficiency, fixed=fixed)
     if as_written and what_if:
         raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")
-    with Progress(lambda done, _: f"{done:,} plans judged", always=progress) as watch:
-        found = asked.one(Plan(**fixed)) if as_written else asked.best(fixed, keep, what_if, watch)
+    found = asked.one(Plan(**fixed)) if as_written else asked.best(fixed, keep, what_if, progress)
     if found.step is None:
         return Answer(told=found.told, values=asked.values | found.values, refused=True)
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
@@ -83,7 +81,6 @@ def command(
         values=values | plan_tables.values(found.step, run, added),
         steps=tuple(plan_tables.derivation(found.step, run)),
         refused=not values["feasible"],
-        stopped=watch.stopped,
     )
 
 
@@ -174,19 +171,20 @@ class Asked:
             return Found(None, f"{plan}: {'; '.join(why)}", known)
         return Found(step, str(step), known)
 
-    def best(self, fixed: dict[str, Any], keep: int, what_if: bool, watch: Watch = unwatched) -> Found:
+    def best(self, fixed: dict[str, Any], keep: int, what_if: bool, progress: bool) -> Found:
         """The best of all legal plans with these fields, and what faster parts would change."""
-        ranking = planner.plans(
-            self.model,
-            self.machine,
-            pods=fixed.pop("dcn", 1),
-            fixed=fixed,
-            keep=keep,
-            batch=self.batch,
-            T=self.T,
-            efficiency=self.efficiency,
-            watch=watch,
-        )
+        with Progress(lambda done, _: f"{done:,} plans judged", always=progress) as watch:
+            ranking = planner.plans(
+                self.model,
+                self.machine,
+                pods=fixed.pop("dcn", 1),
+                fixed=fixed,
+                keep=keep,
+                batch=self.batch,
+                T=self.T,
+                efficiency=self.efficiency,
+                watch=watch,
+            )
         known = {"feasible": bool(ranking.best), "search": plan_tables.search_values(ranking)}
         if not ranking.best:
             return Found(None, str(ranking), known)

@@ -186,8 +186,7 @@ class Asked:
         if not found.points:
             told = {"feasible": False, "reasons": [str(r) for r in found.rejected]}
             return Answer(told=str(found), values=self.values | told | values, refused=True)
-        answer = self._answer(str(found), found.best.serving, (serve_tables.front(found, keep),), values)
-        return replace(answer, stopped=found.stopped)
+        return self._answer(str(found), found.best.serving, (serve_tables.front(found, keep),), values)
 
     def _answer(self, told: str, one: Serving, listed: tuple[Table, ...], values: dict[str, Any]) -> Answer:
         peak = replace(self, efficiency=PEAK.name)._steady(one.step.layout, int(one.slots), one.policy)

@@ -47,6 +47,7 @@ class Bound:
 
     def least(self, B: float, pp: int, policy: str) -> tuple[float, float]:
         """The least time between tokens, and cost of a million at a chip-hour's price of 1."""
+        # No term grows faster than r, so time over r, which is the cost, never grows with the batch.
         r = self.requests(B, pp, policy)
         mean_s = self.itl_s(r, pp, policy) * SLACK
         return (mean_s if self.steps else 0.0), self.chips * mean_s / (r * (self.steps + 1)) / 3600 * 1e6
@@ -54,6 +55,7 @@ class Bound:
     def itl_s(self, r: float, pp: int, policy: str) -> float:
         """At least so long from token to token (of single tokens, a cycle)."""
         if policy == "interleaved":  # all wait for prompts, which pass one stage after the other
+            # Of one prompt, most is paid where it is alone, least where all groups read theirs at once.
             alone = self.first_s / max(self.steps, 1)
             return self._pass_s(r, 0.0, pp) + max(alone, pp * r * self.prompt_s)
         # The longer of arithmetic and reading is convex in the chunk: steps with and without take its mean's.
@@ -75,10 +77,8 @@ class Bound:
         products = [(token_s * tokens, weights_s) for token_s, weights_s in self.classes]
         products.append((self.head[0] * decoded, self.head[1]))
         token_s, weights_s, untouched = self.routed
-        if token_s:
-            products.append(
-                (token_s * tokens, weights_s * (1 - untouched**decoded))
-            )  # prompts visit no fewer
+        if token_s:  # with prompts, no fewer experts are visited
+            products.append((token_s * tokens, weights_s * (1 - untouched**decoded)))
         for math_s, read_s in products:
             found += math_s + self.apart * read_s if math_s > read_s else read_s + self.apart * math_s
         found += self.fixed_s + self.step_s * max(min(pp, sequences), 1.0)

@@ -5,7 +5,7 @@ Chapter: Serving LLaMA 3.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scalingbook_lib.inference import Layout, Serving
 from scalingbook_lib.machines import Machine
@@ -70,7 +70,6 @@ class Front(Told):
     ways: int
     options: tuple[Option, ...] = field(repr=False)
     rejected: tuple[Rejected, ...]
-    known: dict[str, Any] = field(repr=False)
     stopped: bool = False
 
     @property

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 from scalingbook_lib.inference import Efficiency, Layout, case
 from scalingbook_lib.inference import serve as steady
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.bounds import Bound, bound
 from scalingbook_lib.planner.front import Option
 from scalingbook_lib.planner.watch import Watch
-from scalingbook_lib.planner.ways import Way, how_many, sizes, uncached
+from scalingbook_lib.planner.ways import Way, Ways, how_many, sizes, uncached
 
 
 class Least(NamedTuple):
@@ -31,16 +30,13 @@ class Least(NamedTuple):
 class Judge:
     """What is asked of every way, and the best that were judged."""
 
-    model: Transformer
-    asked: dict[str, Any]  # P, G, chunk
+    ways: Ways
     efficiency: Efficiency
     targets: dict[str, float]
     batches: tuple[int, ...] | None
     _found: list[tuple[int, Option]] = field(default_factory=list)  # with the places of their ways
     _near: float = inf  # the least that a late one is too late by, a factor
-    _front: list[tuple[float, float]] = field(
-        default_factory=list
-    )  # latency and cost, each cheaper than all before
+    _front: list[tuple[float, float]] = field(default_factory=list)  # latency, cost: slower ones are cheaper
     _bounds: dict[Any, Bound] = field(default_factory=dict)
 
     def run(self, ways: list[Way], watch: Watch, *, every: bool) -> bool:
@@ -68,11 +64,11 @@ class Judge:
         return max((times[name] / most for name, most in self.targets.items()), default=0.0)
 
     def _sizes(self, way: Way) -> list[int]:
-        return sizes(way.most) if self.batches is None else [b for b in self.batches if b <= way.most]
+        return sizes(way.most) if self.batches is None else sorted(b for b in self.batches if b <= way.most)
 
     def _judge(self, way: Way, B: int) -> None:
-        how: dict[str, Any] = self.asked | {"policy": way.policy, "efficiency": self.efficiency}
-        s = steady(self.model, way.machine, way.layout, batch=B, **how)
+        how: dict[str, Any] = self.ways.asked | {"policy": way.policy, "efficiency": self.efficiency}
+        s = steady(self.ways.model, way.machine, way.layout, batch=B, **how)
         cost = way.price * s.chips / 3600 / s.tokens_per_s * 1e6
         one = Option(s.itl_s, cost, s.ttft_s, s, way.machine)
         self._found.append((way.place, one))
@@ -137,4 +133,5 @@ class Judge:
         return self._bounds[key]
 
     def _bound(self, machine: Machine, layout: Layout, *, any_cache: bool = False) -> Bound:
-        return bound(case(self.model, machine, layout, self.efficiency), **self.asked, any_cache=any_cache)
+        on = case(self.ways.model, machine, layout, self.efficiency)
+        return bound(on, **self.ways.asked, any_cache=any_cache)

@@ -4,7 +4,7 @@ Chapter: Training LLaMA 3.
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
@@ -39,8 +39,7 @@ def plans(
     how many plans are judged, and says whether to end with the best so far.
     """
     asked = space(model, machine, batch=batch, T=T, pods=pods, fixed=fixed or {}, tried=tried or {})
-    every = every or not has_laws(asked)
-    points, legal, spared, stopped = _judged(asked, efficiency, every, watch)
+    seen = _judged(asked, efficiency, every or not has_laws(asked), watch)
     ranking = Ranking(
         model=model,
         machine=machine,
@@ -51,29 +50,32 @@ def plans(
         fixed=fixed or {},
         tried=tried or {},
         constant=asked.constant,
-        points=points,
         best=(),
-        spreads=legal + asked.tally.total,
-        legal=legal,
-        spared=spared,
+        spreads=seen.legal + asked.tally.total,
         rejected=asked.tally.rejected,
-        stopped=stopped,
+        **seen._asdict(),
     )
-    best = tuple(Judged(step.plan, step) for step in map(ranking.step, first(points, keep)))
+    best = tuple(Judged(step.plan, step) for step in map(ranking.step, first(seen.points, keep)))
     return replace(ranking, best=best)
 
 
-def _judged(
-    asked: Space, efficiency: Efficiency, every: bool, watch: Watch
-) -> tuple[list[Point], int, int, bool]:
-    """Legal plans, how many spreads are legal, how many plans no law lets be faster; whether it was ended."""
+class _Seen(NamedTuple):
+    """The legal plans, how many spreads are legal, and how many plans no law lets be faster."""
+
+    points: list[Point]
+    legal: int
+    spared: int
+    stopped: bool
+
+
+def _judged(asked: Space, efficiency: Efficiency, every: bool, watch: Watch) -> _Seen:
     judge = (OneByOne if needs_plans(asked) else Fast)(asked, efficiency).judge
     found: list[Point] = []
     legal = spared = 0
     with no_garbage():  # to look for it takes a tenth of a search's time
         for group in asked.groups():
             if watch(len(found), 0) and found:
-                return found, legal, spared, True
+                return _Seen(found, legal, spared, stopped=True)
             here, more = judge(group, every, found)
             legal, spared = legal + here, spared + more
-    return found, legal, spared, False
+    return _Seen(found, legal, spared, stopped=False)

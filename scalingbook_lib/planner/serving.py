@@ -13,7 +13,6 @@ from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.front import HOURS, USD, Front, Option, pareto
 from scalingbook_lib.planner.promising import Judge
-from scalingbook_lib.planner.tally import Tally
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.planner.ways import Way, Ways
 from scalingbook_lib.serving.simulate import no_garbage
@@ -45,41 +44,39 @@ def serve(
     to try for a field, else all divisors of what there is. `batches`: sequences of a copy, else 1, 2, 3, 4,
     6, 8, 12, ... and the most that fit. Options later than `ttft_s` or `itl_s` are left out. Costs are USD
     where every machine has a price (or `usd_per_hour` of one chip is given), else chip-hours. With `every`,
-    ways are judged too that a bound shows to be beaten. `watch` is told how many of how many ways are done,
-    and says whether to end with the best so far. ValueError: machines of different chips of which one has no
-    price.
+    ways are judged too that a bound shows to be beaten; `watch` follows the search. ValueError: machines of
+    different chips of which one has no price.
     """
-    asked = machines if isinstance(machines, tuple) else (machines,)
     known: dict[str, Any] = {"fixed": fixed or {}, "tried": tried or {}, "chunk": chunk, "reserve": reserve}
-    unit, prices = _prices(asked, usd_per_hour)
-    targets = {name: s for name, s in (("ttft_s", ttft_s), ("itl_s", itl_s)) if s is not None}
     ways = Ways(model=model, P=P, G=G, policies=policies, **known)
-    judge = Judge(
-        model=model,
-        asked={"P": P, "G": G, "chunk": chunk},
-        efficiency=efficiency,
-        targets=targets,
-        batches=batches,
-    )
+    targets = {name: s for name, s in (("ttft_s", ttft_s), ("itl_s", itl_s)) if s is not None}
+    judge = Judge(ways=ways, efficiency=efficiency, targets=targets, batches=batches)
+    asked = machines if isinstance(machines, tuple) else (machines,)
+    return _searched(judge, asked, usd_per_hour, every=every, watch=watch)
+
+
+def _searched(
+    judge: Judge, machines: tuple[Machine, ...], usd_per_hour: float | None, *, every: bool, watch: Watch
+) -> Front:
+    ways, (unit, prices) = judge.ways, _prices(machines, usd_per_hour)
     with no_garbage():
-        found = (way for machine, price in zip(asked, prices, strict=True) for way in ways.on(machine, price))
+        found = (way for priced in zip(machines, prices, strict=True) for way in ways.on(*priced))
         there = list(_until(watch, found))
         stopped = judge.run(there, watch, every=every)
     number = sum(map(judge.count, there))
-    kept = _in_time(judge, ways.tally, number)
+    kept = _in_time(judge, len(judge.options) if stopped else number)
     return Front(
-        model=model,
-        machines=asked,
-        P=P,
-        G=G,
+        model=ways.model,
+        machines=machines,
+        P=ways.P,
+        G=ways.G,
         unit=unit,
-        targets=targets,
+        targets=judge.targets,
         points=pareto(kept),
         layouts=ways.layouts,
         ways=number,
         options=tuple(judge.options),
         rejected=ways.tally.rejected,
-        known=known,
         stopped=stopped,
     )
 
@@ -92,13 +89,15 @@ def _until(watch: Watch, ways: Iterable[Way]) -> Iterator[Way]:
             return
 
 
-def _in_time(judge: Judge, tally: Tally, ways: int) -> list[Option]:
+def _in_time(judge: Judge, ways: int) -> list[Option]:
     """What meets the targets; what is legal and too slow is counted, and the nearest told."""
     over = [(judge.late(o.itl_s, o.ttft_s), o) for o in judge.options]
     late, kept = [one for one in over if one[0] > 1], [o for factor, o in over if factor <= 1]
     if late:  # where none is in time, what was not judged is later than one that was
         nearest = min(late, key=lambda one: one[0])[1]
-        tally.refuse("latency", len(late) if kept else ways, str(nearest.serving))
+        some = kept and len(over) < ways
+        kind, count = ("latency, of those judged", len(late)) if some else ("latency", ways - len(kept))
+        judge.ways.tally.refuse(kind, count, str(nearest.serving))
     return kept
 
 

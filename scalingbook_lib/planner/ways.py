@@ -51,6 +51,11 @@ class Ways:
     def __post_init__(self) -> None:
         self.tried = self.tried | {name: (self.fixed[name],) for name in WAYS if name in self.fixed}
 
+    @property
+    def asked(self) -> dict[str, int]:
+        """The requests, and the most tokens of them in a step."""
+        return {"P": self.P, "G": self.G, "chunk": self.chunk}
+
     def on(self, machine: Machine, price: float) -> Iterator[Way]:
         """Those of this machine that fit."""
         constant = {name: value for name, value in self.fixed.items() if name not in WAYS}

@@ -81,7 +81,7 @@ def test_targets_leave_out_what_is_late_and_count_it():
     assert all(p.itl_s <= 0.02 for p in bound)
     assert free.within(0.02).cost == pytest.approx(bound.best.cost)
     assert all(free.within(p.itl_s) is p for p in free), "a target is met by what takes just as long"
-    assert any(r.kind == "latency" for r in bound.rejected)
+    assert any(r.kind.startswith("latency") for r in bound.rejected)
     with pytest.raises(ValueError, match="the fastest takes"):
         free.within(1e-6)
 
