@@ -11,6 +11,7 @@ import pkgutil
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from scalingbook_lib.models.older import OLDER
 from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, shown
 from scalingbook_lib.models.sparse import SPARSE
 from scalingbook_lib.models.transformer import Transformer
+from scalingbook_lib.models.uncounted import BEYOND, OTHERS, PARTS
 
 _PARTS = {"experts": Experts, "latent": Latent, "linear": Linear}
 
@@ -87,38 +89,18 @@ def find(name: str) -> Transformer:
 
 
 MOST_CHARACTERS = 2_000_000
+MOST_FILE = 4 * MOST_CHARACTERS  # bytes: no character of UTF-8 has more than four
+PIPES = "/dev/fd/", "/dev/stdin"  # what a shell hands over for <(command): somebody writes to it
 MOST_LEVELS = 50  # a published file has four; a browser's Python dies of a few thousand
 READERS = DENSE | SPARSE | OLDER
 KNOWN_TYPES = tuple(READERS)
-OTHERS = {
-    "gemma3n|gemma4": "embeddings for each layer, and low-rank blocks beside its streams (AltUp, LAuReL)",
-    "mamba|falcon_h1|bamba|nemotron_h|zamba|granitemoehybrid|jamba|plamo2": "state-space layers (Mamba)",
-    "rwkv": "layers of linear recurrence (RWKV)",
-    "minimax": "layers of lightning attention",
-    "recurrent_gemma|griffin": "recurrent layers (RG-LRU)",
-    "lfm2": "layers of short convolutions",
-    "t5|bart|whisper|bert|roberta": "an encoder, or attention without a mask",
-    "clip|siglip|vit": "pictures for tokens",
-}
-"""What a `model_type` that begins so has and this library does not count."""
-BEYOND = {
-    "num_mtp_modules": "modules that predict a token more",
-    "vision_config": "the part that sees pictures",
-    "audio_config": "the part that hears",
-}
-"""What stands beside the language model."""
-PARTS = re.compile(
-    r"(moe_)?(num|n)_(local_|routed_|shared_)?experts|num_experts_per_tok|\w+_nextn_predict_layers|"
-    r"(moe|shared_expert)_intermediate_size|(q|kv)_lora_rank|(linear|index|mamba|ssm|attn_layer)_\w+|"
-    r"state_size|(layer|attn)_types?(_list)?|(layers?_)?block_types?|layers_block_type|hybrid_\w+_pattern|"
-    r"full_attention_interval|sparse_attention_config|(add_)?cross_attention(_layers)?|num_kv_shared_layers|"
-    r"altup_num_inputs|laurel_rank|\w+_per_layer_input"
-)
-"""Fields that say which parts a layer has."""
 
 
-def from_hf(config: Mapping[str, Any] | str | Path, *, name: str | None = None) -> Transformer:
-    """The Transformer of a `config.json`: a dict, its JSON text, or the path of the file or its folder."""
+def from_hf(config: Mapping[str, Any] | str | PathLike[str], *, name: str | None = None) -> Transformer:
+    """The Transformer of a `config.json`: a dict, its JSON text, or the path of the file or its folder.
+
+    A pipe, a device or a file too long for a configuration is refused before it is read.
+    """
     whole = _read(config)
     fields = _text_part(whole)
     kind, f = _kind(fields), Fields(fields)
@@ -141,7 +123,7 @@ def from_hf(config: Mapping[str, Any] | str | Path, *, name: str | None = None) 
 def _read(config: object) -> dict[str, Any]:
     if isinstance(config, str) and "{" in config:
         config = _parsed(config)
-    elif isinstance(config, str | Path):
+    elif isinstance(config, str | PathLike):
         config = _parsed(_file(Path(config)))
     if not isinstance(config, Mapping):
         raise ModelError("config", f"{shown(config)} is no object", "give the whole config.json, in { }")
@@ -153,9 +135,15 @@ def _read(config: object) -> dict[str, Any]:
 def _file(path: Path) -> str:
     try:
         path = path / "config.json" if path.is_dir() else path
+        plain = path.is_file() and path.stat().st_size <= MOST_FILE
+        if path.exists() and not plain and not str(path).startswith(PIPES):
+            broke = f"{shown(str(path))} is no plain file of at most {MOST_FILE:,} bytes"
+            raise ModelError("config", broke, "give the path of a config.json")
         with path.open(encoding="utf-8") as file:
             return file.read(MOST_CHARACTERS + 1)
     except (OSError, ValueError) as error:  # also: no UTF-8, a null byte in the path
+        if isinstance(error, ModelError):
+            raise
         raise ModelError(
             "config", f"{shown(str(path))} cannot be read", "give the path of a config.json"
         ) from error

@@ -59,6 +59,12 @@ def biases(f: Fields, m: Shapes, attention: tuple[str, ...] = QKVO) -> tuple[str
     return (*have, "mlp") if f.flag("mlp_bias", False) else have
 
 
+def _qwen2_biases(f: Fields, m: Shapes) -> tuple[str, ...]:
+    """Those of queries, keys and values, whatever else a file says."""
+    f.must(attention_bias=True)
+    return QKV
+
+
 def one_window(f: Fields, m: Shapes) -> tuple[int | None, ...]:
     """A window in every layer, where the configuration has one."""
     return f.windows(m["L"], (f.value("sliding_window") is not None,))
@@ -96,7 +102,7 @@ DENSE: dict[str, Reader] = {
     "llama": family(OWN_HEADS, biases=biases),  # also Yi and SmolLM
     "granite": family(OWN_HEADS, biases=biases),  # its multipliers are no weights
     "mistral": family(windows=one_window),  # the first 7B slides in every layer
-    "qwen2": family(biases=QKV, windows=upper_windows),
+    "qwen2": family(biases=_qwen2_biases, windows=upper_windows),
     "qwen3": family(qk_norm="head", biases=biases, windows=upper_windows),  # norms in place of the biases
     "smollm3": family(TIED, biases=biases, windows=upper_windows),
     "phi3": family(OWN_HEADS, windows=one_window),
@@ -106,3 +112,4 @@ DENSE: dict[str, Reader] = {
     "gemma3": family(_gemma3_letters, norms=4, qk_norm="head", biases=biases, windows=_gemma3_windows),
 }
 DENSE["gemma3_text"] = DENSE["gemma3"]
+DENSE |= dict.fromkeys(("qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), DENSE["qwen2"])

@@ -148,6 +148,7 @@ def _glm_letters(f: Fields) -> Shapes:
 def _llama4_experts(f: Fields, m: Shapes) -> Experts:
     """One routed and one shared expert, in every layer or in every other one."""
     every = f.number("interleave_moe_layer_step", default=1, most=1000)
+    f.flag("use_qk_norm", True)  # its norms have no weights
     return experts(f, "num_local_experts", "intermediate_size", shared=1, every=every)
 
 

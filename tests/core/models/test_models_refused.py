@@ -1,7 +1,9 @@
 """Every bad field of a configuration is named, and a name that is none is answered with what is near."""
 
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hf_configs import CONFIGS
@@ -81,6 +83,11 @@ FOREIGN = {
     "Mamba 2": ({"model_type": "mamba2", "state_size": 128}, "model_type"),
     "RWKV": ({"model_type": "rwkv"}, "model_type"),
     "MiniMax-01": ({"model_type": "minimax"}, "model_type"),
+    "biases that no Mistral has": (CONFIGS["Mistral 7B v0.1"] | {"attention_bias": True}, "attention_bias"),
+    "biases left out of a Qwen2": (CONFIGS["Qwen2.5 7B"] | {"attention_bias": False}, "attention_bias"),
+    "norms of queries in a LLaMA": (GOOD | {"use_qk_norm": True}, "use_qk_norm"),
+    "biases of an MLP in a Mixtral": (CONFIGS["Mixtral 8x7B"] | {"mlp_bias": True}, "mlp_bias"),
+    "Llama 3.2 with pictures": ({"text_config": {"model_type": "mllama_text_model"}}, "model_type"),
     "Granite 4": ({"model_type": "granitemoehybrid"}, "model_type"),
 }
 
@@ -91,6 +98,17 @@ def test_parts_that_are_not_counted_are_refused_by_name(case):
     with pytest.raises(ModelError) as error:
         models.from_hf(config)
     assert error.value.field.startswith(field)
+
+
+@pytest.mark.parametrize("kind", ["qwen2_vl", "qwen2_5_vl"])
+def test_of_a_qwen_that_sees_the_language_model_is_counted_and_the_rest_said(kind):
+    plain = CONFIGS["Qwen2.5 7B"]
+    flat = plain | {"model_type": kind, "vision_config": {"depth": 32}}
+    nested = {"model_type": kind, "text_config": plain | {"model_type": f"{kind}_text"}}
+    for config in (flat, nested | {"vision_config": {"depth": 32}}):
+        read = models.from_hf(config, name="seeing")
+        assert read.by_part == models.from_hf(plain).by_part
+        assert "not counted: the part that sees pictures" in str(read)
 
 
 @pytest.mark.parametrize(
@@ -117,6 +135,20 @@ def test_a_file_and_its_folder_are_read(tmp_path):
     (tmp_path / "bad.json").write_bytes(b"\xff\xfe{")
     with pytest.raises(ModelError, match=r"^config: .* cannot be read"):
         models.from_hf(tmp_path / "bad.json")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_what_is_no_plain_file_is_refused_before_it_is_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")  # who opens it waits for a writer
+    with (tmp_path / "long.json").open("wb") as file:
+        file.truncate(10**12)
+        (tmp_path / "folder").mkdir()
+        os.mkfifo(tmp_path / "folder" / "config.json")
+    for name in ("pipe.json", "long.json", "folder", Path("/dev/zero")):
+        with pytest.raises(ModelError, match=r"^config: .* is no plain file"):
+            models.from_hf(tmp_path / name)
+    with (tmp_path / "long.json").open() as file, pytest.raises(ModelError, match="give the whole"):
+        models.from_hf(file)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,31 @@
+"""What may a configuration have that this library does not count, and how is it recognised?"""
+
+import re
+
+OTHERS = {
+    "gemma3n|gemma4": "embeddings for each layer, and low-rank blocks beside its streams (AltUp, LAuReL)",
+    "mamba|falcon_h1|bamba|nemotron_h|zamba|granitemoehybrid|jamba|plamo2": "state-space layers (Mamba)",
+    "mllama": "layers that attend to pictures",
+    "rwkv": "layers of linear recurrence (RWKV)",
+    "minimax": "layers of lightning attention",
+    "recurrent_gemma|griffin": "recurrent layers (RG-LRU)",
+    "lfm2": "layers of short convolutions",
+    "t5|bart|whisper|bert|roberta": "an encoder, or attention without a mask",
+    "clip|siglip|vit": "pictures for tokens",
+}
+"""What a `model_type` that begins so has and this library does not count."""
+BEYOND = {
+    "num_mtp_modules": "modules that predict a token more",
+    "vision_config": "the part that sees pictures",
+    "audio_config": "the part that hears",
+}
+"""What stands beside the language model."""
+PARTS = re.compile(
+    r"(moe_)?(num|n)_(local_|routed_|shared_)?experts|num_experts_per_tok|\w+_nextn_predict_layers|"
+    r"(moe|shared_expert)_intermediate_size|(q|kv)_lora_rank|(linear|index|mamba|ssm|attn_layer)_\w+|"
+    r"state_size|(layer|attn)_types?(_list)?|(layers?_)?block_types?|layers_block_type|hybrid_\w+_pattern|"
+    r"full_attention_interval|sparse_attention_config|(add_)?cross_attention(_layers)?|num_kv_shared_layers|"
+    r"(attention|attn|mlp|qkv|use)_bias|(use_)?qk_(layer)?norm|"  # what changes parameters as parts do
+    r"altup_num_inputs|laurel_rank|\w+_per_layer_input"
+)
+"""Fields that say which parts a layer has."""
