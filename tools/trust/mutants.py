@@ -100,8 +100,10 @@ def named(op: ast.AST) -> str:
 
 
 def nearby(value: float) -> float:
-    """Another value of the same type."""
-    return not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else value * 2 or 1.0
+    """Another value of the same type, so far off that no tolerance may hold it."""
+    if isinstance(value, bool):
+        return not value
+    return value + 1 if isinstance(value, int) and abs(value) < 100 else value * 2 or 1.0
 
 
 def become(node: ast.AST, other: ast.AST) -> None:

@@ -162,6 +162,8 @@ def test_deepseek_s_decoding_is_near_the_ridge_of_a_chip():
     for cache, intensity in ((FP8, 278528 / 576), (BF16, 278528 / 1152)):
         found = arithmetic.latent_intensity(latent, 128, 10**9, cache=cache)
         assert found.flops_per_byte == pytest.approx(intensity, rel=1e-4)
+    two = arithmetic.latent_intensity(latent, 128, 1000, T=2, cache=FP8)
+    assert (two.query_bytes, two.cache_bytes) == (2 * 2 * 128 * (576 + 512), 1000 * 576)
 
 
 def test_a_flash_block_holds_its_tiles_twice_and_its_sums_in_fp32():
