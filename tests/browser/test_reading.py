@@ -11,6 +11,7 @@ from tests.browser.conftest import SITE, pages
 from web import vendor
 
 LIMIT_BYTES = 350_000
+LIVE_AT_ONCE = "workbench.html"
 
 RAW_MATHS = """() => {
   const walker = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
@@ -61,6 +62,8 @@ def test_a_page_is_light_asks_nobody_else_says_nothing_in_the_console_and_nothin
     page.wait_for_load_state("networkidle")
     visited.assert_clean()
     parts = weight.of(SITE, visited.asked)
+    if path == LIVE_AT_ONCE:  # what computes is not what is read: other pages fetch it when they are touched
+        parts = {name: size for name, size in parts.items() if not name.startswith("_static/live/")}
     assert len(parts) > 3, "the page's files were not seen"
     assert sum(parts.values()) <= LIMIT_BYTES, parts
     assert page.locator("h1").count() == 1
