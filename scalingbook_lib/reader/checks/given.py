@@ -17,6 +17,10 @@ class Unread(ValueError):
 MOST_LINES = 100_000  # of Python, while an answer is read: NumPy and JAX take a few hundred
 
 
+class _Endless(BaseException):
+    """No `except Exception` on the way takes it for an ordinary failure, and asks the object again."""
+
+
 def bounded[Read](read: Callable[..., Read], *given: Any) -> Read:
     """What is read from an answer; the code of an object that loops is stopped after so many lines."""
     lines, before = 0, sys.gettrace()
@@ -25,14 +29,16 @@ def bounded[Read](read: Callable[..., Read], *given: Any) -> Read:
         nonlocal lines
         lines += 1
         if lines > MOST_LINES:
-            raise Unread(
-                "What you gave does not end: its own code loops. Give the number or the text itself."
-            )
+            raise _Endless
         return count
 
     sys.settrace(count)
     try:
         return read(*given)
+    except _Endless:
+        raise Unread(
+            "What you gave does not end: its own code loops. Give the number or the text itself."
+        ) from None
     finally:
         sys.settrace(before)
 
