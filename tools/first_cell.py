@@ -110,7 +110,7 @@ def carrying(library: str) -> str:
 def put(notebook: NotebookNode, text: str) -> NotebookNode:
     """The notebook with this cell before all others, and no other such cell."""
     hidden = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": ["remove-cell", TAG]}
-    cell = new_code_cell(text, metadata=hidden)
+    cell = new_code_cell(text, metadata=hidden, id=TAG)  # an id of chance would make each copy another
     return NotebookNode(notebook | {"cells": [cell, *(c for c in notebook.cells if not is_it(c))]})
 
 

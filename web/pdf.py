@@ -29,8 +29,13 @@ def bind(page: Page, address: str, bound: Volume, folder: Path) -> Path:
     page.evaluate("() => document.fonts.ready.then(() => true)")
     path = folder / f"{bound.name}.pdf"
     page.evaluate(FILL, places(page.pdf(**PRINT)))
-    path.write_bytes(page.pdf(**PRINT))
+    path.write_bytes(dated(page.pdf(**PRINT), stamp.day()))
     return path
+
+
+def dated(pdf: bytes, day: date) -> bytes:
+    """The same PDF, made at the start of a day: Chromium writes the second at which it printed."""
+    return re.sub(rb"(Date \(D:)\d{14}", rf"\g<1>{day:%Y%m%d}000000".encode(), pdf)
 
 
 def places(pdf: bytes) -> dict[str, int]:

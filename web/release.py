@@ -1,7 +1,7 @@
 """What is handed out? `python -m web.release` fills `dist/`: library, site, notebooks, PDF, EPUB, digests.
 
 The version is the package's and the day the last commit's; every file's name or first page says them.
-Archives have no times of their own: equal commits give equal bytes, but for the PDF, which Chromium dates.
+Nothing has a time or a name of chance: equal commits give equal bytes.
 """
 
 import hashlib

@@ -3,6 +3,7 @@
 import re
 import xml.etree.ElementTree as ET
 import zipfile
+from datetime import date
 from fnmatch import fnmatch
 
 import pytest
@@ -13,6 +14,7 @@ from web import bound, epub, pdf
 from web.extension import licenses
 
 STEM = "rooflines"
+DAY = date(2026, 11, 23)
 AROUND = ".bd-sidebar, .bd-header-article, .prev-next-footer, button, input[type=range]"
 SEEN = """(around) => {
   const all = (selector) => [...document.querySelectorAll(selector)];
@@ -124,3 +126,13 @@ def test_a_printed_chapter_has_pages_an_outline_and_tags(browser, base, tmp_path
     assert len(re.findall(rb"/Type /Page\b", told)) > 20
     for part in (b"/Outlines", b"/StructTreeRoot", b"/Lang", b"/Dests"):
         assert part in told
+
+
+def test_a_pdf_is_of_the_day_of_its_commit_whenever_it_is_printed(browser):
+    page = browser.new_page()
+    page.set_content("<title>A page</title><h1>A page</h1>")
+    printed = page.pdf(**pdf.PRINT)
+    later = re.sub(rb"(D:\d{10})\d{4}", rb"\g<1>9999", printed)
+    assert later != printed
+    assert pdf.dated(later, DAY) == pdf.dated(printed, DAY)
+    assert b"(D:20261123000000+00'00')" in pdf.dated(printed, DAY)

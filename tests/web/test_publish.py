@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 import zipfile
 from datetime import date
 
+import nbformat
 import pytest
 import yaml
 
@@ -15,6 +16,7 @@ pytest.importorskip("playwright", reason="what prints the book is not set up")
 from docutils.core import publish_doctree
 
 from scalingbook_lib import __version__
+from tools import first_cell, notebooks
 from tools.environment import ROOT
 from web import bound, epub, release, site, stamp, vendor
 from web.bound import Bound, Volume
@@ -146,6 +148,12 @@ def test_an_archive_says_its_edition_and_equal_folders_give_equal_bytes(tmp_path
     first, second = ((tmp_path / name / "book.zip").read_bytes() for name in ("one", "two"))
     assert first == second
     assert release.digests(tmp_path / "one") == f"{hashlib.sha256(first).hexdigest()}  book.zip\n"
+
+
+def test_a_notebook_that_carries_the_library_has_nothing_of_chance():
+    (notebook,) = (one for one in notebooks.every(["rooflines"]) if one.folder == "exercises")
+    first, second = (nbformat.writes(first_cell.put(notebook.committed(), "'carried'")) for _ in range(2))
+    assert first == second
 
 
 def test_a_volume_has_every_page_in_order_and_answers_at_the_back():
