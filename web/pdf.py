@@ -18,6 +18,7 @@ PRINT = {"prefer_css_page_size": True, "format": "A4", "outline": True, "tagged"
 FILL = """(pages) => document.querySelectorAll(".front-contents li").forEach((line) => {
   line.lastElementChild.textContent = pages[line.firstElementChild.hash.slice(1)] ?? "";
 })"""
+_CELL = re.compile(rb"(?<=\(node)\d{8}(?=\))")
 PLACE = "volume.html"  # an address that nothing else has: styles and pictures are found from it
 
 
@@ -29,13 +30,18 @@ def bind(page: Page, address: str, bound: Volume, folder: Path) -> Path:
     page.evaluate("() => document.fonts.ready.then(() => true)")
     path = folder / f"{bound.name}.pdf"
     page.evaluate(FILL, places(page.pdf(**PRINT)))
-    path.write_bytes(dated(page.pdf(**PRINT), stamp.day()))
+    path.write_bytes(settled(page.pdf(**PRINT), stamp.day()))
     return path
 
 
-def dated(pdf: bytes, day: date) -> bytes:
-    """The same PDF, made at the start of a day: Chromium writes the second at which it printed."""
-    return re.sub(rb"(Date \(D:)\d{14}", rf"\g<1>{day:%Y%m%d}000000".encode(), pdf)
+def settled(pdf: bytes, day: date) -> bytes:
+    """Equal pages give equal bytes: Chromium dates a PDF, and numbers its cells from where it happens to be.
+
+    Nothing gets longer or shorter, so the table of places at the end of the file stays true.
+    """
+    dated = re.sub(rb"\(D:\d{14}[+-]\d\d'\d\d'", f"(D:{day:%Y%m%d}000000+00'00'".encode(), pdf)
+    rank = {name: b"%08d" % at for at, name in enumerate(sorted(set(_CELL.findall(dated))))}
+    return _CELL.sub(lambda found: rank[found[0]], dated)
 
 
 def places(pdf: bytes) -> dict[str, int]:
