@@ -22,7 +22,7 @@ TURN = (
     Path(__file__).with_name("bound.mjs").read_text(encoding="utf-8").replace("export function", "function")
 )
 BACK = "solutions/"
-NEEDS_ADDRESSES = ("index",)  # the cover: its map of the site is the volume's own contents
+ONLY_ON_SCREEN = ("index", "workbench")  # a map of the site, for which a volume has contents; what computes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +56,7 @@ class Volume:
 def order() -> list[str]:
     """Every page of the contents, answers last."""
     told = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    listed = [page for page in _files(told["parts"]) if page not in NEEDS_ADDRESSES]
+    listed = [page for page in _files(told["parts"]) if page not in ONLY_ON_SCREEN]
     return sorted(listed, key=lambda page: page.startswith(BACK))
 
 

@@ -13,7 +13,7 @@ ANCHORS = """() => [...document.querySelectorAll("figcaption, .ex-title, caption
 
 
 def test_figures_explorers_and_tables_count_from_one_in_their_chapter(visit):
-    for name, number in (("rooflines", "2"), ("rooflines_narrow", "2A")):
+    for name, number in (("rooflines", "2"), ("rooflines_narrow", "2A"), ("gpus_network_plans", "12C")):
         page = visit(javascript=False).go(f"chapters/{name}.html")
         assert page.locator(".page-number").inner_text() == f"Chapter {number}"
         seen = page.evaluate(NUMBERS)
@@ -21,6 +21,8 @@ def test_figures_explorers_and_tables_count_from_one_in_their_chapter(visit):
         for kind in {kind for kind, _, _ in seen}:
             own = [int(at) for other, _, at in seen if other == kind]
             assert own == list(range(1, len(own) + 1)), kind
+        exercises = page.locator(".exercise-title").all_inner_texts()
+        assert {one.split(".")[0] for one in exercises} <= {number.rstrip("ABC")}, "of the chapter that asks"
         anchors = page.evaluate(ANCHORS)
         assert len(anchors) == len(set(anchors)) > len(seen)
         assert all(page.locator(f"[id='{one}']").count() == 1 for one in anchors)

@@ -128,11 +128,16 @@ def test_a_printed_chapter_has_pages_an_outline_and_tags(browser, base, tmp_path
         assert part in told
 
 
-def test_a_pdf_is_of_the_day_of_its_commit_whenever_it_is_printed(browser):
+def test_a_pdf_is_of_the_day_of_its_commit_and_the_same_whenever_it_is_printed(browser):
     page = browser.new_page()
-    page.set_content("<title>A page</title><h1>A page</h1>")
-    printed = page.pdf(**pdf.PRINT)
-    later = re.sub(rb"(D:\d{10})\d{4}", rb"\g<1>9999", printed)
-    assert later != printed
-    assert pdf.dated(later, DAY) == pdf.dated(printed, DAY)
-    assert b"(D:20261123000000+00'00')" in pdf.dated(printed, DAY)
+
+    def printed():
+        page.set_content("<title>A page</title><h1>A page</h1><table><tr><th>a<th>b<tr><td>1<td>2</table>")
+        return page.pdf(**pdf.PRINT)
+
+    one, other = printed(), re.sub(rb"(D:\d{10})\d{4}", rb"\g<1>9999", printed())
+    named = [set(re.findall(rb"\(node\d+\)", told)) for told in (one, other)]
+    assert named[0] != named[1]
+    assert pdf.settled(one, DAY) == pdf.settled(other, DAY)
+    assert len(pdf.settled(one, DAY)) == len(one), "the table of places at its end counts bytes"
+    assert b"(D:20261123000000+00'00')" in pdf.settled(one, DAY)

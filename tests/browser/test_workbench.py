@@ -61,6 +61,16 @@ def test_a_change_computes_anew_and_the_page_answers_meanwhile(bench):
     assert told(bench, "plan") == before
 
 
+def test_its_pictures_have_the_colours_of_the_theme(bench):
+    ink = "getComputedStyle(document.querySelector('.workbench-picture')).getPropertyValue('--ex-c0')"
+    light = bench.evaluate(ink)
+    bench.evaluate("document.documentElement.dataset.theme = 'dark'")
+    dark = bench.evaluate(ink)
+    bench.evaluate("document.documentElement.dataset.theme = 'light'")
+    assert light
+    assert dark not in ("", light)
+
+
 def test_what_is_refused_is_said_under_its_field_and_nothing_typed_is_lost(bench):
     change(bench, "machine", "v5e:none")
     bench.wait_for_function("document.querySelector('[name=machine]').ariaInvalid === 'true'")

@@ -1,20 +1,19 @@
 """Which number has a figure, a table, a formula? Its chapter's, then its own: Figure 2.3.
 
 Chapters count in reading order, and the first page below chapter 2 is 2A. Numbers move with the text;
-anchors are made from names, and stay. `{ref}` to an anchor says its number: "Figure 2.3".
+anchors are made from names, and stay. An exercise counts as its worked solution does, where it is shown.
 """
 
 import re
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 import yaml
 from docutils import nodes
 from sphinx.application import Sphinx
-
-from tools import pages
 
 _FIGURE = re.compile(r'<figure class="fig" id="(?P<id>[^"]+)">.*?<figcaption>', re.S)
 _EXPLORER = re.compile(r'class="explorer"[^>]* id="(?P<id>[^"]+)".*?<p class="ex-title"[^>]*>', re.S)
@@ -38,18 +37,15 @@ def of_pages(root: Path) -> dict[str, str]:
 class Count:
     """What is numbered on one page: each kind by itself, with the anchor that is linked."""
 
-    def __init__(self, number: str, room: str) -> None:
-        self.number, self.room = number, room
-        self.labels: dict[str, str] = {}
+    def __init__(self, number: str) -> None:
+        self.number = number
         self.counted: dict[str, int] = {}
         self.anchors: dict[str, int] = {}
 
-    def next(self, kind: str, anchor: str) -> str:
-        """The next one's number, and its label."""
+    def next(self, kind: str) -> str:
+        """The next one's number."""
         own = self.counted[kind] = self.counted.get(kind, 0) + 1
-        told = f"{self.number}.{own}"
-        self.labels[anchor] = f"({told})" if kind == "Formula" else f"{kind} {told}"
-        return told
+        return f"{self.number}.{own}"
 
     def anchor(self, name: str) -> str:
         """A name that no other has on this page."""
@@ -64,7 +60,7 @@ class Count:
         return _EXERCISE.sub(self._exercise, html)
 
     def _marked(self, kind: str, anchor: str) -> str:
-        return f'<span class="number">{kind} {self.next(kind, anchor)}</span>{link(kind, anchor)} '
+        return f'<span class="number">{kind} {self.next(kind)}</span>{link(kind, anchor)} '
 
     def _captioned(self, section: str) -> str:
         anchor = self.anchor(f"table-{section}")
@@ -75,9 +71,8 @@ class Count:
         return f"<caption>{self._marked('Table', anchor).strip()}</caption>"
 
     def _exercise(self, found: re.Match[str]) -> str:
-        """An exercise has its number in the chapter, whichever page shows it."""
-        told = f"{self.room}.{found['own']}"
-        self.labels[found["id"]] = f"Exercise {told}"
+        """An exercise has the chapter's number, also on a page below it, then its worked solution's."""
+        told = f"{self.number.rstrip(ascii_uppercase)}.{found['own']}"
         return f'{found["id"]}"><span>{told}. {found["title"]}</span>{link("Exercise", found["id"])}'
 
 
@@ -88,24 +83,19 @@ def link(kind: str, anchor: str) -> str:
 
 
 def write(app: Sphinx, doctree: nodes.document) -> None:
-    """Number all of a page, and let references find it."""
+    """Number all of a page."""
     page, known = app.env.docname, of_pages(Path(app.srcdir))
     if page not in known:
         return
     app.env.note_dependency(str(Path(app.srcdir) / "_toc.yml"))
-    room = pages.chapter(page.removeprefix("chapters/"), Path(app.srcdir))
-    count = Count(known[page], known.get(f"chapters/{room}", known[page]))
+    count = Count(known[page])
     for node, section in _numbered(doctree):
         if isinstance(node, nodes.raw):
             node[0] = nodes.Text(count.raw(node.astext(), section))
         elif isinstance(node, nodes.table):
             _table(node, count, section)
         else:
-            _formula(app, node, count)
-    labels: Any = app.env.get_domain("std")
-    for anchor, said in count.labels.items():
-        labels.anonlabels[anchor] = page, anchor
-        labels.labels[anchor] = page, anchor, said
+            _formula(node, count)
 
 
 def _numbered(doctree: nodes.document) -> Iterator[tuple[Any, str]]:
@@ -125,17 +115,13 @@ def _table(table: nodes.table, count: Count, section: str) -> None:
     table.insert(0, nodes.raw("", count.caption(anchor), format="html"))
 
 
-def _formula(app: Sphinx, formula: nodes.math_block, count: Count) -> None:
+def _formula(formula: nodes.math_block, count: Count) -> None:
     """Its anchor is what stands before its sign of equality: `eq-t-math`."""
     bare = re.sub(r"\\(?:text|mathrm|operatorname|mathbf)\b", "", re.split(r"=|\\[lg]e", formula.astext())[0])
     anchor = count.anchor(f"eq-{nodes.make_id(bare) or 'formula'}")
     formula["ids"].append(anchor)
-    formula["said"] = count.next("Formula", anchor)
+    formula["said"] = count.next("Formula")
     formula["anchor"] = anchor
-    if label := formula.get("label"):
-        count.labels[label] = f"({formula['said']})"
-        maths: Any = app.env.get_domain("math")
-        maths.equations[label] = app.env.docname, formula["said"]
 
 
 def name_page(
@@ -148,6 +134,6 @@ def name_page(
 
 
 def setup(app: Sphinx) -> None:
-    """Run when a page was read, before its labels are asked for."""
+    """Run when a page was read."""
     app.connect("doctree-read", write, priority=900)
     app.connect("html-page-context", name_page, priority=850)

@@ -3,19 +3,24 @@
 /** @typedef {import("minisearch").Options<Record<string, any>>} Options */
 
 const SMALL = new Set(
-  "a an and are as at be between by can difference do does for from has have how i if in into is it its many me much my need of on or per so take takes than that the their then there these this to versus vs was we what when where which why will with you your"
+  "a an and are as at be between by can difference do does for from has have how i if in into is it its many me much my need of on or per should so take takes than that the their then there these this to use used versus vs was we what when where which why will with you your"
     .split(" "),
 );
 
+const UNIT = /^[kMGTPµ]i?[A-Z]\w{0,4}(?:\/[a-zA-Z]+)?$/;
+
 /**
- * The words of a text: `AllGather`, `all-gather` and `GB/s` as one and as their parts, `1,024` as 1024.
+ * The words of a text: `AllGather`, `all-gather` and `GB/s` as one and as their parts, `1,024` as 1024, `16 GB` also as one.
  * @param {string} text
  * @returns {string[]}
  */
 export function tokens(text) {
   const found = [];
+  let number = "";
   for (const [word] of text.normalize("NFKC").matchAll(/[\p{L}\p{N}]+(?:[-.,/_·][\p{L}\p{N}]+)*/gu)) {
-    if (/^\d[\d,.]*$/.test(word)) found.push(word.replaceAll(",", ""));
+    if (number && UNIT.test(word)) found.push(number + word.replace("/", ""));
+    number = /^\d[\d,.]*$/.test(word) ? word.replaceAll(",", "") : "";
+    if (number) found.push(number);
     else {
       const parts = word.split(/[-.,/_·]|(?<=\p{Ll}\p{Ll})(?=\p{Lu}\p{Ll})/u);
       found.push(word.replace(/[-.,/_·]/g, ""));
