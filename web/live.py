@@ -1,18 +1,15 @@
 """What does the page's worker load? Pyodide, the library's core as one wheel, the workbench as another.
 
 An archive holds, in place of sources, the bytecode that Pyodide's own Python compiles: importing it in a
-browser costs no compilation. So does the standard library, of which only what the two wheels import is there:
+browser costs no compilation. So does the standard library, which has what the two wheels can reach, no more:
 compiling its sources was half of a start. All are kept by content: what is unchanged is packed once.
 """
 
-import ast
 import hashlib
 import json
 import os
 import shutil
-import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from tools import wheel
@@ -42,29 +39,25 @@ def packed(files: dict[str, bytes]) -> Path:
 def _compiled(files: dict[str, bytes]) -> dict[str, bytes]:
     """Every module compiled by Pyodide itself, named as imports from an archive want it; data as it is."""
     pyodide = vendor.package("pyodide") / "pyodide.mjs"
-    question = json.dumps({name: text.decode() for name, text in files.items() if name.endswith(".py")})
-    told = vendor.answered(_COMPILER, pyodide, question, "the library does not compile in Pyodide")
+    told = vendor.answered(
+        _COMPILER, pyodide, json.dumps(_sources(files)), "the library does not compile in Pyodide"
+    )
     data = {name: content for name, content in files.items() if not name.endswith(".py")}
     return data | {f"{name}c": bytes.fromhex(code) for name, code in json.loads(told).items()}
 
 
 def standard(files: dict[str, bytes]) -> dict[str, bytes]:
-    """The sources of the standard library that these files import, wherever in them, and Pyodide itself."""
-    names = {name for text in files.values() for name in _imports(text)}
-    known = sorted(name for name in names if name.partition(".")[0] in sys.stdlib_module_names)
-    pyodide = vendor.package("pyodide")
-    told = vendor.answered(_IMPORTER, pyodide / "pyodide.mjs", json.dumps(known), "Pyodide does not start")
+    """The sources of the standard library that these files may import, and Pyodide itself."""
+    pyodide, question = vendor.package("pyodide"), json.dumps(_sources(files))
+    told = vendor.answered(
+        _IMPORTER, pyodide / "pyodide.mjs", question, "imports of the library cannot be read"
+    )
     with zipfile.ZipFile(pyodide / STANDARD) as archive:
         return {path: archive.read(path) for path in json.loads(told)}
 
 
-def _imports(source: bytes) -> Iterator[str]:
-    """Every module that a source may import; of `from a import b`, `a.b` too, which may be one."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield from (node.module, *(f"{node.module}.{name.name}" for name in node.names))
+def _sources(files: dict[str, bytes]) -> dict[str, str]:
+    return {name: text.decode() for name, text in files.items() if name.endswith(".py")}
 
 
 def write(folder: Path) -> None:
@@ -78,10 +71,9 @@ def write(folder: Path) -> None:
     lock = json.loads((pyodide / "pyodide-lock.json").read_text(encoding="utf-8"))
     (folder / "pyodide-lock.json").write_text(json.dumps(lock | {"packages": {}}), encoding="utf-8")
     library, workbench = wheel.core(), wheel.workbench()
-    sources = {name: text for name, text in (library | workbench).items() if name.endswith(".py")}
     for name, files in (
         ("library.whl", library),
         ("workbench.whl", workbench),
-        (STANDARD, standard(sources)),
+        (STANDARD, standard(library | workbench)),
     ):
         shutil.copyfile(packed(files), folder / name)
