@@ -1,7 +1,11 @@
 """What runs in the page while it is measured: the recorder of its delays, and the peers beside it."""
 
 # Pages that are told to save data start Python at the first touch and not before: what is timed begins there.
-ASLEEP = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } });"
+# And nobody is asked for a guess, which would stand before an explorer.
+ASLEEP = """
+Object.defineProperty(navigator, 'connection', { value: { saveData: true } });
+try { localStorage['scalingbook.asks'] ??= 'no'; } catch {}
+"""
 # From the first input event that is not yet painted to the first task after the frame that shows it.
 RECORDER = """
 globalThis.delays = [];
@@ -61,7 +65,8 @@ PLOT = """async ([curves, moves]) => {
 }"""
 BARE = """async (address) => {
   const code = `import { loadPyodide } from "${address}/_static/live/pyodide.mjs";
-    await loadPyodide({ indexURL: "${address}/_static/live/" }); postMessage("live");`;
+    await loadPyodide({ indexURL: "${address}/_static/live/", stdLibURL: "${address}/bare.zip" });
+    postMessage("live");`;
   const blob = URL.createObjectURL(new Blob([code], { type: 'text/javascript' }));
   const from = performance.now();
   const worker = new Worker(blob, { type: 'module' });

@@ -1,42 +1,63 @@
 """What does the page's worker load? Pyodide, the library's core as one wheel, the workbench as another.
 
-A wheel holds sources and, beside them, the bytecode that Pyodide's own Python compiles: importing it in a
-browser then costs no compilation. Both are kept by content, so an unchanged library is packed once.
+An archive holds, in place of sources, the bytecode that Pyodide's own Python compiles: importing it in a
+browser costs no compilation. So does the standard library, which has what the two wheels can reach, no more:
+compiling its sources was half of a start. All are kept by content: what is unchanged is packed once.
 """
 
 import hashlib
 import json
 import os
 import shutil
+import zipfile
 from pathlib import Path
 
 from tools import wheel
 from web import vendor
 
-PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
-_COMPILER = Path(__file__).with_name("compile.mjs")
+PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm")
+STANDARD = "python_stdlib.zip"
+_COMPILER, _IMPORTER = (Path(__file__).with_name(name) for name in ("compile.mjs", "imported.mjs"))
 
 
 def packed(files: dict[str, bytes]) -> Path:
-    """Files as a wheel that Python imports without unpacking."""
-    digest = hashlib.sha256(vendor.lock_digest().encode() + _COMPILER.read_bytes())
+    """Files as an archive that Python imports without unpacking or compiling."""
+    digest = hashlib.sha256(
+        vendor.lock_digest().encode() + Path(__file__).read_bytes() + _COMPILER.read_bytes()
+    )
     for name, text in files.items():
         digest.update(name.encode() + b"\0" + text + b"\0")
     path = vendor.STORE / "wheels" / f"{digest.hexdigest()[:20]}.whl"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")  # two builds may pack at once
-        draft.write_bytes(wheel.packed(files | _bytecode(files) | wheel.metadata()))
+        draft.write_bytes(wheel.packed(_compiled(files)))
         draft.replace(path)
     return path
 
 
-def _bytecode(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Every module compiled by Pyodide itself, named as an import from an archive looks for it."""
+def _compiled(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Every module compiled by Pyodide itself, named as imports from an archive want it; data as it is."""
     pyodide = vendor.package("pyodide") / "pyodide.mjs"
-    question = json.dumps({name: text.decode() for name, text in files.items() if name.endswith(".py")})
-    told = vendor.answered(_COMPILER, pyodide, question, "the library does not compile in Pyodide")
-    return {f"{name}c": bytes.fromhex(code) for name, code in json.loads(told).items()}
+    told = vendor.answered(
+        _COMPILER, pyodide, json.dumps(_sources(files)), "the library does not compile in Pyodide"
+    )
+    data = {name: content for name, content in files.items() if not name.endswith(".py")}
+    return data | {f"{name}c": bytes.fromhex(code) for name, code in json.loads(told).items()}
+
+
+def standard(files: dict[str, bytes]) -> dict[str, bytes]:
+    """The sources of the standard library that these files may import, and Pyodide itself."""
+    pyodide, question = vendor.package("pyodide"), json.dumps(_sources(files))
+    told = vendor.answered(
+        _IMPORTER, pyodide / "pyodide.mjs", question, "imports of the library cannot be read"
+    )
+    with zipfile.ZipFile(pyodide / STANDARD) as archive:
+        return {path: archive.read(path) for path in json.loads(told)}
+
+
+def _sources(files: dict[str, bytes]) -> dict[str, str]:
+    return {name: text.decode() for name, text in files.items() if name.endswith(".py")}
 
 
 def write(folder: Path) -> None:
@@ -49,5 +70,10 @@ def write(folder: Path) -> None:
             shutil.copyfile(source, target)
     lock = json.loads((pyodide / "pyodide-lock.json").read_text(encoding="utf-8"))
     (folder / "pyodide-lock.json").write_text(json.dumps(lock | {"packages": {}}), encoding="utf-8")
-    for name, files in (("library.whl", wheel.core()), ("workbench.whl", wheel.workbench())):
+    library, workbench = wheel.core(), wheel.workbench()
+    for name, files in (
+        ("library.whl", library),
+        ("workbench.whl", workbench),
+        (STANDARD, standard(library | workbench)),
+    ):
         shutil.copyfile(packed(files), folder / name)

@@ -78,9 +78,9 @@ def _server(folder: Path) -> uvicorn.Server:
 
 
 @contextlib.contextmanager
-def running(folder: Path) -> Iterator[str]:
-    """The address of a folder while the block runs, at a port that is free."""
-    server, place = _server(folder), socket.create_server((LOOPBACK, 0))
+def running(folder: Path, port: int = 0) -> Iterator[str]:
+    """The address of a folder while the block runs, at a port that is free unless one is named."""
+    server, place = _server(folder), socket.create_server((LOOPBACK, port))
     thread = threading.Thread(target=asyncio.run, args=(server.serve([place]),), daemon=True)
     thread.start()
     try:

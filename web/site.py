@@ -14,7 +14,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from web import downloads, live, policy, serve, vendor
+from web import downloads, live, offline, policy, serve, vendor
 from web.alone import alone
 
 BUILD = vendor.ROOT / "_build"
@@ -37,6 +37,7 @@ def _build(source: Path, target: Path, *, draft: bool) -> Path:
     made = work / "_build" / "html"
     live.write(made / "_static" / "live")
     downloads.write(made, source)
+    offline.write(made)
     (made / ".nojekyll").touch()
     publish(made, target)
     if not draft:  # what a draft warns of is asked again

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("playwright", reason="the browser tests need playwright")
 from benchmarks import browser as chromium
+from benchmarks.scripts import ASLEEP
 from web import serve, vendor
 from web import site as builder
 
@@ -89,13 +90,6 @@ class Visit:
         )
         self.page.wait_for_function("['live', 'failed'].includes(document.documentElement.dataset.live)")
         assert self.page.evaluate("document.documentElement.dataset.live") == "live"
-
-
-# Python then waits for a touch, and no answer for a guess
-ASLEEP = """
-Object.defineProperty(navigator, 'connection', { value: { saveData: true } });
-try { localStorage['scalingbook.asks'] ??= 'no'; } catch {}
-"""
 
 
 @pytest.fixture(scope="session")

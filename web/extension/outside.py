@@ -19,7 +19,7 @@ from tools.environment import ROOT
 from web import stamp
 from web.extension import head
 
-LOST, FEED = "404", "feed.xml"
+LOST, OFFLINE, FEED = "404", "offline", "feed.xml"
 CHANGES = ROOT / "CHANGELOG.md"
 _VERSION = re.compile(r"^## (?P<title>\S+(?: \((?P<day>[^)]*)\))?)\n(?P<body>.*?)(?=^## |\Z)", re.M | re.S)
 _CHANGE = re.compile(r"^- (.*?)(?=^- |^#|\Z)", re.M | re.S)
@@ -83,9 +83,10 @@ def site_map(address: str, pages: list[str], day: date) -> str:
 
 
 def lost(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """The page for an address that leads nowhere: a host shows it at any depth, so its links have a base."""
+    """The pages for what is not there or not kept: shown at any depth, so their links have a base."""
     base = urlsplit(app.config.html_baseurl).path.rstrip("/") + "/"
     yield LOST, {"title": "Not here", "book_base": base}, "lost.html"
+    yield OFFLINE, {"title": "No network"}, "offline.html"  # the service worker gives it a base
 
 
 def write(app: Sphinx, error: Exception | None) -> None:

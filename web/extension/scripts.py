@@ -1,4 +1,4 @@
-"""Which scripts does a page load? Six files, each joined from modules with one job each.
+"""Which scripts does a page load? Seven files, each joined from modules with one job each.
 
 A module that imports ten others would cost a reader ten requests, one after the other. So each entry
 becomes one file: the parts that it imports, in the order of their needs, then itself. An entry imported by
@@ -14,7 +14,7 @@ from web.extension import icons
 
 PAGE = (vendor.HERE / "page").resolve()
 _CLASSIC = "site.js"  # no module: browsers load none for a page that was opened from a file
-_MODULES = ("guesses.mjs", "live.mjs", "progress.mjs", "workbench.mjs", "worker.mjs")
+_MODULES = ("guesses.mjs", "live.mjs", "progress.mjs", "whole.mjs", "workbench.mjs", "worker.mjs")
 ENTRIES = {"site.mjs": _CLASSIC} | {name: name for name in _MODULES}
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.[^"]+)";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.M)

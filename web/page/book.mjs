@@ -1,6 +1,6 @@
 // Where is the book, and how does a page bring a file of it?
 
-export const book = new URL(document.documentElement.dataset.content_root || "./", location.href);
+export const book = new URL(document.documentElement.dataset.content_root || "./", document.baseURI);
 
 /**
  * A script, not a request: it works for a page that was opened from a file, too.

@@ -1,4 +1,5 @@
 // What a reader has solved, kept in this browser only: counts in the contents, export, import, erase.
+import { book } from "./book.mjs";
 import { all, find, need } from "./dom.mjs";
 import { entries, exported, imported } from "./kept.mjs";
 import { save } from "./save.mjs";
@@ -68,7 +69,7 @@ function show(progress) {
  * @param {string} page
  */
 function tocLinks(page) {
-  const target = new URL(page, new URL(document.documentElement.dataset.content_root || "./", location.href));
+  const target = new URL(page, book);
   return all(document, ".bd-sidebar-primary a.reference, #pst-primary-sidebar-modal a.reference", HTMLAnchorElement)
     .filter((a) => a.pathname === target.pathname);
 }

@@ -11,6 +11,7 @@ import { setUpPaths } from "./site/paths.mjs";
 import { setUpPlace } from "./site/place.mjs";
 import { setUpPreviews } from "./site/previews.mjs";
 import { setUpTerms } from "./site/terms.mjs";
+import { setUpVisited } from "./site/visited.mjs";
 import { words } from "./words.mjs";
 
 const here = document.currentScript instanceof HTMLScriptElement ? document.currentScript.src : location.href;
@@ -59,7 +60,9 @@ setUpMoved();
 setUpFound();
 setUpPaths();
 setUpPlace();
+setUpVisited();
 if (document.querySelector(".admonition.predict")) load("guesses.mjs").catch(() => {}); // from a file: nobody is asked
 load("progress.mjs").catch(() => {}); // a page opened from a file: nothing is stored
+if (document.querySelector(".save-book") && location.protocol !== "file:") load("whole.mjs").catch(() => {});
 if (document.querySelector(".explorer, .answer-box")) loadSurely("live.mjs").catch(notLive);
 if (document.querySelector(".workbench")) loadSurely("workbench.mjs").catch(notLive);

@@ -1,4 +1,5 @@
 // Which way through the book was chosen? The cover's choice is kept in this browser, and the contents are marked by it.
+import { book } from "../book.mjs";
 import { all } from "../dom.mjs";
 
 /** @typedef {{ name: string, pages: string[] }} Path a way, and its pages in order, from the site's root */
@@ -21,8 +22,7 @@ function keep(path) {
 
 /** @param {Path | null} path */
 function markChosen(path) {
-  const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
-  const steps = new Map((path?.pages ?? []).map((page, k) => [new URL(String(page), root).pathname, k + 1]));
+  const steps = new Map((path?.pages ?? []).map((page, k) => [new URL(String(page), book).pathname, k + 1]));
   for (const link of all(document, MARKED, HTMLAnchorElement)) {
     const step = steps.get(link.pathname);
     if (step) link.dataset.step = String(step); else delete link.dataset.step;

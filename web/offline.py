@@ -1,0 +1,47 @@
+"""What makes the book readable without a network? A service worker at its root, and a list of all its files.
+
+Both name the build by a digest of everything that it serves, so a worker's store holds one build alone.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+from web import downloads
+from web.extension import scripts
+
+WORKER, LIST = "offline.js", "_static/book.json"
+_LIVE = "_static/live/"
+_NOT_READ = (
+    WORKER,
+    LIST,
+    f"{downloads.FOLDER}/",
+    "_sources/",
+    ".",
+    "objects.inv",
+    "robots.txt",
+    "sitemap.xml",
+)
+_FIRST = ("offline.html", "index.html", LIST)
+
+
+def files(made: Path) -> dict[str, int]:
+    """What a reader of all pages loads: each file's bytes by its path."""
+    names = sorted(path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file())
+    return {name: (made / name).stat().st_size for name in names if not name.startswith(_NOT_READ)}
+
+
+def write(made: Path) -> None:
+    """Put both into a finished site."""
+    every = files(made)
+    digest = hashlib.sha256((scripts.PAGE / "offline.mjs").read_bytes())
+    for name in every:
+        digest.update(name.encode() + b"\0" + (made / name).read_bytes())
+    told = {
+        "build": digest.hexdigest()[:16],
+        "first": [*_FIRST, *(name for name in every if name.startswith("_static/") and name.count("/") == 1)],
+        "live": [name for name in every if name.startswith(_LIVE)],
+    }
+    worker = scripts.joined(scripts.PAGE / "offline.mjs")
+    (made / WORKER).write_text(f"globalThis.told = {json.dumps(told)};\n{worker}", encoding="utf-8")
+    (made / LIST).write_text(json.dumps({"build": told["build"], "files": every}), encoding="utf-8")

@@ -1,0 +1,81 @@
+// The book's service worker, at its root: what a reader has opened is there without a network, and on a lame one.
+// Every file is asked of the network first, as no name says its content. The build writes `told` above.
+
+/** @type {{ build: string, first: string[], live: string[] }} */
+const { build, first, live } = /** @type {any} */ (globalThis).told;
+const worker = /** @type {any} */ (globalThis); // no type of the page's says what a service worker has
+/** @type {string} */
+const scope = worker.registration.scope; // several books may stand on one host
+const store = `${scope} ${build}`;
+const SILENT_MS = 3000; // so long may a network say nothing about what is kept
+const AT_ONCE = 6;
+
+/** @param {string} name */
+const whole = (name) => new URL(name, scope).href;
+
+/** What a folder's address shows is its index. @param {string} url */
+const key = (url) => url.replace(/[?#].*/s, "").replace(/\/$/, "/index.html");
+
+/**
+ * Bring files that are not kept yet. One that is gone is left out; a lost network is thrown.
+ * @param {string[]} urls
+ */
+async function keep(urls) {
+  const cache = await caches.open(store), waiting = [...new Set(urls.map(key))];
+  const bring = async () => {
+    for (let url = waiting.pop(); url; url = waiting.pop()) {
+      if (await cache.match(url)) continue;
+      const response = await fetch(url, { cache: "no-cache" });
+      if (response.ok) await cache.put(url, response);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, bring));
+}
+
+/** The stores of this book's earlier builds. */
+const older = async () => (await caches.keys()).filter((name) => name.startsWith(`${scope} `) && name !== store);
+
+/** What a reader had in an earlier build is brought anew, and only then is that one dropped. */
+async function install() {
+  const had = [];
+  for (const name of await older()) had.push(...await (await caches.open(name)).keys());
+  await keep([...first.map(whole), ...had.map((request) => request.url)]);
+  await worker.skipWaiting();
+}
+
+async function activate() {
+  for (const name of await older()) await caches.delete(name);
+  await worker.clients.claim();
+}
+
+/** For a page that is not kept: one that says so, with links as from the root. */
+async function missing() {
+  const page = await caches.match(whole("offline.html"));
+  if (!page) return Response.error();
+  const text = (await page.text()).replace("<head>", `<head><base href="${scope}">`);
+  return new Response(text, { status: 503, headers: page.headers });
+}
+
+/** @param {any} event a fetch */
+async function answer(event) {
+  const { request } = event, cache = await caches.open(store);
+  const fresh = fetch(request).then((response) => {
+    if (response.ok) event.waitUntil(cache.put(key(request.url), response.clone()).catch(() => {})); // no room is left
+    return response;
+  });
+  const kept = await cache.match(key(request.url));
+  if (!kept) return fresh.catch((problem) => { if (request.mode === "navigate") return missing(); throw problem; });
+  const silence = new Promise((done) => { setTimeout(() => done(kept), SILENT_MS); });
+  return Promise.race([fresh.then((response) => (response.status < 500 ? response : kept), () => kept), silence]);
+}
+
+/** The book's own, whole and no download. @param {Request} request */
+const ours = ({ method, url, headers }) =>
+  method === "GET" && !headers.has("range") && url.startsWith(scope) && !url.startsWith(whole("notebooks/"));
+
+worker.addEventListener("install", (/** @type {any} */ event) => event.waitUntil(install()));
+worker.addEventListener("activate", (/** @type {any} */ event) => event.waitUntil(activate()));
+worker.addEventListener("message", (/** @type {any} */ event) => {
+  event.waitUntil(keep([...(event.data.live ? live.map(whole) : []), ...(event.data.seen ?? [])].filter((url) => url.startsWith(scope))));
+});
+worker.addEventListener("fetch", (/** @type {any} */ event) => { if (ours(event.request)) event.respondWith(answer(event)); });
