@@ -4,6 +4,7 @@ import functools
 import os
 from pathlib import Path
 
+import jax
 import pytest
 
 from scalingbook_lib.lab import devices
@@ -11,6 +12,8 @@ from tests.core import repeatable as repeatable
 from tests.lab.remembered import remembered as remembered
 
 devices.simulate(8)  # before JAX starts: each test process has its own
+# Values and collectives are what is tested, and fast machine code for toys took a third of the time.
+jax.config.update("jax_disable_most_optimizations", True)
 
 HLO = Path(__file__).parent / "hlo"
 
