@@ -54,7 +54,8 @@ class Entries(Told):
     def __str__(self) -> str:
         window = f" of the last {self.window:,} tokens" if self.window else ""
         chosen = f", {self.chosen:,} chosen" if self.chosen else ""
-        return f"an entry of {si(self.nbytes + self.index_bytes, 'B')} every {self.every}{window}{chosen}"
+        each = "a token" if self.every == 1 else f"for {self.every} tokens"
+        return f"entries of {si(self.nbytes + self.index_bytes, 'B')} {each}{window}{chosen}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,20 +1,20 @@
 """Can a reader price a state, a hybrid, a chunk, an index and compressed entries?"""
 
-from scalingbook_lib.chapters.architectures.case import CSA, DENSE, DSA, HCA, KDA, MILLION
+from scalingbook_lib.chapters.architectures.case import CSA, DENSE, DSA, HCA, MILLION
 from scalingbook_lib.models.arithmetic.mixers import Entries, Stack, State
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16
 
 _MAMBA = State(heads=128, key=128, value=64)
-_HEAD = State(heads=1, key=128, value=128)
-_GQA = Entries(pair_flops=1, nbytes=4096)
+_HEAD = State(heads=1, key=64, value=64, erases=True)
+_FORTY_EIGHT = State(heads=48, key=128, value=128, erases=True)
 _LIGHTNING = State(heads=64, key=128, value=128)
+_GQA = Entries(pair_flops=1, nbytes=4096)
 _HYBRID = Stack("", ((10, (_GQA,)), (70, (_LIGHTNING,))))
-_S = 131_072
+_S, _SHORT = 131_072, 32_768
 _KEPT = "bytes kept"
-_RELAY = KDA.handed_bytes()
-_EVEN = _RELAY / 1152
-_INDEX = DSA.attended(MILLION) * DSA.pair_flops / DSA.index_flops
+_CHOOSES, _WINDOW = CSA
+_INDEX = 4 * (1024 + 128) * _WINDOW.pair_flops / _CHOOSES.index_flops
 _V4_LIKE = Stack("", ((20, CSA[:1]), (20, HCA[:1])))
 
 CHECKS = (
@@ -33,7 +33,7 @@ CHECKS = (
     Check(
         key="architectures.even-length",
         title="From which length on",
-        answer=lambda: State(heads=32, key=128, value=128).nbytes / 2048,
+        answer=lambda: _FORTY_EIGHT.nbytes / _GQA.nbytes,
         hints=("What does one full layer keep of a token?", "State over bytes a token."),
         mistakes=(
             Mistake(2.0, "The cache keeps a key and a value."),
@@ -56,18 +56,15 @@ CHECKS = (
     ),
     Check(
         key="architectures.chunk-flops",
-        title="A chunk of 64",
-        answer=lambda: _HEAD.chunk_flops(64),
-        hints=(
-            "Four products: scores, weighted values, and the state read and written.",
-            "4 d² + 4 c d for each token.",
-        ),
+        title="A chunk of 16",
+        answer=lambda: _HEAD.chunk_flops(16),
+        hints=("The delta rule reads the state twice, and writes it.", "6 d² + 8 c d for each token."),
         mistakes=(
-            Mistake(64.0, "That is the whole chunk; the question is one token."),
+            Mistake(16.0, "That is the whole chunk; the question is one token."),
             Mistake(lambda: _HEAD.flops(), "Within the chunk tokens attend to one another, too."),
             Mistake(
-                lambda: State(heads=1, key=128, value=128, erases=True).chunk_flops(64),
-                "That one erases before it writes.",
+                lambda: State(heads=1, key=64, value=64).chunk_flops(16),
+                "That one erases nothing.",
             ),
         ),
     ),
@@ -86,7 +83,7 @@ CHECKS = (
     Check(
         key="architectures.relay-bytes",
         title="What one chip tells the others",
-        answer=lambda: _RELAY,
+        answer=_FORTY_EIGHT.handed_bytes,
         unit="B",
         difficulty=2,
         hints=(
@@ -96,17 +93,20 @@ CHECKS = (
         mistakes=(
             Mistake(0.5, "To erase is to multiply the state before by a matrix: it is sent, too."),
             Mistake(2.0, "It is sent in bf16."),
-            Mistake(16.0, "The tokens of a part are not in it."),
+            Mistake(16.0, "One chip's part is asked for, not all sixteen."),
         ),
     ),
     Check(
         key="architectures.relay-even",
         title="When a ring sends more",
-        answer=lambda: _EVEN,
+        answer=lambda: _LIGHTNING.handed_bytes() / _GQA.nbytes,
         difficulty=2,
-        hints=("Per chip: a state and a matrix, against its tokens' entries.",),
+        hints=(
+            "Nothing is erased: what does a part do to the state before?",
+            "A state in bf16, against the entries of the tokens of one chip.",
+        ),
         mistakes=(
-            Mistake(0.5, "What erases sends a matrix beside the state."),
+            Mistake(2.0, "A decay is one number; the matrix is sent where something is erased."),
             Mistake(8.0, "That is the whole sequence; the question is one chip's part."),
         ),
     ),
@@ -115,10 +115,14 @@ CHECKS = (
         title="When the index costs more",
         answer=lambda: _INDEX,
         difficulty=2,
-        hints=("Attention stops growing at 2,048; the index does not.", "S · 16,384 = 2,048 · 278,528."),
+        hints=(
+            "Attention stops growing at 1,024 entries and 128 tokens; the index does not.",
+            "The index scores one entry for every four tokens.",
+        ),
         mistakes=(
-            Mistake(lambda: 2048.0, "There attention stops growing; the index is still 17 times cheaper."),
-            Mistake(lambda: DSA.pair_flops / DSA.index_flops, "That is how many times cheaper a pair is."),
+            Mistake(0.25, "An entry stands for four tokens: the index scores S/4."),
+            Mistake(8 / 9, "The window's 128 tokens are attended to as well."),
+            Mistake(lambda: 4096.0, "There attention stops growing; a pair of the index is still cheaper."),
         ),
     ),
     Check(
@@ -137,12 +141,12 @@ CHECKS = (
     Check(
         key="architectures.sparse-read",
         title="What a step reads",
-        answer=lambda: DENSE.read_bytes(_S) / DSA.read_bytes(_S),
+        answer=lambda: DENSE.read_bytes(_SHORT) / DSA.read_bytes(_SHORT),
         difficulty=2,
         hints=("All index keys, and 2,048 entries.", "132 bytes of each token, 656 of the chosen."),
         mistakes=(
-            Mistake(lambda: _S / 2048, "The index has to be read as well, whole."),
-            Mistake(lambda: DENSE.flops(_S) / DSA.flops(_S), "That is the FLOPs."),
+            Mistake(lambda: _SHORT / 2048, "The index has to be read as well, whole."),
+            Mistake(lambda: DENSE.flops(_SHORT) / DSA.flops(_SHORT), "That is the FLOPs."),
             Mistake(lambda: DENSE.nbytes / DSA.index_bytes, "That is the limit for endless sequences."),
         ),
     ),
