@@ -23,19 +23,17 @@ DSA = Entries(
 DENSE = Entries(pair_flops=_PAIR, nbytes=DSA.nbytes)  # the same layer without its index
 # V4's entry is key and value in one: 448 in fp8, 64 in bf16; the index has FP4 keys of 128
 _V4 = Entries(pair_flops=2 * 128 * (512 + 512), nbytes=448 + 128)
-_RAW = Entries(pair_flops=_V4.pair_flops, nbytes=_V4.nbytes, window=128)
-CSA: Mixer = (
-    Entries(
-        pair_flops=_V4.pair_flops,
-        nbytes=_V4.nbytes,
-        every=4,
-        chosen=1024,
-        index_flops=2 * 64 * 128,
-        index_bytes=64,
-    ),
-    _RAW,
+RAW = Entries(pair_flops=_V4.pair_flops, nbytes=_V4.nbytes, window=128)
+CHOOSES = Entries(
+    pair_flops=_V4.pair_flops,
+    nbytes=_V4.nbytes,
+    every=4,
+    chosen=1024,
+    index_flops=2 * 64 * 128,
+    index_bytes=64,
 )
-HCA: Mixer = (Entries(pair_flops=_V4.pair_flops, nbytes=_V4.nbytes, every=128), _RAW)
+CSA: Mixer = (CHOOSES, RAW)
+HCA: Mixer = (Entries(pair_flops=_V4.pair_flops, nbytes=_V4.nbytes, every=128), RAW)
 MLA = Entries(pair_flops=_PAIR, nbytes=2 * (512 + 64))
 GQA = Entries(pair_flops=pair_flops(LLAMA), nbytes=2 * 2 * 8 * 128)
 KDA = State(heads=96, key=128, value=128, erases=True, dtype=BF16)  # of K3

@@ -47,6 +47,7 @@ def test_a_stack_counts_as_the_rest_of_the_library_does(name, S):
 
 
 def test_an_index_of_a_model_scores_all_and_attends_to_few():
+    assert V3.latent
     indexed = replace(V3, latent=replace(V3.latent, index_heads=64, index_width=128))
     every, few = stack(indexed), stack(indexed, chosen=2048)
     assert every.kept_bytes(9000) == few.kept_bytes(9000) == 2 * 9000 * indexed.kv_elements_per_token

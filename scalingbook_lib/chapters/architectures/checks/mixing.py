@@ -1,6 +1,6 @@
 """Can a reader price a state, a hybrid, a chunk, an index and compressed entries?"""
 
-from scalingbook_lib.chapters.architectures.case import CSA, DENSE, DSA, HCA, MILLION
+from scalingbook_lib.chapters.architectures.case import CHOOSES, CSA, DENSE, DSA, HCA, MILLION
 from scalingbook_lib.models.arithmetic.mixers import Entries, Stack, State
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16
@@ -13,8 +13,7 @@ _GQA = Entries(pair_flops=1, nbytes=4096)
 _HYBRID = Stack("", ((10, (_GQA,)), (70, (_LIGHTNING,))))
 _S, _SHORT = 131_072, 32_768
 _KEPT = "bytes kept"
-_CHOOSES, _WINDOW = CSA
-_INDEX = 4 * (1024 + 128) * _WINDOW.pair_flops / _CHOOSES.index_flops
+_INDEX = 4 * (1024 + 128) * CHOOSES.pair_flops / CHOOSES.index_flops
 _V4_LIKE = Stack("", ((20, CSA[:1]), (20, HCA[:1])))
 
 CHECKS = (
