@@ -192,14 +192,14 @@ class Transformer(Told):
     @property
     def layer_kinds(self) -> tuple[LayerKind, ...]:
         """The softmax layers, grouped by their window."""
-        kept = 2 * self.K * self.H  # a key and a value per head
+        cached = 2 * self.K * self.H  # a key and a value per head
         if self.latent:
-            kept = self.latent.cached + self.latent.index_width
+            cached = self.latent.cached + self.latent.index_width
         cycles, more = divmod(self.softmax_layers, len(self.windows))
         count = Counter[int | None]()
         for at, window in enumerate(self.windows):
             count[window] += cycles + (at < more)
-        return tuple(LayerKind(layers, window, kept) for window, layers in count.items() if layers)
+        return tuple(LayerKind(layers, window, cached) for window, layers in count.items() if layers)
 
     @property
     def kv_elements_per_token(self) -> int:

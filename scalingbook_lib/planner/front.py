@@ -95,10 +95,10 @@ class Front(Told):
 
     def within(self, itl_s: float) -> Option:
         """The cheapest that gives every sequence a token in that time."""
-        kept = [p for p in self.points if p.itl_s <= itl_s]
-        if not kept:
+        soon = [p for p in self.points if p.itl_s <= itl_s]
+        if not soon:
             raise ValueError(f"no token in {si(itl_s, 's')}: the fastest takes {si(self.fastest.itl_s, 's')}")
-        return kept[-1]
+        return soon[-1]
 
     @property
     def counts(self) -> str:

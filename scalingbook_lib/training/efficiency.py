@@ -30,16 +30,16 @@ class Efficiency(Links, Told):
     """
 
     matmul: float = 1.0
-    attention: float = 1.0
+    attention: float = 1.0  # of the rate of the activations' type
     experts: float = 1.0
     head: float = 1.0
-    memory: float = 1.0
-    overlap: float = 1.0
-    ramp: float = 0.0
-    operands: float = 0.0
-    layer_s: float = 0.0
+    memory: float = 1.0  # of HBM's bytes/s
+    overlap: float = 1.0  # times `Plan.overlap`
+    ramp: float = 0.0  # tokens of a sequence
+    operands: float = 0.0  # share of bytes
+    layer_s: float = 0.0  # a layer and microbatch; the backward pass loses it twice
     expert_layer_s: float = 0.0
-    fixed_s: float = 0.0
+    fixed_s: float = 0.0  # a step
     name: str = "peak"
     source: str = ""
 

@@ -96,7 +96,7 @@ class Fast:
             (
                 t * (last * one.stored + one.logits),
                 t * (last * one.waiting + one.unembedding),
-                t * (first * one.stored + one.layer) + min(t * one.kept, one.vocabulary),
+                t * (first * one.stored + one.layer) + min(t * one.logits_gradient, one.vocabulary),
             )  # several sequences have their logits in place
             for one in self.unit.held(s.tp, cp, self.remats, s.pp > 1, min(g.microbatch, 2))
         ]

@@ -30,7 +30,7 @@ class TokenBytes:
     waiting: float  # of what is stored, at the unembedding's gradient
     unembedding: float
     layer: float  # but the less of these two:
-    kept: float  # the logits' gradient
+    logits_gradient: float
     vocabulary: float  # bytes of the unembedding's, whatever the tokens
 
 
@@ -118,14 +118,14 @@ class Unit:
         logits, unembedding, layer = moments(replace(s, work=none, dense=0.0, expert=0.0), self.loop)
         stored = logits.activations
         # of one token the gradient is less than the vocabulary's
-        kept = 0.0 if staged or self.loop is None else moments(s, self.loop)[2].logits
+        logits_gradient = 0.0 if staged or self.loop is None else moments(s, self.loop)[2].logits
         return TokenBytes(
             stored=stored,
             logits=logits.total - stored,
             waiting=unembedding.activations,
             unembedding=unembedding.total - unembedding.activations,
             layer=layer.total - stored,
-            kept=kept,
+            logits_gradient=logits_gradient,
             vocabulary=vocabulary(s),
         )
 
