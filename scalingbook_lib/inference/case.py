@@ -67,6 +67,7 @@ class Case:
         if pp == 1:
             one = passed(self.constants, load)
             return self._staged(load, one, 1, one.total_s)
+        # a chunk can be cut at any token, sequences cannot
         m = pp if load.chunk else max(min(pp, ceil(load.B)), 1)
         one = passed(self.constants, load.microbatch(m))
         return self._staged(load, one, m, max(one.total_s, m * self._longest_s(one)))
@@ -80,6 +81,7 @@ class Case:
     def _longest_s(self, one: Pass) -> float:
         """What the longest stage does of a pass: most layers, or the last ones and the unembedding."""
         layers_s = one.total_s - one.head_s
+        # all stages keep its pace
         return max(self._most * layers_s, self._last * layers_s + one.head_s)
 
     def _staged(self, load: Load, one: Pass, m: int, lasts_s: float) -> Staged:

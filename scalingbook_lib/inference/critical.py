@@ -41,6 +41,7 @@ def critical_batch(
     A token visits k of E experts: for their weights E/k times as much. Without a model, a dense one.
     """
     x = model.experts if model else None
+    # 2 B P k/E FLOPs beside w P bytes: the knee of the roofline, E/k times as far out
     found = moe_break_even(x.E if x else 1, x.k if x else 1, chip, weights=weights, maths=compute)
     return Critical(
         dense_tokens=found.dense_tokens,
@@ -63,7 +64,7 @@ class Crossover(Told):
     @property
     def sequences(self) -> float:
         """How many."""
-        return self.weight_bytes / self.cache_bytes
+        return self.weight_bytes / self.cache_bytes  # B where B M_kv = w P
 
     def __float__(self) -> float:
         return self.sequences
@@ -78,5 +79,6 @@ class Crossover(Told):
 def crossover_batch(model: Transformer, *, S: int, weights: DType = BF16, kv: DType = BF16) -> Crossover:
     """Bytes of all weights over those of one sequence's cache; of embeddings only what is multiplied by."""
     s = shape(model, Layout(weights=weights, kv=kv))
+    # of a table that is looked up, a step reads a row for each token
     read = weight_bytes(s) - s.embedding * weights.bytes
     return Crossover(model=model.name, S=S, weight_bytes=read, cache_bytes=kv_cache(model, S, kv).nbytes)

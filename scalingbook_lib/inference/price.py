@@ -11,6 +11,7 @@ from scalingbook_lib.units import Told
 
 def usd_per_million(usd_per_hour: float, *, chips: int, tokens_per_s: float) -> float:
     """USD for a million tokens, at a price of one chip-hour."""
+    # USD/s of the copy, over tokens/s
     return usd_per_hour * chips / 3600 / tokens_per_s * 1e6
 
 
@@ -62,4 +63,4 @@ class Priced(Told):
     def joules_per_token(self) -> float | None:
         """Of the chips alone, at their most; None where nobody publishes their watts."""
         watts = self.machine.chip.power_w
-        return None if watts is None else self.chips * watts / self.tokens_per_s
+        return None if watts is None else self.chips * watts / self.tokens_per_s  # W over tokens/s

@@ -51,6 +51,7 @@ class Pipeline(Told):
     @property
     def total_s(self) -> float:
         """The sum of all stages for one chunk, and the slowest stage for every further one."""
+        # the slowest stage never waits once it has begun, and the others keep up
         return self.first_s + (self.chunks - 1) * self.pace_s
 
     @property
@@ -77,6 +78,7 @@ class Pipeline(Told):
         """
         times = list(self.chunk_s.values())
         before = [0.0, *accumulate(times)][: len(times)]
+        # a chunk leaves a stage no faster than the slowest before it lets it come
         paces = accumulate(times, max)
         return tuple(
             Turn(stage, c, reached + c * pace, reached + c * pace + t)
@@ -110,7 +112,7 @@ def levels(chip: Chip) -> dict[str, float]:
     ladder = {
         "VMEM": chip.vmem_bytes_per_s,
         "HBM": chip.hbm_bytes_per_s,
-        "ICI": 2 * chip.link_bytes_per_s if chip.torus else None,
+        "ICI": 2 * chip.link_bytes_per_s if chip.torus else None,  # both links of an axis
         "NVLink": None if chip.torus else chip.links * chip.link_bytes_per_s,
         "PCIe": chip.pcie_bytes_per_s,
         "DCN": chip.dcn_bytes_per_s,
@@ -164,4 +166,4 @@ def ladder(flops: float, nbytes: Mapping[str, float], chip: Chip, dtype: DType =
 
 def bytes_in_flight(bytes_per_s: float, latency_s: float) -> float:
     """What must be under way at any moment to use a bandwidth fully (Little's law): rate · latency."""
-    return bytes_per_s * latency_s
+    return bytes_per_s * latency_s  # little1961proof, with bytes for requests

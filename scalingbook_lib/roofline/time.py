@@ -148,6 +148,7 @@ def operation(
 def dot(N: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]) -> Roofline:
     """x[N] · y[N] → a scalar: 1 FLOP for every element read, whatever N."""
     at_least(1, N=N)
+    # N multiplies and N - 1 adds; two arrays read, one number written
     return operation(2 * N - 1, dtype.bytes * (2 * N + 1), chip, dtype, **against)
 
 
@@ -180,6 +181,7 @@ def batched_matvec(
 ) -> Roofline:
     """x[B, D] · W[B, D, F] → y[B, F]: a private matrix for every row, so a larger B does not help."""
     at_least(1, B=B, D=D, F=F)
+    # read x, read a matrix for each row, write y
     return operation(2 * B * D * F, dtype.bytes * (B * D + B * D * F + B * F), chip, dtype, **against)
 
 

@@ -80,6 +80,7 @@ def place(machine: Machine, sizes: tuple[int, ...]) -> Placement:
         return Placement({n: _levels(machine, at, s) for n, at, s in zip(NAMES, inside, sizes, strict=False)})
     named = {n: s for n, s in zip(NAMES, sizes, strict=True) if s > 1}
     try:
+        # whole torus axes close into rings; where they can, nothing is split
         mesh = machine.mesh(**named or {"Y": 1})
         return Placement({n: mesh.axes(n) if n in named else () for n in NAMES})
     except SliceError:
@@ -103,6 +104,7 @@ def _levels(cluster: Cluster, inside: int, size: int) -> Networks:
 
 def _one_tier(cluster: Cluster) -> Cluster:
     """Every domain under switches with ports for all: only the domains' own cards limit them."""
+    # what is left of a card's rate above the leaves
     rate = cluster.nic_bytes_per_s / cluster.oversubscription if cluster.nic_bytes_per_s else None
     ports = 2 * max(cluster.nodes, cluster.domain)
     return replace(cluster, nic_bytes_per_s=rate, oversubscription=1.0, ports=max(ports, cluster.ports))
@@ -120,6 +122,7 @@ def _split(machine: Slice, sizes: tuple[int, ...]) -> Placement:
         )
         parts = []
         for k in order:
+            # the largest factor that both have: what is left of an axis stays whole
             took = gcd(size, room[k])
             if took > 1:
                 parts.append(_factor(axes[k], took, taken[k]))
@@ -136,6 +139,7 @@ def _factor(axis: Axis, size: int, stride: int) -> Axis:
     Only the outermost factor, with the axis's own wraparound, closes into a ring.
     """
     ring = axis.wrapped and size * stride == axis.size
+    # `stride` such factors lie side by side on one axis, and each neighbor is so many hops away
     link, hop_s = axis.link_bytes_per_s / stride, axis.hop_s * stride
     return replace(axis, size=size, wrapped=ring, link_bytes_per_s=link, hop_s=hop_s)
 
@@ -158,6 +162,7 @@ def rate(collective: str, networks: Networks, efficiency: Links = PEAK) -> Rate:
     kind = collectives.Collective.named(collective)
     cost = _permute if kind is collectives.Collective.PERMUTE else collectives.FORMULAS[kind]
     busy_s, link = _busiest(each_level(cost, _PROBE, *real), real, efficiency)
+    # hops do not depend on the bytes, nor on what share of its rate a link reaches
     return Rate(busy_s / _PROBE, cost(_PROBE, *real).latency_s, link)
 
 
@@ -179,13 +184,14 @@ def exchange_rate(
         return FREE
     found = exchange_over(real, _PROBE, k, most_domains=most_domains)
     busy_s, link = _busiest(dict(found.seconds), real, efficiency)
-    array = _PROBE * k * collectives.chips(*real)
+    array = _PROBE * k * collectives.chips(*real)  # bytes of all chips' tokens, copied k times
     latency_s = collectives.all_to_all(array, *real).latency_s
     return Rate(efficiency.exchange * busy_s / array, latency_s, link)
 
 
 def _busiest(levels: dict[str, float], real: Networks, efficiency: Links) -> tuple[float, str]:
     """The level that takes longest at the share of its rate that it reaches."""
+    # documented seconds over the share that is reached
     busy = [(s / _share(name, real, efficiency), name) for name, s in levels.items()]
     return max(busy, key=lambda one: one[0])
 

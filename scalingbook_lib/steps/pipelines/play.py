@@ -72,6 +72,7 @@ def _refused(**given: Number) -> dict[str, Number]:
 def _whole(times: dict[str, Number], chunks: int) -> tuple[int, dict[str, int]]:
     """What each kind of turn takes, in whole units of 1/scale seconds that every chunk is a multiple of."""
     exact = {name: Fraction(time) for name, time in times.items()}
+    # a float is a fraction of 2^k: everything adds up exactly
     scale = chunks * lcm(*(time.denominator for time in exact.values()))
     ticks = {name: int(time * scale) for name, time in exact.items()}
     forward, backward, weight = ticks["forward_s"], ticks["backward_s"], ticks["weight_s"]
