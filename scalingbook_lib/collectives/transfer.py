@@ -104,6 +104,7 @@ def _plain(text: str) -> str:
 
 def bytes_received(collective: str, nbytes: float, n: int) -> float:
     """How many bytes each of `n` chips must receive, whatever the network: a lower bound no link can beat."""
+    # a chip has 1/n of what it wants
     return _received(collective, (n - 1) * nbytes / n, nbytes, n)
 
 
@@ -134,4 +135,4 @@ def reached(targets: int, draws: int) -> float:
     """
     if targets < 1 or draws < 0:
         raise ValueError(f"{draws} draws from {targets} chips: write at least 1 chip and no negative draws")
-    return 1 - (1 - 1 / targets) ** draws
+    return 1 - (1 - 1 / targets) ** draws  # each draw misses it with the chance 1 - 1/N

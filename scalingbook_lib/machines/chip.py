@@ -69,12 +69,12 @@ class Chip(Told):
     name: str
     vendor: str
     bf16_flops_per_s: float
-    hbm_bytes: float
+    hbm_bytes: float  # of the whole chip
     hbm_bytes_per_s: float
-    link_bytes_per_s: float
-    links: int
+    link_bytes_per_s: float  # one link, one direction
+    links: int  # of one chip
     link_achieved_fraction: float
-    hop_s: float = 1e-6
+    hop_s: float = 1e-6  # one link, between neighbors
     fp16_flops_per_s: float | None = None
     fp8_flops_per_s: float | None = None
     fp4_flops_per_s: float | None = None
@@ -98,7 +98,7 @@ class Chip(Told):
     host_bytes_per_s: float | None = None
     power_w: float | None = None
     usd_per_hour: float | None = None
-    domain_chips: int | None = None
+    domain_chips: int | None = None  # None: joined in a torus
     full_mesh: bool = False
     torus: Torus | None = None
     sources: Mapping[str, Source] = field(repr=False, compare=False)

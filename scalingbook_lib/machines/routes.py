@@ -89,11 +89,13 @@ class Route(Told):
     @property
     def first_byte_s(self) -> float:
         """When the first byte arrives: a hop after the other."""
+        # α a hop
         return sum(abs(step) * axis.hop_s for step, axis in zip(self.steps, self.axes, strict=True))
 
     @property
     def bytes_per_s(self) -> float:
         """What all disjoint shortest ways carry together, in one direction."""
+        # parts are equal: the slowest link ends last
         return self.paths * min((axis.link_bytes_per_s for axis in self.axes), default=0.0)
 
     def message(self, nbytes: float, *, paths: int | None = None) -> Message:
@@ -123,5 +125,5 @@ class Route(Told):
 def _shorter(axis: Axis, source: int, target: int) -> int:
     if not axis.wrapped:
         return target - source
-    up = (target - source) % axis.size
+    up = (target - source) % axis.size  # hops upwards; down it is the rest of the ring
     return up if 2 * up <= axis.size else up - axis.size

@@ -61,12 +61,12 @@ class Slice(Joined):
     @property
     def diameter_hops(self) -> int:
         """The hops between the two chips farthest apart."""
-        return sum(a.diameter_hops for a in self.axes)
+        return sum(a.diameter_hops for a in self.axes)  # axes are crossed one after the other
 
     @property
     def mean_hops(self) -> float:
         """The mean distance of two chips drawn at random."""
-        return sum(a.mean_hops for a in self.axes)
+        return sum(a.mean_hops for a in self.axes)  # coordinates are drawn independently
 
     @property
     def bisection_bytes_per_s(self) -> float:

@@ -43,6 +43,7 @@ class Axis:
     @property
     def diameter_hops(self) -> int:
         """The hops between the two chips that are farthest apart."""
+        # on a ring the farther half is nearer the other way
         return self.size // 2 if self.wrapped else self.size - 1
 
     @property
@@ -50,8 +51,8 @@ class Axis:
         """The mean distance of two chips drawn at random (a chip may be drawn twice)."""
         n = self.size
         if not self.wrapped:
-            return (n * n - 1) / (3 * n)
-        return n / 4 if n % 2 == 0 else (n * n - 1) / (4 * n)
+            return (n * n - 1) / (3 * n)  # Σ |i - j| over n² pairs
+        return n / 4 if n % 2 == 0 else (n * n - 1) / (4 * n)  # Σ of min(d, n - d) over d, over n
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +98,7 @@ class Torus:
         """Every shape that exists, each once: the small ones, then those of cubes."""
         yield from self.small
         if self.cube:
+            # optical switches join whole cubes (jouppi2023tpuv4)
             sides = range(self.cube, self.longest + 1, self.cube)
             for shape in itertools.product(*[sides] * (self.dims - 1)):
                 room = self.pod_chips // math.prod(shape)

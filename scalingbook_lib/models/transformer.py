@@ -144,8 +144,9 @@ class Transformer(Told):
         experts = self.experts and replace(self.experts, first_dense=0, every=1)
         one = replace(self, L=1, linear=None, experts=experts, tied=False)
         ends = 2 * self.D * self.V
+        # without the ends and the final norm
         layer = one.params - one.by_part.get("positions", 0) - ends - self.D
-        join = 2 * self.D * self.D + 3 * self.D
+        join = 2 * self.D * self.D + 3 * self.D  # [2D, D], and the norms of both inputs and of the output
         return self.next_tokens * (layer + join + ends * self.next_vocabulary)
 
     @property

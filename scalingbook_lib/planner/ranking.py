@@ -147,6 +147,7 @@ _ORDER = ("fsdp", "dp", "dcn", "ep", "expert_tp", "zero", "remat", "schedule", "
 
 def first(points: list[Point], keep: int) -> list[Point]:
     """The best, in an order that rounding cannot change."""
+    # of all points, which may be hundreds of thousands, only these few are put in order
     near = nsmallest(keep, [p.step_s for p in points])
     if not near:
         return []

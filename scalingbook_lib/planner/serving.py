@@ -106,6 +106,7 @@ def _prices(machines: tuple[Machine, ...], given: float | None) -> tuple[str, li
     found = [m.chip.usd_per_hour if given is None else given for m in machines]
     if all(p is not None for p in found):
         return USD, [p for p in found if p is not None]
+    # chip-hours of one chip can be compared with each other, those of two cannot
     if len({m.chip for m in machines}) > 1:
         bare = sorted({m.chip.name for m, p in zip(machines, found, strict=True) if p is None})
         raise ValueError(

@@ -59,7 +59,7 @@ def ways(g: Group, sharing: Sharing) -> dict[str, Any]:
 
 def divisors(n: int) -> tuple[int, ...]:
     """All of them, ascending: divisors(12) = 1, 2, 3, 4, 6, 12."""
-    low = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
+    low = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]  # each has a partner n/d at or above √n
     return tuple(sorted({*low, *(n // d for d in low)}))
 
 

@@ -35,6 +35,7 @@ def nearer(one: Miss | None, other: Miss | None) -> Miss | None:
     """The miss that came nearer: by memory at all, then by less of it."""
     if one is None or other is None:
         return one or other
+    # what misses by memory alone has passed all other rules
     return min(one, other, key=lambda miss: (miss.kind != "memory", miss.far))
 
 

@@ -73,12 +73,12 @@ class RingMatmul(Told):
     @property
     def product_s(self) -> float:
         """The arithmetic of one chunk, at the documented peak."""
-        return 2 * self.B * self.D * self.F / self.chip.bf16_flops_per_s / self.n
+        return 2 * self.B * self.D * self.F / self.chip.bf16_flops_per_s / self.n  # 2 FLOPs a term
 
     @property
     def move_s(self) -> float:
         """One chunk to the neighbor, in halves over two links: its bytes, and the hop."""
-        chunk_bytes = BF16.bytes * self.B * self.D / self.n
+        chunk_bytes = BF16.bytes * self.B * self.D / self.n  # each chip has 1/n of In
         return chunk_bytes / (self.links * self.axis.link_bytes_per_s) + self.axis.hop_s
 
     @property
@@ -89,7 +89,7 @@ class RingMatmul(Told):
     @property
     def total_s(self) -> float:
         """n products and n - 1 moves, of which one product has no move beside it."""
-        return self.product_s + (self.n - 1) * self.step_s
+        return self.product_s + (self.n - 1) * self.step_s  # the chip's own chunk is there at once
 
     @property
     def serial_s(self) -> float:
@@ -99,11 +99,13 @@ class RingMatmul(Told):
     @property
     def ratio(self) -> float:
         """C/W: FLOPs that take as long as a byte over the links in use."""
+        # 2 B D F / (n C) = 2 B D / (n W) gives F = C/W
         return self.chip.bf16_flops_per_s / (self.links * self.axis.link_bytes_per_s)
 
     @property
     def hidden_from(self) -> float:
         """The F of a chip from which on a product takes as long as a move: C/W, and the hop's own delay."""
+        # a product grows with F, a move does not
         return self.F * self.move_s / self.product_s
 
     def chunks(self, device: int, step: int) -> tuple[int, ...]:
@@ -223,7 +225,7 @@ class Chain(Told):
 
     def _worked(self) -> dict[str, float]:
         """A chunk of A out of HBM, out of VMEM where its rate is documented, and multiplied."""
-        share = self.matrix_bytes / self.chunks / self.workers
+        share = self.matrix_bytes / self.chunks / self.workers  # one chip's part of a chunk of A
         known = roofline.levels(self.slice.chip)
         flops = 2 * self.B * self.n**2 / self.chunks / self.workers
         one = roofline.ladder(flops, {lv: share for lv in ("HBM", "VMEM") if lv in known}, self.slice.chip)

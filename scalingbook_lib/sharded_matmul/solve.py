@@ -143,7 +143,7 @@ class _Job:
             * math.prod(self.sizes[name] for name in roles)
             // math.prod(map(self.mesh.size, roles.values()))
         )
-        hbm_bytes = sum(map(self._local_bytes, local.arrays))
+        hbm_bytes = sum(map(self._local_bytes, local.arrays))  # both operands read, the result written
         return Strategy(
             before=before,
             local=local,

@@ -73,7 +73,7 @@ class SplitWeight(Told):
     @property
     def r(self) -> float:
         """C / W: the FLOPs that take as long as one byte over this axis."""
-        return self.chip.flops_per_s(self.dtype) / self.axis.bytes_per_s
+        return self.chip.flops_per_s(self.dtype) / self.axis.bytes_per_s  # FLOPs/byte
 
     def ways(self, B: float, D: float) -> tuple[Way, ...]:
         """Gather W; cut X and sum Z; all-to-all W and gather Z; split the batch, gather W and Z."""
@@ -106,9 +106,10 @@ class SplitWeight(Told):
         math_s = 2 * BD * self.F / self.chip.flops_per_s(self.dtype)
         shared = math_s / n
         return (
-            (math_s, (x + w + z) * hbm, gather_w),
-            (shared, (x / n + w / n + z) * hbm, sum_z),
-            (shared, (x + w / n + z / n) * hbm, exchange_w + gather_z),
+            (math_s, (x + w + z) * hbm, gather_w),  # whole W: every chip does all of the product
+            (shared, (x / n + w / n + z) * hbm, sum_z),  # D split: every chip has a partial sum of all of Z
+            (shared, (x + w / n + z / n) * hbm, exchange_w + gather_z),  # F split: W[D_X, F] to W[D, F_X]
+            # B split: X is cut for nothing, as every chip has it
             (shared, (x / n + w + z / n) * hbm, gather_w + gather_z),
         )
 

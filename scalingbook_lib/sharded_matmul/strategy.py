@@ -80,6 +80,7 @@ class Strategy(Told):
 
     def overlapped(self, chunks: int) -> Pipeline:
         """A collective matmul in that many chunks: max + min / n, one's move under another's arithmetic."""
+        # wang2023overlap: one chunk of the shorter term stays in view
         return pipeline({"network": self.comms_s / chunks, "chip": self.chip_s / chunks}, chunks)
 
     def __str__(self) -> str:

@@ -111,6 +111,7 @@ class Moves:
     def local_bytes(self, at: Layout) -> float:
         """What one chip holds."""
         cells = math.prod(self.sizes[dim.name] for dim in self.array.dims)
+        # a partial sum splits nothing: every chip has a whole summand
         return self.dtype.bytes * cells / math.prod(self.parts(axes) for axes in at.dims)
 
     def fits(self, at: Layout) -> bool:
@@ -165,8 +166,10 @@ class Moves:
         """[I_X, J] → [I, J_X]."""
         for d, e in itertools.permutations(range(len(at.dims)), 2):
             for k in range(len(at.dims[d])):
+                # only the fastest axes can leave, for a block to stay a block
                 moving = at.dims[d][k:]
                 after = _with(_with(at, d, at.dims[d][:k]), e, (*at.dims[e], *moving))
+                # as `collectives` counts it: the array over all chips that take part
                 nbytes = self.local_bytes(at) * self.parts(moving)
                 yield self._edge(Collective.ALL_TO_ALL, moving, nbytes, at, after)
 

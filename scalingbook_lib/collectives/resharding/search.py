@@ -126,6 +126,7 @@ def cheapest_to(moves: Moves, goal: Layout, starts: Iterable[Layout]) -> dict[La
             for edge in moves.edges(at):
                 into.setdefault(edge.after, []).append(edge)
                 ahead.append(edge.after)
+    # one search from the goal, along edges turned round, serves all starts
     backwards = _walks(goal, lambda at: into.get(at, []), there=attrgetter("before"))
     return {at: path[::-1] for at, path in backwards}
 
@@ -155,6 +156,7 @@ def _walks(
         seen = {start, *map(there, path)}
         for edge in edges(at) if at != goal else ():
             end = there(edge)
+            # no loops: to come back to a sharding never pays
             if end not in seen and (passed[end] < most or end == goal):
                 cost = (seconds + edge.transfer.total_s, length + 1)
                 heapq.heappush(heap, (cost, next(tie), end, (*path, edge)))

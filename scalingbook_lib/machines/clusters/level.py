@@ -42,6 +42,7 @@ class Level(Told):
     @classmethod
     def full_mesh(cls, name: str, size: int, peer_bytes_per_s: float, hop_s: float = 0.0) -> "Level":
         """Chips with one link to each other one: fewer chips use fewer links."""
+        # one link for each other chip of the group
         return cls(name, size, max(size - 1, 1) * peer_bytes_per_s, hop_s, peer_bytes_per_s=peer_bytes_per_s)
 
     def part(self, size: int) -> "Level":

@@ -156,7 +156,7 @@ def _ticked(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> Cell:
             cell = replace(cell, weight=cell.waiting, tile=cell.waiting_tile)
         assert cell.tile == tile, "a row met the weights of another tile"
         above = (cells[k - 1][n].partial or 0) if k else 0
-        partial = above + activation * (cell.weight or 0)
+        partial = above + activation * (cell.weight or 0)  # one multiply and one add (kung1982systolic)
         cell = replace(cell, activation=activation, row=row, partial=partial, useful=work.inside(tile, k, n))
     if falling := _falling(cells, work, cycle, k, n):
         tile, weight = falling

@@ -79,6 +79,7 @@ def _timetable(M: int, t: int, tiles: int, double_buffered: bool) -> tuple[tuple
     loads, starts = [0], [t]
     for _ in range(tiles - 1):
         loads.append(starts[-1] + (0 if double_buffered else M))
+        # rows follow without a gap, if the weights, t cycles of them, are there
         starts.append(max(starts[-1] + M, loads[-1] + t))
     return tuple(loads), tuple(starts)
 

@@ -62,6 +62,7 @@ class Padding(Told):
     @property
     def utilization(self) -> float:
         """Useful multiplications over cell-cycles: padding, few rows, filling and draining together."""
+        # multiply-adds over cells times cycles
         return self.M * self.K * self.N / (self.side**2 * self.cycles)
 
     @property
@@ -153,7 +154,7 @@ def tile_period(M: int, t: int, double_buffered: bool = True) -> int:
 
 def utilization(M: int, t: int, tiles: int = 1, double_buffered: bool = True) -> float:
     """The share of cell-cycles that multiply, from the first multiplication to the last result."""
-    return tiles * M / cycles(M, t, tiles, double_buffered)
+    return tiles * M / cycles(M, t, tiles, double_buffered)  # each cell multiplies once for a row and tile
 
 
 def rows_for(share: float, t: int) -> float:
@@ -161,7 +162,7 @@ def rows_for(share: float, t: int) -> float:
     at_least(1, t=t)
     if not 0 < share < 1:
         raise ValueError(f"share={share}: one tile keeps between none and all cells busy; write 0.9")
-    return share * (2 * t - 2) / (1 - share)
+    return share * (2 * t - 2) / (1 - share)  # solved for M
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

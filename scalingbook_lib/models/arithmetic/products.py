@@ -61,7 +61,7 @@ class Einsum(Told):
     @property
     def multiplies(self) -> int:
         """Pairs of numbers that meet: the sizes of all distinct indices, each counted once."""
-        return math.prod(self.size.values())
+        return math.prod(self.size.values())  # as each is one loop of the program that does it
 
     @property
     def flops(self) -> int:
@@ -111,7 +111,7 @@ class Einsum(Told):
 
     def intensity(self, dtype: DType = BF16) -> float:
         """FLOPs for every byte that is read or written."""
-        return self.flops / self.nbytes(dtype)
+        return self.flops / self.nbytes(dtype)  # at best: each array crosses the memory once
 
     def __str__(self) -> str:
         roles = (("contracting", self.contracting), ("batching", self.batching), ("free", self.free))

@@ -90,6 +90,7 @@ class Fast:
     def _held(self, g: Group, bench: Bench, t: float) -> list[Triple]:
         """Activations, per rematerialization: of the last stage with its logits, or the first in a layer."""
         s = g.spread
+        # the first stage has most microbatches waiting, the last one the logits
         first, last = bench.shape.share * min(bench.live, g.m), bench.shape.stages.last
         cp = s.cp if self.unit.gathers else 1  # else what a token holds does not depend on it
         return [
@@ -136,6 +137,7 @@ class Fast:
     ) -> list[Point]:
         """The step of every plan: a few numbers of its split, and of the passes that splits share."""
         found, line, passes = [], None, []
+        # microbatches before the last, and the bubble as so many
         run = None if bench.idle is None else g.m - 1 + bench.idle
         chunks, policies, step_s = g.spread.chunks, self.policies, self.steps.step_s
         hop_bytes = chunks * bench.hop_bytes * t

@@ -22,6 +22,7 @@ class Steps:
         f_s = f.longest if f.longest > hop_s else hop_s  # max() takes three times as long
         b_s = b.longest if b.longest > hop_s else hop_s
         weights, gradients = moved.forward, moved.backward
+        # the longest of what overlaps: busy with its waits, hops, or an axis of weights
         each_f = weights.each if weights.each > f_s else f_s
         last_f = weights.longest if weights.longest > f_s else f_s
         each_b = gradients.each if gradients.each > b_s else b_s

@@ -34,8 +34,8 @@ def affine(rows: Iterable[Traffic], rates: Rates) -> Affine:
     slope = base = 0.0
     for row in rows:
         rate = rates[MOVED_AS[row.what]]
-        slope += row.times * row.nbytes * rate.s_per_byte
-        base += row.times * rate.hops_s
+        slope += row.times * row.nbytes * rate.s_per_byte  # of one token or parameter
+        base += row.times * rate.hops_s  # however many there are
     return Affine(slope, base)
 
 
@@ -153,13 +153,14 @@ class Weights:
         def way(when: str) -> Shards:
             each = X = R = S = 0.0
             for one in params:
-                part = one.n / one.ways
+                part = one.n / one.ways  # what a chip has after the scatter
                 if one.ways > 1:
                     each += line(zero, when, "X", one.axis).at(one.n, layers)
                     X += line(zero, when, "X once", one.axis).at(one.n, layers)
                 if dp > 1:
                     R += line(zero, when, "R once", mesh.R).at(part, layers)
                 if self.links.pods is not self.links.none:
+                    # between pods, what the sum over copies leaves to a chip
                     S += line(zero, when, "S once", self.links.pods).at(part / dp, layers)
             K = line(zero, when, "K once", mesh.Y).at(kv, layers) if kv else 0.0
             return Shards(each, max(each + X, R, S, K), each + X + R + S + K)

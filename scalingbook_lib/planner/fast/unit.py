@@ -139,6 +139,7 @@ class Unit:
     def _line(self, stage: Stage, zero: int) -> tuple[Triple, Triple]:
         """a and b of each moment's a + b / shared, without experts, for 2 chips and more: two tell all."""
         (a, b, c), (x, y, w) = (self.state(stage, n, NO_EXPERTS, zero) for n in (2, 4))
+        # from a + b/2 and a + b/4: a = 2 (a + b/4) - (a + b/2), b = 4 (a + b/2 - a - b/4)
         return (2 * x - a, 2 * y - b, 2 * w - c), (4 * (a - x), 4 * (b - y), 4 * (c - w))
 
     def _state(self, stage: Stage, shared: int, experts: ExpertShare, zero: int) -> Triple:
