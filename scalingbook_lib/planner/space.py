@@ -93,8 +93,7 @@ class Space:
         """Count a spread that has no legal plan; of memory, `far` is that of its smallest."""
         if self.tally.counts(miss.kind, 1, miss.far):
             plan = self.plan(**ways(g, Sharing(fsdp, g.spread.rest // fsdp)))
-            why = miss.why or too_large(miss.far, self.machine.chip)
-            self.tally.nearest(miss.kind, why, plan, miss.far)
+            self.tally.nearest(miss.kind, miss.why or too_large(miss.far, self.machine.chip), plan, miss.far)
 
     def groups(self) -> Iterator[Group]:
         """All that divide; what does not is counted in the tally."""
@@ -152,8 +151,7 @@ class Space:
                 # fewer ranks or chunks are nearer to what can be
                 far = ranks if left and not few else pp * chunks
                 if self.tally.counts(refused, count, far):
-                    group = Group(spread, self.pods, microbatch, m)
-                    plan = self.plan(**ways(group, Sharing(1, rest)))
+                    plan = self.plan(**ways(Group(spread, self.pods, microbatch, m), Sharing(1, rest)))
                     self.tally.nearest(refused, self._why(refused, plan), plan, far)
 
     def _why(self, refused: str, plan: Plan) -> str:

@@ -185,8 +185,7 @@ def exchange_rate(
     found = exchange_over(real, _PROBE, k, most_domains=most_domains)
     busy_s, link = _busiest(dict(found.seconds), real, efficiency)
     array = _PROBE * k * collectives.chips(*real)  # bytes of all chips' tokens, copied k times
-    latency_s = collectives.all_to_all(array, *real).latency_s
-    return Rate(efficiency.exchange * busy_s / array, latency_s, link)
+    return Rate(efficiency.exchange * busy_s / array, collectives.all_to_all(array, *real).latency_s, link)
 
 
 def _busiest(levels: dict[str, float], real: Networks, efficiency: Links) -> tuple[float, str]:

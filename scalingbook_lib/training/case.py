@@ -67,8 +67,7 @@ class Case:
             # Neither the host nor other pods are on the machine's own mesh.
             if axes == "H":
                 return self._host()
-            pods = axes == "S"
-            networks = between_pods(self.machine.chip, n) if pods else self._under(where, s, inside, n)
+            networks = between_pods(self.machine.chip, n) if axes == "S" else self._under(where, s, inside, n)
             # Copies of a token for experts behind one wire are sent once, so k decides what a byte costs.
             if axes == "Z" and self.model.experts:
                 return exchange_rate(networks, self.model.experts.k, self.efficiency, s.plan.expert_domains)
@@ -110,8 +109,7 @@ class Case:
 
     def seconds(self, s: Shape, traffic: list[Traffic] | None = None) -> Seconds:
         """Every term of the step, of these collectives where they are known already."""
-        found = self.traffic(s) if traffic is None else traffic
-        return seconds(s, found, self.machine.chip, self.efficiency)
+        return seconds(s, self.traffic(s) if traffic is None else traffic, self.machine.chip, self.efficiency)
 
 
 def _axes(where: Placement, sizes: tuple[int, ...], inside: int, n: int) -> Networks:

@@ -179,8 +179,7 @@ class Moves:
         nbytes = self.local_bytes(at)
         for k in range(1, len(at.partial) + 1):
             for names in itertools.combinations(at.partial, k):
-                rest = tuple(name for name in at.partial if name not in names)
-                done = Layout(at.dims, rest)
+                done = Layout(at.dims, tuple(name for name in at.partial if name not in names))
                 yield self._edge(Collective.ALL_REDUCE, names, nbytes, at, done)
                 for order, d in itertools.product(itertools.permutations(names), range(len(at.dims))):
                     after = _with(done, d, (*at.dims[d], *order))

@@ -134,8 +134,7 @@ class Room:
 
     def far(self, split: Split) -> float:
         """What the smallest plan of a split holds; without its states, where no kind of ZeRO can be."""
-        states = split.nbytes or [(0.0, 0.0, 0.0)]
-        return min(fullest(one, held) for one in states for held in self.held)
+        return min(fullest(one, held) for one in split.nbytes or [(0.0, 0.0, 0.0)] for held in self.held)
 
     def picks(self, split: Split) -> tuple[Picks, int]:
         """Which plans of a split fit and are to be judged; how many more fit, and cannot be faster.

@@ -62,8 +62,7 @@ def exchange(
     at_least(1, Z=Z)
     said = f"{count(tokens)} tokens of each of {Z:,} {machine.chip.name} to {k} experts"
     nbytes = dtype.bytes * tokens * D  # of one chip's tokens, before they are copied
-    networks = inner(machine, Z)
-    return exchange_over(networks, nbytes, k, E=E, once=once, most_domains=most_domains, said=said)
+    return exchange_over(inner(machine, Z), nbytes, k, E=E, once=once, most_domains=most_domains, said=said)
 
 
 def exchange_over(
@@ -120,8 +119,7 @@ def expert_parallel(
     # 2 · matrices · (k + shared) · D · F FLOPs a token, solved for F; D cancels
     scale = machine.chip.flops_per_s(dtype) / (2 * (3 if gated else 2) * (k + shared))
     terms = tuple(Term(level, scale * s) for level, s in found.seconds)
-    what = f"expert parallelism over {Z:,} {machine.chip.name}"
-    return Limit(what, "F", scale * found.total_s, terms)
+    return Limit(f"expert parallelism over {Z:,} {machine.chip.name}", "F", scale * found.total_s, terms)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

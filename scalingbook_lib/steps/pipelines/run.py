@@ -148,8 +148,7 @@ def bubble(
             # the ramps of 1F1B, with a stage's W in the gaps of both (qi2023zerobubble)
             return Bubble(schedule, work, (P - 1) * max(f + b - 2 * w, f, b - w) + waits * h, exact)
         case _:
-            both = f + b if both_s is None else both_s
-            return _dualpipe(P, M, f=f, b=b, w=w, both=both, h=h)
+            return _dualpipe(P, M, f=f, b=b, w=w, both=f + b if both_s is None else both_s, h=h)
 
 
 def _interleaved(P: int, v: int, work: Number, *, f: Number, b: Number, h: Number) -> Bubble:
