@@ -50,7 +50,6 @@ class Case:
         self.model, self.machine, self.layout, self.efficiency = model, machine, layout, efficiency
         self.traffic = rows(self.shape, machine, efficiency)
         self.constants = constants(self.shape, machine, efficiency, self.traffic)
-        self._most, self._last = self.shape.share()  # of the layers: of the longest stage, of the last
 
     def step_s(
         self, decodes: float, kv_tokens: float, chunk: float = 0, chunk_context: float = 0, prompts: int = 1
@@ -82,7 +81,7 @@ class Case:
         """What the longest stage does of a pass: most layers, or the last ones and the unembedding."""
         layers_s = one.total_s - one.head_s
         # all stages keep its pace
-        return max(self._most * layers_s, self._last * layers_s + one.head_s)
+        return max(self.shape.longest * layers_s, self.shape.last * layers_s + one.head_s)
 
     def _staged(self, load: Load, one: Pass, m: int, lasts_s: float) -> Staged:
         e, sequences = self.efficiency, load.sequences

@@ -6,7 +6,7 @@ Nothing here is a property of a model or of a run. Chapter: Inference.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scalingbook_lib.steps.placement import LINKS, Links
+from scalingbook_lib.steps.placement import LINKS, LinkShares
 from scalingbook_lib.units import DType, Told, percent, si
 
 # Shares of a documented peak: of the matrix unit's FLOPs/s by what it multiplies, of the HBM's bytes/s by
@@ -52,7 +52,7 @@ type Figure = float | ByType
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Efficiency(Links, Told):
+class Efficiency(LinkShares, Told):
     """Achieved over peak, by class of operation; a figure may differ by data type (`by_type`).
 
     Of the matrix unit's rate, by the type that computes: `matmul` (dense products), `experts` (grouped ones),

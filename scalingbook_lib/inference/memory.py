@@ -131,12 +131,12 @@ def _weights(s: Shape) -> float:
     ends = (s.embedding + s.head.stored) * outer
     layers = weight_bytes(s) - ends
     # With stages, the embedding lies on the first and the unembedding on the last: no chip has both.
-    return s.share()[0] * layers + (ends if o.pp == 1 else outer * max(s.embedding, s.head.stored))
+    return s.longest * layers + (ends if o.pp == 1 else outer * max(s.embedding, s.head.stored))
 
 
 def _cache_by_batch(s: Shape, S: float) -> Callable[[int], float]:
     """The stage with most layers holds its part of the cache of all B sequences, whole ones on each chip."""
-    o, most = s.layout, s.share()[0]
+    o, most = s.layout, s.longest
     cp, dp, ways = o.cp, o.attention_dp, o.kv_batch
     # A window keeps its last tokens alone; `elements` counts heads that are copied.
     each = sum(kind.elements * min(S, kind.window) for kind in s.kinds) * o.kv.bytes / o.kv_sequence

@@ -96,10 +96,10 @@ class Front(Told):
 
     def within(self, itl_s: float) -> Option:
         """The cheapest that gives every sequence a token in that time."""
-        soon = [p for p in self.points if p.itl_s <= itl_s]
-        if not soon:
+        in_time = [p for p in self.points if p.itl_s <= itl_s]
+        if not in_time:
             raise ValueError(f"no token in {si(itl_s, 's')}: the fastest takes {si(self.fastest.itl_s, 's')}")
-        return soon[-1]
+        return in_time[-1]
 
     @property
     def counts(self) -> str:

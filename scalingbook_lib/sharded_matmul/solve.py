@@ -148,7 +148,6 @@ class _Job:
             before=before,
             local=local,
             after=after,
-            peak_bytes=peak,
             flops=flops,
             math_s=flops / chip.flops_per_s(self.dtype),
             hbm_bytes=hbm_bytes,

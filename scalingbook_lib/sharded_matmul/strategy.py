@@ -29,7 +29,6 @@ class Strategy(Told):
     math_s: float
     hbm_bytes: float  # of one chip: both local operands read, the local result written
     hbm_s: float
-    peak_bytes: float  # of one chip: both operands and the result of the local product
 
     @property
     def steps(self) -> tuple[Move, ...]:

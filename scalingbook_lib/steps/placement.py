@@ -24,7 +24,7 @@ NAMES = ("Y", "C", "Z", "X", "P", "R")  # tp, cp, experts' and other data ranks,
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class LinkShares:
     """What share of its documented rate each kind of link reaches: what every table of efficiencies has."""
 
     torus: float = 1.0  # between neighbors of a torus
@@ -34,7 +34,7 @@ class Links:
     exchange: float = 1.0  # of the time of tokens to experts and back: what no other microbatch hides
 
 
-PEAK = Links()
+PEAK = LinkShares()
 LINKS = ("torus", "domain", "network", "dcn")
 _PROBE = 2.0**30  # times are linear in the bytes (a power of two divides them exactly)
 
@@ -85,6 +85,12 @@ def place(machine: Machine, sizes: tuple[int, ...]) -> Placement:
         return Placement({n: mesh.axes(n) if n in named else () for n in NAMES})
     except SliceError:
         return _split(machine, sizes)
+
+
+def groups(machine: Machine, inside: int, n: int) -> Networks:
+    """What joins n groups of `inside` neighbors: a chip with those at its place in the others."""
+    # the mesh is made for them, with the groups as its second axis and copies of all of it outside
+    return place(machine, (inside, n, 1, 1, 1, machine.chips // (inside * n))).over("C")
 
 
 @lru_cache(maxsize=1 << 12)
@@ -154,7 +160,7 @@ def between_pods(chip: Chip, pods: int) -> Networks:
 
 
 @lru_cache(maxsize=1 << 14)
-def rate(collective: str, networks: Networks, efficiency: Links = PEAK) -> Rate:
+def rate(collective: str, networks: Networks, efficiency: LinkShares = PEAK) -> Rate:
     """What a byte of a collective costs on these networks; a permute is one to the neighbor."""
     real = tuple(n for n in networks if n.size > 1)
     if not real:
@@ -173,7 +179,7 @@ def _permute(nbytes: float, *networks: collectives.Network) -> collectives.Trans
 
 @lru_cache(maxsize=1 << 12)
 def exchange_rate(
-    networks: Networks, k: int, efficiency: Links = PEAK, most_domains: int | None = None
+    networks: Networks, k: int, efficiency: LinkShares = PEAK, most_domains: int | None = None
 ) -> Rate:
     """Tokens to their k experts, or back, for each byte of the array: k copies of the tokens of all chips.
 
@@ -188,14 +194,14 @@ def exchange_rate(
     return Rate(efficiency.exchange * busy_s / array, collectives.all_to_all(array, *real).latency_s, link)
 
 
-def _busiest(levels: dict[str, float], real: Networks, efficiency: Links) -> tuple[float, str]:
+def _busiest(levels: dict[str, float], real: Networks, efficiency: LinkShares) -> tuple[float, str]:
     """The level that takes longest at the share of its rate that it reaches."""
     # documented seconds over the share that is reached
     busy = [(s / _share(name, real, efficiency), name) for name, s in levels.items()]
     return max(busy, key=lambda one: one[0])
 
 
-def _share(name: str, networks: Networks, efficiency: Links) -> float:
+def _share(name: str, networks: Networks, efficiency: LinkShares) -> float:
     """The efficiency of a level: by its port, so that all tiers of one network have one figure."""
     port = next((n.port for n in networks if isinstance(n, Level) and n.name == name), "torus")
     return getattr(efficiency, port if port in ("torus", "network", "dcn") else "domain")

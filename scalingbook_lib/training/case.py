@@ -17,6 +17,7 @@ from scalingbook_lib.steps.placement import (
     Rate,
     between_pods,
     exchange_rate,
+    groups,
     place,
     rate,
 )
@@ -79,8 +80,7 @@ class Case:
         """What joins n groups of `inside` neighbors: on a cluster whatever the mesh, on a torus its axes."""
         if isinstance(self.machine, Slice):
             return _axes(where, s.sizes, inside, n)
-        # Switches join any groups alike: the mesh is made anew, with these n groups as its second axis.
-        return place(self.machine, (inside, n, 1, 1, 1, self.machine.chips // (inside * n))).over("C")
+        return groups(self.machine, inside, n)
 
     def _host(self) -> Rate:
         chip = self.machine.chip

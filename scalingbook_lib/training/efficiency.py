@@ -5,7 +5,7 @@ Nothing here is a property of a model or of a run. Chapter: Training.
 
 from dataclasses import dataclass
 
-from scalingbook_lib.steps.placement import LINKS, Links
+from scalingbook_lib.steps.placement import LINKS, LinkShares
 from scalingbook_lib.units import Told, percent
 
 MATH = ("matmul", "attention", "experts", "head")
@@ -14,7 +14,7 @@ SHARES = (*MATH, "memory", *LINKS, "overlap")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Efficiency(Links, Told):
+class Efficiency(LinkShares, Told):
     """Achieved over peak, by class of operation.
 
     `matmul`: products with the layers' dense weights, `experts`: those with experts' weights, `attention`:

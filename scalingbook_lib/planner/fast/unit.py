@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from scalingbook_lib.planner.fast.links import Links
+from scalingbook_lib.planner.fast.links import MeshLinks
 from scalingbook_lib.planner.spread import Sharing
 from scalingbook_lib.training import Case, Plan
 from scalingbook_lib.training.buffers import vocabulary
@@ -64,7 +64,7 @@ class Unit:
 
     def __init__(self, case: Case, *, pods: int, constant: tuple[tuple[str, Any], ...], remat: str) -> None:
         self.case, self.constant, self.remat = case, dict(constant), remat
-        self.links = Links(case.machine, pods, case.efficiency)
+        self.links = MeshLinks(case.machine, pods, case.efficiency)
         self.shape, self.layers, self.moved = cache(self._shape), cache(self._layers), cache(self._moved)
         self.weights, self.context = cache(self._weights), cache(self._context)
         self.hop_bytes, self.sharing = cache(self._hop_bytes), cache(self._sharing)
