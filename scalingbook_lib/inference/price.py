@@ -49,7 +49,7 @@ class Priced(Told):
     @property
     def tokens_per_s_per_chip(self) -> float:
         """The same, of each chip."""
-        return self.tokens_per_s / self.chips
+        return self.tokens_per_s / self.chips  # of a copy's chips, so that layouts compare
 
     def usd_per_million(self, usd_per_hour: float | None = None) -> float:
         """USD for a million of these tokens, at a price of one chip-hour (the chip's own without one)."""

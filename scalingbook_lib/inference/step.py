@@ -82,7 +82,7 @@ class InferenceStep(Priced):
         busy = dict.fromkeys((row.name for row in self.traffic), 0.0)
         for row in self.traffic:
             busy[row.name] = busy[row.name] + self._bandwidth_s(row) + row.hops_s
-        whole = sum(busy.values())
+        whole = sum(busy.values())  # before any overlap
         return {name: s * self.times.one.collectives_s / whole for name, s in busy.items()} if whole else {}
 
     @property
@@ -118,6 +118,7 @@ class InferenceStep(Priced):
     @property
     def tokens(self) -> float:
         """Those that pass the model."""
+        # T new ones of each sequence, and those of prompts
         return self.load.B * self.load.T + self.load.chunk
 
     @property

@@ -29,11 +29,11 @@ class Joined(Told):
     @property
     def hbm_bytes(self) -> float:
         """The HBM of all chips together."""
-        return self.chips * self.chip.hbm_bytes
+        return self.chips * self.chip.hbm_bytes  # nothing is shared between chips
 
     def flops_per_s(self, dtype: DType = BF16) -> float:
         """The peak rate of all chips together."""
-        return self.chips * self.chip.flops_per_s(dtype)
+        return self.chips * self.chip.flops_per_s(dtype)  # documented, dense
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ class Message(Told):
     @property
     def total_s(self) -> float:
         """The last byte has arrived: the two terms added."""
-        return self.hops_s + self.bytes_s
+        return self.hops_s + self.bytes_s  # the bytes follow the first one without a gap
 
     def __str__(self) -> str:
         return (
@@ -57,6 +57,7 @@ class Route(Told):
     @property
     def steps(self) -> tuple[int, ...]:
         """Hops along each axis by the shorter way, negative where that way leads back."""
+        # dimension by dimension, as in a grid
         return tuple(map(_shorter, self.axes, self.source, self.target))
 
     @property
@@ -109,6 +110,7 @@ class Route(Told):
         if not self.paths:
             return Message(nbytes, 0.0, 0.0)
         rate = self.bytes_per_s * (paths or self.paths) / self.paths
+        # cut-through: dally2004principles
         return Message(nbytes, self.first_byte_s, nbytes / rate)
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 """How are the chips of a slice joined, and which slices exist?
 
 Geometry alone: the axes of a torus, when an axis closes into a ring, and the shapes that a generation is
-sold in. A chip's figures are in `hardware`, the slice as a machine in `slices`.
+sold in. A chip's figures are in `chip`, the slice as a machine in `slices`.
 """
 
 import itertools
@@ -74,11 +74,13 @@ class Torus:
 
     def wraps(self, size: int) -> bool:
         """Whether an axis of that size is a ring, the slice being large enough for rings at all."""
+        # v5e and v6e close an axis only at its full length; cubes close by optical switches at any multiple
         return size == self.wrap_at if self.wrap_at else self.cube > 0 and size % self.cube == 0
 
     def wrapped_axes(self, shape: Shape) -> tuple[bool, ...]:
         """For each axis of a slice, whether it is a ring: with cubes, all axes wrap or none does."""
         if self.cube:
+            # a slice within one cube has no way out to the switches
             return (self._of_cubes(shape),) * len(shape)
         return tuple(self.wraps(size) for size in shape)
 
@@ -115,7 +117,7 @@ class Torus:
 
         def distance(other: Shape) -> tuple[float, float]:
             sides = zip(wanted, [1] * (rank - self.dims) + sorted(other), strict=True)
-            octaves = [math.log2(a / b) for a, b in sides]
+            octaves = [math.log2(a / b) for a, b in sides]  # twice as long is as far off as half
             return round(sum(map(abs, octaves)), 9), abs(sum(octaves))
 
         return tuple(sorted(self.shapes(), key=distance)[:count])

@@ -71,6 +71,7 @@ class Split(Told):
     def total_s(self) -> float:
         """One after the other where the chips are the same, else the longer side; then the hand-over."""
         learn_s = self.score_s + self.train_s  # the learner's side
+        # apart, each side works while the other does
         both = self.generate_s + learn_s if self.way == TOGETHER else max(self.generate_s, learn_s)
         return both + self.hand_over_s
 

@@ -80,6 +80,7 @@ def faster(machine: Machine, what: str, factor: float) -> Machine:
     if isinstance(machine, Slice):
         return replace(machine, chip=chip)
     nic = machine.nic_bytes_per_s
+    # a cluster has its cards' rate apart from its chip's
     return replace(machine, chip=chip, nic_bytes_per_s=nic * factor if nic and what == "network" else nic)
 
 

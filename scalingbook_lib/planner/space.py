@@ -77,6 +77,7 @@ class Space:
     @property
     def expert_ways(self) -> tuple[int, ...]:
         """The ways of ep to try."""
+        # whole experts on each chip
         return self.tried.get("ep", divisors(self.model.experts.E if self.model.experts else 1))
 
     def shares(self, s: Spread, fsdp: int) -> list[Sharing]:
@@ -84,7 +85,7 @@ class Space:
         kinds = self.tried.get("expert_tp", (None, 1)) if self.model.experts else (None,)
         found = []
         for expert_tp in kinds if s.tp > 1 else kinds[:1]:
-            stage = (s.tp if expert_tp == 1 else 1) * s.cp * fsdp
+            stage = (s.tp if expert_tp == 1 else 1) * s.cp * fsdp  # chips that would hold the same experts
             ways = (ep for ep in self.expert_ways if stage % ep == 0)
             found += [Sharing(fsdp, s.rest // fsdp, ep, expert_tp) for ep in ways]
         return found

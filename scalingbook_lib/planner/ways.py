@@ -123,7 +123,7 @@ class Ways:
     def _cache(self, group: int) -> Iterator[tuple[int, int]]:
         """What heads cannot split goes to sequences or to tokens."""
         for heads in divisors(group):
-            rest = group // heads
+            rest = group // heads  # chips beyond the heads
             # one way or the other: mixtures are not tried
             for both in dict.fromkeys(((rest, 1), (1, rest))):
                 fits = (

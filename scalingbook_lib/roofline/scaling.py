@@ -95,7 +95,7 @@ def knee(B: float, chip: Chip, *, axes: int = 1) -> float:
 
 def speedup(before_s: float, after_s: float) -> float:
     """Time on one chip over time on n chips, for the same work."""
-    return before_s / after_s
+    return before_s / after_s  # amdahl1967validity
 
 
 def strong_efficiency(step: ScalingStep, one: ScalingStep) -> float:
@@ -105,4 +105,4 @@ def strong_efficiency(step: ScalingStep, one: ScalingStep) -> float:
 
 def weak_efficiency(step: ScalingStep, one: ScalingStep) -> float:
     """Time before over time now, where the batch grows with the chips: 1 is perfect."""
-    return one.total_s / step.total_s
+    return one.total_s / step.total_s  # gustafson1988reevaluating

@@ -46,7 +46,7 @@ class Pipeline(Told):
     @property
     def first_s(self) -> float:
         """When the first chunk has passed every stage."""
-        return sum(self.chunk_s.values())
+        return sum(self.chunk_s.values())  # nothing overlaps for it
 
     @property
     def total_s(self) -> float:
@@ -62,7 +62,7 @@ class Pipeline(Told):
     @property
     def upper_s(self) -> float:
         """The time if nothing overlapped."""
-        return self.chunks * self.first_s
+        return self.chunks * self.first_s  # each chunk waits for the one before to leave
 
     @property
     def busy(self) -> dict[str, float]:
@@ -111,11 +111,11 @@ def levels(chip: Chip) -> dict[str, float]:
     """Every documented bandwidth of the chip, one way: ICI is one axis with wrap-around, NVLink all links."""
     ladder = {
         "VMEM": chip.vmem_bytes_per_s,
-        "HBM": chip.hbm_bytes_per_s,
+        "HBM": chip.hbm_bytes_per_s,  # reads and writes together
         "ICI": 2 * chip.link_bytes_per_s if chip.torus else None,  # both links of an axis
         "NVLink": None if chip.torus else chip.links * chip.link_bytes_per_s,
         "PCIe": chip.pcie_bytes_per_s,
-        "DCN": chip.dcn_bytes_per_s,
+        "DCN": chip.dcn_bytes_per_s,  # a chip's share of its host's cards
     }
     return {name: rate for name, rate in ladder.items() if rate}
 

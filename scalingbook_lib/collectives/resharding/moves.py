@@ -62,7 +62,7 @@ class Move(Told):
     @property
     def seconds(self) -> float:
         """How long it takes; cuts are free."""
-        return self.transfer.total_s
+        return self.transfer.total_s  # bytes and hops
 
     @property
     def says(self) -> str:
@@ -110,7 +110,7 @@ class Moves:
 
     def local_bytes(self, at: Layout) -> float:
         """What one chip holds."""
-        cells = math.prod(self.sizes[dim.name] for dim in self.array.dims)
+        cells = math.prod(self.sizes[dim.name] for dim in self.array.dims)  # of the whole array
         # a partial sum splits nothing: every chip has a whole summand
         return self.dtype.bytes * cells / math.prod(self.parts(axes) for axes in at.dims)
 

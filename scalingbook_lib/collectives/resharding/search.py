@@ -158,6 +158,7 @@ def _walks(
             end = there(edge)
             # no loops: to come back to a sharding never pays
             if end not in seen and (passed[end] < most or end == goal):
+                # moves follow one another; of equals, fewer
                 cost = (seconds + edge.transfer.total_s, length + 1)
                 heapq.heappush(heap, (cost, next(tie), end, (*path, edge)))
 
@@ -168,7 +169,7 @@ def _ways(moves: Moves, start: Layout, goal: Layout) -> list[Path]:
     for at, path in _walks(start, moves.edges, most=DETOUR, goal=goal):
         if at == goal and not any(_detour(path, better) for better in found):
             found.append(path)
-        if len(found) > NEXT_BEST:
+        if len(found) > NEXT_BEST:  # the best, and so many others
             break
     return found
 

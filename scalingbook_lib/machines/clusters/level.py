@@ -49,6 +49,7 @@ class Level(Told):
         """The same level for a collective that spans `size` of its groups."""
         if self.peer_bytes_per_s:
             return Level.full_mesh(self.name, size, self.peer_bytes_per_s, self.hop_s)
+        # switches: any group has all of a chip's links
         return replace(self, size=size) if size != self.size else self
 
     def __str__(self) -> str:

@@ -50,7 +50,7 @@ class Frame(Told):
     @property
     def busy(self) -> int:
         """How many cells multiplied."""
-        return sum(cell.busy for row in self.cells for cell in row)
+        return sum(cell.busy for row in self.cells for cell in row)  # of t² cells
 
     @property
     def useful(self) -> int:
@@ -81,7 +81,7 @@ class ArrayRun(Told):
     @property
     def load_cycles(self) -> int:
         """Before the first multiplication: the first tile's weights enter, a row of them a cycle."""
-        return next(frame.cycle for frame in self.frames if frame.busy)
+        return next(frame.cycle for frame in self.frames if frame.busy)  # t, one row of weights a cycle
 
     @property
     def cycles(self) -> int:
@@ -101,7 +101,7 @@ class ArrayRun(Told):
     @property
     def utilization(self) -> float:
         """The share of cell-cycles after loading in which a cell multiplies, padding included."""
-        return sum(self.busy) / (self.cycles * self.side**2)
+        return sum(self.busy) / (self.cycles * self.side**2)  # cell-cycles with a product over all
 
     @property
     def useful(self) -> float:

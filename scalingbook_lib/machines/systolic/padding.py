@@ -36,7 +36,7 @@ class Padding(Told):
     @property
     def tiles(self) -> int:
         """All tiles of W."""
-        return self.deep * self.across
+        return self.deep * self.across  # each of side² weights, padding included
 
     @property
     def useful_flops(self) -> int:
@@ -52,7 +52,7 @@ class Padding(Told):
     @property
     def useful(self) -> float:
         """The share of the array's work that is not multiplication by padding: K N over the padded K N."""
-        return self.useful_flops / self.performed_flops
+        return self.useful_flops / self.performed_flops  # M cancels: rows are never padded
 
     @property
     def cycles(self) -> int:
@@ -200,7 +200,7 @@ class Peak(Told):
     @property
     def flops_per_s(self) -> float:
         """What the chip can do in a second."""
-        return self.flops_per_cycle * self.clock_hz
+        return self.flops_per_cycle * self.clock_hz  # cells · 2 · Hz ("TPUs: the chip")
 
     def unexplained(self, datasheet_flops_per_s: float) -> float:
         """The datasheet's figure over this one: 1 where counting explains it, 2 for v6e's units."""

@@ -31,7 +31,7 @@ class BreakEven(Told):
     @property
     def tokens(self) -> float:
         """What a dense layer needs, times E/k."""
-        return self.dense_tokens * self.sparsity
+        return self.dense_tokens * self.sparsity  # "With experts"
 
     def __str__(self) -> str:
         return (

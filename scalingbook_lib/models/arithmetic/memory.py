@@ -52,7 +52,7 @@ class TrainingState(Bytes):
     @property
     def bytes_per_parameter(self) -> float:
         """All of it over P."""
-        return self.total / self.params
+        return self.total / self.params  # 10 to 18, see the table in notation.md
 
     def __str__(self) -> str:
         return f"{si(self.total, 'B')}, {self.bytes_per_parameter:.4g} for each parameter: {self.parts()}"
@@ -97,6 +97,7 @@ class KVCache(Bytes):
     @property
     def bytes_per_token(self) -> float:
         """What one more token adds within every window: 2 · L · K · H elements, or L latent vectors."""
+        # within windows: beyond, a token replaces one
         return self.dtype.bytes * self.model.kv_elements_per_token
 
     def __str__(self) -> str:

@@ -117,8 +117,10 @@ def audit(
         tokens_per_chip=each,
         # 2 FLOPs for each element that a token meets
         math_s=2 * each * weights * visited * layers / machine.chip.flops_per_s(dtype),
-        data_s=collectives.all_gather(held, *mesh.axes("X")).bandwidth_s,
+        data_s=collectives.all_gather(held, *mesh.axes("X")).bandwidth_s,  # forward alone
+        # gathered and scattered: the tokens of all tp chips, for each expert that they visit
         tensor_s=2 * collectives.all_gather(passed * tp * visited, *mesh.axes("Y")).bandwidth_s,
+        # there and back
         expert_s=2 * exchange_over(mesh.axes("Z"), passed, mlp.k, E=mlp.E, once=once).total_s,
         hop_s=m * pipe.hop_s,
         bubble=pipe.bubble,

@@ -29,6 +29,7 @@ class PipelineError(ValueError):
 
 def gpipe(s: int, P: int, M: int, v: int) -> Order:
     """Every forward, then every backward, the last microbatch first."""
+    # all M microbatches wait at once
     return [(Task("F", m),) for m in range(M)] + [(Task("B", m),) for m in reversed(range(M))]
 
 
@@ -65,6 +66,7 @@ def zero_bubble(s: int, P: int, M: int, v: int) -> Order:
         # so that no stage holds more than 1F1B does (qi2023zerobubble, ZB-H1)
         if kind == "B" and m >= s:
             order.append((Task("W", m - s),))
+    # the s that are left, where 1F1B would idle
     return order + [(Task("W", m),) for m in range(max(M - s, 0), M)]
 
 
@@ -89,7 +91,7 @@ def dualpipe(s: int, P: int, M: int, v: int) -> Order:
         order.append(desk.turn("B" if i < whole else "I", way))
     for _ in range(inner):
         order += [desk.weights(), desk.turn("I", near)]
-    return order + [desk.weights() for _ in range(outer + 1)]
+    return order + [desk.weights() for _ in range(outer + 1)]  # what was put off fills the end
 
 
 def _middle(desk: "_Desk", near: int, far: int, pairs: int, *, apart: bool) -> Iterator[Turn]:

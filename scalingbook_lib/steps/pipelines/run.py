@@ -132,7 +132,7 @@ def bubble(
     check(schedule, P, M, v)
     f, b, h = forward_s, backward_s, hop_s
     w = share(b, 2) if weight_s is None else weight_s
-    work = M * (f + b)
+    work = M * (f + b)  # of a stage, whatever the schedule
     match schedule:
         case "gpipe":
             # the last stage waits for P - 1 forwards, the first for as many backwards (huang2019gpipe)
