@@ -136,7 +136,6 @@ class TrainingStep(Told):
     @property
     def hfu(self) -> float:
         """All FLOPs over what the chips could have done in the time."""
-
         return self.hardware_flops / (self.total_s * self.peak_flops_per_s)
 
     @property
