@@ -22,9 +22,6 @@ class Critical(BreakEven):
     compute: DType
     chip: str
 
-    def __float__(self) -> float:
-        return self.tokens
-
     def __str__(self) -> str:
         dense = f", {self.sparsity:.4g} times the {self.dense_tokens:.4g} of a dense one"
         return (
@@ -65,9 +62,6 @@ class Crossover(Told):
     def sequences(self) -> float:
         """How many."""
         return self.weight_bytes / self.cache_bytes  # B where B M_kv = w P
-
-    def __float__(self) -> float:
-        return self.sequences
 
     def __str__(self) -> str:
         return (

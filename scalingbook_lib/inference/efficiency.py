@@ -119,9 +119,7 @@ class Efficiency(LinkShares, Told):
 def _said(name: str, figure: Figure) -> str:
     if isinstance(figure, ByType):
         return f"({figure})"
-    if name in LOST:
-        return si(figure, "s")
-    return percent(figure)
+    return si(figure, "s") if name in LOST else percent(figure)
 
 
 PEAK = Efficiency()

@@ -57,9 +57,9 @@ class Efficiency(LinkShares, Told):
         return {name: getattr(self, name) for name in SHARES}
 
     @classmethod
-    def flat(cls, share: float, name: str = "") -> "Efficiency":
+    def flat(cls, share: float) -> "Efficiency":
         """The same share for all that the matrix unit does, everything else at its peak."""
-        return cls(**dict.fromkeys(MATH, share), name=name or f"{percent(share)} of the matrix unit")
+        return cls(**dict.fromkeys(MATH, share), name=f"{percent(share)} of the matrix unit")
 
     def __str__(self) -> str:
         if set(self.shares.values()) == {1.0}:
