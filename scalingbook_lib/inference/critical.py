@@ -41,8 +41,8 @@ def critical_batch(
     # 2 B P k/E FLOPs beside w P bytes: the knee of the roofline, E/k times as far out
     found = moe_break_even(x.E if x else 1, x.k if x else 1, chip, weights=weights, maths=compute)
     return Critical(
-        dense_tokens=found.dense_tokens,
-        sparsity=found.sparsity,
+        dense_tokens=found.dense_tokens,  # w C / (2 W_hbm)
+        sparsity=found.sparsity,  # E/k
         weights=weights,
         compute=compute,
         chip=chip.name,

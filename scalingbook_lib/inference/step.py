@@ -107,6 +107,7 @@ class InferenceStep(Priced):
     @property
     def network_s(self) -> float:
         """All collectives, as far as they are waited for."""
+        # of the mean stage, as `terms`
         return self.times.one.collectives_s * self.times.microbatches / self.layout.pp
 
     @property

@@ -41,7 +41,7 @@ class MachineMesh[Link](Told, ABC):
     """Mesh axes laid over a machine: which of its links, and so which bandwidth, each of them has."""
 
     machine: Any  # a Slice or a Cluster, which come after
-    named: tuple[tuple[str, int], ...]
+    named: tuple[tuple[str, int], ...]  # in the order given: on a cluster, the innermost first
     _laid: dict[str, tuple[Link, ...]] = field(init=False, repr=False, compare=False)
     refused: ClassVar[type[ValueError]]
 

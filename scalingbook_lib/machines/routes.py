@@ -72,7 +72,7 @@ class Route(Told):
         No more can exist, since each needs a first link of its own. (No slice has a ring of two chips.)
         """
         return sum(
-            (axis.wrapped and 2 * abs(step) == axis.size) + 1
+            (axis.wrapped and 2 * abs(step) == axis.size) + 1  # both ways round an even ring are as short
             for axis, step in zip(self.axes, self.steps, strict=True)
             if step
         )
@@ -83,7 +83,7 @@ class Route(Told):
         at, way = list(self.source), [self.source]
         for k, (axis, step) in enumerate(zip(self.axes, self.steps, strict=True)):
             for _ in range(abs(step)):
-                at[k] = (at[k] + (1 if step > 0 else -1)) % axis.size
+                at[k] = (at[k] + (1 if step > 0 else -1)) % axis.size  # around the ring where it wraps
                 way.append(tuple(at))
         return tuple(way)
 

@@ -73,7 +73,7 @@ class Slice(Joined):
         """What can cross the narrowest cut into two halves, in one direction."""
         # across an axis, each of its lines is cut once, and a ring at a second place too: W of the axis
         cuts = [self.chips // a.size * a.bytes_per_s for a in self.axes if a.size > 1]
-        return min(cuts, default=math.inf)
+        return min(cuts, default=math.inf)  # one chip has no cut
 
     def route(self, source: tuple[int, ...], target: tuple[int, ...]) -> Route:
         """The shortest ways from one chip to another, `slice.route((0, 0), (3, 3))`."""

@@ -103,7 +103,7 @@ class Torus:
             # optical switches join whole cubes (jouppi2023tpuv4)
             sides = range(self.cube, self.longest + 1, self.cube)
             for shape in itertools.product(*[sides] * (self.dims - 1)):
-                room = self.pod_chips // math.prod(shape)
+                room = self.pod_chips // math.prod(shape)  # chips left for the last side
                 last = range(shape[-1], min(room, self.longest) + 1, self.cube)
                 yield from ((*shape, side) for side in last if list(shape) == sorted(shape))
 

@@ -35,6 +35,7 @@ class Comparison(Told):
     def terms(self) -> dict[str, float]:
         """Seconds that the second takes longer, by term, the largest first; they sum to `lost_s`."""
         one, other = self.first.terms, self.second.terms
+        # a term that one step lacks is 0 there
         found = {name: other.get(name, 0.0) - one.get(name, 0.0) for name in {**one, **other}}
         # by size, then by name: the order never hangs on rounding
         return dict(sorted(found.items(), key=lambda item: (-abs(item[1]), item[0])))
@@ -42,7 +43,7 @@ class Comparison(Told):
     @property
     def lost_s(self) -> float:
         """How much longer the second takes."""
-        return self.second.total_s - self.first.total_s
+        return self.second.total_s - self.first.total_s  # the sum of the terms' differences
 
     @property
     def changed(self) -> dict[str, tuple[object, object]]:

@@ -81,6 +81,7 @@ class _Search:
             self.engine,
             self.machine,
             S=ceil(a.P + a.G),
+            # together, the training state stays where the cache would be
             reserve=state if way == TOGETHER else 0.0,
         )
         slots = min(room, ceil(a.answers / engines))  # no more than an engine has answers for

@@ -106,6 +106,7 @@ class Judge:
         if len(batches) == 1:
             yield batches[0]
             return
+        # bounds grow with the batch one way only, so that a half may be ruled out whole
         half = len(batches) // 2
         yield from self._alive(way, batches[:half], on)
         yield from self._alive(way, batches[half:], on)

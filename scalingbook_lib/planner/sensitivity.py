@@ -107,5 +107,6 @@ def _has(ranking: Ranking, what: str) -> bool:
     if what != "network":
         return True
     machine = ranking.machine
+    # a torus meets the network between pods alone
     outside = ranking.pods > 1 if isinstance(machine, Slice) else machine.nodes > 1
     return outside and machine.chip.dcn_bytes_per_s is not None

@@ -63,7 +63,7 @@ def _searched(
         found = (way for priced in zip(machines, prices, strict=True) for way in ways.on(*priced))
         there = list(_until(watch, found))
         stopped = judge.run(there, watch, every=every)
-    number = sum(map(judge.count, there))
+    number = sum(map(judge.count, there))  # layouts times policies times batches
     in_time = _in_time(judge, len(judge.options) if stopped else number)
     return Front(
         model=ways.model,

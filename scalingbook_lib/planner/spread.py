@@ -12,7 +12,7 @@ class Spread(NamedTuple):
     pp: int
     cp: int
     tp: int
-    rest: int
+    rest: int  # chips of the data ranks: fsdp · dp
     schedule: str
     chunks: int
 
@@ -21,9 +21,9 @@ class Group(NamedTuple):
     """Plans that differ in how data ranks share, in ZeRO and in rematerialization; m microbatches each."""
 
     spread: Spread
-    dcn: int
+    dcn: int  # pods
     microbatch: int
-    m: int
+    m: int  # of a data rank, one step
 
 
 class Policy(NamedTuple):

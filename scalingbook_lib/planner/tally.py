@@ -64,7 +64,7 @@ class Tally:
     @property
     def total(self) -> int:
         """All that was refused."""
-        return sum(self._counts.values())
+        return sum(self._counts.values())  # of spreads, not plans
 
     @property
     def rejected(self) -> tuple[Rejected, ...]:

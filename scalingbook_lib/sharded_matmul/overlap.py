@@ -84,7 +84,7 @@ class RingMatmul(Told):
     @property
     def step_s(self) -> float:
         """A product and a move at once: the longer of the two."""
-        return max(self.product_s, self.move_s)
+        return max(self.product_s, self.move_s)  # the unit and the links work side by side
 
     @property
     def total_s(self) -> float:
@@ -133,7 +133,7 @@ class RingMatmul(Told):
         turns, free = [Turn(UNIT, 0, 0.0, self.product_s)], self.product_s
         for k in range(1, self.n):
             hop, side = divmod(k - 1, sides)
-            came = (hop + 1) * self.move_s
+            came = (hop + 1) * self.move_s  # chunk k comes over k hops, two sides halve them
             start = max(free, came)  # the unit may be busy still, or the chunk on its way
             free = start + self.product_s
             turns += [Turn((LINK, BACK)[side], k, hop * self.move_s, came), Turn(UNIT, k, start, free)]
@@ -220,6 +220,7 @@ class Chain(Told):
         """Over ICI: from the farthest chip, or gathered from all."""
         if self.lies != FAR:
             return collectives.all_gather(nbytes, *self.slice.axes).total_s
+        # the chip that is farthest along every axis
         far = tuple(axis.diameter_hops for axis in self.slice.axes)
         return self.slice.route(far, (0,) * len(far)).message(nbytes).total_s
 

@@ -156,6 +156,7 @@ class _Job:
 
     def _bring(self, held: Array, wanted: Array) -> tuple[Move, ...]:
         """The cheapest moves of an operand, over the axes that either sharding names."""
+        # one search from what is held serves every sharding that a strategy wants
         moves, paths = self._paths(held, wanted, lambda moves: cheapest_from(moves, layout(held)))
         return tuple(map(moves.move, paths[layout(wanted)]))
 

@@ -101,10 +101,10 @@ class SplitWeight(Told):
 
     def _terms(self, BD: float, weight: Moved, result: Moved) -> tuple[Terms, Terms, Terms, Terms]:
         (w, gather_w, _, exchange_w), (z, gather_z, sum_z, _) = weight, result
-        n, x = self.axis.size, self.dtype.bytes * BD
+        n, x = self.axis.size, self.dtype.bytes * BD  # x: bytes of X
         hbm = 1 / self.chip.hbm_bytes_per_s if self.exact else 0.0  # seconds a byte
         math_s = 2 * BD * self.F / self.chip.flops_per_s(self.dtype)
-        shared = math_s / n
+        shared = math_s / n  # every split but the first divides the FLOPs
         return (
             (math_s, (x + w + z) * hbm, gather_w),  # whole W: every chip does all of the product
             (shared, (x / n + w / n + z) * hbm, sum_z),  # D split: every chip has a partial sum of all of Z

@@ -59,7 +59,7 @@ class Strategy(Told):
     @property
     def chip_s(self) -> float:
         """The local product: arithmetic or HBM, whichever takes longer."""
-        return max(self.math_s, self.hbm_s)
+        return max(self.math_s, self.hbm_s)  # the roofline of the local product
 
     @property
     def lower_s(self) -> float:

@@ -32,7 +32,7 @@ class Cluster(Joined):
     in_switch: bool = True
     network_reduces: bool = False
     oversubscription: float = 1.0
-    nic_bytes_per_s: float | None = None
+    nic_bytes_per_s: float | None = None  # of one chip; None: the figure of the chip
     ports: int = PORTS
 
     @classmethod

@@ -23,9 +23,9 @@ class Level(Told):
 
     name: str
     size: int
-    bytes_per_s: float
+    bytes_per_s: float  # one chip's share, one way
     hop_s: float = 0.0
-    reduces: bool = False
+    reduces: bool = False  # the switches sum
     port: str = ""
     peer_bytes_per_s: float | None = None
 

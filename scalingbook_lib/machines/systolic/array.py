@@ -134,7 +134,7 @@ def play(work: Feed) -> ArrayRun:
         for n, cell in enumerate(cells[-1]):
             if cell.row is None or cell.tile is None:
                 continue
-            missing -= 1
+            missing -= 1  # one sum a column leaves in a cycle, with its row
             column = work.column(cell.tile, n)
             if column < len(Y[0]):  # no sum of padding
                 Y[cell.row][column] += cell.partial or 0

@@ -39,7 +39,7 @@ class Feed:
     def entering(self, n: int, cycle: int) -> tuple[int, int] | None:
         """The tile whose weights enter column n in this cycle, and how many of them did before."""
         for tile, load in enumerate(self.loads):
-            if 0 <= cycle - load - n < self.t:
+            if 0 <= cycle - load - n < self.t:  # column n begins n cycles late: the skew
                 return tile, cycle - load - n
         return None
 
@@ -65,7 +65,7 @@ def feed(X: Matrix, W: Matrix, side: int | None, double_buffered: bool) -> Feed:
     M, K, N = _sizes(X, W)
     t = max(K, N) if side is None else side
     at_least(1, side=t)
-    deep = math.ceil(K / t)
+    deep = math.ceil(K / t)  # tiles along K
     loads, starts = _timetable(M, t, deep * math.ceil(N / t), double_buffered)
     return Feed(X, W, t, deep, double_buffered, loads, starts)
 

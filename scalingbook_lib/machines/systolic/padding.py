@@ -41,7 +41,7 @@ class Padding(Told):
     @property
     def useful_flops(self) -> int:
         """2 M K N: what the product asks for."""
-        return 2 * self.M * self.K * self.N
+        return 2 * self.M * self.K * self.N  # a multiply and an add for each of M K N terms
 
     @property
     def performed_flops(self) -> int:
@@ -139,6 +139,7 @@ def cycles(M: int, t: int, tiles: int = 1, double_buffered: bool = True) -> int:
     t - 1 down after its first. Every tile before the last costs one more period.
     """
     at_least(1, M=M, t=t, tiles=tiles)
+    # all but the last tile cost a period each, as the next one follows at once
     return (tiles - 1) * tile_period(M, t, double_buffered) + M + 2 * t - 2
 
 
@@ -190,6 +191,7 @@ class Peak(Told):
     @property
     def cells(self) -> int:
         """All cells of the chip."""
+        # one multiply-add a cell and cycle
         return self.cores * self.units * self.arrays_per_unit * self.side**2
 
     @property

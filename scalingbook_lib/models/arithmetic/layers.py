@@ -55,11 +55,12 @@ def pointwise(m: Transformer) -> tuple[float, float]:
     """
     sums = 2 if m.norms > 1 else 1  # of the residual stream; a parallel block has one
     rotated = 2 * m.softmax_layers * (m.N + m.K) * m.H  # read and written
-    return m.L * m.D * (2 * m.norms + 3 * sums), rotated + hidden(m)
+    return m.L * m.D * (2 * m.norms + 3 * sums), rotated + hidden(m)  # of D elements each
 
 
 def hidden(m: Transformer) -> float:
     """Elements within the MLPs of all layers: what the activation function reads, and what it writes."""
+    # gated: both products are read and one written; else one read, one written
     each, dense = (3 if m.gated else 2), (m.L - m.moe_layers) * m.F
     if not m.experts:
         return each * dense
