@@ -1,7 +1,7 @@
 """How long do steps of one model on one machine under one layout take? What is known before is computed once.
 
-`case(model, machine, layout).step_s(decodes, kv_tokens, chunk)` is what simulators and searches ask; `Step`
-tells the same numbers. Chapter: Inference.
+`case(model, machine, layout).step_s(decodes, kv_tokens, chunk)` is what simulators and searches ask;
+`InferenceStep` tells the same numbers. Chapter: Inference.
 """
 
 from dataclasses import dataclass, replace
