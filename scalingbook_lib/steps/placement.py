@@ -60,7 +60,6 @@ class Placement:
     """The networks of every mesh axis, by letter."""
 
     networks: dict[str, Networks]
-    split: str = ""  # how torus axes were split, '' where none was
 
     def over(self, letters: Iterable[str]) -> Networks:
         """The networks of several mesh axes together, neighbors on one level joined."""
@@ -119,7 +118,7 @@ def _one_tier(cluster: Cluster) -> Cluster:
 def _split(machine: Slice, sizes: tuple[int, ...]) -> Placement:
     """Innermost first: the axis of that size, else the first that it divides, else factors of several."""
     axes = machine.axes
-    taken, laid, told = [1] * len(axes), {}, []
+    taken, laid = [1] * len(axes), {}
     for name, size in zip(NAMES, sizes, strict=True):
         room = [axis.size // done for axis, done in zip(axes, taken, strict=True)]
         order = sorted(
@@ -132,11 +131,10 @@ def _split(machine: Slice, sizes: tuple[int, ...]) -> Placement:
             took = gcd(size, room[k])
             if took > 1:
                 parts.append(_factor(axes[k], took, taken[k]))
-                told += [f"{name} has {took} of {axes[k].size}"] if took < axes[k].size else []
                 taken[k] *= took
                 size //= took
         laid[name] = tuple(parts)
-    return Placement(laid, ", ".join(told))
+    return Placement(laid)
 
 
 def _factor(axis: Axis, size: int, stride: int) -> Axis:
