@@ -55,7 +55,6 @@ def plans(
         rejected=asked.tally.rejected,
         **seen._asdict(),
     )
-    # only these few are told term by term, by `training.step`
     best = tuple(Judged(step.plan, step) for step in map(ranking.step, first(seen.points, keep)))
     return replace(ranking, best=best)
 

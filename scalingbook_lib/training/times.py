@@ -156,7 +156,6 @@ def layers(s: Shape, chip: Chip, e: Efficiency) -> Layers:
         experts=w.forward.experts * of_flop.experts,
         head=w.forward.head * of_flop.head,
     )
-    # the head is never done again
     recomputed_s = (
         w.recomputed.matmul * of_flop.matmul
         + w.recomputed.attention * of_flop.attention
@@ -165,7 +164,6 @@ def layers(s: Shape, chip: Chip, e: Efficiency) -> Layers:
     bytes_per_s = chip.hbm_bytes_per_s * e.memory
     pointwise = s.t * s.of_token(w.pointwise) + e.operands * _operands(s)
     lost_s = w.model.L * e.layer_s + w.model.moe_layers * e.expert_layer_s
-    # bytes of norms and activation functions at HBM's rate, and kernels' starts
     passed_s, read_s = pointwise / bytes_per_s + lost_s, _read(s, w.forward, of_flop, bytes_per_s)
     return Layers(
         math=math,

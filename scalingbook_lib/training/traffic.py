@@ -73,24 +73,19 @@ def _weights(
         )
 
     if plan.frozen:  # no gradients, and no new weights
-        # the forward gathers have a pass to be asked ahead in, whatever `prefetch`
         for when in ("fwd", "bwd") if ways > 1 and zero == 3 else ():
             yield shards(weights, GATHER, when, moved, overlappable=plan.prefetch or when == "fwd")
         return
-    if ways > 1 and zero == 0:
-        # plain DP: 2M a step, of M bytes of weights
+    if ways > 1 and zero == 0:  # plain DP: 2M a step, of M bytes of weights
         yield shards(gradients, REDUCE, "bwd", summed, once=True)
     elif ways > 1:
         yield shards(weights, GATHER, "fwd", moved, once=zero < 3)  # M
-        if zero == 3:
-            # and M again: gathered ones are not stored
+        if zero == 3:  # and M again: gathered ones are not stored
             yield shards(weights, GATHER, "bwd", moved, overlappable=plan.prefetch)
         yield shards(gradients, SCATTER, "bwd", summed, once=zero < 2)  # M ("Fully sharded: ZeRO")
-    if plan.dp > 1:
-        # HSDP: each chip sums its own shard with those of the other copies
+    if plan.dp > 1:  # HSDP: each chip sums its own shard with those of the other copies
         yield copies("R", plan.dp, summed / ways, plan.tp * s.shared * plan.pp)
-    if plan.dcn > 1:
-        # and over pods the part of it that the copies' reduce-scatter leaves to it
+    if plan.dcn > 1:  # and over pods the part of it that the copies' reduce-scatter leaves to it
         yield copies("S", plan.dcn, summed / (ways * plan.dp), s.chips)
 
 

@@ -103,11 +103,9 @@ def audit(
     at_least(0, tokens=tokens)
     mlp, dp = _mlp(model), _copies(machine, model, tp * pp * ep, ep)
     mesh, layers = machine.mesh(Y=tp, Z=ep, P=pp, X=dp), model.L
-    # three matrices with a gate, each [D, F]
     each, weights = tokens / machine.chips, (3 if model.gated else 2) * model.D * mlp.F  # of one MLP
     passed = moved.bytes * each * model.D * layers  # a chip's tokens, through all layers
-    # what FSDP gathers: every expert, whoever visits it
-    held = moved.bytes * weights * (mlp.E + mlp.shared) * layers / (tp * pp * ep)
+    held = moved.bytes * weights * (mlp.E + mlp.shared) * layers / (tp * pp * ep)  # every expert's
     shape = {"D": model.D, "F": mlp.F, "L": layers, "gated": model.gated, "model_parallel": tp * ep}
     pipe = pipeline_parallel(machine, pp, tokens=each, m=m, moved=moved, **shape)
     visited = mlp.k + mlp.shared  # matrices that a token is multiplied by
@@ -115,12 +113,9 @@ def audit(
         machine=machine.name,
         **{"dp": dp, "tp": tp, "pp": pp, "ep": ep},
         tokens_per_chip=each,
-        # 2 FLOPs for each element that a token meets
         math_s=2 * each * weights * visited * layers / machine.chip.flops_per_s(dtype),
         data_s=collectives.all_gather(held, *mesh.axes("X")).bandwidth_s,  # forward alone
-        # gathered and scattered: the tokens of all tp chips, for each expert that they visit
         tensor_s=2 * collectives.all_gather(passed * tp * visited, *mesh.axes("Y")).bandwidth_s,
-        # there and back
         expert_s=2 * exchange_over(mesh.axes("Z"), passed, mlp.k, E=mlp.E, once=once).total_s,
         hop_s=m * pipe.hop_s,
         bubble=pipe.bubble,
