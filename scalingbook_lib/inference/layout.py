@@ -117,8 +117,8 @@ class Layout(Told):
             yield lacks
         if self.pp > model.L:
             yield f"{model.L} layers are fewer than pp={self.pp} stages: lower pp"
-        if model.experts and model.experts.E % self.ep:
-            yield f"{model.experts.E} experts do not divide over ep={self.ep}: write a divisor of their number"
+        if model.experts and (E := model.experts.E) % self.ep:
+            yield f"{E} experts do not divide over ep={self.ep}: write a divisor of their number"
         if self.rows > 1 and (model.experts or model.latent or model.linear):
             yield (
                 f"rows={self.rows}: two dimensions are counted for dense layers and plain attention alone; "

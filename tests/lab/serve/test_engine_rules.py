@@ -91,9 +91,7 @@ class Requests(RuleBasedStateMachine):
         config = functools.partial(Config, TINY, tokens=TOKENS, block=BLOCK)
         one = config({"Z": groups}, sequences=groups * slots, blocks=groups * blocks)
         reader = config({"Z": 1}, sequences=slots, blocks=5) if apart else None
-        self.engine = plain(
-            one, chunk=chunk, prefix_cache=prefixes, reader=reader, continuous=continuous
-        )
+        self.engine = plain(one, chunk=chunk, prefix_cache=prefixes, reader=reader, continuous=continuous)
 
     @rule(prompt=st.lists(st.integers(0, 1), min_size=1, max_size=7), limit=st.integers(1, 4))
     def come(self, prompt, limit):
@@ -123,7 +121,9 @@ class Requests(RuleBasedStateMachine):
 
     def progress(self):
         """What the oldest of all has: in every step it gains."""
-        return [(s.over, s.admitted is not None, len(s.words), s.cached) for s in self.engine.requests.values()]
+        return [
+            (s.over, s.admitted is not None, len(s.words), s.cached) for s in self.engine.requests.values()
+        ]
 
     @invariant()
     def blocks_are_held_by_those_inside_alone(self):
