@@ -1,8 +1,9 @@
 """Would the tests notice a mistake? 500 small ones are put into the core, drawn by a seed.
 
-`python -m tools.trust.mutate [--seed 0] [--count 500] [--among roofline]`, or `make mutate`; it fails where
-the tests of the core find fewer than 92 %. They are collected once. A forked process puts a mutant in the
-place of the function in question and runs the tests that were seen to run its line, the shortest first.
+`python -m tools.trust.mutate [--seed 0] [--count 500] [--among roofline] [TESTS ...]`, or `make mutate`; it
+fails where the tests of the core find fewer than 92 %. They are collected once. A forked process puts a
+mutant in the place of the function in question and runs the tests that were seen to run its line, the
+shortest first.
 Where that line runs while the library is loaded, what they let pass is then tried by whole files of tests in
 a process of its own. What was found is kept: an interrupted run goes on where it was, and a later one tries
 only the survivors.
@@ -171,9 +172,10 @@ class Trial:
 def main() -> int:
     """Try what is not yet known to be killed, and tell the figures; 1 where too many survive."""
     parser = argparse.ArgumentParser(prog="python -m tools.trust.mutate", description=__doc__)
+    parser.add_argument("tests", nargs="*", default=["tests/core"], help="files or folders of tests")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--among", default="", help="modules with this in their path")
+    parser.add_argument("--among", default="", help="modules that have this in their path, an expression")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=MOST_S, help="of tests for a mutant, at most")
     asked = parser.parse_args()
@@ -181,7 +183,7 @@ def main() -> int:
     todo = [one for one in drawn if state.known.get(one.key, "survived") == "survived"]
     if todo:
         trial = Trial(todo, state, asked.jobs, asked.seconds)
-        pytest.main(["-q", "-s", "-p", "no:cacheprovider", "tests/core"], plugins=[trial])
+        pytest.main(["-q", "-s", "-p", "no:cacheprovider", *asked.tests], plugins=[trial])
     known = State("mutants").known
     survived = [one for one in drawn if known.get(one.key) == "survived"]
     found = Counter(known.get(one.key, "not tried").split(":")[0] for one in drawn)

@@ -122,8 +122,15 @@ class Seen:
             runtestprotocol(item, log=False, nextitem=following)
             self.names.append(item.nodeid)
             self.took_s.append(time.process_time() - started)
-        KEPT.write_bytes(pickle.dumps(self))
+            if following is None or following.path != item.path:
+                self.keep()
         return 0
+
+    def keep(self) -> None:
+        """What is interrupted goes on behind the last file of tests that was run to its end."""
+        new = KEPT.with_suffix(".new")
+        new.write_bytes(pickle.dumps(self))
+        new.replace(KEPT)
 
     @staticmethod
     def room(mutant: Mutant) -> str:

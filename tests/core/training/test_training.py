@@ -8,7 +8,7 @@ from scalingbook_lib import models, training
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.training import Plan, rules
-from scalingbook_lib.units import FP32, GB
+from scalingbook_lib.units import BF16, FP8, FP32, GB
 
 B70, B405 = models.find("LLaMA-3 70B"), models.find("LLaMA-3 405B")
 H100 = clusters.Cluster.of(chips.H100, 16384)
@@ -40,6 +40,43 @@ def test_the_product_of_both_ratios_does_not_depend_on_the_split():
 )
 def test_the_effective_width_of_a_real_layer(name, width):
     assert rules.effective_width(models.find(name)) == pytest.approx(width, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs"), [("Falcon 7B", 32), ("Mixtral 8x7B", 2 * 32), ("DeepSeek-V3", 3 * 2 + 58 * 3)]
+)
+def test_a_parallel_block_is_one_pair_and_shared_experts_are_one_more(name, pairs):
+    model = models.find(name)
+    matrices = model.params - sum(model.by_part.get(part, 0) for part in ("embedding", "unembedding"))
+    assert rules.effective_width(model) == pytest.approx(matrices / (2 * pairs * model.D), rel=1e-3)
+
+
+@pytest.mark.parametrize(("master", "each"), [(FP32, 2 * (8 + 4) + 2 + 2), (None, 2 * (8 + 2) + 2 + 2)])
+def test_the_optimizer_reads_and_writes_its_state_reads_a_gradient_and_writes_a_weight(master, each):
+    pod = Slice.of(chips.V5P, "2x2x2")
+    step = training.step(models.find("LLaMA-3 8B"), pod, Plan(fsdp=8, master=master), batch=8, T=4096)
+    read_s = each * models.find("LLaMA-3 8B").params / 8 / chips.V5P.hbm_bytes_per_s
+    assert step.terms["optimizer"] == pytest.approx(read_s, rel=1e-3)
+
+
+def test_narrower_operands_are_written_first_as_they_are_and_transposed():
+    """Of two bytes and two in bf16; one is read as one, and in half of the cases written twice from two."""
+
+    def more_s(compute):
+        plan, on = Plan(fsdp=8, compute=compute), clusters.Cluster.of(chips.H100, 8)
+        paid = (replace(training.PEAK, operands=share) for share in (0, 1))
+        found = [training.step(B70, on, plan, batch=8, T=4096, efficiency=e).terms["memory"] for e in paid]
+        return found[1] - found[0]
+
+    assert more_s(FP8) / more_s(BF16) == pytest.approx(((2 + 1) / 2 + (2 + 2 * 1) / 2) / 2)
+
+
+def test_what_just_fills_a_chip_fits_and_without_a_chip_all_does():
+    held = training.states(7.5e9, Plan(fsdp=64))
+    assert held.fits
+    chip = replace(chips.V5E, hbm_bytes=held.total)
+    assert replace(held, chip=chip).fits
+    assert not replace(held, chip=replace(chip, hbm_bytes=held.total - 1)).fits
 
 
 @pytest.mark.parametrize(("zero", "gigabytes"), [(0, 120), (1, 31.4), (2, 16.6), (3, 1.9)])
