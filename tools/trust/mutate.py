@@ -14,6 +14,7 @@ import functools
 import gc
 import inspect
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -175,11 +176,12 @@ def main() -> int:
     parser.add_argument("tests", nargs="*", default=["tests/core"], help="files or folders of tests")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--among", default="", help="modules that have this in their path, an expression")
+    parser.add_argument("--among", default="", help="those alone whose path has this, an expression")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=MOST_S, help="of tests for a mutant, at most")
     asked = parser.parse_args()
-    drawn, state = mutants.every(asked.seed, asked.among)[: asked.count], State("mutants")
+    drawn = [one for one in mutants.every(asked.seed)[: asked.count] if re.search(asked.among, one.path)]
+    state = State("mutants")
     todo = [one for one in drawn if state.known.get(one.key, "survived") == "survived"]
     if todo:
         trial = Trial(todo, state, asked.jobs, asked.seconds)
