@@ -3,6 +3,7 @@
 Chapter: Inference.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from scalingbook_lib.models import Transformer
@@ -108,31 +109,29 @@ class Layout(Told):
 
     def check(self, model: Transformer) -> None:
         """Refuse what the model's sizes do not allow."""
-        E = model.experts.E if model.experts else 0
-        for broken, why in (
-            (lacks := model.no_experts_for(ep=self.ep), lacks),
-            (self.pp > model.L, f"{model.L} layers are fewer than pp={self.pp} stages: lower pp"),
-            (
-                E % self.ep,
-                f"{E} experts do not divide over ep={self.ep}: write a divisor of their number",
-            ),
-            (
-                self.rows > 1 and (model.experts or model.latent or model.linear),
+        for why in self._refusals(model):  # a search asks this of very many: no text before it is needed
+            raise LayoutError(why)
+
+    def _refusals(self, model: Transformer) -> Iterator[str]:
+        if self.ep > 1 and (lacks := model.no_experts_for(ep=self.ep)):
+            yield lacks
+        if self.pp > model.L:
+            yield f"{model.L} layers are fewer than pp={self.pp} stages: lower pp"
+        if model.experts and (E := model.experts.E) % self.ep:
+            yield f"{E} experts do not divide over ep={self.ep}: write a divisor of their number"
+        if self.rows > 1 and (model.experts or model.latent or model.linear):
+            yield (
                 f"rows={self.rows}: two dimensions are counted for dense layers and plain attention alone; "
-                "write rows=1",
-            ),
-            (  # its state is a recurrence over tokens: no ring of keys and values can make up for that
-                self.cp > 1 and model.linear,
-                f"cp={self.cp}: linear attention passes one token after the other; write cp=1",
-            ),
-            (
-                self.columns > model.N,
+                "write rows=1"
+            )
+        if self.cp > 1 and model.linear:
+            # its state is a recurrence over tokens: no ring of keys and values can make up for that
+            yield f"cp={self.cp}: linear attention passes one token after the other; write cp=1"
+        if self.columns > model.N:
+            yield (
                 f"{model.N} heads are fewer than the {self.columns} chips that split them: lower tp, or "
-                "raise attention_dp or rows",
-            ),
-        ):
-            if broken:
-                raise LayoutError(why)
+                "raise attention_dp or rows"
+            )
 
     def stored(self, part: str) -> DType:
         """The type in which the weights of a part are stored."""

@@ -67,7 +67,13 @@ def memory(
     `step_tokens` pass the model at once (B, or more where prompts do); `reserve` is the share of the HBM that
     stays free for the runtime.
     """
-    s = shape(model, layout)
+    return held_by(shape(model, layout), machine, B=B, S=S, step_tokens=step_tokens, reserve=reserve)
+
+
+def held_by(
+    s: Shape, machine: Machine, *, B: int, S: int, step_tokens: int | None = None, reserve: float = 0.0
+) -> Memory:
+    """`memory` of a shape that is known already."""
     working, logits = _working_by_batch(s)(B, B if step_tokens is None else step_tokens)
     return Memory(
         weights=_weights(s),
@@ -103,10 +109,10 @@ def room_for(
         working, logits = worked(B, B if step_tokens is None or step_tokens < B else step_tokens)
         return cached(B) + (working + logits)
 
-    if held(1) > room:
+    if (least := held(1)) > room:
         return 0
     # What is held grows with B, in steps around a line: from there by doubled steps past the last that fits.
-    low = high = 1 + int((room - held(1)) * FAR / held(FAR))
+    low = high = 1 + int((room - least) * FAR / held(FAR))
     step = 1
     while held(high) <= room:
         low, high, step = high, high + step, 2 * step

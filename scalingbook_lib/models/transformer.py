@@ -130,7 +130,7 @@ class Transformer(Told):
     def _weights(self) -> tuple[Weight, ...]:
         return weights_of(self)
 
-    @property
+    @cached_property
     def params(self) -> int:
         """All parameters, each counted once."""
         return sum(w.params for w in self.weights())  # a tied unembedding stores nothing
@@ -169,7 +169,7 @@ class Transformer(Told):
         """How many query heads share one key-value head."""
         return self.N // self.K
 
-    @property
+    @cached_property
     def moe_layers(self) -> int:
         """The layers with experts."""
         return self.experts.layers(self.L) if self.experts else 0

@@ -3,6 +3,7 @@
 Chapter: Training LLaMA 3.
 """
 
+from functools import cache
 from typing import Any, NamedTuple
 
 
@@ -57,6 +58,7 @@ def ways(g: Group, sharing: Sharing) -> dict[str, Any]:
     }
 
 
+@cache
 def divisors(n: int) -> tuple[int, ...]:
     """All of them, ascending: divisors(12) = 1, 2, 3, 4, 6, 12."""
     low = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]  # each has a partner n/d at or above √n

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, NamedTuple
 
-from scalingbook_lib import inference
 from scalingbook_lib.inference import Layout, LayoutError
-from scalingbook_lib.inference.memory import room_for
+from scalingbook_lib.inference.memory import held_by, room_for
 from scalingbook_lib.inference.shape import Shape, resplit, shape
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
@@ -82,7 +81,7 @@ class Ways:
             if most:
                 yield policy, most
                 continue
-            held = inference.memory(self.model, layout, machine, B=1, S=S, reserve=self.reserve)
+            held = held_by(s, machine, B=1, S=S, reserve=self.reserve)
             if self.tally.counts("memory", 1, held.total):
                 self.tally.nearest("memory", f"{layout}: {held}", None, held.total)
 
