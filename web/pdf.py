@@ -63,7 +63,10 @@ def document(bound: Volume, pages: list[Bound], day: date) -> str:
         '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
         f"<title>{title}</title>"
         '<link rel="stylesheet" href="_static/site.css"></head><body class="volume">'
-        f'<main class="bd-main"><div class="bd-content"><div class="bd-article-container">{front}{listed}{drawn}'
+        '<main class="bd-main"><div class="bd-content"><div class="bd-article-container">'
+        + front
+        + listed
+        + drawn
         + "\n".join(one.html for one in pages)
         + "</div></div></main></body></html>"
     )

@@ -38,12 +38,16 @@ REFERENCES = (  # by page: an anchor that it refers to, and what it reads
 def test_a_reference_reads_the_number_of_what_it_leads_to():
     for name, address, reads in REFERENCES:
         page = SITE / f"chapters/{name}.html"
-        said = re.search(rf'<a class="reference internal" href="{address}">(.*?)</a>', page.read_text("utf-8"))
+        said = re.search(
+            rf'<a class="reference internal" href="{address}">(.*?)</a>', page.read_text("utf-8")
+        )
         file, _, anchor = address.partition("#")
         shown = (page.with_name(file) if file else page).read_text("utf-8")
         number = re.search(r"[\d.]+(?=\)$)", re.sub("<[^>]+>", "", said[1]))
         assert re.fullmatch(reads, re.sub("<[^>]+>", "", said[1]))
-        assert re.search(rf'[ (]{re.escape(number[0])}(?:\)|</span>)<a class="headerlink" href="#{anchor}"', shown)
+        assert re.search(
+            rf'[ (]{re.escape(number[0])}(?:\)|</span>)<a class="headerlink" href="#{anchor}"', shown
+        )
 
 
 def test_a_number_is_a_link_that_is_copied(visit):

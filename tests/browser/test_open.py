@@ -10,8 +10,8 @@ WATCH = """() => {
   addEventListener('focusin', ({ target }) => {
     const { outlineStyle, outlineWidth } = getComputedStyle(target);
     const seen = outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2;
-    const { className, outerHTML } = target, kinds = ['right-next', 'answer-hint', 'ex-reset', 'term'];
-    stops.push({ hides: seen ? '' : outerHTML, kind: kinds.find((one) => className.split(' ').includes(one)) ?? '' });
+    const kinds = ['right-next', 'answer-hint', 'ex-reset', 'term'], { classList, outerHTML } = target;
+    stops.push({ hides: seen ? '' : outerHTML, kind: kinds.find((one) => classList.contains(one)) ?? '' });
   });
 }"""
 ENDED = "() => stops.some((stop) => stop.kind === 'right-next')"

@@ -2,8 +2,8 @@
 
 Chapters count in reading order, and the first page below chapter 2 is 2A. Numbers move with the text;
 anchors are made from names, and stay. An exercise counts as its worked solution does, where it is shown.
-A text refers to them by their anchors, on another page after its name: {ref}`fig-tpus-cycle` reads Figure 3.1,
-and {eq}`the time of both <rooflines#eq-t-max>` reads the time of both (2.4).
+A text refers to them by their anchors, on another page after its name: {ref}`fig-tpus-cycle` reads
+Figure 3.1, and {eq}`the time of both <rooflines#eq-t>` reads the time of both (2.4).
 """
 
 import re
