@@ -44,8 +44,8 @@ class Layout(Told):
     their own types where they have one; then what is not quantized computes in the type of the activations.
     """
 
-    tp: int = 1
-    rows: int = 1
+    tp: int = 1  # Y
+    rows: int = 1  # X of two dimensions
     cp: int = 1
     pp: int = 1
     ep: int = 1
@@ -53,13 +53,13 @@ class Layout(Told):
     kv_batch: int = 1
     kv_sequence: int = 1
     weights: DType = BF16
-    kv: DType = BF16
+    kv: DType = BF16  # an element of the cache
     compute: DType = BF16
     activations: DType = BF16
-    experts: DType | None = None
-    experts_compute: DType | None = None
-    outer: DType | None = None
-    dispatch: DType | None = None
+    experts: DType | None = None  # None: as weights
+    experts_compute: DType | None = None  # None: as compute
+    outer: DType | None = None  # None: as weights
+    dispatch: DType | None = None  # tokens on their way to experts; None: as activations
 
     def __post_init__(self) -> None:
         for name in WAYS:
@@ -84,7 +84,7 @@ class Layout(Told):
     @property
     def chips(self) -> int:
         """Those of one copy."""
-        return self.tp * self.cp * self.pp
+        return self.tp * self.cp * self.pp  # ep and attention_dp share out these chips once more
 
     @property
     def group(self) -> int:
@@ -135,6 +135,7 @@ class Layout(Told):
 
     def stored(self, part: str) -> DType:
         """The type in which the weights of a part are stored."""
+        # both tables are one type: a tied model has one matrix for them
         own = {"experts": self.experts, "embedding": self.outer, "unembedding": self.outer}.get(part)
         return own or self.weights
 
@@ -142,6 +143,7 @@ class Layout(Told):
         """The type in which the products of a part compute."""
         if part == "experts":
             return self.experts_compute or self.compute
+        # what is not quantized is not computed in the narrow type either
         return self.activations if part == "unembedding" and self.outer else self.compute
 
     def __str__(self) -> str:

@@ -71,10 +71,15 @@ class Shape:
     state: float  # elements of linear attention's state, of one sequence
     pointwise: float  # elements read and written between products, of one token of a step
 
-    def share(self) -> tuple[float, float]:
-        """What the longest stage, and the last, have of all layers; what is left over goes to the first."""
-        L, pp = self.model.L, self.layout.pp
-        return ceil(L / pp) / L, L // pp / L
+    @property
+    def longest(self) -> float:
+        """The share of the layers that the longest stage has: what is left over goes to the first ones."""
+        return ceil(self.model.L / self.layout.pp) / self.model.L
+
+    @property
+    def last(self) -> float:
+        """The share of the layers that the last stage has."""
+        return self.model.L // self.layout.pp / self.model.L
 
 
 def shape(model: Transformer, layout: Layout) -> Shape:

@@ -77,6 +77,7 @@ class Judge:
     def _judge(self, way: Way, B: int) -> None:
         how: dict[str, Any] = self.ways.asked | {"policy": way.policy, "efficiency": self.efficiency}
         s = steady(self.ways.model, way.machine, way.layout, batch=B, **how)
+        # as `inference.price`, in whatever the price is in
         cost = way.price * s.chips / 3600 / s.tokens_per_s * 1e6
         one = Option(s.itl_s, cost, s.ttft_s, s, way.machine)
         self._found.append((way.place, one))
@@ -92,6 +93,7 @@ class Judge:
         for way in ways:
             on = self._group(way)
             least = self._least(way, 1, way.most, on)
+            # the best of both first, so that the front is near its end before most are asked
             promises.append((least.itl_s * least.cost, least, way, on))
         promises.sort(key=lambda one: one[0])
         for _, least, way, on in promises:
@@ -114,6 +116,7 @@ class Judge:
         if len(batches) == 1:
             yield batches[0]
             return
+        # bounds grow with the batch one way only, so that a half may be ruled out whole
         half = len(batches) // 2
         yield from self._alive(way, batches[:half], on)
         yield from self._alive(way, batches[half:], on)
