@@ -1,11 +1,11 @@
 """Which chips does this book speak of, and what are they capable of?
 
 A catalogue: every figure stands beside its source, and where sources disagree, beside what the others
-print. `chips.V5E`, `chips.find("H100")`, `chips.CATALOGUE`, `chips.TPUS`, `chips.GPUS`, and with those of other
-makers and the announced `chips.KNOWN`; slices of TPUs with `chips.Slice`. Figures are rows of `tpus.csv`,
-`nvidia.csv`, `amd.csv` and `further.csv`, each of a chip and not of a core; where a datasheet counts
-sparsity, the dense half is what stands there. The rows of `data/chips.csv` are the same figures as they were
-collected. Chapters: Rooflines, TPUs, GPUs, Other machines.
+print. `chips.V5E`, `chips.find("H100")`, `chips.CATALOGUE`, `chips.TPUS`, `chips.GPUS`, and with those of
+other makers and the announced `chips.KNOWN`; slices of TPUs with `chips.Slice`. Figures are rows of
+`tpus.csv`, `nvidia.csv`, `amd.csv` and `further.csv`, each of a chip and not of a core; where a datasheet
+counts sparsity, the dense half is what stands there. The rows of `data/chips.csv` are the same figures as
+they were collected. Chapters: Rooflines, TPUs, GPUs, Other machines.
 
 >>> print(find("v5e"))
 TPU v5e: 197 TFLOPs/s in bf16, 16 GiB of HBM at 819 GB/s, 4 links of 50 GB/s each way
@@ -81,4 +81,4 @@ def find(name: str) -> Chip:
 
 
 def _spelled(name: str) -> str:
-    return "".join(name.lower().split()).removeprefix("tpu")
+    return "".join(name.lower().replace("-", "").split()).removeprefix("tpu")

@@ -33,7 +33,8 @@ def test_every_figure_is_sourced_and_is_the_collected_one():
 @pytest.mark.parametrize(
     ("chip", "ridges", "sweep_ms"),
     [
-        (chips.TRAINIUM2, (230, 448), 36), (chips.TRAINIUM3, (137, 514, 514), 32), (chips.GAUDI3, (453, 453), 35),
+        (chips.TRAINIUM2, (230, 448), 36), (chips.TRAINIUM3, (137, 514, 514), 32),
+        (chips.GAUDI3, (453, 453), 35),
         (chips.MI455X, (215, 429, 865), 19), (chips.RUBIN, (182, 795, 1591), 13), (chips.TPU8T, (1930,), 33),
         (chips.TPU8I, (1174,), 33), (chips.JALAPENO, (870,), 15), (chips.ASCEND950DT, (122, 230, 446), 24),
         (chips.GROQ3, (8,), 0.003), (chips.WSE3, (6,), 0.002),
@@ -73,7 +74,8 @@ def test_they_are_machines_like_the_others():
         "MI455X",
         "TPU 8i",
     }
-    assert str(chips.RUBIN).endswith("announced") and "SRAM" in str(chips.WSE3)
+    assert str(chips.RUBIN).endswith("announced")
+    assert "SRAM" in str(chips.WSE3)
 
 
 def test_prices_and_announcements_grow_old_and_shipping_figures_do_not():
