@@ -26,6 +26,7 @@ WORDS = {
     "gpus": 2_750,
     "gpus_network": 5_200,
     "lowprecision": 3_100,
+    "machines": 3_300,
     "posttraining": 4_000,
     "conclusion": 2_300,
 }

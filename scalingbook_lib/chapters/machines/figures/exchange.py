@@ -66,7 +66,7 @@ def turns() -> Figure:
     return Figure(
         key="machines.turns",
         alt=f"Two time lines of cores and network for two layers and two microbatches. In a row each waits for the other; in turns both are nearly always busy. A layer takes {si(found.alone_s, 's')} in a row and {si(found.total_s, 's')} in turns.",
-        caption=f"A layer of DeepSeek-V3 on 64 H100, 4,096 tokens on each chip. While one microbatch is multiplied, the other's tokens travel: {found.gain:.2f} times as fast, and no byte less is sent.",
+        caption=f"A layer of DeepSeek-V3 on 64 H100, 4,096 tokens on each chip. Orange is attention, violet experts, green the way there and back. While one microbatch is multiplied, the other's tokens travel: {found.gain:.2f} times as fast, and no byte less is sent.",
         parts=lambda wide: [
             Timeline(lanes, row, title="One after the other", end=now),
             Timeline(lanes, spans(one, 2), title="In turns", end=now),

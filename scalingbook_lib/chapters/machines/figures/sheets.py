@@ -140,7 +140,8 @@ def _domains(wide: float) -> Sketch:
     x, top, high = 4.0, 44.0, 0.0
     for chip, side in zip(DOMAINS, sides, strict=True):
         if narrow and chip is DOMAINS[-1]:
-            x, top, cell = 4.0, top + high + 58, (wide - 8) / side
+            shapes.append(Words(x=4, y=top + high + 20, text=f"{chip.name} {size(chip):,}", align="start"))
+            x, top, cell = 4.0, top + high + 30, (wide - 8) / side
         rows = [[_color(chip)] * min(side, size(chip) - side * r) for r in range(ceil(size(chip) / side))]
         shapes.append(Cells(x=x, y=top, rows=rows, wide=cell, high=cell, air=cell / 5))
         high = max(high, side * cell)
