@@ -142,10 +142,9 @@ class Chip(Told):
     def _lacks(self, dtype: str) -> str:
         if not self.rates():
             return f"nobody publishes what {self.name} multiplies; ask for its memory alone"
-        has = "has no rate in" if self.status == "announced" else "has no"
-        unit = f"{dtype} that is published" if self.status == "announced" else f"{dtype} matrix unit"
+        known = " that is published" if self.status == "announced" else ""
         return (
-            f"{self.name} {has} {unit}; compute in one of "
+            f"{self.name} has no {dtype} matrix unit{known}; compute in one of "
             f"{', '.join(self.rates())} and say how the operands are stored"
         )
 

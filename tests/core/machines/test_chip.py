@@ -26,7 +26,7 @@ def test_of_a_chip_without_published_rates_only_the_memory_can_be_asked():
     with pytest.raises(ValueError, match="nobody publishes what M3 Ultra multiplies"):
         chips.M3_ULTRA.flops_per_s()
     with pytest.raises(
-        ValueError, match="TPU 8t has no rate in bf16 that is published; compute in one of fp4"
+        ValueError, match="TPU 8t has no bf16 matrix unit that is published; compute in one of fp4"
     ):
         1 / chips.TPU8T.bf16_flops_per_s
 
