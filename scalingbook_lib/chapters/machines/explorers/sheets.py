@@ -105,7 +105,7 @@ def _six(*, one: str, other: str, bits: str) -> View:
     said = "; ".join(
         f"{chip.name}{' (announced)' * (chip.status == 'announced')} has a ridge of {count(limits['ridge'])}"
         if "ridge" in limits
-        else f"{chip.name} has no published rate"
+        else f"{chip.name} has no published rate in {bits} or wider"
         for chip, limits in zip(pair, both, strict=True)
     )
     names = [one, other] if one != other else [f"{one} (1)", f"{other} (2)"]
