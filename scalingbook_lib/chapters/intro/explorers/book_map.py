@@ -7,11 +7,12 @@ Every number is computed here from the catalogue, so the map promises nothing th
 
 from dataclasses import dataclass
 
-from scalingbook_lib import collectives
+from scalingbook_lib import collectives, models
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
 from scalingbook_lib.machines import chips, systolic
 from scalingbook_lib.machines.formats import NVFP4
 from scalingbook_lib.machines.sheet import Sheet
+from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.explorers.parts import Cell, Choice, Explorer, Grid, Readout, Steps, View
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.steps import limits
@@ -158,6 +159,13 @@ CHAPTERS = (
         f"{NVFP4.bytes:g} bytes for an element in NVFP4, {OPTIMIZERS['Muon'].state(1).total:g} for a parameter that Muon trains",
     ),
     Chapter(
+        "architectures",
+        "Other architectures",
+        "What does each design save?",
+        "a hybrid keeps L/L_f times less, at most",
+        f"{count(arithmetic.stack(models.find('Qwen3-Next 80B-A3B')).kept_bytes(1) / 1e6)} MB of state in Qwen3-Next before the second token",
+    ),
+    Chapter(
         "machines",
         "Other machines",
         "What does a data sheet say, once its factors of two are undone?",
@@ -184,10 +192,10 @@ _WAYS = {
     "an evening": "intro rooflines sharding conclusion",
     "a week": "intro rooflines tpus tpus_network sharding transformers training inference conclusion",
     "JAX first": "intro jax sharding rooflines profiling training conclusion",
-    "serving first": "intro rooflines sharding transformers inference inference_llama3 posttraining conclusion",
+    "serving first": "intro rooflines sharding transformers inference inference_llama3 architectures posttraining conclusion",
     "GPUs first": "intro rooflines gpus gpus_network sharding transformers training inference conclusion",
-    "hardware first": "intro rooflines tpus tpus_network gpus gpus_network sharding transformers training training_llama3 inference inference_llama3 jax profiling lowprecision machines posttraining conclusion",
-    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus gpus_network jax profiling lowprecision machines posttraining conclusion",
+    "hardware first": "intro rooflines tpus tpus_network gpus gpus_network sharding transformers training training_llama3 inference inference_llama3 jax profiling lowprecision architectures machines posttraining conclusion",
+    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus gpus_network jax profiling lowprecision architectures machines posttraining conclusion",
 }
 _BY_STEM = {chapter.stem: chapter for chapter in CHAPTERS}
 
