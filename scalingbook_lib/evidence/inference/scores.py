@@ -82,8 +82,13 @@ def band(experts: bool, *, full: bool = True, known: bool = False) -> float:
     """The factor, up or down, that shall hold more than `HOLDS` of the runs of a source that nobody has seen.
 
     Of servers that are `full`, dense or with experts; or of one batch at a time. `known`: its software is.
+    What software that is not known costs is its own, whatever it runs: one band for all.
     """
-    return exp(_width(_band_scores(experts, full, known)))
+    return exp(_width(_band_scores(experts, full, known))) if known else _unknown()
+
+
+def _unknown(besides: str = "") -> float:
+    return common.band_of(scores(known=False), besides, HELD)
 
 
 def _width(scores: Iterable[InferenceScore]) -> float:
@@ -95,6 +100,7 @@ def held_by_band(experts: bool, *, full: bool = True, known: bool = False) -> di
     """For each source, how many of its runs a band holds that never saw it, and how many there are."""
     every, found = _band_scores(experts, full, known), {}
     for name, group in grouped(every, lambda s: s.source).items():
-        width = _width(s for s in every if s.source != name)
+        others = (s for s in every if s.source != name)
+        width = _width(others) if known else log(_unknown(besides=name))
         found[name] = sum(abs(log(s.left_out / s.published)) <= width for s in group), len(group)
     return found
