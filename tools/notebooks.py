@@ -116,7 +116,9 @@ def execute(notebook: Notebook) -> None:
     made = notebook.made()
     where = {"metadata": {"path": str(notebook.path.parent)}}
     notebook.path.parent.mkdir(exist_ok=True)
-    client = NotebookClient(made, timeout=900, kernel_name="python3", resources=where, record_timing=False)
+    client = NotebookClient(
+        made, timeout=900, startup_timeout=600, kernel_name="python3", resources=where, record_timing=False
+    )  # a busy machine takes minutes to start one
     client.execute()
     _write(_stripped(made), notebook)
 

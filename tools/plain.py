@@ -19,6 +19,9 @@ _BOX = re.compile(
     r"^:::\{admonition\} (?P<title>.+)\n(?::class: .+\n)?(?P<body>(?:.*\n)*?):::$", re.MULTILINE
 )
 _ROLE = re.compile(r"(?<!`)\{(?P<role>[a-z:]+)\}`(?P<text>[^`]+)`")
+# Anchors of what the site numbers, see web/extension/numbers.py.
+_KINDS = {"fig": "figure", "ex": "explorer", "eq": "formula", "table": "table", "exercise": "exercise"}
+_KIND = re.compile(rf"(?:^|#)(?P<kind>{'|'.join(_KINDS)})-")
 _NAMED = re.compile(r"(?P<text>.*?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
 # Whatever of it is left after all substitutions: a reader of a notebook would see the markup itself.
 _LEFT = re.compile(r"(?<!`)\{[a-z:]+\}`|^:::|^```\{|^\([\w-]+\)=$", re.MULTILINE)
@@ -102,6 +105,9 @@ def _role(role: str, said: str, at: Path, known: Book) -> str:
 def _ref(known: Book, said: str, at: Path) -> str:
     named = _NAMED.fullmatch(said)
     label = named["target"] if named else said
+    if kind := _KIND.search(label):  # numbers are the site's alone
+        page, words = label.rpartition("#")[0], named["text"] if named else f"the {_KINDS[kind['kind']]}"
+        return _link(words, Path(f"chapters/{page}.ipynb"), at) if page else words
     if label not in known.titles:
         raise ValueError(f"{at}: no heading is labelled {label!r}")
     to, title = known.titles[label]
@@ -133,4 +139,4 @@ def _term(known: Book, said: str, at: Path) -> str:
     return named["text"] if named else said
 
 
-_ROLES = {"ref": _ref, "cite": _cited, "cite:t": _cited_in_text, "term": _term}
+_ROLES = {"ref": _ref, "eq": _ref, "cite": _cited, "cite:t": _cited_in_text, "term": _term}

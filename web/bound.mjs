@@ -147,8 +147,11 @@ function mend(article) {
   }
 }
 
+/** Places that the contents list: each with the id that it has in the volume. @param {Element[]} found @param {(one: Element) => string} said */
+const places = (found, said) => found.map((one) => ({ anchor: one.closest("[id]")?.id ?? "", said: said(one).replaceAll(/\s+/g, " ").trim() }));
+
 /**
- * The page's article as XHTML, its title, the headings in it.
+ * The page's article as XHTML, its title, the sections and the figures in it.
  * @param {{ name: string, pages: Record<string, string>, joined: boolean }} volume
  */
 export function bound({ name, pages, joined }) {
@@ -161,7 +164,9 @@ export function bound({ name, pages, joined }) {
   mend(article);
   if (joined) rename(article, name);
   const title = article.querySelector("h1")?.textContent?.trim() ?? name;
+  const sections = places(all(article, "section > h2"), (one) => one.textContent ?? "");
+  const figures = places(all(article, "figure.fig > figcaption"), (one) => (one.textContent ?? "").replace(/(?<=\w\.) .*$/s, ""));
   const write = new XMLSerializer();
   const html = [...article.children].map((part) => write.serializeToString(part)).join("\n");
-  return { title, html: joined ? `<article class="bd-article" id="${name}">${html}</article>` : html };
+  return { title, sections, figures, html: joined ? `<article class="bd-article" id="${name}">${html}</article>` : html };
 }

@@ -27,12 +27,17 @@ ONLY_ON_SCREEN = ("index", "workbench")  # a map of the site, for which a volume
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bound:
-    """A page in a volume: the name of its file or its ids, its title, its article as XHTML."""
+    """A page in a volume: the name of its file or its ids, its title, its article as XHTML.
+
+    Of its sections and its figures the place and what the contents say.
+    """
 
     name: str
     title: str
     html: str
     number: str = ""
+    sections: tuple[tuple[str, str], ...] = ()
+    figures: tuple[tuple[str, str], ...] = ()
 
     @property
     def listed(self) -> str:
@@ -105,7 +110,13 @@ def read(page: Page, address: str, bound: Volume, *, joined: bool) -> Iterator[B
             title=told["title"],
             html=told["html"],
             number=numbered.get(path.removesuffix(".html"), ""),
+            sections=_places(told["sections"]),
+            figures=_places(told["figures"]),
         )
+
+
+def _places(told: list[dict[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((one["anchor"], one["said"]) for one in told)
 
 
 def main() -> None:

@@ -91,8 +91,26 @@ def _title(bound: Volume, day: date) -> str:
 
 
 def _contents(pages: list[Bound]) -> str:
-    listed = "".join(f'<li><a href="{one.name}.xhtml">{escape(one.listed)}</a></li>' for one in pages)
-    return f'<nav epub:type="toc" id="toc"><h1>Contents</h1><ol>{listed}</ol></nav>'
+    """Every page with its sections, then the figures."""
+    listed = "".join(f"<li>{_place(one)}{_nested(one)}</li>" for one in pages)
+    drawn = "".join(
+        f'<li><a href="{one.name}.xhtml#{anchor}">{escape(said)}</a></li>'
+        for one in pages
+        for anchor, said in one.figures
+    )
+    figures = drawn and f'<nav epub:type="lof" id="lof"><h1>Figures</h1><ol>{drawn}</ol></nav>'
+    return f'<nav epub:type="toc" id="toc"><h1>Contents</h1><ol>{listed}</ol></nav>{figures}'
+
+
+def _place(page: Bound) -> str:
+    return f'<a href="{page.name}.xhtml">{escape(page.listed)}</a>'
+
+
+def _nested(page: Bound) -> str:
+    lines = "".join(
+        f'<li><a href="{page.name}.xhtml#{anchor}">{escape(said)}</a></li>' for anchor, said in page.sections
+    )
+    return lines and f"<ol>{lines}</ol>"
 
 
 def package(bound: Volume, pages: list[Bound], pictures: dict[str, bytes], day: date) -> str:

@@ -3,6 +3,10 @@
 An archive holds, in place of sources, the bytecode that Pyodide's own Python compiles: importing it in a
 browser costs no compilation. So does the standard library, which has what the two wheels can reach, no more:
 compiling its sources was half of a start. All are kept by content: what is unchanged is packed once.
+
+A snapshot of Python's memory (`_makeSnapshot` of Pyodide 314, which promises nothing of it) was tried: bare
+Python starts from it in a tenth of the processor's time, 0.4 s for 4.9 in Node. But it is 31 MB, of which 6.3
+travel beside the 9.6 of Python and the library: a first visit at 20 Mbit/s would wait 2.5 s longer.
 """
 
 import hashlib

@@ -53,19 +53,28 @@ def places(pdf: bytes) -> dict[str, int]:
 
 
 def document(bound: Volume, pages: list[Bound], day: date) -> str:
-    """Title page, contents, and every article."""
-    listed = "".join(
-        f'<li><a href="#{one.name}">{escape(one.listed)}</a> <span>000</span></li>' for one in pages
-    )
+    """Title page, contents, figures, and every article."""
+    listed = _listed("Contents", [(one.name, one.listed) for one in pages])
+    drawn = _listed("Figures", [figure for one in pages for figure in one.figures])
     edition = f"Version {stamp.VERSION}, {day}. {stamp.authors()}. Text CC BY 4.0, code MIT."
     title = escape(bound.title)
     front = f'<header class="front"><p class="front-title">{title}</p><p>{escape(edition)}</p></header>'
-    contents = f'<nav class="front-contents"><h1>Contents</h1><ol>{listed}</ol></nav>'
     return (
         '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
         f"<title>{title}</title>"
         '<link rel="stylesheet" href="_static/site.css"></head><body class="volume">'
-        f'<main class="bd-main"><div class="bd-content"><div class="bd-article-container">{front}{contents}'
+        '<main class="bd-main"><div class="bd-content"><div class="bd-article-container">'
+        + front
+        + listed
+        + drawn
         + "\n".join(one.html for one in pages)
         + "</div></div></main></body></html>"
     )
+
+
+def _listed(title: str, places: list[tuple[str, str]]) -> str:
+    """A list of places, each with room for its page; nothing where there is none."""
+    lines = "".join(
+        f'<li><a href="#{place}">{escape(said)}</a> <span>000</span></li>' for place, said in places
+    )
+    return lines and f'<nav class="front-contents"><h1>{title}</h1><ol>{lines}</ol></nav>'

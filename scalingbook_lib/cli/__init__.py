@@ -5,16 +5,18 @@ The wing reads what is typed, calls the library and prints: a table for people, 
 """
 
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False  # `typing` takes so long to load that an interrupt may come meanwhile
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NEEDS = ("click", "rich")
 HELP = ["-h", "--help"]
 INTERRUPTED = 130
 FAILED = 1  # no answer, though the question was a fair one
-INTERRUPTED = 130
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: "Sequence[str] | None" = None) -> int:
     """Run the command line and return its exit code: 0 answered, 1 it cannot be done, 2 bad input."""
     try:
         from scalingbook_lib.cli import script

@@ -164,6 +164,9 @@ def derivation(step: TrainingStep, run: PlannedRun | None) -> Iterator[Line]:
         yield Line("T, the whole run", "tokens / (tokens of a step) · T", numbers, run.seconds, "s")
         numbers = f"{product(run.chips, run.seconds)} / 3600"
         yield Line("chip-hours", "chips · T / 3600", numbers, run.chip_hours)
+        if run.usd is not None and run.usd_per_hour is not None:
+            numbers = product(run.chip_hours, run.usd_per_hour)
+            yield Line("USD", "chip-hours · (USD an hour)", numbers, run.usd, "USD")
 
 
 def _share(name: str, what: str, step: TrainingStep, flops: float, share: float) -> Line:

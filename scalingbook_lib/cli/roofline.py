@@ -12,6 +12,7 @@ from scalingbook_lib.roofline.time import stored
 from scalingbook_lib.units import BF16, DType, percent, si
 
 type Shape = tuple[int, int, int]
+type Sizes = tuple[float, float, float]
 
 
 @click.command("roofline", short_help="The time of one operation on one chip, and what limits it.")
@@ -50,23 +51,25 @@ def command(
     line = roofline.matmul(B, D, F, chip, dtype, weights=weights, out=out, maths=compute)
     batch = roofline.break_even_batch(D, F, chip, dtype, weights=weights, out=out, maths=compute)
     given = {"B": B, "D": D, "F": F, "break_even_batch_tokens": batch}
-    a, w, o = stored(dtype, weights, out)
+    return _answer(line, chip, given, counted(line, shape, stored(dtype, weights, out)))
+
+
+def counted(line: roofline.Roofline, shape: Sizes, widths: Sizes) -> tuple[Line, ...]:
+    """FLOPs and bytes of X[B, D] · W[D, F], with the bytes of an element of X, of W and of the product."""
+    (B, D, F), (a, w, o) = shape, widths
     moved = f"{product(a, B, D)} + {product(w, D, F)} + {product(o, B, F)}"
-    counted = (
+    return (
         Line("FLOPs", "2 · B · D · F", product(2, B, D, F), line.flops, "FLOPs"),
         Line("bytes", "a · B · D + w · D · F + o · B · F", moved, line.bytes, "B"),
     )
-    return _answer(line, chip, given, counted)
 
 
-def _answer(
-    line: roofline.Roofline, chip: Chip, given: dict[str, float], counted: tuple[Line, ...]
-) -> Answer:
+def _answer(line: roofline.Roofline, chip: Chip, given: dict[str, float], count: tuple[Line, ...]) -> Answer:
     return Answer(
         told=f"{chip.name}: {line}",
         tables=(_table(line, given),),
         values={"chip": chip.name} | given | _values(line),
-        steps=(*counted, *_times(line)),
+        steps=(*count, *times(line)),
     )
 
 
@@ -102,7 +105,8 @@ def _values(line: roofline.Roofline) -> dict[str, object]:
     }
 
 
-def _times(line: roofline.Roofline) -> Iterator[Line]:
+def times(line: roofline.Roofline) -> Iterator[Line]:
+    """Both times, the intensity and the ridge, and what overlap makes of them."""
     C, W = figure(line.flops_per_s), figure(line.bytes_per_s)
     flops, nbytes = figure(line.flops), figure(line.bytes)
     math, memory = figure(line.math_s), figure(line.memory_s)

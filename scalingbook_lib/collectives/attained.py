@@ -92,7 +92,9 @@ class Fabric(Told):
         ideal = formula(nbytes, *domain) if domain else NOTHING
         direct = kind in (Collective.ALL_TO_ALL, Collective.PERMUTE)
         curve = self.in_switch if summed else self.exchange if direct else self.ring
+        # of e; without switches the way through the host is shared
         share = (self.pair if n == 2 else 1.0) / (n / 2) ** self.crowding
+        # an exchange sends to all at once, a ring hands on n - 1 times for each pass
         alpha_s = self.launch_s + self.step_s * (1 if direct else passes * (n - 1))
         within = curve.attained(alpha_s, ideal.bandwidth_s, share, passes)
         if len(domain) == len(levels):

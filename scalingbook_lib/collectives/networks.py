@@ -38,7 +38,7 @@ def reduce_scatter(nbytes: float, *axes: Network, both_ways: bool = True, overla
     A switch that sums saves nothing here: every chip still sends all but its own part.
     """
     gather = all_gather(nbytes, *axes, both_ways=both_ways, overlap=overlap)
-    return replace(gather, name=Collective.REDUCE_SCATTER)
+    return replace(gather, name=Collective.REDUCE_SCATTER)  # as many bytes over the same links, the other way
 
 
 def all_reduce(
@@ -82,8 +82,9 @@ FORMULAS: dict[str, Callable[..., Transfer]] = {
 
 def latency_bound_below(*axes: Network, collective: Callable[..., Transfer] = all_gather) -> float:
     """The array size (bytes) at which the hops cost as much as the bytes; smaller ones are latency-bound."""
+    # bytes cost in proportion, hops the same for any array
     one_byte = collective(1, *axes)
-    return one_byte.latency_s / one_byte.bandwidth_s if one_byte.bandwidth_s else 0.0
+    return one_byte.latency_s / one_byte.bandwidth_s if one_byte.bandwidth_s else 0.0  # bytes
 
 
 def _levels(axes: tuple[Network, ...]) -> TypeGuard[tuple[Level, ...]]:

@@ -25,7 +25,7 @@ def all_gather(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
     n = chips(*axes)
     # into the worst-placed chip; a line's end chip has only one link anyway
     inflow = sum(axis.bytes_per_s if both_ways else axis.link_bytes_per_s for axis in axes)
-    bandwidth_s = (n - 1) * nbytes / (n * inflow)
+    bandwidth_s = (n - 1) * nbytes / (n * inflow)  # all but the 1/n that a chip has
     latency_s = sum(hops(axis, both_ways) * axis.hop_s for axis in axes)
     return Transfer(Collective.ALL_GATHER, bandwidth_s, latency_s, _textbook(nbytes, axes))
 
@@ -33,7 +33,7 @@ def all_gather(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
 def all_reduce(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
     """[I]{U_X} → [I]: a reduce-scatter, which takes as long as an all-gather, then an all-gather."""
     half = all_gather(nbytes, *axes, both_ways=both_ways)
-    return replace(half + half, name=Collective.ALL_REDUCE)
+    return replace(half + half, name=Collective.ALL_REDUCE)  # chan2007collective
 
 
 def all_to_all(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:

@@ -30,7 +30,7 @@ class _Edge:
     @property
     def bytes_per_s(self) -> float:
         """All wires of the chips below."""
-        return self.below * self.level.bytes_per_s
+        return self.below * self.level.bytes_per_s  # each chip below brings another part, over its own rail
 
 
 type _Port = list[_Edge]
@@ -58,6 +58,7 @@ def all_reduce(nbytes: float, *levels: Level, in_switch: bool = False, overlap: 
     times, textbook_s, latency_s = [], 0, 0
     for port in ports:
         once = in_switch and _sums(port) and (overlap or port is ports[-1])
+        # to the switch and back once, or a gather's (1 - 1/N) both ways
         times.append(_summed_s(nbytes, port) if once else 2 * _gathered_s(nbytes, port, overlap))
         textbook_s = max(textbook_s, (1 if once else 2) * _summed_s(nbytes, port))
         hops = [edge.level.hop_s for edge in port]
@@ -86,6 +87,7 @@ def permute(nbytes: float, level: Level, shift: int = 1) -> Transfer:
     """Every chip sends its shard to one other: over its whole port, or over the one link to that peer."""
     if not _ports(nbytes, (level,)) or not shift % level.size:
         return replace(NOTHING, name=Collective.PERMUTE)
+    # in a full mesh one link leads to the peer, through switches all do
     bandwidth_s = nbytes / (level.peer_bytes_per_s or level.bytes_per_s)
     return Transfer(Collective.PERMUTE, bandwidth_s, level.hop_s, bandwidth_s)
 

@@ -24,7 +24,7 @@ class Transfer(Told):
     @property
     def total_s(self) -> float:
         """The last byte has arrived: the two terms added, as the step-by-step schedule has it."""
-        return self.bandwidth_s + self.latency_s
+        return self.bandwidth_s + self.latency_s  # hockney1994communication: α for each hop, and bytes/W
 
     @property
     def bound(self) -> str:
@@ -34,6 +34,7 @@ class Transfer(Told):
     @property
     def textbook_error(self) -> float:
         """How far the textbook's form is off, relative to the exact time (0 where nothing moves)."""
+        # below 0 where it leaves out hops, or a line's one link
         return self.textbook_s / self.total_s - 1 if self.total_s else 0.0
 
     def __add__(self, other: "Transfer") -> "Transfer":
@@ -104,6 +105,7 @@ def _plain(text: str) -> str:
 
 def bytes_received(collective: str, nbytes: float, n: int) -> float:
     """How many bytes each of `n` chips must receive, whatever the network: a lower bound no link can beat."""
+    # a chip has 1/n of what it wants
     return _received(collective, (n - 1) * nbytes / n, nbytes, n)
 
 
@@ -134,4 +136,4 @@ def reached(targets: int, draws: int) -> float:
     """
     if targets < 1 or draws < 0:
         raise ValueError(f"{draws} draws from {targets} chips: write at least 1 chip and no negative draws")
-    return 1 - (1 - 1 / targets) ** draws
+    return 1 - (1 - 1 / targets) ** draws  # each draw misses it with the chance 1 - 1/N

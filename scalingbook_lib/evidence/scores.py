@@ -99,14 +99,14 @@ def total[S: Score](name: str, scores: Sequence[S], left_out: bool) -> Summary:
     return Summary.of(name, [s.error for s in scores])
 
 
-def band_of[S: Score](scores: Sequence[S], besides: str = "", holds: float = HOLDS) -> float:
-    """The factor, up or down, that shall hold that share of the runs of a source that nobody has seen.
+def band_of[S: Score](scores: Sequence[S], besides: str = "") -> float:
+    """The factor, up or down, that shall hold `HOLDS` of the runs of a source that nobody has seen.
 
     Left out, as a new source is. `besides`: a source that the band never saw.
     """
     by_source = grouped(scores, lambda s: s.source)
     errors = {name: _logarithms(group) for name, group in by_source.items() if name != besides}
-    return band(errors, holds)
+    return band(errors, HOLDS)
 
 
 def held_by_band[S: Score](scores: Sequence[S]) -> dict[str, tuple[int, int]]:

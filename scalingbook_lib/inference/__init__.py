@@ -5,7 +5,8 @@
 `case(...).step_s` its seconds alone, for simulators and searches; `Efficiency` what real chips reach.
 B counts sequences, S tokens in the cache of each, T new tokens of each, P prompt and G generated tokens.
 `serve` is the steady state; `transfer`, `pools` and `prefix` what moving keys and values costs;
-`speculative` is speculative decoding; `rules` has the closed forms. Chapters: Inference, Serving LLaMA 3.
+`speculative` is speculative decoding, `diffusion` a block in a few passes; `rules` has the closed forms.
+Chapters: Inference, Serving LLaMA 3, Other architectures.
 
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Slice, chips
@@ -16,6 +17,7 @@ B counts sequences, S tokens in the cache of each, T new tokens of each, P promp
 from scalingbook_lib.inference import rules
 from scalingbook_lib.inference.case import Case, case
 from scalingbook_lib.inference.critical import Critical, Crossover, critical_batch, crossover_batch
+from scalingbook_lib.inference.diffusion import Diffusion, diffusion
 from scalingbook_lib.inference.efficiency import PEAK, ByType, Efficiency, by_type
 from scalingbook_lib.inference.kv_transfer import KVTransfer, Pools, pools, transfer
 from scalingbook_lib.inference.layout import Layout, LayoutError
@@ -34,6 +36,7 @@ __all__ = [
     "Case",
     "Critical",
     "Crossover",
+    "Diffusion",
     "Efficiency",
     "InferenceStep",
     "KVTransfer",
@@ -51,6 +54,7 @@ __all__ = [
     "critical_batch",
     "crossover_batch",
     "decode",
+    "diffusion",
     "largest_batch",
     "little",
     "memory",

@@ -1,7 +1,7 @@
 """How long do steps of one model on one machine under one layout take? What is known before is computed once.
 
-`case(model, machine, layout).step_s(decodes, kv_tokens, chunk)` is what simulators and searches ask; `Step`
-tells the same numbers. Chapter: Inference.
+`case(model, machine, layout).step_s(decodes, kv_tokens, chunk)` is what simulators and searches ask;
+`InferenceStep` tells the same numbers. Chapter: Inference.
 """
 
 from dataclasses import dataclass, replace
@@ -50,7 +50,6 @@ class Case:
         self.model, self.machine, self.layout, self.efficiency = model, machine, layout, efficiency
         self.traffic = rows(self.shape, machine, efficiency)
         self.constants = constants(self.shape, machine, efficiency, self.traffic)
-        self._most, self._last = self.shape.share()  # of the layers: of the longest stage, of the last
 
     def step_s(
         self, decodes: float, kv_tokens: float, chunk: float = 0, chunk_context: float = 0, prompts: int = 1
@@ -67,6 +66,7 @@ class Case:
         if pp == 1:
             one = passed(self.constants, load)
             return self._staged(load, one, 1, one.total_s)
+        # a chunk can be cut at any token, sequences cannot
         m = pp if load.chunk else max(min(pp, ceil(load.B)), 1)
         one = passed(self.constants, load.microbatch(m))
         return self._staged(load, one, m, max(one.total_s, m * self._longest_s(one)))
@@ -80,7 +80,8 @@ class Case:
     def _longest_s(self, one: Pass) -> float:
         """What the longest stage does of a pass: most layers, or the last ones and the unembedding."""
         layers_s = one.total_s - one.head_s
-        return max(self._most * layers_s, self._last * layers_s + one.head_s)
+        # all stages keep its pace
+        return max(self.shape.longest * layers_s, self.shape.last * layers_s + one.head_s)
 
     def _staged(self, load: Load, one: Pass, m: int, lasts_s: float) -> Staged:
         e, sequences = self.efficiency, load.sequences

@@ -22,9 +22,6 @@ class Critical(BreakEven):
     compute: DType
     chip: str
 
-    def __float__(self) -> float:
-        return self.tokens
-
     def __str__(self) -> str:
         dense = f", {self.sparsity:.4g} times the {self.dense_tokens:.4g} of a dense one"
         return (
@@ -41,10 +38,11 @@ def critical_batch(
     A token visits k of E experts: for their weights E/k times as much. Without a model, a dense one.
     """
     x = model.experts if model else None
+    # 2 B P k/E FLOPs beside w P bytes: the knee of the roofline, E/k times as far out
     found = moe_break_even(x.E if x else 1, x.k if x else 1, chip, weights=weights, maths=compute)
     return Critical(
-        dense_tokens=found.dense_tokens,
-        sparsity=found.sparsity,
+        dense_tokens=found.dense_tokens,  # w C / (2 W_hbm)
+        sparsity=found.sparsity,  # E/k
         weights=weights,
         compute=compute,
         chip=chip.name,
@@ -63,10 +61,7 @@ class Crossover(Told):
     @property
     def sequences(self) -> float:
         """How many."""
-        return self.weight_bytes / self.cache_bytes
-
-    def __float__(self) -> float:
-        return self.sequences
+        return self.weight_bytes / self.cache_bytes  # B where B M_kv = w P
 
     def __str__(self) -> str:
         return (
@@ -78,5 +73,6 @@ class Crossover(Told):
 def crossover_batch(model: Transformer, *, S: int, weights: DType = BF16, kv: DType = BF16) -> Crossover:
     """Bytes of all weights over those of one sequence's cache; of embeddings only what is multiplied by."""
     s = shape(model, Layout(weights=weights, kv=kv))
+    # of a table that is looked up, a step reads a row for each token
     read = weight_bytes(s) - s.embedding * weights.bytes
     return Crossover(model=model.name, S=S, weight_bytes=read, cache_bytes=kv_cache(model, S, kv).nbytes)

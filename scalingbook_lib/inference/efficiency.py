@@ -6,7 +6,7 @@ Nothing here is a property of a model or of a run. Chapter: Inference.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scalingbook_lib.steps.placement import LINKS, Links
+from scalingbook_lib.steps.placement import LINKS, LinkShares
 from scalingbook_lib.units import DType, Told, percent, si
 
 # Shares of a documented peak: of the matrix unit's FLOPs/s by what it multiplies, of the HBM's bytes/s by
@@ -52,7 +52,7 @@ type Figure = float | ByType
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Efficiency(Links, Told):
+class Efficiency(LinkShares, Told):
     """Achieved over peak, by class of operation; a figure may differ by data type (`by_type`).
 
     Of the matrix unit's rate, by the type that computes: `matmul` (dense products), `experts` (grouped ones),
@@ -71,25 +71,25 @@ class Efficiency(Links, Told):
     while the chips are at the one before: no step is shorter; with stages, it is waited for.
     """
 
-    matmul: Figure = 1.0
+    matmul: Figure = 1.0  # shares of the matrix unit's rate
     experts: Figure = 1.0
     head: Figure = 1.0
     attention: Figure = 1.0
-    weights: Figure = 1.0
+    weights: Figure = 1.0  # shares of HBM's rate
     expert_weights: Figure = 1.0
     head_weights: Figure = 1.0
     kv: Figure = 1.0
     memory: Figure = 1.0
-    overlap: float = 0.0
-    apart: float = 0.0
-    dequantize_s: Figure = 0.0
-    layer_s: Figure = 0.0
+    overlap: float = 0.0  # share of collectives
+    apart: float = 0.0  # share of the shorter of two times
+    dequantize_s: Figure = 0.0  # a weight
+    layer_s: Figure = 0.0  # a layer that a step passes
     expert_layer_s: Figure = 0.0
-    collective_s: float = 0.0
+    collective_s: float = 0.0  # a collective, beside its hops
     network_s: float = 0.0
-    fixed_s: float = 0.0
-    sequence_s: float = 0.0
-    host_s: float = 0.0
+    fixed_s: float = 0.0  # a step
+    sequence_s: float = 0.0  # a sequence of a step
+    host_s: float = 0.0  # a sequence of a group
     name: str = "peak"
     source: str = ""
 
@@ -119,9 +119,7 @@ class Efficiency(Links, Told):
 def _said(name: str, figure: Figure) -> str:
     if isinstance(figure, ByType):
         return f"({figure})"
-    if name in LOST:
-        return si(figure, "s")
-    return percent(figure)
+    return si(figure, "s") if name in LOST else percent(figure)
 
 
 PEAK = Efficiency()

@@ -17,7 +17,7 @@ class KVTransfer(Told):
 
     P: int
     nbytes: float
-    bytes_per_s: float
+    bytes_per_s: float  # of all network cards of the slower side
     layers: int
 
     @property
@@ -55,6 +55,7 @@ def transfer(
     if bytes_per_s is None:
         if chip is None:
             raise ValueError("no rate is known: give chip=... and chips=..., or bytes_per_s=...")
+        # every byte leaves one side and enters the other
         bytes_per_s = min(_rate(chip, chips), _rate(to_chip or chip, to_chips or chips))
     return KVTransfer(P=P, nbytes=kv_cache(model, P, kv).nbytes, bytes_per_s=bytes_per_s, layers=model.L)
 
@@ -62,7 +63,7 @@ def transfer(
 def _rate(chip: Chip, chips: int) -> float:
     if not chip.dcn_bytes_per_s:
         raise ValueError(f"nobody says what network {chip.name} has; give bytes_per_s=...")
-    return chips * chip.dcn_bytes_per_s
+    return chips * chip.dcn_bytes_per_s  # each chip's share of its host's cards, one way
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,11 +78,12 @@ class Pools(Told):
     @property
     def ratio(self) -> float:
         """Prefill copies for each decode copy: prompts that one decode copy ends, times the time of one."""
-        return self.prefill_s * self.requests_per_s
+        return self.prefill_s * self.requests_per_s  # n_p / n_d: both sides then pass as many requests
 
     @property
     def requests_per_s(self) -> float:
         """What one decode copy ends in a second."""
+        # a sequence ends after G steps, and B are under way (little1961proof)
         return self.B / (self.step_s * self.G)
 
     def rate_per_s(self, prefill: float, decode: float) -> float:
@@ -91,6 +93,7 @@ class Pools(Told):
     def idle(self, prefill: float, decode: float) -> tuple[float, float]:
         """The share of the time that prefill and decode copies have nothing to do."""
         rate = self.rate_per_s(prefill, decode)
+        # busy: requests/s times the time of one, over the copies
         return 1 - rate * self.prefill_s / prefill, 1 - rate / (decode * self.requests_per_s)
 
     def best(self, copies: int, prefill_chips: int = 1, decode_chips: int = 1) -> tuple[int, int]:

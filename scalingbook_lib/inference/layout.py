@@ -3,6 +3,7 @@
 Chapter: Inference.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from scalingbook_lib.models import Transformer
@@ -43,8 +44,8 @@ class Layout(Told):
     their own types where they have one; then what is not quantized computes in the type of the activations.
     """
 
-    tp: int = 1
-    rows: int = 1
+    tp: int = 1  # Y
+    rows: int = 1  # X of two dimensions
     cp: int = 1
     pp: int = 1
     ep: int = 1
@@ -52,13 +53,13 @@ class Layout(Told):
     kv_batch: int = 1
     kv_sequence: int = 1
     weights: DType = BF16
-    kv: DType = BF16
+    kv: DType = BF16  # an element of the cache
     compute: DType = BF16
     activations: DType = BF16
-    experts: DType | None = None
-    experts_compute: DType | None = None
-    outer: DType | None = None
-    dispatch: DType | None = None
+    experts: DType | None = None  # None: as weights
+    experts_compute: DType | None = None  # None: as compute
+    outer: DType | None = None  # None: as weights
+    dispatch: DType | None = None  # tokens on their way to experts; None: as activations
 
     def __post_init__(self) -> None:
         for name in WAYS:
@@ -83,7 +84,7 @@ class Layout(Told):
     @property
     def chips(self) -> int:
         """Those of one copy."""
-        return self.tp * self.cp * self.pp
+        return self.tp * self.cp * self.pp  # ep and attention_dp share out these chips once more
 
     @property
     def group(self) -> int:
@@ -108,34 +109,33 @@ class Layout(Told):
 
     def check(self, model: Transformer) -> None:
         """Refuse what the model's sizes do not allow."""
-        E = model.experts.E if model.experts else 0
-        for broken, why in (
-            (lacks := model.no_experts_for(ep=self.ep), lacks),
-            (self.pp > model.L, f"{model.L} layers are fewer than pp={self.pp} stages: lower pp"),
-            (
-                E % self.ep,
-                f"{E} experts do not divide over ep={self.ep}: write a divisor of their number",
-            ),
-            (
-                self.rows > 1 and (model.experts or model.latent or model.linear),
+        for why in self._refusals(model):  # a search asks this of very many: no text before it is needed
+            raise LayoutError(why)
+
+    def _refusals(self, model: Transformer) -> Iterator[str]:
+        if self.ep > 1 and (lacks := model.no_experts_for(ep=self.ep)):
+            yield lacks
+        if self.pp > model.L:
+            yield f"{model.L} layers are fewer than pp={self.pp} stages: lower pp"
+        if model.experts and (E := model.experts.E) % self.ep:
+            yield f"{E} experts do not divide over ep={self.ep}: write a divisor of their number"
+        if self.rows > 1 and (model.experts or model.latent or model.linear):
+            yield (
                 f"rows={self.rows}: two dimensions are counted for dense layers and plain attention alone; "
-                "write rows=1",
-            ),
-            (  # its state is a recurrence over tokens: no ring of keys and values can make up for that
-                self.cp > 1 and model.linear,
-                f"cp={self.cp}: linear attention passes one token after the other; write cp=1",
-            ),
-            (
-                self.columns > model.N,
+                "write rows=1"
+            )
+        if self.cp > 1 and model.linear:
+            # its state is a recurrence over tokens: no ring of keys and values can make up for that
+            yield f"cp={self.cp}: linear attention passes one token after the other; write cp=1"
+        if self.columns > model.N:
+            yield (
                 f"{model.N} heads are fewer than the {self.columns} chips that split them: lower tp, or "
-                "raise attention_dp or rows",
-            ),
-        ):
-            if broken:
-                raise LayoutError(why)
+                "raise attention_dp or rows"
+            )
 
     def stored(self, part: str) -> DType:
         """The type in which the weights of a part are stored."""
+        # both tables are one type: a tied model has one matrix for them
         own = {"experts": self.experts, "embedding": self.outer, "unembedding": self.outer}.get(part)
         return own or self.weights
 
@@ -143,6 +143,7 @@ class Layout(Told):
         """The type in which the products of a part compute."""
         if part == "experts":
             return self.experts_compute or self.compute
+        # what is not quantized is not computed in the narrow type either
         return self.activations if part == "unembedding" and self.outer else self.compute
 
     def __str__(self) -> str:

@@ -67,7 +67,13 @@ def memory(
     `step_tokens` pass the model at once (B, or more where prompts do); `reserve` is the share of the HBM that
     stays free for the runtime.
     """
-    s = shape(model, layout)
+    return held_by(shape(model, layout), machine, B=B, S=S, step_tokens=step_tokens, reserve=reserve)
+
+
+def held_by(
+    s: Shape, machine: Machine, *, B: int, S: int, step_tokens: int | None = None, reserve: float = 0.0
+) -> Memory:
+    """`memory` of a shape that is known already."""
     working, logits = _working_by_batch(s)(B, B if step_tokens is None else step_tokens)
     return Memory(
         weights=_weights(s),
@@ -103,10 +109,10 @@ def room_for(
         working, logits = worked(B, B if step_tokens is None or step_tokens < B else step_tokens)
         return cached(B) + (working + logits)
 
-    if held(1) > room:
+    if (least := held(1)) > room:
         return 0
     # What is held grows with B, in steps around a line: from there by doubled steps past the last that fits.
-    low = high = 1 + int((room - held(1)) * FAR / held(FAR))
+    low = high = 1 + int((room - least) * FAR / held(FAR))
     step = 1
     while held(high) <= room:
         low, high, step = high, high + step, 2 * step
@@ -118,6 +124,7 @@ def room_for(
 def weight_bytes(s: Shape) -> float:
     """All layers' weights and both ends on the chips of one tensor group, one chip's share of them."""
     o = s.layout
+    # norms and biases stay in the type of the activations: next to the matrices they are small
     layers = (s.projections.stored + s.mlp.stored) * o.weights.bytes + s.other * o.activations.bytes
     layers += s.experts.stored * o.stored("experts").bytes
     return layers + (s.embedding + s.head.stored) * o.stored("embedding").bytes
@@ -130,18 +137,20 @@ def _weights(s: Shape) -> float:
     ends = (s.embedding + s.head.stored) * outer
     layers = weight_bytes(s) - ends
     # With stages, the embedding lies on the first and the unembedding on the last: no chip has both.
-    return s.share()[0] * layers + (ends if o.pp == 1 else outer * max(s.embedding, s.head.stored))
+    return s.longest * layers + (ends if o.pp == 1 else outer * max(s.embedding, s.head.stored))
 
 
 def _cache_by_batch(s: Shape, S: float) -> Callable[[int], float]:
     """The stage with most layers holds its part of the cache of all B sequences, whole ones on each chip."""
-    o, most = s.layout, s.share()[0]
+    o, most = s.layout, s.longest
     cp, dp, ways = o.cp, o.attention_dp, o.kv_batch
+    # A window keeps its last tokens alone; `elements` counts heads that are copied.
     each = sum(kind.elements * min(S, kind.window) for kind in s.kinds) * o.kv.bytes / o.kv_sequence
-    state = s.state * STATE_BYTES
+    state = s.state * STATE_BYTES  # of a sequence, however long it is
 
     def held(B: int) -> float:
         B = -(-B // cp)  # tensor groups that a prompt is spread over share the sequences of a decode step
+        # sequences of a group, then of one of its parts: neither is cut, so the fullest has the ceiling
         return most * (-(B // -dp // ways) * each + state * B / dp)
 
     return held
@@ -150,6 +159,7 @@ def _cache_by_batch(s: Shape, S: float) -> Callable[[int], float]:
 def _working_by_batch(s: Shape) -> Callable[[int, int], tuple[float, float]]:
     """Two vectors as wide as the model and the widest hidden one; logits of each sequence in fp32."""
     m, o = s.model, s.layout
+    # up and gate side by side; a token's k experts are there together
     width = max(m.F, (m.experts.F * m.experts.k) if m.experts else 0) * (2 if m.gated else 1) / o.tp
     # Of the hidden vectors a layer makes one after the other, only the widest is there at its time.
     widest = max(width, (m.N + 2 * m.K) * m.H / o.columns)

@@ -28,7 +28,7 @@ class Prefix(Told):
     @property
     def recompute_s(self) -> float:
         """What reading the prefix adds."""
-        return self.whole_s - self.rest_s
+        return self.whole_s - self.rest_s  # its products, and its own attention
 
     @property
     def reload_s(self) -> float:
@@ -43,7 +43,7 @@ class Prefix(Told):
     @property
     def break_even_bytes_per_s(self) -> float:
         """The rate at which both take as long."""
-        return self.nbytes / self.recompute_s
+        return self.nbytes / self.recompute_s  # bytes/s; faster stores pay
 
     def capacity_tokens(self, nbytes: float) -> float:
         """How many tokens such a store holds."""
@@ -78,6 +78,7 @@ def prefix(
         nbytes=kv_cache(model, cached, layout.kv).nbytes,
         whole_s=prefill(model, machine, layout, P=P, efficiency=efficiency).total_s,
         rest_s=prefill(model, machine, layout, P=P, cached=cached, efficiency=efficiency).total_s,
+        # each chip loads its own part
         bytes_per_s=layout.chips * _host_rate(machine) if bytes_per_s is None else bytes_per_s,
     )
 

@@ -11,6 +11,7 @@ from scalingbook_lib.units import Told
 
 def usd_per_million(usd_per_hour: float, *, chips: int, tokens_per_s: float) -> float:
     """USD for a million tokens, at a price of one chip-hour."""
+    # USD/s of the copy, over tokens/s
     return usd_per_hour * chips / 3600 / tokens_per_s * 1e6
 
 
@@ -48,12 +49,12 @@ class Priced(Told):
     @property
     def tokens_per_s_per_chip(self) -> float:
         """The same, of each chip."""
-        return self.tokens_per_s / self.chips
+        return self.tokens_per_s / self.chips  # of a copy's chips, so that layouts compare
 
     def usd_per_million(self, usd_per_hour: float | None = None) -> float:
         """USD for a million of these tokens, at a price of one chip-hour (the chip's own without one)."""
         chip = self.machine.chip
-        price = chip.usd_per_hour if usd_per_hour is None else usd_per_hour
+        price = chip.usd_per_hour if usd_per_hour is None else usd_per_hour  # USD for one chip and hour
         if price is None:
             raise ValueError(f"{chip.name} has no price; give usd_per_hour=...")
         return usd_per_million(price, chips=self.chips, tokens_per_s=self.tokens_per_s)
@@ -62,4 +63,4 @@ class Priced(Told):
     def joules_per_token(self) -> float | None:
         """Of the chips alone, at their most; None where nobody publishes their watts."""
         watts = self.machine.chip.power_w
-        return None if watts is None else self.chips * watts / self.tokens_per_s
+        return None if watts is None else self.chips * watts / self.tokens_per_s  # W over tokens/s

@@ -13,11 +13,12 @@ def little(rate_per_s: float, seconds: float) -> float:
     """
     if rate_per_s < 0 or seconds < 0:
         raise ValueError(f"{rate_per_s} requests/s for {seconds} s: write no negative numbers")
-    return rate_per_s * seconds
+    return rate_per_s * seconds  # holds whatever the distributions (little1961proof)
 
 
 def static_waste(lengths: Sequence[float]) -> float:
     """The share of a static batch's slots that do nothing: 1 - mean/max, as all wait for the longest."""
     if not lengths or min(lengths) < 0 or max(lengths) <= 0:
         raise ValueError(f"{list(lengths)[:5]}: write the output lengths of a batch, at least one above 0")
+    # slots times the longest are paid for, tokens are used
     return 1 - sum(lengths) / (len(lengths) * max(lengths))

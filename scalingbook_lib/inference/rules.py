@@ -59,11 +59,12 @@ def step(
     Holds where everything is split evenly and nothing waits for the network. `active` parameters serve one
     token. Source: the scaling book, "All About Transformer Inference".
     """
-    W = chips * chip.hbm_bytes_per_s
+    W = chips * chip.hbm_bytes_per_s  # bytes/s of all chips
     return Rule(
-        kv_s=B * cache_bytes / W,
+        kv_s=B * cache_bytes / W,  # every sequence reads its own: nothing is shared
+        # a multiply and an add for each parameter that a token meets
         matmul_s=2 * B * (params if active is None else active) / (chips * chip.flops_per_s(compute)),
-        weights_s=params * weights.bytes / W,
+        weights_s=params * weights.bytes / W,  # once a step, whatever the batch
         B=B,
         chips=chips,
     )
@@ -71,6 +72,7 @@ def step(
 
 def full_memory_s(chip: Chip) -> float:
     """The step of a chip whose HBM is full and read once: while arithmetic does not bind, the longest."""
+    # no program touches all of a full memory in less
     return chip.hbm_bytes / chip.hbm_bytes_per_s
 
 
@@ -89,8 +91,8 @@ def batch_within(
     Below the critical batch the weights are read once, beyond it each sequence adds its arithmetic.
     """
     W = chips * chip.hbm_bytes_per_s
-    each, math = cache_bytes / W, 2 * params / (chips * chip.flops_per_s(compute))
-    read = params * weights.bytes / W
+    each, math = cache_bytes / W, 2 * params / (chips * chip.flops_per_s(compute))  # seconds a sequence
+    read = params * weights.bytes / W  # seconds, for any batch
     if limit_s <= read:
         return 0.0
     # Both regimes are straight lines in B, and the step is the higher of them: the smaller B is the answer.
@@ -110,6 +112,7 @@ def tensor_ways(
 
     The most ways of a two-matrix MLP in bf16 are F W_ici axes / C. Hops are not counted.
     """
+    # 2 B D F / (Y C) > a B D / (n_ax W_ici), of one matrix, solved for Y
     return 2 * F * axes * _axis(chip, wrapped) / (activations.bytes * chip.flops_per_s(compute))
 
 
@@ -128,6 +131,7 @@ def tensor_ways_decoding(
     Holds below the critical batch. Hops are not counted, and mostly bind first.
     """
     beta = chip.hbm_bytes_per_s / _axis(chip, wrapped)
+    # w D F / (Y W_hbm) > a B D / (n_ax W_ici), solved for Y ("Splitting a decode step")
     return weights.bytes / activations.bytes * axes * F / (B * beta)
 
 
@@ -174,13 +178,15 @@ def two_dimensions(
     """
     # d/dX of the sum is 0 where both of its terms are equal: there lies the best X.
     i, j, W = rows_axes, columns_axes, _axis(chip, True)
-    both = 2 * activations.bytes
+    both = 2 * activations.bytes  # gathered and scattered
     X = sqrt(n * D * i / (F * j))
     return TwoDimensions(
         n=n,
         rows=X,
-        one_s=both * D / ((i + j) * W),
+        one_s=both * D / ((i + j) * W),  # [b, D] over all axes at once
+        # [b, D/X] over the columns' axes, [b, F X/n] over the rows'
         two_s=both * D / (X * j * W) + both * F * X / (n * i * W),
+        # one_s > two_s at the best X, solved for n
         least=4 * F / D * (i + j) ** 2 / (i * j),
     )
 
@@ -192,15 +198,19 @@ def latency_bound_batch(
 
     hops · α against (1 - 1/Y) a B D bytes over links of W_1 on that many axes.
     """
+    # along a line, the last chip's part passes all others ("Hops bind first")
     waits_s = (ways - 1 if hops is None else hops) * chip.hop_s
+    # bytes/W: of the array a chip lacks all but its own 1/Y
     return waits_s * axes * chip.link_bytes_per_s / ((1 - 1 / ways) * activations.bytes * D)
 
 
 def hops_s(layers: int, hops: int, chip: Chip, collectives_per_layer: int = 4) -> float:
     """What a step waits for at least: layers · collectives · hops from end to end · the time of one."""
+    # four: an all-reduce after attention and after the MLP, of two halves each
     return layers * collectives_per_layer * hops * chip.hop_s
 
 
 def evicted(B: float, P: float, G: float) -> tuple[float, float]:
     """Of a step in the steady state: sequences that end, B / G, and the tokens of cache that they free."""
+    # each of B sequences ends once in G steps, with P + G tokens cached
     return B / G, B * (P + G) / G

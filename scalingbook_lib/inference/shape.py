@@ -5,10 +5,11 @@ Chapter: Inference.
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import cache
 from math import ceil, inf
 
 from scalingbook_lib.inference.layout import Layout
-from scalingbook_lib.models import Transformer, Weight
+from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import pointwise
 from scalingbook_lib.models.arithmetic.layers import pair_flops, up_projection
 from scalingbook_lib.steps.heads import BY_KV_HEAD, whole_heads
@@ -70,20 +71,26 @@ class Shape:
     state: float  # elements of linear attention's state, of one sequence
     pointwise: float  # elements read and written between products, of one token of a step
 
-    def share(self) -> tuple[float, float]:
-        """What the longest stage, and the last, have of all layers; what is left over goes to the first."""
-        L, pp = self.model.L, self.layout.pp
-        return ceil(L / pp) / L, L // pp / L
+    @property
+    def longest(self) -> float:
+        """The share of the layers that the longest stage has: what is left over goes to the first ones."""
+        return ceil(self.model.L / self.layout.pp) / self.model.L
+
+    @property
+    def last(self) -> float:
+        """The share of the layers that the last stage has."""
+        return self.model.L // self.layout.pp / self.model.L
 
 
 def shape(model: Transformer, layout: Layout) -> Shape:
     """The shape of a layout for a model; a LayoutError where the sizes do not allow it."""
     layout.check(model)
     stored, met = defaultdict[str, float](float), defaultdict[str, float](float)
-    for w in model.weights():
-        name, share = _CLASSES.get(w.part, "other"), _share(w, model, layout)
-        stored[name] += w.params * share
-        met[name] += w.size * w.matmuls * share
+    shares = _shares(model, layout)
+    for (part, split), (params, products) in _totals(model).items():
+        name, share = _CLASSES.get(part, "other"), shares.get(split, 1.0)
+        stored[name] += params * share
+        met[name] += products * share
     return Shape(
         model=model,
         layout=layout,
@@ -106,13 +113,32 @@ def resplit(s: Shape, layout: Layout) -> Shape:
     return replace(s, layout=layout, kinds=s.kinds if same else _kinds(s.model, layout))
 
 
-def _share(w: Weight, model: Transformer, layout: Layout) -> float:
-    """What one chip holds of a weight."""
-    if w.part == "attention" and w.name in (*_BY_HEAD, *BY_KV_HEAD):
-        return whole_heads(model.N if w.name in _BY_HEAD else model.K, layout.columns) / layout.rows
-    dense = layout.tp if layout.wide else layout.group
-    ways = {"linear attention": layout.group, "mlp": dense, "shared experts": dense}
-    return 1 / (ways | dict.fromkeys(("experts", "unembedding", "embedding"), layout.tp)).get(w.part, 1)
+@cache
+def _totals(model: Transformer) -> dict[tuple[str, str], tuple[int, int]]:
+    """Elements that are stored, and that a token meets, by part and by what splits them."""
+    found = defaultdict[tuple[str, str], list[int]](lambda: [0, 0])
+    for w in model.weights():
+        by_head = w.part == "attention" and w.name in _BY_HEAD
+        by_kv_head = w.part == "attention" and w.name in BY_KV_HEAD
+        total = found[w.part, "heads" if by_head else "kv heads" if by_kv_head else w.part]
+        total[0] += w.params
+        total[1] += w.size * w.matmuls
+    return {key: (params, products) for key, (params, products) in found.items()}
+
+
+def _shares(model: Transformer, layout: Layout) -> dict[str, float]:
+    """What one chip holds of what is split; all of the rest."""
+    dense, outer = 1 / (layout.tp if layout.wide else layout.group), 1 / layout.tp
+    return {
+        "heads": whole_heads(model.N, layout.columns) / layout.rows,
+        "kv heads": whole_heads(model.K, layout.columns) / layout.rows,
+        "linear attention": 1 / layout.group,
+        "mlp": dense,
+        "shared experts": dense,
+        "experts": outer,
+        "unembedding": outer,
+        "embedding": outer,
+    }
 
 
 def _kinds(model: Transformer, layout: Layout) -> tuple[AttentionKind, ...]:

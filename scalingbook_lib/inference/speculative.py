@@ -36,6 +36,7 @@ class Speculation(Told):
     @property
     def speed_up(self) -> float:
         """Tokens for the time of one plain step."""
+        # both in plain decode steps: of these, each gives one token
         return self.tokens / self.steps
 
     def __str__(self) -> str:
@@ -64,5 +65,6 @@ def speculative(acceptance: float, draft: int, *, cost: float, verify: Ratio = 1
 
 def best_draft(acceptance: float, *, cost: float, verify: Ratio = 1.0, most: int = 32) -> Speculation:
     """The number of drafted tokens, 0 to `most`, that is fastest; the smallest of equals."""
+    # a longer guess is worth less with each token, and costs as much
     found = (speculative(acceptance, K, cost=cost, verify=verify) for K in range(most + 1))
     return max(found, key=lambda one: one.speed_up)

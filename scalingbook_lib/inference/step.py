@@ -82,7 +82,7 @@ class InferenceStep(Priced):
         busy = dict.fromkeys((row.name for row in self.traffic), 0.0)
         for row in self.traffic:
             busy[row.name] = busy[row.name] + self._bandwidth_s(row) + row.hops_s
-        whole = sum(busy.values())
+        whole = sum(busy.values())  # before any overlap
         return {name: s * self.times.one.collectives_s / whole for name, s in busy.items()} if whole else {}
 
     @property
@@ -93,6 +93,7 @@ class InferenceStep(Priced):
     def _bandwidth_s(self, row: Traffic) -> float:
         """The bytes of a collective, for what passes a tensor group in one microbatch."""
         m, cp, load = self.times.microbatches, self.layout.cp, self.load
+        # the same numbers of tokens as in `passes.passed`, or the parts would not add up
         decoded = fullest(fullest(load.B, m), cp) * load.T
         prompts = load.prompts if load.chunk else 0
         prompts, read = fullest(prompts, m) if self.what == "prefill" else prompts, load.chunk / m
@@ -106,6 +107,7 @@ class InferenceStep(Priced):
     @property
     def network_s(self) -> float:
         """All collectives, as far as they are waited for."""
+        # of the mean stage, as `terms`
         return self.times.one.collectives_s * self.times.microbatches / self.layout.pp
 
     @property
@@ -117,11 +119,13 @@ class InferenceStep(Priced):
     @property
     def tokens(self) -> float:
         """Those that pass the model."""
+        # T new ones of each sequence, and those of prompts
         return self.load.B * self.load.T + self.load.chunk
 
     @property
     def tokens_per_s(self) -> float:
         """Of one copy: generated ones, or of a prefill those that are read."""
+        # prompts that ride along are not counted: they are read, not written
         return (self.load.B * self.load.T if self.load.B else self.load.chunk) / self.total_s
 
     @property
@@ -207,6 +211,7 @@ def stepped(
         raise ValueError(
             f"B={B} with T={T} and chunk={chunk} of {prompts} prompts: write at least 1 token to do"
         )
+    # S is the mean context: attention is linear in the sum of all
     load = Load(B=B, kv_tokens=B * S, T=T, chunk=chunk, context=context, prompts=prompts)
     what = "decode step" if not chunk else "mixed step" if B else "chunk"
     return InferenceStep(case=on, what=what, load=load, S=S, times=on.staged(load))

@@ -17,7 +17,7 @@ from scalingbook_lib.inference.shape import Shape
 from scalingbook_lib.machines import Level, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.layers import score_width, value_width
-from scalingbook_lib.steps.placement import FREE, Rate, exchange_rate, place, rate
+from scalingbook_lib.steps.placement import FREE, Rate, exchange_rate, groups, rate
 from scalingbook_lib.units import FP32, Told, si
 
 GATHER, SCATTER, REDUCE = Collective.ALL_GATHER, Collective.REDUCE_SCATTER, Collective.ALL_REDUCE
@@ -77,7 +77,7 @@ class Traffic(Told):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Links:
+class LayoutLinks:
     """What a byte costs between the chips of a machine; a token visits k experts."""
 
     machine: Machine
@@ -99,8 +99,7 @@ class Links:
         of: str = "all",
     ) -> Traffic:
         """One collective of n groups of `inside` neighbors: a chip with those at its place in the others."""
-        e, outside = self.efficiency, self.machine.chips // (inside * n)
-        on = place(self.machine, (inside, n, 1, 1, 1, outside)).over("C")
+        e, on = self.efficiency, groups(self.machine, inside, n)
         leaves = any(isinstance(part, Level) and part.port in ("network", "dcn") for part in on)
         if n == 1:
             found = FREE
@@ -126,12 +125,12 @@ def rows(s: Shape, machine: Machine, efficiency: Efficiency) -> Rows:
     """Every collective of a step that has anyone to talk to."""
     m, o = s.model, s.layout
     k, vector = m.experts.k if m.experts else 1, o.activations.bytes * m.D
-    links = Links(machine=machine, efficiency=efficiency, k=k, vector=vector)
+    links = LayoutLinks(machine=machine, efficiency=efficiency, k=k, vector=vector)
     parts = (_ends, _two_dimensions if o.rows > 1 else _one_dimension, _cache, _ring, _stages)
     return tuple(row for part in parts for row in part(m, o, links) if row.n > 1 and row.times)
 
 
-def _ends(m: Transformer, o: Layout, links: Links) -> Rows:
+def _ends(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
     """The vocabulary is split: embedded vectors are summed, each chip's best candidates are gathered."""
     best = CANDIDATE_BYTES * o.tp
     return (
@@ -140,7 +139,7 @@ def _ends(m: Transformer, o: Layout, links: Links) -> Rows:
     )
 
 
-def _one_dimension(m: Transformer, o: Layout, links: Links) -> Rows:
+def _one_dimension(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
     """Outputs are summed twice a layer (once in a parallel block): a reduce-scatter and an all-gather."""
     # Source: Megatron-LM, arXiv 1909.08053, section 3: one sum after attention, one after the MLP.
     blocks = m.L if m.norms > 1 else 0  # a parallel block adds attention's output to the MLP's, then sums
@@ -161,13 +160,13 @@ def _one_dimension(m: Transformer, o: Layout, links: Links) -> Rows:
     )
 
 
-def _all_groups(m: Transformer, o: Layout, links: Links) -> Rows:
+def _all_groups(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
     """Each group's tokens to all chips, and sums back: MLPs that all tp chips split."""
     row = partial(links.row, axis="A", inside=o.group, n=o.attention_dp, per_token=links.vector, times=m.L)
     return row("tokens of all groups", GATHER), row("outputs to their groups", SCATTER)
 
 
-def _experts(m: Transformer, o: Layout, links: Links) -> Rows:
+def _experts(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
     """A chip's own tokens to their k experts and back; where chips split an expert, gathered and summed."""
     assert m.experts
     # Dispatch may be narrower than what is computed with (DeepSeek-V3: fp8 there, bf16 back).
@@ -184,7 +183,7 @@ def _experts(m: Transformer, o: Layout, links: Links) -> Rows:
     )
 
 
-def _two_dimensions(m: Transformer, o: Layout, links: Links) -> Rows:
+def _two_dimensions(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
     """Inputs gathered over columns, hidden vectors summed over rows and gathered, outputs scattered.
 
     Source: Pope et al., arXiv 2211.05102, section 3.2.2. A gated MLP sums two hidden vectors.
@@ -204,7 +203,7 @@ def _two_dimensions(m: Transformer, o: Layout, links: Links) -> Rows:
     )
 
 
-def _cache(m: Transformer, o: Layout, links: Links) -> Rows:
+def _cache(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
     """Queries to where their cache is, outputs back; over tokens, partial outputs with their m and l.
 
     Rows of two dimensions scatter over sequences by themselves, as far as they go. A prompt's attention is
@@ -233,14 +232,14 @@ def _cache(m: Transformer, o: Layout, links: Links) -> Rows:
     )
 
 
-def _ring(m: Transformer, o: Layout, links: Links) -> Rows:
+def _ring(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
     """Keys and values of whole prompts, or latent vectors, pass every group, each chip its own heads."""
     each = m.kv_elements_per_token / m.softmax_layers / (1 if m.latent else min(o.group, m.K))
     ring = partial(links.row, axis="R", inside=o.tp, n=o.cp, times=m.softmax_layers, of="prompts")
     return (ring("keys and values", GATHER, per_token=o.activations.bytes * each / o.attention_dp),)
 
 
-def _stages(m: Transformer, o: Layout, links: Links) -> Rows:
+def _stages(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
     """To the next stage, each tensor way its own part."""
     row = partial(links.row, axis="P", inside=o.tp * o.cp, n=o.pp, times=o.pp - 1)
     return (row("to the next stage", HOP, per_token=links.vector / o.tp),)

@@ -68,13 +68,13 @@ class Chip(Told):
 
     name: str
     vendor: str
-    bf16_flops_per_s: float
-    hbm_bytes: float
-    hbm_bytes_per_s: float
-    link_bytes_per_s: float
-    links: int
+    bf16_flops_per_s: float  # dense, of the whole chip
+    hbm_bytes: float  # of the whole chip
+    hbm_bytes_per_s: float  # reads and writes together
+    link_bytes_per_s: float  # one link, one direction
+    links: int  # of one chip
     link_achieved_fraction: float
-    hop_s: float = 1e-6
+    hop_s: float = 1e-6  # one link, between neighbors
     fp16_flops_per_s: float | None = None
     fp8_flops_per_s: float | None = None
     fp4_flops_per_s: float | None = None
@@ -83,22 +83,22 @@ class Chip(Told):
     vector_flops_per_s: float | None = None
     vmem_bytes: float | None = None
     vmem_bytes_per_s: float | None = None
-    pcie_bytes_per_s: float | None = None
-    dcn_bytes_per_s: float | None = None
+    pcie_bytes_per_s: float | None = None  # to the host
+    dcn_bytes_per_s: float | None = None  # a chip's share of its host's network cards
     chips_per_host: int
     clock_hz: float | None = None
     cores: int | None = None
     matrix_units: int | None = None
-    matrix_side: int | None = None
+    matrix_side: int | None = None  # cells
     smem_bytes_per_core: float | None = None
     registers_bytes_per_core: float | None = None
     tmem_bytes_per_core: float | None = None
     l2_bytes: float | None = None
     l3_bytes: float | None = None
     host_bytes_per_s: float | None = None
-    power_w: float | None = None
-    usd_per_hour: float | None = None
-    domain_chips: int | None = None
+    power_w: float | None = None  # at most, by its vendor
+    usd_per_hour: float | None = None  # of one chip
+    domain_chips: int | None = None  # None: joined in a torus
     full_mesh: bool = False
     torus: Torus | None = None
     sources: Mapping[str, Source] = field(repr=False, compare=False)
@@ -168,6 +168,7 @@ class Chip(Told):
             raise SliceError(
                 f"{size} chips are no group within one domain of {self.name}; write 2 to {self.domain_chips}"
             )
+        # in a full mesh a link has one peer: a group of `size` uses size - 1 of them
         return self.link_bytes_per_s * (size - 1 if self.full_mesh else self.links)
 
     def __str__(self) -> str:

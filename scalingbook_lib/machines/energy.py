@@ -59,4 +59,5 @@ def energy(chip: Chip, chip_s: float, boundary: Boundary = CHIPS) -> Energy:
     """Chip-seconds times the chip's most watts, times what the boundary adds."""
     if chip.power_w is None:
         raise ValueError(f"nobody publishes the power of {chip.name}; take another, or replace(power_w=...)")
+    # W · s; both factors multiply all of it
     return Energy(chip_s * chip.power_w * boundary.node * boundary.pue, boundary)

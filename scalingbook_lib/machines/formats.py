@@ -32,17 +32,18 @@ class Element(Told):
     @property
     def bits(self) -> int:
         """All of them."""
-        return 1 + self.exponent + self.mantissa
+        return 1 + self.exponent + self.mantissa  # the sign is one
 
     @property
     def smallest(self) -> float:
         """The first mark above zero."""
+        # bias 2^(e-1) - 1: the least normal number is 2^(1 - bias), a subnormal step 2^-m of it
         return 2.0 ** (2 - 2 ** (self.exponent - 1) - self.mantissa) if self.exponent else 1.0
 
     @property
     def numbers(self) -> int:
         """How many different finite numbers there are."""
-        return 2 * len(self.marks) + 1
+        return 2 * len(self.marks) + 1  # both signs, and zero
 
     @property
     def marks(self) -> tuple[float, ...]:
@@ -59,11 +60,13 @@ class Element(Told):
         """From the mark at or below |x| to the next."""
         if not self.exponent:
             return 1.0
+        # 2^m marks between two powers of two; below the least normal number, equal steps
         return max(self.smallest, 2.0 ** (frexp(abs(x))[1] - 1 - self.mantissa)) if x else self.smallest
 
     def nearest(self, x: float) -> float:
         """The mark next to x, of two the even one; beyond the end of the ruler, the end."""
         step = self.step(x)
+        # Python rounds halves to even, as IEEE 754 does
         return copysign(min(round(abs(x) / step) * step, self.largest), x)
 
     def stochastic(self, x: float, chance: Random) -> float:
@@ -131,6 +134,7 @@ class Format(Told):
             return 2.0 ** (floor(log2(most)) - floor(log2(self.element.largest)))
         if self.scale.bits > 8:
             return most / self.element.largest
+        # so that the largest block's scale is the largest that its type has
         outer = of_tensor / (self.element.largest * self.scale.largest)
         return outer * self.scale.nearest(most / self.element.largest / outer)
 

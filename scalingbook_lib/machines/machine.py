@@ -29,11 +29,11 @@ class Joined(Told):
     @property
     def hbm_bytes(self) -> float:
         """The HBM of all chips together."""
-        return self.chips * self.chip.hbm_bytes
+        return self.chips * self.chip.hbm_bytes  # nothing is shared between chips
 
     def flops_per_s(self, dtype: DType = BF16) -> float:
         """The peak rate of all chips together."""
-        return self.chips * self.chip.flops_per_s(dtype)
+        return self.chips * self.chip.flops_per_s(dtype)  # documented, dense
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class MachineMesh[Link](Told, ABC):
     """Mesh axes laid over a machine: which of its links, and so which bandwidth, each of them has."""
 
     machine: Any  # a Slice or a Cluster, which come after
-    named: tuple[tuple[str, int], ...]
+    named: tuple[tuple[str, int], ...]  # in the order given: on a cluster, the innermost first
     _laid: dict[str, tuple[Link, ...]] = field(init=False, repr=False, compare=False)
     refused: ClassVar[type[ValueError]]
 

@@ -95,7 +95,7 @@ def occupancy(chip: Chip, *, threads: int, registers: int, smem_bytes: float = 0
         chip,
         warps,
         {
-            "registers": QUARTERS * (file // QUARTERS // per_warp) // warps,
+            "registers": QUARTERS * (file // QUARTERS // per_warp) // warps,  # whole warps of a quarter
             "shared memory": shared // _rounded(ceil(smem_bytes) + SMEM_RESERVED, SMEM_GRAIN),
             "warps": MOST_WARPS // warps,
             "blocks": MOST_BLOCKS,

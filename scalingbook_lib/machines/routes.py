@@ -24,7 +24,7 @@ class Message(Told):
     @property
     def total_s(self) -> float:
         """The last byte has arrived: the two terms added."""
-        return self.hops_s + self.bytes_s
+        return self.hops_s + self.bytes_s  # the bytes follow the first one without a gap
 
     def __str__(self) -> str:
         return (
@@ -57,6 +57,7 @@ class Route(Told):
     @property
     def steps(self) -> tuple[int, ...]:
         """Hops along each axis by the shorter way, negative where that way leads back."""
+        # dimension by dimension, as in a grid
         return tuple(map(_shorter, self.axes, self.source, self.target))
 
     @property
@@ -71,7 +72,7 @@ class Route(Told):
         No more can exist, since each needs a first link of its own. (No slice has a ring of two chips.)
         """
         return sum(
-            (axis.wrapped and 2 * abs(step) == axis.size) + 1
+            (axis.wrapped and 2 * abs(step) == axis.size) + 1  # both ways round an even ring are as short
             for axis, step in zip(self.axes, self.steps, strict=True)
             if step
         )
@@ -82,18 +83,20 @@ class Route(Told):
         at, way = list(self.source), [self.source]
         for k, (axis, step) in enumerate(zip(self.axes, self.steps, strict=True)):
             for _ in range(abs(step)):
-                at[k] = (at[k] + (1 if step > 0 else -1)) % axis.size
+                at[k] = (at[k] + (1 if step > 0 else -1)) % axis.size  # around the ring where it wraps
                 way.append(tuple(at))
         return tuple(way)
 
     @property
     def first_byte_s(self) -> float:
         """When the first byte arrives: a hop after the other."""
+        # α a hop
         return sum(abs(step) * axis.hop_s for step, axis in zip(self.steps, self.axes, strict=True))
 
     @property
     def bytes_per_s(self) -> float:
         """What all disjoint shortest ways carry together, in one direction."""
+        # parts are equal: the slowest link ends last
         return self.paths * min((axis.link_bytes_per_s for axis in self.axes), default=0.0)
 
     def message(self, nbytes: float, *, paths: int | None = None) -> Message:
@@ -107,6 +110,7 @@ class Route(Told):
         if not self.paths:
             return Message(nbytes, 0.0, 0.0)
         rate = self.bytes_per_s * (paths or self.paths) / self.paths
+        # cut-through: dally2004principles
         return Message(nbytes, self.first_byte_s, nbytes / rate)
 
     def __str__(self) -> str:
@@ -123,5 +127,5 @@ class Route(Told):
 def _shorter(axis: Axis, source: int, target: int) -> int:
     if not axis.wrapped:
         return target - source
-    up = (target - source) % axis.size
+    up = (target - source) % axis.size  # hops upwards; down it is the rest of the ring
     return up if 2 * up <= axis.size else up - axis.size

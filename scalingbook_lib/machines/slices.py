@@ -61,19 +61,19 @@ class Slice(Joined):
     @property
     def diameter_hops(self) -> int:
         """The hops between the two chips farthest apart."""
-        return sum(a.diameter_hops for a in self.axes)
+        return sum(a.diameter_hops for a in self.axes)  # axes are crossed one after the other
 
     @property
     def mean_hops(self) -> float:
         """The mean distance of two chips drawn at random."""
-        return sum(a.mean_hops for a in self.axes)
+        return sum(a.mean_hops for a in self.axes)  # coordinates are drawn independently
 
     @property
     def bisection_bytes_per_s(self) -> float:
         """What can cross the narrowest cut into two halves, in one direction."""
         # across an axis, each of its lines is cut once, and a ring at a second place too: W of the axis
         cuts = [self.chips // a.size * a.bytes_per_s for a in self.axes if a.size > 1]
-        return min(cuts, default=math.inf)
+        return min(cuts, default=math.inf)  # one chip has no cut
 
     def route(self, source: tuple[int, ...], target: tuple[int, ...]) -> Route:
         """The shortest ways from one chip to another, `slice.route((0, 0), (3, 3))`."""

@@ -1,7 +1,7 @@
 """How are the chips of a slice joined, and which slices exist?
 
 Geometry alone: the axes of a torus, when an axis closes into a ring, and the shapes that a generation is
-sold in. A chip's figures are in `hardware`, the slice as a machine in `slices`.
+sold in. A chip's figures are in `chip`, the slice as a machine in `slices`.
 """
 
 import itertools
@@ -43,6 +43,7 @@ class Axis:
     @property
     def diameter_hops(self) -> int:
         """The hops between the two chips that are farthest apart."""
+        # on a ring the farther half is nearer the other way
         return self.size // 2 if self.wrapped else self.size - 1
 
     @property
@@ -50,8 +51,8 @@ class Axis:
         """The mean distance of two chips drawn at random (a chip may be drawn twice)."""
         n = self.size
         if not self.wrapped:
-            return (n * n - 1) / (3 * n)
-        return n / 4 if n % 2 == 0 else (n * n - 1) / (4 * n)
+            return (n * n - 1) / (3 * n)  # Σ |i - j| over n² pairs
+        return n / 4 if n % 2 == 0 else (n * n - 1) / (4 * n)  # Σ of min(d, n - d) over d, over n
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +74,13 @@ class Torus:
 
     def wraps(self, size: int) -> bool:
         """Whether an axis of that size is a ring, the slice being large enough for rings at all."""
+        # v5e and v6e close an axis only at its full length; cubes close by optical switches at any multiple
         return size == self.wrap_at if self.wrap_at else self.cube > 0 and size % self.cube == 0
 
     def wrapped_axes(self, shape: Shape) -> tuple[bool, ...]:
         """For each axis of a slice, whether it is a ring: with cubes, all axes wrap or none does."""
         if self.cube:
+            # a slice within one cube has no way out to the switches
             return (self._of_cubes(shape),) * len(shape)
         return tuple(self.wraps(size) for size in shape)
 
@@ -97,9 +100,10 @@ class Torus:
         """Every shape that exists, each once: the small ones, then those of cubes."""
         yield from self.small
         if self.cube:
+            # optical switches join whole cubes (jouppi2023tpuv4)
             sides = range(self.cube, self.longest + 1, self.cube)
             for shape in itertools.product(*[sides] * (self.dims - 1)):
-                room = self.pod_chips // math.prod(shape)
+                room = self.pod_chips // math.prod(shape)  # chips left for the last side
                 last = range(shape[-1], min(room, self.longest) + 1, self.cube)
                 yield from ((*shape, side) for side in last if list(shape) == sorted(shape))
 
@@ -113,7 +117,7 @@ class Torus:
 
         def distance(other: Shape) -> tuple[float, float]:
             sides = zip(wanted, [1] * (rank - self.dims) + sorted(other), strict=True)
-            octaves = [math.log2(a / b) for a, b in sides]
+            octaves = [math.log2(a / b) for a, b in sides]  # twice as long is as far off as half
             return round(sum(map(abs, octaves)), 9), abs(sum(octaves))
 
         return tuple(sorted(self.shapes(), key=distance)[:count])

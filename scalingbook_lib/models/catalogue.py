@@ -83,6 +83,7 @@ def find(name: str) -> Transformer:
     points = {number for number in said if "." in number}
     if key in _BY_KEY and points <= set(own) and ".".join(said).split(".") == ".".join(own).split("."):
         return _NAMED[_BY_KEY[key]]
+    # aliases of one model are told once
     near = dict.fromkeys(_NAMED[_BY_KEY[m]].name for m in get_close_matches(key[:80], _BY_KEY, 5, 0.4))
     known = list(near)[:3] or [model.name for model in CATALOGUE]
     raise ModelError("name", f"{shown(name)} is not in the catalogue", f"write one of {', '.join(known)}")

@@ -48,7 +48,7 @@ def _attention(m: "Transformer") -> Weights:
 
 def _head_shapes(m: "Transformer") -> dict[str, Shape]:
     gate = {"attention gate": (m.D, m.N, m.H)} if m.attention_gate else {}
-    kv = (m.D, m.K, m.H)
+    kv = (m.D, m.K, m.H)  # K heads: those of grouped queries share one
     return {"q": (m.D, m.N, m.H), **gate, "k": kv, "v": kv, "o": (m.N, m.H, m.D)}
 
 
@@ -66,7 +66,7 @@ def _latent_shapes(m: "Transformer") -> dict[str, Shape]:
     }
     return {
         **queries,
-        "kv down": (m.D, a.kv_rank),
+        "kv down": (m.D, a.kv_rank),  # what the cache keeps is made by this one
         "k rope": (m.D, a.rope),  # one for all heads
         "k up": (a.kv_rank, m.N, a.nope),
         "v up": (a.kv_rank, m.N, a.v),
@@ -84,8 +84,8 @@ def _linear(m: "Transformer") -> Weights:
         "linear k": (m.D, a.k_heads, a.key),
         "linear v": (m.D, a.v_heads, a.value),
         "linear gate": (m.D, a.v_heads, a.value),
-        "linear beta": (m.D, a.v_heads),
-        "linear decay": (m.D, a.v_heads),
+        "linear beta": (m.D, a.v_heads),  # how strongly a step writes, one number a head
+        "linear decay": (m.D, a.v_heads),  # how much of the state is left, one number a head
         "linear o": (a.v_heads, a.value, m.D),
     }
     channels = 2 * a.k_heads * a.key + a.v_heads * a.value  # a short convolution over q, k and v
@@ -127,7 +127,7 @@ def _norms(m: "Transformer") -> Iterator[Weight]:
     }
     for name, copies in counted.items():
         shift = {f"{name}: shift": (m.D,)} if m.norm_bias else {}
-        yield from _each("norms", {name: (m.D,), **shift}, copies)
+        yield from _each("norms", {name: (m.D,), **shift}, copies)  # D scales each
     full = m.softmax_layers
     if m.qk_norm:  # one for each head's elements, or over all heads together
         q, k = (m.H, m.H) if m.qk_norm == "head" else (m.N * m.H, m.K * m.H)

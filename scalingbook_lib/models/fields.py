@@ -104,14 +104,14 @@ class Fields:
             raise ModelError(name, f"{many} contradicts {of}, {few}", "let it be a multiple")
         return many
 
-    def head_width(self, D: int, N: int, name: str = "head_dim") -> int:
+    def head_width(self, D: int, N: int) -> int:
         """The width of a head: its own field, or the width of the model over its heads."""
-        H = self.maybe(name)
+        H = self.maybe("head_dim")
         if H is None and D % N:  # a width that is rounded down would be another model
             raise ModelError(
                 "num_attention_heads",
                 f"{N} heads do not divide hidden_size, {D}",
-                f"change one, or add {name}",
+                "change one, or add head_dim",
             )
         return H or D // N
 

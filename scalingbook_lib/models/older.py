@@ -26,8 +26,7 @@ def _split(D: Names, N: Names, L: Names) -> Reader:
                 "num_attention_heads", f"{heads} heads do not divide the width, {width}", "change one of them"
             )
         sizes = {"D": width, "N": heads, "K": heads, "L": layers, "H": width // heads, "F": 4 * width}
-        words = {"V": f.number("vocab_size"), "tied": f.flag("tie_word_embeddings", True)}
-        return sizes | words | LAYER_NORM
+        return sizes | {"V": f.number("vocab_size"), "tied": f.flag("tie_word_embeddings", True)} | LAYER_NORM
 
     return letters
 

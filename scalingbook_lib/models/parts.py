@@ -49,7 +49,7 @@ class Weight(Told):
     @property
     def params(self) -> int:
         """The elements of all copies."""
-        return self.size * self.copies
+        return self.size * self.copies  # what a file stores
 
     @property
     def active_params(self) -> int:
@@ -59,12 +59,13 @@ class Weight(Told):
     @property
     def matmuls(self) -> int:
         """How many copies one token is multiplied by in a forward pass."""
+        # a tied matrix is stored as the embedding and multiplied by as the unembedding
         return (1 if self.tied else self.active_copies) if self.matmul else 0
 
     @property
     def flops_per_token(self) -> int:
         """A multiply and an add for each element that the token is multiplied by."""
-        return 2 * self.size * self.matmuls
+        return 2 * self.size * self.matmuls  # of one token, forward
 
     def __str__(self) -> str:
         shape = ", ".join(map(str, self.shape))
@@ -81,9 +82,9 @@ class Experts:
     product of width 1 that scales them (Qwen).
     """
 
-    E: int
+    E: int  # routed
     k: int
-    F: int
+    F: int  # of one of them
     shared: int = 0
     shared_F: int | None = None
     shared_gate: bool = False
@@ -101,6 +102,7 @@ class Experts:
     @property
     def shared_width(self) -> int:
         """The width of all shared experts together."""
+        # as one MLP of that width: their outputs are added
         return self.shared * (self.F if self.shared_F is None else self.shared_F)
 
     def layers(self, L: int) -> int:
@@ -109,7 +111,7 @@ class Experts:
 
     def has(self, layer: int) -> bool:
         """Whether that layer, from 0 on, has experts."""
-        return layer >= self.first_dense and (layer + 1) % self.every == 0
+        return layer >= self.first_dense and (layer + 1) % self.every == 0  # the last of each group
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,11 +147,13 @@ class Latent:
     @property
     def qk(self) -> int:
         """The elements of one head's query."""
-        return self.nope + self.rope
+        return self.nope + self.rope  # only `rope` of them turn with the position
 
     @property
     def cached(self) -> int:
         """The elements that one layer keeps of one token."""
+        # the vector that keys and values are made of, and the key's rotary part, once for all heads
+        # (deepseek2024v2)
         return self.kv_rank + self.rope
 
 
@@ -165,8 +169,8 @@ class Linear:
     v_heads: int
     key: int
     value: int
-    conv: int
-    every: int
+    conv: int  # tokens
+    every: int  # one softmax layer in so many
 
     def __post_init__(self) -> None:
         sizes = dict.fromkeys(("k_heads", "v_heads", "key", "value", "conv"), (1, MOST))
@@ -178,7 +182,7 @@ class Linear:
 
     def softmax_layers(self, L: int) -> int:
         """How many of L layers keep softmax attention."""
-        return L // self.every
+        return L // self.every  # the last layer of each group
 
 
 MOST = 10**9  # no dimension of a model is larger

@@ -117,8 +117,7 @@ def _deepseek_letters(f: Fields) -> Shapes:
             f"{f.value('num_key_value_heads')} contradicts num_attention_heads, {N}",
             "with latent attention every head has its own keys: write the same number",
         )
-    read = letters(f.but(num_key_value_heads=N, head_dim=latent.qk))
-    return read | {"latent": latent}
+    return letters(f.but(num_key_value_heads=N, head_dim=latent.qk)) | {"latent": latent}
 
 
 def _many_experts(f: Fields, m: Shapes) -> Experts | None:

@@ -61,19 +61,19 @@ class Transformer(Told):
     K: int
     H: int
     F: int
-    gated: bool = True
-    tied: bool = False
+    gated: bool = True  # W_in has a second matrix beside it
+    tied: bool = False  # unembedding = embedding, transposed
     experts: Experts | None = None
     latent: Latent | None = None
     linear: Linear | None = None
     windows: tuple[int | None, ...] = (None,)
-    norms: int = 2
+    norms: int = 2  # of a layer; 1 where attention and MLP are parallel
     norm_bias: bool = False
     embedding_norm: bool = False
     final_norm: bool = True
     qk_norm: str | None = None
     biases: tuple[str, ...] = ()
-    positions: int = 0
+    positions: int = 0  # learned ones; rotary positions have no weights
     sinks: bool = False
     attention_gate: bool = False
     next_tokens: int = field(default=0, compare=False)
@@ -130,10 +130,10 @@ class Transformer(Told):
     def _weights(self) -> tuple[Weight, ...]:
         return weights_of(self)
 
-    @property
+    @cached_property
     def params(self) -> int:
         """All parameters, each counted once."""
-        return sum(w.params for w in self.weights())
+        return sum(w.params for w in self.weights())  # a tied unembedding stores nothing
 
     @property
     def next_params(self) -> int:
@@ -144,14 +144,15 @@ class Transformer(Told):
         experts = self.experts and replace(self.experts, first_dense=0, every=1)
         one = replace(self, L=1, linear=None, experts=experts, tied=False)
         ends = 2 * self.D * self.V
+        # without the ends and the final norm
         layer = one.params - one.by_part.get("positions", 0) - ends - self.D
-        join = 2 * self.D * self.D + 3 * self.D
+        join = 2 * self.D * self.D + 3 * self.D  # [2D, D], and the norms of both inputs and of the output
         return self.next_tokens * (layer + join + ends * self.next_vocabulary)
 
     @property
     def active_params(self) -> int:
         """The parameters that serve one token: all but the experts it does not choose."""
-        return sum(w.active_params for w in self.weights())
+        return sum(w.active_params for w in self.weights())  # k of E experts, and all else
 
     @property
     def by_part(self) -> dict[str, int]:
@@ -168,7 +169,7 @@ class Transformer(Told):
         """How many query heads share one key-value head."""
         return self.N // self.K
 
-    @property
+    @cached_property
     def moe_layers(self) -> int:
         """The layers with experts."""
         return self.experts.layers(self.L) if self.experts else 0
@@ -192,18 +193,19 @@ class Transformer(Told):
     @property
     def layer_kinds(self) -> tuple[LayerKind, ...]:
         """The softmax layers, grouped by their window."""
-        kept = 2 * self.K * self.H  # a key and a value per head
+        cached = 2 * self.K * self.H  # a key and a value per head
         if self.latent:
-            kept = self.latent.cached + self.latent.index_width
+            cached = self.latent.cached + self.latent.index_width
         cycles, more = divmod(self.softmax_layers, len(self.windows))
         count = Counter[int | None]()
         for at, window in enumerate(self.windows):
-            count[window] += cycles + (at < more)
-        return tuple(LayerKind(layers, window, kept) for window, layers in count.items() if layers)
+            count[window] += cycles + (at < more)  # the cycle begins anew until the layers are used up
+        return tuple(LayerKind(layers, window, cached) for window, layers in count.items() if layers)
 
     @property
     def kv_elements_per_token(self) -> int:
         """The elements that all layers together keep of one token (within every window)."""
+        # 2 K H of each layer, or a latent vector
         return sum(kind.layers * kind.kv_elements_per_token for kind in self.layer_kinds)
 
     def __str__(self) -> str:

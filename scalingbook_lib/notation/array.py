@@ -95,7 +95,7 @@ class Array(Told):
 
     def replicas(self, mesh: Mesh) -> int:
         """How many devices hold the same block: the product of the unused axes."""
-        return mesh.size(self.unused_axes(mesh))
+        return mesh.size(self.unused_axes(mesh))  # summands of a partial sum are no copies
 
     def shape(self, /, **sizes: int) -> tuple[int, ...]:
         """The shape of the whole array."""
@@ -112,7 +112,7 @@ class Array(Told):
 
     def global_bytes(self, dtype: DType, /, **sizes: int) -> float:
         """The bytes of one whole copy of the array."""
-        return dtype.bytes * math.prod(self.shape(**sizes))
+        return dtype.bytes * math.prod(self.shape(**sizes))  # one summand, where it is a partial sum
 
     def local_bytes(self, mesh: Mesh, dtype: DType, /, **sizes: int) -> float:
         """The bytes of one device's block, padding included."""
@@ -120,7 +120,7 @@ class Array(Told):
 
     def total_bytes(self, mesh: Mesh, dtype: DType, /, **sizes: int) -> float:
         """The bytes that the array takes in all devices of the mesh together."""
-        return mesh.devices * self.local_bytes(mesh, dtype, **sizes)
+        return mesh.devices * self.local_bytes(mesh, dtype, **sizes)  # copies and padding included
 
     def blocks(self, mesh: Mesh, /, **sizes: int) -> dict[tuple[int, ...], tuple[range, ...]]:
         """For every device, by its coordinates on the mesh, the range of indices it holds of each dimension.

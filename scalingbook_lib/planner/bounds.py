@@ -5,10 +5,10 @@ Each term is one of `inference.passes` with less in it, so that `Bound` is never
 times grow with r and cost falls, so that the ends of an interval of batches bound all between.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scalingbook_lib.inference.case import Case
-from scalingbook_lib.inference.constants import Constants
+from scalingbook_lib.inference.constants import ProductCost
 from scalingbook_lib.inference.step import prefilled
 from scalingbook_lib.steps.heads import whole_heads
 
@@ -24,10 +24,10 @@ class Bound:
     chunk: int
     chips: int  # of the group
     ways: int  # cp: tensor groups that share the sequences of a step
-    classes: tuple[tuple[float, float], ...]  # of products: seconds a token, and to read the weights
-    routed: tuple[float, float, float]  # of experts the same, and the share that a token does not visit
-    head: tuple[float, float]
-    apart: float  # of the shorter of both, what the longer does not hide
+    classes: tuple[ProductCost, ...]  # of products with weights that every token meets
+    routed: ProductCost  # with experts
+    untouched: float  # the share of the experts that one token does not visit
+    head: ProductCost
     fixed_s: float  # launches and hops
     step_s: float  # once a microbatch, beside the pass
     sequence_s: float
@@ -73,14 +73,12 @@ class Bound:
         found = tokens * self.token_s + decoded * self.decoded_s + sequences * self.sequence_s
         found += read * self.read_s * (self.P / pp + 1) / 2  # of a chunk, each stage has a part at a time
         if not self.steps:
-            return found + sum(token_s * tokens for token_s, _ in self.classes)
-        products = [(token_s * tokens, weights_s) for token_s, weights_s in self.classes]
-        products.append((self.head[0] * decoded, self.head[1]))
-        token_s, weights_s, untouched = self.routed
-        if token_s:  # with prompts, no fewer experts are visited
-            products.append((token_s * tokens, weights_s * (1 - untouched**decoded)))
-        for math_s, read_s in products:
-            found += math_s + self.apart * read_s if math_s > read_s else read_s + self.apart * math_s
+            return found + sum(cost.token_s * tokens for cost in self.classes)
+        for cost in self.classes:
+            found += cost.waits(tokens)[1]
+        found += self.head.waits(decoded)[1]
+        if self.routed.token_s:  # with prompts, no fewer experts are visited
+            found += self.routed.waits(tokens, 1 - self.untouched**decoded)[1]
         found += self.fixed_s + self.step_s * max(min(pp, sequences), 1.0)
         return max(found, sequences * self.host_s)
 
@@ -99,10 +97,10 @@ def bound(on: Case, *, P: int, G: int, chunk: int, any_cache: bool = False) -> B
         chunk=chunk,
         chips=o.tp * o.cp,
         ways=o.cp,
-        classes=_classes(k, groups),
-        routed=(k.routed.token_s, k.routed.read_s, k.untouched),
-        head=(k.head.token_s, k.head.read_s),
-        apart=e.apart,
+        classes=(_own(k.projections, groups), k.mlp if k.wide else _own(k.mlp, groups)),
+        routed=k.routed,
+        untouched=k.untouched,
+        head=k.head,
         fixed_s=k.launch_s + waited * k.sent.hops_s + sent[1],
         step_s=e.fixed_s,
         sequence_s=e.sequence_s,
@@ -115,10 +113,9 @@ def bound(on: Case, *, P: int, G: int, chunk: int, any_cache: bool = False) -> B
     )
 
 
-def _classes(k: Constants, groups: float) -> tuple[tuple[float, float], ...]:
+def _own(cost: ProductCost, groups: float) -> ProductCost:
     """Each group has its own tokens in the attention, and in MLPs that are not split over all."""
-    own = k.projections.token_s * groups, k.projections.read_s
-    return own, (k.mlp.token_s * (1 if k.wide else groups), k.mlp.read_s)
+    return replace(cost, token_s=cost.token_s * groups)
 
 
 def _cached_s(on: Case, S: float, *, any_cache: bool) -> float:

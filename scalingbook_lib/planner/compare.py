@@ -35,13 +35,15 @@ class Comparison(Told):
     def terms(self) -> dict[str, float]:
         """Seconds that the second takes longer, by term, the largest first; they sum to `lost_s`."""
         one, other = self.first.terms, self.second.terms
+        # a term that one step lacks is 0 there
         found = {name: other.get(name, 0.0) - one.get(name, 0.0) for name in {**one, **other}}
+        # by size, then by name: the order never hangs on rounding
         return dict(sorted(found.items(), key=lambda item: (-abs(item[1]), item[0])))
 
     @property
     def lost_s(self) -> float:
         """How much longer the second takes."""
-        return self.second.total_s - self.first.total_s
+        return self.second.total_s - self.first.total_s  # the sum of the terms' differences
 
     @property
     def changed(self) -> dict[str, tuple[object, object]]:
@@ -52,7 +54,7 @@ class Comparison(Told):
 
     def __str__(self) -> str:
         how = ", ".join(f"{name}={new} in place of {old}" for name, (old, new) in self.changed.items())
-        least = 1e-4 * self.first.total_s
+        least = 1e-4 * self.first.total_s  # smaller differences are not worth a word
         shown = {name: s for name, s in self.terms.items() if abs(s) > least}
         parts = [f"{name} {'+' if s > 0 else '−'}{si(abs(s), 's')}" for name, s in shown.items()]
         longer = "longer" if self.lost_s >= 0 else "shorter"

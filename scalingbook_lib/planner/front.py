@@ -43,6 +43,7 @@ class Option(NamedTuple):
     @property
     def binds(self) -> str:
         """What takes longest: the prompts, or a term of the decode step."""
+        # more than half of the time: no term of decoding can be more
         return "prompts" if self.serving.prefill_share > 0.5 else self.serving.step.binds
 
     def __str__(self) -> str:
@@ -95,10 +96,10 @@ class Front(Told):
 
     def within(self, itl_s: float) -> Option:
         """The cheapest that gives every sequence a token in that time."""
-        kept = [p for p in self.points if p.itl_s <= itl_s]
-        if not kept:
+        in_time = [p for p in self.points if p.itl_s <= itl_s]
+        if not in_time:
             raise ValueError(f"no token in {si(itl_s, 's')}: the fastest takes {si(self.fastest.itl_s, 's')}")
-        return kept[-1]
+        return in_time[-1]
 
     @property
     def counts(self) -> str:
@@ -134,7 +135,8 @@ class Front(Told):
 def pareto(options: list[Option]) -> tuple[Option, ...]:
     """Those that no other beats: sorted by latency, each cheaper than all before."""
     found: list[Option] = []
+    # layouts last, so that of equals the same one is always found
     for one in sorted(options, key=lambda o: (o.itl_s, o.cost, o.layout.chips, str(o.layout))):
-        if not found or one.cost < found[-1].cost * (1 - 1e-12):
+        if not found or one.cost < found[-1].cost * (1 - 1e-12):  # nearer than this is rounding
             found.append(one)
     return tuple(found)

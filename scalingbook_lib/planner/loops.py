@@ -70,7 +70,8 @@ class Split(Told):
     @property
     def total_s(self) -> float:
         """One after the other where the chips are the same, else the longer side; then the hand-over."""
-        learn_s = self.score_s + self.train_s
+        learn_s = self.score_s + self.train_s  # the learner's side
+        # apart, each side works while the other does
         both = self.generate_s + learn_s if self.way == TOGETHER else max(self.generate_s, learn_s)
         return both + self.hand_over_s
 
@@ -79,6 +80,7 @@ class Split(Told):
         """By how many updates the weights have moved, at most, when an answer is trained on."""
         if self.way == TOGETHER:
             return 0
+        # an answer may begin just before one update and run through several
         return 1 if self.way == ONE_STALE else 1 + ceil(self.longest_s / self.total_s)
 
     @property

@@ -49,6 +49,7 @@ class OneByOne:
         points, miss, least = [], None, len(remats)
         for zero in zeros:
             for r, remat in enumerate(remats):
+                # with more of ZeRO, what rematerializes as much or more is no faster (`has_laws`)
                 if r >= least and not every:
                     break
                 plan = self.space.plan(**ways(g, sharing), zero=zero, remat=remat)

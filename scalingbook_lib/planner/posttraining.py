@@ -81,9 +81,10 @@ class _Search:
             self.engine,
             self.machine,
             S=ceil(a.P + a.G),
+            # together, the training state stays where the cache would be
             reserve=state if way == TOGETHER else 0.0,
         )
-        slots = min(room, ceil(a.answers / engines))
+        slots = min(room, ceil(a.answers / engines))  # no more than an engine has answers for
         if state >= 1 or slots < 1:
             what = (
                 f"{learning:,} chips do not hold the training state"
@@ -93,7 +94,7 @@ class _Search:
             self.rejected.append(f"{way}: {what}")
             return
         generate_s, longest_s = self._generated(way, engines, slots)
-        train_s = self.learner.total_s * self.machine.chips / learning
+        train_s = self.learner.total_s * self.machine.chips / learning  # as many chip-seconds on fewer chips
         yield Split(
             way=way,
             engines=engines,
@@ -112,11 +113,12 @@ class _Search:
         a = self.asked
         case = inference.case(self.model, self.machine, self.engine, self.serving)
         if way == REFILLED:
-            rate = engines * refilled(case, a.lengths, P=a.P, slots=slots)
+            rate = engines * refilled(case, a.lengths, P=a.P, slots=slots)  # tokens/s of all engines
             step_s = case.step_s(slots, slots * mean_context(a.lengths, a.P))
             return sum(a.lengths) / rate, max(a.lengths) * step_s
+        # dealt in turn, whatever their lengths
         dealt = (a.lengths[k::engines] for k in range(engines))
-        slowest = rollout(case, max(dealt, key=max), P=a.P, slots=slots)
+        slowest = rollout(case, max(dealt, key=max), P=a.P, slots=slots)  # the engine with the longest answer
         return slowest.seconds, slowest.seconds
 
 
@@ -125,4 +127,5 @@ def hand_over_s(model: Transformer, machine: Machine, engine: Layout) -> float:
     rate = machine.chip.dcn_bytes_per_s
     if not rate:
         raise ValueError(f"nobody says what network {machine.chip.name} has; take another chip")
+    # each chip takes in its own part by its own card
     return engine.weights.bytes * model.params / (engine.chips * rate)

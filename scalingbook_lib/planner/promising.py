@@ -4,8 +4,9 @@ A way is left out where one that was judged is as fast and cheaper than its boun
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import inf
 from typing import Any, NamedTuple
 
@@ -16,6 +17,13 @@ from scalingbook_lib.planner.bounds import Bound, bound
 from scalingbook_lib.planner.front import Option
 from scalingbook_lib.planner.watch import Watch
 from scalingbook_lib.planner.ways import Way, Ways, how_many, sizes, uncached
+
+
+class Group(NamedTuple):
+    """What bounds many ways: its `least` is kept, as they are asked for the same batches."""
+
+    bound: Bound
+    least: Callable[[float, int, str], tuple[float, float]]
 
 
 class Least(NamedTuple):
@@ -37,7 +45,7 @@ class Judge:
     _found: list[tuple[int, Option]] = field(default_factory=list)  # with the places of their ways
     _near: float = inf  # the least that a late one is too late by, a factor
     _front: list[tuple[float, float]] = field(default_factory=list)  # latency, cost: slower ones are cheaper
-    _bounds: dict[Any, Bound] = field(default_factory=dict)
+    _groups: dict[Any, Group] = field(default_factory=dict)
 
     def run(self, ways: list[Way], watch: Watch, *, every: bool) -> bool:
         """Judge all batches of all ways, or those that may be on the front; whether `watch` ended it."""
@@ -69,6 +77,7 @@ class Judge:
     def _judge(self, way: Way, B: int) -> None:
         how: dict[str, Any] = self.ways.asked | {"policy": way.policy, "efficiency": self.efficiency}
         s = steady(self.ways.model, way.machine, way.layout, batch=B, **how)
+        # as `inference.price`, in whatever the price is in
         cost = way.price * s.chips / 3600 / s.tokens_per_s * 1e6
         one = Option(s.itl_s, cost, s.ttft_s, s, way.machine)
         self._found.append((way.place, one))
@@ -84,36 +93,40 @@ class Judge:
         for way in ways:
             on = self._group(way)
             least = self._least(way, 1, way.most, on)
+            # the best of both first, so that the front is near its end before most are asked
             promises.append((least.itl_s * least.cost, least, way, on))
         promises.sort(key=lambda one: one[0])
         for _, least, way, on in promises:
             yield way, self._exactly(way, on) if self._may(least) else ()
 
-    def _exactly(self, way: Way, on: Bound) -> Iterator[int]:
+    def _exactly(self, way: Way, on: Group) -> Iterator[int]:
         """By the bound of the group, which many layouts share, then by the layout's own."""
         own = None
         for B in self._alive(way, self._sizes(way), on):
-            own = own or self._bound(way.machine, way.layout)
+            if own is None:
+                bound = self._bound(way.machine, way.layout)
+                own = Group(bound, bound.least)
             if self._may(self._least(way, B, B, own)):
                 yield B
 
-    def _alive(self, way: Way, batches: list[int], on: Bound) -> Iterator[int]:
+    def _alive(self, way: Way, batches: list[int], on: Group) -> Iterator[int]:
         """Halved until single batches are left."""
         if not batches or not self._may(self._least(way, batches[0], batches[-1], on)):
             return
         if len(batches) == 1:
             yield batches[0]
             return
+        # bounds grow with the batch one way only, so that a half may be ruled out whole
         half = len(batches) // 2
         yield from self._alive(way, batches[:half], on)
         yield from self._alive(way, batches[half:], on)
 
-    def _least(self, way: Way, fewest: int, most: int, on: Bound) -> Least:
+    def _least(self, way: Way, fewest: int, most: int, on: Group) -> Least:
         """Of a range of batches: none is faster than its fewest sequences, none cheaper than its most."""
         pp, policy = way.layout.pp, way.policy
         itl_s, cost = on.least(fewest, pp, policy)
         cheapest = cost if fewest == most else on.least(most, pp, policy)[1]
-        late = self.late(itl_s, on.ttft_s(itl_s, policy)) if self.targets else 0.0
+        late = self.late(itl_s, on.bound.ttft_s(itl_s, policy)) if self.targets else 0.0
         return Least(itl_s, way.price * cheapest, late)
 
     def _may(self, least: Least) -> bool:
@@ -124,13 +137,14 @@ class Judge:
         at = bisect_right(self._front, itl_s, key=lambda point: point[0])
         return at > 0 and self._front[at - 1][1] < cost
 
-    def _group(self, way: Way) -> Bound:
+    def _group(self, way: Way) -> Group:
         """What bounds all layouts of a tensor group, however they split the cache and the layers."""
         key = id(way.machine), uncached(way.layout)  # a machine takes longer to hash than to bound
-        if key not in self._bounds:
+        if key not in self._groups:
             plain = replace(way.layout, pp=1, kv_batch=1, kv_sequence=1)
-            self._bounds[key] = self._bound(way.machine, plain, any_cache=True)
-        return self._bounds[key]
+            bound = self._bound(way.machine, plain, any_cache=True)
+            self._groups[key] = Group(bound, cache(bound.least))
+        return self._groups[key]
 
     def _bound(self, machine: Machine, layout: Layout, *, any_cache: bool = False) -> Bound:
         on = case(self.ways.model, machine, layout, self.efficiency)

@@ -137,7 +137,7 @@ class Ranking(Told):
 def order(point: Point) -> tuple[Any, ...]:
     """By time to ten digits; of equals, fewer stages, then context, tensor, ZeRO, ..., then less memory."""
     ways = point.ways
-    first = ways["pp"], ways["cp"], ways["tp"], ways["zero"]
+    first = ways["pp"], ways["cp"], ways["tp"], ways["zero"]  # of equals the simplest: what is easiest to run
     rest = [(isinstance(f, str), f if isinstance(f, int) else 0, str(f)) for f in map(ways.get, _ORDER)]
     return (float(f"{point.step_s:.9e}"), *first, rest)  # comparable, whatever the types
 
@@ -147,6 +147,7 @@ _ORDER = ("fsdp", "dp", "dcn", "ep", "expert_tp", "zero", "remat", "schedule", "
 
 def first(points: list[Point], keep: int) -> list[Point]:
     """The best, in an order that rounding cannot change."""
+    # of all points, which may be hundreds of thousands, only these few are put in order
     near = nsmallest(keep, [p.step_s for p in points])
     if not near:
         return []
@@ -164,7 +165,7 @@ _HEADER = (
 def _line(one: Judged) -> tuple[str, ...]:
     p, s = one
     pipe = f"{p.schedule}{f' ×{p.chunks}' if p.chunks > 1 else ''}" if p.pp > 1 else "–"
-    zero = p.zero if p.fsdp * p.cp > 1 else "–"
+    zero = p.zero if p.fsdp * p.cp > 1 else "–"  # nobody to share with
     return (
         *(f"{getattr(p, name):>5,}" for name in _AXES), f"{zero:>5}", f"{p.microbatch:>5}", f"{pipe:14}",
         f"{p.remat:9}", f"{si(s.total_s, 's'):>8}", f"{percent(s.mfu):>6}", f"{si(s.memory.total, 'B'):>8}",

@@ -69,6 +69,7 @@ class _Seen(NamedTuple):
 
 
 def _judged(asked: Space, efficiency: Efficiency, every: bool, watch: Watch) -> _Seen:
+    # both judge alike: a test holds the fast way to the other over whole spaces
     judge = (OneByOne if needs_plans(asked) else Fast)(asked, efficiency).judge
     found: list[Point] = []
     legal = spared = 0

@@ -80,6 +80,7 @@ def faster(machine: Machine, what: str, factor: float) -> Machine:
     if isinstance(machine, Slice):
         return replace(machine, chip=chip)
     nic = machine.nic_bytes_per_s
+    # a cluster has its cards' rate apart from its chip's
     return replace(machine, chip=chip, nic_bytes_per_s=nic * factor if nic and what == "network" else nic)
 
 
@@ -96,6 +97,7 @@ def _change(ranking: Ranking, what: str, factor: float) -> Change:
     machine = faster(r.machine, what, factor)
     again: dict[str, Any] = {"batch": r.batch, "T": r.T, "efficiency": r.efficiency}
     then = plans(r.model, machine, pods=r.pods, fixed=r.fixed, tried=r.tried, keep=1, **again)
+    # what the change brings without a new plan
     same = training.step(r.model, machine, r.winner.plan, **again)
     return Change(what, factor, r.winner.step.total_s, same.total_s, then.winner)
 
@@ -105,5 +107,6 @@ def _has(ranking: Ranking, what: str) -> bool:
     if what != "network":
         return True
     machine = ranking.machine
+    # a torus meets the network between pods alone
     outside = ranking.pods > 1 if isinstance(machine, Slice) else machine.nodes > 1
     return outside and machine.chip.dcn_bytes_per_s is not None

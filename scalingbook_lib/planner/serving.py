@@ -63,8 +63,8 @@ def _searched(
         found = (way for priced in zip(machines, prices, strict=True) for way in ways.on(*priced))
         there = list(_until(watch, found))
         stopped = judge.run(there, watch, every=every)
-    number = sum(map(judge.count, there))
-    kept = _in_time(judge, len(judge.options) if stopped else number)
+    number = sum(map(judge.count, there))  # layouts times policies times batches
+    in_time = _in_time(judge, len(judge.options) if stopped else number)
     return Front(
         model=ways.model,
         machines=machines,
@@ -72,7 +72,7 @@ def _searched(
         G=ways.G,
         unit=unit,
         targets=judge.targets,
-        points=pareto(kept),
+        points=pareto(in_time),
         layouts=ways.layouts,
         ways=number,
         options=tuple(judge.options),
@@ -92,13 +92,13 @@ def _until(watch: Watch, ways: Iterable[Way]) -> Iterator[Way]:
 def _in_time(judge: Judge, ways: int) -> list[Option]:
     """What meets the targets; what is legal and too slow is counted, and the nearest told."""
     over = [(judge.late(o.itl_s, o.ttft_s), o) for o in judge.options]
-    late, kept = [one for one in over if one[0] > 1], [o for factor, o in over if factor <= 1]
+    late, in_time = [one for one in over if one[0] > 1], [o for factor, o in over if factor <= 1]
     if late:  # where none is in time, what was not judged is later than one that was
         nearest = min(late, key=lambda one: one[0])[1]
-        some = kept and len(over) < ways
-        kind, count = ("latency, of those judged", len(late)) if some else ("latency", ways - len(kept))
+        some = in_time and len(over) < ways
+        kind, count = ("latency, of those judged", len(late)) if some else ("latency", ways - len(in_time))
         judge.ways.tally.refuse(kind, count, str(nearest.serving))
-    return kept
+    return in_time
 
 
 def _prices(machines: tuple[Machine, ...], given: float | None) -> tuple[str, list[float]]:
@@ -106,6 +106,7 @@ def _prices(machines: tuple[Machine, ...], given: float | None) -> tuple[str, li
     found = [m.chip.usd_per_hour if given is None else given for m in machines]
     if all(p is not None for p in found):
         return USD, [p for p in found if p is not None]
+    # chip-hours of one chip can be compared with each other, those of two cannot
     if len({m.chip for m in machines}) > 1:
         bare = sorted({m.chip.name for m, p in zip(machines, found, strict=True) if p is None})
         raise ValueError(

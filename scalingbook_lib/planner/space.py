@@ -65,6 +65,7 @@ class Space:
     def zeros(self, shared: int) -> tuple[tuple[int, ...], str]:
         """The kinds of ZeRO that so many chips can share weights by; else why none."""
         tried = self.tried["zero"]
+        # nobody to share with: all kinds of ZeRO are the same plan, and one stands for them
         if shared == 1:
             return tried[:1], ""
         if not isinstance(self.machine, Slice) or self.model.D % shared == 0:
@@ -76,6 +77,7 @@ class Space:
     @property
     def expert_ways(self) -> tuple[int, ...]:
         """The ways of ep to try."""
+        # whole experts on each chip
         return self.tried.get("ep", divisors(self.model.experts.E if self.model.experts else 1))
 
     def shares(self, s: Spread, fsdp: int) -> list[Sharing]:
@@ -83,7 +85,7 @@ class Space:
         kinds = self.tried.get("expert_tp", (None, 1)) if self.model.experts else (None,)
         found = []
         for expert_tp in kinds if s.tp > 1 else kinds[:1]:
-            stage = (s.tp if expert_tp == 1 else 1) * s.cp * fsdp
+            stage = (s.tp if expert_tp == 1 else 1) * s.cp * fsdp  # chips that would hold the same experts
             ways = (ep for ep in self.expert_ways if stage % ep == 0)
             found += [Sharing(fsdp, s.rest // fsdp, ep, expert_tp) for ep in ways]
         return found
@@ -92,17 +94,18 @@ class Space:
         """Count a spread that has no legal plan; of memory, `far` is that of its smallest."""
         if self.tally.counts(miss.kind, 1, miss.far):
             plan = self.plan(**ways(g, Sharing(fsdp, g.spread.rest // fsdp)))
-            why = miss.why or too_large(miss.far, self.machine.chip)
-            self.tally.nearest(miss.kind, why, plan, miss.far)
+            self.tally.nearest(miss.kind, miss.why or too_large(miss.far, self.machine.chip), plan, miss.far)
 
     def groups(self) -> Iterator[Group]:
         """All that divide; what does not is counted in the tally."""
         chips = self.machine.chips
+        # what is wrong with the plainest plan is wrong with all
         why = reasons(self.model, self.plan(dp=chips, zero=0), self.T, self.machine)
         if why:
             self.tally.refuse("model", self._all(), why[0])
             return
         for tp in tried_ways(self.tried, "tp", chips):
+            # heads and widths first: what tp does not divide, no cp mends
             narrow = self._uneven(tp=tp)
             for cp in tried_ways(self.tried, "cp", chips // tp):
                 below = chips // (tp * cp)
@@ -141,15 +144,15 @@ class Space:
             few = too_few(self.model.L, pp, chunks)
             for microbatch in self.tried["microbatch"]:
                 ranks = self.pods * rest * microbatch
-                m, left = divmod(self.batch, ranks)
+                m, left = divmod(self.batch, ranks)  # microbatches of each rank
                 refused = "stages" if few else "sequences" if left else "schedule"
                 if refused == "schedule" and not scheduled(schedule, pp, m, chunks):
                     yield Group(spread, self.pods, microbatch, m)
                     continue
+                # fewer ranks or chunks are nearer to what can be
                 far = ranks if left and not few else pp * chunks
                 if self.tally.counts(refused, count, far):
-                    group = Group(spread, self.pods, microbatch, m)
-                    plan = self.plan(**ways(group, Sharing(1, rest)))
+                    plan = self.plan(**ways(Group(spread, self.pods, microbatch, m), Sharing(1, rest)))
                     self.tally.nearest(refused, self._why(refused, plan), plan, far)
 
     def _why(self, refused: str, plan: Plan) -> str:
@@ -187,6 +190,7 @@ def space(
     constant = {n: v for n, v in fixed.items() if n not in searched and n != "dcn"}
     pods = fixed.get("dcn", pods)
     found = {name: tuple(values) for name, values in {**TRIED, **tried, **alone}.items()}
+    # `has_laws` and the picks of `fast` count on rising order
     found["zero"] = tuple(sorted(found["zero"]))
     if set(found["remat"]) <= set(LADDER):
         found["remat"] = tuple(sorted(found["remat"], key=LADDER.index))

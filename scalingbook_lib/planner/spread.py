@@ -3,6 +3,7 @@
 Chapter: Training LLaMA 3.
 """
 
+from functools import cache
 from typing import Any, NamedTuple
 
 
@@ -12,7 +13,7 @@ class Spread(NamedTuple):
     pp: int
     cp: int
     tp: int
-    rest: int
+    rest: int  # chips of the data ranks: fsdp · dp
     schedule: str
     chunks: int
 
@@ -21,9 +22,9 @@ class Group(NamedTuple):
     """Plans that differ in how data ranks share, in ZeRO and in rematerialization; m microbatches each."""
 
     spread: Spread
-    dcn: int
+    dcn: int  # pods
     microbatch: int
-    m: int
+    m: int  # of a data rank, one step
 
 
 class Policy(NamedTuple):
@@ -57,9 +58,10 @@ def ways(g: Group, sharing: Sharing) -> dict[str, Any]:
     }
 
 
+@cache
 def divisors(n: int) -> tuple[int, ...]:
     """All of them, ascending: divisors(12) = 1, 2, 3, 4, 6, 12."""
-    low = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
+    low = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]  # each has a partner n/d at or above √n
     return tuple(sorted({*low, *(n // d for d in low)}))
 
 

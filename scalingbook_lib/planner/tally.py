@@ -35,6 +35,7 @@ def nearer(one: Miss | None, other: Miss | None) -> Miss | None:
     """The miss that came nearer: by memory at all, then by less of it."""
     if one is None or other is None:
         return one or other
+    # what misses by memory alone has passed all other rules
     return min(one, other, key=lambda miss: (miss.kind != "memory", miss.far))
 
 
@@ -63,7 +64,7 @@ class Tally:
     @property
     def total(self) -> int:
         """All that was refused."""
-        return sum(self._counts.values())
+        return sum(self._counts.values())  # of spreads, not plans
 
     @property
     def rejected(self) -> tuple[Rejected, ...]:

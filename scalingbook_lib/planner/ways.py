@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, NamedTuple
 
-from scalingbook_lib import inference
 from scalingbook_lib.inference import Layout, LayoutError
-from scalingbook_lib.inference.memory import room_for
+from scalingbook_lib.inference.memory import held_by, room_for
 from scalingbook_lib.inference.shape import Shape, resplit, shape
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
@@ -82,7 +81,7 @@ class Ways:
             if most:
                 yield policy, most
                 continue
-            held = inference.memory(self.model, layout, machine, B=1, S=S, reserve=self.reserve)
+            held = held_by(s, machine, B=1, S=S, reserve=self.reserve)
             if self.tally.counts("memory", 1, held.total):
                 self.tally.nearest("memory", f"{layout}: {held}", None, held.total)
 
@@ -123,7 +122,8 @@ class Ways:
     def _cache(self, group: int) -> Iterator[tuple[int, int]]:
         """What heads cannot split goes to sequences or to tokens."""
         for heads in divisors(group):
-            rest = group // heads
+            rest = group // heads  # chips beyond the heads
+            # one way or the other: mixtures are not tried
             for both in dict.fromkeys(((rest, 1), (1, rest))):
                 fits = (
                     heads <= max(self.model.K, 1) or "kv_batch" in self.tried or "kv_sequence" in self.tried
@@ -140,6 +140,7 @@ def uncached(layout: Layout) -> tuple[int, ...]:
 
 def sizes(most: int) -> list[int]:
     """1, 2, 3, 4, 6, 8, 12, 16, ... and the most."""
+    # steps of a third to a half
     found = {n for k in range(most.bit_length()) for n in (1 << k, 3 << k >> 1) if 0 < n <= most}
     return sorted(found | ({most} if most else set()))
 

@@ -33,6 +33,7 @@ class Products(Told):
     ) -> float:
         """X[B, D] · W[D, F] → Y[B, F] in HBM: Y in bf16, X in `dtype`, and W too but for `weights`."""
         ideal = matmul(B, D, F, chip, dtype, weights=weights, out=BF16)
+        # q passes over X, [B, D] in bf16
         again_s = self.passes * B * D * BF16.bytes / chip.hbm_bytes_per_s
         return self.launch_s + max(ideal.math_s / self.flops, ideal.memory_s / self.hbm) + again_s
 
@@ -100,6 +101,7 @@ class Attention(Told):
         cores, x = chip.cores or 1, of.cache_bytes / chip.hbm_bytes_per_s
         if of.cache_bytes < L2_HOLDS * (chip.l2_bytes or 0.0):
             x /= L2_TIMES
+        # near 1 where few sequences and heads leave SMs without work of their own
         split = cores / (cores + of.B * of.K)
         vector = of.N > GROUP * of.K and not chip.torus
         math_s = of.token_flops / (VECTOR_FLOPS_PER_SM * cores) if vector else 0.0

@@ -29,6 +29,7 @@ class ScalingStep(Told):
     @property
     def exposed_s(self) -> float:
         """The part of the AllReduce that the backward pass does not hide."""
+        # no more than the shorter of the two can be hidden
         return self.network_s - self.overlap * min(self.backward_s, self.network_s)
 
     @property
@@ -74,11 +75,13 @@ def bytes_per_s(chip: Chip, *, axes: int = 1) -> float:
         return min(over_cards, chip.links * chip.link_bytes_per_s)
     if not 1 <= axes <= chip.torus.dims:
         raise ValueError(f"{chip.name} has {chip.torus.dims} torus axes, not {axes}")
+    # a ring brings data over both of a chip's links
     return axes * 2 * chip.link_bytes_per_s
 
 
 def tokens_per_chip(chip: Chip, *, axes: int = 1) -> float:
     """C/W: the tokens that each chip needs for its backward pass to hide the AllReduce (many chips, bf16)."""
+    # 4 P b / C = 2 · 2 P / W, solved for b = B/n
     return chip.flops_per_s(BF16) / bytes_per_s(chip, axes=axes)
 
 
@@ -92,7 +95,7 @@ def knee(B: float, chip: Chip, *, axes: int = 1) -> float:
 
 def speedup(before_s: float, after_s: float) -> float:
     """Time on one chip over time on n chips, for the same work."""
-    return before_s / after_s
+    return before_s / after_s  # amdahl1967validity
 
 
 def strong_efficiency(step: ScalingStep, one: ScalingStep) -> float:
@@ -102,4 +105,4 @@ def strong_efficiency(step: ScalingStep, one: ScalingStep) -> float:
 
 def weak_efficiency(step: ScalingStep, one: ScalingStep) -> float:
     """Time before over time now, where the batch grows with the chips: 1 is perfect."""
-    return one.total_s / step.total_s
+    return one.total_s / step.total_s  # gustafson1988reevaluating

@@ -46,11 +46,12 @@ class Pipeline(Told):
     @property
     def first_s(self) -> float:
         """When the first chunk has passed every stage."""
-        return sum(self.chunk_s.values())
+        return sum(self.chunk_s.values())  # nothing overlaps for it
 
     @property
     def total_s(self) -> float:
         """The sum of all stages for one chunk, and the slowest stage for every further one."""
+        # the slowest stage never waits once it has begun, and the others keep up
         return self.first_s + (self.chunks - 1) * self.pace_s
 
     @property
@@ -61,7 +62,7 @@ class Pipeline(Told):
     @property
     def upper_s(self) -> float:
         """The time if nothing overlapped."""
-        return self.chunks * self.first_s
+        return self.chunks * self.first_s  # each chunk waits for the one before to leave
 
     @property
     def busy(self) -> dict[str, float]:
@@ -77,6 +78,7 @@ class Pipeline(Told):
         """
         times = list(self.chunk_s.values())
         before = [0.0, *accumulate(times)][: len(times)]
+        # a chunk leaves a stage no faster than the slowest before it lets it come
         paces = accumulate(times, max)
         return tuple(
             Turn(stage, c, reached + c * pace, reached + c * pace + t)
@@ -109,11 +111,11 @@ def levels(chip: Chip) -> dict[str, float]:
     """Every documented bandwidth of the chip, one way: ICI is one axis with wrap-around, NVLink all links."""
     ladder = {
         "VMEM": chip.vmem_bytes_per_s,
-        "HBM": chip.hbm_bytes_per_s,
-        "ICI": 2 * chip.link_bytes_per_s if chip.torus else None,
+        "HBM": chip.hbm_bytes_per_s,  # reads and writes together
+        "ICI": 2 * chip.link_bytes_per_s if chip.torus else None,  # both links of an axis
         "NVLink": None if chip.torus else chip.links * chip.link_bytes_per_s,
         "PCIe": chip.pcie_bytes_per_s,
-        "DCN": chip.dcn_bytes_per_s,
+        "DCN": chip.dcn_bytes_per_s,  # a chip's share of its host's cards
     }
     return {name: rate for name, rate in ladder.items() if rate}
 
@@ -164,4 +166,4 @@ def ladder(flops: float, nbytes: Mapping[str, float], chip: Chip, dtype: DType =
 
 def bytes_in_flight(bytes_per_s: float, latency_s: float) -> float:
     """What must be under way at any moment to use a bandwidth fully (Little's law): rate · latency."""
-    return bytes_per_s * latency_s
+    return bytes_per_s * latency_s  # little1961proof, with bytes for requests

@@ -16,11 +16,13 @@ from scalingbook_lib.units import BF16, DType, Told, at_least, binary, count, pe
 
 def ridge(chip: Chip, dtype: DType = BF16, bytes_per_s: float | None = None) -> float:
     """FLOPs per byte that keep the matrix unit busy, against HBM or any other bandwidth."""
+    # where arithmetic and reading take as long (williams2009roofline)
     return chip.flops_per_s(dtype) / (bytes_per_s or chip.hbm_bytes_per_s)
 
 
 def attainable(intensity: float, chip: Chip, dtype: DType = BF16, bytes_per_s: float | None = None) -> float:
     """The FLOP/s that an operation of this intensity can reach: the slope, then the roof."""
+    # FLOPs/byte times bytes/s
     return min(chip.flops_per_s(dtype), intensity * (bytes_per_s or chip.hbm_bytes_per_s))
 
 
@@ -43,6 +45,7 @@ def break_even_batch(
     """
     at_least(1, D=D, F=F)
     a, w, o = stored(dtype, weights, out)
+    # bytes over 2 B D F FLOPs is (a/F + w/B + o/D) / 2: at the break-even that is 1/ridge
     half = ridge(chip, maths or dtype, bytes_per_s) / 2
     slack = 1 - half * (a / F + o / D)
     return w * half / slack if slack > 0 else math.inf
@@ -58,6 +61,7 @@ def hopeless_width(
 ) -> float:
     """The width D = F up to which no batch makes matmul() compute-bound: in bf16, twice the ridge."""
     a, _, o = stored(dtype, None, out)
+    # slack = 0 with D = F
     return (a + o) * ridge(chip, maths or dtype, bytes_per_s) / 2
 
 
@@ -98,6 +102,7 @@ def rule_of_thumb_batch(
     exact = break_even_batch(
         D, F, chip, dtype, weights=weights, out=out, maths=maths, bytes_per_s=bytes_per_s
     )
+    # 2 B D F / C = w D F / W_hbm, solved for B
     return RuleOfThumb(ridge(chip, maths or dtype, bytes_per_s) * (weights or dtype).bytes / 2, exact)
 
 
@@ -137,6 +142,7 @@ def tiled_matmul(
     VMEM holds two buffers of each input tile (one computes while one fills) and an fp32 accumulator.
     """
     at_least(1, B=B, D=D, F=F, rows=rows, columns=columns, depth=depth)
+    # hong1981io: a larger tile reads each input fewer times
     tiles, steps = math.ceil(B / rows) * math.ceil(F / columns), math.ceil(D / depth)
     inputs = dtype.bytes * depth * (rows + columns)  # one step's tiles of X and of W
     nbytes = tiles * steps * inputs + dtype.bytes * B * F  # each tile of Y reads its inputs anew
@@ -171,6 +177,7 @@ def split_matmul(
     if split not in ("B", "D", "F"):
         raise ValueError(f"split={split!r} is no dimension of this matmul; write 'B', 'D' or 'F'")
     n = axis.size
+    # an all-reduce is a reduce-scatter and an all-gather
     crossings = {"D": 1 if keep_sharded else 2}.get(split, 0)
     nbytes = crossings * (1 - 1 / n) * (out or dtype).bytes * B * F  # each chip already holds 1/n of them
     return operation(2 * B * D * F / n, nbytes, chip, dtype, bytes_per_s=axis.bytes_per_s, over="network")
@@ -184,4 +191,5 @@ def break_even_contraction(
     B and F cancel: arithmetic and partial sums both grow with their product.
     """
     one = split_matmul(1, 1, 1, chip, axis, split="D", dtype=dtype, keep_sharded=keep_sharded, out=out)
+    # both of D = 1: the bytes do not grow with D, the FLOPs do
     return one.memory_s / one.math_s

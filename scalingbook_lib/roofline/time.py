@@ -19,7 +19,7 @@ class Roofline(Told):
     bytes: float
     flops_per_s: float
     bytes_per_s: float
-    latency_s: float = 0.0
+    latency_s: float = 0.0  # the least time, however small the operation
     over: str = "memory"
 
     def __post_init__(self) -> None:
@@ -33,12 +33,12 @@ class Roofline(Told):
     @property
     def math_s(self) -> float:
         """T_math: the time of the arithmetic alone."""
-        return self.flops / self.flops_per_s
+        return self.flops / self.flops_per_s  # FLOPs/C
 
     @property
     def memory_s(self) -> float:
         """T_comms: the time of moving the bytes alone, over memory or, in a network roofline, over links."""
-        return self.bytes / self.bytes_per_s
+        return self.bytes / self.bytes_per_s  # bytes/W
 
     @property
     def comms_s(self) -> float:
@@ -48,11 +48,12 @@ class Roofline(Told):
     @property
     def lower_s(self) -> float:
         """The time if everything overlaps: the longest term."""
-        return max(self.math_s, self.memory_s, self.latency_s)
+        return max(self.math_s, self.memory_s, self.latency_s)  # each unit works without waiting for another
 
     @property
     def upper_s(self) -> float:
         """The time if nothing overlaps: the sum of the terms."""
+        # one after the other, as without double buffering
         return self.math_s + self.memory_s + self.latency_s
 
     @property
@@ -63,7 +64,7 @@ class Roofline(Told):
     @property
     def ridge(self) -> float:
         """The intensity at which math and memory take equally long."""
-        return self.flops_per_s / self.bytes_per_s
+        return self.flops_per_s / self.bytes_per_s  # R, or r where the bytes cross a torus axis
 
     @property
     def bound(self) -> str:
@@ -148,6 +149,7 @@ def operation(
 def dot(N: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]) -> Roofline:
     """x[N] · y[N] → a scalar: 1 FLOP for every element read, whatever N."""
     at_least(1, N=N)
+    # N multiplies and N - 1 adds; two arrays read, one number written
     return operation(2 * N - 1, dtype.bytes * (2 * N + 1), chip, dtype, **against)
 
 
@@ -167,12 +169,13 @@ def reduction(N: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against
 
 def softmax(N: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]) -> Roofline:
     """exp(x[N] - max x) / Σ, read and written once: max, subtract, exp (as one FLOP), sum, divide."""
+    # 5 FLOPs for an element that is read and one that is written
     return elementwise(N, chip, dtype, inputs=1, flops=5, **against)
 
 
 def matvec(D: int, F: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]) -> Roofline:
     """x[D] · W[D, F] → y[F]: a matmul of one row."""
-    return matmul(1, D, F, chip, dtype, **against)
+    return matmul(1, D, F, chip, dtype, **against)  # about 1 FLOP a byte in bf16: W is read for one row
 
 
 def batched_matvec(
@@ -180,6 +183,7 @@ def batched_matvec(
 ) -> Roofline:
     """x[B, D] · W[B, D, F] → y[B, F]: a private matrix for every row, so a larger B does not help."""
     at_least(1, B=B, D=D, F=F)
+    # read x, read a matrix for each row, write y
     return operation(2 * B * D * F, dtype.bytes * (B * D + B * D * F + B * F), chip, dtype, **against)
 
 

@@ -115,7 +115,7 @@ class Blocks(Told):
 
     def of(self, tokens: int) -> int:
         """The blocks that so many tokens of one sequence need."""
-        return -(-tokens // self.size)
+        return -(-tokens // self.size)  # a block is one sequence's, full or not
 
     def __str__(self) -> str:
         return f"{count(self.count)} blocks of {count(self.size)} tokens"

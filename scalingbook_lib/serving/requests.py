@@ -70,6 +70,7 @@ def geometric(mean: float) -> Callable[[Random], int]:
     if mean == 1:
         return lambda chance: 1
     scale = math.log1p(-1 / mean)
+    # the inverse of 1 - (1 - 1/mean)^n
     return lambda chance: 1 + int(math.log(1 - chance.random()) / scale)
 
 
@@ -88,7 +89,7 @@ def lognormal(mean: float, spread: float = 1.0, most: int = 2**20) -> Callable[[
     normal = NormalDist()
 
     def draw(chance: Random) -> int:
-        z = normal.inv_cdf(min(max(chance.random(), 1e-12), 1 - 1e-12))
+        z = normal.inv_cdf(min(max(chance.random(), 1e-12), 1 - 1e-12))  # a draw of 0 or 1 has no deviation
         return min(max(round(math.exp(middle + spread * z)), 1), most)
 
     return draw

@@ -67,10 +67,12 @@ def drawn(answers: int, mean: float, spread: float, *, most: int = 2**20, seed: 
 
 def mean_context(lengths: Sequence[int], P: int) -> float:
     """Tokens in the cache of a full slot at any time: P + E[G²] / 2E[G], as long answers stay for longer."""
+    # an answer of G tokens has a slot for G steps, with P + G/2 tokens in the mean
     return P + sum(length**2 for length in lengths) / (2 * sum(lengths))
 
 
 def refilled(costs: Costs, lengths: Sequence[int], *, P: int, slots: int) -> float:
     """Tokens/s of a server whose slots are never empty: a step for all, and a prompt for every answer."""
     step_s = costs.step_s(slots, slots * mean_context(lengths, P))
+    # seconds a token: a slot's part of a step, and of a prompt for each answer
     return 1 / (step_s / slots + costs.step_s(0, 0, P) * len(lengths) / sum(lengths))

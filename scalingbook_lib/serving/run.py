@@ -107,6 +107,7 @@ class ServingRun(Told):
 
     def attained(self, *, ttft_s: float = math.inf, itl_s: float = math.inf) -> float:
         """The share of all requests that finished within both targets."""
+        # zhong2024distserve: goodput counts who got both
         good = sum(s.ttft_s <= ttft_s and s.itl_s <= itl_s for s in self._finished)
         return good / len(self.requests) if self.requests else 1.0
 
@@ -135,7 +136,7 @@ class ServingRun(Told):
         if isinstance(self.policy, Disaggregated):  # the slots are those of the decode servers
             taken = sum(s.end_s - s.decode_s for s in self._stays if not math.isnan(s.decode_s))
         else:
-            taken = sum(s.end_s - s.start_s for s in self._stays)
+            taken = sum(s.end_s - s.start_s for s in self._stays)  # slot-seconds
         return taken / (self.end_s * self.slots) if self.end_s else 0.0
 
     @property
@@ -143,6 +144,7 @@ class ServingRun(Told):
         """Requests that wait or have a slot, in the mean over time."""
         ends_s = [*(moment.time_s for moment in self.queue[1:]), self.end_s]
         moments = zip(self.queue, ends_s, strict=False)  # nobody at all makes no moment
+        # request-seconds; Little's law has them too
         area = sum((end_s - moment.time_s) * (moment.waiting + moment.inside) for moment, end_s in moments)
         return area / self.end_s if self.end_s else 0.0
 

@@ -56,6 +56,7 @@ class Served(Told):
     @property
     def itl_s(self) -> float:
         """Its mean inter-token latency; 0 for a single token."""
+        # n tokens have n - 1 gaps
         return (self.last_s - self.first_s) / (self.tokens - 1) if self.tokens > 1 else 0.0
 
     @property

@@ -155,6 +155,7 @@ def _pieces(server: Server, filling: list[LiveSequence], room: int) -> list[tupl
     """Who gets how much of the budget in this step."""
     pieces, at = [], 0
     while room > 0:
+        # who has begun goes on before anybody new is let in
         if at == len(filling):
             sequence = server.admit()
             if sequence is None:

@@ -73,23 +73,23 @@ class RingMatmul(Told):
     @property
     def product_s(self) -> float:
         """The arithmetic of one chunk, at the documented peak."""
-        return 2 * self.B * self.D * self.F / self.chip.bf16_flops_per_s / self.n
+        return 2 * self.B * self.D * self.F / self.chip.bf16_flops_per_s / self.n  # 2 FLOPs a term
 
     @property
     def move_s(self) -> float:
         """One chunk to the neighbor, in halves over two links: its bytes, and the hop."""
-        chunk_bytes = BF16.bytes * self.B * self.D / self.n
+        chunk_bytes = BF16.bytes * self.B * self.D / self.n  # each chip has 1/n of In
         return chunk_bytes / (self.links * self.axis.link_bytes_per_s) + self.axis.hop_s
 
     @property
     def step_s(self) -> float:
         """A product and a move at once: the longer of the two."""
-        return max(self.product_s, self.move_s)
+        return max(self.product_s, self.move_s)  # the unit and the links work side by side
 
     @property
     def total_s(self) -> float:
         """n products and n - 1 moves, of which one product has no move beside it."""
-        return self.product_s + (self.n - 1) * self.step_s
+        return self.product_s + (self.n - 1) * self.step_s  # the chip's own chunk is there at once
 
     @property
     def serial_s(self) -> float:
@@ -99,11 +99,13 @@ class RingMatmul(Told):
     @property
     def ratio(self) -> float:
         """C/W: FLOPs that take as long as a byte over the links in use."""
+        # 2 B D F / (n C) = 2 B D / (n W) gives F = C/W
         return self.chip.bf16_flops_per_s / (self.links * self.axis.link_bytes_per_s)
 
     @property
     def hidden_from(self) -> float:
         """The F of a chip from which on a product takes as long as a move: C/W, and the hop's own delay."""
+        # a product grows with F, a move does not
         return self.F * self.move_s / self.product_s
 
     def chunks(self, device: int, step: int) -> tuple[int, ...]:
@@ -131,7 +133,7 @@ class RingMatmul(Told):
         turns, free = [Turn(UNIT, 0, 0.0, self.product_s)], self.product_s
         for k in range(1, self.n):
             hop, side = divmod(k - 1, sides)
-            came = (hop + 1) * self.move_s
+            came = (hop + 1) * self.move_s  # chunk k comes over k hops, two sides halve them
             start = max(free, came)  # the unit may be busy still, or the chunk on its way
             free = start + self.product_s
             turns += [Turn((LINK, BACK)[side], k, hop * self.move_s, came), Turn(UNIT, k, start, free)]
@@ -218,12 +220,13 @@ class Chain(Told):
         """Over ICI: from the farthest chip, or gathered from all."""
         if self.lies != FAR:
             return collectives.all_gather(nbytes, *self.slice.axes).total_s
+        # the chip that is farthest along every axis
         far = tuple(axis.diameter_hops for axis in self.slice.axes)
         return self.slice.route(far, (0,) * len(far)).message(nbytes).total_s
 
     def _worked(self) -> dict[str, float]:
         """A chunk of A out of HBM, out of VMEM where its rate is documented, and multiplied."""
-        share = self.matrix_bytes / self.chunks / self.workers
+        share = self.matrix_bytes / self.chunks / self.workers  # one chip's part of a chunk of A
         known = roofline.levels(self.slice.chip)
         flops = 2 * self.B * self.n**2 / self.chunks / self.workers
         one = roofline.ladder(flops, {lv: share for lv in ("HBM", "VMEM") if lv in known}, self.slice.chip)

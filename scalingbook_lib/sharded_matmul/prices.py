@@ -70,8 +70,8 @@ def _products(a: Array, b: Array, c: Array, sizes: tuple[int, ...]) -> tuple[Way
 def partial(o: Operands) -> Array | None:
     """C as the blocks give it where both operands split J alike; None where they do not, or clash."""
     left, right = contracted(o)
-    kept = (*o.a.axes_of("I"), *o.b.axes_of("K"))
-    if not left or left != right or len(set(kept)) < len(kept) or o.a.partial or o.b.partial:
+    free = (*o.a.axes_of("I"), *o.b.axes_of("K"))
+    if not left or left != right or len(set(free)) < len(free) or o.a.partial or o.b.partial:
         return None
     return Array("C", (Dim("I", o.a.axes_of("I")), Dim("K", o.b.axes_of("K"))), left)
 

@@ -143,12 +143,11 @@ class _Job:
             * math.prod(self.sizes[name] for name in roles)
             // math.prod(map(self.mesh.size, roles.values()))
         )
-        hbm_bytes = sum(map(self._local_bytes, local.arrays))
+        hbm_bytes = sum(map(self._local_bytes, local.arrays))  # both operands read, the result written
         return Strategy(
             before=before,
             local=local,
             after=after,
-            peak_bytes=peak,
             flops=flops,
             math_s=flops / chip.flops_per_s(self.dtype),
             hbm_bytes=hbm_bytes,
@@ -157,6 +156,7 @@ class _Job:
 
     def _bring(self, held: Array, wanted: Array) -> tuple[Move, ...]:
         """The cheapest moves of an operand, over the axes that either sharding names."""
+        # one search from what is held serves every sharding that a strategy wants
         moves, paths = self._paths(held, wanted, lambda moves: cheapest_from(moves, layout(held)))
         return tuple(map(moves.move, paths[layout(wanted)]))
 
@@ -188,4 +188,5 @@ class _Job:
 
     def _local_bytes(self, array: Array) -> float:
         cells = math.prod(self.sizes[dim.name] for dim in array.dims)
+        # an axis of a partial sum splits nothing
         return self.dtype.bytes * cells / self.mesh.size(array.axes)

@@ -73,7 +73,7 @@ class SplitWeight(Told):
     @property
     def r(self) -> float:
         """C / W: the FLOPs that take as long as one byte over this axis."""
-        return self.chip.flops_per_s(self.dtype) / self.axis.bytes_per_s
+        return self.chip.flops_per_s(self.dtype) / self.axis.bytes_per_s  # FLOPs/byte
 
     def ways(self, B: float, D: float) -> tuple[Way, ...]:
         """Gather W; cut X and sum Z; all-to-all W and gather Z; split the batch, gather W and Z."""
@@ -101,14 +101,15 @@ class SplitWeight(Told):
 
     def _terms(self, BD: float, weight: Moved, result: Moved) -> tuple[Terms, Terms, Terms, Terms]:
         (w, gather_w, _, exchange_w), (z, gather_z, sum_z, _) = weight, result
-        n, x = self.axis.size, self.dtype.bytes * BD
+        n, x = self.axis.size, self.dtype.bytes * BD  # x: bytes of X
         hbm = 1 / self.chip.hbm_bytes_per_s if self.exact else 0.0  # seconds a byte
         math_s = 2 * BD * self.F / self.chip.flops_per_s(self.dtype)
-        shared = math_s / n
+        shared = math_s / n  # every split but the first divides the FLOPs
         return (
-            (math_s, (x + w + z) * hbm, gather_w),
-            (shared, (x / n + w / n + z) * hbm, sum_z),
-            (shared, (x + w / n + z / n) * hbm, exchange_w + gather_z),
+            (math_s, (x + w + z) * hbm, gather_w),  # whole W: every chip does all of the product
+            (shared, (x / n + w / n + z) * hbm, sum_z),  # D split: every chip has a partial sum of all of Z
+            (shared, (x + w / n + z / n) * hbm, exchange_w + gather_z),  # F split: W[D_X, F] to W[D, F_X]
+            # B split: X is cut for nothing, as every chip has it
             (shared, (x / n + w + z / n) * hbm, gather_w + gather_z),
         )
 

@@ -29,7 +29,6 @@ class Strategy(Told):
     math_s: float
     hbm_bytes: float  # of one chip: both local operands read, the local result written
     hbm_s: float
-    peak_bytes: float  # of one chip: both operands and the result of the local product
 
     @property
     def steps(self) -> tuple[Move, ...]:
@@ -60,7 +59,7 @@ class Strategy(Told):
     @property
     def chip_s(self) -> float:
         """The local product: arithmetic or HBM, whichever takes longer."""
-        return max(self.math_s, self.hbm_s)
+        return max(self.math_s, self.hbm_s)  # the roofline of the local product
 
     @property
     def lower_s(self) -> float:
@@ -80,6 +79,7 @@ class Strategy(Told):
 
     def overlapped(self, chunks: int) -> Pipeline:
         """A collective matmul in that many chunks: max + min / n, one's move under another's arithmetic."""
+        # wang2023overlap: one chunk of the shorter term stays in view
         return pipeline({"network": self.comms_s / chunks, "chip": self.chip_s / chunks}, chunks)
 
     def __str__(self) -> str:

@@ -24,7 +24,7 @@ NAMES = ("Y", "C", "Z", "X", "P", "R")  # tp, cp, experts' and other data ranks,
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class LinkShares:
     """What share of its documented rate each kind of link reaches: what every table of efficiencies has."""
 
     torus: float = 1.0  # between neighbors of a torus
@@ -34,7 +34,7 @@ class Links:
     exchange: float = 1.0  # of the time of tokens to experts and back: what no other microbatch hides
 
 
-PEAK = Links()
+PEAK = LinkShares()
 LINKS = ("torus", "domain", "network", "dcn")
 _PROBE = 2.0**30  # times are linear in the bytes (a power of two divides them exactly)
 
@@ -60,7 +60,6 @@ class Placement:
     """The networks of every mesh axis, by letter."""
 
     networks: dict[str, Networks]
-    split: str = ""  # how torus axes were split, '' where none was
 
     def over(self, letters: Iterable[str]) -> Networks:
         """The networks of several mesh axes together, neighbors on one level joined."""
@@ -80,10 +79,17 @@ def place(machine: Machine, sizes: tuple[int, ...]) -> Placement:
         return Placement({n: _levels(machine, at, s) for n, at, s in zip(NAMES, inside, sizes, strict=False)})
     named = {n: s for n, s in zip(NAMES, sizes, strict=True) if s > 1}
     try:
+        # whole torus axes close into rings; where they can, nothing is split
         mesh = machine.mesh(**named or {"Y": 1})
         return Placement({n: mesh.axes(n) if n in named else () for n in NAMES})
     except SliceError:
         return _split(machine, sizes)
+
+
+def groups(machine: Machine, inside: int, n: int) -> Networks:
+    """What joins n groups of `inside` neighbors: a chip with those at its place in the others."""
+    # the mesh is made for them, with the groups as its second axis and copies of all of it outside
+    return place(machine, (inside, n, 1, 1, 1, machine.chips // (inside * n))).over("C")
 
 
 @lru_cache(maxsize=1 << 12)
@@ -103,6 +109,7 @@ def _levels(cluster: Cluster, inside: int, size: int) -> Networks:
 
 def _one_tier(cluster: Cluster) -> Cluster:
     """Every domain under switches with ports for all: only the domains' own cards limit them."""
+    # what is left of a card's rate above the leaves
     rate = cluster.nic_bytes_per_s / cluster.oversubscription if cluster.nic_bytes_per_s else None
     ports = 2 * max(cluster.nodes, cluster.domain)
     return replace(cluster, nic_bytes_per_s=rate, oversubscription=1.0, ports=max(ports, cluster.ports))
@@ -111,7 +118,7 @@ def _one_tier(cluster: Cluster) -> Cluster:
 def _split(machine: Slice, sizes: tuple[int, ...]) -> Placement:
     """Innermost first: the axis of that size, else the first that it divides, else factors of several."""
     axes = machine.axes
-    taken, laid, told = [1] * len(axes), {}, []
+    taken, laid = [1] * len(axes), {}
     for name, size in zip(NAMES, sizes, strict=True):
         room = [axis.size // done for axis, done in zip(axes, taken, strict=True)]
         order = sorted(
@@ -120,14 +127,14 @@ def _split(machine: Slice, sizes: tuple[int, ...]) -> Placement:
         )
         parts = []
         for k in order:
+            # the largest factor that both have: what is left of an axis stays whole
             took = gcd(size, room[k])
             if took > 1:
                 parts.append(_factor(axes[k], took, taken[k]))
-                told += [f"{name} has {took} of {axes[k].size}"] if took < axes[k].size else []
                 taken[k] *= took
                 size //= took
         laid[name] = tuple(parts)
-    return Placement(laid, ", ".join(told))
+    return Placement(laid)
 
 
 def _factor(axis: Axis, size: int, stride: int) -> Axis:
@@ -136,6 +143,7 @@ def _factor(axis: Axis, size: int, stride: int) -> Axis:
     Only the outermost factor, with the axis's own wraparound, closes into a ring.
     """
     ring = axis.wrapped and size * stride == axis.size
+    # `stride` such factors lie side by side on one axis, and each neighbor is so many hops away
     link, hop_s = axis.link_bytes_per_s / stride, axis.hop_s * stride
     return replace(axis, size=size, wrapped=ring, link_bytes_per_s=link, hop_s=hop_s)
 
@@ -150,7 +158,7 @@ def between_pods(chip: Chip, pods: int) -> Networks:
 
 
 @lru_cache(maxsize=1 << 14)
-def rate(collective: str, networks: Networks, efficiency: Links = PEAK) -> Rate:
+def rate(collective: str, networks: Networks, efficiency: LinkShares = PEAK) -> Rate:
     """What a byte of a collective costs on these networks; a permute is one to the neighbor."""
     real = tuple(n for n in networks if n.size > 1)
     if not real:
@@ -158,6 +166,7 @@ def rate(collective: str, networks: Networks, efficiency: Links = PEAK) -> Rate:
     kind = collectives.Collective.named(collective)
     cost = _permute if kind is collectives.Collective.PERMUTE else collectives.FORMULAS[kind]
     busy_s, link = _busiest(each_level(cost, _PROBE, *real), real, efficiency)
+    # hops do not depend on the bytes, nor on what share of its rate a link reaches
     return Rate(busy_s / _PROBE, cost(_PROBE, *real).latency_s, link)
 
 
@@ -168,7 +177,7 @@ def _permute(nbytes: float, *networks: collectives.Network) -> collectives.Trans
 
 @lru_cache(maxsize=1 << 12)
 def exchange_rate(
-    networks: Networks, k: int, efficiency: Links = PEAK, most_domains: int | None = None
+    networks: Networks, k: int, efficiency: LinkShares = PEAK, most_domains: int | None = None
 ) -> Rate:
     """Tokens to their k experts, or back, for each byte of the array: k copies of the tokens of all chips.
 
@@ -179,18 +188,18 @@ def exchange_rate(
         return FREE
     found = exchange_over(real, _PROBE, k, most_domains=most_domains)
     busy_s, link = _busiest(dict(found.seconds), real, efficiency)
-    array = _PROBE * k * collectives.chips(*real)
-    latency_s = collectives.all_to_all(array, *real).latency_s
-    return Rate(efficiency.exchange * busy_s / array, latency_s, link)
+    array = _PROBE * k * collectives.chips(*real)  # bytes of all chips' tokens, copied k times
+    return Rate(efficiency.exchange * busy_s / array, collectives.all_to_all(array, *real).latency_s, link)
 
 
-def _busiest(levels: dict[str, float], real: Networks, efficiency: Links) -> tuple[float, str]:
+def _busiest(levels: dict[str, float], real: Networks, efficiency: LinkShares) -> tuple[float, str]:
     """The level that takes longest at the share of its rate that it reaches."""
+    # documented seconds over the share that is reached
     busy = [(s / _share(name, real, efficiency), name) for name, s in levels.items()]
     return max(busy, key=lambda one: one[0])
 
 
-def _share(name: str, networks: Networks, efficiency: Links) -> float:
+def _share(name: str, networks: Networks, efficiency: LinkShares) -> float:
     """The efficiency of a level: by its port, so that all tiers of one network have one figure."""
     port = next((n.port for n in networks if isinstance(n, Level) and n.name == name), "torus")
     return getattr(efficiency, port if port in ("torus", "network", "dcn") else "domain")

@@ -17,6 +17,7 @@ from scalingbook_lib.steps.placement import (
     Rate,
     between_pods,
     exchange_rate,
+    groups,
     place,
     rate,
 )
@@ -64,10 +65,11 @@ class Case:
         where = place(self.machine, s.sizes)
 
         def rates(axes: str, what: str, inside: int, n: int) -> Rate:
+            # Neither the host nor other pods are on the machine's own mesh.
             if axes == "H":
                 return self._host()
-            pods = axes == "S"
-            networks = between_pods(self.machine.chip, n) if pods else self._under(where, s, inside, n)
+            networks = between_pods(self.machine.chip, n) if axes == "S" else self._under(where, s, inside, n)
+            # Copies of a token for experts behind one wire are sent once, so k decides what a byte costs.
             if axes == "Z" and self.model.experts:
                 return exchange_rate(networks, self.model.experts.k, self.efficiency, s.plan.expert_domains)
             return rate(MOVED_AS[what], networks, self.efficiency)
@@ -78,14 +80,14 @@ class Case:
         """What joins n groups of `inside` neighbors: on a cluster whatever the mesh, on a torus its axes."""
         if isinstance(self.machine, Slice):
             return _axes(where, s.sizes, inside, n)
-        return place(self.machine, (inside, n, 1, 1, 1, self.machine.chips // (inside * n))).over("C")
+        return groups(self.machine, inside, n)
 
     def _host(self) -> Rate:
         chip = self.machine.chip
-        bytes_per_s = chip.host_bytes_per_s or chip.pcie_bytes_per_s
+        bytes_per_s = chip.host_bytes_per_s or chip.pcie_bytes_per_s  # per chip, one way
         if not bytes_per_s:
             raise PlanError(f"nobody says how fast {chip.name} reaches its host; write remat='save:...'")
-        return Rate(1 / bytes_per_s, 0.0, "host")
+        return Rate(1 / bytes_per_s, 0.0, "host")  # large copies: what starts one is not counted
 
     def judge(self, plan: Plan, *, memory_first: bool = True) -> Judged:
         """The step's time and a chip's memory; where the plan cannot be, the reasons in `why`.
@@ -97,7 +99,8 @@ class Case:
             if why:
                 return Judged(float("inf"), float("inf"), why)
             s = self.shape(plan)
-            nbytes = held(s, self.machine).total
+            nbytes = held(s, self.machine).total  # bytes at the fullest moment
+            # What does not fit needs no time: its collectives are not laid out.
             if memory_first and nbytes > self.machine.chip.hbm_bytes:
                 return Judged(float("inf"), nbytes, (too_large(nbytes, self.machine.chip),))
             return Judged(self.seconds(s).total_s, nbytes)
@@ -106,8 +109,7 @@ class Case:
 
     def seconds(self, s: Shape, traffic: list[Traffic] | None = None) -> Seconds:
         """Every term of the step, of these collectives where they are known already."""
-        found = self.traffic(s) if traffic is None else traffic
-        return seconds(s, found, self.machine.chip, self.efficiency)
+        return seconds(s, self.traffic(s) if traffic is None else traffic, self.machine.chip, self.efficiency)
 
 
 def _axes(where: Placement, sizes: tuple[int, ...], inside: int, n: int) -> Networks:

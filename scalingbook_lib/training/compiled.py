@@ -33,6 +33,7 @@ def weights(s: Shape, rates: Rates, loop: bool) -> Iterator[Traffic]:
     scatters gradients into that as with ZeRO-3, for each microbatch, layer by layer.
     """
     plan = s.plan
+    # without the ends, and with them
     kinds = (("", in_layers(s), s.dense), ("expert ", s.expert, s.expert))
     for kind, layers, with_ends in kinds[: 1 + bool(s.expert)]:
         yield from _layers(s, rates, kind, layers, loop=loop)
@@ -58,8 +59,9 @@ def _layers(s: Shape, rates: Rates, kind: str, params: float, *, loop: bool) -> 
     twice = n if loop or s.plan.remat != "none" else n - 1
     if s.plan.zero == 3:
         each, second = s.moved * params / n, GATHER if again else ring
-        yield from shared(f"{kind}weights", ring, "fwd", each, s.m * n)
-        yield from shared(f"{kind}weights", second, "bwd", each, s.m * twice)
+        yield from shared(f"{kind}weights", ring, "fwd", each, s.m * n)  # M
+        yield from shared(f"{kind}weights", second, "bwd", each, s.m * twice)  # and M again
+    # M, in the type that gradients are summed in
     yield from shared(f"{kind}gradients", back, "bwd", _reduced(s) * params / n, s.m * n)
     yield from _copies(s, rates, f"{kind}gradients", params, kind=kind, parts=n, each=loop)
 
@@ -72,6 +74,7 @@ def _lookup(s: Shape, rates: Rates) -> Iterator[Traffic]:
     summed over copies by itself.
     """
     plan, shared = s.plan, _sharing(s, rates)
+    # [tokens of all chips that share the table, D], each chip its part of D
     nbytes = plan.activations.bytes * s.t * s.work.model.D * s.shared / s.wide
     back = GATHER if plan.tp > 1 and not plan.sequence_parallel else EXCHANGE
     if plan.zero == 3:
@@ -89,7 +92,7 @@ def _head(s: Shape, rates: Rates) -> Iterator[Traffic]:
     sequences and tokens: where both are split, XLA sums it whole, and every chip keeps its part.
     """
     shared, table, times = _sharing(s, rates), _table(s), s.m * _chunks(s)
-    size = max(_reduced(s), FP32.bytes * _wide_logits(s))
+    size = max(_reduced(s), FP32.bytes * _wide_logits(s))  # bytes of an element of the gradient
     for when in ("fwd", "bwd")[: 1 + (_chunks(s) > 1)] if s.plan.zero == 3 else ():
         yield from shared("unembedding", GATHER, when, s.moved * table, times)
     back = BACK if _in_rings(s, _chunks(s)) else REDUCE if s.plan.cp > 1 and s.plan.fsdp > 1 else SCATTER
@@ -129,6 +132,7 @@ def _copies(
     """
     plan, often, shared = s.plan, s.m if each else 1, _ways(s, kind)
     size = plan.gradients.bytes if s.m > 1 and not each else size or _reduced(s)
+    # With ZeRO each copy has summed its shard before; without, no chip has.
     copies, parted = (plan.dp, shared) if plan.zero else (plan.dp * shared, 1)
     letters = "R" if plan.zero else "R" * (plan.dp > 1) + "X" * (shared > 1)
     among = ((letters, copies, s.chips // copies, parted), ("S", plan.dcn, s.chips, shared * plan.dp))
@@ -161,7 +165,7 @@ def _table(s: Shape) -> float:
 def _chunks(s: Shape) -> int:
     """Into how many parts a loss goes, from the bytes of one of them over all logits."""
     given = s.plan.logit_bytes
-    return round(SOFTMAX / given) if given and given < s.plan.activations.bytes else 1
+    return round(SOFTMAX / given) if given and given < s.plan.activations.bytes else 1  # of the loss
 
 
 def _wide_logits(s: Shape) -> bool:

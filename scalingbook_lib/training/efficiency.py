@@ -5,7 +5,7 @@ Nothing here is a property of a model or of a run. Chapter: Training.
 
 from dataclasses import dataclass
 
-from scalingbook_lib.steps.placement import LINKS, Links
+from scalingbook_lib.steps.placement import LINKS, LinkShares
 from scalingbook_lib.units import Told, percent
 
 MATH = ("matmul", "attention", "experts", "head")
@@ -14,7 +14,7 @@ SHARES = (*MATH, "memory", *LINKS, "overlap")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Efficiency(Links, Told):
+class Efficiency(LinkShares, Told):
     """Achieved over peak, by class of operation.
 
     `matmul`: products with the layers' dense weights, `experts`: those with experts' weights, `attention`:
@@ -30,16 +30,16 @@ class Efficiency(Links, Told):
     """
 
     matmul: float = 1.0
-    attention: float = 1.0
+    attention: float = 1.0  # of the rate of the activations' type
     experts: float = 1.0
     head: float = 1.0
-    memory: float = 1.0
-    overlap: float = 1.0
-    ramp: float = 0.0
-    operands: float = 0.0
-    layer_s: float = 0.0
+    memory: float = 1.0  # of HBM's bytes/s
+    overlap: float = 1.0  # times `Plan.overlap`
+    ramp: float = 0.0  # tokens of a sequence
+    operands: float = 0.0  # share of bytes
+    layer_s: float = 0.0  # a layer and microbatch; the backward pass loses it twice
     expert_layer_s: float = 0.0
-    fixed_s: float = 0.0
+    fixed_s: float = 0.0  # a step
     name: str = "peak"
     source: str = ""
 
@@ -57,9 +57,9 @@ class Efficiency(Links, Told):
         return {name: getattr(self, name) for name in SHARES}
 
     @classmethod
-    def flat(cls, share: float, name: str = "") -> "Efficiency":
+    def flat(cls, share: float) -> "Efficiency":
         """The same share for all that the matrix unit does, everything else at its peak."""
-        return cls(**dict.fromkeys(MATH, share), name=name or f"{percent(share)} of the matrix unit")
+        return cls(**dict.fromkeys(MATH, share), name=f"{percent(share)} of the matrix unit")
 
     def __str__(self) -> str:
         if set(self.shares.values()) == {1.0}:

@@ -14,6 +14,7 @@ from scalingbook_lib.units import si
 
 def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[str, ...]:
     """What does not divide, one sentence each. The mesh, the batch and memory are judged after these."""
+    # The machine is one pod of `dcn`; over fsdp · cp chips ZeRO shares what they would all hold.
     chips, shared = machine.chips * plan.dcn, plan.fsdp * plan.cp
     E = model.experts.E if model.experts else 0
     rules = (
@@ -55,9 +56,11 @@ def _tensor(m: Transformer, plan: Plan, T: int) -> Rules:
     narrow = m.experts.F if m.experts and plan.expert_ways > 1 else 0
     return (
         (m.N % Y, f"{m.N} heads do not divide over tp={Y}"),
+        # More ways than heads copy whole ones: half a key-value head would need another softmax.
         (m.K % Y and Y % m.K, f"{m.K} key-value heads neither divide over tp={Y} nor go into it"),
         (m.F % Y and m.moe_layers < m.L, f"F={m.F:,} does not divide over tp={Y}"),
         (narrow % Y, f"experts of F={narrow:,} do not divide over tp={Y}"),
+        # the residual stream is split by tokens between the products
         (plan.sequence_parallel and t % Y, f"{t:,} tokens of a sequence do not divide over tp={Y}"),
     )
 
@@ -65,10 +68,12 @@ def _tensor(m: Transformer, plan: Plan, T: int) -> Rules:
 def _context(m: Transformer, plan: Plan, T: int) -> Rules:
     """A zigzag needs two pieces a chip, for a balanced causal mask; Ulysses needs heads for every chip."""
     ulysses, ways = plan.context == "ulysses", plan.cp * plan.tp
+    # A chip has one piece from the front and one from the back, which meet as many keys together.
     pieces = plan.cp if ulysses or not plan.zigzag else 2 * plan.cp
     return (
         (T % pieces, f"sequences of {T:,} do not divide into {pieces} pieces for cp={plan.cp}"),
         (
+            # every chip gets whole heads of all tokens (jacobs2023ulysses)
             ulysses and (m.N % ways or m.K % ways),
             f"{m.N} heads with {m.K} keys and values do not divide over cp · tp = {ways}",
         ),

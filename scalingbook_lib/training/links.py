@@ -41,7 +41,7 @@ class Traffic(Told):
     @property
     def each_s(self) -> float:
         """One of them: seconds for its bytes, and for its hops."""
-        return self.nbytes * self.rate.s_per_byte + self.rate.hops_s
+        return self.nbytes * self.rate.s_per_byte + self.rate.hops_s  # 1/W and 1 - 1/n are in the rate
 
     @property
     def seconds(self) -> float:

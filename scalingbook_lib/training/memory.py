@@ -66,6 +66,7 @@ class Memory(Told):
     @property
     def state(self) -> float:
         """Weights, all gradients and the optimizer's state, whatever the moment."""
+        # what ZeRO shares: 2 + 2 + 12 bytes a parameter in mixed precision
         return sum((self.weights, self.all_gradients, self.optimizer))
 
     @property
@@ -121,6 +122,7 @@ def memory(
 
 def held(s: Shape, machine: Machine | None = None, loop: bool | None = None) -> Memory:
     """`memory` of a shape."""
+    # the fullest moment counts, not the sum of all
     found = logits, _, layer = moments(s, compiled(machine) if loop is None else loop)
     most = max(found, key=lambda moment: moment.total)
     other = layer.recomputed_layer if most.moment == AT_LOGITS else logits.logits
@@ -138,6 +140,7 @@ def states(params: float, plan: Plan) -> Memory:
     (2 + 2 + K) P; ZeRO-1 2 P + 2 P + K P / N, ZeRO-2 2 P + (2 + K) P / N, ZeRO-3 (2 + 2 + K) P / N, of P / tp
     / pp parameters over N = fsdp · cp chips. Source: Rajbhandari et al., arXiv 1910.02054, figure 1.
     """
+    # tensor ways and stages cut the parameters, ZeRO what is kept of each
     found = _state(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp)
     return Memory(**found._asdict(), all_gradients=found.gradients)
 
@@ -153,17 +156,20 @@ class _State(NamedTuple):
 def _state(params: float, plan: Plan, ways: int) -> _State:
     master, trained = plan.master.bytes if plan.master else 0.0, 0.0 if plan.frozen else params
     return _State(
-        weights=params * plan.weights.bytes / (ways if plan.zero >= 3 else 1),
-        gradients=trained * plan.gradients.bytes / (ways if plan.zero >= 2 else 1),
+        weights=params * plan.weights.bytes / (ways if plan.zero >= 3 else 1),  # from ZeRO-3 on
+        gradients=trained * plan.gradients.bytes / (ways if plan.zero >= 2 else 1),  # from ZeRO-2 on
+        # Adam's two moments and the copy of the weights, from ZeRO-1 on
         optimizer=trained * (2 * plan.moments.bytes + master) / (ways if plan.zero >= 1 else 1),
     )
 
 
 def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
     """All that a chip holds: at the logits, at the unembedding's gradient, in the last layer to be done."""
-    plan, stored, written_out = s.plan, s.t * s.of_token(_kept(s, loop)), loop is False
+    plan, stored, written_out = s.plan, s.t * s.of_token(_stored(s, loop)), loop is False
     again, at_work = s.t * (s.of_token(s.work.working) + buffers.across(s)), buffers.gathered(s, loop)
+    # z: logits of a microbatch on a chip
     vocabulary, z = buffers.vocabulary(s), s.t * s.work.model.V / plan.tp
+    # The gradient of the logits takes the place of the softmax, in the activations' type.
     softmax, gradient = z * plan.bytes_of_logit, z * min(plan.activations.bytes, plan.bytes_of_logit)
     chunked = plan.bytes_of_logit < plan.activations.bytes  # a loss whose chunks do not wait for each other
     always, sums, made, rounded = _between_steps(s, loop)
@@ -197,7 +203,7 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
     return logits, Memory(**always, gradients=made, **end), layer
 
 
-def _kept(s: Shape, loop: bool | None) -> Widths:
+def _stored(s: Shape, loop: bool | None) -> Widths:
     """Activations that wait for the backward pass.
 
     No kernel is fused across the end of a loop, so all that the backward pass reads is written.
@@ -224,7 +230,7 @@ def _between_steps(s: Shape, loop: bool | None) -> tuple[dict[str, Any], float, 
         "optimizer": dense.optimizer + expert.optimizer,
         "all_gradients": copies * gradients,
     }
-    sums = copies * gradients if s.m > 1 else 0.0
+    sums = copies * gradients if s.m > 1 else 0.0  # of one microbatch, nothing waits to be added to
     if loop is None:
         return always, sums, copies * gradients, 0.0
     kind = (plan.weights.bytes if loop else s.moved) / plan.gradients.bytes

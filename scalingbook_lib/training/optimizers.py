@@ -51,8 +51,11 @@ class Optimizer(Told):
             "weights": self.weights.bytes,
             "gradients": self.gradients.bytes,
             "master": self.master.bytes,
+            # Adam's: averages of the gradient, and of its square
             "moments": sum(moment.bytes for moment in self.moments),
+            # D + F figures for D · F weights: all but nothing
             "rows and columns": FP32.bytes * (D + F) / (D * F) * self.factored,
+            # X Xᵀ is [D, D], Xᵀ X is [F, F]: for F = 3.5 D more than the weight itself
             "sides": FP32.bytes * self.sides * (D * D + F * F) / (D * F),
         }
         terms = tuple(
@@ -62,6 +65,7 @@ class Optimizer(Told):
 
     def flops(self, D: int, F: int) -> float:
         """FLOPs a step of its products of matrices; what is done to each element alone is left out."""
+        # a [D, D] with [D, F], and [D, F] with an [F, F]
         return 2 * self.products * D * F * (D + F) + newton_schulz(D, F, self.iterations)
 
     def __str__(self) -> str:
@@ -84,6 +88,7 @@ OPTIMIZERS = {o.name: o for o in (ADAMW, ADAM8, ADAFACTOR, MUON, SHAMPOO, SOAP, 
 def newton_schulz(D: int, F: int, iterations: int = ITERATIONS) -> float:
     """X <- aX + (bA + cA^2) X with A = X X^T: 4 D^2 F + 2 D^3 FLOPs each time, D the shorter side."""
     D, F = sorted((D, F))
+    # A = X Xᵀ and (...) X are 2 D² F each, A A is 2 D³. Source: jordan2024muon
     return iterations * (4 * D * D * F + 2 * D**3)
 
 
@@ -91,6 +96,7 @@ def pushed(singular: float, iterations: int = ITERATIONS, abc: tuple[float, floa
     """What becomes of a singular value: s <- a s + b s^3 + c s^5; the singular vectors stay."""
     a, b, c = abc
     for _ in range(iterations):
+        # odd powers only: X, (X Xᵀ) X and (X Xᵀ)² X keep the singular vectors
         singular = a * singular + b * singular**3 + c * singular**5
     return singular
 
@@ -98,6 +104,7 @@ def pushed(singular: float, iterations: int = ITERATIONS, abc: tuple[float, floa
 def matrices(model: Transformer) -> Iterator[tuple[int, int, int]]:
     """D, F and copies of what Muon works on: matrices of the layers, not the vocabulary's, nor the router."""
     for w in model.weights():
+        # Muon leaves vectors and the vocabulary's matrices to AdamW (liu2025muon)
         if len(w.shape) > 1 and w.part not in ("embedding", "unembedding", "router"):
             rows = w.size // w.shape[-1] if w.shape[-1] == model.D else w.shape[0]
             D, F = sorted((rows, w.size // rows))
@@ -143,13 +150,17 @@ def layouts(
     with itself done by all. Gathered: once, then everything by all. Owned: of p such matrices each chip
     gathers one by an AllToAll, and sends its result back by another.
     """
+    # the short side is the one that is squared
     D, F = sorted((D, F))
     p, whole, square = machine.chips, dtype.bytes * D * F, dtype.bytes * D * D
+    # of these FLOPs, A A is the part that a cut along F does not split
     all_of_it, cube = newton_schulz(D, F, iterations), iterations * 2 * D**3
     ways = (
+        # every chip has rows of X, and needs all of X and of A for its rows of the products
         ("short side cut", all_of_it / p, ((GATHER, whole, iterations), (GATHER, square, iterations))),
         ("long side cut", (all_of_it - cube) / p + cube, ((REDUCE, square, iterations),)),
         ("gathered by all", all_of_it, ((GATHER, whole, 1),)),
+        # an AllToAll over p matrices there, and one back: 2/p of them for each matrix
         ("owned by one", all_of_it / p, ((EXCHANGE, p * whole, 2 / p),)),
     )
     rate = machine.chip.flops_per_s(dtype)

@@ -29,12 +29,13 @@ class Packing(Told):
     @property
     def attention(self) -> tuple[float, ...]:
         """Of each row, the share of attention's pairs that lie within documents: the sum of squares."""
+        # The mask halves both alike, so the share needs no factor of a half.
         return tuple(sum(T * T for T in documents) / self.row**2 for documents in self.rows)
 
     @property
     def mean_attention(self) -> float:
         """That share of all rows together."""
-        return sum(self.attention) / len(self.rows)
+        return sum(self.attention) / len(self.rows)  # of equal rows, so the mean of the shares
 
     def __str__(self) -> str:
         return (
@@ -48,8 +49,9 @@ def pack(documents: Iterable[int], row: int) -> Packing:
     """The documents, given by their lengths in tokens, in as few rows as this way finds."""
     rows: list[list[int]] = []
     rooms: list[tuple[int, int]] = []  # what is left in each row, and its index, in order
+    # Long ones first: what is short fills the gaps that they leave.
     for T in sorted(_pieces(documents, row), reverse=True):
-        place = bisect_left(rooms, (T, 0))
+        place = bisect_left(rooms, (T, 0))  # the fullest row with at least T free
         room, index = rooms.pop(place) if place < len(rooms) else (row, len(rows))
         if index == len(rows):
             rows.append([])

@@ -13,7 +13,9 @@ CONTEXTS = ("ring", "gather", "ulysses")
 AXES = ("tp", "cp", "fsdp", "pp", "dp", "dcn")  # from the inside out
 _KNOWN = {"schedule": SCHEDULES, "context": CONTEXTS, "zero": (0, 1, 2, 3)}
 _REMAT = ", ".join(map(repr, REMAT))
+# the share of what can be hidden
 _OVERLAP = {"full": 1.0, "none": 0.0}
+# by `zero`, as people call the stages of rajbhandari2020zero
 _ZERO = ("DP", "ZeRO-1", "ZeRO-2", "FSDP")
 
 
@@ -57,17 +59,17 @@ class Plan(Told):
     dp: int = 1
     dcn: int = 1
     ep: int = 1
-    expert_tp: int | None = None
-    expert_domains: int | None = None
+    expert_tp: int | None = None  # None: as tp
+    expert_domains: int | None = None  # None: any
     zero: int = 3
-    prefetch: bool = True
+    prefetch: bool = True  # FSDP asks a layer ahead
     frozen: bool = False
     sequence_parallel: bool = True
     context: str = "ring"
     zigzag: bool = True
     schedule: str = "1f1b"
-    chunks: int = 1
-    microbatch: int = 1
+    chunks: int = 1  # v of notation.md
+    microbatch: int = 1  # sequences of a data rank
     remat: str = "none"
     overlap: str | float = "full"
     collective_matmul: bool = False
@@ -75,7 +77,7 @@ class Plan(Told):
     compute: DType = BF16
     activations: DType = BF16
     gradients: DType = BF16
-    reduced: DType | None = None
+    reduced: DType | None = None  # None: as gradients
     moments: DType = FP32
     master: DType | None = FP32
     logit_bytes: float | None = None
@@ -144,7 +146,7 @@ class Plan(Told):
 
     def microbatches(self, batch: int) -> int:
         """How many of them a data rank works through in one step of `batch` sequences."""
-        each = self.ranks * self.microbatch
+        each = self.ranks * self.microbatch  # sequences of one microbatch, of all ranks
         if batch % each or batch < 1:
             near = max(batch // each, 1) * each
             raise PlanError(

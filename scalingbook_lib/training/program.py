@@ -41,6 +41,7 @@ class _Line:
 
 
 HOME = {"In": "[B_X, D_Y]", "W_in": "[D_X, F_Y]", "W_out": "[F_Y, D_X]"}
+# The six products and their collectives, as the chapter derives them ("Four schemes in four lines").
 FORWARD = (
     _Line(what="gather Y", array="In", dims="[B_X, D]"),
     _Line(what="gather X", array="W_in", dims="[D, F_Y]"),
@@ -49,6 +50,7 @@ FORWARD = (
     _Line(what="product", array="Out", dims="[B_X, D]{U_Y}", says="Tmp · W_out", back=("W_out",)),
     _Line(what="sum Y", array="Out", dims="[B_X, D_Y]"),
 )
+# W_out before W_in, and of each product first the weight's gradient, so that its sum can hide.
 BACKWARD = (
     _Line(
         what="arrives",
@@ -57,7 +59,7 @@ BACKWARD = (
         says="arrives from the layer after; Out is the next layer's",
         gone=("Out",),
     ),
-    _Line(what="gather Y", array="dOut", dims="[B_X, D]"),
+    _Line(what="gather Y", array="dOut", dims="[B_X, D]"),  # for both gradients of W_out's product
     _Line(what="product", array="dW_out", dims="[F_Y, D]{U_X}", says="Tmpᵀ · dOut"),
     _Line(what="sum X", array="dW_out", dims="[F_Y, D_X]"),
     _Line(what="gather X", array="W_out", dims="[F_Y, D]"),
@@ -101,6 +103,7 @@ def program(scheme: str) -> tuple[Move, ...]:
         for line in lines:
             before, after = held.get(line.array, ""), _without(scheme, line.dims)
             if before != after:  # else there is nothing to gather or to add: the scheme lacks the axis
+                # what is gathered goes back to its shard
                 held = held | {line.array: after} | {array: home[array] for array in line.back}
                 held = {array: dims for array, dims in held.items() if array not in line.gone}
                 moves.append(_move(when, line, before, after, held))
@@ -120,6 +123,7 @@ def _move(when: str, line: _Line, before: str, after: str, held: dict[str, str])
         says = f"= {line.says}" if what == "product" else line.says
         return Move(when, what, array, f"{array}{after} {says}", held)
     kind, whole = Collective.ALL_GATHER, after
+    # partial sums, which are as large as the whole array
     if what == "sum":
         whole = before
         kind = Collective.REDUCE_SCATTER if f"_{axis}" in after else Collective.ALL_REDUCE
@@ -148,4 +152,5 @@ class Sizes:
         """Bytes that a move brings to each chip."""
         if not isinstance(move.what, Collective):
             return 0.0
+        # of the array as one group of chips has it: n - 1 of its n shards
         return collectives.bytes_received(move.what, self.nbytes(move.whole), self.mesh.size(move.axis))

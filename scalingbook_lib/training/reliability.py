@@ -23,8 +23,10 @@ def exact(save_s: float, between_s: float, restart_s: float, every_s: float | No
     """
     if not (save_s > 0 and between_s > 0 and restart_s >= 0):
         raise ValueError(f"{save_s=}, {between_s=}, {restart_s=}: write positive seconds")
+    # d/d(every) of the share is 0 there; the restart drops out
     best = _best(save_s / between_s) * between_s
     every = best if every_s is None else every_s
+    # Of a saved interval in the mean. Source: daly2006higher.
     lasts = between_s * exp(restart_s / between_s) * expm1((every + save_s) / between_s)
     return Goodput(every, best, every / lasts)
 
@@ -36,18 +38,21 @@ def restarts_leave(between_s: float, restart_s: float) -> float:
 
 def _best(save: float) -> float:
     """The root between 0 and 1, by halves; all in units of the time between stops."""
+    # 60 halvings leave less than a float can tell apart
     low, high = 0.0, 1 - 2**-53
     for _ in range(60):
         middle = (low + high) / 2
+        # the logarithm of e^(x + save) (1 - x) = 1, with x = every/M
         low, high = (middle, high) if middle + save > -log1p(-middle) else (low, middle)
     return low
 
 
 def played(known: Goodput, save_s: float, between_s: float, restart_s: float, seed: int = 0) -> float:
     """The share that counts of 20,000 saved intervals, with stops drawn by chance."""
-    chance, now, intervals = Random(seed), 0.0, 20_000
+    chance, now, intervals = Random(seed), 0.0, 20_000  # enough for three digits
     for _ in range(intervals):
         todo = known.every_s + save_s
+        # A stop loses all since the last save, and may strike the restart, too.
         while (stop := chance.expovariate(1 / between_s)) < todo:
             now += stop
             while (again := chance.expovariate(1 / between_s)) < restart_s:
@@ -68,11 +73,13 @@ class Tier(Told):
 
     def every_s(self, between_s: float) -> float:
         """Young's interval for the stops that come here."""
+        # Stops of this kind come every M / serves (young1974first).
         return sqrt(2 * self.save_s * between_s / self.serves)
 
     def lost(self, between_s: float) -> float:
         """The share of the time: saving, work done again, restarts."""
         every = self.every_s(between_s)
+        # a stop loses half an interval in the mean, and the restart
         return self.save_s / every + self.serves * (every / 2 + self.restart_s) / between_s
 
     def __str__(self) -> str:
@@ -101,9 +108,10 @@ class Spares(Told):
 def spares(stops_per_day: float, repair_days: float, enough: float = 0.99) -> Spares:
     """Machines in repair are Poisson with the mean stops a day x days of repair: its quantile."""
     mean, k = stops_per_day * repair_days, 0
+    # e^-mean is a float above 0 up to 745
     if not (0 < mean < 700 and 0 < enough < 1):
         raise ValueError(f"{mean:g} out on average, enough={enough}: write 0 to 700, and a share below 1")
-    term = total = exp(-mean)
+    term = total = exp(-mean)  # P(0); P(k) = P(k - 1) mean / k
     while total < enough:
         k += 1
         term *= mean / k
@@ -113,4 +121,5 @@ def spares(stops_per_day: float, repair_days: float, enough: float = 0.99) -> Sp
 
 def elastic(replicas: int, pause_s: float, repair_s: float, between_s: float) -> float:
     """What counts where a stop takes out one of the replicas and the rest go on: 1 - (p + R/q) / M."""
+    # All wait for the pause; then one of q replicas is away until it is repaired.
     return max(1 - (pause_s + repair_s / replicas) / between_s, 0.0)

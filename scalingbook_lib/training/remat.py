@@ -16,7 +16,8 @@ from scalingbook_lib.models.arithmetic.remat import Policy, products
 from scalingbook_lib.training.terms import ByClass, Widths
 from scalingbook_lib.units import FP32, DType
 
-_WIDE = ("norms", "norm statistics", "layer inputs", "o", "router")
+_WIDE = ("norms", "norm statistics", "layer inputs", "o", "router")  # as wide as the residual stream
+# by the names of `arithmetic.activations`
 _POLICY = {"selective": "dots_no_batch", "none": "all", "alternate": "all"}
 
 
@@ -30,9 +31,11 @@ def stored(m: Transformer, T: int, remat: str, dtype: DType) -> Widths:
     """Bytes for each token in all layers, on the chip."""
     where, names = named(remat)
     if remat == "alternate":
+        # torchtitan's rule: every second product of those in a layer's order
         where, names = "save", (*(w.name for w in products(m)[::2]), "context")
     if where:
         saved = _listed(m, dtype.bytes, names) if where == "save" else Widths(0.0, 0.0)
+        # Each layer begins anew from its input, which waits here or on the host.
         inputs = 0.0 if where == "offload" and "in" in names else m.L * m.D * dtype.bytes
         return Widths(saved.wide + inputs, saved.split)
     if remat == "none":
@@ -54,6 +57,7 @@ def hosted(m: Transformer, remat: str, dtype: DType) -> Widths:
 def _listed(m: Transformer, size: float, names: tuple[str, ...]) -> Widths:
     saved = {w.name: _outputs(m, w) for w in products(m) if w.name in names}
     wide = sum(n for name, n in saved.items() if _is_wide(name))
+    # with attention's output its logsumexp, one in fp32 for each head
     context = size * _attended(m) + FP32.bytes * m.softmax_layers * m.N if "context" in names else 0.0
     return Widths(size * wide, size * (sum(saved.values()) - wide) + context)
 
@@ -70,12 +74,13 @@ def recomputed(m: Transformer, T: int, remat: str, causal: bool) -> ByClass:
     attention = scores if policy == "all" else 2 * scores + values
     if remat == "alternate":
         again = products(m)[1::2]
+        # 2 FLOPs for each element that a token meets
         dense = sum(w.flops_per_token for w in again if w.part != "experts")
         experts = T * sum(w.flops_per_token for w in again if w.part == "experts")
     else:
         extra = arithmetic.activations(m, 1, T, policy, flash=True, causal=causal).extra_flops
         experts = counted.get("experts") if remat == "full" else 0.0
-        dense = (extra - attention - experts) / T
+        dense = (extra - attention - experts) / T  # the rest: the layers' dense products
     return ByClass(matmul=dense, attention=attention / T, experts=experts / T)
 
 
@@ -86,6 +91,7 @@ def _recomputed_but(m: Transformer, T: int, names: tuple[str, ...], causal: bool
     spared = [w for w in products(m) if w.name in names and not w.name.endswith("down")]
     routed = sum(w.flops_per_token for w in spared if w.part == "experts")
     dense = sum(w.flops_per_token for w in spared) - routed
+    # A kept output spares the forward pass, not the scores of the backward one.
     attention = recomputed(m, T, "none", causal).attention if "context" in names else full.attention
     return ByClass(
         matmul=full.matmul - dense, attention=attention, experts=full.experts - routed, head=full.head
@@ -95,9 +101,10 @@ def _recomputed_but(m: Transformer, T: int, names: tuple[str, ...], causal: bool
 def fused(m: Transformer, size: float) -> Widths:
     """Korthikanti's count: a layer's inputs of norms and products; queries, keys, values, and the MLP's."""
     inputs = 2 if m.norms > 1 else 1  # a parallel block has one input for attention and MLP
+    # inputs of attention: N heads of queries, K of keys and K of values
     heads = m.softmax_layers * (m.N + 2 * m.K) * m.H
     return Widths(
-        wide=size * (m.L * (m.norms + inputs) * m.D),
+        wide=size * (m.L * (m.norms + inputs) * m.D),  # D elements each
         split=size * (heads + _attended(m) + arithmetic.hidden(m)),
     )
 
@@ -108,6 +115,7 @@ def _is_wide(name: str) -> bool:
 
 def _outputs(m: Transformer, w: Weight) -> int:
     """Elements that a token's product with all copies of a weight gives."""
+    # matrices are [D, ...] but for the two that lead back to D
     each = m.D if w.name == "o" or w.name.endswith("down") else w.size // w.shape[0]
     return w.active_copies * each
 

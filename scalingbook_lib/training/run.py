@@ -62,7 +62,7 @@ class PlannedRun(Told):
 def run(step: TrainingStep, tokens: float, usd_per_hour: float | None = None) -> PlannedRun:
     """As many such steps as the tokens take; the price is the chip's own where none is given."""
     price = step.machine.chip.usd_per_hour if usd_per_hour is None else usd_per_hour
-    seconds = tokens / step.tokens * step.total_s
+    seconds = tokens / step.tokens * step.total_s  # as many steps as the tokens fill
     return PlannedRun(_positive("tokens", tokens), step.chips, seconds, price, step.machine.chip.power_w)
 
 
@@ -79,7 +79,9 @@ def run_at(
     """The rule of thumb: 6 · P · tokens over chips · C · MFU, P the parameters that serve a token."""
     P = model.active_params if isinstance(model, Transformer) else model
     price = machine.chip.usd_per_hour if usd_per_hour is None else usd_per_hour
+    # useful FLOPs/s of all chips
     rate = pods * machine.chips * machine.chip.flops_per_s(dtype) * _positive("mfu", mfu)
+    # 2 FLOPs a parameter and token forward, 4 backward (kaplan2020scaling)
     chips, seconds = pods * machine.chips, 6 * P * tokens / rate
     return PlannedRun(_positive("tokens", tokens), chips, seconds, price, machine.chip.power_w)
 

@@ -108,6 +108,7 @@ class TrainingStep(Told):
     def useful_flops(self) -> float:
         """What the model needs: forward and backward, nothing twice, whatever the plan."""
         w = self.work
+        # Frozen weights need no gradients of their own: one of three products less, attention has none.
         return self.tokens * (w.useful - (w.forward.total - w.forward.attention) * self.plan.frozen)
 
     @property
@@ -117,17 +118,19 @@ class TrainingStep(Told):
         Of more tensor ways than key-value heads, each chip makes the keys and values of a whole head.
         """
         w, passes = self.work, 2 if self.plan.frozen else 3
+        # the share of the dense products that only copies of heads make
         copied = (w.again(self.plan.tp) - 1) * (passes * w.forward.matmul + w.recomputed.matmul)
         return self.useful_flops + self.tokens * (w.recomputed.total + copied)
 
     @property
     def peak_flops_per_s(self) -> float:
         """Of all chips, in the type that the products are computed in."""
-        return self.chips * self.machine.chip.flops_per_s(self.plan.compute)
+        return self.chips * self.machine.chip.flops_per_s(self.plan.compute)  # dense, documented
 
     @property
     def mfu(self) -> float:
         """Useful FLOPs over what the chips could have done in the time."""
+        # source: chowdhery2023palm, appendix B
         return self.useful_flops / (self.total_s * self.peak_flops_per_s)
 
     @property
@@ -167,7 +170,8 @@ class TrainingStep(Told):
         busy: dict[str, float] = {}
         for row in self.traffic:
             busy[AXES[row.axes]] = busy.get(AXES[row.axes], 0.0) + row.seconds
-        worked = self.seconds.math.total + self.seconds.recomputed_s
+        worked = self.seconds.math.total + self.seconds.recomputed_s  # what can hide them
+        # rho of the chapter, exactly
         return {name: s / worked for name, s in busy.items()}
 
     def __str__(self) -> str:

@@ -111,6 +111,7 @@ def _pass(
     busy = math_s + sum(waited.values())
     for axis, s in waited.items():
         exposed[axis] += m * s
+    # With what comes once, one of the m microbatches has more beside it.
     each = busy + _left(busy, beside, hidden, exposed, m - 1 if last else m)
     if not last:
         return each, m * each
@@ -127,6 +128,7 @@ def _left(busy: float, beside: Waits, hidden: float, exposed: Waits, often: int)
     worst = max(beside, key=beside.__getitem__)
     for axis, part in beside.items():
         rest = (1 - hidden) * part + (hidden * max(part - busy, 0.0) if axis == worst else 0.0)
+        # collectives over different axes are taken to have links of their own: the longest alone stands out
         if rest:
             left += rest
             exposed[axis] += often * rest
@@ -201,6 +203,7 @@ def _operands(s: Shape) -> float:
 def _read(s: Shape, done: ByClass, of_flop: ByClass, bytes_per_s: float) -> float:
     """What reading the weights of these products, once a microbatch, takes longer than the products."""
     plan, w = s.plan, s.work
+    # w bytes a parameter over W_hbm, for one FLOP of a token's: against t/C
     dense_s = s.moved * (w.split + w.beyond(plan.tp)) / (plan.tp * bytes_per_s * w.forward.matmul)
     read_s = max(dense_s - of_flop.matmul, 0.0) * done.matmul
     if not w.expert:
@@ -211,6 +214,7 @@ def _read(s: Shape, done: ByClass, of_flop: ByClass, bytes_per_s: float) -> floa
 
 def _longest(s: Shape, layers_s: float, head_s: float) -> float:
     """The longest stage: one whose layers have most to do, or the last with the unembedding."""
+    # all stages keep the pace of that one
     return max(s.stages.longest * layers_s, s.stages.last_work * layers_s + head_s)
 
 
@@ -233,7 +237,9 @@ def _idle(s: Shape, forward_s: float, backward_s: float) -> float:
 def _update(s: Shape) -> float:
     """Bytes of one chip's optimizer step, for each parameter that it updates."""
     plan = s.plan
+    # parameters that this chip updates
     own = s.dense / s.shared + s.expert / s.expert_shared if plan.zero else s.dense + s.expert
+    # without a copy, the weights themselves
     master = plan.master.bytes if plan.master else plan.weights.bytes
     state = 2 * plan.moments.bytes + master
     each = 2 * state + plan.gradients.bytes + plan.weights.bytes  # state read and written

@@ -63,7 +63,7 @@ def _weights(
 
     def shards(name: str, what: str, when: str, nbytes: float, **how: bool) -> Traffic:
         """Over the chips that share: with each microbatch, or once a step."""
-        times = n if how.get("once") else s.m * n
+        times = n if how.get("once") else s.m * n  # one a layer
         return row(rates, name, what, "X", when, n=ways, nbytes=nbytes, times=times, inside=inside, **how)
 
     def copies(axes: str, ways: int, nbytes: float, inside: int) -> Traffic:
@@ -76,16 +76,16 @@ def _weights(
         for when in ("fwd", "bwd") if ways > 1 and zero == 3 else ():
             yield shards(weights, GATHER, when, moved, overlappable=plan.prefetch or when == "fwd")
         return
-    if ways > 1 and zero == 0:
+    if ways > 1 and zero == 0:  # plain DP: 2M a step, of M bytes of weights
         yield shards(gradients, REDUCE, "bwd", summed, once=True)
     elif ways > 1:
-        yield shards(weights, GATHER, "fwd", moved, once=zero < 3)
-        if zero == 3:
+        yield shards(weights, GATHER, "fwd", moved, once=zero < 3)  # M
+        if zero == 3:  # and M again: gathered ones are not stored
             yield shards(weights, GATHER, "bwd", moved, overlappable=plan.prefetch)
-        yield shards(gradients, SCATTER, "bwd", summed, once=zero < 2)
-    if plan.dp > 1:
+        yield shards(gradients, SCATTER, "bwd", summed, once=zero < 2)  # M ("Fully sharded: ZeRO")
+    if plan.dp > 1:  # HSDP: each chip sums its own shard with those of the other copies
         yield copies("R", plan.dp, summed / ways, plan.tp * s.shared * plan.pp)
-    if plan.dcn > 1:
+    if plan.dcn > 1:  # and over pods the part of it that the copies' reduce-scatter leaves to it
         yield copies("S", plan.dcn, summed / (ways * plan.dp), s.chips)
 
 
@@ -97,12 +97,14 @@ def _tensor(s: Shape, rates: Rates) -> Iterator[Traffic]:
     vocabulary counts as one pair more, and not at all where there are stages.
     """
     plan, w, model = s.plan, s.work, s.work.model
-    ends = 1.0 if plan.pp == 1 else 0.0
+    ends = 1.0 if plan.pp == 1 else 0.0  # embedding and unembedding, a pair together
     again = plan.replays and "o" not in named(plan.remat)[1]  # what is kept is not summed again
+    # Done again in full: of each layer attention's output alone, as the MLP's input needs it.
     kinds = [("tensor", s.share * w.pairs + ends, s.share * model.L * (model.norms > 1), 1)]
     if plan.expert_ways > 1 and w.expert_pairs and model.experts:
         kinds.append(("tensor, experts", s.share * w.expert_pairs, 0.0, model.experts.k))
     for name, pairs, more, copies in kinds:
+        # The array is [t, D], whatever the ways: each chip takes in 1 - 1/Y of it.
         nbytes = plan.activations.bytes * s.t * model.D * copies
         moved = {"n": plan.tp, "nbytes": nbytes, "overlappable": plan.collective_matmul}
         for what, when, times in _pair(plan.sequence_parallel, pairs, more if again else 0.0):
@@ -114,7 +116,7 @@ def _copied_heads(s: Shape, rates: Rates) -> list[Traffic]:
 
     Once a step, of the shards, as copies' are. Priced as a sum over all tensor ways, whose part they are.
     """
-    nbytes = s.plan.gradients.bytes * s.kv / s.shared / s.stages.layers
+    nbytes = s.plan.gradients.bytes * s.kv / s.shared / s.stages.layers  # one layer's
     among = {"n": s.kv_copies, "nbytes": nbytes, "times": s.stages.layers, "once": True}
 
     def tensor(_axes: str, what: str, inside: int, _n: int) -> Rate:
@@ -126,12 +128,13 @@ def _copied_heads(s: Shape, rates: Rates) -> list[Traffic]:
 def _pair(sequence: bool, pairs: float, again: float) -> tuple[tuple[str, str, float], ...]:
     """What, when, and how often with each microbatch."""
     if not sequence:
+        # shoeybi2019megatron: the two conjugate operators, f and g
         return ((REDUCE, "fwd", pairs), (REDUCE, "bwd", pairs + again))
     return (
-        (GATHER, "fwd", pairs),
-        (SCATTER, "fwd", pairs),
-        (GATHER, "bwd", 2 * pairs),
-        (SCATTER, "bwd", pairs + again),
+        (GATHER, "fwd", pairs),  # In
+        (SCATTER, "fwd", pairs),  # Out
+        (GATHER, "bwd", 2 * pairs),  # dOut, and In for the gradients of the weights
+        (SCATTER, "bwd", pairs + again),  # dIn
     )
 
 
@@ -144,7 +147,7 @@ def context(s: Shape, rates: Rates) -> list[Traffic]:
     """
     plan, w, cp = s.plan, s.work, s.plan.cp
     attention = w.model.softmax_layers
-    n = s.m * s.share * attention
+    n = s.m * s.share * attention  # layers with attention on this stage, times microbatches
     each = plan.activations.bytes * s.t * cp / attention  # bytes of an element of all tokens, in one layer
 
     def over(name: str, what: str, when: str, nbytes: float, times: float) -> Traffic:
@@ -154,9 +157,11 @@ def context(s: Shape, rates: Rates) -> list[Traffic]:
         )
 
     if plan.context == "ulysses":
+        # `heads` has queries, keys, values and outputs: a quarter in the mean of the four
         nbytes = each * w.heads / plan.tp / 4
         often = {"fwd": 4 * n, "bwd": (8 if plan.replays else 4) * n}
         return [over("heads for tokens", EXCHANGE, when, nbytes, times) for when, times in often.items()]
+    # 4 T K H bytes in bf16 without tensor ways ("Splitting the sequence")
     nbytes = each * w.kv / min(plan.tp, w.model.K)
     gather, scatter = (RING, BACK) if plan.context == "ring" else (GATHER, SCATTER)
     return [
@@ -170,11 +175,13 @@ def _experts(s: Shape, rates: Rates) -> list[Traffic]:
     """Each token to its k experts and back, both ways (twice more where all is recomputed)."""
     plan, model = s.plan, s.work.model
     assert model.experts
+    # 2 b k D bytes from each chip in bf16; the array is that of all ep chips
     nbytes = plan.activations.bytes * s.t / s.wide * model.D * model.experts.k * plan.ep
     name, n = "tokens to experts and back", s.m * s.stages.experts
     inside = plan.tp if plan.expert_ways > 1 else 1
     hides = plan.schedule == "dualpipe" and plan.pp > 1  # beside the other way's arithmetic
     moved = {"n": plan.ep, "nbytes": nbytes, "inside": inside, "overlappable": hides}
+    # there and back, twice where the forward pass is done again
     often = {"fwd": 2 * n, "bwd": (4 if plan.replays else 2) * n}
     return [row(rates, name, EXCHANGE, "Z", when, times=times, **moved) for when, times in often.items()]
 
@@ -182,13 +189,13 @@ def _experts(s: Shape, rates: Rates) -> list[Traffic]:
 def _hops(s: Shape, rates: Rates) -> list[Traffic]:
     """To the next stage, one hop for each microbatch and chunk; and gradients back."""
     plan = s.plan
-    nbytes = plan.activations.bytes * s.t * s.work.model.D / s.wide
+    nbytes = plan.activations.bytes * s.t * s.work.model.D / s.wide  # 2D bytes a token in bf16
     moved = {"n": plan.pp, "nbytes": nbytes, "times": s.m * plan.chunks, "inside": plan.tp * s.shared}
     return [row(rates, "to the next stage", HOP, "P", when, **moved) for when in ("fwd", "bwd")]
 
 
 def _offloaded(s: Shape, rates: Rates) -> list[Traffic]:
     """Activations out to the host's memory, and back for the backward pass, layer by layer."""
-    nbytes = s.t / s.work.model.L * s.of_token(s.work.hosted)
+    nbytes = s.t / s.work.model.L * s.of_token(s.work.hosted)  # one layer's
     moved = {"n": 1, "nbytes": nbytes, "times": s.m * s.stages.layers}
     return [row(rates, "activations and the host", COPY, "H", when, **moved) for when in ("fwd", "bwd")]

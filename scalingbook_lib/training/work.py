@@ -44,7 +44,7 @@ class Work:
     @property
     def useful(self) -> float:
         """Forward and backward, nothing twice: three times the forward pass."""
-        return 3 * self.forward.total
+        return 3 * self.forward.total  # backward every product has two: 4 FLOPs for 2
 
     def beyond(self, tp: int) -> float:
         """Keys' and values' parameters that tp chips hold together beyond the model's, in copies of heads."""

@@ -26,6 +26,8 @@ LINK = re.compile(r"\]\((?!https?:)(?P<file>[^)#\s]*)(?:#(?P<anchor>[\w-]+))?\)"
         ("see {ref}`there-top`.", "see [What is there](there.ipynb#there-top)."),
         ("{ref}`the\nend <here-end>`", "[the end](#here-end)"),
         ("{ref}`notation`", "[Notation and units](../notation.md#notation)"),
+        ("as {ref}`fig-here-cut` and {eq}`the sum <eq-s>` have it", "as the figure and the sum have it"),
+        ("{eq}`the time <there#eq-t>`", "[the time](there.ipynb)"),
         ("by {cite:t}`pope`", "by [Pope et al. (2023)](https://arxiv.org/abs/2211.05102)"),
         ("{cite}`pope,spec`", "([Pope et al., 2023](https://arxiv.org/abs/2211.05102); Google Cloud)"),
         ("a {term}`ring` and {term}`rings <ring>`", "a ring and rings"),

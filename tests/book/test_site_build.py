@@ -74,6 +74,14 @@ def test_only_rules_that_can_match_stay():
     )
 
 
+def test_only_properties_stay_that_something_refers_to():
+    css = ':root{--a: 1;--b:var(--c);--c:"; --x: }";--d:url(e)} p{top: var( --b, 2)} q{--f:1;left:0}'
+    assert stylesheet.referred(css, "fill='var(--a)'") == (
+        ':root{--a: 1;--b:var(--c);--c:"; --x: }";} p{top: var( --b, 2)} q{left:0}'
+    )
+    assert stylesheet.referred(":root{--a:var(--b);--b:0}", "") == ":root{}"
+
+
 def test_names_come_from_classes_ids_and_scripts():
     assert stylesheet.names_in_html("""<a class="b c-d" id='e'>""") == {"b", "c-d", "e"}
     assert "ex-wide" in stylesheet.names_in_source("root.querySelector('.ex-wide')")

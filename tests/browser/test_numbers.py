@@ -28,6 +28,28 @@ def test_figures_explorers_and_tables_count_from_one_in_their_chapter(visit):
         assert all(page.locator(f"[id='{one}']").count() == 1 for one in anchors)
 
 
+REFERENCES = (  # by page: an anchor that it refers to, and what it reads
+    ("transformers", "#fig-transformers-where_parameters_are", r"the figure of the parts \(6\.\d+\)"),
+    ("gpus_network_measured", "gpus_network.html#eq-t-2", r"formula of two stages \(12\.\d+\)"),
+    ("tpus_generations", "tpus.html#table-tpus-table", r"one table of all generations \(3\.\d+\)"),
+)
+
+
+def test_a_reference_reads_the_number_of_what_it_leads_to():
+    for name, address, reads in REFERENCES:
+        page = SITE / f"chapters/{name}.html"
+        said = re.search(
+            rf'<a class="reference internal" href="{address}">(.*?)</a>', page.read_text("utf-8")
+        )
+        file, _, anchor = address.partition("#")
+        shown = (page.with_name(file) if file else page).read_text("utf-8")
+        number = re.search(r"[\d.]+(?=\)$)", re.sub("<[^>]+>", "", said[1]))
+        assert re.fullmatch(reads, re.sub("<[^>]+>", "", said[1]))
+        assert re.search(
+            rf'[ (]{re.escape(number[0])}(?:\)|</span>)<a class="headerlink" href="#{anchor}"', shown
+        )
+
+
 def test_a_number_is_a_link_that_is_copied(visit):
     visited = visit()
     page = visited.go("chapters/rooflines.html")

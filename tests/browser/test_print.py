@@ -106,6 +106,11 @@ def test_an_e_book_is_well_formed_and_its_links_lead_inside(e_book):
                 dead += [link] * (target not in trees or bool(place and place not in ids[target]))
     assert dead == []
     assert inside > 20
+    listed = e_book["book/nav.xhtml"].decode()
+    assert 'epub:type="lof"' in listed
+    assert {f"book/{name}" for name in re.findall(r'href="([^"#]+)#', listed)} <= set(trees)
+    assert f"chapters-{STEM}.xhtml#fig-" in listed, "figures"
+    assert f"chapters-{STEM}.xhtml#{STEM}-" in listed, "sections"
 
 
 def test_an_e_book_keeps_formulas_figures_and_what_they_say(e_book):
@@ -126,6 +131,10 @@ def test_a_printed_chapter_has_pages_an_outline_and_tags(browser, base, tmp_path
     assert len(re.findall(rb"/Type /Page\b", told)) > 20
     for part in (b"/Outlines", b"/StructTreeRoot", b"/Lang", b"/Dests"):
         assert part in told
+    named = pdf.places(told)
+    drawn = [at for name, at in named.items() if "--fig-" in name]
+    assert len(drawn) >= 10, "the list of figures says where they are"
+    assert min(drawn) > named[f"chapters-{STEM}"] > 2
 
 
 def test_a_pdf_is_of_the_day_of_its_commit_and_the_same_whenever_it_is_printed(browser):

@@ -10,7 +10,7 @@ from benchmarks import weight
 from tests.browser.conftest import SITE, pages
 from web import vendor
 
-LIMIT_BYTES = 270_000
+LIMIT_BYTES = 250_000
 LIVE_AT_ONCE = "workbench.html"
 
 RAW_MATHS = """() => {

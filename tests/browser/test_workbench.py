@@ -61,6 +61,13 @@ def test_a_change_computes_anew_and_the_page_answers_meanwhile(bench):
     assert told(bench, "plan") == before
 
 
+def test_each_panel_opens_into_its_derivation_and_the_section_that_teaches_it(bench):
+    panels = bench.locator(".workbench-panel")
+    opens = panels.filter(has=bench.locator("summary", has_text="How it is derived"))
+    taught = panels.filter(has=bench.locator(".workbench-teaches a[href*='#']"))
+    assert opens.count() == taught.count() == panels.count() == 5
+
+
 def test_its_pictures_have_the_colours_of_the_theme(bench):
     ink = "getComputedStyle(document.querySelector('.workbench-picture')).getPropertyValue('--ex-c0')"
     light = bench.evaluate(ink)

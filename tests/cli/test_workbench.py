@@ -35,7 +35,9 @@ def test_every_panel_shows_a_figure_or_a_table_and_its_derivation(panel):
     shown = said("panel", (SMALL, ""), panel=panel)
     assert not shown["refused"]
     assert "<svg" in shown["picture"]["narrow"] if panel != "cost" else shown["tables"]
-    assert bool(shown["lines"]) == (panel in ("model", "plan", "serve"))
+    assert all(line["formula"] and line["numbers"] and line["value"] for line in shown["lines"])
+    last = {"cost": "USD for a million output tokens", "roofline": "decoding: T, nothing overlaps"}
+    assert shown["lines"][-1]["name"] == last.get(panel, shown["lines"][-1]["name"])
 
 
 def test_a_pasted_config_is_counted_and_a_bad_one_refused():

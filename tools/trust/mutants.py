@@ -111,13 +111,17 @@ def become(node: ast.AST, other: ast.AST) -> None:
     node.__dict__ |= vars(other)
 
 
+def computing() -> list[str]:
+    """The modules of the core that compute."""
+    paths = sorted(path.relative_to(ROOT) for path in LIBRARY.rglob("*.py"))
+    return [path.as_posix() for path in paths if not NOT_COMPUTING.intersection(path.with_suffix("").parts)]
+
+
 def every(seed: int, among: str = "") -> list[Mutant]:
     """All mutants of the core in an order that the seed gives, and that an edit elsewhere does not change."""
     found = []
-    for path in sorted(LIBRARY.rglob("*.py")):
-        name = path.relative_to(ROOT).as_posix()
-        if among in name and not NOT_COMPUTING.intersection(path.with_suffix("").parts):
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-            for site, (line, change, _) in enumerate(sites(parsed(path))):
-                found.append(Mutant(name, digest, site, line, change))
+    for name in (name for name in computing() if among in name):
+        digest = hashlib.sha256((ROOT / name).read_bytes()).hexdigest()[:12]
+        for site, (line, change, _) in enumerate(sites(parsed(ROOT / name))):
+            found.append(Mutant(name, digest, site, line, change))
     return sorted(found, key=lambda one: hashlib.sha256(f"{seed} {one.path} {one.site}".encode()).digest())

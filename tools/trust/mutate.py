@@ -1,24 +1,28 @@
 """Would the tests notice a mistake? 500 small ones are put into the core, drawn by a seed.
 
-`python -m tools.trust.mutate [--seed 0] [--count 500] [--among roofline]`, or `make mutate`; it fails where
-the tests of the core find fewer than 92 %. They are collected once. A forked process puts a mutant in the
-place of the function in question and runs the tests that were seen to run its line, the shortest first.
-What they let pass, and what runs while the library is loaded, is then tried by whole files of tests in a
-process of its own. What was found is kept: an interrupted run goes on where it was, and a later one tries
+`python -m tools.trust.mutate [--seed 0] [--count 500] [--among roofline] [TESTS ...]`, or `make mutate`; it
+fails where the tests of the core find fewer than 92 %. They are collected once. A forked process puts a
+mutant in the place of the function in question and runs the tests that were seen to run its line, the
+shortest first.
+Where that line runs while the library is loaded, what they let pass is then tried by whole files of tests in
+a process of its own. What was found is kept: an interrupted run goes on where it was, and a later one tries
 only the survivors.
 """
 
 import argparse
 import functools
 import gc
+import inspect
 import os
+import re
 import resource
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from types import CodeType, FunctionType
+from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -30,7 +34,7 @@ from tools.trust.seen import Seen
 from tools.trust.state import State
 
 ENOUGH = 0.92
-MOST_S = 10  # of the processor, on the unchanged library, for the tests of one mutant
+MOST_S = 30  # of the processor, on the unchanged library, for the tests of one mutant
 ANEW_S = 120  # of the processor
 HELD, KILLED, OTHER, BROKEN = 0, 1, 9, 99  # how a process ends: other, where no function is concerned
 
@@ -44,15 +48,25 @@ def put(mutant: Mutant) -> bool:
     """Let the functions that are concerned be the mutant's; false where none is."""
     old, new = (codes(mutant.code(changed=changed)) for changed in (False, True))
     changed = {a: b for a, b in zip(old, new, strict=False) if a != b and a.co_name != "<module>"}
-    gc.unfreeze()  # what is frozen is not among what is listed
-    everything = gc.get_objects()
-    concerned = [one for one in everything if type(one) is FunctionType and one.__code__ in changed]
+    functions, caches = library()
+    concerned = [one for one in functions.get(str(ROOT / mutant.path), []) if one.__code__ in changed]
     for function in concerned:
         function.__code__ = changed[function.__code__]
-    for one in everything:
-        if type(one) is functools._lru_cache_wrapper:  # what tests make may lie to isinstance
-            one.cache_clear()
+    for one in caches:
+        one.cache_clear()
     return bool(concerned)
+
+
+@functools.cache
+def library() -> tuple[dict[str, list[FunctionType]], list[Any]]:
+    """The library's functions that are loaded, by file, and all that it and its tests keep for later."""
+    functions, caches = defaultdict(list), []
+    for one in gc.get_objects():
+        if type(one) is FunctionType and one.__code__.co_filename.startswith(str(ROOT)):
+            functions[one.__code__.co_filename].append(one)
+        elif type(one) is functools._lru_cache_wrapper:  # what tests make may lie to isinstance
+            caches += [one] if inspect.getfile(inspect.unwrap(one)).startswith(str(ROOT)) else []
+    return functions, caches
 
 
 def forked(work: Callable[[], int]) -> int:
@@ -103,9 +117,9 @@ def anew(mutant: Mutant, files: list[str]) -> int:
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
 
 
-def verdict(mutant: Mutant, items: dict[str, pytest.Item], seen: Seen) -> str:
+def verdict(mutant: Mutant, items: dict[str, pytest.Item], seen: Seen, most_s: float) -> str:
     """Killed, survived, or '' where no function is concerned."""
-    tests, cpu_s = seen.of(mutant, MOST_S)
+    tests, cpu_s = seen.of(mutant, most_s)
     ended = forked(lambda: tried(mutant, [items[name] for name in tests if name in items], 10 + 5 * cpu_s))
     if ended == BROKEN:
         raise RuntimeError(f"{mutant} could not be tried")
@@ -120,12 +134,13 @@ def told(ended: int) -> str:
 class Trial:
     """What pytest does in place of running the tests that it has collected."""
 
-    def __init__(self, todo: list[Mutant], state: State, jobs: int) -> None:
-        self.todo, self.state, self.jobs = todo, state, jobs
+    def __init__(self, todo: list[Mutant], state: State, jobs: int, most_s: float) -> None:
+        self.todo, self.state, self.jobs, self.most_s = todo, state, jobs, most_s
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         seen = Seen.of_tests(session.items, forked)
         items = {item.nodeid: item for item in session.items}
+        library()
         gc.freeze()  # what is collected stays shared with each process
         started = [pid for part in range(self.jobs) if (pid := self.worker(part, items, seen))]
         for pid in started:
@@ -145,9 +160,11 @@ class Trial:
             return pid
         try:
             mine = self.todo[part :: self.jobs]
-            found = [(mutant, self.found(mutant, verdict(mutant, items, seen))) for mutant in mine]
-            for mutant in (mutant for mutant, what in found if not what.startswith("killed")):
-                files = seen.files(mutant, 3 * MOST_S)
+            found = [(one, self.found(one, verdict(one, items, seen, self.most_s))) for one in mine]
+            for mutant in (
+                one for one, what in found if not what or (what == "survived" and seen.early(one))
+            ):
+                files = seen.files(mutant, self.most_s)
                 self.found(mutant, told(anew(mutant, files) if files else HELD))
         finally:
             os._exit(0)
@@ -156,16 +173,19 @@ class Trial:
 def main() -> int:
     """Try what is not yet known to be killed, and tell the figures; 1 where too many survive."""
     parser = argparse.ArgumentParser(prog="python -m tools.trust.mutate", description=__doc__)
+    parser.add_argument("tests", nargs="*", default=["tests/core"], help="files or folders of tests")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--among", default="", help="modules with this in their path")
+    parser.add_argument("--among", default="", help="those alone whose path has this, an expression")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=MOST_S, help="of tests for a mutant, at most")
     asked = parser.parse_args()
-    drawn, state = mutants.every(asked.seed, asked.among)[: asked.count], State("mutants")
+    drawn = [one for one in mutants.every(asked.seed)[: asked.count] if re.search(asked.among, one.path)]
+    state = State("mutants")
     todo = [one for one in drawn if state.known.get(one.key, "survived") == "survived"]
     if todo:
-        trial = Trial(todo, state, asked.jobs)
-        pytest.main(["-q", "-s", "-p", "no:cacheprovider", "tests/core"], plugins=[trial])
+        trial = Trial(todo, state, asked.jobs, asked.seconds)
+        pytest.main(["-q", "-s", "-p", "no:cacheprovider", *asked.tests], plugins=[trial])
     known = State("mutants").known
     survived = [one for one in drawn if known.get(one.key) == "survived"]
     found = Counter(known.get(one.key, "not tried").split(":")[0] for one in drawn)

@@ -1,13 +1,16 @@
 """Which tests run a line of the library? Each is run once, and its lines are kept."""
 
+import importlib
+import json
 import os
 import pickle
+import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from types import CodeType
 from typing import Self
 
@@ -15,11 +18,43 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from tools.environment import ROOT
-from tools.trust.mutants import LIBRARY, Mutant
+from tools.trust.mutants import LIBRARY, Mutant, computing
 from tools.trust.state import FOLDER
 
 KEPT = FOLDER / "seen.pickle"
 NEAR = 8  # lines
+
+
+def watch(line: Callable[[str, int], object]) -> None:
+    """From now on, tell the lines of the library that run, each once."""
+    monitor, root = sys.monitoring, f"{LIBRARY}/"
+
+    def ran(code: CodeType, number: int) -> object:
+        if code.co_filename.startswith(root):
+            line(os.path.relpath(code.co_filename, ROOT), number)
+        return monitor.DISABLE
+
+    monitor.use_tool_id(monitor.COVERAGE_ID, "seen")
+    monitor.register_callback(monitor.COVERAGE_ID, monitor.events.LINE, ran)
+    monitor.set_events(monitor.COVERAGE_ID, monitor.events.LINE)
+
+
+@cache
+def loading() -> dict[str, list[int]]:
+    """The lines of the library, by module, that run while all of its modules are loaded."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.trust.seen"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def load() -> dict[str, list[int]]:
+    """Load all modules of the core here, and what runs meanwhile."""
+    found: dict[str, list[int]] = {}
+    watch(lambda path, number: found.setdefault(path, []).append(number))
+    for path in sorted(computing()):
+        importlib.import_module(path.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+    return found
 
 
 @dataclass(frozen=True)
@@ -74,28 +109,33 @@ class Seen:
             took_s[name.split("::")[0]] += seconds
         return took_s
 
+    def early(self, mutant: Mutant) -> bool:
+        """Whether a mutant's line runs while the library is loaded, before any test does."""
+        return mutant.line in loading().get(mutant.path, ())
+
     def look(self, items: list[pytest.Item]) -> int:
         """Run these tests once, and keep what is seen; 0, as a process ends."""
-        monitor, root = sys.monitoring, f"{LIBRARY}/"
-
-        def line(code: CodeType, number: int) -> object:
-            if code.co_filename.startswith(root):
-                place = os.path.relpath(code.co_filename, ROOT), number
-                self.ran.setdefault(place, []).append(len(self.took_s))
-            return monitor.DISABLE
-
-        monitor.use_tool_id(monitor.COVERAGE_ID, "seen")
-        monitor.register_callback(monitor.COVERAGE_ID, monitor.events.LINE, line)
-        monitor.set_events(monitor.COVERAGE_ID, monitor.events.LINE)
+        watch(lambda path, number: self.ran.setdefault((path, number), []).append(len(self.took_s)))
         for item, following in zip(items, [*items[1:], None], strict=True):
-            monitor.restart_events()
+            sys.monitoring.restart_events()
             started = time.process_time()
             runtestprotocol(item, log=False, nextitem=following)
             self.names.append(item.nodeid)
             self.took_s.append(time.process_time() - started)
-        KEPT.write_bytes(pickle.dumps(self))
+            if following is None or following.path != item.path:
+                self.keep()
         return 0
+
+    def keep(self) -> None:
+        """What is interrupted goes on behind the last file of tests that was run to its end."""
+        new = KEPT.with_suffix(".new")
+        new.write_bytes(pickle.dumps(self))
+        new.replace(KEPT)
 
     @staticmethod
     def room(mutant: Mutant) -> str:
         return f"/{mutant.path.split('/')[1].removesuffix('.py')}/"
+
+
+if __name__ == "__main__":
+    print(json.dumps(load()))

@@ -25,7 +25,11 @@ LANDMARK = (
     '<div id="pst-primary-sidebar" class',
     '<div id="pst-primary-sidebar" role="complementary" aria-label="The book" class',
 )
-TEXT_FONT = "source-sans-3-latin-wght"
+# slanted words are few: of their letters one weight, half of what all weights take
+TEXT_FONTS = {
+    "normal": ("@fontsource-variable/source-sans-3", "source-sans-3-latin-wght-normal.woff2", "200 900"),
+    "italic": ("@fontsource/source-sans-3", "source-sans-3-latin-400-italic.woff2", "400"),
+}
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
@@ -37,7 +41,9 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     whole = Path(app.doctreedir) / "theme.css"
     if any(static.glob("styles/pydata*")):  # else Sphinx had nothing to do, and copied nothing
         _join_sheets(static, whole)
-    css = _theme_rules(whole, pages) + katex_rules() + text_font_rules() + own_rules() + policy.rules(pages)
+    used = _used(pages)
+    css = _theme_rules(whole, used, pages) + stylesheet.prune(katex_rules(), used) + text_font_rules()
+    css += own_rules() + policy.rules(pages)
     (static / "site.css").write_text(css, encoding="utf-8")
     shutil.copytree(scripts.PAGE / "static", static, dirs_exist_ok=True)
     scripts.write(static, _exercises(app))
@@ -71,17 +77,22 @@ def _join_sheets(static: Path, whole: Path) -> None:
     whole.write_text("\n".join(path.read_text(encoding="utf-8") for path in paths), encoding="utf-8")
 
 
-def _theme_rules(whole: Path, pages: list[str]) -> str:
+def _used(pages: list[str]) -> set[str]:
+    """Every class and id that an element may have: of pages, of scripts, of what the library draws."""
     used: set[str] = set()
-    for text in pages:
+    library = vendor.ROOT / "scalingbook_lib"
+    drawn = [path.read_text("utf-8") for path in library.glob("reader/**/*.py")]
+    for text in [*pages, *drawn]:
         used |= stylesheet.names_in_html(text)
     for entry in scripts.ENTRIES:
         used |= stylesheet.names_in_source(scripts.joined(scripts.PAGE / entry))
-    library = vendor.ROOT / "scalingbook_lib"
-    for path in (*library.glob("reader/**/*.py"), *library.glob("chapters/**/*.py")):
-        used |= stylesheet.names_in_source(path.read_text(encoding="utf-8"))
-    css = whole.read_text(encoding="utf-8")
-    return stylesheet.prune(re.sub(r"@font-face\s*{[^}]*}", "", css), used)
+    return used
+
+
+def _theme_rules(whole: Path, used: set[str], pages: list[str]) -> str:
+    css = re.sub(r"@font-face\s*{[^}]*}", "", whole.read_text(encoding="utf-8"))
+    met = stylesheet.referred(stylesheet.prune(css, used), own_rules() + "".join(pages))
+    return stylesheet.prune(met, used)  # a rule of properties alone may be empty now
 
 
 def katex_rules() -> str:
@@ -93,23 +104,22 @@ def katex_rules() -> str:
 def own_rules() -> str:
     """The book's own styles: the page's, the explorers', then what differs on paper."""
     paths = [*sorted(scripts.PAGE.glob("*.css")), vendor.HERE / "explorer.css", vendor.HERE / "print.css"]
-    return "\n".join(path.read_text(encoding="utf-8") for path in paths if path.exists())
+    return stylesheet.bare("\n".join(path.read_text(encoding="utf-8") for path in paths if path.exists()))
 
 
 def text_font_rules() -> str:
     """The text's own font: two files of the Latin letters."""
     return "".join(
-        '@font-face{font-family:"Source Sans 3 Variable";font-display:swap;font-weight:200 900;'
-        f'font-style:{style};src:url(fonts/{TEXT_FONT}-{style}.woff2) format("woff2")}}\n'
-        for style in ("normal", "italic")
+        f'@font-face{{font-family:"Source Sans 3 Variable";font-display:swap;font-weight:{weight};'
+        f'font-style:{style};src:url(fonts/{name}) format("woff2")}}\n'
+        for style, (_, name, weight) in TEXT_FONTS.items()
     )
 
 
 def _copy_fonts(folder: Path, text: str) -> None:
     folder.mkdir(exist_ok=True)
-    for style in ("normal", "italic"):
-        name = f"{TEXT_FONT}-{style}.woff2"
-        shutil.copyfile(vendor.package("@fontsource-variable/source-sans-3") / "files" / name, folder / name)
+    for package, name, _ in TEXT_FONTS.values():
+        shutil.copyfile(vendor.package(package) / "files" / name, folder / name)
     if 'class="katex"' in text:
         for font in (vendor.package("katex") / "dist" / "fonts").glob("*.woff2"):
             shutil.copyfile(font, folder / font.name)

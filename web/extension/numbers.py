@@ -2,6 +2,8 @@
 
 Chapters count in reading order, and the first page below chapter 2 is 2A. Numbers move with the text;
 anchors are made from names, and stay. An exercise counts as its worked solution does, where it is shown.
+A text refers to them by their anchors, on another page after its name: {ref}`fig-tpus-cycle` reads
+Figure 3.1, and {eq}`the time of both <rooflines#eq-t>` reads the time of both (2.4).
 """
 
 import re
@@ -13,7 +15,10 @@ from typing import Any
 
 import yaml
 from docutils import nodes
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.nodes import make_refnode
 
 _FIGURE = re.compile(r'<figure class="fig" id="(?P<id>[^"]+)">.*?<figcaption>', re.S)
 _EXPLORER = re.compile(r'class="explorer"[^>]* id="(?P<id>[^"]+)".*?<p class="ex-title"[^>]*>', re.S)
@@ -41,6 +46,7 @@ class Count:
         self.number = number
         self.counted: dict[str, int] = {}
         self.anchors: dict[str, int] = {}
+        self.said: dict[str, str] = {}  # by anchor: what a reference reads
 
     def next(self, kind: str) -> str:
         """The next one's number."""
@@ -60,7 +66,8 @@ class Count:
         return _EXERCISE.sub(self._exercise, html)
 
     def _marked(self, kind: str, anchor: str) -> str:
-        return f'<span class="number">{kind} {self.next(kind)}</span>{link(kind, anchor)} '
+        self.said[anchor] = f"{kind} {self.next(kind)}"
+        return f'<span class="number">{self.said[anchor]}</span>{link(kind, anchor)} '
 
     def _captioned(self, section: str) -> str:
         anchor = self.anchor(f"table-{section}")
@@ -73,6 +80,7 @@ class Count:
     def _exercise(self, found: re.Match[str]) -> str:
         """An exercise has the chapter's number, also on a page below it, then its worked solution's."""
         told = f"{self.number.rstrip(ascii_uppercase)}.{found['own']}"
+        self.said[found["id"]] = f"Exercise {told}"
         return f'{found["id"]}"><span>{told}. {found["title"]}</span>{link("Exercise", found["id"])}'
 
 
@@ -85,6 +93,8 @@ def link(kind: str, anchor: str) -> str:
 def write(app: Sphinx, doctree: nodes.document) -> None:
     """Number all of a page."""
     page, known = app.env.docname, of_pages(Path(app.srcdir))
+    _of(app.env)[page] = {}
+    _follow(app, doctree)
     if page not in known:
         return
     app.env.note_dependency(str(Path(app.srcdir) / "_toc.yml"))
@@ -96,6 +106,7 @@ def write(app: Sphinx, doctree: nodes.document) -> None:
             _table(node, count, section)
         else:
             _formula(node, count)
+    _of(app.env)[page] = count.said
 
 
 def _numbered(doctree: nodes.document) -> Iterator[tuple[Any, str]]:
@@ -121,6 +132,7 @@ def _formula(formula: nodes.math_block, count: Count) -> None:
     anchor = count.anchor(f"eq-{nodes.make_id(bare) or 'formula'}")
     formula["ids"].append(anchor)
     formula["said"] = count.next("Formula")
+    count.said[anchor] = f"Formula {formula['said']}"
     formula["anchor"] = anchor
 
 
@@ -133,7 +145,44 @@ def name_page(
         context["body"] = context.get("body", "").replace("<h1>", said, 1)
 
 
+def _of(env: BuildEnvironment) -> dict[str, dict[str, str]]:
+    """What references read, by page and anchor; it stays with what Sphinx has read."""
+    if not hasattr(env, "book_numbers"):
+        env.book_numbers = {}  # type: ignore[attr-defined]
+    return env.book_numbers  # type: ignore[attr-defined]
+
+
+def refer(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: nodes.Element
+) -> nodes.Element | None:
+    """The link of a reference to what has a number."""
+    here = node["refdoc"]
+    page, _, anchor = node["reftarget"].rpartition("#")
+    to = _named(env, page) if page else here
+    said = _of(env).get(to, {}).get(anchor)
+    if said is None or node["reftype"] not in ("ref", "eq"):
+        return None  # Sphinx says what it does not know
+    if node["refexplicit"]:
+        said = f"{shown.astext()} ({said.split()[-1]})"
+    return make_refnode(app.builder, here, to, anchor, nodes.inline("", said))
+
+
+def _named(env: BuildEnvironment, page: str) -> str:
+    """A chapter's page as Sphinx names it, or a page beside the chapters."""
+    return f"chapters/{page}" if f"chapters/{page}" in env.found_docs else page
+
+
+def _follow(app: Sphinx, doctree: nodes.document) -> None:
+    """What a page refers to by number may be numbered anew: then it is read again."""
+    for node in doctree.findall(pending_xref):
+        page, found, _ = node.get("reftarget", "").rpartition("#")
+        if found and (other := _named(app.env, page)) in app.env.found_docs:
+            app.env.note_dependency(app.env.doc2path(other))
+
+
 def setup(app: Sphinx) -> None:
     """Run when a page was read."""
     app.connect("doctree-read", write, priority=900)
+    app.connect("missing-reference", refer)
+    app.connect("env-purge-doc", lambda app, env, page: _of(env).pop(page, None))
     app.connect("html-page-context", name_page, priority=850)

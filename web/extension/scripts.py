@@ -2,8 +2,8 @@
 
 A module that imports ten others would cost a reader ten requests, one after the other. So each entry
 becomes one file: the parts that it imports, in the order of their needs, then itself. An entry imported by
-another stays a file of its own, because its state must exist once. Comments on lines of their own are left
-out: JSDoc is for the type checker, and would be a third of what a reader loads.
+another stays a file of its own, because its state must exist once. Comments are left out: JSDoc is for the
+type checker, and would be a third of what a reader loads.
 """
 
 import re
@@ -19,6 +19,7 @@ ENTRIES = {"site.mjs": _CLASSIC} | {name: name for name in _MODULES}
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.[^"]+)";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.M)
 _COMMENT = re.compile(r"^ *(?:/\*\*(?:(?!\*/).)*\*/|//[^\n]*)\n", re.M | re.S)
+_BESIDE = re.compile(r"(?<=[;{},)(\]]) // [^\n\"'`]*$", re.M)  # behind code, and in no string
 _DECLARED = re.compile(r"^(?:export )?(?:async )?(?:function\*?|class|const|let) (\w+)", re.M)
 
 
@@ -56,5 +57,5 @@ def _collect(path: Path, parts: dict[Path, str]) -> None:
             _collect(part, parts)
         return ""
 
-    body = _IMPORT.sub(needed, _COMMENT.sub("", path.read_text(encoding="utf-8")))
-    parts[path] = body
+    code = _BESIDE.sub("", _COMMENT.sub("", path.read_text(encoding="utf-8")))
+    parts[path] = _IMPORT.sub(needed, code)

@@ -1,6 +1,7 @@
 """Which style rules can a built page use? The rest of the theme's 400 KB of CSS is left out.
 
-A rule stays where every class and id of its selector occurs in some page or in a script that makes elements.
+A rule stays where every class and id of its selector occurs in some page or in a script that makes elements,
+a custom property where something refers to it.
 """
 
 import re
@@ -12,6 +13,8 @@ _FUNCTION = re.compile(r":(?:not|is|where|has|host|nth-[a-z-]+)\((?:[^()]|\([^()
 _ATTRIBUTE = re.compile(r"\[[^\]]*\]")
 _NAME = re.compile(r"[.#]((?:[\w-]|\\.)+)")
 _HTML_NAMES = re.compile(r"""\b(?:class|id)=(?:"([^"]*)"|'([^']*)'|([\w-]+))""")
+_PROPERTY = re.compile(r"(?<=[{;])\s*(--[\w-]+)\s*:(?:[^;{}\"']|\"[^\"]*\"|'[^']*')*(?:;|(?=}))")
+_REFERRED = re.compile(r"var\(\s*(--[\w-]+)")
 _DROPPED = ("@charset", "@import")
 
 
@@ -74,9 +77,25 @@ def _closing(css: str, at: int) -> int:
     return at
 
 
+def bare(css: str) -> str:
+    """The stylesheet without its comments."""
+    return _COMMENT.sub("", css)
+
+
 def prune(css: str, used: set[str]) -> str:
     """The stylesheet without the rules that no element of `used` names can meet."""
-    return "".join(_kept(block, used) for block in blocks(_COMMENT.sub("", css)))
+    return "".join(_kept(block, used) for block in blocks(bare(css)))
+
+
+def referred(css: str, elsewhere: str) -> str:
+    """The stylesheet without the properties that nothing refers to, in it or elsewhere."""
+    others = {*_REFERRED.findall(elsewhere)}
+    while True:  # the value of one may be all that refers to another
+        used = others | {*_REFERRED.findall(css)}
+        shorter = _PROPERTY.sub(lambda found, used=used: found[0] if found[1] in used else "", css)
+        if shorter == css:
+            return css
+        css = shorter
 
 
 def _kept(block: Block, used: set[str]) -> str:

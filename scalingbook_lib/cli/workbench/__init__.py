@@ -8,10 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 from scalingbook_lib.cli.workbench import differences, flips, pictures
-from scalingbook_lib.cli.workbench.answers import COMMANDS, Refused, answered
+from scalingbook_lib.cli.workbench.answers import COMMANDS, Refused, answered, derived
 from scalingbook_lib.cli.workbench.setup import Setup
 
 COSTS = {"plan": "The whole run", "serve": "One copy of the model"}  # tables with prices and energy
+PRICED = (  # of their derivations
+    "T, the whole run", "chip-hours", "USD",
+    "output tokens each second of a copy", "USD for a million output tokens",
+)  # fmt: skip
 
 
 def workbench_json(question: str) -> str:
@@ -34,13 +38,10 @@ def _panel(setup: Setup, panel: str) -> dict[str, Any]:
     if panel == "cost":
         return _cost(setup)
     if panel == "roofline":
-        return {
-            "told": [],
-            "tables": [],
-            "lines": [],
-            "refused": False,
-            "picture": pictures.drawn(setup, panel),
-        }
+        found = pictures.products(setup)
+        lines = [line for name, one in found.items() for line in derived(one.derivation(name))]
+        picture = pictures.drawn(setup, panel)
+        return {"told": [], "tables": [], "lines": lines, "refused": False, "picture": picture}
     found = answered(setup, panel).json()
     return found if found["refused"] else found | {"picture": pictures.drawn(setup, panel)}
 
@@ -55,7 +56,8 @@ def _cost(setup: Setup) -> dict[str, Any]:
         if table["title"] in COSTS.values()
     ]
     said = [line for answer in answers for line in answer["told"] if "factor of" in line or "billed" in line]  # type: ignore[attr-defined]
-    return {"told": said, "tables": tables, "lines": [], "refused": not tables}
+    lines = [line for answer in answers for line in answer["lines"] if line["name"] in PRICED]  # type: ignore[attr-defined]
+    return {"told": said, "tables": tables, "lines": lines, "refused": not tables}
 
 
 def _lines(setup: Setup) -> dict[str, Any]:

@@ -5,7 +5,7 @@ They are run as a terminal runs them, and what they answer is kept instead of pr
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from scalingbook_lib.cli import HELP, model, plan, serve
-from scalingbook_lib.cli.answer import Answer, sentence, told
+from scalingbook_lib.cli.answer import Answer, Line, sentence, told
 from scalingbook_lib.cli.workbench.setup import CONFIG, Setup, field_of
 
 COMMANDS = {"model": model.command, "plan": plan.command, "serve": serve.command}
@@ -50,11 +50,16 @@ class Answered:
             "tables": [
                 {"title": t.title, "columns": t.columns, "rows": t.rows, "words": t.words} for t in one.tables
             ],
-            "lines": [
-                {"name": s.name, "formula": s.formula, "numbers": s.numbers, "value": told(s.value, s.unit)}
-                for s in one.steps
-            ],
+            "lines": derived(one.steps),
         }
+
+
+def derived(steps: Iterable[Line]) -> list[dict[str, str]]:
+    """A derivation as a page writes it."""
+    return [
+        {"name": s.name, "formula": s.formula, "numbers": s.numbers, "value": told(s.value, s.unit)}
+        for s in steps
+    ]
 
 
 @lru_cache(maxsize=64)  # a picture, a difference and a notebook ask for what a panel has searched

@@ -1,15 +1,19 @@
 """What does an answer look like? A picture of each panel, drawn as the book's explorers are."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scalingbook_lib import roofline
+from scalingbook_lib.cli.answer import Line
+from scalingbook_lib.cli.roofline import counted, times
 from scalingbook_lib.cli.workbench.answers import answered, read
 from scalingbook_lib.cli.workbench.setup import Setup
 from scalingbook_lib.machines import Chip
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.reader import draw
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Points, RefLine, Scale, Series, View
-from scalingbook_lib.units import si
+from scalingbook_lib.units import BF16, si
 
 INTENSITIES = [2.0**n for n in range(-1, 14)]
 
@@ -89,26 +93,42 @@ def _step(values: Any, what: str, total: str) -> View:
 
 def _roofs(setup: Setup) -> View:
     """The products of the MLP, in the best training step and in the cheapest decode step."""
-    products = {
-        "training": _product(setup, "plan"),
-        "decoding": _product(setup, "serve"),
-    }
+    found = products(setup)
     curves = []
-    for at, (chip, _) in enumerate({c.name: (c, 0) for c, _ in products.values()}.values()):
+    for at, chip in enumerate({one.chip.name: one.chip for one in found.values()}.values()):
         roof = [min(chip.bf16_flops_per_s, one * chip.hbm_bytes_per_s) for one in INTENSITIES]
         curves.append(Curve(chip.name, INTENSITIES, roof, at))
     points = [
-        Points(name, [line.flops / line.bytes], [line.flops / line.lower_s], [name], len(curves) + at)
-        for at, (name, (_, line)) in enumerate(products.items())
+        Points(name, [one.line.intensity], [one.line.attained_flops_per_s], [name], len(curves) + at)
+        for at, (name, one) in enumerate(found.items())
     ]
     chart = Chart(
         Scale("FLOPs for each byte of HBM", "", "log"), Scale("FLOPs/s", "", "log"), (*curves, *points)
     )
-    told = "; ".join(f"{name} is {line.bound} on {chip.name}" for name, (chip, line) in products.items())
+    told = "; ".join(f"{name} is {one.line.bound} on {one.chip.name}" for name, one in found.items())
     return View(f"A product of the MLP: {told}.", (chart,))
 
 
-def _product(setup: Setup, command: str) -> tuple[Chip, roofline.Roofline]:
+@dataclass(frozen=True, slots=True)
+class Product:
+    """X[B, D] · W[D, F] in bf16 on one chip."""
+
+    chip: Chip
+    shape: tuple[float, float, float]
+    line: roofline.Roofline
+
+    def derivation(self, name: str) -> Iterator[Line]:
+        """FLOPs, bytes and times, each after the name of what the product is of."""
+        count = counted(self.line, self.shape, (BF16.bytes, BF16.bytes, BF16.bytes))
+        return (replace(step, name=f"{name}: {step.name}") for step in (*count, *times(self.line)))
+
+
+def products(setup: Setup) -> dict[str, Product]:
+    """A product of the MLP in the best training step, and in the cheapest decode step."""
+    return {"training": _product(setup, "plan"), "decoding": _product(setup, "serve")}
+
+
+def _product(setup: Setup, command: str) -> Product:
     """One product of the MLP as a chip sees it, with the tokens that the best way gives it."""
     typed, values = read(setup, command), _values(setup, command)
     model: Transformer = typed["model"]
@@ -121,7 +141,8 @@ def _product(setup: Setup, command: str) -> tuple[Chip, roofline.Roofline]:
     if (experts := model.experts) is not None:  # of the tokens of all chips that hold an expert once
         F, tokens = experts.F, tokens * way["ep"] * experts.k / experts.E
     chip: Chip = typed["machine"].chip
-    return chip, roofline.matmul(max(tokens, 1), model.D, max(F // way["tp"], 1), chip)
+    shape = (max(tokens, 1), model.D, max(F // way["tp"], 1))
+    return Product(chip, shape, roofline.matmul(*shape, chip))
 
 
 PICTURES = {"model": _held, "roofline": _roofs, "plan": _spent, "serve": _served}

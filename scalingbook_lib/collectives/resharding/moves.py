@@ -62,7 +62,7 @@ class Move(Told):
     @property
     def seconds(self) -> float:
         """How long it takes; cuts are free."""
-        return self.transfer.total_s
+        return self.transfer.total_s  # bytes and hops
 
     @property
     def says(self) -> str:
@@ -110,7 +110,8 @@ class Moves:
 
     def local_bytes(self, at: Layout) -> float:
         """What one chip holds."""
-        cells = math.prod(self.sizes[dim.name] for dim in self.array.dims)
+        cells = math.prod(self.sizes[dim.name] for dim in self.array.dims)  # of the whole array
+        # a partial sum splits nothing: every chip has a whole summand
         return self.dtype.bytes * cells / math.prod(self.parts(axes) for axes in at.dims)
 
     def fits(self, at: Layout) -> bool:
@@ -165,8 +166,10 @@ class Moves:
         """[I_X, J] → [I, J_X]."""
         for d, e in itertools.permutations(range(len(at.dims)), 2):
             for k in range(len(at.dims[d])):
+                # only the fastest axes can leave, for a block to stay a block
                 moving = at.dims[d][k:]
                 after = _with(_with(at, d, at.dims[d][:k]), e, (*at.dims[e], *moving))
+                # as `collectives` counts it: the array over all chips that take part
                 nbytes = self.local_bytes(at) * self.parts(moving)
                 yield self._edge(Collective.ALL_TO_ALL, moving, nbytes, at, after)
 
@@ -176,8 +179,7 @@ class Moves:
         nbytes = self.local_bytes(at)
         for k in range(1, len(at.partial) + 1):
             for names in itertools.combinations(at.partial, k):
-                rest = tuple(name for name in at.partial if name not in names)
-                done = Layout(at.dims, rest)
+                done = Layout(at.dims, tuple(name for name in at.partial if name not in names))
                 yield self._edge(Collective.ALL_REDUCE, names, nbytes, at, done)
                 for order, d in itertools.product(itertools.permutations(names), range(len(at.dims))):
                     after = _with(done, d, (*at.dims[d], *order))

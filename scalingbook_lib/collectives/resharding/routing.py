@@ -29,6 +29,7 @@ type Roles = Sequence[str]  # mesh axes, the slowest first
 def shuffle(nbytes: float, axes: tuple[Axis, ...], goals: Shuffle) -> Transfer:
     """Every chip sends `nbytes` to its goal: the busiest link's bytes, and the longest route's hops."""
     loads = busiest_links(axes, goals)
+    # nobody is done before the busiest link is
     bandwidth_s = max(
         (load * nbytes / axis.link_bytes_per_s for load, axis in zip(loads, axes, strict=True)), default=0.0
     )
@@ -42,13 +43,13 @@ def busiest_links(axes: tuple[Axis, ...], goals: Shuffle) -> tuple[float, ...]:
     loads: Counter[tuple[int, int, Place]] = Counter()  # in halves of a part
     for start, goal in goals.items():
         for first in range(d):
-            order = [(first + k) % d for k in range(d)]
+            order = [(first + k) % d for k in range(d)]  # part `first` of d starts on that axis
             for link, halves in _route(axes, start, goal, order):
                 loads[link] += halves
     most = [0] * d
     for (axis, _, _), load in loads.items():
         most[axis] = max(most[axis], load)
-    return tuple(load / (2 * d) for load in most)
+    return tuple(load / (2 * d) for load in most)  # halves of a d-th to whole messages
 
 
 def _route(
@@ -91,7 +92,7 @@ def _number(place: Place, torus: tuple[tuple[str, tuple[Axis, ...]], ...], roles
     spread = {name: [(next(digits), axis.size) for axis in axes] for name, axes in torus}
     for name in roles:
         for digit, size in spread[name]:
-            number = number * size + digit
+            number = number * size + digit  # Horner's rule, the slowest axis first
     return number
 
 

@@ -126,6 +126,7 @@ def cheapest_to(moves: Moves, goal: Layout, starts: Iterable[Layout]) -> dict[La
             for edge in moves.edges(at):
                 into.setdefault(edge.after, []).append(edge)
                 ahead.append(edge.after)
+    # one search from the goal, along edges turned round, serves all starts
     backwards = _walks(goal, lambda at: into.get(at, []), there=attrgetter("before"))
     return {at: path[::-1] for at, path in backwards}
 
@@ -155,7 +156,9 @@ def _walks(
         seen = {start, *map(there, path)}
         for edge in edges(at) if at != goal else ():
             end = there(edge)
+            # no loops: to come back to a sharding never pays
             if end not in seen and (passed[end] < most or end == goal):
+                # moves follow one another; of equals, fewer
                 cost = (seconds + edge.transfer.total_s, length + 1)
                 heapq.heappush(heap, (cost, next(tie), end, (*path, edge)))
 
@@ -166,7 +169,7 @@ def _ways(moves: Moves, start: Layout, goal: Layout) -> list[Path]:
     for at, path in _walks(start, moves.edges, most=DETOUR, goal=goal):
         if at == goal and not any(_detour(path, better) for better in found):
             found.append(path)
-        if len(found) > NEXT_BEST:
+        if len(found) > NEXT_BEST:  # the best, and so many others
             break
     return found
 

@@ -52,6 +52,7 @@ def all_to_all(
 
 def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
     """Every chip sends its shard `shift` places on, by the shorter way; on a line, what would wrap stays."""
+    # negative where the shorter way leads down
     far = (shift % n if 2 * (shift % n) <= n else shift % n - n) if wrapped else shift
     distances = (far, -far) if wrapped and 2 * far == n else (far,)  # to the antipode, half goes each way
     routes = [(i, i + d, half) for i in range(n) for half, d in enumerate(distances)]
@@ -111,6 +112,7 @@ def _in_parts(name: str, kind: str, torus: _Torus, blocks: int, line: Line) -> S
     real = [axis for axis, size in enumerate(torus.sizes) if size > 1] or [0]
     d = len(real)
     steps: list[ScheduleStep] = []
+    # after each phase what a chip passes on has grown by the size of an axis
     for turn in range(d):
         lanes = [_phase(torus, k, [real[(k + t) % d] for t in range(turn + 1)], line) for k in range(d)]
         for together in itertools.zip_longest(*lanes, fillvalue=()):
@@ -146,6 +148,7 @@ def _phase(torus: _Torus, part: int, axes: list[int], line: Line) -> Lanes:
 def _gather_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
     """For every step, a function from a position to what it sends: (way, start, None, half or None)."""
     ways = (1, -1) if both_ways else (1,)
+    # both ways at once, a ring needs half as many steps
     for t in range((n - 1) // 2 if wrapped and both_ways else n - 1):  # pass on what came from behind
         yield lambda i, t=t: [
             (w, (i - w * t) % n, None, None)
@@ -158,7 +161,7 @@ def _gather_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
 
 def _exchange_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
     """For every step, a function from a position to what it sends: (way, start, end, half or None)."""
-    longest = n // 2 if wrapped and both_ways else n - 1
+    longest = n // 2 if wrapped and both_ways else n - 1  # hops of the piece that goes farthest
     for t in range(longest):
         if not wrapped:
             yield lambda i, t=t: _line_exchange(n, i, t)

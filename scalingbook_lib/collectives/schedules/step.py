@@ -88,6 +88,7 @@ class Schedule(Told):
         """
         return tuple(
             max(
+                # α, and the bytes over W_1
                 axes[link.axis].hop_s + load * nbytes / (self.pieces * axes[link.axis].link_bytes_per_s)
                 for link, load in step.loads.items()
             )
@@ -149,6 +150,7 @@ def all_gather_shares(*axes: Axis) -> Shares:
         together = 1
         for turn in range(len(real)):
             k = real[(first + turn) % len(real)]
+            # a shard of one d-th of the array is 1/(n d) of it
             totals[k] += together / (n * len(real))
             together *= axes[k].size
     pairs = zip(totals, axes, strict=True)
@@ -164,13 +166,13 @@ def all_to_all_shares(*axes: Axis) -> Shares:
 def _gathered(axis: Axis) -> list[float]:
     """Shards over each link of one ring or line: half of the others' on a ring, all from below on a line."""
     if axis.wrapped:
-        return [(axis.size - 1) / 2] * axis.size
-    return [float(i + 1) for i in range(axis.size - 1)]
+        return [(axis.size - 1) / 2] * axis.size  # n - 1 shards come to each chip, half of them either way
+    return [float(i + 1) for i in range(axis.size - 1)]  # what lies below the link crosses it upwards
 
 
 def _exchanged(axis: Axis) -> list[float]:
     """Chunks over each link: on a ring the sum of all distances, on a line all pairs that it joins."""
     n = axis.size
     if axis.wrapped:
-        return [(n * n - n % 2) / 8] * n
-    return [float((i + 1) * (n - 1 - i)) for i in range(n - 1)]
+        return [(n * n - n % 2) / 8] * n  # n chunks of each distance d up to n/2 take d of n links
+    return [float((i + 1) * (n - 1 - i)) for i in range(n - 1)]  # from everyone below to everyone above

@@ -3,7 +3,7 @@
 Chapter: Inference.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import exp, log
@@ -37,17 +37,21 @@ class InferenceScore(common.Score[InferenceRun]):
     @property
     def kind(self) -> str:
         """Which of `KINDS` it is scored with."""
-        if self.run.kind == "serving":
-            return KINDS[self.run.experts]
-        if self.run.kind == "prefill":
-            return KINDS[2]
-        return KINDS[3] if self.run.kind == "decode" and self.run.B == 1 else KINDS[4]
+        return _kind(self.run)
+
+
+def _kind(run: InferenceRun) -> str:
+    if run.kind == "serving":
+        return KINDS[run.experts]
+    if run.kind == "prefill":
+        return KINDS[2]
+    return KINDS[3] if run.kind == "decode" and run.B == 1 else KINDS[4]
 
 
 @cache
 def scores(known: bool = True) -> tuple[InferenceScore, ...]:
     """Every fitted run, predicted; left out is its source, or if its software is not `known`, all of that."""
-    ratios = record("inference").left_out["source" if known else "software"]
+    ratios = _ratios(known)
     values, name = record("inference").values, source if known else _software
     return tuple(
         InferenceScore(
@@ -63,6 +67,11 @@ def scores(known: bool = True) -> tuple[InferenceScore, ...]:
     )
 
 
+def _ratios(known: bool) -> Mapping[str, float]:
+    """Predicted over published, by figures that never saw a run's source, or if not `known` its software."""
+    return record("inference").left_out["source" if known else "software"]
+
+
 def _software(run: InferenceRun) -> str:
     return run.software[0]
 
@@ -72,9 +81,9 @@ def total(kind: str, left_out: bool = False, known: bool = True) -> Summary:
     return common.total(kind, [s for s in scores(known) if s.kind == kind], left_out)
 
 
-def _band_scores(experts: bool, full: bool, known: bool) -> list[InferenceScore]:
+def _in_band(experts: bool, full: bool) -> list[InferenceRun]:
     kinds = (KINDS[experts],) if full else KINDS[2:]
-    return [s for s in scores(known) if s.kind in kinds]
+    return [run for run in every() if _kind(run) in kinds]
 
 
 @cache
@@ -84,23 +93,27 @@ def band(experts: bool, *, full: bool = True, known: bool = False) -> float:
     Of servers that are `full`, dense or with experts; or of one batch at a time. `known`: its software is.
     What software that is not known costs is its own, whatever it runs: one band for all.
     """
-    return exp(_width(_band_scores(experts, full, known))) if known else _unknown()
+    ratios = _ratios(known)
+    return exp(_width(ratios[run.id] for run in _in_band(experts, full))) if known else _unknown()
 
 
 def _unknown(besides: str = "") -> float:
-    return common.band_of(scores(known=False), besides, HELD)
+    ratios = _ratios(known=False)
+    others = grouped((run for run in every() if _software(run) != besides), _software)
+    return common.band({name: [log(ratios[run.id]) for run in runs] for name, runs in others.items()}, HELD)
 
 
-def _width(scores: Iterable[InferenceScore]) -> float:
+def _width(ratios: Iterable[float]) -> float:
     """Every run counts once: a source is a model, and most have runs at ten lengths that err apart."""
-    return common.quantile(sorted(abs(log(s.left_out / s.published)) for s in scores), HELD)
+    return common.quantile(sorted(abs(log(ratio)) for ratio in ratios), HELD)
 
 
 def held_by_band(experts: bool, *, full: bool = True, known: bool = False) -> dict[str, tuple[int, int]]:
     """For each source, how many of its runs a band holds that never saw it, and how many there are."""
-    every, found = _band_scores(experts, full, known), {}
-    for name, group in grouped(every, lambda s: s.source).items():
-        others = (s for s in every if s.source != name)
-        width = _width(others) if known else log(_unknown(besides=name))
-        found[name] = sum(abs(log(s.left_out / s.published)) <= width for s in group), len(group)
+    name, ratios, found = source if known else _software, _ratios(known), {}
+    sources = grouped(_in_band(experts, full), name)
+    for one, group in sources.items():
+        others = (ratios[run.id] for other, runs in sources.items() if other != one for run in runs)
+        width = _width(others) if known else log(_unknown(besides=one))
+        found[one] = sum(abs(log(ratios[run.id])) <= width for run in group), len(group)
     return found

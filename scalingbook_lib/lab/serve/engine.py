@@ -5,9 +5,11 @@ some of the prompts, and writes one word of everybody else: continuous batching 
 `continuous` nobody gets in before everybody is out (static batches). With `chunk` a step reads at most so
 many tokens, in one program with the words that it writes; without it whole prompts, and who writes waits.
 With `reader`, prompts are read on devices of their own, and their blocks are moved. When blocks run out, the
-youngest gives its own back and is read again later. Chapter: Inference.
+youngest gives its own back and is read again later. What is over is kept until it is asked for with
+`hand_over`: an engine that runs for long holds what is on its way alone. Chapter: Inference.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,7 +37,8 @@ class Engine(Told):
         self.reader = Worker(weights, reader, prefixes=prefix_cache) if reader else self.writer
         self.chunk, self.continuous = chunk, continuous
         self.steps, self.read, self.moved, self.moved_bytes = 0, 0, 0, 0
-        self.requests: list[Served] = []  # all there ever were, by ticket
+        self.requests: dict[int, Served] = {}  # by ticket: all that were not handed over
+        self._tickets, self._handed = 0, Counter[str]()
         self.waiting: list[Served] = []  # oldest first
         self.moving: list[Served] = []  # read elsewhere, without a place to write yet
         if reader and reader.block != config.block:
@@ -49,8 +52,9 @@ class Engine(Told):
         most = min(min(w.config.tokens, w.pools[0].count * w.config.block) for w in both)
         if not len(prompt) or limit < 1 or tokens > most:
             raise ValueError(f"{len(prompt)} tokens and {limit} words: write 1 to {most} of both together")
-        s = Served(len(self.requests), Request(tuple(map(int, prompt)), limit, self.steps))
-        self.requests.append(s)
+        s = Served(self._tickets, Request(tuple(map(int, prompt)), limit, self.steps))
+        self._tickets += 1
+        self.requests[s.ticket] = s
         self.waiting.append(s)
         return s.ticket
 
@@ -67,9 +71,19 @@ class Engine(Told):
 
     def of(self, ticket: int) -> Served:
         """The request of a ticket, on its way or over."""
-        if not 0 <= ticket < len(self.requests):
-            raise ValueError(f"ticket {ticket}: {len(self.requests)} were given out; submit() gives the next")
+        if not 0 <= ticket < self._tickets:
+            raise ValueError(f"ticket {ticket}: {self._tickets} were given out; submit() gives the next")
+        if ticket not in self.requests:
+            raise ValueError(f"ticket {ticket} was handed over; keep what hand_over() gives")
         return self.requests[ticket]
+
+    def hand_over(self, ticket: int) -> Served:
+        """What became of a request that is over; the engine then keeps nothing of it but its counts."""
+        s = self.of(ticket)
+        if not s.over:
+            raise ValueError(f"{s}: it is not over; take further steps, or cancel it first")
+        self._handed.update(s.counts)
+        return self.requests.pop(ticket)
 
     @property
     def busy(self) -> bool:
@@ -215,15 +229,15 @@ class Engine(Told):
     def report(self) -> Report:
         """What it did so far."""
         workers = {id(w): w for w in (self.reader, self.writer)}.values()
-        states = [s.state for s in self.requests]
+        counts = sum((Counter(s.counts) for s in self.requests.values()), self._handed)
         return Report(
             steps=self.steps,
-            done=states.count(State.DONE),
-            canceled=states.count(State.CANCELED),
-            words=sum(len(s.words) for s in self.requests if s.over),
+            done=counts["done"],
+            canceled=counts["canceled"],
+            words=counts["words"],
             read=self.read,
-            found=sum(s.reused for s in self.requests),
-            preemptions=sum(s.preemptions for s in self.requests),
+            found=counts["found"],
+            preemptions=counts["preemptions"],
             evictions=sum(pool.evictions for w in workers for pool in w.pools),
             moved=self.moved,
             moved_bytes=self.moved_bytes,

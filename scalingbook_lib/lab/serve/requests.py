@@ -70,6 +70,17 @@ class Served(Told):
         """Is it done or canceled?"""
         return self.state in (State.DONE, State.CANCELED)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """What it adds to a report."""
+        return {
+            "done": self.state is State.DONE,
+            "canceled": self.state is State.CANCELED,
+            "words": len(self.words) * self.over,
+            "found": self.reused,
+            "preemptions": self.preemptions,
+        }
+
     def __str__(self) -> str:
         written = f"{len(self.words)} of {self.request.limit} words"
         again = f", preempted {self.preemptions} times" if self.preemptions else ""

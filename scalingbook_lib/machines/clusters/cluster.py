@@ -32,7 +32,7 @@ class Cluster(Joined):
     in_switch: bool = True
     network_reduces: bool = False
     oversubscription: float = 1.0
-    nic_bytes_per_s: float | None = None
+    nic_bytes_per_s: float | None = None  # of one chip; None: the figure of the chip
     ports: int = PORTS
 
     @classmethod
@@ -74,6 +74,7 @@ class Cluster(Joined):
                 f"{self.nodes} domains do not fill units of {self.unit}: take {near} or "
                 f"{near + self.unit * self.domain} chips"
             )
+        # k-port switches in three tiers: (k/2)² leaves' ports under each of k pods
         if self.chips > self.ports**3 // 4:
             raise ClusterError(
                 f"three tiers of switches with {self.ports} ports join at most "
@@ -93,6 +94,7 @@ class Cluster(Joined):
     @property
     def unit(self) -> int:
         """Domains in a scalable unit, whose cards of one rail meet in one leaf: 32, or 8 racks of 72."""
+        # a leaf has half of its ports down: one for a card of each domain of the unit
         return max(self.ports // 2, 1) if self.domain <= self.ports // 2 else 8
 
     @property
@@ -105,12 +107,13 @@ class Cluster(Joined):
         """Switches above the leaves; with a third tier, half of their ports go on up."""
         if self.leaves <= 1:
             return 0
-        up = self.leaves * (self.ports // 2) / self.oversubscription
+        up = self.leaves * (self.ports // 2) / self.oversubscription  # links from all leaves
         return math.ceil(up / (self.ports if self.leaves <= self.ports else self.ports // 2))
 
     @property
     def cores(self) -> int:
         """Switches of the third tier: needed where there are more leaves than a spine has ports."""
+        # half of a spine's ports go up, all of a core's come down
         return math.ceil(self.spines / 2) if self.leaves > self.ports else 0
 
     @cached_property
@@ -130,6 +133,7 @@ class Cluster(Joined):
         if self.nodes == 1 or not self.nic_bytes_per_s:
             return ()
         units = math.ceil(self.nodes / self.unit)
+        # k/2 leaves of k/2 ports each meet in one group of spines
         pod = max(self.ports**2 // 4 // (self.unit * self.domain), 1) if self.cores else units
         spine = math.gcd(units, pod)  # units that meet in one group of spines
         nic, sums = self.nic_bytes_per_s, self.network_reduces
@@ -162,7 +166,9 @@ class Cluster(Joined):
         """What can cross the narrowest cut into two halves, in one direction."""
         top = self.levels[-1]
         if top.peer_bytes_per_s:
+            # a link from each of one half to each of the other
             return (self.chips // 2) * ((self.chips + 1) // 2) * top.peer_bytes_per_s
+        # half of the chips, each at its share
         return self.chips / 2 * top.bytes_per_s if self.chips > 1 else math.inf
 
     def mesh(self, **sizes: int) -> "ClusterMesh":

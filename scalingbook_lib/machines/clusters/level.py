@@ -23,9 +23,9 @@ class Level(Told):
 
     name: str
     size: int
-    bytes_per_s: float
+    bytes_per_s: float  # one chip's share, one way
     hop_s: float = 0.0
-    reduces: bool = False
+    reduces: bool = False  # the switches sum
     port: str = ""
     peer_bytes_per_s: float | None = None
 
@@ -42,12 +42,14 @@ class Level(Told):
     @classmethod
     def full_mesh(cls, name: str, size: int, peer_bytes_per_s: float, hop_s: float = 0.0) -> "Level":
         """Chips with one link to each other one: fewer chips use fewer links."""
+        # one link for each other chip of the group
         return cls(name, size, max(size - 1, 1) * peer_bytes_per_s, hop_s, peer_bytes_per_s=peer_bytes_per_s)
 
     def part(self, size: int) -> "Level":
         """The same level for a collective that spans `size` of its groups."""
         if self.peer_bytes_per_s:
             return Level.full_mesh(self.name, size, self.peer_bytes_per_s, self.hop_s)
+        # switches: any group has all of a chip's links
         return replace(self, size=size) if size != self.size else self
 
     def __str__(self) -> str:

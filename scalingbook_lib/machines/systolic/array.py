@@ -50,7 +50,7 @@ class Frame(Told):
     @property
     def busy(self) -> int:
         """How many cells multiplied."""
-        return sum(cell.busy for row in self.cells for cell in row)
+        return sum(cell.busy for row in self.cells for cell in row)  # of t² cells
 
     @property
     def useful(self) -> int:
@@ -81,7 +81,7 @@ class ArrayRun(Told):
     @property
     def load_cycles(self) -> int:
         """Before the first multiplication: the first tile's weights enter, a row of them a cycle."""
-        return next(frame.cycle for frame in self.frames if frame.busy)
+        return next(frame.cycle for frame in self.frames if frame.busy)  # t, one row of weights a cycle
 
     @property
     def cycles(self) -> int:
@@ -101,7 +101,7 @@ class ArrayRun(Told):
     @property
     def utilization(self) -> float:
         """The share of cell-cycles after loading in which a cell multiplies, padding included."""
-        return sum(self.busy) / (self.cycles * self.side**2)
+        return sum(self.busy) / (self.cycles * self.side**2)  # cell-cycles with a product over all
 
     @property
     def useful(self) -> float:
@@ -134,7 +134,7 @@ def play(work: Feed) -> ArrayRun:
         for n, cell in enumerate(cells[-1]):
             if cell.row is None or cell.tile is None:
                 continue
-            missing -= 1
+            missing -= 1  # one sum a column leaves in a cycle, with its row
             column = work.column(cell.tile, n)
             if column < len(Y[0]):  # no sum of padding
                 Y[cell.row][column] += cell.partial or 0
@@ -156,7 +156,7 @@ def _ticked(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> Cell:
             cell = replace(cell, weight=cell.waiting, tile=cell.waiting_tile)
         assert cell.tile == tile, "a row met the weights of another tile"
         above = (cells[k - 1][n].partial or 0) if k else 0
-        partial = above + activation * (cell.weight or 0)
+        partial = above + activation * (cell.weight or 0)  # one multiply and one add (kung1982systolic)
         cell = replace(cell, activation=activation, row=row, partial=partial, useful=work.inside(tile, k, n))
     if falling := _falling(cells, work, cycle, k, n):
         tile, weight = falling

@@ -39,7 +39,7 @@ class Feed:
     def entering(self, n: int, cycle: int) -> tuple[int, int] | None:
         """The tile whose weights enter column n in this cycle, and how many of them did before."""
         for tile, load in enumerate(self.loads):
-            if 0 <= cycle - load - n < self.t:
+            if 0 <= cycle - load - n < self.t:  # column n begins n cycles late: the skew
                 return tile, cycle - load - n
         return None
 
@@ -65,7 +65,7 @@ def feed(X: Matrix, W: Matrix, side: int | None, double_buffered: bool) -> Feed:
     M, K, N = _sizes(X, W)
     t = max(K, N) if side is None else side
     at_least(1, side=t)
-    deep = math.ceil(K / t)
+    deep = math.ceil(K / t)  # tiles along K
     loads, starts = _timetable(M, t, deep * math.ceil(N / t), double_buffered)
     return Feed(X, W, t, deep, double_buffered, loads, starts)
 
@@ -79,6 +79,7 @@ def _timetable(M: int, t: int, tiles: int, double_buffered: bool) -> tuple[tuple
     loads, starts = [0], [t]
     for _ in range(tiles - 1):
         loads.append(starts[-1] + (0 if double_buffered else M))
+        # rows follow without a gap, if the weights, t cycles of them, are there
         starts.append(max(starts[-1] + M, loads[-1] + t))
     return tuple(loads), tuple(starts)
 

@@ -36,12 +36,12 @@ class Padding(Told):
     @property
     def tiles(self) -> int:
         """All tiles of W."""
-        return self.deep * self.across
+        return self.deep * self.across  # each of side² weights, padding included
 
     @property
     def useful_flops(self) -> int:
         """2 M K N: what the product asks for."""
-        return 2 * self.M * self.K * self.N
+        return 2 * self.M * self.K * self.N  # a multiply and an add for each of M K N terms
 
     @property
     def performed_flops(self) -> int:
@@ -52,7 +52,7 @@ class Padding(Told):
     @property
     def useful(self) -> float:
         """The share of the array's work that is not multiplication by padding: K N over the padded K N."""
-        return self.useful_flops / self.performed_flops
+        return self.useful_flops / self.performed_flops  # M cancels: rows are never padded
 
     @property
     def cycles(self) -> int:
@@ -62,6 +62,7 @@ class Padding(Told):
     @property
     def utilization(self) -> float:
         """Useful multiplications over cell-cycles: padding, few rows, filling and draining together."""
+        # multiply-adds over cells times cycles
         return self.M * self.K * self.N / (self.side**2 * self.cycles)
 
     @property
@@ -138,6 +139,7 @@ def cycles(M: int, t: int, tiles: int = 1, double_buffered: bool = True) -> int:
     t - 1 down after its first. Every tile before the last costs one more period.
     """
     at_least(1, M=M, t=t, tiles=tiles)
+    # all but the last tile cost a period each, as the next one follows at once
     return (tiles - 1) * tile_period(M, t, double_buffered) + M + 2 * t - 2
 
 
@@ -153,7 +155,7 @@ def tile_period(M: int, t: int, double_buffered: bool = True) -> int:
 
 def utilization(M: int, t: int, tiles: int = 1, double_buffered: bool = True) -> float:
     """The share of cell-cycles that multiply, from the first multiplication to the last result."""
-    return tiles * M / cycles(M, t, tiles, double_buffered)
+    return tiles * M / cycles(M, t, tiles, double_buffered)  # each cell multiplies once for a row and tile
 
 
 def rows_for(share: float, t: int) -> float:
@@ -161,7 +163,7 @@ def rows_for(share: float, t: int) -> float:
     at_least(1, t=t)
     if not 0 < share < 1:
         raise ValueError(f"share={share}: one tile keeps between none and all cells busy; write 0.9")
-    return share * (2 * t - 2) / (1 - share)
+    return share * (2 * t - 2) / (1 - share)  # solved for M
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +191,7 @@ class Peak(Told):
     @property
     def cells(self) -> int:
         """All cells of the chip."""
+        # one multiply-add a cell and cycle
         return self.cores * self.units * self.arrays_per_unit * self.side**2
 
     @property
@@ -199,7 +202,7 @@ class Peak(Told):
     @property
     def flops_per_s(self) -> float:
         """What the chip can do in a second."""
-        return self.flops_per_cycle * self.clock_hz
+        return self.flops_per_cycle * self.clock_hz  # cells · 2 · Hz ("TPUs: the chip")
 
     def unexplained(self, datasheet_flops_per_s: float) -> float:
         """The datasheet's figure over this one: 1 where counting explains it, 2 for v6e's units."""

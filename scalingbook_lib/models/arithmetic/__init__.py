@@ -25,6 +25,14 @@ from scalingbook_lib.models.arithmetic.memory import (
     params,
     training_state,
 )
+from scalingbook_lib.models.arithmetic.mixers import (
+    Entries,
+    Stack,
+    State,
+    bidirectional_flops,
+    stack,
+    video_tokens,
+)
 from scalingbook_lib.models.arithmetic.products import Einsum, EinsumError, einsum
 from scalingbook_lib.models.arithmetic.remat import POLICIES, Activations, Policy, activations
 from scalingbook_lib.models.arithmetic.softmax import (
@@ -57,6 +65,7 @@ __all__ = [
     "BreakEven",
     "Einsum",
     "EinsumError",
+    "Entries",
     "Flops",
     "Intensity",
     "KVCache",
@@ -66,6 +75,8 @@ __all__ = [
     "Routing",
     "SoftmaxState",
     "SoftmaxStep",
+    "Stack",
+    "State",
     "Term",
     "Terms",
     "TrainingFlops",
@@ -74,6 +85,7 @@ __all__ = [
     "activations",
     "all_to_all_bytes",
     "attention_intensity",
+    "bidirectional_flops",
     "block_bytes",
     "crossover",
     "einsum",
@@ -91,6 +103,8 @@ __all__ = [
     "prefill_tokens",
     "query_block",
     "routing",
+    "stack",
     "training_flops",
     "training_state",
+    "video_tokens",
 ]

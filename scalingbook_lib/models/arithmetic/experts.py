@@ -31,7 +31,7 @@ class BreakEven(Told):
     @property
     def tokens(self) -> float:
         """What a dense layer needs, times E/k."""
-        return self.dense_tokens * self.sparsity
+        return self.dense_tokens * self.sparsity  # "With experts"
 
     def __str__(self) -> str:
         return (
@@ -64,7 +64,8 @@ def moe_break_even(
     `shared` experts are visited by every token: (E + shared)/(k + shared).
     """
     _check(E, k)
-    ridge = chip.flops_per_s(maths) / chip.hbm_bytes_per_s
+    ridge = chip.flops_per_s(maths) / chip.hbm_bytes_per_s  # FLOPs/byte
+    # E w D F bytes over W beside 2 B k D F FLOPs over C, solved for B
     return BreakEven(weights.bytes / 2 * ridge, (E + shared) / (k + shared))
 
 
@@ -72,13 +73,13 @@ def routing(B: int, E: int, k: int, D: int, *, chips: int = 1, dtype: DType = BF
     """B tokens (of all chips together), each sent as D elements to k of E experts that n chips share."""
     _check(E, k)
     at_least(1, B=B, D=D, chips=chips)
-    return Routing(B, B * k / E, B * k * D * dtype.bytes, chips)
+    return Routing(B, B * k / E, B * k * D * dtype.bytes, chips)  # k visits of each token, over E experts
 
 
 def visited(E: int, k: int, B: float) -> float:
     """The share of E experts that some of B tokens visits, in the mean: 1 - (1 - k/E)^B, routing uniform."""
     _check(E, k)
-    return 1 - (1 - k / E) ** B
+    return 1 - (1 - k / E) ** B  # a token misses an expert with the chance 1 - k/E
 
 
 def params_read(model: Transformer, B: float) -> float:
@@ -107,7 +108,7 @@ type Loads = tuple[tuple[int, ...], ...]  # visits by sending and receiving devi
 @lru_cache(maxsize=128)
 def chances(E: int, k: int, skew: float) -> tuple[float, ...]:
     """The chance that a token visits each expert: proportional to rank^-skew, at most 1, k in all."""
-    weights = [(rank + 1) ** -skew for rank in range(E)]
+    weights = [(rank + 1) ** -skew for rank in range(E)]  # Zipf's law
     certain = 0  # experts that every token visits
     while True:
         scale = (k - certain) / math.fsum(weights[certain:]) if certain < k else 0.0
@@ -121,10 +122,10 @@ def turned_away(B: int, chance: float, capacity: float) -> float:
 
     Visits are binomial; by their normal approximation the mean excess over c is σφ(z) - (c - μ)(1 - Φ(z)).
     """
-    mean, spread = B * chance, math.sqrt(B * chance * (1 - chance))
+    mean, spread = B * chance, math.sqrt(B * chance * (1 - chance))  # of a binomial: B p and √(B p (1 - p))
     if spread == 0:
         return max(mean - capacity, 0.0)
-    z = (capacity - mean) / spread
+    z = (capacity - mean) / spread  # deviations from the mean to the end of the room
     return max(spread * _NORMAL.pdf(z) - (capacity - mean) * (1 - _NORMAL.cdf(z)), 0.0)
 
 

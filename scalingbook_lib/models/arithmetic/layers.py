@@ -21,6 +21,7 @@ def value_width(model: Transformer, *, absorbed: bool = False) -> int:
 
 def pair_flops(model: Transformer, *, absorbed: bool = False) -> int:
     """One query position and one key position in one layer, all heads: a score, and a weighted value."""
+    # 2 FLOPs an element of a query, and of a value
     return 2 * model.N * (score_width(model, absorbed=absorbed) + value_width(model, absorbed=absorbed))
 
 
@@ -43,6 +44,7 @@ def pairs(T: int, S: int, *, causal: bool = False, window: int | None = None) ->
         return T * width
     first = S - T + 1  # what the first query meets
     growing = min(max(width - first + 1, 0), T)  # queries whose window is not yet full
+    # first, first + 1, ...: an arithmetic series; then full windows
     return growing * (2 * first + growing - 1) // 2 + (T - growing) * width
 
 
@@ -51,13 +53,14 @@ def pointwise(m: Transformer) -> tuple[float, float]:
 
     A norm reads and writes, a sum reads two and writes one; queries and keys turn, MLPs have their function.
     """
-    sums = 2 if m.norms > 1 else 1
-    rotated = 2 * m.softmax_layers * (m.N + m.K) * m.H
-    return m.L * m.D * (2 * m.norms + 3 * sums), rotated + hidden(m)
+    sums = 2 if m.norms > 1 else 1  # of the residual stream; a parallel block has one
+    rotated = 2 * m.softmax_layers * (m.N + m.K) * m.H  # read and written
+    return m.L * m.D * (2 * m.norms + 3 * sums), rotated + hidden(m)  # of D elements each
 
 
 def hidden(m: Transformer) -> float:
     """Elements within the MLPs of all layers: what the activation function reads, and what it writes."""
+    # gated: both products are read and one written; else one read, one written
     each, dense = (3 if m.gated else 2), (m.L - m.moe_layers) * m.F
     if not m.experts:
         return each * dense

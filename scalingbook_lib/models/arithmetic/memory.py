@@ -52,7 +52,7 @@ class TrainingState(Bytes):
     @property
     def bytes_per_parameter(self) -> float:
         """All of it over P."""
-        return self.total / self.params
+        return self.total / self.params  # 10 to 18, see the table in notation.md
 
     def __str__(self) -> str:
         return f"{si(self.total, 'B')}, {self.bytes_per_parameter:.4g} for each parameter: {self.parts()}"
@@ -97,6 +97,7 @@ class KVCache(Bytes):
     @property
     def bytes_per_token(self) -> float:
         """What one more token adds within every window: 2 · L · K · H elements, or L latent vectors."""
+        # within windows: beyond, a token replaces one
         return self.dtype.bytes * self.model.kv_elements_per_token
 
     def __str__(self) -> str:
@@ -110,6 +111,7 @@ def kv_cache(model: Transformer, S: int, dtype: DType = BF16, *, sequences: int 
     terms = []  # the query heads are not in it: those that share a key and a value read the same bytes
     for kind in model.layer_kinds:
         cached = min(S, kind.window or S)  # what is farther back than the window, nobody asks for again
+        # a key and a value of H elements for each of K heads
         nbytes = sequences * kind.layers * cached * kind.kv_elements_per_token * dtype.bytes
         name = "full layers" if kind.window is None else f"window {kind.window}"
         why = f"{kind.layers} layers × {cached:,} positions × {kind.kv_elements_per_token:,} elements"

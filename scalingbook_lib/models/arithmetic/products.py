@@ -38,6 +38,7 @@ class Einsum(Told):
     @property
     def contracting(self) -> str:
         """Indices of both inputs that the output lacks: they are summed over."""
+        # einsum's three roles: an index is in two of the three arrays, or in all
         return "".join(i for i in self.left if i in self.right and i not in self.out)
 
     @property
@@ -61,7 +62,7 @@ class Einsum(Told):
     @property
     def multiplies(self) -> int:
         """Pairs of numbers that meet: the sizes of all distinct indices, each counted once."""
-        return math.prod(self.size.values())
+        return math.prod(self.size.values())  # as each is one loop of the program that does it
 
     @property
     def flops(self) -> int:
@@ -77,13 +78,14 @@ class Einsum(Told):
         the product itself sums nothing.
         """
         return (
-            Einsum(self.out, self.right, self.left, self.sizes),
-            Einsum(self.left, self.out, self.right, self.sizes),
+            Einsum(self.out, self.right, self.left, self.sizes),  # dX = dY · Wᵀ
+            Einsum(self.left, self.out, self.right, self.sizes),  # dW = Xᵀ · dY
         )
 
     @property
     def backward_flops(self) -> int:
         """Both gradients: twice the forward FLOPs where both inputs have a free index."""
+        # 4 FLOPs for 2 forward ("The backward pass")
         return sum(gradient.flops for gradient in self.backward)
 
     @property
@@ -103,6 +105,7 @@ class Einsum(Told):
     @property
     def total_elements(self) -> int:
         """Both inputs read and the output written."""
+        # the least: each array crosses the memory once
         return sum(map(self.elements, (self.left, self.right, self.out)))
 
     def nbytes(self, dtype: DType = BF16) -> float:
@@ -111,7 +114,7 @@ class Einsum(Told):
 
     def intensity(self, dtype: DType = BF16) -> float:
         """FLOPs for every byte that is read or written."""
-        return self.flops / self.nbytes(dtype)
+        return self.flops / self.nbytes(dtype)  # at best: each array crosses the memory once
 
     def __str__(self) -> str:
         roles = (("contracting", self.contracting), ("batching", self.batching), ("free", self.free))

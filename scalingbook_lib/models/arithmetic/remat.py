@@ -93,11 +93,13 @@ def _all(m: Transformer, T: int, dtype: DType, flash: bool) -> Stored:
     """Whatever the derivative of some operation needs, each array once."""
     a, L, mlp = dtype.bytes, m.L, [w for w in products(m) if w.part in _MLP]
     latent = (m.latent.q_rank or 0) + m.latent.kv_rank if m.latent else 0
+    # the widths of the MLPs that a token meets
     hidden = sum(w.active_copies * _outputs(m, w) for w in mlp if w.name.endswith("up"))
     return {
         "norms": (L * m.norms * m.D + L * latent) * (2 * FP32.bytes + a),  # input, scaled; output
+        # two for each norm
         "norm statistics": FP32.bytes * 2 * L * (m.norms + bool(latent) * 2),
-        "queries, keys": L * (m.N + m.K) * m.H * a,
+        "queries, keys": L * (m.N + m.K) * m.H * a,  # turned by their positions
         "values": L * (m.N * m.latent.v if m.latent else m.K * m.H) * a,
         # exp(scores) in fp32, and rounded for the product
         "probabilities": 0 if flash else L * m.N * T * (FP32.bytes + a),

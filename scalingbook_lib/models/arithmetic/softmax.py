@@ -186,7 +186,9 @@ def attention_intensity(
     half the FLOPs of a square, and with blocks half of the reading too.
     """
     at_least(1, T=T, S=S, G=G, H=H)
+    # times that K and V are read (dao2022flashattention)
     blocks = 1 if block is None else math.ceil(T / block)
+    # the i-th of T queries meets S - T + 1 + i keys: T - 1 fewer in the first than in the last
     useful = 1 - (T - 1) / (2 * S) if causal else 1
     seen = useful if blocks > 1 else 1
     return Intensity(
@@ -204,7 +206,7 @@ def latent_intensity(
     key, value = latent.kv_rank + latent.rope, latent.kv_rank
     return Intensity(
         flops=2 * T * S * N * (key + value),  # scores over the whole vector, values over its first part
-        query_bytes=dtype.bytes * T * N * (key + value),
+        query_bytes=dtype.bytes * T * N * (key + value),  # read a query, write an output
         cache_bytes=(cache or dtype).bytes * S * key,  # read once
     )
 
@@ -218,6 +220,7 @@ def prefill_tokens(ridge: float, G: int) -> float:
 def query_block(ridge: float, G: int, cache: DType = BF16) -> float:
     """The query block from which reading K and V keeps up, for long T: 2·block·G/bytes = ridge."""
     at_least(1, G=G)
+    # 4 b S G H FLOPs for each 2 c S H bytes of keys and values
     return ridge * cache.bytes / (2 * G)
 
 
@@ -231,5 +234,6 @@ def block_bytes(
     """
     at_least(1, block=block, keys=keys, G=G, H=H)
     rows = block * G
+    # Q; K and V, twice where one block comes while one is used
     tiles = dtype.bytes * (rows * H + buffers * 2 * keys * H)
-    return tiles + 4 * (rows * keys + rows * H + 2 * rows)
+    return tiles + 4 * (rows * keys + rows * H + 2 * rows)  # fp32

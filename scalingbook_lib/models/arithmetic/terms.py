@@ -76,6 +76,7 @@ class Bytes(Terms):
 
 def large(value: float, unit: str) -> str:
     """A number beyond the prefixes as a power of ten: 7.22e24 FLOPs."""
+    # beyond exa there is no prefix that people read
     return si(value, unit) if abs(value) < 1e21 else f"{value:.3g} {unit}".replace("e+", "e")
 
 

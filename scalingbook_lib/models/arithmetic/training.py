@@ -89,6 +89,7 @@ def flops(
     """
     at_least(1, T=T, sequences=Fraction(sequences) * T)  # part of a sequence is a rate, and allowed
     S = T if S is None else S
+    # of all layers
     met = sum(kind.layers * pairs(T, S, causal=causal, window=kind.window) for kind in model.layer_kinds)
     scale = Fraction(sequences) * (_TRAINING if training else 1)
     counted = [
@@ -140,7 +141,7 @@ class TrainingFlops(Told):
     @property
     def six_nd(self) -> float:
         """6 · (parameters that serve a token) · tokens; N and D in the rule's name are not the book's."""
-        return 6 * self.exact.model.active_params * self.tokens
+        return 6 * self.exact.model.active_params * self.tokens  # 2 forward, 4 backward (kaplan2020scaling)
 
     @property
     def six_nd_error(self) -> float:
@@ -186,11 +187,12 @@ def crossover(model: Transformer, *, causal: bool = False, windows: bool = True)
     The unembedding is left out. With `causal`, half of the pairs. A window ends a layer's growth, so T* can
     be infinite; `windows=False` lets every layer see everything.
     """
+    # of all layers, for a token
     weights = sum(w.flops_per_token for w in model.weights() if w.part != "unembedding")
     needed = weights / pair_flops(model)  # pairs for each token, summed over the layers
     kinds = [(kind.layers, kind.window if windows else None) for kind in model.layer_kinds]
     if all(window is None for _, window in kinds):
-        return needed / model.softmax_layers * (2 if causal else 1)
+        return needed / model.softmax_layers * (2 if causal else 1)  # causal, T/2 keys in the mean
     return _length(needed, kinds, causal)
 
 
@@ -227,7 +229,7 @@ class Utilization(Told):
     @property
     def share(self) -> float:
         """The model FLOPs utilization."""
-        return self.flops / (self.chip_s * self.flops_per_s)
+        return self.flops / (self.chip_s * self.flops_per_s)  # chowdhery2023palm, appendix B
 
     def __str__(self) -> str:
         possible = self.chip_s * self.flops_per_s

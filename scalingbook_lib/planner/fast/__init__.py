@@ -14,7 +14,7 @@ proportion to both passes, idle = (p - 1)/v (others ask `pipelines.bubble`), so 
 
 No term needs the whole plan:
 
-- arithmetic, tensor, context and expert ways: tp, cp, microbatch, remat and the links (`sums.Pass`);
+- arithmetic, tensor, context and expert ways: tp, cp, microbatch, remat and the links (`sums.PlanPass`);
 - hops between stages: tp, microbatch and the links between stages;
 - weights and gradients: the parameters of a chip, who shares them, ZeRO and the links (`sums.Moved`);
 - memory: at each of three moments, what a stage's parameters hold (`Unit.states`) and bytes for each token

@@ -7,9 +7,17 @@ from typing import Any
 
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.planner.fast.links import MeshRates
-from scalingbook_lib.planner.fast.splits import FIRST, Picks, Room, Split, Splits, fullest
-from scalingbook_lib.planner.fast.step import Steps, idle
-from scalingbook_lib.planner.fast.sums import Moved, Params, Pass, Rates, Way, Ways, Weights
+from scalingbook_lib.planner.fast.splits import FIRST, Picks, RankSplit, RankSplits, Room, fullest
+from scalingbook_lib.planner.fast.step import StepSums, idle
+from scalingbook_lib.planner.fast.sums import (
+    AxisWaits,
+    Direction,
+    Moved,
+    PlanPass,
+    Rates,
+    SharedParams,
+    WeightSums,
+)
 from scalingbook_lib.planner.fast.unit import Triple, unit
 from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
@@ -21,7 +29,7 @@ from scalingbook_lib.training.shape import Shape
 
 _tuple = tuple.__new__  # makes a Point in half of the time that Point(...) takes
 
-type Passes = list[Pass | None]  # per rematerialization, as far as they were asked for
+type Passes = list[PlanPass | None]  # per rematerialization, as far as they were asked for
 
 
 @dataclass(slots=True)
@@ -32,7 +40,7 @@ class Bench:
     live: float  # the most microbatches that wait, if there are as many
     idle: float | None  # over the sum of both passes; None where it is no such share
     hop_bytes: float  # to the next stage, for a token and one chunk
-    splits: list[Split]
+    splits: list[RankSplit]
     passes: dict[tuple[int, object], Passes]  # of a microbatch on a line
 
 
@@ -47,8 +55,8 @@ class Fast:
             constant=tuple(sorted(space.constant.items())),
             remat=self.remats[0],
         )
-        self.steps = Steps(Plan(**space.constant).hidden * efficiency.overlap, efficiency.fixed_s)
-        self.weights, self.splits = Weights(self.unit), Splits(space, self.unit)
+        self.steps = StepSums(Plan(**space.constant).hidden * efficiency.overlap, efficiency.fixed_s)
+        self.weights, self.splits = WeightSums(self.unit), RankSplits(space, self.unit)
         self.policies = {z: [Policy(z, remat) for remat in self.remats] for z in (0, *space.tried["zero"])}
         self.put_off = {r: self.unit.case.work(space.plan(remat=r)).put_off for r in self.remats}
         self._known: dict[Any, Any] = {}
@@ -90,20 +98,23 @@ class Fast:
     def _held(self, g: Group, bench: Bench, t: float) -> list[Triple]:
         """Activations, per rematerialization: of the last stage with its logits, or the first in a layer."""
         s = g.spread
+        # the first stage has most microbatches waiting, the last one the logits
         first, last = bench.shape.share * min(bench.live, g.m), bench.shape.stages.last
         cp = s.cp if self.unit.gathers else 1  # else what a token holds does not depend on it
         return [
             (
                 t * (last * one.stored + one.logits),
                 t * (last * one.waiting + one.unembedding),
-                t * (first * one.stored + one.layer) + min(t * one.kept, one.vocabulary),
+                t * (first * one.stored + one.layer) + min(t * one.logits_gradient, one.vocabulary),
             )  # several sequences have their logits in place
             for one in self.unit.held(s.tp, cp, self.remats, s.pp > 1, min(g.microbatch, 2))
         ]
 
-    def _fitting(self, g: Group, splits: list[Split], room: Room) -> tuple[list[tuple[Split, Picks]], int]:
+    def _fitting(
+        self, g: Group, splits: list[RankSplit], room: Room
+    ) -> tuple[list[tuple[RankSplit, Picks]], int]:
         """The splits that have a mesh and room, with the plans to judge; the others are counted."""
-        found: list[tuple[Split, Picks]] = []
+        found: list[tuple[RankSplit, Picks]] = []
         spared, missed, for_all, kinds = 0, {}, room.for_all, len(room.held)
         for split in splits:
             all_fit = split.most <= for_all  # most do: a call for each takes a fiftieth of a search
@@ -120,7 +131,7 @@ class Fast:
                 self.space.misses(g, fsdp, miss)
         return found, spared
 
-    def _laid(self, s: Spread, split: Split, missed: dict[int, Miss]) -> bool:
+    def _laid(self, s: Spread, split: RankSplit, missed: dict[int, Miss]) -> bool:
         """Whether the machine has such a mesh; its rates, or why not."""
         fsdp, dp = split.sharing.fsdp, split.sharing.dp
         try:
@@ -132,10 +143,11 @@ class Fast:
         return True
 
     def _timed(
-        self, g: Group, bench: Bench, t: float, fitting: list[tuple[Split, Picks]], held: list[Triple]
+        self, g: Group, bench: Bench, t: float, fitting: list[tuple[RankSplit, Picks]], held: list[Triple]
     ) -> list[Point]:
         """The step of every plan: a few numbers of its split, and of the passes that splits share."""
         found, line, passes = [], None, []
+        # microbatches before the last, and the bubble as so many
         run = None if bench.idle is None else g.m - 1 + bench.idle
         chunks, policies, step_s = g.spread.chunks, self.policies, self.steps.step_s
         hop_bytes = chunks * bench.hop_bytes * t
@@ -154,14 +166,14 @@ class Fast:
                 found.append(_tuple(Point, (seconds, nbytes, g, sharing, policies[zeros[z]][r])))
         return found
 
-    def _pass(self, g: Group, shape: Shape, split: Split, t: float, remat: str) -> Pass:
+    def _pass(self, g: Group, shape: Shape, split: RankSplit, t: float, remat: str) -> PlanPass:
         """Both directions at the longest stage's pace."""
         s = g.spread
         key = "all layers", s.pp == 1, s.tp, s.cp, g.microbatch, remat, split.line
         forward, backward = self._get(key, self._layers, s, split, t, remat)
-        return Pass(forward.paced(shape), backward.paced(shape), self.put_off[remat])
+        return PlanPass(forward.paced(shape), backward.paced(shape), self.put_off[remat])
 
-    def _layers(self, s: Spread, split: Split, t: float, remat: str) -> tuple[Way, Way]:
+    def _layers(self, s: Spread, split: RankSplit, t: float, remat: str) -> tuple[Direction, Direction]:
         """All layers, either way, with tensor, context and expert ways."""
         sharing, mesh = split.sharing, split.mesh
         assert mesh
@@ -170,15 +182,17 @@ class Fast:
         key = "tensor", s.tp, s.pp == 1, remat, mesh.Y, sharing.ep, sharing.expert_tp
         Y, Z = self._get(key, self._tensor, s, sharing, remat, mesh.Y)
         rows = self.unit.context(s.tp, s.cp, remat) if s.cp > 1 else ()
-        C = self._get(("context", s.tp, s.cp, remat, mesh.C), Ways.of, rows, "C", mesh.C)
-        forward = Way.of(one.forward_s, one.math.head, t, Y=Y.forward, C=C.forward, Z=Z.forward)
-        backward = Way.of(one.backward_s, 2 * one.math.head, t, Y=Y.backward, C=C.backward, Z=Z.backward)
+        C = self._get(("context", s.tp, s.cp, remat, mesh.C), AxisWaits.of, rows, "C", mesh.C)
+        forward = Direction.of(one.forward_s, one.math.head, t, Y=Y.forward, C=C.forward, Z=Z.forward)
+        backward = Direction.of(
+            one.backward_s, 2 * one.math.head, t, Y=Y.backward, C=C.backward, Z=Z.backward
+        )
         return forward, backward
 
-    def _tensor(self, s: Spread, sharing: Sharing, remat: str, Y: Rates) -> tuple[Ways, Ways]:
+    def _tensor(self, s: Spread, sharing: Sharing, remat: str, Y: Rates) -> tuple[AxisWaits, AxisWaits]:
         """Tensor and expert ways."""
         rows = self.unit.moved(s.tp, remat, sharing.ep, sharing.expert_tp, s.pp > 1)
-        return Ways.of(rows, "Y", Y), Ways.of(rows, "Z", self._exchange(s, sharing))
+        return AxisWaits.of(rows, "Y", Y), AxisWaits.of(rows, "Z", self._exchange(s, sharing))
 
     def _exchange(self, s: Spread, sharing: Sharing) -> Rates:
         """What sends tokens to their experts, and back."""
@@ -190,7 +204,7 @@ class Fast:
             inside, sharing.ep, experts.k, self.space.constant.get("expert_domains")
         )
 
-    def _moved(self, s: Spread, shape: Shape, split: Split, z: int) -> Moved:
+    def _moved(self, s: Spread, shape: Shape, split: RankSplit, z: int) -> Moved:
         """Gathers, scatters, and sums over copies and pods."""
         zero, one, mesh = split.zeros[z], split.sharing, split.mesh
         assert mesh
@@ -202,10 +216,10 @@ class Fast:
 
     def _weights(self, s: Spread, shape: Shape, sharing: Sharing, mesh: MeshRates, zero: int) -> Moved:
         shared = sharing.fsdp * s.cp
-        groups, links = (Params(shape.dense, mesh.X, shared),), self.unit.links
+        groups, links = (SharedParams(shape.dense, mesh.X, shared),), self.unit.links
         experts = self.splits.experts(s.tp, shape, shared, ep=sharing.ep, expert_tp=sharing.expert_tp)
         if experts.params:
             axis = links.level(experts.inside, experts.ways) if experts.ways > 1 else links.none
-            groups += (Params(experts.params, axis, experts.ways),)
+            groups += (SharedParams(experts.params, axis, experts.ways),)
         kv = shape.kv / shared
         return self.weights.moved(zero, shape.stages.layers, groups, mesh, dp=sharing.dp, kv=kv)

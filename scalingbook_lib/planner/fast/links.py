@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.machines import ClusterError, Machine, Slice
-from scalingbook_lib.steps.placement import Networks, Rate, between_pods, exchange_rate, place, rate
+from scalingbook_lib.steps.placement import Networks, Rate, between_pods, exchange_rate, groups, place, rate
 from scalingbook_lib.training import Efficiency
 
 
@@ -40,7 +40,7 @@ class MeshRates(NamedTuple):
     R: AxisRates
 
 
-class Links:
+class MeshLinks:
     """All meshes of one machine."""
 
     def __init__(self, machine: Machine, pods: int, efficiency: Efficiency) -> None:
@@ -79,15 +79,11 @@ class Links:
 
     def exchange(self, inside: int, ep: int, k: int, most_domains: int | None) -> dict[Collective, Rate]:
         """On a cluster, the rate of tokens to their k experts and back."""
-        found = exchange_rate(self._inside(inside, ep), k, self.efficiency, most_domains)
+        found = exchange_rate(groups(self.machine, inside, ep), k, self.efficiency, most_domains)
         return {Collective.ALL_TO_ALL: found}
 
     def _level(self, inside: int, size: int) -> AxisRates | ClusterError:
         try:
-            return self._axis(self._inside(inside, size))
+            return self._axis(groups(self.machine, inside, size))
         except ClusterError as refused:  # found again as often as a mesh is asked for
             return refused
-
-    def _inside(self, inside: int, size: int) -> Networks:
-        outside = self.machine.chips // (inside * size)
-        return place(self.machine, (inside, size, 1, 1, 1, outside)).over("C")

@@ -40,7 +40,7 @@ class States(NamedTuple):
     why: str
 
 
-class Split:
+class RankSplit:
     """One way to share the data ranks and the experts, with all that does not depend on the microbatch."""
 
     __slots__ = ("hop", "line", "mesh", "most", "moved", "nbytes", "sharing", "tops", "why", "zeros")
@@ -60,24 +60,24 @@ class Split:
             self.hop = mesh.P[Collective.PERMUTE]
 
 
-class Splits:
+class RankSplits:
     """The splits of one search."""
 
     def __init__(self, space: Space, unit: Unit) -> None:
         self.space, self.unit = space, unit
         self._even, self.states = cache(self._divide), cache(self._states)
 
-    def of(self, s: Spread, summed: bool) -> list[Split]:
+    def of(self, s: Spread, summed: bool) -> list[RankSplit]:
         """Every way of fsdp and dp, and of the experts over a stage; or one that says why there is none."""
         found = []
         for fsdp in self.space.splits(s.rest):
             stage = s.tp, s.pp, s.chunks, fsdp * s.cp, summed
             shared = [
-                Split(one, self.states(*stage, ep=one.ep, expert_tp=one.expert_tp))
+                RankSplit(one, self.states(*stage, ep=one.ep, expert_tp=one.expert_tp))
                 for one in self._sharings(s, fsdp)
             ]
             found += shared or [
-                Split(Sharing(fsdp, s.rest // fsdp), States((), [], [], inf, self._none(s, fsdp)))
+                RankSplit(Sharing(fsdp, s.rest // fsdp), States((), [], [], inf, self._none(s, fsdp)))
             ]
         return found
 
@@ -132,12 +132,11 @@ class Room:
         self.for_all = -inf if every else size - max(map(max, held))  # -inf: each is looked at
         self.for_any = size - min(map(min, held))
 
-    def far(self, split: Split) -> float:
+    def far(self, split: RankSplit) -> float:
         """What the smallest plan of a split holds; without its states, where no kind of ZeRO can be."""
-        states = split.nbytes or [(0.0, 0.0, 0.0)]
-        return min(fullest(one, held) for one in states for held in self.held)
+        return min(fullest(one, held) for one in split.nbytes or [(0.0, 0.0, 0.0)] for held in self.held)
 
-    def picks(self, split: Split) -> tuple[Picks, int]:
+    def picks(self, split: RankSplit) -> tuple[Picks, int]:
         """Which plans of a split fit and are to be judged; how many more fit, and cannot be faster.
 
         That is: some other that fits has no more of ZeRO and of rematerialization.

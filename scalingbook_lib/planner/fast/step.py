@@ -3,25 +3,26 @@
 Chapter: Training LLaMA 3.
 """
 
-from scalingbook_lib.planner.fast.sums import Moved, Pass, Shards
+from scalingbook_lib.planner.fast.sums import Moved, PlanPass, Shards
 from scalingbook_lib.planner.spread import Group
 from scalingbook_lib.steps import pipelines
 
 LINEAR = ("1f1b", "gpipe", "interleaved")  # stages idle in proportion to the sum of both passes
 
 
-class Steps:
+class StepSums:
     """The steps of one search: `hidden` is the share of the overlap, `fixed_s` is lost once a step."""
 
     def __init__(self, hidden: float, fixed_s: float) -> None:
         self.hidden, self.fixed_s = hidden, fixed_s
 
-    def step_s(self, g: Group, run: float | None, one: Pass, hop_s: float, moved: Moved) -> float:
+    def step_s(self, g: Group, run: float | None, one: PlanPass, hop_s: float, moved: Moved) -> float:
         """All microbatches, one of them beside what comes once a step; the bubble; the update."""
         f, b = one.forward, one.backward
         f_s = f.longest if f.longest > hop_s else hop_s  # max() takes three times as long
         b_s = b.longest if b.longest > hop_s else hop_s
         weights, gradients = moved.forward, moved.backward
+        # the longest of what overlaps: busy with its waits, hops, or an axis of weights
         each_f = weights.each if weights.each > f_s else f_s
         last_f = weights.longest if weights.longest > f_s else f_s
         each_b = gradients.each if gradients.each > b_s else b_s

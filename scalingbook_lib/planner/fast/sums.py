@@ -18,7 +18,7 @@ from scalingbook_lib.training.shape import Shape
 type Rates = AxisRates | Mapping[Collective, Rate]
 
 
-class Affine(NamedTuple):
+class StraightLine(NamedTuple):
     """Seconds for each token (or parameter), and for the hops."""
 
     slope: float
@@ -29,31 +29,31 @@ class Affine(NamedTuple):
         return self.slope * n + self.base * times
 
 
-def affine(rows: Iterable[Traffic], rates: Rates) -> Affine:
+def affine(rows: Iterable[Traffic], rates: Rates) -> StraightLine:
     """The sum of rows of one token, over one axis."""
     slope = base = 0.0
     for row in rows:
         rate = rates[MOVED_AS[row.what]]
-        slope += row.times * row.nbytes * rate.s_per_byte
-        base += row.times * rate.hops_s
-    return Affine(slope, base)
+        slope += row.times * row.nbytes * rate.s_per_byte  # of one token or parameter
+        base += row.times * rate.hops_s  # however many there are
+    return StraightLine(slope, base)
 
 
 class Waits(NamedTuple):
     """The collectives of one axis in one direction: waited for, and beside the arithmetic."""
 
-    waited: Affine
-    beside: Affine
+    waited: StraightLine
+    beside: StraightLine
 
 
-class Ways(NamedTuple):
+class AxisWaits(NamedTuple):
     """The collectives of one axis."""
 
     forward: Waits
     backward: Waits
 
     @classmethod
-    def of(cls, rows: Iterable[Traffic], axes: str, rates: Rates) -> "Ways":
+    def of(cls, rows: Iterable[Traffic], axes: str, rates: Rates) -> "AxisWaits":
         """Those of these rows that are over this axis."""
 
         def waits(when: str) -> Waits:
@@ -65,7 +65,7 @@ class Ways(NamedTuple):
 
 
 @dataclass(slots=True)
-class Way:
+class Direction:
     """A microbatch through all layers in one direction, in seconds."""
 
     layers_s: float
@@ -76,23 +76,23 @@ class Way:
     context_s: float  # beside
 
     @classmethod
-    def of(cls, layers_s: float, head_s: float, t: float, *, Y: Waits, C: Waits, Z: Waits) -> "Way":
+    def of(cls, layers_s: float, head_s: float, t: float, *, Y: Waits, C: Waits, Z: Waits) -> "Direction":
         """With the collectives of t tokens."""
         waited_s = Y.waited.at(t) + C.waited.at(t)
         return cls(
             layers_s, head_s, waited_s, Z.waited.at(t), tensor_s=Y.beside.at(t), context_s=C.beside.at(t)
         )
 
-    def paced(self, s: Shape) -> "OneWay":
+    def paced(self, s: Shape) -> "DirectionTimes":
         """In the longest stage: one whose layers have most to do, or the last with the unembedding."""
         worked_s = max(s.stages.longest * self.layers_s, s.stages.last_work * self.layers_s + self.head_s)
         busy = worked_s + s.share * self.waited_s + s.experts * self.experts_s
         tensor_s, context_s = s.share * self.tensor_s, s.share * self.context_s
-        return OneWay(max(busy, tensor_s, context_s), busy + tensor_s + context_s)
+        return DirectionTimes(max(busy, tensor_s, context_s), busy + tensor_s + context_s)
 
 
 @dataclass(slots=True)
-class OneWay:
+class DirectionTimes:
     """A microbatch in one direction without weights and hops: the longest of what overlaps, and the sum."""
 
     longest: float
@@ -100,11 +100,11 @@ class OneWay:
 
 
 @dataclass(slots=True)
-class Pass:
+class PlanPass:
     """Both directions of a microbatch."""
 
-    forward: OneWay
-    backward: OneWay
+    forward: DirectionTimes
+    backward: DirectionTimes
     put_off: float  # the share of the backward pass that makes the gradients of weights
 
 
@@ -126,7 +126,7 @@ class Moved:
     update_s: float
 
 
-class Params(NamedTuple):
+class SharedParams(NamedTuple):
     """Parameters that a chip would hold alone, the axis of the chips that share them, and how many do."""
 
     n: float
@@ -134,7 +134,7 @@ class Params(NamedTuple):
     ways: int
 
 
-class Weights:
+class WeightSums:
     """The sums over the rows of weights and gradients, for one machine and so many pods."""
 
     def __init__(self, unit: Unit) -> None:
@@ -143,7 +143,7 @@ class Weights:
         self._lines = cache(self._line)  # 5,000 times of 700: 1.1 times as long without
 
     def moved(
-        self, zero: int, layers: int, params: tuple[Params, ...], mesh: MeshRates, *, dp: int, kv: float
+        self, zero: int, layers: int, params: tuple[SharedParams, ...], mesh: MeshRates, *, dp: int, kv: float
     ) -> Moved:
         """Of dense parameters, and of experts'; copies and pods sum the part that a chip has of them.
 
@@ -153,13 +153,14 @@ class Weights:
         def way(when: str) -> Shards:
             each = X = R = S = 0.0
             for one in params:
-                part = one.n / one.ways
+                part = one.n / one.ways  # what a chip has after the scatter
                 if one.ways > 1:
                     each += line(zero, when, "X", one.axis).at(one.n, layers)
                     X += line(zero, when, "X once", one.axis).at(one.n, layers)
                 if dp > 1:
                     R += line(zero, when, "R once", mesh.R).at(part, layers)
                 if self.links.pods is not self.links.none:
+                    # between pods, what the sum over copies leaves to a chip
                     S += line(zero, when, "S once", self.links.pods).at(part / dp, layers)
             K = line(zero, when, "K once", mesh.Y).at(kv, layers) if kv else 0.0
             return Shards(each, max(each + X, R, S, K), each + X + R + S + K)
@@ -168,7 +169,7 @@ class Weights:
         own = sum(one.n / (one.ways if zero else 1) for one in params)
         return Moved(way("fwd"), way("bwd"), self.update_s * own)
 
-    def _line(self, zero: int, when: str, kind: str, axis: AxisRates) -> Affine:
+    def _line(self, zero: int, when: str, kind: str, axis: AxisRates) -> StraightLine:
         """For a parameter and for a layer: an axis's rows of each microbatch, or those of once a step."""
         axes, _, once = kind.partition(" ")
         found = (row for row in self.unit.weights(zero) if row.axes == axes and row.when == when)

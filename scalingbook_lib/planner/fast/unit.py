@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from scalingbook_lib.planner.fast.links import Links
+from scalingbook_lib.planner.fast.links import MeshLinks
 from scalingbook_lib.planner.spread import Sharing
 from scalingbook_lib.training import Case, Plan
 from scalingbook_lib.training.buffers import vocabulary
@@ -30,7 +30,7 @@ class TokenBytes:
     waiting: float  # of what is stored, at the unembedding's gradient
     unembedding: float
     layer: float  # but the less of these two:
-    kept: float  # the logits' gradient
+    logits_gradient: float
     vocabulary: float  # bytes of the unembedding's, whatever the tokens
 
 
@@ -64,7 +64,7 @@ class Unit:
 
     def __init__(self, case: Case, *, pods: int, constant: tuple[tuple[str, Any], ...], remat: str) -> None:
         self.case, self.constant, self.remat = case, dict(constant), remat
-        self.links = Links(case.machine, pods, case.efficiency)
+        self.links = MeshLinks(case.machine, pods, case.efficiency)
         self.shape, self.layers, self.moved = cache(self._shape), cache(self._layers), cache(self._moved)
         self.weights, self.context = cache(self._weights), cache(self._context)
         self.hop_bytes, self.sharing = cache(self._hop_bytes), cache(self._sharing)
@@ -118,14 +118,14 @@ class Unit:
         logits, unembedding, layer = moments(replace(s, work=none, dense=0.0, expert=0.0), self.loop)
         stored = logits.activations
         # of one token the gradient is less than the vocabulary's
-        kept = 0.0 if staged or self.loop is None else moments(s, self.loop)[2].logits
+        logits_gradient = 0.0 if staged or self.loop is None else moments(s, self.loop)[2].logits
         return TokenBytes(
             stored=stored,
             logits=logits.total - stored,
             waiting=unembedding.activations,
             unembedding=unembedding.total - unembedding.activations,
             layer=layer.total - stored,
-            kept=kept,
+            logits_gradient=logits_gradient,
             vocabulary=vocabulary(s),
         )
 
@@ -139,6 +139,7 @@ class Unit:
     def _line(self, stage: Stage, zero: int) -> tuple[Triple, Triple]:
         """a and b of each moment's a + b / shared, without experts, for 2 chips and more: two tell all."""
         (a, b, c), (x, y, w) = (self.state(stage, n, NO_EXPERTS, zero) for n in (2, 4))
+        # from a + b/2 and a + b/4: a = 2 (a + b/4) - (a + b/2), b = 4 (a + b/2 - a - b/4)
         return (2 * x - a, 2 * y - b, 2 * w - c), (4 * (a - x), 4 * (b - y), 4 * (c - w))
 
     def _state(self, stage: Stage, shared: int, experts: ExpertShare, zero: int) -> Triple:

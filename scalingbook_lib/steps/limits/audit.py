@@ -54,6 +54,7 @@ class Audit(Told):
     @property
     def lower_s(self) -> float:
         """Everything overlaps; weights also move during the bubble, the rest does not."""
+        # a stage is busy for 1 - bubble of the time
         within = max(s for name, s in self.terms.items() if name != "data")
         return max(within / (1 - self.bubble), self.data_s)
 
@@ -104,16 +105,16 @@ def audit(
     mesh, layers = machine.mesh(Y=tp, Z=ep, P=pp, X=dp), model.L
     each, weights = tokens / machine.chips, (3 if model.gated else 2) * model.D * mlp.F  # of one MLP
     passed = moved.bytes * each * model.D * layers  # a chip's tokens, through all layers
-    held = moved.bytes * weights * (mlp.E + mlp.shared) * layers / (tp * pp * ep)
+    held = moved.bytes * weights * (mlp.E + mlp.shared) * layers / (tp * pp * ep)  # every expert's
     shape = {"D": model.D, "F": mlp.F, "L": layers, "gated": model.gated, "model_parallel": tp * ep}
     pipe = pipeline_parallel(machine, pp, tokens=each, m=m, moved=moved, **shape)
-    visited = mlp.k + mlp.shared
+    visited = mlp.k + mlp.shared  # matrices that a token is multiplied by
     return Audit(
         machine=machine.name,
         **{"dp": dp, "tp": tp, "pp": pp, "ep": ep},
         tokens_per_chip=each,
         math_s=2 * each * weights * visited * layers / machine.chip.flops_per_s(dtype),
-        data_s=collectives.all_gather(held, *mesh.axes("X")).bandwidth_s,
+        data_s=collectives.all_gather(held, *mesh.axes("X")).bandwidth_s,  # forward alone
         tensor_s=2 * collectives.all_gather(passed * tp * visited, *mesh.axes("Y")).bandwidth_s,
         expert_s=2 * exchange_over(mesh.axes("Z"), passed, mlp.k, E=mlp.E, once=once).total_s,
         hop_s=m * pipe.hop_s,

@@ -61,9 +61,8 @@ def exchange(
     """
     at_least(1, Z=Z)
     said = f"{count(tokens)} tokens of each of {Z:,} {machine.chip.name} to {k} experts"
-    nbytes = dtype.bytes * tokens * D
-    networks = inner(machine, Z)
-    return exchange_over(networks, nbytes, k, E=E, once=once, most_domains=most_domains, said=said)
+    nbytes = dtype.bytes * tokens * D  # of one chip's tokens, before they are copied
+    return exchange_over(inner(machine, Z), nbytes, k, E=E, once=once, most_domains=most_domains, said=said)
 
 
 def exchange_over(
@@ -84,7 +83,9 @@ def exchange_over(
         raise ValueError(f"{E} experts cannot be shared by {Z:,} chips with {k} for each token: lower Z or k")
     seconds, copies = [], []
     for name, alone, targets, each, beyond in _levels(networks, Z, most_domains):
+        # copies that leave: one for each place that has any of the k experts
         sent = targets * reached(targets, k, E and E * each / Z) if once else k
+        # as if all k copies left; then the part that does
         took = collectives.all_to_all(nbytes * k * Z, *alone).bandwidth_s
         seconds.append((name, sent / k * took))
         copies.append((name, sent * beyond))
@@ -115,10 +116,10 @@ def expert_parallel(
     at_least(0, shared=shared)
     both = DType(f"{dispatch} and {combine}", dispatch.bytes + combine.bytes)
     found = exchange(machine, Z, tokens=1, D=1, k=k, E=E, once=once, most_domains=most_domains, dtype=both)
+    # 2 · matrices · (k + shared) · D · F FLOPs a token, solved for F; D cancels
     scale = machine.chip.flops_per_s(dtype) / (2 * (3 if gated else 2) * (k + shared))
     terms = tuple(Term(level, scale * s) for level, s in found.seconds)
-    what = f"expert parallelism over {Z:,} {machine.chip.name}"
-    return Limit(what, "F", scale * found.total_s, terms)
+    return Limit(f"expert parallelism over {Z:,} {machine.chip.name}", "F", scale * found.total_s, terms)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,6 +146,7 @@ def routed_layer(
         exchange(machine, Z, tokens=tokens, D=model.D, k=x.k, E=x.E, once=once, dtype=kind)
         for kind in (dispatch, BF16)
     )
+    # [tokens of all chips, D] on every chip, then sums of the same size
     gathered = collectives.all_gather(dispatch.bytes * Z * tokens * model.D, *axes)
     summed = collectives.reduce_scatter(BF16.bytes * Z * tokens * model.D, *axes)
     flops = arithmetic.flops(model, 1, tokens).get("experts") / model.moe_layers
@@ -163,6 +165,7 @@ def reached(targets: int, k: int, each: float | None = None) -> float:
     if each is None:
         return collectives.reached(targets, k)
     E = targets * each
+    # all k drawn, without return, from the experts that lie elsewhere
     return 1 - math.prod(max(E - each - i, 0) / (E - i) for i in range(min(k, math.floor(E))))
 
 

@@ -64,6 +64,7 @@ def limit(what: str, unit: str, scale: float, cost: Cost, networks: tuple[Networ
     if not networks:
         return Limit(what, unit, 0.0)
     terms = tuple(Term(name, scale * s) for name, s in each_level(cost, 1, *networks).items())
+    # times are linear in the bytes, so one byte tells all
     return Limit(what, unit, scale * cost(1, *networks).bandwidth_s, terms)
 
 
@@ -147,7 +148,8 @@ def rules(chip: Chip, F: int = 28672, dtype: DType = BF16) -> Rules:
     if not domain or not nic:
         what = "domain of switches (take `data_parallel` on a Slice)" if not domain else "network figure"
         raise ValueError(f"{chip.name} has no {what}; rules are for {', '.join(MACHINES)}")
-    C, W = chip.flops_per_s(dtype), chip.domain_bytes_per_s()
+    C, W = chip.flops_per_s(dtype), chip.domain_bytes_per_s()  # FLOPs/s; bytes/s of a chip, one way
+    # over domains, the g chips of each gather one copy through g cards: W_n = g W_nic
     return Rules(chip.name, domain, C / W, C / (domain * nic), F, F * W / C, C / W, C / nic)
 
 

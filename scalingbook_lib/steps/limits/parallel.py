@@ -29,6 +29,7 @@ def tensor_parallel(
     """
     at_least(1, Y=Y)
     matrices = 3 if gated else 2
+    # 2 · w B D bytes (in and out) beside 2 · matrices · B D F / Y FLOPs: F as a factor of t
     per_byte = Y * moved.bytes / matrices * machine.chip.flops_per_s(dtype)
     what = f"tensor parallelism over {Y:,} {machine.chip.name}"
     return limit(what, "F", per_byte, collectives.all_gather, inner(machine, Y))
@@ -99,6 +100,7 @@ def data_parallel(
     limit of the second term where m = g.
     """
     at_least(1, model_parallel=model_parallel, sparsity=sparsity)
+    # w bytes a weight of all experts beside 2 FLOPs a token for those it visits
     per_byte = sparsity * moved.bytes / 2 * machine.chip.flops_per_s(dtype) / model_parallel
 
     def cost(nbytes: float, *networks: collectives.Network) -> collectives.Transfer:
@@ -131,6 +133,7 @@ class Pipeline(Told):
     @property
     def bubble(self) -> float:
         """The share of the time in which the mean stage is idle: (p - 1) / (v m + p - 1) for equal stages."""
+        # v m pieces of work, and p - 1 until the last stage has begun
         taken = (self.interleave * self.m + self.p - 1) * self.piece_s
         return 1 - self.m * self.stage_s / taken if self.piece_s else 0.0
 
@@ -175,9 +178,10 @@ def pipeline_parallel(
     at_least(0, tokens=tokens)
     if p * interleave > L:
         raise ValueError(f"{L} layers are too few for {p * interleave} pieces; lower p · interleave")
+    # n/p chips of a stage have all n chips' tokens pass, m microbatches of them
     each = p * tokens / m
     layer_s = 2 * (3 if gated else 2) * each * D * F / machine.chip.flops_per_s(dtype)
-    hop_bytes = moved.bytes * each * D
+    hop_bytes = moved.bytes * each * D  # of one chip, for one microbatch
     hop_s = _hop_s(machine, model_parallel, p, hop_bytes)
     return Pipeline(p, m, interleave, layer_s * L / p, layer_s * -(-L // (p * interleave)), hop_bytes, hop_s)
 

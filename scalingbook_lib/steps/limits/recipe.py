@@ -43,11 +43,13 @@ class Recipe(Told):
     def data_parallel(self, machine: Machine, model_parallel: int = 1) -> Limit:
         """FSDP, tokens a chip: b > max(w/2, (w + g)/4) C/W, forward a gather, backward a gather and a sum."""
         w, g = self.gather.bytes, self.sums.bytes
+        # forward w bytes for 2 FLOPs, backward w + g for 4: the pass that waits longer decides
         moved = DType(f"{self.gather} and {self.sums}", max(w, (w + g) / 2))
         return data_parallel(machine, model_parallel=model_parallel, dtype=self.product, moved=moved)
 
     def tensor_parallel(self, machine: Machine, Y: int, *, gated: bool = False) -> Limit:
         """The width that Y ways need: inputs are gathered, outputs summed and scattered."""
+        # both are as many elements, one after the other: their mean counts
         moved = DType(f"{self.gather} and {self.sums}", (self.gather.bytes + self.sums.bytes) / 2)
         return tensor_parallel(machine, Y, gated=gated, dtype=self.product, moved=moved)
 

@@ -29,11 +29,13 @@ class PipelineError(ValueError):
 
 def gpipe(s: int, P: int, M: int, v: int) -> Order:
     """Every forward, then every backward, the last microbatch first."""
+    # all M microbatches wait at once
     return [(Task("F", m),) for m in range(M)] + [(Task("B", m),) for m in reversed(range(M))]
 
 
 def one_forward_one_backward(s: int, P: int, M: int, v: int) -> Order:
     """As many forwards as there are stages behind, then one forward and one backward in turn."""
+    # so many have left before the first one's gradient can be back
     ahead = min(P - 1 - s, M)
     return _alternate([Task("F", m) for m in range(M)], [Task("B", m) for m in range(M)], ahead)
 
@@ -44,6 +46,7 @@ def interleaved(s: int, P: int, M: int, v: int) -> Order:
     backward = [
         Task("B", first + m, c) for first in range(0, M, P) for c in reversed(range(v)) for m in range(P)
     ]
+    # as Megatron-LM counts its warm-up: v - 1 rounds of P, and twice the stages behind
     return _alternate(forward, backward, min(2 * (P - 1 - s) + (v - 1) * P, v * M))
 
 
@@ -60,8 +63,10 @@ def zero_bubble(s: int, P: int, M: int, v: int) -> Order:
     for turn in one_forward_one_backward(s, P, M, v):
         ((kind, m, _),) = turn
         order += [turn] if kind == "F" else [(Task("I", m),)]
+        # so that no stage holds more than 1F1B does (qi2023zerobubble, ZB-H1)
         if kind == "B" and m >= s:
             order.append((Task("W", m - s),))
+    # the s that are left, where 1F1B would idle
     return order + [(Task("W", m),) for m in range(max(M - s, 0), M)]
 
 
@@ -86,7 +91,7 @@ def dualpipe(s: int, P: int, M: int, v: int) -> Order:
         order.append(desk.turn("B" if i < whole else "I", way))
     for _ in range(inner):
         order += [desk.weights(), desk.turn("I", near)]
-    return order + [desk.weights() for _ in range(outer + 1)]
+    return order + [desk.weights() for _ in range(outer + 1)]  # what was put off fills the end
 
 
 def _middle(desk: "_Desk", near: int, far: int, pairs: int, *, apart: bool) -> Iterator[Turn]:

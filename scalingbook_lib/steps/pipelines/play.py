@@ -72,9 +72,11 @@ def _refused(**given: Number) -> dict[str, Number]:
 def _whole(times: dict[str, Number], chunks: int) -> tuple[int, dict[str, int]]:
     """What each kind of turn takes, in whole units of 1/scale seconds that every chunk is a multiple of."""
     exact = {name: Fraction(time) for name, time in times.items()}
+    # a float is a fraction of 2^k: everything adds up exactly
     scale = chunks * lcm(*(time.denominator for time in exact.values()))
     ticks = {name: int(time * scale) for name, time in exact.items()}
     forward, backward, weight = ticks["forward_s"], ticks["backward_s"], ticks["weight_s"]
+    # I and W are not cut: no schedule with chunks splits the backward pass
     alone = {"F": forward // chunks, "B": backward // chunks, "I": backward - weight, "W": weight}
     return scale, alone | {"FB": ticks["both_s"], "hop": ticks["hop_s"]}
 
@@ -123,7 +125,7 @@ class _Floor:
         for s, c in places:
             # after the last forward the same stage may begin the backward
             follows, (t, d) = (s, c) in after, after.get((s, c), (s, c))
-            waits = hop if s != t else 0
+            waits = hop if s != t else 0  # no link within a stage
             self.outputs[s]["F", c] = (self.inputs[t]["F" if follows else "B", d], waits)
             for kind in "BI" if follows else "":
                 self.outputs[t][kind, d] = (self.inputs[s]["B", c], waits)
@@ -155,8 +157,8 @@ def _turn(turn: Turn, s: int, free: int, took: dict[str, int], floor: _Floor) ->
         arrived = inputs[kind, c][m]
         if arrived is None:
             return -1
-        start = max(start, arrived)
-    length = took["FB" if len(turn) == 2 else turn[0][0]]
+        start = max(start, arrived)  # as soon as both are there
+    length = took["FB" if len(turn) == 2 else turn[0][0]]  # two together take their own time
     end = start + length
     alone = sum(took[task[0]] for task in turn) if len(turn) == 2 else 0
     for kind, m, c in turn:

@@ -132,9 +132,10 @@ def bubble(
     check(schedule, P, M, v)
     f, b, h = forward_s, backward_s, hop_s
     w = share(b, 2) if weight_s is None else weight_s
-    work = M * (f + b)
+    work = M * (f + b)  # of a stage, whatever the schedule
     match schedule:
         case "gpipe":
+            # the last stage waits for P - 1 forwards, the first for as many backwards (huang2019gpipe)
             return Bubble(schedule, work, (P - 1) * (f + b + 2 * h))
         case "1f1b":
             waits = P - 1 + (M - 1) * (P - 1) // P  # round trips that nothing else hides
@@ -144,16 +145,17 @@ def bubble(
         case "zero-bubble":
             waits = 4 * (P - 1) - 2 * (M == P > 1)
             exact = not h or (f == b - w == w and 2 * h <= w)
+            # the ramps of 1F1B, with a stage's W in the gaps of both (qi2023zerobubble)
             return Bubble(schedule, work, (P - 1) * max(f + b - 2 * w, f, b - w) + waits * h, exact)
         case _:
-            both = f + b if both_s is None else both_s
-            return _dualpipe(P, M, f=f, b=b, w=w, both=both, h=h)
+            return _dualpipe(P, M, f=f, b=b, w=w, both=f + b if both_s is None else both_s, h=h)
 
 
 def _interleaved(P: int, v: int, work: Number, *, f: Number, b: Number, h: Number) -> Bubble:
     """Hops are waited for at the start and at the end alone, while they take less than a piece."""
     waits = 2 * (v * P - 1) if P > 1 else 0
     exact = v * h <= min(f, b) if v > 1 else not h
+    # pieces are 1/v as long, and so are the ramps (narayanan2021efficient)
     return Bubble("interleaved", work, share((P - 1) * (f + b), v) + waits * h, exact)
 
 
@@ -161,5 +163,6 @@ def _dualpipe(P: int, M: int, *, f: Number, b: Number, w: Number, both: Number, 
     """The middle stages, which overlap least: all but P + 1 of their microbatches. Hops are approximate."""
     work = (M - P - 1) * both + (P + 1) * (f + b)
     exact = not h and (P == 2 or (b - w == f >= w and 2 * f <= both <= f + b))
+    # the formula of deepseek2024v3, table 2
     idle = (P // 2 - 1) * (both + b - 3 * w)
     return Bubble("dualpipe", work, idle + (share(M * (P - 1), P) + P - 1) * h if h else idle, exact)

@@ -142,7 +142,7 @@ def test_little_and_the_waste_of_static_batches():
 ])  # fmt: skip
 def test_critical_batches_by_type(chip, weights, compute, tokens):
     found = inference.critical_batch(None, chip, weights=weights, compute=compute)
-    assert float(found) == pytest.approx(tokens, rel=1e-3)
+    assert found.tokens == pytest.approx(tokens, rel=1e-3)
 
 
 def test_the_mixture_of_the_sheet_needs_1920_tokens_and_reads_ten_and_a_half_experts():
@@ -156,10 +156,10 @@ def test_the_mixture_of_the_sheet_needs_1920_tokens_and_reads_ten_and_a_half_exp
 
 
 def test_the_cache_overtakes_the_weights_at_52_sequences():
-    assert float(inference.crossover_batch(L70B, S=8192, weights=INT8, kv=INT8)) == pytest.approx(
+    assert inference.crossover_batch(L70B, S=8192, weights=INT8, kv=INT8).sequences == pytest.approx(
         52, rel=0.01
     )
-    assert float(inference.crossover_batch(L70B, S=2048, weights=INT8, kv=INT8)) == pytest.approx(
+    assert inference.crossover_batch(L70B, S=2048, weights=INT8, kv=INT8).sequences == pytest.approx(
         209, rel=0.015
     )
 

@@ -187,9 +187,9 @@ def test_qwen2_moe_and_pythia_have_the_counts_their_makers_print():
     shared = {"shared_expert_intermediate_size": 5632, "intermediate_size": 5632, "decoder_sparse_step": 1}
     sizes = {"model_type": "qwen2_moe", "hidden_size": 2048, "vocab_size": 151936}
     whole = qwen | heads | shared | sizes
-    assert models.from_hf(whole).params == 14_315_784_192
+    assert (models.from_hf(whole).params, models.from_hf(whole).F) == (14_315_784_192, 5632)
     del whole["intermediate_size"]  # no layer has a dense MLP
-    assert models.from_hf(whole).params == 14_315_784_192
+    assert (models.from_hf(whole).params, models.from_hf(whole).F) == (14_315_784_192, 1408)
     with pytest.raises(models.ModelError, match="intermediate_size"):
         models.from_hf(whole | {"decoder_sparse_step": 2})
     pythia = {"model_type": "gpt_neox", "hidden_size": 768, "intermediate_size": 3072, "vocab_size": 50304}

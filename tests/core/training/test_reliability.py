@@ -66,8 +66,12 @@ def test_so_many_spares_are_enough_and_one_fewer_is_not(a_day, days, enough):
 def test_replicas_that_go_on_lose_their_pause_and_a_share_of_the_repair():
     assert reliability.elastic(1, 0, 600, 1800) == approx(1 - 600 / 1800)
     assert reliability.elastic(32, 30, 600, 1824) == approx(0.973, abs=5e-4)
+
+
+@pytest.mark.parametrize(("out", "enough"), [(0, 0.9), (700, 0.9), (1, 0), (1, 1)])
+def test_spares_of_what_never_stops_or_for_every_case_are_refused(out, enough):
     with pytest.raises(ValueError, match="write 0 to 700"):
-        reliability.spares(1000, 1)
+        reliability.spares(out, 1, enough)
 
 
 # Energy

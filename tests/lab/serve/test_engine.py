@@ -145,7 +145,7 @@ def test_who_is_canceled_leaves_and_nobody_else_notices(how):
         states.add(one.requests[ticket].state)
         one.cancel(ticket)
     report = one.run()
-    assert report.canceled == sum(s.state is State.CANCELED for s in one.requests) >= 3
+    assert report.canceled == sum(s.state is State.CANCELED for s in one.requests.values()) >= 3
     assert len(states) > 1
     for ticket in tickets:
         words = one.words(ticket)
@@ -157,7 +157,7 @@ def test_who_is_canceled_leaves_and_nobody_else_notices(how):
 def test_nobody_overtakes_on_the_way_in():
     one = engine(chunk=8)
     served(one)
-    admitted = [s.admitted for s in one.requests]
+    admitted = [s.admitted for s in one.requests.values()]
     assert admitted == sorted(admitted)
 
 

@@ -81,27 +81,27 @@ def test_none_is_lost(played):
     assert len(engine.requests) == COUNT
     assert engine.report.done + engine.report.canceled == COUNT
     assert COUNT - len(gone) <= engine.report.done < COUNT
-    assert all(s.ticket in gone for s in engine.requests if s.state is State.CANCELED)
+    assert all(s.ticket in gone for s in engine.requests.values() if s.state is State.CANCELED)
     for worker in (engine.reader, engine.writer):
         assert not worker.inside
         assert all(pool.available == pool.count and not any(pool.holders) for pool in worker.pools)
 
 
 def test_none_gets_the_words_of_another(played):
-    for s, (request, words) in zip(played[0].requests, asked(), strict=True):
+    for s, (request, words) in zip(played[0].requests.values(), asked(), strict=True):
         assert s.request.prompt == request.prompt
         assert s.words == (words if s.state is State.DONE else words[: len(s.words)])
 
 
 def test_none_starves(played):
-    inside = [s for s in played[0].requests if s.admitted is not None]
+    inside = [s for s in played[0].requests.values() if s.admitted is not None]
     assert [s.admitted for s in inside] == sorted(s.admitted for s in inside)
     assert max(s.ended - s.admitted for s in inside) < PATIENCE
     assert all(s.first >= s.admitted >= s.request.arrival for s in inside if s.words)
 
 
 def test_some_were_given_up_at_every_stage(played):
-    canceled = [s for s in played[0].requests if s.state is State.CANCELED]
+    canceled = [s for s in played[0].requests.values() if s.state is State.CANCELED]
     assert any(s.admitted is None for s in canceled)
     assert any(s.admitted is not None and not s.words for s in canceled)
     assert any(s.words for s in canceled)

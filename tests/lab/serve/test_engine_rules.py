@@ -4,8 +4,11 @@ A cache of plain numbers takes the place of the devices: it knows which token ea
 reads a place with another sequence's token fails at once.
 """
 
+import contextlib
 import functools
+import pickle
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -68,6 +71,15 @@ def words(prompt, limit):
     return tokens[len(prompt) :]
 
 
+def plain(config, **how):
+    """An engine whose workers are plain."""
+    real, engine.Worker = engine.Worker, Plain
+    try:
+        return engine.Engine({}, config, **how)
+    finally:
+        engine.Worker = real
+
+
 class Requests(RuleBasedStateMachine):
     """Any engine, asked in any order."""
 
@@ -79,13 +91,7 @@ class Requests(RuleBasedStateMachine):
         config = functools.partial(Config, TINY, tokens=TOKENS, block=BLOCK)
         one = config({"Z": groups}, sequences=groups * slots, blocks=groups * blocks)
         reader = config({"Z": 1}, sequences=slots, blocks=5) if apart else None
-        real, engine.Worker = engine.Worker, Plain
-        try:
-            self.engine = engine.Engine(
-                {}, one, chunk=chunk, prefix_cache=prefixes, reader=reader, continuous=continuous
-            )
-        finally:
-            engine.Worker = real
+        self.engine = plain(one, chunk=chunk, prefix_cache=prefixes, reader=reader, continuous=continuous)
 
     @rule(prompt=st.lists(st.integers(0, 1), min_size=1, max_size=7), limit=st.integers(1, 4))
     def come(self, prompt, limit):
@@ -94,7 +100,17 @@ class Requests(RuleBasedStateMachine):
     @precondition(lambda self: self.engine.requests)
     @rule(data=st.data())
     def go(self, data):
-        self.engine.cancel(data.draw(st.sampled_from(range(len(self.engine.requests)))))
+        self.engine.cancel(data.draw(st.sampled_from(sorted(self.engine.requests))))
+
+    @precondition(lambda self: any(s.over for s in self.engine.requests.values()))
+    @rule(data=st.data())
+    def hand_over(self, data):
+        over = [s for s in self.engine.requests.values() if s.over]
+        one, before = data.draw(st.sampled_from(over)), self.engine.report
+        assert self.engine.hand_over(one.ticket) is one
+        assert self.engine.report == before
+        with pytest.raises(ValueError, match="was handed over"):
+            self.engine.words(one.ticket)
 
     @precondition(lambda self: self.engine.busy)
     @rule()
@@ -105,7 +121,9 @@ class Requests(RuleBasedStateMachine):
 
     def progress(self):
         """What the oldest of all has: in every step it gains."""
-        return [(s.over, s.admitted is not None, len(s.words), s.cached) for s in self.engine.requests]
+        return [
+            (s.over, s.admitted is not None, len(s.words), s.cached) for s in self.engine.requests.values()
+        ]
 
     @invariant()
     def blocks_are_held_by_those_inside_alone(self):
@@ -121,23 +139,42 @@ class Requests(RuleBasedStateMachine):
         one = self.engine
         lines = [one.waiting, one.reader.inside] + [one.writer.inside] * (one.writer is not one.reader)
         found = sorted(s.ticket for line in lines for s in line)
-        assert found == [s.ticket for s in one.requests if not s.over]
+        assert found == [s.ticket for s in one.requests.values() if not s.over]
         for line in lines:  # who gave way is older than others that wait, and goes before them
             assert [s.ticket for s in line] == sorted(s.ticket for s in line)
 
     @invariant()
     def what_is_written_is_right_so_far(self):
-        for s in self.engine.requests:
+        for s in self.engine.requests.values():
             assert s.words == words(s.request.prompt, s.request.limit)[: len(s.words)]
             assert (s.state is State.DONE) == (len(s.words) == s.request.limit)
 
     def teardown(self):
         if hasattr(self, "engine"):
             self.engine.run(2000)
-            admitted = [s.admitted for s in self.engine.requests if s.admitted is not None]
+            admitted = [s.admitted for s in self.engine.requests.values() if s.admitted is not None]
             assert admitted == sorted(admitted)
-            assert all(s.over for s in self.engine.requests)
+            assert all(s.over for s in self.engine.requests.values())
 
 
 TestRequests = Requests.TestCase
 TestRequests.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+
+
+def test_what_is_handed_over_is_kept_no_longer():
+    """Three times the requests take no more room; without it every answer stays."""
+    one, sizes = plain(Config(TINY, {"Z": 1}, sequences=2, tokens=TOKENS, blocks=8, block=BLOCK)), []
+    for _ in range(2):
+        for n in range(len(sizes) * 200 + 100):
+            ticket = one.submit([n % 2, n % 3], 1 + n % 4)
+            if n % 7 == 0:
+                one.cancel(ticket)
+            with pytest.raises(ValueError, match="is not over") if n % 7 else contextlib.nullcontext():
+                one.hand_over(ticket)
+            one.run()
+            if n % 7:
+                assert one.hand_over(ticket).words == words([n % 2, n % 3], 1 + n % 4)
+        assert not one.requests
+        sizes.append(len(pickle.dumps((vars(one) | {"writer": None, "reader": None}, one.writer.pools))))
+    assert one.report.done + one.report.canceled == 400
+    assert sizes[1] < 1.05 * sizes[0]

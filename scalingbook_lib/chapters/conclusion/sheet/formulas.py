@@ -139,6 +139,12 @@ FORMULAS = (
         by_hand=lambda: 2 * _M.L * _M.K * _M.H * 2,
     ),
     Formula(
+        question="recurrence, a prompt token and head", formula="4 d² + 4 c d FLOPs", unit="FLOPs",
+        holds="products in full, nothing erased; full attention: 4 S d", case="d = 128, chunks of c = 64",
+        value=lambda: arithmetic.State(heads=1, key=128, value=128).chunk_flops(64),
+        by_hand=lambda: 4 * 128**2 + 4 * 64 * 128,
+    ),
+    Formula(
         question="critical batch of decoding", formula="w C / (2 W_hbm)", unit="tokens",
         holds="wide layers; times E/k for experts", case="bf16 on H100",
         value=lambda: inference.critical_batch(_M, _H100).tokens,

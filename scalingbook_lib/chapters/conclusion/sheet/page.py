@@ -109,7 +109,8 @@ _LETTERS = (
     "width · F width of the MLP · L layers · K key/value heads · H size of a head · P parameters · T "
     "tokens of a sequence · E experts, k for each token · e bytes of a cached value · w bytes of a "
     "weight · M_kv bytes of one sequence's cache · X data ways · n_X, n_Y torus axes of the data and "
-    "tensor ways · p stages · m microbatches · q elements that share a scale, s its bits"
+    "tensor ways · p stages · m microbatches · q elements that share a scale, s its bits · "
+    "d side of a head's state · c tokens of a chunk"
 )
 _STYLE = """
 @page { size: landscape; margin: 8mm }

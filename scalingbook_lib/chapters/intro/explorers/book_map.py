@@ -7,10 +7,11 @@ Every number is computed here from the catalogue, so the map promises nothing th
 
 from dataclasses import dataclass
 
-from scalingbook_lib import collectives
+from scalingbook_lib import collectives, models
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
 from scalingbook_lib.machines import chips, systolic
 from scalingbook_lib.machines.formats import NVFP4
+from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.explorers.parts import Cell, Choice, Explorer, Grid, Readout, Steps, View
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.steps import limits
@@ -157,6 +158,13 @@ CHAPTERS = (
         f"{NVFP4.bytes:g} bytes for an element in NVFP4, {OPTIMIZERS['Muon'].state(1).total:g} for a parameter that Muon trains",
     ),
     Chapter(
+        "architectures",
+        "Other architectures",
+        "What does each design save?",
+        "a hybrid keeps L/L_f times less, at most",
+        f"{count(arithmetic.stack(models.find('Qwen3-Next 80B-A3B')).kept_bytes(1) / 1e6)} MB of state in Qwen3-Next before the second token",
+    ),
+    Chapter(
         "posttraining",
         "After pretraining",
         "Who writes, who trains, and what keeps it running?",
@@ -176,10 +184,10 @@ _WAYS = {
     "an evening": "intro rooflines sharding conclusion",
     "a week": "intro rooflines tpus tpus_network sharding transformers training inference conclusion",
     "JAX first": "intro jax sharding rooflines profiling training conclusion",
-    "serving first": "intro rooflines sharding transformers inference inference_llama3 posttraining conclusion",
+    "serving first": "intro rooflines sharding transformers inference inference_llama3 architectures posttraining conclusion",
     "GPUs first": "intro rooflines gpus gpus_network sharding transformers training inference conclusion",
-    "hardware first": "intro rooflines tpus tpus_network gpus gpus_network sharding transformers training training_llama3 inference inference_llama3 jax profiling lowprecision posttraining conclusion",
-    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus gpus_network jax profiling lowprecision posttraining conclusion",
+    "hardware first": "intro rooflines tpus tpus_network gpus gpus_network sharding transformers training training_llama3 inference inference_llama3 jax profiling lowprecision architectures posttraining conclusion",
+    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus gpus_network jax profiling lowprecision architectures posttraining conclusion",
 }
 _BY_STEM = {chapter.stem: chapter for chapter in CHAPTERS}
 

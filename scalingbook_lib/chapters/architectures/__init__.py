@@ -1,0 +1,1 @@
+"""What the chapter on other architectures hands to its reader."""

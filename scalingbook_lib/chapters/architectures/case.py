@@ -1,0 +1,75 @@
+"""Which layers does the chapter compare? Published shapes, as stacks of what mixes tokens.
+
+Sources: Kimi K3 arXiv 2607.24653; DeepSeek-V3.2 arXiv 2512.02556, and V4's report of 2026-04; NSA arXiv
+2502.11089; MoBA arXiv 2502.13189; SigLIP in Gemma 3 arXiv 2503.19786; Wan arXiv 2503.20314. Read 2026-11-22.
+"""
+
+from dataclasses import dataclass
+
+from scalingbook_lib import models
+from scalingbook_lib.models.arithmetic.layers import pair_flops
+from scalingbook_lib.models.arithmetic.mixers import Entries, Mixer, Stack, State, stack
+from scalingbook_lib.units import BF16
+
+MILLION = 2**20
+V3, QWEN = models.find("DeepSeek-V3"), models.find("Qwen3-Next 80B-A3B")
+LLAMA = models.find("LLaMA-3 70B")
+_PAIR = pair_flops(V3, absorbed=True)  # 128 heads that meet a latent vector of 512 + 64
+
+# a latent vector: 512 in fp8, four scales in fp32, 64 in bf16; an index key of 128 in fp8 with a scale
+DSA = Entries(
+    pair_flops=_PAIR, nbytes=512 + 16 + 128, chosen=2048, index_flops=2 * 64 * 128, index_bytes=128 + 4
+)
+DENSE = Entries(pair_flops=_PAIR, nbytes=DSA.nbytes)  # the same layer without its index
+# V4's entry is key and value in one: 448 in fp8, 64 in bf16; the index has FP4 keys of 128
+_V4 = Entries(pair_flops=2 * 128 * (512 + 512), nbytes=448 + 128)
+RAW = Entries(pair_flops=_V4.pair_flops, nbytes=_V4.nbytes, window=128)
+CHOOSES = Entries(
+    pair_flops=_V4.pair_flops,
+    nbytes=_V4.nbytes,
+    every=4,
+    chosen=1024,
+    index_flops=2 * 64 * 128,
+    index_bytes=64,
+)
+CSA: Mixer = (CHOOSES, RAW)
+HCA: Mixer = (Entries(pair_flops=_V4.pair_flops, nbytes=_V4.nbytes, every=128), RAW)
+MLA = Entries(pair_flops=_PAIR, nbytes=2 * (512 + 64))
+GQA = Entries(pair_flops=pair_flops(LLAMA), nbytes=2 * 2 * 8 * 128)
+KDA = State(heads=96, key=128, value=128, erases=True, dtype=BF16)  # of K3
+
+K3 = Stack("Kimi K3", ((69, (KDA,)), (24, (MLA,))))
+V3_2 = Stack("DeepSeek-V3.2", ((V3.L, (DSA,)),))
+V4 = Stack("DeepSeek-V4-Pro", ((30, CSA), (31, HCA)))  # 59 in turn after two of the second kind
+STACKS = (stack(LLAMA), stack(V3), V3_2, K3, stack(QWEN), V4)
+V4_ACTIVE = 49e9
+
+# tokens that a query meets, in units of one token's keys and values: 5,632 of 65,536
+NSA: Mixer = (
+    Entries(pair_flops=1, nbytes=1, every=16),  # blocks of 32 that overlap by half
+    Entries(pair_flops=1, nbytes=1, window=16 * 64 + 512),  # 16 blocks of 64, and a window
+)
+MOBA = 12 * 4096  # tokens that a query meets, of a million
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """A network whose tokens all see one another: an eye, or what paints."""
+
+    params: float
+    D: int
+    L: int
+
+
+SIGLIP = Seen(params=0.417e9, D=1152, L=27)
+WAN = Seen(params=14e9, D=5120, L=40)
+LAYERS: dict[str, Mixer] = {
+    "GQA, 8 heads": (GQA,),
+    "MLA": (MLA,),
+    "MLA, 8 bits": (DENSE,),
+    "window of 1,024": (Entries(pair_flops=GQA.pair_flops, nbytes=GQA.nbytes, window=1024),),
+    "DSA: index, 2,048": (DSA,),
+    "CSA: 4 to 1, 1,024": CSA,
+    "HCA: 128 to 1": HCA,
+    "state (KDA)": (KDA,),
+}

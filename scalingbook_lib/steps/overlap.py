@@ -1,0 +1,170 @@
+"""How much of the exchange of experts do other products hide, and what does that cost in cores?
+
+`Stages` are the four parts of a layer of experts for one microbatch. `two_microbatches` plays two of them in
+turns: one computes while the other's tokens travel. `waves` overlaps inside a layer, a group of experts at a
+time, in one kernel. The kernels that move tokens may hold cores, and what is left computes more slowly.
+Chapters: GPUs: the network, Training, Other machines.
+
+>>> layer = Stages(attention_s=300e-6, dispatch_s=150e-6, experts_s=250e-6, combine_s=250e-6)
+>>> print(two_microbatches(layer, taken=20, cores=132))
+1.3 ms for two microbatches, not 1.9 ms: 1.47 times as fast; 1.1 ms of products, 196 µs for the cores that \
+move tokens, none of the exchange
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from scalingbook_lib.machines import Machine
+from scalingbook_lib.models import Transformer, arithmetic
+from scalingbook_lib.steps.limits.expert import exchange
+from scalingbook_lib.units import BF16, FP8, DType, Told, at_least, si
+
+_ATTENDING = ("attention projections", "latent up-projection")
+_PLAYED = 64  # layers, so that the start is forgotten
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stages(Told):
+    """One layer of one microbatch on one chip, with every core at work: two products, two ways."""
+
+    attention_s: float  # and whatever else every token meets
+    dispatch_s: float
+    experts_s: float
+    combine_s: float
+
+    def __post_init__(self) -> None:
+        at_least(0, dispatch_s=self.dispatch_s, combine_s=self.combine_s)
+        at_least(0, attention_s=self.attention_s, experts_s=self.experts_s)
+
+    @property
+    def products_s(self) -> float:
+        """What the cores do."""
+        return self.attention_s + self.experts_s
+
+    @property
+    def exchange_s(self) -> float:
+        """What the network does."""
+        return self.dispatch_s + self.combine_s
+
+    def slowed(self, taken: float, cores: float) -> "Stages":
+        """The same with `taken` of its `cores` given to the exchange all the time."""
+        at_least(0, taken=taken)
+        if taken >= cores:
+            raise ValueError(f"{taken:g} of {cores:g} cores move tokens and none computes; take fewer")
+        slower = cores / (cores - taken)
+        return replace(self, attention_s=self.attention_s * slower, experts_s=self.experts_s * slower)
+
+    def __str__(self) -> str:
+        return f"{si(self.products_s, 's')} of products, {si(self.exchange_s, 's')} of exchange"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Overlapped(Told):
+    """A layer, steady state: the time with overlap, its parts, and the time without."""
+
+    what: str
+    total_s: float
+    products_s: float  # with every core
+    cores_s: float  # what the cores that move tokens add to them
+    alone_s: float  # one part after the other, with every core
+
+    @property
+    def exposed_s(self) -> float:
+        """What nothing hides of the exchange."""
+        left = self.total_s - self.products_s - self.cores_s
+        return left if left > 1e-9 * self.total_s else 0.0  # the rest is rounding
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast as one part after the other; below 1 where the cores cost more."""
+        return self.alone_s / self.total_s if self.total_s else 1.0
+
+    def __str__(self) -> str:
+        left = f"{si(self.exposed_s, 's')} of the exchange" if self.exposed_s else "none of the exchange"
+        moving = f"{si(self.cores_s, 's')} for the cores that move tokens, " if self.cores_s else ""
+        return (
+            f"{si(self.total_s, 's')} for {self.what}, not {si(self.alone_s, 's')}: {self.gain:.3g} times as "
+            f"fast; {si(self.products_s, 's')} of products, {moving}{left}"
+        )
+
+
+def two_microbatches(layer: Stages, *, taken: float = 0, cores: float = 1) -> Overlapped:
+    """Two microbatches in turns through layers like this one; `layer` is one of them.
+
+    Never less than 2 max(attention + experts, dispatch + combine), of the slowed products. The rest is the
+    order: cores and network each do attention, experts (dispatch, combine) of the one, then of the other.
+    Sources: DeepSeek-V3 (arXiv 2412.19437), sections 3.2.2 and 3.4; the times are played, not closed.
+    """
+    slowed = layer.slowed(taken, cores)
+    middle, last = _ends(slowed)
+    return Overlapped(
+        what="two microbatches",
+        total_s=(last - middle) / _PLAYED,
+        products_s=2 * layer.products_s,
+        cores_s=2 * (slowed.products_s - layer.products_s),
+        alone_s=2 * (layer.products_s + layer.exchange_s),
+    )
+
+
+def _ends(layer: Stages) -> Iterator[float]:
+    """When both microbatches are through so many layers, and through twice as many."""
+    cores, network, ready = 0.0, 0.0, [0.0, 0.0]
+    parts = ((layer.attention_s, layer.dispatch_s), (layer.experts_s, layer.combine_s))
+    for _ in range(2):
+        for product, way in parts * _PLAYED:
+            for one in range(2):
+                cores = max(cores, ready[one]) + product
+                network = ready[one] = max(network, cores) + way
+        yield network
+
+
+def waves(layer: Stages, n: int, *, taken: float = 0, cores: float = 1) -> Overlapped:
+    """The experts' part alone in n waves: while one is multiplied, the next arrives and the last returns.
+
+    (d + x + m)/n to fill and to empty, (n - 1)/n max(d + m, x) between: at most twice as fast.
+    Source: DeepSeek-V4's fused kernel, which its report calls MegaMoE; every wave of the same size.
+    """
+    at_least(1, n=n)
+    slowed = layer.slowed(taken, cores)
+    alone = layer.experts_s + layer.exchange_s
+    between = max(slowed.exchange_s, slowed.experts_s)
+    return Overlapped(
+        what=f"{n} waves",
+        total_s=(slowed.experts_s + slowed.exchange_s + (n - 1) * between) / n,
+        products_s=layer.experts_s,
+        cores_s=slowed.experts_s - layer.experts_s,
+        alone_s=alone,
+    )
+
+
+def stages(
+    machine: Machine,
+    model: Transformer,
+    *,
+    tokens: int,
+    T: int = 4096,
+    dispatch: DType = FP8,
+    compute: DType = BF16,
+    most_domains: int | None = None,
+) -> Stages:
+    """A layer's forward pass at peak rates, its experts over the whole machine: `tokens` on each chip.
+
+    Documents of T tokens; combine is in bf16. A backward pass takes twice the products and an exchange each
+    way of its own.
+    """
+    x = model.experts
+    if x is None:
+        raise ValueError(f"{model.name} has no experts; take a model that routes its tokens")
+    there, back = (
+        exchange(
+            machine, machine.chips, tokens=tokens, D=model.D, k=x.k, E=x.E, most_domains=most_domains, dtype=t
+        ).total_s
+        for t in (dispatch, BF16)
+    )
+    done, share = arithmetic.flops(model, 1, T), tokens / T / machine.chip.flops_per_s(compute)
+    attends = (done.attention + sum(map(done.get, _ATTENDING))) / model.L
+    shared = (done.get("shared experts") + done.get("router")) / model.moe_layers
+    routed = done.get("experts") / model.moe_layers
+    return Stages(
+        attention_s=(attends + shared) * share, dispatch_s=there, experts_s=routed * share, combine_s=back
+    )
