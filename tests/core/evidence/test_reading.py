@@ -122,3 +122,22 @@ def test_parameters_are_exact_from_the_columns_alone(monkeypatch):
         rows = [row for row in csv.DictReader(lines) if row["d_model"] and row["total_params_computed"]]
     wrong = [row["model"] for row in rows if configured(row).params != int(row["total_params_computed"])]
     assert wrong == ["gpt-oss-20b"]  # whose sinks and biases of experts have no column
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("deepseek-ai/DeepSeek-V2", 235_741_434_880),
+        ("DeepSeekMoE-16B", 16_375_728_128),
+        ("Moonlight-16B-A3B", 15_960_108_544),
+        ("OLMoE-1B-7B", 6_919_096_320),
+        ("Qwen1.5-MoE-A2.7B", 14_315_784_192),
+        ("DBRX", 131_596_523_520),
+        ("MiniMax-M2", 228_689_304_576),
+        ("tencent/Hunyuan-A13B-Instruct", 80_393_175_040),
+    ],
+)
+def test_models_with_experts_that_only_tables_name_have_their_parameters(name, params):
+    found = model({"model": name})
+    assert found.experts
+    assert found.params == params
