@@ -151,18 +151,6 @@ def test_the_figure_that_is_most_to_be_trusted_counts():
     assert one(TRAINING | {"step_time_s": "", "step_time_derived_s": "90"}).measured.middle == 90
 
 
-def test_a_chip_without_bf16_trains_in_fp16():
-    older = TRAINING | {"chip": "V100", "step_time_s": "800"}
-    assert one(older).predicted == one(older | {"dtype": "fp16"}).predicted
-    assert one(older).predicted.low > one(TRAINING | {"chip": "A100"}).predicted.high
-
-
-def test_a_row_of_the_library_that_prints_nothing_is_refused_with_its_own_reason():
-    own = TRAINING | {"printed": "", "use": "the shapes of the model are not given"}
-    assert one(own).refused == own["use"]
-    assert "printed" in one(TRAINING | {"printed": ""}).refused
-
-
 def test_frozen_weights_need_no_gradient():
     tuned = one(TRAINING | {"name": "Llama-3-70B LoRA"})
     assert 0.6 < tuned.predicted.middle / one(TRAINING).predicted.middle < 0.75
