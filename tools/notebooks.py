@@ -21,6 +21,7 @@ from nbformat import NotebookNode
 
 from tools import environment, exercises, first_cell, pages, plain
 from tools.environment import ROOT
+from tools.repaint import repaint
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -130,7 +131,7 @@ def _write(made: NotebookNode, notebook: Notebook) -> None:
 
 
 def renew(notebook: Notebook) -> str | None:
-    """Write everything but the outputs anew, as a run would have done; the first cell prints nothing here."""
+    """Write everything but what cells computed anew, as a run would; the first cell prints nothing here."""
     made = notebook.made()
     ran = [c for c in notebook.committed().cells if c.cell_type == "code" and not first_cell.is_it(c)]
     cells = [cell for cell in made.cells if cell.cell_type == "code"]
@@ -139,6 +140,7 @@ def renew(notebook: Notebook) -> str | None:
     cells[0].execution_count = 1
     for number, (cell, old) in enumerate(zip(cells[1:], ran, strict=True), 2):
         cell.execution_count, cell.outputs = number, old.outputs
+        repaint(cell)
         for output in cell.outputs:
             if output.output_type == "execute_result":
                 output.execution_count = number
