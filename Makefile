@@ -12,7 +12,7 @@ export UV_SYSTEM_CERTS := 1
 export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
 
-.PHONY: help book site serve test lint bare tests site-for-tests browser quick mutate attack trust renew fidelity bench execute lab alone colab pdf epub slides release clean set-up set-up-book
+.PHONY: help book site serve test lint bare tests site-for-tests browser quick mutate attack trust renew fidelity stale bench execute lab alone colab pdf epub slides release clean set-up set-up-book
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -77,6 +77,9 @@ renew: set-up ## after a new JAX: record and execute anew, and report what chang
 fidelity: set-up ## write the pages on how right the library is, from its own score
 	$(PYTHON) -m tools.bills
 	$(PYTHON) -m tools.published
+
+stale: set-up ## list prices and announced figures that are older than half a year (DAY=2027-06-01: on that day)
+	@$(PYTHON) -m tools.reference.stale $(DAY)
 
 bench: set-up ## measure the built site in a browser (paints, start, weight), the planner and the simulator
 	$(PYTHON) -m web.site vendor

@@ -116,9 +116,8 @@ def execute(notebook: Notebook) -> None:
     made = notebook.made()
     where = {"metadata": {"path": str(notebook.path.parent)}}
     notebook.path.parent.mkdir(exist_ok=True)
-    client = NotebookClient(
-        made, timeout=900, startup_timeout=600, kernel_name="python3", resources=where, record_timing=False
-    )  # a busy machine takes minutes to start one
+    patience = {"timeout": 900, "startup_timeout": 600}  # seconds: a busy machine takes minutes to start one
+    client = NotebookClient(made, **patience, kernel_name="python3", resources=where, record_timing=False)
     client.execute()
     _write(_stripped(made), notebook)
 
@@ -130,7 +129,7 @@ def _write(made: NotebookNode, notebook: Notebook) -> None:
 
 
 def renew(notebook: Notebook) -> str | None:
-    """Write everything but the outputs anew, as a run would have done; the first cell prints nothing here."""
+    """Write everything but what cells computed anew, as a run would; the first cell prints nothing here."""
     made = notebook.made()
     ran = [c for c in notebook.committed().cells if c.cell_type == "code" and not first_cell.is_it(c)]
     cells = [cell for cell in made.cells if cell.cell_type == "code"]
@@ -139,6 +138,7 @@ def renew(notebook: Notebook) -> str | None:
     cells[0].execution_count = 1
     for number, (cell, old) in enumerate(zip(cells[1:], ran, strict=True), 2):
         cell.execution_count, cell.outputs = number, old.outputs
+        plain.repaint(cell)
         for output in cell.outputs:
             if output.output_type == "execute_result":
                 output.execution_count = number

@@ -17,13 +17,14 @@ def command(chip: Chip | None) -> Answer:
 
 
 def _all() -> Answer:
-    found = tuple(chips.CATALOGUE.values())
+    found = tuple(chips.KNOWN.values())
     return Answer(
-        told=f"{len(found)} chips; every rate is a documented peak, every link one link in one direction",
+        told=f"{len(found)} chips; every rate is a documented peak, every link one link in one direction; "
+        "* announced",
         tables=(
             Table(
                 "",
-                ("chip", "16-bit", "8-bit", "HBM", "HBM rate", "links", "link", "network"),
+                ("chip", "16-bit", "8-bit", "4-bit", "memory", "its rate", "links", "link", "network"),
                 tuple(map(_row, found)),
             ),
         ),
@@ -33,11 +34,12 @@ def _all() -> Answer:
 
 def _row(chip: Chip) -> tuple[str, ...]:
     rates = chip.rates()
-    eight = rates.get("fp8") or rates.get("int8")
+    sixteen, eight = rates.get("bf16") or rates.get("fp16"), rates.get("fp8") or rates.get("int8")
     return (
-        chip.name,
-        si(rates.get("bf16") or rates["fp16"], "FLOPs/s"),
+        chip.name + "*" * (chip.status == "announced"),
+        si(sixteen, "FLOPs/s") if sixteen else "",
         si(eight, "FLOPs/s") if eight else "",
+        si(rates["fp4"], "FLOPs/s") if "fp4" in rates else "",
         binary(chip.hbm_bytes),
         si(chip.hbm_bytes_per_s, "B/s"),
         str(chip.links),
@@ -57,7 +59,7 @@ def _one(chip: Chip) -> Answer:
 
 
 def _values(chip: Chip) -> dict[str, object]:
-    return {"name": chip.name, "vendor": chip.vendor, **_figures(chip)}
+    return {"name": chip.name, "vendor": chip.vendor, "status": chip.status, **_figures(chip)}
 
 
 def _figures(chip: Chip) -> dict[str, float]:

@@ -62,9 +62,9 @@ def _typed(name: str) -> str:
     return name.lower().replace(" ", "-")
 
 
-_CHIPS = [_typed(name.removeprefix("TPU ")) for name in chips.CATALOGUE]
+_CHIPS = [_typed(name.removeprefix("TPU ")) for name in chips.KNOWN]
 _MODELS = [_typed(model.name) for model in models.CATALOGUE]
-_MACHINES = [f"{_typed(c.name.removeprefix('TPU '))}{':' * bool(c.torus)}" for c in chips.CATALOGUE.values()]
+_MACHINES = [f"{_typed(c.name.removeprefix('TPU '))}{':' * bool(c.torus)}" for c in chips.KNOWN.values()]
 
 WHOLE = Kind("count", reading.whole)
 FEW = Kind("count", reading.few)

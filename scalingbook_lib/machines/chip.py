@@ -7,12 +7,19 @@ Chapters: Rooflines, TPUs, GPUs.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, Literal, NoReturn, TypeGuard
 
 from scalingbook_lib.machines.torus import Axis, SliceError, Torus
 from scalingbook_lib.units import BF16, DTYPES, DType, Told, binary, si
 
-_WORDS = {"name", "vendor", "full_mesh", "sources"}  # every other field is a figure, and needs a source
+_WORDS = {
+    "name",
+    "vendor",
+    "status",
+    "memory",
+    "full_mesh",
+    "sources",
+}  # every other field is a figure, and needs a source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +63,9 @@ class Chip(Told):
     FLOP/s are dense, without sparsity. Every link figure is one link in one direction, at its documented
     peak; `link_achieved_fraction` is what large collectives reach of it, and no formula applies it by
     itself. Network, PCIe and host figures are per chip and one way. None: the chip has no such unit, or
-    nobody documents it (the V100 alone has no bf16, a `NoRate`: ask `flops_per_s(FP16)`). For a what-if,
+    nobody documents it (bf16 is then a `NoRate`: ask `flops_per_s(FP16)` of a V100, and `FP4` of a TPU 8t).
+    `status` is "shipping", or "announced" where nobody outside could measure it yet; `memory` is what stands
+    in HBM's place. For a what-if,
     `dataclasses.replace(chip, name=..., hbm_bytes_per_s=...)`: give it a name.
 
     `cores` are TensorCores, SMs or CUs; `matrix_units` are those of the whole chip (MXUs, tensor cores),
@@ -68,6 +77,8 @@ class Chip(Told):
 
     name: str
     vendor: str
+    status: Literal["shipping", "announced"] = "shipping"
+    memory: str = "HBM"  # or what stands in its place
     bf16_flops_per_s: float  # dense, of the whole chip
     hbm_bytes: float  # of the whole chip
     hbm_bytes_per_s: float  # reads and writes together
@@ -105,10 +116,6 @@ class Chip(Told):
 
     def __post_init__(self) -> None:
         if not _known(self.bf16_flops_per_s):
-            if self.fp16_flops_per_s is None:
-                raise ValueError(
-                    f"{self.name} has no 16-bit rate; write bf16_flops_per_s or fp16_flops_per_s"
-                )
             lacking = NoRate(0)
             object.__setattr__(self, "bf16_flops_per_s", lacking)
             lacking.said = self._lacks("bf16")
@@ -133,8 +140,11 @@ class Chip(Told):
         return rate
 
     def _lacks(self, dtype: str) -> str:
+        if not self.rates():
+            return f"nobody publishes what {self.name} multiplies; ask for its memory alone"
+        known = " that is published" if self.status == "announced" else ""
         return (
-            f"{self.name} has no {dtype} matrix unit; compute in one of "
+            f"{self.name} has no {dtype} matrix unit{known}; compute in one of "
             f"{', '.join(self.rates())} and say how the operands are stored"
         )
 
@@ -172,11 +182,15 @@ class Chip(Told):
         return self.link_bytes_per_s * (size - 1 if self.full_mesh else self.links)
 
     def __str__(self) -> str:
-        kind = "bf16" if "bf16" in self.rates() else "fp16"
-        return (
-            f"{self.name}: {si(self.rates()[kind], 'FLOPs/s')} in {kind}, {binary(self.hbm_bytes)} of HBM "
-            f"at {si(self.hbm_bytes_per_s, 'B/s')}, {self.links} links of "
-            f"{si(self.link_bytes_per_s, 'B/s')} each way"
+        told = [f"{si(rate, 'FLOPs/s')} in {kind}" for kind, rate in self.rates().items()]
+        links = f"{self.links} link{'s' * (self.links > 1)} of {si(self.link_bytes_per_s, 'B/s')} each way"
+        return ", ".join(
+            (
+                f"{self.name}: {told[0] if told else 'no published rate'}",
+                f"{binary(self.hbm_bytes)} of {self.memory} at {si(self.hbm_bytes_per_s, 'B/s')}",
+                links,
+                *["announced"] * (self.status == "announced"),
+            )
         )
 
 

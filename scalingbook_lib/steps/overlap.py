@@ -13,12 +13,14 @@ move tokens, none of the exchange
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer, arithmetic
 from scalingbook_lib.steps.limits.expert import exchange
 from scalingbook_lib.units import BF16, FP8, DType, Told, at_least, si
 
+ATTENTION, DISPATCH, EXPERTS, COMBINE = "attention", "dispatch", "experts", "combine"
 _ATTENDING = ("attention projections", "latent up-projection")
 _PLAYED = 64  # layers, so that the start is forgotten
 
@@ -88,6 +90,15 @@ class Overlapped(Told):
         )
 
 
+class Turn(NamedTuple):
+    """One part of one of the two microbatches."""
+
+    microbatch: int
+    part: str
+    start: float
+    end: float
+
+
 def two_microbatches(layer: Stages, *, taken: float = 0, cores: float = 1) -> Overlapped:
     """Two microbatches in turns through layers like this one; `layer` is one of them.
 
@@ -96,26 +107,30 @@ def two_microbatches(layer: Stages, *, taken: float = 0, cores: float = 1) -> Ov
     Sources: DeepSeek-V3 (arXiv 2412.19437), sections 3.2.2 and 3.4; the times are played, not closed.
     """
     slowed = layer.slowed(taken, cores)
-    middle, last = _ends(slowed)
+    ends = [turn.end for turn in turns(slowed, 2 * _PLAYED) if turn.part == COMBINE]
     return Overlapped(
         what="two microbatches",
-        total_s=(last - middle) / _PLAYED,
+        total_s=(ends[-1] - ends[len(ends) // 2 - 1]) / _PLAYED,
         products_s=2 * layer.products_s,
         cores_s=2 * (slowed.products_s - layer.products_s),
         alone_s=2 * (layer.products_s + layer.exchange_s),
     )
 
 
-def _ends(layer: Stages) -> Iterator[float]:
-    """When both microbatches are through so many layers, and through twice as many."""
+def turns(layer: Stages, layers: int) -> Iterator[Turn]:
+    """What cores and network do, and when, for two microbatches through so many layers."""
     cores, network, ready = 0.0, 0.0, [0.0, 0.0]
-    parts = ((layer.attention_s, layer.dispatch_s), (layer.experts_s, layer.combine_s))
-    for _ in range(2):
-        for product, way in parts * _PLAYED:
-            for one in range(2):
-                cores = max(cores, ready[one]) + product
-                network = ready[one] = max(network, cores) + way
-        yield network
+    parts = (
+        (ATTENTION, layer.attention_s, DISPATCH, layer.dispatch_s),
+        (EXPERTS, layer.experts_s, COMBINE, layer.combine_s),
+    )
+    for product, math_s, way, way_s in parts * layers:
+        for one in range(2):
+            begin, cores = max(cores, ready[one]), max(cores, ready[one]) + math_s
+            yield Turn(one, product, begin, cores)
+            begin, network = max(network, cores), max(network, cores) + way_s
+            ready[one] = network
+            yield Turn(one, way, begin, network)
 
 
 def waves(layer: Stages, n: int, *, taken: float = 0, cores: float = 1) -> Overlapped:

@@ -27,6 +27,7 @@ WORDS = {
     "gpus_network": 5_200,
     "lowprecision": 3_100,
     "architectures": 3_000,
+    "machines": 3_300,
     "posttraining": 4_000,
     "conclusion": 2_300,
 }

@@ -81,7 +81,7 @@ def _option(told: str) -> str:
 
 def _chips() -> list[str]:
     """One domain of each chip under switches."""
-    return [chip.name.lower() for chip in chips.CATALOGUE.values() if not chip.torus]
+    return [chip.name.lower() for chip in chips.KNOWN.values() if not chip.torus]
 
 
 def _form() -> str:

@@ -1,10 +1,11 @@
 """Which chips does this book speak of, and what are they capable of?
 
 A catalogue: every figure stands beside its source, and where sources disagree, beside what the others
-print. `chips.V5E`, `chips.find("H100")`, `chips.CATALOGUE`, `chips.TPUS`, `chips.GPUS`; slices of TPUs with
-`chips.Slice`. Figures are rows of `tpus.csv`, `nvidia.csv` and `amd.csv`, each of a chip and not of a core;
-where a datasheet counts sparsity, the dense half is what stands there. The rows of `data/chips.csv` are the
-same figures as they were collected. Chapters: Rooflines, TPUs, GPUs.
+print. `chips.V5E`, `chips.find("H100")`, `chips.CATALOGUE`, `chips.TPUS`, `chips.GPUS`, and with those of
+other makers and the announced `chips.KNOWN`; slices of TPUs with `chips.Slice`. Figures are rows of
+`tpus.csv`, `nvidia.csv`, `amd.csv` and `further.csv`, each of a chip and not of a core; where a datasheet
+counts sparsity, the dense half is what stands there. The rows of `data/chips.csv` are the same figures as
+they were collected. Chapters: Rooflines, TPUs, GPUs, Other machines.
 
 >>> print(find("v5e"))
 TPU v5e: 197 TFLOPs/s in bf16, 16 GiB of HBM at 819 GB/s, 4 links of 50 GB/s each way
@@ -21,8 +22,10 @@ from scalingbook_lib.machines.torus import Axis, SliceError, Torus
 
 __all__ = [
     "CATALOGUE",
+    "FURTHER",
     "GPUS",
     "HALF_TPU7X",
+    "KNOWN",
     "L40S",
     "OTHERS",
     "RTX_PRO_6000",
@@ -50,6 +53,12 @@ GPUS = (*_NVIDIA, *_AMD)
 OTHERS = table.read("others", "others")
 """Chips that only tables of other people's measurements name: peaks alone, joined as if by switches."""
 CATALOGUE = {chip.name: chip for chip in (*TPUS, *GPUS)}
+FURTHER = table.read("further", "")
+"""Chips of other makers, announced ones, machines of SRAM, and two that stand on a desk: all of the chapter
+Other machines. Whoever types a name may type theirs; the lists of the other chapters are without them."""
+(TRAINIUM2, TRAINIUM3, GAUDI3, MI350X, MI455X, RUBIN, TPU8T, TPU8I, JALAPENO, MAIA200, ASCEND950DT,
+ GROQ3, WSE3, M3_ULTRA, M5_ULTRA, DGX_SPARK) = FURTHER  # fmt: skip
+KNOWN = CATALOGUE | {chip.name: chip for chip in FURTHER}
 _ALSO = {"trillium": V6E, "ironwood": TPU7X, "v7x": TPU7X, "rtxpro6000se": RTX_PRO_6000, "l40s": L40S}
 
 _HALVED = ("bf16_flops_per_s", "fp8_flops_per_s", "hbm_bytes", "hbm_bytes_per_s", "vmem_bytes")
@@ -65,11 +74,11 @@ HALF_TPU7X = replace(
 
 def find(name: str) -> Chip:
     """The chip of that name, however spelled: 'TPU v5e', 'v5e', 'h100', 'Trillium'."""
-    known = {_spelled(chip.name): chip for chip in CATALOGUE.values()} | _ALSO
+    known = {_spelled(chip.name): chip for chip in KNOWN.values()} | _ALSO
     if _spelled(name) not in known:
-        raise ValueError(f"no chip {name!r} in the catalogue; there are {', '.join(CATALOGUE)}")
+        raise ValueError(f"no chip {name!r} in the catalogue; there are {', '.join(KNOWN)}")
     return known[_spelled(name)]
 
 
 def _spelled(name: str) -> str:
-    return "".join(name.lower().split()).removeprefix("tpu")
+    return "".join(name.lower().replace("-", "").split()).removeprefix("tpu")

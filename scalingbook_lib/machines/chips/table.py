@@ -17,6 +17,7 @@ from scalingbook_lib.machines.torus import Torus
 
 type Row = dict[str, str]
 
+_TEXTS = {"vendor", "status", "memory"}
 _PREFIX = {"": 1, "T": 1e12, "G": 1e9, "Gi": 2**30, "Mi": 2**20, "Ki": 2**10}
 _SMALL_2D = ((2, 2), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
 _SMALL_3D = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
@@ -30,6 +31,8 @@ _WIRING = {
     "TPU v5p": Torus(dims=3, pod_chips=8960, small=_SMALL_3D, cube=4),
     "TPU v6e": Torus(dims=2, pod_chips=256, small=_PAIRS_2D, wrap_at=16),
     "TPU7x": Torus(dims=3, pod_chips=9216, small=_SMALL_3D, cube=4),
+    "TPU 8t": Torus(dims=3, pod_chips=9600, small=_SMALL_3D, cube=4),  # taken to be wired as TPU7x
+    "Trainium2": Torus(dims=2, pod_chips=16, small=((4, 4),), wrap_at=4),
 }
 
 
@@ -40,11 +43,15 @@ def read(name: str, vendor: str, *, full_mesh: bool = False) -> tuple[Chip, ...]
 
 
 def _chip(name: str, rows: list[Row], **shared: Any) -> Chip:
-    figures: dict[str, Any] = {
-        "bf16_flops_per_s": None
-    }  # the one figure without which a chip may come (V100)
-    figures |= {row["figure"]: _number(row["value"]) for row in rows} | {"torus": _WIRING.get(name)}
-    return Chip(name=name, **shared, **figures, sources={row["figure"]: _source(row) for row in rows})
+    # without bf16 a chip may come: V100 has none, and of some nobody publishes it
+    figures: dict[str, Any] = {"bf16_flops_per_s": None}
+    figures |= {row["figure"]: _value(row) for row in rows}
+    figures["torus"] = _WIRING[name] if "torus" in figures else None
+    return Chip(name=name, **shared | figures, sources={row["figure"]: _source(row) for row in rows})
+
+
+def _value(row: Row) -> float | str:
+    return row["value"] if row["figure"] in _TEXTS else _number(row["value"])
 
 
 def _number(text: str) -> float:

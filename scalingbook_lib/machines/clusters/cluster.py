@@ -44,7 +44,8 @@ class Cluster(Joined):
         if self.chip.torus:
             raise ClusterError(f"{self.chip.name} is joined in a torus, not by switches; take a Slice")
         known = self.chip.domain_chips or self.chip.chips_per_host
-        if not self.domain and self.chip.links < self.chip.chips_per_host - 1:
+        host = self.chip.chips_per_host  # a domain beyond it has switches, however few links are counted
+        if not self.domain and known == host and self.chip.links < host - 1:
             raise ClusterError(
                 f"{self.chip.name} has {self.chip.links} links for {known - 1} peers and no switch between "
                 "(a hybrid cube mesh), which is not modelled; domain=16 makes it a DGX-2's"
@@ -127,7 +128,8 @@ class Cluster(Joined):
         if chip.full_mesh:  # a link to each of the other chips of the host
             return Level.full_mesh("mesh", size, wire / (self.domain - 1), chip.hop_s)
         sums = self.in_switch and chip.links >= 18  # the third NVSwitch, which came with NVLink 4, sums
-        return Level("NVLink", size, wire, chip.hop_s, sums)
+        name = "NVLink" if chip.vendor in ("NVIDIA", "others") else "switches"
+        return Level(name, size, wire, chip.hop_s, sums)
 
     def _network(self) -> tuple[Level, ...]:
         if self.nodes == 1 or not self.nic_bytes_per_s:

@@ -21,9 +21,14 @@ def test_v100_has_fp16_and_no_bf16():
     assert replace(chips.V100) == copy.deepcopy(chips.V100) == chips.V100
 
 
-def test_a_chip_without_any_16_bit_rate_is_refused():
-    with pytest.raises(ValueError, match="no 16-bit rate; write bf16_flops_per_s or fp16_flops_per_s"):
-        replace(chips.V100, fp16_flops_per_s=None)
+def test_of_a_chip_without_published_rates_only_the_memory_can_be_asked():
+    assert "no published rate" in str(chips.M3_ULTRA)
+    with pytest.raises(ValueError, match="nobody publishes what M3 Ultra multiplies"):
+        chips.M3_ULTRA.flops_per_s()
+    with pytest.raises(
+        ValueError, match="TPU 8t has no bf16 matrix unit that is published; compute in one of fp4"
+    ):
+        1 / chips.TPU8T.bf16_flops_per_s
 
 
 def test_a_switch_gives_all_links_to_any_peer_and_a_mesh_one():

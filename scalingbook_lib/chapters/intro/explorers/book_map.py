@@ -11,13 +11,14 @@ from scalingbook_lib import collectives, models
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
 from scalingbook_lib.machines import chips, systolic
 from scalingbook_lib.machines.formats import NVFP4
+from scalingbook_lib.machines.sheet import Sheet
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.explorers.parts import Cell, Choice, Explorer, Grid, Readout, Steps, View
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.steps import limits
 from scalingbook_lib.training import reliability
 from scalingbook_lib.training.optimizers import OPTIMIZERS
-from scalingbook_lib.units import BF16, GiB, MiB, binary, count, percent, si
+from scalingbook_lib.units import BF16, FP8, GiB, MiB, binary, count, percent, si
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,13 @@ CHAPTERS = (
         f"{count(arithmetic.stack(models.find('Qwen3-Next 80B-A3B')).kept_bytes(1) / 1e6)} MB of state in Qwen3-Next before the second token",
     ),
     Chapter(
+        "machines",
+        "Other machines",
+        "What does a data sheet say, once its factors of two are undone?",
+        "an exchange of experts hides where C / W ≤ 2 F",
+        f"{count(Sheet(chips.RUBIN, FP8).expert_width)} columns must an expert have on Rubin, as announced",
+    ),
+    Chapter(
         "posttraining",
         "After pretraining",
         "Who writes, who trains, and what keeps it running?",
@@ -186,8 +194,8 @@ _WAYS = {
     "JAX first": "intro jax sharding rooflines profiling training conclusion",
     "serving first": "intro rooflines sharding transformers inference inference_llama3 architectures posttraining conclusion",
     "GPUs first": "intro rooflines gpus gpus_network sharding transformers training inference conclusion",
-    "hardware first": "intro rooflines tpus tpus_network gpus gpus_network sharding transformers training training_llama3 inference inference_llama3 jax profiling lowprecision architectures posttraining conclusion",
-    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus gpus_network jax profiling lowprecision architectures posttraining conclusion",
+    "hardware first": "intro rooflines tpus tpus_network gpus gpus_network sharding transformers training training_llama3 inference inference_llama3 jax profiling lowprecision architectures machines posttraining conclusion",
+    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus gpus_network jax profiling lowprecision architectures machines posttraining conclusion",
 }
 _BY_STEM = {chapter.stem: chapter for chapter in CHAPTERS}
 

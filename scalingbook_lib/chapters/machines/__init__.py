@@ -1,0 +1,1 @@
+"""What the chapter on other machines hands to its reader: explorers, figures, checks."""

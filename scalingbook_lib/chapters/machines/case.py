@@ -1,0 +1,35 @@
+"""Which machines, model and measurements does the chapter follow?"""
+
+from scalingbook_lib import models
+from scalingbook_lib.machines import Chip, Cluster, chips
+from scalingbook_lib.machines.sheet import Sheet
+from scalingbook_lib.steps.overlap import Stages, stages
+from scalingbook_lib.units import DTYPES, FP8, DType
+
+NARROWEST = ("fp4", "fp8", "bf16", "fp16")
+EIGHT = (
+    chips.TRAINIUM3, chips.GAUDI3, chips.H100, chips.GB300, chips.MI355X, chips.MI455X, chips.RUBIN,
+    chips.TPU7X,
+)  # fmt: skip
+V4_EXPERT, V3_EXPERT = 3072, 2048  # columns of a routed expert: DeepSeek-V4, DeepSeek-V3
+V3 = models.find("DeepSeek-V3")
+ACROSS = Cluster.of(chips.H100, 64)
+SMS = 20  # of 132, that DeepSeek-V3 gave to its exchange
+
+# DeepEP's low-latency kernels on H800, 128 tokens, D 7,168, k 8: microseconds out (fp8) and back (bf16).
+RANKS = {8: (77, 114), 16: (118, 195), 32: (155, 273), 64: (173, 314), 128: (192, 369), 256: (194, 360)}
+
+
+def narrowest(chip: Chip) -> DType:
+    """The type in which it multiplies fastest, of those with a rate."""
+    return next(DTYPES[name] for name in NARROWEST if name in chip.rates())
+
+
+def balance(chip: Chip, dtype: DType = FP8) -> float:
+    """C/W: FLOPs for a byte on the way into the domain."""
+    return Sheet(chip, dtype).balance
+
+
+def layer() -> Stages:
+    """A layer of DeepSeek-V3 on 64 H100 in nodes of eight, 4,096 tokens on each."""
+    return stages(ACROSS, V3, tokens=4096, most_domains=4)

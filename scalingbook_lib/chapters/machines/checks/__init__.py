@@ -1,0 +1,5 @@
+"""Which exercises does the chapter on other machines have? In the order of their headings."""
+
+from scalingbook_lib.chapters.machines.checks import exchange, sheets
+
+CHECKS = (*sheets.CHECKS, *exchange.CHECKS)

@@ -1,0 +1,86 @@
+"""Chips of other makers and announced ones: sourced, as collected, dense, one way; and how old they are."""
+
+import csv
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from scalingbook_lib import roofline
+from scalingbook_lib.machines import Cluster, Slice, age, chips
+from scalingbook_lib.machines.chips import FURTHER, KNOWN
+from scalingbook_lib.units import DTYPES, GB, GiB
+
+CSV = Path(__file__).parents[3] / "data" / "chips.csv"
+approx = pytest.approx
+RATES = {"bf16": "bf16_dense_TFLOPs", "fp8": "fp8_dense_TFLOPs", "fp4": "fp4_dense_TFLOPs"}
+
+
+def test_every_figure_is_sourced_and_is_the_collected_one():
+    with CSV.open(newline="") as file:
+        collected = {row["chip"]: row for row in csv.DictReader(file)}
+    for chip in FURTHER:
+        row = collected[chip.name]
+        assert all(chip.sources[figure].text for figure in chip.figures())
+        assert chip.hbm_bytes_per_s == float(row["hbm_GBps"]) * GB
+        assert chip.hbm_bytes in (float(row["hbm_GB"]) * GB, float(row["hbm_GB"]) * GiB)
+        printed = {name: float(row[column]) * 1e12 for name, column in RATES.items() if row[column]}
+        assert printed == {name: rate for name, rate in chip.rates().items() if name in RATES}
+        if row["link_oneway_GBps"]:
+            assert chip.link_bytes_per_s == float(row["link_oneway_GBps"]) * GB
+
+
+@pytest.mark.parametrize(
+    ("chip", "ridges", "sweep_ms"),
+    [
+        (chips.TRAINIUM2, (230, 448), 36), (chips.TRAINIUM3, (137, 514, 514), 32),
+        (chips.GAUDI3, (453, 453), 35),
+        (chips.MI455X, (215, 429, 865), 19), (chips.RUBIN, (182, 795, 1591), 13), (chips.TPU8T, (1930,), 33),
+        (chips.TPU8I, (1174,), 33), (chips.JALAPENO, (870,), 15), (chips.ASCEND950DT, (122, 230, 446), 24),
+        (chips.GROQ3, (8,), 0.003), (chips.WSE3, (6,), 0.002),
+    ],
+)  # fmt: skip
+def test_ridges_and_sweeps(chip, ridges, sweep_ms):
+    found = [roofline.ridge(chip, DTYPES[name]) for name in chip.rates()]
+    assert found == [approx(ridge, abs=0.5) for ridge in ridges]
+    assert chip.hbm_bytes / chip.hbm_bytes_per_s == approx(sweep_ms / 1e3, rel=0.08)
+
+
+@pytest.mark.parametrize(
+    ("chips_of_it", "rate", "printed"),
+    [
+        (9600, chips.TPU8T.fp4_flops_per_s, 121e18),
+        (9600, chips.TPU8T.hbm_bytes, 2e15),
+        (1152, chips.TPU8I.fp4_flops_per_s, 11.6e18),  # printed as fp8
+        (72, 2 * chips.MI455X.fp4_flops_per_s, 2.9e18),  # without a word on sparsity
+        (72, chips.RUBIN.fp4_flops_per_s / 0.7, 3.6e18),
+        (144, chips.TRAINIUM3.fp8_flops_per_s, 362e15),
+        (256, chips.GROQ3.fp8_flops_per_s, 315e15),
+    ],
+)
+def test_totals_of_the_press_are_those_of_one_chip(chips_of_it, rate, printed):
+    assert chips_of_it * rate == approx(printed, rel=0.04)
+
+
+def test_they_are_machines_like_the_others():
+    (level,) = Cluster.of(chips.RUBIN, 72).levels
+    assert (level.bytes_per_s, level.name) == (1800e9, "NVLink")
+    assert Cluster.of(chips.TRAINIUM3, 64).levels[0].name == "switches"
+    assert Cluster.of(chips.GAUDI3, 8).levels[0].peer_bytes_per_s == 75e9
+    assert Slice.of(chips.TRAINIUM2, "4x4").mesh(X=4, Y=4).axes("X")[0].wrapped
+    assert chips.find("tpu 8t") is chips.TPU8T
+    assert {chip.name for chip in KNOWN.values() if chip.status == "announced"} >= {
+        "Rubin",
+        "MI455X",
+        "TPU 8i",
+    }
+    assert str(chips.RUBIN).endswith("announced")
+    assert "SRAM" in str(chips.WSE3)
+
+
+def test_prices_and_announcements_grow_old_and_shipping_figures_do_not():
+    known = [chips.H100, chips.TPU8T, chips.TRAINIUM2]
+    young, old = (age.changing(known, date(2026, month, 1)) for month in (10, 12))
+    assert [(one.chip.name, one.what) for one in young] == [("H100", "price"), ("TPU 8t", "announced")]
+    assert [one.stale for one in young] == [False, False]
+    assert [one.stale for one in old] == [False, True]
