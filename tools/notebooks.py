@@ -21,7 +21,7 @@ from nbformat import NotebookNode
 
 from tools import environment, exercises, first_cell, pages, plain
 from tools.environment import ROOT
-from tools.repaint import repaint
+from tools.reference.repaint import repainted
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -139,13 +139,11 @@ def renew(notebook: Notebook) -> str | None:
         return f"{notebook}: its code has changed; run make execute"
     cells[0].execution_count = 1
     for number, (cell, old) in enumerate(zip(cells[1:], ran, strict=True), 2):
-        cell.execution_count, cell.outputs = number, old.outputs
-        repaint(cell)
+        cell.execution_count, cell.outputs = number, repainted(cell.source, old.outputs)
         for output in cell.outputs:
             if output.output_type == "execute_result":
                 output.execution_count = number
-    _write(made, notebook)
-    return None
+    return _write(made, notebook)
 
 
 def _fixed(notebook: NotebookNode) -> NotebookNode:

@@ -14,9 +14,10 @@ SHOWN = re.compile(r'(explore|figure)\.show\("([\w.]+)"\)')
 _SHOWS = {"explore": explore.show, "figure": figure.show}
 
 
-def repaint(cell: NotebookNode) -> None:
-    """The newest picture into the one output of a cell whose last line shows it."""
-    found = SHOWN.fullmatch(cell.source.rstrip().rpartition("\n")[2])
-    if found and len(cell.outputs) == 1:
+def repainted(source: str, outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """The outputs of a cell, with the newest picture in the only one where its last line shows it."""
+    found = SHOWN.fullmatch(source.rstrip().rpartition("\n")[2])
+    if found and len(outputs) == 1:
         data = _SHOWS[found[1]](found[2])._repr_mimebundle_()
-        cell.outputs[0].data.update({kind: data[kind] for kind in ("text/html", "text/plain")})
+        outputs[0].data.update({kind: data[kind] for kind in ("text/html", "text/plain")})
+    return outputs
