@@ -16,6 +16,7 @@ import inspect
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -36,6 +37,7 @@ from tools.trust.state import State
 ENOUGH = 0.92
 MOST_S = 30  # of the processor, on the unchanged library, for the tests of one mutant
 ANEW_S = 120  # of the processor
+WAITS = 30  # times that, by the clock, on a machine that has other work
 HELD, KILLED, OTHER, BROKEN = 0, 1, 9, 99  # how a process ends: other, where no function is concerned
 
 
@@ -87,6 +89,7 @@ def tried(mutant: Mutant, items: list[pytest.Item], cpu_s: float) -> int:
     if not items or not put(mutant):
         return OTHER
     resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s), int(cpu_s) + 5))
+    signal.alarm(WAITS * int(cpu_s))  # a mutant may wait for what never comes: a pipe that nobody writes to
     for item, following in zip(items, [*items[1:], None], strict=True):
         try:
             if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):

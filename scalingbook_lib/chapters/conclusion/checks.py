@@ -152,7 +152,7 @@ CHECKS = (
         unit="s",
         difficulty=2,
         hints=(
-            "A step of 2²⁰ tokens takes 2.55 s at calibrated efficiencies.",
+            "A step of 2²⁰ tokens takes 2.46 s at calibrated efficiencies.",
             "How many such steps are in 10¹² tokens? Give a unit, as in '10 days'.",
         ),
         mistakes=(Mistake(lambda: _run_s(training.PEAK), "That is at the peaks of the chips."),),

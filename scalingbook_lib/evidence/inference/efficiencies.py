@@ -57,11 +57,11 @@ of the vector unit for a weight that is stored narrower than it is multiplied, `
 hosts lose that are Arm processors beside their chips, and seconds."""
 SOFTWARE = {  # beside the mean of its kind: how many times as long
     "slowness": Expected(1.0, 0.15, 0.3, 5.0),
-    "kv": Expected(1.0, 0.25, 0.2, 8.0),
+    "kv": Expected(1.0, 0.5, 0.2, 8.0),
     "fixed_s": Expected(1.0, 0.7, 0.01, 100.0),
     "sequence_s": Expected(1.0, 0.7, 0.01, 100.0),
     "host_s": Expected(1.0, 0.3, 0.01, 100.0),
-    "experts": Expected(1.0, 0.2, 0.3, 3.0),
+    "experts": Expected(1.0, 0.4, 0.3, 3.0),
     "expert_layer_s": Expected(1.0, 0.7, 0.01, 100.0),
 }
 EXPERTS = "experts", "expert_layer_s"

@@ -91,9 +91,16 @@ def band(experts: bool, *, full: bool = True, known: bool = False) -> float:
     """The factor, up or down, that shall hold more than `HOLDS` of the runs of a source that nobody has seen.
 
     Of servers that are `full`, dense or with experts; or of one batch at a time. `known`: its software is.
+    What software that is not known costs is its own, whatever it runs: one band for all.
     """
     ratios = _ratios(known)
-    return exp(_width(ratios[run.id] for run in _in_band(experts, full)))
+    return exp(_width(ratios[run.id] for run in _in_band(experts, full))) if known else _unknown()
+
+
+def _unknown(besides: str = "") -> float:
+    ratios = _ratios(known=False)
+    others = grouped((run for run in every() if _software(run) != besides), _software)
+    return common.band({name: [log(ratios[run.id]) for run in runs] for name, runs in others.items()}, HELD)
 
 
 def _width(ratios: Iterable[float]) -> float:
@@ -106,6 +113,7 @@ def held_by_band(experts: bool, *, full: bool = True, known: bool = False) -> di
     name, ratios, found = source if known else _software, _ratios(known), {}
     sources = grouped(_in_band(experts, full), name)
     for one, group in sources.items():
-        width = _width(ratios[run.id] for other, runs in sources.items() if other != one for run in runs)
+        others = (ratios[run.id] for other, runs in sources.items() if other != one for run in runs)
+        width = _width(others) if known else log(_unknown(besides=one))
         found[one] = sum(abs(log(ratios[run.id])) <= width for run in group), len(group)
     return found

@@ -12,7 +12,7 @@ type Cells = Mapping[str, str]  # a row by its columns; any may be absent
 PRECISIONS = {
     "nvfp4": "nvfp4|mxfp4|fp4",
     "mxfp8": "mxfp8",
-    "fp8": "fp8|float8|e4m3",
+    "fp8": "fp8|float8|e4m3|e5m2",
     "int4": "int4|[wq]4|nf4|4.?bit|awq|gptq",
     "int8": "int8|[wq]8|8.?bit",
     "bf16": "bf16|bfloat16|16.?bit",

@@ -23,6 +23,7 @@ UNITS = {"m": 1e6, "b": 1e9, "t": 1e12}
 NEAR_NAME, NEAR_PARAMS = 0.35, 0.12  # Gemma-2 2B has 2.6 billion; heads of a vocabulary count or do not
 EXACT, ROUNDED = 1e-6, 5e-3  # of parameters that are printed to the last digit, or to the second
 FEW_EXPERTS = 16
+PARTS = {"experts": Experts, "latent": Latent}
 GPT2_WORDS = 51200  # GPT-2's vocabulary filled up, where a source does not say
 HEAD_WIDTH = re.compile(r"head[_ ]dim(?:ension)? ?=? ?(\d+)")
 ROUTED = re.compile(r"(\d+) experts?,? top[- ]?(\d+)|\b(\d+) ?x ?\d+b")  # '8 experts top-2', '8x22B'
@@ -191,7 +192,8 @@ def others() -> tuple[Transformer, ...]:
 
 
 def _other(*, biases: Iterable[str] = (), **fields: Any) -> Transformer:
-    return Transformer(**fields, biases=tuple(biases))
+    parts = {name: part(**fields.pop(name)) for name, part in PARTS.items() if name in fields}
+    return Transformer(**fields, **parts, biases=tuple(biases))
 
 
 @cache

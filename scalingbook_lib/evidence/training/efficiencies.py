@@ -5,7 +5,8 @@
 `fit` finds all figures of all runs at once, `calibrated` looks them up in the frozen record. Classes have one
 figure for all chips. A chip has one for its products, drawn to what its kernels attain. Software has its
 slowness, its release another beside it, and both have two for their layers of experts, drawn to the mean of
-all software: what nobody has seen is taken to be as slow as that (`evidence.factors`).
+all software: what nobody has seen is taken to be as slow as that (`evidence.factors`). A chip is held near
+its kernels, software is not (nobody measured it by itself): what runs of both lose is the software's.
 
 Layers of experts: their grouped products reach a share of what dense ones do, by type; `expert_layer_s` is
 what the host needs to learn how many tokens each expert got, and to launch the rest. On chips that share the
@@ -50,8 +51,8 @@ CLASSES = {
     "software": Expected(1.1, 0.1, 0.5, 3.0),  # the mean of all: how many times as long it takes
 }
 SOFTWARE = {  # beside that mean; and a release, beside its software
-    "slowness": (Expected(1.0, 0.1, 0.4, 3.0), Expected(1.0, 0.05, 0.4, 3.0)),
-    "experts": (Expected(1.0, 0.3, 0.3, 3.0), Expected(1.0, 0.25, 0.3, 3.0)),
+    "slowness": (Expected(1.0, 0.3, 0.4, 3.0), Expected(1.0, 0.05, 0.4, 3.0)),
+    "experts": (Expected(1.0, 0.3, 0.3, 3.0), Expected(1.0, 0.5, 0.3, 3.0)),
     "expert_layer_s": (Expected(1.0, 0.6, 0.03, 30.0), Expected(1.0, 0.5, 0.03, 30.0)),
 }
 CHIP, TORUS = 0.05, 0.1  # spreads of the products' share: of tori few kernels were measured
@@ -63,7 +64,8 @@ type Software = tuple[str, ...]  # its name, and its release
 
 def ramp(chip: Chip) -> float:
     """The tokens of a sequence at which attention has half of its rate: 1,024 on H100."""
-    return RAMP_S * chip.bf16_flops_per_s
+    rates = chip.rates()
+    return RAMP_S * (rates.get("bf16") or rates["fp16"])  # V100 has no bf16
 
 
 def efficiency(

@@ -14,7 +14,7 @@ from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Case, Efficiency, Plan, memory
 from scalingbook_lib.training.times import Seconds
-from scalingbook_lib.units import FP32
+from scalingbook_lib.units import BF16, FP16, FP32
 
 REMAT = {
     "none": "none",
@@ -74,6 +74,7 @@ def plan(run: TrainingRun) -> Plan:
         zero=run.zero,
         microbatch=run.microbatch or 1,
         compute=run.dtype,
+        activations=BF16 if "bf16" in run.chip.rates() else FP16,
         schedule=schedule,
         chunks=chunks,
         sequence_parallel=_rule(run, "kernel") != "unfused" or run.remat == "selective",

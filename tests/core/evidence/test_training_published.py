@@ -160,7 +160,7 @@ def test_figures_are_of_classes_chips_and_software_and_none_of_a_run_or_a_model(
 
 def test_software_that_nobody_has_seen_is_as_slow_as_all_on_average():
     unseen, tuned = training.calibrated(chips.H100), training.calibrated(chips.H100, software=("Megatron",))
-    assert tuned.matmul > 1.1 * unseen.matmul
+    assert tuned.matmul > 1.05 * unseen.matmul
     assert training.calibrated(chips.H100, software=("nobody's", "0.1")).matmul == unseen.matmul
     release = training.calibrated(chips.H100, software=("Megatron", "nemo-24.07"))
     assert release.matmul == pytest.approx(tuned.matmul, rel=0.1)

@@ -57,6 +57,8 @@ def test_the_vector_unit_has_a_ridge_of_its_own(chip, intensity):
 def test_latency_is_a_third_term():
     small = roofline.elementwise(1024, V5E, latency_s=1e-6)
     assert (small.bound, small.lower_s) == ("latency-bound", 1e-6)
+    between = roofline.operation(1e-6 * V5E.bf16_flops_per_s, 1e-5 * V5E.hbm_bytes_per_s, V5E, latency_s=5e-6)
+    assert between.bound == "memory-bound"
     assert small.upper_s == small.math_s + small.memory_s + 1e-6
     assert roofline.elementwise(2**30, V5E, latency_s=1e-6).bound == "memory-bound"
 

@@ -62,6 +62,8 @@ def test_strong_scaling_is_perfect_up_to_the_knee_and_never_passes_its_limit():
     B, one = 2**22, data_parallel(8e9, 2**22, 1, chips.V5P)
     for n in (1, 16, 256, 1024, 1828):
         assert scaling.strong_efficiency(data_parallel(8e9, B, n, chips.V5P), one) == pytest.approx(1)
+    two, eight = (data_parallel(8e9, B, n, chips.V5P) for n in (2, 8))
+    assert scaling.strong_efficiency(eight, two) == pytest.approx(1)
     limit = 1.5 * B / scaling.tokens_per_chip(chips.V5P)
     speedups = [one.total_s / data_parallel(8e9, B, 2**e, chips.V5P).total_s for e in range(30)]
     assert speedups == sorted(speedups)

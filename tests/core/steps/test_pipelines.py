@@ -94,6 +94,20 @@ def test_hops():
     assert simulate("1f1b", 1, 8, hop_s=9).total_s == 24
 
 
+def test_dualpipe_overlaps_all_but_p_and_one_microbatches_and_waits_for_hops_of_rounds_and_ends():
+    asked = {"forward_s": 2, "backward_s": 4, "weight_s": 2, "both_s": 5}
+    free, paid = (bubble("dualpipe", 4, 8, hop_s=hop_s, **asked) for hop_s in (0, 1))
+    assert (free.work_s, free.idle_s) == (3 * 5 + 5 * 6, 5 + 4 - 3 * 2)
+    assert paid.idle_s - free.idle_s == 8 * 3 / 4 + 3
+
+
+@pytest.mark.parametrize(
+    ("chunks", "hop_s", "exact"), [(1, 0, True), (1, 1, False), (2, 1, True), (2, 2, False)]
+)
+def test_a_bubble_of_chunks_is_exact_while_a_hop_takes_less_than_a_piece(chunks, hop_s, exact):
+    assert bubble("interleaved", 4, 8, chunks, forward_s=2, backward_s=4, hop_s=hop_s).exact is exact
+
+
 @pytest.mark.parametrize("schedule", pipelines.SCHEDULES)
 def test_a_task_costs_the_same_in_a_large_schedule(schedule):
     small, large = lines_a_task(schedule, 8, 32), lines_a_task(schedule, 32, 256)

@@ -25,15 +25,6 @@ def found(model, plan, machine, batch=1024):
     return {(row.name, row.what, row.when): row for row in rows}
 
 
-@pytest.mark.parametrize(("dp", "dcn"), [(2, 1), (1, 2), (2, 2)])
-def test_copies_sum_the_shards_that_a_chip_is_left_with(dp, dcn):
-    plan, on = Plan(fsdp=64, dp=dp, dcn=dcn, remat="full"), clusters.Cluster.of(chips.H100, 64 * dp)
-    rows = training.traffic(B70, plan, on, batch=1024, T=T)
-    sums = {row.axes: row.times * row.nbytes for row in rows if row.what == "AllReduce"}
-    left = {"R": 2 * B70.params / 64} if dp > 1 else {}
-    assert sums == left | ({"S": 2 * B70.params / 64 / dp} if dcn > 1 else {})
-
-
 def test_a_layer_of_fsdp_gathers_twice_and_scatters_once():
     rows = found(B70, Plan(fsdp=1024, remat="full"), H100)
     assert [(*key, row.times) for key, row in rows.items()] == [

@@ -118,6 +118,8 @@ def _ways(row: Cells, on: Chip, family: Row, chips: int) -> dict[str, int]:
 def _printed(row: Cells) -> dict[str, str]:
     """The source's own figures, by a short name; in others' tables all there are, a derived time last."""
     if "printed" in row:
+        if not row["printed"]:
+            raise Refused(text(row, "use") or "the row does not say what is printed")
         return {name: row[PRINTED[name][0]] for name in row["printed"].split()}
     found = {name: value for name, columns in PRINTED.items() if (value := number(row, *columns))}
     if not number(row, "step_time_s") and found.keys() & {"tok", "tf", "mfu"}:
