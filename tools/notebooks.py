@@ -142,8 +142,7 @@ def renew(notebook: Notebook) -> str | None:
         for output in cell.outputs:
             if output.output_type == "execute_result":
                 output.execution_count = number
-    _write(made, notebook)
-    return None
+    return _write(made, notebook)
 
 
 def _fixed(notebook: NotebookNode) -> NotebookNode:

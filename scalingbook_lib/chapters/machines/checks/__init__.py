@@ -2,4 +2,4 @@
 
 from scalingbook_lib.chapters.machines.checks import exchange, sheets
 
-CHECKS = (*sheets.CHECKS, *exchange.CHECKS)
+CHECKS = tuple(sorted((*sheets.CHECKS, *exchange.CHECKS), key=lambda check: check.difficulty))

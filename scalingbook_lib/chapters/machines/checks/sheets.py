@@ -130,7 +130,7 @@ CHECKS = (
         answer=lambda: (
             printed(POD_FP8, sparse=True, pieces=POD) / printed(POD_LINKS, both_ways=True, pieces=POD)
         ),
-        difficulty=3,
+        difficulty=2,
         hints=(
             "Undo sparsity, both ways and the pod, in this order.",
             "The pod drops out of the ratio. What is left of the two factors of two?",

@@ -28,7 +28,7 @@ def _unmask(*, rate: float, link: float, sparse: bool, both: bool, rack: bool, g
     naive = 1e15 * rate / 1e12 / link
     values = {"as printed": (rate, link), "meant": (dense / 1e15, reach / 1e12)}
     bars = Bars(
-        Scale("PFLOPs/s; TB/s", "", "log"),
+        Scale("PFLOPs/s; TB/s", "", "log", 0.01),
         ("products", "way out"),
         [Series(name, list(row), color) for color, (name, row) in enumerate(values.items())],
     )
