@@ -79,7 +79,7 @@ fidelity: set-up ## write the pages on how right the library is, from its own sc
 	$(PYTHON) -m tools.published
 
 stale: set-up ## list prices and announced figures that are older than half a year (DAY=2027-06-01: on that day)
-	@$(PYTHON) -m tools.stale $(DAY)
+	@$(PYTHON) -m tools.reference.stale $(DAY)
 
 bench: set-up ## measure the built site in a browser (paints, start, weight), the planner and the simulator
 	$(PYTHON) -m web.site vendor

@@ -21,7 +21,6 @@ from nbformat import NotebookNode
 
 from tools import environment, exercises, first_cell, pages, plain
 from tools.environment import ROOT
-from tools.repaint import repaint
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -117,9 +116,8 @@ def execute(notebook: Notebook) -> None:
     made = notebook.made()
     where = {"metadata": {"path": str(notebook.path.parent)}}
     notebook.path.parent.mkdir(exist_ok=True)
-    client = NotebookClient(
-        made, timeout=900, startup_timeout=600, kernel_name="python3", resources=where, record_timing=False
-    )  # a busy machine takes minutes to start one
+    patience = {"timeout": 900, "startup_timeout": 600}  # seconds: a busy machine takes minutes to start one
+    client = NotebookClient(made, **patience, kernel_name="python3", resources=where, record_timing=False)
     client.execute()
     _write(_stripped(made), notebook)
 
@@ -140,7 +138,7 @@ def renew(notebook: Notebook) -> str | None:
     cells[0].execution_count = 1
     for number, (cell, old) in enumerate(zip(cells[1:], ran, strict=True), 2):
         cell.execution_count, cell.outputs = number, old.outputs
-        repaint(cell)
+        plain.repaint(cell)
         for output in cell.outputs:
             if output.output_type == "execute_result":
                 output.execution_count = number

@@ -2,6 +2,8 @@
 
 A notebook has plain Markdown: boxes are quotes, references are links, labels are anchors, works are named
 and linked. The site is made from the sources, so nothing is lost there. Whatever else one uses is refused.
+What `explore.show("...")` and `figure.show("...")` leave in a notebook is a pure function of the library:
+`repaint` writes it anew where an option or a colour has changed, and no kernel has to run.
 """
 
 import re
@@ -9,6 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from nbformat import NotebookNode
+
+from scalingbook_lib.viz import explore, figure
 from tools import exercises
 
 # MyST: a label `(name)=` above a heading, a box `:::{admonition}`, the directive of the exercises,
@@ -25,6 +30,8 @@ _KIND = re.compile(rf"(?:^|#)(?P<kind>{'|'.join(_KINDS)})-")
 _NAMED = re.compile(r"(?P<text>.*?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
 # Whatever of it is left after all substitutions: a reader of a notebook would see the markup itself.
 _LEFT = re.compile(r"(?<!`)\{[a-z:]+\}`|^:::|^```\{|^\([\w-]+\)=$", re.MULTILINE)
+_SHOWN = re.compile(r'(explore|figure)\.show\("([\w.]+)"\)')
+_SHOWS = {"explore": explore.show, "figure": figure.show}
 # BibTeX, as far as `references.bib` uses it: one field a line, braces around each value.
 _WORK = re.compile(r"^@\w+\{(?P<key>[^,]+),\n(?P<fields>.*?)^\}", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^ *(?P<name>\w+) *= *\{(?P<value>.*)\},?$", re.MULTILINE)
@@ -140,3 +147,11 @@ def _term(known: Book, said: str, at: Path) -> str:
 
 
 _ROLES = {"ref": _ref, "eq": _ref, "cite": _cited, "cite:t": _cited_in_text, "term": _term}
+
+
+def repaint(cell: NotebookNode) -> None:
+    """The newest picture into the one output of a cell whose last line shows it."""
+    found = _SHOWN.fullmatch(cell.source.rstrip().rpartition("\n")[2])
+    if found and len(cell.outputs) == 1:
+        data = _SHOWS[found[1]](found[2])._repr_mimebundle_()
+        cell.outputs[0].data.update({kind: data[kind] for kind in ("text/html", "text/plain")})

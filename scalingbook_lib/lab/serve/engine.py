@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scalingbook_lib.lab.serve.layout import Config
-from scalingbook_lib.lab.serve.paging import OutOfBlocks, Pool
+from scalingbook_lib.lab.serve.paging import OutOfBlocks
 from scalingbook_lib.lab.serve.requests import Report, Request, Served, State
 from scalingbook_lib.lab.serve.worker import Row, Worker
 from scalingbook_lib.units import Told
@@ -123,7 +123,7 @@ class Engine(Told):
         known = {g: at.pools[g].find(s.tokens) for g in open_to}
         # a shared prefix is worth more than an empty group: its tokens are not read again
         for g in sorted(open_to, key=lambda g: (-len(known[g]), -at.pools[g].available, g)):
-            if (blocks := _taken(at.pools[g], known[g], len(s.tokens))) is not None:
+            if (blocks := at.pools[g].extended(known[g], len(s.tokens))) is not None:
                 at.enter(s, g, blocks, len(known[g]) * at.config.block)
                 s.reused += s.cached
                 return True
@@ -247,13 +247,3 @@ class Engine(Told):
 
     def __str__(self) -> str:
         return str(self.report)
-
-
-def _taken(pool: Pool, known: list[int], tokens: int) -> list[int] | None:
-    """The known blocks and as many more as so many tokens need; None where there are not enough."""
-    pool.hold(known)
-    try:
-        return known + pool.take(pool.needed(tokens) - len(known))
-    except OutOfBlocks:
-        pool.release(known)
-        return None

@@ -81,6 +81,15 @@ class Pool(Told):
             self.idle.pop(block, None)
             self.holders[block] += 1
 
+    def extended(self, known: list[int], tokens: int) -> list[int] | None:
+        """The known blocks and as many more as so many tokens need; None where there are not enough."""
+        self.hold(known)
+        try:
+            return known + self.take(self.needed(tokens) - len(known))
+        except OutOfBlocks:
+            self.release(known)
+            return None
+
     def learn(self, tokens: Sequence[int], block: int) -> None:
         """This block now has the last `size` of these tokens; only the first of equal blocks is known."""
         if self.prefixes and (key := _key(tokens)) not in self.known:

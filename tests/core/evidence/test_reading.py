@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from scalingbook_lib import models
-from scalingbook_lib.evidence import resources
-from scalingbook_lib.evidence.measured.training_runs.read import COUNTS
+from scalingbook_lib.evidence import resources, training
+from scalingbook_lib.evidence.measured.training_runs.read import COUNTS, read
 from scalingbook_lib.evidence.reading.cells import Refused, first, precision
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import configured, model
 from scalingbook_lib.evidence.reading.stacks import kin
+from scalingbook_lib.units import FP16
 
 approx = pytest.approx
 DATA = Path(__file__).parents[3] / "data"
@@ -141,3 +142,26 @@ def test_models_with_experts_that_only_tables_name_have_their_parameters(name, p
     found = model({"model": name})
     assert found.experts
     assert found.params == params
+
+
+STEP = {
+    "chip": "V100",
+    "chips": "8",
+    "seq": "2048",
+    "global_batch": "64",
+    "model": "GPT-3 6.7B",
+    "step_time_s": "9",
+}
+
+
+def test_a_chip_without_bf16_trains_in_fp16():
+    run = read(STEP | {"dtype": "bf16"})
+    assert training.planned(run).plan.activations == FP16
+    assert training.seconds(run, training.calibrated(run.chip, run.precision)).total_s > 0
+
+
+def test_a_row_of_the_library_that_prints_nothing_is_refused_with_its_own_reason():
+    with pytest.raises(Refused, match="the shapes of the model are not given"):
+        read(STEP | {"printed": "", "use": "the shapes of the model are not given"})
+    with pytest.raises(Refused, match="printed"):
+        read(STEP | {"printed": ""})

@@ -103,7 +103,7 @@ def step() -> Figure:
     over = inference.crossover_batch(LLAMA, S=S, weights=INT8, kv=INT8)
     critical = inference.critical_batch(None, V5E, weights=INT8).tokens
     largest = inference.largest_batch(LLAMA, NARROW, SIXTEEN, S=S)
-    marks = {"cache = weights": float(over), "critical": critical, "memory full": float(largest)}
+    marks = {"cache = weights": over.sequences, "critical": critical, "memory full": float(largest)}
     said = ", ".join(f"{name} at {batch:.0f}" for name, batch in marks.items())
     return Figure(
         key="inference.step",

@@ -1,7 +1,7 @@
 """Which prices and announcements of the catalogue should somebody look up again?
 
-`make stale`, or `python -m tools.stale 2027-06-01`: those that are older than half a year on that day, the
-oldest first. What is younger is counted.
+`make stale`, or `python -m tools.reference.stale 2027-06-01`: those that are older than half a year on that
+day, the oldest first. What is younger is counted.
 """
 
 import sys
