@@ -116,8 +116,8 @@ def execute(notebook: Notebook) -> None:
     made = notebook.made()
     where = {"metadata": {"path": str(notebook.path.parent)}}
     notebook.path.parent.mkdir(exist_ok=True)
-    patience = {"timeout": 900, "startup_timeout": 600}  # seconds: a busy machine takes minutes to start one
-    client = NotebookClient(made, **patience, kernel_name="python3", resources=where, record_timing=False)
+    # A busy machine takes minutes to start a kernel.
+    client = NotebookClient(made, timeout=900, startup_timeout=600, resources=where, record_timing=False)
     client.execute()
     _write(_stripped(made), notebook)
 
