@@ -129,7 +129,10 @@ CHECKS = (
         title="What an index does not lower",
         answer=lambda: _KEPT,
         choices=("FLOPs of a token", "bytes read by a step", _KEPT),
-        hints=("Which entries may it drop, if a later token may choose any?",),
+        hints=(
+            "What does the index itself need, for every token?",
+            "Which entries may it drop, if a later token may choose any?",
+        ),
         mistakes=(
             Mistake("FLOPs of a token", "A pair of the index is 17 times cheaper, and 2,048 pairs are left."),
             Mistake(

@@ -30,7 +30,7 @@ CHECKS = (
         hints=("How many bytes travel for an element of a token?", "6 D F / C against 4 D / W."),
         mistakes=(
             Mistake(lambda: _C / 1.28e12 / 2, "That is with fp8 out."),
-            Mistake(lambda: 4 / 6 * _C / 2.56e12, "One way: 1.28 TB/s."),
+            Mistake(lambda: 4 / 6 * _C / 2.56e12, "That is the rate of both ways together; count one way."),
         ),
     ),
     Check(
