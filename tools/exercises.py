@@ -8,6 +8,7 @@ import ast
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import jupytext
@@ -54,12 +55,21 @@ def stems(root: Path = ROOT) -> tuple[str, ...]:
 
 def source(stem: str, root: Path = ROOT) -> NotebookNode:
     """The source of a chapter's exercises as a notebook."""
-    return jupytext.read(root / "solutions" / f"{stem}.md", fmt="md:myst")
+    return jupytext.reads(_text(stem, root), fmt="md:myst")
+
+
+def _text(stem: str, root: Path) -> str:
+    return (root / "solutions" / f"{stem}.md").read_text(encoding="utf-8")
 
 
 def read(stem: str, root: Path = ROOT) -> list[Exercise]:
     """A chapter's exercises, in order; ExerciseError where the source breaks the format."""
-    exercises = [_exercise(cells) for cells in _groups(source(stem, root))]
+    return list(_read(stem, _text(stem, root)))
+
+
+@cache  # a build asks for each once a page
+def _read(stem: str, text: str) -> tuple[Exercise, ...]:
+    exercises = tuple(_exercise(cells) for cells in _groups(jupytext.reads(text, fmt="md:myst")))
     for expected, exercise in enumerate(exercises, 1):
         if exercise.number != expected:
             raise ExerciseError(

@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from docutils.nodes import make_id
@@ -90,6 +91,7 @@ def _explorers(texts: dict[str, str]) -> Iterator[tuple[str, str, str]]:
                     yield other, f"?{key}", f"{page}.html"
 
 
+@cache
 def _others(page: str) -> list[str]:
     """The other pages of the same chapter."""
     name = page.removeprefix("chapters/")

@@ -8,6 +8,7 @@ Figure 3.1, and {eq}`the time of both <rooflines#eq-t>` reads the time of both (
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from html import escape
 from pathlib import Path
 from string import ascii_uppercase
@@ -28,7 +29,12 @@ _EXERCISE = re.compile(r'(?<= id=")(?P<id>exercise-[\w-]+)">(?P<own>\d+)\. (?P<t
 
 def of_pages(root: Path) -> dict[str, str]:
     """The number of every page of a chapter, by its name: 2, and 2A for the first below it."""
-    told = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    return _numbered_pages((root / "_toc.yml").read_text(encoding="utf-8"))
+
+
+@cache  # two events of each page ask
+def _numbered_pages(contents: str) -> dict[str, str]:
+    told = yaml.safe_load(contents)
     ranked = (one for part in told.get("parts", ()) for one in part["chapters"])
     chapters = [one for one in ranked if one["file"].startswith("chapters/")]
     found: dict[str, str] = {}

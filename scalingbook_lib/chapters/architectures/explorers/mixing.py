@@ -49,8 +49,12 @@ def _costs(*, layer: str, against: str, S: int) -> View:
     return View(
         f"At {count(S)} tokens a layer of {layer} {said}{more}, against {against}.",
         (chart,),
-        tuple(Readout(cost, ratio, "×", f"{three(ratio)} times less") for cost, ratio in now.items()),
-    )  # fmt: skip
+        tuple(Readout(cost, ratio, "×", _times(ratio)) for cost, ratio in now.items()),
+    )
+
+
+def _times(ratio: float) -> str:
+    return f"{three(ratio)} times less" if ratio >= 1 else f"{three(1 / ratio)} times as much"
 
 
 COSTS = Explorer(
