@@ -115,8 +115,9 @@ def _is_wide(name: str) -> bool:
 
 def _outputs(m: Transformer, w: Weight) -> int:
     """Elements that a token's product with all copies of a weight gives."""
-    # matrices are [D, ...] but for the two that lead back to D
-    each = m.D if w.name == "o" or w.name.endswith("down") else w.size // w.shape[0]
+    # matrices are [D, ...] but for the two that lead back to D; "q down" leads to a latent vector
+    back = w.name == "o" or (w.name.endswith("down") and w.shape[-1] == m.D)
+    each = m.D if back else w.size // w.shape[0]
     return w.active_copies * each
 
 

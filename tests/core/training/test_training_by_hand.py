@@ -112,3 +112,10 @@ def test_copies_sum_the_shards_that_a_chip_is_left_with(dp, dcn):
     sums = {row.axes: row.times * row.nbytes for row in rows if row.what == "AllReduce"}
     left = {"R": 2 * B70.params / 64} if dp > 1 else {}
     assert sums == left | ({"S": 2 * B70.params / 64 / dp} if dcn > 1 else {})
+
+
+def test_a_latent_vector_is_stored_as_long_as_it_is_and_not_as_wide_as_the_model():
+    v3 = models.find("DeepSeek-V3")
+    inputs = remat.stored(v3, 4096, "save:in", BF16).wide
+    with_latents = remat.stored(v3, 4096, "save:in,q down,kv down", BF16).wide
+    assert with_latents - inputs == 61 * (1536 + 512) * BF16.bytes
