@@ -58,11 +58,11 @@ CHECKS = (
     Check(
         key="architectures.search-pass",
         title="One pass over all vectors",
-        answer=lambda: _VECTORS / (4 * chips.H200.hbm_bytes_per_s),
+        answer=lambda: _VECTORS / (8 * chips.H200.hbm_bytes_per_s),
         unit="s",
-        chips=4,
+        chips=8,
         difficulty=1,
-        hints=("Every vector is read once.", "Bytes over the bandwidth of four chips."),
+        hints=("Every vector is read once.", "Bytes over the bandwidth of eight chips."),
         mistakes=(
             Mistake(100.0, "One pass serves all hundred: the product is far below the ridge."),
             Mistake(0.5, "Two bytes a number."),
