@@ -123,6 +123,9 @@ class Area:
         return svg.rect(self.x, self.y, self.wide, self.high, f"{fill} {edge}")
 
 
+_LONG = 48  # parts
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
     """An array in parts: rows of colours (None: an empty part), each part `side` wide and high."""
@@ -142,13 +145,14 @@ class Cells:
     def svg(self) -> str:
         """All parts of one colour as one path."""
         paths: dict[int | None, str] = {}
+        across, down = self.wide - self.air, self.high - self.air
+        part = f"h{across:.1f}v{down:.1f}h{-across:.1f}z"
         for j, row in enumerate(self.rows):
             for i, color in enumerate(row):
-                left, top = self.x + i * self.wide, self.y + j * self.high
-                across, down = self.wide - self.air, self.high - self.air
-                paths[color] = (
-                    paths.get(color, "") + f"M{left:.1f},{top:.1f}h{across:.1f}v{down:.1f}h{-across:.1f}z"
-                )
+                # in a long row each part stands beside the last: ten thousand such steps compress to nothing
+                beside = len(row) > _LONG and i > 0 and row[i - 1] == color
+                at = f"M{self.x + i * self.wide:.1f},{self.y + j * self.high:.1f}"
+                paths[color] = paths.get(color, "") + (f"m{self.wide:.3f},0" if beside else at) + part
         return "".join(self._path(color, way) for color, way in paths.items())
 
     def _path(self, color: int | None, way: str) -> str:

@@ -43,13 +43,19 @@ CHECKS = (
     Check(
         key="architectures.step-intensity",
         title="A step of a batch of 64",
-        answer=lambda: State(heads=1, key=128, value=128, erases=True, dtype=BF16).intensity,
+        answer=lambda: (
+            State(heads=1, key=128, value=128, erases=True, dtype=BF16).intensity + 1 / (2 * BF16.bytes)
+        ),  # a FLOP more for each number: the decay
         difficulty=2,
-        hints=("FLOPs of one number of the state: three products.", "How often does its byte move?"),
+        hints=(
+            "FLOPs of one number of the state: three products, and the decay.",
+            "How often does its byte move?",
+        ),
         mistakes=(
             Mistake(64.0, "Each of the 64 has a state of its own: its bytes grow with the batch, too."),
             Mistake(2.0, "It is read, and it is written."),
-            Mistake(2 / 3, "It erases before it writes: that is a product more."),
+            Mistake(5 / 7, "It erases before it writes: that is a product more."),
+            Mistake(6 / 7, "The decay multiplies each number once."),
             Mistake(0.5, "The state is in bf16 here."),
         ),
     ),
