@@ -9,7 +9,7 @@ import pytest
 
 from scalingbook_lib.lab import devices
 from tests.core import repeatable as repeatable
-from tests.lab.remembered import remembered as remembered
+from tools.compiled import remembered as remembered
 
 devices.simulate(8)  # before JAX starts: each test process has its own
 # Values and collectives are what is tested, and fast machine code for toys took a third of the time.
