@@ -18,6 +18,12 @@ jax.config.update("jax_disable_most_optimizations", True)
 HLO = Path(__file__).parent / "hlo"
 
 
+@pytest.fixture(autouse=True)
+def as_quick_in_its_processes(monkeypatch):
+    """A process that a test starts compiles as this one does."""
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
+
+
 @pytest.fixture(scope="session")
 def stored():
     """The text of a stored program, cut out of what the compiler really wrote."""
