@@ -78,7 +78,7 @@ _compile = jax.stages.Lowered.compile
 
 def install() -> None:
     """From now on a program for a TPU whose answer is kept is not compiled again."""
-    jax.stages.Lowered.compile = compile
+    setattr(jax.stages.Lowered, "compile", compile)  # noqa: B010
 
 
 def compile(lowered: Any, compiler_options: Any = None, **more: Any) -> Any:
