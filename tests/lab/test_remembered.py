@@ -72,8 +72,8 @@ def test_what_the_compiler_does_not_say_is_found_when_its_turn_comes(empty, monk
 
 def test_no_path_of_a_machine_is_kept():
     for line in remembered._kept().values():
-        assert "/site-packages/" not in (text := str(remembered._read(line)))
-        assert "FileNames" not in text
+        text = str(remembered._read(line))
+        assert not [place for place in ("/site-packages/", "FileNames", "ipykernel", ".py") if place in text]
 
 
 def test_the_same_program_for_another_slice_or_in_another_order_is_another():

@@ -149,11 +149,14 @@ def _answered(lowered: Any, asked: dict[str, Any]) -> Any:
 def _said(found: Any) -> dict[str, Any]:
     """Everything of it that is kept, without this machine's paths."""
     if isinstance(found, Exception):
-        return {"refused": str(found)}
+        return {"refused": _placeless(str(found))}
     memory = found.memory_analysis()
     figures = {name: getattr(memory, name) for name in dir(memory) if name.endswith("_in_bytes")}
-    text = _FRAME.sub("", _FRAMES.sub("", found.as_text()))
-    return {"text": text, "memory": figures, "cost": dict(found.cost_analysis() or {})}
+    return {"text": _placeless(found.as_text()), "memory": figures, "cost": dict(found.cost_analysis() or {})}
+
+
+def _placeless(text: str) -> str:
+    return _FRAME.sub("", _FRAMES.sub("", text))
 
 
 def _handed(said: dict[str, Any], lowered: Any, asked: dict[str, Any]) -> Said:
