@@ -1,11 +1,54 @@
-"""Which chips do explorers offer? The same on every control, in one order."""
+"""Which chips do explorers offer? All that have the figures which a view asks for, by their makers."""
+
+from collections.abc import Iterable
 
 from scalingbook_lib.machines import chips
+from scalingbook_lib.reader.explorers.controls import Choice
 
-CHIPS = (
-    "TPU v3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "A100", "H100", "H200", "B200",
-    "GB300", "MI355X", "Trainium3", "Gaudi3", "MI455X", "Rubin",
-)  # fmt: skip
-WITH_TORUS = tuple(name for name in CHIPS if chips.KNOWN[name].torus)
-WITH_VMEM = tuple(name for name in CHIPS if chips.KNOWN[name].vmem_bytes)
+_MAKERS = ("Google", "NVIDIA", "AMD")
+_OTHERS, _ANNOUNCED = "other makers", "announced, not measured"
+_GROUPS = (*_MAKERS, _OTHERS, _ANNOUNCED)
+
+
+def _group(name: str) -> str:
+    """Of a chip, or of a machine that is named by its chip first: 'Rubin × 1,024'."""
+    chip = chips.KNOWN[max((chip for chip in chips.KNOWN if name.startswith(chip)), key=len)]
+    if chip.status == "announced":
+        return _ANNOUNCED
+    return chip.vendor if chip.vendor in _MAKERS else _OTHERS
+
+
+class Chips(Choice):
+    """Chips, or machines of them: listed by maker, and what is only announced says so beside its name."""
+
+    __slots__ = ()
+
+    def group(self, option: str) -> str:
+        """Its maker, or that nobody outside could measure it."""
+        return _group(option)
+
+    def text(self, value: str) -> str:
+        """The name, marked where it is of an announcement."""
+        return f"{value} (announced)" if _group(value) == _ANNOUNCED else value
+
+
+def having(*figures: str) -> tuple[str, ...]:
+    """Every chip with these figures, in the order of the groups; without any, all that there are."""
+    return grouped(name for name, chip in chips.KNOWN.items() if set(figures) <= chip.figures().keys())
+
+
+def grouped(names: Iterable[str]) -> tuple[str, ...]:
+    """In the order of the groups, and within one as they come."""
+    return tuple(sorted(names, key=lambda name: _GROUPS.index(_group(name))))
+
+
+EVERY = having()  # for views of bytes alone
+RATED = tuple(name for name in EVERY if chips.KNOWN[name].rates())  # in one type or another
+CHIPS = having("bf16_flops_per_s")
+NETWORKED = having("bf16_flops_per_s", "dcn_bytes_per_s")
+SWITCHED = having("bf16_flops_per_s", "dcn_bytes_per_s", "domain_chips")
+POWERED = having("bf16_flops_per_s", "domain_chips", "power_w")
+WITH_TORUS = having("bf16_flops_per_s", "torus")
+WITH_VMEM = having("bf16_flops_per_s", "vmem_bytes")
 TORI = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
+LINKED = (*TORI, "TPU 8t")  # tori for views of links alone: nobody publishes what a TPU 8t does in bf16

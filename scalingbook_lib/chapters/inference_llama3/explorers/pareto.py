@@ -12,6 +12,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Cell,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -197,7 +198,7 @@ PARETO = Explorer(
     question="How cheap can a token be, if nobody may wait longer than this for it?",
     controls={
         "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
-        "where": Choice("machine", SERVING_MACHINES, "TPU v5e 4x4"),
+        "where": Chips("machine", SERVING_MACHINES, "TPU v5e 4x4"),
         "weights": Choice("weights", tuple(TYPES), "int8"),
         "kv": Choice("cache", tuple(TYPES), "int8"),
         "P": Slider("prompt tokens", 128, 131072, 2048, "pow2"),

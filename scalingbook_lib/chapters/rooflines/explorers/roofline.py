@@ -3,9 +3,10 @@
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
-    CHIPS,
+    RATED,
     Bars,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -100,10 +101,10 @@ ROOFLINE = Explorer(
         "B": Slider("tokens B", 1, 16384, 64, "log"),
         "D": Slider("width D", 256, 32768, 8192, "pow2"),
         "F": Slider("width F", 256, 131072, 32768, "pow2"),
-        "numbers": Choice("data type", ("bf16", "int8", "fp8"), "bf16"),
+        "numbers": Choice("data type", ("bf16", "fp16", "int8", "fp8", "fp4"), "bf16"),
         "level": Choice("operands come from", ("HBM", "VMEM", "ICI", "PCIe", "DCN"), "HBM"),
-        "left": Choice("one chip", CHIPS, "TPU v5e"),
-        "right": Choice("the other chip", CHIPS, "TPU v6e"),
+        "left": Chips("one chip", RATED, "TPU v5e"),
+        "right": Chips("the other chip", RATED, "TPU v6e"),
     },
     view=_two_rooflines,
 )

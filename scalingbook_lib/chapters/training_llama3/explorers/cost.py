@@ -4,7 +4,9 @@ from scalingbook_lib import models, training
 from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.machines import Cluster, Machine, Slice, chips
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -29,7 +31,6 @@ MODELS = (
     "gpt-oss 120B",
     "DeepSeek-V3",
 )
-CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "A100", "H100", "B200")
 NAMED = ("Llama-3.1-405B", "Llama-3.1-8B", "PaLM-540B", "BLOOM-176B", "LLaMA-65B", "MPT-7B", "Pythia-70M")
 ASSUMED_USD_PER_HOUR = 4.2  # TPU v5p's price, for chips whose price nobody publishes
 _SIZES = [2.0**e for e in range(6, 18)]
@@ -38,7 +39,9 @@ _SIZES = [2.0**e for e in range(6, 18)]
 def host(chip: str) -> Machine:
     """The chips of one machine, of which a run takes as many as it needs."""
     on = chips.find(chip)
-    return Slice.of(on, "2x2x1" if on.torus.dims == 3 else "2x2") if on.torus else Cluster.of(on, 8)
+    if not on.torus:
+        return Cluster.of(on, 8)
+    return Slice.of(on, "2x2x1" if on.torus.dims == 3 else "4x4" if on.chips_per_host == 16 else "2x2")
 
 
 def usd_per_hour(chip: str) -> float:
@@ -152,7 +155,7 @@ COST = Explorer(
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "trillions": Slider("trillions of tokens", 0.1, 30.0, 15.0, "log"),
-        "chip": Choice("chip", CHIPS, "TPU v5p"),
+        "chip": Chips("chip", CHIPS, "TPU v5p"),
         "n": Slider("chips", 64, 131072, 8960, "log", step=8),
         "mfu": Slider("MFU", 10.0, 70.0, 40.0, unit="%", step=1.0),
         "price": Slider("price, of the chip's own", 20.0, 300.0, 100.0, unit="%", step=5.0),
