@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 from scalingbook_lib import inference, models
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.age import paid
 from scalingbook_lib.reader.explorers.parts import (
     SERVING_MODELS,
     SWITCHED,
@@ -84,6 +86,7 @@ def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> Vie
             f"No machine of {chip} here holds {model} and one sequence of {count(S)} tokens.",
             (_tanks(all_of[-_SHOWN:]),),
         )
+    on = chips.find(chip)
     shown = all_of[max(first - 1, 0) :][:_SHOWN]
     one = all_of[first]
     return View(
@@ -94,6 +97,7 @@ def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> Vie
             Readout("cache of a sequence", one.cache / one.sequences, "B"),
             Readout("the smallest", one.chips, "", f"{one.name}, {several(one.chips, 'chip')}"),
             Readout("sequences", one.sequences),
+            Readout("price of a chip", paid(on).usd_per_hour or 0.0, "", str(paid(on))),
         ),
         columns=2,
     )

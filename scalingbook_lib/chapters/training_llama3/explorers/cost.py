@@ -3,6 +3,7 @@
 from scalingbook_lib import models, training
 from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.machines import Cluster, Machine, Slice, chips
+from scalingbook_lib.machines.age import paid
 from scalingbook_lib.reader.explorers.parts import (
     CHIPS,
     Chart,
@@ -88,8 +89,8 @@ def _cost(*, model: str, trillions: float, chip: str, n: int, mfu: float, price:
 
 def _paid(chip: str, price: float) -> Readout:
     """The price of an hour, and the day of its source or that it is assumed."""
-    on, usd = chips.find(chip), usd_per_hour(chip)
-    since = f"on {on.sources['usd_per_hour'].as_of}" if on.usd_per_hour else "assumed"
+    day, usd = paid(chips.find(chip)).as_of, usd_per_hour(chip)
+    since = f"on {day}" if day else "assumed"
     share = "" if price == 100 else f"{price:.0f} % of "
     return Readout("price of a chip-hour", usd * price / 100, "", f"{share}${usd:.2f}, {since}")
 
