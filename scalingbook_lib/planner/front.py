@@ -116,18 +116,15 @@ class Front(Told):
         cost = count(rounded(option.cost))
         return f"${cost}" if self.unit == USD else f"{cost} {self.unit}"
 
-    @property
-    def _since(self) -> str:
-        return f" (prices of {self.usd_as_of})" if self.usd_as_of else ""
-
     def __str__(self) -> str:
         where = " or ".join(m.name for m in self.machines)
         head = f"{self.model.name}, {count(self.P)} prompt and {count(self.G)} output tokens, on {where}"
         if not self.points:
             return f"{head}: no way to serve meets what is asked. {self.counts}"
         one, other = self.best, self.fastest
+        since = f" (prices of {self.usd_as_of})" if self.usd_as_of else ""
         return (
-            f"{head}: the cheapest takes {self.price(one)} for a million output tokens{self._since}, one "
+            f"{head}: the cheapest takes {self.price(one)} for a million output tokens{since}, one "
             f"every {si(one.itl_s, 's')} for each of {count(one.B, 4)} sequences on {one.layout} "
             f"({one.binds} binds); the fastest {self.price(other)}, one every {si(other.itl_s, 's')} for "
             f"each of {count(other.B, 4)} on {other.layout}. {self.counts}"

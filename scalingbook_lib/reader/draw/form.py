@@ -81,13 +81,11 @@ def _slider(name: str, id: str, stops: tuple[float, float, float, float], words:
 
 
 def _select(name: str, id: str, control: Choice) -> str:
-    groups = groupby(control.options, control.group)
-    inside = "".join(_grouped(title, "".join(_option(o, control) for o in some)) for title, some in groups)
+    inside = ""
+    for title, options in groupby(control.options, control.group):
+        some = "".join(_option(option, control) for option in options)
+        inside += f'<optgroup label="{svg.escape(title)}">{some}</optgroup>' if title else some
     return f'<select id="{id}" name="{name}">{inside}</select>'
-
-
-def _grouped(title: str, options: str) -> str:
-    return f'<optgroup label="{svg.escape(title)}">{options}</optgroup>' if title else options
 
 
 def _option(option: str, control: Choice) -> str:

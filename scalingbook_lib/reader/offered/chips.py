@@ -1,13 +1,10 @@
 """Which chips do explorers offer? All that have the figures which a view asks for, by their makers."""
 
-from collections.abc import Iterable
-
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.controls import Choice
 
-_MAKERS = ("Google", "NVIDIA", "AMD")
 _OTHERS, _ANNOUNCED = "other makers", "announced, not measured"
-_GROUPS = (*_MAKERS, _OTHERS, _ANNOUNCED)
+_GROUPS = ("Google", "NVIDIA", "AMD", _OTHERS, _ANNOUNCED)
 
 
 def _group(name: str) -> str:
@@ -15,7 +12,7 @@ def _group(name: str) -> str:
     chip = chips.KNOWN[max((chip for chip in chips.KNOWN if name.startswith(chip)), key=len)]
     if chip.status == "announced":
         return _ANNOUNCED
-    return chip.vendor if chip.vendor in _MAKERS else _OTHERS
+    return chip.vendor if chip.vendor in _GROUPS else _OTHERS
 
 
 class Chips(Choice):
@@ -34,12 +31,8 @@ class Chips(Choice):
 
 def having(*figures: str) -> tuple[str, ...]:
     """Every chip with these figures, in the order of the groups; without any, all that there are."""
-    return grouped(name for name, chip in chips.KNOWN.items() if set(figures) <= chip.figures().keys())
-
-
-def grouped(names: Iterable[str]) -> tuple[str, ...]:
-    """In the order of the groups, and within one as they come."""
-    return tuple(sorted(names, key=lambda name: _GROUPS.index(_group(name))))
+    found = (name for name, chip in chips.KNOWN.items() if set(figures) <= chip.figures().keys())
+    return tuple(sorted(found, key=lambda name: _GROUPS.index(_group(name))))
 
 
 EVERY = having()  # for views of bytes alone

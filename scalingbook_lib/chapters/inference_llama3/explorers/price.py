@@ -132,12 +132,6 @@ def _chart(all_of: list[Worth], model: str, kv: str, S: int, flops: float) -> Ch
     )
 
 
-def _since(chip: str) -> str:
-    """The day of the price at the start."""
-    day = paid(chips.find(chip)).as_of
-    return f" (at first {day}'s)" if day else ""
-
-
 PRICE = Explorer(
     key="inference_llama3.price",
     title="What a dollar buys",
@@ -147,7 +141,13 @@ PRICE = Explorer(
         "kv": Choice("cache", tuple(TYPES), "int8"),
         "S": Slider("tokens of context", 512, 131072, 8192, "pow2"),
         **{
-            name: Slider(f"USD/h, {chip}{_since(chip)}", 0.1, 15, chips.find(chip).usd_per_hour or 1.0, "log")
+            name: Slider(
+                f"USD/h, {chip} ({paid(chips.find(chip)).as_of})",
+                0.1,
+                15,
+                chips.find(chip).usd_per_hour or 1.0,
+                "log",
+            )
             for name, chip in zip(("v5e", "v5p", "h100", "h200", "b200"), NAMES, strict=True)
         },
     },
