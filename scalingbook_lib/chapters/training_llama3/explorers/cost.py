@@ -136,7 +136,8 @@ def _usd(usd: float) -> str:
 
 def _verdict(run: training.PlannedRun, model: str, trillions: float, chip: str, usd: float) -> str:
     said = f"{model} on {count(trillions)} trillion tokens takes {count(run.chips)} {chip}"
-    return f"{said} {three(run.days)} days, {si(run.chip_hours)} chip-hours, for {_usd(usd)}{_nearest(run)}."
+    paid_for = _usd(usd) if chips.find(chip).usd_per_hour else f"{_usd(usd)} at an assumed price"
+    return f"{said} {three(run.days)} days, {si(run.chip_hours)} chip-hours, for {paid_for}{_nearest(run)}."
 
 
 def _nearest(run: training.PlannedRun) -> str:
