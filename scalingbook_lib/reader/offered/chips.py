@@ -3,13 +3,17 @@
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.controls import Choice
 
-_OTHERS, _ANNOUNCED = "other makers", "announced, not measured"
+_OTHERS, _ANNOUNCED = "other makers", "* announced, not measured"
 _GROUPS = ("Google", "NVIDIA", "AMD", _OTHERS, _ANNOUNCED)
 
 
+def _chip(name: str) -> chips.Chip:
+    """Of a machine, which is named by its chip first: 'Rubin × 1,024'."""
+    return chips.KNOWN[max((chip for chip in chips.KNOWN if name.startswith(chip)), key=len)]
+
+
 def _group(name: str) -> str:
-    """Of a chip, or of a machine that is named by its chip first: 'Rubin × 1,024'."""
-    chip = chips.KNOWN[max((chip for chip in chips.KNOWN if name.startswith(chip)), key=len)]
+    chip = _chip(name)
     if chip.status == "announced":
         return _ANNOUNCED
     return chip.vendor if chip.vendor in _GROUPS else _OTHERS
@@ -25,8 +29,9 @@ class Chips(Choice):
         return _group(option)
 
     def text(self, value: str) -> str:
-        """The name, marked where it is of an announcement."""
-        return f"{value} (announced)" if _group(value) == _ANNOUNCED else value
+        """The name, with a star where its chip is only announced, as the command line prints it."""
+        chip = _chip(value)
+        return value.replace(chip.name, f"{chip.name}*", 1) if chip.status == "announced" else value
 
 
 def having(*figures: str) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def _links(chip: Chip) -> float:
 
 
 def _wires(chip: Chip) -> str:
-    return "one axis" if chip.torus else f"{chip.links} links"
+    return "one axis" if chip.torus else f"{chip.links} link{'s' * (chip.links > 1)}"
 
 
 def _counted(n: float, what: str) -> str:
@@ -150,9 +150,10 @@ def _ratio(ratio: float) -> str:
 
 def _roofs(pair: Sequence[Chip], kinds: Sequence[DType], intensity: int, reached: Sequence[float]) -> Chart:
     both = list(enumerate(zip(_names(pair), pair, kinds, strict=True)))
+    peaks = [c.flops_per_s(k) for c, k in zip(pair, kinds, strict=True)]
     return Chart(
         Scale("FLOPs per byte", "FLOPs/byte", "log", _LOWEST, _HIGHEST),
-        Scale("attainable rate", "FLOPs/s", "log", 1e11, 2e16),
+        Scale("attainable rate", "FLOPs/s", "log", 1e11, 2e16 if max(peaks) < 2e16 else 1e18),
         (
             *(_roof(f"{name}, HBM", c, k, c.hbm_bytes_per_s, i) for i, (name, c, k) in both),
             *(_roof(f"{name}, links", c, k, _links(c), i, dashed=True) for i, (name, c, k) in both),

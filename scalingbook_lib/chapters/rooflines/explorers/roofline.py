@@ -32,7 +32,7 @@ def _two_rooflines(*, B: int, D: int, F: int, numbers: str, level: str, left: st
     times = [roofline.matmul(B, D, F, chip, kind, bytes_per_s=_rate(chip, level)) for chip in on]
     chart = Chart(
         Scale("arithmetic intensity", "FLOPs/byte", "log", _LOWEST, _HIGHEST),
-        Scale("attainable rate", "FLOPs/s", "log", 1e10, 1e16),
+        Scale("attainable rate", "FLOPs/s", "log", 1e10, _top(on, kind)),
         (
             *(_roof(chip, kind, t) for chip, t in zip(on, times, strict=True)),
             *(_operation(t, color) for color, t in enumerate(times)),
@@ -47,6 +47,11 @@ def _two_rooflines(*, B: int, D: int, F: int, numbers: str, level: str, left: st
             *(Readout(f"{c.name}: ridge", t.ridge, "FLOPs/byte") for c, t in zip(on, times, strict=True)),
         ),
     )
+
+
+def _top(on: list[Chip], kind: DType) -> float:
+    """Where the axis ends: the same for most chips, higher for a wafer and for Rubin in fp4."""
+    return 1e16 if max(chip.flops_per_s(kind) for chip in on) < 1e16 else 1e18
 
 
 def _rate(chip: Chip, level: str) -> float:
