@@ -17,6 +17,7 @@ from scalingbook_lib.evidence.own import Survey
 from scalingbook_lib.inference import PEAK, POLICIES, Efficiency, Layout, Serving
 from scalingbook_lib.inference import serve as steady
 from scalingbook_lib.machines import Machine
+from scalingbook_lib.machines.age import Paid, paid
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Front
 from scalingbook_lib.planner.watch import Watch, unwatched
@@ -115,15 +116,16 @@ class Asked:
             "machine": self.machine.name,
             "prompt_tokens": self.P,
             "output_tokens": self.G,
-            "usd_per_chip_hour": self.price,
+            "usd_per_chip_hour": self.price.usd_per_hour,
+            "usd_as_of": self.price.as_of,
             "efficiency": str(self.efficiency),
             "within_factor": self.near,
         }
 
     @property
-    def price(self) -> float | None:
-        """Of one chip-hour; None where nobody knows."""
-        return self.machine.chip.usd_per_hour if self.usd_per_hour is None else self.usd_per_hour
+    def price(self) -> Paid:
+        """Of one chip-hour."""
+        return paid(self.machine.chip, self.usd_per_hour)
 
     @property
     def held(self) -> dict[str, Any]:
@@ -191,18 +193,19 @@ class Asked:
     def _answer(self, told: str, one: Serving, listed: tuple[Table, ...], values: dict[str, Any]) -> Answer:
         peak = replace(self, efficiency=PEAK.name)._steady(one.step.layout, int(one.slots), one.policy)
         held = inference.memory(self.model, one.step.layout, self.machine, B=int(one.slots), **self.held)
-        usd = None if self.price is None else one.usd_per_million(self.price)
+        price = self.price.usd_per_hour
+        usd = None if price is None else one.usd_per_million(price)
         if self.near is not None:  # published runs say how far predictions were off
             within = f"within a factor of {self.near:.3g} of their predictions"
             told = f"{told}\n{percent(published.HOLDS)} of published runs are {within}"
             told += f"\nat documented peaks the same layout makes {si(peak.tokens_per_s, 'tokens/s')}"
         return Answer(
             told=told,
-            tables=(*listed, *serve_tables.tables(one, held, usd)),
+            tables=(*listed, *serve_tables.tables(one, held, usd, self.price)),
             values=self.values
             | {"feasible": True}
             | values
             | {"peak_output_tokens_per_s": peak.tokens_per_s, "peak_itl_s": peak.itl_s}
             | serve_tables.values(one, held, usd),
-            steps=tuple(serve_tables.derivation(one, held, self.price)),
+            steps=tuple(serve_tables.derivation(one, held, price)),
         )

@@ -9,6 +9,7 @@ from scalingbook_lib.cli import shared
 from scalingbook_lib.cli.answer import Line, Table, figure, listed, picked, product
 from scalingbook_lib.cli.shared import sum_line
 from scalingbook_lib.inference import Memory, Serving
+from scalingbook_lib.machines.age import Paid
 from scalingbook_lib.planner import Front, Option
 from scalingbook_lib.units import count, percent, si
 
@@ -76,13 +77,13 @@ def front_values(found: Front) -> dict[str, object]:
     }
 
 
-def tables(one: Serving, memory: Memory, usd: float | None) -> tuple[Table, ...]:
+def tables(one: Serving, memory: Memory, usd: float | None, price: Paid) -> tuple[Table, ...]:
     """Requests, the step, memory, traffic."""
     step = shared.times("A decode step", one.step.terms, one.step.total_s)
-    return (_requests(one, usd), step, shared.memory(memory, memory.chip), *_traffic(one))
+    return (_requests(one, usd, price), step, shared.memory(memory, memory.chip), *_traffic(one))
 
 
-def _requests(one: Serving, usd: float | None) -> Table:
+def _requests(one: Serving, usd: float | None, price: Paid) -> Table:
     rows = [
         ("sequences of a copy", count(one.B)),
         ("first token", si(one.ttft_s, "s")),
@@ -93,7 +94,7 @@ def _requests(one: Serving, usd: float | None) -> Table:
         ("time for prompts", percent(one.prefill_share)),
     ]
     if usd is not None:
-        rows.append(("USD for a million output tokens", count(usd)))
+        rows += [("USD for a million output tokens", count(usd)), ("a chip", str(price))]
     if one.joules_per_token is not None:
         rows.append(("energy of an output token, the chips alone", si(one.joules_per_token, "J")))
     return listed("One copy of the model", rows)

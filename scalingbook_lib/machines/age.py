@@ -38,6 +38,26 @@ class Dated(Told):
         return f"{self.chip.name}, {self.what}: {self.days} days old; {self.source}"
 
 
+@dataclass(frozen=True, slots=True)
+class Paid(Told):
+    """What an hour of one chip costs, and on which day: none where the reader gave it, or nobody knows it."""
+
+    usd_per_hour: float | None
+    as_of: str | None
+
+    def __str__(self) -> str:
+        if self.usd_per_hour is None:
+            return "no price published"
+        return f"{self.usd_per_hour:g} USD an hour" + (f" ({self.as_of})" if self.as_of else "")
+
+
+def paid(chip: Chip, given: float | None = None) -> Paid:
+    """The price that is given, or the catalogue's with the day of its source."""
+    if given is not None or chip.usd_per_hour is None:
+        return Paid(given, None)
+    return Paid(chip.usd_per_hour, chip.sources[PRICE].as_of)
+
+
 def changing(known: Iterable[Chip], today: date) -> tuple[Dated, ...]:
     """Every price and every announcement among these chips, with its age on that day."""
     found: list[Dated] = []

@@ -65,6 +65,7 @@ class Front(Told):
     P: int
     G: int
     unit: str
+    usd_as_of: str | None  # the day of the oldest price among them; None where the price was given
     targets: dict[str, float]
     points: tuple[Option, ...]
     layouts: int
@@ -121,9 +122,10 @@ class Front(Told):
         if not self.points:
             return f"{head}: no way to serve meets what is asked. {self.counts}"
         one, other = self.best, self.fastest
+        since = f" (prices of {self.usd_as_of})" if self.usd_as_of else ""
         return (
-            f"{head}: the cheapest takes {self.price(one)} for a million output tokens, one every "
-            f"{si(one.itl_s, 's')} for each of {count(one.B, 4)} sequences on {one.layout} "
+            f"{head}: the cheapest takes {self.price(one)} for a million output tokens{since}, one "
+            f"every {si(one.itl_s, 's')} for each of {count(one.B, 4)} sequences on {one.layout} "
             f"({one.binds} binds); the fastest {self.price(other)}, one every {si(other.itl_s, 's')} for "
             f"each of {count(other.B, 4)} on {other.layout}. {self.counts}"
         )

@@ -10,6 +10,7 @@ from typing import Any
 
 from scalingbook_lib.inference import PEAK, POLICIES, Efficiency
 from scalingbook_lib.machines import Machine
+from scalingbook_lib.machines.age import paid
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.front import HOURS, USD, Front, Option, pareto
 from scalingbook_lib.planner.promising import Judge
@@ -59,6 +60,7 @@ def _searched(
     judge: Judge, machines: tuple[Machine, ...], usd_per_hour: float | None, *, every: bool, watch: Watch
 ) -> Front:
     ways, (unit, prices) = judge.ways, _prices(machines, usd_per_hour)
+    days = {price.as_of for m in machines if (price := paid(m.chip, usd_per_hour)).as_of}
     with no_garbage():
         found = (way for priced in zip(machines, prices, strict=True) for way in ways.on(*priced))
         there = list(_until(watch, found))
@@ -71,6 +73,7 @@ def _searched(
         P=ways.P,
         G=ways.G,
         unit=unit,
+        usd_as_of=min(days, default=None) if unit == USD else None,
         targets=judge.targets,
         points=pareto(in_time),
         layouts=ways.layouts,
@@ -103,7 +106,7 @@ def _in_time(judge: Judge, ways: int) -> list[Option]:
 
 def _prices(machines: tuple[Machine, ...], given: float | None) -> tuple[str, list[float]]:
     """Of a chip-hour, one for each machine."""
-    found = [m.chip.usd_per_hour if given is None else given for m in machines]
+    found = [paid(m.chip, given).usd_per_hour for m in machines]
     if all(p is not None for p in found):
         return USD, [p for p in found if p is not None]
     # chip-hours of one chip can be compared with each other, those of two cannot

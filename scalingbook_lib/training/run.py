@@ -6,6 +6,7 @@ Chapter: Training LLaMA 3.
 from dataclasses import dataclass
 
 from scalingbook_lib.machines import Machine
+from scalingbook_lib.machines.age import Paid, paid
 from scalingbook_lib.machines.energy import Energy
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training.step import TrainingStep
@@ -23,6 +24,7 @@ class PlannedRun(Told):
     seconds: float
     usd_per_hour: float | None = None  # of one chip
     power_w: float | None = None  # of one chip, at most
+    usd_as_of: str | None = None  # the day of the price; None where it was given
 
     @property
     def days(self) -> float:
@@ -50,9 +52,8 @@ class PlannedRun(Told):
         return self.tokens / (self.seconds * self.chips)
 
     def __str__(self) -> str:
-        cost = (
-            f", {count(round(self.usd))} USD at {self.usd_per_hour:g} an hour" if self.usd is not None else ""
-        )
+        price = Paid(self.usd_per_hour, self.usd_as_of)
+        cost = f", {count(round(self.usd))} USD at {price}" if self.usd is not None else ""
         return (
             f"{si(self.tokens, 'tokens')} on {self.chips:,} chips: {self.days:.3g} days, "
             f"{si(self.chip_hours)} chip-hours{cost}"
@@ -61,9 +62,8 @@ class PlannedRun(Told):
 
 def run(step: TrainingStep, tokens: float, usd_per_hour: float | None = None) -> PlannedRun:
     """As many such steps as the tokens take; the price is the chip's own where none is given."""
-    price = step.machine.chip.usd_per_hour if usd_per_hour is None else usd_per_hour
     seconds = tokens / step.tokens * step.total_s  # as many steps as the tokens fill
-    return PlannedRun(_positive("tokens", tokens), step.chips, seconds, price, step.machine.chip.power_w)
+    return _planned(step.machine, tokens, step.chips, seconds, usd_per_hour)
 
 
 def run_at(
@@ -78,12 +78,23 @@ def run_at(
 ) -> PlannedRun:
     """The rule of thumb: 6 · P · tokens over chips · C · MFU, P the parameters that serve a token."""
     P = model.active_params if isinstance(model, Transformer) else model
-    price = machine.chip.usd_per_hour if usd_per_hour is None else usd_per_hour
     # useful FLOPs/s of all chips
     rate = pods * machine.chips * machine.chip.flops_per_s(dtype) * _positive("mfu", mfu)
     # 2 FLOPs a parameter and token forward, 4 backward (kaplan2020scaling)
     chips, seconds = pods * machine.chips, 6 * P * tokens / rate
-    return PlannedRun(_positive("tokens", tokens), chips, seconds, price, machine.chip.power_w)
+    return _planned(machine, tokens, chips, seconds, usd_per_hour)
+
+
+def _planned(on: Machine, tokens: float, chips: int, seconds: float, given: float | None) -> PlannedRun:
+    price = paid(on.chip, given)
+    return PlannedRun(
+        tokens=_positive("tokens", tokens),
+        chips=chips,
+        seconds=seconds,
+        usd_per_hour=price.usd_per_hour,
+        usd_as_of=price.as_of,
+        power_w=on.chip.power_w,
+    )
 
 
 def _positive(name: str, value: float) -> float:

@@ -130,7 +130,8 @@ def _bare(control: Slider | Choice | Notation | Steps, **how: Any) -> Any:
             low, high, step = control.stops
             return w.FloatSlider(control.initial, min=low, max=high, step=step, readout=False, **how)
         case Choice():
-            return w.Dropdown(options=tuple(control.options), value=control.initial, **how)
+            options = tuple((control.text(option), option) for option in control.options)
+            return w.Dropdown(options=options, value=control.initial, **how)
         case Notation():
             return w.Text(control.initial, placeholder=control.hint, **how)
         case Steps():

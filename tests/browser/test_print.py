@@ -10,6 +10,7 @@ import pytest
 
 from conftest import SITE, pages
 from scalingbook_lib import __version__
+from scalingbook_lib.chapters.conclusion import sheet
 from web import bound, epub, pdf
 from web.extension import licenses
 
@@ -135,6 +136,14 @@ def test_a_printed_chapter_has_pages_an_outline_and_tags(browser, base, tmp_path
     drawn = [at for name, at in named.items() if "--fig-" in name]
     assert len(drawn) >= 10, "the list of figures says where they are"
     assert min(drawn) >= named[f"chapters-{STEM}"] > 2, "none before the chapter, which the lists precede"
+
+
+def test_the_sheet_of_formulas_is_one_page(browser):
+    page = browser.new_page()
+    page.set_content(sheet.page().document())
+    for paper in ("A4", "Letter"):
+        told = page.pdf(format=paper, landscape=True, prefer_css_page_size=False)
+        assert len(re.findall(rb"/Type /Page\b", told)) == 1, paper
 
 
 def test_a_pdf_is_of_the_day_of_its_commit_and_the_same_whenever_it_is_printed(browser):

@@ -1,7 +1,8 @@
 """Which layers does the chapter compare? Published shapes, as stacks of what mixes tokens.
 
 Sources: Kimi K3 arXiv 2607.24653; DeepSeek-V3.2 arXiv 2512.02556, and V4's report of 2026-04; NSA arXiv
-2502.11089; MoBA arXiv 2502.13189; SigLIP in Gemma 3 arXiv 2503.19786; Wan arXiv 2503.20314. Read 2026-11-22.
+2502.11089, section 4.1; MoBA arXiv 2502.13189; SigLIP in Gemma 3 arXiv 2503.19786; Wan arXiv 2503.20314, its
+configurations as ml-explore/mlx-examples a36538b keeps them. Read 2026-11-22 and 2026-11-27.
 """
 
 from dataclasses import dataclass

@@ -55,7 +55,7 @@ OTHERS = table.read("others", "others")
 CATALOGUE = {chip.name: chip for chip in (*TPUS, *GPUS)}
 FURTHER = table.read("further", "")
 """Chips of other makers, announced ones, machines of SRAM, and two that stand on a desk: all of the chapter
-Other machines. Whoever types a name may type theirs; the lists of the other chapters are without them."""
+Other machines. Explorers offer those that have the figures which a view asks for."""
 (TRAINIUM2, TRAINIUM3, GAUDI3, MI350X, MI455X, RUBIN, TPU8T, TPU8I, JALAPENO, MAIA200, ASCEND950DT,
  GROQ3, WSE3, M3_ULTRA, M5_ULTRA, DGX_SPARK) = FURTHER  # fmt: skip
 KNOWN = CATALOGUE | {chip.name: chip for chip in FURTHER}

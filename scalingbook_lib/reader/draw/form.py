@@ -3,6 +3,7 @@
 As native inputs with their labels, the first view, its numbers and its verdict.
 """
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from scalingbook_lib.reader import draw
@@ -57,7 +58,8 @@ def _field(name: str, control: Control, id: str, view: View) -> str:
             inside = f'<input type="checkbox" id="{id}" name="{name}"{checked}>{label}'
         case Notation():
             inside = label + _textbox(name, id, control)
-    return f'<div class="ex-control ex-{type(control).__name__.lower()}">{inside}</div>\n'
+    kind = "choice" if isinstance(control, Choice) else type(control).__name__.lower()
+    return f'<div class="ex-control ex-{kind}">{inside}</div>\n'
 
 
 def _output(id: str, words: str) -> str:
@@ -79,11 +81,17 @@ def _slider(name: str, id: str, stops: tuple[float, float, float, float], words:
 
 
 def _select(name: str, id: str, control: Choice) -> str:
-    options = "".join(
-        f"<option{' selected' if o == control.initial else ''}>{svg.escape(o)}</option>"
-        for o in control.options
-    )
-    return f'<select id="{id}" name="{name}">{options}</select>'
+    inside = ""
+    for title, options in groupby(control.options, control.group):
+        some = "".join(_option(option, control) for option in options)
+        inside += f'<optgroup label="{svg.escape(title)}">{some}</optgroup>' if title else some
+    return f'<select id="{id}" name="{name}">{inside}</select>'
+
+
+def _option(option: str, control: Choice) -> str:
+    text, selected = control.text(option), " selected" if option == control.initial else ""
+    value = "" if text == option else f' value="{svg.escape(option)}"'
+    return f"<option{value}{selected}>{svg.escape(text)}</option>"
 
 
 def _textbox(name: str, id: str, control: Notation) -> str:

@@ -48,8 +48,12 @@ class Choice:
         return Reading(self.initial, self.initial, note)
 
     def text(self, value: str) -> str:
-        """The option."""
+        """The option, as a list shows it."""
         return value
+
+    def group(self, option: str) -> str:
+        """The heading under which a long list shows it; none."""
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,21 @@ from scalingbook_lib.reader.explorers.view import (
     Timeline,
     View,
 )
-from scalingbook_lib.reader.offered.chips import CHIPS, TORI, WITH_TORUS, WITH_VMEM
-from scalingbook_lib.reader.offered.gpus import CLUSTERS, DOMAINS, RACKS, cluster, joined
-from scalingbook_lib.reader.offered.machines import machine, torus
+from scalingbook_lib.reader.offered.chips import (
+    CHIPS,
+    EVERY,
+    LINKED,
+    NETWORKED,
+    POWERED,
+    RATED,
+    SWITCHED,
+    TORI,
+    WITH_TORUS,
+    WITH_VMEM,
+    Chips,
+)
+from scalingbook_lib.reader.offered.gpus import CLUSTERS, DOMAINS, RACKS, cluster, joined, within
+from scalingbook_lib.reader.offered.machines import machine, switched, torus
 from scalingbook_lib.reader.offered.models import MODELS
 from scalingbook_lib.reader.offered.serving import (
     PRICES,
@@ -49,11 +61,17 @@ __all__ = [
     "CHIPS",
     "CLUSTERS",
     "DOMAINS",
+    "EVERY",
+    "LINKED",
     "MODELS",
+    "NETWORKED",
+    "POWERED",
     "PRICES",
     "RACKS",
+    "RATED",
     "SERVING_MACHINES",
     "SERVING_MODELS",
+    "SWITCHED",
     "TORI",
     "TRAINING_MACHINES",
     "TYPES",
@@ -63,6 +81,7 @@ __all__ = [
     "Bars",
     "Cell",
     "Chart",
+    "Chips",
     "Choice",
     "Curve",
     "Explorer",
@@ -98,8 +117,10 @@ __all__ = [
     "several",
     "spread",
     "stored",
+    "switched",
     "term",
     "three",
     "torus",
+    "within",
     "word",
 ]

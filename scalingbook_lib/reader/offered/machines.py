@@ -15,4 +15,10 @@ def torus(name: str) -> Slice:
 def machine(name: str) -> Machine:
     """A torus, 'TPU v5e 4x4', or a cluster under switches, 'H100 × 4,096'."""
     chip, _, n = name.partition(" × ")
-    return Cluster.of(chips.find(chip), int(n.replace(",", ""))) if n else torus(name)
+    return switched(chips.find(chip), int(n.replace(",", ""))) if n else torus(name)
+
+
+def switched(chip: chips.Chip, n: int) -> Cluster:
+    """`n` chips in full domains, or in 64 of each rack of 72 where they do not fill them, as jobs are run."""
+    domain = chip.domain_chips or n
+    return Cluster.of(chip, n, domain=1 << domain.bit_length() - 1 if n > domain and n % domain else 0)

@@ -16,7 +16,8 @@ SERVING_MODELS = (
 SERVING_MACHINES = (
     "TPU v5e 2x2", "TPU v5e 2x4", "TPU v5e 4x4", "TPU v5e 4x8", "TPU v5e 8x8", "TPU v5p 2x2x2",
     "TPU v5p 2x2x4", "TPU v6e 2x2", "TPU v6e 2x4", "TPU v6e 4x4", "TPU7x 2x2x1", "H100 × 1", "H100 × 8",
-    "H200 × 8", "B200 × 8",
+    "H200 × 8", "B200 × 8", "GB300 × 8", "MI355X × 8", "Trainium3 × 16", "Gaudi3 × 8", "MI455X × 8",
+    "Rubin × 8",
 )  # fmt: skip
 TYPES = {"bf16": BF16, "int8": INT8, "int4": INT4}
 PRICES = ("as listed", "0.5", "1", "1.5", "2", "3", "4", "6", "8", "12")

@@ -2,7 +2,8 @@
 
 TRAINING_MACHINES = (
     "TPU v5p 4x4x8", "TPU v5p 8x8x8", "TPU v5p 16x16x16", "TPU v5p 16x20x28", "TPU v5e 16x16",
-    "TPU v6e 16x16", "H100 × 512", "H100 × 4,096", "H100 × 16,384", "B200 × 1,024",
+    "TPU v6e 16x16", "H100 × 512", "H100 × 4,096", "H100 × 16,384", "B200 × 1,024", "GB300 × 1,024",
+    "MI355X × 1,024", "Trainium3 × 1,024", "Gaudi3 × 1,024", "MI455X × 1,024", "Rubin × 1,024",
 )  # fmt: skip
 _WORDS = {
     "heads": "heads",

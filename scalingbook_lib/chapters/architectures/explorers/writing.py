@@ -5,8 +5,10 @@ from scalingbook_lib.inference import Diffusion, diffusion
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models.arithmetic.mixers import bidirectional_flops, video_tokens
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
     Bars,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -21,7 +23,6 @@ from scalingbook_lib.reader.explorers.parts import (
 )
 from scalingbook_lib.units import count, percent, si
 
-CHIPS = ("TPU v5e", "TPU v6e", "TPU7x", "H100", "B200")
 _BATCHES = [2.0**e for e in range(9)]
 
 
@@ -59,7 +60,7 @@ BLOCKS = Explorer(
     title="A block, or token by token",
     question="For how many users at once is a block in a few passes faster?",
     controls={
-        "chip": Choice("chip", CHIPS, "H100"),
+        "chip": Chips("chip", CHIPS, "H100"),
         "billions": Slider("parameters, in billions", 1, 32, 8, "pow2"),
         "T": Slider("tokens of a block", 32, 1024, 256, "pow2"),
         "passes": Slider("passes", 4, 256, 64, "pow2"),

@@ -11,10 +11,11 @@ from scalingbook_lib import collectives, inference, models, roofline, training
 from scalingbook_lib.inference import rules as serving
 from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.machines.formats import NVFP4
+from scalingbook_lib.machines.sheet import Sheet
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training import reliability, rules
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import FP8, Told, count, si
 
 _M = models.find("LLaMA-3 70B")
 _V5P, _H100 = chips.V5P, chips.H100
@@ -125,6 +126,11 @@ FORMULAS = (
         case="70B, 2²² tokens, 4,096 v5p, n_X = 2 n_Y",
         value=lambda: rules.best_split(2**22, 4096, _M.F),
         by_hand=lambda: sqrt(2**22 / _M.F * 2 * 4096),
+    ),
+    Formula(
+        question="experts hide their exchange from", formula="F = C / (2 W)", unit="columns",
+        holds="gated, fp8 out, bf16 back, inside a domain", case="GB300 in fp8",
+        value=lambda: Sheet(chips.GB300, FP8).expert_width, by_hand=lambda: 5e15 / (2 * 18 * 50e9),
     ),
     Formula(
         question="bubble of a pipeline", formula="(p − 1) / (m + p − 1)", unit="%",

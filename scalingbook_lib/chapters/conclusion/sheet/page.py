@@ -114,7 +114,7 @@ _LETTERS = (
 )
 _STYLE = """
 @page { size: landscape; margin: 8mm }
-body { font: 8.5pt/1.25 "Helvetica Neue", Arial, sans-serif; max-width: 277mm; margin: 0 auto; color: #111 }
+body { font: 7.2pt/1.17 "Helvetica Neue", Arial, sans-serif; max-width: 277mm; margin: 0 auto; color: #111 }
 h1 { font-size: 12pt; margin: 0 0 1.5mm }
 table { border-collapse: collapse; width: 100%; margin-bottom: 2mm }
 th, td { text-align: left; vertical-align: top; padding: .35mm 2mm .35mm 0; border-bottom: .1mm solid #bbb }

@@ -4,11 +4,10 @@ from functools import lru_cache
 
 from scalingbook_lib import collectives
 from scalingbook_lib.reader.explorers.parts import (
-    CLUSTERS,
     DOMAINS,
     Bars,
     Chart,
-    Choice,
+    Chips,
     Curve,
     Explorer,
     Points,
@@ -20,6 +19,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
     cluster,
     joined,
+    within,
 )
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import BF16, count, percent, si
@@ -38,7 +38,7 @@ def ruled(machine: str, Z: int, k: int) -> float:
     """The scaling book's rule for one byte: min(k/n, 1) of n chips, or of n domains, get a copy."""
     here = cluster(machine, Z)
     targets = Z if here.nodes == 1 else here.nodes
-    dense = _dense_s(machine, Z)["NVLink" if here.nodes == 1 else "leaf"]
+    dense = _dense_s(machine, Z)[within(machine) if here.nodes == 1 else "leaf"]
     return dense * min(k / targets, 1) * (1 if here.nodes == 1 else targets / Z)
 
 
@@ -99,8 +99,9 @@ def _chart(machine: str, Z: int, *, k: int, E: int, nbytes: float, here: dict[st
 def _copies(machine: str, Z: int, k: int, E: int) -> Bars:
     """Copies of one token that leave its chip, over each kind of wire."""
     ways = [dict(exchanged(machine, Z, k, E, once).copies) for once in (False, True)]
-    levels = [level for level in ("NVLink", "leaf") if level in ways[0]]
-    names = {"NVLink": "over NVLink", "leaf": "over the network"}
+    wires = within(machine)
+    names = {wires: f"over {wires}", "leaf": "over the network"}
+    levels = [level for level in names if level in ways[0]]
     return Bars(
         Scale("copies of a token that leave its chip"),
         [names[level] for level in levels],
@@ -114,7 +115,7 @@ def _copies(machine: str, Z: int, k: int, E: int) -> Bars:
 
 def _verdict(machine: str, Z: int, k: int, E: int, here: dict[str, float]) -> str:
     found = exchanged(machine, Z, k, E, True)
-    which = "NVLink" if found.bound == "NVLink" else "the network"
+    which = found.bound if found.bound == within(machine) else "the network"
     spared = 1 - here[_ONCE] / here[_EACH]
     off = here[_RULE] / here[_ONCE] - 1
     guess = (
@@ -134,7 +135,7 @@ ALLTOALL = Explorer(
     title="Tokens to their experts",
     question="What does an AllToAll cost when every token goes to k of the chips only?",
     controls={
-        "machine": Choice("machine", CLUSTERS),
+        "machine": Chips("machine", tuple(DOMAINS)),
         "Z": Slider("chips Z", 2, _MOST, 8, "pow2"),
         "k": Slider("experts k of a token", 1, 16, 8),
         "E": Slider("experts E", 16, _MOST, 256, "pow2"),

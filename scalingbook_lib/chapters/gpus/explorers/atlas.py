@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
+    RATED,
     Cell,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -17,7 +19,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.units import DTYPES, DType, binary, count, si
+from scalingbook_lib.units import BF16, DTYPES, DType, binary, count, si
 
 _BITS = {"16 bits": ("bf16", "fp16"), "8 bits": ("fp8", "int8"), "4 bits": ("fp4", "int4")}
 _LOWEST, _HIGHEST = 1.0, 1e5  # FLOPs per byte
@@ -56,7 +58,9 @@ def _kind(chip: Chip, bits: str) -> DType:
     """The type of that width that the matrix unit knows; where it has none, the next wider one."""
     widths = list(_BITS)
     wanted = [name for width in widths[widths.index(bits) :: -1] for name in _BITS[width]]
-    return next(DTYPES[name] for name in wanted if name in chip.rates())
+    return next(
+        (DTYPES[name] for name in wanted if name in chip.rates()), BF16
+    )  # which then says what there is
 
 
 # Tables
@@ -86,8 +90,8 @@ _ABSENT = ("TMEM", "L2", "L3")  # what a chip without a figure does not have at 
 
 def _rates(bits: str) -> tuple[Row, ...]:
     return (
-        ("cores", lambda c: c.cores, lambda c, v: _counted(v, _CORES[c.vendor])),
-        ("matrix units", lambda c: c.matrix_units, lambda c, v: _counted(v, _UNITS[c.vendor])),
+        ("cores", lambda c: c.cores, lambda c, v: _counted(v, _CORES.get(c.vendor, "core"))),
+        ("matrix units", lambda c: c.matrix_units, lambda c, v: _counted(v, _UNITS.get(c.vendor, "unit"))),
         ("one of these", lambda c: _peak(c, bits) / (c.matrix_units or 1), lambda c, v: si(v, "FLOPs/s")),
         ("all of these", lambda c: _peak(c, bits), lambda c, v: f"{si(v, 'FLOPs/s')}\n{_kind(c, bits)}"),
         ("vector, fp32", lambda c: c.vector_flops_per_s, lambda c, v: si(v, "FLOPs/s")),
@@ -107,7 +111,7 @@ def _links(chip: Chip) -> float:
 
 
 def _wires(chip: Chip) -> str:
-    return "one axis" if chip.torus else f"{chip.links} links"
+    return "one axis" if chip.torus else f"{chip.links} link{'s' * (chip.links > 1)}"
 
 
 def _counted(n: float, what: str) -> str:
@@ -146,9 +150,10 @@ def _ratio(ratio: float) -> str:
 
 def _roofs(pair: Sequence[Chip], kinds: Sequence[DType], intensity: int, reached: Sequence[float]) -> Chart:
     both = list(enumerate(zip(_names(pair), pair, kinds, strict=True)))
+    peaks = [c.flops_per_s(k) for c, k in zip(pair, kinds, strict=True)]
     return Chart(
         Scale("FLOPs per byte", "FLOPs/byte", "log", _LOWEST, _HIGHEST),
-        Scale("attainable rate", "FLOPs/s", "log", 1e11, 2e16),
+        Scale("attainable rate", "FLOPs/s", "log", 1e11, 2e16 if max(peaks) < 2e16 else 1e18),
         (
             *(_roof(f"{name}, HBM", c, k, c.hbm_bytes_per_s, i) for i, (name, c, k) in both),
             *(_roof(f"{name}, links", c, k, _links(c), i, dashed=True) for i, (name, c, k) in both),
@@ -193,8 +198,8 @@ ATLAS = Explorer(
     title="Two chips, level by level",
     question="Where does one chip keep its bytes and its units, and where does the other?",
     controls={
-        "one": Choice("a chip", tuple(chips.CATALOGUE), "H100"),
-        "other": Choice("beside", tuple(chips.CATALOGUE), "TPU v5p"),
+        "one": Chips("a chip", RATED, "H100"),
+        "other": Chips("beside", RATED, "TPU v5p"),
         "bits": Choice("operands of", tuple(_BITS)),
         "intensity": Slider("FLOPs per byte of HBM", 1, 16384, 128, "pow2"),
     },

@@ -8,9 +8,11 @@ from scalingbook_lib import collectives
 from scalingbook_lib.chapters.gpus.explorers.tree import tree
 from scalingbook_lib.machines import Cluster, ClusterError, Level, chips
 from scalingbook_lib.reader.explorers.parts import (
+    SWITCHED,
     Bars,
     Cell,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -32,7 +34,6 @@ _OPS = {
     "AllReduce": collectives.all_reduce,
     "AllToAll": collectives.all_to_all,
 }
-_CHIPS = tuple(chip.name for chip in chips.GPUS if chip.dcn_bytes_per_s)
 _SUMS = ("the chips", "NVSwitches, where they can", "all switches, where they can")
 _WANTED = tuple(2**e for e in range(3, 15))
 
@@ -78,8 +79,8 @@ def _cluster(chip: str, wanted: int, *, domain: str, over: float, ports: int, su
     size = (on.domain_chips or 1) if domain == "as built" else int(domain)
     if on.full_mesh and size != on.domain_chips:
         raise ClusterError(
-            f"{on.name} has no switch: its {on.links} links join {on.domain_chips} GPUs pair by pair, and no "
-            "other number; take the domain as built, or another GPU"
+            f"{on.name} has no switch: its {on.links} links join {on.domain_chips} chips pair by pair, and "
+            "no other number; take the domain as built, or another chip"
         )
     nic = on.dcn_bytes_per_s  # known even for one domain, which would not ask for it
     domains = 2 ** math.ceil(math.log2(max(wanted / size, 1)))
@@ -195,7 +196,7 @@ FABRIC = Explorer(
     controls={
         "op": Choice("collective", tuple(_OPS), "AllReduce"),
         "nbytes": Slider("whole array M", 1e5, 1e11, 1e9, "log", "B"),
-        "chip": Choice("GPU", _CHIPS, "H100"),
+        "chip": Chips("chip", SWITCHED, "H100"),
         "n": Slider("GPUs, at least", 8, 16384, 1024, "pow2"),
         "domain": Choice("GPUs in a domain", ("as built", "4", "8", "16", "32", "72", "144")),
         "oversubscription": Slider("oversubscription", 1.0, 8.0, 1.0, "pow2"),

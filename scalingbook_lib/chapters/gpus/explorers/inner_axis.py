@@ -5,10 +5,10 @@ from functools import lru_cache, partial
 
 from scalingbook_lib import collectives
 from scalingbook_lib.reader.explorers.parts import (
-    CLUSTERS,
     DOMAINS,
     Bars,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -21,6 +21,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
     cluster,
     joined,
+    within,
 )
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import BF16, count, percent, si
@@ -41,9 +42,8 @@ def stages(machine: str, n: int, Y: int, op: str) -> Stages:
     if not over:
         return 0.0, 0.0, 0.0
     busy = limits.each_level(_FORMULAS[op], 1 / Y, *over)
-    inside = sum(s for level, s in busy.items() if level == "NVLink")
-    outside = max((s for level, s in busy.items() if level != "NVLink"), default=0.0)
-    return inside, outside, _FORMULAS[op](1 / Y, *over).bandwidth_s
+    inside = busy.pop(within(machine), 0.0)
+    return inside, max(busy.values(), default=0.0), _FORMULAS[op](1 / Y, *over).bandwidth_s
 
 
 def rule(machine: str, n: int, Y: int, op: str) -> float:
@@ -110,7 +110,7 @@ def _verdict(machine: str, n: int, Y: int, op: str, *, here: list[float], guide:
     said = f"{count(n)} chips in {joined(machine)}, the array split over Y = {count(Y)} of them"
     if not total:
         return f"{said}: no chip lacks anything, and the rule still charges {si(guide, 's')}."
-    which = "the network" if outside >= inside else "NVLink"
+    which = "the network" if outside >= inside else within(machine)
     more = f"the rule says {percent(guide / total - 1)} more" if guide > 1.005 * total else "as in the rule"
     return f"{said}: {si(total, 's')}, set by {which}; {more}.{_saved(machine, n, Y, op)}"
 
@@ -131,7 +131,7 @@ INNER_AXIS = Explorer(
     title="An inner axis that is split as well",
     question="From which size on does an inner axis make the collective over the outer one faster?",
     controls={
-        "machine": Choice("machine", CLUSTERS),
+        "machine": Chips("machine", tuple(DOMAINS)),
         "n": Slider("GPUs in all", 16, 2048, 256, "pow2"),
         "Y": Slider("inner axis Y", 1, 2048, 8, "pow2"),
         "D": Slider("D", 1024, 32768, 8192, "pow2"),

@@ -5,9 +5,10 @@ import math
 from scalingbook_lib import models
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.explorers.parts import (
-    CLUSTERS,
+    DOMAINS,
     Bars,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -143,7 +144,7 @@ PLAN = Explorer(
     title="A plan, term by term",
     question="Which term keeps a training step from being all arithmetic?",
     controls={
-        "machine": Choice("machine", CLUSTERS),
+        "machine": Chips("machine", tuple(DOMAINS)),
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "n": Slider("GPUs", 64, 16384, 4096, "pow2"),
         "tokens": Slider("tokens of a step", _LEAST, _MOST, 2**22, "pow2", "tokens"),

@@ -6,8 +6,9 @@ from scalingbook_lib import collectives
 from scalingbook_lib.evidence.measured import RUNS
 from scalingbook_lib.machines import Chip, Cluster, chips
 from scalingbook_lib.reader.explorers.parts import (
+    SWITCHED,
     Chart,
-    Choice,
+    Chips,
     Curve,
     Explorer,
     Mark,
@@ -21,7 +22,6 @@ from scalingbook_lib.reader.explorers.parts import (
 from scalingbook_lib.units import binary, count, si
 
 _AT = 2**33  # bytes: the one size at which the number of GPUs was swept, with and without
-_CHIPS = ("A100", "H100", "H200", "B200", "B300", "GB200", "GB300", "MI300X")
 
 
 def _sharp(*, chip: str, n: int, nbytes: int) -> View:
@@ -173,7 +173,7 @@ SHARP = Explorer(
     title="Sums in the switch",
     question="How much faster is an AllReduce if the switch adds, and how much of it is seen?",
     controls={
-        "chip": Choice("GPU", _CHIPS, "H200"),
+        "chip": Chips("chip", SWITCHED, "H200"),
         "n": Slider("GPUs", 2, 72, 8),
         "nbytes": Slider("whole array M", 2**12, 2**36, 2**33, "pow2", "B"),
     },

@@ -7,7 +7,9 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.models.arithmetic.experts import params_read
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -23,7 +25,6 @@ from scalingbook_lib.reader.explorers.parts import (
 from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType, count, percent, si
 
 MODELS = ("LLaMA-2 13B", "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Mixtral 8x7B")
-CHIPS = ("TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "H100", "B200")
 WEIGHTS = {"bf16": BF16, "int8": INT8, "int4": INT4}
 COMPUTE = ("bf16", "8 bits")
 _MOST = 2048
@@ -135,7 +136,7 @@ BATCH = Explorer(
     question="From how many sequences on is a decode step no longer spent on reading weights?",
     controls={
         "model": Choice("model", MODELS),
-        "chip": Choice("chip", CHIPS),
+        "chip": Chips("chip", CHIPS, "TPU v5e"),
         "n": Slider("chips", 1, 256, 8, "pow2"),
         "weights": Choice("weights", tuple(WEIGHTS)),
         "compute": Choice("products in", COMPUTE),

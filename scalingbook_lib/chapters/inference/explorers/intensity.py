@@ -4,8 +4,10 @@ from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Latent, arithmetic
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
     Bars,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -22,7 +24,6 @@ from scalingbook_lib.units import BF16, INT8, DType, count
 N, H, L = 64, 128, 80  # LLaMA-3 70B with K left open
 _K = {"MHA 64": 64, "GQA 16": 16, "GQA 8": 8, "MQA 1": 1, "MLA": 0}  # heads of keys and values
 SHARED = tuple(_K)
-CHIPS = ("TPU v5e", "TPU v5p", "TPU v6e", "H100", "B200")
 TYPES = {"bf16": BF16, "int8": INT8}
 _FREE = 64e9  # bytes for caches in the second picture: four chips of 16 GB
 
@@ -110,7 +111,7 @@ INTENSITY = Explorer(
     question="80 layers of 64 heads: can attention in decoding be anything but a wait for memory?",
     controls={
         "shared": Choice("keys and values", SHARED, SHARED[2]),
-        "chip": Choice("chip", CHIPS),
+        "chip": Chips("chip", CHIPS, "TPU v5e"),
         "cache": Choice("cache", tuple(TYPES)),
         "S": Slider("tokens of context", 512, 131072, 8192, "pow2"),
         "T": Slider("tokens that ask at once, T", 1, 4096, 1, "pow2"),

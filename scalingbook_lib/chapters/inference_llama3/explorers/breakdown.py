@@ -8,6 +8,7 @@ from scalingbook_lib.reader.explorers.parts import (
     SERVING_MODELS,
     TYPES,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -124,7 +125,7 @@ BREAKDOWN = Explorer(
     question="Which part of the step grows with the batch, and when does it take over?",
     controls={
         "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
-        "where": Choice("machine", SERVING_MACHINES, "TPU v5e 4x4"),
+        "where": Chips("machine", SERVING_MACHINES, "TPU v5e 4x4"),
         "weights": Choice("weights", tuple(TYPES), "int8"),
         "kv": Choice("cache", tuple(TYPES), "int8"),
         "S": Slider("tokens of context", 512, 131072, 8192, "pow2"),

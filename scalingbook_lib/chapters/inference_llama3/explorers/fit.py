@@ -3,11 +3,15 @@
 from typing import NamedTuple
 
 from scalingbook_lib import inference, models
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.age import paid
 from scalingbook_lib.reader.explorers.parts import (
     SERVING_MODELS,
+    SWITCHED,
     TYPES,
     Bars,
     Cell,
+    Chips,
     Choice,
     Explorer,
     Grid,
@@ -28,10 +32,7 @@ SLICES = {
     "TPU v5p": ("2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8"),
     "TPU v6e": ("1x1", "2x2", "2x4", "4x4", "4x8", "8x8"),
     "TPU7x": ("2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4"),
-    "H100": ("1", "2", "4", "8", "16"),
-    "H200": ("1", "2", "4", "8", "16"),
-    "B200": ("1", "2", "4", "8", "16"),
-}
+} | dict.fromkeys(SWITCHED, ("1", "2", "4", "8", "16"))
 _SHOWN = 4
 
 
@@ -85,6 +86,7 @@ def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> Vie
             f"No machine of {chip} here holds {model} and one sequence of {count(S)} tokens.",
             (_tanks(all_of[-_SHOWN:]),),
         )
+    on = chips.find(chip)
     shown = all_of[max(first - 1, 0) :][:_SHOWN]
     one = all_of[first]
     return View(
@@ -95,6 +97,7 @@ def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> Vie
             Readout("cache of a sequence", one.cache / one.sequences, "B"),
             Readout("the smallest", one.chips, "", f"{one.name}, {several(one.chips, 'chip')}"),
             Readout("sequences", one.sequences),
+            Readout("price of a chip", paid(on).usd_per_hour or 0.0, "", str(paid(on))),
         ),
         columns=2,
     )
@@ -156,7 +159,7 @@ FIT = Explorer(
     question="Which is the smallest machine that serves this model, and should you buy the next?",
     controls={
         "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
-        "chip": Choice("chip", tuple(SLICES), "TPU v5e"),
+        "chip": Chips("chip", tuple(SLICES), "TPU v5e"),
         "weights": Choice("weights", tuple(TYPES), "int8"),
         "kv": Choice("cache", tuple(TYPES), "int8"),
         "S": Slider("tokens of context", 512, 131072, 8192, "pow2"),

@@ -3,7 +3,9 @@
 from functools import lru_cache
 
 from scalingbook_lib import models, planner
+from scalingbook_lib.machines.age import paid
 from scalingbook_lib.planner import Front, Option
+from scalingbook_lib.planner.front import USD
 from scalingbook_lib.reader.explorers.parts import (
     PRICES,
     SERVING_MACHINES,
@@ -12,6 +14,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Cell,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -83,9 +86,18 @@ def _pareto(
             Readout("time between two tokens", one.itl_s, "s"),
             Readout("time to the first token", one.ttft_s, "s"),
             Readout("a million output tokens", one.cost, "", found.price(one)),
+            *_paid(found, where, usd),
             Readout("tokens/s of a chip", one.serving.tokens_per_s_per_chip),
         ),
         columns=2,
+    )
+
+
+def _paid(found: Front, where: str, usd: str) -> tuple[Readout, ...]:
+    """What is paid for a chip, and since when; nothing where chip-hours are counted."""
+    price = paid(machine(where).chip, None if usd == PRICES[0] else float(usd))
+    return (
+        (Readout("price of a chip", price.usd_per_hour or 0.0, "", str(price)),) if found.unit == USD else ()
     )
 
 
@@ -110,7 +122,7 @@ def _chart(found: Front, one: Option, itl_ms: float) -> Chart:
     ]
     line = Curve("", [p.itl_s for p in found.points], [p.cost for p in found.points], 6, dashed=True)
     chosen = Points("", [one.itl_s], [one.cost], [found.price(one)], _COLORS.get(_kind(one), _OTHERS))
-    unit = "USD" if found.unit == "USD" else "chip-hours"
+    unit = "USD" if found.unit == USD else "chip-hours"
     return Chart(
         Scale("time between two tokens of a sequence", "s", "log"),
         Scale(f"{unit} for a million output tokens", "", "log"),
@@ -197,7 +209,7 @@ PARETO = Explorer(
     question="How cheap can a token be, if nobody may wait longer than this for it?",
     controls={
         "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
-        "where": Choice("machine", SERVING_MACHINES, "TPU v5e 4x4"),
+        "where": Chips("machine", SERVING_MACHINES, "TPU v5e 4x4"),
         "weights": Choice("weights", tuple(TYPES), "int8"),
         "kv": Choice("cache", tuple(TYPES), "int8"),
         "P": Slider("prompt tokens", 128, 131072, 2048, "pow2"),

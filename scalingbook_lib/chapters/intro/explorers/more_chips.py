@@ -5,8 +5,10 @@ Add chips until the network is the wall; weigh a model change.
 
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
+    NETWORKED,
     Band,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -22,7 +24,6 @@ from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import count, si
 
 ONE, ALL = "one torus axis", "all torus axes"
-CHIPS = ("TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "H100")
 COUNTS = [2.0 ** (e / 4) for e in range(57)]  # 1 to 16,384 chips, four points an octave
 _TOP = 60.0  # % of efficiency lost: where the break-even chart ends
 _STORED = 12  # bytes a parameter: bf16 weight and gradient, two fp32 moments of Adam
@@ -122,7 +123,7 @@ ADD_CHIPS = Explorer(
         "P": Slider("parameters P", 1, 1000, 8, "log", "billion"),
         "B": Slider("batch B", 2**16, 2**24, 2**22, "pow2", "tokens"),
         "n": Slider("chips n", 1, 16384, 4096, "log", "chips"),
-        "chip": Choice("chip", CHIPS, "TPU v5p"),
+        "chip": Chips("chip", NETWORKED, "TPU v5p"),
         "network": Choice("gradients travel over", (ONE, ALL)),
         "overlap": Slider("overlap", 0, 100, 100, unit="%"),
     },

@@ -3,8 +3,10 @@
 from scalingbook_lib import units
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
+    EVERY,
     Bars,
     Cell,
+    Chips,
     Choice,
     Explorer,
     Grid,
@@ -37,7 +39,6 @@ _UNITS = {
 }
 _BINARY = {"KiB": "kB", "MiB": "MB", "GiB": "GB", "TiB": "TB"}
 _BINARY_OF = {decimal: binary for binary, decimal in _BINARY.items()}
-_CHIPS = ("TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "H100", "B200")
 
 
 def _holders(chip: chips.Chip) -> dict[str, float]:
@@ -111,7 +112,7 @@ UNITS = Explorer(
     controls={
         "amount": Slider("amount", 1, 1024, 16, "log"),
         "unit": Choice("unit", tuple(_UNITS), "GiB"),
-        "chip": Choice("chip", _CHIPS, "TPU v5e"),
+        "chip": Chips("chip", EVERY, "TPU v5e"),
     },
     view=_trainer,
 )

@@ -1,10 +1,12 @@
 """What happens to the step when the batch stays, and when it grows? Strong against weak scaling."""
 
-from scalingbook_lib.chapters.intro.explorers.more_chips import ALL, CHIPS, COUNTS, ONE, axes_of
+from scalingbook_lib.chapters.intro.explorers.more_chips import ALL, COUNTS, ONE, axes_of
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
+    NETWORKED,
     Bars,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -81,7 +83,7 @@ REGIMES = Explorer(
         "n": Slider("chips n", 1, 16384, 4096, "log", "chips"),
         "B": Slider("strong: batch B", 2**16, 2**24, 2**22, "pow2", "tokens"),
         "per_chip": Slider("weak: tokens per chip", 2**7, 2**15, 2**12, "pow2", "tokens"),
-        "chip": Choice("chip", CHIPS, "TPU v5p"),
+        "chip": Chips("chip", NETWORKED, "TPU v5p"),
         "network": Choice("gradients travel over", (ONE, ALL)),
     },
     view=_regimes,

@@ -6,6 +6,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
     TORI,
     Cell,
+    Chips,
     Choice,
     Explorer,
     Grid,
@@ -140,7 +141,7 @@ RING = Explorer(
         "B": Slider("B per device", 64, 65536, 1024, "pow2"),
         "D": Slider("D in all", 512, 65536, 2048, "pow2"),
         "F": Slider("F per device", 256, 32768, 2048, "pow2"),
-        "chip": Choice("chip", TORI, "TPU v5e"),
+        "chip": Chips("chip", TORI, "TPU v5e"),
         "step": Steps("step", 2),
     },
     view=_ring,

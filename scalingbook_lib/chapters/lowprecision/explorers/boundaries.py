@@ -2,10 +2,13 @@
 
 from functools import cache
 
-from scalingbook_lib.machines import Cluster, Machine, Slice, chips
+from scalingbook_lib.machines import Cluster, Machine, chips
 from scalingbook_lib.machines.formats import NVFP4, computed_in
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
+    SWITCHED,
     Bars,
+    Chips,
     Choice,
     Explorer,
     Readout,
@@ -17,7 +20,6 @@ from scalingbook_lib.reader.explorers.parts import (
 from scalingbook_lib.steps.limits.recipe import Recipe
 from scalingbook_lib.units import BF16, DTYPES, FP4, FP8, count
 
-CHIPS = ("TPU v5e", "TPU v6e", "TPU7x", "H100", "B200", "B300", "GB300", "MI300X", "MI355X")
 _STORED = {"bf16": BF16, "fp8": FP8, "NVFP4": NVFP4.dtype}
 _PRODUCTS = {"bf16": BF16, "fp8": FP8, "fp4": FP4}
 
@@ -57,7 +59,7 @@ LADDER = Explorer(
     title="Two types, one batch",
     question="From which batch is a layer compute-bound, by the types that are read and multiplied?",
     controls={
-        "chip": Choice("chip", CHIPS, "GB300"),
+        "chip": Chips("chip", CHIPS, "GB300"),
         "weights": Choice("weights in HBM", tuple(_STORED), "NVFP4"),
         "product": Choice("products", tuple(_PRODUCTS), "fp4"),
     },
@@ -68,9 +70,8 @@ LADDER = Explorer(
 @cache
 def machine(chip: str) -> Machine:
     """About a thousand of them."""
-    if chip == "TPU7x":
-        return Slice.of(chips.TPU7X, "8x8x16")
-    return Cluster.of(chips.find(chip), 1152 if chip.startswith("GB") else 1024)
+    on = chips.find(chip)
+    return Cluster.of(on, 1152 if on.domain_chips == 72 else 1024)
 
 
 def limits(recipe: Recipe, on: Machine) -> dict[str, float]:
@@ -118,7 +119,7 @@ MIXER = Explorer(
     title="A dial for each type",
     question="Which limits of the network rise with a faster product, and which dials bring them back?",
     controls={
-        "chip": Choice("chip", ("H100", "B200", "GB300", "MI300X"), "H100"),
+        "chip": Chips("chip", tuple(n for n in SWITCHED if "fp8" in chips.KNOWN[n].rates()), "H100"),
         "product": Choice("products", ("bf16", "fp8"), "fp8"),
         "gather": Choice("gathers", tuple(_WIDE), "bf16"),
         "sums": Choice("sums", ("fp32", "bf16", "fp8"), "bf16"),

@@ -3,8 +3,10 @@
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.machines.sheet import Sheet, printed
 from scalingbook_lib.reader.explorers.parts import (
+    EVERY,
     Bars,
     Cell,
+    Chips,
     Choice,
     Explorer,
     Grid,
@@ -128,8 +130,8 @@ SIX = Explorer(
     title="Six numbers",
     question="What follows from the sheet of one chip, beside another's?",
     controls={
-        "one": Choice("a chip", tuple(chips.KNOWN), "Rubin"),
-        "other": Choice("beside", tuple(chips.KNOWN), "GB300"),
+        "one": Chips("a chip", EVERY, "Rubin"),
+        "other": Chips("beside", EVERY, "GB300"),
         "bits": Choice("products in", ("4 bits", "8 bits", "16 bits"), "8 bits"),
     },
     view=_six,

@@ -4,7 +4,9 @@ from scalingbook_lib import models, training
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.machines.energy import BOUNDARIES, energy
 from scalingbook_lib.reader.explorers.parts import (
+    POWERED,
     Bars,
+    Chips,
     Choice,
     Explorer,
     Readout,
@@ -17,7 +19,6 @@ from scalingbook_lib.reader.explorers.parts import (
 from scalingbook_lib.units import si
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "DeepSeek-V3")
-CHIPS = ("A100", "H100", "H200", "B200", "GB200", "GB300", "MI300X", "MI355X")
 
 
 def _energy(*, model: str, trillions: float, chip: str, mfu: float, cents: float, grams: float) -> View:
@@ -54,7 +55,7 @@ ENERGY = Explorer(
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 405B"),
         "trillions": Slider("trillions of tokens", 0.1, 30.0, 15.0, "log"),
-        "chip": Choice("chip", CHIPS, "H100"),
+        "chip": Chips("chip", POWERED, "H100"),
         "mfu": Slider("MFU of the bill", 10.0, 60.0, 35.0, unit="%", step=1.0),
         "cents": Slider("US cents a kilowatt-hour", 2.0, 30.0, 8.0, "log"),
         "grams": Slider("grams of CO₂ a kilowatt-hour", 10.0, 800.0, 400.0, "log"),

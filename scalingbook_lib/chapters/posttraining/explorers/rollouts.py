@@ -9,7 +9,9 @@ from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.planner import Splits
 from scalingbook_lib.planner.loops import ONE_STALE, REFILLED, TOGETHER
 from scalingbook_lib.reader.explorers.parts import (
+    SWITCHED,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -25,7 +27,6 @@ from scalingbook_lib.serving import drawn, mean_context, refilled, rollout
 from scalingbook_lib.units import count, si
 
 ENGINES = {"LLaMA-3 8B": 2, "Qwen3 32B": 4, "LLaMA-3 70B": 8}  # chips of one engine
-CHIPS = ("H100", "H200", "B200")
 _P = 512
 
 
@@ -70,7 +71,7 @@ SLOTS = Explorer(
     question="How long does a batch of answers wait for its longest?",
     controls={
         "model": Choice("model", tuple(ENGINES), "LLaMA-3 70B"),
-        "chip": Choice("chip", CHIPS, "H100"),
+        "chip": Chips("chip", SWITCHED, "H100"),
         "answers": Slider("answers of one engine", 8, 512, 256, "pow2"),
         "mean": Slider("tokens in the mean", 1024, 16_384, 8192, "pow2"),
         "spread": Slider("spread of the lengths", 0.0, 1.2, 0.8, step=0.1),

@@ -6,6 +6,7 @@ from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.reader.explorers.parts import (
     TORI,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -112,7 +113,7 @@ TIMELINE = Explorer(
         "F": Slider("columns F", 1024, 131072, 8192, "pow2"),
         "n": Slider("chips n", 2, 16, 4),
         "W": Slider("link, one way", 1e10, 4e11, 5e10, "log", "B/s"),
-        "chip": Choice("chip", TORI, "TPU v5e"),
+        "chip": Chips("chip", TORI, "TPU v5e"),
     },
     view=_timeline,
 )

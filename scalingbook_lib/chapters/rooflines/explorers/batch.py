@@ -8,6 +8,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
     CHIPS,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -93,7 +94,7 @@ BATCH = Explorer(
         "D": Slider("width D", 128, 32768, 8192, "pow2"),
         "F": Slider("width F", 128, 131072, 32768, "pow2"),
         "mix": Choice("numbers", tuple(_MIXES), "bf16 everything"),
-        "chip": Choice("chip", CHIPS, "TPU v5e"),
+        "chip": Chips("chip", CHIPS, "TPU v5e"),
     },
     view=_knee,
 )

@@ -6,6 +6,7 @@ from scalingbook_lib.reader.explorers.parts import (
     WITH_TORUS,
     Bars,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -106,7 +107,7 @@ LEVELS = Explorer(
         "n": Slider("chips n on the axis", 1, 16, 16, "pow2"),
         "weights": Choice("weights come from", ("HBM", "the host, over PCIe"), "HBM"),
         "crosses": Choice("the sums cross", ("ICI", "DCN"), "ICI"),
-        "chip": Choice("chip", WITH_TORUS, "TPU v5e"),
+        "chip": Chips("chip", WITH_TORUS, "TPU v5e"),
     },
     view=_levels,
 )

@@ -3,9 +3,10 @@
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
-    CHIPS,
+    RATED,
     Bars,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -31,7 +32,7 @@ def _two_rooflines(*, B: int, D: int, F: int, numbers: str, level: str, left: st
     times = [roofline.matmul(B, D, F, chip, kind, bytes_per_s=_rate(chip, level)) for chip in on]
     chart = Chart(
         Scale("arithmetic intensity", "FLOPs/byte", "log", _LOWEST, _HIGHEST),
-        Scale("attainable rate", "FLOPs/s", "log", 1e10, 1e16),
+        Scale("attainable rate", "FLOPs/s", "log", 1e10, _top(on, kind)),
         (
             *(_roof(chip, kind, t) for chip, t in zip(on, times, strict=True)),
             *(_operation(t, color) for color, t in enumerate(times)),
@@ -46,6 +47,11 @@ def _two_rooflines(*, B: int, D: int, F: int, numbers: str, level: str, left: st
             *(Readout(f"{c.name}: ridge", t.ridge, "FLOPs/byte") for c, t in zip(on, times, strict=True)),
         ),
     )
+
+
+def _top(on: list[Chip], kind: DType) -> float:
+    """Where the axis ends: the same for most chips, higher for a wafer and for Rubin in fp4."""
+    return 1e16 if max(chip.flops_per_s(kind) for chip in on) < 1e16 else 1e18
 
 
 def _rate(chip: Chip, level: str) -> float:
@@ -100,10 +106,10 @@ ROOFLINE = Explorer(
         "B": Slider("tokens B", 1, 16384, 64, "log"),
         "D": Slider("width D", 256, 32768, 8192, "pow2"),
         "F": Slider("width F", 256, 131072, 32768, "pow2"),
-        "numbers": Choice("data type", ("bf16", "int8", "fp8"), "bf16"),
+        "numbers": Choice("data type", ("bf16", "fp16", "int8", "fp8", "fp4"), "bf16"),
         "level": Choice("operands come from", ("HBM", "VMEM", "ICI", "PCIe", "DCN"), "HBM"),
-        "left": Choice("one chip", CHIPS, "TPU v5e"),
-        "right": Choice("the other chip", CHIPS, "TPU v6e"),
+        "left": Chips("one chip", RATED, "TPU v5e"),
+        "right": Chips("the other chip", RATED, "TPU v6e"),
     },
     view=_two_rooflines,
 )

@@ -11,6 +11,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Cell,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -112,7 +113,7 @@ TILES = Explorer(
         "rows": Slider("rows of a tile", 8, 8192, 256, "pow2"),
         "columns": Slider("columns of a tile", 8, 8192, 256, "pow2"),
         "depth": Slider("depth of one step", 64, 8192, 512, "pow2"),
-        "chip": Choice("chip", WITH_VMEM, "TPU v5e"),
+        "chip": Chips("chip", WITH_VMEM, "TPU v5e"),
     },
     view=_tiles,
 )
@@ -190,7 +191,7 @@ SPLIT = Explorer(
         "F": Slider("width F", 256, 131072, 8192, "pow2"),
         "n": Slider("chips on the axis", 2, 16, 2, "pow2"),
         "sharded": Switch("the result may stay split", False),
-        "chip": Choice("chip", WITH_TORUS, "TPU v5e"),
+        "chip": Chips("chip", WITH_TORUS, "TPU v5e"),
     },
     view=_split,
 )

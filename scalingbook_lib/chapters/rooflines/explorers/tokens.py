@@ -5,6 +5,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
     CHIPS,
     Bars,
+    Chips,
     Choice,
     Explorer,
     Readout,
@@ -68,7 +69,7 @@ TOKENS = Explorer(
         "length": Slider("tokens in a sequence", 128, 131072, 4096, "pow2"),
         "copies": Slider("copies of the weights", 1, 16384, 2048, "pow2"),
         "m": Slider("chips that share a copy", 1, 64, 8, "pow2"),
-        "chip": Choice("chip", CHIPS, "TPU v5e"),
+        "chip": Chips("chip", CHIPS, "TPU v5e"),
     },
     view=_tokens,
 )

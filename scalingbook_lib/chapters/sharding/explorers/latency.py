@@ -6,8 +6,9 @@ from dataclasses import replace
 from scalingbook_lib import collectives
 from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.reader.explorers.parts import (
-    TORI,
+    LINKED,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -113,7 +114,7 @@ LATENCY = Explorer(
         "wired": Choice("wired as a", tuple(_WIRED)),
         "nbytes": Slider("array M", _LEAST, _MOST, 3.2e4, "log", "B"),
         "hop": Slider("one hop \N{GREEK SMALL LETTER ALPHA}", 1e-7, 1e-5, 1e-6, "log", "s"),
-        "chip": Choice("chip", TORI, "TPU v5e"),
+        "chip": Chips("chip", LINKED, "TPU v5e"),
     },
     view=_latency,
 )

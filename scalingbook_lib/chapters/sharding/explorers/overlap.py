@@ -3,7 +3,7 @@
 from scalingbook_lib.reader.explorers.parts import (
     TORI,
     Chart,
-    Choice,
+    Chips,
     Curve,
     Explorer,
     Points,
@@ -95,7 +95,7 @@ OVERLAP = Explorer(
         "J": Slider("size of J", 256, 65536, 8192, "pow2"),
         "K": Slider("size of K", 256, 131072, 32768, "pow2"),
         "n": Slider("chips on Y", 2, 16, 4, "pow2"),
-        "chip": Choice("chip", TORI, "TPU v5e"),
+        "chip": Chips("chip", TORI, "TPU v5e"),
     },
     view=_overlap,
 )

@@ -8,8 +8,9 @@ from scalingbook_lib.collectives import Transfer, schedules
 from scalingbook_lib.collectives.schedules import Piece, Schedule, Send, holdings
 from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.reader.explorers.parts import (
-    TORI,
+    LINKED,
     Cell,
+    Chips,
     Choice,
     Explorer,
     Grid,
@@ -227,7 +228,7 @@ PLAYER = Explorer(
         "op": Choice("collective", COLLECTIVES),
         "n": Slider("devices n", 2, 16, 8),
         "nbytes": Slider("array M", 1e3, 1e9, 32e6, "log", "B"),
-        "chip": Choice("chip", TORI, "TPU v5e"),
+        "chip": Chips("chip", LINKED, "TPU v5e"),
         "wrapped": Switch("wrapped (a ring)", True),
         "both": Switch("both ways", True),
         "step": Steps("step", 2),

@@ -3,9 +3,10 @@
 from scalingbook_lib.collectives.resharding import Resharding, Sequence, reshard
 from scalingbook_lib.notation import Mesh, parse
 from scalingbook_lib.reader.explorers.parts import (
-    TORI,
+    LINKED,
     Bars,
     Cell,
+    Chips,
     Choice,
     Explorer,
     Grid,
@@ -113,7 +114,7 @@ RESHARD = Explorer(
         "I": Slider("rows", 16, 131072, 4096, "pow2"),
         "J": Slider("columns", 16, 131072, 8192, "pow2"),
         "numbers": Choice("data type", ("bf16", "int8", "fp32")),
-        "chip": Choice("chip", TORI, "TPU v5p"),
+        "chip": Chips("chip", LINKED, "TPU v5p"),
         "idle": Switch("other axes may help", False),
     },
     view=_reshard,

@@ -9,6 +9,7 @@ from scalingbook_lib.reader.explorers.parts import (
     TORI,
     Bars,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -130,7 +131,7 @@ STRATEGIES = Explorer(
         "F": Slider("width F", 256, 131072, 16384, "pow2"),
         "n": Slider("chips n", 2, 64, 4, "pow2"),
         "count_as": Choice("strategies", (_TEXTBOOK, _EXACT, _ALL)),
-        "chip": Choice("chip", TORI, "TPU v5p"),
+        "chip": Chips("chip", TORI, "TPU v5p"),
     },
     view=_strategies,
 )

@@ -8,9 +8,10 @@ from scalingbook_lib import collectives
 from scalingbook_lib.collectives import schedules
 from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.reader.explorers.parts import (
-    TORI,
+    LINKED,
     Bars,
     Chart,
+    Chips,
     Choice,
     Explorer,
     Readout,
@@ -142,7 +143,7 @@ TORUS = Explorer(
         "C": Slider("axis C", 1, 16, 1, "pow2", "chips"),
         "wraps": Choice("wrapped", tuple(_WRAPS)),
         "nbytes": Slider("whole array M", 1e6, 1e10, 6.4e7, "log", "B"),
-        "chip": Choice("chip", TORI, "TPU v5e"),
+        "chip": Chips("chip", LINKED, "TPU v5e"),
     },
     view=_torus,
 )

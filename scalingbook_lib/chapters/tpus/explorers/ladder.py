@@ -9,6 +9,7 @@ from scalingbook_lib.reader.explorers.parts import (
     WITH_TORUS,
     Cell,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -132,7 +133,7 @@ LADDER = Explorer(
         "F": Slider("columns F", 256, 131072, 16384, "pow2"),
         "numbers": Choice("stored in", ("bf16", "int8"), "bf16"),
         "crosses": Choice("what crosses the level", (_EACH, "W alone"), _EACH),
-        "chip": Choice("chip", ("TPU v2", *WITH_TORUS), "TPU v5e"),
+        "chip": Chips("chip", WITH_TORUS, "TPU v5e"),
     },
     view=_ladder,
 )

@@ -3,9 +3,11 @@
 from functools import lru_cache
 
 from scalingbook_lib import models, training
-from scalingbook_lib.machines import Cluster, Machine, Slice, chips
+from scalingbook_lib.machines import Machine, Slice, chips
 from scalingbook_lib.reader.explorers.parts import (
+    NETWORKED,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -14,12 +16,13 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    switched,
 )
 from scalingbook_lib.training import Plan, TrainingStep, rules
 from scalingbook_lib.units import count, si
 
+CHIPS = tuple(n for n in NETWORKED if not (t := chips.KNOWN[n].torus) or t.dims == 3)
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "LLaMA-2 7B", "GPT-2 XL")
-CHIPS = ("TPU v4", "TPU v5p", "TPU7x", "H100", "B200")
 WAYS = {"ring": "ring", "gathered keys": "gather", "Ulysses": "ulysses"}
 _SIZES = (4, 8, 16, 32, 64)
 
@@ -28,7 +31,7 @@ def machine(chip: str, C: int) -> Machine:
     """Context over one axis of a torus, the only one of that size, or over C neighbors of a cluster."""
     on = chips.find(chip)
     other = "8x8" if C in (4, 16) else "4x4"
-    return Slice.of(on, f"{other}x{C}") if on.torus else Cluster.of(on, 16 * C)
+    return Slice.of(on, f"{other}x{C}") if on.torus else switched(on, 16 * C)
 
 
 @lru_cache(maxsize=1024)
@@ -114,7 +117,7 @@ CONTEXT = Explorer(
     question="How short may each chip's piece of a sequence be, before attention waits for keys and values?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
-        "chip": Choice("chip", CHIPS, "TPU v5p"),
+        "chip": Chips("chip", CHIPS, "TPU v5p"),
         "T": Slider("tokens of a sequence T", 4096, 2**21, 8192, "pow2"),
         "C": Slider("context ways", 4, 64, 8, "pow2"),
         "way": Choice("how", tuple(WAYS), "ring"),

@@ -4,6 +4,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
     TORI,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -97,7 +98,7 @@ DCN = Explorer(
     title="A batch over several pods",
     question="How many tokens must each pod have, so that its arithmetic hides the sum of the gradients?",
     controls={
-        "chip": Choice("chip", TORI, "TPU v5p"),
+        "chip": Chips("chip", TORI, "TPU v5p"),
         "pods": Slider("pods", 2, _MOST, 4),
         "batch": Slider("tokens of a step", 2**16, 2**27, 2**22, "pow2"),
         "gradients": Choice("gradients summed in", (BF16.name, FP32.name), BF16.name),

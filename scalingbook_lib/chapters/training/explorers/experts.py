@@ -6,9 +6,11 @@ from functools import lru_cache
 from scalingbook_lib import models
 from scalingbook_lib.machines import Machine, Slice, chips
 from scalingbook_lib.reader.explorers.parts import (
+    DOMAINS,
     RACKS,
     Bars,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -30,7 +32,7 @@ MODELS = ("Mixtral 8x22B", "Qwen3 235B-A22B", "gpt-oss 120B", "DeepSeek-V3")
 _CUBES = {8: "2x2x2", 16: "2x2x4", 32: "2x4x4", 64: "4x4x4", 128: "4x4x8", 256: "4x8x8", 512: "8x8x8"}
 _SQUARES = {8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
 TORI = {"TPU v5p": _CUBES, "TPU7x": _CUBES, "TPU v5e": _SQUARES, "TPU v6e": _SQUARES}
-JOINED = (*TORI, "H100", RACKS)
+JOINED = (*TORI, *DOMAINS)
 _OUT = {"bf16 both ways": BF16, "fp8 out, bf16 back": FP8}
 
 
@@ -134,7 +136,7 @@ EXPERTS = Explorer(
     question="How wide must an expert be for its products to take as long as bringing it the tokens?",
     controls={
         "model": Choice("model", MODELS, "DeepSeek-V3"),
-        "name": Choice("machine", JOINED, "TPU v5p"),
+        "name": Chips("machine", JOINED, "TPU v5p"),
         "Z": Slider("chips Z that share the experts", 8, 512, 64, "pow2"),
         "tokens": Slider("tokens of each chip", 64, 65536, 4096, "pow2"),
         "out": Choice("tokens travel in", tuple(_OUT), "bf16 both ways"),

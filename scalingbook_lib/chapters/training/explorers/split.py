@@ -7,6 +7,7 @@ from scalingbook_lib.reader.explorers.parts import (
     TRAINING_MACHINES,
     Bars,
     Cell,
+    Chips,
     Choice,
     Explorer,
     Grid,
@@ -146,7 +147,7 @@ SPLIT = Explorer(
     question="Which ways to split a machine exist for this model and batch, and which is the fastest?",
     controls={
         "name": Choice("model", MODELS, "LLaMA-3 70B"),
-        "where": Choice("machine", TRAINING_MACHINES, "TPU v5p 16x16x16"),
+        "where": Chips("machine", TRAINING_MACHINES, "TPU v5p 16x16x16"),
         "batch": Choice("sequences of a step", BATCHES, "1024"),
         "T": Slider("tokens of a sequence", 1024, 131072, 4096, "pow2"),
         "rest": Choice("beside FSDP and TP", tuple(REST), "context (CP)"),

@@ -3,8 +3,10 @@
 from scalingbook_lib import training
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
+    EVERY,
     Bars,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -19,7 +21,6 @@ from scalingbook_lib.reader.explorers.parts import (
 )
 from scalingbook_lib.units import BF16, FP32, binary, count, dtype, si
 
-CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "A100", "H100", "B200")
 STAGES = {"plain DP": 0, "ZeRO-1": 1, "ZeRO-2": 2, "ZeRO-3 (FSDP)": 3}
 _PARTS = {"weights": 0, "gradients": 1, "optimizer": 3}
 _MOST = 4096
@@ -107,7 +108,7 @@ ZERO = Explorer(
         "stage": Choice("stage", tuple(STAGES), "ZeRO-3 (FSDP)"),
         "gradients": Choice("gradients in", (BF16.name, FP32.name), BF16.name),
         "master": Switch("an fp32 copy of the weights", True),
-        "chip": Choice("chip", CHIPS, "H100"),
+        "chip": Chips("chip", EVERY, "H100"),
     },
     view=_zero,
 )

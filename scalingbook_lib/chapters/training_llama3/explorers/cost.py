@@ -3,8 +3,11 @@
 from scalingbook_lib import models, training
 from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.machines import Cluster, Machine, Slice, chips
+from scalingbook_lib.machines.age import paid
 from scalingbook_lib.reader.explorers.parts import (
+    CHIPS,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -29,7 +32,6 @@ MODELS = (
     "gpt-oss 120B",
     "DeepSeek-V3",
 )
-CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "A100", "H100", "B200")
 NAMED = ("Llama-3.1-405B", "Llama-3.1-8B", "PaLM-540B", "BLOOM-176B", "LLaMA-65B", "MPT-7B", "Pythia-70M")
 ASSUMED_USD_PER_HOUR = 4.2  # TPU v5p's price, for chips whose price nobody publishes
 _SIZES = [2.0**e for e in range(6, 18)]
@@ -38,7 +40,9 @@ _SIZES = [2.0**e for e in range(6, 18)]
 def host(chip: str) -> Machine:
     """The chips of one machine, of which a run takes as many as it needs."""
     on = chips.find(chip)
-    return Slice.of(on, "2x2x1" if on.torus.dims == 3 else "2x2") if on.torus else Cluster.of(on, 8)
+    if not on.torus:
+        return Cluster.of(on, 8)
+    return Slice.of(on, "2x2x1" if on.torus.dims == 3 else "4x4" if on.chips_per_host == 16 else "2x2")
 
 
 def usd_per_hour(chip: str) -> float:
@@ -85,8 +89,8 @@ def _cost(*, model: str, trillions: float, chip: str, n: int, mfu: float, price:
 
 def _paid(chip: str, price: float) -> Readout:
     """The price of an hour, and the day of its source or that it is assumed."""
-    on, usd = chips.find(chip), usd_per_hour(chip)
-    since = f"on {on.sources['usd_per_hour'].as_of}" if on.usd_per_hour else "assumed"
+    day, usd = paid(chips.find(chip)).as_of, usd_per_hour(chip)
+    since = f"on {day}" if day else "assumed"
     share = "" if price == 100 else f"{price:.0f} % of "
     return Readout("price of a chip-hour", usd * price / 100, "", f"{share}${usd:.2f}, {since}")
 
@@ -132,7 +136,8 @@ def _usd(usd: float) -> str:
 
 def _verdict(run: training.PlannedRun, model: str, trillions: float, chip: str, usd: float) -> str:
     said = f"{model} on {count(trillions)} trillion tokens takes {count(run.chips)} {chip}"
-    return f"{said} {three(run.days)} days, {si(run.chip_hours)} chip-hours, for {_usd(usd)}{_nearest(run)}."
+    paid_for = _usd(usd) if chips.find(chip).usd_per_hour else f"{_usd(usd)} at an assumed price"
+    return f"{said} {three(run.days)} days, {si(run.chip_hours)} chip-hours, for {paid_for}{_nearest(run)}."
 
 
 def _nearest(run: training.PlannedRun) -> str:
@@ -152,7 +157,7 @@ COST = Explorer(
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "trillions": Slider("trillions of tokens", 0.1, 30.0, 15.0, "log"),
-        "chip": Choice("chip", CHIPS, "TPU v5p"),
+        "chip": Chips("chip", CHIPS, "TPU v5p"),
         "n": Slider("chips", 64, 131072, 8960, "log", step=8),
         "mfu": Slider("MFU", 10.0, 70.0, 40.0, unit="%", step=1.0),
         "price": Slider("price, of the chip's own", 20.0, 300.0, 100.0, unit="%", step=5.0),

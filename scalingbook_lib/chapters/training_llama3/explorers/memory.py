@@ -7,8 +7,10 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import Policy
 from scalingbook_lib.reader.explorers.parts import (
+    EVERY,
     Bars,
     Chart,
+    Chips,
     Choice,
     Curve,
     Explorer,
@@ -24,7 +26,6 @@ from scalingbook_lib.training import rules
 from scalingbook_lib.units import BF16, FP32, DType, binary, count, percent, si
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 7B", "Qwen3 32B", "DeepSeek-V3")
-CHIPS = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x", "H100", "B200")
 _STATE: dict[str, tuple[DType | None, DType | None]] = {
     "10 (fp32 moments)": (None, None),
     "12 (gradients too)": (BF16, None),
@@ -135,7 +136,7 @@ MEMORY = Explorer(
     question="How many chips hold the model, its optimizer and what waits for the backward pass?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
-        "chip": Choice("chip", CHIPS, "TPU v5p"),
+        "chip": Chips("chip", EVERY, "TPU v5p"),
         "n": Slider("chips", 8, 16384, 8960, "log", step=8),
         "tokens": Slider("tokens of a step", 2**18, 2**26, 2**22, "pow2"),
         "arrays": Slider("arrays of a layer", 1, 16, 4),

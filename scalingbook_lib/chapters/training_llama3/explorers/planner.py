@@ -8,6 +8,7 @@ from scalingbook_lib.reader.explorers.parts import (
     TRAINING_MACHINES,
     Bars,
     Cell,
+    Chips,
     Choice,
     Explorer,
     Grid,
@@ -140,7 +141,7 @@ PLANNER = Explorer(
     question="How should this model be spread over these chips, and why not otherwise?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
-        "where": Choice("machine", TRAINING_MACHINES, "TPU v5p 16x16x16"),
+        "where": Chips("machine", TRAINING_MACHINES, "TPU v5p 16x16x16"),
         "batch": Choice("sequences of a step", BATCHES, "1024"),
         "T": Slider("tokens of a sequence", 1024, 131072, 4096, "pow2"),
         "tp": Choice("TP", (ANY, *map(str, _TP)), ANY),

@@ -7,7 +7,7 @@ from scalingbook_lib.reader.explorers.parts import (
     CHIPS,
     Bars,
     Cell,
-    Choice,
+    Chips,
     Explorer,
     Grid,
     Notation,
@@ -123,7 +123,7 @@ EINSUM = Explorer(
         "d": Slider("size of the 4th", 1, 65536, 8, "pow2"),
         "e": Slider("size of the 5th", 1, 65536, 128, "pow2"),
         "f": Slider("size of the 6th", 1, 65536, 4096, "pow2"),
-        "chip": Choice("chip", CHIPS, "TPU v5e"),
+        "chip": Chips("chip", CHIPS, "TPU v5e"),
     },
     view=_einsum,
 )

@@ -9,7 +9,7 @@ from scalingbook_lib.reader.explorers.parts import (
     CHIPS,
     Band,
     Chart,
-    Choice,
+    Chips,
     Curve,
     Explorer,
     Readout,
@@ -91,7 +91,7 @@ ROUTER = Explorer(
         "B": Slider("tokens BT", 64, 2**17, 1024, "pow2", "tokens"),
         "skew": Slider("skew of the router", 0.0, 1.5, 0.3, step=0.05),
         "factor": Slider("capacity / even share", 1.0, 4.0, 1.25, step=0.05),
-        "chip": Choice("chip", CHIPS, "TPU v5e"),
+        "chip": Chips("chip", CHIPS, "TPU v5e"),
     },
     view=_router,
 )

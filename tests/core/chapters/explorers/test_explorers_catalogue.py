@@ -24,16 +24,17 @@ TEXTS = {  # what a reader types, beside what stands there at the start
     "transformers.model": (json.dumps(LLAMA_8B),),
     "transformers.einsum": ("BTD,DF->BTF",),
 }
+UNIT = r"has no \w+ matrix unit( that is published)?; compute in one of"
 REFUSED = {  # what a reader may ask for and cannot get: a sentence that says what to write instead
-    "rooflines": r"has no (documented \w+ bandwidth|\w+ matrix unit)|tokens? cannot feed",
+    "rooflines": rf"has no documented \w+ bandwidth|{UNIT}|tokens? cannot feed",
     "gpus.fabric": "pair by pair|join at most",
-    "gpus": ": set|: lower|use fewer|a block has|cannot be shared",
-    "tpus.ladder": "has no int8 matrix unit; compute in one of bf16",
+    "gpus": f": set|: lower|use fewer|a block has|cannot be shared|{UNIT}",
+    "tpus.ladder": UNIT,
     "tpus.route": "there is no chip at|is no chip; write its place",
     "tpus.slices": "does not come as|is no slice shape",
     "sharding": ".{20}",
     "jax": ".{20}",
-    "inference": ": set|write",
+    "inference": f": set|write|{UNIT}",
     "inference_llama3": ": set|write",
     "training": ": set|: lower|[:;] take|[:;] write| needs even|do not divide over cp",
     "training_llama3": ": set|: lower|[:;] take|[:;] write| needs even|do not divide over cp",
