@@ -16,7 +16,7 @@ from tools.environment import ROOT
 LIBRARY = ROOT / "scalingbook_lib"
 DRAWN_LINES_OF_A_CHAPTER = 320  # of its figures, which are content, as the text is
 NOT_COMPUTING = ("reader", "chapters", "viz", "lab", "cli")
-LINES, COMPUTING_LINES = 30_348, 13_899  # logical ones, without docstrings; a chapter more costs about 300
+LINES, COMPUTING_LINES = 30_420, 13_920  # logical ones, without docstrings; a chapter more costs about 300
 LINES_OF_A_MODULE, LINES_OF_A_FUNCTION, MEDIAN_OF_FUNCTIONS = 250, 40, 6
 POSITIONAL, FILES, NAMES_AT_THE_TOP, UNFORMATTED = 5, 25, 20, 60
 DRAWN = re.compile(r"scalingbook_lib/chapters/(\w+)/figures[./]")
