@@ -45,12 +45,13 @@ LOOKS = """() => {
   const ground = (one) => {
     if (one && !grounds.has(one)) {
       const { backgroundColor, backgroundImage, opacity, filter } = getComputedStyle(one);
-      grounds.set(one, `${ground(one.parentElement)}/${backgroundColor} ${backgroundImage} ${opacity} ${filter}`
-        .replace('/rgba(0, 0, 0, 0) none 1 none', ''));
+      const own = [backgroundColor, backgroundImage, opacity, filter].join(' ');
+      const plain = own === 'rgba(0, 0, 0, 0) none 1 none';
+      grounds.set(one, ground(one.parentElement) + (plain ? '' : `/${own}`));
     }
     return grounds.get(one) ?? '';
   };
-  const says = (one) => [...one.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+  const says = (one) => [...one.childNodes].some((node) => node.nodeName === '#text' && node.data.trim());
   for (const one of document.body.querySelectorAll('*')) {
     if (!says(one) && !one.matches('input, select, textarea')) continue;
     if (!one.checkVisibility({ visibilityProperty: true }) || !one.getClientRects().length) continue;
@@ -58,7 +59,8 @@ LOOKS = """() => {
     const around = one.parentElement, kind = [one, around].map((node) => node.getAttribute('class'));
     const look = [one.tagName, kind, color, fontSize, fontWeight, textShadow, textDecorationLine, ground(one),
       getComputedStyle(around).color, says(around)].join();
-    looks.set(look, [...looks.get(look) ?? [], one]);
+    if (!looks.has(look)) looks.set(look, []);
+    looks.get(look).push(one);
   }
   return looks;
 }"""
@@ -67,7 +69,8 @@ ONE_OF_EACH = f"""() => {{
   const kept = [...looks.values()].flatMap((same) => [same[0], same[same.length >> 1], same.at(-1)]);
   const around = new Set();
   for (const one of kept) for (let node = one; node; node = node.parentElement) around.add(node);
-  for (const one of kept) for (const node of (one.closest('.katex') ?? one).querySelectorAll('*')) around.add(node);
+  for (const one of kept.map((node) => node.closest('.katex') ?? node))
+    for (const node of one.querySelectorAll('*')) around.add(node);
   for (const one of document.body.querySelectorAll('*')) if (!around.has(one)) one.remove();
   const after = ({LOOKS})();
   return [...looks.keys()].filter((look) => !after.has(look));
@@ -99,7 +102,7 @@ def recolour(page, scheme):
     page.wait_for_selector(f"html[data-theme={scheme}]", state="attached")
 
 
-# A page is loaded once, in the dark on a phone, for all that its loading takes; then it becomes wide and light.
+# A page is loaded once, in the dark on a phone, for all that its loading takes; then it is wide and light.
 
 
 def test_a_page_is_light_and_whole_on_any_screen_in_any_colours_and_says_nothing_to_console_or_axe(

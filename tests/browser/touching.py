@@ -21,6 +21,10 @@ PAINT = """([root, name, value]) => new Promise((done, failed) => {
   input.dispatchEvent(new Event('input', { bubbles: true }));
 })""".replace("PATIENCE_MS", str(PATIENCE_MS))
 
+PAINT_ALL = f"""async ([root, states]) => {{
+  for (const [name, value] of states) await ({PAINT})([root, name, value]);
+}}"""
+
 
 def others(control):
     """Some states that a control is not in at the start, near and far."""
