@@ -3,7 +3,7 @@
 MAKEFLAGS += --no-print-directory
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
-BARE := .make/bare/bin/python -m pytest -q -p no:cacheprovider
+BARE := .make/bare/bin/python -m pytest -q -p no:cacheprovider --ignore-glob='*test_fuzz_*'
 NOTEBOOKS := chapters solutions exercises
 # `bare` runs the rest of the core's
 TESTS := tests/lab tests/book tests/web tests/trust tests/viz tests/cli $(wildcard tests/core/*/test_fuzz_*.py)
@@ -12,7 +12,7 @@ export UV_SYSTEM_CERTS := 1
 export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
 
-.PHONY: help book site serve test lint bare tests site-for-tests browser quick mutate attack trust renew fidelity stale bench execute lab alone colab pdf epub slides release clean set-up set-up-book
+.PHONY: help book site serve test lint bare bare-environment bare-chapters bare-rooms tests site-for-tests browser quick mutate attack trust renew fidelity stale bench execute lab alone colab pdf epub slides release clean set-up set-up-book
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -28,8 +28,8 @@ serve: set-up-book ## serve the site as it was last built
 
 test: set-up ## run every check there is
 	@$(PYTHON) -m web.site vendor
-	@$(MAKE) --jobs=2 --output-sync=target lint site-for-tests # either keeps one core busy
-	@$(MAKE) bare tests alone browser
+	@$(MAKE) --jobs=2 --output-sync=target site-for-tests bare-chapters bare-rooms lint # each keeps a core busy
+	@$(MAKE) tests alone browser
 
 lint: set-up ## style, types and floors
 	@echo "==> style, types and floors"
@@ -41,10 +41,18 @@ lint: set-up ## style, types and floors
 	@for script in tools/*.sh .ci/run; do sh -n $$script || exit 1; done
 
 bare: set-up ## the core's tests where nothing but pytest is installed
-	@echo "==> the core, with nothing but pytest beside it"
+	@$(MAKE) --jobs=2 --output-sync=target bare-chapters bare-rooms
+
+bare-environment: set-up
 	UV_PROJECT_ENVIRONMENT=.make/bare .venv/bin/uv sync --quiet --frozen --no-install-project --only-group bare --python $(PYTHON)
-	@$(BARE) --ignore-glob='*test_fuzz_*' --ignore=tests/core/chapters tests/core & others=$$!; \
-	$(BARE) --ignore-glob='*test_fuzz_*' tests/core/chapters; chapters=$$?; wait $$others && exit $$chapters
+
+bare-chapters: bare-environment
+	@echo "==> the core's chapters, with nothing but pytest beside it"
+	@$(BARE) tests/core/chapters
+
+bare-rooms: bare-environment
+	@echo "==> the core, with nothing but pytest beside it"
+	@$(BARE) --ignore=tests/core/chapters tests/core
 
 tests: set-up ## the library, the laboratory, the tools and every cell of every notebook
 	@echo "==> the library, and every cell of every notebook"

@@ -2,7 +2,7 @@
 
 `python -m tools.alone` tries two kinds on the versions that Colab has (`tools/colab.txt`): every notebook as
 the site gives it, which carries the library, whole; and those of one chapter as committed, beside a wheel of
-this tree, the cells that set up. On the versions of `uv.lock`, where `make tests` runs every cell, each
+this tree, the cells that set up. On the versions of `uv.lock`, where `make tests` runs every cell, one
 chapter's cells that set up are tried again. What runs whole finds JAX loaded, what only sets up does not.
 Nothing may be installed meanwhile: the only index that pip is told of stands in this process, knows no
 package at all, and what is asked of it fails the run.
@@ -204,11 +204,12 @@ def _variables(home: Path, empty: Index) -> dict[str, str]:
 
 
 def runs(versions: Versions, stems: list[str], carrying: str) -> Iterator[Run]:
-    """What is to run on these versions; beside a wheel one chapter: the cell is the same in all."""
+    """What is to run on these versions; where it only sets up, one chapter: the cell is the same in all."""
     for notebook in notebooks.every(stems):
-        if versions.whole or notebook.folder == "chapters":
+        first = notebook.stem == (stems or ["intro"])[0]
+        if versions.whole or first:
             yield Run(notebook, versions, carrying)
-        if notebook.stem == (stems or ["intro"])[0]:
+        if first:
             yield Run(notebook, versions)
 
 

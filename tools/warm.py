@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,6 +31,7 @@ FOR_KERNELS = (
     "IPython.extensions.storemagic",
 )
 FOR_KERNELS += ("jupyter_client.localinterfaces", "numpy", "jax.numpy")
+FOR_KERNELS += (str(Path(__file__).resolve().with_name("compiled") / "remembered.py"),)
 
 
 class Asked:
@@ -193,7 +195,13 @@ def serve(questions: IO[str], answers: IO[str]) -> None:
         print(json.dumps(KNOWN[asked["question"]](**asked["told"])), file=answers, flush=True)
 
 
+def _loaded(file: Path) -> None:
+    spec: Any = spec_from_file_location(file.stem, file)
+    sys.modules[file.stem] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:]:
-        import_module(name)
+        _loaded(Path(name)) if name.endswith(".py") else import_module(name)
     serve(sys.stdin, sys.stdout)

@@ -2,16 +2,14 @@
 
 An archive holds, in place of sources, the bytecode that Pyodide's own Python compiles: importing it in a
 browser costs no compilation. So does the standard library, which has what the two wheels can reach, no more:
-compiling its sources was half of a start. All are kept by content: what is unchanged is packed once.
+compiling its sources was half of a start.
 
 A snapshot of Python's memory (`_makeSnapshot` of Pyodide 314, which promises nothing of it) was tried: bare
 Python starts from it in a tenth of the processor's time, 0.4 s for 4.9 in Node. But it is 31 MB, of which 6.3
 travel beside the 9.6 of Python and the library: a first visit at 20 Mbit/s would wait 2.5 s longer.
 """
 
-import hashlib
 import json
-import os
 import shutil
 import zipfile
 from pathlib import Path
@@ -22,22 +20,6 @@ from web import vendor
 PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm")
 STANDARD = "python_stdlib.zip"
 _COMPILER, _IMPORTER = (Path(__file__).with_name(name) for name in ("compile.mjs", "imported.mjs"))
-
-
-def packed(files: dict[str, bytes]) -> Path:
-    """Files as an archive that Python imports without unpacking or compiling."""
-    digest = hashlib.sha256(
-        vendor.lock_digest().encode() + Path(__file__).read_bytes() + _COMPILER.read_bytes()
-    )
-    for name, text in files.items():
-        digest.update(name.encode() + b"\0" + text + b"\0")
-    path = vendor.STORE / "wheels" / f"{digest.hexdigest()[:20]}.whl"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}")  # two builds may pack at once
-        draft.write_bytes(wheel.packed(_compiled(files)))
-        draft.replace(path)
-    return path
 
 
 def _compiled(files: dict[str, bytes]) -> dict[str, bytes]:
@@ -80,4 +62,4 @@ def write(folder: Path) -> None:
         ("workbench.whl", workbench),
         (STANDARD, standard(library | workbench)),
     ):
-        shutil.copyfile(packed(files), folder / name)
+        (folder / name).write_bytes(wheel.packed(_compiled(files)))

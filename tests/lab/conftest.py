@@ -9,13 +9,19 @@ import pytest
 
 from scalingbook_lib.lab import devices
 from tests.core import repeatable as repeatable
-from tests.lab.remembered import remembered as remembered
+from tools.compiled import remembered as remembered
 
 devices.simulate(8)  # before JAX starts: each test process has its own
 # Values and collectives are what is tested, and fast machine code for toys took a third of the time.
 jax.config.update("jax_disable_most_optimizations", True)
 
 HLO = Path(__file__).parent / "hlo"
+
+
+@pytest.fixture(autouse=True)
+def as_quick_in_its_processes(monkeypatch):
+    """A process that a test starts compiles as this one does."""
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
 
 
 @pytest.fixture(scope="session")

@@ -35,8 +35,7 @@ def chapter():
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
-def test_a_plan_needs_what_the_chapter_says_within_a_tenth_of_what_is_counted(chapter, name, remembered):
-    remembered(TOPOLOGIES[name])
+def test_a_plan_needs_what_the_chapter_says_within_a_tenth_of_what_is_counted(chapter, name):
     m, (R, X, C, batch), told = chapter["COMPILED"][name]
     arrays = (*chapter["SPLIT"].values(), "A[B_RX, T_C, D]")
     program = aot.compile(

@@ -17,12 +17,11 @@ WORDS = replace(MIDDLE, name="with many words", V=16384)
 
 
 @pytest.mark.parametrize(("model", "mesh"), [(MIDDLE, {"X": 2, "Y": 2}), (WORDS, {"X": 4})])
-def test_state_and_peak_are_as_predicted(model, mesh, remembered):
+def test_state_and_peak_are_as_predicted(model, mesh):
     if not aot.available():
         if os.environ.get("CI"):
             pytest.fail(aot.why_not())
         pytest.skip(aot.why_not())
-    remembered(SLICE)
     trainer = Trainer(model, mesh, batch=32, T=512, topology=SLICE)
     told = training.memory(model, agreement.plan(trainer), batch=32, T=512, loop=True)
     compiled = trainer.program.memory
