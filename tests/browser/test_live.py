@@ -8,7 +8,7 @@ import pytest
 from benchmarks import fit
 from scalingbook_lib.reader.explorers.controls import Notation, Slider, Steps
 from tests.browser.conftest import SITE
-from tests.browser.touching import PAINT, boxes, give, moves, others, reset, right, roots, wrong
+from tests.browser.touching import PAINT, PAINT_ALL, boxes, give, moves, others, reset, right, roots, wrong
 
 ABOVE = "(error) => error.closest('.ex-control')?.querySelector('[name]').name"
 TWICE = """(button) => [1, 2].map(() => {  // in one go: after six seconds the first press is forgotten
@@ -56,31 +56,12 @@ def test_notation_that_cannot_be_read_says_why_and_loses_nothing(live):
                 assert "ex-stale" not in root.get_attribute("class")
 
 
-# explorers are fitted when the window rests: 200 ms after a frame has told of its size
-RESTED = """async () => {
-  const frame = () => new Promise(requestAnimationFrame);
-  for (let n = 0; n < 2; n++) await frame();
-  await new Promise((done) => setTimeout(done, 400));
-  for (let n = 0; n < 2; n++) await frame();
-}"""
-
-
-def test_explorers_fit_a_laptop_and_a_phone(live):
-    for width, height in fit.SCREENS.values():
-        live.page.set_viewport_size({"width": width, "height": height})
-        live.page.evaluate(RESTED)
-        assert [one for one in fit.misses(live.page) if one["missed"]] == []
-    live.page.set_viewport_size({"width": 1280, "height": 1000})
-    live.page.evaluate(RESTED)
-
-
 def test_reset_gives_back_the_height_that_a_bigger_figure_took(live):
     for root, explorer in roots(live):
         reset(live, root)
         before = root.evaluate("(root) => root.offsetHeight")
-        for name, control in explorer.controls.items():
-            for state in others(control)[:2]:
-                live.page.evaluate(PAINT, [root, name, state])
+        states = [[n, state] for n, control in explorer.controls.items() for state in others(control)[:2]]
+        live.page.evaluate(PAINT_ALL, [root, states])
         reset(live, root)
         after = root.evaluate("(root) => root.offsetHeight")
         assert abs(after - before) <= 2, explorer.key  # heights are rounded to pixels
@@ -193,11 +174,6 @@ def test_progress_is_kept_shown_exported_and_erased(live):
     )
 
 
-@pytest.mark.parametrize("last", [True])
-def test_all_that_was_clean(live, last):
-    live.assert_clean()
-
-
 AHEAD = """async ([root, name]) => {
   const slider = root.querySelector(`[name="${name}"]`), verdict = root.querySelector('.ex-verdict');
   let painted = false;
@@ -246,3 +222,25 @@ def test_a_picture_made_ahead_is_painted_at_once_and_is_the_right_one(live):
         painted.figure,
     )
     assert ahead["figure"] == expected
+
+
+# explorers are fitted when the window rests: 200 ms after a frame has told of its size
+RESTED = """async () => {
+  const frame = () => new Promise(requestAnimationFrame);
+  for (let n = 0; n < 2; n++) await frame();
+  await new Promise((done) => setTimeout(done, 400));
+  for (let n = 0; n < 2; n++) await frame();
+}"""
+
+
+# last of those that touch the page, for it leaves it small
+def test_explorers_fit_a_laptop_and_a_phone(live):
+    for width, height in fit.SCREENS.values():
+        live.page.set_viewport_size({"width": width, "height": height})
+        live.page.evaluate(RESTED)
+        assert [one for one in fit.misses(live.page) if one["missed"]] == []
+
+
+@pytest.mark.parametrize("last", [True])
+def test_all_that_was_clean(live, last):
+    live.assert_clean()

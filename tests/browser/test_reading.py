@@ -36,14 +36,21 @@ EMPTY_HEADS = """() => [...document.querySelectorAll("th")]
   .filter((head) => !head.textContent.trim()).map((head) => head.outerHTML)"""
 
 
+COLOURS = ("color-contrast", "link-in-text-block")
+
+
+@functools.cache
+def script():
+    return (vendor.package("axe-core") / "axe.min.js").read_text(encoding="utf-8")
+
+
 def axe(page, *rules):
     """What axe finds, each with the element."""
-    page.evaluate((vendor.package("axe-core") / "axe.min.js").read_text(encoding="utf-8"))
     # an element is told by its HTML: finding a selector for each of thousands is a third of a run
-    options = {"resultTypes": ["violations"], "selectors": False}
+    options = {"resultTypes": ["violations"], "selectors": False, "preload": False}
     options["rules"] = {"empty-table-header": {"enabled": False}}  # it reads no MathML: see EMPTY_HEADS
     if rules:
-        options["runOnly"] = {"type": "rule", "values": list(rules)}
+        options = {**options, "rules": {}, "runOnly": {"type": "rule", "values": list(rules)}}
     found = page.evaluate("(options) => axe.run(document, options)", options)["violations"]
     return [
         (v["id"], node["html"][:160], node.get("failureSummary", "")[:300])
@@ -51,46 +58,64 @@ def axe(page, *rules):
     ]  # fmt: skip
 
 
-# Each page is loaded three times, for all that its loading takes.
+def recolour(page, scheme):
+    page.emulate_media(color_scheme=scheme)
+    page.wait_for_selector(f"html[data-theme={scheme}]", state="attached")
 
 
-def test_a_page_is_light_asks_nobody_else_says_nothing_in_the_console_and_nothing_to_axe(visit, path):
-    visited = visit(bypass_csp=False)
+# A page is loaded once, in the dark on a phone, for all that its loading takes; then it is wide and light.
+
+
+def test_a_page_is_light_and_whole_on_any_screen_in_any_colours_and_says_nothing_to_console_or_axe(
+    visit, path
+):
+    visited = visit(width=390, dark=True, bypass_csp=False)
     page = visited.go(path)
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert page.evaluate(TOO_WIDE) == []
+    narrow = page.locator(".explorer .ex-narrow")
+    assert narrow.and_(page.locator(":visible")).count() == narrow.count()
     page.evaluate("scrollTo(0, document.body.scrollHeight)")
     page.evaluate("document.fonts.ready")
+    page.evaluate(script())
+    assert axe(page, "scrollable-region-focusable") == []
     page.wait_for_load_state("networkidle")
+
+    page.set_viewport_size({"width": 1280, "height": 1000})  # with its margins and its wide pictures
+    recolour(page, "light")
+    assert axe(page) == []
+    assert page.evaluate(EMPTY_HEADS) == []
+    assert page.locator("h1").count() == 1
+    assert page.evaluate(RAW_MATHS) == []
+    assert page.locator(".katex-error").count() == 0
     visited.assert_clean()
     parts = weight.of(SITE, visited.asked)
     if path == LIVE_AT_ONCE:  # what computes is not what is read: other pages fetch it when they are touched
         parts = {name: size for name, size in parts.items() if not name.startswith("_static/live/")}
     assert len(parts) > 3, "the page's files were not seen"
     assert sum(parts.values()) <= LIMIT_BYTES, parts
-    assert page.locator("h1").count() == 1
-    assert page.evaluate(RAW_MATHS) == []
-    assert page.locator(".katex-error").count() == 0
-    assert axe(page) == []
-    assert page.evaluate(EMPTY_HEADS) == []
+
+    recolour(page, "dark")
+    assert axe(page, *COLOURS) == []
 
 
-def test_a_page_fits_a_phone_and_is_legible_in_the_dark(visit, path):
-    page = visit(width=390, dark=True).go(path)
-    assert page.evaluate(TOO_WIDE) == []
-    for narrow in page.locator(".explorer .ex-narrow").all():
-        assert narrow.is_visible()
-    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-    assert axe(page, "scrollable-region-focusable") == []
-    page.set_viewport_size({"width": 1280, "height": 1000})  # with its margins and its wide pictures
-    assert axe(page, "color-contrast") == []
+@pytest.fixture(scope="module")
+def unscripted(browser):
+    """A tab with scripts off, in which page after page is opened: none can leave anything behind."""
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 1280, "height": 1000})
+    yield context.new_page()
+    context.close()
 
 
-def test_a_page_can_be_read_with_scripts_off(visit, path):
-    page = visit(javascript=False).go(path)
+def test_a_page_can_be_read_with_scripts_off(unscripted, base, path):
+    page = unscripted
+    page.goto(f"{base}/{path}", wait_until="load")
     assert page.locator("h1").is_visible()
-    for explorer in page.locator(".explorer").all():
-        assert explorer.locator(".ex-figure svg:visible").count()
-        assert explorer.locator(".ex-verdict").inner_text().strip()
-    assert not any(box.is_visible() for box in page.locator(".js-only, .pst-js-only").all())
+    explorers = page.locator(".explorer").count()
+    assert page.locator(".explorer:has(.ex-figure svg:visible)").count() == explorers
+    verdicts = page.locator(".explorer .ex-verdict").all_inner_texts()
+    assert len([said for said in verdicts if said.strip()]) == explorers
+    assert page.locator(".js-only:visible, .pst-js-only:visible").count() == 0
 
 
 @pytest.mark.parametrize("name", pages() or ["(no site)"])

@@ -9,9 +9,11 @@ import pytest
 from tests.browser.conftest import SITE
 
 HERE = Path(__file__).parent
-# A third was written and tuned with first; the others before any of them was asked, and stay as they were.
+# Each list was written before any of it was asked: two of 40, half drawn from the glossary, half as readers
+# type, and an older one with words that the book has in several places.
 QUERIES = list(csv.DictReader((HERE / "queries.csv").open(encoding="utf-8")))
-FIRST, IN_THREE = 0.85, 0.94  # of all; what was reached is 0.86 and 0.95
+FIRST = {"tuned": 0.86, "first": 0.92, "second": 0.92}  # 0.88, 37 of 40, 37 of 40 (unseen: 35)
+IN_THREE = 0.94
 LIMIT_BYTES = 60_000  # compressed, before the first letter is typed
 
 
@@ -31,16 +33,17 @@ def search(visit):
     return page, ask
 
 
-def test_the_first_answers_are_of_the_page_that_teaches_it(search):
+@pytest.mark.parametrize("name", FIRST)
+def test_the_first_answers_are_of_the_page_that_teaches_it(search, name):
     _, ask = search
-    later, missed = {}, {}
-    for row in QUERIES:
+    later, missed, asked = {}, {}, [row for row in QUERIES if row["list"] == name]
+    for row in asked:
         found = [Path(one).name.partition(".html")[0] for one in ask(row["query"])[:3]]
         if found[:1] and found[0] in row["pages"].split():
             continue
         (later if set(found) & set(row["pages"].split()) else missed)[row["query"]] = found
-    assert len(missed) <= len(QUERIES) * (1 - IN_THREE), missed
-    assert len(missed) + len(later) <= len(QUERIES) * (1 - FIRST), missed | later
+    assert len(missed) <= len(asked) * (1 - IN_THREE), missed
+    assert len(missed) + len(later) <= len(asked) * (1 - FIRST[name]), missed | later
 
 
 def test_results_open_at_the_section_and_show_the_words(search):

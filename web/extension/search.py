@@ -25,6 +25,8 @@ FILES = HEADS, WHOLE, SCRIPT = "search-heads.js", "search-whole.js", "search.js"
 LEAD = 110  # letters of a section's beginning that a result shows
 _LEFT_OUT = ("solutions/", "bibliography", "genindex")
 _SHOWN = re.compile(r'class="(?:fig|explorer)"')
+_REPORTS = ("training-runs", "serving-runs", "fidelity", "predicted-and-compiled")
+_BESIDE = {"index": 1.0, "errata": 0.1, "glossary": 0.2, **dict.fromkeys(_REPORTS, 0.3)}  # beside chapters
 _ALIASES = vendor.HERE / "aliases.csv"
 _LIBRARY = 'import MiniSearch from "minisearch";\n'
 _MAKER = vendor.HERE / "index.mjs"
@@ -137,7 +139,7 @@ def _weights(pages: list[str], deeper: set[str]) -> Iterator[float]:
         if page.startswith("chapters/"):
             yield round(early * (0.8 if page in deeper else 1.2), 2)
         else:
-            yield {"index": 1.0, "errata": 0.1, "glossary": 0.3}.get(page, 0.5)
+            yield _BESIDE.get(page, 0.5)
 
 
 def _lead(text: str) -> str:

@@ -10,21 +10,20 @@ const SMALL = new Set(
 const UNIT = /^[kMGTPµ]i?[A-Z]\w{0,4}(?:\/[a-zA-Z]+)?$/;
 
 /**
- * The words of a text: `AllGather`, `all-gather` and `GB/s` as one and as their parts, `1,024` as 1024, `16 GB` also as one.
+ * The words of a text: `AllGather`, `all-gather` and `GB/s` as one and as their parts, `1,024` as 1024, `16 GB` also as one, `8x128` as two.
  * @param {string} text
  * @returns {string[]}
  */
 export function tokens(text) {
   const found = [];
   let number = "";
-  for (const [word] of text.normalize("NFKC").matchAll(/[\p{L}\p{N}]+(?:[-.,/_·][\p{L}\p{N}]+)*/gu)) {
+  for (const [word] of text.normalize("NFKC").replace(/(?<=\b\d+)x(?=\d+\b)/g, " ").matchAll(/[\p{L}\p{N}]+(?:[-.,/_·][\p{L}\p{N}]+)*/gu)) {
     if (number && UNIT.test(word)) found.push(number + word.replace("/", ""));
     number = /^\d[\d,.]*$/.test(word) ? word.replaceAll(",", "") : "";
     if (number) found.push(number);
     else {
-      const parts = word.split(/[-.,/_·]|(?<=\p{Ll}\p{Ll})(?=\p{Lu}\p{Ll})/u);
-      found.push(word.replace(/[-.,/_·]/g, ""));
-      if (parts.length > 1) found.push(...parts.filter((part) => part.length > 1));
+      const parts = word.split(/[-.,/_·]/), humps = parts.flatMap((part) => part.split(/(?<=\p{Ll}\p{Ll})(?=\p{Lu}\p{Ll})/u));
+      found.push(...new Set([parts.join(""), ...[...parts, ...humps].filter((part) => part.length > 1)]));
     }
   }
   return found;
@@ -40,7 +39,7 @@ export function term(word) {
   if (SMALL.has(low) || (low.length === 1 && !/[\p{L}\d]/u.test(low))) return null;
   if (/\d/.test(low) || low.length < 4) return low;
   const bare = low.replace(/(?<!s)s$/, "").replace(/(?<=.{4})(?:ing|ed|er)$/, "").replace(/(?<=.{3})e$/, "");
-  return bare.replace(/(?<=.{3})([^aeiouls])\1$/, "$1");
+  return bare.replace(/(?<=.{2})([^aeiouls])\1$/, "$1");
 }
 
 /** What is looked at in a section: its heading, the words that it defines, its page's title, its prose. */
