@@ -76,14 +76,22 @@ def test_no_path_of_a_machine_is_kept():
         assert not [place for place in ("/site-packages/", "FileNames", "ipykernel", ".py") if place in text]
 
 
-def test_the_same_program_for_another_slice_or_in_another_order_is_another():
-    def lowered(topology, order=1):
+def test_the_same_program_for_another_slice_in_another_order_or_with_other_names_is_another():
+    def lowered(topology, order=1, fn=jnp.tanh):
         devices = aot.mesh_for(topology, {"X": 4}).devices.flatten()[::order]
         on = jax.sharding.Mesh(devices, "X")
         split = jax.sharding.NamedSharding(on, jax.P("X"))
-        return jax.jit(jnp.tanh).lower(jax.ShapeDtypeStruct((8,), jnp.float32, sharding=split))
+        return jax.jit(fn).lower(jax.ShapeDtypeStruct((8,), jnp.float32, sharding=split))
+
+    def scoped(name):
+        def within(x):
+            with jax.named_scope(name):
+                return jnp.tanh(x)
+
+        return digest(lowered("v5e:2x2", fn=within))
 
     one = digest(lowered("v5e:2x2"))
     assert one == digest(lowered("v5e:2x2"))
     assert one not in (digest(lowered("v5p:2x2x1")), digest(lowered("v5e:2x2", -1)))
+    assert scoped("scores") == scoped("scores") != scoped("values")
     assert one != digest(lowered("v5e:2x2"), {"xla_tpu_scoped_vmem_limit_kib": 1024})

@@ -19,7 +19,7 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,6 +42,11 @@ _FRAMES = re.compile(r"^(?:FileNames|FunctionNames|FileLocations|StackFrames)\n(
 _FRAME = re.compile(
     r" stack_frame_id=\d+| source_(?:file|line|end_line|column|end_column)=(?:\"[^\"]*\"|\d+)"
 )
+
+
+# `#loc7 = loc("jit(f)/up/tanh"(#loc3))` names what ends with `loc(#loc7)`; an argument says `loc("x")`.
+_NAME = re.compile(r'^(#loc\d*) = loc\("([^"]*)"\(')
+_PLACE = re.compile(r'\s*loc\((?:(#loc\d*)|"([^"]*)"|[^()]*)\)')
 
 
 class Said:
@@ -123,11 +128,24 @@ def confirm(key: str, said: dict[str, Any]) -> dict[str, Any]:
 def digest(lowered: Any, options: Any = None) -> str:
     """Of all that the compiler is given: the program with its shardings, for which devices, and how."""
     devices = _devices(lowered)
-    told = [lowered.as_text(), *(f"{d.device_kind} {d!r}" for d in devices), len(devices[0].client.devices())]
+    told = [
+        *_named(lowered.as_text(debug_info=True)),
+        *(f"{d.device_kind} {d!r}" for d in devices),
+        len(devices[0].client.devices()),
+    ]
     told += [options, getattr(lowered._lowering, "_compiler_options_kvs", None)]
     told += [jax.__version__, metadata.version("libtpu"), os.environ.get("LIBTPU_INIT_ARGS")]
     told += [jax.config.values.get(name) for name in SETTINGS]
     return hashlib.sha256("\n".join(map(str, told)).encode()).hexdigest()[:KEY]
+
+
+def _named(text: str) -> Iterator[str]:
+    """A program's lines with the name of each operation, which the compiler hands on, and no place."""
+    lines = text.splitlines()
+    names = {m[1]: m[2] for m in map(_NAME.match, lines) if m}
+    for line in lines:
+        if not line.startswith("#loc"):
+            yield _PLACE.sub(lambda place: f" {names.get(place[1], place[2] or '')}", line)
 
 
 def _devices(lowered: Any) -> tuple[Any, ...]:

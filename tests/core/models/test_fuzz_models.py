@@ -77,7 +77,7 @@ def counted_or_refused(config):
     assert min(m.L, m.D, m.V, m.N, m.K, m.H) > 0
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(
     name=st.sampled_from(sorted(FLAT)), changes=RANDOM, dropped=st.sets(st.sampled_from(FIELDS), max_size=3)
 )
@@ -88,13 +88,13 @@ def test_a_published_config_with_hostile_changes(name, changes, dropped):
     counted_or_refused({"model_type": config.get("model_type"), "text_config": config | few})
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(kind=KIND, config=RANDOM)
 def test_random_fields(kind, config):
     counted_or_refused(config | kind)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(kind=KIND, sizes=st.fixed_dictionaries(dict.fromkeys(sorted(NEVER_ZERO), SIZE)))
 def test_small_sizes_of_every_kind(kind, sizes):
     counted_or_refused(sizes | kind)

@@ -23,7 +23,7 @@ from scalingbook_lib.notation import (
 )
 from scalingbook_lib.units import DTYPES
 
-hostile = settings(max_examples=5_000, derandomize=True, deadline=None, database=None)
+hostile = settings(max_examples=1_500, derandomize=True, deadline=None, database=None)
 lawful = settings(max_examples=400, derandomize=True, deadline=None, database=None)
 
 AXES = "XYZ"
