@@ -4,7 +4,6 @@ Standard library only: the tests' conftest applies it before anything else is im
 """
 
 import os
-import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,14 +34,7 @@ def apply() -> None:
     """Set what is not set, for this process and the kernels that it starts."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
-    os.environ.setdefault("ASK", _asked_again())
     os.environ.setdefault("IPYTHONDIR", str(_profile(ROOT / ".make" / "ipython")))
-
-
-def _asked_again() -> str:
-    """The digit of the programs that are compiled anew although `remembered` keeps what was said of them."""
-    told = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return told.stdout[:1]
 
 
 def _profile(folder: Path) -> Path:

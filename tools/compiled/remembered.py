@@ -2,9 +2,9 @@
 
 The compiler says the same of the same program, to the byte and on every machine, and asking it for the same
 hundred programs took most of the tests' time. What it says is kept by a digest of all that it is given and of
-its version. One program in sixteen, others after each commit, is compiled all the same and compared
-(`tools.environment` says which); `ASK=0123456789abcdef make test` compares all. Whoever asks a program for
-more than is kept here has it compiled.
+its version. One program in sixteen, others after each commit, is compiled all the same and compared;
+`ASK=0123456789abcdef make test` compares all. Whoever asks a program for more than is kept here has it
+compiled.
 
 To keep what is not kept yet, `REMEMBER=1 make tests alone`; to forget what nothing asks for any more, remove
 the table before. JAX and the standard library only: kernels load this file where nothing of ours is.
@@ -17,6 +17,8 @@ import hashlib
 import json
 import os
 import re
+import shutil
+import subprocess
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -81,11 +83,6 @@ class Said:
 _compile = jax.stages.Lowered.compile
 
 
-def install() -> None:
-    """From now on a program for a TPU whose answer is kept is not compiled again."""
-    setattr(jax.stages.Lowered, "compile", compile)  # noqa: B010
-
-
 def compile(lowered: Any, compiler_options: Any = None, **more: Any) -> Any:
     """What takes the place of `jax.stages.Lowered.compile`."""
     asked = {"compiler_options": compiler_options, **more}
@@ -112,7 +109,16 @@ def answer(key: str, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 def recalled(key: str) -> dict[str, Any] | None:
     """What is kept under a key, if it is not its turn to be asked again."""
     kept = _kept().get(key)
-    return _read(kept) if kept and key[0] not in os.environ.get("ASK", "") else None
+    return _read(kept) if kept and key[0] not in os.environ.get("ASK", _of_this_commit()) else None
+
+
+@functools.cache
+def _of_this_commit() -> str:
+    """Its first digit, or nothing where there is no repository and no git."""
+    if not shutil.which("git"):
+        return ""
+    command = ["git", "-C", str(TABLE.parent), "rev-parse", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout[:1]
 
 
 def confirm(key: str, said: dict[str, Any]) -> dict[str, Any]:
@@ -205,5 +211,5 @@ def _keep(key: str, said: dict[str, Any]) -> None:
         table.write("".join(f"{line}\n" for _, line in sorted(lines.items())))
 
 
-install()
-_kept()
+setattr(jax.stages.Lowered, "compile", compile)  # noqa: B010
+_kept()  # read once, before kernels are forked

@@ -22,8 +22,6 @@ def _group(name: str) -> str:
 class Chips(Choice):
     """Chips, or machines of them: listed by maker, and what is only announced says so beside its name."""
 
-    __slots__ = ()
-
     def group(self, option: str) -> str:
         """Its maker, or that nobody outside could measure it."""
         return _group(option)
