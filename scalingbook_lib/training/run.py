@@ -42,11 +42,6 @@ class PlannedRun(Told):
         return None if self.usd_per_hour is None else self.chip_hours * self.usd_per_hour
 
     @property
-    def price(self) -> Paid:
-        """Of an hour of one chip."""
-        return Paid(self.usd_per_hour, self.usd_as_of)
-
-    @property
     def energy(self) -> Energy | None:
         """What the chips alone take at their most; None where nobody publishes their watts."""
         return None if self.power_w is None else Energy(self.chips * self.seconds * self.power_w)
@@ -57,7 +52,8 @@ class PlannedRun(Told):
         return self.tokens / (self.seconds * self.chips)
 
     def __str__(self) -> str:
-        cost = f", {count(round(self.usd))} USD at {self.price}" if self.usd is not None else ""
+        price = Paid(self.usd_per_hour, self.usd_as_of)
+        cost = f", {count(round(self.usd))} USD at {price}" if self.usd is not None else ""
         return (
             f"{si(self.tokens, 'tokens')} on {self.chips:,} chips: {self.days:.3g} days, "
             f"{si(self.chip_hours)} chip-hours{cost}"
