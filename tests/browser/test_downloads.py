@@ -1,8 +1,11 @@
 """What the download buttons give is a notebook that runs alone, with the library inside."""
 
+import re
+
 import nbformat
 import pytest
 
+from tests.browser.conftest import SITE
 from tools import alone, exercises, first_cell, pages
 
 BUTTON, LINK = ".article-header-buttons a[download]", ".exercise-notebook a[download]"
@@ -24,15 +27,18 @@ def download(visit, tmp_path):
     return click
 
 
+DOWNLOAD = re.compile(r'<a\b(?=[^>]*\sdownload\b)[^>]*\bhref="([^":]+)"')
+
+
 @pytest.mark.parametrize("page", pages.every(), ids=str)
-def test_every_page_gives_its_notebook_and_its_exercises_with_the_library(download, page):
+def test_every_page_gives_its_notebook_and_its_exercises_with_the_library(page):
     asks = exercises.SHOWN.search(page.text)
-    for where, name in {BUTTON: page.name, LINK: asks["stem"] if asks else None}.items():
-        if name is None:
-            continue
-        given = download(f"{page}.html", where)
-        assert given.name == f"{name}.ipynb"
-        first, *others = nbformat.read(given, as_version=4).cells
+    file, folder = SITE.resolve() / f"{page}.html", SITE.resolve() / "notebooks"
+    linked = {(file.parent / link).resolve() for link in DOWNLOAD.findall(file.read_text(encoding="utf-8"))}
+    due = [str(page), f"exercises/{asks['stem']}"] if asks else [str(page)]
+    assert linked == {folder / f"{one}.ipynb" for one in due}
+    for notebook in linked:
+        first, *others = nbformat.read(notebook, as_version=4).cells
         assert "base64.b64decode" in first.source
         assert first_cell.is_it(first)
         assert len(others) > 2  # a page of text alone has few

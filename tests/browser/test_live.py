@@ -8,7 +8,7 @@ import pytest
 from benchmarks import fit
 from scalingbook_lib.reader.explorers.controls import Notation, Slider, Steps
 from tests.browser.conftest import SITE
-from tests.browser.touching import PAINT, PAINT_ALL, boxes, give, moves, others, reset, right, roots, wrong
+from tests.browser.touching import PAINT, boxes, give, moves, others, reset, right, roots, wrong
 
 ABOVE = "(error) => error.closest('.ex-control')?.querySelector('[name]').name"
 TWICE = """(button) => [1, 2].map(() => {  // in one go: after six seconds the first press is forgotten
@@ -17,12 +17,17 @@ TWICE = """(button) => [1, 2].map(() => {  // in one go: after six seconds the f
 })"""
 
 
-def test_every_control_of_every_explorer_moves_something(live):
+def test_every_control_moves_something_and_reset_gives_back_the_height_that_a_bigger_figure_took(live):
     idle = []
     for root, explorer in roots(live):
+        reset(live, root)
+        before = root.evaluate("(root) => root.offsetHeight")
         for name, control in explorer.controls.items():
             if others(control) and not moves(live, root, explorer, name):
                 idle.append(f"{explorer.key}: {name}")
+        reset(live, root)
+        after = root.evaluate("(root) => root.offsetHeight")
+        assert abs(after - before) <= 2, explorer.key  # heights are rounded to pixels
     assert idle == []
 
 
@@ -54,17 +59,6 @@ def test_notation_that_cannot_be_read_says_why_and_loses_nothing(live):
                 live.page.wait_for_function("(root) => root.querySelector('.ex-error').hidden", arg=root)
                 assert field.get_attribute("aria-invalid") is None
                 assert "ex-stale" not in root.get_attribute("class")
-
-
-def test_reset_gives_back_the_height_that_a_bigger_figure_took(live):
-    for root, explorer in roots(live):
-        reset(live, root)
-        before = root.evaluate("(root) => root.offsetHeight")
-        states = [[n, state] for n, control in explorer.controls.items() for state in others(control)[:2]]
-        live.page.evaluate(PAINT_ALL, [root, states])
-        reset(live, root)
-        after = root.evaluate("(root) => root.offsetHeight")
-        assert abs(after - before) <= 2, explorer.key  # heights are rounded to pixels
 
 
 def test_sliders_answer_to_the_keyboard(live):

@@ -21,8 +21,11 @@ PAINT = """([root, name, value]) => new Promise((done, failed) => {
   input.dispatchEvent(new Event('input', { bubbles: true }));
 })""".replace("PATIENCE_MS", str(PATIENCE_MS))
 
-PAINT_ALL = f"""async ([root, states]) => {{
-  for (const [name, value] of states) await ({PAINT})([root, name, value]);
+CHANGES = f"""async ([root, name, value]) => {{
+  const shown = {SHOWN};
+  const before = shown(root);
+  await ({PAINT})([root, name, value]);
+  return shown(root) !== before;
 }}"""
 
 
@@ -53,23 +56,17 @@ def roots(live):
 
 
 def moves(live, root, explorer, name):
-    """Whether a control changes anything, at the start or after some other control was moved."""
-    control = explorer.controls[name]
-    if any(changes(live, root, name, state) for state in others(control)):
-        return True
+    """Whether a control changes anything, where the others stand or after some other one was moved."""
+
+    def changes(state, *first):
+        if first:
+            reset(live, root)
+            live.page.evaluate(PAINT, [root, *first])
+        return live.page.evaluate(CHANGES, [root, name, state])
+
+    mine = others(explorer.controls[name])
     rest = [(n, s) for n, c in explorer.controls.items() if n != name for s in others(c)[:3]]
-    return any(changes(live, root, name, state, first) for first in rest for state in others(control)[:2])
-
-
-def changes(live, root, name, state, first=None):
-    """Whether the picture, the numbers, the verdict or the error differ after one control was set."""
-    reset(live, root)
-    if first:
-        live.page.evaluate(PAINT, [root, *first])
-    before = root.evaluate(SHOWN)
-    live.page.evaluate(PAINT, [root, name, state])
-    after = root.evaluate(SHOWN)
-    return after != before
+    return any(map(changes, mine)) or any(changes(s, *first) for first in rest for s in mine[:2])
 
 
 def reset(live, root):

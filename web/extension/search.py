@@ -28,6 +28,7 @@ _SHOWN = re.compile(r'class="(?:fig|explorer)"')
 _REPORTS = ("training-runs", "serving-runs", "fidelity", "predicted-and-compiled")
 _BESIDE = {"index": 1.0, "errata": 0.1, "glossary": 0.2, **dict.fromkeys(_REPORTS, 0.3)}  # beside chapters
 _ALIASES = vendor.HERE / "aliases.csv"
+_ASKED = vendor.HERE / "asked.csv"
 _LIBRARY = 'import MiniSearch from "minisearch";\n'
 _MAKER = vendor.HERE / "index.mjs"
 
@@ -40,6 +41,7 @@ class Section(NamedTuple):
     title: str
     terms: str
     text: str
+    asked: str = ""
 
 
 def sections(page: str, tree: nodes.document, taught: dict[str, str]) -> Iterator[Section]:
@@ -92,7 +94,15 @@ def collected(app: Sphinx) -> list[Section]:
     order = [app.config.root_doc, *_below(app, app.config.root_doc)]
     pages.sort(key=lambda page: (order.index(page) if page in order else len(order), page))
     taught = _taught()
-    return [one for page in pages for one in sections(page, app.env.get_doctree(page), taught)]
+    found = (one for page in pages for one in sections(page, app.env.get_doctree(page), taught))
+    asked = questions()
+    return [one._replace(asked=asked.get(f"{one.page}#{one.anchor}", "")) for one in found]
+
+
+def questions() -> dict[str, str]:
+    """What readers ask in words that the book has not, by the section that answers: a book's index."""
+    with _ASKED.open(encoding="utf-8", newline="") as file:
+        return {row["section"]: row["asked"] for row in csv.DictReader(file)}
 
 
 def _taught() -> dict[str, str]:

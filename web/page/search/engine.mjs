@@ -8,8 +8,8 @@ import { FIELDS, options, term, tokens } from "./tokens.mjs";
 
 const AT_MOST = 12;
 const ASIDE = /^(?:Further reading|What to remember|What has changed|Exercises|Objectives)/;
-const SCORING = { boost: { title: 5, terms: 4, book: 1.5, text: 1 }, weights: { prefix: 0.2, fuzzy: 0 } }; // typing errors are mended before
-const ALL = 2; // a section counts by the share that it has of the words, to this power
+const SCORING = { boost: { title: 4, terms: 4, book: 1.5, text: 1, asked: 4 }, weights: { prefix: 0.2, fuzzy: 0 } }; // typing errors are mended before
+const ALL = 3; // a section counts by the share that it has of the words, to this power
 const OTHERWISE = 0.5; // as much counts what is found by an alias
 const BESIDE = 0.8; // a section counts by what its whole page has, to this power
 const HEADED = 0.5; // as much of that counts a heading that is what is asked

@@ -42,8 +42,8 @@ export function term(word) {
   return bare.replace(/(?<=.{2})([^aeiouls])\1$/, "$1");
 }
 
-/** What is looked at in a section: its heading, the words that it defines, its page's title, its prose. */
-export const FIELDS = ["title", "terms", "book", "text"];
+/** What is looked at in a section: its heading, the words that it defines, its page's title, its prose, what readers ask of it. */
+export const FIELDS = ["title", "terms", "book", "text", "asked"];
 
 /**
  * The options that an index is made and read with.
