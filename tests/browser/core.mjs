@@ -1,4 +1,5 @@
 // Runs the core's tests inside Pyodide, offline: {files: {path: text}, arguments: [...]} as JSON in, pytest's words out.
+// Every test runs, of those with many cases the first: the others have run where Python is ten times as fast.
 import { pathToFileURL } from "node:url";
 import { text } from "node:stream/consumers";
 
@@ -16,7 +17,12 @@ for path, words in asked["files"].items():
 os.chdir("/book")
 sys.path[:0] = ["/book", "/book/site"]
 import pytest
-int(pytest.main(asked["arguments"]))
+
+class OneCase:
+    def pytest_collection_modifyitems(self, items):
+        items[:] = {(item.path, getattr(item, "originalname", item.name)): item for item in reversed(items)}.values()
+
+int(pytest.main(asked["arguments"], plugins=[OneCase()]))
 `);
 } catch (problem) {
   console.log((problem instanceof Error ? problem.message : String(problem)).slice(-3000)); // node would print a megabyte of source with it

