@@ -67,7 +67,8 @@ def library() -> tuple[dict[str, list[FunctionType]], list[Any]]:
         if type(one) is FunctionType and one.__code__.co_filename.startswith(str(ROOT)):
             functions[one.__code__.co_filename].append(one)
         elif type(one) is functools._lru_cache_wrapper:  # what tests make may lie to isinstance
-            caches += [one] if inspect.getfile(inspect.unwrap(one)).startswith(str(ROOT)) else []
+            code = getattr(inspect.unwrap(one), "__code__", None)  # a partial has none
+            caches += [one] if code and code.co_filename.startswith(str(ROOT)) else []
     return functions, caches
 
 
