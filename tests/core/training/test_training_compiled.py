@@ -8,6 +8,9 @@ from scalingbook_lib import models, training
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.training import Plan
+from scalingbook_lib.training.memory import moments
+from scalingbook_lib.training.shape import shape
+from scalingbook_lib.training.work import work
 from scalingbook_lib.units import BF16, FP32
 
 B70 = models.find("LLaMA-3 70B")
@@ -92,6 +95,17 @@ def test_the_heads_gradient_is_summed_whole_where_sequences_and_tokens_are_split
     rows = compiled(Plan(fsdp=2, cp=2, tp=2, context="gather"))
     assert rows["its gradient", "AllReduce", "bwd"].n == 4
     assert ("its gradient", "AllReduce", "bwd") not in compiled(Plan(fsdp=1, cp=8, context="gather"))
+
+
+def test_of_layers_written_out_all_are_done_again_at_once_where_microbatches_are_added():
+    def layer(batch, loop):
+        found = shape(work(B70, T, "full", BF16, True), Plan(fsdp=8, remat="full"), batch)
+        return [moment.recomputed_layer for moment in moments(found, loop)]
+
+    (waits, _, one), (_, _, four) = layer(8, loop=False), layer(32, loop=False)
+    assert waits == one > 0  # at the logits the last layer waits for its turn
+    assert four == 80 * one
+    assert layer(8, loop=True) == layer(32, loop=True) == [0, 0, one]
 
 
 @pytest.mark.parametrize(
