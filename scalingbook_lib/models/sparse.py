@@ -1,7 +1,7 @@
 """Which shapes does the configuration of a model with experts mean?
 
-Mixtral, Qwen MoE and Next, DeepSeek V2 to V3.2, Kimi K2, GLM-4.5, gpt-oss, Granite, MiniMax-M2 and Llama 4: a
-row of `SPARSE` for each `model_type`, in the words of `dense.family`.
+Mixtral, Qwen MoE, Next and 3.5 (also dense), DeepSeek V2 to V3.2, Kimi K2, GLM-4.5, gpt-oss, Granite,
+MiniMax-M2 and Llama 4: a row of `SPARSE` for each `model_type`, in the words of `dense.family`.
 """
 
 from functools import partial
@@ -62,6 +62,7 @@ def _qwen_letters(f: Fields) -> Shapes:
 
 
 def _linear(f: Fields, m: Shapes) -> Linear:
+    f.value("mamba_ssm_dtype")  # of its states: no part
     return Linear(
         k_heads=f.number("linear_num_key_heads"),
         v_heads=f.heads_of("linear_num_value_heads", "linear_num_key_heads"),
@@ -166,6 +167,14 @@ _NEXT = {
     "next_vocabulary": True,
 }
 _DEEPSEEK = family(_deepseek_letters, experts=_many_experts, **_NEXT)
+_MIXED: Shapes = {  # three layers of linear attention to one of softmax attention, which has a gate
+    "linear": _linear,
+    "attention_gate": lambda f, m: f.flag("attn_output_gate", True),
+    "qk_norm": "head",
+    "biases": biases,
+    "next_tokens": lambda f, m: f.maybe("mtp_num_hidden_layers", least=0) or 0,
+}
+_NEXT_MOE = family(_qwen_letters, experts=_SHARED, **_MIXED)
 _LLAMA4 = family(
     OWN_HEADS,
     F=lambda f, m: f.number("intermediate_size_mlp"),
@@ -184,9 +193,8 @@ SPARSE: dict[str, Reader] = {
     "qwen3_moe": _QWEN3_MOE,
     "qwen3_vl_text": dense.DENSE["qwen3"],
     "qwen3_vl_moe_text": _QWEN3_MOE,
-    "qwen3_next": family(  # three layers of linear attention to one of softmax attention, which has a gate
-        _qwen_letters, experts=_SHARED, linear=_linear, attention_gate=True, qk_norm="head", biases=biases
-    ),
+    **dict.fromkeys(("qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"), _NEXT_MOE),
+    **dict.fromkeys(("qwen3_5", "qwen3_5_text"), family(**_MIXED)),
     "deepseek_v2": _DEEPSEEK,
     "deepseek_v3": _DEEPSEEK,
     "deepseek_v32": _DEEPSEEK,  # with an index of the positions that are worth attending to

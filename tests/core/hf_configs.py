@@ -35,6 +35,31 @@ def _qwen_moe(E, k, F):
     return {"num_experts": E, "num_experts_per_tok": k, "moe_intermediate_size": F}
 
 
+def _qwen35(kind, *letters, v_heads, **more):
+    """The text part; all have the same heads and vocabulary, and `layer_types` for each layer."""
+    return _rope(
+        *(kind, *letters, 248320),
+        attn_output_gate=True,
+        full_attention_interval=4,
+        head_dim=256,
+        layer_types=(["linear_attention"] * 3 + ["full_attention"]) * (letters[1] // 4),
+        linear_conv_kernel_dim=4,
+        linear_key_head_dim=128,
+        linear_num_key_heads=16,
+        linear_num_value_heads=v_heads,
+        linear_value_head_dim=128,
+        mamba_ssm_dtype="float32",
+        mtp_num_hidden_layers=1,
+        **more,
+    )
+
+
+def _qwen35_moe(kind, D, L, N, E, k, F, v_heads):
+    """No dense width, as in the published files."""
+    more = _qwen_moe(E, k, F) | {"shared_expert_intermediate_size": F}
+    return _qwen35(kind, D, L, N, 2, None, v_heads=v_heads, **more)
+
+
 QWEN = {"use_sliding_window": False, "sliding_window": None, "head_dim": 128}
 EVERY_OTHER = ["sliding_attention", "full_attention"]
 CONFIGS = {
@@ -100,6 +125,18 @@ CONFIGS = {
         linear_num_value_heads=32,
         linear_value_head_dim=128,
     ),
+    "Qwen3.5 27B": {
+        "model_type": "qwen3_5",
+        "text_config": _qwen35("qwen3_5_text", 5120, 64, 24, 4, 17408, v_heads=48, mlp_only_layers=[]),
+        "vision_config": {"hidden_size": 1152},
+    },
+    "Qwen3.5 35B-A3B": _qwen35_moe("qwen3_5_moe_text", 2048, 40, 16, 256, 8, 512, 32),
+    "Qwen3.5 122B-A10B": _qwen35_moe("qwen3_5_moe_text", 3072, 48, 32, 256, 8, 1024, 64),
+    "Qwen3.5 397B-A17B": {
+        "model_type": "qwen3_5_moe",
+        "text_config": _qwen35_moe("qwen3_5_moe_text", 4096, 60, 32, 512, 10, 1024, 64),
+        "vision_config": {"hidden_size": 1152},
+    },
     "DeepSeek-V2-Lite": _mla(
         "deepseek_v2", 2048, 27, 16, 10944, 102400, q_lora_rank=None, **_moe(64, 6, 1408, 2, 1)
     ),

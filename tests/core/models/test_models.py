@@ -67,7 +67,7 @@ def test_every_counted_model_has_the_shapes_of_the_table(name):
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_every_published_count_is_met_exactly(name):
     published, m = int(ROWS[name]["published_params"]), model_of(name)
-    beyond = BEYOND.get(name, 0) + m.vision_params
+    beyond = BEYOND.get(name, 0) + m.vision_params + m.next_params * name.startswith("Qwen3.5")
     if name.startswith("GLM"):  # its extra layer has an embedding of its own, and routers have bias buffers
         beyond = m.next_params + (m.moe_layers + 1) * m.experts.E
     assert m.params + beyond == published
@@ -104,7 +104,7 @@ def test_a_published_config_is_the_model_of_the_catalogue(name):
 def test_every_family_has_a_config_here():
     kinds = {config["model_type"] for config in CONFIGS.values()}
     untried = {"gemma3_text", "llama4_text", "gpt_neox", "qwen2_moe", "RefinedWeb", "RefinedWebModel"}
-    untried |= set(PRINTED)  # below
+    untried |= set(PRINTED) | {"qwen3_5_text"}  # below, and inside of qwen3_5
     untried |= {"qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"}  # beside what is refused
     assert set(KNOWN_TYPES) - kinds - untried == {"qwen3_vl_text", "qwen3_vl_moe_text"}
 
@@ -157,6 +157,18 @@ def test_what_sees_pictures_in_gemma_3_is_counted_weight_by_weight():
         m = models.find(name)
         assert m.vision_params == tower + D * m.D + D
         assert str(m).endswith(f"; not counted: {m.vision_params:,} that see pictures")
+
+
+def test_what_sees_pictures_in_qwen3_5_is_counted_weight_by_weight():
+    """27 layers on two frames of 16 × 16, positions of 48 × 48, and an MLP of four patches into the model."""
+    D, F = 1152, 4304
+    layer = 4 * (D * D + D) + 2 * D * F + F + D + 2 * 2 * D
+    tower = 3 * 2 * 16 * 16 * D + D + 48 * 48 * D + 27 * layer + 2 * D
+    for name in ("27B", "35B-A3B", "122B-A10B", "397B-A17B"):
+        m = models.find(f"Qwen3.5 {name}")
+        assert m.vision_params == tower + 4 * D * (4 * D + 1) + (4 * D + 1) * m.D
+    parts = 396_346_350_336, 6_595_568_128, 456_010_480  # of 397B's file, by the names of its tensors
+    assert (m.params, m.next_params, m.vision_params) == parts
 
 
 def test_the_index_of_deepseek_v32_is_counted_weight_by_weight():
