@@ -56,9 +56,8 @@ def _qwen_experts(f: Fields, m: Shapes, shared: bool = False) -> Experts:
 def _qwen_letters(f: Fields) -> Shapes:
     """Some configurations leave out the width of the dense MLP where no layer has one."""
     routed, L = _qwen_experts(f, {}), f.number("num_hidden_layers", most=1000)
-    if routed.layers(L) < L or f.value("intermediate_size") is not None:
-        return letters(f)
-    return letters(f.but(intermediate_size=routed.F))
+    has_width = routed.layers(L) < L or f.value("intermediate_size") is not None
+    return letters(f if has_width else f.but(intermediate_size=routed.F))
 
 
 def _linear(f: Fields, m: Shapes) -> Linear:
@@ -76,14 +75,13 @@ def _linear(f: Fields, m: Shapes) -> Linear:
 def _interval(f: Fields, L: int) -> int:
     """One layer of so many keeps softmax attention: as `layer_types` shows, or as a number."""
     types = f.listed("layer_types", L)
-    every = f.maybe("full_attention_interval")
     if types is None:
         return f.number("full_attention_interval", default=4, most=1000)
     if "full_attention" not in types:
         raise ModelError("layer_types", "no layer has full_attention", "give one in four to it")
     first = types.index("full_attention") + 1
     rule = ["full_attention" if (i + 1) % first == 0 else "linear_attention" for i in range(L)]
-    if types != rule or (every is not None and every != first):
+    if types != rule or f.maybe("full_attention_interval") not in (None, first):
         raise ModelError("layer_types", "full_attention does not come at even steps", "give every n-th layer")
     return first
 
@@ -174,7 +172,6 @@ _MIXED: Shapes = {  # three layers of linear attention to one of softmax attenti
     "biases": biases,
     "next_tokens": lambda f, m: f.maybe("mtp_num_hidden_layers", least=0) or 0,
 }
-_NEXT_MOE = family(_qwen_letters, experts=_SHARED, **_MIXED)
 _LLAMA4 = family(
     OWN_HEADS,
     F=lambda f, m: f.number("intermediate_size_mlp"),
@@ -193,7 +190,10 @@ SPARSE: dict[str, Reader] = {
     "qwen3_moe": _QWEN3_MOE,
     "qwen3_vl_text": dense.DENSE["qwen3"],
     "qwen3_vl_moe_text": _QWEN3_MOE,
-    **dict.fromkeys(("qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"), _NEXT_MOE),
+    **dict.fromkeys(
+        ("qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"),
+        family(_qwen_letters, experts=_SHARED, **_MIXED),
+    ),
     **dict.fromkeys(("qwen3_5", "qwen3_5_text"), family(**_MIXED)),
     "deepseek_v2": _DEEPSEEK,
     "deepseek_v3": _DEEPSEEK,
