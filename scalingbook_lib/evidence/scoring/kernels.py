@@ -130,11 +130,11 @@ def collective(row: Cells) -> Found:
 def parameters(row: Cells) -> Found:
     """All parameters, counted, beside the count of the reference code or else the published one.
 
-    That has the layers which predict a token more, or what sees pictures, or has not: nobody says which.
+    That has the layers which predict a token more, what sees pictures, both or neither: nobody says which.
     """
     published, m = number(row, "total_params_computed", "published_params"), configured(row)
     if not published:
         raise Refused("the row has no total_params_computed and no published_params")
-    all_of = (m.params + beside for beside in (0, m.next_params, m.vision_params))
+    all_of = (m.params + a + b for a in (0, m.next_params) for b in (0, m.vision_params))
     counted = min(all_of, key=lambda n: abs(n - published))
     return _found("parameters", "", published, float(counted))
