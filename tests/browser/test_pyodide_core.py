@@ -26,7 +26,8 @@ def carried():
         for path in folder.rglob("*.py"):
             files[f"site/{name}/{path.relative_to(folder).as_posix()}"] = path.read_text(encoding="utf-8")
     for path in (*CORE.rglob("*.py"), *(vendor.ROOT / "data").glob("*.csv")):
-        if not path.name.startswith(("test_fuzz_", "test_cli_")):  # they need hypothesis, and processes
+        # these need hypothesis, processes, and a table beside them
+        if not path.name.startswith(("test_fuzz_", "test_cli_", "test_checks_recorded")):
             files[path.relative_to(vendor.ROOT).as_posix()] = path.read_text(encoding="utf-8")
     files["site/py.py"] = Path(importlib.util.find_spec("py").origin).read_text(encoding="utf-8")
     files["pytest.ini"] = "[pytest]\n"

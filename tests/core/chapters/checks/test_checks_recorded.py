@@ -1,0 +1,32 @@
+"""Every answer and every known slip is the one that was last looked at: `recorded.csv`, beside this file.
+
+A line that is to change is written anew by `python tests/core/chapters/checks/test_checks_recorded.py`.
+"""
+
+import csv
+from pathlib import Path
+
+from scalingbook_lib.chapters import checks
+
+RECORDED = Path(__file__).with_name("recorded.csv")
+
+
+def told(value):
+    return f"{value:.6g}" if isinstance(value, int | float) else str(value)
+
+
+def rows():
+    return [
+        [key, told(one.answer()), *(told(slip.value(one.answer())) for slip in one.mistakes)]
+        for key, one in checks.catalogue().items()
+    ]
+
+
+def test_answers_and_slips_are_those_that_were_looked_at():
+    with RECORDED.open(encoding="utf-8", newline="") as file:
+        assert rows() == list(csv.reader(file))
+
+
+if __name__ == "__main__":
+    with RECORDED.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows())
