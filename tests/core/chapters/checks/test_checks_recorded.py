@@ -1,6 +1,6 @@
 """Every answer and every known slip is the one that was last looked at: `recorded.csv`, beside this file.
 
-A line that is to change is written anew by `python tests/core/chapters/checks/test_checks_recorded.py`.
+A line that is to change is written anew by `PYTHONPATH=. python` with this file.
 """
 
 import csv
