@@ -66,7 +66,8 @@ def moves(live, root, explorer, name):
 
     mine = others(explorer.controls[name])
     rest = [(n, s) for n, c in explorer.controls.items() if n != name for s in others(c)[:3]]
-    return any(map(changes, mine)) or any(changes(s, *first) for first in rest for s in mine[:2])
+    both = [changes(state) for state in mine[:2]]  # painted whatever the first did: a figure may grow
+    return any(both) or any(map(changes, mine[2:])) or any(changes(s, *f) for f in rest for s in mine[:2])
 
 
 def reset(live, root):

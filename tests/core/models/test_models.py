@@ -24,6 +24,7 @@ NAMES = {
 }
 NEXT_LAYER = 1_650_471_424  # Qwen3-Next's layer that predicts one token more (below, part by part)
 # What a published total counts beyond the parameters of the language model.
+QWEN35 = ("27B", "35B-A3B", "122B-A10B", "397B-A17B")
 BEYOND = {
     "Llama-2-7B": 32 * 64,  # rotary buffers
     "Llama-2-13B": 40 * 64,
@@ -32,6 +33,7 @@ BEYOND = {
     "Qwen3-Next-80B-A3B": NEXT_LAYER,
     "BLOOM-176B": -271_424,  # printed in millions
     "Kimi-K2": 60 * 384 + 3416,  # router bias buffers, and 3,416 that no source explains
+    **{f"Qwen3.5-{size}": models.find(f"Qwen3.5-{size}").next_params for size in QWEN35},
 }
 
 
@@ -67,7 +69,7 @@ def test_every_counted_model_has_the_shapes_of_the_table(name):
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_every_published_count_is_met_exactly(name):
     published, m = int(ROWS[name]["published_params"]), model_of(name)
-    beyond = BEYOND.get(name, 0) + m.vision_params + m.next_params * name.startswith("Qwen3.5")
+    beyond = BEYOND.get(name, 0) + m.vision_params
     if name.startswith("GLM"):  # its extra layer has an embedding of its own, and routers have bias buffers
         beyond = m.next_params + (m.moe_layers + 1) * m.experts.E
     assert m.params + beyond == published
@@ -164,8 +166,8 @@ def test_what_sees_pictures_in_qwen3_5_is_counted_weight_by_weight():
     D, F = 1152, 4304
     layer = 4 * (D * D + D) + 2 * D * F + F + D + 2 * 2 * D
     tower = 3 * 2 * 16 * 16 * D + D + 48 * 48 * D + 27 * layer + 2 * D
-    for name in ("27B", "35B-A3B", "122B-A10B", "397B-A17B"):
-        m = models.find(f"Qwen3.5 {name}")
+    for size in QWEN35:
+        m = models.find(f"Qwen3.5-{size}")
         assert m.vision_params == tower + 4 * D * (4 * D + 1) + (4 * D + 1) * m.D
     parts = 396_346_350_336, 6_595_568_128, 456_010_480  # of 397B's file, by the names of its tensors
     assert (m.params, m.next_params, m.vision_params) == parts

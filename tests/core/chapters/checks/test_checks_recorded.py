@@ -15,11 +15,13 @@ def told(value):
     return f"{value:.6g}" if isinstance(value, int | float) else str(value)
 
 
+def row(check):
+    answer = check.answer()
+    return [check.key, told(answer), *(told(slip.value(answer)) for slip in check.mistakes)]
+
+
 def rows():
-    return [
-        [key, told(one.answer()), *(told(slip.value(one.answer())) for slip in one.mistakes)]
-        for key, one in checks.catalogue().items()
-    ]
+    return list(map(row, checks.catalogue().values()))
 
 
 def test_answers_and_slips_are_those_that_were_looked_at():
