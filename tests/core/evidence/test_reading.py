@@ -182,6 +182,17 @@ def test_a_batch_is_the_nearest_that_divides_or_one_sequence_for_each_rank(chips
     assert read(STEP | row).batch == batch
 
 
+def test_the_step_of_a_batch_that_divides_takes_as_long_for_each_sequence():
+    assert float(read(STEP | {"global_batch": "60"}).printed["s"]) / 64 == approx(9 / 60)
+
+
+@pytest.mark.parametrize(
+    ("mfu", "used", "peak"), [("0.4", "100", 1e14), ("0.4", "", 125e12), ("", "100", 125e12)]
+)
+def test_a_utilization_is_of_the_peak_that_its_row_names(mfu, used, peak):
+    assert read(STEP | {"mfu": mfu, "peak_tflops_used": used}).peak_flops_per_s == peak
+
+
 @pytest.mark.parametrize(("chips", "shared"), [("1", {1}), ("8", {1, 3})])
 def test_one_rank_shares_nothing_so_that_is_not_left_open(chips, shared):
     row = STEP | {"chips": chips, "chip": "H100"}
