@@ -93,7 +93,7 @@ class Experts:
 
     def __post_init__(self) -> None:
         layers = {"first_dense": (0, MOST_LAYERS), "every": (1, MOST_LAYERS)}
-        wholes(self, dict.fromkeys("EkF", (1, MOST)) | {"shared": (0, 10_000)} | layers, "experts.")
+        wholes(self, dict.fromkeys("EkF", (1, MOST)) | {"shared": (0, MOST)} | layers, "experts.")
         if self.shared_F is not None:
             whole("experts.shared_F", self.shared_F)
         if self.k > self.E:

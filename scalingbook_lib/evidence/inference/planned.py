@@ -66,7 +66,7 @@ def layout(run: InferenceRun) -> Layout:
         outer=outer,
         activations=FP16 if run.kv == FP16 else BF16,
     )
-    grouped = run.model.latent or run.software[:1] == ("TensorRT-LLM",)
+    grouped = run.model.latent or run.software[0] == "TensorRT-LLM"
     if grouped and run.experts and run.tp > 1:
         return replace(found, attention_dp=run.tp, ep=run.tp)
     if run.family == "palm":  # two dimensions, 4 and 16; the cache by sequences

@@ -139,7 +139,7 @@ def read(row: Cells) -> InferenceRun:
     if chips % copy or copy % pp:
         raise Refused(f"{chips:,} chips are no copies of tp · pp = {copy:,}")
     kind = first(PHASES, text(row, "kind", "phase"))
-    P, G, S = (whole(row, *annotated(row, *names)) for names in LENGTHS)
+    P, G, S = (whole(row, *annotated(row, *names)) or 0 for names in LENGTHS)
     if kind is None or not {"decode": S or P, "prefill": P}.get(kind, P and G):
         raise Refused("the row does not say phase, and the lengths in input_len, output_len and context_len")
     return InferenceRun(
@@ -154,9 +154,9 @@ def read(row: Cells) -> InferenceRun:
         tp=copy // pp,
         pp=pp,
         **_types(row, family, on),
-        P=P or 0,
-        G=G or 0,
-        S=S if "S" in row else S or (P or 0) + (G or 0) // 2,
+        P=P,
+        G=G,
+        S=(S or None) if "S" in row else S or P + G // 2,
         B=_at_once(row, kind, chips // copy),
         requests=whole(row, "requests") if "requests" in row else _requests(stack.family, P, G),
         most_sequences=whole(row, "most_sequences"),
@@ -167,7 +167,7 @@ def read(row: Cells) -> InferenceRun:
     )
 
 
-def _requests(family: str, P: int | None, G: int | None) -> int | None:
+def _requests(family: str, P: int, G: int) -> int | None:
     """How many requests a benchmark sends in all, where its software says that by their lengths."""
     counts = {(one["family"], one["P"], one["G"]): one["requests"] for one in resources.rows("benchmarks")}
     found = counts.get((family, str(P), str(G)))

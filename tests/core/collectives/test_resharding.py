@@ -171,6 +171,16 @@ def test_a_transposition_of_a_torus_loads_its_links_as_counted_by_hand():
     assert routing.busiest_links(axes, goals) == (0.75, 0.75)
 
 
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 8])
+def test_a_line_turned_round_sends_a_half_of_it_over_its_middle_link(n):
+    """The bisection's bound, met exactly, whatever lies beside the line."""
+    line, beside = Axis(n, False, 1.0, 0.0), Axis(3, False, 1.0, 0.0)
+    turned = {(i,): (n - 1 - i,) for i in range(n)}
+    assert routing.busiest_links((line,), turned) == (n // 2,)
+    both = {(i, j): (n - 1 - i, j) for i in range(n) for j in range(3)}
+    assert routing.busiest_links((line, beside), both) == (n // 2, 0)
+
+
 # --- refusals ---------------------------------------------------------------------------------------------
 
 

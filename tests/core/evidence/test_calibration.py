@@ -23,6 +23,17 @@ def test_a_fit_stays_within_its_limits():
     assert found == approx(2.0)
 
 
+def test_nothing_beyond_the_limits_is_tried_on_the_way_to_them():
+    tried = []
+
+    def errors(values):
+        tried.append(values["share"])
+        return [10 * log(values["share"] / 2)]
+
+    assert fitted({"share": Expected(0.5, 1.0, 0.1, 0.95)}, errors) == {"share": 0.95}
+    assert 0.1 <= min(tried) < 0.6 < max(tried) <= 0.95
+
+
 @pytest.mark.parametrize("error", [-100, -3.0, -1e-9, 0, 0.5, 1, 40.0])
 def test_distant_rows_count_less_and_near_ones_as_squares(error):
     assert far(error, 1.0) ** 2 <= error**2 + 1e-9

@@ -101,8 +101,8 @@ def test_a_band_holds_four_in_five_of_the_runs_of_a_source_that_it_never_saw():
 
 def test_no_real_engine_beats_the_roofline():
     """But one by 1 %, where groups that own sequences are taken to have their prompts in different steps."""
-    assert sorted(s.peak_error for s in inference.scores())[1] > 0.05
-    assert min(s.peak_error for s in inference.scores()) > -0.01
+    one, *rest = sorted(s.peak_error for s in inference.scores())
+    assert -0.01 < one < 0 < 0.05 < rest[0]
 
 
 def test_what_is_expected_of_caches_is_what_kernels_measure():
@@ -185,6 +185,8 @@ def test_plans_follow_what_the_engine_says_of_itself():
     """perf-overview.md and tuning.py of TensorRT-LLM: groups for experts, 4,096 sequences, whole prompts."""
     groups = planned(find("inf-0112"))
     assert (groups.layout.attention_dp, groups.layout.ep, groups.layout.tp) == (8, 8, 8)
+    scout = planned(find("inf-0054")).layout  # whose cache could be split by heads
+    assert (scout.attention_dp, scout.ep, scout.tp) == (4, 4, 4)
     assert groups.batch == 30000  # all requests of the run at once
     assert planned(find("inf-0034")).batch == 4096
     assert planned(find("inf-0091")).step_tokens > 20000

@@ -8,6 +8,7 @@ import pytest
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence import fabrics, measured, resources
 from scalingbook_lib.evidence.measured.collectives import FORMS
+from scalingbook_lib.evidence.reading.cells import Refused
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 
@@ -104,3 +105,13 @@ def test_they_tell_themselves():
 @pytest.mark.parametrize(("n", "nodes", "sizes"), [(8, 1, [8]), (8, 2, [4, 2]), (6, 3, [2, 3])])
 def test_hosts_that_are_not_filled_are_smaller_domains(n, nodes, sizes):
     assert [level.size for level in fabrics.networks(chips.H100, n, nodes)] == sizes
+
+
+@pytest.mark.parametrize(
+    ("n", "system", "sizes"), [(32, "8x4", [8, 4]), (8, "8x4", [8]), (4, "8x4", [4]), (16, "", [16])]
+)
+def test_chips_of_a_torus_are_all_of_its_slice_or_one_axis(n, system, sizes):
+    found = fabrics.networks(chips.V5E, n, system=f"TPU v5e {system}")
+    assert [axis.size for axis in found] == sizes
+    with pytest.raises(Refused, match=r"16 devices are no axis of TPU v5e 8x4"):
+        fabrics.networks(chips.V5E, 16, system="TPU v5e 8x4")

@@ -49,6 +49,7 @@ def test_its_work_and_its_rate_are_those_of_the_row(run):
         assert approx(int(row["input_len"]) * (0.9 if random else 1), abs=1) == run.P
     if row["output_len"] and run.kind in ("serving", "batch"):
         assert approx(int(row["output_len"]) * (0.9 if random else 1), abs=1) == run.G
+    assert (int(row["S"]) if row["S"] else None) == run.S
     if row["output_tok_s_total"]:
         assert run.tokens_per_s == float(row["output_tok_s_total"]) == float(printed["tok"])
     if row["latency_s"] and "s" in printed:

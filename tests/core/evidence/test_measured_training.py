@@ -1,6 +1,7 @@
 """Published training runs: the library's FLOPs reproduce what each source prints, from its shapes alone."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -126,6 +127,9 @@ def test_conventions():
     assert ask["full"] == arithmetic.training_flops(run.model, run.tokens, run.T).total
     assert ask["half"] < ask["full"] < ask["hardware"]
     assert ask["half"] == approx(run.flops, rel=1e-4)
+    longer = counted("bridge", replace(run.model, L=L + 1), run.tokens, run.T)
+    joined = (V + 2 * h) * h  # weights: of the second unembedding, and of two vectors made one
+    assert ask["bridge+MTP"] - longer == approx(6 * run.tokens * joined)
     with pytest.raises(ValueError, match="'6ND' is no convention here; write one of full, half"):
         counted("6ND", run.model, 1, 1)
 

@@ -7,11 +7,13 @@ import pytest
 
 from scalingbook_lib import models
 from scalingbook_lib.evidence import resources, training
+from scalingbook_lib.evidence.measured import inference_runs
 from scalingbook_lib.evidence.measured.training_runs.read import COUNTS, read
 from scalingbook_lib.evidence.reading.cells import Refused, first, precision
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import configured, model
 from scalingbook_lib.evidence.reading.stacks import kin
+from scalingbook_lib.evidence.training.opened import opened
 from scalingbook_lib.units import FP16
 
 approx = pytest.approx
@@ -86,6 +88,13 @@ def test_a_name_is_not_trusted_against_its_size():
         model({"name": "ours", "layers": "80", "d_model": "8192", "heads": "64", "params": "7e9"})
 
 
+def test_a_row_of_configurations_is_known_by_name_unless_its_biases_are_others():
+    row = {"model": "Qwen2.5-7B", "d_model": "3584", "attention_bias": "True", "mlp_bias": "False"}
+    assert configured(row) is models.find("Qwen2.5 7B")
+    shapes = {"layers": "28", "heads": "28", "kv_heads": "4", "d_ff": "18944"}
+    assert configured(row | shapes | {"attention_bias": "False"}).biases == ()
+
+
 @pytest.mark.parametrize(
     ("written", "name"),
     [
@@ -158,6 +167,61 @@ def test_a_chip_without_bf16_trains_in_fp16():
     run = read(STEP | {"dtype": "bf16"})
     assert training.planned(run).plan.activations == FP16
     assert training.seconds(run, training.calibrated(run.chip, run.precision)).total_s > 0
+
+
+@pytest.mark.parametrize(("written", "share"), [("0.4", 0.4), ("40%", 0.4), ("1.5", 1.5), ("1.6", 0.016)])
+def test_a_utilization_beyond_one_and_a_half_is_in_percent(written, share):
+    assert float(read(STEP | {"step_time_s": "", "mfu": written}).printed["mfu"]) == approx(share)
+
+
+@pytest.mark.parametrize(
+    ("chips", "global_batch", "batch"), [("8", "64", 64), ("8", "60", 64), ("8", "", 8), ("1", "", 1)]
+)
+def test_a_batch_is_the_nearest_that_divides_or_one_sequence_for_each_rank(chips, global_batch, batch):
+    row = {"step_time_s": "", "tokens_per_s_per_chip": "100", "chips": chips, "global_batch": global_batch}
+    assert read(STEP | row).batch == batch
+
+
+def test_the_step_of_a_batch_that_divides_takes_as_long_for_each_sequence():
+    assert float(read(STEP | {"global_batch": "60"}).printed["s"]) / 64 == approx(9 / 60)
+
+
+@pytest.mark.parametrize(
+    ("mfu", "used", "peak"), [("0.4", "100", 1e14), ("0.4", "", 125e12), ("", "100", 125e12)]
+)
+def test_a_utilization_is_of_the_peak_that_its_row_names(mfu, used, peak):
+    assert read(STEP | {"mfu": mfu, "peak_tflops_used": used}).peak_flops_per_s == peak
+
+
+@pytest.mark.parametrize(("chips", "shared"), [("1", {1}), ("8", {1, 3})])
+def test_one_rank_shares_nothing_so_that_is_not_left_open(chips, shared):
+    row = STEP | {"chips": chips, "chip": "H100"}
+    assert {run.zero for run in opened(row, read(row))} == shared
+
+
+@pytest.mark.parametrize(
+    ("phase", "columns", "works"),
+    [
+        ("decode", {"context_len": "3000"}, (0, 0, 3000)),
+        ("decode", {"input_len": "2000"}, (2000, 0, 2000)),
+        ("decode", {"input_len": "2000", "output_len": "500"}, (2000, 500, 2250)),
+        ("prefill", {"input_len": "2000"}, (2000, 0, 2000)),
+        ("serving", {"input_len": "2000", "output_len": "500"}, (2000, 500, 2250)),
+        ("decode", {"output_len": "500"}, None),
+        ("prefill", {"output_len": "500", "context_len": "3000"}, None),
+        ("serving", {"input_len": "2000"}, None),
+        ("", {"input_len": "2000", "output_len": "500", "context_len": "3000"}, None),
+    ],
+)
+def test_a_phase_needs_its_lengths_and_a_step_is_taken_half_way_through_the_answer(phase, columns, works):
+    row = {"model": "LLaMA-3 8B", "chip": "H100", "phase": phase, "tpot_ms": "9", "latency_s": "9"} | columns
+    row |= {"output_tok_s_total": "900"}
+    if works is None:
+        with pytest.raises(Refused, match="the row does not say phase, and the lengths"):
+            inference_runs.read(row)
+    else:
+        run = inference_runs.read(row)
+        assert works == (run.P, run.G, run.S)
 
 
 def test_a_row_of_the_library_that_prints_nothing_is_refused_with_its_own_reason():

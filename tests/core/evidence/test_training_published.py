@@ -103,6 +103,14 @@ def test_the_less_is_known_of_software_the_wider_is_the_band():
         assert bands == sorted(bands)
 
 
+def test_sequence_parallelism_came_with_selective_recomputation():
+    """Korthikanti et al., 2022; Megatron's runs of 2021 and MT-NLG's had neither."""
+    early = [run for run in RUNS if run.family in ("megatron-sc21", "mt-nlg", "korthikanti22")]
+    assert {(run.family, run.remat) for run in early if planned(run).plan.sequence_parallel} == {
+        ("korthikanti22", "selective")
+    }
+
+
 def test_a_plan_that_ran_fits():
     """As the source says what is done again; else with some policy. What is left has its reason."""
     beyond = {

@@ -86,6 +86,12 @@ def test_one_chip_holds_all_parameters(name):
     assert inference.memory(model, Layout(), HOST, B=1, S=1).weights == pytest.approx(2 * model.params)
 
 
+def test_a_chip_that_is_full_to_the_last_byte_holds_it():
+    held = inference.memory(L8B, Layout(), HOST, B=3, S=1000, reserve=0.1)
+    assert replace(held, chip=replace(chips.H100, hbm_bytes=held.total)).fits
+    assert not replace(held, chip=replace(chips.H100, hbm_bytes=held.total - 1)).fits
+
+
 def test_heads_are_copied_where_ways_are_more_than_heads():
     whole = inference.memory(L70B, Layout(tp=8), SIXTEEN, B=32, S=8192).kv
     assert inference.memory(L70B, Layout(tp=16), SIXTEEN, B=32, S=8192).kv == whole  # 8 heads on 16 chips

@@ -1,6 +1,7 @@
 """Chips of other makers and announced ones: sourced, as collected, dense, one way; and how old they are."""
 
 import csv
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -84,3 +85,4 @@ def test_prices_and_announcements_grow_old_and_shipping_figures_do_not():
     assert [(one.chip.name, one.what) for one in young] == [("H100", "price"), ("TPU 8t", "announced")]
     assert [one.stale for one in young] == [False, False]
     assert [one.stale for one in old] == [False, True]
+    assert [replace(old[0], days=days).stale for days in (182, 183)] == [False, True]  # half a year and a day

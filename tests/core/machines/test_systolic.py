@@ -184,6 +184,7 @@ def test_the_other_operand_can_be_the_stationary_one():
         "[64, 128] · [128, 129] in 2 tiles of side 128: 50.4 % of the weight cells are used, "
         "14.5 % of the cell-cycles"
     )
+    assert "in 1 tile of side 128" in str(systolic.padding(64, 128, 128, 128))
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,15 @@ def test_a_file_and_its_folder_are_read(tmp_path):
         models.from_hf(tmp_path / "bad.json")
 
 
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no descriptors as files here")
+def test_what_a_shell_pipes_in_is_read():
+    end, start = os.pipe()
+    with open(start, "w") as file:
+        json.dump(GOOD, file)
+    with open(end):
+        assert models.from_hf(f"/dev/fd/{end}") == models.from_hf(GOOD)
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_what_is_no_plain_file_is_refused_before_it_is_read(tmp_path):
     os.mkfifo(tmp_path / "pipe.json")  # who opens it waits for a writer

@@ -3,6 +3,7 @@
 import gc
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +11,7 @@ from scalingbook_lib import models, planner, training
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
+from scalingbook_lib.planner.sensitivity import Change
 from scalingbook_lib.training import Efficiency, Plan
 
 B8, B70, B405 = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
@@ -178,6 +180,13 @@ def test_sensitivity_searches_again():
         _ = told["hope"]
     with pytest.raises(ValueError, match="twice as fast"):
         planner.faster(H100, "links", 0)
+
+
+def test_a_change_tells_what_it_brings_and_how_much_of_that_needs_no_other_plan():
+    then = SimpleNamespace(step=SimpleNamespace(total_s=0.5))
+    other, same = (Change("links", 2.0, 1.0, same_s, then) for same_s in (0.8, 0.5))
+    assert str(same) == "links × 2: a step of 500 ms, 50 % less"
+    assert str(other) == f"{same} (20 % with the plan as it is)"
 
 
 def test_pods_are_copies_over_the_data_center_network():

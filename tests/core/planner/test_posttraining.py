@@ -87,6 +87,11 @@ def test_older_answers_are_allowed_before_they_are_chosen():
     assert "longer" in found(staleness=9).why
 
 
+def test_every_answer_is_trained_on_with_its_prompt():
+    asked = planner.loop(100, P=50, G=200)
+    assert asked.tokens == approx(sum(50 + length for length in asked.lengths))
+
+
 def test_chips_that_cannot_hold_the_state_do_not_train():
     refused = found().rejected
     assert any("8 chips do not hold the training state" in why for why in refused)

@@ -199,6 +199,25 @@ def test_every_factor_a_slip_stands_for_is_one_slip_only():
         assert 1.0 not in factors
 
 
+@pytest.mark.parametrize(
+    ("factor", "unit", "words"),
+    [
+        (-1, "s", "The size is right and the sign is not"),
+        (2, "FLOP", "twice"), (1 / 2, "FLOP", "half"),
+        (4, "FLOP", "4 times too large"), (1 / 4, "FLOP", "4 times too small"),
+        (8, "B", "8 times too large"), (1 / 8, "s", "8 times too small"),
+        (100, "", "100 times too large"), (1 / 100, "", "100 times too small"),
+        (1000, "B", "one prefix too large"), (1024, "B", "one prefix too large"),
+        (1e-9, "B", "3 prefixes too small"), (2.0**-40, "B", "4 prefixes too small"),
+        (1.024**3, "B", "a GiB is 2^30 bytes, a GB is 10^9"), (1.024**-4, "s", "a TiB is 2^40 bytes"),
+        (5, "FLOP", "too large by the number of chips"), (1 / 5, "B", "too small by the number of chips"),
+        (5 / 4, "FLOP", "counted that does not move"), (4 / 5, "B", "left out that a chip already holds"),
+    ],
+)  # fmt: skip
+def test_a_slip_is_known_by_its_factor(factor, unit, words):
+    assert words in diagnosis.likely(3 * factor, 3, unit, tol=0.01, chips=5)
+
+
 def test_a_check_is_told_as_text_alone():
     assert not hasattr(TIME(1.0), "_repr_html_")
     assert str(TIME(43.6e-6)).startswith("✓")

@@ -92,6 +92,8 @@ def test_the_four_cases(case):
     found = solve(CASE[case], Rings(chips.V5P, X=4, Y=4), BIG)
     assert found.case == case
     assert found.strategies[0] is found.best
+    told = str(found).partition("Next: ")[2]
+    assert not told or f": {found.margin:.3g} times as long" in told
 
 
 def test_every_axis_has_its_own_case():

@@ -9,6 +9,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster, ClusterError
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.steps import limits
+from scalingbook_lib.steps.placement import place
 
 approx = pytest.approx
 
@@ -143,6 +144,13 @@ def test_a_plan_on_a_slice():
 def test_what_cannot_be_is_refused_with_what_can(asked, says):
     with pytest.raises(ValueError, match=says):
         asked()
+
+
+def test_a_plan_lies_on_whole_axes_of_a_torus_where_a_mesh_of_its_slice_does():
+    machine = Slice.of(chips.V5P, "2x2x4")
+    found, mesh = place(machine, (8, 1, 1, 2, 1, 1)).networks, machine.mesh(Y=8, X=2)
+    assert (found["Y"], found["X"]) == (mesh.axes("Y"), mesh.axes("X"))
+    assert [axis.size for axis in found["Y"]] == [2, 4]
 
 
 def test_errors_of_a_cluster_are_a_clusters():

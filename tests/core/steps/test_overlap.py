@@ -6,7 +6,7 @@ import pytest
 
 from scalingbook_lib import models
 from scalingbook_lib.machines import Cluster, chips
-from scalingbook_lib.steps.overlap import Stages, stages, two_microbatches, waves
+from scalingbook_lib.steps.overlap import Stages, stages, turns, two_microbatches, waves
 
 V3 = models.find("DeepSeek-V3")
 approx = pytest.approx
@@ -34,6 +34,14 @@ def test_the_order_leaves_something_exposed_where_the_busier_of_two_would_not():
     found = two_microbatches(layer(10, 1, 1, 10))
     assert found.total_s == approx(31)  # long attention, both, then a long way back: a + a + d + m
     assert found.exposed_s == approx(9)
+
+
+def test_the_first_layer_starts_at_once_and_the_second_microbatch_as_soon_as_cores_are_free():
+    parts = [(turn.microbatch, turn.start, turn.end) for turn in turns(layer(0.2, 0.1, 0.3, 0.1), 1)]
+    cores, network = parts[::2], parts[1::2]
+    assert cores == [(0, 0, 0.2), (1, 0.2, 0.4), (0, 0.4, approx(0.7)), (1, approx(0.7), approx(1))]
+    ends = [(one, approx(end), approx(end + 0.1)) for one, _, end in cores]
+    assert network == ends  # each part leaves when it is made
 
 
 def test_cores_that_move_tokens_cost_their_share_of_every_product():

@@ -71,14 +71,11 @@ def read(row: Cells) -> TrainingRun:
     if dtype == "bf16" and dtype not in on.rates():
         dtype = "fp16"
     ways = _ways(row, on, family, chips)
-    ranks, batch = (
-        ways["fsdp"] * ways["dp"] * ways["dcn"],
-        whole(row, "global_batch") or _batch(given, T, chips),
-    )
-    near = max(round((batch or 0) / ranks), 1) * ranks
-    if batch and near != batch and "s" in given:
+    ranks = ways["fsdp"] * ways["dp"] * ways["dcn"]
+    batch = whole(row, "global_batch") or _batch(given, T, chips) or ranks
+    near = max(round(batch / ranks), 1) * ranks
+    if near != batch and "s" in given:
         given["s"] = str(float(given["s"]) * near / batch)  # the step of a batch that divides
-    peak = (number(row, "peak_tflops_used") or 0) * 1e12 if "mfu" in given else 0.0
     return TrainingRun(
         id=text(row, "run_id"),
         family=stack.family,
@@ -96,7 +93,8 @@ def read(row: Cells) -> TrainingRun:
         convention=_convention(row, given),
         printed=given,
         coarse=bool(family.get("coarse")) and "counts" in row,  # where FLOPs are known to the router
-        peak_flops_per_s=peak or on.flops_per_s(products(dtype)),
+        peak_flops_per_s=("mfu" in given) * 1e12 * (number(row, "peak_tflops_used") or 0)
+        or on.flops_per_s(products(dtype)),
         source=source(family or row),
         variant=text(row, "variant") or ("async TP" if "async" in text(row, "name").lower() else ""),
         note=family.get("note", ""),

@@ -137,6 +137,13 @@ def test_a_refusal_says_what_to_write():
         assert bool(answer.array) != bool(answer.words and answer.instead)
 
 
+@pytest.mark.parametrize("operation", ["A + B", "A * B"])
+def test_partial_sums_are_told_as_python_writes_a_frozen_set(operation):
+    a, b = (f"P(None, None, unreduced={{'{axis}'}})" for axis in "XY")
+    told = rules.answer(operation, operands(operation, a=a, b=b, out=NOT_GIVEN, I=64, J=64, K=64)).words
+    assert told.endswith(f"Got lhs={frozenset('X')}, rhs={frozenset('Y')}")
+
+
 def test_the_line_is_what_one_would_type():
     o = operands(PRODUCT, a="P('X', 'Y')", b="P('Y', None)", out="P('X', None)", I=64, J=64, K=64)
     assert code(PRODUCT, o) == "jnp.dot(A, B, out_sharding=P('X', None))"
