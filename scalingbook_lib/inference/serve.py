@@ -138,8 +138,8 @@ def _chunked(on: Case, *, P: int, G: int, B: float, cached: int, chunk: int) -> 
     prompts = max(c / new, min(on.layout.attention_dp, c))
     context = cached + max(new - c / prompts, 0) / 2  # in the mean, half of a prompt is read already
     decoding = requests * steps
+    step = stepped(on, B=decoding or 1, S=S)
     reading = stepped(on, B=decoding, S=S, chunk=c, context=context, prompts=prompts)
-    step = stepped(on, B=decoding, S=S) if steps else reading  # prompts alone: every step reads
     mean_s = busy * reading.total_s + (1 - busy) * step.total_s
     return Serving(
         case=on,

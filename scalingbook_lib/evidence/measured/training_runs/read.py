@@ -93,8 +93,9 @@ def read(row: Cells) -> TrainingRun:
         convention=_convention(row, given),
         printed=given,
         coarse=bool(family.get("coarse")) and "counts" in row,  # where FLOPs are known to the router
-        peak_flops_per_s=("mfu" in given) * 1e12 * (number(row, "peak_tflops_used") or 0)
-        or on.flops_per_s(products(dtype)),
+        peak_flops_per_s=1e12 * used
+        if "mfu" in given and (used := number(row, "peak_tflops_used"))
+        else on.flops_per_s(products(dtype)),
         source=source(family or row),
         variant=text(row, "variant") or ("async TP" if "async" in text(row, "name").lower() else ""),
         note=family.get("note", ""),
