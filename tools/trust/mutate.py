@@ -19,6 +19,7 @@ import resource
 import signal
 import subprocess
 import sys
+import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
@@ -47,12 +48,17 @@ def codes(code: CodeType) -> list[CodeType]:
 
 
 def put(mutant: Mutant) -> bool:
-    """Let the functions that are concerned be the mutant's; false where none is."""
-    old, new = (codes(mutant.code(changed=changed)) for changed in (False, True))
-    changed = {a: b for a, b in zip(old, new, strict=False) if a != b and a.co_name != "<module>"}
+    """Let the functions that are concerned be the mutant's; false where none is, or none can be."""
+    old, new = (
+        {(one.co_qualname, one.co_firstlineno): one for one in codes(mutant.code(changed=changed))}
+        for changed in (False, True)
+    )  # by name: a mutant may lack what stands inside
+    changed = {a: b for name, a in old.items() if a != (b := new.get(name, a)) and a.co_name != "<module>"}
     functions, caches = library()
     concerned = [one for one in functions.get(str(ROOT / mutant.path), []) if one.__code__ in changed]
     for function in concerned:
+        if len(function.__code__.co_freevars) != len(changed[function.__code__].co_freevars):
+            return False  # it closes over other names
         function.__code__ = changed[function.__code__]
     for one in caches:
         one.cache_clear()
@@ -170,6 +176,8 @@ class Trial:
             ):
                 files = seen.files(mutant, self.most_s)
                 self.found(mutant, told(anew(mutant, files) if files else HELD))
+        except BaseException:
+            traceback.print_exc()  # what ends this process is not heard of otherwise
         finally:
             os._exit(0)
 

@@ -6,8 +6,9 @@ const AGAIN_MS = [1000, 4000]; // a worker whose script did not come is started 
 
 /** @typedef {"asleep" | "starting" | "live" | "failed"} EngineState */
 /** @typedef {"paint" | "place" | "table" | "judge" | "hint" | "workbench"} Call */
+/** @typedef {{ text: string, ms?: number }} Answer as the worker sends it, and how long it took there */
 /** @typedef {(state: EngineState, problem?: string) => void} Listener */
-/** @typedef {{ call: Call, args: unknown[], resolve: (answer: string) => void, reject: (problem: Error) => void }} Question */
+/** @typedef {{ call: Call, args: unknown[], resolve: (answer: Answer) => void, reject: (problem: Error) => void }} Question */
 
 export class Engine {
   /** @type {EngineState} */
@@ -29,12 +30,12 @@ export class Engine {
   onchange(listener) { this.listeners.add(listener); }
 
   /**
-   * What the worker answers, as the text it sends.
+   * What the worker answers.
    * @param {Call} call
    * @param {...unknown} args
-   * @returns {Promise<string>}
+   * @returns {Promise<Answer>}
    */
-  text(call, ...args) {
+  answer(call, ...args) {
     this.start();
     if (this.state === "failed") return Promise.reject(new Error(this.problem));
     return new Promise((resolve, reject) => {
@@ -44,11 +45,11 @@ export class Engine {
   }
 
   /**
-   * The same, read as JSON.
+   * Its text, read as JSON.
    * @param {Call} call
    * @param {...unknown} args
    */
-  async ask(call, ...args) { return JSON.parse(await this.text(call, ...args)); }
+  async ask(call, ...args) { return JSON.parse((await this.answer(call, ...args)).text); }
 
   /** Where the network failed a start, a touch or the network's return begins another. */
   start() {
@@ -88,16 +89,16 @@ export class Engine {
         performance.mark("book:live");
         this.change("live");
       } else if (data.failed) this.fail(data.failed, data.lost);
-      else this.answer(data.id, data.answer);
+      else this.pass(data.id, { text: data.answer, ms: data.ms });
     });
   }
 
   /**
    * @param {number} id
-   * @param {string} text
+   * @param {Answer} answer
    */
-  answer(id, text) {
-    this.waiting.get(id)?.resolve(text);
+  pass(id, answer) {
+    this.waiting.get(id)?.resolve(answer);
     this.waiting.delete(id);
   }
 

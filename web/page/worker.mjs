@@ -78,7 +78,8 @@ calls.then(() => postMessage({ ready: true }), (problem) => postMessage({ failed
 
 onmessage = async ({ data: { id, call, args } }) => {
   try {
-    postMessage({ id, answer: await (await calls)[call](...args) });
+    const answers = (await calls)[call], from = performance.now();
+    postMessage({ id, answer: await answers(...args), ms: performance.now() - from });
   } catch (problem) {
     postMessage({ id, answer: JSON.stringify({ error: words(problem) }) });
   }

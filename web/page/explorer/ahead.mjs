@@ -56,12 +56,12 @@ export class Ahead {
     this.look();
   }
 
-  /** Make one picture after the other, until a reader's event comes in between. */
+  /** Make one picture after the other, until a reader's event comes in between, here or elsewhere on the page. */
   async look() {
     if (this.looking || this.pictures.engine.state !== "live") return;
     this.looking = true;
     try {
-      while (!this.busy() && this.pictures.quick && this.last) {
+      while (!this.busy() && !this.pictures.engine.waiting.size && this.pictures.quick && this.last) {
         const { value, done } = this.likely?.next() ?? { value: 0, done: true };
         if (done) break;
         if (this.made.has(value)) continue;

@@ -16,9 +16,12 @@ export function become(element, html) {
  * @param {Node & ParentNode} fresh
  */
 function morphChildren(old, fresh) {
-  const before = [...old.childNodes], after = [...fresh.childNodes];
-  if (before.length === after.length) before.forEach((node, place) => morph(node, after[place]));
-  else old.replaceChildren(...after);
+  if (old.childNodes.length !== fresh.childNodes.length) { old.replaceChildren(...fresh.childNodes); return; }
+  for (let one = old.firstChild, other = fresh.firstChild; one && other;) {
+    const [before, after] = [one, other];
+    [one, other] = [one.nextSibling, other.nextSibling]; // one that is put in place leaves its siblings
+    if (!before.isEqualNode(after)) morph(before, after); // the browser compares faster than a script
+  }
 }
 
 /**
@@ -30,7 +33,7 @@ function morph(old, fresh) {
   else if (old instanceof Element && fresh instanceof Element) {
     morphAttributes(old, fresh);
     morphChildren(old, fresh);
-  } else if (old.nodeValue !== fresh.nodeValue) old.nodeValue = fresh.nodeValue;
+  } else old.nodeValue = fresh.nodeValue;
 }
 
 /**
@@ -38,7 +41,11 @@ function morph(old, fresh) {
  * @param {Element} fresh
  */
 function morphAttributes(old, fresh) {
-  for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
-  if (old.attributes.length === fresh.attributes.length) return;
+  const names = fresh.getAttributeNames();
+  for (const name of names) {
+    const value = fresh.getAttribute(name) ?? "";
+    if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  if (old.attributes.length === names.length) return;
   for (const name of old.getAttributeNames()) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
 }

@@ -3,7 +3,7 @@
 /** @import { State } from "./controls.mjs" */
 
 const STORED = 512; // pictures of one explorer that are stored: a whole slider, in a few megabytes
-const QUICK_MS = 20; // a view that takes longer is not made ahead: the reader's own event must never wait for it
+const QUICK_MS = 100; // a view that takes the worker longer is not made ahead: a reader's own event may wait for one
 
 /**
  * @param {State} state
@@ -21,6 +21,8 @@ export class Pictures {
     this.key = key;
     /** @type {Map<string, string>} */
     this.stored = new Map(); // the oldest first
+    /** @type {Map<string, Promise<string>>} */
+    this.coming = new Map();
     this.quick = true;
   }
 
@@ -37,13 +39,31 @@ export class Pictures {
    * @param {boolean} wide
    */
   async fetch(state, wide) {
-    const asked = question(state, wide), from = performance.now(), there = this.stored.get(asked);
+    const asked = question(state, wide), there = this.stored.get(asked) ?? this.coming.get(asked);
     if (there !== undefined) return there;
-    const painted = await this.engine.text("paint", this.key, JSON.stringify(state), wide);
-    this.quick = performance.now() - from < QUICK_MS;
+    const coming = this.paint(state, wide);
+    this.coming.set(asked, coming);
+    try { this.store(asked, await coming); } finally { this.coming.delete(asked); }
+    return coming;
+  }
+
+  /**
+   * @param {State} state
+   * @param {boolean} wide
+   */
+  async paint(state, wide) {
+    const { text, ms = 0 } = await this.engine.answer("paint", this.key, JSON.stringify(state), wide);
+    this.quick = ms < QUICK_MS;
+    return text;
+  }
+
+  /**
+   * @param {string} asked
+   * @param {string} painted
+   */
+  store(asked, painted) {
     this.stored.set(asked, painted);
     const [oldest] = this.stored.keys();
     if (this.stored.size > STORED) this.stored.delete(oldest);
-    return painted;
   }
 }
