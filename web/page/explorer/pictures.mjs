@@ -3,7 +3,7 @@
 /** @import { State } from "./controls.mjs" */
 
 const STORED = 512; // pictures of one explorer that are stored: a whole slider, in a few megabytes
-const QUICK_MS = 100; // a view that takes the worker longer is not made ahead: a reader's own event may wait for one
+const LONG_MS = 100; // in the worker: a reader's own event may wait for one that is made ahead
 
 /**
  * @param {State} state
@@ -23,8 +23,11 @@ export class Pictures {
     this.stored = new Map(); // the oldest first
     /** @type {Map<string, Promise<string>>} */
     this.coming = new Map();
-    this.quick = true;
+    this.long = 0; // pictures in a row that took long; the first may have loaded its chapter
   }
+
+  /** Whether a picture may be made ahead. */
+  get quick() { return this.long < 2; }
 
   /**
    * The answer as text, where it is there already.
@@ -53,7 +56,7 @@ export class Pictures {
    */
   async paint(state, wide) {
     const { text, ms = 0 } = await this.engine.answer("paint", this.key, JSON.stringify(state), wide);
-    this.quick = ms < QUICK_MS;
+    this.long = ms < LONG_MS ? 0 : this.long + 1;
     return text;
   }
 
