@@ -4,9 +4,9 @@
 fails where the tests of the core find fewer than 92 %. They are collected once. A forked process puts a
 mutant in the place of the function in question and runs the tests that were seen to run its line, the
 shortest first.
-Where that line runs while the library is loaded, what they let pass is then tried by whole files of tests in
-a process of its own. What was found is kept: an interrupted run goes on where it was, and a later one tries
-only the survivors.
+What they let pass, which may stand in what was kept or runs while the library is loaded, is then tried by
+whole files of tests in a process of its own. What was found is kept: an interrupted run goes on where it
+was, and a later one tries only the survivors.
 """
 
 import argparse
@@ -171,9 +171,7 @@ class Trial:
         try:
             mine = self.todo[part :: self.jobs]
             found = [(one, self.found(one, verdict(one, items, seen, self.most_s))) for one in mine]
-            for mutant in (
-                one for one, what in found if not what or (what == "survived" and seen.early(one))
-            ):
+            for mutant in (one for one, what in found if what in ("", "survived")):
                 files = seen.files(mutant, self.most_s)
                 self.found(mutant, told(anew(mutant, files) if files else HELD))
         except BaseException:

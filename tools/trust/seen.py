@@ -1,16 +1,13 @@
 """Which tests run a line of the library? Each is run once, and its lines are kept."""
 
-import importlib
-import json
 import os
 import pickle
-import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from types import CodeType
 from typing import Self
 
@@ -18,7 +15,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from tools.environment import ROOT
-from tools.trust.mutants import LIBRARY, Mutant, computing
+from tools.trust.mutants import LIBRARY, Mutant
 from tools.trust.state import FOLDER
 
 KEPT = FOLDER / "seen.pickle"
@@ -37,24 +34,6 @@ def watch(line: Callable[[str, int], object]) -> None:
     monitor.use_tool_id(monitor.COVERAGE_ID, "seen")
     monitor.register_callback(monitor.COVERAGE_ID, monitor.events.LINE, ran)
     monitor.set_events(monitor.COVERAGE_ID, monitor.events.LINE)
-
-
-@cache
-def loading() -> dict[str, list[int]]:
-    """The lines of the library, by module, that run while all of its modules are loaded."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.trust.seen"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout)
-
-
-def load() -> dict[str, list[int]]:
-    """Load all modules of the core here, and what runs meanwhile."""
-    found: dict[str, list[int]] = {}
-    watch(lambda path, number: found.setdefault(path, []).append(number))
-    for path in sorted(computing()):
-        importlib.import_module(path.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
-    return found
 
 
 @dataclass(frozen=True)
@@ -109,10 +88,6 @@ class Seen:
             took_s[name.split("::")[0]] += seconds
         return took_s
 
-    def early(self, mutant: Mutant) -> bool:
-        """Whether a mutant's line runs while the library is loaded, before any test does."""
-        return mutant.line in loading().get(mutant.path, ())
-
     def look(self, items: list[pytest.Item]) -> int:
         """Run these tests once, and keep what is seen; 0, as a process ends."""
         watch(lambda path, number: self.ran.setdefault((path, number), []).append(len(self.took_s)))
@@ -135,7 +110,3 @@ class Seen:
     @staticmethod
     def room(mutant: Mutant) -> str:
         return f"/{mutant.path.split('/')[1].removesuffix('.py')}/"
-
-
-if __name__ == "__main__":
-    print(json.dumps(load()))

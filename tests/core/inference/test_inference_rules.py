@@ -3,7 +3,7 @@
 import pytest
 
 from scalingbook_lib import collectives
-from scalingbook_lib.inference import rules
+from scalingbook_lib.inference import queueing, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import INT8
 
@@ -39,6 +39,13 @@ def test_two_dimensions_win_beyond_72_chips_not_81(axes, least):
 def test_a_latency_bound_collective_is_one_whose_shard_passes_quicker_than_a_hop():
     few = rules.latency_bound_batch(8192, 8, chips.V5E, activations=INT8)
     assert few == pytest.approx(8 * 50e3 / 8192)
+    assert rules.latency_bound_batch(8192, 8, chips.V5E, activations=INT8, axes=2) == 2 * few
     axis = chips.V5E.axis(8, wrapped=True)
     one = collectives.all_gather(few * 8192, axis)
     assert one.bandwidth_s == pytest.approx(one.latency_s, rel=0.15)  # 7/8 of 8 shards over two links, 4 hops
+
+
+def test_less_than_a_request_a_second_is_a_rate():
+    assert queueing.little(0.5, 4) == 2
+    assert queueing.little(3, 0) == 0
+    assert queueing.static_waste([0, 0.5]) == 0.5

@@ -89,7 +89,7 @@ def test_the_pools_of_the_sheet():
         assert inference.pools(0.91, step_s, B=B, G=512).ratio == pytest.approx(ratio, rel=0.01)
     found = inference.pools(1.0, 0.02, B=50, G=500)
     assert found.ratio == 5
-    assert found.best(6) == (5, 1)
+    assert (found.best(6), found.best(2)) == ((5, 1), (1, 1))
     assert found.idle(5, 2) == (0, 0.5)
 
 

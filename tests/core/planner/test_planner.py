@@ -2,6 +2,7 @@
 
 import gc
 import random
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -152,6 +153,9 @@ def test_the_runner_up_loses_by_its_terms():
     assert sum(found.why.terms.values()) == pytest.approx(found.why.lost_s)
     assert found.why.changed
     assert "longer" in str(found.why)
+    least = 1e-4 * found.winner.step.total_s
+    told = {name for name in found.why.terms if re.search(f"[:,] {re.escape(name)} [+−]", str(found.why))}
+    assert told == {name for name, s in found.why.terms.items() if abs(s) > least}
     assert len(found.table.splitlines()) == 1 + len(found.best)
     same = planner.Comparison(found.winner.step, found.winner.step)
     assert str(same) == "the same plan: no difference in time"

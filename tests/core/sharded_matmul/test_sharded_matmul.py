@@ -1,5 +1,6 @@
 """Every strategy computes the product and costs what the formulas say; the worked problems come out."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -94,6 +95,7 @@ def test_the_four_cases(case):
     assert found.strategies[0] is found.best
     told = str(found).partition("Next: ")[2]
     assert not told or f": {found.margin:.3g} times as long" in told
+    assert (found.margin < math.inf) == (len(found.strategies) > 1)
 
 
 def test_every_axis_has_its_own_case():

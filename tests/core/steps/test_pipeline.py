@@ -75,6 +75,7 @@ def test_bounds_and_shares(times, chunks):
 def test_two_stages_are_the_pipelined_roofline(chunks):
     work = roofline.pipeline({"copy": 166e-6 / chunks, "compute": 43.6e-6 / chunks}, chunks)
     assert work.total_s == pytest.approx(roofline.pipelined(43.6e-6, 166e-6, chunks))
+    assert str(work).startswith(f"{chunks} chunk{'s' if chunks > 1 else ''} through copy, compute: ")
 
 
 def test_with_many_chunks_only_the_slowest_counts():

@@ -4,6 +4,7 @@ import pytest
 from looked import panel, readout
 
 from scalingbook_lib.chapters import explorers
+from scalingbook_lib.chapters.lowprecision import case
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("lowprecision")}
@@ -69,3 +70,8 @@ def test_an_owner_is_fastest_and_the_share_falls_with_the_batch():
     assert "gathered by all" in view.verdict
     shares = [readout(ALL["layouts"].see(batch=b), "of a step's FLOPs") for b in (1.0, 4.0)]
     assert shares[0] == approx(4 * shares[1])
+
+
+def test_heavy_tails_have_values_that_a_bell_curve_never_has():
+    bell, heavy = (max(map(abs, case.drawn(4096, tails))) for tails in (False, True))
+    assert bell < 5 < 10 < heavy
