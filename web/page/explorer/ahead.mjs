@@ -19,6 +19,9 @@ function* positions({ slider, value, next }) {
 }
 
 export class Ahead {
+  /** @type {Ahead | undefined} */
+  static newest = undefined; // of a page, the one that was touched last: it alone looks ahead
+
   /**
    * @param {{ controls: Controls, view: View, pictures: Pictures, busy: () => boolean }} parts
    */
@@ -43,6 +46,7 @@ export class Ahead {
    */
   expect(target) {
     if (!this.controls.inputs.some((input) => input === target)) return;
+    Ahead.newest = this;
     if (isSlider(target)) {
       const value = Number(target.value);
       const next = this.last?.slider === target ? 2 * value - this.last.value : value;
@@ -56,12 +60,12 @@ export class Ahead {
     this.look();
   }
 
-  /** Make one picture after the other, until a reader's event comes in between, here or elsewhere on the page. */
+  /** Make one picture after the other, until a reader's event comes in between, or another explorer's turn. */
   async look() {
     if (this.looking || this.pictures.engine.state !== "live") return;
     this.looking = true;
     try {
-      while (!this.busy() && !this.pictures.engine.waiting.size && this.pictures.quick && this.last) {
+      while (!this.busy() && Ahead.newest === this && this.pictures.quick && this.last) {
         const { value, done } = this.likely?.next() ?? { value: 0, done: true };
         if (done) break;
         if (this.made.has(value)) continue;
