@@ -15,6 +15,7 @@ from typing import Any
 import jax
 
 from scalingbook_lib import notation
+from scalingbook_lib.lab import devices
 from scalingbook_lib.lab.compiler import hlo, memory, overflow, sharding, slices, unread, work
 from scalingbook_lib.lab.compiler import schedule as lab_schedule
 from scalingbook_lib.lab.compiler.memory import Memory
@@ -158,7 +159,7 @@ def compile(
         fn = sharding.local(fn, *args, out=out, on=on)
     placed = {} if local else sharding.results(out, on)
     jitted = jax.jit(fn, donate_argnums=tuple(donate), **placed)
-    compiled = _compiled(jitted, structs, options)
+    compiled = _compiled(jitted, structs, options, abroad=where is not None)
     if where:
         slices.refuse_another_target(compiled, on, where.name)
     held = memory.memory(compiled, where.hbm_bytes if where else None)
@@ -181,8 +182,12 @@ def _laid(topology: str | None, mesh: Any, args: Any) -> tuple[slices.Topology |
     return where, mesh_for(topology, sizes)
 
 
-def _compiled(jitted: Any, structs: Any, options: Mapping[str, Any] | None) -> Any:
-    lowered = jitted.lower(*structs)
+def _compiled(jitted: Any, structs: Any, options: Mapping[str, Any] | None, *, abroad: bool) -> Any:
+    asked = jax.config.jax_default_matmul_precision
+    # what `devices.simulate` has set for the real devices of this machine is not meant for a slice
+    own = abroad and asked == devices.EXACT and jax.devices()[0].platform != "cpu"
+    with jax.default_matmul_precision(None if own else asked):
+        lowered = jitted.lower(*structs)
     try:
         with slices.quiet():  # libtpu's warnings are about a host that is not there
             return lowered.compile(compiler_options=dict(options) if options else None)

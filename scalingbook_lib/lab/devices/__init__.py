@@ -14,6 +14,8 @@ from scalingbook_lib.units import Told
 
 _ACCELERATOR_FILES = ("/dev/accel*", "/dev/vfio/[0-9]*", "/dev/nvidia[0-9]*", "/dev/kfd")
 _NAMES = {"tpu": "TPU", "gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "cpu": "CPU"}
+EXACT = "highest"
+"""How real devices multiply fp32; "float32", JAX's other name of it, holds for slices, too (`compiler.aot`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,9 @@ class Devices(Told):
 def simulate(n: int = 8) -> Devices:
     """Have n devices: the real ones where there are enough, else n simulated ones on the CPU beside them.
 
-    Call it before JAX is first used; afterwards it is too late, unless the devices are already there.
+    Call it before JAX is first used; afterwards it is too late, unless the devices are already there. What is
+    placed nowhere then runs where the n are, so that values agree: real ones multiply fp32 as fp32, and what
+    is to run on one real device beside simulated ones is put on `jax.devices()[0]`.
     """
     prepare()
     import jax
@@ -48,7 +52,13 @@ def simulate(n: int = 8) -> Devices:
     if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
         with suppress(RuntimeError):  # where JAX has started, what counts is how many devices it has
             jax.config.update("jax_num_cpu_devices", n)
-    return told(get(n))
+    found = get(n)
+    if found[0] not in jax.devices():
+        jax.config.update("jax_default_device", found[0])
+    elif found[0].platform != "cpu" and jax.config.jax_default_matmul_precision is None:
+        # left to itself a TPU multiplies fp32 as bf16, and a GPU as TF32
+        jax.config.update("jax_default_matmul_precision", EXACT)
+    return told(found)
 
 
 def here() -> Devices:
@@ -65,14 +75,13 @@ def told(devices: Sequence[Any]) -> Devices:
 
 
 def get(n: int | None = None) -> list[Any]:
-    """n devices, real ones where there are enough; all of the better kind where n is left out."""
+    """n devices of the kind that there are more of, real ones where it is a draw; all where n is left out."""
     import jax
 
     real, cpus = jax.devices(), jax.devices("cpu")
-    if n is None:
-        return real if len(real) >= len(cpus) else cpus
-    if n <= max(len(real), len(cpus)):
-        return (real if n <= len(real) else cpus)[:n]
+    found = real if len(real) >= len(cpus) else cpus
+    if n is None or n <= len(found):
+        return found[:n]
     raise RuntimeError(
         f"JAX has started with {len(real)} {real[0].platform} devices, and {n} are needed; "
         f"restart the kernel and run this cell first: devices.simulate({n})"

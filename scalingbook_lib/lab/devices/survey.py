@@ -2,7 +2,8 @@
 
 `survey()` takes a minute or two on a TPU or GPU and less on a CPU, where it asks for smaller sizes in fp32.
 Predictions are those of `evidence.kernels` and `evidence.fabrics` for a chip of the catalogue; for a CPU, the
-roofline of its own best rates.
+roofline of its own best rates. Numbers are drawn at random: where they are all alike fewer bits flip, a chip
+draws less power, and clocks higher than it would for a model.
 """
 
 import os
@@ -28,6 +29,7 @@ from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.units import BF16, FP32, DType
 
 type Say = Callable[[str], None]
+CHAIN = 8  # calls in one program, each on the last one's result: to start one from Python takes longer than some run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +87,7 @@ def _rows(chip: Chip | None, asked: Sizes, say: Say) -> Iterator[Timed]:
     own = measure.machine(size=1024, stream_bytes=2**26)
     dtype, like = (BF16, jnp.bfloat16) if chip else (FP32, jnp.float32)
     for one in chain.from_iterable(kind(asked, dtype, like) for kind in (_products, _copies, _attention)):
-        seconds = measure.time(jax.jit(one.run), *one.given, samples=5).median_s
+        seconds = measure.time(_chained(one.run), *one.given, samples=5).median_s / CHAIN
         predicted_s = one.predict(chip) if chip else own.operation(one.flops, one.nbytes).lower_s
         row = Timed(
             what=one.what, dtype=dtype.name, sizes=one.sizes, seconds=seconds, predicted_s=predicted_s
@@ -94,9 +96,25 @@ def _rows(chip: Chip | None, asked: Sizes, say: Say) -> Iterator[Timed]:
         yield row
 
 
+def _chained(run: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+    """So many calls as one program; without the barrier XLA would fuse them, or see that they cancel."""
+
+    def chained(x: jax.Array, *rest: jax.Array) -> jax.Array:
+        for _ in range(CHAIN):
+            x = jax.lax.optimization_barrier(run(x, *rest))
+        return x
+
+    return jax.jit(chained)
+
+
+def _drawn(like: Any, *shape: int, key: int = 0) -> jax.Array:
+    """Normal numbers, so scaled that a product with them keeps the size of what it is given."""
+    return jax.random.normal(jax.random.key(key), shape, like) * shape[0] ** -0.5
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """One operation: how it is run, what it does, and what a chip of the catalogue is predicted to take."""
+    """One operation, whose result is like what it is given first, and what a chip is predicted to take."""
 
     what: str
     sizes: tuple[int, ...]
@@ -109,13 +127,13 @@ class Asked:
 
 def _products(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
     for D in asked.widths:
-        w = jnp.ones((D, D), like)
+        w = _drawn(like, D, D)
         for B in asked.rows:
             yield Asked(
                 what=PRODUCT,
                 sizes=(B, D, D),
                 run=jnp.matmul,
-                given=(jnp.ones((B, D), like), w),
+                given=(_drawn(like, B, D), w),
                 flops=2.0 * B * D * D,
                 nbytes=dtype.bytes * (2 * B * D + D * D),
                 predict=partial(_product_s, B, D, dtype),
@@ -129,7 +147,7 @@ def _copies(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
             what=COPY,
             sizes=(n,),
             run=jnp.negative,
-            given=(jnp.ones(n, like),),
+            given=(_drawn(like, n),),
             flops=n,
             nbytes=nbytes,
             predict=partial(kernels.copy_s, nbytes),
@@ -142,16 +160,28 @@ def _attention(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
     for T, (what, B) in product(asked.tokens, ((PROMPT, 1), (TOKEN, 16))):
         decode = what == TOKEN
         of = Attending(B, T, N, N, H, dtype.bytes)
-        kv = jnp.ones((B, T, N, H), like)
+        q = _drawn(like, B, 1 if decode else T, N, H)
+        k, v = (_drawn(like, B, T, N, H, key=n) for n in (1, 2))  # one array for both would be read once
         yield Asked(
             what=what,
             sizes=(B, T, N, N, H),
-            run=partial(jax.nn.dot_product_attention, is_causal=not decode),
-            given=(jnp.ones((B, 1 if decode else T, N, H), like), kv, kv),
+            run=_fused(q, k, not decode),
+            given=(q, k, v),
             flops=of.token_flops if decode else of.prompt_flops,
             nbytes=of.cache_bytes,
             predict=partial(_attention_s, of, decode),
         )
+
+
+def _fused(q: jax.Array, k: jax.Array, causal: bool) -> Callable[..., jax.Array]:
+    """Attention in one kernel, where cuDNN has it for this GPU, else as XLA makes it."""
+    run = partial(jax.nn.dot_product_attention, is_causal=causal)
+    fused = partial(run, implementation="cudnn")
+    try:
+        jax.jit(fused).lower(q, k, k).compile()
+    except Exception:  # of many types, by what is missing: a GPU, cuDNN, a kernel for these shapes
+        return run
+    return fused
 
 
 def _product_s(B: int, D: int, dtype: DType, chip: Chip) -> float:

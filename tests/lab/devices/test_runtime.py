@@ -20,11 +20,14 @@ def tpus(monkeypatch):
     cpus = jax.devices("cpu")
 
     def show(count):
-        monkeypatch.setattr(jax, "devices", lambda kind=None: cpus if kind == "cpu" else [Tpu()] * count)
+        tpus = [Tpu()] * count
+        monkeypatch.setattr(jax, "devices", lambda kind=None: cpus if kind == "cpu" else tpus)
         monkeypatch.setattr(devices, "has_accelerator", lambda: True)
         monkeypatch.delenv("JAX_PLATFORMS", raising=False)
 
-    return show
+    yield show
+    jax.config.update("jax_default_matmul_precision", None)
+    jax.config.update("jax_default_device", None)
 
 
 def test_nothing_is_told_where_nothing_is_new(capsys, monkeypatch):
@@ -55,6 +58,8 @@ def test_an_accelerator_is_told_and_whether_it_is_enough(tpus, capsys, count, to
     tpus(count)
     runtime.begin(installed=False)
     assert capsys.readouterr().out.splitlines()[1].startswith(told)
+    exact, elsewhere = jax.config.jax_default_matmul_precision, jax.config.jax_default_device
+    assert (exact, bool(elsewhere)) == (("highest", False) if count == 8 else (None, True))
 
 
 @pytest.fixture
