@@ -67,5 +67,5 @@ def _call(i: Instruction) -> Iterator[Unread]:
         lacking = ["its FLOPs"] * blind + ["what it sends to other devices"] * sends
         if lacking:
             yield Unread(f"not counted: of kernel {i.name}, {' and '.join(lacking)}", blind, sends)
-    elif not SILENT.fullmatch(target):
+    elif not SILENT.fullmatch(target) and "lhs_contracting_dimensions" not in i.attributes:  # cuBLAS
         yield Unread(f"not counted: what {target or i.name} computes and sends", True, True)

@@ -16,8 +16,9 @@ from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction
 from scalingbook_lib.lab.compiler.walk import Visit
 from scalingbook_lib.units import Told, si
 
-# XLA:CPU writes a product as `dot`; the TPU compiler makes a `convolution` of each.
+# XLA:CPU writes a product as `dot`; the TPU compiler makes a `convolution` of each; XLA:GPU calls cuBLAS.
 MATMULS = ("dot", "convolution")
+SUMMED = re.compile(r'lhs_contracting_dim(?:s=\{|ensions":\[)([\d,"]*)')  # of a dot; in a call of cuBLAS
 COPIES = ("copy", "copy-start")
 NOT_ESTIMATED = 2**63 - 1  # what the compiler writes where it has no estimate
 
@@ -118,7 +119,7 @@ def _flops_within(text: Text, here: Computation, i: Instruction) -> int:
 
 def flops_of(here: Computation, i: Instruction) -> int:
     """Of a product, one multiply and one add per term; of a kernel, what its author says."""
-    if i.opcode in MATMULS:
+    if i.opcode in MATMULS or (i.opcode == "custom-call" and SUMMED.search(i.attributes)):
         return _flops(here, i)
     if i.opcode == "reduce" and i.text("op_name").endswith("dot_general"):
         # with one row there is nothing for the matrix unit to do: XLA multiplies and sums on the vector unit
@@ -131,14 +132,11 @@ def _flops(here: Computation, i: Instruction) -> int:
     """2 · outputs · terms of each."""
     # from shapes as they are, without the padding that the tiles of a TPU add
     left, right = (operand.shapes[0].dims for operand in here.operands(i)[:2])
-    if i.opcode == "dot":
-        return 2 * math.prod(i.shapes[0].dims) * math.prod(left[k] for k in _list(i, "lhs_contracting_dims"))
-    return _convolution_flops(i, left, right)
-
-
-def _list(i: Instruction, attribute: str) -> list[int]:
-    found = re.search(rf"{attribute}=\{{([\d,]*)\}}", i.attributes)
-    return [int(n) for n in found[1].split(",") if n] if found else []
+    if i.opcode == "convolution":
+        return _convolution_flops(i, left, right)
+    summed = SUMMED.search(i.attributes)
+    terms = math.prod(left[int(k)] for k in re.findall(r"\d+", summed[1])) if summed else 1
+    return 2 * math.prod(i.shapes[0].dims) * terms
 
 
 def _convolution_flops(i: Instruction, left: tuple[int, ...], right: tuple[int, ...]) -> int:

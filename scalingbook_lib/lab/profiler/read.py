@@ -2,7 +2,8 @@
 
 On a CPU every operation of a program is an event with `hlo_op` and `device_ordinal`, on whatever thread ran
 it. A TPU has a plane for each device, with the operations on the line `XLA Ops` and each run of a program on
-`XLA Modules`; a GPU's plane has its streams, whose kernels name their `hlo_op`.
+`XLA Modules`; a GPU's plane has its streams, whose kernels name their `hlo_op`: the operation they belong to
+or, where they were launched together, the CUDA graph, so that only a kernel's own name tells them apart.
 """
 
 import re
@@ -19,6 +20,7 @@ from scalingbook_lib.lab.profiler.times import Event
 
 DEVICE = re.compile(r"/device:(TPU|GPU):(\d+)")
 TPU_LINES = OPS_LINE, ASYNC_LINE, MODULES_LINE = "XLA Ops", "Async XLA Ops", "XLA Modules"
+MARK = re.compile(r"num_bytes:\d{1,3}\b")  # a few bytes set to zero, before a product of cuBLAS
 COMPILING = "backend_compile_and_load"
 HOLDERS = ("while", "conditional", "call")
 MOVES = re.compile(
@@ -73,8 +75,9 @@ def _recorded_on(data: Any, about: Mapping[str, Any]) -> dict[str, Any]:
     """The devices that a profile itself speaks of, where they are not this machine's."""
     for plane in data.planes:
         device = DEVICE.match(plane.name)
-        if device and device[1].lower() != about["platform"]:
-            kind = dict(plane.stats).get("device_type_string", device[1])
+        if device and device[1].lower() != about["platform"] and any(True for _ in plane.lines):
+            told = dict(plane.stats)
+            kind = told.get("device_type_string") or told.get("gpu_device_name") or device[1]
             return {"platform": device[1].lower(), "kind": str(kind), "simulated": False}
     return {}
 
@@ -94,8 +97,9 @@ def _of_line(line: Any, device: int | None) -> Iterator[Seen]:
     """The events that name an operation of a program."""
     for e in line.events:
         told = dict(e.stats)
-        if (name := told.get("hlo_op")) is None:
+        if (name := told.get("hlo_op")) is None or MARK.search(told.get("Memset_details", "")):
             continue
+        name = e.name if "cuda_graph_id" in told or "splitK" in e.name else name
         where = told.get("device_ordinal", 0) if device is None else device
         lane = f"{line.name} {where}"
         yield Seen(
@@ -144,11 +148,13 @@ def _table(
     places: dict[tuple[str, str], int] = {}
     ops: list[Op] = []
     runs, owns, events = _runs(seen), _owns(seen), []
+    # `dot.1` becomes a kernel dot_1
+    kernels = {(module, re.sub(r"\W", "_", name)): op for (module, name), op in known.items()}
     for s, run, own_ns in zip(seen, runs, owns, strict=True):
         key = (s.module, s.name)
         if key not in places:
             places[key] = len(ops)
-            ops.append(known.get(key) or guessed(s))
+            ops.append(known.get(key) or kernels.get(key) or guessed(s))
         events.append(
             Event(places[key], s.device, run, (s.start_ns - began) / 1e9, s.took_ns / 1e9, own_ns / 1e9)
         )
@@ -158,15 +164,18 @@ def _table(
 def _runs(seen: Sequence[Seen]) -> list[int]:
     """Of each event the run of its program, from 0: as the profiler numbers it, or by what comes again."""
     found, order = [], defaultdict(dict)
-    again: dict[tuple[int, str], tuple[str, int]] = {}
+    again: dict[tuple[int, str], tuple[str, Any, int]] = {}
     for s in seen:
         if s.run is not None:
             here = order[s.device, s.module]
             found.append(here.setdefault(s.run, len(here)))
             continue
-        first, n = again.get((s.device, s.module), (s.name, -1))
-        again[s.device, s.module] = first, n + (s.name == first)
-        found.append(again[s.device, s.module][1])
+        launch = s.told.get("correlation_id", s)  # a CUDA graph has many kernels alike in one
+        first, last, n = again.get((s.device, s.module), (s.name, None, -1))
+        if s.name == first and launch != last:
+            last, n = launch, n + 1
+        again[s.device, s.module] = first, last, n
+        found.append(n)
     return found
 
 
@@ -189,9 +198,9 @@ def guessed(s: Seen) -> Op:
     kind = COLLECTIVE if moves else "kernel" if re.search("fusion|custom-call", s.name) else "elementwise"
     if s.name.split(".")[0] in HOLDERS:
         kind = LOOP
-    elif s.name.startswith(("copy", "transpose")):
+    elif s.name.lower().startswith(("copy", "transpose", "mem")):
         kind = "copy"
-    elif re.match(r"(dot|convolution|gemm|cublas|matmul)", s.name):
+    elif re.match(r"(dot|convolution|gemm|cublas|matmul|nvjet|cutlass|sm\d+_xmma)", s.name):
         kind = "matmul"
     names = {"flops": "flops", "nbytes": "bytes_accessed"}
     said = {mine: int(s.told[its]) for mine, its in names.items() if its in s.told}
