@@ -24,6 +24,7 @@ from scalingbook_lib.evidence.scoring.report import Found, Report, Scored
 from tools import bills, kernel_fits
 from tools.environment import ROOT
 from tools.published import Cells, Text, share
+from tools.reference import own_rows
 
 TABLES = ("training_runs", "inference_runs", "kernels", "collectives", "model_configs")
 BESIDE = {
@@ -240,6 +241,7 @@ PAGE = Text(
         "causes": _by("cause", *TABLES),
         "peers": _beside_peers,
         "bills": bills.rows,
+        "own": own_rows.rows,
         "refused": _refused,
     },
 )

@@ -73,7 +73,7 @@ def occupancy(chip: Chip, *, threads: int, registers: int, smem_bytes: float = 0
     A warp's registers come in grains of 256, out of its quarter of the SM; shared memory in grains of 128
     bytes, after 1 KiB that the system takes of each block.
     """
-    file, shared = _registers(chip), smem_per_sm(chip)
+    file, shared = int(chip.registers_bytes_per_core or 0) // REGISTER_BYTES, smem_per_sm(chip)
     if not 1 <= threads <= MOST_THREADS:
         raise KernelError(f"a block has 1 to {count(MOST_THREADS)} threads, not {threads}")
     if not 1 <= registers <= MOST_REGISTERS:
@@ -114,10 +114,6 @@ def smem_per_sm(chip: Chip) -> int:
 def bytes_to_hide(chip: Chip, latency_s: float) -> float:
     """Little's law: how many bytes must be under way for HBM to work all the time."""
     return chip.hbm_bytes_per_s * latency_s
-
-
-def _registers(chip: Chip) -> int:
-    return int(chip.registers_bytes_per_core or 0) // REGISTER_BYTES
 
 
 def _rounded(value: int, grain: int) -> int:

@@ -56,7 +56,7 @@ def hosted(m: Transformer, remat: str, dtype: DType) -> Widths:
 
 def _listed(m: Transformer, size: float, names: tuple[str, ...]) -> Widths:
     saved = {w.name: _outputs(m, w) for w in products(m) if w.name in names}
-    wide = sum(n for name, n in saved.items() if _is_wide(name))
+    wide = sum(n for name, n in saved.items() if name in _WIDE or name.endswith("down"))
     # with attention's output its logsumexp, one in fp32 for each head
     context = size * _attended(m) + FP32.bytes * m.softmax_layers * m.N if "context" in names else 0.0
     return Widths(size * wide, size * (sum(saved.values()) - wide) + context)
@@ -107,10 +107,6 @@ def fused(m: Transformer, size: float) -> Widths:
         wide=size * (m.L * (m.norms + inputs) * m.D),  # D elements each
         split=size * (heads + _attended(m) + arithmetic.hidden(m)),
     )
-
-
-def _is_wide(name: str) -> bool:
-    return name in _WIDE or name.endswith("down")
 
 
 def _outputs(m: Transformer, w: Weight) -> int:

@@ -60,10 +60,6 @@ def _cost(setup: Setup) -> dict[str, Any]:
     return {"told": said, "tables": tables, "lines": lines, "refused": not tables}
 
 
-def _lines(setup: Setup) -> dict[str, Any]:
-    return {"lines": [setup.line(command) for command in COMMANDS]}
-
-
 def _flip(setup: Setup, command: str, what: str) -> dict[str, Any]:
     return {"told": str(flips.flip(setup, command, what))}
 
@@ -78,5 +74,6 @@ def _values(setup: Setup) -> dict[str, Any]:
 
 
 ASKED: dict[str, Callable[..., dict[str, Any]]] = {
-    "panel": _panel, "lines": _lines, "flip": _flip, "differences": _difference, "values": _values,
+    "panel": _panel, "flip": _flip, "differences": _difference, "values": _values,
+    "lines": lambda setup: {"lines": [setup.line(command) for command in COMMANDS]},
 }  # fmt: skip

@@ -49,11 +49,6 @@ def _held(setup: Setup) -> View:
     return View(f"{values['model']} takes {si(rows['weights in bf16'], 'B')} in bf16; {told}.", (bars,))
 
 
-def _spent(setup: Setup) -> View:
-    """The terms of a training step, and what a chip holds."""
-    return _step(_values(setup, "plan"), "a training step", "step_s")
-
-
 def _served(setup: Setup) -> View:
     """The ways to serve that none beats, and the terms of the cheapest one's decode step."""
     values = _values(setup, "serve")
@@ -145,4 +140,9 @@ def _product(setup: Setup, command: str) -> Product:
     return Product(chip, shape, roofline.matmul(*shape, chip))
 
 
-PICTURES = {"model": _held, "roofline": _roofs, "plan": _spent, "serve": _served}
+PICTURES = {
+    "model": _held,
+    "roofline": _roofs,
+    "plan": lambda setup: _step(_values(setup, "plan"), "a training step", "step_s"),
+    "serve": _served,
+}

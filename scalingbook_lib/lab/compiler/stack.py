@@ -59,7 +59,8 @@ class Excerpt(Told):
 
     def _shown(self) -> Iterator[tuple[str, list[str]]]:
         for stage in self.stages:
-            lines = [_cut(line) for line in stage.of(self.scope)]
+            of = stage.of(self.scope)
+            lines = [line if len(line) <= WIDTH else line[: WIDTH - 2] + " …" for line in of]
             left = len(lines) - self.most
             more = [f"... and {left} more"] if left > 0 else []
             yield stage.name, [*lines[: self.most], *more] or [f"nothing is called {self.scope} here"]
@@ -146,10 +147,6 @@ def _bundles(fn: Callable, args: tuple, how: dict[str, Any], program: Program) -
     outer = (visit.instruction for visit in walk.visits(text) if visit.inside is None)
     sources = {i.name: walk.scopes(text, i) for i in outer}
     return tuple(replace(b, source=sources.get(b.kernel, "")) for b in llo.dump(fn, args, how))
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= WIDTH else line[: WIDTH - 2] + " …"
 
 
 def _stage(name: str, written: Any) -> Stage:

@@ -15,7 +15,7 @@ from scalingbook_lib.units import Told
 _ACCELERATOR_FILES = ("/dev/accel*", "/dev/vfio/[0-9]*", "/dev/nvidia[0-9]*", "/dev/kfd")
 _NAMES = {"tpu": "TPU", "gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "cpu": "CPU"}
 EXACT = "highest"
-"""How real devices multiply fp32; "float32", JAX's other name of it, holds for slices, too (`compiler.aot`)."""
+"""How real devices multiply fp32; its other name in JAX, "float32", holds for slices, too (`aot.compile`)."""
 
 
 @dataclass(frozen=True, slots=True)

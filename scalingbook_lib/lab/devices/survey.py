@@ -29,7 +29,9 @@ from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.units import BF16, FP32, DType
 
 type Say = Callable[[str], None]
-CHAIN = 8  # calls in one program, each on the last one's result: to start one from Python takes longer than some run
+CHAIN = (
+    8  # calls in one program, each on the last one's result: Python takes longer to start one than some run
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,9 +88,10 @@ def _memory() -> dict[str, float]:
 def _rows(chip: Chip | None, asked: Sizes, say: Say) -> Iterator[Timed]:
     own = measure.machine(size=1024, stream_bytes=2**26)
     dtype, like = (BF16, jnp.bfloat16) if chip else (FP32, jnp.float32)
-    for one in chain.from_iterable(kind(asked, dtype, like) for kind in (_products, _copies, _attention)):
+    kinds = (kind(asked, chip, dtype, like) for kind in (_products, _copies, _attention))
+    for one in chain.from_iterable(kinds):
         seconds = measure.time(_chained(one.run), *one.given, samples=5).median_s / CHAIN
-        predicted_s = one.predict(chip) if chip else own.operation(one.flops, one.nbytes).lower_s
+        predicted_s = one.predicted_s if chip else own.operation(one.flops, one.nbytes).lower_s
         row = Timed(
             what=one.what, dtype=dtype.name, sizes=one.sizes, seconds=seconds, predicted_s=predicted_s
         )
@@ -122,10 +125,10 @@ class Asked:
     given: tuple[jax.Array, ...]
     flops: float
     nbytes: float
-    predict: Callable[[Chip], float]
+    predicted_s: float  # 0 where the catalogue has no such chip
 
 
-def _products(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
+def _products(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Iterator[Asked]:
     for D in asked.widths:
         w = _drawn(like, D, D)
         for B in asked.rows:
@@ -136,11 +139,11 @@ def _products(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
                 given=(_drawn(like, B, D), w),
                 flops=2.0 * B * D * D,
                 nbytes=dtype.bytes * (2 * B * D + D * D),
-                predict=partial(_product_s, B, D, dtype),
+                predicted_s=kernels.products(chip, dtype).seconds(B, D, D, chip, dtype) if chip else 0.0,
             )
 
 
-def _copies(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
+def _copies(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Iterator[Asked]:
     for n in asked.copied:
         nbytes = 2 * dtype.bytes * n  # read once, written once
         yield Asked(
@@ -150,11 +153,11 @@ def _copies(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
             given=(_drawn(like, n),),
             flops=n,
             nbytes=nbytes,
-            predict=partial(kernels.copy_s, nbytes),
+            predicted_s=kernels.copy_s(nbytes, chip) if chip else 0.0,
         )
 
 
-def _attention(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
+def _attention(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Iterator[Asked]:
     """A prompt of one sequence, and one token of sixteen."""
     N, H = asked.heads, 128
     for T, (what, B) in product(asked.tokens, ((PROMPT, 1), (TOKEN, 16))):
@@ -169,7 +172,9 @@ def _attention(asked: Sizes, dtype: DType, like: Any) -> Iterator[Asked]:
             given=(q, k, v),
             flops=of.token_flops if decode else of.prompt_flops,
             nbytes=of.cache_bytes,
-            predict=partial(_attention_s, of, decode),
+            predicted_s=kernels.attended_s(kernels.attention(chip), kernels.Attended(chip, of, decode, 0.0))
+            if chip
+            else 0.0,
         )
 
 
@@ -182,14 +187,6 @@ def _fused(q: jax.Array, k: jax.Array, causal: bool) -> Callable[..., jax.Array]
     except Exception:  # of many types, by what is missing: a GPU, cuDNN, a kernel for these shapes
         return run
     return fused
-
-
-def _product_s(B: int, D: int, dtype: DType, chip: Chip) -> float:
-    return kernels.products(chip, dtype).seconds(B, D, D, chip, dtype)
-
-
-def _attention_s(of: Attending, decode: bool, chip: Chip) -> float:
-    return kernels.attended_s(kernels.attention(chip), kernels.Attended(chip, of, decode, 0.0))
 
 
 def _collectives(chip: Chip, asked: Sizes, say: Say) -> Iterator[Timed]:

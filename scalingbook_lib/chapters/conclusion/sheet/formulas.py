@@ -160,7 +160,9 @@ FORMULAS = (
         question="step of decoding", formula="B M_kv / (n W_hbm) + max(w P / (n W_hbm), 2 B P / (n C))",
         unit="s", holds="links and launches come on top",
         case="70B in bf16, 8 v5p, 32 sequences of 8,192",
-        value=lambda: serving.step(_M.params, _V5P, 8, B=32, cache_bytes=_cache()).total_s,
+        value=lambda: serving.step(
+            _M.params, _V5P, 8, B=32, cache_bytes=arithmetic.kv_cache(_M, 8192).nbytes
+        ).total_s,
         by_hand=lambda: (32 * 4 * _M.L * _M.K * _M.H * 8192 + 2 * _M.params) / (8 * _W),
     ),
     Formula(
@@ -174,7 +176,3 @@ FORMULAS = (
         value=lambda: reliability.restarts_leave(1800, 600), by_hand=lambda: exp(-600 / 1800),
     ),
 )  # fmt: skip
-
-
-def _cache() -> float:
-    return arithmetic.kv_cache(_M, 8192).nbytes

@@ -56,10 +56,6 @@ def _between(found: list[float]) -> tuple[float, ...]:
     return min(found), max(found)
 
 
-def _links() -> tuple[float, ...]:
-    return _between([chip.link_bytes_per_s for chip in _NOW if chip.torus])
-
-
 def _products() -> tuple[float, ...]:
     """Of every chip that trained in bf16, as fitted to published steps."""
     return _between([100 * trained.calibrated(chip).matmul for chip in _NOW if chip is not chips.H200])
@@ -75,7 +71,8 @@ NUMBERS = (
     *_rates(chips.H100, "one GPU to know"),
     Number(name="C / W_hbm", values=lambda: _between([roofline.ridge(chip) for chip in _NOW]), unit="FLOPs/B",
            use="tokens that meet a weight before arithmetic binds; A100 to v6e"),
-    Number(name="W_1, one link of a torus", values=_links, unit="B/s",
+    Number(name="W_1, one link of a torus", unit="B/s",
+           values=lambda: _between([chip.link_bytes_per_s for chip in _NOW if chip.torus]),
            use="one way; twice that along a ring; 4 or 6 links to a chip"),
     Number(name="W, all links under a switch",
            values=lambda: _between([chip.links * chip.link_bytes_per_s for chip in _NOW if not chip.torus]),

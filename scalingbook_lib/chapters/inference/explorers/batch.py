@@ -66,7 +66,7 @@ def _batch(*, model: str, chip: str, n: int, weights: str, compute: str, S: int,
             *(experts if models.find(model).experts else []),
             Readout("the step", one.total_s, "s"),
             Readout("tokens/s of a chip", one.tokens_per_s / n),
-            Readout.percent("of the matrix unit's peak", _share(one)),
+            Readout.percent("of the matrix unit's peak", one.matmul_s / one.total_s),
         ),
         columns=2,
     )
@@ -77,10 +77,6 @@ def crossing(model: str, chip: str, weights: str, compute: str) -> tuple[float, 
     m, math = models.find(model), BF16 if compute == "bf16" else eight_bits(chip)
     found = inference.critical_batch(m, chips.find(chip), weights=WEIGHTS[weights], compute=math)
     return found.dense_tokens * m.params / m.active_params, found.tokens
-
-
-def _share(one: Rule) -> float:
-    return one.matmul_s / one.total_s
 
 
 def _times(steps: list[Rule], one: Rule, knee: float) -> Chart:

@@ -95,7 +95,12 @@ def _painted(K: int, ways: Split, B: int) -> Grid:
             [
                 Cell(f"head{'s' * (K > 1)} {own}", head // ways.copies(K) % 6, "its heads", level=0.5),
                 Cell(_whose(at, ways.sequences, B), at % 6, "its sequences", level=0.5),
-                Cell(_part(token, ways.tokens, "tokens"), token % 6, "its tokens", level=0.5),
+                Cell(
+                    "all tokens" if ways.tokens == 1 else f"{token + 1} of {ways.tokens}",
+                    token % 6,
+                    "its tokens",
+                    level=0.5,
+                ),
             ]
         )
     return Grid(
@@ -115,10 +120,6 @@ def _whose(at: int, ways: int, B: int) -> str:
     if first > B:
         return "none"
     return f"{first if first == last else f'{first}–{last}'} of {B}"
-
-
-def _part(at: int, ways: int, what: str) -> str:
-    return f"all {what}" if ways == 1 else f"{at + 1} of {ways}"
 
 
 def _moved(step: inference.InferenceStep) -> Bars:

@@ -8,17 +8,13 @@ from scalingbook_lib.units import BF16
 _MESH, _ROWS = Mesh(X=2, Y=4), {"I": 4096, "J": 8192}
 
 
-def _held(text: str) -> float:
-    return parse(text).total_bytes(_MESH, BF16, **_ROWS)
-
-
 _REFUSED = "x @ v"
 
 TYPES = (
     Check(
         key="jax.bytes-of-copies",
         title="Every copy counted",
-        answer=lambda: _held("A[I, J_Y]"),
+        answer=lambda: parse("A[I, J_Y]").total_bytes(_MESH, BF16, **_ROWS),
         unit="B",
         rel_tol=0.005,  # 134 MB will do
         hints=(

@@ -15,10 +15,6 @@ _HALVES = (1000, 15_000)  # half of the answers each
 _WRITE_S, _LEARN_S, _CHIPS = 300.0, 500.0, 512
 
 
-def _floor(n: int = 8) -> float:
-    return 2 * _M70.params / (n * _H100.hbm_bytes_per_s)
-
-
 def _fitting(writing: float) -> float:
     return round(writing / 8) * 8
 
@@ -38,7 +34,7 @@ CHECKS = (
     Check(
         key="posttraining.one-answer",
         title="One answer goes on",
-        answer=lambda: 20_000 * _floor(),
+        answer=lambda: 20_000 * 2 * _M70.params / (8 * _H100.hbm_bytes_per_s),
         unit="s",
         hints=("What does a step of one sequence have to read?", "Eight GPUs read the weights together."),
         mistakes=(

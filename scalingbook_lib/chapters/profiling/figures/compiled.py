@@ -166,9 +166,7 @@ def _grids(wide: float) -> Sketch:
             for d in range(8)
         ]
         for i, text in enumerate(written):
-            shapes.append(Words(x=left + 90, y=y + 138 + 18 * i, text=_short(text), size=12))
+            shapes.append(
+                Words(x=left + 90, y=y + 138 + 18 * i, text=text.removeprefix("replica_groups="), size=12)
+            )
     return Sketch(wide, 186.0 if abreast else 190.0 + 150, shapes)
-
-
-def _short(text: str) -> str:
-    return text.removeprefix("replica_groups=")

@@ -6,10 +6,6 @@ from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16
 
 
-def _served(sequences: int = 32) -> roofline.Roofline:
-    return roofline.matmul(sequences, 8192, 28672, chips.V6E)
-
-
 def _tile() -> roofline.TiledMatmul:
     return roofline.tiled_matmul(8192, 8192, 8192, chips.V6E, rows=1121, columns=1121, depth=512)
 
@@ -46,7 +42,7 @@ MACHINES = (
     Check(
         key="rooflines.decoding-share",
         title="Thirty-two conversations",
-        answer=lambda: _served().attained_fraction,
+        answer=lambda: roofline.matmul(32, 8192, 28672, chips.V6E).attained_fraction,
         difficulty=2,
         hints=(
             "Each conversation adds one token to the batch of a decoding step.",

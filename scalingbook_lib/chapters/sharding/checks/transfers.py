@@ -20,10 +20,6 @@ def _large(axis: Axis = _LINE) -> float:
     return _gathered_s(BF16.bytes * 2048 * 8192, axis)
 
 
-def _small(axis: Axis = _LINE) -> float:
-    return _gathered_s(BF16.bytes * 256 * 256, axis)
-
-
 def _summed_s(nbytes: float) -> float:
     return collectives.all_reduce(nbytes, _RING).total_s
 
@@ -82,7 +78,7 @@ TRANSFERS = (
     Check(
         key="sharding.small-line-allgather",
         title="A small AllGather on a line",
-        answer=_small,
+        answer=lambda: _gathered_s(BF16.bytes * 256 * 256, _LINE),
         unit="s",
         difficulty=2,
         hints=(

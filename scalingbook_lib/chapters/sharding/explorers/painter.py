@@ -83,7 +83,10 @@ def _painter(*, text: str, X: int, Y: int, Z: int, I: int, J: int, numbers: str)
 
 def _array_grid(picture: Painting) -> Grid:
     """Rows and columns of blocks; where there are too many, the middle ones are left out."""
-    spans = [sorted({block[d] for block in picture.holders}, key=_place) for d in range(len(picture.sizes))]
+    spans = [
+        sorted({block[d] for block in picture.holders}, key=lambda span: (span.start, span.stop))
+        for d in range(len(picture.sizes))
+    ]
     downs = [span for span in spans[0] if span] or spans[0]
     acrosses = [span for span in spans[1] if span] if len(spans) > 1 else [None]
     rows, columns = _shortened(downs, _MOST_ROWS), _shortened(acrosses, _MOST_COLUMNS)
@@ -96,10 +99,6 @@ def _array_grid(picture: Painting) -> Grid:
         [_span_text(across_name[0], span, span is columns[0]) if across_name else "" for span in columns],
         cells,
     )
-
-
-def _place(span: range) -> tuple[int, int]:
-    return span.start, span.stop
 
 
 def _shortened(items: list, most: int) -> list:

@@ -67,7 +67,8 @@ def _cell(cell: systolic.Cell, k: int, n: int, t: int) -> Cell:
     if cell.busy:
         color = (cell.row or 0) % _ROWS
     level = 1.0 if cell.busy else 0.45
-    return Cell(_text(cell) if t <= _TEXTS else _short(cell), color, _note(cell, k, n), level=level)
+    short = f"{cell.partial}" if cell.busy else ""
+    return Cell(_text(cell) if t <= _TEXTS else short, color, _note(cell, k, n), level=level)
 
 
 def _text(cell: systolic.Cell) -> str:
@@ -77,10 +78,6 @@ def _text(cell: systolic.Cell) -> str:
     if cell.loading and cell.waiting is not None and cell.weight is None:
         weight = f"{cell.waiting}"
     return f"{weight}\n " if weight else " \n "
-
-
-def _short(cell: systolic.Cell) -> str:
-    return f"{cell.partial}" if cell.busy else ""
 
 
 def _note(cell: systolic.Cell, k: int, n: int) -> str:

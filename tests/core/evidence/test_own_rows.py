@@ -1,0 +1,46 @@
+"""What the book measured itself on an H100: how near its figures are there, and what its pages quote."""
+
+from math import prod
+from statistics import median
+
+from scalingbook_lib import evidence
+from scalingbook_lib.evidence.own import Survey
+from scalingbook_lib.evidence.scoring import opened
+from scalingbook_lib.machines.chips import H100
+from tools.environment import ROOT
+
+SURVEY = Survey.read(ROOT / "data" / "own_survey.json")
+
+
+def test_products_of_a_library_that_no_fit_has_seen_are_predicted():
+    rows = evidence.score([*opened(ROOT / "data" / "own_kernels.csv")]).rows
+    assert len(rows) == 220
+    assert not any(row.refused for row in rows)
+    large = [row for row in rows if row.row["dtype"] == "bf16" and int(row.row["m"] or 0) >= 512]
+    near = [row for row in large if row.found and abs(row.found.error) <= 0.2]
+    assert len(large) > 50
+    assert len(near) >= 0.8 * len(large)
+
+
+def test_runs_of_software_that_nobody_tuned_are_predicted_too_fast():
+    rows = evidence.score([*opened(ROOT / "data" / "own_training.csv")]).rows
+    errors = [row.found.error for row in rows if row.found]
+    assert len(errors) == len(rows) == 5
+    assert all(-0.35 < error < 0 for error in errors)
+
+
+def test_the_survey_is_of_a_chip_that_is_known_and_near_its_predictions():
+    assert SURVEY.chip == H100.name
+    assert len(SURVEY.rows) == 27
+    assert median(abs(row.ratio - 1) for row in SURVEY.rows) < 0.15
+    shares = SURVEY.attained(H100)
+    assert 0.7 < shares["matmul"] < 0.8 < shares["memory"] < 0.9
+
+
+def test_the_page_on_gpus_quotes_it():
+    page = (ROOT / "chapters" / "gpus.md").read_text(encoding="utf-8")
+    (product,) = (row for row in SURVEY.rows if row.sizes == (8192, 8192, 8192))
+    (copy,) = (row for row in SURVEY.rows if row.sizes == (2**28,))
+    rates = 2 * prod(product.sizes) / product.seconds, 2 * 2 * copy.sizes[0] / copy.seconds
+    assert f"{rates[0] / 1e12:.0f} TFLOPs/s and {rates[1] / 1e12:.2f} TB/s" in page
+    assert f"times {len(SURVEY.rows)} operations" in page
