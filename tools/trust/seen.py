@@ -67,14 +67,17 @@ class Seen:
         return chosen, total_s
 
     def files(self, mutant: Mutant, most_s: float) -> list[str]:
-        """The files of tests that run a mutant's module, those of its line and its room first."""
+        """The files of tests that run a mutant's module, those of its line and its room first.
+
+        A module that only defines things runs before any test does: all files are tried then, as time allows.
+        """
         touching: Counter[str] = Counter()
         for (path, line), tests in self.ran.items():
             if path == mutant.path:
                 weight = 1000 if line == mutant.line else 1
                 touching.update({self.names[n].split("::")[0]: weight for n in tests})
         room, chosen, total_s = self.room(mutant), [], 0.0
-        for file in sorted(touching, key=lambda file: (room not in file, -touching[file])):
+        for file in sorted(touching or self.file_s, key=lambda file: (room not in file, -touching[file])):
             if not chosen or total_s + self.file_s[file] < most_s:
                 chosen.append(file)
                 total_s += self.file_s[file]

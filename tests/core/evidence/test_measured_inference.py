@@ -7,6 +7,7 @@ import pytest
 
 from scalingbook_lib import models
 from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence.inference.planned import layout
 from scalingbook_lib.evidence.measured.inference_runs import COMPUTES, KINDS, REFUSED, RUNS, TYPES, find
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import BF16, FP4, FP8
@@ -120,3 +121,11 @@ def test_a_run_tells_itself():
     )
     assert set(KINDS) == {run.kind for run in RUNS}
     assert json.dumps(find("inf-0001").note)
+
+
+def test_experts_of_tensorrt_llm_are_served_by_groups_that_own_sequences():
+    runs = [r for r in RUNS if r.model.experts and r.tp > 1 and not r.model.latent and r.family != "palm"]
+    for run in runs:
+        grouped = run.software[0] == "TensorRT-LLM"
+        assert layout(run).attention_dp == (run.tp if grouped else 1)
+    assert {run.software[0] == "TensorRT-LLM" for run in runs} >= {True}

@@ -1,14 +1,16 @@
 """What the book measured itself on an H100: how near its figures are there, and what its pages quote."""
 
 from math import prod
+from pathlib import Path
 from statistics import median
 
 from scalingbook_lib import evidence
 from scalingbook_lib.evidence.own import Survey
-from scalingbook_lib.evidence.scoring import opened
+from scalingbook_lib.evidence.scoring import baselines, opened
 from scalingbook_lib.machines.chips import H100
-from tools.environment import ROOT
+from scalingbook_lib.units import BF16
 
+ROOT = Path(__file__).parents[3]
 SURVEY = Survey.read(ROOT / "data" / "own_survey.json")
 
 
@@ -27,6 +29,17 @@ def test_runs_of_software_that_nobody_tuned_are_predicted_too_fast():
     errors = [row.found.error for row in rows if row.found]
     assert len(errors) == len(rows) == 5
     assert all(-0.35 < error < 0 for error in errors)
+    assumed = [set(row.found.assumed) for row in rows if row.found]  # what fitted a chip is said to fit one
+    assert assumed == [{"software not known"}] * 5
+
+
+def test_rules_without_a_model_are_beside_each_class():
+    found = baselines.beside(evidence.score([*opened(ROOT / "data" / "own_kernels.csv")]))
+    large = next(group for group in found if group["here"].name == "products m >= 512")
+    assert {name: one.runs for name, one in large.items()} == dict.fromkeys(
+        ("here", "roofline", "constant"), 106
+    )
+    assert large["here"].mean < large["roofline"].mean
 
 
 def test_the_survey_is_of_a_chip_that_is_known_and_near_its_predictions():
@@ -35,6 +48,11 @@ def test_the_survey_is_of_a_chip_that_is_known_and_near_its_predictions():
     assert median(abs(row.ratio - 1) for row in SURVEY.rows) < 0.15
     shares = SURVEY.attained(H100)
     assert 0.7 < shares["matmul"] < 0.8 < shares["memory"] < 0.9
+    for found in (SURVEY.training(H100), SURVEY.serving(H100, BF16)):
+        assert found.name == f"measured on {SURVEY.device}, {SURVEY.date}"
+        assert {what: getattr(found, what) for what in ("matmul", "memory")} == {
+            what: shares[what] for what in ("matmul", "memory")
+        }
 
 
 def test_the_page_on_gpus_quotes_it():

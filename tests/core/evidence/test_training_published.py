@@ -13,6 +13,7 @@ from scalingbook_lib.evidence import training
 from scalingbook_lib.evidence.factors import line, record
 from scalingbook_lib.evidence.measured.training_runs import HELD_OUT, RUNS, find
 from scalingbook_lib.evidence.scores import Summary
+from scalingbook_lib.evidence.training import compared
 from scalingbook_lib.evidence.training.efficiencies import (
     efficiency,
     errors,
@@ -207,3 +208,13 @@ def test_a_score_tells_itself():
     assert "dgxc-llama3-8b" in str(score)
     assert isinstance(training.calibrated(chips.H100), Efficiency)
     assert "%" in str(training.total(False))
+
+
+def test_plans_are_compared_of_one_model_and_recipe_alone():
+    assert training.orders()
+    for pair in training.orders():
+        one, other = pair.first, pair.second
+        assert (one.family, one.model, one.chips, one.T) == (other.family, other.model, other.chips, other.T)
+        recipes = [set(run.variant.split(",")) - set(compared.ASYNC) for run in (one, other)]
+        assert recipes[0] == recipes[1]
+        assert one.step_s / other.step_s == pair.published

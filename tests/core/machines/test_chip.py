@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib.machines import chips
+from scalingbook_lib.machines import chips, energy
 from scalingbook_lib.machines.chips import Axis, Chip, SliceError, Source
 from scalingbook_lib.units import FP4, FP8, FP16, FP32, INT8
 
@@ -152,3 +152,7 @@ def test_hops_are_those_counted_chip_by_chip(size, wrapped):
     axis = Axis(size, wrapped, 1, 0)
     assert axis.diameter_hops == max(distances(size, wrapped))
     assert axis.mean_hops == pytest.approx(sum(distances(size, wrapped)) / size**2)
+
+
+def test_a_boundary_says_how_much_more_than_the_chips_take():
+    assert str(energy.SITE) == "with the node and the site: 1.99 times the chips' watts"

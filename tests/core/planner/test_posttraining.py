@@ -118,3 +118,10 @@ def test_a_torus_is_shared_as_a_cluster_is():
 def test_what_cannot_be_asked_says_what_to_write():
     with pytest.raises(ValueError, match="at least one answer"):
         planner.loop(0, P=1, G=1)
+
+
+def test_without_a_limit_answers_are_as_long_as_they_are_drawn():
+    long = planner.loop(500, P=512, G=8192)
+    assert pytest.approx(8192, rel=0.15) == long.G
+    assert max(long.lengths) > 32_768
+    assert long.answers == len(long.lengths) == 500
