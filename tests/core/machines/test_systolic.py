@@ -223,4 +223,4 @@ def test_what_cannot_be_is_refused_with_a_sentence(call, said):
 
 
 def test_a_cell_in_which_nothing_is_does_nothing():
-    assert not (Cell().useful or Cell().loading or Cell().busy)
+    assert (Cell().useful, Cell().loading, Cell().busy) == (False, False, False)
