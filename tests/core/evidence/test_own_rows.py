@@ -61,4 +61,3 @@ def test_the_page_on_gpus_quotes_it():
     (copy,) = (row for row in SURVEY.rows if row.sizes == (2**28,))
     rates = 2 * prod(product.sizes) / product.seconds, 2 * 2 * copy.sizes[0] / copy.seconds
     assert f"{rates[0] / 1e12:.0f} TFLOPs/s and {rates[1] / 1e12:.2f} TB/s" in page
-    assert f"times {len(SURVEY.rows)} operations" in page
