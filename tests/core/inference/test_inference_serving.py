@@ -92,7 +92,9 @@ def test_the_pools_of_the_sheet():
     assert (found.best(6), found.best(2)) == ((5, 1), (1, 1))
     assert found.idle(5, 2) == (0, 0.5)
     uneven = inference.pools(1.0, 0.02, B=50, G=900)  # 2.8 for each that decodes
-    assert (uneven.best(4), uneven.best(4, 2, 1), uneven.best(4, 1, 2)) == ((3, 1), (2, 1), (3, 1))
+    assert (uneven.best(4), uneven.best(4, 2)) == ((3, 1), (2, 1))
+    uneven = inference.pools(1.0, 0.02, B=10, G=800)  # 1.6 that decode for each
+    assert (uneven.best(4), uneven.best(4, 1, 2)) == ((1, 2), (1, 1))
 
 
 def test_loading_a_prefix_always_pays_for_70b():
