@@ -140,7 +140,7 @@ def plan_options(command: Command) -> Command:
     options = (
         *_counts(_PLAN_WAYS),
         click.option("--pods", "dcn", type=WHOLE, help=pods),
-        click.option("--zero", type=click.Choice(["0", "1", "2", "3"]), callback=_number, help=shared),
+        click.option("--zero", type=click.Choice([0, 1, 2, 3]), help=shared),
         click.option("--context", type=click.Choice(CONTEXTS), help=attends),
         click.option("--schedule", type=click.Choice(SCHEDULES), help="The pipeline's."),
         click.option("--remat", type=click.Choice(REMAT), help="What the backward pass computes anew."),
@@ -175,10 +175,6 @@ def _types(types: dict[str, str]) -> list[Command]:
 
 def _either(name: str, says: str) -> Command:
     return click.option(f"{name}/--no-{name[2:]}", default=None, help=says)
-
-
-def _number(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    return None if value is None else int(value)
 
 
 def _if_written(ctx: click.Context, param: click.Parameter, value: object) -> object:

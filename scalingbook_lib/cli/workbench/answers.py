@@ -5,7 +5,7 @@ They are run as a terminal runs them, and what they answer is kept instead of pr
 
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -68,14 +68,13 @@ def answered(setup: Setup, command: str) -> Answered:
     kept: list[Answer] = []
     with _typed(setup, command) as words:
         COMMANDS[command].main(
-            words[1:], "scalingbook", standalone_mode=False, help_option_names=HELP, obj=_keeper(kept)
+            words[1:],
+            "scalingbook",
+            standalone_mode=False,
+            help_option_names=HELP,
+            obj=lambda answer, **_: kept.append(answer),
         )
     return Answered(command, kept[0])
-
-
-def _keeper(kept: list[Answer]) -> Callable[..., None]:
-    """Takes an answer in the place of what prints it."""
-    return lambda answer, **_: kept.append(answer)
 
 
 def read(setup: Setup, command: str) -> dict[str, Any]:

@@ -39,6 +39,9 @@ FACTORS = {
     "collectives >= 1 MiB": 1.22,
     "collectives < 1 MiB": 1.25,
 }
+OF_OTHERS = (
+    1.25  # wider yet where its software is none that was measured: cuDNN's and FlashAttention's on an H100
+)
 OPS = {"attention": "attention|attn|fmha", "products": "gemm|matmul|linear|dot", "copies": "copy|triad"}
 NARROW = {"nvfp4": "fp4", "mxfp8": "fp8"}
 
@@ -46,7 +49,8 @@ NARROW = {"nvfp4": "fp4", "mxfp8": "fp8"}
 class Timed(NamedTuple):
     """Of one kernel: its class, its predicted seconds, its FLOPs and bytes.
 
-    `math_s` is what the FLOPs take at the documented rate; 0 where only the bytes count.
+    `math_s` is what the FLOPs take at the documented rate; 0 where only the bytes count. The band is
+    `wider` times as wide.
     """
 
     kind: str
@@ -54,15 +58,18 @@ class Timed(NamedTuple):
     flops: float
     nbytes: float
     math_s: float = 0.0
+    wider: float = 1.0
 
 
-def _found(kind: str, chip: str, measured: float, predicted: float, ideal: Ideal | None = None) -> Found:
+def _found(
+    kind: str, chip: str, measured: float, predicted: float, ideal: Ideal | None = None, *, wider: float = 1.0
+) -> Found:
     return Found(
         kind=kind,
         chip=chip,
         measured=Interval(measured, measured),
         predicted=Interval(predicted, predicted),
-        factor=FACTORS.get(kind, 1.0),
+        factor=wider * FACTORS.get(kind, 1.0),
         ideal=ideal,
     )
 
@@ -80,7 +87,7 @@ def kernel(row: Cells) -> Found:
         raise Refused("the row prints no latency_us, tflops or hbm_GBps")
     math, memory = one.math_s / measured, one.nbytes / on.hbm_bytes_per_s / measured
     ideal = Ideal(precision(text(row, "dtype")), max(math, memory), math or memory)
-    return _found(one.kind, on.name, measured, one.seconds, ideal)
+    return _found(one.kind, on.name, measured, one.seconds, ideal, wider=one.wider)
 
 
 def _product(row: Cells, on: Chip) -> Timed:
@@ -91,8 +98,7 @@ def _product(row: Cells, on: Chip) -> Timed:
     kind = dtype(NARROW.get(name, name))
     alone = re.search("_?wo$|weight|a16|awq|gptq", said) or kind.name not in on.rates()
     computed = BF16 if alone else kind
-    by = fitted.software(" ".join(text(row, column) for column in ("software", "op", "source", "notes")))
-    line = fitted.products(on, replace(kind, name="fp8_block") if "block" in said else computed, by)
+    line = fitted.products(on, replace(kind, name="fp8_block") if "block" in said else computed, _by(row))
     bound = roofline.matmul(m, k, n, on, computed, weights=kind, out=BF16)
     told = f"products m {'>=' if m >= LARGE_M else '<'} {LARGE_M}"
     seconds = line.seconds(m, k, n, on, computed, weights=kind)
@@ -107,7 +113,13 @@ def _attention(row: Cells, on: Chip) -> Timed:
     if re.search("generation|decod", text(row, "op")):
         return Timed("attention decode", one.token_s(of, on), of.token_flops, of.cache_bytes)
     math_s = of.prompt_flops / on.bf16_flops_per_s
-    return Timed("attention prompt", one.prompt_s(of, on), of.prompt_flops, of.cache_bytes, math_s)
+    wider = 1.0 if _by(row) else OF_OTHERS
+    return Timed("attention prompt", one.prompt_s(of, on), of.prompt_flops, of.cache_bytes, math_s, wider)
+
+
+def _by(row: Cells) -> str:
+    """Whose kernel it is, of those that were measured."""
+    return fitted.software(" ".join(text(row, column) for column in ("software", "op", "source", "notes")))
 
 
 def _copy(row: Cells, on: Chip) -> Timed:
