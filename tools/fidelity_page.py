@@ -227,6 +227,7 @@ def numbers() -> dict[str, str]:
         "asked": f"{max(row['date'] for row in _peers())}",
         **{f"{name}_version": versions[name] for name in PEERS},
         **bills.told(),
+        **own_rows.memory(),
     }
 
 
