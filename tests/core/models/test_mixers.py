@@ -17,6 +17,7 @@ from scalingbook_lib.chapters.architectures.case import (
     V4_ACTIVE,
 )
 from scalingbook_lib.inference import Layout, shape
+from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import (
     Entries,
     State,
@@ -118,3 +119,10 @@ def test_less_than_nothing_is_refused(call):
 def test_parts_and_stacks_tell_themselves():
     assert "2,048 chosen" in str(V3_2)
     assert "state of 32 × 128 × 128" in str(stack(QWEN))
+
+
+def test_one_token_for_one_expert_is_sent_once():
+    assert arithmetic.all_to_all_bytes(1, 1, 1) == 2
+    assert arithmetic.all_to_all_bytes(16, 4, 1024) == 16 * 4 * 1024 * 2
+    with pytest.raises(ValueError, match="k"):
+        arithmetic.all_to_all_bytes(16, 0, 1024)
