@@ -3,7 +3,7 @@
 import pytest
 
 from scalingbook_lib.evidence.compiled import bundles, layout
-from scalingbook_lib.evidence.compiled.cycles import ESTIMATES
+from scalingbook_lib.evidence.compiled.cycles import ESTIMATES, ROWS
 from scalingbook_lib.evidence.compiled.line import Line
 from scalingbook_lib.evidence.compiled.lines import LINES
 from scalingbook_lib.units import BF16, FP4, FP32, INT8
@@ -140,3 +140,7 @@ def test_the_knee_of_the_estimates_is_where_both_of_their_rates_meet():
 def test_a_clock_that_nobody_documents_follows_from_the_peak():
     assert ESTIMATES["TPU v6e, bf16"].clock_hz == pytest.approx(1.75e9, rel=0.01)
     assert ESTIMATES["half a TPU7x, bf16"].clock_hz == pytest.approx(2.2e9, rel=0.01)
+
+
+def test_the_rows_that_were_asked_ascend():
+    assert list(ROWS) == sorted(set(ROWS))

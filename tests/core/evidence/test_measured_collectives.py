@@ -7,7 +7,7 @@ import pytest
 
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence import fabrics, measured, resources
-from scalingbook_lib.evidence.measured.collectives import FORMS
+from scalingbook_lib.evidence.measured.collectives import _BANDS, FORMS, LARGE
 from scalingbook_lib.evidence.reading.cells import Refused
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
@@ -115,3 +115,9 @@ def test_chips_of_a_torus_are_all_of_its_slice_or_one_axis(n, system, sizes):
     assert [axis.size for axis in found] == sizes
     with pytest.raises(Refused, match=r"16 devices are no axis of TPU v5e 8x4"):
         fabrics.networks(chips.V5E, 16, system="TPU v5e 8x4")
+
+
+def test_each_size_is_in_one_band():
+    assert [low for low, *_ in _BANDS[1:]] == [high for _, high, _ in _BANDS[:-1]]
+    (last,) = (name for low, high, name in _BANDS if low < LARGE <= high)
+    assert (last, _BANDS[-1][0], _BANDS[0][0]) == ("from 64 MiB", LARGE - 1, 0)
