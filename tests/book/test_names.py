@@ -32,7 +32,9 @@ def texts():
     """Every text that is committed, by its name."""
     told = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
     names = (
-        name for name in told.stdout.split("\0")[:-1] if not name.endswith((".png", ".lock", "test_names.py"))
+        name
+        for name in told.stdout.split("\0")[:-1]
+        if not name.endswith((".gz", ".png", ".lock", "test_names.py"))
     )
     return {name: (ROOT / name).read_text(encoding="utf-8") for name in names if (ROOT / name).is_file()}
 
