@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 
 from scalingbook_lib import inference, models, planner, serving
+from scalingbook_lib.chapters.posttraining import case
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.planner.loops import ONE_STALE, REFILLED, TOGETHER
@@ -125,3 +126,10 @@ def test_without_a_limit_answers_are_as_long_as_they_are_drawn():
     assert pytest.approx(8192, rel=0.15) == long.G
     assert max(long.lengths) > 32_768
     assert long.answers == len(long.lengths) == 500
+
+
+def test_the_chapter_asks_for_answers_as_long_as_it_says():
+    asked = case.asked()
+    assert (asked.answers, asked.P) == (len(asked.lengths), case.P)
+    assert pytest.approx(case.G, rel=0.1) == asked.G
+    assert max(asked.lengths) == case.MOST  # of so many some are cut

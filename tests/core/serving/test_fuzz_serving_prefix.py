@@ -88,6 +88,7 @@ def test_the_prefix_cache_equals_one_that_knows_every_block(events, blocks):
     for enters, family, prefix, tokens in events:
         if enters:
             guest = LiveSequence(Request(0.0, tokens, 40, prefix, family), 0)
+            assert (guest.filled, guest.own, guest.shared, guest.held) == (0, 0, 0, 0)
             hit = pool.hit(guest)
             entered = shelf.enter(family, prefix, tokens)
             assert pool.admits(guest, hit, tokens, 0) == (entered is not None)
