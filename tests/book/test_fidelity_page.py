@@ -1,8 +1,12 @@
 """The page on how right the library is says what the library says, of every row and beside others."""
 
+from math import prod
+
 from scalingbook_lib.evidence import inference, training
 from scalingbook_lib.evidence.bills import bill
+from scalingbook_lib.evidence.own import Survey
 from tools import bills, fidelity_page
+from tools.environment import ROOT
 from tools.fidelity_page import PAGE, PEERS, TABLES, entries
 
 
@@ -34,3 +38,12 @@ def test_the_bills_are_those_of_the_plans_of_today():
     told = bills.found()
     assert all(value == getattr(bill(), name) for name, value in told.items() if name != "date")
     assert told["left_out"] < 0.25
+
+
+def test_the_page_on_gpus_quotes_the_survey_of_an_h100():
+    survey = Survey.read(ROOT / "data" / "own_survey.json")
+    page = (ROOT / "chapters" / "gpus.md").read_text(encoding="utf-8")
+    (product,) = (row for row in survey.rows if row.sizes == (8192, 8192, 8192))
+    (copy,) = (row for row in survey.rows if row.sizes == (2**28,))
+    rates = 2 * prod(product.sizes) / product.seconds, 2 * 2 * copy.sizes[0] / copy.seconds
+    assert f"{rates[0] / 1e12:.0f} TFLOPs/s and {rates[1] / 1e12:.2f} TB/s" in page
