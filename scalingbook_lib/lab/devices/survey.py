@@ -29,9 +29,8 @@ from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.units import BF16, FP32, DType
 
 type Say = Callable[[str], None]
-CHAIN = (
-    8  # calls in one program, each on the last one's result: Python takes longer to start one than some run
-)
+# calls in one program, each on the last one's result: Python takes longer to start one than some run
+CHAIN = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
