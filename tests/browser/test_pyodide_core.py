@@ -26,7 +26,7 @@ def carried():
         for path in folder.rglob("*.py"):
             files[f"site/{name}/{path.relative_to(folder).as_posix()}"] = path.read_text(encoding="utf-8")
     data = vendor.ROOT / "data"
-    for path in (*CORE.rglob("*.py"), *data.glob("*.csv"), data / "own_survey.json"):
+    for path in (*CORE.rglob("*.py"), *data.glob("*.csv"), *data.glob("own_survey*.json")):
         # these need hypothesis, processes, and a table beside them
         if not path.name.startswith(("test_fuzz_", "test_cli_", "test_checks_recorded")):
             files[path.relative_to(vendor.ROOT).as_posix()] = path.read_text(encoding="utf-8")

@@ -10,4 +10,5 @@ FIGURES = (
     stops.interval,
     stops.ladder,
     energy.boundaries,
+    energy.drawn,
 )

@@ -1,10 +1,12 @@
-"""What belongs to the energy of a run? Boxes within boxes."""
+"""What belongs to the energy of a run, and what does a chip draw? Boxes within boxes, and measured watts."""
 
 from scalingbook_lib.chapters.posttraining.energy_of import LARGEST
+from scalingbook_lib.evidence import resources
 from scalingbook_lib.machines.chips import H100
 from scalingbook_lib.machines.energy import BOUNDARIES, energy
+from scalingbook_lib.reader.explorers.view import Chart, Curve, RefLine, Scale
 from scalingbook_lib.reader.figures.figure import Figure
-from scalingbook_lib.reader.figures.shapes import MATH, Area, Shape, Words
+from scalingbook_lib.reader.figures.shapes import MATH, MEMORY, Area, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
 from scalingbook_lib.units import si
 
@@ -33,3 +35,34 @@ def _nested(wide: float, told: list[str]) -> Sketch:
         shapes.append(Words(x=pad + 10, y=top + 20, text=name, align="start"))
         shapes.append(Words(x=pad + 10, y=top + 38, text=wh, align="start", bold=True))
     return Sketch(wide, 204, shapes)
+
+
+def watts(chip: str, what: str) -> dict[int, float]:
+    """What a GPU of ours drew, by the sequences of a batch; words with caches of 1,024 tokens."""
+    found = [row for row in resources.rows("own_power") if (row["chip"], row["what"]) == (chip, what)]
+    return {int(row["B"] or 0): float(row["watts"]) for row in found if row["T"] in ("", "1024", "4096")}
+
+
+def drawn() -> Figure:
+    """Does a chip that waits for its memory draw less?"""
+    alone, idle = (watts("H100", what) for what in ("words", "idle"))
+    return Figure(
+        key="posttraining.drawn",
+        alt=f"Watts over the sequences of a batch, while a model of 8B parameters writes. An H100 rises from {alone[1]:.0f} alone to {alone[256]:.0f} W at 256, an H200 a little above it; "
+        f"dashed lines mark the limit of 700 W and the {idle[0]:.0f} W of a GPU that does nothing.",
+        caption=f"One user alone costs two thirds of the limit, though the Tensor Cores hardly work; a GPU that does nothing draws {idle[0]:.0f} W. Prompts and steps of training draw 654 to 708 W. "
+        "(LLaMA 3 8B, bf16, caches of 1,024 tokens; mean of 3 s by the GPU's counter.)",
+        parts=lambda _: [_watts(idle[0])],
+    )
+
+
+def _watts(idle: float) -> Chart:
+    curves = []
+    for chip, color in (("H100", MATH), ("H200", MEMORY)):
+        found = watts(chip, "words")
+        curves.append(Curve(chip, list(found), list(found.values()), color))
+    return Chart(
+        Scale("sequences of a batch", "", "pow2", high=256),
+        Scale("drawn", "W", low=0, high=800),
+        (RefLine("limit", 700, axis="y"), RefLine("idle", idle, axis="y"), *curves),
+    )

@@ -1,6 +1,6 @@
 """What is drawn in the chapter on Transformers? Its figures, in its order."""
 
-from scalingbook_lib.chapters.transformers.figures import layer, memory, models, products, serving
+from scalingbook_lib.chapters.transformers.figures import experts, layer, memory, models, products, serving
 
 FIGURES = (
     layer.layer,
@@ -12,4 +12,5 @@ FIGURES = (
     memory.sixteen_bytes,
     memory.heads,
     serving.prefill_decode,
+    experts.grouped,
 )
