@@ -46,11 +46,16 @@ def watts(chip: str, what: str) -> dict[int, float]:
 def drawn() -> Figure:
     """Does a chip that waits for its memory draw less?"""
     alone, idle = (watts("H100", what) for what in ("words", "idle"))
+    busy = [
+        float(row["watts"])
+        for row in resources.rows("own_power")
+        if row["what"].startswith(("prompt", "training"))
+    ]
     return Figure(
         key="posttraining.drawn",
         alt=f"Watts over the sequences of a batch, while a model of 8B parameters writes. An H100 rises from {alone[1]:.0f} alone to {alone[256]:.0f} W at 256, an H200 a little above it; "
-        f"dashed lines mark the limit of 700 W and the {idle[0]:.0f} W of a GPU that does nothing.",
-        caption=f"One user alone costs two thirds of the limit, though the Tensor Cores hardly work; a GPU that does nothing draws {idle[0]:.0f} W. Prompts and steps of training draw 654 to 708 W. "
+        f"dashed lines mark the limit of {H100.power_w} W and the {idle[0]:.0f} W of a GPU that does nothing.",
+        caption=f"One user alone costs two thirds of the limit, though the Tensor Cores hardly work; a GPU that does nothing draws {idle[0]:.0f} W. Prompts and steps of training draw {min(busy):.0f} to {max(busy):.0f} W. "
         "(LLaMA 3 8B, bf16, caches of 1,024 tokens; mean of 3 s by the GPU's counter.)",
         parts=lambda _: [_watts(idle[0])],
     )
@@ -64,5 +69,5 @@ def _watts(idle: float) -> Chart:
     return Chart(
         Scale("sequences of a batch", "", "pow2", high=256),
         Scale("drawn", "W", low=0, high=800),
-        (RefLine("limit", 700, axis="y"), RefLine("idle", idle, axis="y"), *curves),
+        (RefLine("limit", H100.power_w or 0.0, axis="y"), RefLine("idle", idle, axis="y"), *curves),
     )

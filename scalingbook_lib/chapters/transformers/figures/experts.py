@@ -39,7 +39,7 @@ def grouped() -> Figure:
         alt="Share of the peak over the rows of each expert, from 64 to 8,192, as measured on an H200. Two curves in bf16 rise to two thirds of the peak, that of experts "
         "7,168 by 2,048 by 512 rows, that of experts 2,048 by 768 later; fp8 rises to three fifths. The roofline is above them and turns near a line at the ridge, "
         f"{ridge:.0f} rows.",
-        caption=f"With 128 rows each, fewer than the ridge's {ridge:.0f}, 32 large experts reach {few} of the rate of one product of all rows, with 1,024 {many}. (H200, PyTorch 2.11; shares of each type's peak.)",
+        caption=f"With 128 rows each, fewer than the ridge's {ridge:.0f}, 32 large experts reach {few} of the rate of one product of all rows, with 1,024 rows {many}. (H200, PyTorch 2.11; shares of each type's peak.)",
         parts=lambda _: [_chart(ridge)],
     )
 
