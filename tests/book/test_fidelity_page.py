@@ -2,7 +2,7 @@
 
 from math import prod
 
-from scalingbook_lib.evidence import inference, training
+from scalingbook_lib.evidence import inference, resources, training
 from scalingbook_lib.evidence.bills import bill
 from scalingbook_lib.evidence.own import Survey
 from tools import bills, fidelity_page
@@ -47,3 +47,9 @@ def test_the_page_on_gpus_quotes_the_survey_of_an_h100():
     (copy,) = (row for row in survey.rows if row.sizes == (2**28,))
     rates = 2 * prod(product.sizes) / product.seconds, 2 * 2 * copy.sizes[0] / copy.seconds
     assert f"{rates[0] / 1e12:.0f} TFLOPs/s and {rates[1] / 1e12:.2f} TB/s" in page
+    (lasting,) = (
+        2 * 8192**3 / float(row["seconds"])
+        for row in resources.rows("own_power")
+        if (row["chip"], row["what"], row["dtype"]) == ("H100", "product", "bf16")
+    )
+    assert f"under lasting load {lasting / 1e12:.0f}\nTFLOPs/s" in page

@@ -6,6 +6,7 @@ from statistics import mean
 
 from scalingbook_lib import evidence, training
 from scalingbook_lib.evidence.measured.training_runs.read import read
+from scalingbook_lib.evidence.reading.cells import Cells as Row
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary, signed
 from scalingbook_lib.evidence.scoring import opened
@@ -15,25 +16,39 @@ from tools.environment import ROOT
 from tools.published import Cells, share
 
 TABLES = "own_kernels", "own_training", "own_inference"
+LARGE = 16_384  # tokens of a batch whose logits are the most of what its step holds
 PURE = "all in bf16"  # what a row's notes say where no copy of the weights is wider
 
 
-def _peaks(pure: bool) -> Iterator[float]:
-    """The peaks of the training runs over what is counted of their plans."""
+def _counted() -> Iterator[tuple[Row, training.Memory]]:
+    """The rows of training, each with what is counted of its plan."""
     for row in opened(ROOT / "data" / "own_training.csv"):
-        if (PURE in row["notes"]) == pure:
-            found = planned(read(row))
-            types = {"weights": BF16, "gradients": BF16, "moments": BF16, "master": None} if pure else {}
-            plan = replace(found.plan, **types)
-            asked = {"batch": int(row["global_batch"]), "T": int(row["seq"])}
-            yield float(row["peak_mem_gib"]) * GiB / training.memory(found.model, plan, **asked).total
+        found = planned(read(row))
+        pure = {"weights": BF16, "gradients": BF16, "moments": BF16, "master": None}
+        plan = replace(found.plan, **pure) if PURE in row["notes"] else found.plan
+        yield row, training.memory(found.model, plan, batch=int(row["global_batch"]), T=int(row["seq"]))
 
 
 def memory() -> dict[str, str]:
-    """The least and the most of these: of small models in mixed types, and of a large one all in bf16."""
-    found = {"own": list(_peaks(pure=False)), "own_8b": list(_peaks(pure=True))}
-    ends = {"least": min, "most": max}
-    return {f"{name}_{end}": f"{of(each):.2f}" for name, each in found.items() for end, of in ends.items()}
+    """Peaks over what is counted, of small models in mixed types and of a large one; bytes of a logit.
+
+    Of the larger batches whose layers are done again: what the peak is beyond weights, optimizer and inputs.
+    """
+    ratios, logits = {False: [], True: []}, []
+    for row, m in _counted():
+        peak, tokens = float(row["peak_mem_gib"]) * GiB, int(row["global_batch"]) * int(row["seq"])
+        ratios[PURE in row["notes"]].append(peak / m.total)
+        if row["family"].startswith("transformers") and row["remat"] == "full" and tokens >= LARGE:
+            logits.append((peak - m.weights - m.optimizer - m.activations) / (tokens * int(row["vocab"])))
+    small, large = ([f"{end(ratios[pure]):.2f}" for end in (min, max)] for pure in (False, True))
+    (each,) = {f"{one:.0f}" for one in logits}
+    return {
+        "own_least": small[0],
+        "own_most": small[1],
+        "own_8b_least": large[0],
+        "own_8b_most": large[1],
+        "own_logit": each,
+    }
 
 
 def rows() -> Cells:

@@ -53,9 +53,9 @@ def drawn() -> Figure:
     ]
     return Figure(
         key="posttraining.drawn",
-        alt=f"Watts over the sequences of a batch, while a model of 8B parameters writes. An H100 rises from {alone[1]:.0f} alone to {alone[256]:.0f} W at 256, an H200 a little above it; "
+        alt=f"Watts over the sequences of a batch, while a model of 8B parameters writes. An H100 rises from {alone[1]:.0f} alone to {alone[256]:.0f} W at 256, an H200 stays above it until both are near the limit; "
         f"dashed lines mark the limit of {H100.power_w} W and the {idle[0]:.0f} W of a GPU that does nothing.",
-        caption=f"One user alone costs two thirds of the limit, though the Tensor Cores hardly work; a GPU that does nothing draws {idle[0]:.0f} W. Prompts and steps of training draw {min(busy):.0f} to {max(busy):.0f} W. "
+        caption=f"One user alone draws two thirds of the limit, though the Tensor Cores hardly work; a GPU that does nothing draws {idle[0]:.0f} W. Prompts and steps of training draw {min(busy):.0f} to {max(busy):.0f} W on either chip. "
         "(LLaMA 3 8B, bf16, caches of 1,024 tokens; mean of 3 s by the GPU's counter.)",
         parts=lambda _: [_watts(idle[0])],
     )
