@@ -1,5 +1,6 @@
 """A search says how far it is where somebody reads it, and ends with the best so far on Ctrl-C."""
 
+import functools
 import json
 import os
 import pty
@@ -17,7 +18,9 @@ LONG = {
 
 def started(line, **streams):
     run = [sys.executable, "-m", "scalingbook_lib", *line]
-    return subprocess.Popen(run, stdout=subprocess.PIPE, text=True, **streams)
+    # a shell's job in the background is started with Ctrl-C ignored, and so would be what it starts
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    return subprocess.Popen(run, stdout=subprocess.PIPE, text=True, preexec_fn=heard, **streams)
 
 
 @pytest.mark.parametrize("command", LONG)
