@@ -62,6 +62,9 @@ class Priced(Told):
 
     @property
     def joules_per_token(self) -> float | None:
-        """Of the chips alone, at their most; None where nobody publishes their watts."""
+        """Of the chips alone, at their most, which for few users is half as much again as GPUs draw.
+
+        None where nobody publishes their watts.
+        """
         watts = self.machine.chip.power_w
         return None if watts is None else self.chips * watts / self.tokens_per_s  # W over tokens/s

@@ -60,6 +60,8 @@ def test_watts_follow_the_work_up_to_the_limit():
     rows = resources.rows("own_power")
     drawn = {chip: [float(row["watts"]) for row in rows if row["chip"] == chip] for chip in ("H100", "H200")}
     assert all(100 < min(watts) < 130 and 690 < max(watts) < 1.02 * 700 for watts in drawn.values())
+    most = [float(row["watts"]) / 700 for row in rows if row["what"].startswith(("prompt", "training"))]
+    assert (f"{min(most):.0%}", f"{max(most):.0%}") == ("93%", "101%")  # as `machines.energy` says
     words = [
         (int(row["B"]), float(row["watts"])) for row in rows if row["what"] == "words" and row["T"] == "1024"
     ]
