@@ -1,6 +1,5 @@
 """A search says how far it is where somebody reads it, and ends with the best so far on Ctrl-C."""
 
-import functools
 import json
 import os
 import pty
@@ -18,9 +17,13 @@ LONG = {
 
 def started(line, **streams):
     run = [sys.executable, "-m", "scalingbook_lib", *line]
-    # a shell's job in the background is started with Ctrl-C ignored, and so would be what it starts
-    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    return subprocess.Popen(run, stdout=subprocess.PIPE, text=True, preexec_fn=heard, **streams)
+    return subprocess.Popen(
+        run,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
+        **streams,
+    )
 
 
 @pytest.mark.parametrize("command", LONG)

@@ -13,10 +13,7 @@ from scalingbook_lib.machines.chips import H100, H200
 from scalingbook_lib.units import BF16
 
 ROOT = Path(__file__).parents[3]
-SURVEYS = [
-    (chip, Survey.read(ROOT / "data" / f"own_survey{name}.json"))
-    for chip, name in ((H100, ""), (H200, "_h200"))
-]
+COPIED = (H100, "", 0.8, 0.9), (H200, "_h200", 0.6, 0.7)  # by XLA; PyTorch copies at 0.88 of an H200's rate
 
 
 def test_products_of_a_library_that_no_fit_has_seen_are_predicted():
@@ -31,10 +28,9 @@ def test_products_of_a_library_that_no_fit_has_seen_are_predicted():
 
 def test_runs_of_software_that_nobody_tuned_are_predicted_too_fast():
     rows = evidence.score([*opened(ROOT / "data" / "own_training.csv")]).rows
-    errors = [row.found.error for row in rows if row.found]
-    assert len(errors) == len(rows) == 15
-    assert all(-0.35 < error < 0.1 for error in errors)
-    assert median(errors) < -0.05
+    errors = [row.found.error for row in rows if row.found and "8B" not in row.row["name"]]
+    assert len(errors) == len(rows) - 5 == 10
+    assert all(-0.35 < error < 0 for error in errors)
     # what fitted a chip is said to fit one, but where its state is narrower than a row can say
     large = [row for row in rows if row.row["name"] == "Llama-3-8B" and row.row["chip"] == "H100-SXM"]
     unfit = "fits no chip by the count of memory"
@@ -78,15 +74,15 @@ def test_rules_without_a_model_are_beside_each_class():
     assert large["here"].mean < large["roofline"].mean
 
 
-@pytest.mark.parametrize(("chip", "survey"), SURVEYS, ids=lambda one: getattr(one, "name", ""))
-def test_the_survey_is_of_a_chip_that_is_known_and_near_its_predictions(chip, survey):
+@pytest.mark.parametrize(("chip", "name", "low", "high"), COPIED)
+def test_the_survey_is_of_a_chip_that_is_known_and_near_its_predictions(chip, name, low, high):
+    survey = Survey.read(ROOT / "data" / f"own_survey{name}.json")
     assert survey.chip == chip.name
     assert len(survey.rows) == 27
     assert median(abs(row.ratio - 1) for row in survey.rows) < 0.15
     shares = survey.attained(chip)
-    # XLA passes over an array at 2.9 TB/s on either, PyTorch copies at 4.2 on an H200
     assert 0.7 < shares["matmul"] < 0.8
-    assert abs(shares["memory"] * chip.hbm_bytes_per_s / 2.9e12 - 1) < 0.1
+    assert low < shares["memory"] < high
     for found in (survey.training(chip), survey.serving(chip, BF16)):
         assert found.name == f"measured on {survey.device}, {survey.date}"
         assert {what: getattr(found, what) for what in ("matmul", "memory")} == {

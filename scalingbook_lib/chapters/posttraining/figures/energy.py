@@ -40,7 +40,7 @@ def _nested(wide: float, told: list[str]) -> Sketch:
 def watts(chip: str, what: str) -> dict[int, float]:
     """What a GPU of ours drew, by the sequences of a batch; words with caches of 1,024 tokens."""
     found = [row for row in resources.rows("own_power") if (row["chip"], row["what"]) == (chip, what)]
-    return {int(row["B"] or 0): float(row["watts"]) for row in found if row["T"] in ("", "1024", "4096")}
+    return {int(row["B"] or 0): float(row["watts"]) for row in found if row["T"] in ("", "1024")}
 
 
 def drawn() -> Figure:

@@ -17,16 +17,14 @@ def reached(kind: str, name: str, experts: int, D: int, F: int) -> dict[int, flo
     `kind` is "grouped", or "dense": one product of as many rows with one matrix. Of several measurements the
     best counts.
     """
-    rate = H200.flops_per_s(dtype(name))
-    of_each = {"grouped": (str(experts), 1), "dense": ("1", experts)}[kind]
+    rate, matrices = H200.flops_per_s(dtype(name)), experts if kind == "grouped" else 1
     found: dict[int, float] = {}
     for row in resources.rows("own_grouped"):
-        same = (row["what"], row["dtype"], row["experts"], int(row["K"]), int(row["N"]))
-        if same == (kind, name, of_each[0], D, F):
-            rows = int(row["rows_of_each"])
-            flops = 2 * rows * D * F * (experts if kind == "grouped" else 1)
-            share = flops / float(row["microseconds"]) * 1e6 / rate
-            found[rows // of_each[1]] = max(share, found.get(rows // of_each[1], 0.0))
+        same = (row["what"], row["dtype"], int(row["experts"]), int(row["K"]), int(row["N"]))
+        if same == (kind, name, matrices, D, F):
+            rows = int(row["rows_of_each"]) * matrices
+            share = 2 * rows * D * F / float(row["microseconds"]) * 1e6 / rate
+            found[rows // experts] = max(share, found.get(rows // experts, 0.0))
     return found
 
 
