@@ -2,6 +2,7 @@
 
 It writes `<training | inference>_efficiencies.json` in scalingbook_lib/evidence/data: figures in `values`,
 and in `left_out` how each run is predicted without others (`evidence.factors.Record`). Each takes a minute.
+The search begins at the record of before: from what is expected of each, it can end in a valley less deep.
 """
 
 import json
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from scalingbook_lib.evidence import fitting, inference, resources, training
+from scalingbook_lib.evidence import factors, fitting, inference, resources, training
 from scalingbook_lib.evidence.fitting import Values
 from scalingbook_lib.evidence.inference import efficiencies as of_inference
 from scalingbook_lib.evidence.training import efficiencies as of_training
@@ -54,9 +55,9 @@ class Fit:
             found[way] |= {runs[k].id: round(self.ratio(runs[k], without), 4) for k in part}
         return found
 
-    def frozen(self) -> str:
+    def frozen(self, start: Values) -> str:
         """The record."""
-        values = self.by.fit(self.runs())
+        values = self.by.fit(self.runs(), start=start)
         record = {"date": str(date.today()), "values": values, "left_out": self.left_out(values)}
         return json.dumps(record, indent=1) + "\n"
 
@@ -79,4 +80,6 @@ FITS = {
 
 if __name__ == "__main__":
     for what in sys.argv[1:] or FITS:
-        (FOLDER / f"{what}_efficiencies.json").write_text(FITS[what].frozen(), encoding="utf-8")
+        (FOLDER / f"{what}_efficiencies.json").write_text(
+            FITS[what].frozen(factors.record(what).values), encoding="utf-8"
+        )

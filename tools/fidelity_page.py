@@ -228,6 +228,7 @@ def numbers() -> dict[str, str]:
         **{f"{name}_version": versions[name] for name in PEERS},
         **bills.told(),
         **own_rows.memory(),
+        **own_rows.served(),
     }
 
 

@@ -9,11 +9,12 @@ import re
 from collections.abc import Sequence
 from functools import cache, partial
 from math import log
+from statistics import linear_regression
 from typing import NamedTuple
 
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
-from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.machines.chips import CATALOGUE, Chip
 from scalingbook_lib.roofline.attained import Attending, Attention, Products
 from scalingbook_lib.units import BF16, DType
 
@@ -34,8 +35,11 @@ NARROW = {
 }
 
 
-GENERATIONS = {"H200": "H100", "GH200": "H100", "B300": "B200", "half a TPU7x": "TPU7x"}
-GENERATIONS |= {"MI325X": "MI300X", "MI355X": "MI300X", "Gaudi3": "Gaudi2", "Trainium2": "Trainium1"}
+GENERATIONS = {
+    **{"H200": "H100", "GH200": "H100", "B300": "B200", "GB200": "B200", "B200": "GB200", "GB300": "GB200"},
+    **{"MI325X": "MI300X", "MI355X": "MI300X", "Gaudi3": "Gaudi2", "Trainium2": "Trainium1"},
+    "half a TPU7x": "TPU7x",
+}
 """Chips with the arithmetic of another, beside another memory; half of one; later ones of few runs."""
 
 
@@ -132,7 +136,26 @@ def products(chip: Chip, dtype: DType, by: str = "") -> Products:
     """
     found = resources.record("kernel_fits")["products"]
     name = _line(found, chip, measured_as(dtype), by)
-    return Products(**found[name], name=name)
+    line = found[name] | (_fed(found, chip, dtype) if name.startswith("GPU") else {})
+    return Products(**line, name=name)
+
+
+def _fed(lines: dict[str, Values], chip: Chip, dtype: DType) -> Values:
+    """The share that a maker's measured chips tell of its others: 1 / e = a + b · (peak of one core).
+
+    A core that multiplies twice as fast is not fed twice as fast. Too few lines of that maker tell nothing.
+    """
+    peaks = {
+        f"{one.name} | {name}": peak / (one.cores or 1)
+        for one in CATALOGUE.values()
+        if one.vendor == chip.vendor
+        for name, peak in one.rates().items()
+    }
+    known = [(peak, 1 / lines[name]["flops"]) for name, peak in peaks.items() if name in lines]
+    if len(known) <= FEW or not chip.cores or dtype.name not in chip.rates():
+        return {}
+    slope, least = linear_regression(*zip(*known, strict=True))
+    return {"flops": 1 / (least + slope * chip.flops_per_s(dtype) / chip.cores)}
 
 
 @cache

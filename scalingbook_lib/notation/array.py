@@ -135,7 +135,9 @@ class Array(Told):
         strides = [_strides(dim.axes, mesh) for dim in self.dims]
         held = list(zip(strides, local, whole, strict=True))
         return {
-            at: tuple(_block(sum(map(mul, stride, at)), step, n) for stride, step, n in held)
+            at: tuple(
+                range(n)[(k := sum(map(mul, stride, at)) * step) : k + step] for stride, step, n in held
+            )
             for at in mesh.coordinates()
         }
 
@@ -217,7 +219,3 @@ def _strides(axes: tuple[str, ...], mesh: Mesh) -> list[int]:
     # an axis that the subscript does not name moves on by no block: its devices hold copies
     after = {axis: mesh.size(axes[k + 1 :]) for k, axis in enumerate(axes)}
     return [after.get(axis, 0) for axis in mesh.axes]
-
-
-def _block(place: int, step: int, n: int) -> range:
-    return range(min(place * step, n), min((place + 1) * step, n))

@@ -9,6 +9,7 @@ import pytest
 from scalingbook_lib.evidence import fabrics, kernels, resources
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.roofline.attained import Products
 from scalingbook_lib.units import BF16, FP4, FP8, FP16, INT8
 from tools import fidelity_page, kernel_fits
 
@@ -25,7 +26,7 @@ def product_errors():
     """Predicted over measured, less 1, of rows from 512 on, and of smaller ones."""
     errors = defaultdict(list)
     for name, row in _own_products():
-        if name.split(" | ")[0] not in kernels.GENERATIONS and "_block" not in name:
+        if "_block" not in name:
             one = kernels.products(row.chip, row.dtype)
             found = one.seconds(row.B, row.D, row.F, row.chip, row.dtype)
             errors[row.B >= 512].append(found / row.seconds - 1)
@@ -86,6 +87,22 @@ def test_collectives_of_a_chip_that_no_fit_saw_are_as_its_generation(chip):
     for large, near, least in ((True, 0.2, 0.8), (False, 0.4, 0.85)):
         errors = [one.out["chip"] for one in rows if one.found.kind.endswith(">= 1 MiB") == large]
         assert within(errors, near) > least
+
+
+@pytest.mark.parametrize("chip", [chips.A100, chips.H100])
+def test_cores_that_are_fed_faster_attain_less_of_their_peak(chip):
+    """By what the others' cores reach, a chip that no fit saw is nearer than by the mean of all products."""
+    rows = [row for _, row in _own_products() if row.chip == chip and row.B >= 512]
+
+    def off(of):
+        found = [of(row.dtype).seconds(row.B, row.D, row.F, row.chip, row.dtype) for row in rows]
+        return sum(abs(s / row.seconds - 1) for s, row in zip(found, rows, strict=True)) / len(rows)
+
+    with kernel_fits.without(json.loads(kernel_fits.LEFT_OUT.read_text())[chip.name]):
+        joined = resources.record("kernel_fits")["products"]
+        mean = off(lambda dtype: Products(**joined[f"GPU | {dtype}"]))
+        assert off(lambda dtype: kernels.products(chip, dtype)) < 0.9 * mean
+    assert kernels.products(chips.L40S, FP8).flops > kernels.products(chips.RTX_PRO_6000, FP4).flops > 0.7
 
 
 def test_the_library_computes_by_its_own_figures_again():

@@ -10,6 +10,7 @@ from scalingbook_lib.evidence.reading.cells import Cells as Row
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary, signed
 from scalingbook_lib.evidence.scoring import opened
+from scalingbook_lib.evidence.scoring.report import Found
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.units import BF16, GiB
 from tools.environment import ROOT
@@ -51,14 +52,28 @@ def memory() -> dict[str, str]:
     }
 
 
+def _found(*tables: str) -> list[tuple[str, Found]]:
+    """What is predicted of their rows, each with what was run."""
+    rows = (row for name in tables for row in opened(ROOT / "data" / f"{name}.csv"))
+    return [
+        (row.row["source"].partition(": ")[2], row.found) for row in evidence.score([*rows]).rows if row.found
+    ]
+
+
+def served() -> dict[str, str]:
+    """Words and prompts, and how many of them the band of unknown software holds."""
+    found = [one for _, one in _found("own_inference")]
+    (factor,) = {f"{one.factor:.2f}" for one in found}
+    return {
+        "own_band": factor,
+        "own_held": f"{sum(one.in_band for one in found)}",
+        "own_words": f"{len(found)}",
+    }
+
+
 def rows() -> Cells:
     """By what was run, on which chip, and by class; no fit has seen any."""
-    found = [
-        (row.row["source"].partition(": ")[2], row.found)
-        for table in TABLES
-        for row in evidence.score([*opened(ROOT / "data" / f"{table}.csv")]).rows
-        if row.found
-    ]
+    found = _found(*TABLES)
     for (chip, by, kind), same in grouped(found, lambda pair: (pair[1].chip, pair[0], pair[1].kind)).items():
         errors = Summary.of(kind, [one.error for _, one in same])
         held = share(mean(one.in_band for _, one in same), 0)

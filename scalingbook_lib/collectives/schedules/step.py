@@ -110,7 +110,10 @@ def holdings(schedule: Schedule, after: int) -> tuple[dict[Piece, int], ...]:
     Pieces of an AllReduce are named by their block, as the AllGather names them.
     """
     adds = any(step.kind == "add" for step in schedule.steps)
-    sent = [[(s, _name(p, adds)) for s in step.sends for p in s.pieces] for step in schedule.steps]
+    sent = [
+        [(s, Piece(p.block, None, p.part) if adds else p) for s in step.sends for p in s.pieces]
+        for step in schedule.steps
+    ]
     held: list[Counter[Piece]] = [Counter() for _ in range(schedule.chips)]
     for _, piece in itertools.chain.from_iterable(sent):
         for chip in range(schedule.chips) if adds else [piece.origin or 0]:
@@ -123,10 +126,6 @@ def holdings(schedule: Schedule, after: int) -> tuple[dict[Piece, int], ...]:
         for (send, piece), amount in zip(moved, amounts, strict=True):
             held[send.target][piece] = amount + (held[send.target][piece] if step.kind == "add" else 0)
     return tuple(dict(chip) for chip in held)
-
-
-def _name(piece: Piece, adds: bool) -> Piece:
-    return Piece(piece.block, None, piece.part) if adds else piece
 
 
 def neighbour(link: Link, sizes: Sequence[int]) -> int:

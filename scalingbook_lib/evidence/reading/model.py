@@ -35,16 +35,13 @@ def model(row: Cells, T: int = 0) -> Transformer:
     found = list(_named(f"{name} {text(row, 'name')}", params))
     if not whole(row, "d_model"):
         return found[0] if found else _alike(row, name, params)
-    deep = [_layers(one, whole(row, "layers") or one.L) for one in found]
+    L = whole(row, "layers")
+    deep = [replace(m, name=f"{m.name}, {L} layers", L=L) if L and L != m.L else m for m in found]
     same = next((one for one in deep if not _contradicted(row, one)), None)
     if same is None:
         return _built(row, name, params, T)
     forms = _forms(row, name, T) if params and not same.experts and text(row, "heads") else ()
     return next((m for m in (same, *forms) if params and abs(params / m.params - 1) < EXACT), same)
-
-
-def _layers(m: Transformer, L: int) -> Transformer:
-    return m if m.L == L else replace(m, name=f"{m.name}, {L} layers", L=L)
 
 
 def configured(row: Cells) -> Transformer:

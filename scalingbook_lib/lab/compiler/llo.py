@@ -98,10 +98,10 @@ def _kernel(name: str, text: str, use: str) -> Bundles:
         tuple(slot.strip() for slot in slots.split(",")),
         tuple(map(int, capacity.split())),
         tuple(tuple(map(int, row.split())) for row in rows),
-        tuple(_plain(line) for line in text.splitlines() if _BUNDLE.match(line)),
+        # without remarks and places in files
+        tuple(
+            re.sub(r"\s*/\*.*?(\*/|$)", "", line).rstrip()
+            for line in text.splitlines()
+            if _BUNDLE.match(line)
+        ),
     )
-
-
-def _plain(line: str) -> str:
-    """A bundle without remarks and places in files."""
-    return re.sub(r"\s*/\*.*?(\*/|$)", "", line).rstrip()

@@ -45,13 +45,11 @@ def read(name: str, vendor: str, *, full_mesh: bool = False) -> tuple[Chip, ...]
 def _chip(name: str, rows: list[Row], **shared: Any) -> Chip:
     # without bf16 a chip may come: V100 has none, and of some nobody publishes it
     figures: dict[str, Any] = {"bf16_flops_per_s": None}
-    figures |= {row["figure"]: _value(row) for row in rows}
+    figures |= {
+        row["figure"]: row["value"] if row["figure"] in _TEXTS else _number(row["value"]) for row in rows
+    }
     figures["torus"] = _WIRING[name] if "torus" in figures else None
     return Chip(name=name, **shared | figures, sources={row["figure"]: _source(row) for row in rows})
-
-
-def _value(row: Row) -> float | str:
-    return row["value"] if row["figure"] in _TEXTS else _number(row["value"])
 
 
 def _number(text: str) -> float:

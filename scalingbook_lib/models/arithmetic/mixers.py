@@ -7,6 +7,7 @@ layers. All figures are of one sequence. Chapter: Other architectures.
 
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.layers import pair_flops
@@ -84,8 +85,8 @@ class State(Told):
 
         4kv + 2c(k + v), or 6kv + 4c(k + v) where it erases. Inverting a triangle, c²/3, is left out.
         """
-        full = partial(_padded, side=side)
-        return self.heads * sum(2 * m * full(k) * full(n) for m, k, n in self.products(chunk)) / chunk
+        units = sum(2 * m * ceil(k / side) * ceil(n / side) for m, k, n in self.products(chunk))
+        return self.heads * units * side**2 / chunk
 
     @property
     def nbytes(self) -> float:
@@ -191,7 +192,3 @@ def bidirectional_flops(params: float, tokens: float, D: int, L: int) -> tuple[f
 def video_tokens(frames: int, high: int, wide: int, *, spatial: int = 16, temporal: int = 4) -> int:
     """Tokens of a video: a first frame, then one step for `temporal` frames, patches of `spatial` pixels."""
     return (1 + (frames - 1) // temporal) * (high // spatial) * (wide // spatial)
-
-
-def _padded(n: int, side: int) -> int:
-    return -(-n // side) * side
