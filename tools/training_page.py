@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Iterable
 from dataclasses import replace
-from statistics import mean, median
+from statistics import geometric_mean, mean, median
 
 from scalingbook_lib import training
 from scalingbook_lib.evidence import factors
@@ -65,6 +65,7 @@ def numbers() -> dict[str, str]:
         **_waits("mbridge-26-04-01-b200-256-mxfp8-01"),
         **_band(),
         **_tried(),
+        **_alike(),
     }
 
 
@@ -108,6 +109,17 @@ def _tried() -> dict[str, str]:
         "held_out_mean": share(_size(published.held_out())),
         "held_out_zero2": _zero2(),
     }
+
+
+def _alike() -> dict[str, str]:
+    """How far runs with experts are from others of their software that differ in release and plan alone."""
+    runs = [run for run in published.every() if run.experts]
+    alike = grouped(runs, lambda r: (r.software[0], r.chip.name, r.chips, r.model.name, r.precision))
+    off = []
+    for rates in ([run.tokens_per_s for run in same] for same in alike.values()):
+        others = [rates[:k] + rates[k + 1 :] for k in range(len(rates))]
+        off += [geometric_mean(rest) / own - 1 for own, rest in zip(rates, others, strict=True) if rest]
+    return {"alike": str(len(off)), "alike_off": share(mean(map(abs, off)))}
 
 
 def _zero2() -> str:
