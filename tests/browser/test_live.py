@@ -8,7 +8,7 @@ import pytest
 from benchmarks import fit
 from scalingbook_lib.reader.explorers.controls import Notation, Slider, Steps
 from tests.browser.conftest import SITE
-from tests.browser.touching import PAINT, boxes, give, moves, others, reset, right, roots, wrong
+from tests.browser.touching import PAINT, boxes, drag, give, moves, others, reset, right, roots, wrong
 
 ABOVE = "(error) => error.closest('.ex-control')?.querySelector('[name]').name"
 TWICE = """(button) => [1, 2].map(() => {  // in one go: after six seconds the first press is forgotten
@@ -216,6 +216,11 @@ def test_a_picture_made_ahead_is_painted_at_once_and_is_the_right_one(live):
         painted.figure,
     )
     assert ahead["figure"] == expected
+
+
+def test_a_drag_leaves_nothing_outside_of_its_box(live):
+    for root, explorer in roots(live):
+        assert drag(live, root) <= 1, explorer.key
 
 
 # explorers are fitted when the window rests: 200 ms after a frame has told of its size

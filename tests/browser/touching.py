@@ -29,6 +29,28 @@ CHANGES = f"""async ([root, name, value]) => {{
 }}"""
 
 
+OVER = """(root) => root.querySelector('.ex-note').getBoundingClientRect().bottom
+  - root.getBoundingClientRect().bottom"""
+
+
+def drag(live, root):
+    """Move the first slider from end to end: how far the content exceeds its box, the mouse still down."""
+    slider = root.query_selector("input[type=range]")
+    if slider is None:
+        return 0
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    for k in range(9):
+        live.page.mouse.move(box["x"] + box["width"] * (0.1 + 0.1 * k), middle)
+        if k == 0:
+            live.page.mouse.down()
+        live.page.wait_for_timeout(40)
+    over = root.evaluate(OVER)
+    live.page.mouse.up()
+    return over
+
+
 def others(control):
     """Some states that a control is not in at the start, near and far."""
     match control:

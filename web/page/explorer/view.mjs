@@ -37,6 +37,8 @@ export class View {
     this.isWide = undefined;
     this.moved = false; // whether anything but the built picture was shown
     this.height = this.figureHeight = this.foot = 0;
+    const grown = new ResizeObserver(() => { if (this.height) this.settle(); });
+    for (const one of [this.figure, this.controls, this.verdict, find(root, ".ex-readouts", HTMLElement)]) if (one) grown.observe(one);
   }
 
   /** Which of the two pictures a reader sees; asked of the stylesheet once, because asking lays the page out. */
@@ -63,7 +65,8 @@ export class View {
   show(painted, wide, touched) {
     this.blame(painted.error, touched);
     if (!painted.error) this.replace(painted, wide);
-    this.settle();
+    // between frames there is time for it; a drag comes at the start of one, which lays the page out anyway
+    if (!this.height || !this.root.matches(":active")) this.settle();
     say(painted.error ?? painted.verdict);
   }
 
