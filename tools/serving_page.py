@@ -33,13 +33,12 @@ def score(id: str) -> InferenceScore:
 def numbers() -> dict[str, str]:
     """What the words of the page quote."""
     refused = sum(map(len, REFUSED.values()))
-    kinds = {f"band_{name.split()[-1]}": BANDS[name] for name in BANDS}
     factor = {
-        f"{name}{'' if known else '_unseen'}": f"{published.band(experts, full=full, known=known):.2f}"
-        for name, (experts, full) in kinds.items()
-        for known in (True, False)
+        f"band_{name.split()[-1]}": f"{published.band(experts, full=full, known=True):.2f}"
+        for name, (experts, full) in BANDS.items()
     }
     return factor | {
+        "band_unseen": f"{published.band(False):.2f}",
         "runs": str(len(EVERY)),
         "added": str(len(EVERY) - len(RUNS)),
         "models": str(len({run.model.name for run in EVERY})),
