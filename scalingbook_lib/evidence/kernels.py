@@ -132,7 +132,8 @@ def software(said: str) -> str:
 def products(chip: Chip, dtype: DType, by: str = "") -> Products:
     """What the matrix products of a chip attain: its own line, its variant's, or that of all joined alike.
 
-    By some software, where its kernels were measured: what starts before a product differs by 50 µs.
+    By some software, where its kernels were measured: what starts before a product differs by 50 µs. Of all
+    joined alike a chip takes no share of the peak where its maker's measured chips tell one.
     """
     found = resources.record("kernel_fits")["products"]
     name = _line(found, chip, measured_as(dtype), by)
