@@ -29,8 +29,11 @@ CHANGES = f"""async ([root, name, value]) => {{
 }}"""
 
 
-OVER = """(root) => root.querySelector('.ex-note').getBoundingClientRect().bottom
-  - root.getBoundingClientRect().bottom"""
+OVER = """async (root) => {
+  for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame);  // what was painted is laid out
+  const bottom = (part) => part.getBoundingClientRect().bottom;
+  return bottom(root.querySelector('.ex-note')) - bottom(root);
+}"""
 
 
 def drag(live, root):

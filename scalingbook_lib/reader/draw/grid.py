@@ -8,6 +8,7 @@ from scalingbook_lib.reader.explorers.view import Cell, Grid
 
 GAP, LARGEST, SMALLEST_TYPE = 3.0, 92.0, 9.0
 LINE = 15.0
+HIGHEST, LEAST_PART = 500.0, 24.0  # all rows of cells with parts, and one part
 TALL = 12  # rows, beyond which they are low
 MANY = 64  # cells, from which on they share elements
 
@@ -48,8 +49,8 @@ def grid(panel: Grid, width: float) -> str:
 def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
     """Width and height of a cell, and the size of type that fits into it.
 
-    Few cells are as wide as their text and heads need, many fill the room; cells with a part are square.
-    Many rows are low ones.
+    Few cells are as wide as their text and heads need, many fill the room; cells with a part are square,
+    and smaller where there are many rows of them. Many rows are low ones.
     """
     cells = [c for row in panel.cells for c in row]
     lines = [line for c in cells for line in c.text.split("\n")]
@@ -64,7 +65,9 @@ def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
     size = min(svg.SIZE, max(svg.SIZE * (wide - GAP - 6) / longest, SMALLEST_TYPE)) if longest else svg.SIZE
     written = LINE * max(c.text.count("\n") + 1 for c in cells) if longest else 0.0
     if parts:
-        return wide, min(wide, LARGEST) + (written + 12 if written else 4), round(size, 1)
+        below = written + 12 if written else 4.0
+        side = max(min(wide, LARGEST, HIGHEST / len(panel.cells) - below), LEAST_PART)
+        return wide, side + below, round(size, 1)
     air, high = (4, 20.0) if len(panel.cells) > TALL else (12, 34.0)
     return wide, max(written + air, min(wide, high)), round(size, 1)
 

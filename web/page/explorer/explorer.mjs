@@ -151,6 +151,10 @@ export class Explorer {
   /** Python came after all: what was touched while it was away is shown. */
   wake() { if (!this.busy && this.controls.moved()) this.paint(); }
 
-  /** The window has another width. */
-  refit() { if (this.view.refit()) this.paint(); }
+  /** The window has another width: where the other picture is seen now, it is fitted when it is there. */
+  refit() {
+    if (!this.view.refit()) return;
+    this.root.addEventListener("book:painted", () => this.view.fit(), { once: true });
+    this.paint();
+  }
 }

@@ -154,6 +154,12 @@ export class View {
     return high ? Math.min(1, share) : 1;
   }
 
+  /** Fit this one alone, when its picture came later than its window. */
+  fit() {
+    this.loosen();
+    this.shrink(this.share());
+  }
+
   /** @param {number} share */
   shrink(share) { if (share < 1) this.root.style.setProperty("--ex-fit", share.toFixed(3)); }
 }
