@@ -82,13 +82,15 @@ def _keys(page, slider) -> list[float]:
 
 
 def _drag(page, slider) -> list[float]:
+    """To and fro, so that every move reaches another position, of few or of many."""
     box = slider.bounding_box()
     middle = box["y"] + box["height"] / 2
+    moves = min(40, max(1, int(0.7 * slider.evaluate("(s) => (s.max - s.min) / (Number(s.step) || 1)"))))
     page.evaluate("delays.length = 0")
     page.mouse.move(box["x"] + box["width"] * 0.15, middle)
     page.mouse.down()
     for event in range(EVENTS):
-        share = 0.15 + 0.7 * abs((event / 40) % 2 - 1)
+        share = 0.15 + 0.7 * abs((event / moves) % 2 - 1)
         page.mouse.move(box["x"] + box["width"] * share, middle)
         page.wait_for_timeout(random.uniform(20, 35))
     page.mouse.up()

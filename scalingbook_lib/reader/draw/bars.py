@@ -104,7 +104,6 @@ def timeline(panel: Timeline, width: float) -> str:
         for lane, y in ys.items()
     ]
     floor = "".join([f"M{left:.1f},{y + BLOCK:.1f}H{right:.1f}" for y in ys.values()])
-    shown = [s for s in panel.spans if s.start <= high]
     body = [
         axes.across(
             Scale(panel.label, panel.unit),
@@ -116,19 +115,42 @@ def timeline(panel: Timeline, width: float) -> str:
         ),
         f'<path d="{floor}" stroke="currentColor" stroke-opacity=".3"/>',
         *names,
-        *(_span(s, place([s.start, min(s.end, high)]), ys[s.lane], panel.unit) for s in shown),
+        *_spans(
+            [(s, place([s.start, min(s.end, high)]), ys[s.lane]) for s in panel.spans if s.start <= high],
+            panel.unit,
+        ),
         axes.uprights(panel.refs, (low, high), place, (top, bottom), width),
     ]
     return svg.picture(width, bottom + axes.FOOT, panel.title or "time line", head + body)
 
 
-def _span(span: Span, ends: list[float], y: float, unit: str) -> str:
-    """A block with its label where that fits; the pointer always finds label and length."""
-    start, end = ends
-    long = scales.written(span.end - span.start, unit)
-    paint = f'fill="{ink(span.color)}" fill-opacity=".38" stroke="{ink(span.color)}"'
-    note = f"{span.label} {long}".strip()
-    block = svg.rect(start, y, max(end - start, 0.5), BLOCK, f'rx="2" {paint}', note=note)
-    if not span.label or svg.measure(span.label) + 6 > end - start:
-        return block
-    return block + svg.text((start + end) / 2, y + BLOCK / 2 + 4.5, span.label, 'text-anchor="middle"')
+def _spans(spans: list[tuple[Span, list[float], float]], unit: str) -> list[str]:
+    """Blocks from start to end at the height of their lane, with labels where they fit.
+
+    A few have a note for the pointer; many are a path a color and one text, which a browser lays out sooner.
+    """
+    labels = [
+        svg.text(sum(ends) / 2, y + BLOCK / 2 + 4.5, span.label, 'text-anchor="middle"')
+        if span.label and svg.measure(span.label) + 6 <= ends[1] - ends[0]
+        else ""
+        for span, ends, y in spans
+    ]
+    if len(spans) <= svg.MANY:
+        return [
+            svg.rect(
+                *(start, y, max(end - start, 0.5), BLOCK),
+                f'rx="2" {_tint(span.color)}',
+                note=f"{span.label} {scales.written(span.end - span.start, unit)}".strip(),
+            )
+            + label
+            for (span, (start, end), y), label in zip(spans, labels, strict=True)
+        ]
+    ways: dict[int, str] = {}
+    for span, (start, end), y in spans:
+        ways[span.color] = ways.get(span.color, "") + f"M{start:.1f},{y:.1f}H{end:.1f}v{BLOCK}H{start:.1f}z"
+    one = "".join(labels).replace("<text", "<tspan").replace("</text", "</tspan")
+    return [f'<path d="{way}" {_tint(color)}/>' for color, way in ways.items()] + [f"<text>{one}</text>"]
+
+
+def _tint(color: int) -> str:
+    return f'fill="{ink(color)}" fill-opacity=".38" stroke="{ink(color)}"'

@@ -1,6 +1,6 @@
 """How is a grid of cells drawn? As tinted cells that read on light and dark, with text where it fits."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from scalingbook_lib.reader.draw import svg
 from scalingbook_lib.reader.draw.palette import ink
@@ -10,7 +10,6 @@ GAP, LARGEST, SMALLEST_TYPE = 3.0, 92.0, 9.0
 LINE = 15.0
 HIGHEST, LEAST_PART = 500.0, 24.0  # all rows of cells with parts, and one part
 TALL = 12  # rows, beyond which they are low
-MANY = 64  # cells, from which on they share elements
 
 
 def grid(panel: Grid, width: float) -> str:
@@ -31,7 +30,7 @@ def grid(panel: Grid, width: float) -> str:
         svg.text(left - 8, top + (j + 0.5) * high + 3, svg.fit(r, left - 8), 'text-anchor="end"')
         for j, r in enumerate(panel.rows)
     ]
-    boxes = _tiles if len(cells) > MANY else _boxes
+    boxes = _tiles if len(cells) > svg.MANY else _boxes
     body = boxes(cells, sides, wide - GAP, high - GAP)
     texts = [
         _text(c, x, y, wide=wide - GAP, high=high - GAP, size=size)
@@ -129,8 +128,4 @@ def _text(cell: Cell, x: float, y: float, *, wide: float, high: float, size: flo
         return ""
     above = (high - len(lines) * LINE) / 2 if cell.part is None else high - len(lines) * LINE - 5
     first = y + above + LINE / 2 + size * 0.36
-    return "".join(_lines(lines, x + wide / 2, first))
-
-
-def _lines(lines: Sequence[str], x: float, first: float) -> Iterable[str]:
-    return (svg.text(x, first + i * LINE, line) for i, line in enumerate(lines))
+    return "".join(svg.text(x + wide / 2, first + i * LINE, line) for i, line in enumerate(lines))

@@ -9,6 +9,7 @@ from html import escape as _escape
 
 FONT = "-apple-system,BlinkMacSystemFont,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif"
 SIZE = 13  # font size in the units of the drawing
+MANY = 64  # shapes of a picture; more share elements
 QUIET = 'fill-opacity=".72"'  # ticks and axis labels
 HALO = 'stroke="var(--ex-bg,none)" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
 
