@@ -105,7 +105,7 @@ def both(panel: Chart, width: float, top: float, bottom: float) -> tuple[Frame, 
     )
     pixels = frame.y(ys)
     sides = [svg.text(left - 7, y + 4.5, t) for y, t in zip(pixels, texts, strict=True)]
-    side = svg.group(f'{svg.QUIET} text-anchor="end"', sides)
+    side = svg.texts(f'{svg.QUIET} text-anchor="end"', sides)
     name = svg.text(0, top - 14, svg.fit(f"↑ {named(panel.y, unit)}", width), svg.QUIET)
     rows = "".join([f"M{left:.1f},{y:.1f}H{box[2]:.1f}" for y in pixels])
     base = f'<path d="M{left:.1f},{bottom:.1f}H{box[2]:.1f}" stroke="currentColor" stroke-opacity=".4"/>'
@@ -129,8 +129,8 @@ def across(
     grid = rows + "".join([f"M{at:.1f},{top:.1f}V{bottom:.1f}" for at in x(values)])
     ticks = [svg.text(at, bottom + 18, t) for at, t in zip(middles, texts, strict=True)]
     name = svg.text(right, bottom + 38, svg.fit(f"{named(axis, unit)} →", right), 'text-anchor="end"')
-    return f'<path d="{grid}" stroke="currentColor" stroke-opacity=".11"/>' + svg.group(
-        svg.QUIET, [svg.group('text-anchor="middle"', ticks), name]
+    return f'<path d="{grid}" stroke="currentColor" stroke-opacity=".11"/>' + svg.texts(
+        f'{svg.QUIET} text-anchor="middle"', [*ticks, name]
     )
 
 
@@ -168,7 +168,7 @@ def uprights(
     lines = "".join([f"M{at:.1f},{top - 2:.1f}V{bottom:.1f}" for at in spots])
     names = [svg.text(at, top - 6, w) for at, w in zip(_apart(spots, words, width), words, strict=True)]
     path = f'<path d="{lines}" {DASHED}/>' if shown else ""
-    return path + svg.group('text-anchor="middle" fill-opacity=".8" font-weight="500"', names)
+    return path + svg.texts('text-anchor="middle" fill-opacity=".8" font-weight="500"', names)
 
 
 def _apart(spots: Sequence[float], words: Sequence[str], width: float) -> list[float]:

@@ -145,11 +145,11 @@ def _spans(spans: list[tuple[Span, list[float], float]], unit: str) -> list[str]
             + label
             for (span, (start, end), y), label in zip(spans, labels, strict=True)
         ]
-    ways: dict[int, str] = {}
-    for span, (start, end), y in spans:
-        ways[span.color] = ways.get(span.color, "") + f"M{start:.1f},{y:.1f}H{end:.1f}v{BLOCK}H{start:.1f}z"
-    one = "".join(labels).replace("<text", "<tspan").replace("</text", "</tspan")
-    return [f'<path d="{way}" {_tint(color)}/>' for color, way in ways.items()] + [f"<text>{one}</text>"]
+    blocks = svg.paths(
+        (_tint(span.color), f"M{start:.1f},{y:.1f}H{end:.1f}v{BLOCK}H{start:.1f}z")
+        for span, (start, end), y in spans
+    )
+    return [*blocks, svg.texts('text-anchor="middle"', labels)]
 
 
 def _tint(color: int) -> str:

@@ -139,7 +139,7 @@ def _labels(frame: Frame, marks: Sequence[tuple], lines: Sequence[list[Line]]) -
         else:
             parts.append(svg.text(x, top - 14, words, f'{paint} text-anchor="end"'))
             x -= svg.measure(words) + 14
-    return svg.group(f'class="ex-labels" font-weight="500" {svg.HALO}', parts)
+    return svg.group(f'font-weight="500" {svg.HALO}', parts)
 
 
 def _wanted(

@@ -38,9 +38,9 @@ def grid(panel: Grid, width: float) -> str:
     ]
     height = top + high * len(panel.cells)
     parts = [
-        svg.group(svg.QUIET, names),
+        svg.texts(svg.QUIET, names),
         *body,
-        svg.group(f'text-anchor="middle" font-size="{size:g}"', texts),
+        svg.texts(f'text-anchor="middle" font-size="{size:g}"', texts),
     ]
     return svg.picture(width, height, panel.title or "grid", head + parts)
 
@@ -89,14 +89,13 @@ def _tiles(
     cells: Sequence[Cell], sides: Sequence[tuple[float, float]], wide: float, high: float
 ) -> list[str]:
     """Many cells in few elements: one path for all that are painted alike and carry neither part nor note."""
-    plain: dict[str, list[str]] = {}
-    parts = []
-    for cell, (x, y) in zip(cells, sides, strict=True):
-        if cell.part or cell.note:
-            parts.append(_box(cell, x, y, wide, high))
-        else:
-            plain.setdefault(_paint(cell), []).append(f"M{x:.1f},{y:.1f}h{wide:.1f}v{high:.1f}h{-wide:.1f}z")
-    return [f'<path d="{"".join(way)}" {paint}/>' for paint, way in plain.items()] + parts
+    spots = list(zip(cells, sides, strict=True))
+    plain = svg.paths(
+        (_paint(cell), f"M{x:.1f},{y:.1f}h{wide:.1f}v{high:.1f}h{-wide:.1f}z")
+        for cell, (x, y) in spots
+        if not cell.part and not cell.note
+    )
+    return plain + [_box(cell, x, y, wide, high) for cell, (x, y) in spots if cell.part or cell.note]
 
 
 def _box(cell: Cell, x: float, y: float, wide: float, high: float) -> str:

@@ -11,7 +11,8 @@ from scalingbook_lib.reader.explorers.view import Link, Network, Node
 MARGIN, WRAP_MARGIN = 50.0, 66.0
 LARGEST, STUB = 60.0, 30.0
 TYPE = 12.0
-NAMES = f'text-anchor="middle" font-size="{TYPE:g}"'
+NAMES = f'font-size="{TYPE:g}" {svg.HALO}'
+QUIET = 'fill="none" stroke="currentColor" stroke-opacity=".3"'
 BOX = 'rx="4" fill="var(--ex-bg,#fff)" stroke="currentColor" stroke-opacity=".55"'
 
 Spot = tuple[float, float]
@@ -39,15 +40,15 @@ def network(panel: Network, width: float) -> str:
     plan, height = _plan(panel, width, top)
     most = max((abs(link.value) for link in panel.links), default=0.0)
     courses = [(link, course) for link in panel.links for course in _courses(link, plan)]
-    quiet = [f'<path d="{_way(c)}"/>' for link, c in courses if link.color is None]
-    busy = [_arrow(link, c, most) for link, c in courses if link.color is not None]
-    nodes = [_node(n, spot, plan) for n, spot in zip(panel.nodes, plan.spots, strict=True)]
+    placed = list(zip(panel.nodes, plan.spots, strict=True))
+    names = [_name(node, spot, plan) for node, spot in placed if node.parts]
     labels = [_label(link, _courses(link, plan)[-1], plan) for link in panel.links if link.label]
     body = [
-        svg.group('fill="none" stroke="currentColor" stroke-opacity=".3"', quiet),
-        *busy,
-        *nodes,
-        svg.group(f'class="ex-labels" {NAMES} font-weight="500" {svg.HALO}', labels),
+        *svg.paths((QUIET, _way(course)) for link, course in courses if link.color is None),
+        *svg.paths(way for link, c in courses if link.color is not None for way in _arrow(link, c, most)),
+        *(_node(node, spot, plan.half) for node, spot in placed),
+        svg.texts(f"{NAMES} {svg.QUIET}", names),
+        svg.texts(f'{NAMES} text-anchor="middle" font-weight="500"', labels),
     ]
     return svg.picture(width, height, panel.title or "network", head + body)
 
@@ -64,12 +65,12 @@ def _plan(panel: Network, width: float, top: float) -> tuple[Plan, float]:
     return Plan(spots, half, (3.0, top + 3.0, width - 3.0, top + deep - 3.0)), top + deep
 
 
-def _node(node: Node, spot: Spot, plan: Plan) -> str:
-    (x, y), half = spot, plan.half
+def _node(node: Node, spot: Spot, half: float) -> str:
+    x, y = spot
     box = svg.rect(x - half, y - half, 2 * half, 2 * half, BOX, note=node.note)
     if not node.parts:
         return box + svg.text(x, y + 4.5, svg.fit(node.label, 2 * half), 'text-anchor="middle"')
-    return box + _parts(node.parts, x, y, half - 3) + _name(node, spot, plan)
+    return box + _parts(node.parts, x, y, half - 3)
 
 
 def _name(node: Node, spot: Spot, plan: Plan) -> str:
@@ -78,7 +79,6 @@ def _name(node: Node, spot: Spot, plan: Plan) -> str:
     words = svg.fit(node.label, 3.2 * half, TYPE)
     ys, xs = [s[1] for s in plan.spots], [s[0] for s in plan.spots]
     ends = min(xs), max(xs)
-    style = f'font-size="{TYPE:g}" {svg.QUIET} {svg.HALO}'
     if (
         x in ends
         and min(ys) + 1 < y < max(ys) - 1
@@ -86,9 +86,9 @@ def _name(node: Node, spot: Spot, plan: Plan) -> str:
     ):
         side = -1 if x == ends[0] else 1
         anchor = "end" if side < 0 else "start"
-        return svg.text(x + side * (half + 4), y + 4, words, f'text-anchor="{anchor}" {style}')
+        return svg.text(x + side * (half + 4), y + 4, words, f'text-anchor="{anchor}"')
     up = min(ys) < max(ys) and y < (min(ys) + max(ys)) / 2
-    return svg.text(x, y - half - 5 if up else y + half + 13, words, f'text-anchor="middle" {style}')
+    return svg.text(x, y - half - 5 if up else y + half + 13, words, 'text-anchor="middle"')
 
 
 def _parts(parts: Sequence[int | None], x: float, y: float, half: float) -> str:
@@ -96,14 +96,13 @@ def _parts(parts: Sequence[int | None], x: float, y: float, half: float) -> str:
     columns = len(parts) if len(parts) <= 8 else math.ceil(math.sqrt(len(parts)))
     wide, high = 2 * half / columns, 2 * half / math.ceil(len(parts) / columns)
     air = 1.0 if wide > 3 else 0.4
-    paths: dict[int | None, list[str]] = {}
-    for i, color in enumerate(parts):
-        left, top = x - half + i % columns * wide, y - half + i // columns * high
-        paths.setdefault(color, []).append(
-            f"M{left:.1f},{top:.1f}h{wide - air:.1f}v{high - air:.1f}h{air - wide:.1f}z"
-        )
-    paint = {c: 'fill-opacity=".09"' if c is None else f'fill="{ink(c)}"' for c in paths}
-    return "".join(f'<path d="{"".join(way)}" {paint[c]}/>' for c, way in paths.items())
+    corners = ((x - half + i % columns * wide, y - half + i // columns * high) for i in range(len(parts)))
+    slot = f"h{wide - air:.1f}v{high - air:.1f}h{air - wide:.1f}z"
+    shapes = svg.paths(
+        ('fill-opacity=".09"' if color is None else f'fill="{ink(color)}"', f"M{left:.1f},{top:.1f}{slot}")
+        for color, (left, top) in zip(parts, corners, strict=True)
+    )
+    return "".join(shapes)
 
 
 # Links
@@ -141,9 +140,9 @@ def _way(course: Course) -> str:
     )
 
 
-def _arrow(link: Link, course: Course, most: float) -> str:
-    """A coloured curve with a head at its end."""
-    _, middle, end = course
+def _arrow(link: Link, course: Course, most: float) -> list[tuple[str, str]]:
+    """A coloured curve and a head at its end: the paint and the way of each."""
+    start, middle, end = course
     thick = 1.6 + (2.4 * abs(link.value) / most if most else 0.4)
     length = math.dist(middle, end) or 1.0
     ux, uy = (end[0] - middle[0]) / length, (end[1] - middle[1]) / length
@@ -154,11 +153,8 @@ def _arrow(link: Link, course: Course, most: float) -> str:
         (x + uy * side, y - ux * side),
     ]
     corners, paint = svg.points(*zip(*head, strict=True)), ink(link.color or 0)
-    way = _way((course[0], middle, (x, y)))
-    return (
-        f'<path d="{way}" fill="none" stroke="{paint}" stroke-width="{thick:.1f}"/>'
-        f'<polygon points="{corners}" fill="{paint}"/>'
-    )
+    curve = f'fill="none" stroke="{paint}" stroke-width="{thick:.1f}"'
+    return [(curve, _way((start, middle, (x, y)))), (f'fill="{paint}"', f"M{corners}z")]
 
 
 def _label(link: Link, course: Course, plan: Plan) -> str:

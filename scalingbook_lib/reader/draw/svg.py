@@ -80,6 +80,12 @@ def text(x: float, y: float, words: str, attributes: str = "") -> str:
     return f'<text x="{number(x)}" y="{number(y)}"{space}{attributes}>{escape(words)}</text>'
 
 
+def texts(attributes: str, lines: Iterable[str]) -> str:
+    """Lines of text as one element, which a browser lays out sooner than as many."""
+    together = "".join(lines).replace("<text", "<tspan").replace("</text", "</tspan")
+    return f"<text {attributes}>{together}</text>" if together else ""
+
+
 def rect(x: float, y: float, wide: float, high: float, attributes: str, *, note: str = "") -> str:
     """A rectangle, with a note for the pointer."""
     head = f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}" {attributes}'
@@ -91,6 +97,14 @@ def points(xs: Sequence[float], ys: Sequence[float]) -> str:
     flat = [0.0] * (2 * len(xs))
     flat[::2], flat[1::2] = xs, ys
     return (("%.1f,%.1f " * len(xs)) % tuple(flat))[:-1]
+
+
+def paths(ways: Iterable[tuple[str, str]]) -> list[str]:
+    """Shapes, each with its paint, as one element for all that are painted alike."""
+    alike: dict[str, str] = {}
+    for paint, way in ways:
+        alike[paint] = alike.get(paint, "") + way
+    return [f'<path d="{way}" {paint}/>' for paint, way in alike.items()]
 
 
 def group(attributes: str, parts: Iterable[str]) -> str:

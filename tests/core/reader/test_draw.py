@@ -32,7 +32,7 @@ def texts(root):
     """Every text with its box: left, top, right, bottom."""
     for parent in root.iter():
         for node in parent:
-            if node.tag != "text":
+            if node.get("x") is None or node.tag not in ("text", "tspan"):
                 continue
             anchor = node.get("text-anchor") or parent.get("text-anchor") or _above(root, parent)
             type_size = float(node.get("font-size") or parent.get("font-size") or svg.SIZE)

@@ -18,7 +18,8 @@ from scalingbook_lib.units import dtype, percent, si
 
 _SIDES = ("128", "256")
 _SHOWN = 8  # tiles along each side of the picture
-_COLUMNS = sorted({1, *range(8, 2049, 8), *(128 * i + 1 for i in range(1, 16))})
+# where a tile ends, and one further: between them the shares are straight lines
+_COLUMNS = [1, *(128 * i + more for i in range(1, 16) for more in (0, 1)), 2048]
 
 
 def _padding(*, M: int, K: int, N: int, side: str, stored: str) -> View:
