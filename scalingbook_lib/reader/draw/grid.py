@@ -65,7 +65,7 @@ def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
     written = LINE * max(c.text.count("\n") + 1 for c in cells) if longest else 0.0
     if parts:
         below = written + 12 if written else 4.0
-        side = max(min(wide, LARGEST, HIGHEST / len(panel.cells) - below), LEAST_PART)
+        side = min(wide, LARGEST, max(HIGHEST / len(panel.cells) - below, LEAST_PART))
         return wide, side + below, round(size, 1)
     air, high = (4, 20.0) if len(panel.cells) > TALL else (12, 34.0)
     return wide, max(written + air, min(wide, high)), round(size, 1)
