@@ -62,7 +62,7 @@ def axe(page, *rules):
 
 
 def recolour(page, scheme):
-    page.emulate_media(color_scheme=scheme)
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # no colour halfway
     page.wait_for_selector(f"html[data-theme={scheme}]", state="attached")
 
 

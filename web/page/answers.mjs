@@ -59,7 +59,7 @@ class AnswerBox {
     const choice = all(this.form, "input[type=radio]", HTMLInputElement).find((one) => one.value === text);
     const field = find(this.form, "input[type=text]", HTMLInputElement);
     if (choice) choice.checked = true;
-    else if (field) field.value = text;
+    else if (field && !field.value) field.value = text; // what is typed before this script ran stays
   }
 
   async judge() {
