@@ -1,5 +1,7 @@
 // Elements with the type that the code counts on: a template that changed is told at once, and by name.
 
+const IDLE_MS = 200;
+
 /**
  * The first element below another that a selector names, or null.
  * @template {Element} E
@@ -37,4 +39,14 @@ export function need(root, selector, kind) {
  */
 export function all(root, selector, kind) {
   return /** @type {E[]} */ ([...root.querySelectorAll(selector)].filter((one) => one instanceof kind));
+}
+
+/**
+ * Do something when the browser has nothing else to do.
+ * @param {() => void} run
+ * @param {number} [wait_ms] and then at the latest
+ */
+export function idle(run, wait_ms) {
+  const ask = window.requestIdleCallback ?? ((/** @type {() => void} */ later) => setTimeout(later, IDLE_MS)); // Safari has none
+  ask(run, wait_ms ? { timeout: wait_ms } : {});
 }

@@ -1,8 +1,10 @@
 // What computes on a page: its explorers and answer boxes, and one Python that starts on touch or when idle.
 import { setUpAnswers } from "./answers.mjs";
-import { all } from "./dom.mjs";
+import { all, idle } from "./dom.mjs";
 import { Engine } from "./engine.mjs";
 import { setUpExplorers } from "./explorer/page.mjs";
+
+const LONGEST_MS = 5000; // until Python starts beside an explorer
 
 const engine = new Engine();
 const boxes = all(document, ".explorer, .answer-box", HTMLElement);
@@ -27,11 +29,10 @@ function startOnTouch() {
 /** ... or when one is near and the browser has nothing else to do. */
 function startWhenIdle() {
   if (navigator.connection?.saveData) return;
-  const idle = window.requestIdleCallback ?? ((/** @type {() => void} */ run) => setTimeout(run, 1500)); // Safari has none
   const near = new IntersectionObserver((changes) => {
     if (!changes.some((one) => one.isIntersecting)) return;
     near.disconnect();
-    idle(() => engine.start(), { timeout: 5000 });
+    idle(() => engine.start(), LONGEST_MS);
   }, { rootMargin: "50% 0px" });
   for (const box of boxes) near.observe(box);
 }

@@ -5,16 +5,24 @@ import { question } from "./pictures.mjs";
 /** @import { Pictures } from "./pictures.mjs" */
 /** @import { View } from "./view.mjs" */
 
-/** @typedef {{ slider: HTMLInputElement, value: number, next: number }} Move where a slider is, and where it may go */
+const LAID = 48, ALL = 256; // a slider of so many positions has a picture of each laid out, or made
+const NEAR = 2; // positions, where there are more
+
+/** @typedef {{ slider: HTMLInputElement, value: number, strides: number[] }} Move where a slider is, and its last moves' lengths */
+
+/** How many positions it has. @param {HTMLInputElement} slider */
+const count = (slider) => (Number(slider.max) - Number(slider.min)) / (Number(slider.step) || 1) + 1;
 
 /**
- * All positions of a slider, from where it is likely to be next, and from where it is, outwards.
+ * Positions of a slider, from where it is likely to be next, and from where it is, outwards.
  * @param {Move} move
  */
-function* positions({ slider, value, next }) {
+function* positions({ slider, value, strides }) {
   const low = Number(slider.min), high = Number(slider.max), step = Number(slider.step) || 1;
-  for (let far = 0; far <= high - low; far += step) {
-    for (const one of [next + far, next - far, value + far, value - far]) if (one >= low && one <= high) yield one;
+  const reach = count(slider) > ALL ? NEAR * step : high - low;
+  for (let far = 0; far <= reach; far += step) {
+    const ends = [...strides, 0].flatMap((stride) => [value + stride + far, value + stride - far]);
+    yield* ends.filter((one) => one >= low && one <= high);
   }
 }
 
@@ -41,23 +49,31 @@ export class Ahead {
   }
 
   /**
-   * A control was touched: a slider's next move is likely as long as its last, then comes what is near, in the end all.
+   * A control was touched: a slider's next move is likely as long as one of its last two, then comes what is near.
    * @param {EventTarget | null} target
    */
   expect(target) {
     if (!this.controls.inputs.some((input) => input === target)) return;
+    if (Ahead.newest !== this) Ahead.newest?.forget();
     Ahead.newest = this;
     if (isSlider(target)) {
       const value = Number(target.value);
-      const next = this.last?.slider === target ? 2 * value - this.last.value : value;
-      this.last = { slider: target, value, next };
+      const before = this.last?.slider === target ? this.last : { value, strides: [] };
+      this.last = { slider: target, value, strides: [value - before.value, ...before.strides.slice(0, 1)] };
     }
     if (!this.last) return;
     const rest = question({ ...this.controls.state(), [this.last.slider.name]: null }, this.view.wide());
-    if (this.rest !== rest) this.made = new Set();
+    if (this.rest !== rest) this.forget();
+    if (count(this.last.slider) > ALL) this.made.clear(); // not all are stored for long
     this.rest = rest;
     this.likely = positions(this.last);
     this.look();
+  }
+
+  /** Other pictures will be asked for than those that lie ready. */
+  forget() {
+    this.made.clear();
+    this.view.stage.clear();
   }
 
   /** Make one picture after the other, until a reader's event comes in between, or another explorer's turn. */
@@ -70,9 +86,18 @@ export class Ahead {
         if (done) break;
         if (this.made.has(value)) continue;
         this.made.add(value);
-        await this.pictures.fetch({ ...this.controls.state(), [this.last.slider.name]: value }, this.view.wide());
+        await this.make(this.last.slider, value);
       }
     } catch { /* the status says why */ }
     this.looking = false;
+  }
+
+  /**
+   * @param {HTMLInputElement} slider
+   * @param {number} value
+   */
+  async make(slider, value) {
+    const wide = this.view.wide(), painted = await this.pictures.fetch({ ...this.controls.state(), [slider.name]: value }, wide);
+    if (!painted.error && count(slider) <= LAID) this.view.stage.expect(painted.figure, wide);
   }
 }

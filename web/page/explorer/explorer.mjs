@@ -94,12 +94,10 @@ export class Explorer {
   }
 
   /**
-   * @param {string} answer
+   * @param {Painted} painted
    * @param {boolean} wide
    */
-  show(answer, wide) {
-    /** @type {Painted} */
-    const painted = JSON.parse(answer);
+  show(painted, wide) {
     for (const [name, text] of Object.entries(painted.outputs ?? {})) this.controls.describe(name, text);
     if (!painted.error) this.player?.count(painted.frames);
     if (this.back && !this.again) { this.view.release(); this.back = false; }

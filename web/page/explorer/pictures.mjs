@@ -1,6 +1,7 @@
 // The pictures of one explorer that Python has made: each state is asked for once.
 /** @import { Engine } from "../engine.mjs" */
 /** @import { State } from "./controls.mjs" */
+/** @import { Painted } from "./view.mjs" */
 
 const STORED = 512; // pictures of one explorer that are stored: a whole slider, in a few megabytes
 const LONG_MS = 100; // in the worker: a reader's own event may wait for one that is made ahead
@@ -19,9 +20,9 @@ export class Pictures {
   constructor(engine, key) {
     this.engine = engine;
     this.key = key;
-    /** @type {Map<string, string>} */
+    /** @type {Map<string, Painted>} */
     this.stored = new Map(); // the oldest first
-    /** @type {Map<string, Promise<string>>} */
+    /** @type {Map<string, Promise<Painted>>} */
     this.coming = new Map();
     this.long = 0; // pictures in a row that took long; the first may have loaded its chapter
   }
@@ -30,14 +31,14 @@ export class Pictures {
   get quick() { return this.long < 2; }
 
   /**
-   * The answer as text, where it is there already.
+   * The answer, where it is there already.
    * @param {State} state
    * @param {boolean} wide
    */
   ready(state, wide) { return this.stored.get(question(state, wide)); }
 
   /**
-   * The answer as text, from Python where it has to be.
+   * The answer, from Python where it has to be.
    * @param {State} state
    * @param {boolean} wide
    */
@@ -53,16 +54,17 @@ export class Pictures {
   /**
    * @param {State} state
    * @param {boolean} wide
+   * @returns {Promise<Painted>}
    */
   async paint(state, wide) {
     const { text, ms = 0 } = await this.engine.answer("paint", this.key, JSON.stringify(state), wide);
     this.long = ms < LONG_MS ? 0 : this.long + 1;
-    return text;
+    return JSON.parse(text);
   }
 
   /**
    * @param {string} asked
-   * @param {string} painted
+   * @param {Painted} painted
    */
   store(asked, painted) {
     this.stored.set(asked, painted);

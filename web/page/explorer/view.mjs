@@ -2,6 +2,7 @@
 import { find, need } from "../dom.mjs";
 import { say } from "./aloud.mjs";
 import { become } from "./morph.mjs";
+import { Stage } from "./stage.mjs";
 /** @import { State } from "./controls.mjs" */
 
 const HEAD_PX = 64; // what the page keeps on its top, and some air
@@ -24,10 +25,11 @@ export class View {
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
-    this.figure = need(root, ".ex-figure", HTMLElement);
+    this.stage = new Stage(need(root, ".ex-figure", HTMLElement));
     this.controls = need(root, ".ex-controls", HTMLElement);
     this.verdict = need(root, ".ex-verdict", HTMLElement);
     this.error = need(root, ".ex-error", HTMLElement);
+    this.readouts = need(root, ".ex-readouts", HTMLElement);
     this.end = need(root, ".ex-note", HTMLElement); // stands below all that is shown, and sticks nowhere
     for (const told of [this.verdict, this.error]) for (const name of ["aria-live", "role"]) told.removeAttribute(name);
     this.error.id = `${root.id}-error`;
@@ -35,16 +37,18 @@ export class View {
     this.blamed = null; // the input that the error stands under
     /** @type {boolean | undefined} */
     this.isWide = undefined;
-    this.moved = false; // whether anything but the built picture was shown
     this.height = this.figureHeight = this.foot = 0;
-    const grown = new ResizeObserver(() => { if (this.height) this.settle(); });
-    for (const one of [this.figure, this.controls, this.verdict, find(root, ".ex-readouts", HTMLElement)]) if (one) grown.observe(one);
+    this.grown = new ResizeObserver(() => { if (this.height) this.settle(); });
+    for (const one of [this.figure, this.controls, this.verdict, this.readouts]) this.grown.observe(one);
   }
+
+  /** The one that is seen. */
+  get figure() { return this.stage.figure; }
 
   /** Which of the two pictures a reader sees; asked of the stylesheet once, because asking lays the page out. */
   wide() {
     if (this.isWide === undefined) {
-      const wide = find(this.root, ".ex-wide", HTMLElement);
+      const wide = find(this.figure, ".ex-wide", HTMLElement);
       this.isWide = !wide || getComputedStyle(wide).display !== "none";
     }
     return this.isWide;
@@ -54,7 +58,9 @@ export class View {
   refit() {
     const before = this.isWide;
     this.isWide = undefined;
-    return before !== undefined && before !== this.wide() && this.moved;
+    if (before === undefined || before === this.wide()) return false;
+    this.stage.clear();
+    return this.stage.drawn !== "";
   }
 
   /**
@@ -103,11 +109,10 @@ export class View {
    * @param {boolean} wide
    */
   replace(painted, wide) {
-    this.moved = true;
-    become(need(this.root, wide ? ".ex-wide" : ".ex-narrow", HTMLElement), painted.figure);
+    this.stage.show(painted.figure, wide);
+    this.grown.observe(this.figure);
     if (this.verdict.textContent !== painted.verdict) this.verdict.textContent = painted.verdict;
-    const readouts = find(this.root, ".ex-readouts", HTMLElement);
-    if (readouts) become(readouts, painted.readouts);
+    become(this.readouts, painted.readouts);
   }
 
   /**
@@ -148,7 +153,7 @@ export class View {
    */
   share() {
     const { top } = this.controls.getBoundingClientRect(), { bottom } = this.end.getBoundingClientRect();
-    const high = this.figure.offsetHeight, numbers = need(this.root, ".ex-readouts", HTMLElement).offsetHeight;
+    const high = this.figure.offsetHeight, numbers = this.readouts.offsetHeight;
     const left = innerHeight - HEAD_PX - (bottom - top - high); // of the window, for the figure
     const share = Math.max(left / high, Math.min((left + numbers) / high, SMALL), LEAST);
     return high ? Math.min(1, share) : 1;
