@@ -28,7 +28,13 @@ export class Stage {
     else become(slot(this.figure, wide), picture);
     this.spares.delete(picture);
     this.drawn = picture;
-    if (this.scrolled) slot(this.figure, wide).scrollLeft = this.scrolled;
+    if (this.scrolled) this.scroll(slot(this.figure, wide));
+  }
+
+  /** @param {HTMLElement} strip */
+  scroll(strip) {
+    this.figure.getBoundingClientRect(); // what was hidden until now is seen, and can be scrolled
+    strip.scrollLeft = this.scrolled;
   }
 
   /** @param {HTMLElement} spare */
