@@ -151,6 +151,7 @@ export class Explorer {
 
   /** The window has another width: where the other picture is seen now, it is fitted when it is there. */
   refit() {
+    this.ahead.forget();
     if (!this.view.refit()) return;
     this.root.addEventListener("book:painted", () => this.view.fit(), { once: true });
     this.paint();

@@ -58,9 +58,7 @@ export class View {
   refit() {
     const before = this.isWide;
     this.isWide = undefined;
-    if (before === undefined || before === this.wide()) return false;
-    this.stage.clear();
-    return this.stage.drawn !== "";
+    return before !== undefined && before !== this.wide() && this.stage.drawn !== "";
   }
 
   /**

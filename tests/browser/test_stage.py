@@ -1,0 +1,48 @@
+"""Heavy pictures wait behind the one that is seen: never seen before they are asked for, and then at once."""
+
+PAGE, EXPLORER = "chapters/sharding.html", '.explorer[data-explorer="sharding.player"]'
+WAITING = "(root) => root.querySelectorAll('.ex-spare').length"
+MARK = "(root) => { for (const one of root.querySelectorAll('.ex-spare')) one.dataset.waited = 'yes'; }"
+HIDDEN = """(root) => [...root.querySelectorAll('.ex-spare')]
+  .map((one) => [getComputedStyle(one).contentVisibility, one.offsetHeight])"""
+SEEN = ".ex-figure:not(.ex-spare)"
+
+
+def waiting(page, root, fewest):
+    """Move the slider until so many pictures wait: on a busy machine Python makes none ahead until it is quick."""
+    slider = root.locator("input[type=range]").first
+    for press in range(400):
+        if root.evaluate(WAITING) >= fewest:
+            return
+        slider.press(("ArrowRight", "ArrowLeft")[press % 2])
+        page.wait_for_timeout(100)
+    raise AssertionError(f"fewer than {fewest} pictures wait")
+
+
+def test_pictures_that_wait_are_uncovered_and_forgotten_when_another_control_is_moved(visit):
+    visited = visit()
+    page = visited.go(PAGE)
+    root = page.locator(EXPLORER)
+    slider = root.locator("input[type=range]").first
+    slider.focus()
+    visited.wake()
+    waiting(page, root, 10)
+    root.evaluate(MARK)
+    before = root.evaluate("(root) => root.offsetHeight")
+    slider.press("ArrowRight")
+    page.wait_for_function(
+        f"(root) => root.querySelector('{SEEN}').dataset.waited", arg=root.element_handle()
+    )
+    assert root.locator(SEEN).count() == 1
+    assert root.locator(f"{SEEN} svg:visible").count()
+    assert root.evaluate("(root) => root.offsetHeight") >= before
+    for medium in ("screen", "print"):
+        page.emulate_media(media=medium)
+        assert set(map(tuple, root.evaluate(HIDDEN))) == {("hidden", 0)}
+    page.emulate_media(media="screen")
+    root.locator("select").first.select_option(index=1)
+    page.wait_for_function(
+        "(root) => !root.querySelector('.ex-spare[data-waited]')", arg=root.element_handle()
+    )
+    waiting(page, root, 10)
+    assert visited.console == []
