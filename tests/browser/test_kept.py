@@ -48,9 +48,8 @@ def test_answers_and_hints_are_there_after_a_return(visit):
     typed.locator("input[type=text]").press_sequentially("17 ms")
     typed.locator("input[type=text]").press("Tab")  # not even checked
     page.reload()
-    expect(box.locator("input[type=text]")).to_have_value(
-        str(right(check))
-    )  # its script comes after the page
+    # the script that puts it back comes after the page
+    expect(box.locator("input[type=text]")).to_have_value(str(right(check)))
     expect(typed.locator("input[type=text]")).to_have_value("17 ms")
     assert box.locator(".answer-hints li").count() == 0
     assert box.locator(".answer-hint").inner_text() == "Hints 1 to 2 again"

@@ -1,6 +1,6 @@
 // Elements with the type that the code counts on: a template that changed is told at once, and by name.
 
-const IDLE_MS = 200;
+const IDLE_MS = 1500;
 
 /**
  * The first element below another that a selector names, or null.

@@ -9,6 +9,7 @@ export class Stage {
   constructor(figure) {
     this.figure = figure; // what is seen
     this.drawn = ""; // its picture, once it is another than the built one
+    this.wide = true; // which of its two widths that is
     /** @type {Map<string, HTMLElement>} */
     this.spares = new Map(); // by their pictures
     this.scrolled = 0; // how far a reader moved a strip of panels
@@ -22,7 +23,8 @@ export class Stage {
    * @param {boolean} wide
    */
   show(picture, wide) {
-    if (picture === this.drawn) return;
+    if (picture === this.drawn && wide === this.wide) return;
+    this.wide = wide;
     const held = this.figure.contains(document.activeElement); // a strip that the keyboard scrolls stays
     if (this.spares.size && !held) this.uncover(this.spares.get(picture) ?? this.prepare(picture, wide));
     else become(slot(this.figure, wide), picture);
