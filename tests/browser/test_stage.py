@@ -2,7 +2,7 @@
 
 PAGE, EXPLORER = "chapters/jax.html", '.explorer[data-explorer="jax.buckets"]'
 WAITING = "(root) => root.querySelectorAll('.ex-spare').length"
-MARK = "(root) => { for (const one of root.querySelectorAll('.ex-spare')) one.dataset.waited = 'yes'; }"
+MARK = "(root) => { window.waited = [...root.querySelectorAll('.ex-spare')]; }"
 HIDDEN = """(root) => [...root.querySelectorAll('.ex-spare')]
   .map((one) => [getComputedStyle(one).contentVisibility, one.offsetHeight])"""
 SEEN = ".ex-figure:not(.ex-spare)"
@@ -31,7 +31,7 @@ def test_pictures_that_wait_are_uncovered_and_forgotten_when_another_control_is_
     before = root.evaluate("(root) => root.offsetHeight")
     slider.press("ArrowRight")
     page.wait_for_function(
-        f"(root) => root.querySelector('{SEEN}').dataset.waited", arg=root.element_handle()
+        f"(root) => waited.includes(root.querySelector('{SEEN}'))", arg=root.element_handle()
     )
     assert root.locator(SEEN).count() == 1
     assert root.locator(SEEN).evaluate("(one) => one.querySelector('svg').getClientRects().length")
@@ -43,6 +43,6 @@ def test_pictures_that_wait_are_uncovered_and_forgotten_when_another_control_is_
     page.emulate_media(media="screen")
     root.locator("input[type=range]").nth(1).press("ArrowRight")
     page.wait_for_function(
-        "(root) => root.querySelectorAll('.ex-spare[data-waited]').length <= 1", arg=root.element_handle()
+        "(root) => waited.filter((one) => root.contains(one)).length <= 1", arg=root.element_handle()
     )
     waiting(page, root, 5)
