@@ -5,7 +5,7 @@ import { question } from "./pictures.mjs";
 /** @import { Pictures } from "./pictures.mjs" */
 /** @import { View } from "./view.mjs" */
 
-const LAID = 48, ALL = 256; // a slider of so many positions has a picture of each laid out, or made
+const LAID = 48, ALL = 400; // a slider of so many positions has a picture of each laid out, or made
 const NEAR = 2; // positions, where there are more
 
 /** @typedef {{ slider: HTMLInputElement, value: number, strides: number[] }} Move where a slider is, and its last moves' lengths */
