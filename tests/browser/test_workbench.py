@@ -139,6 +139,19 @@ def test_an_input_that_flips_the_decision_is_found(bench):
     assert "HBM capacity" in bench.inner_text('[data-panel="plan"] .workbench-flips')
 
 
+def test_the_first_set_up_is_answered_before_any_python_has_come(visit):
+    visited = visit()
+    page = visited.go("workbench.html")
+    page.wait_for_function("!document.querySelector('.workbench-stale')")
+    assert page.locator(".workbench-shown dl").count() == 5
+    assert "when the book was built" in page.inner_text(".workbench-status")
+    assert not [url for url in visited.asked if "/live/" in url]
+    before = told(page, "plan")
+    change(page, "batch", "8Mi")
+    page.wait_for_function("document.querySelector('.workbench-status').textContent === 'Computed here.'")
+    assert told(page, "plan") != before
+
+
 def test_without_scripts_the_commands_are_there(visit):
     page = visit(javascript=False).go("workbench.html")
     assert "scalingbook plan" in page.inner_text(".workbench-repeat pre")

@@ -5,9 +5,10 @@ import shlex
 
 import pytest
 
-from scalingbook_lib.cli.workbench import workbench_json
+from scalingbook_lib.cli.workbench import pictures, workbench_json
 from scalingbook_lib.cli.workbench.flips import CLOSE, FACTORS, flip
 from scalingbook_lib.cli.workbench.setup import FIELDS, Setup
+from scalingbook_lib.reader.draw.palette import LIGHT
 
 SMALL = {"model": "llama-3-8b", "machine": "v5e:4x4", "server": "v5e:2x2", "batch": "64", "weights": "int8"}
 CONFIG = {
@@ -38,6 +39,14 @@ def test_every_panel_shows_a_figure_or_a_table_and_its_derivation(panel):
     assert all(line["formula"] and line["numbers"] and line["value"] for line in shown["lines"])
     last = {"cost": "USD for a million output tokens", "roofline": "decoding: T, nothing overlaps"}
     assert shown["lines"][-1]["name"] == last.get(panel, shown["lines"][-1]["name"])
+
+
+def test_no_two_parts_of_a_stack_have_one_colour():
+    parts = {name: float(n) for n, name in enumerate("zabcdefg")}  # one of no length
+    stack = pictures._stack(parts)
+    assert [(one.label, one.values) for one in stack[-2:]] == [("g", [7.0]), ("the rest", [3.0])]
+    assert len(stack) == len(LIGHT)
+    assert [one.label for one in pictures._stack({"a": 1.0, "b": 0.0, "c": 2.0})] == ["a", "c"]
 
 
 def test_a_pasted_config_is_counted_and_a_bad_one_refused():

@@ -167,7 +167,8 @@ class Drawing(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The figure as the notebooks show it."""
+        """The figure as the notebooks show it; the library may have changed since the last build."""
+        self.env.note_reread()
         return [nodes.raw("", figures.find(self.arguments[0]).html(), format="html")]
 
 
@@ -177,7 +178,8 @@ class Live(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The explorer as the notebooks show it."""
+        """The explorer as the notebooks show it; drawn anew by each build, as the library draws."""
+        self.env.note_reread()
         return [nodes.raw("", explorers.find(self.arguments[0]).html(), format="html")]
 
 

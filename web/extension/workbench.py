@@ -1,9 +1,11 @@
-"""What stands on the page Workbench before any script runs? Its fields, and a place for each panel.
+"""What stands on the page Workbench before any script runs? Its fields, a place for each panel, and what the
+first set-up answers.
 
 `{workbench}` holds a line `panel | title | page#anchor | what the page teaches` for each panel; the fields
 are those of the library's set-up, and their names and addresses those of the command line.
 """
 
+import json
 from html import escape
 
 from docutils import nodes
@@ -11,6 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from scalingbook_lib import models
+from scalingbook_lib.cli.workbench import workbench_json
 from scalingbook_lib.cli.workbench.flips import inputs
 from scalingbook_lib.cli.workbench.setup import FIELDS, Field, Setup
 from scalingbook_lib.machines import chips
@@ -31,8 +34,10 @@ class Workbench(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """The whole workbench as static HTML."""
-        panels = "".join(self._panel(*(part.strip() for part in line.split("|"))) for line in self.content)
+        """The whole workbench as static HTML, with what the library answers at each build."""
+        self.env.note_reread()
+        parts = [[part.strip() for part in line.split("|")] for line in self.content]
+        panels = "".join(self._panel(*told) for told in parts)
         buttons = "".join(
             f'<button type="button" data-do="{do}" disabled>{says}</button>' for do, says in BUTTONS.items()
         )
@@ -46,7 +51,7 @@ class Workbench(SphinxDirective):
             '<div class="workbench-shown"></div></section>'
             f"{panels}"
             '<section class="workbench-repeat"><h2>The commands that repeat it</h2><pre tabindex="0">'
-            f"{escape(_lines())}</pre></section></div>"
+            f"{escape(_lines())}</pre></section>{_known([name for name, *_ in parts])}</div>"
         )
         return [nodes.raw("", html, format="html")]
 
@@ -116,6 +121,15 @@ def _field(field: Field) -> str:
 def _lines() -> str:
     start = Setup.of({})
     return "\n".join(start.line(command) for command in ("model", "plan", "serve"))
+
+
+def _known(panels: list[str]) -> str:
+    """What the page asks first, answered: it is shown before any Python has come."""
+    start = {"values": dict(Setup.of({}).values), "config": ""}
+    asked = [{"ask": "lines"}, *({"ask": "panel", "panel": name} for name in panels)]
+    questions = [one | {"setups": [start]} for one in asked]
+    told = [[question, json.loads(workbench_json(json.dumps(question)))] for question in questions]
+    return f'<template class="workbench-known">{escape(json.dumps(told), quote=False)}</template>'
 
 
 def setup(app: Sphinx) -> None:

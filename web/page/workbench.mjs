@@ -2,6 +2,7 @@
 import { all, need } from "./dom.mjs";
 import { Engine } from "./engine.mjs";
 import { save } from "./save.mjs";
+import { startBeside } from "./start.mjs";
 import { words } from "./words.mjs";
 import { saved } from "./workbench/notebook.mjs";
 import { Queue } from "./workbench/queue.mjs";
@@ -11,11 +12,12 @@ import { showDifferences, showPanel } from "./workbench/shown.mjs";
 
 const REST_MS = 300; // after the last key
 const SLOW_MS = 1000; // then the status says how long it has taken
+const BUILT = "Computed when the book was built: change anything, and it is computed here.";
 
 const root = need(document, ".workbench", HTMLElement);
 const status = need(root, ".workbench-status", HTMLElement);
 const engine = new Engine();
-const queue = new Queue(engine);
+const queue = new Queue(engine, JSON.parse(need(root, ".workbench-known", HTMLTemplateElement).content.textContent ?? ""));
 const panels = all(root, ".workbench-panel", HTMLElement);
 const setups = [new Setup(need(root, ".workbench-setup", HTMLFormElement))];
 
@@ -41,7 +43,8 @@ async function compute() {
     for (const panel of panels) await fill(panel);
     await differ();
     root.classList.remove("workbench-stale");
-    say(setups.some((one) => one.refused) ? "What is not read is said under its field." : "Computed here.");
+    if (setups.some((one) => one.refused)) say("What is not read is said under its field.");
+    else say(engine.state === "asleep" ? BUILT : "Computed here.");
   } catch (problem) {
     if (queue.current(round)) say(`Not computed: ${words(problem)}.`);
   } finally { clearInterval(clock); }
@@ -146,7 +149,11 @@ for (const button of all(root, "button", HTMLButtonElement)) {
 setups[0].form.addEventListener("input", soon);
 for (const form of all(root, "form", HTMLFormElement)) form.addEventListener("submit", (event) => event.preventDefault());
 addEventListener("hashchange", () => { if (address() !== location.pathname + location.search + location.hash) { follow(); soon(); } });
-engine.onchange((state, problem) => { if (state === "failed") say(`Not live: ${problem}.`); });
+engine.onchange((state, problem) => {
+  if (state === "failed") say(`Not live: ${problem}.`);
+  if (state === "live") engine.ask("workbench", JSON.stringify({ ask: "lines", setups: [setups[0].values()] })).catch(() => {}); // loads its wing
+});
 document.documentElement.dataset.live = engine.state;
 follow();
 compute();
+startBeside([root], engine);

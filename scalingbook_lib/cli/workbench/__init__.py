@@ -55,7 +55,12 @@ def _cost(setup: Setup) -> dict[str, Any]:
         for table in answer["tables"]  # type: ignore[attr-defined]
         if table["title"] in COSTS.values()
     ]
-    said = [line for answer in answers for line in answer["told"] if "factor of" in line or "billed" in line]  # type: ignore[attr-defined]
+    said = [
+        f"{title}: {line}"
+        for title, answer in zip(COSTS.values(), answers, strict=True)
+        for line in answer["told"]  # type: ignore[attr-defined]
+        if "factor of" in line or "billed" in line
+    ]
     lines = [line for answer in answers for line in answer["lines"] if line["name"] in PRICED]  # type: ignore[attr-defined]
     return {"told": said, "tables": tables, "lines": lines, "refused": not tables}
 

@@ -12,6 +12,7 @@ from scalingbook_lib.cli.workbench.setup import Setup
 from scalingbook_lib.machines import Chip
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.reader import draw
+from scalingbook_lib.reader.draw.palette import LIGHT
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Points, RefLine, Scale, Series, View
 from scalingbook_lib.units import BF16, si
 
@@ -35,18 +36,20 @@ def _values(setup: Setup, command: str) -> Any:
 def _held(setup: Setup) -> View:
     """What the model takes, beside what both machines have."""
     values = _values(setup, "model")
-    parameters, state, cache = values["parameters"], values["training_state"], values["kv_cache"]
     rows = {
-        "weights in bf16": 2 * parameters["total"],
-        "training state": state["total_bytes"],
-        "KV cache of a sequence": cache["total_bytes"],
+        "weights in bf16": 2 * values["parameters"]["total"],
+        "training state": values["training_state"]["total_bytes"],
+        "KV cache of a sequence": values["kv_cache"]["total_bytes"],
     }
     machines = {name: read(setup, name)["machine"] for name in ("plan", "serve")}
     rows |= {f"HBM of {one.name}": one.chips * one.chip.hbm_bytes for one in machines.values()}
     bars = Bars(Scale("bytes", "B", "log"), [*rows], (Series("bytes", [*rows.values()], 0),))
-    most = state["total_bytes"] / machines["plan"].chip.hbm_bytes
-    told = f"the training state alone fills {most:.3g} times the HBM of one {machines['plan'].chip.name}"
-    return View(f"{values['model']} takes {si(rows['weights in bf16'], 'B')} in bf16; {told}.", (bars,))
+    chip = machines["plan"].chip
+    told = (
+        f"{values['model']} takes {si(rows['weights in bf16'], 'B')} in bf16; the training state alone fills "
+        f"{rows['training state'] / chip.hbm_bytes:.3g} times the HBM of one {chip.name}."
+    )
+    return View(told, (bars,))
 
 
 def _served(setup: Setup) -> View:
@@ -55,10 +58,9 @@ def _served(setup: Setup) -> View:
     step = _step(values, "a decode step", "decode_step_s")
     points: list[dict[str, Any]] = values["search"]["front"]
     itl, costs = [p["itl_s"] for p in points], [p["cost_per_million_tokens"] for p in points]
-    unit = values["search"]["cost_unit"]
     front = Chart(
         Scale("time between two tokens", "s", "log"),
-        Scale(f"{unit} for a million output tokens", "", "log"),
+        Scale(f"{values['search']['cost_unit']} for a million output tokens", "", "log"),
         (
             Curve("none beats these", itl, costs, 0),
             Points("the cheapest", itl[-1:], costs[-1:], ["cheapest"], 1),
@@ -70,12 +72,9 @@ def _served(setup: Setup) -> View:
 
 def _step(values: Any, what: str, total: str) -> View:
     terms, held = values["terms_s"], values["memory_bytes_by_part"]
-    times = Bars(
-        Scale("time", "s"), [what], tuple(Series(name, [n]) for name, n in terms.items() if n),
-        stacked=True, title="Where the time goes",
-    )  # fmt: skip
+    times = Bars(Scale("time", "s"), [what], _stack(terms), stacked=True, title="Where the time goes")
     memory = Bars(
-        Scale("bytes", "B"), ["a chip"], tuple(Series(name, [n]) for name, n in held.items() if n),
+        Scale("bytes", "B"), ["a chip"], _stack(held),
         stacked=True, refs=(RefLine("HBM", values["hbm_bytes"]),), title="What a chip holds",
     )  # fmt: skip
     longest = max(terms, key=lambda name: terms[name])
@@ -84,6 +83,15 @@ def _step(values: Any, what: str, total: str) -> View:
     return View(
         f"{told[0].upper()}{told[1:]}; a chip holds {si(values['memory_bytes'], 'B')}.", (times, memory)
     )
+
+
+def _stack(parts: dict[str, float]) -> tuple[Series, ...]:
+    """A colour for each part; where there are more parts than colours, one for all of the smallest."""
+    shown = {name: n for name, n in parts.items() if n}
+    if len(shown) > len(LIGHT):
+        small = sorted(shown, key=lambda name: shown[name])[: 1 - len(LIGHT)]
+        shown["the rest"] = sum(shown.pop(name) for name in small)
+    return tuple(Series(name, [n]) for name, n in shown.items())
 
 
 def _roofs(setup: Setup) -> View:
@@ -100,8 +108,8 @@ def _roofs(setup: Setup) -> View:
     chart = Chart(
         Scale("FLOPs for each byte of HBM", "", "log"), Scale("FLOPs/s", "", "log"), (*curves, *points)
     )
-    told = "; ".join(f"{name} is {one.line.bound} on {one.chip.name}" for name, one in found.items())
-    return View(f"A product of the MLP: {told}.", (chart,))
+    told = (f"{name} is {one.line.bound} on {one.chip.name}" for name, one in found.items())
+    return View(f"A product of the MLP: {'; '.join(told)}.", (chart,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,9 +74,13 @@ class Bars:
         return [sum(row) if self.stacked else max(row) for row in rows]
 
     def range(self) -> tuple[float, float]:
-        """Where the value axis begins and ends."""
-        shown = [r.at for r in self.refs if math.isfinite(r.at)]
-        return self.value.span([[v for v in self.lengths() if self.value.scale == "linear" or v > 0], shown])
+        """Where the value axis begins and ends; without a zero, a tenth of the shortest bar is its foot."""
+        bars = (
+            self.lengths()
+            if self.value.scale == "linear"
+            else [end for v in self.lengths() if v > 0 for end in (v, v / 10)]
+        )
+        return self.value.span([bars, [r.at for r in self.refs if math.isfinite(r.at)]])
 
 
 @dataclass(frozen=True, slots=True)

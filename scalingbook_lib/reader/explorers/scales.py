@@ -63,7 +63,11 @@ def ticks(kind: str, low: float, high: float, most: int) -> list[float]:
     if kind == "pow2":
         return [2.0**e for e in _whole_powers(math.log2(low), math.log2(high), most, (1, 2, 3, 4, 5, 10, 20))]
     decades = _whole_powers(math.log10(low), math.log10(high), most, (1, 2, 3, 6, 9, 12))
-    return [10.0**e for e in decades] if len(decades) > 2 else _between_decades(low, high, most)
+    return (
+        [10.0**e for e in decades]
+        if len(decades) > 2 or high >= 1000 * low
+        else _between_decades(low, high, most)
+    )
 
 
 def _linear_ticks(low: float, high: float, most: int) -> list[float]:

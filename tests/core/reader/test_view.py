@@ -93,6 +93,12 @@ def test_an_axis_of_one_value_still_has_two_ends(kind):
         assert low <= 8 <= high
 
 
+def test_the_shortest_bar_is_seen_on_an_axis_without_a_zero():
+    bars = Bars(Scale("t", scale="log"), ("a", "b", "none"), (Series("s", [3, 800, 0]),))
+    assert bars.range()[0] == pytest.approx(0.3)
+    assert bars.range()[1] >= 800
+
+
 def test_colours_go_round_by_order_and_lines_take_none():
     marks = colored(chart(LINE, RefLine("r", 1), Curve("own", [1], [1], color=4), Curve("next", [1], [1])))
     assert [c for m, c in marks if not isinstance(m, RefLine)] == [0, 4, 1]
@@ -126,7 +132,7 @@ def test_a_readout_is_its_number_unless_it_has_words():
     assert str(Readout("share", 0.27, text="27 %")) == "27 %"
 
 
-SPANS = [(1, 1e4), (1e9, 1e15), (20, 300), (1e-7, 1e-3), (3, 4), (1, 2**20), (0.5, 0.501)]
+SPANS = [(1, 1e4), (1e9, 1e15), (20, 300), (1e-7, 1e-3), (3, 4), (1, 2**20), (0.5, 0.501), (2.7e8, 5.2e13)]
 
 
 @pytest.mark.parametrize("kind", scales.KINDS)
@@ -139,6 +145,8 @@ def test_ticks_are_round_few_and_within_the_axis(kind, span, most):
     assert all(span[0] * (1 - 1e-6) <= t <= span[1] * (1 + 1e-6) for t in ticks)
     if kind == "linear":
         assert len(ticks) >= 2
+    if kind == "log" and span[1] >= 1000 * span[0]:
+        assert ticks == [10.0 ** round(math.log10(t)) for t in ticks] != []
     texts, _ = scales.tick_texts(ticks, kind, "s")
     assert len(texts) == len(ticks)
 

@@ -2,14 +2,17 @@
 /** @import { Engine } from "../engine.mjs" */
 
 export class Queue {
-  /** @param {Engine} engine */
-  constructor(engine) {
+  /**
+   * @param {Engine} engine
+   * @param {[object, unknown][]} known questions that were answered when the page was built
+   */
+  constructor(engine, known) {
     this.engine = engine;
     this.round = 0;
     /** @type {Promise<unknown>} */
     this.last = Promise.resolve();
     /** @type {Map<string, any>} */
-    this.known = new Map();
+    this.known = new Map(known.map(([question, answer]) => [JSON.stringify(question), answer]));
   }
 
   /** From now on, what was asked before is dropped. */

@@ -28,15 +28,21 @@ export function showPanel(place, found) {
       picture.innerHTML = one.picture.narrow;
       column.append(made("p", one.picture.told, "workbench-verdict"), picture);
     }
-    column.append(...(one.told ?? []).map((line) => made("p", line)));
+    column.append(...(one.told ?? []).map((line) => made("p", sentence(line))));
     const [first, ...rest] = one.tables ?? [];
     if (first) column.append(table(first));
     if (rest.length) column.append(folded("All tables", rest.map(table)));
-    if (one.searched?.length) column.append(folded("What was searched", one.searched.map((line) => made("p", line))));
+    if (one.searched?.length) column.append(folded("What was searched", one.searched.map((line) => made("p", sentence(line)))));
     if (one.lines?.length) column.append(folded("How it is derived", [derivation(one.lines)]));
     return column;
   }));
 }
+
+/**
+ * A line of a terminal as a sentence; the name of an option keeps its letters.
+ * @param {string} line
+ */
+const sentence = (line) => line.replace(/^[a-z]+(?= )/, (word) => word[0].toUpperCase() + word.slice(1)).replace(/[^.]$/, "$&.");
 
 /**
  * @param {string} title

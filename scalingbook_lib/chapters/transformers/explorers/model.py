@@ -78,8 +78,7 @@ def _bytes(model: Transformer, training: Terms, kept: arithmetic.KVCache) -> Bar
         "training state": training.total,
         f"KV cache of {count(kept.S)} tokens": kept.nbytes,
     }
-    low = min(v for v in rows.values() if v) / 10
-    return Bars(Scale("bytes", "B", "log", low), list(rows), (Series("bytes", list(rows.values()), 3),))
+    return Bars(Scale("bytes", "B", "log"), list(rows), (Series("bytes", list(rows.values()), 3),))
 
 
 def _shapes(m: Transformer) -> str:

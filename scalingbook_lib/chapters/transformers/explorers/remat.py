@@ -57,8 +57,7 @@ def _remat(
 
 def _kept(made: dict[str, Activations], hbm: float, words: str) -> Bars:
     series = Series("kept", [one.nbytes for one in made.values()], 0)
-    low = min(one.nbytes for one in made.values()) / 10
-    return Bars(Scale("bytes kept", "B", "log", low), list(made), (series,), refs=(RefLine(words, hbm),))
+    return Bars(Scale("bytes kept", "B", "log"), list(made), (series,), refs=(RefLine(words, hbm),))
 
 
 def _again(made: dict[str, Activations]) -> Bars:
