@@ -16,8 +16,6 @@ from scalingbook_lib.reader.draw.palette import LIGHT
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Points, RefLine, Scale, Series, View
 from scalingbook_lib.units import BF16, si
 
-INTENSITIES = [2.0**n for n in range(-1, 14)]
-
 
 def drawn(setup: Setup, panel: str) -> dict[str, str]:
     """The panel's picture, for a wide place and for a narrow one, and what it shows in a sentence."""
@@ -99,8 +97,8 @@ def _roofs(setup: Setup) -> View:
     found = products(setup)
     curves = []
     for at, chip in enumerate({one.chip.name: one.chip for one in found.values()}.values()):
-        roof = [min(chip.bf16_flops_per_s, one * chip.hbm_bytes_per_s) for one in INTENSITIES]
-        curves.append(Curve(chip.name, INTENSITIES, roof, at))
+        top, ridge = chip.bf16_flops_per_s, chip.bf16_flops_per_s / chip.hbm_bytes_per_s
+        curves.append(Curve(chip.name, [0.5, ridge, 2.0**13], [0.5 * top / ridge, top, top], at))
     points = [
         Points(name, [one.line.intensity], [one.line.attained_flops_per_s], [name], len(curves) + at)
         for at, (name, one) in enumerate(found.items())
