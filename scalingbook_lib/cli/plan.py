@@ -100,7 +100,7 @@ def _told(
         yield f"at documented peaks the same plan takes {si(peak.total_s, 's')}"
     if factor is not None:  # published runs say how far predictions were off
         holds = percent(published.HOLDS)
-        yield f"likely within a factor of {factor:.3g}, which shall hold for {holds} of new runs"
+        yield f"{holds} of new steps by this plan are likely this long, within a factor of {factor:.3g}"
     if run:
         yield str(run)
     if run and added:
@@ -199,5 +199,5 @@ class Asked:
 
 def _why(ranking: Ranking) -> str:
     """The best, why it is that, and how many there were."""
-    why = [str(ranking.why)] if len(ranking.best) > 1 else []
+    why = [f"next, {ranking.why}"] if len(ranking.best) > 1 else []
     return "\n".join((str(ranking.winner.step), *why, ranking.counts))

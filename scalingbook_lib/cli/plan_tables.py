@@ -83,7 +83,7 @@ def change_values(changed: Sensitivity) -> list[dict[str, object]]:
 
 def _traffic(traffic: tuple[Traffic, ...]) -> Table:
     return listed(
-        "Collectives of one step",
+        "Collectives of one step, hidden or waited for",
         map(_row, traffic),
         ("of", "collective", "pass", "chips", "array", "times", "each", "all", "can hide"),
     )
@@ -105,7 +105,7 @@ def _run(run: PlannedRun, added: Bill | None) -> Table:
     ]
     if run.usd is not None:
         rows.append(("USD", *(count(round(one.usd or 0.0)) for one in runs.values())))
-        rows.append(("a chip", *[str(Paid(run.usd_per_hour, run.usd_as_of))] * len(runs)))
+        rows.append(("a chip", *(str(Paid(run.usd_per_hour, run.usd_as_of)), "")[: len(runs)]))
     if run.power_w is not None:
         energies = (one.energy for one in runs.values())
         rows.append(("MWh, the chips alone", *(count(round(e.mwh, 1)) for e in energies if e)))

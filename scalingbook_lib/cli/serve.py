@@ -196,9 +196,11 @@ class Asked:
         price = self.price.usd_per_hour
         usd = None if price is None else one.usd_per_million(price)
         if self.near is not None:  # published runs say how far predictions were off
-            within = f"within a factor of {self.near:.3g} of their predictions"
-            told = f"{told}\n{percent(published.HOLDS)} of published runs are {within}"
-            told += f"\nat documented peaks the same layout makes {si(peak.tokens_per_s, 'tokens/s')}"
+            told += (
+                f"\n{percent(published.HOLDS)} of published runs are within a factor of {self.near:.3g} of "
+                f"their predictions\na copy makes {si(one.tokens_per_s, 'tokens/s')}, at documented peaks "
+                f"{si(peak.tokens_per_s, 'tokens/s')}"
+            )
         return Answer(
             told=told,
             tables=(*listed, *serve_tables.tables(one, held, usd, self.price)),

@@ -32,7 +32,12 @@ def front(found: Front, most: int) -> Table:
         (str(place), *_line(found.points[i]))
         for place, i in enumerate(spread(len(found.points), most), start=1)
     ]
-    return Table("None beats these: from the fastest to the cheapest", columns, tuple(rows), words=(1, 4, 8))
+    return Table(
+        f"{len(rows)} of {len(found.points)} that none beats: from the fastest to the cheapest",
+        columns,
+        tuple(rows),
+        words=(1, 4, 8),
+    )
 
 
 def spread(n: int, most: int) -> list[int]:

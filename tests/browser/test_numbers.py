@@ -149,6 +149,7 @@ def test_an_explorer_can_be_framed_with_its_values_and_nothing_else_can(visit):
     assert address == f"{visited.base}/embed/rooflines-roofline.html?rooflines.roofline-B=251"
     alone = visit(bypass_csp=False)
     alone.go(address.removeprefix(f"{visited.base}/"))
+    alone.page.locator("html[data-live]").wait_for()
     alone.page.locator(".explorer").dispatch_event("pointerdown")
     alone.page.locator("html[data-live=live]").wait_for()
     alone.page.locator(".ex-verdict", has_text=told).wait_for()

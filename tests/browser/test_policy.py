@@ -28,6 +28,7 @@ def test_a_page_is_live_under_the_policy(visit):
     visited = visit(bypass_csp=False)
     page = visited.go("chapters/rooflines.html")
     explorer = page.locator(".explorer").first
+    page.wait_for_selector("html[data-live]")  # its script listens
     explorer.dispatch_event("pointerdown")
     page.wait_for_selector("html[data-live=live]")
     before = explorer.locator(".ex-verdict").inner_text()

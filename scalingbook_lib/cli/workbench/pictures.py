@@ -37,11 +37,11 @@ def _held(setup: Setup) -> View:
     rows = {
         "weights in bf16": 2 * values["parameters"]["total"],
         "training state": values["training_state"]["total_bytes"],
-        "KV cache of a sequence": values["kv_cache"]["total_bytes"],
+        f"KV cache of {values['kv_cache']['context_tokens']:,} tokens": values["kv_cache"]["total_bytes"],
     }
     machines = {name: read(setup, name)["machine"] for name in ("plan", "serve")}
     rows |= {f"HBM of {one.name}": one.chips * one.chip.hbm_bytes for one in machines.values()}
-    bars = Bars(Scale("bytes", "B", "log"), [*rows], (Series("bytes", [*rows.values()], 0),))
+    bars = Bars(Scale("bytes, logarithmic", "B", "log"), [*rows], (Series("bytes", [*rows.values()], 0),))
     chip = machines["plan"].chip
     told = (
         f"{values['model']} takes {si(rows['weights in bf16'], 'B')} in bf16; the training state alone fills "
@@ -65,7 +65,9 @@ def _served(setup: Setup) -> View:
         ),
         title="Latency against cost",
     )
-    return View(step.verdict, (front, *step.panels))
+    every = si(itl[-1], "s")
+    told = f"{step.verdict} This is the cheapest way: with its prompts, a token comes every {every}."
+    return View(told, (front, *step.panels))
 
 
 def _step(values: Any, what: str, total: str) -> View:
@@ -77,7 +79,7 @@ def _step(values: Any, what: str, total: str) -> View:
     )  # fmt: skip
     longest = max(terms, key=lambda name: terms[name])
     share = f"{terms[longest] / sum(terms.values()):.0%}".replace("%", " %")
-    told = f"{what} takes {si(values[total], 's')}, {share} of its terms {longest}"
+    told = f"{what} takes {si(values[total], 's')}, of which {share} is {longest}"
     return View(
         f"{told[0].upper()}{told[1:]}; a chip holds {si(values['memory_bytes'], 'B')}.", (times, memory)
     )
@@ -104,7 +106,9 @@ def _roofs(setup: Setup) -> View:
         for at, (name, one) in enumerate(found.items())
     ]
     chart = Chart(
-        Scale("FLOPs for each byte of HBM", "", "log"), Scale("FLOPs/s", "", "log"), (*curves, *points)
+        Scale("FLOPs for each byte moved", "", "log"),
+        Scale("FLOPs/s of a chip", "", "log"),
+        (*curves, *points),
     )
     told = (f"{name} is {one.line.bound} on {one.chip.name}" for name, one in found.items())
     return View(f"A product of the MLP: {'; '.join(told)}.", (chart,))

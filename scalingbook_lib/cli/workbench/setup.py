@@ -92,7 +92,7 @@ FIELDS = (
     Field(
         name="price",
         label="USD for an hour of a chip",
-        hint="empty: as the catalogue has it",
+        hint="of both machines; empty: as the catalogue has it",
         options=_alike("--usd-per-hour", _PLAN, _SERVE),
     ),
     Field(
@@ -128,7 +128,8 @@ class Setup:
         values = dict(self.values)
         told = [(field.options.get(command), values[field.name]) for field in FIELDS]
         arguments = [value for option, value in told if option == ARGUMENT]
-        options = [word for option, value in told if option and value for word in (option, value)]
+        causal = ["--causal"] * (command == "model")  # as plans count
+        options = [*causal, *(word for option, value in told if option and value for word in (option, value))]
         odd = any(value.startswith("-") for value in arguments)  # else one would be read as an option
         return [command, *options, "--", *arguments] if odd else [command, *arguments, *options]
 

@@ -119,8 +119,8 @@ def _weights(model: Transformer, T: int, up: int, logits: int) -> Iterator[tuple
 def _attention(model: Transformer, met: int, T: int, absorbed: bool) -> Iterator[tuple[str, int, str]]:
     """Products of two activations: every pair that meets, for N heads."""
     query, value = score_width(model, absorbed=absorbed), value_width(model, absorbed=absorbed)
-    yield SCORES, 2 * model.N * query * met, f"{met:,} pairs × {model.N} heads × {query}"
-    yield VALUES, 2 * model.N * value * met, f"{met:,} pairs × {model.N} heads × {value}"
+    yield SCORES, 2 * model.N * query * met, f"2 × {met:,} pairs × {model.N} heads × {query}"
+    yield VALUES, 2 * model.N * value * met, f"2 × {met:,} pairs × {model.N} heads × {value}"
     if a := model.linear:  # read with the key, write, read with the query: a step at a time
         per_token = 6 * a.v_heads * a.key * a.value * (model.L - model.softmax_layers)
         yield STATE, T * per_token, f"{T:,} tokens, {si(per_token, 'FLOPs')} each"

@@ -24,8 +24,8 @@ export function showPanel(place, found) {
     const column = made("div", "", "workbench-column");
     if (one.error) column.append(made("p", one.error, "workbench-refused"));
     if (one.picture) {
-      const picture = made("div", "", "workbench-picture ex-figure"); // drawn by the library, from values that it has read
-      picture.innerHTML = one.picture.narrow;
+      const picture = made("div", "", "workbench-picture ex-figure fig"); // drawn by the library, from values that it has read
+      picture.innerHTML = `<div class="fig-wide">${one.picture.wide}</div><div class="fig-narrow" hidden>${one.picture.narrow}</div>`;
       column.append(made("p", one.picture.told, "workbench-verdict"), picture);
     }
     column.append(...(one.told ?? []).map((line) => made("p", sentence(line))));
@@ -42,7 +42,7 @@ export function showPanel(place, found) {
  * A line of a terminal as a sentence; the name of an option keeps its letters.
  * @param {string} line
  */
-const sentence = (line) => line.replace(/^[a-z]+(?= )/, (word) => word[0].toUpperCase() + word.slice(1)).replace(/[^.]$/, "$&.");
+const sentence = (line) => line.replace(/^[a-z]+(?=[ ,])/, (word) => word[0].toUpperCase() + word.slice(1)).replace(/[^.]$/, "$&.");
 
 /**
  * @param {string} title
