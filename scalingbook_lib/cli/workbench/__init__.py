@@ -1,6 +1,6 @@
 """How does the page Workbench ask the command line? With a set-up, as JSON; the answer is JSON, too.
 
-The page loads this wing and Click into its Python when it is first touched.
+The page loads this wing and Click as soon as its Python is live; the first answers lie in it from the build.
 """
 
 import json
