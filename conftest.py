@@ -1,10 +1,11 @@
-"""What holds for every test: quiet kernels, whole notebooks on one worker, and no skipping where CI looks."""
+"""What holds for every test: quiet kernels, whole notebooks on one worker, the scope, and no skips in CI."""
 
 import os
 
 import pytest
 
 from tools import environment, warm
+from tools.testing import durations, scope
 
 environment.apply()
 CI = os.environ.get("CI", "").lower() in ("1", "true")
@@ -19,6 +20,27 @@ def pytest_configure(config):
         warm.fork_kernels()
     if getattr(config.option, "dist", "no") == "load":  # the cells of a notebook share a kernel
         config.option.dist = "loadfile"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Keep the tests of the scope that `TEST_SCOPE` names; of notebooks, keep every cell."""
+    kept, left_out = [], []
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            marks.add("sampled")
+        notebook = item.nodeid.partition("::")[0].endswith(".ipynb")
+        (kept if notebook or scope.wanted(item.nodeid, marks) else left_out).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    with durations.recorded(item.nodeid):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

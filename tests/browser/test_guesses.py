@@ -16,6 +16,7 @@ def asked(visit, base):
     return page
 
 
+@pytest.mark.smoke
 def test_the_answer_waits_for_a_guess_which_is_kept_and_judged(asked):
     waiting = asked.locator(WAITS).count()
     assert waiting > 5

@@ -25,8 +25,9 @@ def carried():
         folder = Path(importlib.util.find_spec(name).origin).parent
         for path in folder.rglob("*.py"):
             files[f"site/{name}/{path.relative_to(folder).as_posix()}"] = path.read_text(encoding="utf-8")
-    data = vendor.ROOT / "data"
-    for path in (*CORE.rglob("*.py"), *data.glob("*.csv"), *data.glob("own_survey*.json")):
+    data, tools = vendor.ROOT / "data", vendor.ROOT / "tools"
+    scope = (tools / "testing" / "scope.py", *(tools / at for at in ("__init__.py", "environment.py")))
+    for path in (*scope, *CORE.rglob("*.py"), *data.glob("*.csv"), *data.glob("own_survey*.json")):
         # these need hypothesis, processes, and a table beside them
         if not path.name.startswith(("test_fuzz_", "test_cli_", "test_checks_recorded")):
             files[path.relative_to(vendor.ROOT).as_posix()] = path.read_text(encoding="utf-8")

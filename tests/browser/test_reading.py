@@ -120,6 +120,7 @@ def test_a_page_can_be_read_with_scripts_off(unscripted, base, path):
     assert page.locator(".js-only:visible, .pst-js-only:visible").count() == 0
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", pages() or ["(no site)"])
 def test_every_link_inside_the_book_leads_somewhere(name):
     text = (SITE / name).read_text(encoding="utf-8")

@@ -56,6 +56,7 @@ def test_what_readers_ask_leads_to_sections_of_the_book():
     assert lost == []
 
 
+@pytest.mark.smoke
 def test_results_open_at_the_section_and_show_the_words(search):
     page, ask = search
     assert any("#rooflines-intensity" in link for link in ask("arithmetic intensity"))
@@ -67,6 +68,7 @@ def test_results_open_at_the_section_and_show_the_words(search):
     assert not page.locator("#search-dialog").is_visible()
 
 
+@pytest.mark.smoke
 def test_what_nobody_wrote_is_not_found_and_answers_are_left_out(search):
     page, ask = search
     assert ask("zzzzqqqq xxyyzz") == []

@@ -38,6 +38,7 @@ def first_slider(page):
     raise AssertionError("no explorer of this page has a slider")
 
 
+@pytest.mark.smoke
 def test_an_address_shares_a_state_and_a_touch_before_live_is_not_lost(visit, chapter):
     visited = visit()
     page = visited.go(chapter)
@@ -165,6 +166,7 @@ def fails_aloud(page, shown):
     assert page.locator(".ex-figure").first.inner_html() == shown
 
 
+@pytest.mark.smoke
 def test_a_page_opened_as_a_file_says_why_nothing_moves(visit, chapter):
     page = visit().page
     page.goto((SITE / chapter).as_uri(), wait_until="load")
@@ -191,6 +193,7 @@ def test_the_contents_open_on_a_phone(visit, chapter):
     page.wait_for_function("document.activeElement.classList.contains('primary-toggle')")
 
 
+@pytest.mark.smoke
 def test_a_term_shows_its_definition_to_pointer_and_keyboard(visit):
     pages = with_text('class="reference internal term"')
     assert pages, "no page links to the glossary"

@@ -47,6 +47,7 @@ def told(page, panel):
     return page.inner_text(f'[data-panel="{panel}"] .workbench-shown')
 
 
+@pytest.mark.smoke
 def test_a_change_computes_anew_and_the_page_answers_meanwhile(bench):
     before = told(bench, "plan")
     change(bench, "batch", "128")

@@ -9,9 +9,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from scalingbook_lib import cli
+from tests.core import repeatable
+from tools.testing import scope
 
-QUIET = settings(
-    max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+QUIET = repeatable.examples(
+    150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 COMMANDS = ["model", "roofline", "collective", "plan", "serve", "score", "chips", "completion"]
 MODELS = st.sampled_from(
@@ -150,7 +152,7 @@ def test_plans_that_could_be(model, machine, tp, pp, cp, experts, remat, switche
     )
 
 
-@settings(QUIET, max_examples=40)
+@settings(QUIET, max_examples=scope.examples(40))
 @given(
     MODELS, st.sampled_from(["v5e:2x2", "v5e:2x4", "h100:8", "b200:2", "v6e:1x1"]),
     options(tp=POWERS, pp=POWERS, ep=POWERS, rows=POWERS, batch=st.integers(1, 3000), prompt=COUNTS,
@@ -164,7 +166,7 @@ def test_any_way_to_serve(model, machine, words, switches):
     answers_or_tells("serve", model, machine, *words, *switches)
 
 
-@settings(QUIET, max_examples=40)
+@settings(QUIET, max_examples=scope.examples(40))
 @given(
     MODELS, st.sampled_from(["v5p:4x4x4", "h100:64", "h100:8", "v5e:2x4", "gb200"]),
     st.one_of(st.integers(1, 3000), st.sampled_from([64, 512, 1024])),

@@ -8,11 +8,12 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.units import BF16, INT4, INT8
+from tests.core import repeatable
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
 
-SETTINGS = hypothesis.settings(max_examples=80, deadline=None, derandomize=True)
+SETTINGS = repeatable.examples(80)
 _NAMES = ("LLaMA-3 8B", "LLaMA-3 70B", "Gemma-3 27B", "GPT-2 XL", "Mixtral 8x7B", "DeepSeek-V3",
           "gpt-oss 120B", "Qwen3-Next 80B-A3B", "Falcon 40B")  # fmt: skip
 MODELS = [models.find(name) for name in _NAMES]

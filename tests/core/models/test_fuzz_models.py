@@ -8,11 +8,12 @@ import pytest
 
 pytest.importorskip("hypothesis")
 from hf_configs import CONFIGS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scalingbook_lib import models
 from scalingbook_lib.models import KNOWN_TYPES, Experts, Latent, ModelError, Transformer
+from tests.core import repeatable
 
 FLAT = {name: config.get("text_config") or config for name, config in CONFIGS.items()}
 FIELDS = sorted({field for config in FLAT.values() for field in config})
@@ -77,7 +78,7 @@ def counted_or_refused(config):
     assert min(m.L, m.D, m.V, m.N, m.K, m.H) > 0
 
 
-@settings(max_examples=500, deadline=None)
+@repeatable.examples(500)
 @given(
     name=st.sampled_from(sorted(FLAT)), changes=RANDOM, dropped=st.sets(st.sampled_from(FIELDS), max_size=3)
 )
@@ -88,19 +89,19 @@ def test_a_published_config_with_hostile_changes(name, changes, dropped):
     counted_or_refused({"model_type": config.get("model_type"), "text_config": config | few})
 
 
-@settings(max_examples=250, deadline=None)
+@repeatable.examples(250)
 @given(kind=KIND, config=RANDOM)
 def test_random_fields(kind, config):
     counted_or_refused(config | kind)
 
 
-@settings(max_examples=250, deadline=None)
+@repeatable.examples(250)
 @given(kind=KIND, sizes=st.fixed_dictionaries(dict.fromkeys(sorted(NEVER_ZERO), SIZE)))
 def test_small_sizes_of_every_kind(kind, sizes):
     counted_or_refused(sizes | kind)
 
 
-@settings(max_examples=500, deadline=None)
+@repeatable.examples(500)
 @given(data=st.data(), name=st.sampled_from(sorted(FLAT)))
 def test_a_truncated_text_is_refused(data, name):
     text = json.dumps(CONFIGS[name])
@@ -110,13 +111,13 @@ def test_a_truncated_text_is_refused(data, name):
     assert error.value.field == "config"
 
 
-@settings(max_examples=500, deadline=None)
+@repeatable.examples(500)
 @given(text=st.one_of(st.text(max_size=200), st.text(max_size=200).map("{".__add__)))
 def test_any_text(text):
     counted_or_refused(text)
 
 
-@settings(max_examples=500, deadline=None)
+@repeatable.examples(500)
 @given(
     thing=st.recursive(HOSTILE, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner))
 )
@@ -180,7 +181,7 @@ def transformers(draw):
     )
 
 
-@settings(max_examples=500, deadline=None)
+@repeatable.examples(500)
 @given(m=transformers(), E=SIZE, k=SIZE, F=SIZE)
 def test_laws_of_counting(m, E, k, F):
     assert m.params - replace(m, tied=True).params == m.V * m.D
@@ -194,7 +195,7 @@ def test_laws_of_counting(m, E, k, F):
     assert m.kv_elements_per_token == 2 * m.L * m.K * m.H
 
 
-@settings(max_examples=300, deadline=None)
+@repeatable.examples(300)
 @given(m=transformers(), kv=SIZE, nope=SIZE, rope=SIZE, v=SIZE, q=st.one_of(st.none(), SIZE))
 def test_laws_of_latent_attention(m, kv, nope, rope, v, q):
     latent = Latent(q_rank=q, kv_rank=kv, nope=nope, rope=rope, v=v)

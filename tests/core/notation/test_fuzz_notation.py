@@ -8,7 +8,7 @@ import re
 import pytest
 
 pytest.importorskip("hypothesis")
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scalingbook_lib.notation import (
@@ -22,9 +22,10 @@ from scalingbook_lib.notation import (
     parse_product,
 )
 from scalingbook_lib.units import DTYPES
+from tests.core import repeatable
 
-hostile = settings(max_examples=1_500, derandomize=True, deadline=None, database=None)
-lawful = settings(max_examples=400, derandomize=True, deadline=None, database=None)
+hostile = repeatable.examples(1_500, database=None)
+lawful = repeatable.examples(400, database=None)
 
 AXES = "XYZ"
 CASE = "A[I, J_X] · B[J_X, K] -> C[I, K]{U_X}"

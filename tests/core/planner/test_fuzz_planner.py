@@ -9,11 +9,12 @@ from scalingbook_lib import models, planner, training
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.training import Efficiency, Plan, PlanError
+from tests.core import repeatable
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
 
-SETTINGS = hypothesis.settings(max_examples=25, deadline=None, derandomize=True)
+SETTINGS = repeatable.examples(25)
 DENSE = [models.find(name) for name in ("GPT-2 124M", "LLaMA-3 8B", "LLaMA-3 70B", "Gemma-2 9B")]
 ROUTED = [models.find(name) for name in ("Mixtral 8x7B", "Qwen3 30B-A3B")]
 MACHINES = [

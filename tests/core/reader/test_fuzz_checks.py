@@ -8,9 +8,10 @@ import pytest
 from scalingbook_lib import units
 from scalingbook_lib.chapters.checks import Check, catalogue, judge_json
 from scalingbook_lib.reader.checks.given import canonical
+from tests.core import repeatable
 
 pytest.importorskip("hypothesis")
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 UNITS = st.sampled_from(["", "s", "B", "B/s", "FLOP", "FLOP/s", "FLOP/B", "tokens"])
@@ -23,7 +24,7 @@ KINDS = (
 NUMBERLIKE = st.from_regex(r"[-+]?[\d_,.^* e]{1,12} ?[kMGTmunµ%KiBbsFLOPtokens/]{0,8}", fullmatch=True)
 
 
-@settings(max_examples=500, deadline=None)
+@repeatable.examples(500)
 @given(text=st.one_of(st.text(max_size=60), NUMBERLIKE), check=st.sampled_from(KINDS))
 def test_any_text_is_judged(text, check):
     outcome = check(text)
@@ -31,7 +32,7 @@ def test_any_text_is_judged(text, check):
     assert outcome.ok == (outcome.status == "right")
 
 
-@settings(max_examples=500, deadline=None)
+@repeatable.examples(500)
 @given(
     answer=ANSWERS, factor=st.floats(min_value=1e-15, max_value=1e15), unit=UNITS, chips=st.integers(1, 4096)
 )
@@ -47,7 +48,7 @@ def test_no_message_holds_the_answer(answer, factor, unit, chips):
             assert not re.search(rf"(?<!\d){re.escape(digits)}", message)
 
 
-@settings(max_examples=500, deadline=None)
+@repeatable.examples(500)
 @given(answer=ANSWERS, unit=UNITS)
 def test_an_answer_is_right_with_its_unit_and_without(answer, unit):
     check = Check(key="fuzz.5", title="", answer=lambda: answer, unit=unit)
@@ -60,7 +61,7 @@ EVERY = sorted(catalogue())
 
 
 @pytest.mark.skipif(not EVERY, reason="no chapter has exercises yet")
-@settings(max_examples=500, deadline=None)
+@repeatable.examples(500)
 @given(data=st.data(), text=st.one_of(st.text(max_size=30), NUMBERLIKE))
 def test_any_text_in_any_answer_box_comes_back_as_json(data, text):
     reply = json.loads(judge_json(data.draw(st.sampled_from(EVERY)), text))

@@ -17,11 +17,12 @@ from scalingbook_lib.serving import (
     simulate,
 )
 from scalingbook_lib.serving.served import gaps as gaps_of
+from tests.core import repeatable
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
 
-SETTINGS = hypothesis.settings(max_examples=100, deadline=None, derandomize=True)
+SETTINGS = repeatable.examples(100)
 CLOSE = {"rel": 1e-9, "abs": 1e-9}
 
 

@@ -8,12 +8,13 @@ from scalingbook_lib.serving import (
 )
 from scalingbook_lib.serving.paging import BlockPool
 from scalingbook_lib.serving.sequence import LiveSequence
+from tests.core import repeatable
 
 hypothesis = pytest.importorskip("hypothesis")
 
 st = hypothesis.strategies
 
-SETTINGS = hypothesis.settings(max_examples=100, deadline=None, derandomize=True)
+SETTINGS = repeatable.examples(100)
 
 
 class Shelf:

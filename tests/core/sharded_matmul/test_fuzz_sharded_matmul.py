@@ -10,12 +10,13 @@ from scalingbook_lib.collectives.resharding import Rings, reshard
 from scalingbook_lib.machines import chips
 from scalingbook_lib.notation import Array, Dim, Product
 from scalingbook_lib.sharded_matmul import solve
+from tests.core import repeatable
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
 
 MESHES = [{"X": 2}, {"X": 3}, {"X": 2, "Y": 2}, {"X": 2, "Y": 3}, {"X": 1, "Y": 2}, {"X": 2, "Y": 2, "Z": 2}]
-SETTINGS = hypothesis.settings(max_examples=60, deadline=None, derandomize=True)
+SETTINGS = repeatable.examples(60)
 
 
 @st.composite

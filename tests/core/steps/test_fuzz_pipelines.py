@@ -6,10 +6,11 @@ from itertools import pairwise
 import pytest
 
 from scalingbook_lib.steps.pipelines import SCHEDULES, bubble, simulate
+from tests.core import repeatable
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
-SETTINGS = hypothesis.settings(max_examples=80, deadline=None, derandomize=True)
+SETTINGS = repeatable.examples(80)
 
 TIME = st.integers(1, 12) | st.fractions(Fraction(1, 8), 12, max_denominator=8)
 NONE_OR_MORE = st.just(0) | TIME

@@ -8,11 +8,12 @@ from scalingbook_lib import models, training
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.training import Case, Efficiency, Plan
+from tests.core import repeatable
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
 
-SETTINGS = hypothesis.settings(max_examples=60, deadline=None, derandomize=True)
+SETTINGS = repeatable.examples(60)
 _NAMES = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "GPT-2 124M", "Gemma-2 9B")
 DENSE = [models.find(name) for name in _NAMES]
 ROUTED = [models.find(name) for name in ("Mixtral 8x7B", "DeepSeek-V3", "Qwen3 30B-A3B")]

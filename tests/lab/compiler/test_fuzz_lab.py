@@ -6,11 +6,12 @@ import math
 import pytest
 
 hypothesis = pytest.importorskip("hypothesis")
-from hypothesis import given, settings  # noqa: E402
+from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from scalingbook_lib.lab.compiler import replica_groups, sharding  # noqa: E402
 from scalingbook_lib.notation import Array, Dim  # noqa: E402
+from tests.core import repeatable  # noqa: E402
 
 MESHES = st.dictionaries(st.sampled_from("XYZ"), st.integers(2, 4), min_size=1)
 
@@ -48,7 +49,7 @@ def meshes_and_axes(draw):
     return sizes, axes[: draw(st.integers(1, len(axes)))]
 
 
-@settings(max_examples=300, deadline=None)
+@repeatable.examples(300)
 @given(meshes_and_axes(), st.sampled_from(range(3)))
 def test_the_axes_of_any_group_are_found_again(drawn, form):
     sizes, axes = drawn
@@ -68,13 +69,13 @@ def arrays(draw):
     return Array("A", tuple(dims))
 
 
-@settings(max_examples=300, deadline=None)
+@repeatable.examples(300)
 @given(arrays())
 def test_an_array_survives_the_way_to_jax_and_back(array):
     assert sharding.array_of(sharding.spec(array), array.names) == array
 
 
-@settings(max_examples=300, deadline=None)
+@repeatable.examples(300)
 @given(meshes_and_axes(), st.integers(1, 3))
 def test_a_rotation_of_an_axis_is_read_as_its_shift(drawn, step):
     sizes, axes = drawn

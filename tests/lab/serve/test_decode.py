@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from writing import CLOSE, TINY, TINY_MOE, weights, written
 
@@ -15,6 +15,7 @@ from scalingbook_lib.lab.serve import decode, paged_attention
 from scalingbook_lib.lab.serve.decoder import Where
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.train import text
+from tests.core import repeatable
 
 B, T, LIMIT = 8, 20, 8
 
@@ -178,7 +179,7 @@ def test_tokens_that_are_not_real_leave_no_trace():
     scale=st.sampled_from([0.1, 1.0, 30.0]),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=20, deadline=None)
+@repeatable.examples(20)
 def test_parts_of_attention_put_together_are_attention(lengths, scale, seed):
     q, k, v = (
         scale * jax.random.normal(key, (3, n, h, 8))

@@ -1,11 +1,11 @@
 """Whatever is asked of the pool in whatever order, no block is lost, and none is shared that may not be."""
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from scalingbook_lib.lab.serve.paging import OutOfBlocks, Pool
+from tests.core import repeatable
 
 SIZE = 2
 
@@ -91,7 +91,7 @@ class Sequences(RuleBasedStateMachine):
 
 
 TestSequences = Sequences.TestCase
-TestSequences.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestSequences.settings = repeatable.examples(200, stateful_step_count=40, deadline=None)
 
 
 def read(pool, tokens):

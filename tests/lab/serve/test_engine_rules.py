@@ -9,7 +9,6 @@ import functools
 import pickle
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from writing import TINY
@@ -18,6 +17,7 @@ from scalingbook_lib.lab.serve import engine
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.serve.requests import State
 from scalingbook_lib.lab.serve.worker import Worker
+from tests.core import repeatable
 
 BLOCK, TOKENS = 2, 10
 
@@ -158,7 +158,7 @@ class Requests(RuleBasedStateMachine):
 
 
 TestRequests = Requests.TestCase
-TestRequests.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestRequests.settings = repeatable.examples(150, stateful_step_count=40, deadline=None)
 
 
 def test_what_is_handed_over_is_kept_no_longer():

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scalingbook_lib.lab.serve import quantize
@@ -14,6 +14,7 @@ from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.serve.quantize import CACHE8, Narrow, compared, narrow, wide
 from scalingbook_lib.lab.train import text
 from scalingbook_lib.lab.train.trainer import SMALL, SMALL_MOE, Trainer, initial
+from tests.core import repeatable
 
 SIZES = {"sequences": 8, "tokens": 64}
 TOKENS = text.batch(5000, batch=8, T=64)
@@ -44,7 +45,7 @@ def change(kind, **mesh):
 drawn = st.tuples(st.integers(0, 2**32 - 1), st.floats(1e-3, 1e3), st.sampled_from([jnp.int8, jnp.int4]))
 
 
-@settings(max_examples=40, deadline=None)
+@repeatable.examples(40)
 @given(drawn)
 def test_no_number_is_off_by_more_than_half_a_step(of):
     seed, size, stored = of
@@ -55,7 +56,7 @@ def test_no_number_is_off_by_more_than_half_a_step(of):
     assert (np.abs(np.asarray(wide(numbers)) - x) <= step / 2 * (1 + 1e-4)).all()
 
 
-@settings(max_examples=40, deadline=None)
+@repeatable.examples(40)
 @given(drawn)
 def test_a_product_is_off_by_at_most_half_a_step_for_each_unit_of_its_input(of):
     seed, size, stored = of

@@ -11,6 +11,7 @@ from looked import values
 
 from scalingbook_lib.chapters import explorers
 from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider, Steps, Switch
+from tools.testing import scope
 
 ALL = explorers.catalogue()
 LLAMA_8B = {
@@ -83,10 +84,11 @@ def refused(key):
     return REFUSED.get(key) or REFUSED.get(key.partition(".")[0], "nothing is refused")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("key", ALL)
 def test_every_pair_of_settings_paints_or_says_what_to_write(key):
     explorer = ALL[key]
-    for state in pairs(explorer):
+    for state in scope.sample(list(pairs(explorer))):
         painted = explorer.paint(state)
         if painted.seen.error:
             assert re.search(refused(key), painted.seen.error), (state, painted.seen.error)
@@ -156,9 +158,10 @@ def ends(control):
     return (control.position(control.start),) if isinstance(control, Notation) else (0, 1)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("key", ALL)
 def test_every_corner_of_the_controls_is_seen_or_answered(key):
-    for state in corners(ALL[key]):
+    for state in scope.sample(corners(ALL[key])):
         seen = ALL[key].look(state)
         if seen.error:
             assert re.search(refused(key), seen.error), (state, seen.error)

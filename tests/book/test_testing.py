@@ -1,0 +1,97 @@
+"""Which tests a run has: by their scope, by what a change can break, and by how long they took."""
+
+import csv
+import json
+
+import pytest
+
+from tools.testing import changes, durations, run, scope
+
+SLOW, FAST = "tests/lab/test_slow.py::test_a", "tests/core/test_fast.py::test_b"
+BROWSER = "tests/browser/test_x.py::test_c"
+
+
+@pytest.fixture(autouse=True)
+def one_slow_test(monkeypatch):
+    monkeypatch.setattr(scope, "slow", lambda: frozenset({SLOW}))
+
+
+@pytest.mark.parametrize(
+    ("test", "marks", "wanted"),
+    [
+        (FAST, set(), {"quick", "all"}),
+        (SLOW, set(), {"rest", "all"}),
+        (FAST, {"sampled"}, {"quick", "rest", "all"}),
+        (SLOW, {"sampled"}, {"quick", "rest", "all"}),
+        (BROWSER, set(), {"rest", "all"}),
+        (BROWSER, {"smoke"}, {"quick", "all"}),
+        (BROWSER, {"quick_only"}, {"quick"}),
+    ],
+)
+def test_a_test_belongs_to_the_scopes_that_its_duration_and_markers_say(monkeypatch, test, marks, wanted):
+    found = set()
+    for name in scope.SCOPES:
+        monkeypatch.setenv("TEST_SCOPE", name)
+        if scope.wanted(test, marks):
+            found.add(name)
+    assert found == wanted
+
+
+def test_only_the_quick_scope_takes_samples(monkeypatch):
+    monkeypatch.delenv("TEST_SCOPE", raising=False)
+    assert scope.examples(500) == 500
+    assert scope.sample(range(100)) == range(100)
+    monkeypatch.setenv("TEST_SCOPE", "quick")
+    assert scope.examples(500) == 50
+    assert len(set(scope.sample(range(100)))) == 10
+    assert scope.sample(range(100)) == scope.sample(range(100))
+    monkeypatch.setenv("TEST_SCOPE", "fast")
+    with pytest.raises(ValueError, match="write one of quick, rest, all"):
+        scope.current()
+
+
+def test_the_table_of_durations_lists_what_takes_over_a_second(tmp_path):
+    record, table = tmp_path / "record.jsonl", tmp_path / "durations.csv"
+    took = [("b", 2.04), ("a", 4.0), ("c", 0.5), ("a", 5.0)]
+    record.write_text("".join(json.dumps(row) + "\n" for row in took))
+    assert durations.write(record, table) == 2
+    assert list(csv.reader(table.open())) == [["test", "cpu_s"], ["a", "5.0"], ["b", "2.0"]]
+
+
+def test_without_a_change_the_canaries_run():
+    assert changes.chosen(set()) == (sorted(changes.CANARIES), 0)
+
+
+def test_a_changed_source_runs_its_notebook():
+    names, _ = changes.chosen({"chapters/intro.md", "README.md"})
+    assert set(names) == {*changes.CANARIES, "chapters/intro"}
+
+
+def test_a_changed_chapter_package_runs_the_notebooks_of_the_chapter():
+    names, _ = changes.chosen({"scalingbook_lib/chapters/gpus/__init__.py"})
+    assert {"chapters/gpus", "exercises/gpus", "solutions/gpus"} <= set(names)
+
+
+def test_a_changed_module_runs_notebooks_that_import_it_through_others():
+    modules = changes.affected({"scalingbook_lib/roofline/stages.py"})
+    assert "scalingbook_lib.roofline" in modules
+    assert "scalingbook_lib.units" not in modules
+    names, left_out = changes.chosen({"scalingbook_lib/units.py"}, most=3)
+    assert len(names) == len(changes.CANARIES) + 3
+    assert left_out > 20
+
+
+def test_a_changed_data_file_counts_as_its_package():
+    assert "scalingbook_lib.machines.chips" in changes.affected({"scalingbook_lib/machines/chips/tpus.csv"})
+
+
+def test_a_base_that_is_no_commit_is_refused(monkeypatch):
+    monkeypatch.setenv("BASE", "no-such-commit")
+    with pytest.raises(SystemExit, match="no commit of this repository"):
+        changes.base()
+
+
+def test_every_step_of_a_run_names_a_command_and_the_browser_comes_after_the_site():
+    names = [step.name for step in run.steps("all")]
+    assert names.index("site") < names.index("browser")
+    assert len(names) == len(set(names))
