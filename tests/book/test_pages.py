@@ -3,8 +3,6 @@
 import itertools
 import re
 import statistics
-import subprocess
-import sys
 
 import pytest
 
@@ -153,22 +151,6 @@ def test_headings_go_down_one_step_at_a_time(notebook):
     assert levels[0] == 1
     assert levels.count(1) == 1, "one title a page"
     assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
-
-
-def test_the_readmes_example_runs():
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    example = next(block for block in blocks if "import" in block)
-    done = subprocess.run(
-        [sys.executable, "-c", example], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "bound" in done.stdout
-
-
-def test_the_readme_is_short_and_leads_with_the_two_commands():
-    text = (ROOT / "README.md").read_text()
-    assert len(text.splitlines()) < 160  # with the tree of all rooms
-    assert text.index("make book") < text.index("make test") < text.index("## ")
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "errata.md", "CHANGELOG.md"])

@@ -1,40 +1,98 @@
-"""The README names every room of the library, and no other."""
+"""The README is current: its tree of the library, its table of chapters, its picture and its examples."""
 
 import re
+import subprocess
+import sys
 
+import pytest
+import yaml
+
+from tests.book import examples
 from tools.environment import ROOT
+from tools.reference import readme_picture
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = examples.text("README.md")
 LIBRARY = ROOT / "scalingbook_lib"
-A_ROOM_A_CHAPTER = "chapters/"
+CHAPTERS = "chapters/"  # the tree has one line for all of its folders
+LONGEST = 200  # lines
+PICTURE_BYTES = 60_000
 
 
-def told():
-    """The rooms of the annotated tree, each with what is said of it."""
+def listed_packages():
+    """The packages and modules of the annotated tree, by path."""
     block = README.split("```text\nscalingbook_lib/\n")[1].split("```")[0]
-    rooms, above = {}, ""
-    for indent, name, what in re.findall(r"^( +)(\S+) +(\S.*)$", block, re.MULTILINE):
-        above = name if len(indent) == 2 else above
-        rooms[name if len(indent) == 2 else above + name] = what
-    return rooms
+    found, parent = set(), ""
+    for indent, name in re.findall(r"^( +)(\S+) +\S.*$", block, re.MULTILINE):
+        parent = name if len(indent) == 2 else parent
+        found.add(name if len(indent) == 2 else parent + name)
+    return found
 
 
-def found():
-    """The rooms that there are, two floors deep."""
+def existing_packages():
+    """The packages of the library, down to the second level."""
     folders = [p for pattern in ("*/", "*/*/") for p in LIBRARY.glob(pattern) if any(p.glob("*.py"))]
     names = {f"{p.relative_to(LIBRARY).as_posix()}/" for p in folders} | {"units.py"}
-    return {n for n in names if n == A_ROOM_A_CHAPTER or not n.startswith(A_ROOM_A_CHAPTER)}
+    return {name for name in names if name == CHAPTERS or not name.startswith(CHAPTERS)}
 
 
-def test_the_tree_names_every_room():
-    assert told().keys() == found()
+def test_the_tree_lists_every_package_of_the_library():
+    assert listed_packages() == existing_packages()
 
 
-def test_every_folder_of_the_repository_is_named():  # but what `make release` fills
+def test_every_folder_of_the_repository_is_named():
+    written_by_make_release = "dist"
     folders = {p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.startswith((".", "_"))}
-    assert {name for name in folders if f"`{name}/`" not in README} <= {"scalingbook_lib", "dist"}
+    unnamed = {name for name in folders if f"`{name}/`" not in README}
+    assert unnamed <= {"scalingbook_lib", written_by_make_release}
 
 
-def test_the_code_of_the_readme_runs():
-    for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
-        exec(compile("from scalingbook_lib.chapters import checks\n" + code, "README", "exec"), {})
+def test_the_table_lists_every_chapter_by_its_title_in_the_order_of_the_book():
+    listed = re.findall(r"^\| \[(.+?)\]\(chapters/(\w+)\.md\) \|", README, re.MULTILINE)
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    files = [chapter["file"] for part in contents["parts"] for chapter in part["chapters"]]
+    titles = [
+        (re.findall(r"^# (.+)$", (ROOT / f"{file}.md").read_text(encoding="utf-8"), re.MULTILINE)[0], file)
+        for file in files
+        if file.startswith(CHAPTERS)
+    ]
+    assert [(title, f"{CHAPTERS}{stem}") for title, stem in listed] == titles
+
+
+def test_the_picture_shows_the_explorer_as_it_is_now():
+    current = readme_picture.PICTURE.read_text(encoding="utf-8")
+    assert current == readme_picture.picture(), "run `.venv/bin/python -m tools.reference.readme_picture`"
+    assert len(current.encode()) < PICTURE_BYTES
+    assert f"({readme_picture.PICTURE.relative_to(ROOT).as_posix()})" in README
+
+
+def test_the_first_section_has_the_two_commands_and_names_the_book_that_this_one_follows():
+    first = README[: README.index("\n## ")]
+    assert 0 < first.index("make book") < first.index("make test")
+    works = (ROOT / "references.bib").read_text(encoding="utf-8")
+    reference = re.findall(r"^@\w+\{austin2025scaling,.*?^\}", works, re.DOTALL | re.MULTILINE)[0]
+    for field in ("title", "url"):
+        assert re.findall(rf"{field}\s*= \{{+(.+?)\}}+,", reference)[0] in first
+
+
+def test_it_is_short():
+    assert len(README.splitlines()) < LONGEST
+
+
+@pytest.mark.parametrize("guide", examples.GUIDES)
+def test_every_code_block_names_its_language(guide):
+    assert all(language.strip() for _, language, _ in examples.FENCE.findall(examples.text(guide)))
+
+
+def test_every_make_target_that_a_guide_names_exists():
+    def plans(target):
+        done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, check=False)
+        return done.returncode == 0
+
+    assert {"book", "test", "lab"} <= set(examples.targets())
+    assert [target for target in examples.targets() if not plans(target)] == []
+
+
+@pytest.mark.parametrize("code", examples.python_examples())
+def test_the_python_examples_run(code):
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
