@@ -31,7 +31,7 @@ FOR_KERNELS = (
     "IPython.extensions.storemagic",
 )
 FOR_KERNELS += ("jupyter_client.localinterfaces", "numpy", "jax.numpy")
-FOR_KERNELS += (str(Path(__file__).resolve().with_name("compiled") / "remembered.py"),)
+FOR_KERNELS += (str(Path(__file__).resolve().with_name("compiled") / "compile_cache.py"),)
 
 
 class Asked:

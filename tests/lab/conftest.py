@@ -1,4 +1,4 @@
-"""Eight simulated devices for every test of the laboratory, and programs compiled once for all of them."""
+"""Eight simulated devices for every test of the laboratory, and the TPU compiler behind its compile cache."""
 
 import functools
 import os
@@ -9,7 +9,7 @@ import pytest
 
 from scalingbook_lib.lab import devices
 from tests.core import repeatable as repeatable
-from tools.compiled import remembered as remembered
+from tools.compiled import compile_cache as compile_cache
 
 devices.simulate(8)  # before JAX starts: each test process has its own
 # Values and collectives are what is tested, and fast machine code for toys took a third of the time.

@@ -9,7 +9,7 @@ from scalingbook_lib import training
 from scalingbook_lib.lab.compiler import aot
 from tests.lab.train import others
 from tests.lab.train.others_step import lowered
-from tools.compiled.remembered import answer, digest
+from tools.compiled.compile_cache import cached, digest
 
 RECORDED = others.recorded()
 DIFFERENT = ("p03", "p09", "p13", "p31", "p37", "p42", "p48", "q00")
@@ -52,7 +52,7 @@ def test_the_compiler_assigns_what_was_recorded(style):
             pytest.fail(aot.why_not())
         pytest.skip(aot.why_not())
     key = digest(lowered(style), "held")
-    found = answer(key, lambda: {"held": others.buffers(style)})["held"]
+    found = cached(key, lambda: {"held": others.buffers(style)})["held"]
     assert found == RECORDED[style] or (
         not aot.as_printed() and found == pytest.approx(RECORDED[style], rel=0.1)
     )

@@ -13,7 +13,7 @@ from scalingbook_lib.machines import Slice, chips
 from tests.lab.train import moved
 from tests.lab.train.others import Style
 from tests.lab.train.others_step import lowered
-from tools.compiled.remembered import answer, digest
+from tools.compiled.compile_cache import cached, digest
 
 RECORDED = moved.recorded()
 DIFFERENT = ("t05", "t20", "u02", "v07", "y05", "y16")
@@ -104,7 +104,7 @@ def test_the_compiler_moves_what_was_recorded(style):
             pytest.fail(aot.why_not())
         pytest.skip(aot.why_not())
     key = digest(lowered(style), "moved")
-    found = answer(key, lambda: {"moved": moved.compiled(style)})["moved"]
+    found = cached(key, lambda: {"moved": moved.compiled(style)})["moved"]
     if found != RECORDED[style]:
         assert not aot.as_printed()
         there = moved.read(style, found).received_bytes
