@@ -9,10 +9,17 @@ from jax.experimental import pallas as pl
 
 from scalingbook_lib.lab.compiler import aot, hlo
 from scalingbook_lib.notation import Mesh
+from tests.lab.compiler import test_cases as cases
 from tools.compiled import compile_cache
 from tools.compiled.compile_cache import CachedExecutable, digest, normalize
 
 pytestmark = pytest.mark.usefixtures("tpu")
+QUICK = (  # the stored programs that compile fastest, in half a second to a second
+    "A[I_X, J] · B[J, K_Y] -> C[I_X, K_Y]",
+    "A[I_X, J_Y] · B[J, K] -> C[I_X, K]",
+    "A[I_X, J] · B[J_X, K_Y] -> C[I_X, K_Y]",
+    "A[I_XY, J] · B[J, K_Y] -> C[I_XY, K]",
+)
 SLICE = {"topology": "v5e:2x2", "mesh": Mesh(X=4), "B": 4096}
 
 
@@ -72,6 +79,19 @@ def test_only_the_mode_compare_finds_an_entry_that_the_compiler_contradicts(empt
     monkeypatch.setenv("COMPILE_CACHE", "compare")
     with pytest.raises(AssertionError, match="differs from entry"):
         compiled(8192)
+
+
+@pytest.mark.parametrize("text", QUICK)
+def test_the_compiler_agrees_with_the_cache_on_quick_programs(monkeypatch, text):
+    """Every run compiles these and compares them; COMPILE_CACHE=compare does it for all programs."""
+    if not aot.as_printed():
+        pytest.skip("the cache holds the results of the locked compiler")
+    keys = []
+    monkeypatch.setattr(compile_cache, "digest", lambda *inputs: keys.append(digest(*inputs)) or keys[-1])
+    monkeypatch.setenv("COMPILE_CACHE", "compare")
+    program = cases.of_product(aot.compile, text, "tpu")
+    assert not isinstance(program.compiled, CachedExecutable)
+    assert [bool(compile_cache.lookup(key)) for key in keys] == [True], "stored, hence compared"
 
 
 def test_an_unknown_mode_is_an_error(monkeypatch):
