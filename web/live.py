@@ -11,7 +11,6 @@ travel beside the 9.6 of Python and the library: a first visit at 20 Mbit/s woul
 
 import json
 import shutil
-import zipfile
 from pathlib import Path
 
 from tools import wheel
@@ -19,31 +18,31 @@ from web import vendor
 
 PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm")
 STANDARD = "python_stdlib.zip"
-_COMPILER, _IMPORTER = (Path(__file__).with_name(name) for name in ("compile.mjs", "imported.mjs"))
+ARCHIVES = {"library": "library.whl", "workbench": "workbench.whl", "standard": STANDARD}
+_COMPILER = Path(__file__).with_name("compile.mjs")
 
 
-def _compiled(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Every module compiled by Pyodide itself, named as imports from an archive want it; data as it is."""
-    pyodide = vendor.package("pyodide") / "pyodide.mjs"
+def _compiled(archives: dict[str, dict[str, bytes]]) -> dict[str, dict[str, bytes]]:
+    """Every module compiled by Pyodide itself, named as imports from an archive want it, beside the data.
+
+    To these archives it adds `standard`: of the standard library what these and Pyodide may import.
+    """
+    sources = {
+        archive: {name: text.decode() for name, text in files.items() if name.endswith(".py")}
+        for archive, files in archives.items()
+    }
     told = vendor.answered(
-        _COMPILER, pyodide, json.dumps(_sources(files)), "the library does not compile in Pyodide"
-    )
-    data = {name: content for name, content in files.items() if not name.endswith(".py")}
-    return data | {f"{name}c": bytes.fromhex(code) for name, code in json.loads(told).items()}
-
-
-def standard(files: dict[str, bytes]) -> dict[str, bytes]:
-    """The sources of the standard library that these files may import, and Pyodide itself."""
-    pyodide, question = vendor.package("pyodide"), json.dumps(_sources(files))
-    told = vendor.answered(
-        _IMPORTER, pyodide / "pyodide.mjs", question, "imports of the library cannot be read"
-    )
-    with zipfile.ZipFile(pyodide / STANDARD) as archive:
-        return {path: archive.read(path) for path in json.loads(told)}
-
-
-def _sources(files: dict[str, bytes]) -> dict[str, str]:
-    return {name: text.decode() for name, text in files.items() if name.endswith(".py")}
+        _COMPILER, vendor.package("pyodide") / "pyodide.mjs", json.dumps(sources),
+        "the library does not compile in Pyodide",
+    )  # fmt: skip
+    data = {
+        archive: {name: content for name, content in files.items() if not name.endswith(".py")}
+        for archive, files in archives.items()
+    }
+    return {
+        archive: data.get(archive, {}) | {f"{name}c": bytes.fromhex(code) for name, code in modules.items()}
+        for archive, modules in json.loads(told).items()
+    }
 
 
 def write(folder: Path) -> None:
@@ -56,10 +55,5 @@ def write(folder: Path) -> None:
             shutil.copyfile(source, target)
     lock = json.loads((pyodide / "pyodide-lock.json").read_text(encoding="utf-8"))
     (folder / "pyodide-lock.json").write_text(json.dumps(lock | {"packages": {}}), encoding="utf-8")
-    library, workbench = wheel.core(), wheel.workbench()
-    for name, files in (
-        ("library.whl", library),
-        ("workbench.whl", workbench),
-        (STANDARD, standard(library | workbench)),
-    ):
-        (folder / name).write_bytes(wheel.packed(_compiled(files)))
+    for archive, files in _compiled({"library": wheel.core(), "workbench": wheel.workbench()}).items():
+        (folder / ARCHIVES[archive]).write_bytes(wheel.packed(files))

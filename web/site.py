@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 
@@ -33,10 +34,15 @@ def _build(source: Path, target: Path, *, draft: bool) -> Path:
     mend(target)
     work = target / "work"
     _start(work, source)
-    _sphinx(source, work, strict=not draft)
     made = work / "_build" / "html"
-    live.write(made / "_static" / "live")
-    downloads.write(made, source)
+    with ThreadPoolExecutor() as beside:  # neither needs a page
+        others = [
+            beside.submit(live.write, made / "_static" / "live"),
+            beside.submit(downloads.write, made, source),
+        ]
+        _sphinx(source, work, strict=not draft)
+        for other in others:
+            other.result()
     offline.write(made)
     (made / ".nojekyll").touch()
     publish(made, target)
@@ -69,9 +75,8 @@ def _machinery(source: Path) -> str:
 
 
 def _sphinx(source: Path, work: Path, *, strict: bool) -> None:
-    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(source)]
-    command += ["--path-output", str(work), "-n", "--keep-going"]
-    command += ["-W"] if strict else []  # a dead reference or any other warning fails the build
+    command = [sys.executable, "-m", "web.pages", str(source), str(work)]
+    command += ["--strict"] if strict else []  # a dead reference or any other warning fails the build
     paths = os.pathsep.join(filter(None, [str(vendor.ROOT), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": paths, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     done = subprocess.run(command, cwd=vendor.ROOT, env=environment, close_fds=False, check=False)

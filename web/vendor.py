@@ -10,6 +10,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from importlib import util
 from pathlib import Path
 
@@ -37,13 +38,18 @@ def node() -> str:
 def answered(script: Path, library: Path, question: str, failed: str) -> str:
     """What a script of Node's, given the path of a library, answers to a question; the same is asked once."""
     told = "\0".join((lock_digest(), script.read_text(encoding="utf-8"), library.name, question))
-    kept = STORE / "answers" / f"{hashlib.sha256(told.encode()).hexdigest()[:20]}.gz"
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        draft = kept.with_suffix(f".{os.getpid()}")  # two builds may ask at once
-        draft.write_bytes(gzip.compress(_asked(script, library, question, failed).encode(), 1))
-        draft.replace(kept)
-    return gzip.decompress(kept.read_bytes()).decode()
+    return kept(told.encode(), lambda: _asked(script, library, question, failed))
+
+
+def kept(question: bytes, answer: Callable[[], str]) -> str:
+    """An answer that takes long, from a file where the same was asked before."""
+    file = STORE / "answers" / f"{hashlib.sha256(question).hexdigest()[:20]}.gz"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_suffix(f".{os.getpid()}")  # two builds may ask at once
+        draft.write_bytes(gzip.compress(answer().encode(), 1))
+        draft.replace(file)
+    return gzip.decompress(file.read_bytes()).decode()
 
 
 def _asked(script: Path, library: Path, question: str, failed: str) -> str:

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -14,7 +15,8 @@ from scalingbook_lib.reader.checks.programs import SOLVED, right
 from tools import first_cell, wheel
 from tools.exercises import Exercise
 from web import site, vendor
-from web.extension import exercises, page, scripts, stylesheet
+from web.extension import contents, exercises, noted, page, scripts, stylesheet
+from web.extension.contents import Entry
 
 
 def folder(path, text):
@@ -87,6 +89,57 @@ def test_names_come_from_classes_ids_and_scripts():
     assert "ex-wide" in stylesheet.names_in_source("root.querySelector('.ex-wide')")
 
 
+PARTS = [
+    ("A & B", (Entry("a", "On <a>", (Entry("a/below", "Below", ()),)), Entry("b", "B", ()))),
+    ("", (Entry("c", "C", ()),)),
+]
+
+
+def test_the_contents_mark_a_page_and_open_its_branch():
+    drawn = contents.drawn(PARTS, "a/below", lambda page: f"{page}.html")
+    assert '<span class="caption-text">A &amp; B</span>' in drawn
+    assert (
+        '<li class="toctree-l1 current active has-children"><a class="reference internal" href="a.html">'
+        in drawn
+    )
+    assert '<details open="open"><summary aria-label="Pages below On &lt;a&gt;">' in drawn
+    assert (
+        '<li class="toctree-l2 current active"><a class="current reference internal" href="a/below.html">'
+        in drawn
+    )
+    assert '<li class="toctree-l1"><a class="reference internal" href="b.html">B</a></li>' in drawn
+    assert drawn.endswith(
+        '<ul class="nav bd-sidenav">\n<li class="toctree-l1">'
+        + '<a class="reference internal" href="c.html">C</a></li>\n</ul>\n'
+    )
+
+
+def test_the_contents_beside_another_page_are_closed():
+    drawn = contents.drawn(PARTS, "elsewhere", lambda page: f"../{page}.html")
+    assert "current" not in drawn
+    assert "open=" not in drawn
+    assert drawn.count("<a ") == 4
+
+
+def test_what_is_noted_of_a_page_is_merged_and_forgotten():
+    env, other = SimpleNamespace(), SimpleNamespace()
+    noted.noted(env, "numbers")["a"] = 1
+    noted.noted(other, "numbers").update(a=0, b=2)
+    noted.noted(other, "places")["b"] = 3
+    noted.merge(None, env, ["b"], other)
+    assert noted.noted(env, "numbers") == {"a": 1, "b": 2}, "a was read here"
+    assert noted.noted(env, "places") == {"b": 3}
+    noted.forget(None, env, "b")
+    assert (noted.noted(env, "numbers"), noted.noted(env, "places")) == ({"a": 1}, {})
+
+
+def test_a_question_is_answered_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(vendor, "STORE", tmp_path)
+    answers = iter(["first", "second", "never"])
+    asked = [vendor.kept(question, lambda: next(answers)) for question in (b"a", b"b", b"a")]
+    assert asked == ["first", "second", "first"]
+
+
 def test_what_is_vendored_is_pinned_with_integrity():
     lock = json.loads((vendor.HERE / "package-lock.json").read_text(encoding="utf-8"))
     packages = {name: entry for name, entry in lock["packages"].items() if name}
@@ -123,8 +176,10 @@ def test_editing_a_chapter_rebuilds_it_and_no_other(tmp_path):
     book.mkdir()
     for name in ("_config.yml", "references.bib"):
         shutil.copy(vendor.ROOT / name, book)
-    (book / "_toc.yml").write_text("format: jb-book\nroot: first\nchapters:\n- file: edited\n- file: other\n")
-    for name in ("first", "edited", "other"):
+    others = ["edited", "other", *(f"other-{number}" for number in range(4))]  # from six on, all cores read
+    listed = "".join(f"- file: {name}\n" for name in others)
+    (book / "_toc.yml").write_text(f"format: jb-book\nroot: first\nchapters:\n{listed}")
+    for name in ("first", *others):
         (book / f"{name}.md").write_text(f"# Page {name}\n\nText.\n")
     site.build(book, tmp_path / "out")
     made = tmp_path / "out" / "work" / "_build" / "html"

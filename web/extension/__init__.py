@@ -7,6 +7,8 @@ from sphinx.application import Sphinx
 from web.extension import (
     assets,
     cards,
+    citations,
+    contents,
     course,
     cover,
     embed,
@@ -14,10 +16,12 @@ from web.extension import (
     head,
     licenses,
     maths,
+    noted,
     numbers,
     order,
     outside,
     page,
+    search,
     source,
     terms,
     uses,
@@ -28,9 +32,9 @@ from web.extension import (
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part."""
     parts = (
-        source, page, order, head, licenses, outside, maths, exercises, terms, uses, numbers, cards, cover,
-        course, embed, workbench, assets,
+        noted, source, page, contents, order, head, licenses, outside, maths, exercises, terms, uses, numbers,
+        cards, citations, cover, course, embed, search, workbench, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)
-    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": False}
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -44,17 +44,16 @@ def old() -> tuple[Address, ...]:
         return tuple(Address(**row) for row in csv.DictReader(file))
 
 
-def write(app: Sphinx, static: Path) -> None:
-    """Put the table of what has moved beside the other scripts."""
-    told = json.dumps(_moved(app), separators=(",", ":"), sort_keys=True)
+def write(app: Sphinx, static: Path, built: dict[str, str]) -> None:
+    """Put the table of what has moved beside the other scripts; `built` are the site's files."""
+    told = json.dumps(_moved(app, built), separators=(",", ":"), sort_keys=True)
     (static / SCRIPT).write_text(f"globalThis.bookMoved = {told};\n", encoding="utf-8")
 
 
-def _moved(app: Sphinx) -> dict[str, dict[str, str]]:
+def _moved(app: Sphinx, built: dict[str, str]) -> dict[str, dict[str, str]]:
     """By page what is not on it (any more): an anchor, or an explorer behind a question mark; its address."""
     known = sorted(app.env.found_docs, reverse=True)  # of several pages, the chapter's own is the last
-    built = {page: Path(app.outdir, f"{page}.html") for page in known}
-    texts = {page: path.read_text(encoding="utf-8") for page, path in built.items() if path.exists()}
+    texts = {page: built[f"{page}.html"] for page in known if f"{page}.html" in built}
     ids = {page: set(_ID.findall(text)) for page, text in texts.items()}
     moved: dict[str, dict[str, str]] = defaultdict(dict)
     for page, anchor, to in (*_sections(app), *_exercises(app), *_explorers(texts)):
@@ -74,7 +73,7 @@ def _sections(app: Sphinx) -> Iterator[tuple[str, str, str]]:
 
 def _exercises(app: Sphinx) -> Iterator[tuple[str, str, str]]:
     once = {key: ordinal for ordinal, key in checks.ordinals().items()}
-    for page, keys in exercises.shown(app.env).items():
+    for page, keys in sorted(exercises.shown(app.env).items()):
         for key in keys:
             here = f"{page}.html#{exercises.name(key)}"
             for other in _others(page):
@@ -91,8 +90,13 @@ def _explorers(texts: dict[str, str]) -> Iterator[tuple[str, str, str]]:
                     yield other, f"?{key}", f"{page}.html"
 
 
-@cache
 def _others(page: str) -> list[str]:
     """The other pages of the same chapter."""
-    name = page.removeprefix("chapters/")
-    return [str(p) for p in pages.of(pages.chapter(name)) if p.name != name]
+    chapters = _chapters()
+    return [other for other, stem in chapters.items() if stem == chapters.get(page) and other != page]
+
+
+@cache
+def _chapters() -> dict[str, str]:
+    """The chapter of each page."""
+    return {str(page): page.stem for page in pages.every()}

@@ -37,7 +37,9 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.format != "html":
         return
     static = Path(app.outdir) / "_static"
-    pages = [_fitted(path, head.day(app)) for path in Path(app.outdir).rglob("*.html")]
+    paths = {path.relative_to(app.outdir).as_posix(): path for path in Path(app.outdir).rglob("*.html")}
+    texts = {name: _fitted(path, head.day(app)) for name, path in paths.items()}
+    pages = list(texts.values())
     whole = Path(app.doctreedir) / "theme.css"
     if any(static.glob("styles/pydata*")):  # else Sphinx had nothing to do, and copied nothing
         _join_sheets(static, whole)
@@ -47,7 +49,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     (static / "site.css").write_text(css, encoding="utf-8")
     shutil.copytree(scripts.PAGE / "static", static, dirs_exist_ok=True)
     scripts.write(static, _exercises(app))
-    addresses.write(app, static)
+    addresses.write(app, static, texts)
     search.write(app, static)
     _copy_fonts(static / "fonts", "".join(pages))
     head.write_card(app, static)

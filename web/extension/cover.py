@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -21,7 +22,8 @@ from scalingbook_lib.chapters import explorers, figures
 from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS, PATHS
 from tools import pages, words
 from tools.environment import ROOT
-from web import stamp
+from web import stamp, vendor
+from web.extension.noted import shows_the_library
 
 WORDS_A_MINUTE = 200  # of prose with numbers in it; exercises are not counted
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
@@ -79,9 +81,12 @@ def _source(page: str) -> str:
 
 @cache
 def minutes(page: str) -> int:
-    """How long one reads a page's prose and captions."""
+    """How long one reads a page's prose and captions; counted once for each text that the page had."""
     name = posixpath.basename(page)
-    return max(round(words.of(pages.Page(name, pages.chapter(name))).words / WORDS_A_MINUTE), 1)
+    sources = (Path(words.__file__), *(ROOT / f"{page}{ending}" for ending in (".md", ".ipynb")))
+    told = b"\0".join(path.read_bytes() for path in sources if path.exists())
+    counted = vendor.kept(told, lambda: str(words.of(pages.Page(name, pages.chapter(name))).words))
+    return max(round(int(counted) / WORDS_A_MINUTE), 1)
 
 
 def told(minutes: int) -> str:
@@ -90,6 +95,7 @@ def told(minutes: int) -> str:
     return " ".join([f"{hours} h"] * bool(hours) + [f"{rest} min"] * bool(rest))
 
 
+@cache
 def contents() -> dict[str, tuple[Chapter, ...]]:
     """The chapters of the book, by part."""
     return parts(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8")))
@@ -167,8 +173,8 @@ class Drawing(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The figure as the notebooks show it; the library may have changed since the last build."""
-        self.env.note_reread()
+        """The figure as the notebooks show it."""
+        shows_the_library(self.env)
         return [nodes.raw("", figures.find(self.arguments[0]).html(), format="html")]
 
 
@@ -178,8 +184,8 @@ class Live(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The explorer as the notebooks show it; drawn anew by each build, as the library draws."""
-        self.env.note_reread()
+        """The explorer as the notebooks show it."""
+        shows_the_library(self.env)
         return [nodes.raw("", explorers.find(self.arguments[0]).html(), format="html")]
 
 

@@ -4,43 +4,58 @@ Only these pages may be framed (`web.serve` says so). Each has its licence, and 
 explorer is explained; the address carries the values of its controls.
 """
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 
 from scalingbook_lib.chapters import explorers
+from tools import wheel
+from web.extension.noted import noted
 
 FOLDER = "embed"
 _SHOWN = re.compile(r'data-explorer="([^"]+)" id="([^"]+)"')
 
 
+def note(app: Sphinx, doctree: nodes.document) -> None:
+    """Note the explorers of a page of a chapter, and their anchors."""
+    if app.env.docname.startswith("chapters/"):
+        texts = [raw.astext() for raw in doctree.findall(nodes.raw)]
+        noted(app.env, "explorers")[app.env.docname] = [one for text in texts for one in _SHOWN.findall(text)]
+
+
 def shown(app: Sphinx) -> dict[str, tuple[str, str]]:
     """The page and the anchor of every explorer: the first where it stands twice."""
     found: dict[str, tuple[str, str]] = {}
-    for page in sorted(app.env.found_docs):
-        if page.startswith("chapters/"):
-            for raw in app.env.get_doctree(page).findall(nodes.raw):
-                for key, anchor in _SHOWN.findall(raw.astext()):
-                    found.setdefault(key, (page, anchor))
+    for page, explorers_of_page in sorted(noted(app.env, "explorers").items()):
+        for key, anchor in explorers_of_page:
+            found.setdefault(key, (page, anchor))
     return found
 
 
 def collect(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """A page for each."""
-    places = shown(app)
-    for key, explorer in explorers.catalogue().items():
-        if key in places:
-            page, anchor = places[key]
-            told = {
-                "title": explorer.title, "explorer": explorer.html(), "home": page, "anchor": anchor,
-                "chapter": app.env.titles[page].astext(), "book_alone": True,
-            }  # fmt: skip
-            yield f"{FOLDER}/{key.replace('.', '-')}", told, "embed.html"
+    """A page for each, as far as one that stands is not the same."""
+    kept = Path(app.doctreedir, "embedded.json")
+    before = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    library = hashlib.sha256(repr(sorted(wheel.core().items())).encode()).hexdigest()
+    made = {}
+    for key, (page, anchor) in shown(app).items():
+        told = {"home": page, "anchor": anchor, "chapter": app.env.titles[page].astext()}
+        made[key] = told | {"library": library}
+        name = f"{FOLDER}/{key.replace('.', '-')}"
+        if made[key] != before.get(key) or not Path(app.outdir, f"{name}.html").exists():
+            explorer = explorers.find(key)
+            drawn = {"title": explorer.title, "explorer": explorer.html()}
+            yield name, told | drawn | {"book_alone": True, "sidebars": []}, "embed.html"
+    kept.write_text(json.dumps(made), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
-    """Run when all pages stand."""
+    """Note what is read; run when all pages stand."""
+    app.connect("doctree-read", note, priority=950)
     app.connect("html-collect-pages", collect)

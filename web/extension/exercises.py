@@ -21,6 +21,7 @@ from scalingbook_lib.reader.checks.programs import SOLVED
 from tools import exercises, pages
 from tools.environment import ROOT
 from web import downloads
+from web.extension.noted import noted
 
 LOG = logging.getLogger(__name__)
 IN_THE_NOTEBOOK = "Solve it in the notebook above: your function runs there, and is judged."
@@ -144,17 +145,9 @@ def _number(check: Check) -> tuple[str, str]:
 
 def shown(env: BuildEnvironment) -> dict[str, list[str]]:
     """The keys of the exercises on each page."""
-    if not hasattr(env, "book_exercises"):
-        env.book_exercises = {}  # type: ignore[attr-defined]
-    return env.book_exercises  # type: ignore[attr-defined]
-
-
-def forget(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
-    """A page is read again: what was counted on it is gone."""
-    shown(env).pop(docname, None)
+    return noted(env, "exercises")
 
 
 def setup(app: Sphinx) -> None:
     """Register the directive."""
     app.add_directive("exercises", Exercises)
-    app.connect("env-purge-doc", forget)

@@ -1,11 +1,12 @@
 """How is a formula drawn? By KaTeX, once, when the site is built: pages carry no maths script.
 
-One Node process renders all formulas of a build; results are kept by content, so a rebuild asks it for new
-formulas only. A formula that KaTeX refuses is a warning at its source line, and so a failed build.
+A Node process of each of Sphinx's processes renders formulas; results are kept by content, so a rebuild asks
+for new formulas only. A formula that KaTeX refuses is a warning at its source line, and so a failed build.
 """
 
 import hashlib
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ class Katex:
     def __init__(self, kept: Path, macros: dict[str, str]) -> None:
         self.kept, self.macros = kept, json.dumps(macros, sort_keys=True)
         self.process: subprocess.Popen[str] | None = None
+        self.owner = 0
         kept.mkdir(parents=True, exist_ok=True)
 
     def render(self, latex: str, *, display: bool) -> str:
@@ -35,13 +37,15 @@ class Katex:
         name = hashlib.sha256((vendor.lock_digest() + self.macros + question).encode()).hexdigest()
         path = self.kept / f"{name}.html"
         if not path.exists():
-            draft = path.with_suffix(".draft")
+            draft = path.with_suffix(f".{os.getpid()}")  # two processes may render one formula
             draft.write_text(self._ask(question), encoding="utf-8")
             draft.replace(path)
         return path.read_text(encoding="utf-8")
 
     def _ask(self, question: str) -> str:
-        server = self.process = self.process or self._start()
+        if self.process is None or self.owner != os.getpid():  # that of another process answers it alone
+            self.process, self.owner = self._start(), os.getpid()
+        server = self.process
         assert server.stdin is not None
         assert server.stdout is not None
         server.stdin.write(question + "\n")
@@ -60,7 +64,7 @@ class Katex:
 
     def stop(self) -> None:
         """End the process; the next formula starts another."""
-        if self.process is not None and self.process.stdin is not None:
+        if self.process is not None and self.owner == os.getpid() and self.process.stdin is not None:
             self.process.stdin.close()
             self.process.wait(timeout=10)
         self.process = None

@@ -21,6 +21,8 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.nodes import make_refnode
 
+from web.extension.noted import noted
+
 _FIGURE = re.compile(r'<figure class="fig" id="(?P<id>[^"]+)">.*?<figcaption>', re.S)
 _EXPLORER = re.compile(r'class="explorer"[^>]* id="(?P<id>[^"]+)".*?<p class="ex-title"[^>]*>', re.S)
 _TABLE = re.compile(r'<table class="dataframe">')
@@ -153,9 +155,7 @@ def name_page(
 
 def _of(env: BuildEnvironment) -> dict[str, dict[str, str]]:
     """What references read, by page and anchor; it stays with what Sphinx has read."""
-    if not hasattr(env, "book_numbers"):
-        env.book_numbers = {}  # type: ignore[attr-defined]
-    return env.book_numbers  # type: ignore[attr-defined]
+    return noted(env, "numbers")
 
 
 def refer(
@@ -190,5 +190,4 @@ def setup(app: Sphinx) -> None:
     """Run when a page was read."""
     app.connect("doctree-read", write, priority=900)
     app.connect("missing-reference", refer)
-    app.connect("env-purge-doc", lambda app, env, page: _of(env).pop(page, None))
     app.connect("html-page-context", name_page, priority=850)

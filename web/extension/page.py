@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,15 @@ MENDED = {  # what other extensions write and screen readers stumble over
     ' role="doc-biblioentry"': "",  # ARIA gave it up
     '<th class="head"><p></p></th>': "<td></td>",  # the corner of a table heads nothing
 }
+SAFE = {"sphinx_jupyterbook_latex", "sphinx_multitoc_numbering"}  # to read on all cores, and do not say so
 TEMPLATES = vendor.HERE / "templates"
 _GITHUB = re.compile(r"(?:https://|git@)github\.com[/:](?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?/?")
 
 
 def add_templates(app: Sphinx, config: Config) -> None:
-    """The book's templates come before the theme's."""
+    """The book's templates come before the theme's; the book numbers its figures itself (`numbers`)."""
     config.templates_path.insert(0, str(TEMPLATES))
+    config.numfig = False  # an extension for LaTeX switches it on, and Sphinx would walk through every page
 
 
 def repository(app: Sphinx) -> str:
@@ -73,23 +74,9 @@ def trim(
     context["script_files"] = context["css_files"] = []
     for wrong, right in MENDED.items():
         context["body"] = (context.get("body") or "").replace(wrong, right)
-    if "generate_toctree_html" in context:
-        context["generate_toctree_html"] = _with_names(context["generate_toctree_html"])
     context["book_policy"] = policy.POLICY
     context["book_source"] = notebook = _source(app, page)
     context["book_places"] = places(app.book_repository, notebook)  # type: ignore[attr-defined]
-
-
-def _with_names(contents: Callable[..., Any]) -> Callable[..., Any]:
-    """The theme's table of contents, where each toggle says to a screen reader what it opens."""
-
-    def named(*args: Any, **options: Any) -> Any:
-        made = contents(*args, **options)
-        for toggle in made.find_all("summary") if hasattr(made, "find_all") else ():
-            toggle["aria-label"] = f"Pages below {toggle.find_parent('li').a.get_text(strip=True)}"
-        return made
-
-    return named
 
 
 def _source(app: Sphinx, page: str) -> str:
@@ -99,8 +86,10 @@ def _source(app: Sphinx, page: str) -> str:
 
 
 def start(app: Sphinx) -> None:
-    """Ask once for what every page shows, and for no index but the book's own."""
+    """Ask once for what every page shows, and for no index but the book's own; read on all cores."""
     app.builder.search = False  # type: ignore[attr-defined]
+    for name in SAFE & app.extensions.keys():
+        app.extensions[name].parallel_read_safe = True
     app.book_repository = repository(app)  # type: ignore[attr-defined]
 
 

@@ -1,6 +1,6 @@
 """What can be found? Every section, glossary entry, figure and explorer; neither code nor worked answers.
 
-Sections are read from Sphinx's own trees, so a formula counts once. Headings and defined words come with
+Sections are noted as Sphinx reads a page, so a formula counts once. Headings and defined words come with
 the dialog; an index of all prose, which Node makes with MiniSearch, with the first letter typed. Both are
 scripts, not data, so that a book opened from a folder can search.
 """
@@ -20,9 +20,11 @@ from tools.pages import every
 from tools.reference import terms
 from web import vendor
 from web.extension import scripts
+from web.extension.noted import noted
 
 FILES = HEADS, WHOLE, SCRIPT = "search-heads.js", "search-whole.js", "search.js"
 LEAD = 110  # letters of a section's beginning that a result shows
+_NOT_SAID = (nodes.literal_block, nodes.raw, nodes.comment, nodes.system_message, addnodes.glossary)
 _LEFT_OUT = ("solutions/", "bibliography", "genindex")
 _SHOWN = re.compile(r'class="(?:fig|explorer)"')
 _REPORTS = ("training-runs", "serving-runs", "fidelity", "predicted-and-compiled")
@@ -31,6 +33,15 @@ _ALIASES = vendor.HERE / "aliases.csv"
 _ASKED = vendor.HERE / "asked.csv"
 _LIBRARY = 'import MiniSearch from "minisearch";\n'
 _MAKER = vendor.HERE / "index.mjs"
+
+
+class Place(NamedTuple):
+    """A section or an entry as a page has it; `names` are what links to it may say."""
+
+    anchor: str
+    title: str
+    text: str
+    names: tuple[str, ...] = ()
 
 
 class Section(NamedTuple):
@@ -44,20 +55,25 @@ class Section(NamedTuple):
     asked: str = ""
 
 
-def sections(page: str, tree: nodes.document, taught: dict[str, str]) -> Iterator[Section]:
-    """Every section of a page, without the sections in it but with the words that it teaches; every entry."""
+def note(app: Sphinx, doctree: nodes.document) -> None:
+    """Note what can be found on a page."""
+    if not app.env.docname.startswith(_LEFT_OUT):
+        noted(app.env, "places")[app.env.docname] = list(places(doctree))
+
+
+def places(tree: nodes.document) -> Iterator[Place]:
+    """Every section of a page, without the sections in it; every entry of a glossary."""
     for section in tree.findall(nodes.section):
         parts = [child for child in section.children if not isinstance(child, nodes.section | nodes.title)]
         title = _said(next(iter(section.findall(nodes.title))))
         text = " ".join(filter(None, map(_said, parts)))
-        words = " / ".join(filter(None, (taught.get(name) for name in section["ids"])))
         outer = section.parent is tree
-        yield Section(page, "" if outer else section["ids"][-1], title, words, text)
+        yield Place("" if outer else section["ids"][-1], title, text, tuple(section["ids"]))
     for item in tree.findall(nodes.definition_list_item):
         for term in item.findall(nodes.term):
             if term["ids"]:
                 meaning = " ".join(map(_said, item.findall(nodes.definition)))
-                yield Section(page, term["ids"][0], _said(term), "", meaning)
+                yield Place(term["ids"][0], _said(term), meaning)
 
 
 def _said(node: nodes.Node) -> str:
@@ -68,7 +84,7 @@ def _said(node: nodes.Node) -> str:
         return _plain_tex(node.astext())
     if isinstance(node, nodes.container) and "cell" in node["classes"]:
         return _caption(node)
-    if isinstance(node, nodes.literal_block | nodes.raw | nodes.comment | addnodes.glossary):
+    if isinstance(node, _NOT_SAID):
         return ""
     apart = "" if isinstance(node, nodes.TextElement) else " "
     return re.sub(r"\s+", " ", apart.join(map(_said, node.children))).strip(" " if apart else "")
@@ -89,14 +105,18 @@ def _caption(cell: nodes.container) -> str:
 
 
 def collected(app: Sphinx) -> list[Section]:
-    """All of the book, page by page in reading order."""
-    pages = [page for page in app.env.found_docs if not page.startswith(_LEFT_OUT)]
+    """All of the book, page by page in reading order; sections with the words that they teach."""
+    found = noted(app.env, "places")
+    pages = list(found)
     order = [app.config.root_doc, *_below(app, app.config.root_doc)]
     pages.sort(key=lambda page: (order.index(page) if page in order else len(order), page))
-    taught = _taught()
-    found = (one for page in pages for one in sections(page, app.env.get_doctree(page), taught))
-    asked = questions()
-    return [one._replace(asked=asked.get(f"{one.page}#{one.anchor}", "")) for one in found]
+    taught, asked = _taught(), questions()
+    return [
+        Section(page, one.anchor, one.title, words, one.text, asked.get(f"{page}#{one.anchor}", ""))
+        for page in pages
+        for one in found[page]
+        for words in [" / ".join(taught[name] for name in one.names if name in taught)]
+    ]
 
 
 def questions() -> dict[str, str]:
@@ -174,3 +194,8 @@ def _indexed(found: list[Section], titles: dict[str, str]) -> str:
         [{"id": n, "book": titles[one.page], **one._asdict()} for n, one in enumerate(found)]
     )
     return vendor.answered(_MAKER, library, question, "the search index was not made")
+
+
+def setup(app: Sphinx) -> None:
+    """Note when a page was read and all else has changed it; `assets` writes the index."""
+    app.connect("doctree-read", note, priority=990)

@@ -17,6 +17,7 @@ from scalingbook_lib.cli.workbench import workbench_json
 from scalingbook_lib.cli.workbench.flips import inputs
 from scalingbook_lib.cli.workbench.setup import FIELDS, Field, Setup
 from scalingbook_lib.machines import chips
+from web.extension.noted import shows_the_library
 
 MACHINES = ("v5e:4x4", "v5p:4x4x4", "v5p:8x8x8", "v6e:16x16", "tpu7x:4x4x4", "h100:8", "h100:512", "b200:8")
 BUTTONS = {
@@ -34,8 +35,8 @@ class Workbench(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """The whole workbench as static HTML, with what the library answers at each build."""
-        self.env.note_reread()
+        """The whole workbench as static HTML, with what the library answers."""
+        shows_the_library(self.env)
         parts = [[part.strip() for part in line.split("|")] for line in self.content]
         panels = "".join(self._panel(*told) for told in parts)
         buttons = "".join(

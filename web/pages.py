@@ -1,0 +1,54 @@
+"""How does Sphinx make the pages? As `jb build` does, on all cores: `python -m web.pages SOURCE WORK`.
+
+What Jupyter Book imports only to execute notebooks is left out: it takes longer than a changed page.
+"""
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+_EXECUTING = {  # a page shows the outputs that its notebook stores
+    "cache": "NotebookClientCache",
+    "direct": "NotebookClientDirect",
+    "inline": "NotebookClientInline",
+}
+_NOT_NEEDED = (
+    "rfc3987_syntax",  # jsonschema compiles a grammar of addresses with it; it does without
+    "jupyter_server",  # jupytext offers itself to it
+)
+
+
+def _leave_out() -> None:
+    for name, client in _EXECUTING.items():
+        module = ModuleType(f"myst_nb.core.execute.{name}")
+        setattr(module, client, None)
+        sys.modules[module.__name__] = module
+    for name in _NOT_NEEDED:
+        sys.modules[name] = None  # type: ignore[assignment]
+
+
+def make(source: Path, work: Path, *, strict: bool) -> int:
+    """Sphinx's status: 0 where all pages stand; `strict` counts warnings as errors."""
+    _leave_out()
+    from jupyter_book.sphinx import build_sphinx
+
+    told = build_sphinx(
+        source,
+        work / "_build" / "html",
+        path_config=source / "_config.yml",
+        noconfig=True,
+        confoverrides={
+            "external_toc_path": (source / "_toc.yml").as_posix(),
+            "latex_individualpages": False,
+            "nitpicky": True,
+        },
+        warningiserror=strict,
+        keep_going=True,
+        jobs=1 + (os.cpu_count() or 1),  # the first of them only hands out work
+    )
+    return told if isinstance(told, int) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(make(Path(sys.argv[1]), Path(sys.argv[2]), strict="--strict" in sys.argv))
