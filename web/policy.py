@@ -14,7 +14,6 @@ _INLINE = re.compile(r"<script(?![^>]*\ssrc=)[^>]*>.*?</script>\s*", re.S)
 _STYLED = re.compile(r'<\w[^<>]*?\sstyle="[^"]*"[^<>]*>')
 _STYLE = re.compile(r'\sstyle="([^"]*)"')
 _CLASS = re.compile(r'\sclass="([^"]*)"')
-_NAMED = re.compile(r"\bst-[\w.%-]+")
 
 
 def fitted(html: str) -> str:
@@ -37,9 +36,9 @@ def _name(style: str) -> str:
     return "st-" + re.sub(r"[^A-Za-z0-9.%-]", lambda found: f"_{ord(found[0]):02X}", said)
 
 
-def rules(pages: list[str]) -> str:
+def rules(classes: set[str]) -> str:
     """The style of every such class, before all other rules, as an attribute's is."""
-    names = sorted({name for text in pages for name in _NAMED.findall(text)})
+    names = sorted(name for name in classes if name.startswith("st-"))
     return "".join(f":root:root:root .{re.sub('[.%]', _escaped, name)}{{{_style(name)}}}\n" for name in names)
 
 

@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 
-from web import downloads, live, offline, policy, serve, vendor
+from tools import notebooks, wheel
+from web import downloads, live, offline, policy, serve, stamp, vendor
 from web.alone import alone
 
 BUILD = vendor.ROOT / "_build"
@@ -35,14 +36,10 @@ def _build(source: Path, target: Path, *, draft: bool) -> Path:
     work = target / "work"
     _start(work, source)
     made = work / "_build" / "html"
-    with ThreadPoolExecutor() as beside:  # neither needs a page
-        others = [
-            beside.submit(live.write, made / "_static" / "live"),
-            beside.submit(downloads.write, made, source),
-        ]
+    with ThreadPoolExecutor() as beside:
+        other = beside.submit(_beside_the_pages, source, work, made)
         _sphinx(source, work, strict=not draft)
-        for other in others:
-            other.result()
+        other.result()
     offline.write(made)
     (made / ".nojekyll").touch()
     publish(made, target)
@@ -54,12 +51,12 @@ def _build(source: Path, target: Path, *, draft: bool) -> Path:
 
 def _start(work: Path, source: Path) -> None:
     """Begin from nothing where the last build did not finish, or what builds the pages has changed."""
-    digest, stamp = _machinery(source), work / "machinery"
-    if (work / "unfinished").exists() or not stamp.exists() or stamp.read_text() != digest:
+    digest, last = _machinery(source), work / "machinery"
+    if (work / "unfinished").exists() or not last.exists() or last.read_text() != digest:
         shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True, exist_ok=True)
     (work / "unfinished").touch()
-    stamp.write_text(digest)
+    last.write_text(digest)
 
 
 def _machinery(source: Path) -> str:
@@ -71,6 +68,26 @@ def _machinery(source: Path) -> str:
     for name in ("_config.yml", "_toc.yml"):
         digest.update((source / name).read_bytes())
     digest.update(" ".join(f"{tool} {version(tool)}" for tool in TOOLS).encode())
+    return digest.hexdigest()
+
+
+def _beside_the_pages(source: Path, work: Path, made: Path) -> None:
+    """Write what needs no page, the worker's files and the notebooks, unless the last build made the same."""
+    digest, last = _made_beside(source), work / "beside"
+    if not last.exists() or last.read_text() != digest:
+        live.write(made / "_static" / "live")
+        downloads.write(made, source)
+        last.write_text(digest)
+
+
+def _made_beside(source: Path) -> str:
+    """A digest of all that this is made from: the library, the notebooks, the programs that make it."""
+    digest = hashlib.sha256(f"{vendor.lock_digest()} {stamp.VERSION} {stamp.day()}".encode())
+    programs = [*vendor.HERE.glob("*.py"), vendor.HERE / "compile.mjs", *(vendor.ROOT / "tools").glob("*.py")]
+    paths = [*programs, *(notebook.path for notebook in notebooks.every(root=source))]
+    told = wheel.whole() | wheel.workbench() | {str(p): p.read_bytes() for p in paths if p.exists()}
+    for name, content in sorted(told.items()):
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
 

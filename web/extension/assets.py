@@ -43,9 +43,10 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     whole = Path(app.doctreedir) / "theme.css"
     if any(static.glob("styles/pydata*")):  # else Sphinx had nothing to do, and copied nothing
         _join_sheets(static, whole)
-    used = _used(pages)
+    named = set().union(*map(stylesheet.names_in_html, pages))
+    used = named | _used_by_programs()
     css = _theme_rules(whole, used, pages) + stylesheet.prune(katex_rules(), used) + text_font_rules()
-    css += own_rules() + policy.rules(pages)
+    css += own_rules() + policy.rules(named)
     (static / "site.css").write_text(css, encoding="utf-8")
     shutil.copytree(scripts.PAGE / "static", static, dirs_exist_ok=True)
     scripts.write(static, _exercises(app))
@@ -79,12 +80,12 @@ def _join_sheets(static: Path, whole: Path) -> None:
     whole.write_text("\n".join(path.read_text(encoding="utf-8") for path in paths), encoding="utf-8")
 
 
-def _used(pages: list[str]) -> set[str]:
-    """Every class and id that an element may have: of pages, of scripts, of what the library draws."""
+def _used_by_programs() -> set[str]:
+    """Every class and id that scripts and what the library draws may give to an element."""
     used: set[str] = set()
     library = vendor.ROOT / "scalingbook_lib"
     drawn = [path.read_text("utf-8") for path in library.glob("reader/**/*.py")]
-    for text in [*pages, *drawn]:
+    for text in drawn:
         used |= stylesheet.names_in_html(text)
     for entry in scripts.ENTRIES:
         used |= stylesheet.names_in_source(scripts.joined(scripts.PAGE / entry))

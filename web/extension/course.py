@@ -77,11 +77,12 @@ def places() -> dict[str, str]:
     """The page of the main lane on which each exercise stands, by its key."""
     main = [page for page in pages.every() if not page.deeper]
     found = ((page, one) for page in main for one in exercises.SHOWN.finditer(page.text))
-    return {
-        exercise.key: page.name
-        for page, one in found
-        for exercise in exercises.shown(one["stem"], one["names"].split())
-    }
+    return {key: page.name for page, one in found for key in _keys(one["stem"], one["names"].split())}
+
+
+def _keys(stem: str, names: list[str]) -> list[str]:
+    """Of the exercises that a page names, or of those that no page names: these alone are looked up."""
+    return [f"{stem}.{one}" for one in names] or [one.key for one in exercises.shown(stem, names)]
 
 
 class Weeks(SphinxDirective):

@@ -40,7 +40,8 @@ class Exercises(SphinxDirective):
         for page in pages.of(stem):  # what one names, another does not show
             self.env.note_dependency(str(page.path))
         self.env.note_dependency(str(ROOT / "solutions" / f"{stem}.md"))
-        self.env.note_dependency(str(ROOT / "scalingbook_lib" / "chapters" / stem / "checks.py"))
+        for path in (ROOT / "scalingbook_lib" / "chapters" / stem / "checks").rglob("*.py"):
+            self.env.note_dependency(str(path))
         try:
             known, read = checks.catalogue(stem), exercises.shown(stem, names)
         except (ValueError, OSError) as error:

@@ -3,6 +3,7 @@
 Sphinx keeps it between builds, forgets a page that it reads again, and merges what its processes have read.
 """
 
+from functools import cache
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -18,9 +19,14 @@ def noted(env: BuildEnvironment, name: str) -> dict[str, Any]:
 
 def shows_the_library(env: BuildEnvironment) -> None:
     """Read the page again when the library has changed, which has drawn a part of it."""
-    for name in wheel.core() | wheel.workbench():
-        if name.startswith(wheel.LIBRARY.name):
-            env.note_dependency(str(wheel.LIBRARY.parent / name))
+    for path in _library():
+        env.note_dependency(path)
+
+
+@cache
+def _library() -> tuple[str, ...]:
+    """Its files."""
+    return tuple(str(p) for p in wheel.LIBRARY.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
 
 
 def _all(env: BuildEnvironment) -> dict[str, dict[str, Any]]:
