@@ -5,6 +5,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 from web.extension import (
+    answers,
     assets,
     cards,
     course,
@@ -28,7 +29,7 @@ from web.extension import (
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part."""
     parts = (
-        source, page, order, head, licenses, outside, maths, exercises, terms, uses, numbers, cards, cover,
+        source, page, order, head, licenses, outside, maths, exercises, answers, terms, uses, numbers, cards, cover,
         course, embed, workbench, assets,
     )  # fmt: skip
     for part in parts:

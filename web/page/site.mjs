@@ -61,7 +61,7 @@ setUpFound();
 setUpPaths();
 setUpPlace();
 setUpVisited();
-if (document.querySelector(".admonition.predict")) load("guesses.mjs").catch(() => {}); // from a file: nobody is asked
+if (document.querySelector(".admonition.predict")) loadSurely("guesses.mjs").catch(() => { for (const one of all(document, "[hidden='until-found']", HTMLElement)) one.hidden = false; });
 load("progress.mjs").catch(() => {}); // a page opened from a file: nothing is stored
 if (document.querySelector(".save-book") && location.protocol !== "file:") load("whole.mjs").catch(() => {});
 if (document.querySelector(".explorer, .answer-box")) loadSurely("live.mjs").catch(notLive);

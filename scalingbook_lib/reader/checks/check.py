@@ -6,6 +6,7 @@ caught in one place.
 """
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -101,6 +102,11 @@ class Check(Told):
         """The chapter this exercise belongs to."""
         return self.key.partition(".")[0]
 
+    @property
+    def words(self) -> frozenset[str]:
+        """The words that this exercise uses itself: what it counts may stand behind a number."""
+        return frozenset(re.findall("[a-z]{3,}", " ".join((self.unit, self.title, *self.hints)).lower()))
+
     def __str__(self) -> str:
         number = f"a number in {self.unit}" if self.unit else "a plain number"
         asks = {
@@ -159,17 +165,34 @@ def _near(value: float, target: float, check: Check) -> bool:
 
 
 def _chosen(choices: tuple[str, ...], given: Any) -> str:
-    """The choice that was meant: written out, or by its letter, bare or in parentheses."""
+    """The choice that was meant: written out, by a usual other name, or by its letter."""
     text = _bare(given) if isinstance(given, str) else ""
     by_letter = {chr(ord("a") + place): choice for place, choice in enumerate(choices)}
     written_out = {_bare(choice): choice for choice in choices}
-    if chosen := (by_letter | written_out).get(text):
+    if chosen := (by_letter | written_out).get(text) or _spelled_otherwise(choices, text):
         return chosen
     raise Unread(f"Choose one of these: {'; '.join(choices)}.")
 
 
 def _bare(text: str) -> str:
     return text.strip().strip(" ().").casefold().replace(" %", "%")
+
+
+_COLLECTIVES = {  # what programs call the collectives
+    "psum": "allreduce", "psumscatter": "reducescatter", "ppermute": "collectivepermute",
+    "permute": "collectivepermute", "a2a": "alltoall",
+}  # fmt: skip
+
+
+def _spelled_otherwise(choices: tuple[str, ...], text: str) -> str | None:
+    """The only choice that differs in spaces and hyphens alone: `x@v`, `ReduceScatter`, `psum_scatter`."""
+
+    def joined(written: str) -> str:
+        letters = re.sub(r"[\s_-]+", "", _bare(written).removeprefix("lax."))
+        return _COLLECTIVES.get(letters, letters)
+
+    same = [choice for choice in choices if joined(choice) == joined(text)] if joined(text) else []
+    return same[0] if len(same) == 1 else None
 
 
 def _array(given: Any) -> notation.Array:
@@ -231,7 +254,7 @@ def _sentence(text: str) -> str:
 # Of each kind: how it is read, what its answer and its mistakes are made into, when two are the same, and
 # what is said of an answer that is neither right nor a known mistake.
 _WAYS: dict[Kind, tuple[Callable[..., Any], ...]] = {
-    "number": (lambda check, given: reading.number(given, check.unit), float, _near, _likely),
+    "number": (lambda check, given: reading.number(given, check.unit, check.words), float, _near, _likely),
     "choice": (
         lambda check, given: _chosen(check.choices, given),
         str,
