@@ -90,7 +90,7 @@ def _quantity(text: str, unit: str, words: frozenset[str]) -> float:
     if text.strip().lower() in _ENDLESS:
         return math.inf
     counted = _is_count(unit)
-    plain = _without_words(text, words | _COUNTING) if counted else text
+    plain = _without_words(text, words) if counted else text
     try:
         if counted and (billions := _BILLIONS.fullmatch(plain.strip())):
             return 1e9 * _calculated(billions[1]).value  # "18.39 B" parameters: bytes are not counted here
@@ -101,7 +101,7 @@ def _quantity(text: str, unit: str, words: frozenset[str]) -> float:
         raise Unread(f"{error}.") from None
 
 
-_COUNTING = frozenset("x times fold parameters params elements ways tokens chips".split())
+_COUNTING = frozenset({"x", "times", "fold", "parameters", "params", "elements", "ways"})
 _BILLIONS = re.compile(r"(.*[0-9)])\s*B")
 _LAST_WORD = re.compile(
     r"(.*[0-9)](?:\s*[kKMGTBPE]i?|\s*[a-z]+illion|\s*thousand)?)[\s-]*([a-zA-Z]+(?: [a-zA-Z]+)?)"
@@ -115,10 +115,11 @@ def _is_count(unit: str) -> bool:
 
 
 def _without_words(text: str, words: frozenset[str]) -> str:
-    """The text without the name of what it counts, if that is the exercise's own: `200` of `200 sequences`."""
-    found = _LAST_WORD.fullmatch(text.strip())
-    named = found is not None and all(_stem(word) in {*map(_stem, words)} for word in found[2].split())
-    return found[1] if found and named else text
+    """The text without the exercise's own name for what it counts: `200` of `200 sequences`."""
+    if not (found := _LAST_WORD.fullmatch(text.strip())):
+        return text
+    own = {_stem(word) for word in words if not known(word)} | {_stem(word) for word in _COUNTING}
+    return found[1] if all(_stem(word) in own for word in found[2].split()) else text
 
 
 def _stem(word: str) -> str:

@@ -103,6 +103,44 @@ def test_units_are_read_and_a_wrong_one_is_told_before_the_number():
     assert Check(key="here.7", title="", answer=lambda: 256.0, unit="tokens")("256 tokens").ok
 
 
+@pytest.mark.parametrize(
+    ("given", "unit", "value"),
+    [
+        ("200 sequences", "sequences", 200), ("200 Sequences", "sequences", 200), ("1 sequence", "sequences", 1),
+        ("2 ways", "", 2), ("90 x", "", 90), ("16x", "", 16), ("6.85 M rows", "rows", 6.85e6),
+        ("15/4", "FLOP/B", 3.75), ("2^20/2765e9", "s", 2**20 / 2765e9), ("2**20 / 2765e9 s", "s", 2**20 / 2765e9),
+        ("-(1 + 3) * 2^-2 ms", "s", -1e-3), ("1/8 GB", "B", 0.125e9), ("2 × 3", "", 6),
+        ("18.39 B", "", 18.39e9), ("18.39 B parameters", "", 18.39e9), ("18.39 B", "B", 18.39),
+        ("43 nanoseconds", "s", 43e-9), ("3 minutes", "s", 180), ("2 kilobytes", "B", 2000),
+    ],
+)  # fmt: skip
+def test_calculations_and_the_words_of_the_exercise_are_read(given, unit, value):
+    assert number(given, unit, frozenset({"sequences", "rows"})) == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "given", ["200 apples", "9^9^9^9", "1/0", "(1", "1 2", "2 + ", "(-1)^0.5", "1/2 apples"]
+)
+def test_what_is_no_calculation_is_refused(given):
+    with pytest.raises(Unread):
+        number(given, "sequences", frozenset({"sequences"}))
+
+
+def test_the_other_unit_of_a_count_is_told():
+    with pytest.raises(Unread, match="in chips"):
+        number("256 chips", "tokens", frozenset({"tokens", "chips"}))
+
+
+@pytest.mark.parametrize(
+    ("given", "choice"),
+    [("x@v", "x @ v"), ("reduce scatter", "ReduceScatter"), ("psum_scatter", "ReduceScatter"),
+     ("lax.psum", "AllReduce"), ("all-gather", "AllGather"), ("all_to_all", "AllToAll")],
+)  # fmt: skip
+def test_a_choice_is_known_by_its_other_spellings(given, choice):
+    choices = ("x @ v", "ReduceScatter", "AllReduce", "AllGather", "AllToAll")
+    assert Check(key="here.9", title="", answer=lambda: choice, choices=choices)(given).ok
+
+
 def test_an_exact_count_is_compared_exactly():
     exact = Check(key="here.8", title="", answer=lambda: 2**40 + 1, unit="FLOP", rel_tol=0)
     assert exact(2**40 + 1).ok
