@@ -1,8 +1,8 @@
 """Which words link to the glossary? `python -m tools.reference.links` writes data/ambiguous_links.csv.
 
 The terms of `data/linked_terms.txt` have only one sense, and the site links them by itself. Every other word
-is linked only where its author marks it with `{term}`. `data/ambiguous_links.csv` lists these links, each with
-its sentence, so that a person can check that the definition has the sense of the sentence.
+is linked only where its author marks it with `{term}`. `data/ambiguous_links.csv` lists these links, each
+with its sentence, so that a person can check that the definition has the sense of the sentence.
 """
 
 import csv
@@ -20,6 +20,7 @@ LINKED = ROOT / "data" / "linked_terms.txt"
 TABLE = ROOT / "data" / "ambiguous_links.csv"
 _BLOCK = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 _ROLE = re.compile(r"\{term\}`(?P<said>[^`<]+?)(?: <(?P<name>[^`>]+)>)?`")
+_PARAGRAPH = re.compile(r"\n\s*\n|^:+.*\n|\n(?=\s*(?:[-*]|\d+\.) )", re.MULTILINE)
 _END = re.compile(r"(?<=[.?!])\s+(?=[^a-z\s])")
 
 
@@ -57,7 +58,7 @@ def ambiguous() -> list[Link]:
 
 def _marked(page: Path, entry: dict[str, str]) -> Iterator[Link]:
     name = page.relative_to(ROOT).with_suffix("").as_posix()
-    for paragraph in re.split(r"\n\s*\n", _BLOCK.sub("", page.read_text(encoding="utf-8"))):
+    for paragraph in _PARAGRAPH.split(_BLOCK.sub("", page.read_text(encoding="utf-8"))):
         text = " ".join(paragraph.split())
         for role in _ROLE.finditer(text):
             if singular(role["said"], linked()) is None:
