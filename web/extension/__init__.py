@@ -19,6 +19,7 @@ from web.extension import (
     order,
     outside,
     page,
+    side_by_side,
     source,
     terms,
     uses,
@@ -30,7 +31,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part."""
     parts = (
         source, page, order, head, licenses, outside, maths, exercises, answers, terms, uses, numbers, cards, cover,
-        course, embed, workbench, assets,
+        course, side_by_side, embed, workbench, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)
