@@ -51,8 +51,8 @@ class Allocation:
 class DoesNotFit(RuntimeError):
     """A program that needs more of a memory than the chip has; `memory` is 'HBM' or 'VMEM'.
 
-    `largest`: the largest buffers, where the compiler lists them; `arguments`: the program's arguments, where it
-    does not. `kind`: what the compiler says that the memory is for, such as 'HLO temporaries'. `said`: the
+    `largest`: the largest buffers, where the compiler lists them; `arguments`: the program's arguments,
+    where it does not. `kind`: what the compiler says that the memory is for, such as 'HLO temporaries'. `said`: the
     compiler's own words, where one kernel asked for more of VMEM than a kernel may have.
     """
 
@@ -93,7 +93,7 @@ class DoesNotFit(RuntimeError):
         )
 
     def _parts(self) -> str:
-        """The largest buffers; or what the arguments take, since then the rest is what the program computes."""
+        """The largest buffers, or what the arguments take: the rest is what the program computes."""
         if self.largest:
             return f"; the largest: {'; '.join(map(str, self.largest[:3]))}"
         if not self.arguments:

@@ -38,8 +38,8 @@ def test_temporaries_that_do_not_fit_are_not_blamed_on_small_arguments():
 
 def test_what_the_memory_is_for_is_kept():
     error = overflow.read(
-        "RESOURCE_EXHAUSTED: E1000: CompileTimeHbmOom: Ran out of memory on HBM, the total memory required for "
-        "HLO temporaries (16.44G) exceeds available HBM (15.75G). HLO module: jit_att."
+        "RESOURCE_EXHAUSTED: E1000: CompileTimeHbmOom: Ran out of memory on HBM, the total memory required "
+        "for HLO temporaries (16.44G) exceeds available HBM (15.75G). HLO module: jit_att."
     )
     assert error is not None
     assert (error.kind, error.memory, error.largest) == ("HLO temporaries", "HBM", ())
