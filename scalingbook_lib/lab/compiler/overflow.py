@@ -52,7 +52,7 @@ class DoesNotFit(RuntimeError):
     """A program that needs more of a memory than the chip has; `memory` is 'HBM' or 'VMEM'.
 
     `largest`: the largest buffers, where the compiler lists them; `arguments`: the program's arguments,
-    where it does not. `kind`: what the compiler says that the memory is for, such as 'HLO temporaries'. `said`: the
+    where it does not. `kind`: what the memory is for in its words ('HLO temporaries'). `said`: the
     compiler's own words, where one kernel asked for more of VMEM than a kernel may have.
     """
 
