@@ -16,8 +16,8 @@ from nbformat import NotebookNode
 from scalingbook_lib.viz import explore, figure
 from tools import exercises
 
-# MyST: a label `(name)=` above a heading, a box `:::{admonition}`, what the site hides as its answer, the directive of the exercises,
-# a role {`ref`, `cite` ...} with its text, and in that text `words <target>`.
+# MyST: a label `(name)=` above a heading, a box `:::{admonition}`, the answer that the site hides, the
+# directive of the exercises, a role {`ref`, `cite` ...} with its text, and in that text `words <target>`.
 _LABEL = re.compile(r"^\((?P<label>[\w-]+)\)=\n", re.MULTILINE)
 _TITLED = re.compile(r"^\((?P<label>[\w-]+)\)=\n(?=(?:\([\w-]+\)=\n)*#+ +(?P<title>.+)$)", re.MULTILINE)
 _BOX = re.compile(

@@ -30,8 +30,8 @@ from web.extension import (
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part."""
     parts = (
-        source, page, order, head, licenses, outside, maths, exercises, answers, terms, uses, numbers, cards, cover,
-        course, side_by_side, embed, workbench, assets,
+        source, page, order, head, licenses, outside, maths, exercises, answers, terms, uses, numbers, cards,
+        cover, course, side_by_side, embed, workbench, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)

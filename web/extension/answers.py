@@ -8,14 +8,13 @@ next cell prints belongs to the answer, too.
 
 import re
 from html import escape
-from typing import Any, ClassVar
+from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-_KINDS = {nodes.paragraph: "paragraph", nodes.table: "table"}
 _LISTS = (nodes.bullet_list, nodes.enumerated_list)
 _NUMBERS = ("no", "one", "two", "three", "four", "five")
 
@@ -24,7 +23,7 @@ class Answer(SphinxDirective):
     """The answer of the Predict box above it."""
 
     has_content = True
-    option_spec: ClassVar[dict[str, Any]] = {
+    option_spec = {  # noqa: RUF012
         "value": directives.unchanged_required,
         "unit": directives.unchanged_required,
         "choices": directives.unchanged_required,
@@ -37,14 +36,15 @@ class Answer(SphinxDirective):
         self.state.nested_parse(self.content, self.content_offset, answer)
         if "output" in self.options:
             answer["with_output"] = True
-        return [nodes.raw("", _form(self.options, _extent(answer, "output" in self.options)), format="html"), answer]
+        hidden = _extent(answer, "output" in self.options)
+        return [nodes.raw("", _form(self.options, hidden), format="html"), answer]
 
 
 def _extent(answer: nodes.Element, output: bool) -> str:
     """What is hidden, in words."""
-    parts = [_KINDS.get(type(child), "list" if isinstance(child, _LISTS) else "paragraph") for child in answer]
-    counted = [_several(parts.count(kind), kind) for kind in ("paragraph", "list", "table") if kind in parts]
-    return " and ".join([*counted, *(["an output"] if output else [])])
+    lists = sum(isinstance(child, _LISTS) for child in answer)
+    counts = {"paragraph": len(answer) - lists, "list": lists, "output": int(output)}
+    return " and ".join(_several(count, kind) for kind, count in counts.items() if count)
 
 
 def _several(count: int, kind: str) -> str:
