@@ -137,7 +137,7 @@ class Paths(SphinxDirective):
         """One group of radio buttons; with scripts off, a list."""
         _depends(self)
         rows = "".join(_way(*(part.strip() for part in line.split("|"))) for line in self.content if line)
-        legend = "<legend>Choose a path: the contents mark its chapters, and <em>Next</em> follows it</legend>"
+        legend = "<legend>Choose a path: the contents mark its chapters, and Next follows it</legend>"
         return [nodes.raw("", f'<fieldset class="paths">{legend}{rows}</fieldset>', format="html")]
 
 
