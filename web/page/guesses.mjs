@@ -8,7 +8,7 @@ import { words } from "./words.mjs";
 /** @import { Said } from "./kept.mjs" */
 
 const ASKS = "scalingbook.asks"; // "no" where a reader wants every answer shown
-const JUDGED = { right: "right", near: "nearly", wrong: "no" };
+const JUDGED = { right: "Right", near: "Nearly right", wrong: "Not right" };
 const WAITS = "[hidden='until-found']";
 const page = location.pathname.replace(/^.*\/|\.html$/g, "");
 
@@ -77,23 +77,19 @@ class Guess {
     } catch (problem) { this.say(read()[this.key] ?? {}, `Not compared: ${words(problem)}.`); }
   }
 
-  /** @param {string} guess @param {string} judged @param {string} [message] */
-  keep(guess, judged, message = "") {
+  /** @param {string} guess @param {string} judged @param {string} [how] */
+  keep(guess, judged, how) {
     const warning = record(this.key, () => ({ solved: judged === "right", guess, judged, page }));
     this.show();
-    if (guess) this.say(read()[this.key] ?? {}, `${message} ${warning}`.trim());
+    if (guess) this.say(read()[this.key] ?? {}, how, warning);
   }
 
-  /** @param {Said} kept @param {string} [message] */
-  say(kept, message = "") {
+  /** @param {Said} kept @param {string} [how] near it was @param {string} [warning] */
+  say(kept, how = "", warning = "") {
     const judged = JUDGED[/** @type {keyof typeof JUDGED} */ (kept.judged)];
-    this.form.replaceChildren(`You said: ${kept.guess}. `);
-    if (judged) this.form.append(`Right? ${judged}. `);
-    else {
-      this.form.append("Were you right? ");
-      for (const [name, text] of Object.entries(JUDGED)) this.form.append(button(text, () => this.keep(kept.guess ?? "", name)));
-    }
-    this.form.append(message);
+    const told = judged ? `${judged}${how ? `: ${how.charAt(0).toLowerCase()}${how.slice(1)}` : "."}` : how || "Were you right?";
+    this.form.replaceChildren(`You said: ${kept.guess}. ${told} ${warning}`.trim());
+    if (!judged) for (const [name, text] of Object.entries(JUDGED)) this.form.append(button(text, () => this.keep(kept.guess ?? "", name)));
     this.form.hidden = false;
   }
 }
