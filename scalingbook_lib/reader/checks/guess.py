@@ -16,7 +16,7 @@ def judge(text: str, answer: str, unit: str = "") -> Outcome:
 
     >>> print(judge("400", "454", "rows"))
     ✓ Within a factor of 2.
-    >>> print(judge("1 µs", "1.01 ms"))
+    >>> print(judge("1 µs", "1.01 ms", "ms"))
     ✗ Too small by a factor of 1,010.
     """
     try:
