@@ -21,22 +21,24 @@ def workbench_json(question: str) -> str:
     panel's with the HTML that says so; so is a defect of the library, whose traceback helps no reader.
     """
     asked = json.loads(question)
+    about = asked.get("panel") or asked.get("command") or ""
     try:
         setups = [Setup.of(one["values"], one.get("config", "")) for one in asked.pop("setups")]
         return json.dumps(ASKED[asked.pop("ask")](*setups, **asked))
     except Refused as refused:
-        return _refused(str(refused), refused.field)
+        return _refused(str(refused), about, refused.field)
     except (ValueError, ArithmeticError) as refused:
-        return _refused(str(refused))
+        return _refused(str(refused), about)
     except Exception as fault:
         told = (
             f"{UNFORESEEN} ({type(fault).__name__}: {fault}). The commands at the bottom of the page show it."
         )
-        return _refused(told)
+        return _refused(told, about)
 
 
-def _refused(says: str, field: str = "") -> str:
-    return json.dumps({"error": says, "field": field, "html": panels.problem(says)["html"]})
+def _refused(says: str, about: str, field: str = "") -> str:
+    shown = panels.problem(says, about)
+    return json.dumps({"error": says, "field": field, "html": shown["html"], "bar": shown["bar"]})
 
 
 def _fit(setup: Setup, command: str) -> dict[str, Any]:

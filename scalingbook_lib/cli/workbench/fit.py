@@ -12,9 +12,10 @@ from typing import Any
 from scalingbook_lib import inference, planner, training
 from scalingbook_lib.cli import plan, serve
 from scalingbook_lib.cli.kinds import given
+from scalingbook_lib.cli.workbench import shown
 from scalingbook_lib.cli.workbench.answers import answered, read
 from scalingbook_lib.cli.workbench.setup import Setup
-from scalingbook_lib.machines import Chip, Cluster, Machine, Slice
+from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
 from scalingbook_lib.machines.torus import write_shape
 from scalingbook_lib.planner import Rejected
 from scalingbook_lib.planner.space import LADDER, TRIED
@@ -22,6 +23,7 @@ from scalingbook_lib.units import BF16, FP32, si
 
 WHAT = {"plan": "Training", "serve": "Serving"}
 MACHINES = {"plan": "machine", "serve": "server"}  # the field of a command's machine
+OFFERED = ("v5e:4x4", "v5p:4x4x4", "v5p:8x8x8", "v6e:16x16", "tpu7x:4x4x4", "h100:8", "h100:512", "b200:8")
 MOST_CHIPS = 2**17  # larger clusters are not looked at
 STATE_BYTES = BF16.bytes + 3 * FP32.bytes  # a parameter: its weight, the master copy and Adam's two moments
 TYPED = ("model", "machine", "batch", "T", "efficiency")
@@ -40,7 +42,8 @@ class Fit:
     def json(self, command: str) -> dict[str, Any]:
         """What a page shows, and what its button writes into which field."""
         apply = {"field": MACHINES[command], "value": self.larger} if self.larger else None
-        return {"fits": self.fits, "told": self.told, "short": self.short, "apply": apply}
+        bar = shown.bar(self.short, self.fits)
+        return {"fits": self.fits, "told": self.told, "short": self.short, "apply": apply, "bar": bar}
 
 
 @lru_cache(maxsize=64)
@@ -148,6 +151,20 @@ def _larger(machine: Machine) -> Iterator[Machine]:
 
 def _doubled(n: int) -> list[int]:
     return [n << k for k in range(1, 20) if n << k <= MOST_CHIPS]
+
+
+def offered() -> list[str]:
+    """What the page proposes for a machine: some slices and clusters, one domain of each switched chip."""
+    return [*OFFERED, *(chip.name.lower() for chip in chips.KNOWN.values() if not chip.torus)]
+
+
+def refusal(machine: str, command: str) -> str:
+    """Why a machine can neither train nor serve any model, in a sentence; '' where it can."""
+    try:
+        fit(Setup.of({MACHINES[command]: machine, "model": "llama-3.2-1b"}), command)
+    except ValueError as why:
+        return str(why)
+    return ""
 
 
 def typed(machine: Machine) -> str:

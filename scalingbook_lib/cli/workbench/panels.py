@@ -24,10 +24,11 @@ def panel(setup: Setup, panel: str) -> Panel:
     return found | {"html": shown.column(found)}
 
 
-def problem(says: str) -> Panel:
+def problem(says: str, command: str = "") -> Panel:
     """A panel whose question has no answer, with the sentence that says why."""
     found = _EMPTY | {"refused": True, "error": says}
-    return found | {"html": shown.column(found)}
+    bar = shown.bar(f"{WHAT[command]} is not possible", fits=None) if command in WHAT else ""
+    return found | {"html": shown.column(found), "bar": bar}
 
 
 def _command(setup: Setup, command: str) -> Panel:
@@ -38,7 +39,8 @@ def _command(setup: Setup, command: str) -> Panel:
     found["told"] = told
     if found["refused"]:
         return found
-    return found | {"picture": pictures.drawn(setup, command), "summary": SUMMARIES[command](setup)}
+    found["fit"]["bar"] = shown.bar(found["fit"]["short"], found["fit"]["fits"], NUMBERS[command](setup))
+    return found | {"picture": pictures.drawn(setup, command)}
 
 
 def _model(setup: Setup) -> Panel:
@@ -115,7 +117,7 @@ def _served(setup: Setup) -> str:
     return f"ITL {si(values['itl_s'], 's')}, TTFT {si(values['ttft_s'], 's')}{cost}"
 
 
-SUMMARIES: dict[str, Callable[[Setup], str]] = {"plan": _trained, "serve": _served}
+NUMBERS: dict[str, Callable[[Setup], str]] = {"plan": _trained, "serve": _served}
 PANELS: dict[str, Callable[[Setup], Panel]] = {
     "model": _model,
     "roofline": _roofline,

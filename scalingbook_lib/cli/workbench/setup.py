@@ -103,7 +103,7 @@ FIELDS = (
         label="Compute dtype",
         start="bf16",
         hint="training and serving",
-        offered=("bf16", "fp8", "int8"),
+        offered=("bf16", "fp16", "fp8", "int8", "fp4"),
         options=_alike("--compute", _PLAN, _SERVE),
     ),
     Field(

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
+_FITS = {True: "yes", False: "no", None: "unknown"}
 _FIRST_WORD = re.compile(r"^[a-z]+(?=[ ,])")
 
 
@@ -25,9 +26,15 @@ def column(panel: dict[str, Any]) -> str:
     return f'<div class="workbench-column">{"".join(parts)}</div>'
 
 
+def bar(says: str, fits: bool | None, numbers: str = "") -> str:
+    """One entry of the status bar: whether it fits, and the main numbers where there is room for them."""
+    more = f' <span class="workbench-numbers">{escape(numbers)}</span>' if numbers else ""
+    return f'<p class="workbench-sum" data-fits="{_FITS[fits]}"><b>{escape(says)}</b>{more}</p>'
+
+
 def _fit(fit: dict[str, Any]) -> str:
     """The first line; where a larger machine would do, with a button that sets it."""
-    apply, fits = fit["apply"], {True: "yes", False: "no", None: "unknown"}[fit["fits"]]
+    apply, fits = fit["apply"], _FITS[fit["fits"]]
     button = ""
     if apply:
         field, value = escape(apply["field"]), escape(apply["value"])
