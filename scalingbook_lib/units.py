@@ -125,9 +125,11 @@ _THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.|$|[eE])|[^,]*$")
 _PREFIX = {p: 10.0**e for e, p in _SI.items()} | {"u": 1e-6, "K": 1e3}
 _PREFIX |= {p: float(2 ** (10 * i)) for i, p in enumerate(_BINARY)}
 _PREFIX |= {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+_PREFIX |= {"pico": 1e-12, "nano": 1e-9, "micro": 1e-6, "milli": 1e-3, "kilo": 1e3, "mega": 1e6, "giga": 1e9}
+_PREFIX |= {"tera": 1e12, "peta": 1e15, "exa": 1e18, "kibi": 2.0**10, "mebi": 2.0**20, "gibi": 2.0**30}
 _SPELLED = {  # a base unit, how many of it a unit is, and how people write that
     ("s", 1.0): "s sec second seconds",
-    ("s", 60.0): "min",
+    ("s", 60.0): "min minute minutes",
     ("s", 3600.0): "h hour hours",
     ("s", 86400.0): "day days",
     ("s", 604800.0): "week weeks",

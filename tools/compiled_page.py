@@ -1,9 +1,10 @@
 """What is filled into the page "Predicted and compiled": its numbers, its tables, and its picture."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from pathlib import Path
 
 from scalingbook_lib.evidence.compiled import RECORDED
@@ -14,7 +15,7 @@ from tools.compiled.beside import CLASSES, FAR, FLOPS, MEASURES, REASONS, Beside
 from tools.environment import ROOT
 from tools.published import Cells, Text, draw, share
 
-LOW, HIGH = 0.4, 2.0  # what is farther off lies on the edge of the picture
+SPREAD = 0.8  # octaves over which the points of one number of devices are spread, so that all are seen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +41,26 @@ class Compiled(Text):
 
 
 def _chart(measure: str) -> Chart:
+    shown = [one for one in every() if measure in one.errors]
+    beside = _beside([one.case.devices for one in shown])
     marks = []
     for color, kind in enumerate(CLASSES):
-        own = [one for one in every() if one.kind == kind and measure in one.errors]
-        ratios = [min(max(1 + one.errors[measure], LOW), HIGH) for one in own]
-        marks.append(Points(kind, [one.case.devices for one in own], ratios, color=color))
-    ratio = Scale("predicted / compiled", "", "linear", LOW, HIGH)
-    return Chart(Scale("devices", "", "log", 0.7, 8192), ratio, (RefLine("", 1.0, "y"), *marks), measure)
+        own = [k for k, one in enumerate(shown) if one.kind == kind]
+        ratios = [1 + shown[k].errors[measure] for k in own]
+        marks.append(Points(kind, [beside[k] for k in own], ratios, color=color))
+    most = max(1 + error for one in every() for error in one.errors.values())
+    ratio = Scale("predicted / compiled", "", "linear", 0.0, ceil(4 * most) / 4)
+    return Chart(Scale("devices", "", "log", 0.5, 8192), ratio, (RefLine("", 1.0, "y"), *marks), measure)
+
+
+def _beside(devices: Sequence[int]) -> list[float]:
+    """Where each point lies: those of one number of devices side by side, so that none hides another."""
+    many, before = Counter(devices), Counter[int]()
+    places = []
+    for n in devices:
+        places.append(n * 2 ** (SPREAD * ((before[n] + 0.5) / many[n] - 0.5)))
+        before[n] += 1
+    return places
 
 
 def numbers() -> dict[str, str]:

@@ -16,13 +16,14 @@ from nbformat import NotebookNode
 from scalingbook_lib.viz import explore, figure
 from tools import exercises
 
-# MyST: a label `(name)=` above a heading, a box `:::{admonition}`, the directive of the exercises,
-# a role {`ref`, `cite` ...} with its text, and in that text `words <target>`.
+# MyST: a label `(name)=` above a heading, a box `:::{admonition}`, the answer that the site hides, the
+# directive of the exercises, a role {`ref`, `cite` ...} with its text, and in that text `words <target>`.
 _LABEL = re.compile(r"^\((?P<label>[\w-]+)\)=\n", re.MULTILINE)
 _TITLED = re.compile(r"^\((?P<label>[\w-]+)\)=\n(?=(?:\([\w-]+\)=\n)*#+ +(?P<title>.+)$)", re.MULTILINE)
 _BOX = re.compile(
     r"^:::\{admonition\} (?P<title>.+)\n(?::class: .+\n)?(?P<body>(?:.*\n)*?):::$", re.MULTILINE
 )
+_ANSWER = re.compile(r"^:::\{answer\}\n(?:^:\w+:.*\n)*\n*(?P<body>(?:.*\n)*?):::$", re.MULTILINE)
 _ROLE = re.compile(r"(?<!`)\{(?P<role>[a-z:]+)\}`(?P<text>[^`]+)`")
 # Anchors of what the site numbers, see web/extension/numbers.py.
 _KINDS = {"fig": "figure", "ex": "explorer", "eq": "formula", "table": "table", "exercise": "exercise"}
@@ -75,6 +76,7 @@ def text(source: str, at: Path, known: Book) -> str:
     """A cell of MyST as plain Markdown, for a notebook at this place below the root."""
     # Boxes first: what is quoted may hold labels and roles, which are then replaced within the quote.
     source = _BOX.sub(_quoted, source)
+    source = _ANSWER.sub(lambda m: m["body"].rstrip(), source)
     source = exercises.SHOWN.sub(lambda m: _exercises(m["stem"], m["names"].split(), at), source)
     source = _LABEL.sub(lambda m: f'<a id="{m["label"]}"></a>\n\n', source)
     source = _ROLE.sub(lambda m: _role(m["role"], " ".join(m["text"].split()), at, known), source)

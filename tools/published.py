@@ -10,11 +10,13 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from math import ceil
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from scalingbook_lib.evidence.scores import Score
-from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale, View
+from scalingbook_lib.reader.explorers.view import Chart, Panel, Points, RefLine, Scale, View
 from scalingbook_lib.units import si
 from tools.environment import ROOT
 
@@ -88,7 +90,8 @@ class Page(Text):
             if kind in groups:
                 xs, ys = [self.across(s) for s in groups[kind]], [1 + error(s) for s in groups[kind]]
                 marks.append(Points(kind, xs, ys, color=color))
-        ratio = Scale("predicted / published", "", "linear", 0.3, 1.9)
+        most = max(1 + e for s in self.scores() for e in (s.error, s.left_out_error))
+        ratio = Scale("predicted / published", "", "linear", 0.0, ceil(4 * most) / 4)
         return Chart(self.scale, ratio, (RefLine("", 1.0, "y"), *marks), title)
 
     def write(self) -> None:
@@ -98,13 +101,35 @@ class Page(Text):
 
 
 def draw(view: View, path: Path) -> None:
-    """A picture that is the same whenever it is drawn."""
+    """A picture that is the same whenever it is drawn, with one legend below all panels.
+
+    Raises ValueError where a point would lie outside its axes: nothing is left out or moved in silence.
+    """
     import matplotlib
 
     from scalingbook_lib.viz import figures
 
+    for panel in view.panels:
+        _all_inside(panel)
     with matplotlib.rc_context({"svg.hashsalt": path.name}):
-        figures.draw(view).savefig(path, metadata={"Date": None})
+        figure = figures.draw(view)
+        handles: dict[str, Any] = {}
+        for axes in figure.axes:
+            handles.update(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+            if (legend := axes.get_legend()) is not None:
+                legend.remove()
+        figure.legend(handles.values(), handles, loc="outside lower center", ncols=2, frameon=False)
+        figure.savefig(path, metadata={"Date": None})
+
+
+def _all_inside(panel: Panel) -> None:
+    if not isinstance(panel, Chart):
+        return
+    (left, right), (low, high) = panel.ranges()
+    for mark in panel.marks:
+        for x, y in zip(mark.xs, mark.ys, strict=True) if isinstance(mark, Points) else ():
+            if not (left <= x <= right and low <= y <= high):
+                raise ValueError(f"{panel.title}: the point ({x:g}, {y:g}) lies outside the axes; widen them")
 
 
 def table(rows: Iterable[Iterable[str]]) -> str:

@@ -21,7 +21,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV, VENVS = ROOT / ".venv", ROOT / ".venvs"
 FOLDER, LINK = VENVS / "0", VENVS / "link"
-LAYERS = {"book": ["--extra", "viz", "--extra", "cli", "--group", "site"], "test": ["--all-extras", "--all-groups"]}
+LAYERS = {
+    "book": ["--extra", "viz", "--extra", "cli", "--group", "site"],
+    "test": ["--all-extras", "--all-groups"],
+}
 AS_IT_WAS = "; .venv is as it was"
 
 

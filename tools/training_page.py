@@ -230,6 +230,6 @@ PAGE = Page(
     title="Predicted over published time of a step.",
     scores=published.scores,
     across=lambda s: s.published,
-    scale=Scale("published", "s", "log", 0.3, 200),
+    scale=Scale("published", "s", "log", 0.3, 400),
     kinds={"A100": "A100", "H100": "H100", "B200": "Blackwell", "GB200": "Blackwell", "GB300": "Blackwell"},
 )

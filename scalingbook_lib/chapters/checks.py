@@ -17,10 +17,22 @@ import json
 import pkgutil
 
 from scalingbook_lib.chapters import stems
+from scalingbook_lib.reader.checks import guess
 from scalingbook_lib.reader.checks.check import NOTED, Check, Mistake, Outcome
 from scalingbook_lib.reader.checks.programs import SOLVED
 
-__all__ = ["Check", "Mistake", "Outcome", "catalogue", "find", "hint_json", "judge_json", "ordinals", "stems"]
+__all__ = [
+    "Check",
+    "Mistake",
+    "Outcome",
+    "catalogue",
+    "find",
+    "guess_json",
+    "hint_json",
+    "judge_json",
+    "ordinals",
+    "stems",
+]
 
 
 def catalogue(stem: str | None = None) -> dict[str, Check]:
@@ -63,6 +75,12 @@ def judge_json(key: str, text: str) -> str:
         "hints": len(check.hints),
     }
     return json.dumps(reply, ensure_ascii=False)
+
+
+def guess_json(text: str, answer: str, unit: str) -> str:
+    """The judgement on a guess in a Predict box, as JSON: ok, status, message."""
+    outcome = guess.judge(text, answer, unit)
+    return json.dumps({"ok": outcome.ok, "status": outcome.status, "message": outcome.message})
 
 
 def hint_json(key: str, n: int) -> str:

@@ -196,7 +196,7 @@ def _listen(record: Callable[..., None]) -> None:
         outcome = judge(check, given)
         value = given if outcome.ok else None  # of what is wrong the sentence is enough
         if outcome.ok and check.kind == "number":
-            value = reading.number(given, check.unit)
+            value = reading.number(given, check.unit, check.words)
         plain = asdict(value) if isinstance(value, Verdict) else value
         record("judged", check.key, outcome.status, outcome.message[:MOST_CHARACTERS], plain)
         return outcome

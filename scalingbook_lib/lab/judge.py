@@ -6,6 +6,7 @@ the compiled program are read. Without a key, `asked={"all-gather X": 4096}` say
 bytes where times matter). Chapters: Profiling, JAX.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import jax
 import numpy as np
 
 from scalingbook_lib.chapters import checks
+from scalingbook_lib.lab import classic, drawn
 from scalingbook_lib.lab.compiler import aot, hlo, sharding, slices
 from scalingbook_lib.reader.checks import programs
 from scalingbook_lib.reader.checks.programs import Asked, Move, Verdict
@@ -27,6 +29,8 @@ class Task(Told):
     `out` is how its results are to be split, in the notation, for each of them one; `rel_tol` is how near an
     entry has to be, as a share of the largest one. With a `topology` the collectives are those that the TPU
     compiler writes for such a slice: a function then takes its mesh from `jax.set_mesh`, and names none.
+    `written=(("psum Y", 4),)` asks for so many collectives in the program as it is written, which a compiler
+    may merge.
     """
 
     key: str
@@ -36,6 +40,7 @@ class Task(Told):
     rel_tol: float = 1e-4
     asked: Asked | None = None
     topology: str | None = None
+    written: tuple[tuple[str, int], ...] = ()
 
     def __call__(self, fn: Any) -> Any:
         """The verdict on a function of these arrays; its own errors come through, with their traceback."""
@@ -46,13 +51,26 @@ class Task(Told):
             with jax.set_mesh(mesh):
                 program = jax.jit(fn).lower(*self.arrays).compile()
                 got = program(*self.arrays)
-            wanted = self.oracle(*jax.tree.map(np.asarray, self.arrays))
-        wrong = next(_wrong(got, wanted, self.rel_tol, mesh), "")
+            whole = jax.tree.map(np.asarray, self.arrays)
+            wanted = self.oracle(*whole)
+        wrong = next(_wrong(got, wanted, self.rel_tol, mesh, lambda: classic.turned(self.oracle, whole)), "")
+        picture = _drawn(got, wanted, self.rel_tol, mesh) if wrong else ""
         rows = hlo.collectives(program, mesh) if self.topology is None else self._compiled(fn, mesh)
         asked = self._asked()
         moved = summed(rows, shifts=any(" " in move.axes for move in asked or ()))
         key = checks.ordinals().get(self.key, self.key)  # a notebook of once has a number
-        return Verdict(wrong, moved, key, asked, tuple(_elsewhere(got, self.out, mesh)))
+        also = (*_elsewhere(got, self.out, mesh), *self._unwritten(fn, mesh))
+        return Verdict(wrong, moved, key, asked, also, picture)
+
+    def _unwritten(self, fn: Callable, mesh: jax.sharding.Mesh) -> Iterator[str]:
+        """Collectives that are asked for and not written, or not as often."""
+        if self.written:
+            with jax.set_mesh(mesh):
+                there = _collectives(jax.make_jaxpr(fn)(*self.arrays).jaxpr)
+            for name, times in self.written:
+                if there[name] != times:
+                    over = name.replace(" ", " over ")
+                    yield f"it writes {there[name]} of {over}, and {times} are asked for"
 
     def _asked(self) -> tuple[Move, ...] | None:
         if self.asked is not None:
@@ -71,6 +89,22 @@ class Task(Told):
         shapes = ", ".join(f"{a.dtype}{list(a.shape)}" for a in jax.tree.leaves(self.arrays))
         where = f" for {self.topology}" if self.topology else ""
         return f"{self.key or 'a task'}: a function of {shapes}, to {self.rel_tol:g}{where}"
+
+
+def _collectives(jaxpr: Any, times: int = 1) -> Counter[str]:
+    """The sums of a traced program by their axes, those of a scan as often as it runs."""
+    found: Counter[str] = Counter()
+    for eqn in jaxpr.eqns:
+        name = eqn.primitive.name
+        if name.startswith("psum"):
+            axes = eqn.params.get("axes", ())
+            found["psum " + "".join(axis for axis in axes if isinstance(axis, str))] += times
+        inner = times * (eqn.params["length"] if name == "scan" else 1)
+        for value in eqn.params.values():
+            for sub in value if isinstance(value, tuple | list) else (value,):
+                if hasattr(sub := getattr(sub, "jaxpr", sub), "eqns"):
+                    found += _collectives(sub, inner)
+    return found
 
 
 def mesh_of(arrays: Any) -> jax.sharding.Mesh:
@@ -101,8 +135,13 @@ def _struct(a: jax.Array, on: jax.sharding.Mesh) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=where)
 
 
-def _wrong(got: Any, wanted: Any, rel_tol: float, mesh: jax.sharding.Mesh) -> Iterator[str]:
-    """What is wrong about a result."""
+type Turned = Callable[[], list[np.ndarray]]
+
+
+def _wrong(
+    got: Any, wanted: Any, rel_tol: float, mesh: jax.sharding.Mesh, turned: Turned = lambda: []
+) -> Iterator[str]:
+    """What is wrong about a result; `turned` gives what the oracle would if it rolled the other way."""
     found, right = jax.tree.leaves(got), [np.asarray(a) for a in jax.tree.leaves(wanted)]
     if len(found) != len(right):
         yield f"its arrays are {len(found)}, and {len(right)} are asked for"
@@ -112,7 +151,38 @@ def _wrong(got: Any, wanted: Any, rel_tol: float, mesh: jax.sharding.Mesh) -> It
         if g.shape != w.shape:
             yield f"{which}its shape is {list(g.shape)}, and {list(w.shape)} is asked for"
         elif off := [s for s in g.addressable_shards if not _near(s.data, w[s.index], w, rel_tol)]:
-            yield f"{which}{_where(off, w, len(g.addressable_shards), mesh)}"
+            where = _where(off, w, len(g.addressable_shards), mesh)
+            slip = _classic(g, w, next(iter(turned()[n : n + 1]), None), rel_tol)
+            yield f"{which}{slip}{'; ' if slip else ''}{where}"
+
+
+def _classic(got: Any, wanted: np.ndarray, turned: np.ndarray | None, rel_tol: float) -> str:
+    """The classic slip that this result comes from, or ''."""
+    whole = np.asarray(got) if got.is_fully_replicated or got.is_fully_addressable else None
+    if whole is None:
+        return ""
+    other = None if turned is None or turned.shape != wanted.shape else _exact(turned)
+    return classic.slip(
+        _exact(whole), _exact(wanted), other, lambda a, b: _near(a, b, np.abs(b).max(initial=0.0), rel_tol)
+    )
+
+
+def _drawn(got: Any, wanted: Any, rel_tol: float, mesh: jax.sharding.Mesh) -> str:
+    """The first wrong array, device by device."""
+    for g, w in zip(jax.tree.leaves(got), map(np.asarray, jax.tree.leaves(wanted)), strict=False):
+        if g.shape != w.shape:
+            continue
+        shards = {shard.device: shard for shard in g.addressable_shards}
+        blocks = [
+            drawn.Block(
+                _place(d, mesh), _exact(s.data), _exact(w[s.index]), _near(s.data, w[s.index], w, rel_tol)
+            )
+            for d in mesh.devices.flat
+            if (s := shards.get(d)) is not None
+        ]
+        if not all(block.right for block in blocks):
+            return drawn.boxes(blocks)
+    return ""
 
 
 def _near(got: Any, wanted: np.ndarray, whole: np.ndarray, rel_tol: float) -> bool:

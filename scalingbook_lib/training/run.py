@@ -10,7 +10,7 @@ from scalingbook_lib.machines.age import Paid, paid
 from scalingbook_lib.machines.energy import Energy
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training.step import TrainingStep
-from scalingbook_lib.units import BF16, DType, Told, count, si
+from scalingbook_lib.units import BF16, DType, Told, count, rounded, si
 
 DAY_S, HOUR_S = 86400.0, 3600.0
 
@@ -55,7 +55,7 @@ class PlannedRun(Told):
         price = Paid(self.usd_per_hour, self.usd_as_of)
         cost = f", {count(round(self.usd))} USD at {price}" if self.usd is not None else ""
         return (
-            f"{si(self.tokens, 'tokens')} on {self.chips:,} chips: {self.days:.3g} days, "
+            f"{si(self.tokens)} tokens on {self.chips:,} chips: {count(rounded(self.days))} days, "
             f"{si(self.chip_hours)} chip-hours{cost}"
         )
 

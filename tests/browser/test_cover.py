@@ -26,6 +26,9 @@ def test_a_chosen_way_is_marked_wherever_one_goes(page):
     page.goto(page.url.replace("index.html", pages[1]))
     page.wait_for_selector(STEPS, state="attached")
     assert len(marked(page)) == len(wanted)  # the page itself has the address #
+    following = page.locator("a.right-next")
+    assert following.evaluate("(link) => link.pathname").endswith(pages[2])
+    assert following.locator(".prev-next-title").inner_text().strip()
 
 
 def test_what_the_browser_kept_of_something_else_is_not_believed(page):
@@ -41,13 +44,23 @@ SEEN = """(shown) => {  // all of it in the window, and nothing above its middle
 }"""
 
 
-@pytest.mark.parametrize(("width", "height", "scrolled"), [(1366, 768, 0), (390, 844, 300)])
-def test_a_visitor_has_a_slider_and_its_verdict_at_once(visit, width, height, scrolled):
+def test_the_first_screen_has_the_three_doors(visit):
+    page = visit(width=1366).go("index.html")
+    page.set_viewport_size({"width": 1366, "height": 768})
+    doors = page.locator(".doors > ul > li")
+    assert doors.count() == 3
+    assert all(door.evaluate(SEEN) for door in doors.all())
+
+
+@pytest.mark.parametrize(("width", "height"), [(1366, 768), (390, 844)])
+def test_a_slider_and_its_verdict_fit_one_screen(visit, width, height):
     page = visit(width=width).go("index.html")
     page.set_viewport_size({"width": width, "height": height})
     slider = page.locator(".explorer input[name=n]").first
     verdict = page.locator(".explorer .ex-verdict").first
-    page.evaluate("(down) => scrollTo({ top: down, behavior: 'instant' })", scrolled)
+    page.locator(".explorer").first.evaluate(
+        "(explorer) => explorer.scrollIntoView({ block: 'start', behavior: 'instant' })"
+    )
     assert slider.evaluate(SEEN)
     assert verdict.evaluate(SEEN)
     said = verdict.inner_text()

@@ -1,11 +1,13 @@
-"""The workbench asks the command line: the same figures, errors of their field, what would flip it."""
+"""The Workbench asks the command line: same figures, errors of their field, fit first, never a traceback."""
 
 import json
+import random
 import shlex
 
 import pytest
 
-from scalingbook_lib.cli.workbench import pictures, workbench_json
+from scalingbook_lib import models, planner
+from scalingbook_lib.cli.workbench import UNFORESEEN, fit, notation, panels, pictures, workbench_json
 from scalingbook_lib.cli.workbench.flips import CLOSE, FACTORS, flip
 from scalingbook_lib.cli.workbench.setup import FIELDS, Setup
 from scalingbook_lib.reader.draw.palette import LIGHT
@@ -15,6 +17,10 @@ CONFIG = {
     "model_type": "llama", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 4,
     "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 32000, "tie_word_embeddings": False,
 }  # fmt: skip
+MODELS = [model.name for model in models.CATALOGUE]
+MACHINES = fit.offered()
+PAIRS = [(random.Random(7 * n).choice(MODELS), random.Random(11 * n).choice(MACHINES)) for n in range(1, 51)]
+FEW = 200  # plans judged before a search is ended: what is asked here is not which plan is best
 
 
 def said(ask, *setups, **more):
@@ -37,8 +43,109 @@ def test_every_panel_shows_a_figure_or_a_table_and_its_derivation(panel):
     assert not shown["refused"]
     assert "<svg" in shown["picture"]["narrow"] if panel != "cost" else shown["tables"]
     assert all(line["formula"] and line["numbers"] and line["value"] for line in shown["lines"])
-    last = {"cost": "USD for a million output tokens", "roofline": "decoding: T, nothing overlaps"}
+    last = {"cost": "USD for a million output tokens", "roofline": "decode: T, nothing overlaps"}
     assert shown["lines"][-1]["name"] == last.get(panel, shown["lines"][-1]["name"])
+    assert shown["html"].index("workbench-fit") < shown["html"].index(
+        "workbench-table" if shown["tables"] else "<svg"
+    )
+
+
+@pytest.fixture
+def ended_early(monkeypatch):
+    """Searches for the best plan end after a few, so that hundreds of set-ups can be tried."""
+    searched = planner.plans
+
+    def few(*args, watch, **how):
+        return searched(*args, watch=lambda done, of: done > FEW or watch(done, of), **how)
+
+    monkeypatch.setattr(planner, "plans", few)
+
+
+def answers(**values):
+    """Of every panel: an answer that begins with whether it fits, or one sentence of the command line."""
+    for name in panels.PANELS:
+        shown = said("panel", (values, ""), panel=name)
+        text = shown.get("error", "")
+        assert UNFORESEEN not in text, (name, text)
+        assert "Traceback" not in shown["html"]
+        assert text if "fit" not in shown else shown["fit"]["told"], name
+        assert "\n" not in text
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_gets_an_answer_or_a_sentence(model, ended_early):
+    answers(model=model)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_every_machine_gets_an_answer_or_a_sentence(machine, ended_early):
+    answers(machine=machine, server=machine)
+
+
+@pytest.mark.parametrize(("model", "machine"), PAIRS)
+def test_any_pair_gets_an_answer_or_a_sentence(model, machine, ended_early):
+    answers(model=model, machine=machine, server=machine)
+
+
+def test_what_does_not_fit_says_by_how_much_and_where_it_would():
+    shown = said("panel", ({"model": "LLaMA-3 405B"}, ""), panel="serve")
+    assert shown["fit"]["fits"] is False
+    assert "110 GB does not fit in 80 GiB of H100" in shown["fit"]["told"]
+    assert shown["fit"]["apply"] == {"field": "server", "value": "h100:16"}
+    assert 'data-apply="server" data-value="h100:16"' in shown["html"]
+    larger = said("panel", ({"model": "LLaMA-3 405B", "server": "h100:16"}, ""), panel="serve")
+    assert larger["fit"]["fits"] is True
+
+
+def test_a_missed_latency_target_is_not_a_lack_of_memory():
+    shown = said("panel", (SMALL | {"itl": "1us"}, ""), panel="serve")
+    assert shown["fit"]["fits"] is True
+    assert "no layout meets the ITL target of 1us" in shown["fit"]["told"]
+
+
+@pytest.mark.parametrize(
+    ("command", "values"), [("plan", {}), ("serve", {}), ("plan", {"machine": "h100:8"})]
+)
+def test_whether_it_fits_is_the_same_before_and_after_the_search(command, values):
+    setup = Setup.of(SMALL | values)
+    assert fit.fit(setup, command).fits == fit.settled(setup, command).fits
+
+
+def test_a_machine_that_can_neither_train_nor_serve_says_so_in_the_list():
+    pytest.importorskip("sphinx")
+    from web.extension import workbench as page
+
+    told = page._offered()
+    assert 'value="m3 ultra" label="m3 ultra: ' in told
+    assert 'value="h100:8">' in told
+    for command in fit.WHAT:
+        assert not fit.refusal("h100:8", command)
+        assert "M3 Ultra" in fit.refusal("m3 ultra", command)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("8xH100", "h100:8"), ("8 H100", "h100:8"), ("H100 x 16", "h100:16"), ("512xv5p", "v5p:8x8x8"),
+     ("16xv5e", "v5e:4x4"), ("v5p:8x8x8", "v5p:8x8x8"), ("tpu 8i", "tpu 8i"), ("nothing", "nothing")],
+)  # fmt: skip
+def test_a_machine_is_read_as_people_write_it(text, read):
+    assert notation.machine(text) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "read"), [("4M", "512"), ("4Mi", "4Mi"), ("512", "512"), ("3M", "366"), ("x", "x")]
+)
+def test_a_batch_in_tokens_becomes_whole_sequences(text, read):
+    assert notation.batch(text, "8192")[0] == read
+
+
+def test_what_was_read_in_another_way_is_said_under_its_field():
+    told = said("lines", (SMALL | {"server": "8xH100", "batch": "4M"}, ""))
+    assert "h100:8" in told["lines"][2]
+    notes = {note["field"]: note["says"] for note in told["notes"]}
+    assert notes["server"] == "Read as h100:8."
+    assert "Read as 512 sequences (4,194,304 tokens)." in notes["batch"]
+    assert told["errors"] == []
 
 
 def test_no_two_parts_of_a_stack_have_one_colour():
@@ -49,31 +156,32 @@ def test_no_two_parts_of_a_stack_have_one_colour():
     assert [one.label for one in pictures._stack({"a": 1.0, "b": 0.0, "c": 2.0})] == ["a", "c"]
 
 
-def test_a_pasted_config_is_counted_and_a_bad_one_refused():
+def test_a_pasted_config_is_counted_and_named_and_a_bad_one_refused():
     told = said("panel", (SMALL, json.dumps(CONFIG)), panel="model")["told"]
     assert "132,654,080 parameters" in told[0]  # 2·32000·1024 + 4·(4·1024² + 3·1024·4096 + 2·1024) + 1024
     refused = said("panel", (SMALL, json.dumps(CONFIG | {"model_type": "nothing"})), panel="model")
     assert refused["field"] == "model"
     assert "nothing" in refused["error"]
-    lines = said("lines", (SMALL, json.dumps(CONFIG)))["lines"]
-    assert all("config.json" in line for line in lines)
+    read = said("lines", (SMALL, json.dumps(CONFIG)))
+    assert all("config.json" in line for line in read["lines"])
+    assert read["model"] == "llama"
+    assert [one["field"] for one in said("lines", (SMALL, "{}"))["errors"]] == ["model"]
 
 
 @pytest.mark.parametrize("field", [f.name for f in FIELDS if not f.offered])
-@pytest.mark.parametrize("panel", ["plan", "serve"])
-def test_what_is_not_read_is_said_of_its_field(field, panel):
-    known = next(one for one in FIELDS if one.name == field)
-    shown = said("panel", (SMALL | {field: "-7 what"}, ""), panel=panel)
-    assert shown.get("field") == (field if panel in known.options else None)
+def test_what_is_not_read_is_said_of_its_field(field):
+    errors = said("lines", (SMALL | {field: "-7 what"}, ""))["errors"]
+    assert [one["field"] for one in errors] == [field]
+    assert errors[0]["error"]
 
 
 def test_two_set_ups_name_what_was_set_and_what_came_of_it():
     told = said("differences", (SMALL, ""), (SMALL | {"machine": "v5e:4x8"}, ""))
-    assert told["inputs"] == ["Machine to train on: v5e:4x8 in place of v5e:4x4"]
+    assert told["inputs"] == ["Training machine: v5e:4x8 instead of v5e:4x4"]
     labels = {row[0]: row for row in told["rows"]}
-    assert float(labels["a training step"][3].split()[0]) < 1
-    assert labels["between two tokens"][3] == "1 ×"
-    assert "A training step" in told["why"][0]
+    assert float(labels["Training step"][3].rstrip("×")) < 1
+    assert labels["ITL"][3] == "1×"
+    assert told["why"][0].startswith("In the training step, ")
 
 
 @pytest.mark.parametrize(("command", "what"), [("plan", "HBM capacity"), ("serve", "HBM")])
@@ -83,7 +191,33 @@ def test_the_nearest_factor_flips_and_nearer_ones_do_not(command, what):
     if found.factor is not None:
         assert found.factor in FACTORS
         assert found.lost is None or found.lost > CLOSE / (1 + CLOSE) - 1e-9
-    assert str(found).startswith(what)
+    assert str(found).startswith("HBM")
+
+
+def test_the_cells_of_the_notebook_give_the_figures_of_the_commands(capsys):
+    values = said("values", (SMALL, ""))
+    cells = said("notebook", (SMALL, ""))["cells"]
+    names: dict = {}
+    for cell in cells:
+        if cell["kind"] == "code":
+            assert len(cell["source"].splitlines()) <= 16
+            assert "cli" not in cell["source"]
+            exec(cell["source"], names)
+    assert names["ranking"].winner.step.total_s == pytest.approx(values["plan"]["step_s"], rel=1e-12)
+    assert names["front"].best.itl_s == pytest.approx(values["serve"]["itl_s"], rel=1e-12)
+    assert "chip-hours" in capsys.readouterr().out
+
+
+def test_a_notebook_of_two_set_ups_says_what_they_share_once():
+    one, two = SMALL, SMALL | {"machine": "v5e:4x8"}
+    sources = [cell["source"] for cell in said("notebook", (one, ""), (two, ""))["cells"]]
+    assert len(sources) == len(set(sources)) == 6  # training twice, serving once, each with its heading
+
+
+def test_each_sentence_on_how_far_predictions_are_off_is_said_once():
+    shown = {name: said("panel", (SMALL, ""), panel=name)["html"] for name in panels.PANELS}
+    assert shown["plan"].count("within a factor of") == shown["cost"].count("within a factor of") == 1
+    assert "Ttokens" not in "".join(shown.values())
 
 
 def test_a_stranger_among_the_fields_is_refused():

@@ -86,6 +86,33 @@ def in_a_scan(a, w):
     return sums.swapaxes(0, 1).reshape(a.shape[0], -1)
 
 
+def in_groups(a, w):
+    return jnp.concatenate([lax.psum(a @ group, "Y") for group in jnp.split(w, 4, axis=1)], axis=1)
+
+
+def of_shards(x, reduce):
+    """Of each shard of an array with an explicit type."""
+    shards = jnp.reshape(x, (2, 4, 4, 4), out_sharding=PartitionSpec("X", None, "Y", None))
+    return reduce(shards, axis=(1, 3))
+
+
+def rolled_by(x, rows):
+    return jnp.roll(x.reshape(8, 8, 4), rows, axis=1).reshape(64, 4)
+
+
+def softmax(a):
+    e = jnp.exp(a)
+    return e / e.sum(0)
+
+
+def rows(table, tokens):
+    return table.at[tokens].get(out_sharding=PartitionSpec("X", None))
+
+
+def heads(q):
+    return jnp.square(q.reshape(4, 8, 4, 8)).sum(-1)
+
+
 def four_whole_sums(a, w):
     add = lambda i, c: c + lax.psum(a @ w * (jnp.arange(32) // 8 == i), "Y")  # noqa: E731
     return lax.fori_loop(0, 4, add, jnp.zeros((8, 32)))

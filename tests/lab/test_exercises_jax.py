@@ -2,9 +2,12 @@
 
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
+from jax.sharding import PartitionSpec as P
+from jax.sharding import reshard
 
 from scalingbook_lib.chapters import checks
 from tests.lab import programs
@@ -14,13 +17,17 @@ from tests.lab.programs import local
 @pytest.mark.parametrize(
     ("name", "fn"),
     [
-        ("shard-means", lambda: lambda x: x.reshape(2, 4, 4, 4).mean((1, 3))),
+        ("shard-means", lambda: lambda x: programs.of_shards(x, jnp.mean)),
         (
             "roll-in-shard",
             lambda: lambda x: (jnp.roll(x.reshape(8, 8, 4), 2, 1) - x.reshape(8, 8, 4)).reshape(64, 4),
         ),
         ("scattered-sum", lambda: programs.a_ring(programs.to_the_left)),
         ("four-sums", lambda: programs.a_ring(programs.in_a_scan, "C[B_X, F]")),
+        ("four-sums", lambda: programs.a_ring(programs.in_groups, "C[B_X, F]")),
+        ("choose-result", lambda: lambda x, v: jnp.einsum("bd,df->bf", x, v, out_sharding=P("X", None))),
+        ("softmax-columns", lambda: lambda a: jax.nn.softmax(reshard(a, P(None, "Y")), axis=0)),
+        ("split-heads", lambda: lambda q: jnp.square(q.reshape(4, 8, 4, 8)).sum(-1)),
         ("gather-both-ways", lambda: programs.a_gather(programs.halves)),
         ("gather-both-ways", lambda: programs.a_gather(partial(programs.halves, swapped=False))),
         ("expert-alltoall", lambda: programs.experts(4)),
@@ -38,6 +45,11 @@ def test_another_right_way_is_right(name, fn):
     assert outcome.ok, outcome
 
 
+def whole(array, rows=None):
+    """An array with all its dimensions on every device, but for the rows if an axis is named."""
+    return reshard(array, P(rows, *[None] * (array.ndim - 1)))
+
+
 MISTAKES = [
     (
         "scattered-sum",
@@ -47,8 +59,7 @@ MISTAKES = [
     ("scattered-sum", 1, lambda: programs.a_ring(programs.summed_and_cut)),
     ("scattered-sum", 2, lambda: programs.a_ring(programs.with_zeros_first)),
     ("scattered-sum", 3, lambda: programs.a_ring(programs.to_the_right)),
-    ("four-sums", 0, lambda: programs.a_ring(lambda a, w: lax.psum(a @ w, "Y"), "C[B_X, F]")),
-    ("four-sums", 1, lambda: programs.a_ring(programs.four_whole_sums, "C[B_X, F]")),
+    ("four-sums", 0, lambda: programs.a_ring(programs.four_whole_sums, "C[B_X, F]")),
     ("gather-both-ways", 0, lambda: programs.a_gather(programs.both_whole)),
     ("gather-both-ways", 1, lambda: programs.a_gather(partial(programs.one_way, by=-1))),
     ("gather-both-ways", 2, lambda: programs.a_gather(partial(programs.one_way, by=1))),
@@ -71,6 +82,13 @@ MISTAKES = [
         lambda: programs.staged(lambda x, w: jnp.stack([programs.passed(m, w) for m in x])[None]),
     ),
     ("pipeline-stages", 1, lambda: programs.staged(lambda x, w: programs.passed(x, w)[None])),
+    ("choose-result", 0, lambda: lambda x, v: whole(x, "X") @ whole(v)),
+    ("softmax-columns", 0, lambda: lambda a: reshard(programs.softmax(a), P(None, "Y"))),
+    ("softmax-columns", 1, lambda: lambda a: programs.softmax(reshard(whole(a), P(None, "Y")))),
+    ("explicit-block", 0, lambda: lambda x, w, v: jnp.tanh(x @ whole(w)) @ whole(v)),
+    ("explicit-block", 1, lambda: lambda x, w, v: whole(jnp.tanh(x @ w), "X") @ whole(v)),
+    ("embed-rows", 0, lambda: lambda e, t: reshard(programs.rows(whole(e), t), P("X", "Y"))),
+    ("split-heads", 0, lambda: lambda q: reshard(programs.heads(whole(q, "X")), P("X", None, "Y"))),
     ("hosts-few-bytes", 0, lambda: programs.summed(lambda x: lax.psum(x[0], ("X", "Y")))),
     ("hosts-few-bytes", 1, lambda: programs.summed(lambda x: lax.psum(lax.psum(x[0], "Y"), "X"))),
 ]
@@ -91,7 +109,7 @@ def test_every_known_mistake_of_a_program_is_tried():
 @pytest.mark.parametrize(
     ("name", "fn"),
     [
-        ("shard-means", lambda: lambda x: x.reshape(2, 4, 4, 4).max((1, 3))),
+        ("shard-means", lambda: lambda x: programs.of_shards(x, jnp.max)),
         ("roll-in-shard", lambda: lambda x: jnp.roll(x, 2, 0) - x),
         ("scattered-sum", lambda: programs.a_ring(lambda a, w: programs.to_the_left(a, w).at[0, 0].add(1))),
         ("expert-alltoall", lambda: programs.experts(2)),
@@ -104,3 +122,28 @@ def test_every_known_mistake_of_a_program_is_tried():
 )
 def test_a_wrong_result_is_wrong(name, fn):
     assert programs.judged(name, fn()).message.startswith("Wrong result: on ")
+
+
+def test_one_sum_is_not_four():
+    outcome = programs.judged("four-sums", programs.a_ring(lambda a, w: lax.psum(a @ w, "Y"), "C[B_X, F]"))
+    assert "writes 1 of psum over Y, and 4 are asked for" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("name", "fn", "says"),
+    [
+        (
+            "shard-means",
+            lambda x: programs.of_shards(x, jnp.sum),
+            "16 times what it should be, as when a sum",
+        ),
+        ("shard-means", lambda x: -programs.of_shards(x, jnp.mean), "wrong sign"),
+        ("roll-in-shard", lambda x: programs.rolled_by(x, -2) - x, "rolls in the other direction"),
+        ("roll-in-shard", lambda x: x - programs.rolled_by(x, 2), "wrong sign"),
+        ("roll-in-shard", lambda x: x - programs.rolled_by(x, -2), "direction, and the sign"),
+    ],
+)
+def test_a_classic_slip_is_named_and_the_devices_are_drawn(name, fn, says):
+    message = programs.judged(name, fn).message
+    assert says in message
+    assert message.count("┌") == message.count("should  ") == 8

@@ -66,6 +66,11 @@ def bold(source: str) -> set[str]:
     return {" ".join(one.split()).rstrip(".:").casefold() for one in said}
 
 
+def bare(name: str) -> str:
+    """A name without the sense that follows in parentheses: `chunk (of a prompt)` is a chunk."""
+    return name.partition(" (")[0]
+
+
 def forms(words: str) -> set[str]:
     """A term's own forms: as it is, or one of several."""
     small = words.casefold()

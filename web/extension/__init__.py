@@ -5,6 +5,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 from web.extension import (
+    answers,
     assets,
     cards,
     citations,
@@ -22,6 +23,7 @@ from web.extension import (
     outside,
     page,
     search,
+    side_by_side,
     source,
     terms,
     uses,
@@ -32,8 +34,8 @@ from web.extension import (
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part."""
     parts = (
-        noted, source, page, contents, order, head, licenses, outside, maths, exercises, terms, uses, numbers,
-        cards, citations, cover, course, embed, search, workbench, assets,
+        noted, source, page, contents, order, head, licenses, outside, maths, exercises, answers, terms, uses,
+        numbers, cards, citations, cover, course, side_by_side, embed, search, workbench, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)

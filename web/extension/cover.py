@@ -143,7 +143,7 @@ class Paths(SphinxDirective):
         """One group of radio buttons; with scripts off, a list."""
         _depends(self)
         rows = "".join(_way(*(part.strip() for part in line.split("|"))) for line in self.content if line)
-        legend = "<legend>Choose a way, and the contents mark it</legend>"
+        legend = "<legend>Choose a path: the contents mark its chapters, and Next follows it</legend>"
         return [nodes.raw("", f'<fieldset class="paths">{legend}{rows}</fieldset>', format="html")]
 
 
@@ -194,7 +194,7 @@ def name_the_release(app: Sphinx, config: Config) -> None:
     cited = stamp.cited()
     config.myst_substitutions = {
         "version": stamp.VERSION,
-        "released": str(cited["date-released"]),
+        "released": str(stamp.day()),
         "work": cited["title"],
         "authors": stamp.authors(),
     }

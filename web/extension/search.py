@@ -131,7 +131,7 @@ def _taught() -> dict[str, str]:
     found: dict[str, str] = {}
     for forms in terms.entries():
         anchor = section[forms[0]]
-        found[anchor] = " / ".join(filter(None, (found.get(anchor), *forms)))
+        found[anchor] = " / ".join(filter(None, (found.get(anchor), *map(terms.bare, forms))))
     return found
 
 

@@ -1,6 +1,7 @@
-"""Where is a glossary's word used? Its first use in each section of a chapter links to its entry.
+"""Where is a term of the glossary used? Its first use in each section of a chapter links to its entry.
 
-Words that mean something else as often as not are left alone, and so is a section that teaches the word.
+Only the terms of `data/linked_terms.txt` are linked, which have one sense. Other words are linked where the
+author marks them with `{term}`. A section that teaches a term does not link it.
 """
 
 import re
@@ -8,26 +9,17 @@ from collections.abc import Iterator
 from functools import cache
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 
-from tools.reference import terms
+from tools.reference import links, terms
 from web.extension.terms import reference
-
-_ORDINARY = {
-    "Auto", "Explicit", "FLOP", "GPU", "Manual", "OPs", "TPU", "axis", "band", "block", "bucket",
-    "bundle", "capacity", "ceiling", "chip", "copies", "cube", "dense", "device", "domain", "dropped",
-    "duality", "efficiency", "embedding", "exposed", "gate", "gated", "greedy", "head", "hidden",
-    "host", "knee", "lane", "leaf", "level", "line", "link", "node", "overlap", "packed", "packing",
-    "padding", "paged", "pair", "peak", "policy", "product", "race", "rail", "reduced", "replica",
-    "resident", "reuse", "slot", "spine", "stage", "thread", "tied", "token", "trace", "tray", "varies",
-    "varying", "wave", "ways",
-}  # fmt: skip
 
 
 @cache
 def _heads() -> dict[str, str]:
-    """The entry of every form that is looked for; small letters where it has no capital."""
-    return {form: forms[0] for forms in terms.entries() for form in forms if form not in _ORDINARY}
+    """The entry of every term that is linked without a mark."""
+    return {form: forms[0] for forms in terms.entries() for form in forms if form in links.linked()}
 
 
 @cache
@@ -37,31 +29,33 @@ def _pattern() -> re.Pattern[str]:
 
 
 def _spelled(form: str) -> str:
-    """A form as it may stand in a sentence: at its beginning, and as more than one."""
+    """A pattern for a term that may begin a sentence, or be in the plural."""
     first = f"[{form[0].upper()}{form[0]}]" if form[0].islower() else re.escape(form[0])
     return f"{first}{re.escape(form[1:])}(?:e?s)?"
-
-
-def _head(said: str) -> str | None:
-    """The entry of a word as it stands in a sentence."""
-    for bare in (said, said[:1].lower() + said[1:]):
-        for form in (bare, bare.removesuffix("s"), bare.removesuffix("es")):
-            if form in _heads():
-                return _heads()[form]
-    return None
 
 
 def link(app: Sphinx, doctree: nodes.document) -> None:
     """Put the links in."""
     if not app.env.docname.startswith("chapters/"):
         return
+    app.env.note_dependency(str(links.LINKED))
     taught = {(nodes.make_id(place.section), place.term) for place in terms.places()}
     for section in doctree.findall(nodes.section):
-        known = {term for name in section["ids"] for anchor, term in taught if anchor == name}
+        known = {term for name in section["ids"] for anchor, term in taught if anchor == name} | _marked(
+            section
+        )
         for text in _texts(section):
             parts = list(_parts(text.astext(), known, app.env.docname))
             if len(parts) > 1:
                 text.parent.replace(text, parts)
+
+
+def _marked(section: nodes.section) -> set[str]:
+    """The entries that a section links by a mark."""
+    heads = {name.casefold(): names[0] for names in terms.entries() for name in names}
+    marks = [mark for mark in section.findall(addnodes.pending_xref) if mark["reftype"] == "term"]
+    own = [mark["reftarget"] for mark in marks if next(_sections(mark), None) is section]
+    return {heads[name.casefold()] for name in own if name.casefold() in heads}
 
 
 def _texts(section: nodes.section) -> list[nodes.Text]:
@@ -85,8 +79,8 @@ def _parts(text: str, known: set[str], page: str) -> Iterator[nodes.Node]:
     """A text with a link at each word that the section has not used before; those are noted as known."""
     end = 0
     for found in _pattern().finditer(text):
-        head = _head(found[0])
-        if head is None or head in known:
+        head = _heads()[links.singular(found[0], links.linked()) or found[0]]
+        if head in known:
             continue
         known.add(head)
         yield nodes.Text(text[end : found.start()])

@@ -1,12 +1,14 @@
-"""What stands on the page Workbench before any script runs? Its fields, a place for each panel, and what the
-first set-up answers.
+"""What stands on the page Workbench before any script runs? Its fields, and every panel's answer to the first
+set-up.
 
 `{workbench}` holds a line `panel | title | page#anchor | what the page teaches` for each panel; the fields
 are those of the library's set-up, and their names and addresses those of the command line.
 """
 
 import json
+from functools import cache
 from html import escape
+from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -14,18 +16,19 @@ from sphinx.util.docutils import SphinxDirective
 
 from scalingbook_lib import models
 from scalingbook_lib.cli.workbench import workbench_json
+from scalingbook_lib.cli.workbench.fit import MACHINES as MACHINE_FIELDS
+from scalingbook_lib.cli.workbench.fit import offered, refusal
 from scalingbook_lib.cli.workbench.flips import inputs
 from scalingbook_lib.cli.workbench.setup import FIELDS, Field, Setup
-from scalingbook_lib.machines import chips
 from web.extension.noted import shows_the_library
 
-MACHINES = ("v5e:4x4", "v5p:4x4x4", "v5p:8x8x8", "v6e:16x16", "tpu7x:4x4x4", "h100:8", "h100:512", "b200:8")
+BUILT = "Computed when the book was built. Change a field, and your browser computes the answer."
 BUTTONS = {
     "compare": "Compare with a second set-up",
     "link": "Copy link",
     "json": "Save JSON",
     "notebook": "Save notebook",
-    "reset": "Start again",
+    "reset": "Reset",
 }
 
 
@@ -38,28 +41,32 @@ class Workbench(SphinxDirective):
         """The whole workbench as static HTML, with what the library answers."""
         shows_the_library(self.env)
         parts = [[part.strip() for part in line.split("|")] for line in self.content]
-        panels = "".join(self._panel(*told) for told in parts)
+        answers = [_answered({"ask": "panel", "panel": name}) for name, *_ in parts]
+        panels = "".join(self._panel(told, one["html"]) for told, one in zip(parts, answers, strict=True))
+        bars = "".join(one["fit"]["bar"] for one in answers if one["fit"].get("bar"))
         buttons = "".join(
             f'<button type="button" data-do="{do}" disabled>{says}</button>' for do, says in BUTTONS.items()
         )
         html = (
             f'<div class="workbench" role="group" aria-label="Workbench">{_offered()}'
+            f'<div class="workbench-bar"><div class="workbench-sums">{bars}</div>'
+            f'<p class="workbench-status" role="status">{BUILT}</p></div>'
+            '<div class="workbench-body"><div class="workbench-side">'
             f'<div class="workbench-setups">{_form()}</div>'
-            f'<div class="workbench-buttons">{buttons}</div>'
-            '<p class="workbench-status" role="status">With scripts this page computes; without them, '
-            "type the commands below into a terminal.</p>"
+            f'<div class="workbench-buttons">{buttons}</div></div><div class="workbench-results">'
             '<section class="workbench-differences" hidden><h2>What differs, and why</h2>'
             '<div class="workbench-shown"></div></section>'
             f"{panels}"
-            '<section class="workbench-repeat"><h2>The commands that repeat it</h2><pre tabindex="0">'
-            f"{escape(_lines())}</pre></section>{_known([name for name, *_ in parts])}</div>"
+            '<section class="workbench-repeat"><h2>Commands for a terminal</h2><pre tabindex="0">'
+            f"{escape(_lines())}</pre></section></div></div>{_known([name for name, *_ in parts])}</div>"
         )
         return [nodes.raw("", html, format="html")]
 
-    def _panel(self, name: str, title: str, address: str, taught: str) -> str:
+    def _panel(self, told: list[str], shown: str) -> str:
+        name, title, address, taught = told
         flips = (
             f'<button type="button" data-flip="{name}" data-inputs="{",".join(inputs(name))}" disabled>'
-            'What would flip it?</button><ul class="workbench-flips" aria-live="polite"></ul>'
+            'What would change this choice?</button><ul class="workbench-flips" aria-live="polite"></ul>'
             if name in ("plan", "serve")
             else ""
         )
@@ -67,27 +74,31 @@ class Workbench(SphinxDirective):
         href = self.env.app.builder.get_relative_uri(self.env.docname, page) + f"#{anchor}" * bool(anchor)
         return (
             f'<section class="workbench-panel" data-panel="{name}" id="workbench-{name}">'
-            f'<h2>{escape(title)}</h2><div class="workbench-shown"></div>{flips}'
+            f'<h2>{escape(title)}</h2><div class="workbench-shown">{shown}</div>{flips}'
             f'<p class="workbench-teaches"><a href="{href}">{escape(taught)}</a></p></section>'
         )
 
 
 def _offered() -> str:
     """What may be typed for a model and for a machine."""
-    lists = {"models": [model.name for model in models.CATALOGUE], "machines": [*MACHINES, *_chips()]}
-    return "".join(
-        f'<datalist id="workbench-{name}">{"".join(map(_option, told))}</datalist>'
-        for name, told in lists.items()
-    )
+    lists = {
+        "model": "".join(_option(model.name) for model in models.CATALOGUE),
+        **{field: _machines(command) for command, field in MACHINE_FIELDS.items()},
+    }
+    return "".join(f'<datalist id="workbench-{name}">{told}</datalist>' for name, told in lists.items())
 
 
-def _option(told: str) -> str:
-    return f"<option>{escape(told)}</option>"
+def _option(told: str, why: str = "") -> str:
+    """What may be typed; where it would be refused, with the reason."""
+    label = f' label="{escape(told)}: {escape(why)}"' if why else ""
+    return f'<option value="{escape(told)}"{label}></option>'
 
 
-def _chips() -> list[str]:
-    """One domain of each chip under switches."""
-    return [chip.name.lower() for chip in chips.KNOWN.values() if not chip.torus]
+def _machines(command: str) -> str:
+    """What may be typed for a machine; those that cannot be used are last, and say why."""
+    names = offered()
+    told = {name: refusal(name, command) for name in names}
+    return "".join(_option(name, told[name]) for name in sorted(names, key=lambda name: bool(told[name])))
 
 
 def _form() -> str:
@@ -106,17 +117,19 @@ def _field(field: Field) -> str:
     hint = f'<span class="workbench-hint" id="{id}-hint">{escape(field.hint)}</span>' if field.hint else ""
     described = f' aria-describedby="{id}-hint"' if hint else ""
     if field.offered:
-        options = "".join(map(_option, field.offered))
+        options = "".join(f"<option>{escape(one)}</option>" for one in field.offered)
         entry = f'<select id="{id}" name="{field.name}"{described}>{options}</select>'
     else:
-        listed = {"model": "models", "machine": "machines", "server": "machines"}.get(field.name)
-        offers = f' list="workbench-{listed}"' if listed else ""
+        offers = (
+            f' list="workbench-{field.name}"' if field.name in ("model", *MACHINE_FIELDS.values()) else ""
+        )
         entry = (
             f'<input id="{id}" name="{field.name}" value="{escape(field.start)}" spellcheck="false" '
             f'autocapitalize="off" maxlength="200"{offers}{described}>'
         )
     label = f'<label for="{id}">{escape(field.label)}</label>'
-    return f'<div class="workbench-field">{label}{entry}{hint}<p class="workbench-error" hidden></p></div>'
+    says = '<p class="workbench-note" hidden></p><p class="workbench-error" hidden></p>'
+    return f'<div class="workbench-field">{label}{entry}{hint}{says}</div>'
 
 
 def _lines() -> str:
@@ -125,12 +138,29 @@ def _lines() -> str:
 
 
 def _known(panels: list[str]) -> str:
-    """What the page asks first, answered: it is shown before any Python has come."""
-    start = {"values": dict(Setup.of({}).values), "config": ""}
-    asked = [{"ask": "lines"}, *({"ask": "panel", "panel": name} for name in panels)]
-    questions = [one | {"setups": [start]} for one in asked]
-    told = [[question, json.loads(workbench_json(json.dumps(question)))] for question in questions]
+    """What the page asks first, answered; the HTML of the panels is on the page already."""
+    asked: list[dict[str, str]] = [{"ask": "lines"}]
+    asked += [{"ask": "fit", "command": command} for command in MACHINE_FIELDS]
+    asked += [{"ask": "panel", "panel": name} for name in panels]
+    told = []
+    for one in asked:
+        answer = _answered(one)
+        kept = answer if one["ask"] != "panel" else {"fit": answer["fit"]}
+        told.append([_question(one), kept])
     return f'<template class="workbench-known">{escape(json.dumps(told), quote=False)}</template>'
+
+
+def _question(asked: dict[str, str]) -> dict[str, Any]:
+    return asked | {"setups": [{"values": dict(Setup.of({}).values), "config": ""}]}
+
+
+@cache
+def _json(question: str) -> str:
+    return workbench_json(question)
+
+
+def _answered(asked: dict[str, str]) -> dict[str, Any]:
+    return json.loads(_json(json.dumps(_question(asked))))
 
 
 def setup(app: Sphinx) -> None:

@@ -5,7 +5,7 @@ const PATIENCE_MS = 90_000;
 const AGAIN_MS = [1000, 4000]; // a worker whose script did not come is started again after these waits
 
 /** @typedef {"asleep" | "starting" | "live" | "failed"} EngineState */
-/** @typedef {"paint" | "place" | "table" | "judge" | "hint" | "workbench"} Call */
+/** @typedef {"paint" | "place" | "table" | "judge" | "guess" | "hint" | "workbench"} Call */
 /** @typedef {{ text: string, ms?: number }} Answer as the worker sends it, and how long it took there */
 /** @typedef {(state: EngineState, problem?: string) => void} Listener */
 /** @typedef {{ call: Call, args: unknown[], resolve: (answer: Answer) => void, reject: (problem: Error) => void }} Question */

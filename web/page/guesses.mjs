@@ -1,29 +1,16 @@
-// Predict boxes ask: what follows one waits for a guess, or for a reader who says "just show me".
-// Guesses are kept with the progress, judged by the reader, and counted where the book ends.
-import { all, find } from "./dom.mjs";
+// Predict boxes: the marked answer below one waits for a guess, or for a reader who says "show it".
+// The head's script has hidden what waits before the first paint. A number is judged by the library, a choice by
+// what the source marks as right, free words by the reader; guesses are kept with the progress.
+import { all, find, need } from "./dom.mjs";
 import { read, record } from "./progress.mjs";
+import { words } from "./words.mjs";
 
 /** @import { Said } from "./kept.mjs" */
 
-const ASKS = "scalingbook.asks"; // "no" where a reader wants no questions
-const WAITING = 3; // blocks behind a box that hold its answer
-const STOPS = "section, h2, h3, h4, .admonition.predict, .exercise, nav";
-const JUDGED = { right: "right", near: "nearly", wrong: "no" };
+const ASKS = "scalingbook.asks"; // "no" where a reader wants every answer shown
+const JUDGED = { right: "Right", near: "Nearly right", wrong: "Not right" };
+const WAITS = "[hidden='until-found']";
 const page = location.pathname.replace(/^.*\/|\.html$/g, "");
-
-const asks = () => { try { return localStorage.getItem(ASKS) !== "no"; } catch { return true; } };
-/** @param {boolean} on */
-const setAsks = (on) => { try { localStorage.setItem(ASKS, on ? "yes" : "no"); } catch {} }; // kept for this page alone
-
-/** What a box's answer is: the next blocks, up to a heading or another box. @param {Element} box */
-function answer(box) {
-  /** @type {HTMLElement[]} */
-  const found = [];
-  for (let next = box.nextElementSibling; next && found.length < WAITING && !next.matches(STOPS); next = next.nextElementSibling) {
-    if (next instanceof HTMLElement) found.push(next);
-  }
-  return found;
-}
 
 /** @param {string} text @param {() => void} pressed */
 function button(text, pressed) {
@@ -32,52 +19,78 @@ function button(text, pressed) {
   return made;
 }
 
-class Box {
-  /** @param {HTMLElement} box @param {string} key */
-  constructor(box, key) {
-    this.key = key;
-    this.blocks = answer(box);
-    this.row = Object.assign(document.createElement("form"), { className: "guess" });
-    box.append(this.row);
-    const kept = read()[key];
-    if (kept) this.said(kept);
-    else if (asks() && this.blocks.length) this.ask();
-  }
-
-  ask() {
-    const field = Object.assign(document.createElement("input"), { type: "text", maxLength: 80, autocomplete: "off" });
-    const label = document.createElement("label");
-    label.append("Your guess ", field);
-    const see = Object.assign(document.createElement("button"), { type: "submit", textContent: "See" });
-    this.row.append(label, see, button("Just show me", () => this.keep("", "shown")), button("Never ask", () => { setAsks(false); location.reload(); }));
-    this.row.addEventListener("submit", (event) => { event.preventDefault(); this.keep(field.value.trim(), ""); });
-    for (const block of this.blocks) {
-      block.setAttribute("hidden", "until-found"); // the browser's own search still finds it
-      block.addEventListener("beforematch", () => this.show());
+class Guess {
+  /** @param {HTMLFormElement} form */
+  constructor(form) {
+    this.form = form;
+    this.key = form.dataset.guess ?? "";
+    this.asked = [...form.childNodes]; // what a reader finds who has not guessed
+    /** @type {HTMLElement[]} */
+    this.blocks = [];
+    for (let next = form.nextElementSibling; next && this.blocks.length < 2; next = next.nextElementSibling) {
+      if (next instanceof HTMLElement && next.matches(".answer")) this.blocks.push(next);
+      else if (this.blocks.length) { this.blocks.push(...all(next, ".answer-output", HTMLElement)); break; }
+      else break;
     }
+    form.addEventListener("submit", (event) => { event.preventDefault(); this.give(need(form, "input", HTMLInputElement).value.trim()); });
+    need(form, ".guess-show", HTMLButtonElement).addEventListener("click", () => this.keep("", "shown"));
+    for (const choice of all(form, ".guess-choices button", HTMLButtonElement)) choice.addEventListener("click", () => this.give(choice.value));
+    for (const block of this.blocks) block.addEventListener("beforematch", () => this.show());
+    const kept = read()[this.key];
+    if (kept?.guess) this.say(kept);
+    else if (!this.blocks.some((block) => block.matches(WAITS))) form.hidden = true; // a search has shown it
   }
 
-  show() { for (const block of this.blocks) block.removeAttribute("hidden"); }
+  /** Show the answer, and no more than that is kept. */
+  show() {
+    for (const block of this.blocks) block.hidden = false;
+    this.form.hidden = !read()[this.key]?.guess;
+  }
 
-  /** @param {string} guess @param {string} judged */
-  keep(guess, judged) {
+  /** Wait for a guess again, where none was given. */
+  wait() {
+    if (read()[this.key]?.guess) return;
+    this.form.replaceChildren(...this.asked);
+    this.form.hidden = false;
+    for (const block of this.blocks) block.setAttribute("hidden", "until-found");
+  }
+
+  /** @param {string} guess */
+  async give(guess) {
+    if (!guess) { this.keep("", "shown"); return; }
+    const { value, unit } = this.form.dataset;
+    const chosen = find(this.form, ".guess-choices", HTMLElement);
+    if (chosen) this.keep(guess, guess === value ? "right" : "wrong");
+    else if (value) await this.judge(guess, value, unit ?? "");
+    else this.keep(guess, "");
+  }
+
+  /** What the library says of a number. @param {string} guess @param {string} value @param {string} unit */
+  async judge(guess, value, unit) {
+    this.keep(guess, "");
+    this.form.replaceChildren(`You said: ${guess}. Starting Python to compare…`);
+    try {
+      const { engine } = await import(new URL("live.mjs", import.meta.url).href);
+      const { ok, status, message } = await engine.ask("guess", guess, value, unit);
+      if (status === "unread") this.say(read()[this.key] ?? {}, message);
+      else this.keep(guess, ok ? "right" : "wrong", message);
+    } catch (problem) { this.say(read()[this.key] ?? {}, `Not compared: ${words(problem)}.`); }
+  }
+
+  /** @param {string} guess @param {string} judged @param {string} [how] */
+  keep(guess, judged, how) {
     const warning = record(this.key, () => ({ solved: judged === "right", guess, judged, page }));
     this.show();
-    this.said(read()[this.key] ?? {});
-    this.row.append(warning);
+    if (guess) this.say(read()[this.key] ?? {}, how, warning);
   }
 
-  /** @param {Said} kept */
-  said(kept) {
-    this.row.replaceChildren();
-    if (!kept.guess) return;
-    const told = Object.assign(document.createElement("span"), { textContent: `You said: ${kept.guess}. ` });
-    this.row.append(told);
-    if (kept.judged) told.textContent += `Right? ${JUDGED[/** @type {keyof typeof JUDGED} */ (kept.judged)] ?? ""}.`;
-    else {
-      told.textContent += "Were you right?";
-      for (const [judged, text] of Object.entries(JUDGED)) this.row.append(button(text, () => this.keep(kept.guess ?? "", judged)));
-    }
+  /** @param {Said} kept @param {string} [how] near it was @param {string} [warning] */
+  say(kept, how = "", warning = "") {
+    const judged = JUDGED[/** @type {keyof typeof JUDGED} */ (kept.judged)];
+    const told = judged ? `${judged}${how ? `: ${how.charAt(0).toLowerCase()}${how.slice(1)}` : "."}` : how || "Were you right?";
+    this.form.replaceChildren(`You said: ${kept.guess}. ${told} ${warning}`.trim());
+    if (!judged) for (const [name, text] of Object.entries(JUDGED)) this.form.append(button(text, () => this.keep(kept.guess ?? "", name)));
+    this.form.hidden = false;
   }
 }
 
@@ -95,24 +108,37 @@ function report() {
   place.after(Object.assign(document.createElement("p"), { className: "guess-report", textContent: `Your guesses, right or nearly: ${told.join("; ")}.` }));
 }
 
-/** A box's name: its section's, and which of that section's it is. @param {HTMLElement} box @param {number} at @param {HTMLElement[]} boxes */
-function named(box, at, boxes) {
-  const section = box.closest("section"), before = boxes.slice(0, at).filter((other) => other.closest("section") === section);
-  return new Box(box, `guess.${section?.id ?? page}-${before.length + 1}`);
+const guesses = all(document, "form.guess", HTMLFormElement).map((form) => new Guess(form));
+const state = document.documentElement.dataset;
+
+/** All answers of this page, and of every page where a reader says so. @param {string} said */
+function setAll(said) {
+  if (said !== "page") try { localStorage.setItem(ASKS, said === "hide" ? "yes" : "no"); } catch {} // kept for this page alone
+  state.answers = said === "hide" ? "hidden" : "shown";
+  for (const guess of guesses) if (said === "hide") guess.wait(); else guess.show();
+  label();
 }
 
-/** A link into what waits shows it. */
+/** The setting in the panel says what pressing it does. */
+function label() {
+  for (const toggle of all(document, "[data-guesses]", HTMLElement)) {
+    toggle.textContent = state.answers === "hidden" ? "Never hide answers" : "Hide answers until I guess";
+    toggle.hidden = false;
+  }
+}
+
+/** A link into an answer shows it. */
 function reveal() {
   const target = location.hash ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
-  target?.closest("[hidden='until-found']")?.dispatchEvent(new Event("beforematch"));
+  target?.closest(WAITS)?.dispatchEvent(new Event("beforematch"));
 }
 
-all(document, ".admonition.predict", HTMLElement).map(named);
-for (const toggle of all(document, "[data-guesses]", HTMLElement)) {
-  toggle.textContent = asks() ? "Do not ask for guesses" : "Ask for guesses";
-  toggle.hidden = false;
-  toggle.addEventListener("click", () => { setAsks(!asks()); location.reload(); });
-}
+addEventListener("click", ({ target }) => {
+  const pressed = target instanceof Element ? target.closest("[data-answers], [data-guesses]") : null;
+  if (!(pressed instanceof HTMLButtonElement)) return;
+  setAll(pressed.dataset.answers ?? (state.answers === "hidden" ? "show" : "hide"));
+});
 addEventListener("hashchange", reveal);
+label();
 reveal();
 report();

@@ -5,7 +5,7 @@ import { Engine } from "./engine.mjs";
 import { setUpExplorers } from "./explorer/page.mjs";
 import { startBeside } from "./start.mjs";
 
-const engine = new Engine();
+export const engine = new Engine();
 const boxes = all(document, ".explorer, .answer-box", HTMLElement);
 
 /** What is out of sight is skipped, at the height it has: an event then costs what its own screen costs. */

@@ -10,6 +10,7 @@ import { setUpMoved } from "./site/moved.mjs";
 import { setUpPaths } from "./site/paths.mjs";
 import { setUpPlace } from "./site/place.mjs";
 import { setUpPreviews } from "./site/previews.mjs";
+import { setUpSideBySide } from "./site/side-by-side.mjs";
 import { setUpTerms } from "./site/terms.mjs";
 import { setUpVisited } from "./site/visited.mjs";
 import { words } from "./words.mjs";
@@ -53,6 +54,7 @@ setUpContents();
 setUpCopying();
 setUpScrolling();
 setUpFolding();
+setUpSideBySide();
 setUpTerms();
 setUpPreviews();
 setUpGlossary();
@@ -61,7 +63,7 @@ setUpFound();
 setUpPaths();
 setUpPlace();
 setUpVisited();
-if (document.querySelector(".admonition.predict")) load("guesses.mjs").catch(() => {}); // from a file: nobody is asked
+if (document.querySelector(".admonition.predict")) loadSurely("guesses.mjs").catch(() => { for (const one of all(document, "[hidden='until-found']", HTMLElement)) one.hidden = false; });
 load("progress.mjs").catch(() => {}); // a page opened from a file: nothing is stored
 if (document.querySelector(".save-book") && location.protocol !== "file:") load("whole.mjs").catch(() => {});
 if (document.querySelector(".explorer, .answer-box")) loadSurely("live.mjs").catch(notLive);

@@ -7,75 +7,139 @@ import { words } from "./words.mjs";
 import { saved } from "./workbench/notebook.mjs";
 import { Queue } from "./workbench/queue.mjs";
 import { Setup } from "./workbench/setup.mjs";
-import { showDifferences, showPanel } from "./workbench/shown.mjs";
-/** @import { Panel } from "./workbench/shown.mjs" */
+/** @typedef {{ error?: string, field?: string, html?: string, bar?: string, fit?: { bar?: string } }} Answer */
 
 const REST_MS = 300; // after the last key
 const SLOW_MS = 1000; // then the status says how long it has taken
-const BUILT = "Computed when the book was built: change anything, and it is computed here.";
+const LONG_MS = 10_000; // then also which searches take so long
+const ORDER = ["model", "serve", "plan", "roofline", "cost"]; // what is answered at once comes before what is searched
 
 const root = need(document, ".workbench", HTMLElement);
 const status = need(root, ".workbench-status", HTMLElement);
+const built = status.textContent ?? "";
 const engine = new Engine();
-const queue = new Queue(engine, JSON.parse(need(root, ".workbench-known", HTMLTemplateElement).content.textContent ?? ""));
-const panels = all(root, ".workbench-panel", HTMLElement);
+const panels = ORDER.flatMap((name) => all(root, `.workbench-panel[data-panel="${name}"]`, HTMLElement));
+const queue = new Queue(engine, JSON.parse(need(root, ".workbench-known", HTMLTemplateElement).content.textContent ?? "").map(standing));
 const setups = [new Setup(need(root, ".workbench-setup", HTMLFormElement))];
+
+/**
+ * What was answered when the page was built, with the HTML that stands on it.
+ * @param {[{ panel?: string }, object]} known
+ * @returns {[object, unknown]}
+ */
+function standing([question, answer]) {
+  const panel = panels.find((one) => one.dataset.panel === question.panel);
+  return [question, panel ? { ...answer, html: need(panel, ".workbench-shown", HTMLElement).innerHTML } : answer];
+}
 
 /** @param {string} text */
 const say = (text) => { status.textContent = text; };
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
-const soon = () => { clearTimeout(timer); timer = setTimeout(compute, REST_MS); };
+
+/** What is shown belongs to an older set-up from the first key on. */
+function soon() {
+  clearTimeout(timer);
+  old();
+  say("Updating.");
+  timer = setTimeout(compute, REST_MS);
+}
+
+function old() {
+  for (const place of [root, ...panels]) place.classList.add("workbench-stale");
+}
 
 async function compute() {
   const round = queue.begin(), from = performance.now();
-  const clock = setInterval(() => {
-    const took = performance.now() - from;
-    if (took > SLOW_MS) say(engine.state === "live" ? `Searching, ${Math.round(took / 1000)} s ...` : "Starting Python ...");
-  }, 250);
-  root.classList.add("workbench-stale");
+  const clock = setInterval(() => progress(performance.now() - from), 250);
+  old();
   root.dataset.round = String(round);
-  for (const setup of setups) setup.clear();
   history.replaceState(null, "", address());
   try {
-    await tell();
-    for (const panel of panels) await fill(panel);
-    await differ();
-    root.classList.remove("workbench-stale");
-    if (setups.some((one) => one.refused)) say("What is not read is said under its field.");
-    else say(engine.state === "asleep" ? BUILT : "Computed here.");
+    if (await read()) {
+      await bars();
+      for (const panel of panels) await fill(panel);
+      await differ();
+      root.classList.remove("workbench-stale");
+      say(engine.state === "asleep" ? built : "Computed in your browser.");
+    } else {
+      say("Correct the marked field: the results below are for the set-up before.");
+    }
   } catch (problem) {
     if (queue.current(round)) say(`Not computed: ${words(problem)}.`);
   } finally { clearInterval(clock); }
 }
 
-async function tell() {
+/** @param {number} took_ms */
+function progress(took_ms) {
+  if (took_ms < SLOW_MS) return;
+  const long = took_ms > LONG_MS ? " Mixtures of experts on TPU slices take longest." : "";
+  say(engine.state === "live" ? `Searching, ${Math.round(took_ms / 1000)} s.${long}` : "Starting Python.");
+}
+
+/** The commands, how fields were read, and what cannot be read: then false, and the last results stay. */
+async function read() {
   const told = await Promise.all(setups.map((one) => queue.ask({ ask: "lines", setups: [one.values()] })));
-  need(root, ".workbench-repeat pre", HTMLElement).textContent =
-    told.map(({ lines, error }) => (error ? error : lines.join("\n"))).join("\n\n");
+  for (const [at, { error, notes = [], errors = [], model = "" }] of told.entries()) {
+    const one = setups[at];
+    one.clear();
+    for (const note of notes) one.note(note);
+    for (const problem of error ? [{ error, field: "" }] : errors) one.refuse(problem);
+    one.name(model);
+  }
+  if (setups.some((one) => one.refused)) return false;
+  need(root, ".workbench-repeat pre", HTMLElement).textContent = told.map(({ lines }) => lines.join("\n")).join("\n\n");
+  return true;
+}
+
+/** Whether the set-ups fit, which is known long before the best plan is. */
+async function bars() {
+  const place = need(root, ".workbench-sums", HTMLElement);
+  /** @type {string[]} */
+  const told = [];
+  for (const one of setups) {
+    for (const command of ["plan", "serve"]) told.push((await queue.ask({ ask: "fit", command, setups: [one.values()] })).bar ?? "");
+  }
+  place.innerHTML = told.join("");
 }
 
 /** @param {HTMLElement} panel */
 async function fill(panel) {
-  /** @type {Panel[]} */
+  const name = panel.dataset.panel ?? "";
+  /** @type {Answer[]} */
   const found = [];
-  for (const setup of setups) {
-    const answer = await queue.ask({ ask: "panel", panel: panel.dataset.panel, setups: [setup.values()] });
-    setup.refuse(answer);
-    found.push(answer);
+  for (const setup of setups) found.push(await queue.ask({ ask: "panel", panel: name, setups: [setup.values()] }));
+  const shown = need(panel, ".workbench-shown", HTMLElement);
+  shown.innerHTML = found.map(({ html, error = "" }) => html ?? `<div class="workbench-column"><p>${plain(error)}</p></div>`).join("");
+  for (const [at, { fit, bar = fit?.bar }] of found.entries()) {
+    const place = root.querySelectorAll(".workbench-sum")[2 * at + (name === "serve" ? 1 : 0)];
+    if (bar && place) place.outerHTML = bar;
   }
-  showPanel(need(panel, ".workbench-shown", HTMLElement), found);
+  panel.classList.remove("workbench-stale");
 }
+
+/** @param {string} text */
+const plain = (text) => text.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
 async function differ() {
   const place = need(root, ".workbench-differences", HTMLElement);
-  const hidden = setups.length < 2 || setups.some((one) => one.refused);
-  if (!hidden) {
-    const answer = await queue.ask({ ask: "differences", setups: setups.map((one) => one.values()) });
-    showDifferences(need(place, ".workbench-shown", HTMLElement), answer);
-  }
-  place.hidden = hidden;
+  place.hidden = setups.length < 2;
+  if (place.hidden) return;
+  const { html, error = "" } = await queue.ask({ ask: "differences", setups: setups.map((one) => one.values()) });
+  need(place, ".workbench-shown", HTMLElement).innerHTML = html ?? `<p>${plain(error)}</p>`;
+}
+
+/**
+ * A value that an answer proposes goes into its field.
+ * @param {HTMLElement} button
+ */
+function apply(button) {
+  const column = button.closest(".workbench-column");
+  const at = column ? [...(column.parentElement?.children ?? [])].indexOf(column) : 0;
+  const entry = need(setups[at]?.form ?? root, `[name="${button.dataset.apply}"]`, HTMLInputElement);
+  entry.value = button.dataset.value ?? "";
+  soon();
 }
 
 /** @param {HTMLButtonElement} button */
@@ -85,13 +149,13 @@ async function flip(button) {
   button.disabled = true;
   try {
     for (const what of (button.dataset.inputs ?? "").split(",")) {
-      say(`Searching with another ${what} ...`);
+      say(`Searching with a different value of ${what}.`);
       const answer = await queue.ask({ ask: "flip", command: button.dataset.flip, what, setups: [setups[0].values()] });
       const line = document.createElement("li");
       line.textContent = answer.told ?? answer.error;
       list.append(line);
     }
-    say("Computed here.");
+    say("Computed in your browser.");
   } catch { /* the set-up has changed meanwhile */ }
   button.disabled = false;
 }
@@ -113,7 +177,7 @@ function compare() {
   }
   root.classList.toggle("workbench-two", setups.length === 2);
   need(root, '[data-do="compare"]', HTMLElement).textContent =
-    setups.length === 2 ? "Without the second set-up" : "Compare with a second set-up";
+    setups.length === 2 ? "Remove the second set-up" : "Compare with a second set-up";
   soon();
 }
 
@@ -126,22 +190,30 @@ function follow() {
 const DOES = {
   compare,
   link: async () => {
-    try { await navigator.clipboard.writeText(location.href); say("The link is copied."); } catch { say(location.href); }
+    try { await navigator.clipboard.writeText(location.href); say("Link copied."); } catch { say(location.href); }
   },
   json: async () => {
     const found = [];
     for (const one of setups) found.push({ setup: one.values(), ...await queue.ask({ ask: "values", setups: [one.values()] }) });
     save(JSON.stringify(found, null, 2), "application/json", "workbench.json");
   },
-  notebook: async () => save(await saved(setups.map((one) => one.values()), queue), "application/x-ipynb+json", "workbench.ipynb"),
+  notebook: async () => {
+    try {
+      save(await saved(setups.map((one) => one.values()), queue), "application/x-ipynb+json", "workbench.ipynb");
+    } catch (problem) { say(`Not saved: ${words(problem)}.`); }
+  },
   reset: () => {
     if (setups.length === 2) compare();
+    setups[0].name("");
     setups[0].form.reset();
     soon();
   },
 };
 
-for (const button of all(root, "button", HTMLButtonElement)) {
+root.addEventListener("click", ({ target }) => {
+  if (target instanceof HTMLElement && target.dataset.apply) apply(target);
+});
+for (const button of all(root, "button:not([data-apply])", HTMLButtonElement)) {
   button.disabled = false;
   const does = DOES[/** @type {keyof typeof DOES} */ (button.dataset.do ?? "")];
   button.addEventListener("click", () => { if (does) does(); else flip(button); });

@@ -7,7 +7,7 @@ const START = `
 import gc, sys
 sys.path.insert(0, "/library.whl")
 from scalingbook_lib.chapters.explorers import paint_json as paint, place_json as place, table_json as table
-from scalingbook_lib.chapters.checks import hint_json as hint, judge_json as judge
+from scalingbook_lib.chapters.checks import guess_json as guess, hint_json as hint, judge_json as judge
 gc.freeze()
 `;
 
@@ -59,7 +59,7 @@ async function start() {
   const python = await loadPyodide({ indexURL: live.href });
   python.FS.writeFile("/library.whl", await wheel);
   python.runPython(START);
-  const known = Object.fromEntries(["paint", "place", "table", "judge", "hint"].map((name) => [name, python.globals.get(name)]));
+  const known = Object.fromEntries(["paint", "place", "table", "judge", "guess", "hint"].map((name) => [name, python.globals.get(name)]));
   /** @type {Promise<(question: string) => string> | undefined} */
   let bench; // brought by its first question: other pages have none
   const workbench = async (/** @type {string} */ question) => (await (bench ??= bringWorkbench(python)))(question);

@@ -81,9 +81,9 @@ CHECKS = (
             "A pod has 8,960 chips. Give a unit, as in '10 days'.",
         ),
         mistakes=(
-            Mistake(8.0, "There are eight pods."),
-            Mistake(0.4, "That is at the peak; only 40 % of it is reached."),
-            Mistake(1 / 3, "Forward is 2 · P, forward and backward together 6 · P."),
+            Mistake(8.0, "There are eight pods.", slip="one-for-total"),
+            Mistake(0.4, "That is at the peak; only 40 % of it is reached.", slip="factor-left-out"),
+            Mistake(1 / 3, "Forward is 2 · P, forward and backward together 6 · P.", slip="forward-only"),
         ),
     ),
     Check(
@@ -115,8 +115,13 @@ CHECKS = (
             Mistake(
                 lambda: ceil(10 * _M8.params / chips.V6E.hbm_bytes),
                 "That is for the state alone; the activations are the larger part.",
+                slip="term-left-out",
             ),
-            Mistake(lambda: _least(2, chips.V6E.hbm_bytes), "An element in bf16 is two bytes."),
+            Mistake(
+                lambda: _least(2, chips.V6E.hbm_bytes),
+                "An element in bf16 is two bytes.",
+                slip="wrong-dtype-size",
+            ),
         ),
     ),
     Check(
@@ -131,10 +136,14 @@ CHECKS = (
             "C over both links of three axes, with the documented 100 GB/s a link in one direction.",
         ),
         mistakes=(
-            Mistake(1 / 0.9, "That is at 90 % of the link rate; take the documented one."),
-            Mistake(3.0, "Three axes carry three times the traffic of one."),
-            Mistake(2.0, "A ring has two links on each chip, and both are used."),
-            Mistake(lambda: rules.data_tokens(chips.V5P, axes=3), "That is for one chip; the pod has 8,960."),
+            Mistake(1 / 0.9, "That is at 90 % of the link rate; take the documented one.", slip="wrong-rate"),
+            Mistake(3.0, "Three axes carry three times the traffic of one.", slip="axis-left-out"),
+            Mistake(2.0, "A ring has two links on each chip, and both are used.", slip="one-direction"),
+            Mistake(
+                lambda: rules.data_tokens(chips.V5P, axes=3),
+                "That is for one chip; the pod has 8,960.",
+                slip="one-for-total",
+            ),
         ),
     ),
     Check(
@@ -183,7 +192,13 @@ CHECKS = (
             "The limit of FSDP with TP is r² / (n_X n_Y F).",
             "What does a doubled C do to r, when the links and the bytes stay?",
         ),
-        mistakes=(Mistake(0.5, "That is FSDP alone, where r enters once. Here it enters squared."),),
+        mistakes=(
+            Mistake(
+                0.5,
+                "That is FSDP alone, where r enters once. Here it enters squared.",
+                slip="squared-left-out",
+            ),
+        ),
         right="Right: faster arithmetic hurts the mixed limit twice, once for each kind of traffic.",
     ),
     Check(

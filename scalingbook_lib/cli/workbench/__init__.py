@@ -7,62 +7,42 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from scalingbook_lib.cli.workbench import differences, flips, pictures
-from scalingbook_lib.cli.workbench.answers import COMMANDS, Refused, answered, derived
-from scalingbook_lib.cli.workbench.setup import Setup
+from scalingbook_lib.cli.workbench import differences, fit, flips, notebook, panels, shown
+from scalingbook_lib.cli.workbench.answers import COMMANDS, Refused, answered, read
+from scalingbook_lib.cli.workbench.setup import FIELDS, Setup
 
-COSTS = {"plan": "The whole run", "serve": "One copy of the model"}  # tables with prices and energy
-PRICED = (  # of their derivations
-    "T, the whole run", "chip-hours", "USD",
-    "output tokens each second of a copy", "USD for a million output tokens",
-)  # fmt: skip
+UNFORESEEN = "The library has a defect here"
 
 
 def workbench_json(question: str) -> str:
     """What one panel shows: `{"ask": "panel", "panel": "plan", "setups": [...]}`, and so on.
 
-    A set-up is `{"values": {...}, "config": "..."}`. What is refused is `{"error": ..., "field": ...}`.
+    A set-up is `{"values": {...}, "config": "..."}`. What is refused is `{"error": ..., "field": ...}`, a
+    panel's with the HTML that says so; so is a defect of the library, whose traceback helps no reader.
     """
     asked = json.loads(question)
+    about = asked.get("panel") or asked.get("command") or ""
     try:
         setups = [Setup.of(one["values"], one.get("config", "")) for one in asked.pop("setups")]
         return json.dumps(ASKED[asked.pop("ask")](*setups, **asked))
     except Refused as refused:
-        return json.dumps({"error": str(refused), "field": refused.field})
+        return _refused(str(refused), about, refused.field)
     except (ValueError, ArithmeticError) as refused:
-        return json.dumps({"error": str(refused), "field": ""})
+        return _refused(str(refused), about)
+    except Exception as fault:
+        told = (
+            f"{UNFORESEEN} ({type(fault).__name__}: {fault}). The commands at the bottom of the page show it."
+        )
+        return _refused(told, about)
 
 
-def _panel(setup: Setup, panel: str) -> dict[str, Any]:
-    """A command's answer and its picture; of the roofline, and of costs, what the commands say of them."""
-    if panel == "cost":
-        return _cost(setup)
-    if panel == "roofline":
-        found = pictures.products(setup)
-        lines = [line for name, one in found.items() for line in derived(one.derivation(name))]
-        picture = pictures.drawn(setup, panel)
-        return {"told": [], "tables": [], "lines": lines, "refused": False, "picture": picture}
-    found = answered(setup, panel).json()
-    return found if found["refused"] else found | {"picture": pictures.drawn(setup, panel)}
+def _refused(says: str, about: str, field: str = "") -> str:
+    shown = panels.problem(says, about)
+    return json.dumps({"error": says, "field": field, "html": shown["html"], "bar": shown["bar"]})
 
 
-def _cost(setup: Setup) -> dict[str, Any]:
-    """The run and a million tokens in money and in energy, and how far such figures are off."""
-    answers = [answered(setup, command).json() for command in COSTS]
-    tables = [
-        table
-        for answer in answers
-        for table in answer["tables"]  # type: ignore[attr-defined]
-        if table["title"] in COSTS.values()
-    ]
-    said = [
-        f"{title}: {line}"
-        for title, answer in zip(COSTS.values(), answers, strict=True)
-        for line in answer["told"]  # type: ignore[attr-defined]
-        if "factor of" in line or "billed" in line
-    ]
-    lines = [line for answer in answers for line in answer["lines"] if line["name"] in PRICED]  # type: ignore[attr-defined]
-    return {"told": said, "tables": tables, "lines": lines, "refused": not tables}
+def _fit(setup: Setup, command: str) -> dict[str, Any]:
+    return fit.fit(setup, command).json(command)
 
 
 def _flip(setup: Setup, command: str, what: str) -> dict[str, Any]:
@@ -71,14 +51,36 @@ def _flip(setup: Setup, command: str, what: str) -> dict[str, Any]:
 
 def _difference(one: Setup, other: Setup) -> dict[str, Any]:
     rows = differences.rows(one, other)
-    return {"inputs": differences.inputs(one, other), "rows": rows, "why": differences.why(one, other)}
+    told = {"inputs": differences.inputs(one, other), "rows": rows, "why": differences.why(one, other)}
+    return told | {"html": shown.differences(told)}
 
 
 def _values(setup: Setup) -> dict[str, Any]:
     return {command: json.loads(json.dumps(answered(setup, command).answer.values)) for command in COMMANDS}
 
 
+def _lines(setup: Setup) -> dict[str, Any]:
+    """The commands, how fields were read that were not written as commands are, and what cannot be read."""
+    errors = {}
+    for command in COMMANDS:
+        try:
+            read(setup, command)
+            if command == "plan":
+                fit.asked_of(setup, command)  # reads the batch
+        except Refused as refused:
+            errors[refused.field] = str(refused)
+        except ValueError:  # not of a field: its panel says so
+            continue
+    named = read(setup, "model")["model"].name if setup.config and "model" not in errors else ""
+    return {
+        "lines": [setup.line(command) for command in COMMANDS],
+        "notes": [{"field": note.field, "says": note.says} for note in setup.notes],
+        "errors": [{"field": f.name, "error": errors[f.name]} for f in FIELDS if f.name in errors],
+        "model": named,
+    }
+
+
 ASKED: dict[str, Callable[..., dict[str, Any]]] = {
-    "panel": _panel, "flip": _flip, "differences": _difference, "values": _values,
-    "lines": lambda setup: {"lines": [setup.line(command) for command in COMMANDS]},
+    "panel": panels.panel, "fit": _fit, "flip": _flip, "differences": _difference, "values": _values,
+    "lines": _lines, "notebook": lambda *setups: {"cells": notebook.cells(setups)},
 }  # fmt: skip

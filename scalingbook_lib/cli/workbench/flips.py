@@ -10,10 +10,18 @@ from scalingbook_lib.cli.kinds import given
 from scalingbook_lib.cli.workbench.answers import read
 from scalingbook_lib.cli.workbench.setup import Setup
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.units import Told, percent
+from scalingbook_lib.units import Told
 
 FACTORS = (1.25, 0.8, 1.5, 1 / 1.5, 2.0, 0.5, 4.0, 0.25)  # the nearest first
 RATES = ("arithmetic", "HBM", "HBM capacity", "links")
+LABELS = {
+    "arithmetic": "Compute rate",
+    "HBM": "HBM bandwidth",
+    "HBM capacity": "HBM capacity",
+    "links": "Interconnect bandwidth",
+    "batch": "Global batch size",
+    "prompt": "Prompt length",
+}
 LENGTHS = {"plan": "batch", "serve": "prompt"}
 TYPED = ("model", "machine", "batch", "T", "efficiency")
 CLOSE = 0.01  # a way that is so little worse is as good
@@ -33,9 +41,9 @@ class Flip(Told):
 
     def __str__(self) -> str:
         if self.factor is None:
-            return f"{self.what}: from a quarter to four times, the choice stays."
-        lost = "is then impossible" if self.lost is None else f"would then lose {percent(self.lost)}"
-        return f"{self.what} × {self.factor:.3g}: {self.changed}; what is best now {lost}."
+            return f"{LABELS[self.what]}: the best choice stays the same from 0.25× to 4×."
+        lost = "is no longer legal" if self.lost is None else f"would do {self.lost:.0%} worse"
+        return f"{LABELS[self.what]} {self.factor:.3g}×: {self.changed}; today's best choice {lost}."
 
 
 def inputs(command: str) -> tuple[str, ...]:
@@ -60,7 +68,7 @@ def flip(setup: Setup, command: str, what: str) -> Flip:
 
 def _changed(now: Way, then: Way) -> str:
     parts = [f.name for f in fields(now) if getattr(now, f.name) != getattr(then, f.name)]
-    return ", ".join(f"{name} {getattr(then, name)} in place of {getattr(now, name)}" for name in parts)
+    return ", ".join(f"{name} {getattr(then, name)} instead of {getattr(now, name)}" for name in parts)
 
 
 def _training(setup: Setup, what: str) -> Search:

@@ -1,4 +1,4 @@
-"""What does an answer look like? A picture of each panel, drawn as the book's explorers are."""
+"""What does an answer look like? A picture for each panel, drawn as the book's explorers are."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -7,14 +7,16 @@ from typing import Any
 from scalingbook_lib import roofline
 from scalingbook_lib.cli.answer import Line
 from scalingbook_lib.cli.roofline import counted, times
-from scalingbook_lib.cli.workbench.answers import answered, read
+from scalingbook_lib.cli.workbench.answers import Refused, answered, read
 from scalingbook_lib.cli.workbench.setup import Setup
-from scalingbook_lib.machines import Chip
+from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.reader import draw
 from scalingbook_lib.reader.draw.palette import LIGHT
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Points, RefLine, Scale, Series, View
 from scalingbook_lib.units import BF16, si
+
+DEFAULT_TOKENS = 1024  # of the matmul that is drawn where there is neither a plan nor a layout
 
 
 def drawn(setup: Setup, panel: str) -> dict[str, str]:
@@ -32,57 +34,61 @@ def _values(setup: Setup, command: str) -> Any:
 
 
 def _held(setup: Setup) -> View:
-    """What the model takes, beside what both machines have."""
+    """What the model takes, beside the HBM of both machines."""
     values = _values(setup, "model")
     rows = {
         "weights in bf16": 2 * values["parameters"]["total"],
         "training state": values["training_state"]["total_bytes"],
-        f"KV cache of {values['kv_cache']['context_tokens']:,} tokens": values["kv_cache"]["total_bytes"],
+        f"KV cache, {values['kv_cache']['context_tokens']:,} tokens": values["kv_cache"]["total_bytes"],
     }
-    machines = {name: read(setup, name)["machine"] for name in ("plan", "serve")}
-    rows |= {f"HBM of {one.name}": one.chips * one.chip.hbm_bytes for one in machines.values()}
+    machines = [_machine(setup, command) for command in ("plan", "serve")]
+    rows |= {f"HBM of {one.name}": one.chips * one.chip.hbm_bytes for one in machines if one}
     bars = Bars(Scale("bytes, logarithmic", "B", "log"), [*rows], (Series("bytes", [*rows.values()], 0),))
-    chip = machines["plan"].chip
     told = (
-        f"{values['model']} takes {si(rows['weights in bf16'], 'B')} in bf16; the training state alone fills "
-        f"{rows['training state'] / chip.hbm_bytes:.3g} times the HBM of one {chip.name}."
+        f"The weights of {values['model']} take {si(rows['weights in bf16'], 'B')} in bf16, its training "
+        f"state {si(rows['training state'], 'B')}."
     )
     return View(told, (bars,))
 
 
+def _machine(setup: Setup, command: str) -> Machine | None:
+    """The machine of a command; None where it could not be read."""
+    try:
+        return read(setup, command)["machine"]
+    except Refused:
+        return None
+
+
 def _served(setup: Setup) -> View:
-    """The ways to serve that none beats, and the terms of the cheapest one's decode step."""
+    """The Pareto front, and the terms of the cheapest layout's decode step."""
     values = _values(setup, "serve")
     step = _step(values, "a decode step", "decode_step_s")
     points: list[dict[str, Any]] = values["search"]["front"]
     itl, costs = [p["itl_s"] for p in points], [p["cost_per_million_tokens"] for p in points]
     front = Chart(
-        Scale("time between two tokens", "s", "log"),
-        Scale(f"{values['search']['cost_unit']} for a million output tokens", "", "log"),
+        Scale("inter-token latency (ITL)", "s", "log"),
+        Scale(f"{values['search']['cost_unit']} per million output tokens", "", "log"),
         (
-            Curve("none beats these", itl, costs, 0),
-            Points("the cheapest", itl[-1:], costs[-1:], ["cheapest"], 1),
+            Curve("Pareto front", itl, costs, 0),
+            Points("cheapest", itl[-1:], costs[-1:], ["cheapest"], 1),
         ),
         title="Latency against cost",
     )
-    every = si(itl[-1], "s")
-    told = f"{step.verdict} This is the cheapest way: with its prompts, a token comes every {every}."
+    told = f"In the cheapest layout, the ITL is {si(itl[-1], 's')} with its prefills included. {step.verdict}"
     return View(told, (front, *step.panels))
 
 
 def _step(values: Any, what: str, total: str) -> View:
     terms, held = values["terms_s"], values["memory_bytes_by_part"]
-    times = Bars(Scale("time", "s"), [what], _stack(terms), stacked=True, title="Where the time goes")
+    times = Bars(Scale("time", "s"), [what], _stack(terms), stacked=True, title="Time by term")
     memory = Bars(
-        Scale("bytes", "B"), ["a chip"], _stack(held),
-        stacked=True, refs=(RefLine("HBM", values["hbm_bytes"]),), title="What a chip holds",
+        Scale("bytes", "B"), ["per chip"], _stack(held),
+        stacked=True, refs=(RefLine("HBM", values["hbm_bytes"]),), title="Memory by part",
     )  # fmt: skip
     longest = max(terms, key=lambda name: terms[name])
-    share = f"{terms[longest] / sum(terms.values()):.0%}".replace("%", " %")
-    told = f"{what} takes {si(values[total], 's')}, of which {share} is {longest}"
-    return View(
-        f"{told[0].upper()}{told[1:]}; a chip holds {si(values['memory_bytes'], 'B')}.", (times, memory)
-    )
+    share = f"{terms[longest] / sum(terms.values()):.0%}"
+    told = f"{what} takes {si(values[total], 's')}; the largest term is {longest}, {share}."
+    return View(f"{told[0].upper()}{told[1:]}", (times, memory))
 
 
 def _stack(parts: dict[str, float]) -> tuple[Series, ...]:
@@ -95,7 +101,7 @@ def _stack(parts: dict[str, float]) -> tuple[Series, ...]:
 
 
 def _roofs(setup: Setup) -> View:
-    """The products of the MLP, in the best training step and in the cheapest decode step."""
+    """The MLP matmuls of the fastest training plan and of the cheapest serving layout, where there are."""
     found = products(setup)
     curves = []
     for at, chip in enumerate({one.chip.name: one.chip for one in found.values()}.values()):
@@ -106,12 +112,12 @@ def _roofs(setup: Setup) -> View:
         for at, (name, one) in enumerate(found.items())
     ]
     chart = Chart(
-        Scale("FLOPs for each byte moved", "", "log"),
-        Scale("FLOPs/s of a chip", "", "log"),
+        Scale("arithmetic intensity, FLOPs per byte", "", "log"),
+        Scale("FLOPs/s per chip", "", "log"),
         (*curves, *points),
     )
-    told = (f"{name} is {one.line.bound} on {one.chip.name}" for name, one in found.items())
-    return View(f"A product of the MLP: {'; '.join(told)}.", (chart,))
+    told = "; ".join(f"{one.told} is {one.line.bound} on {one.chip.name}" for one in found.values())
+    return View(f"{told[0].upper()}{told[1:]}.", (chart,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,33 +127,58 @@ class Product:
     chip: Chip
     shape: tuple[float, float, float]
     line: roofline.Roofline
+    told: str  # what it belongs to, as in "the MLP matmul of a decode step"
 
     def derivation(self, name: str) -> Iterator[Line]:
-        """FLOPs, bytes and times, each after the name of what the product is of."""
+        """FLOPs, bytes and times, each after the name of the phase that the matmul belongs to."""
         count = counted(self.line, self.shape, (BF16.bytes, BF16.bytes, BF16.bytes))
         return (replace(step, name=f"{name}: {step.name}") for step in (*count, *times(self.line)))
 
 
 def products(setup: Setup) -> dict[str, Product]:
-    """A product of the MLP in the best training step, and in the cheapest decode step."""
-    return {"training": _product(setup, "plan"), "decoding": _product(setup, "serve")}
+    """The MLP matmul of the fastest training plan, and of the cheapest serving layout.
+
+    Where neither exists, one of the model with a thousand tokens, on the first machine whose peak is known.
+    """
+    commands = {"training": "plan", "decode": "serve"}
+    found = {name: one for name, command in commands.items() if (one := _product(setup, command))}
+    if found:
+        return found
+    model: Transformer = read(setup, "model")["model"]
+    problems = []
+    for command in commands.values():
+        chip: Chip = read(setup, command)["machine"].chip
+        shape = (DEFAULT_TOKENS, model.D, model.experts.F if model.experts else model.F)
+        try:
+            line = roofline.matmul(*shape, chip)
+        except ValueError as problem:
+            problems.append(problem)
+            continue
+        return {"a matmul": Product(chip, shape, line, f"an MLP matmul over {DEFAULT_TOKENS:,} tokens")}
+    raise problems[0]
 
 
-def _product(setup: Setup, command: str) -> Product:
-    """One product of the MLP as a chip sees it, with the tokens that the best way gives it."""
-    typed, values = read(setup, command), _values(setup, command)
+def _product(setup: Setup, command: str) -> Product | None:
+    """The matmul as a chip sees it, with the tokens of the plan or the layout; None without one."""
+    try:
+        typed, values = read(setup, command), _values(setup, command)
+        way = values.get("plan" if command == "plan" else "layout")
+        chip: Chip = typed["machine"].chip
+        chip.flops_per_s(BF16)
+    except ValueError:  # the command refuses, which its own panel says
+        return None
+    if way is None:
+        return None
     model: Transformer = typed["model"]
-    way = values["plan" if command == "plan" else "layout"]
     if command == "plan":
-        tokens = way["microbatch"] * typed["T"] / way["cp"]
+        tokens, told = way["microbatch"] * typed["T"] / way["cp"], "the MLP matmul of a training microbatch"
     else:
-        tokens = values["sequences"] / way["attention_dp"]
+        tokens, told = values["sequences"] / way["attention_dp"], "the MLP matmul of a decode step"
     F = model.F
     if (experts := model.experts) is not None:  # of the tokens of all chips that hold an expert once
         F, tokens = experts.F, tokens * way["ep"] * experts.k / experts.E
-    chip: Chip = typed["machine"].chip
     shape = (max(tokens, 1), model.D, max(F // way["tp"], 1))
-    return Product(chip, shape, roofline.matmul(*shape, chip))
+    return Product(chip, shape, roofline.matmul(*shape, chip), told)
 
 
 PICTURES = {

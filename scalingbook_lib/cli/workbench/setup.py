@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from scalingbook_lib.cli.workbench import notation
+
 CONFIG = "config.json"  # what a pasted model is called, in the commands too
 ARGUMENT = ""
 _PLAN, _SERVE = "plan", "serve"
@@ -34,65 +36,80 @@ FIELDS = (
         name="model",
         label="Model",
         start="llama-3-70b",
-        hint="a name of the catalogue, or paste a config.json below",
+        hint="from the catalog, or paste a config.json below",
         options=_alike(ARGUMENT, "model", _PLAN, _SERVE),
     ),
     Field(
         name="machine",
-        label="Machine to train on",
+        label="Training machine",
         start="v5p:8x8x8",
-        hint="a slice as v5p:8x8x8, or chips under switches as h100:512",
+        hint="a TPU slice, as in v5p:8x8x8, or a GPU count, as in h100:512",
         options={_PLAN: ARGUMENT},
     ),
     Field(
         name="sequence",
-        label="Tokens of a sequence",
+        label="Sequence length",
         start="8192",
+        hint="tokens",
         options=_alike("--sequence", "model", _PLAN),
     ),
     Field(
         name="batch",
-        label="Batch of a training step",
+        label="Global batch size",
         start="4Mi",
-        hint="tokens as 4Mi, or sequences as 512",
+        hint="tokens, as in 4Mi, or sequences, as in 512",
         options={_PLAN: "--batch"},
     ),
-    Field(name="tokens", label="Tokens of the whole run", start="15T", options={_PLAN: "--tokens"}),
-    Field(name="server", label="Machine to serve on", start="h100:8", options={_SERVE: ARGUMENT}),
-    Field(name="prompt", label="Tokens of a prompt", start="1024", options={_SERVE: "--prompt"}),
-    Field(name="output", label="Tokens of an answer", start="512", options={_SERVE: "--output"}),
+    Field(
+        name="tokens",
+        label="Training tokens",
+        start="15T",
+        hint="of the whole run",
+        options={_PLAN: "--tokens"},
+    ),
+    Field(
+        name="server",
+        label="Serving machine",
+        start="h100:8",
+        hint="written like the training machine",
+        options={_SERVE: ARGUMENT},
+    ),
+    Field(name="prompt", label="Prompt length", start="1024", hint="tokens", options={_SERVE: "--prompt"}),
+    Field(name="output", label="Output length", start="512", hint="tokens", options={_SERVE: "--output"}),
     Field(
         name="itl",
-        label="Deadline for a token",
+        label="ITL target",
         start="50ms",
-        hint="leave it empty for none",
+        hint="inter-token latency; leave empty for no limit",
         options={_SERVE: "--itl"},
     ),
     Field(
         name="weights",
-        label="Served weights",
+        label="Weight dtype",
         start="bf16",
+        hint="serving only",
         offered=_TYPES,
         options={_SERVE: "--weights"},
     ),
     Field(
         name="kv",
-        label="KV cache",
+        label="KV-cache dtype",
         start="bf16",
         offered=_TYPES,
         options={"model": "--cache", _SERVE: "--kv"},
     ),
     Field(
         name="compute",
-        label="Products in",
+        label="Compute dtype",
         start="bf16",
-        offered=("bf16", "fp8", "int8"),
+        hint="training and serving",
+        offered=("bf16", "fp16", "fp8", "int8", "fp4"),
         options=_alike("--compute", _PLAN, _SERVE),
     ),
     Field(
         name="price",
-        label="USD for an hour of a chip",
-        hint="of both machines; empty: as the catalogue has it",
+        label="Price per chip-hour",
+        hint="USD, for both machines; leave empty for list prices",
         options=_alike("--usd-per-hour", _PLAN, _SERVE),
     ),
     Field(
@@ -100,7 +117,7 @@ FIELDS = (
         label="Efficiency",
         start="calibrated",
         offered=("calibrated", "peak"),
-        hint="calibrated: as published runs have reached",
+        hint="calibrated: what published runs achieve",
         options=_alike("--efficiency", _PLAN, _SERVE),
     ),
 )
@@ -108,20 +125,22 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a reader has set, by the fields' names, and the text of a config.json, if one was pasted."""
+    """What a reader has set, by the fields' names, as commands read it, and a pasted config.json, if any."""
 
     values: tuple[tuple[str, str], ...]
     config: str = ""
+    notes: tuple[notation.Note, ...] = ()
 
     @classmethod
     def of(cls, values: Mapping[str, str], config: str = "") -> "Setup":
-        """What is not said is as it starts; a field that there is not is refused."""
+        """Missing values are as the page starts; an unknown field is refused."""
         if unknown := set(values) - {field.name for field in FIELDS}:
-            raise ValueError(f"the workbench has no field {sorted(unknown)[0][:40]!r}")
-        known = {field.name: field.start for field in FIELDS} | dict(values)
+            raise ValueError(f"the Workbench has no field {sorted(unknown)[0][:40]!r}")
+        typed = {field.name: field.start for field in FIELDS} | dict(values)
+        known, notes = notation.corrected({name: value.strip() for name, value in typed.items()})
         if config.strip():
             known["model"] = CONFIG
-        return cls(tuple((name, value.strip()) for name, value in known.items()), config.strip())
+        return cls(tuple(known.items()), config.strip(), notes)
 
     def words(self, command: str) -> list[str]:
         """The command as a shell splits it."""

@@ -65,7 +65,8 @@ type Software = tuple[str, ...]  # its name, and its release
 def ramp(chip: Chip) -> float:
     """The tokens of a sequence at which attention has half of its rate: 1,024 on H100."""
     rates = chip.rates()
-    return RAMP_S * (rates.get("bf16") or rates["fp16"])  # V100 has no bf16
+    # V100 has no bf16; a chip with neither type is refused in a sentence
+    return RAMP_S * (rates.get("bf16") or rates.get("fp16") or chip.flops_per_s())
 
 
 def efficiency(

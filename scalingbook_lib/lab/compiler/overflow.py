@@ -17,7 +17,7 @@ _SPACE = re.compile(
 )
 # the sum of arguments and temporaries is too much, though each of them would fit
 _TOTAL = re.compile(
-    r"memory on (?P<memory>\w+).*?\((?P<used>[\d.]+[KMGT]?)\) exceeds "
+    r"memory on (?P<memory>\w+).*?required for (?P<kind>[\w ]+?) \((?P<used>[\d.]+[KMGT]?)\) exceeds "
     r"available \w+ \((?P<limit>[\d.]+[KMGT]?)\)",
     re.S,
 )
@@ -51,7 +51,9 @@ class Allocation:
 class DoesNotFit(RuntimeError):
     """A program that needs more of a memory than the chip has; `memory` is 'HBM' or 'VMEM'.
 
-    `said`: the compiler's own words, where one kernel asked for more of VMEM than a kernel may have.
+    `largest`: the largest buffers, where the compiler lists them; `arguments`: the program's arguments,
+    where it does not. `kind`: what the memory is for in its words ('HLO temporaries'). `said`: the
+    compiler's own words, where one kernel asked for more of VMEM than a kernel may have.
     """
 
     def __init__(
@@ -61,16 +63,20 @@ class DoesNotFit(RuntimeError):
         limit_bytes: int,
         largest: tuple[Allocation, ...] = (),
         said: str = "",
+        kind: str = "",
+        arguments: tuple[Allocation, ...] = (),
     ):
         # all arguments go to Exception too: that is what pickle hands to the constructor in another process
-        super().__init__(memory, used_bytes, limit_bytes, largest, said)
+        super().__init__(memory, used_bytes, limit_bytes, largest, said, kind, arguments)
         self.memory, self.used_bytes, self.limit_bytes = memory, used_bytes, limit_bytes
-        self.largest, self.said = largest, said
+        self.largest, self.said, self.kind, self.arguments = largest, said, kind, arguments
 
     def asked_for(self, arguments: tuple[Allocation, ...]) -> "DoesNotFit":
         """The same error, with the program's arguments where the compiler lists nothing itself."""
-        known = self.largest or (arguments if self.memory == "HBM" else ())
-        return DoesNotFit(self.memory, self.used_bytes, self.limit_bytes, known, self.said)
+        shown = arguments if self.memory == "HBM" and not self.largest else ()
+        return DoesNotFit(
+            self.memory, self.used_bytes, self.limit_bytes, self.largest, self.said, self.kind, shown
+        )
 
     def __str__(self) -> str:
         if self.said:
@@ -80,11 +86,20 @@ class DoesNotFit(RuntimeError):
             )
         smaller = {"HBM": "make the arrays smaller, or split them over more chips"}
         instead = smaller.get(self.memory, "use smaller tiles")
-        most = f"; the largest: {'; '.join(map(str, self.largest[:3]))}" if self.largest else ""
+        use = f" for {self.kind}" if self.kind else ""
         return (
-            f"the program needs {binary(self.used_bytes)} of {self.memory} and a chip has "
-            f"{binary(self.limit_bytes)}{most}; {instead}"
+            f"the program needs {binary(self.used_bytes)} of {self.memory}{use} and a chip has "
+            f"{binary(self.limit_bytes)}{self._parts()}; {instead}"
         )
+
+    def _parts(self) -> str:
+        """The largest buffers, or what the arguments take: the rest is what the program computes."""
+        if self.largest:
+            return f"; the largest: {'; '.join(map(str, self.largest[:3]))}"
+        if not self.arguments:
+            return ""
+        total = binary(sum(each.nbytes for each in self.arguments))
+        return f"; its arguments take {total} ({_listed(self.arguments)}), results and temporaries the rest"
 
 
 def read(message: str) -> DoesNotFit | None:
@@ -102,7 +117,17 @@ def read(message: str) -> DoesNotFit | None:
     if found.re is _ONE_BUFFER:
         buffers = [(found["used"], found["rest"])]
     largest = tuple(_allocation(size, rest) for size, rest in buffers)
-    return DoesNotFit(found["memory"].upper(), _bytes(found["used"]), _bytes(found["limit"]), largest)
+    kind = found.groupdict().get("kind") or ""
+    return DoesNotFit(
+        found["memory"].upper(), _bytes(found["used"]), _bytes(found["limit"]), largest, kind=kind
+    )
+
+
+def _listed(arguments: tuple[Allocation, ...], most: int = 3) -> str:
+    """The first of them, and how many more there are."""
+    named = "; ".join(f"{binary(each.nbytes)} for {each.what}" for each in arguments[:most])
+    more = len(arguments) - most
+    return f"{named}; {more} smaller" if more > 0 else named
 
 
 def _allocation(size: str, rest: str) -> Allocation:

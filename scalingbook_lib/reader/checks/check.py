@@ -5,7 +5,12 @@ message ever holds the answer, and nothing that a reader gives makes a check rai
 caught in one place.
 """
 
+import csv
+import functools
+import io
 import math
+import pkgutil
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -29,6 +34,7 @@ class Outcome(Told):
     ok: bool
     message: str
     status: Status
+    slips: tuple[str, ...] = ()  # the names of the slips that the message speaks of
 
     def __str__(self) -> str:
         return f"{_SIGNS[self.status]} {self.message}"
@@ -59,6 +65,7 @@ class Mistake:
 
     gives: float | str | Callable[[], float | str | Verdict]
     says: str
+    slip: str = ""  # its name, where it is one of those that other exercises have, too
 
     def value(self, answer: Any) -> Any:
         """What somebody who makes this mistake answers."""
@@ -100,6 +107,11 @@ class Check(Told):
     def stem(self) -> str:
         """The chapter this exercise belongs to."""
         return self.key.partition(".")[0]
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The words that this exercise uses itself: what it counts may stand behind a number."""
+        return frozenset(re.findall("[a-z]{3,}", " ".join((self.unit, self.title, *self.hints)).lower()))
 
     def __str__(self) -> str:
         number = f"a number in {self.unit}" if self.unit else "a plain number"
@@ -143,15 +155,37 @@ def _compared(check: Check, given: Any) -> Outcome:
     value, answer = reading.bounded(read, check, given), target(check.answer())
     if same(value, answer, check):
         return _told("right", check.right)
+    found = missed(value, answer, check)
     for mistake in check.mistakes:
         if same(value, target(mistake.value(answer)), check):
-            return _told("wrong", mistake.says)
-    return _told("wrong", missed(value, answer, check))
+            return Outcome(False, mistake.says, "wrong", (mistake.slip,) if mistake.slip else found.slips)
+    return Outcome(False, found.says, "wrong", found.slips)
 
 
-def _likely(value: float, answer: float, check: Check) -> str:
+def _likely(value: float, answer: float, check: Check) -> diagnosis.Diagnosis:
     unit = reading.canonical(check.unit).unit
-    return diagnosis.likely(value, answer, unit, tol=check.rel_tol, chips=check.chips)
+    return diagnosis.likely(value, answer, unit, tol=check.rel_tol, chips=check.chips, known=known(check.key))
+
+
+@functools.cache
+def _known() -> dict[str, diagnosis.Known]:
+    """What `tools/slips.py` wrote of every exercise."""
+    table = pkgutil.get_data("scalingbook_lib.chapters", "slips.csv") or b""  # also from a page's archive
+    rows = csv.DictReader(io.StringIO(table.decode()))
+    return {row["exercise"]: _facts_and_slips(row["facts"], row["slips"]) for row in rows}
+
+
+def _facts_and_slips(facts: str, slips: str) -> diagnosis.Known:
+    split = (slip.partition(":") for slip in slips.split())
+    return diagnosis.Known(
+        frozenset(facts.split()),
+        tuple((name, tuple(map(float, factors.split(",")))) for name, _, factors in split),
+    )
+
+
+def known(key: str) -> diagnosis.Known:
+    """What the diagnosis may suppose of an exercise."""
+    return _known().get(key, diagnosis.NOTHING)
 
 
 def _near(value: float, target: float, check: Check) -> bool:
@@ -159,17 +193,34 @@ def _near(value: float, target: float, check: Check) -> bool:
 
 
 def _chosen(choices: tuple[str, ...], given: Any) -> str:
-    """The choice that was meant: written out, or by its letter, bare or in parentheses."""
+    """The choice that was meant: written out, by a usual other name, or by its letter."""
     text = _bare(given) if isinstance(given, str) else ""
     by_letter = {chr(ord("a") + place): choice for place, choice in enumerate(choices)}
     written_out = {_bare(choice): choice for choice in choices}
-    if chosen := (by_letter | written_out).get(text):
+    if chosen := (by_letter | written_out).get(text) or _spelled_otherwise(choices, text):
         return chosen
     raise Unread(f"Choose one of these: {'; '.join(choices)}.")
 
 
 def _bare(text: str) -> str:
     return text.strip().strip(" ().").casefold().replace(" %", "%")
+
+
+_COLLECTIVES = {  # what programs call the collectives
+    "psum": "allreduce", "psumscatter": "reducescatter", "ppermute": "collectivepermute",
+    "permute": "collectivepermute", "a2a": "alltoall",
+}  # fmt: skip
+
+
+def _spelled_otherwise(choices: tuple[str, ...], text: str) -> str | None:
+    """The only choice that differs in spaces and hyphens alone: `x@v`, `ReduceScatter`, `psum_scatter`."""
+
+    def joined(written: str) -> str:
+        letters = re.sub(r"[\s_-]+", "", _bare(written).removeprefix("lax."))
+        return _COLLECTIVES.get(letters, letters)
+
+    same = [choice for choice in choices if joined(choice) == joined(text)] if joined(text) else []
+    return same[0] if len(same) == 1 else None
 
 
 def _array(given: Any) -> notation.Array:
@@ -187,32 +238,35 @@ def _same(array: notation.Array, answer: notation.Array, check: Check) -> bool:
     return array.dims == answer.dims and set(array.partial) == set(answer.partial)
 
 
-def _difference(array: notation.Array, answer: notation.Array, check: Check) -> str:
+def _difference(array: notation.Array, answer: notation.Array, check: Check) -> diagnosis.Diagnosis:
     """Where two arrays differ, without saying what would be right."""
     if [d.name for d in array.dims] != [d.name for d in answer.dims]:
-        return "The dimensions are not those of the result: name them in the order that is asked for."
+        says = "The dimensions are not those of the result: name them in the order that is asked for."
+        return diagnosis.Diagnosis(says, ("wrong-dimension",))
     if set(array.partial) != set(answer.partial):
         more = (
             "a sum is still owed"
             if set(answer.partial) - set(array.partial)
             else "that sum is already complete"
         )
-        return f"Look at the partial sums {{U_…}} once more: {more}."
+        return diagnosis.Diagnosis(f"Look at the partial sums {{U_…}} once more: {more}.", ("partial-sum",))
     wrong = [d.name for d, e in zip(array.dims, answer.dims, strict=True) if d.axes != e.axes]
     if all(sorted(d.axes) == sorted(e.axes) for d, e in zip(array.dims, answer.dims, strict=True)):
-        return f"The axes of {wrong[0]} are right and their order is not: the first one varies slowest."
-    return f"The dimensions are right; the mesh axes that split {' and '.join(wrong)} are not."
+        says = f"The axes of {wrong[0]} are right and their order is not: the first one varies slowest."
+        return diagnosis.Diagnosis(says, ("axis-order",))
+    says = f"The dimensions are right; the mesh axes that split {' and '.join(wrong)} are not."
+    return diagnosis.Diagnosis(says, ("wrong-axis",))
 
 
 def _program(check: Check, given: Any) -> Outcome:
     verdict = _verdict(check, given)
     if verdict.wrong:
-        return _told("wrong", f"{_sentence(str(verdict))}.")
+        return _told("wrong", f"{_sentence(verdict.sentence)}.\n{verdict.picture}".rstrip())
     for mistake in check.mistakes:
         if programs.same(verdict.moves, mistake.value(None).moves):
             return _told("wrong", mistake.says)
     judged = replace(verdict, asked=check.answer().moves)
-    return _told("right", check.right) if judged.ok else _told("wrong", f"{_sentence(str(judged))}.")
+    return _told("right", check.right) if judged.ok else _told("wrong", f"{_sentence(judged.sentence)}.")
 
 
 def _verdict(check: Check, given: Any) -> Verdict:
@@ -231,12 +285,12 @@ def _sentence(text: str) -> str:
 # Of each kind: how it is read, what its answer and its mistakes are made into, when two are the same, and
 # what is said of an answer that is neither right nor a known mistake.
 _WAYS: dict[Kind, tuple[Callable[..., Any], ...]] = {
-    "number": (lambda check, given: reading.number(given, check.unit), float, _near, _likely),
+    "number": (lambda check, given: reading.number(given, check.unit, check.words), float, _near, _likely),
     "choice": (
         lambda check, given: _chosen(check.choices, given),
         str,
         lambda chosen, choice, check: chosen == choice,
-        lambda *_: "No. Work out both sides and compare them.",
+        lambda *_: diagnosis.Diagnosis("No. Work out both sides and compare them.", ("wrong-option",)),
     ),
     "notation": (
         lambda check, given: _array(given),

@@ -1,117 +1,236 @@
 """A wrong number: what is the likeliest cause?
 
-Every slip multiplies the right answer by a factor that gives it away. The message names the slip, never the
-answer.
+A slip has a name, and a sentence that says it. Two kinds are tried, both only where the exercise allows them:
+those that were worked out from its solution (`slips.csv`, written by `tools/slips.py`), and those that
+multiply any answer by a factor, such as bits for bytes, if what the question names makes them possible. A
+message names the slip, never the answer.
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_TIMES = {"s", "B/s", "FLOP/s"}
+_SIZES = {"fp32": "four bytes", "bf16": "two bytes", "int8": "one byte", "fp8": "one byte"}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of an exercise: the facts that its question names, and what its slips lead to.
+
+    A fact is a word such as "bf16", "link" or "hops", or a number of things, "64:chip". A slip's results are
+    multiples of the right answer.
+    """
+
+    facts: frozenset[str] = frozenset()
+    slips: tuple[tuple[str, tuple[float, ...]], ...] = ()
+
+    @property
+    def counts(self) -> dict[int, str]:
+        """How many there are of what."""
+        split = (fact.partition(":") for fact in sorted(self.facts) if ":" in fact)
+        return {int(count): noun for count, _, noun in split}
+
+
+NOTHING = Known()
 
 
 @dataclass(frozen=True, slots=True)
 class Slip:
-    """A factor between a wrong answer and the right one, and what usually causes it."""
+    """A factor between a wrong answer and the right one, what causes it, and the sentence about it."""
 
     factor: float
     says: str
+    name: str = ""
 
 
-def likely(given: float, answer: float, unit: str, *, tol: float, chips: int | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The sentence about a wrong number, and the names of the slips that it speaks of."""
+
+    says: str
+    slips: tuple[str, ...] = ()
+
+
+# The names of the slips, the likeliest first. Where two lead to the same number, both are named.
+SAYS = {
+    "hops-left-out": "The latency of the hops is missing: the question asks for it.",
+    "wrong-hops": "The number of hops is not right: how far apart are the two ends, and is the axis a ring?",
+    "fraction-left-out": "Was the part counted that does not move? Each chip already holds its own part.",
+    "complement": "That is what remains: the question asks for the other part.",
+    "inverted-ratio": "It is upside down: divide the other way round.",
+    "one-direction": "Only one direction of the links is counted; a ring uses both.",
+    "both-directions": "Both directions of a link are counted; the question's bytes use one.",
+    "value-left-out": "A cache holds a key and a value: was only one of them counted?",
+    "one-pass": "An AllReduce moves the array twice: a ReduceScatter and then an AllGather.",
+    "two-passes": "That moves the array twice, as an AllReduce does: is one pass enough here?",
+    "forward-only": "That is the forward pass alone: the backward pass takes twice as many FLOPs.",
+    "factor-two-flops": "A multiply-add is two FLOPs: is it counted exactly so, once?",
+    "bytes-for-count": "Elements and bytes are mixed up: how many bytes does one element take?",
+    "wrong-dtype-size": "Check the bytes of an element",
+    "bits-for-bytes": "A byte has 8 bits: are bits and bytes mixed up?",
+    "binary-for-decimal": "Binary and decimal prefixes are mixed up: 1 KiB is 2^10 bytes and 1 kB is 10^3.",
+    "sum-for-max": "The terms are added, and here the longer one decides: the shorter one hides behind it.",
+    "max-for-sum": "The longer term is taken, and here both add up: nothing overlaps.",
+    "wrong-stage": "That is the other of the two terms: which one is the longer?",
+    "rounding": "Look at the rounding: does a part of one count, and to which side is it rounded?",
+    "off-by-one": "One too many or one too few: count once more where the row begins and ends.",
+    "power": "A power or a root is missing, or there is one too many.",
+    "wrong-chip": "That is the figure of another chip: which one does the question name?",
+    "wrong-rate": "That is another rate of the chip: which data type and which wire does the question name?",
+    "one-for-total": "That is one of them, and the question asks for all.",
+    "total-for-one": "That is for all of them, and the question asks for one; or they share the work.",
+    "term-left-out": "A term of the sum is missing: write down everything that adds up.",
+    "factor-left-out": "A factor is missing: which of the numbers in the question was not used?",
+    "intermediate": "That is a result on the way, and not yet what the question asks for.",
+    "factor-two": "A factor of two is missing, or there is one too many.",
+    "percent-for-share": "It is 100 times too large: a percentage for a fraction? Write 40% or 0.4.",
+    "share-for-percent": "It is 100 times too small: a fraction where a percentage is meant?",
+    "wrong-unit": "The digits are right, and the unit of time is another one.",
+    "sign": "The size is right and the sign is not.",
+    "wrong-prefix": "The digits are right; look at the prefix (k, M, G, T; m, µ, n).",
+}
+_RANK = {name: place for place, name in enumerate(SAYS)}
+_MOST_NAMED = 2
+
+
+def likely(
+    given: float, answer: float, unit: str, *, tol: float, chips: int | None = None, known: Known = NOTHING
+) -> Diagnosis:
     """The likeliest cause of `given` where `answer` is right; how far off it is where no cause fits."""
     if given == 0 or not math.isfinite(given) or not math.isfinite(answer) or answer == 0:
-        return _at_the_edge(given, answer)
+        return Diagnosis(_at_the_edge(given, answer))
     near = max(min(tol, 0.01), 1e-3)
-    for slip in slips(unit, chips):
-        if math.isclose(given / answer, slip.factor, rel_tol=near):
-            return slip.says
-    return _other_function(given, answer, near) or _how_far(given / answer)
+    fitting = [
+        slip
+        for slip in (*of_solution(known), *slips(unit, chips, known), *_other_functions(answer, unit))
+        if math.isclose(given / answer, slip.factor, rel_tol=near)
+    ]
+    if not fitting:
+        return Diagnosis(_how_far(given / answer))
+    return _named(sorted(fitting, key=lambda slip: _RANK[slip.name]), given / answer)
 
 
-def slips(unit: str, chips: int | None) -> Iterator[Slip]:
-    """The slips that are possible for an answer in this unit, the likeliest first."""
-    if chips is not None and chips > 1:
-        yield from _per_chip(chips)
-    yield from _twos(unit)
-    if "B" in unit.split("/") or unit in _TIMES:
-        yield Slip(8.0, "It is 8 times too large: bits where bytes are meant?")
-        yield Slip(1 / 8, "It is 8 times too small: bits where bytes are meant?")
-    yield Slip(
-        4.0, "It is 4 times too large: two factors of two, such as bytes per element and both ways of a link."
-    )
-    yield Slip(
-        0.25,
-        "It is 4 times too small: two factors of two, such as bytes per element and both ways of a link.",
-    )
-    yield Slip(-1.0, "The size is right and the sign is not.")
+def _named(fitting: list[Slip], ratio: float) -> Diagnosis:
+    """The likeliest slips as one message."""
+    first: dict[str, str] = {}
+    for slip in fitting:
+        first.setdefault(slip.name, slip.says)
+    told = dict(list(first.items())[:_MOST_NAMED])
+    return Diagnosis(_size(ratio) + " Or: ".join(told.values()), tuple(told))
+
+
+def _size(ratio: float) -> str:
+    for factor, said in (
+        (0.5, "It is half of what it should be. "),
+        (2.0, "It is twice what it should be. "),
+    ):
+        if math.isclose(ratio, factor, rel_tol=0.01):
+            return said
+    return ""
+
+
+def of_solution(known: Known) -> Iterator[Slip]:
+    """The slips that were worked out from the solution of the exercise."""
+    for name, factors in known.slips:
+        yield from (Slip(factor, _says(name, factor, known), name) for factor in factors)
+
+
+def _says(name: str, factor: float, known: Known) -> str:
+    if name == "wrong-dtype-size":
+        sizes = [f"an element of {t} takes {size}" for t, size in _SIZES.items() if t in known.facts]
+        return f"{SAYS[name]}{': ' + ' and '.join(sizes) if sizes else ''}."
+    return SAYS[name]
+
+
+def slips(unit: str, chips: int | None, known: Known = NOTHING) -> Iterator[Slip]:
+    """The slips that multiply any answer in this unit, if the exercise has what they are about."""
+    yield from _counted(chips, known)
+    parts = set(unit.split("/"))
+    in_bytes = "B" in parts or bool(known.facts & {"bytes"})
+    if in_bytes or "link" in known.facts:
+        for factor in (8.0, 1 / 8):
+            yield Slip(factor, SAYS["bits-for-bytes"], "bits-for-bytes")
+    yield from _twos(unit, known)
+    yield Slip(-1.0, SAYS["sign"], "sign")
     if unit == "":
-        yield Slip(
-            100.0, "It is 100 times too large: a percentage where a fraction is meant? Write 40 % or 0.4."
-        )
-        yield Slip(0.01, "It is 100 times too small: a fraction where a percentage is meant?")
-    if "B" in unit.split("/") or unit == "s":
+        yield Slip(100.0, SAYS["percent-for-share"], "percent-for-share")
+        yield Slip(0.01, SAYS["share-for-percent"], "share-for-percent")
+    if "B" in parts:
         yield from _binary_for_decimal()
+    if unit == "s":
+        yield from (
+            Slip(f, SAYS["wrong-unit"], "wrong-unit") for f in (60.0, 1 / 60, 24.0, 1 / 24, 3600.0, 1 / 3600)
+        )
     yield from _prefixes()
 
 
-def _twos(unit: str) -> Iterator[Slip]:
-    cause = {
-        "FLOP": "a multiply-add is two FLOPs",
-        "B": "an element of bf16 takes two bytes",
-        "B/s": "one way of a link is not both ways",
-    }.get(unit, "two FLOPs a multiply-add, two bytes an element of bf16, two ways of a link")
-    yield Slip(0.5, f"It is half of what it should be. Remember: {cause}.")
-    yield Slip(2.0, f"It is twice what it should be. Count once what is there once: {cause}.")
+def _twos(unit: str, known: Known) -> Iterator[Slip]:
+    """Twice or half: what the exercise has that there are two of."""
+    possible = [
+        ("both-directions", (2.0, 0.5), "link" in known.facts),
+        ("one-direction", (2.0, 0.5), "link" in known.facts),
+        ("factor-two-flops", (0.5, 2.0), "FLOP" in unit.split("/") or "flops" in known.facts),
+        ("wrong-dtype-size", (0.5, 2.0), bool(known.facts & {*_SIZES})),
+        ("value-left-out", (0.5,), "cache" in known.facts),
+        ("factor-two", (0.5, 2.0), True),
+    ]
+    for name, factors, allowed in possible:
+        for factor in factors if allowed else ():
+            yield Slip(factor, _says(name, factor, known), name)
+    if known.facts & {*_SIZES}:
+        for factor in (0.25, 4.0):
+            yield Slip(factor, _says("wrong-dtype-size", factor, known), "wrong-dtype-size")
 
 
-def _per_chip(chips: int) -> Iterator[Slip]:
-    yield Slip(
-        float(chips), "It is too large by the number of chips: per chip is asked for, not for all of them."
-    )
-    yield Slip(1 / chips, "It is too small by the number of chips: all of them are asked for, not one chip.")
-    share = chips / (chips - 1)
-    if chips > 2:
+def _counted(chips: int | None, known: Known) -> Iterator[Slip]:
+    """One for all, or all for one, of whatever the question counts."""
+    counts = known.counts | ({chips: "chip"} if chips else {})
+    for count, noun in counts.items():
+        if count > 2 or (noun == "chip" and count > 1):
+            large = f"It is too large by the number of {_many(noun)}: one is asked for, not all of them."
+            small = f"It is too small by the number of {_many(noun)}: all of them are asked for, not one."
+            yield Slip(float(count), large, "total-for-one")
+            yield Slip(1 / count, small, "one-for-total")
+    if chips and chips > 2:
         own = "each chip already holds its own part, so only (N - 1)/N of it moves"
-        yield Slip(share, f"Close. Was the part counted that does not move? Remember: {own}.")
-        yield Slip(
-            1 / share,
-            f"Close. Was the part left out that a chip already holds? The asked form counts it: {own}.",
-        )
+        moved = f"Close. Was the part counted that does not move? Remember: {own}."
+        held = f"Close. Was the part left out that a chip already holds? The asked form counts it: {own}."
+        yield Slip(chips / (chips - 1), moved, "fraction-left-out")
+        yield Slip((chips - 1) / chips, held, "fraction-left-out")
+
+
+def _many(noun: str) -> str:
+    return {"axis": "axes", "matrix": "matrices", "matrice": "matrices"}.get(noun, f"{noun}s")
 
 
 def _binary_for_decimal() -> Iterator[Slip]:
     for power, binary, decimal in ((1, "KiB", "KB"), (2, "MiB", "MB"), (3, "GiB", "GB"), (4, "TiB", "TB")):
-        excess = 1.024**power
-        mixed = (
+        says = (
+            "Binary and decimal prefixes are mixed up: "
             f"a {binary} is 2^{10 * power} bytes, a {decimal} is 10^{3 * power}: which one does this ask for?"
         )
-        yield Slip(excess, f"Slightly too large, as when binary and decimal prefixes are mixed: {mixed}")
-        yield Slip(1 / excess, f"Slightly too small, as when binary and decimal prefixes are mixed: {mixed}")
+        for factor in (1.024**power, 1.024**-power):
+            yield Slip(factor, says, "binary-for-decimal")
 
 
 def _prefixes() -> Iterator[Slip]:
     for steps in (1, 2, 3, 4):
         prefixes = "one prefix" if steps == 1 else f"{steps} prefixes"
         for base in (1000.0, 1024.0):
-            yield Slip(
-                base**steps, f"The digits are right; it is {prefixes} too large (k, M, G, T; m, µ, n)."
-            )
-            yield Slip(
-                base**-steps, f"The digits are right; it is {prefixes} too small (k, M, G, T; m, µ, n)."
-            )
+            for factor, size in ((base**steps, "large"), (base**-steps, "small")):
+                says = f"The digits are right; it is {prefixes} too {size} (k, M, G, T; m, µ, n)."
+                yield Slip(factor, says, "wrong-prefix")
 
 
-def _other_function(given: float, answer: float, near: float) -> str | None:
+def _other_functions(answer: float, unit: str) -> Iterator[Slip]:
     """The right number seen through the wrong function."""
-    if math.isclose(given * answer, 1, rel_tol=near):
-        return "It is upside down: divide the other way round."
-    if answer > 0 and any(
-        math.isclose(given, log(answer), rel_tol=near) for log in (math.log, math.log2, math.log10)
-    ):
-        return "It is the logarithm of what is asked for."
-    return None
+    if abs(answer) < 1e150 and abs(answer) > 1e-150:
+        yield Slip(1 / answer**2, SAYS["inverted-ratio"], "inverted-ratio")
+    if unit == "" and 0 < answer < 1:
+        yield Slip((1 - answer) / answer, SAYS["complement"], "complement")
+    if answer > 0:
+        for log in (math.log, math.log2, math.log10):
+            yield Slip(log(answer) / answer, "It is the logarithm of what is asked for.", "power")
 
 
 def _at_the_edge(given: float, answer: float) -> str:
@@ -130,7 +249,7 @@ def _how_far(ratio: float) -> str:
         return "It has the wrong sign."
     direction, off = ("large", ratio) if ratio > 1 else ("small", 1 / ratio if ratio > 1e-300 else math.inf)
     for limit, size in (
-        (1.1, "by less than 10 %"),
+        (1.1, "by less than 10%"),
         (2, "by less than a factor of two"),
         (10, "by a factor of two to ten"),
     ):

@@ -1,11 +1,13 @@
 """What did the reader write? A number in the unit asked for, or the reason why it cannot be read."""
 
 import math
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from scalingbook_lib import units
+from scalingbook_lib.reader.checks import arithmetic
 
 _ENDLESS = {"inf", "infinity", "∞", "infinite", "never"}
 
@@ -48,10 +50,13 @@ def unanswered(given: Any) -> bool:
     return given is ... or given is None or (isinstance(given, str) and given.strip() in ("", "...", "…"))
 
 
-def number(given: Any, unit: str) -> float:
-    """The given number in base units; a number without a unit is taken to be in the unit asked for."""
+def number(given: Any, unit: str, words: frozenset[str] = frozenset()) -> float:
+    """The given number in base units; a number without a unit is taken to be in the unit asked for.
+
+    `words` are those that the exercise itself uses: `200 sequences` is a count where it counts sequences.
+    """
     if isinstance(given, str):
-        return _quantity(given, unit)
+        return _quantity(given, unit, words)
     return _in_unit(given, unit) if isinstance(given, units.Quantity) else _plain(given)
 
 
@@ -79,16 +84,58 @@ def _plain(given: Any) -> float:
     return value
 
 
-def _quantity(text: str, unit: str) -> float:
-    if len(text) > 200:
+def _quantity(text: str, unit: str, words: frozenset[str]) -> float:
+    if len(text) > arithmetic.LONGEST:
         raise Unread("That is too long for a number; write one as in 43.6e-6, 2^20 or 43.6 µs.")
     if text.strip().lower() in _ENDLESS:
         return math.inf
+    counted = _is_count(unit)
+    plain = _without_words(text, words) if counted else text
     try:
-        quantity = units.parse(text)
+        if counted and (billions := _BILLIONS.fullmatch(plain.strip())):
+            return 1e9 * _calculated(billions[1]).value  # "18.39 B" parameters: bytes are not counted here
+        return _in_unit(_calculated(plain), unit)
+    except Unread:
+        raise
     except ValueError as error:
         raise Unread(f"{error}.") from None
-    return _in_unit(quantity, unit)
+
+
+_COUNTING = frozenset({"x", "times", "fold", "parameters", "params", "elements", "ways"})
+_BILLIONS = re.compile(r"(.*[0-9)])\s*B")
+_LAST_WORD = re.compile(
+    r"(.*[0-9)](?:\s*[kKMGTBPE]i?|\s*[a-z]+illion|\s*thousand)?)[\s-]*([a-zA-Z]+(?: [a-zA-Z]+)?)"
+)
+_MEASURES = {"s", "B", "FLOP"}
+
+
+def _is_count(unit: str) -> bool:
+    """Is a plain number asked for, or one of things that are counted?"""
+    return not _MEASURES & set(canonical(unit).unit.split("/"))
+
+
+def _without_words(text: str, words: frozenset[str]) -> str:
+    """The text without the exercise's own name for what it counts: `200` of `200 sequences`."""
+    if not (found := _LAST_WORD.fullmatch(text.strip())):
+        return text
+    own = {_stem(word) for word in words if not known(word)} | {_stem(word) for word in _COUNTING}
+    return found[1] if all(_stem(word) in own for word in found[2].split()) else text
+
+
+def _stem(word: str) -> str:
+    return word.casefold().removesuffix("s")
+
+
+def _calculated(text: str) -> units.Quantity:
+    """A number with its unit, or a calculation with the unit at its end."""
+    try:
+        return units.parse(text)
+    except ValueError:
+        calculation, unit = arithmetic.split(text)
+        if not any(sign in calculation for sign in "+-*/^()"):
+            raise
+        scale = units.parse(f"1 {unit}")
+        return units.Quantity(arithmetic.value(calculation) * scale.value, scale.unit)
 
 
 def _in_unit(quantity: units.Quantity, unit: str) -> float:
@@ -106,6 +153,14 @@ def canonical(unit: str) -> units.Quantity:
     top, slash, bottom = (part.strip() for part in unit.partition("/"))
     upper, lower = _base(top), _base(bottom)
     return units.Quantity(upper.value / lower.value, upper.unit + slash + lower.unit)
+
+
+def known(unit: str) -> bool:
+    """Has the book this unit?"""
+    try:
+        return bool(unit) and bool(units.parse(f"1 {unit}"))
+    except ValueError:
+        return False
 
 
 def _base(unit: str) -> units.Quantity:

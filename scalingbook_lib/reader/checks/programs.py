@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from scalingbook_lib.units import Told, si
 
@@ -55,7 +55,7 @@ class Verdict(Told):
     """What became of a program: what is wrong with its result, what it moves, and what else is to be said.
 
     `asked` is what it had to move at most; None where that is not judged. `also` are faults of a program
-    whose result is right.
+    whose result is right. `picture` draws a wrong result, device by device.
     """
 
     wrong: str = ""
@@ -63,6 +63,7 @@ class Verdict(Told):
     key: str = ""
     asked: tuple[Move, ...] | None = None
     also: tuple[str, ...] = ()
+    picture: str = field(default="", compare=False)
 
     @property
     def ok(self) -> bool:
@@ -75,6 +76,11 @@ class Verdict(Told):
         return (*self.also, *(() if self.asked is None else against(self.moves, self.asked)))
 
     def __str__(self) -> str:
+        return f"{self.sentence}\n{self.picture}".rstrip()
+
+    @property
+    def sentence(self) -> str:
+        """What it says without a drawing."""
         if self.wrong:
             return f"wrong result: {self.wrong}"
         if self.faults:

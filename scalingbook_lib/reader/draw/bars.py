@@ -8,7 +8,7 @@ from scalingbook_lib.reader.draw.palette import ink
 from scalingbook_lib.reader.explorers import scales
 from scalingbook_lib.reader.explorers.view import Bars, Scale, Span, Timeline
 
-THICK, THIN, BETWEEN = 22.0, 14.0, 13.0
+THICK, THIN, BETWEEN, LINE = 22.0, 14.0, 13.0, 15.0
 
 
 def bars(panel: Bars, width: float) -> str:
@@ -28,11 +28,15 @@ def bars(panel: Bars, width: float) -> str:
     body = [
         axes.across(panel.value, (low, high), place, box=(left, top, right, bottom), width=width, most=most)
     ]
+    written: list[str] = []
     for i, label in enumerate(panel.labels):
         y = top + i * row + BETWEEN / 2
         body.append(_label(label, left, y, row, wide))
-        body += _row(panel, i, place, (left, right), y + (0 if wide else 18))
+        bars_, texts = _row(panel, i, place, (left, right), y + (0 if wide else 18))
+        body += bars_
+        written += texts
     body.append(axes.uprights(panel.refs, (low, high), place, (top, bottom), width))
+    body.append(svg.group(svg.HALO, written))  # over the reference lines, which stop around them
     return svg.picture(width, bottom + axes.FOOT, panel.title or panel.value.label, head + keys + body)
 
 
@@ -52,16 +56,23 @@ def _color(panel: Bars, i: int) -> int:
 
 
 def _label(words: str, left: float, y: float, row: float, wide: bool) -> str:
-    if wide:
-        return svg.text(
-            left - 8, y + (row - BETWEEN) / 2 + 4.5, svg.fit(words, left - 8), 'text-anchor="end"'
-        )
-    return svg.text(0, y + 11, svg.fit(words, 330))
+    if not wide:
+        return svg.text(0, y + 11, svg.fit(words, 330))
+    lines = svg.wrap(words, left - 8) if svg.measure(words) > left - 8 else [words]
+    most = int((row - 4) // LINE)
+    if len(lines) > most:
+        lines = [*lines[: most - 1], svg.fit(" ".join(lines[most - 1 :]), left - 8)]
+    first = y + (row - BETWEEN) / 2 + 4.5 - LINE / 2 * (len(lines) - 1)
+    return "".join(
+        svg.text(left - 8, first + LINE * k, line, 'text-anchor="end"') for k, line in enumerate(lines)
+    )
 
 
-def _row(panel: Bars, i: int, place: scales.Projection, ends: tuple[float, float], y: float) -> list[str]:
+def _row(
+    panel: Bars, i: int, place: scales.Projection, ends: tuple[float, float], y: float
+) -> tuple[list[str], list[str]]:
     """The bars of one label, and their values."""
-    parts, start = [], ends[0]
+    parts, texts, start = [], [], ends[0]
     thick, air = (THICK, 0.0) if _rows(panel) == 1 else (THIN, 2.0)
     pixel = lambda v: min(max(place([v])[0], ends[0]), ends[1]) if v > 0 else ends[0]  # noqa: E731
     total = 0.0
@@ -74,12 +85,12 @@ def _row(panel: Bars, i: int, place: scales.Projection, ends: tuple[float, float
         note = f"{series.label}: {scales.written(value, panel.value.unit)}"
         parts.append(svg.rect(start, y, length, thick - air, paint, note=note))
         if not panel.stacked:
-            parts.append(svg.text(end + 6, y + thick / 2 + 4, scales.written(value, panel.value.unit)))
+            texts.append(svg.text(end + 6, y + thick / 2 + 4, scales.written(value, panel.value.unit)))
             y += thick if len(panel.series) > 1 else 0
         start = end if panel.stacked else ends[0]
     if panel.stacked:
-        parts.append(svg.text(start + 6, y + thick / 2 + 4.5, scales.written(total, panel.value.unit)))
-    return parts
+        texts.append(svg.text(start + 6, y + thick / 2 + 4.5, scales.written(total, panel.value.unit)))
+    return parts, texts
 
 
 ROW, BLOCK = 38.0, 28.0

@@ -131,6 +131,9 @@ def _labels(frame: Frame, marks: Sequence[tuple], lines: Sequence[list[Line]]) -
     for mark, _ in marks:
         if isinstance(mark, Points):
             placer.dots += [(x - 6, y - 6, x + 6, y + 6) for x, y, _ in _visible(frame, mark)]
+        elif isinstance(mark, RefLine) and (at := frame.at(mark)) is not None:
+            upright = mark.axis == "x"
+            placer.refs.append((at - 1, top, at + 1, bottom) if upright else (left, at - 1, right, at + 1))
     parts, x = [], right
     for words, paint, places in _wanted(frame, marks, lines, placer):
         spot = placer.place(svg.measure(words), places)

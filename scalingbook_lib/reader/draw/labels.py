@@ -13,7 +13,7 @@ from scalingbook_lib.reader.draw.axes import Box, Line
 Place = tuple[float, float, float]
 
 ASCENT, DESCENT, GAP = 10.0, 3.0, 6.0
-COVERS_LABEL, COVERS_POINT, COVERS_LINE = 1000.0, 200.0, 60.0
+COVERS_LABEL, COVERS_POINT, COVERS_LINE, COVERS_REF = 1000.0, 200.0, 60.0, 30.0
 
 
 @dataclass(slots=True)
@@ -24,6 +24,7 @@ class Placer:
     lines: list[Line]
     taken: list[Box] = field(default_factory=list)
     dots: list[Box] = field(default_factory=list)
+    refs: list[Box] = field(default_factory=list)  # reference lines
 
     def place(self, width: float, places: Iterable[Place]) -> tuple[float, float] | None:
         """The cheapest place for a label of that width; None where each would cover another label."""
@@ -46,6 +47,7 @@ class Placer:
         if any(_overlap(label, other) for other in self.taken):
             return COVERS_LABEL
         cost = COVERS_POINT * sum([_overlap(label, dot) for dot in self.dots])
+        cost += COVERS_REF * sum([_overlap(label, ref) for ref in self.refs])
         for line in self.lines:
             if cost >= limit:
                 break

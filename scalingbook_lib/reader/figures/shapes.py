@@ -161,6 +161,31 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """Many pieces of work of one height, each (left, top, width, color): a path for each color."""
+
+    stretches: Sequence[tuple[float, float, float, int]]
+    high: float
+    shade: float = 0.4
+
+    def words(self) -> Iterator[Words]:
+        """None."""
+        yield from ()
+
+    def svg(self) -> str:
+        """All pieces of one color as one path."""
+        paths: dict[int, str] = {}
+        for x, y, wide, color in self.stretches:
+            way = f"M{x + 0.5:.1f},{y:.1f}h{wide - 1:.1f}v{self.high:g}h{1 - wide:.1f}z"
+            paths[color] = paths.get(color, "") + way
+        return "".join(
+            f'<path d="{way}" fill="{paint(color)}" fill-opacity="{self.shade:g}" stroke="{paint(color)}" '
+            'stroke-opacity=".7"/>'
+            for color, way in paths.items()
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
     """A line with a head at its end, at both ends (`heads=2`) or at none; `bend` curves it to its right."""
 
@@ -228,4 +253,4 @@ class Brace:
         return f'<path d="{way}" fill="none" stroke="currentColor" stroke-opacity=".6"/>'
 
 
-Shape = Area | Arrow | Brace | Cells | Words
+Shape = Area | Arrow | Blocks | Brace | Cells | Words

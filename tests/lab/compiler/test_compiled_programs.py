@@ -4,6 +4,8 @@ import pytest
 
 from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.machines import chips
+from scalingbook_lib.reader.explorers.view import Chart, Points, Scale, View
+from tools import published
 from tools.compiled import facts, tables
 from tools.compiled.beside import MEASURES, REASONS, every, reasons
 from tools.compiled.cases import cases
@@ -25,6 +27,25 @@ def test_the_picture_shows_every_figure():
     drawn = [len(mark.xs) for panel in PAGE.view().panels for mark in panel.marks if hasattr(mark, "labels")]
     assert sum(drawn) == sum(len(one.errors) for one in every())
     assert PAGE.picture.read_text().startswith("<?xml")
+
+
+def test_no_point_of_the_picture_is_moved_from_its_value():
+    for panel in PAGE.view().panels:
+        true = sorted(1 + one.errors[panel.title] for one in every() if panel.title in one.errors)
+        assert sorted(y for mark in panel.marks if isinstance(mark, Points) for y in mark.ys) == true
+        at = [x for mark in panel.marks if isinstance(mark, Points) for x in mark.xs]
+        assert len(set(at)) == len(at)  # and none lies on another
+
+
+def test_a_point_outside_the_axes_is_refused(tmp_path):
+    far = Chart(
+        Scale("devices", "", "log", 1, 10),
+        Scale("ratio", "", "linear", 0, 1),
+        (Points("p", [2], [3]),),
+        "far",
+    )
+    with pytest.raises(ValueError, match=r"far: the point \(2, 3\) lies outside"):
+        published.draw(View("", (far,)), tmp_path / "picture.svg")
 
 
 def test_every_program_was_compiled_and_none_that_is_not_there():

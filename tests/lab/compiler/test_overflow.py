@@ -1,5 +1,7 @@
 """A program that does not fit is refused with figures: what it needs, what there is, and what is largest."""
 
+import pickle
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -16,8 +18,33 @@ def test_an_array_larger_than_hbm_is_an_error_with_figures():
     error = caught.value
     assert (error.memory, error.used_bytes > 37 * GiB) == ("HBM", True)
     assert error.limit_bytes < chips.V5E.hbm_bytes  # the runtime keeps a little for itself
-    assert error.largest[0].nbytes == 2 * 200_000 * 100_000
+    assert error.arguments[0].nbytes == 2 * 200_000 * 100_000
     assert "bfloat16[200000, 100000]" in str(error)
+
+
+@pytest.mark.usefixtures("tpu")
+def test_temporaries_that_do_not_fit_are_not_blamed_on_small_arguments():
+    def scores(q, k):
+        return jax.nn.softmax((q @ k.T).astype(jnp.float32), axis=-1).astype(q.dtype) @ k
+
+    with pytest.raises(aot.DoesNotFit) as caught:
+        aot.compile(scores, "Q[T, H]", "K[T, H]", topology="v5e:1x1", T=131_072, H=128)
+    error = caught.value
+    assert "HLO temporaries" in str(error)  # XLA's own words
+    assert "the largest" not in str(error)
+    assert "its arguments take 64 MiB" in str(error)
+    assert error.used_bytes > 100 * sum(each.nbytes for each in error.arguments)
+
+
+def test_what_the_memory_is_for_is_kept():
+    error = overflow.read(
+        "RESOURCE_EXHAUSTED: E1000: CompileTimeHbmOom: Ran out of memory on HBM, the total memory required "
+        "for HLO temporaries (16.44G) exceeds available HBM (15.75G). HLO module: jit_att."
+    )
+    assert error is not None
+    assert (error.kind, error.memory, error.largest) == ("HLO temporaries", "HBM", ())
+    assert "needs 16.44 GiB of HBM for HLO temporaries and a chip has 15.75 GiB" in str(error)
+    assert pickle.loads(pickle.dumps(error)).kind == error.kind
 
 
 @pytest.mark.usefixtures("tpu")

@@ -1,4 +1,5 @@
 // A section that a search has opened shows where the words stand, without a change to the page.
+import { all } from "../dom.mjs";
 import { places } from "../search/marks.mjs";
 
 const SHOWN_MS = 8000;
@@ -25,10 +26,15 @@ function show() {
     query = sessionStorage.getItem("found");
     sessionStorage.removeItem("found");
   } catch {} // nothing is kept: nothing is marked
-  if (!query || !("highlights" in CSS)) return;
+  if (!query) return;
   const target = location.hash ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
   const section = target?.closest("section, dd, dt") ?? document.querySelector("article");
   if (!section) return;
+  for (const answer of all(section, "[hidden='until-found']", HTMLElement)) { // whoever looks for it is not asked
+    answer.hidden = false;
+    answer.dispatchEvent(new Event("beforematch"));
+  }
+  if (!("highlights" in CSS)) return;
   CSS.highlights.set("found", new Highlight(...ranges(section, query)));
   setTimeout(() => CSS.highlights.delete("found"), SHOWN_MS);
 }

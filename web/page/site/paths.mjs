@@ -1,6 +1,6 @@
 // Which way through the book was chosen? The cover's choice is kept in this browser, and the contents are marked by it.
 import { book } from "../book.mjs";
-import { all } from "../dom.mjs";
+import { all, find } from "../dom.mjs";
 
 /** @typedef {{ name: string, pages: string[] }} Path a way, and its pages in order, from the site's root */
 
@@ -30,8 +30,23 @@ function markChosen(path) {
   for (const list of all(document, ".inside", HTMLElement)) list.classList.toggle("on-path", steps.size > 0);
 }
 
+/** On a page of the chosen path, let the links to the next and the previous page follow the path. @param {Path | null} path */
+function followPath(path) {
+  const pages = (path?.pages ?? []).map((page) => new URL(String(page), book).pathname);
+  const here = pages.indexOf(location.pathname);
+  if (here < 0) return;
+  for (const [selector, target] of /** @type {const} */ ([["a.right-next", pages[here + 1]], ["a.left-prev", pages[here - 1]]])) {
+    const link = find(document, selector, HTMLAnchorElement), title = link && find(link, ".prev-next-title", HTMLElement);
+    const chapter = all(document, ".bd-sidebar-primary a.reference", HTMLAnchorElement).find((one) => one.pathname === target);
+    if (!link || !title || !chapter) continue;
+    link.href = chapter.href;
+    title.textContent = chapter.textContent?.trim() ?? "";
+  }
+}
+
 export function setUpPaths() {
   const path = chosen();
+  followPath(path);
   for (const radio of all(document, ".paths input", HTMLInputElement)) {
     radio.checked = radio.value === path?.name;
     radio.addEventListener("change", () => {

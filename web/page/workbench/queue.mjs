@@ -1,5 +1,7 @@
-// One question at a time, so that a newer set-up never waits for more than one old search.
+// One question at a time; a newer set-up waits for an old search a few seconds, then ends it.
 /** @import { Engine } from "../engine.mjs" */
+
+const ENDURED_MS = 4000; // starting Python again takes about as long
 
 export class Queue {
   /**
@@ -9,14 +11,26 @@ export class Queue {
   constructor(engine, known) {
     this.engine = engine;
     this.round = 0;
+    this.asked_ms = 0; // when the question began that is being answered; 0 where there is none
     /** @type {Promise<unknown>} */
     this.last = Promise.resolve();
     /** @type {Map<string, any>} */
     this.known = new Map(known.map(([question, answer]) => [JSON.stringify(question), answer]));
   }
 
-  /** From now on, what was asked before is dropped. */
-  begin() { return ++this.round; }
+  /** From now on, what was asked before is dropped; a long search is ended. */
+  begin() {
+    if (this.asked_ms && performance.now() - this.asked_ms > ENDURED_MS) this.restart();
+    return ++this.round;
+  }
+
+  restart() {
+    const { engine } = this;
+    if (engine.state !== "live" || !engine.worker) return;
+    for (const { reject } of engine.waiting.values()) reject(new Error("a newer set-up is asked for"));
+    engine.waiting.clear();
+    engine.rehire(engine.worker);
+  }
 
   /** @param {number} round */
   current(round) { return round === this.round; }
@@ -30,11 +44,17 @@ export class Queue {
     const { round } = this, asked = JSON.stringify(question);
     const answer = this.last.then(async () => {
       if (!this.current(round)) throw new Error("a newer set-up is asked for");
-      if (!this.known.has(asked)) this.known.set(asked, await this.engine.ask("workbench", asked));
+      if (!this.known.has(asked)) this.known.set(asked, await this.live(asked));
       if (!this.current(round)) throw new Error("a newer set-up is asked for");
       return this.known.get(asked);
     });
     this.last = answer.catch(() => {});
     return answer;
+  }
+
+  /** @param {string} asked */
+  async live(asked) {
+    this.asked_ms = performance.now();
+    try { return await this.engine.ask("workbench", asked); } finally { this.asked_ms = 0; }
   }
 }

@@ -1,4 +1,4 @@
-// One set-up: the fields of a form, what an address holds of them, and an error under the field that it is of.
+// One set-up: the fields of a form, what an address holds of them, and notes and errors under the fields they are about.
 import { all, need } from "../dom.mjs";
 
 /** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Entry */
@@ -9,6 +9,8 @@ export class Setup {
   constructor(form) {
     this.form = form;
     this.refused = false;
+    /** @type {string | undefined} the model that was typed, while a pasted config.json names another one */
+    this.typed = undefined;
     /** @type {Map<string, string>} */
     this.starts = new Map(this.entries().map((one) => [one.name, this.start(one)]));
   }
@@ -22,10 +24,29 @@ export class Setup {
     return entry instanceof HTMLSelectElement ? entry.options[0]?.value ?? "" : entry.defaultValue;
   }
 
+  /** @param {Entry} entry */
+  value(entry) { return entry.name === "model" ? this.typed ?? entry.value : entry.value; }
+
   /** @returns {Values} */
   values() {
-    const { config = "", ...values } = Object.fromEntries(this.entries().map((one) => [one.name, one.value]));
+    const { config = "", ...values } = Object.fromEntries(this.entries().map((one) => [one.name, this.value(one)]));
     return { values, config };
+  }
+
+  /**
+   * While there is a pasted config.json, the field shows its name; without one, what was typed.
+   * @param {string} model as the config names it, or ""
+   */
+  name(model) {
+    const entry = need(this.form, '[name="model"]', HTMLInputElement);
+    if (model) {
+      this.typed ??= entry.value;
+      entry.value = `${model} (config.json)`;
+    } else if (this.typed !== undefined) {
+      entry.value = this.typed;
+      this.typed = undefined;
+    }
+    entry.readOnly = Boolean(model);
   }
 
   /**
@@ -34,8 +55,8 @@ export class Setup {
    * @returns {[string, string][]}
    */
   changed(prefix) {
-    return this.entries().filter((one) => prefix || one.value !== this.starts.get(one.name))
-      .map((one) => [prefix + one.name, one.value]);
+    return this.entries().filter((one) => prefix || this.value(one) !== this.starts.get(one.name))
+      .map((one) => [prefix + one.name, this.value(one)]);
   }
 
   /**
@@ -43,6 +64,7 @@ export class Setup {
    * @param {string} prefix
    */
   follow(told, prefix) {
+    this.name("");
     for (const one of this.entries()) one.value = told.get(prefix + one.name) ?? (prefix ? one.value : this.starts.get(one.name) ?? "");
   }
 
@@ -55,6 +77,7 @@ export class Setup {
     need(form, "legend", HTMLElement).textContent = "Second set-up";
     form.addEventListener("submit", (event) => event.preventDefault());
     const made = new Setup(form), { values, config } = this.values();
+    need(form, '[name="model"]', HTMLInputElement).readOnly = false;
     for (const one of made.entries()) one.value = { ...values, config }[one.name] ?? "";
     made.clear();
     return made;
@@ -62,22 +85,36 @@ export class Setup {
 
   clear() {
     this.refused = false;
-    for (const one of all(this.form, ".workbench-error", HTMLElement)) one.hidden = true;
+    for (const one of all(this.form, ".workbench-error, .workbench-note", HTMLElement)) one.hidden = true;
     for (const one of this.entries()) one.removeAttribute("aria-invalid");
   }
 
   /**
-   * Under the field that an answer refuses; under the first where it names none.
-   * @param {{ error?: string, field?: string }} answer
+   * Under a field, how it was read.
+   * @param {{ field: string, says: string }} note
+   */
+  note({ field, says }) { this.say(field, ".workbench-note", says); }
+
+  /**
+   * Under the field that is refused; under the first where none is named.
+   * @param {{ error: string, field: string }} problem
    */
   refuse({ error, field }) {
-    if (!error) return;
     const pasted = field === "model" && this.values().config.trim();
-    const entry = need(this.form, `[name="${pasted ? "config" : field || "model"}"]`, HTMLElement);
-    const place = need(entry.parentElement ?? this.form, ".workbench-error", HTMLElement);
-    place.textContent = error;
-    place.hidden = false;
-    entry.setAttribute("aria-invalid", "true");
+    this.say(pasted ? "config" : field || "model", ".workbench-error", error).setAttribute("aria-invalid", "true");
     this.refused = true;
+  }
+
+  /**
+   * @param {string} field
+   * @param {string} kind
+   * @param {string} text
+   */
+  say(field, kind, text) {
+    const entry = need(this.form, `[name="${field}"]`, HTMLElement);
+    const place = need(entry.parentElement ?? this.form, kind, HTMLElement);
+    place.textContent = text;
+    place.hidden = false;
+    return entry;
   }
 }

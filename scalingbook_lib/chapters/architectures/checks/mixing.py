@@ -65,11 +65,16 @@ CHECKS = (
         answer=lambda: _HEAD.chunk_flops(16),
         hints=("The delta rule reads the state twice, and writes it.", "6 d² + 8 c d for each token."),
         mistakes=(
-            Mistake(16.0, "That is the whole chunk; the question is one token."),
-            Mistake(lambda: _HEAD.flops(), "Within the chunk tokens attend to one another, too."),
+            Mistake(16.0, "That is the whole chunk; the question is one token.", slip="total-for-one"),
+            Mistake(
+                lambda: _HEAD.flops(),
+                "Within the chunk tokens attend to one another, too.",
+                slip="term-left-out",
+            ),
             Mistake(
                 lambda: State(heads=1, key=64, value=64).chunk_flops(16),
                 "That one erases nothing.",
+                slip="term-left-out",
             ),
         ),
     ),
@@ -80,8 +85,12 @@ CHECKS = (
         difficulty=3,
         hints=("Ten layers keep a cache, seventy a state.", "How close to 8 does it come?"),
         mistakes=(
-            Mistake(lambda: 8.0, "That is the cap, which no length reaches: the states count, too."),
-            Mistake(lambda: 7.0, "One layer in eight is full, not one in seven."),
+            Mistake(
+                lambda: 8.0,
+                "That is the cap, which no length reaches: the states count, too.",
+                slip="term-left-out",
+            ),
+            Mistake(lambda: 7.0, "One layer in eight is full, not one in seven.", slip="off-by-one"),
         ),
         rel_tol=0.012,
     ),
@@ -125,8 +134,8 @@ CHECKS = (
             "The index scores one entry for every four tokens.",
         ),
         mistakes=(
-            Mistake(0.25, "An entry stands for four tokens: the index scores S/4."),
-            Mistake(8 / 9, "The window's 128 tokens are attended to as well."),
+            Mistake(0.25, "An entry stands for four tokens: the index scores S/4.", slip="factor-left-out"),
+            Mistake(8 / 9, "The window's 128 tokens are attended to as well.", slip="term-left-out"),
             Mistake(lambda: 4096.0, "There attention stops growing; a pair of the index is still cheaper."),
         ),
     ),
@@ -153,9 +162,13 @@ CHECKS = (
         difficulty=2,
         hints=("All index keys, and 2,048 entries.", "132 bytes of each token, 656 of the chosen."),
         mistakes=(
-            Mistake(lambda: _SHORT / 2048, "The index has to be read as well, whole."),
+            Mistake(lambda: _SHORT / 2048, "The index has to be read as well, whole.", slip="term-left-out"),
             Mistake(lambda: DENSE.flops(_SHORT) / DSA.flops(_SHORT), "That is the FLOPs."),
-            Mistake(lambda: DENSE.nbytes / DSA.index_bytes, "That is the limit for endless sequences."),
+            Mistake(
+                lambda: DENSE.nbytes / DSA.index_bytes,
+                "That is the limit for endless sequences.",
+                slip="term-left-out",
+            ),
         ),
     ),
     Check(

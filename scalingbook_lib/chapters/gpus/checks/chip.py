@@ -58,13 +58,15 @@ CHIP = (
             "How many SMs does an H100 have?",
         ),
         mistakes=(
-            Mistake(0.5, "That is one of the two, the registers or L1 with shared memory."),
+            Mistake(
+                0.5, "That is one of the two, the registers or L1 with shared memory.", slip="term-left-out"
+            ),
             Mistake(
                 lambda: _in_the_sms() + (chips.H100.l2_bytes or 0),
                 "The L2 is outside the SMs, shared by all of them.",
             ),
             Mistake(lambda: _in_the_sms(chips.B200), "That is with the 148 SMs of a B200."),
-            Mistake(lambda: _in_the_sms() / (chips.H100.cores or 1), "That is one SM."),
+            Mistake(lambda: _in_the_sms() / (chips.H100.cores or 1), "That is one SM.", slip="one-for-total"),
         ),
         right="Right: more than the L2 holds, but in 132 pieces, each for its own SM alone.",
     ),
@@ -200,15 +202,22 @@ LAYERS = (
             Mistake(
                 lambda: limits.data_parallel(_TWO).term("NVLink"),
                 "That is NVLink's stage. It binds on H100; here the cards take longer.",
+                slip="wrong-stage",
             ),
             Mistake(
                 lambda: limits.data_parallel(Cluster.of(chips.H100, 16)).least,
                 "That is two nodes of H100. A B200 calculates faster, with the same card.",
             ),
             Mistake(
-                lambda: _C / 400e9, "That is for many nodes. With two, half of the array is there already."
+                lambda: _C / 400e9,
+                "That is for many nodes. With two, half of the array is there already.",
+                slip="fraction-left-out",
             ),
-            Mistake(lambda: _C / 50e9 / 2, "A node has eight cards, and each brings another part."),
+            Mistake(
+                lambda: _C / 50e9 / 2,
+                "A node has eight cards, and each brings another part.",
+                slip="one-for-total",
+            ),
         ),
         right="Right: here the cards bind, where on H100 it was NVLink.",
     ),

@@ -58,12 +58,13 @@ FABRIC = (
             "Each GPU receives what it lacks over all its links, 450 GB/s.",
         ),
         mistakes=(
-            Mistake(8 / 7, "Each GPU has an eighth of the array already."),
+            Mistake(8 / 7, "Each GPU has an eighth of the array already.", slip="fraction-left-out"),
             Mistake(
                 lambda: _GATHERED / (8 * _W),
                 "That divides by the links of all GPUs. But each of the eight must receive the whole array.",
+                slip="wrong-formula-part",
             ),
-            Mistake(2, "That is an AllReduce, or two passes. A gather is one."),
+            Mistake(2, "That is an AllReduce, or two passes. A gather is one.", slip="two-passes"),
             Mistake(
                 lambda: 7 / 8 * _GATHERED / _NODE.chip.dcn_bytes_per_s,  # type: ignore[operator]
                 "That is over the network card. In the node there is NVLink.",
@@ -137,6 +138,7 @@ FABRIC = (
             Mistake(
                 lambda: 450 / 50,
                 "That is the ratio of the rates. Twice as many GPUs share the array, and half of it stays.",
+                slip="wrong-formula-rates",
             ),
             Mistake(2, "That is for the same bytes on each GPU. Here the array is the same."),
         ),

@@ -170,11 +170,13 @@ PLANS = (
             Mistake(
                 lambda: _tokens(chips.GB200, 576, 1),
                 "That is without tensor parallelism, where NVLink binds. What does it leave to gather?",
+                slip="factor-left-out",
             ),
-            Mistake(8 / 7, "An eighth of the array is in each rack already."),
+            Mistake(8 / 7, "An eighth of the array is in each rack already.", slip="fraction-left-out"),
             Mistake(
                 lambda: 8 / 9 / 8 * chips.GB200.bf16_flops_per_s / 900e9,
                 "That is NVLink's stage. With tensor parallelism the network's is the longer one.",
+                slip="wrong-stage",
             ),
             Mistake(9, "A rack has 72 cards, and not those of a node of eight."),
             Mistake(1 / 8, "Each of the eight fetches its own part, but each through its own card."),

@@ -77,12 +77,23 @@ SUMS = (
                 lambda: 2 * 31 / 32 * 4 * GiB / 50e9,
                 "That is one ring that enters and leaves a node through a single card. Eight can share it.",
             ),
-            Mistake(4 / 3, "A quarter of the array is in the node already, whichever the node."),
-            Mistake(0.5, "That is one pass, a gather or a scatter. A sum for everybody is two."),
-            Mistake(lambda: _summed_s(overlap=False), "That waits for NVLink before it starts the network."),
+            Mistake(
+                4 / 3,
+                "A quarter of the array is in the node already, whichever the node.",
+                slip="fraction-left-out",
+            ),
+            Mistake(
+                0.5, "That is one pass, a gather or a scatter. A sum for everybody is two.", slip="one-pass"
+            ),
+            Mistake(
+                lambda: _summed_s(overlap=False),
+                "That waits for NVLink before it starts the network.",
+                slip="sum-for-max",
+            ),
             Mistake(
                 lambda: 2 * 7 / 8 * 4 * GiB / 900e9,
                 "That is the part of NVLink. The network takes longer.",
+                slip="wrong-stage",
             ),
         ),
         right="Right: the network decides, and NVLink rests half of the time.",
@@ -102,9 +113,12 @@ SUMS = (
             Mistake(
                 lambda: 32 / 31 * 400e9,
                 "That is for 32 nodes. What comes from the other units comes through the same cards.",
+                slip="wrong-count",
             ),
             Mistake(lambda: 4 / 3 * 400e9, "That counts four units, and forgets that each has 32 nodes."),
-            Mistake(lambda: 400e9, "Nearly: the node has a part of the array already."),
+            Mistake(
+                lambda: 400e9, "Nearly: the node has a part of the array already.", slip="fraction-left-out"
+            ),
             Mistake(lambda: 8 / 7 * 450e9, "That is the limit of NVLink. The network is slower."),
         ),
         right="Right: what counts is the number of all nodes, at any depth of the tree.",
@@ -153,10 +167,12 @@ SUMS = (
             Mistake(
                 lambda: _line()[0] * 450e9,
                 "That is with 450 GB/s. The slope of the line says what was reached.",
+                slip="wrong-rate",
             ),
             Mistake(
                 7 / 8,
                 "That is the bus bandwidth. The size counts the whole array, and so must the rate.",
+                slip="fraction-added",
             ),
         ),
         right="Right. Below that, an array waits for the start more than for its bytes.",

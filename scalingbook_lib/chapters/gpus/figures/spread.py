@@ -61,7 +61,7 @@ def _dots(wide: float, rules: tuple[limits.Rules, ...], torus: float) -> list[Sh
         Words(x=at(torus), y=30, text=f"v5p {torus:.0f}", quiet=True),
         Words(x=right, y=14, text="NVLink", align="end", color=NETWORK),
         Words(x=right - 62, y=14, text="cards", align="end", color=CARDS),
-        Words(x=4, y=14, text="tokens a GPU", align="start", quiet=True),
+        Words(x=4, y=14, text="tokens a GPU, log scale", align="start", quiet=True),
     ]
     for k, r in enumerate(rules):
         y = TOP + ROW * k

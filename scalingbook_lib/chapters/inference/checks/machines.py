@@ -53,8 +53,9 @@ MACHINES = (
             Mistake(
                 lambda: _fit(kv_sequence=2),
                 "So many fit if each is spread over all chips. Here each lies in one half of them.",
+                slip="wrong-formula-halves",
             ),
-            Mistake(lambda: _fit(kv_batch=2) / 2, "That is one half of the chips."),
+            Mistake(lambda: _fit(kv_batch=2) / 2, "That is one half of the chips.", slip="one-for-total"),
         ),
         right="Right: the room of half a sequence is left in each half, and nobody can use it.",
     ),
@@ -93,9 +94,13 @@ MACHINES = (
             "All other weights are there sixteen times; eight chips share one copy.",
         ),
         mistakes=(
-            Mistake(lambda: _read_s(128, 128), "Attention and embedding are split eight ways only."),
+            Mistake(
+                lambda: _read_s(128, 128),
+                "Attention and embedding are split eight ways only.",
+                slip="wrong-count",
+            ),
             Mistake(lambda: _read_s(16, 8), "The eight chips of an expert split it."),
-            Mistake(2.0, "An int8 weight is one byte."),
+            Mistake(2.0, "An int8 weight is one byte.", slip="wrong-dtype-size"),
         ),
     ),
     Check(
@@ -150,13 +155,17 @@ SERVERS = (
             Mistake(
                 lambda: _first_s(int(_CRITICAL), _STEP.total_s),
                 "The sequences that decode take 64 of the tokens.",
+                slip="term-left-out",
             ),
             Mistake(
                 lambda: _first_s(2 * int(_CRITICAL) - 64, _STEP.total_s),
                 "With int8 weights that are multiplied in bf16, the critical batch is half of it.",
+                slip="wrong-dtype-size",
             ),
             Mistake(
-                lambda: _first_s(int(_CRITICAL) - 64, _STEP.weights_s), "Each step reads the cache as well."
+                lambda: _first_s(int(_CRITICAL) - 64, _STEP.weights_s),
+                "Each step reads the cache as well.",
+                slip="term-left-out",
             ),
         ),
     ),

@@ -156,7 +156,11 @@ BUILT = (
             "A request takes a block when a token has no place in its last one, and gives all of them back.",
         ),
         mistakes=(
-            Mistake(lambda: most_blocks(shared=0), "The blocks that all begin with are there once."),
+            Mistake(
+                lambda: most_blocks(shared=0),
+                "The blocks that all begin with are there once.",
+                slip="term-left-out",
+            ),
             Mistake(
                 lambda: most_blocks(shared=48),
                 "A block that is common only in part cannot be shared: its other tokens differ.",

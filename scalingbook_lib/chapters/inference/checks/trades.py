@@ -55,6 +55,7 @@ TRADES = (
             Mistake(
                 lambda: floor((20e-3 - 30e9 / (16 * V5E.hbm_bytes_per_s)) / _each_s()),
                 "Beyond the critical batch the arithmetic is longer than the weights' reading.",
+                slip="term-left-out",
             ),
             Mistake(
                 lambda: floor(20e-3 / _each_s()), "The products take time, too, after the cache is read."
@@ -62,8 +63,13 @@ TRADES = (
             Mistake(
                 lambda: _within(20e-3, INT8),
                 "The multiplication runs in bf16, at half the rate of int8.",
+                slip="wrong-rate",
             ),
-            Mistake(lambda: _within(20e-3) + 1, "One less: with that many the step is over the limit."),
+            Mistake(
+                lambda: _within(20e-3) + 1,
+                "One less: with that many the step is over the limit.",
+                slip="rounding",
+            ),
         ),
     ),
     Check(
@@ -120,7 +126,11 @@ TRADES = (
             "Choose X for the least time, then compare.",
         ),
         mistakes=(
-            Mistake(lambda: _rows(2), "With a gate there are two hidden arrays to sum, and one to gather."),
+            Mistake(
+                lambda: _rows(2),
+                "With a gate there are two hidden arrays to sum, and one to gather.",
+                slip="term-left-out",
+            ),
             Mistake(lambda: _rows(4), "After the gate only one hidden array is left to be gathered."),
             Mistake(lambda: _rows(axes=1), "That is a torus of two axes; there are three."),
             Mistake(

@@ -73,7 +73,8 @@ def cache_split() -> Figure:
         key="inference.cache_split",
         alt="Three drawings of a cache with heads across and sequences downward, over eight heads and sixteen chips. Copies: two chips hold "
         f"the same. Sequences: each holds half of the sequences of its head. Tokens: each holds half of every sequence. A step: {said}.",
-        caption=f"Heads end at eight ways. Beyond, two chips share a head, a colour each: by sequences or by tokens, or both hold copies: {USERS} sequences of {S:,} tokens take {said} a step.",
+        caption=f"Heads end at eight ways. Beyond, two chips share a head, a color each: by sequences or by tokens, or both hold copies: {USERS} sequences of {S:,} tokens take {said} a step. "
+        "(Heads run across and sequences down. In the third drawing the two halves of a head's tokens stand side by side.)",
         parts=lambda wide: [_boxes(wide, steps)],
     )
 
@@ -93,9 +94,13 @@ def _boxes(wide: float, steps: dict[str, float]) -> Sketch:
             rows = [[first] * 8 for _ in range(3)] + [[second] * 8 for _ in range(3)]
             shapes.append(Cells(x=x, y=44, rows=rows, wide=side, high=14))
         shapes.append(Words(x=middle, y=14, text=name, bold=True))
-        shapes.append(Words(x=middle, y=34, text="8 heads", quiet=True))
-        shapes.append(Words(x=middle, y=148, text=f"{si(seconds, 's')} a step"))
-    return Sketch(wide, 156, shapes)
+        shapes.append(Words(x=x, y=34, text="8 heads →", align="start", quiet=True))
+        shapes.append(Words(x=x, y=148, text="↓ sequences", align="start", quiet=True))
+        shapes.append(Words(x=middle, y=170, text=f"{si(seconds, 's')} a step"))
+    return Sketch(wide, 178, shapes)
+
+
+OWNED = Layout(weights=FP8, compute=FP8, dispatch=FP8)  # its cache stays in bf16
 
 
 def owners() -> Figure:
@@ -108,13 +113,13 @@ def owners() -> Figure:
         alt=f"Sequences that fit over 8 to 64 GPUs, two curves. With tensor parallelism alone: {', '.join(f'{most[n][0]:,}' for n in counts)}. "
         f"With groups that own their sequences: {', '.join(f'{most[n][1]:,}' for n in counts)}.",
         caption=f"With latent attention every chip of a tensor-parallel group needs the whole vector of every sequence. Where each GPU owns its sequences, "
-        f"64 of them hold {apart:,} and not {together:,}. (DeepSeek-V3, fp8, H200, 4,096 tokens.)",
+        f"64 of them hold {apart:,} and not {together:,}. (DeepSeek-V3 on H200, weights in {FP8.name}, cache in {OWNED.kv.name}, 4,096 tokens.)",
         parts=lambda wide: [_fits(most)],
     )
 
 
 def _most(n: int) -> tuple[int, int]:
-    one = Layout(tp=n, weights=FP8, compute=FP8, dispatch=FP8)
+    one = replace(OWNED, tp=n)
     layouts = one, replace(one, attention_dp=n, ep=n)
     together, apart = (
         inference.largest_batch(DEEPSEEK, layout, Cluster.of(H200, n), S=4096) for layout in layouts

@@ -14,6 +14,7 @@ from scalingbook_lib.reader.figures.shapes import (
     MATH,
     MEMORY,
     NETWORK,
+    Arrow,
     Cells,
     Shape,
     Words,
@@ -26,6 +27,7 @@ SIXTEEN = Slice.of(V5E, "4x4")
 NARROW = Layout(tp=16, kv_batch=2, weights=INT8, kv=INT8)
 P = S = 8192
 USERS = 64
+TIMES = 32  # how much longer the bars of a step are drawn beside themselves
 
 
 def step_of(B: int) -> inference.InferenceStep:
@@ -39,24 +41,26 @@ def two_phases() -> Figure:
     alone, many = step_of(1), step_of(USERS)
     return Figure(
         key="inference.two_phases",
-        alt=f"A long bar: {P:,} tokens of a prompt are read in {si(read, 's')}, {si(read / P, 's')} each. Two bars of a step that writes "
+        alt=f"A long bar: {P:,} tokens of a prompt are read in {si(read, 's')}, {si(read / P, 's')} each. On the same scale two short "
+        f"bars, drawn again {TIMES} times as long, of a step that writes "
         f"one token: for one user {si(alone.total_s, 's')}, most of it reading weights; for {USERS} users {si(many.total_s, 's')}, with "
         "the same weights, and cache and network added.",
         caption=f"A token is read in {si(read / P, 's')} and written in {si(alone.total_s, 's')}: a step reads all weights, for one user or for "
-        f"{USERS}. (LLaMA-3 70B in int8 on 16 TPU v5e, contexts of {S:,}.)",
+        f"{USERS}. (LLaMA-3 70B in int8 on 16 TPU v5e, contexts of {S:,}. Beside the two short bars: the same bars, {TIMES} times as long.)",
         parts=lambda wide: [_phases(wide, read, {1: alone, USERS: many})],
     )
 
 
 def _phases(wide: float, read: float, steps: dict[int, inference.InferenceStep]) -> Sketch:
     shapes: list[Shape] = [
-        Words(x=4, y=16, text=f"reading {P:,} tokens: {si(read, 's')} (not to scale)", align="start"),
+        Words(x=4, y=16, text=f"reading {P:,} tokens: {si(read, 's')}", align="start"),
         Cells(x=4, y=24, rows=[[MATH] * 64], wide=(wide - 8) / 64, high=24, air=1),
     ]
-    most = max(step.total_s for step in steps.values())
+    scale = (wide - 8) / read
+    start = 4 + scale * max(step.total_s for step in steps.values()) + 44
     for k, (B, step) in enumerate(steps.items()):
         y = 84.0 + 62 * k
-        long = (wide - 8) * step.total_s / most
+        short = scale * step.total_s
         products = step.terms.get("weights", 0) + step.terms.get("matmul", 0)
         rest = step.total_s - products - step.terms["KV"] - step.network_s
         parts = [
@@ -67,7 +71,13 @@ def _phases(wide: float, read: float, steps: dict[int, inference.InferenceStep])
         ]
         users = f"{B} users, a token each" if B > 1 else "one user, one token"
         shapes.append(Words(x=4, y=y - 8, text=f"writing, {users}: {si(step.total_s, 's')}", align="start"))
-        shapes += strip(4, y, long, 26, parts)
+        shapes.append(Cells(x=4, y=y, rows=[[MEMORY]], wide=short, high=26, air=0))
+        shapes.append(Words(x=(4 + short + start) / 2, y=y + 17.5, text=f"× {TIMES}", bold=True))
+        shapes += [
+            Arrow(x0=short + 8, y0=y + h, x1=start - 4, y1=y + h, heads=0, dashed=True, thick=0.8)
+            for h in (1, 25)
+        ]
+        shapes += strip(start, y, TIMES * short, 26, parts)
     return Sketch(wide, 84.0 + 62 * len(steps) - 26, shapes)
 
 

@@ -81,7 +81,7 @@ SEARCHES = (
         ),
         mistakes=(
             Mistake(lambda: _drafted(free=True), "The drafts take time too: K steps of the small model."),
-            Mistake(lambda: _drafted(64), "That is for 64 users. Here there are eight."),
+            Mistake(lambda: _drafted(64), "That is for 64 users. Here there are eight.", slip="wrong-count"),
             Mistake(lambda: _drafted(1), "That is for a single user."),
         ),
     ),

@@ -73,19 +73,24 @@ MANY_CHIPS = (
         ),
         mistakes=(
             Mistake(
-                lambda: scaling.knee(2**24, chips.TPU7X), "That is one axis. All three carry gradients here."
+                lambda: scaling.knee(2**24, chips.TPU7X),
+                "That is one axis. All three carry gradients here.",
+                slip="axis-left-out",
             ),
             Mistake(
                 lambda: 1 + 2**24 * 3e11 / chips.TPU7X.bf16_flops_per_s,
                 "One direction only: a ring brings data in from both sides.",
+                slip="one-direction",
             ),
             Mistake(
                 lambda: scaling.knee(2**24, chips.V5P, axes=3),
                 "That is v5p. TPU7x has five times its arithmetic on the same links.",
+                slip="wrong-chip",
             ),
             Mistake(
                 lambda: scaling.tokens_per_chip(chips.TPU7X, axes=3),
                 "That many tokens each chip needs. How many such shares are in the batch?",
+                slip="wrong-quantity",
             ),
         ),
         right="Right. On v5p it would be five times as many: arithmetic grew, and the links did not.",
@@ -119,8 +124,16 @@ MANY_CHIPS = (
             "Each of the two halves of an AllReduce takes n/2 hops of 1 µs on a ring.",
         ),
         mistakes=(
-            Mistake(0.5, "Half. Are the hops n and not 2n, and do the bytes count for both passes?"),
-            Mistake(2.0, "Twice. Are the hops n and not n/2, and does the ring bring bytes from both sides?"),
+            Mistake(
+                0.5,
+                "Half. Are the hops n and not 2n, and do the bytes count for both passes?",
+                slip="one-pass",
+            ),
+            Mistake(
+                2.0,
+                "Twice. Are the hops n and not n/2, and does the ring bring bytes from both sides?",
+                slip="one-direction",
+            ),
             Mistake(1 / 0.9, "With 90 GB/s a link? This book takes the documented 100."),
         ),
         right="Right. With 8 billion parameters it would be 160,000 chips: large models feel no hops.",
@@ -136,11 +149,15 @@ MANY_CHIPS = (
             "0.7 is untouched, and 0.3 takes twice as long.",
         ),
         mistakes=(
-            Mistake(lambda: 1.25 * 0.5, "Only 30 % of the step became slower."),
-            Mistake(lambda: 1.25 * 0.85, "Times add, efficiencies do not: 0.7 + 0.3/0.5 is the new time."),
+            Mistake(lambda: 1.25 * 0.5, "Only 30 % of the step became slower.", slip="wrong-formula-whole"),
+            Mistake(
+                lambda: 1.25 * 0.85,
+                "Times add, efficiencies do not: 0.7 + 0.3/0.5 is the new time.",
+                slip="wrong-formula-average",
+            ),
             Mistake(lambda: 1.25 * 0.7, "The part is not lost: it takes twice as long as before."),
             Mistake(lambda: 1.3, "The step takes that long now, if it took 1 before. h is the inverse."),
-            Mistake(lambda: _part(0.3, 0.5), "That is h. Multiply by g."),
+            Mistake(lambda: _part(0.3, 0.5), "That is h. Multiply by g.", slip="factor-left-out"),
         ),
         right="Right: a small loss, in spite of a gain of a quarter.",
     ),

@@ -44,8 +44,12 @@ SIZES = (
             "Every chip reads its share at 1.2 TB/s, all at the same time.",
         ),
         mistakes=(
-            Mistake(32.0, "One chip would need that long for all of it. There are 32, and all read at once."),
-            Mistake(0.5, "An element of bf16 takes two bytes."),
+            Mistake(
+                32.0,
+                "One chip would need that long for all of it. There are 32, and all read at once.",
+                slip="total-for-one",
+            ),
+            Mistake(0.5, "An element of bf16 takes two bytes.", slip="wrong-dtype-size"),
         ),
         rel_tol=0.05,
         right="Right. No decoding step of this model is faster on these chips, at whatever batch.",

@@ -56,8 +56,8 @@ CHAPTERS = (
         "intro",
         "Introduction",
         "What do more chips buy?",
-        "knee: n = B · W_ici / C",
-        f"{count(round(scaling.tokens_per_chip(chips.V5P)))} tokens per chip hide a gradient AllReduce on one axis of TPU v5p",
+        "knee: n = B · W / C",
+        f"{count(round(scaling.tokens_per_chip(chips.V5P, axes=3)))} tokens per chip hide a gradient AllReduce on the three axes of TPU v5p",
     ),
     Chapter(
         "rooflines",

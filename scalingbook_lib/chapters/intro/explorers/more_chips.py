@@ -89,11 +89,16 @@ def _efficiency_chart(
 
 
 def _wall(now: scaling.ScalingStep, knee: float, n: int, chip: Chip) -> str:
-    where = f"the knee is at {count(round(knee))} chips"
+    told = f"{count(n)} {chip.name} are {now.bound}: "
     if n <= knee:
-        return f"{count(n)} {chip.name} are compute-bound: the backward pass can hide the AllReduce; {where}."
-    waits = 100 * now.exposed_s / now.total_s
-    return f"{count(n)} {chip.name} are network-bound: {where}, and {waits:.0f} % of the step is waiting."
+        told += f"the backward pass can hide the AllReduce, up to {count(round(knee))} chips."
+    else:
+        waits = 100 * now.exposed_s / now.total_s
+        told += f"beyond {count(round(knee))} chips the backward pass is shorter than the AllReduce. "
+        told += f"Here {waits:.0f} % of the step is waiting."
+    if chip.torus and n > chip.torus.pod_chips:
+        told += f" (A pod has {count(chip.torus.pod_chips)} chips; these would be several.)"
+    return told
 
 
 def _first_wall_readouts(
@@ -121,10 +126,10 @@ ADD_CHIPS = Explorer(
     question="How many chips can one batch keep busy?",
     controls={
         "P": Slider("parameters P", 1, 1000, 8, "log", "billion"),
-        "B": Slider("batch B", 2**16, 2**24, 2**22, "pow2", "tokens"),
-        "n": Slider("chips n", 1, 16384, 4096, "log", "chips"),
+        "B": Slider("batch B", 2**16, 2**24, 2**21, "pow2", "tokens"),
+        "n": Slider("chips n", 1, 16384, 6144, "log", "chips"),
         "chip": Chips("chip", NETWORKED, "TPU v5p"),
-        "network": Choice("gradients travel over", (ONE, ALL)),
+        "network": Choice("gradients travel over", (ONE, ALL), ALL),
         "overlap": Slider("overlap", 0, 100, 100, unit="%"),
     },
     view=_add_chips,

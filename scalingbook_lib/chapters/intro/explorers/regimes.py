@@ -80,11 +80,11 @@ REGIMES = Explorer(
     title="Strong or weak",
     question="What happens to the step when the batch stays, and when it grows?",
     controls={
-        "n": Slider("chips n", 1, 16384, 4096, "log", "chips"),
-        "B": Slider("strong: batch B", 2**16, 2**24, 2**22, "pow2", "tokens"),
-        "per_chip": Slider("weak: tokens per chip", 2**7, 2**15, 2**12, "pow2", "tokens"),
+        "n": Slider("chips n", 1, 16384, 6144, "log", "chips"),
+        "B": Slider("strong: batch B", 2**16, 2**24, 2**21, "pow2", "tokens"),
+        "per_chip": Slider("weak: tokens per chip", 2**7, 2**15, 2**10, "pow2", "tokens"),
         "chip": Chips("chip", NETWORKED, "TPU v5p"),
-        "network": Choice("gradients travel over", (ONE, ALL)),
+        "network": Choice("gradients travel over", (ONE, ALL), ALL),
     },
     view=_regimes,
 )

@@ -1,5 +1,6 @@
 """Does the work stay, or the work of each chip? Strong and weak scaling, as blocks and as curves."""
 
+from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5P
 from scalingbook_lib.reader.explorers.view import Chart, Curve, RefLine, Scale
 from scalingbook_lib.reader.figures.figure import Figure
@@ -8,27 +9,28 @@ from scalingbook_lib.reader.figures.sketch import Sketch
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import count, percent
 
-P, B = 8e9, 2**22
-ENOUGH, FEW = 4096, 1024  # tokens of a chip, above and below C/W
-COUNTS = [2.0 ** (e / 8) for e in range(113)]
-ONE = scaling.data_parallel(P, B, 1, V5P)
+P, B = 8e9, 2**21
+ENOUGH, FEW = 1024, 256  # tokens of a chip, above and below C/W
+POD = Slice.of(V5P, "16x20x28").chips
+COUNTS = [2.0 ** (e / 8) for e in range(105)] + [float(POD)]
+ONE = scaling.data_parallel(P, B, 1, V5P, axes=3)
 
 
 def strong(n: float) -> float:
     """Efficiency in % where the batch stays."""
-    return 100 * scaling.strong_efficiency(scaling.data_parallel(P, B, n, V5P), ONE)
+    return 100 * scaling.strong_efficiency(scaling.data_parallel(P, B, n, V5P, axes=3), ONE)
 
 
 def weak(tokens: int, n: float) -> float:
     """Efficiency in % where every chip keeps its tokens."""
-    steps = [scaling.data_parallel(P, tokens * k, k, V5P) for k in (n, 1)]
+    steps = [scaling.data_parallel(P, tokens * k, k, V5P, axes=3) for k in (n, 1)]
     return 100 * scaling.weak_efficiency(*steps)
 
 
 def regimes() -> Figure:
     """Two questions with one name, and their answers."""
     last, floor = percent(strong(COUNTS[-1]) / 100, 2), percent(weak(FEW, COUNTS[-1]) / 100, 2)
-    knee = count(round(scaling.knee(B, V5P)))
+    knee = count(round(scaling.knee(B, V5P, axes=3)))
     return Figure(
         key="intro.regimes",
         alt="Above: strong scaling cuts one square in ever smaller parts, weak scaling adds squares of one "
@@ -37,7 +39,7 @@ def regimes() -> Figure:
         f"{count(FEW)} it soon falls to {floor} and stays.",
         caption="A fixed batch has a knee in the number of chips. A batch that grows with the chips has "
         "none: enough tokens a chip are enough for any number of chips, and too few are too few from the "
-        "start. (TPU v5p.)",
+        "start. (TPU v5p, three torus axes, up to a pod.)",
         parts=lambda wide: [_blocks(wide), _curves()],
     )
 
@@ -69,6 +71,6 @@ def _curves() -> Chart:
             Curve("strong", COUNTS, [strong(n) for n in COUNTS], MEMORY),
             Curve(f"weak: {count(ENOUGH)} each", COUNTS, [weak(ENOUGH, n) for n in COUNTS], MATH),
             Curve(f"weak: {count(FEW)} each", COUNTS, [weak(FEW, n) for n in COUNTS], MATH, dashed=True),
-            RefLine("knee", scaling.knee(B, V5P)),
+            RefLine("knee", scaling.knee(B, V5P, axes=3)),
         ),
     )

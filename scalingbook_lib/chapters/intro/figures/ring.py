@@ -7,7 +7,7 @@ from scalingbook_lib.reader.figures.sketch import Sketch
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import GB, si
 
-P, B = 8e9, 2**22
+P, B = 8e9, 2**21
 RINGS = (4, 16)
 LAYER = scaling.data_parallel(1024 * 4096, 65536, 64, V5P, axes=3)
 
@@ -61,42 +61,49 @@ def _ring(wide: float, n: int) -> Sketch:
 
 
 def order() -> Figure:
-    """The compiled layer's lanes beside the order that would hide the AllReduce."""
-    waits = LAYER.math_s + LAYER.network_s
+    """The compiled layer's lanes beside the best order that one layer allows."""
+    waits, best = LAYER.math_s + LAYER.network_s, beside_dx()
     return Figure(
         key="intro.order",
         alt="Two orders of one small program, each with a lane of arithmetic and a lane of network. As "
-        f"compiled: two matmuls, then the AllReduce alone, then the third matmul, {si(waits, 's')}. With the "
-        f"weights' gradient first, the AllReduce runs beside the other two matmuls: {si(LAYER.math_s, 's')}.",
-        caption=f"The same three matmuls and the same AllReduce: {si(waits, 's')} in one order, "
-        f"{si(LAYER.math_s, 's')} in the other. Whether the network hides is a matter of the order.",
+        f"compiled: y and dw, then the AllReduce alone, then dx, {si(waits, 's')}. With the AllReduce beside "
+        f"dx, only its rest of {si(best - LAYER.math_s, 's')} is exposed: {si(best, 's')}.",
+        caption=f"The same three matmuls and the same AllReduce take {si(waits, 's')} in one order and "
+        f"{si(best, 's')} in the other. In a deep model the backward pass of the layer before follows dx, and "
+        f"it hides the rest of the AllReduce as well: {si(LAYER.math_s, 's')} per layer.",
         parts=lambda wide: [_lanes(wide, hidden=False), _lanes(wide, hidden=True)],
     )
 
 
+def beside_dx() -> float:
+    """Time of the layer if the AllReduce of dw starts with dx, the only matmul that does not come before dw."""
+    # dw needs dy, which comes from the loss and so from y: y first, then dw, then dx beside the AllReduce
+    dx = LAYER.forward_s
+    return LAYER.math_s + max(LAYER.network_s - dx, 0)
+
+
 def _lanes(wide: float, *, hidden: bool) -> Sketch:
-    """Three products on one lane and the AllReduce on the other, as compiled or with dw first."""
+    """y, dw and dx on one lane and the AllReduce of dw on the other, dx after it or beside it."""
     left, high = (84.0, 26.0) if wide > 400 else (2.0, 26.0)
     scale = (wide - left - 4) / (LAYER.math_s + LAYER.network_s)
     each, sent = LAYER.forward_s * scale, LAYER.network_s * scale
-    names, starts, send = ("dw", "y", "dx"), (0.0, each, 2 * each), each
-    if not hidden:
-        names, starts, send = ("y", "dw", "dx"), (0.0, each, 2 * each + sent), 2 * each
-    beside = {"left": "arithmetic"} if wide > 400 else {}
+    send = 2 * each
+    starts = (0.0, each, send if hidden else send + sent)
     shapes: list[Shape] = [
         Area(x=left + start, y=26, wide=each, high=high, color=MATH, text=name)
-        for name, start in zip(names, starts, strict=True)
+        for name, start in zip(("y", "dw", "dx"), starts, strict=True)
     ]
     shapes.append(Area(x=left + send, y=60, wide=sent, high=high, color=NETWORK, text="AllReduce of dw"))
-    if not hidden:
-        shapes.append(
-            Area(x=left + send, y=26, wide=sent, high=high, color=IDLE, shade=0.06, dashed=True, text="waits")
-        )
-    if beside:
+    idle, waits = (send + each, sent - each) if hidden else (send, sent)
+    text = "waits" if waits > 44 else ""
+    idling = Area(x=left + idle, y=26, wide=waits, high=high, color=IDLE, shade=0.06, dashed=True, text=text)
+    shapes.append(idling)
+    if wide > 400:
         shapes += [
             Words(x=left - 7, y=43.5, text="arithmetic", align="end", quiet=True),
             Words(x=left - 7, y=77.5, text="network", align="end", quiet=True),
         ]
-    title = "dw first: the AllReduce is hidden" if hidden else "as compiled: everyone waits for it"
+    took = si(beside_dx() if hidden else LAYER.math_s + LAYER.network_s, "s")
+    title = f"dx beside the AllReduce: {took}" if hidden else f"as compiled, dx waits: {took}"
     shapes.append(Words(x=left, y=16, text=title, bold=True, align="start"))
     return Sketch(wide, 104, shapes)

@@ -1,5 +1,6 @@
 """Where do more chips stop paying? The opening's run on one clock: what is split, and what is not."""
 
+from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5P
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import IDLE, MATH, NETWORK, Area, Arrow, Shape, Words
@@ -7,14 +8,16 @@ from scalingbook_lib.reader.figures.sketch import Sketch
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import count, si
 
-P, B = 8e9, 2**22
-STEPS = [scaling.data_parallel(P, B, n, V5P) for n in (256, 4096, 16384)]
-KNEE = count(round(scaling.knee(B, V5P)))
+P, B = 8e9, 2**21
+SLICES = ("4x8x8", "16x16x24", "16x20x28")  # the second is the largest job that Google Cloud schedules
+STEPS = [scaling.data_parallel(P, B, Slice.of(V5P, shape).chips, V5P, axes=3) for shape in SLICES]
+KNEE = count(round(scaling.knee(B, V5P, axes=3)))
 HIGH = 30.0  # of a bar
+TIMES = 8  # how much longer the short bars are drawn beside themselves
 
 
 def wall() -> Figure:
-    """Sixteen times the chips: not nine times as fast."""
+    """Twenty-four times the chips: thirteen times as fast."""
     few, many, most = STEPS
     told = "; ".join(
         f"{count(step.chips)} chips: {si(step.math_s, 's')} of work, {si(step.exposed_s, 's')} of waiting"
@@ -22,11 +25,13 @@ def wall() -> Figure:
     )
     return Figure(
         key="intro.wall",
-        alt=f"Three steps as bars on one clock, the short ones also enlarged. {told}. Between the first and "
-        f"the second bar a line: beyond {KNEE} chips everyone waits.",
-        caption=f"Sixteen times the chips make the step {few.total_s / many.total_s:.1f} times as fast; four "
-        f"times as many again save {si(many.total_s - most.total_s, 's')}. The arithmetic is split over the "
-        "chips. What they wait for is not. (TPU v5p, 8 billion parameters, 4 million tokens, one ring.)",
+        alt=f"Three steps as bars on one clock, the two short ones drawn again {TIMES} times as long. {told}. "
+        f"Between the first and the second bar a line: beyond {KNEE} chips every chip waits.",
+        caption=f"With {many.chips / few.chips:.0f} times the chips the step is {few.total_s / many.total_s:.1f} "
+        f"times as fast. All {count(most.chips)} chips of a pod would save another "
+        f"{si(many.total_s - most.total_s, 's')}. The arithmetic is split over the chips, the AllReduce is not. "
+        f"(TPU v5p, 8 billion parameters, 2 million tokens, three torus axes. Beside the two short bars: the same "
+        f"bars, {TIMES} times as long.)",
         parts=lambda wide: [_clocks(wide)],
     )
 
@@ -65,9 +70,9 @@ def _bar(step: scaling.ScalingStep, left: float, y: float, scale: float) -> list
 
 
 def _enlarged(step: scaling.ScalingStep, left: float, y: float, right: float) -> list[Shape]:
-    """The same bar as long as there is room, with its numbers."""
-    start = left + (right - left) * 0.24
-    scale = (right - start) / STEPS[1].total_s
+    """The same bar `TIMES` as long, with its numbers; between the two the factor."""
+    start = left + (right - left) * 0.26
+    scale = TIMES * (right - left) / STEPS[0].total_s
     works, waits = scale * step.math_s, scale * step.exposed_s
     end = left + (right - left) * step.total_s / STEPS[0].total_s
     lens = [
@@ -78,6 +83,7 @@ def _enlarged(step: scaling.ScalingStep, left: float, y: float, right: float) ->
     worked, total = si(step.math_s, "s") if works > 54 else "", si(step.total_s, "s")
     return [
         *lens,
+        Words(x=(end + start) / 2, y=level, text=f"× {TIMES}", bold=True),
         *_bar(step, start, y, scale),
         Words(x=start + works / 2, y=level, text=worked),
         Words(x=start + works + waits / 2, y=level, text=waited),

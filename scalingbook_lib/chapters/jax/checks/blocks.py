@@ -47,9 +47,21 @@ TYPES = (
             "What stands in braces splits nothing: is it a sum that is owed, or one that is complete?",
         ),
         mistakes=(
-            Mistake("A[I_XY, J]{U_Z}", "(Y,X): Y is named first, so it varies slowest. Keep the order."),
-            Mistake("A[I_YX, J_Z]", "{U:Z} splits no dimension. What is unreduced is a sum that is owed."),
-            Mistake("A[I_YX, J]", "Over Z a sum is still owed, and the notation says so, too."),
+            Mistake(
+                "A[I_XY, J]{U_Z}",
+                "(Y,X): Y is named first, so it varies slowest. Keep the order.",
+                slip="axis-order",
+            ),
+            Mistake(
+                "A[I_YX, J_Z]",
+                "{U:Z} splits no dimension. What is unreduced is a sum that is owed.",
+                slip="partial-sum-as-split",
+            ),
+            Mistake(
+                "A[I_YX, J]",
+                "Over Z a sum is still owed, and the notation says so, too.",
+                slip="partial-sum-left-out",
+            ),
             Mistake("A[I, J]{U_XYZ}", "Only Z stands behind U; Y and X stand behind @, and split I."),
         ),
     ),
@@ -85,10 +97,11 @@ BLOCKS = (
         answer=lambda: right({}),
         kind="program",
         hints=(
-            "Within `jax.shard_map` an array is one device's block: what would you write for that alone?",
-            "The result has two dimensions, so that it can be split over X and Y: `keepdims=True`.",
+            "Give the shards dimensions of their own: the 8 rows are 2 shards of 4, the 16 columns 4 of 4.",
+            'JAX refuses the reshape until `jnp.reshape(..., out_sharding=P("X", None, "Y", None))` says '
+            "which dimensions are split.",
         ),
-        right="Right, and no device has heard of another one.",
+        right="Right, and nothing is moved between devices.",
     ),
     Check(
         key="jax.roll-in-shard",

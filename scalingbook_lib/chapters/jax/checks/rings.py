@@ -60,25 +60,21 @@ RINGS = (
     Check(
         key="jax.four-sums",
         title="Four sums for one",
-        answer=lambda: right({"all-reduce Y": (4, _ROWS)}),
+        answer=lambda: right({"all-reduce Y": _ROWS}),
         kind="program",
         difficulty=2,
         hints=(
-            "Cut W into four groups of columns: four products, and a sum for each.",
-            "XLA merges all-reduces that do not depend on one another. What can it not merge?",
-            "The body of a loop: `lax.map` or `lax.scan` over the four groups.",
+            "Cut W into four groups of columns with `jnp.split`: four products, and a sum for each.",
+            "`lax.psum(a @ group, 'Y')` of each group, and `jnp.concatenate` of the four results.",
         ),
         mistakes=(
-            Mistake(
-                lambda: right({"all-reduce Y": (1, _ROWS)}),
-                "One all-reduce. Did you write one, or did XLA merge your four? It does not unroll a loop.",
-            ),
             Mistake(
                 lambda: right({"all-reduce Y": (4, 4 * _ROWS)}),
                 "Each of the four sums all columns. A sum is needed for those of its own product alone.",
             ),
         ),
-        right="Right: four sums, and none of them needs the next product.",
+        right="Right: four sums, and none of them needs the next product. What the compiler makes of them, "
+        "only its schedule tells.",
     ),
     Check(
         key="jax.gather-both-ways",
@@ -137,10 +133,20 @@ RINGS = (
         ),
         mistakes=(
             Mistake(
-                lambda: _depth(BF16), "The sum travels in fp32, one way: how many bytes has an element of it?"
+                lambda: _depth(BF16),
+                "The sum travels in fp32, one way: how many bytes has an element of it?",
+                slip="wrong-dtype-size",
             ),
-            Mistake(lambda: 2 * _depth(FP32), "A summand is multiplied and added: two FLOPs."),
-            Mistake(lambda: 4 * _depth(FP32), "That is all of D; asked for is a device's share of it."),
+            Mistake(
+                lambda: 2 * _depth(FP32),
+                "A summand is multiplied and added: two FLOPs.",
+                slip="factor-two-flops",
+            ),
+            Mistake(
+                lambda: 4 * _depth(FP32),
+                "That is all of D; asked for is a device's share of it.",
+                slip="total-for-one",
+            ),
         ),
     ),
 )

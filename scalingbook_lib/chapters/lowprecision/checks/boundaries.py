@@ -65,10 +65,11 @@ CHECKS = (
             "Which of the two passes binds? C is that of fp8.",
         ),
         mistakes=(
-            Mistake(lambda: _fsdp(), "Weights are gathered in one byte."),
+            Mistake(lambda: _fsdp(), "Weights are gathered in one byte.", slip="wrong-dtype-size"),
             Mistake(
                 lambda: _fsdp(gather=FP8, sums=FP8),
                 "So many in bf16, or with all in fp8; here gradients have two bytes, and C has doubled.",
+                slip="wrong-rate",
             ),
         ),
     ),
@@ -82,9 +83,9 @@ CHECKS = (
             "fp32 has four bytes.",
         ),
         mistakes=(
-            Mistake(lambda: 2.0, "That is for both transfers in bf16."),
+            Mistake(lambda: 2.0, "That is for both transfers in bf16.", slip="term-left-out"),
             Mistake(lambda: 2 * (1 + 2) / 4, "The sums are in fp32 here."),
-            Mistake(lambda: (1 + 4) / (2 + 2), "The products are twice as fast."),
+            Mistake(lambda: (1 + 4) / (2 + 2), "The products are twice as fast.", slip="term-left-out"),
         ),
     ),
     Check(
@@ -94,9 +95,13 @@ CHECKS = (
         difficulty=2,
         hints=("What is not faster stays as long as it was.", "Add the new shares, and turn them over."),
         mistakes=(
-            Mistake(lambda: _FASTER, "Only the products are faster."),
+            Mistake(lambda: _FASTER, "Only the products are faster.", slip="wrong-formula-whole"),
             Mistake(lambda: 1 / (1 - _PRODUCTS + _PRODUCTS / 2), "They do not reach twice the rate."),
-            Mistake(lambda: 1 - _PRODUCTS + _PRODUCTS / _FASTER, "That is the new time over the old."),
+            Mistake(
+                lambda: 1 - _PRODUCTS + _PRODUCTS / _FASTER,
+                "That is the new time over the old.",
+                slip="inverted-ratio",
+            ),
         ),
     ),
 )

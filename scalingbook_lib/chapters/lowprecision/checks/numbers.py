@@ -38,9 +38,9 @@ CHECKS = (
             "Which power of two lies below? An eighth of it is the distance of the marks.",
         ),
         mistakes=(
-            Mistake(lambda: 150.0, "That number is not on the ruler."),
-            Mistake(lambda: 160.0, "There is a nearer mark."),
-            Mistake(lambda: 148.0, "That would need four bits of mantissa."),
+            Mistake(lambda: 150.0, "That number is not on the ruler.", slip="rounding"),
+            Mistake(lambda: 160.0, "There is a nearer mark.", slip="rounding"),
+            Mistake(lambda: 148.0, "That would need four bits of mantissa.", slip="off-by-one"),
         ),
     ),
     Check(
@@ -52,8 +52,16 @@ CHECKS = (
             "Half a mark is enough.",
         ),
         mistakes=(
-            Mistake(lambda: _rate(1), "More than half the way to the next mark is rounded to it."),
-            Mistake(lambda: _rate() * _RMS, "That is the step; the rate multiplies the update."),
+            Mistake(
+                lambda: _rate(1),
+                "More than half the way to the next mark is rounded to it.",
+                slip="factor-two",
+            ),
+            Mistake(
+                lambda: _rate() * _RMS,
+                "That is the step; the rate multiplies the update.",
+                slip="factor-left-out",
+            ),
             Mistake(lambda: 2**-8 * _WEIGHT / _RMS, "Marks are as far apart as at the power of two below."),
         ),
     ),
@@ -65,10 +73,16 @@ CHECKS = (
         hints=("From where on is adding one less than half a mark?", "Eight significant bits."),
         mistakes=(
             Mistake(
-                lambda: 1 - added(BF16_ELEMENT, 0.0, 1.0, _MANY)[-1] / _MANY, "So much is lost; what is left?"
+                lambda: 1 - added(BF16_ELEMENT, 0.0, 1.0, _MANY)[-1] / _MANY,
+                "So much is lost; what is left?",
+                slip="complement",
             ),
             Mistake(lambda: 2048 / _MANY, "That is fp16, with eleven significant bits."),
-            Mistake(lambda: 128 / _MANY, "With seven bits of mantissa there are eight significant ones."),
+            Mistake(
+                lambda: 128 / _MANY,
+                "With seven bits of mantissa there are eight significant ones.",
+                slip="off-by-one",
+            ),
         ),
     ),
 )

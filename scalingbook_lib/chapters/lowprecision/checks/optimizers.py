@@ -42,10 +42,12 @@ CHECKS = (
         unit="FLOPs",
         hints=("Three products: X with itself, A with A, and the sum with X.", "m is the shorter side."),
         mistakes=(
-            Mistake(0.2, "That is one iteration."),
-            Mistake(0.5, "A multiply and an add are two FLOPs."),
+            Mistake(0.2, "That is one iteration.", slip="one-for-total"),
+            Mistake(0.5, "A multiply and an add are two FLOPs.", slip="factor-two-flops"),
             Mistake(lambda: newton_schulz(7168, 7168), "The Gram matrix is that of the shorter side."),
-            Mistake(lambda: 20 * 2048**2 * 7168, "The product of A with itself is missing."),
+            Mistake(
+                lambda: 20 * 2048**2 * 7168, "The product of A with itself is missing.", slip="term-left-out"
+            ),
         ),
     ),
     Check(

@@ -40,8 +40,8 @@ CHECKS = (
         unit="B/s",
         hints=("Tokens, experts, width, bytes.", "Results come back in bf16."),
         mistakes=(
-            Mistake(lambda: 128 * 8 * 7168 / 360e-6, "Two bytes an element."),
-            Mistake(lambda: 128 * 7168 * 2 / 360e-6, "Each token has eight experts."),
+            Mistake(lambda: 128 * 8 * 7168 / 360e-6, "Two bytes an element.", slip="wrong-dtype-size"),
+            Mistake(lambda: 128 * 7168 * 2 / 360e-6, "Each token has eight experts.", slip="one-for-total"),
         ),
     ),
     Check(
@@ -74,8 +74,12 @@ CHECKS = (
             "In turns it takes the slowed products alone. When are they equal?",
         ),
         mistakes=(
-            Mistake(lambda: 132 * 0.1 / 0.9, "A share of the cores is gone, not a share of what is left."),
-            Mistake(lambda: 132 * 0.9, "That many are left."),
+            Mistake(
+                lambda: 132 * 0.1 / 0.9,
+                "A share of the cores is gone, not a share of what is left.",
+                slip="wrong-formula-ratio",
+            ),
+            Mistake(lambda: 132 * 0.9, "That many are left.", slip="complement"),
         ),
     ),
     Check(
@@ -88,8 +92,12 @@ CHECKS = (
             "Between, the larger of both ways and products.",
         ),
         mistakes=(
-            Mistake(lambda: 1500 / 900, "That is for ever more waves."),
-            Mistake(lambda: 1 / overlap.waves(_WAVES, 3).gain, "How many times as fast, not as long."),
+            Mistake(lambda: 1500 / 900, "That is for ever more waves.", slip="wrong-formula-limit"),
+            Mistake(
+                lambda: 1 / overlap.waves(_WAVES, 3).gain,
+                "How many times as fast, not as long.",
+                slip="inverted-ratio",
+            ),
         ),
     ),
     Check(

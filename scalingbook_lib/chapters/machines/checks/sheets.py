@@ -44,9 +44,9 @@ CHECKS = (
             "Which has many FLOPs and little bandwidth?",
         ),
         mistakes=(
-            Mistake("GB300", "1,875 is close. One is above."),
-            Mistake("Rubin", "Its bandwidth grew, too."),
-            Mistake("Trainium3", "Its FP4 is as fast as its fp8, so its ridge is low."),
+            Mistake("GB300", "1,875 is close. One is above.", slip="wrong-option"),
+            Mistake("Rubin", "Its bandwidth grew, too.", slip="wrong-option"),
+            Mistake("Trainium3", "Its FP4 is as fast as its fp8, so its ridge is low.", slip="wrong-option"),
         ),
     ),
     Check(
@@ -56,8 +56,12 @@ CHECKS = (
         unit="chips",
         hints=("How many bytes is an element with its part of a scale?", "Round up."),
         mistakes=(
-            Mistake(lambda: K3 / chips.MI455X.hbm_bytes, "A part of a chip holds nothing."),
-            Mistake(lambda: ceil(2.78e12 / chips.MI455X.hbm_bytes), "Four bits, not eight."),
+            Mistake(lambda: K3 / chips.MI455X.hbm_bytes, "A part of a chip holds nothing.", slip="rounding"),
+            Mistake(
+                lambda: ceil(2.78e12 / chips.MI455X.hbm_bytes),
+                "Four bits, not eight.",
+                slip="wrong-dtype-size",
+            ),
             Mistake(lambda: ceil(K3 / chips.RUBIN.hbm_bytes), "MI455X has more memory than that."),
         ),
     ),
@@ -79,6 +83,7 @@ CHECKS = (
             Mistake(
                 lambda: chips.GB300.bf16_flops_per_s / 1e11,
                 "All cards of a rack send: each a part of the sum.",
+                slip="one-for-total",
             ),
             Mistake(lambda: chips.GB300.bf16_flops_per_s / 9e11, "That is the way inside the rack."),
         ),
@@ -119,9 +124,13 @@ CHECKS = (
             "Two tiers: half of the square.",
         ),
         mistakes=(
-            Mistake(lambda: 128**2 // 2, "That is without planes."),
-            Mistake(lambda: 4 * 128**2 // 2, "Ports grow by four; end points with their square."),
-            Mistake(lambda: (4 * 128) ** 2, "Half of a leaf's ports go up."),
+            Mistake(lambda: 128**2 // 2, "That is without planes.", slip="factor-left-out"),
+            Mistake(
+                lambda: 4 * 128**2 // 2,
+                "Ports grow by four; end points with their square.",
+                slip="factor-left-out",
+            ),
+            Mistake(lambda: (4 * 128) ** 2, "Half of a leaf's ports go up.", slip="factor-two"),
         ),
     ),
     Check(
@@ -153,7 +162,11 @@ CHECKS = (
         hints=("6 D F FLOPs against 3 D bytes.", "Half of the ratio of before."),
         mistakes=(
             Mistake(lambda: POD_FP8 / POD_LINKS, "6DF over 3D is 2F."),
-            Mistake(lambda: 2 * POD_FP8 / POD_LINKS / 3, "Out in fp8, back in bf16: three bytes."),
+            Mistake(
+                lambda: 2 * POD_FP8 / POD_LINKS / 3,
+                "Out in fp8, back in bf16: three bytes.",
+                slip="wrong-dtype-size",
+            ),
         ),
     ),
 )

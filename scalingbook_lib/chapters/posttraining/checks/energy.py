@@ -27,9 +27,11 @@ CHECKS = (
         hints=("Watts times hours are watt-hours.", "Then what the node adds, then what the site adds."),
         mistakes=(
             Mistake(lambda: energy(_H100, _HOURS * 3600).mwh, "Those are the chips alone."),
-            Mistake(1 / SITE.pue, "The site's cooling belongs to it."),
+            Mistake(1 / SITE.pue, "The site's cooling belongs to it.", slip="factor-left-out"),
             Mistake(
-                lambda: energy(_H100, _HOURS * 3600).mwh * SITE.pue, "The node draws more than its GPUs."
+                lambda: energy(_H100, _HOURS * 3600).mwh * SITE.pue,
+                "The node draws more than its GPUs.",
+                slip="wrong-rate",
             ),
         ),
     ),
@@ -55,10 +57,18 @@ CHECKS = (
             "Of two sites each sends half of the array in either half of the AllReduce. A byte is 8 bits.",
         ),
         mistakes=(
-            Mistake(200.0, "The sync may take as long as all steps until the next one."),
-            Mistake(1 / 8, "A line is counted in bits a second."),
-            Mistake(0.5, "An AllReduce passes each half of the array twice: once summed, once gathered."),
-            Mistake(2.0, "Each of two sites sends half of the array at a time, not all of it."),
+            Mistake(
+                200.0, "The sync may take as long as all steps until the next one.", slip="factor-left-out"
+            ),
+            Mistake(1 / 8, "A line is counted in bits a second.", slip="bits-for-bytes"),
+            Mistake(
+                0.5,
+                "An AllReduce passes each half of the array twice: once summed, once gathered.",
+                slip="one-pass",
+            ),
+            Mistake(
+                2.0, "Each of two sites sends half of the array at a time, not all of it.", slip="factor-two"
+            ),
         ),
     ),
 )

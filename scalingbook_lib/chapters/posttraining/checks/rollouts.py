@@ -73,8 +73,9 @@ CHECKS = (
             Mistake(
                 lambda: sum(_HALVES) / 4,
                 "That is half of the mean length; a long answer is met more often than a short one.",
+                slip="wrong-formula-mean",
             ),
-            Mistake(2.0, "On average an answer is met when half of it is written."),
+            Mistake(2.0, "On average an answer is met when half of it is written.", slip="factor-two"),
         ),
     ),
     Check(
@@ -106,9 +107,15 @@ CHECKS = (
         ),
         mistakes=(
             Mistake(
-                lambda: 16 * _adapters(), "That is the adapters alone; the frozen model has to be there."
+                lambda: 16 * _adapters(),
+                "That is the adapters alone; the frozen model has to be there.",
+                slip="term-left-out",
             ),
-            Mistake(lambda: training_state(_M8).total, "That is the state of training all weights."),
+            Mistake(
+                lambda: training_state(_M8).total,
+                "That is the state of training all weights.",
+                slip="wrong-formula-full",
+            ),
             Mistake(lambda: _M8.params + 16 * _adapters(), "A frozen weight in bf16 has two bytes."),
         ),
     ),

@@ -41,9 +41,11 @@ CHECKS = (
             "The root of twice that time, times that between stops.",
         ),
         mistakes=(
-            Mistake(1 / sqrt(2), "There is a factor of two under the root."),
-            Mistake(lambda: _STATE / 25e9, "That is the time of one checkpoint."),
-            Mistake(lambda: _interval(2), "A checkpoint holds the optimizer's state, too."),
+            Mistake(1 / sqrt(2), "There is a factor of two under the root.", slip="factor-two"),
+            Mistake(lambda: _STATE / 25e9, "That is the time of one checkpoint.", slip="wrong-quantity"),
+            Mistake(
+                lambda: _interval(2), "A checkpoint holds the optimizer's state, too.", slip="term-left-out"
+            ),
         ),
     ),
     Check(

@@ -96,9 +96,12 @@ COMPILED = (
                 0.5,
                 "One array for each layer. The product's gradient needs what went in, and the square's needs "
                 "what came out of the product.",
+                slip="term-left-out",
             ),
-            Mistake(1.5, "The square itself is the next layer's h: it is kept once."),
-            Mistake(1 / 8, "That is one layer; eight of them wait for the backward pass."),
+            Mistake(1.5, "The square itself is the next layer's h: it is kept once.", slip="term-added"),
+            Mistake(
+                1 / 8, "That is one layer; eight of them wait for the backward pass.", slip="one-for-total"
+            ),
         ),
         right="Right, and the compiler says so to within a thousandth.",
     ),

@@ -59,11 +59,13 @@ PREDICTED = (
         ),
         mistakes=(
             Mistake(
-                0.5, "Half of it. A multiply-add is two FLOPs, and eight cores of 23 TFLOPs/s are four chips."
+                0.5,
+                "Half of it. A multiply-add is two FLOPs, and eight cores of 23 TFLOPs/s are four chips.",
+                slip="factor-two-flops",
             ),
-            Mistake(8.0, "That is what one core alone would take."),
+            Mistake(8.0, "That is what one core alone would take.", slip="total-for-one"),
             Mistake(1 / 1024, "A sequence has 1,024 tokens."),
-            Mistake(1 / 32, "That is one head, or one sequence; there are 32 of both."),
+            Mistake(1 / 32, "That is one head, or one sequence; there are 32 of both.", slip="one-for-total"),
         ),
         right="Right: a quarter of what the wider product of the feed-forward layer takes.",
     ),
@@ -100,8 +102,13 @@ PREDICTED = (
             Mistake(
                 lambda: systolic.storage(4096, 129, BF16).bytes,
                 "That is {1,0}. With {0,1} it is dimension 0 that lies along the 128 lanes.",
+                slip="wrong-dimension",
             ),
-            Mistake(_TURNED.useful_bytes / _TURNED.bytes, "That is without padding. Which side has to grow?"),
+            Mistake(
+                _TURNED.useful_bytes / _TURNED.bytes,
+                "That is without padding. Which side has to grow?",
+                slip="padding-left-out",
+            ),
         ),
         right="Right: by turning it round the compiler saves nearly half of it.",
     ),
@@ -136,6 +143,7 @@ PREDICTED = (
             Mistake(
                 0.5,
                 "One of two causes. The type is wider, and an AllReduce gathers what the program then cuts.",
+                slip="factor-two",
             ),
             Mistake(0.25, "Look at the types of both, and at what an AllReduce does beside adding."),
             Mistake(
@@ -159,8 +167,14 @@ PREDICTED = (
             "Chunks come from both sides, so two links bring them.",
         ),
         mistakes=(
-            Mistake(lambda: _columns(chips.V5E.link_bytes_per_s), "One link brings that; a device has two."),
-            Mistake(0.25, "So many on each device; asked is K, the columns of all four."),
+            Mistake(
+                lambda: _columns(chips.V5E.link_bytes_per_s),
+                "One link brings that; a device has two.",
+                slip="one-direction",
+            ),
+            Mistake(
+                0.25, "So many on each device; asked is K, the columns of all four.", slip="one-for-total"
+            ),
             Mistake(
                 lambda: _columns(1.8 * chips.V5E.link_bytes_per_s),
                 "That is with 45 GB/s a link, 90 % of it. The documented rate is 50.",
@@ -179,9 +193,19 @@ PREDICTED = (
             "D and F cancel: both weights have as many elements.",
         ),
         mistakes=(
-            Mistake(lambda: _rows(links=1), "Over one link it takes so many; a chip receives over two."),
-            Mistake(lambda: _rows() * 8 / 7, "An eighth of V is there already, and need not come."),
-            Mistake(8.0, "So many rows has the whole batch; asked are those of one chip."),
+            Mistake(
+                lambda: _rows(links=1),
+                "Over one link it takes so many; a chip receives over two.",
+                slip="one-direction",
+            ),
+            Mistake(
+                lambda: _rows() * 8 / 7,
+                "An eighth of V is there already, and need not come.",
+                slip="fraction-left-out",
+            ),
+            Mistake(
+                8.0, "So many rows has the whole batch; asked are those of one chip.", slip="total-for-one"
+            ),
         ),
         right="Right, and no width of the layer changes it.",
     ),

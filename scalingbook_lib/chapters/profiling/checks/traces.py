@@ -43,9 +43,21 @@ TRACES = (
             "A number in fp32 has four bytes.",
         ),
         mistakes=(
-            Mistake("X, the input", "All devices have X from the beginning, and it has fewer bytes."),
-            Mistake("W, the weights", "Gathered weights would be a sixteenth as many bytes: see the table."),
-            Mistake("Y, the result", "The result is what is added up; its bytes are those of X."),
+            Mistake(
+                "X, the input",
+                "All devices have X from the beginning, and it has fewer bytes.",
+                slip="wrong-option",
+            ),
+            Mistake(
+                "W, the weights",
+                "Gathered weights would be a sixteenth as many bytes: see the table.",
+                slip="wrong-option",
+            ),
+            Mistake(
+                "Y, the result",
+                "The result is what is added up; its bytes are those of X.",
+                slip="wrong-option",
+            ),
         ),
         right="Right: 2,048 rows of 4,096 numbers, because it was asked for in one piece.",
     ),
@@ -116,7 +128,7 @@ TRACES = (
             "Add the waiting of all devices, sums and runs; divide by the length of all these events.",
         ),
         mistakes=(
-            Mistake(1 / r.WAITING - 1, "That is the share in which all four are there."),
+            Mistake(1 / r.WAITING - 1, "That is the share in which all four are there.", slip="complement"),
             Mistake(
                 r.BEYOND_SHORTEST / r.WAITING,
                 "That compares with the shortest of four events. Compare when they begin.",

@@ -142,10 +142,15 @@ WRITTEN = (
             "Sort them. What do the first i sequences cost with k lengths, if you know it for all fewer?",
         ),
         mistakes=(
-            Mistake(lambda: padded((128, 256, 512, 1024)), "Those are powers of two. There are better ones."),
+            Mistake(
+                lambda: padded((128, 256, 512, 1024)),
+                "Those are powers of two. There are better ones.",
+                slip="wrong-formula-powers",
+            ),
             Mistake(
                 lambda: padded(tuple(LENGTHS[50 * k - 1] for k in (1, 2, 3, 4))),
                 "A quarter of the sequences to each length: better, and not the best.",
+                slip="wrong-formula-quartiles",
             ),
             Mistake(
                 lambda: padded(tuple(max(LENGTHS) * k // 4 for k in (1, 2, 3, 4))),

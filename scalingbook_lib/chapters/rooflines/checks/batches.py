@@ -52,8 +52,13 @@ BATCHES = (
             Mistake(
                 lambda: roofline.ridge(chips.V5E, INT8),
                 "That is the ridge. At one byte an element, the intensity is 2B.",
+                slip="factor-two-flops",
             ),
-            Mistake(0.5, "The rate doubles as well as the bytes halve: the arithmetic is in int8."),
+            Mistake(
+                0.5,
+                "The rate doubles as well as the bytes halve: the arithmetic is in int8.",
+                slip="wrong-rate",
+            ),
         ),
         right="Right: bytes and rate both change by two, and the threshold stays.",
     ),
@@ -67,8 +72,12 @@ BATCHES = (
             "Only the bytes of the weights halve. The rate stays that of bf16.",
         ),
         mistakes=(
-            Mistake(2, "That is the batch for bf16 weights. The bytes that dominate have halved."),
-            Mistake(0.5, "That is what int4 weights would need."),
+            Mistake(
+                2,
+                "That is the batch for bf16 weights. The bytes that dominate have halved.",
+                slip="wrong-dtype-size",
+            ),
+            Mistake(0.5, "That is what int4 weights would need.", slip="wrong-dtype-size"),
         ),
         right="Right: half the bytes, the same arithmetic, half the batch.",
     ),

@@ -49,8 +49,14 @@ MACHINES = (
             "The share of the peak is intensity over ridge.",
         ),
         mistakes=(
-            Mistake(lambda: 32 / roofline.ridge(chips.V5E), "That is the ridge of a v5e. A v6e needs more."),
-            Mistake(100, "Write a share between 0 and 1, or a number followed by %."),
+            Mistake(
+                lambda: 32 / roofline.ridge(chips.V5E),
+                "That is the ridge of a v5e. A v6e needs more.",
+                slip="wrong-chip",
+            ),
+            Mistake(
+                100, "Write a share between 0 and 1, or a number followed by %.", slip="percent-for-share"
+            ),
         ),
         right="Right. The other nineteen twentieths of the arithmetic units wait.",
     ),
@@ -64,8 +70,12 @@ MACHINES = (
             "B · D · F / C against 2 · (B · F / 2) / W1: solve for D.",
         ),
         mistakes=(
-            Mistake(2, "That is the threshold when both chips need the whole sum."),
-            Mistake(0.5, "The two chips are joined by one link: each way it carries W1, not 2 W1."),
+            Mistake(2, "That is the threshold when both chips need the whole sum.", slip="two-passes"),
+            Mistake(
+                0.5,
+                "The two chips are joined by one link: each way it carries W1, not 2 W1.",
+                slip="both-directions",
+            ),
         ),
         right="Right: C over the one-way rate of the link.",
     ),
@@ -106,7 +116,7 @@ MACHINES = (
         hints=("Which ridge makes 240 tokens enough?", "The ridge is C/W: solve for W."),
         mistakes=(
             Mistake(lambda: chips.V6E.hbm_bytes_per_s, "That is what it has. It needs more."),
-            Mistake(2, "In bf16 the intensity of a wide matmul is B, not 2B."),
+            Mistake(2, "In bf16 the intensity of a wide matmul is B, not 2B.", slip="factor-two-flops"),
         ),
         right="Right: 2.3 times the memory bandwidth that a v6e has.",
     ),

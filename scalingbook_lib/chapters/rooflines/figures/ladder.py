@@ -1,6 +1,6 @@
 """How wide is each way into a chip? Its memories and links as pipes, with the ridge of each."""
 
-from math import log10
+from math import floor, log10
 
 from scalingbook_lib import roofline
 from scalingbook_lib.machines.chips import V5E
@@ -20,10 +20,15 @@ WHERE = {
 }
 
 
+def _whole(ridge: float) -> str:
+    """Halves go up, as in the text: 12,312.5 is 12,313."""
+    return f"{floor(ridge + 0.5):,}"
+
+
 def ladder() -> Figure:
     """The further the bytes come, the more FLOPs each has to be worth."""
     said = ", ".join(
-        f"{level} {si(rate, 'B/s')}, ridge {RIDGES[level]:,.0f}" for level, rate in RATES.items()
+        f"{level} {si(rate, 'B/s')}, ridge {_whole(RIDGES[level])}" for level, rate in RATES.items()
     )
     return Figure(
         key="rooflines.ladder",
@@ -48,7 +53,7 @@ def _pipes(wide: float) -> Sketch:
         shapes += [
             Area(x=left, y=y - thick / 2, wide=right - left, high=thick, color=color),
             Words(x=left - 8, y=y + 4.5, text=level, align="end", bold=True),
-            Words(x=wide - 2, y=y + 4.5, text=f"{RIDGES[level]:,.0f}", align="end", bold=True),
+            Words(x=wide - 2, y=y + 4.5, text=_whole(RIDGES[level]), align="end", bold=True),
             Words(x=(left + right) / 2, y=y + (4.5 if thick > 15 else 20), text=rate_said),
         ]
         if room:

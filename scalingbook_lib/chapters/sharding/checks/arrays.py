@@ -51,10 +51,12 @@ ARRAYS = (
         ),
         mistakes=(
             Mistake(
-                "A[I_X, J_X]", "Chip x would hold block (x, x), and nobody the blocks beside the diagonal."
+                "A[I_X, J_X]",
+                "Chip x would hold block (x, x), and nobody the blocks beside the diagonal.",
+                slip="wrong-option",
             ),
-            Mistake("A[I_XY, J_Y]", "Y already cuts I, so it cannot cut J too."),
-            Mistake("A[I_XX, J]", "X has been used up by cutting I once."),
+            Mistake("A[I_XY, J_Y]", "Y already cuts I, so it cannot cut J too.", slip="wrong-option"),
+            Mistake("A[I_XX, J]", "X has been used up by cutting I once.", slip="wrong-option"),
         ),
         right="Right: every axis at most once, in any order.",
     ),
@@ -70,10 +72,20 @@ ARRAYS = (
             "int8 takes one byte an element. Y is not used, and changes nothing for one chip.",
         ),
         mistakes=(
-            Mistake(lambda: _held("A[I_XY, J]"), "That is A[I_XY, J], the sharding of the text."),
-            Mistake(lambda: _held("A[I_XY, J_Z]"), "Y is not in the subscripts, so it cuts nothing."),
             Mistake(
-                lambda: _held("A[I_X, J]"), "Twice too much: J is cut too, over Z, and int8 takes one byte."
+                lambda: _held("A[I_XY, J]"),
+                "That is A[I_XY, J], the sharding of the text.",
+                slip="wrong-axis",
+            ),
+            Mistake(
+                lambda: _held("A[I_XY, J_Z]"),
+                "Y is not in the subscripts, so it cuts nothing.",
+                slip="axis-added",
+            ),
+            Mistake(
+                lambda: _held("A[I_X, J]"),
+                "Twice too much: J is cut too, over Z, and int8 takes one byte.",
+                slip="axis-left-out",
             ),
         ),
         right="Right: eight chips along Y hold the same block.",
@@ -126,9 +138,15 @@ ARRAYS = (
             "Round up the number of rows of one chip; the last chip holds fewer, and padding.",
         ),
         mistakes=(
-            Mistake(lambda: 1000 / 16 * 4096 * BF16.bytes, "That is the mean. A chip holds whole rows."),
             Mistake(
-                lambda: 62 * 4096 * BF16.bytes, "Sixteen times that many rows are fewer than a thousand."
+                lambda: 1000 / 16 * 4096 * BF16.bytes,
+                "That is the mean. A chip holds whole rows.",
+                slip="rounding",
+            ),
+            Mistake(
+                lambda: 62 * 4096 * BF16.bytes,
+                "Sixteen times that many rows are fewer than a thousand.",
+                slip="rounding",
             ),
         ),
         right="Right, and the last chip has 55 rows where the others are full.",
@@ -167,11 +185,21 @@ ARRAYS = (
         ),
         mistakes=(
             Mistake(
-                "A[I, J]", "Gathering first moves four times as much, and throws three quarters of it away."
+                "A[I, J]",
+                "Gathering first moves four times as much, and throws three quarters of it away.",
+                slip="gathered-first",
             ),
-            Mistake("A[I_XY, J]", "Free as well, but then Y has to move from I to J: an AllToAll more."),
+            Mistake(
+                "A[I_XY, J]",
+                "Free as well, but then Y has to move from I to J: an AllToAll more.",
+                slip="wrong-dimension",
+            ),
             Mistake("A[I, J_X]", "That is an AllToAll, and it costs more than what it saves. What is free?"),
-            Mistake("A[I_Y, J]", "That permutes whole shards between chips, and leaves J as it was."),
+            Mistake(
+                "A[I_Y, J]",
+                "That permutes whole shards between chips, and leaves J as it was.",
+                slip="wrong-axis",
+            ),
         ),
         right="Right: cut over Y for nothing, then gather a quarter of the array over X.",
     ),

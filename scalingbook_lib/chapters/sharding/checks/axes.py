@@ -117,6 +117,7 @@ AXES = (
             Mistake(
                 lambda: 2 * _exchanged_s("4x4x16"),
                 "One way only, or a line: the long axis is a ring with links both ways.",
+                slip="one-direction",
             ),
             Mistake(
                 lambda: 255 * 32 * MiB / 6e11,
@@ -145,12 +146,18 @@ AXES = (
         ),
         mistakes=(
             Mistake(
-                lambda: 1e9 / 5e-3, "That is algbw. An AllReduce brings nearly twice the array to every chip."
+                lambda: 1e9 / 5e-3,
+                "That is algbw. An AllReduce brings nearly twice the array to every chip.",
+                slip="factor-left-out",
             ),
             Mistake(
-                lambda: 7 / 8 * 1e9 / 5e-3, "That is right for an AllGather; an AllReduce is two passes."
+                lambda: 7 / 8 * 1e9 / 5e-3,
+                "That is right for an AllGather; an AllReduce is two passes.",
+                slip="one-pass",
             ),
-            Mistake(lambda: 2e9 / 5e-3, "Of each pass a chip already has an eighth."),
+            Mistake(
+                lambda: 2e9 / 5e-3, "Of each pass a chip already has an eighth.", slip="fraction-left-out"
+            ),
         ),
         right="Right. This number can be compared with the datasheet's link rate, whatever the collective.",
     ),
@@ -169,6 +176,7 @@ AXES = (
             Mistake(
                 lambda: _GRADIENTS / _DCN.link_bytes_per_s,
                 "That sends all gradients of every chip over the data-center network.",
+                slip="total-for-one",
             ),
             Mistake(
                 lambda: 2 * _GRADIENTS * (1 / 6e11 + 1 / 512 / _DCN.link_bytes_per_s),
@@ -177,10 +185,12 @@ AXES = (
             Mistake(
                 lambda: 2 * _GRADIENTS / 3e11 + _GRADIENTS / 512 / _DCN.link_bytes_per_s,
                 "On a ring two links bring data in: 200 GB/s an axis, both directions together.",
+                slip="one-direction",
             ),
             Mistake(
                 lambda: collectives.all_reduce(_GRADIENTS, *_BIG).bandwidth_s,
                 "That is inside one slice. The two sums still have to meet.",
+                slip="term-left-out",
             ),
             Mistake(
                 lambda: collectives.hierarchical_all_reduce(_GRADIENTS, _BIG[0], dcn=_DCN).bandwidth_s,

@@ -69,16 +69,21 @@ FLOORS = (
             Mistake(
                 lambda: _lowest(""),
                 "That is every chip doing all the work: nothing to move, and a lot to compute.",
+                slip="total-for-one",
             ),
             Mistake(
                 lambda: _lowest(bring=collectives.all_reduce),
                 "Cutting J leaves sums, and an AllReduce costs twice an AllGather.",
+                slip="two-passes",
             ),
             Mistake(lambda: _lowest("X"), "That shares the work among the four chips of one axis."),
-            Mistake(lambda: _lowest() - 6e-6, "Add the hops: two along each of three rings."),
+            Mistake(
+                lambda: _lowest() - 6e-6, "Add the hops: two along each of three rings.", slip="hops-left-out"
+            ),
             Mistake(
                 lambda: collectives.all_gather(BF16.bytes * 4096**2, *_CUBE.axes("XYZ")).total_s,
                 "That is the network alone. Without overlap the arithmetic comes on top.",
+                slip="term-left-out",
             ),
         ),
         right="Right. Most of it is bringing the result together.",
@@ -130,11 +135,15 @@ FLOORS = (
             "Which is the longer? The shorter, divided by n, must be at most a tenth of it.",
         ),
         mistakes=(
-            Mistake(lambda: 10, "The tenth is of the longer term, and the shorter one is cut."),
+            Mistake(
+                lambda: 10,
+                "The tenth is of the longer term, and the shorter one is cut.",
+                slip="wrong-formula-tenth",
+            ),
             Mistake(
                 lambda: _chunks(_overlapped(32768)), "That is for the K of the text, four times this one."
             ),
-            Mistake(lambda: _chunks(_overlapped()) - 1, "Not quite: one chunk more."),
+            Mistake(lambda: _chunks(_overlapped()) - 1, "Not quite: one chunk more.", slip="rounding"),
             Mistake(lambda: 8, "That would be a ring. This axis of four is a line, which is the slower."),
         ),
         right="Right.",

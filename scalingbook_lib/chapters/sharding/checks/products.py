@@ -146,11 +146,23 @@ PRODUCTS = (
             "A ReduceScatter and an AllGather on a line of four: 2 · (3/4) · 2(I/4)K bytes over one link.",
         ),
         mistakes=(
-            Mistake(0.5, "That is a ring, or only half of an AllReduce. A v5e axis of four is a line."),
-            Mistake(4 / 3, "A chip has a quarter already: 1 - 1/4 of the array moves in each pass."),
+            Mistake(
+                0.5,
+                "That is a ring, or only half of an AllReduce. A v5e axis of four is a line.",
+                slip="ring-for-line",
+            ),
+            Mistake(
+                4 / 3,
+                "A chip has a quarter already: 1 - 1/4 of the array moves in each pass.",
+                slip="fraction-left-out",
+            ),
             Mistake(10 / 9, "That is with 45 GB/s, 90 % of the rate. The documented rate is 50."),
-            Mistake(4, "X still cuts I, so a quarter of C is summed."),
-            Mistake(lambda: 1 / _no_wrap(), "Upside down: network over arithmetic is asked for."),
+            Mistake(4, "X still cuts I, so a quarter of C is summed.", slip="axis-left-out"),
+            Mistake(
+                lambda: 1 / _no_wrap(),
+                "Upside down: network over arithmetic is asked for.",
+                slip="inverted-ratio",
+            ),
         ),
         right="Right: network-bound, almost three to one.",
     ),
@@ -167,9 +179,9 @@ PRODUCTS = (
         ),
         mistakes=(
             Mistake(2, "An axis of 16 is a ring on v5e: W is twice the one-way rate."),
-            Mistake(16 / 15, "A chip has a sixteenth of it already."),
+            Mistake(16 / 15, "A chip has a sixteenth of it already.", slip="fraction-left-out"),
             Mistake(lambda: 3 * 3940, "That is the threshold on the 4 × 4 slice."),
-            Mistake(1 / 16, "That is the number of rows on each chip."),
+            Mistake(1 / 16, "That is the number of rows on each chip.", slip="one-for-total"),
             Mistake(
                 lambda: 1970, "That is C/W, about the rows of one chip. X cuts I, and all rows are asked for."
             ),

@@ -109,7 +109,9 @@ TRANSFERS = (
         ),
         mistakes=(
             Mistake(
-                lambda: _gathered_s(_BD, _RING), "Y still cuts D: each chip gathers a quarter of the array."
+                lambda: _gathered_s(_BD, _RING),
+                "Y still cuts D: each chip gathers a quarter of the array.",
+                slip="axis-left-out",
             ),
             Mistake(
                 lambda: _BD / 4 / 1e11,

@@ -80,6 +80,7 @@ CHIP = (
             Mistake(
                 lambda: systolic.storage(4096, 129).useful_bytes,
                 "That is what the elements need, without padding.",
+                slip="padding-left-out",
             ),
         ),
     ),
@@ -161,6 +162,7 @@ INSIDE = (
             Mistake(
                 lambda: _chunks().upper_s,
                 "That is without overlap: every chunk through all stages before the next.",
+                slip="sum-for-max",
             ),
             Mistake(
                 lambda: _chunks().lower_s,
@@ -168,6 +170,7 @@ INSIDE = (
                     "That is the slowest stage alone; the first chunk's reading and the last one's "
                     "writing are not hidden."
                 ),
+                slip="term-left-out",
             ),
         ),
         right="Right: the slowest stage sets the pace, and the rest is paid once.",

@@ -62,8 +62,8 @@ PODS = (
             "The axis of 8 is a line: average |i − j| over all 64 pairs.",
         ),
         mistakes=(
-            Mistake(lambda: 2.0 + 4.0, "The axis of 8 does not wrap on v5e."),
-            Mistake(lambda: 2.625 + 255 / 48, "The axis of 16 wraps on v5e."),
+            Mistake(lambda: 2.0 + 4.0, "The axis of 8 does not wrap on v5e.", slip="ring-for-line"),
+            Mistake(lambda: 2.625 + 255 / 48, "The axis of 16 wraps on v5e.", slip="line-for-ring"),
             Mistake(128 / 127, "That leaves out the pairs of a chip with itself, which count here."),
         ),
     ),
@@ -97,10 +97,14 @@ PODS = (
         ),
         mistakes=(
             Mistake(
-                lambda: _PCIE, "That is the batch if only the weights moved. Activations cross PCIe too."
+                lambda: _PCIE,
+                "That is the batch if only the weights moved. Activations cross PCIe too.",
+                slip="factor-left-out",
             ),
             Mistake(
-                lambda: 0.8 * _PCIE, "The limit of the intensity is 0.8 D, so D is the ridge divided by 0.8."
+                lambda: 0.8 * _PCIE,
+                "The limit of the intensity is 0.8 D, so D is the ridge divided by 0.8.",
+                slip="inverted-ratio",
             ),
             Mistake(lambda: 2 * _PCIE, "That is for a square W; here F = 4D."),
         ),

@@ -102,7 +102,7 @@ def _table(work: Product, rates: dict[str, float], now: dict[str, roofline.Roofl
 
 
 def _rung(work: Product, rate: float, now: roofline.Roofline) -> tuple[str, ...]:
-    return si(rate, "B/s"), f"{now.ridge:,.0f}", _rows(work.batch(rate)), si(now.memory_s, "s")
+    return si(rate, "B/s"), f"{math.floor(now.ridge + 0.5):,}", _rows(work.batch(rate)), si(now.memory_s, "s")
 
 
 def _rows(batch: float) -> str:

@@ -32,6 +32,7 @@ _RIVALS = 7
 _SLANT = 0.36  # of the picture, for the axis that runs back
 _FLATTEST, _TALLEST = 0.3, 0.56
 _NAMES = "ABC"
+_START = 3  # color of the chip where the arrows begin
 
 type Place = tuple[int, ...]
 
@@ -66,7 +67,11 @@ def _picture(here: Slice) -> Network:
     sides = tuple(-(-n // grain) for n in here.shape)
     places = [place for place in itertools.product(*map(range, sides)) if _seen(place, sides)]
     index = {place: i for i, place in enumerate(places)}
-    nodes = [Node("", *_spot(place, sides), note=_box(grain, place)) for place in places]
+    start = way(here, range(len(sides)))[0] if grain == 1 and here.chips > 1 else None
+    nodes = [
+        Node("", *_spot(place, sides), parts=(_START,) if place == start else (), note=_box(grain, place))
+        for place in places
+    ]
     links = [
         *_links(sides, index),
         *_wraps(here, sides, index),
@@ -78,7 +83,9 @@ def _picture(here: Slice) -> Network:
 def _title(here: Slice, grain: int) -> str:
     if grain > 1:
         return f"{here.name}: a box is {grain ** len(here.shape)} chips"
-    return f"{here.name}: a box is a chip" + ", arrows go farthest" * (here.chips > 1)
+    faces = ", front, top and right side in sight" * (len(here.shape) == 3)
+    arrows = ", arrows go from the filled one to a farthest" * (here.chips > 1)
+    return f"{here.name}: a box is a chip{faces}{arrows}"
 
 
 def _seen(place: Place, sides: Shape) -> bool:

@@ -27,7 +27,7 @@ def growth() -> Figure:
         f"rise {flops:.0f} times, the bandwidth of HBM {hbm:.1f} times, that of a link {link:.1f} times.",
         caption=f"The gap between the lines is the ridge: that of HBM has grown {flops / hbm:.1f} times, "
         f"that of a link {flops / link:.0f} times. What hid behind arithmetic on v2 need not hide any "
-        "longer.",
+        "longer. (The axis is logarithmic.)",
         parts=lambda wide: [_lines(wide)],
     )
 

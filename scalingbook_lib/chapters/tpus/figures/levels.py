@@ -23,7 +23,7 @@ def ladder() -> Figure:
         key="tpus.ladder",
         alt=f"A staircase down from VMEM to DCN on a log scale, each step with its factor. {said}.",
         caption="Every step down is slower by the factor between, and a weight that comes over it has to "
-        f"meet so many more rows. From top to bottom it is a factor of {RATES['VMEM'] / RATES['DCN']:,.0f}.",
+        f"meet so many more rows. (Heights are logarithmic.) From top to bottom it is a factor of {RATES['VMEM'] / RATES['DCN']:,.0f}.",
         parts=lambda wide: [_stairs(wide, needs)],
     )
 
@@ -53,7 +53,8 @@ def _stairs(wide: float, needs: dict[str, int]) -> Sketch:
         if k:
             fall = f"÷ {RATES[names[k - 1]] / RATES[name]:.0f}"
             shapes.append(Words(x=x + 4, y=top[name] - 50, text=fall, align="start", quiet=True, size=12))
-    return Sketch(wide, deep + 2, shapes)
+    shapes.append(Words(x=wide - 2, y=deep + 18, text="height: rate, log scale", align="end", quiet=True))
+    return Sketch(wide, deep + 24, shapes)
 
 
 def chain() -> Figure:

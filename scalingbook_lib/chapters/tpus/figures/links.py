@@ -154,6 +154,14 @@ def _four(wide: float) -> Sketch:
     return Sketch(wide, 224.0 * (len(SLICES) // abreast), shapes)
 
 
+def _depth(right: float, top: float, layers: int) -> Arrow:
+    """The ring of the third axis: beside the upper right edge of the cube, from the front to the back."""
+    back = 6 * (layers - 1)
+    return Arrow(
+        x0=right + 8, x1=right + 8 + back, y0=top + 4, y1=top + 4 - back, bend=0.3, heads=2, color=MATH
+    )
+
+
 def _slice(part: Slice, left: float, top: float, across: float) -> list[Shape]:
     *deep, rows, columns = part.shape
     side = 7.0 if not deep else 18.0
@@ -168,6 +176,8 @@ def _slice(part: Slice, left: float, top: float, across: float) -> list[Shape]:
         Words(x=left + across / 2, y=top + 176, text=f"AllGather {_gather(*part.axes)}\ncut: {cut}"),
     ]
     wraps = part.axes[-2:]
+    if deep and part.axes[0].wrapped:
+        shapes.append(_depth(x + wide, y, layers))
     if wraps[1].wrapped:
         shapes.append(
             Arrow(

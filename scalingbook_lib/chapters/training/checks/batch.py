@@ -33,13 +33,17 @@ BATCH = (
         ),
         mistakes=(
             Mistake(
-                lambda: _steps() + 1, "That is all steps over those without a ramp; how many more are there?"
+                lambda: _steps() + 1,
+                "That is all steps over those without a ramp; how many more are there?",
+                slip="ratio-for-excess",
             ),
             Mistake(
                 lambda: _steps(8, 2), "The stages are swapped: most tokens are trained with the large batch."
             ),
             Mistake(
-                lambda: 1 - 1 / (_steps() + 1), "That is of the steps with the ramp. Ask of those without it."
+                lambda: 1 - 1 / (_steps() + 1),
+                "That is of the steps with the ramp. Ask of those without it.",
+                slip="inverted-ratio",
             ),
         ),
         right="Right: and they are smaller steps, so the time grows far less.",
@@ -56,8 +60,12 @@ BATCH = (
             "Divide it by the row.",
         ),
         mistakes=(
-            Mistake(lambda: 1 - 1200 / 8192, "That is one document a row. A row has room for more."),
-            Mistake(lambda: 1 - _ROW.empty, "That is the share that is used."),
+            Mistake(
+                lambda: 1 - 1200 / 8192,
+                "That is one document a row. A row has room for more.",
+                slip="wrong-count",
+            ),
+            Mistake(lambda: 1 - _ROW.empty, "That is the share that is used.", slip="complement"),
         ),
         right="Right: with shorter ones among them the gap would be filled.",
     ),

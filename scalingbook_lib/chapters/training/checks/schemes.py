@@ -75,10 +75,11 @@ SCHEMES = (
             "Both step times are the work of m microbatches, 3 m, and the wait.",
         ),
         mistakes=(
-            Mistake(lambda: 32, "With the same number, 1F1B waits longer."),
+            Mistake(lambda: 32, "With the same number, 1F1B waits longer.", slip="wrong-quantity"),
             Mistake(
                 lambda: 64,
                 "The wait is three times as long, not twice: F + B = 3 against F + I - W.",
+                slip="factor-two",
             ),
             Mistake(lambda: 33, "The wait is not the same: weights' gradients fill most of it."),
         ),
@@ -127,9 +128,18 @@ SCHEMES = (
             Mistake(
                 lambda: _batch() * 4 / 3,
                 "A quarter of the sum is in a pod already: (q - 1)/q of it moves.",
+                slip="fraction-left-out",
             ),
-            Mistake(lambda: _batch(wide=False), "That is in bf16. Here gradients have four bytes."),
-            Mistake(lambda: _batch() / 4, "That is what one pod needs. Asked for is the whole batch."),
+            Mistake(
+                lambda: _batch(wide=False),
+                "That is in bf16. Here gradients have four bytes.",
+                slip="wrong-dtype-size",
+            ),
+            Mistake(
+                lambda: _batch() / 4,
+                "That is what one pod needs. Asked for is the whole batch.",
+                slip="one-for-total",
+            ),
             Mistake(
                 lambda: _batch() / 16,
                 "25 GB/s are for a host, and four chips share them. And all four pods count.",

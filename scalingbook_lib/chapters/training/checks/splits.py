@@ -144,9 +144,12 @@ SPLITS = (
             Mistake(
                 lambda: rules.mixed(1e6, _CHIPS, _F, rules.best_split(1e6, _CHIPS, _F), chips.V5P).ratio(),
                 "That is the optimum of the formula, and its X is no power of two.",
+                slip="rounding",
             ),
             Mistake(
-                lambda: _split(1e6, 8).ratio(), "That is for Y = 8. One of the others is a little better."
+                lambda: _split(1e6, 8).ratio(),
+                "That is for Y = 8. One of the others is a little better.",
+                slip="wrong-option",
             ),
             Mistake(lambda: _split(1e6, 2).ratio(), "That is for Y = 2. One of the others is much better."),
             Mistake(lambda: _split(1e6, 1).ratio(), "That is for FSDP alone."),

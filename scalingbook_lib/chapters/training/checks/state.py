@@ -110,9 +110,19 @@ STATE = (
             "Two bytes a parameter stay whole; the other 14 are shared by 32 chips.",
         ),
         mistakes=(
-            Mistake(lambda: _held(3), "That is stage 3. Stage 2 leaves the weights whole on each chip."),
-            Mistake(lambda: _held(1), "That is stage 1. Stage 2 splits the gradients as well."),
-            Mistake(lambda: _held(0), "That is plain data parallelism: nothing is split."),
+            Mistake(
+                lambda: _held(3),
+                "That is stage 3. Stage 2 leaves the weights whole on each chip.",
+                slip="wrong-option",
+            ),
+            Mistake(
+                lambda: _held(1),
+                "That is stage 1. Stage 2 splits the gradients as well.",
+                slip="wrong-option",
+            ),
+            Mistake(
+                lambda: _held(0), "That is plain data parallelism: nothing is split.", slip="total-for-one"
+            ),
             Mistake(
                 lambda: _held(2, optimizer=False),
                 "The optimizer's share is missing.",
@@ -161,17 +171,22 @@ STATE = (
             Mistake(
                 lambda: _tensor(2 * _GEMMA_F),
                 "That counts both halves of the gate in F. One matrix is 24,576 wide.",
+                slip="factor-two",
             ),
             Mistake(
                 lambda: 49_152 / 2550,
                 "There F counts both halves of the gate, and links are at 90 %.",
             ),
             Mistake(lambda: _tensor(links=0.9), "That is with links at 90 % of their documented rate."),
-            Mistake(lambda: _tensor(3072), "That is with D. Tensor parallelism here cuts F."),
+            Mistake(
+                lambda: _tensor(3072),
+                "That is with D. Tensor parallelism here cuts F.",
+                slip="wrong-dimension",
+            ),
             Mistake(
                 lambda: _tensor(axes=3), "That is for tensor parallelism over three axes. Here it has one."
             ),
-            Mistake(0.5, "A gather uses both links of the axis: 200 GB/s."),
+            Mistake(0.5, "A gather uses both links of the axis: 200 GB/s.", slip="one-direction"),
         ),
         right="Right: so 8 ways, of the powers of two.",
     ),
@@ -191,13 +206,18 @@ STATE = (
                 lambda: _checkpoints(2 * _13B.D),
                 "That takes all three arrays to be D wide. Two of them are F wide.",
             ),
-            Mistake(lambda: _checkpoints(_13B.F), "Two arrays are F wide: input and gate of the product."),
-            Mistake(lambda: _checkpoints() / _13B.L, "That is one layer of 40."),
-            Mistake(2, "bf16 takes two bytes an element."),
+            Mistake(
+                lambda: _checkpoints(_13B.F),
+                "Two arrays are F wide: input and gate of the product.",
+                slip="term-left-out",
+            ),
+            Mistake(lambda: _checkpoints() / _13B.L, "That is one layer of 40.", slip="one-for-total"),
+            Mistake(2, "bf16 takes two bytes an element.", slip="wrong-dtype-size"),
             Mistake(lambda: _checkpoints(tokens=16e16), "The batch is 16 million tokens, 16e6."),
             Mistake(
                 lambda: _checkpoints(0),
                 "That is the D-wide array alone. Two more are kept, F wide.",
+                slip="term-left-out",
             ),
         ),
         right="Right: hundreds of times what weights and optimizer take.",

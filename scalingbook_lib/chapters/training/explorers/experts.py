@@ -12,7 +12,6 @@ from scalingbook_lib.reader.explorers.parts import (
     Chart,
     Chips,
     Choice,
-    Curve,
     Explorer,
     Points,
     Readout,
@@ -111,7 +110,11 @@ def _chart(s: Setting, name: str, Z: int, least: float) -> Chart:
         Scale("chips Z that share the experts", "", "pow2", 8, max(s.sizes) if len(s.sizes) > 1 else 16),
         Scale("width F that hides the exchange", "", "log"),
         (
-            *(Curve(one, s.sizes, [s.needed(one, z) for z in s.sizes], i) for i, one in enumerate(shown)),
+            # dots and no lines: between two sizes there is no slice
+            *(
+                Points(one, s.sizes, [s.needed(one, z) for z in s.sizes], color=i)
+                for i, one in enumerate(shown)
+            ),
             RefLine(f"F of {s.model.name}", s.experts.F, axis="y"),
             Points("", [Z], [least], [count(round(least))], shown.index(name)),
         ),

@@ -29,7 +29,8 @@ SCHEDULES = {
     "zero-bubble": "zero-bubble",
     "DualPipe": "dualpipe",
 }
-_COLORS = {"F": 0, "B": 1, "W": 2}
+COPIES = {name: 2 if name == "DualPipe" else 1 for name in SCHEDULES}  # of a stage's weights
+COLORS = {"F": 0, "B": 1, "W": 2}
 _WORDS = {"F": "forward", "B": "backward", "W": "backward of weights"}
 
 
@@ -56,6 +57,7 @@ def _pipeline(*, schedule: str, P: int, M: int, chunks: int, backward: float, ho
             Readout.percent("idle, of the step", float(run.bubble), 3),
             Readout.percent("idle, over the work", float(run.overhead), 3),
             Readout("microbatches held at most", float(max(run.live))),
+            Readout("weights of a stage", COPIES[schedule], "×"),
         ),
         frames=frames,
     )
@@ -70,7 +72,7 @@ def _gantt(run: PipelineRun, now: int) -> Timeline:
             float(s.start),
             float(s.end),
             str(s.microbatch + 1) if named else "",
-            _COLORS[s.kind],
+            COLORS[s.kind],
         )
         for s in run.spans
     ]
@@ -102,7 +104,7 @@ def _doing(tasks: list[pipelines.Span]) -> Cell:
         return Cell("–", None, "idle")
     text = "+".join(f"{t.kind}{t.microbatch + 1}" for t in tasks)
     note = ", ".join(f"{_WORDS[t.kind]}, microbatch {t.microbatch + 1}" for t in tasks)
-    return Cell(text, _COLORS[tasks[0].kind], note)
+    return Cell(text, COLORS[tasks[0].kind], note)
 
 
 def holds(run: PipelineRun, stage: int, now: float) -> float:
@@ -122,9 +124,12 @@ def _compared(schedule: str, *, P: int, M: int, chunks: int, backward: float, ho
             runs[name] = played(name, P, M, chunks=chunks, backward=backward, hop=hop)
         except PipelineError:
             continue
-    labels = [f"{name}, holds {float(max(run.live)):.3g}" for name, run in runs.items()]
+    labels = [
+        f"{name}, holds {float(max(run.live)):.3g}" + ", weights twice" * (COPIES[name] > 1)
+        for name, run in runs.items()
+    ]
     idle = [100 * float(run.bubble) for run in runs.values()]
-    title = "All schedules that these numbers allow, and how many microbatches a stage holds"
+    title = "All schedules that these numbers allow, and what a stage holds: microbatches, weights"
     return Bars(Scale("idle, of the step", "%"), labels, (Series("idle", idle, 5),), title=title)
 
 
@@ -136,7 +141,8 @@ def _verdict(schedule: str, run: PipelineRun) -> str:
     through = (
         f"{count(run.microbatches)} microbatch{'es' * (run.microbatches > 1)} through {run.stages} stages"
     )
-    return f"{schedule}: {through}, and a stage is idle for {idle}; {held}."
+    price = " It keeps the weights of two stages, twice as many as the others." * (COPIES[schedule] > 1)
+    return f"{schedule}: {through}, and a stage is idle for {idle}; {held}.{price}"
 
 
 PIPELINE = Explorer(

@@ -1,6 +1,6 @@
 """What is drawn in the chapter on training? Its figures, in its order."""
 
-from scalingbook_lib.chapters.training.figures import batch, machine, packing, schemes
+from scalingbook_lib.chapters.training.figures import batch, machine, packing, schedules, schemes
 
 FIGURES = (
     schemes.same_batch,
@@ -13,4 +13,5 @@ FIGURES = (
     batch.floor_of_days,
     batch.recipe,
     packing.packed,
+    schedules.schedules,
 )

@@ -78,7 +78,7 @@ def _bands(wide: float) -> Sketch:
         for a, b, name, color in bands
     ]
     shapes += [Words(x=at(tokens), y=94, text=f"{tokens:.0f}") for tokens in (BOTH, WAITING, ALONE)]
-    shapes.append(Words(x=wide / 2, y=114, text="tokens a chip", quiet=True))
+    shapes.append(Words(x=wide / 2, y=114, text="tokens a chip, log scale", quiet=True))
     return Sketch(wide, 122, shapes)
 
 

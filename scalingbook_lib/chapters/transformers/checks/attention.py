@@ -147,15 +147,17 @@ ATTENTION = (
             "All 128 heads use the same vector, which is read once.",
         ),
         mistakes=(
-            Mistake(2, "That is for one byte an element. The cache is bf16."),
-            Mistake(0.5, "A multiply and an add for each."),
-            Mistake(1 / 128, "That is one head. All of them use what is read."),
+            Mistake(2, "That is for one byte an element. The cache is bf16.", slip="wrong-dtype-size"),
+            Mistake(0.5, "A multiply and an add for each.", slip="factor-two-flops"),
+            Mistake(1 / 128, "That is one head. All of them use what is read.", slip="one-for-total"),
             Mistake(
                 lambda: 2 * 128 * (576 + 512) / (2 * (576 + 512)),
                 "Key and value are the same vector: it is read once.",
             ),
             Mistake(
-                lambda: 2 * 128 * (512 + 512) / (2 * 576), "The scores need the rotary part of the key too."
+                lambda: 2 * 128 * (512 + 512) / (2 * 576),
+                "The scores need the rotary part of the key too.",
+                slip="term-left-out",
             ),
         ),
         right="Right: at the ridge of a v5e, where eight shared heads would have an intensity of 8.",
@@ -181,12 +183,18 @@ ATTENTION = (
             Mistake(
                 lambda: sum(p.flops for p in _products()),
                 "That is the forward pass. Count both gradients too.",
+                slip="forward-only",
             ),
-            Mistake(lambda: sum(p.backward_flops for p in _products()), "That is the backward pass alone."),
+            Mistake(
+                lambda: sum(p.backward_flops for p in _products()),
+                "That is the backward pass alone.",
+                slip="term-left-out",
+            ),
             Mistake(
                 lambda: 3 * sum(p.flops for p in _products()),
                 "Three times the forward pass holds where both inputs have a free index. "
                 "Count the gradients themselves.",
+                slip="wrong-formula-thrice",
             ),
             # as if one loop ran over each index of each input
             Mistake(
@@ -196,6 +204,7 @@ ATTENTION = (
             Mistake(
                 lambda: sum(3 * p.multiplies for p in _products()),
                 "What is summed is also added: two FLOPs for each pair.",
+                slip="factor-two-flops",
             ),
         ),
         right="Right: your function counts whatever a Transformer is made of.",

@@ -71,13 +71,18 @@ COSTS = (
             "A causal kernel computes half of the square: 2TNH for each token.",
         ),
         mistakes=(
-            Mistake(0.5, "That computes the whole square. This kernel skips the masked half."),
+            Mistake(
+                0.5,
+                "That computes the whole square. This kernel skips the masked half.",
+                slip="full-for-causal",
+            ),
             Mistake(lambda: 12 * 8192, "That supposes F = 4D. This model's MLP is narrower."),
             Mistake(lambda: 6 * 8192, "That supposes F = 4D, and that the whole square is computed."),
             Mistake(lambda: 8 * 8192, "That is the rule for a whole layer with F = 4D, without a mask."),
             Mistake(
                 lambda: arithmetic.crossover(_LLAMA_70B, causal=True),
                 "That is where attention meets all weights of the layer, its projections too.",
+                slip="term-added",
             ),
         ),
         right="Right: 3DF/(NH). Below some ten thousand tokens, a large model is mostly its MLPs.",
@@ -183,11 +188,15 @@ COSTS = (
             "Two of the seven are four times as wide as the others.",
         ),
         mistakes=(
-            Mistake(7 / 13, "That counts arrays. Two of the seven are F wide, not D."),
+            Mistake(
+                7 / 13, "That counts arrays. Two of the seven are F wide, not D.", slip="wrong-dimension"
+            ),
             Mistake(20 / 13, "Not twenty arrays: those seven, and two of them are F wide."),
-            Mistake(lambda: _kept("full").nbytes, "That keeps the layers' inputs alone."),
-            Mistake(1 / 64, "That is one layer's."),
-            Mistake(2, "An element of bf16 takes two bytes."),
+            Mistake(
+                lambda: _kept("full").nbytes, "That keeps the layers' inputs alone.", slip="term-left-out"
+            ),
+            Mistake(1 / 64, "That is one layer's.", slip="one-for-total"),
+            Mistake(2, "An element of bf16 takes two bytes.", slip="wrong-dtype-size"),
         ),
         right="Right. And this counts no scores: a T × T array for each head would be worse.",
     ),
@@ -240,9 +249,9 @@ COSTS = (
             "All experts are read, and a token is multiplied by k of them: E/k times as many tokens.",
         ),
         mistakes=(
-            Mistake(1 / 32, "That is for a dense layer."),
-            Mistake(2, "That is for weights of two bytes."),
-            Mistake(8, "A token visits eight experts, and each of them works on it."),
+            Mistake(1 / 32, "That is for a dense layer.", slip="factor-left-out"),
+            Mistake(2, "That is for weights of two bytes.", slip="wrong-dtype-size"),
+            Mistake(8, "A token visits eight experts, and each of them works on it.", slip="factor-left-out"),
             Mistake(lambda: 256 / 8, "That is E/k: by how much more than a dense layer it needs."),
         ),
         right="Right: a mixture of experts is cheap for each token, where there are enough tokens.",

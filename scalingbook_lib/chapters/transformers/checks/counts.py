@@ -61,8 +61,14 @@ COUNTS = (
             "Each gradient is a product over the same three indices as the forward pass.",
         ),
         mistakes=(
-            Mistake(0.5, "That is one gradient. The weight and the input both need theirs."),
-            Mistake(1.5, "That is forward and backward together. Only the backward pass is asked for."),
+            Mistake(
+                0.5, "That is one gradient. The weight and the input both need theirs.", slip="one-for-total"
+            ),
+            Mistake(
+                1.5,
+                "That is forward and backward together. Only the backward pass is asked for.",
+                slip="term-added",
+            ),
         ),
         right="Right: twice the forward pass, and so training costs three times as much as inference.",
     ),
@@ -76,10 +82,16 @@ COUNTS = (
             "Only axes that split an index of the product share its work. Does Z split one?",
         ),
         mistakes=(
-            Mistake(0.25, "Z splits nothing here: the chips along it all do the same work."),
-            Mistake(8, "Y splits D, which is summed over: each chip has an eighth of the terms."),
-            Mistake(4, "X splits B: each chip has a quarter of the rows."),
-            Mistake(32, "That is the work of the whole product, on one chip."),
+            Mistake(
+                0.25, "Z splits nothing here: the chips along it all do the same work.", slip="axis-added"
+            ),
+            Mistake(
+                8,
+                "Y splits D, which is summed over: each chip has an eighth of the terms.",
+                slip="axis-left-out",
+            ),
+            Mistake(4, "X splits B: each chip has a quarter of the rows.", slip="axis-left-out"),
+            Mistake(32, "That is the work of the whole product, on one chip.", slip="total-for-one"),
         ),
         right="Right, and all 128 chips together do four times the work of the product.",
     ),
@@ -93,10 +105,22 @@ COUNTS = (
             "With N = K and N · H = D, each of the four has D² elements. Add two for the vocabulary.",
         ),
         mistakes=(
-            Mistake(lambda: replace(_PLAIN, tied=True).params, "The unembedding is a second matrix here."),
-            Mistake(lambda: replace(_PLAIN, gated=False).params, "A gated MLP has three matrices, not two."),
+            Mistake(
+                lambda: replace(_PLAIN, tied=True).params,
+                "The unembedding is a second matrix here.",
+                slip="term-left-out",
+            ),
+            Mistake(
+                lambda: replace(_PLAIN, gated=False).params,
+                "A gated MLP has three matrices, not two.",
+                slip="term-left-out",
+            ),
             Mistake(lambda: _PLAIN.params - 64 * 4096**2, "Queries, keys, values, and one more: the output."),
-            Mistake(lambda: 16e9, "The shapes were rounded before they were multiplied: 4096 is not 4000."),
+            Mistake(
+                lambda: 16e9,
+                "The shapes were rounded before they were multiplied: 4096 is not 4000.",
+                slip="rounding",
+            ),
         ),
         right="Right. Three quarters of it are the MLPs.",
     ),
@@ -127,9 +151,19 @@ COUNTS = (
             "Set them equal. N and K are not the same in this model.",
         ),
         mistakes=(
-            Mistake(lambda: 2 * 4096, "That is for N = K. This model has four query heads for each key."),
-            Mistake(2, "That is for a kernel that skips what is masked. Here all of it is computed."),
-            Mistake(lambda: 4096, "That leaves out the projections of keys and values."),
+            Mistake(
+                lambda: 2 * 4096,
+                "That is for N = K. This model has four query heads for each key.",
+                slip="wrong-count",
+            ),
+            Mistake(
+                2,
+                "That is for a kernel that skips what is masked. Here all of it is computed.",
+                slip="causal-for-full",
+            ),
+            Mistake(
+                lambda: 4096, "That leaves out the projections of keys and values.", slip="term-left-out"
+            ),
             Mistake(
                 lambda: arithmetic.crossover(_LLAMA_8B),
                 "That is where attention meets all weights of a layer, the MLP's too.",

@@ -136,7 +136,8 @@ def heads() -> Figure:
         key="transformers.heads",
         alt="Four panels. 64 query heads above; below them what is kept for each token: 64 key-value heads, 8, one, or "
         f"one latent vector. {said}.",
-        caption="Query heads do the work, key-value heads take the memory. Sequences of 8,192 tokens beside the bf16 "
+        caption="Query heads do the work, key-value heads take the memory: the lower boxes are as wide as their "
+        "bytes. Below are the sequences of 8,192 tokens that fit beside the bf16 "
         f"weights of LLaMA-3 70B on 16 TPU v5e, if nothing else is in memory: {fits['MHA']}, {fits['GQA']}, "
         f"{fits['MQA']}, {fits['MLA']}.",
         parts=lambda wide: [_panels(wide, shown, nbytes, fits)],
@@ -159,7 +160,8 @@ def _panels(
         x, y = across * (k % columns) + 8, 172.0 * (k // columns)
         middle = x + 32 * tick
         keys = 1 if model.latent else model.K
-        width = 64 * tick / keys if keys > 1 else 16 * tick
+        # all four on one scale: the keys and values of one of 64 heads are as wide as its query head
+        width = 64 * tick * nbytes[kind] / nbytes["MHA"] / keys
         kept = [[NETWORK if model.latent else CACHE] * keys]
         name = "one latent vector" if model.latent else f"{keys} key-value head{'s' * (keys > 1)}"
         shapes += [
@@ -168,7 +170,7 @@ def _panels(
             Cells(x=x, y=y + 42, rows=[[MATH] * model.N], wide=tick, high=20, air=min(1, tick / 3)),
             Words(x=middle, y=y + 82, text=name, quiet=True),
             Cells(
-                x=middle - width * keys / 2, y=y + 88, rows=kept, wide=width, high=20, air=min(2, width / 3)
+                x=middle - width * keys / 2, y=y + 88, rows=kept, wide=width, high=20, air=min(1, width / 3)
             ),
             Words(x=middle, y=y + 128, text=f"{binary(nbytes[kind])} a token"),
             Words(x=middle, y=y + 145, text=f"{fits[kind]} sequences"),

@@ -34,14 +34,14 @@ def test_the_drawn_curves_cross_at_the_knee(chip):
 
 
 def test_adding_chips_beyond_the_knee_is_called_network_bound():
-    assert "compute-bound" in ALL["add_chips"].see(n=1800).verdict
-    assert "network-bound" in ALL["add_chips"].see(n=1900).verdict
+    assert "compute-bound" in ALL["add_chips"].see(n=2700).verdict
+    assert "network-bound" in ALL["add_chips"].see(n=2800).verdict
 
 
 def test_the_model_does_not_move_the_knee_and_the_batch_does():
     knees = {P: readout(ALL["add_chips"].see(P=P), "knee").value for P in (1, 70, 1000)}
     assert len(set(knees.values())) == 1
-    wider = readout(ALL["add_chips"].see(B=2**23), "knee").value
+    wider = readout(ALL["add_chips"].see(B=2**22), "knee").value
     assert wider == pytest.approx(2 * knees[1], rel=1e-3)
 
 
@@ -116,7 +116,7 @@ def test_a_full_v5e_is_sixteen_gibibytes():
 def test_strong_falls_where_weak_holds():
     view = ALL["regimes"].see(n=16384)
     strong, weak = curve(view, "strong").ys, curve(view, "weak").ys
-    assert strong[-1] < 20
+    assert strong[-1] < 25
     assert weak[-1] == pytest.approx(100)
     assert strong[0] == weak[0] == pytest.approx(100)
 
@@ -150,7 +150,7 @@ def test_rooflines_and_sharding_come_before_training_and_inference(path):
 
 def test_the_map_promises_numbers_from_the_catalogue():
     numbers = {c.stem: c.number for c in CHAPTERS}
-    assert f"{scaling.tokens_per_chip(chips.V5P):,.0f}" in numbers["intro"]
+    assert f"{scaling.tokens_per_chip(chips.V5P, axes=3):,.0f} tokens" in numbers["intro"]
     assert numbers["rooflines"].startswith("240.5 ")
     assert numbers["training_llama3"].startswith("44.3 days")
     assert numbers["inference_llama3"].startswith("10.7 ms")

@@ -1,0 +1,178 @@
+"""Does it fit? The first line of every answer, known after one legal plan, long before the best one is.
+
+Where it does not fit: what a chip would hold, and the next larger machine that fits.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from scalingbook_lib import inference, planner, training
+from scalingbook_lib.cli import plan, serve
+from scalingbook_lib.cli.kinds import given
+from scalingbook_lib.cli.workbench import shown
+from scalingbook_lib.cli.workbench.answers import answered, read
+from scalingbook_lib.cli.workbench.setup import Setup
+from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
+from scalingbook_lib.machines.torus import write_shape
+from scalingbook_lib.planner import Rejected
+from scalingbook_lib.planner.space import LADDER, TRIED
+from scalingbook_lib.units import BF16, FP32, si
+
+WHAT = {"plan": "Training", "serve": "Serving"}
+MACHINES = {"plan": "machine", "serve": "server"}  # the field of a command's machine
+OFFERED = ("v5e:4x4", "v5p:4x4x4", "v5p:8x8x8", "v6e:16x16", "tpu7x:4x4x4", "h100:8", "h100:512", "b200:8")
+MOST_CHIPS = 2**17  # larger clusters are not looked at
+STATE_BYTES = BF16.bytes + 3 * FP32.bytes  # a parameter: its weight, the master copy and Adam's two moments
+TYPED = ("model", "machine", "batch", "T", "efficiency")
+type Asked = plan.Asked | serve.Asked
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Whether a set-up fits; None where that has no answer. On the machine `larger`, it does."""
+
+    fits: bool | None
+    told: str
+    short: str
+    larger: str = ""
+
+    def json(self, command: str) -> dict[str, Any]:
+        """What a page shows, and what its button writes into which field."""
+        apply = {"field": MACHINES[command], "value": self.larger} if self.larger else None
+        bar = shown.bar(self.short, self.fits)
+        return {"fits": self.fits, "told": self.told, "short": self.short, "apply": apply, "bar": bar}
+
+
+@lru_cache(maxsize=64)
+def fit(setup: Setup, command: str) -> Fit:
+    """Whether there is any legal way; the search for the best one is not waited for."""
+    asked, fixed = asked_of(setup, command)
+    rejected = _rejected(asked, fixed)
+    what, where = WHAT[command], asked.machine.name
+    if not rejected:
+        return Fit(True, f"{what} fits on {where}.", f"{what} fits")
+    memory = next((one for one in rejected if one.kind == "memory"), None)
+    if memory is None:
+        why = (
+            f"{what} has no legal {'plan' if command == 'plan' else 'layout'} on {where}: {rejected[0].why}."
+        )
+        return Fit(None, why, f"{what} is not possible")
+    larger = _smallest(asked, fixed)
+    more = f"The smallest larger machine tried that fits is {larger}."
+    none = "No larger machine that was tried fits either."
+    told = f"{what} does not fit on {where}: {_held(asked, memory)}. {more if larger else none}"
+    return Fit(False, told, f"{what} does not fit", larger)
+
+
+def settled(setup: Setup, command: str) -> Fit:
+    """The same after the search, with the memory of the best way; a missed latency target is told apart."""
+    answer = answered(setup, command).answer
+    what, values = WHAT[command], answer.values
+    if not answer.refused:
+        held = f"{si(values['memory_bytes'], 'B')} of {si(values['hbm_bytes'], 'B')}"  # type: ignore[arg-type]
+        chip = read(setup, command)["machine"].chip.name
+        best = "fastest plan" if command == "plan" else "cheapest layout"
+        told = f"{what} fits: the {best} uses {held} per {chip}."
+        return Fit(True, told, f"{what} fits")
+    search: Any = values.get("search") or {}
+    late = [one for one in search.get("rejected", ()) if one["kind"].startswith("latency")]
+    if late:
+        target = dict(setup.values)["itl"]
+        told = (
+            f"{what} fits, but no layout meets the ITL target of {target}. The closest: {late[0]['nearest']}."
+        )
+        return Fit(True, told, f"{what} fits, ITL target missed")
+    return fit(setup, command)
+
+
+def asked_of(setup: Setup, command: str) -> tuple[Any, dict[str, Any]]:
+    """What a command is asked, as the command reads it, and the fields of a plan or layout that are fixed."""
+    typed = read(setup, command)
+    way = training.Plan if command == "plan" else inference.Layout
+    fixed = given({f.name: typed[f.name] for f in fields(way) if f.name in typed})
+    if command == "plan":
+        return plan.Asked.read(**{name: typed[name] for name in TYPED}, fixed=fixed), fixed
+    return serve.Asked(**{f.name: typed[f.name] for f in fields(serve.Asked)}), fixed
+
+
+def _rejected(asked: Asked, fixed: dict[str, Any]) -> tuple[Rejected, ...]:
+    """Nothing where there is a legal way, which ends the search; else all reasons."""
+    if isinstance(asked, serve.Asked):
+        front = asked.front(dict(fixed), watch=lambda *_: True)
+        return () if front.points else front.rejected
+    how: dict[str, Any] = {"batch": asked.batch, "T": asked.T, "efficiency": asked.efficiency}
+    found = planner.plans(
+        asked.model, asked.machine, fixed=dict(fixed), keep=1, watch=lambda done, _: done > 0, **how
+    )
+    return () if found.best else found.rejected
+
+
+def _held(asked: Asked, memory: Rejected) -> str:
+    """What a chip would hold, by part, in the way that comes closest."""
+    if isinstance(asked, serve.Asked) or memory.plan is None:
+        layout, colon, held = memory.why.partition(": ")
+        return f"with {layout.partition(';')[0]}, {held}" if colon else memory.why
+    ways = [replace(memory.plan, zero=z, remat=r) for z in TRIED["zero"] for r in LADDER]
+    how = {"batch": asked.batch, "T": asked.T, "machine": asked.machine}
+    return str(min((training.memory(asked.model, way, **how) for way in ways), key=lambda held: held.total))
+
+
+def _smallest(asked: Asked, fixed: dict[str, Any]) -> str:
+    """The first of the doubled machines on which there is a legal way, as it is typed; '' where none is."""
+    params = asked.model.params
+    serving = isinstance(asked, serve.Asked)
+    least = params * (fixed.get("weights", BF16).bytes if serving else STATE_BYTES)
+    room = asked.machine.chip.hbm_bytes * (1 - asked.reserve if isinstance(asked, serve.Asked) else 1)
+    try:
+        for machine in _larger(asked.machine):
+            if least <= machine.chips * room and not _rejected(replace(asked, machine=machine), fixed):
+                return typed(machine)
+    except ValueError:  # chips that are joined by a network of which nothing is known
+        pass
+    return ""
+
+
+def _larger(machine: Machine) -> Iterator[Machine]:
+    """The most compact slices of twice the chips, four times, ...; clusters of a few nodes more, too."""
+    chip, n = machine.chip, machine.chips
+    if isinstance(machine, Slice):
+        compact: dict[int, tuple[int, ...]] = {}
+        for sides in sorted(chip.wiring().shapes(), key=max):
+            compact.setdefault(prod(sides), sides)
+        yield from (Slice(chip, compact[size]) for size in _doubled(n) if size in compact)
+    else:
+        step = max(n // 8, chip.domain_chips or chip.chips_per_host)
+        sizes = {*range(n + step, 4 * n, step), *_doubled(n)}
+        yield from (Cluster.of(chip, size) for size in sorted(sizes))
+
+
+def _doubled(n: int) -> list[int]:
+    return [n << k for k in range(1, 20) if n << k <= MOST_CHIPS]
+
+
+def offered() -> list[str]:
+    """What the page proposes for a machine: some slices and clusters, one domain of each switched chip."""
+    return [*OFFERED, *(chip.name.lower() for chip in chips.KNOWN.values() if not chip.torus)]
+
+
+def refusal(machine: str, command: str) -> str:
+    """Why a machine can neither train nor serve any model, in a sentence; '' where it can."""
+    try:
+        fit(Setup.of({MACHINES[command]: machine, "model": "llama-3.2-1b"}), command)
+    except ValueError as why:
+        return str(why)
+    return ""
+
+
+def typed(machine: Machine) -> str:
+    """'h100:16' or 'v5p:4x4x8'."""
+    size = write_shape(machine.shape) if isinstance(machine, Slice) else f"{machine.chips}"
+    return f"{short(machine.chip)}:{size}"
+
+
+def short(chip: Chip) -> str:
+    """A chip as it is typed."""
+    return chip.name.lower().removeprefix("tpu ")

@@ -1,0 +1,103 @@
+"""How does a page show an answer? As HTML: when the book is built, and whenever a reader changes a field."""
+
+import re
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+_FITS = {True: "yes", False: "no", None: "unknown"}
+_FIRST_WORD = re.compile(r"^[a-z]+(?=[ ,])")
+
+
+def column(panel: dict[str, Any]) -> str:
+    """One set-up's answer in a panel: whether it fits, a picture, sentences, tables, the derivation."""
+    tables = [table(**one) for one in panel["tables"]]
+    searched = "".join(map(paragraph, panel.get("searched", ())))
+    parts = (
+        _fit(panel["fit"]) if "fit" in panel else "",
+        f'<p class="workbench-refused">{escape(panel["error"])}</p>' if "error" in panel else "",
+        _picture(panel["picture"]) if "picture" in panel else "",
+        *map(paragraph, panel["told"]),
+        *tables[:1],
+        _folded("All tables", "".join(tables[1:])),
+        _folded("What was searched", searched),
+        _folded("Derivation", derivation(panel["lines"])),
+    )
+    return f'<div class="workbench-column">{"".join(parts)}</div>'
+
+
+def bar(says: str, fits: bool | None, numbers: str = "") -> str:
+    """One entry of the status bar: whether it fits, and the main numbers where there is room for them."""
+    more = f' <span class="workbench-numbers">{escape(numbers)}</span>' if numbers else ""
+    return f'<p class="workbench-sum" data-fits="{_FITS[fits]}"><b>{escape(says)}</b>{more}</p>'
+
+
+def _fit(fit: dict[str, Any]) -> str:
+    """The first line; where a larger machine would do, with a button that sets it."""
+    apply, fits = fit["apply"], _FITS[fit["fits"]]
+    button = ""
+    if apply:
+        field, value = escape(apply["field"]), escape(apply["value"])
+        button = f' <button type="button" data-apply="{field}" data-value="{value}">Use {value}</button>'
+    return f'<p class="workbench-fit" data-fits="{fits}">{escape(fit["told"])}{button}</p>'
+
+
+def _picture(picture: dict[str, str]) -> str:
+    return (
+        f'<p class="workbench-verdict">{escape(picture["told"])}</p>'
+        '<div class="workbench-picture ex-figure fig">'
+        f'<div class="fig-wide">{picture["wide"]}</div>'
+        f'<div class="fig-narrow" hidden>{picture["narrow"]}</div></div>'
+    )
+
+
+def paragraph(line: str) -> str:
+    """A line of a terminal as a sentence; the name of an option keeps its letters."""
+    text = _FIRST_WORD.sub(lambda word: word[0].capitalize(), line)
+    return f"<p>{escape(text)}{'' if text.endswith('.') else '.'}</p>"
+
+
+def _folded(title: str, content: str) -> str:
+    return f"<details><summary>{title}</summary>{content}</details>" if content else ""
+
+
+def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], words: Iterable[int]) -> str:
+    """A table that scrolls where it is too wide; columns of numbers are aligned to the right."""
+    caption = f"<caption>{escape(title)}</caption>" if title else ""
+    head = _row(columns, words, "th") if any(columns) else ""
+    body = "".join(_row(row, words, "td") for row in rows)
+    name = escape(title or "table")
+    drawn = f"<table>{caption}{head}{body}</table>"
+    return f'<div class="workbench-table" tabindex="0" role="region" aria-label="{name}">{drawn}</div>'
+
+
+def _row(cells: Iterable[str], words: Iterable[int], tag: str) -> str:
+    told = []
+    for at, cell in enumerate(cells):
+        name = tag if cell else "td"  # an empty header says nothing
+        kind = "" if at in words else ' class="workbench-number"'
+        told.append(f"<{name}{kind}>{escape(cell)}</{name}>")
+    return f"<tr>{''.join(told)}</tr>"
+
+
+def derivation(lines: Iterable[dict[str, str]]) -> str:
+    """Each line: its name, its formula, the same with numbers, and what it gives."""
+    told = []
+    for line in lines:
+        given = (line["formula"], line["numbers"], line["value"])
+        told.append(f"<dt>{escape(line['name'])}</dt>")
+        told += [f"<dd>= {escape(one)}</dd>" for one in given if one]
+    return f'<dl class="workbench-lines">{"".join(told)}</dl>' if told else ""
+
+
+def differences(answer: dict[str, Any]) -> str:
+    """What was set differently, why the results differ, and the results side by side."""
+    told = answer["inputs"]
+    says = (
+        f"Changed: {'; '.join(told)}."
+        if told
+        else "Both set-ups are the same: change something in the second."
+    )
+    columns = ("", "first", "second", "second / first")
+    compared = table("Results", columns, answer["rows"], (0,)) if answer["rows"] else ""
+    return "".join((f"<p>{escape(says)}</p>", *map(paragraph, answer["why"]), compared))

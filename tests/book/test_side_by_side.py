@@ -1,0 +1,28 @@
+"""The tables of chips and of models say what the library's catalogue says."""
+
+import csv
+
+from scalingbook_lib import models
+from scalingbook_lib.machines import chips
+from web.extension.side_by_side import CHIPS, MODELS, table, write_csv
+
+
+def test_every_chip_and_model_has_a_row_with_its_values():
+    html = table("chips", "Chips", CHIPS, tuple(chips.KNOWN.values()), "")
+    assert html.count("<tr>") == 1 + len(chips.KNOWN)
+    assert '<th scope="row">H100</th>' in html
+    assert "989 TFLOP/s" in html
+    assert table("models", "Models", MODELS, models.CATALOGUE, "").count("<tr>") == 1 + len(models.CATALOGUE)
+
+
+def test_the_csv_holds_base_units_and_a_source(tmp_path):
+    path = tmp_path / "chips.csv"
+    write_csv(path, CHIPS, tuple(chips.KNOWN.values()))
+    rows = {row["name"]: row for row in csv.DictReader(path.open(encoding="utf-8"))}
+    assert float(rows["H100"]["hbm_bytes_per_s"]) == chips.H100.hbm_bytes_per_s
+    assert all(row["source"] for row in rows.values())
+
+
+def test_the_key_value_cache_of_a_token_is_the_known_one():
+    cache = next(column for column in MODELS if column.field == "kv_bytes_per_token")
+    assert cache.value(models.find("LLaMA-3 70B")) == 2 * 80 * 8 * 128 * 2

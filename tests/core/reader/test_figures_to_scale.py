@@ -1,0 +1,113 @@
+"""What a figure shows at a glance is what its numbers say: to scale, in an order that can happen."""
+
+import pytest
+
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.chapters.inference.figures import steps
+from scalingbook_lib.chapters.intro.figures import ring, wall
+from scalingbook_lib.chapters.sharding.figures import deeper
+from scalingbook_lib.chapters.training.figures import schedules
+from scalingbook_lib.chapters.transformers.figures import memory
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.reader import draw
+from scalingbook_lib.reader.draw.labels import Placer
+from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, RefLine, Scale, Series
+from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, Area, Cells, Words
+
+WIDTHS = [draw.WIDE, draw.NARROW]
+
+
+def shapes(figure, wide, kind):
+    return [shape for part in figure.parts(wide) for shape in part.shapes if isinstance(shape, kind)]
+
+
+@pytest.mark.parametrize("wide", WIDTHS)
+def test_the_openings_bars_are_to_scale_and_the_enlarged_ones_say_by_how_much(wide):
+    figure = wall.wall()
+    bars = [area for area in shapes(figure, wide, Area) if area.color == MATH]
+    whole, few, few_enlarged, *_ = bars
+    assert few.wide / whole.wide == pytest.approx(wall.STEPS[1].math_s / wall.STEPS[0].math_s)
+    assert few_enlarged.wide / few.wide == pytest.approx(wall.TIMES)
+    factors = [word.text for word in shapes(figure, wide, Words) if word.text.startswith("×")]
+    assert factors == [f"× {wall.TIMES}"] * 2
+    assert f"{wall.TIMES} times" in figure.caption
+    waits = [area for area in shapes(figure, wide, Area) if area.color == IDLE]
+    end = max(area.x + area.wide for area in waits)
+    assert end < whole.x + whole.wide - 10  # else, at a glance, nothing was gained
+
+
+@pytest.mark.parametrize("wide", WIDTHS)
+def test_a_product_starts_after_what_it_needs(wide):
+    for part in ring.order().parts(wide):
+        areas = {area.text: area for area in part.shapes if isinstance(area, Area)}
+        y, dw, dx, sent = (areas[name] for name in ("y", "dw", "dx", "AllReduce of dw"))
+        assert y.x + y.wide <= dw.x + 1e-9  # the loss, and so dy, comes from y
+        assert dw.x + dw.wide <= sent.x + 1e-9
+        assert dw.x < dx.x
+
+
+@pytest.mark.parametrize("wide", WIDTHS)
+def test_caches_are_as_wide_as_their_bytes(wide):
+    kept = [cells for cells in shapes(memory.heads(), wide, Cells) if cells.rows[0][0] != MATH]
+    made = memory.kinds("LLaMA-3 70B")
+    nbytes = [arithmetic.kv_cache(made[kind], 1).bytes_per_token for kind in ("MHA", "GQA", "MQA", "MLA")]
+    per_byte = [cells.wide * len(cells.rows[0]) / n for cells, n in zip(kept, nbytes, strict=True)]
+    assert per_byte == pytest.approx([per_byte[0]] * 4)
+
+
+@pytest.mark.parametrize("wide", WIDTHS)
+def test_reading_and_writing_are_on_one_scale(wide):
+    prompt, *writing = shapes(steps.two_phases(), wide, Cells)
+    long = prompt.wide * len(prompt.rows[0])
+    read = long / next(cells.wide for cells in writing if cells.rows == [[MEMORY]])
+    whole = steps.inference.prefill(steps.LLAMA, steps.SIXTEEN, steps.NARROW, P=steps.P).total_s
+    assert read == pytest.approx(whole / steps.step_of(1).total_s)
+
+
+def test_the_way_that_the_compiler_chose_is_marked():
+    words = [word.text for part in deeper.omits().parts(draw.WIDE) for s in part.shapes for word in s.words()]
+    assert sum("chosen by XLA" in word for word in words) == len(deeper.CHOSEN)
+
+
+def test_the_schedules_say_what_they_cost():
+    words = [word.text for word in shapes(schedules.schedules(), draw.WIDE, Words)]
+    assert [word for word in words if "weights twice" in word] == [
+        "DualPipe: idle 7.7 %, holds 5, weights twice"
+    ]
+    view = explorers.find("training.pipeline").see(schedule="DualPipe")
+    assert "twice as many" in view.verdict
+    assert any(
+        "weights twice" in label for panel in view.panels if isinstance(panel, Bars) for label in panel.labels
+    )
+
+
+def test_no_line_joins_two_slices_that_exist():
+    view = explorers.find("training.experts").see()
+    assert not [
+        mark
+        for panel in view.panels
+        if isinstance(panel, Chart)
+        for mark in panel.marks
+        if isinstance(mark, Curve)
+    ]
+
+
+def test_a_label_does_not_lie_on_a_reference_line():
+    line = ([0.0, 400.0], [100.0, 100.0])
+    placer = Placer((0, 0, 400, 200), [line], refs=[(199, 0, 201, 200)])
+    x, _ = placer.place(80, draw.labels.along(line, 80, placer.box)) or (0, 0)
+    assert x + 80 <= 199 or x >= 201
+
+
+def test_a_bars_value_stands_above_a_reference_line():
+    bars = Bars(Scale("bytes", "B"), ("a",), (Series("one", (2e9,), MATH),), refs=(RefLine("HBM", 2.1e9),))
+    drawn = draw.panel(bars, draw.WIDE)
+    assert drawn.index(">2 GB</text>") > drawn.index("stroke-dasharray")
+    assert "paint-order" in drawn[: drawn.index(">2 GB</text>")]
+
+
+def test_a_long_name_of_a_bar_is_written_on_two_lines():
+    name = "4. gather A over Y, cut B over Y, gather C over Y"
+    series = [Series(str(k), (1.0,), k) for k in range(3)]
+    drawn = draw.panel(Bars(Scale("time", "s"), (name,), series), draw.WIDE)
+    assert "…" not in drawn

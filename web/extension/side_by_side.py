@@ -1,0 +1,195 @@
+"""The pages *Chips side by side* and *Models side by side*: one table each, and the same as CSV.
+
+`{chips-table}` and `{models-table}` write a table from the library's catalogue; the page's
+script makes it sortable and filterable (`page/site/side-by-side.mjs`). The CSV files hold base units.
+"""
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from scalingbook_lib import models
+from scalingbook_lib.machines import Chip, chips
+from scalingbook_lib.machines.sheet import Sheet
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.arithmetic import kv_cache
+from scalingbook_lib.units import BF16, FP16, binary, si
+from web.extension.noted import shows_the_library
+
+FOLDER = "data"  # of the site, for the CSV files
+
+
+@dataclass(frozen=True, slots=True)
+class Column[T]:
+    """A column: its heading, its name in the CSV file, the value, and how a cell shows the value."""
+
+    heading: str
+    field: str
+    value: Callable[[T], float | str | None]
+    shown: Callable[[float], str] = lambda value: f"{value:,.0f}"
+
+
+def _rate(*names: str) -> Callable[[Chip], float | None]:
+    """The first of these rates that the chip has."""
+    return lambda chip: next((chip.rates()[name] for name in names if name in chip.rates()), None)
+
+
+def _ridge(chip: Chip) -> float | None:
+    dtype = next((one for one in (BF16, FP16) if one.name in chip.rates()), None)
+    return Sheet(chip, dtype).ridge if dtype else None
+
+
+def _as_of(chip: Chip) -> str:
+    return max(chip.sources[name].as_of for name in chip.figures())
+
+
+def _flops(value: float) -> str:
+    return si(value, "FLOP/s")
+
+
+CHIPS: tuple[Column[Chip], ...] = (
+    Column("Chip", "name", lambda c: c.name),
+    Column("Vendor", "vendor", lambda c: c.vendor),
+    Column("Status", "status", lambda c: c.status),
+    Column("16-bit FLOP/s", "bf16_flops_per_s", _rate("bf16", "fp16"), _flops),
+    Column("8-bit FLOP/s", "fp8_flops_per_s", _rate("fp8", "int8"), _flops),
+    Column("4-bit FLOP/s", "fp4_flops_per_s", _rate("fp4", "int4"), _flops),
+    Column("Memory", "hbm_bytes", lambda c: c.hbm_bytes, binary),
+    Column("Memory bandwidth", "hbm_bytes_per_s", lambda c: c.hbm_bytes_per_s, lambda v: si(v, "B/s")),
+    Column("Ridge point (16-bit FLOPs/byte)", "ridge_flops_per_byte", _ridge),
+    Column("Links", "links", lambda c: c.links),
+    Column("Link, one way", "link_bytes_per_s", lambda c: c.link_bytes_per_s, lambda v: si(v, "B/s")),
+    Column("Scale-up domain (chips)", "domain_chips", lambda c: c.domain_chips),
+    Column("Network, one way", "dcn_bytes_per_s", lambda c: c.dcn_bytes_per_s, lambda v: si(v, "B/s")),
+    Column("Power", "power_w", lambda c: c.power_w, lambda v: f"{v:,.0f} W"),
+    Column("Price per chip-hour", "usd_per_hour", lambda c: c.usd_per_hour, lambda v: f"${v:,.2f}"),
+    Column("Read on", "as_of", _as_of),
+)
+
+
+def _billions(value: float) -> str:
+    return f"{value / 1e9:.4g}B"
+
+
+def _kv_bytes(model: Transformer) -> float:
+    return float(kv_cache(model, 1).bytes_per_token)
+
+
+MODELS: tuple[Column[Transformer], ...] = (
+    Column("Model", "name", lambda m: m.name),
+    Column("Parameters", "params", lambda m: m.params, _billions),
+    Column("Active per token", "active_params", lambda m: m.active_params, _billions),
+    Column("Layers", "L", lambda m: m.L),
+    Column("d_model", "D", lambda m: m.D),
+    Column("d_ff", "F", lambda m: m.F),
+    Column("Query heads", "N", lambda m: m.N),
+    Column("KV heads", "K", lambda m: m.K),
+    Column("Head dimension", "H", lambda m: m.H),
+    Column("Vocabulary", "V", lambda m: m.V),
+    Column("Experts", "experts", lambda m: m.experts.E if m.experts else None),
+    Column("Experts per token", "experts_per_token", lambda m: m.experts.k if m.experts else None),
+    Column("KV cache per token (bf16)", "kv_bytes_per_token", _kv_bytes, binary),
+    Column("Weights (bf16)", "bf16_weight_bytes", lambda m: 2 * m.params, lambda v: si(v, "B")),
+)
+
+
+def table[T](name: str, title: str, columns: tuple[Column[T], ...], rows: tuple[T, ...], sources: str) -> str:
+    """The table as HTML; a cell carries the value that its column is sorted by."""
+    heads = "".join(f'<th scope="col">{escape(column.heading)}</th>' for column in columns)
+    body = "".join(f"<tr>{''.join(_cell(column, row) for column in columns)}</tr>" for row in rows)
+    find = '<label>Filter <input type="search" autocomplete="off" spellcheck="false"></label>'
+    return (
+        '<div class="side-by-side"><p class="side-by-side-tools">'
+        f'<span class="side-by-side-find" hidden>{find} <span role="status"></span></span> '
+        f'<a href="{FOLDER}/{name}.csv" download>Download as CSV</a></p>'
+        f'<div class="table-wrapper" tabindex="0" role="region" aria-label="{escape(title)}">'
+        f'<table class="table"><caption>{escape(title)}</caption><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>{sources}</div>"
+    )
+
+
+def _cell[T](column: Column[T], row: T) -> str:
+    value = column.value(row)
+    if value is None:
+        return "<td>–</td>"
+    if isinstance(value, str):
+        head = column.field == "name"
+        return f'<th scope="row">{escape(value)}</th>' if head else f"<td>{escape(value)}</td>"
+    return f'<td class="text-right" data-value="{float(value):.6g}">{escape(column.shown(value))}</td>'
+
+
+def write_csv[T](path: Path, columns: tuple[Column[T], ...], rows: tuple[T, ...]) -> None:
+    """The same rows in base units, with the source of each row where the rows have one."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*(column.field for column in columns), "source"])
+        for row in rows:
+            values = (column.value(row) for column in columns)
+            writer.writerow(["" if value is None else value for value in values] + [_source(row)])
+
+
+def _source(row: object) -> str:
+    if isinstance(row, Chip):
+        return " | ".join(dict.fromkeys(str(row.sources[name]) for name in row.figures()))
+    return row.source if isinstance(row, Transformer) else ""
+
+
+def _chip_sources() -> str:
+    """Where each figure of each chip was read, folded."""
+    listed = "".join(
+        f"<dt>{escape(chip.name)}</dt><dd>{_figures(chip)}</dd>" for chip in chips.KNOWN.values()
+    )
+    return f"<details><summary>Source and date of every figure</summary><dl>{listed}</dl></details>"
+
+
+def _figures(chip: Chip) -> str:
+    by_source: dict[str, list[str]] = {}
+    for name in chip.figures():
+        by_source.setdefault(str(chip.sources[name]), []).append(name)
+    return "; ".join(f"{escape(said)} ({escape(', '.join(names))})" for said, names in by_source.items())
+
+
+class ChipsTable(SphinxDirective):
+    """All chips of the catalogue."""
+
+    def run(self) -> list[nodes.Node]:
+        """One table, written again when the library has changed."""
+        shows_the_library(self.env)
+        title = "Peak figures of one chip: FLOP/s are dense, link and network rates are one way"
+        html = table("chips", title, CHIPS, tuple(chips.KNOWN.values()), _chip_sources())
+        return [nodes.raw("", html, format="html")]
+
+
+class ModelsTable(SphinxDirective):
+    """All models of the catalogue."""
+
+    def run(self) -> list[nodes.Node]:
+        """One table, written again when the library has changed."""
+        shows_the_library(self.env)
+        title = "Shapes and sizes of the catalogue's models, counted weight by weight"
+        return [nodes.raw("", table("models", title, MODELS, models.CATALOGUE, ""), format="html")]
+
+
+def finish(app: Sphinx, error: Exception | None) -> None:
+    """Write the CSV files beside the pages."""
+    if error or app.builder.format != "html":
+        return
+    folder = Path(app.outdir) / FOLDER
+    folder.mkdir(exist_ok=True)
+    write_csv(folder / "chips.csv", CHIPS, tuple(chips.KNOWN.values()))
+    write_csv(folder / "models.csv", MODELS, models.CATALOGUE)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directives."""
+    app.add_directive("chips-table", ChipsTable)
+    app.add_directive("models-table", ModelsTable)
+    app.connect("build-finished", finish)
+    return {}
