@@ -162,12 +162,15 @@ def double(x_ref, o_ref):
 def kernel(x):
     return pl.pallas_call(double, out_shape=x)(x)
 
+def scatter(x):
+    return x.at[jnp.arange(3)].add(x[:3])
+
 def loop(x):
     return jax.lax.fori_loop(0, 3, lambda i, y: jnp.tanh(y) * i, x)
 """
 
 
-@pytest.mark.parametrize("name", ["loop", "kernel"])
+@pytest.mark.parametrize("name", ["scatter", "loop", "kernel"])
 def test_neither_the_digest_nor_the_entry_depends_on_where_the_code_is(name):
     def lowered(path, first_line):
         scope: dict[str, Any] = {"pl": pl, "jax": jax, "jnp": jnp}

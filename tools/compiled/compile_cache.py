@@ -69,9 +69,12 @@ _BARE_FIELDS = re.compile(
 _KERNEL_LOCATIONS = re.compile(r',? ?(\\22|")debug_locations\1: ?\1[^"\\]*\1')
 
 # StableHLO: `#loc7 = loc("jit(f)/up/tanh"(#loc3))` defines the name that a line ending in `loc(#loc7)` has;
-# an argument says `loc("x")`.
+# an argument says `loc("x")`, or `loc("add"(#loc3))` where an operation has a region.
 _NAMED_LOCATION = re.compile(r'^(#loc\d*) = loc\("([^"]*)"\(')
-_LOCATION = re.compile(r'\s*loc\((?:(#loc\d*)|"([^"]*)"|(?:"[^"]*"|[^()"])*)\)')
+_INNER = r"""(?:"[^"]*"|[^()"])*"""
+_LOCATION = re.compile(
+    rf'\s*loc\((?:(#loc\d*)|"([^"]*)"(?:\({_INNER}\))?|{_INNER}(?:\({_INNER}\){_INNER})*)\)'
+)
 
 
 class CachedExecutable:
