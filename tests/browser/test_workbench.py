@@ -1,4 +1,4 @@
-"""The Workbench is live: it computes, keeps results through an error, is shared by its address, and is saved."""
+"""The Workbench is live: it computes, keeps results through an error, is shared by its address, and saved."""
 
 import contextlib
 import json
