@@ -58,7 +58,8 @@ def _model(setup: Setup) -> Panel:
         )
         machine = typed["machine"]
         room = machine.chips * machine.chip.hbm_bytes
-        share = f"{nbytes / room:.0%} of" if nbytes <= room else f"{nbytes / room:.2g} times"
+        share = "less than 1% of" if nbytes < room / 100 else f"{nbytes / room:.0%} of"
+        share = share if nbytes <= room else f"{nbytes / room:.2g} times"
         need = "needs" if command == "plan" else "need"
         told.append(f"The {what} {need} {share} the HBM of {machine.name}")
     fit = {"fits": None, "told": ". ".join(told) + ".", "short": "", "apply": None}
