@@ -9,8 +9,6 @@ WAITS = "[hidden=until-found]"
 CHOICE, NUMBER = ".guess[data-value='a millisecond']", ".guess[data-unit='rows']"
 SAVES = ASLEEP.partition("try")[0]  # Python starts when it is asked; the rest of the profile is fresh
 NEEDED = "strong, .fig, .explorer, div.math, .admonition"  # definitions, pictures, formulas, boxes
-    "strong, .fig, .explorer, .math, .admonition, table, [id]"  # definitions, pictures, formulas, links' aims
-)
 
 
 @pytest.fixture
