@@ -124,10 +124,10 @@ const plain = (text) => text.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)
 
 async function differ() {
   const place = need(root, ".workbench-differences", HTMLElement);
-  place.hidden = setups.length < 2;
-  if (place.hidden) return;
+  if (setups.length < 2) { place.hidden = true; return; }
   const { html, error = "" } = await queue.ask({ ask: "differences", setups: setups.map((one) => one.values()) });
   need(place, ".workbench-shown", HTMLElement).innerHTML = html ?? `<p>${plain(error)}</p>`;
+  place.hidden = false;
 }
 
 /**
