@@ -91,6 +91,7 @@ SAYS = {
 }
 _RANK = {name: place for place, name in enumerate(SAYS)}
 _MOST_NAMED = 2
+_VAGUE = {"factor-two", "factor-left-out", "inverted-ratio", "intermediate"}  # said where nothing else fits
 
 
 def likely(
@@ -115,6 +116,7 @@ def _named(fitting: list[Slip], ratio: float) -> Diagnosis:
     first: dict[str, str] = {}
     for slip in fitting:
         first.setdefault(slip.name, slip.says)
+    first = {name: says for name, says in first.items() if name not in _VAGUE} or first
     told = dict(list(first.items())[:_MOST_NAMED])
     return Diagnosis(_size(ratio) + " Or: ".join(told.values()), tuple(told))
 
