@@ -93,11 +93,11 @@ def test_with_scripts_off_all_is_shown(visit):
     assert page.locator(".answer:visible").count() > 3
 
 
-def test_nothing_that_a_reader_needs_is_hidden_on_any_page(fresh, base):
+def test_nothing_that_a_reader_needs_is_hidden_in_any_chapter(fresh, base):
     page = fresh("chapters/intro.html")
     hidden = 0
     for one in pages.every():
-        if ":::{answer}" in one.text:
+        if ":::{answer}" in one.text and not one.deeper:
             page.goto(f"{base}/{one}.html", wait_until="domcontentloaded")
             found = f'[...document.querySelectorAll("{WAITS}")]'
             assert (
@@ -107,4 +107,4 @@ def test_nothing_that_a_reader_needs_is_hidden_on_any_page(fresh, base):
                 == []
             )
             hidden += page.evaluate(f"{found}.length")
-    assert hidden > 100
+    assert hidden > 80
