@@ -103,7 +103,7 @@ def likely(
     near = max(min(tol, 0.01), 1e-3)
     fitting = [
         slip
-        for slip in (*of_solution(known), *slips(unit, chips, known), *_other_functions(answer, unit))
+        for slip in (*slips(unit, chips, known), *of_solution(known), *_other_functions(answer, unit))
         if math.isclose(given / answer, slip.factor, rel_tol=near)
     ]
     if not fitting:
@@ -202,7 +202,9 @@ def _counted(chips: int | None, known: Known) -> Iterator[Slip]:
 
 
 def _many(noun: str) -> str:
-    return {"axis": "axes", "matrix": "matrices", "matrice": "matrices"}.get(noun, f"{noun}s")
+    if any(sign.isdigit() for sign in noun):
+        return "chips"  # v5e, B200
+    return {"axis": "axes", "matrix": "matrices"}.get(noun, f"{noun}s")
 
 
 def _binary_for_decimal() -> Iterator[Slip]:
