@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from scalingbook_lib.units import si
 from tests.browser.conftest import PATIENCE_MS
 
 SMALL = "model=llama-3-8b&machine=v5e%3A4x4&server=v5e%3A2x2&batch=64&weights=int8"
@@ -191,7 +192,7 @@ def test_what_is_saved_repeats_the_figures(bench, tmp_path):
     ran = subprocess.run(
         [sys.executable, tmp_path / "told.py"], capture_output=True, text=True, cwd=tmp_path, check=True
     )
-    assert f"{kept['plan']['run']['chip_hours'] / 1e3:.3g} k chip-hours" in ran.stdout
+    assert f"{si(kept['plan']['run']['chip_hours'])} chip-hours" in ran.stdout
 
 
 def test_an_input_that_flips_the_decision_is_found(bench):
