@@ -1,5 +1,7 @@
 """One layer as a block diagram: norms, products and the residual stream, each with its shape."""
 
+from typing import Any
+
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, Area, Arrow, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
@@ -52,20 +54,20 @@ def _named() -> tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]:
 def _block(name: str, heads: tuple[tuple[str, str, str], ...], at: float) -> list[Shape]:
     """From the stream through a norm and the products, and back into the stream."""
     left, right, stream = at + LEFT, at + RIGHT, at + STREAM
-    middle, color = (left + right) / 2, MEMORY if name == "attention" else MATH
+    sides, middle, color = (left, right), (left + right) / 2, MEMORY if name == "attention" else MATH
     across = (right - left - BETWEEN * (len(heads) - 1)) / len(heads)
     shapes: list[Shape] = [
         Words(x=at + 2, y=14, text=name, align="start", bold=True),
-        _box(left, right, 24, 24, "x [B, T, D]", None),
+        _box(sides, (24, 24), "x [B, T, D]", color=None),
         _down(middle, 48, 64),
-        _box(left, right, 64, 22, "norm [D]", IDLE),
+        _box(sides, (64, 22), "norm [D]", color=IDLE),
         Words(x=at + 2, y=200, text="residual\nstream", align="start", quiet=True),
         Arrow(x0=left, y0=36, x1=stream, y1=36, heads=0),
         Arrow(x0=stream, y0=36, x1=stream, y1=SUM + 11, heads=0),
         Arrow(x0=stream, y0=SUM + 11, x1=middle - 12, y1=SUM + 11),
         Area(x=middle - 11, y=SUM, wide=22, high=22, color=None, shade=0, text="+", bold=True),
         _down(middle, SUM + 22, SUM + 40),
-        _box(left, right, SUM + 40, 24, "x [B, T, D]", None),
+        _box(sides, (SUM + 40, 24), "x [B, T, D]", color=None),
     ]
     for k, (head, weights, out) in enumerate(heads):
         x = left + (across + BETWEEN) * k
@@ -79,27 +81,17 @@ def _block(name: str, heads: tuple[tuple[str, str, str], ...], at: float) -> lis
     last, narrow = 0.0, left + 2 * across + BETWEEN  # of queries and keys
     for k, (text, weighs, top, high) in enumerate(THEN[name]):
         shapes += [_down(middle if k != 1 else (left + narrow) / 2, last, top)] if last else []
-        end = narrow if k == 0 else right
-        shapes.append(_box(left, end, top, high, text, color if weighs else None, dashed=not weighs))
+        held = {"color": color} if weighs else {"color": None, "dashed": True}
+        shapes.append(_box((left, narrow if k == 0 else right), (top, high), text, **held))
         last = top + high
     return [*shapes, _down(middle, last, SUM)]
 
 
-def _box(
-    left: float, right: float, top: float, high: float, text: str, color: int | None, *, dashed: bool = False
-) -> Area:
-    shade = 0.3 if color is not None else 0.0
-    return Area(
-        x=left,
-        y=top,
-        wide=right - left,
-        high=high,
-        text=text,
-        color=color,
-        shade=shade,
-        dashed=dashed,
-        size=12,
-    )
+def _box(across: tuple[float, float], down: tuple[float, float], text: str, **drawn: Any) -> Area:
+    """A box from left to right, `down` from its top by its height."""
+    (left, right), (top, high) = across, down
+    shade = 0.3 if drawn.get("color") is not None else 0.0
+    return Area(x=left, y=top, wide=right - left, high=high, text=text, shade=shade, size=12, **drawn)
 
 
 def _down(x: float, start: float, end: float) -> Arrow:
